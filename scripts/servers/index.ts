@@ -1,0 +1,69 @@
+import { postgresRecipe } from './postgres.ts'
+import { isMissing } from './recipe.ts'
+import type { RunningServer, Server, ServerRecipe } from './recipe.ts'
+import { messageOf } from './process.ts'
+
+export { isMissing } from './recipe.ts'
+export type { Server, ServerRecipe } from './recipe.ts'
+
+const recipes = {
+  postgres: postgresRecipe,
+} as const satisfies Record<string, ServerRecipe>
+
+export type ServerName = keyof typeof recipes
+
+export const serverNames: readonly ServerName[] = Object.keys(recipes) as ServerName[]
+
+export type StartedServers<Name extends ServerName = ServerName> = { readonly [name in Name]: Server } & {
+  /** Ends what this call started, and nothing else. */
+  stop(): Promise<void>
+}
+
+/**
+ * Starts the named servers, each once, on private ports of 127.0.0.1.
+ *
+ * A server that cannot be had is `{ missing: reason }`, unless `REQUIRE_SERVICES` asks for it: then this throws.
+ *
+ * @example
+ * const servers = await startServers(['postgres'])
+ * if ('url' in servers.postgres) console.log(servers.postgres.url)
+ * await servers.stop()
+ */
+export async function startServers<Name extends ServerName>(names: readonly Name[]): Promise<StartedServers<Name>> {
+  const running: RunningServer[] = []
+  const stop = async (): Promise<void> => {
+    await Promise.all(running.splice(0).map((server) => server.stop()))
+  }
+  const unique = [...new Set(names)]
+  const servers = await Promise.all(unique.map((name) => startOne(recipes[name], running)))
+  const started = Object.fromEntries(unique.map((name, index) => [name, servers[index]])) as Record<Name, Server>
+  const absent = unique.filter((name) => isRequired(name) && isMissing(started[name]))
+  if (absent.length > 0) {
+    await stop()
+    const reasons = absent.map((name) => `${name}: ${(started[name] as { missing: string }).missing}`)
+    throw new Error(`REQUIRE_SERVICES asks for servers that cannot be had. ${reasons.join('; ')}`)
+  }
+  return { ...started, stop }
+}
+
+async function startOne(recipe: ServerRecipe, running: RunningServer[]): Promise<Server> {
+  const url = process.env[recipe.environmentVariable]
+  if (url) return { url, from: 'environment' }
+  const reasons: string[] = [`${recipe.environmentVariable} is not set`]
+  for (const way of recipe.ways) {
+    try {
+      const server = await way.start()
+      running.push(server)
+      return { url: server.url, from: way.name }
+    } catch (error) {
+      reasons.push(`${way.name}: ${messageOf(error)}`)
+    }
+  }
+  return { missing: reasons.join('; ') }
+}
+
+/** `REQUIRE_SERVICES` is `all` or a comma-separated list of server names. */
+function isRequired(name: string): boolean {
+  const required = (process.env['REQUIRE_SERVICES'] ?? '').split(',').map((part) => part.trim())
+  return required.includes('all') || required.includes(name)
+}
