@@ -29,25 +29,40 @@ export type StartedServers<Name extends ServerName = ServerName> = { readonly [n
  * if ('url' in servers.postgres) console.log(servers.postgres.url)
  * await servers.stop()
  */
-export async function startServers<Name extends ServerName>(names: readonly Name[]): Promise<StartedServers<Name>> {
+export function startServers<Name extends ServerName>(names: readonly Name[]): Promise<StartedServers<Name>> {
+  return startRecipes<Name>(recipes, names, process.env)
+}
+
+/** `startServers` with its recipes and environment given, so that the rules can be tested without a server. */
+export async function startRecipes<Name extends string>(
+  book: { readonly [name in Name]: ServerRecipe },
+  names: readonly Name[],
+  environment: Readonly<Record<string, string | undefined>>,
+): Promise<{ readonly [name in Name]: Server } & { stop(): Promise<void> }> {
   const running: RunningServer[] = []
   const stop = async (): Promise<void> => {
     await Promise.all(running.splice(0).map((server) => server.stop()))
   }
   const unique = [...new Set(names)]
-  const servers = await Promise.all(unique.map((name) => startOne(recipes[name], running)))
+  const servers = await Promise.all(unique.map((name) => startOne(book[name], environment, running)))
   const started = Object.fromEntries(unique.map((name, index) => [name, servers[index]])) as Record<Name, Server>
-  const absent = unique.filter((name) => isRequired(name) && isMissing(started[name]))
+  const absent = unique.flatMap((name) => {
+    const server = started[name]
+    return isMissing(server) && isRequired(name, environment) ? [`${name}: ${server.missing}`] : []
+  })
   if (absent.length > 0) {
     await stop()
-    const reasons = absent.map((name) => `${name}: ${(started[name] as { missing: string }).missing}`)
-    throw new Error(`REQUIRE_SERVICES asks for servers that cannot be had. ${reasons.join('; ')}`)
+    throw new Error(`REQUIRE_SERVICES asks for servers that cannot be had. ${absent.join('; ')}`)
   }
   return { ...started, stop }
 }
 
-async function startOne(recipe: ServerRecipe, running: RunningServer[]): Promise<Server> {
-  const url = process.env[recipe.environmentVariable]
+async function startOne(
+  recipe: ServerRecipe,
+  environment: Readonly<Record<string, string | undefined>>,
+  running: RunningServer[],
+): Promise<Server> {
+  const url = environment[recipe.environmentVariable]
   if (url) return { url, from: 'environment' }
   const reasons: string[] = [`${recipe.environmentVariable} is not set`]
   for (const way of recipe.ways) {
@@ -63,7 +78,7 @@ async function startOne(recipe: ServerRecipe, running: RunningServer[]): Promise
 }
 
 /** `REQUIRE_SERVICES` is `all` or a comma-separated list of server names. */
-function isRequired(name: string): boolean {
-  const required = (process.env['REQUIRE_SERVICES'] ?? '').split(',').map((part) => part.trim())
+function isRequired(name: string, environment: Readonly<Record<string, string | undefined>>): boolean {
+  const required = (environment['REQUIRE_SERVICES'] ?? '').split(',').map((part) => part.trim())
   return required.includes('all') || required.includes(name)
 }
