@@ -1,0 +1,161 @@
+import { isOnceError, onceError } from '../errors.ts'
+import { JSON_DEPTH_MAX } from '../limits.ts'
+import { compilePointers, type Omit } from './json-pointer.ts'
+
+/** Stands where an ignored array element was: how many there are still counts, what it was does not. */
+export const OMITTED = '_'
+
+/**
+ * RFC 8785 text of a JavaScript value: members sorted by UTF-16 units, no white space, numbers as ECMAScript writes
+ * them. Two values get the same text if and only if they are the same JSON. What JSON would drop or flatten in
+ * silence (functions, symbols, Map, Set, NaN, …) is refused, because the fingerprint would not see it change.
+ * `undefined` itself has the empty text: an operation without input is a legitimate operation.
+ */
+export function canonicalValue(value: unknown, ignore?: readonly string[]): string {
+  const omit = compilePointers(ignore)
+  try {
+    return write(value, '', omit, []) ?? ''
+  } catch (error) {
+    if (isOnceError(error)) throw error
+    // A getter, a proxy or a toJSON of the caller's own: still our refusal, with its reason kept.
+    throw onceError('ONCE_INPUT_INVALID', {
+      detail: 'The input cannot be read: a getter or toJSON threw',
+      cause: error,
+    })
+  }
+}
+
+/** The text of one value, or undefined where JSON has none: such a member is dropped, such an element is null. */
+function write(value: unknown, key: string, omit: Omit | undefined, parents: object[]): string | undefined {
+  switch (typeof value) {
+    case 'string':
+      return quote(value)
+    case 'number':
+      if (!Number.isFinite(value)) throw invalid(`it holds ${value}, which JSON cannot say`)
+      return String(value)
+    case 'boolean':
+      return value ? 'true' : 'false'
+    case 'undefined':
+      return undefined
+    case 'object':
+      return value === null ? 'null' : writeObject(value, key, omit, parents)
+    case 'bigint':
+      // Programs that teach BigInt to JSON do so by this method, and JSON.stringify asks for it too.
+      return hasToJson(value) ? writeReplaced(value, key, omit, parents) : refuse(value)
+    default:
+      return refuse(value)
+  }
+}
+
+function writeObject(value: object, key: string, omit: Omit | undefined, parents: object[]): string | undefined {
+  if (hasToJson(value)) return writeReplaced(value, key, omit, parents)
+  return writePlain(value, key, omit, parents)
+}
+
+/** JSON asks toJSON once: what it returns is taken as it is, even if that has a toJSON of its own. */
+function writeReplaced(value: ToJson, key: string, omit: Omit | undefined, parents: object[]): string | undefined {
+  const replaced = value.toJSON(key)
+  if (value instanceof Date && replaced === null) throw invalid('it holds an invalid Date')
+  if (typeof replaced !== 'object' || replaced === null) {
+    return typeof replaced === 'bigint' ? refuse(replaced) : write(replaced, key, omit, parents)
+  }
+  return writePlain(replaced, key, omit, parents)
+}
+
+function writePlain(value: object, key: string, omit: Omit | undefined, parents: object[]): string | undefined {
+  if (parents.length >= JSON_DEPTH_MAX || parents.includes(value)) {
+    throw invalid(parents.includes(value) ? 'it contains itself' : `it is nested over ${JSON_DEPTH_MAX} levels deep`)
+  }
+  const below = omit === 'omitted' ? undefined : omit
+  parents.push(value)
+  const text = Array.isArray(value) ? writeArray(value, below, parents) : writeMembers(value, key, below, parents)
+  parents.pop()
+  return text
+}
+
+function writeArray(value: readonly unknown[], omit: ReadonlyMap<string, Omit> | undefined, parents: object[]): string {
+  let text = '['
+  for (let i = 0; i < value.length; i++) {
+    if (i > 0) text += ','
+    const name = String(i)
+    const below = omit?.get(name)
+    text += below === 'omitted' ? OMITTED : (write(value[i], name, below, parents) ?? 'null')
+  }
+  return text + ']'
+}
+
+function writeMembers(
+  value: object,
+  key: string,
+  omit: ReadonlyMap<string, Omit> | undefined,
+  parents: object[],
+): string | undefined {
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (prototype !== Object.prototype && prototype !== null) {
+    // By tag, not by instanceof: values cross realms (test runners, workers).
+    const tag = Object.prototype.toString.call(value).slice('[object '.length, -1)
+    if (LOSSY.has(tag) || ArrayBuffer.isView(value)) throw invalid(`it holds a ${tag}, which JSON does not carry`)
+    // JSON unwraps `new String('a')`; a class may call itself a String without being one.
+    const inner: unknown = BOXED.has(tag) ? value.valueOf() : value
+    if (typeof inner !== 'object') return write(inner, key, omit, parents)
+  }
+  const members = value as Readonly<Record<string, unknown>>
+  const names = sortNames(Object.keys(members))
+  let text = '{'
+  for (const name of names) {
+    const below = omit?.get(name)
+    if (below === 'omitted') continue
+    const member = write(members[name], name, below, parents)
+    if (member === undefined) continue
+    text += text.length === 1 ? `${quote(name)}:${member}` : `,${quote(name)}:${member}`
+  }
+  return text + '}'
+}
+
+/** Most objects have few members, often already in order: insertion beats the general sort there. */
+const INSERTION_SORT_MAX = 16
+
+function sortNames(names: string[]): string[] {
+  if (names.length > INSERTION_SORT_MAX) return names.sort()
+  for (let i = 1; i < names.length; i++) {
+    const name = names[i] as string
+    let at = i
+    for (; at > 0 && (names[at - 1] as string) > name; at--) names[at] = names[at - 1] as string
+    names[at] = name
+  }
+  return names
+}
+
+/** Short plain text needs no escapes, and looking is faster than asking JSON.stringify to look. */
+const LOOK_MAX = 64
+
+function quote(text: string): string {
+  if (text.length > LOOK_MAX) return JSON.stringify(text)
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i)
+    if (unit < 0x20 || unit > 0x7e || unit === 0x22 || unit === 0x5c) return JSON.stringify(text)
+  }
+  return `"${text}"`
+}
+
+interface ToJson {
+  toJSON(key: string): unknown
+}
+
+function hasToJson(value: unknown): value is ToJson {
+  return typeof (value as Partial<ToJson>).toJSON === 'function'
+}
+
+/** Built-ins whose content JSON does not see. Their text would be `{}` whatever they hold. */
+const LOSSY: ReadonlySet<string> = new Set(
+  'Map Set WeakMap WeakSet WeakRef Promise RegExp Error ArrayBuffer SharedArrayBuffer BigInt Symbol'.split(' '),
+)
+const BOXED: ReadonlySet<string> = new Set(['Number', 'String', 'Boolean'])
+
+function refuse(value: unknown): never {
+  throw invalid(`it holds a ${typeof value}, which JSON cannot say`)
+}
+
+function invalid(what: string): Error {
+  return onceError('ONCE_INPUT_INVALID', { detail: `The input cannot be fingerprinted: ${what}` })
+}

@@ -1,0 +1,53 @@
+import { sha256Hex } from '../platform/sha256.ts'
+import { frame } from './frame.ts'
+import { uuidOf } from './uuid.ts'
+
+export interface Identity {
+  /** The record's primary key: 128 bits of SHA-256 over (namespace, scope, key), written as a UUID. */
+  readonly id: string
+  /** The same over (namespace, scope): quotas and the erasure of a tenant need it. */
+  readonly scope: string
+  /** The advisory lock of the identity: a signed 64-bit number in decimal, the first half of the id. */
+  readonly lock: string
+}
+
+/** What all keys of one scope have in common. */
+interface Owner {
+  readonly prefix: string
+  readonly scope: string
+}
+
+/** Scopes repeat from request to request, so their hash is kept. Bounded, because scopes come from outside. */
+const OWNERS_MAX = 4_096
+const owners = new Map<string, Map<string, Owner>>()
+let ownersHeld = 0
+
+/** Changing anything here gives every stored key a new identity, so every retry would run again. */
+export function identity(of: { namespace: string; scope: string; key: string }): Identity {
+  const owner = owners.get(of.namespace)?.get(of.scope) ?? remember(of.namespace, of.scope)
+  const hex = sha256Hex(owner.prefix + frame(of.key))
+  return { id: uuidOf(hex), scope: owner.scope, lock: signed64(hex) }
+}
+
+/** The lock of one identity under one fingerprint: holding it tells "the same is running" from "another is running". */
+export function lockOf(id: string, fingerprint: string): string {
+  return signed64(sha256Hex(`eo:lock:1;${frame(id)}${frame(fingerprint)}`))
+}
+
+function remember(namespace: string, scope: string): Owner {
+  const framed = frame(namespace) + frame(scope)
+  const owner: Owner = { prefix: `eo:id:1;${framed}`, scope: uuidOf(sha256Hex(`eo:scope:1;${framed}`)) }
+  // Starting over is cheaper than keeping an order, and costs one more hash per scope at worst.
+  if (ownersHeld >= OWNERS_MAX) {
+    owners.clear()
+    ownersHeld = 0
+  }
+  const ofNamespace = owners.get(namespace) ?? new Map<string, Owner>()
+  owners.set(namespace, ofNamespace.set(scope, owner))
+  ownersHeld += 1
+  return owner
+}
+
+function signed64(hex: string): string {
+  return BigInt.asIntN(64, BigInt(`0x${hex.slice(0, 16)}`)).toString()
+}
