@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const DIRECTORY_PREFIX = 'effectively-once-server-'
-const FORGOTTEN_MS = 60_000
+const FORGOTTEN_MS = 600_000
 
 export interface Owner {
   readonly uid?: number | undefined
