@@ -1,0 +1,36 @@
+import { onceError } from './errors.ts'
+
+/** Never a bare number: 30 what? */
+export type Duration = `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
+
+const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+const SHAPE = /^(\d{1,9}(?:\.\d{1,6})?)(ms|s|m|h|d)$/
+
+export interface DurationLimits {
+  /** The option's name, for the error. */
+  option: string
+  min: number
+  max: number
+}
+
+/** Parses a duration into milliseconds; anything absurd is an error that names the option. */
+export function milliseconds(value: Duration | undefined, fallback: number, limits: DurationLimits): number {
+  if (value === undefined) return fallback
+  const match = typeof value === 'string' ? SHAPE.exec(value) : null
+  if (!match) {
+    throw onceError('ONCE_OPTION_INVALID', {
+      detail: `${limits.option} must be a duration such as '30s', not ${show(value)}`,
+    })
+  }
+  const ms = Math.round(Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS])
+  if (ms < limits.min || ms > limits.max) {
+    throw onceError('ONCE_OPTION_INVALID', {
+      detail: `${limits.option} must be between ${limits.min} ms and ${limits.max} ms, not ${value}`,
+    })
+  }
+  return ms
+}
+
+function show(value: unknown): string {
+  return typeof value === 'string' ? `'${value.slice(0, 40)}'` : String(value).slice(0, 40)
+}

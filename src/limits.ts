@@ -1,0 +1,83 @@
+/**
+ * Every limit of the toolkit, by name, with its unit last. Nothing here is a guess hidden in code:
+ * whoever wants to know how large, how long or how many reads this file.
+ */
+
+export const KEY_BYTES_MAX = 255
+export const SCOPE_BYTES_MAX = 1024
+export const NAMESPACE_BYTES_MAX = 255
+export const STEP_NAME_BYTES_MAX = 200
+export const STEPS_MAX = 1_000
+export const JSON_DEPTH_MAX = 200
+export const DERIVED_KEY_LENGTH_MIN = 16
+export const DERIVED_KEY_LENGTH_MAX = 255
+
+/** An answer up to this size is stored and replayed; a larger one makes the record unreplayable. */
+export const ANSWER_STORED_BYTES_MAX = 1024 * 1024
+/** An answer over this size is never held: the operation rolls back. */
+export const ANSWER_HELD_BYTES_MAX = 8 * 1024 * 1024
+export const STEP_RESULT_BYTES_MAX = 1024 * 1024
+export const RECOVER_INPUT_BYTES_MAX = 1024 * 1024
+
+export const DEADLINE_MS_DEFAULT = 30_000
+export const DEADLINE_MS_MIN = 10
+export const DEADLINE_MS_MAX = 10 * 60_000
+/** The server's own deadline comes this much later, so that a healthy process can roll back by itself first. */
+export const SERVER_DEADLINE_SLACK_MS = 200
+export const LEASE_MS_DEFAULT = 30_000
+export const LEASE_MS_MIN = 100
+export const LEASE_MS_MAX = 24 * 3_600_000
+export const REPLAY_MS_DEFAULT = 24 * 3_600_000
+export const REPLAY_MS_MIN = 1_000
+export const REPLAY_MS_MAX = 366 * 24 * 3_600_000
+export const GONE_MS_DEFAULT = 7 * 24 * 3_600_000
+export const GONE_MS_MAX = 10 * 366 * 24 * 3_600_000
+export const WAIT_MS_MAX = 10 * 60_000
+
+/** Re-runs of an operation that lost to a serialization failure or a deadlock. */
+export const RERUNS_MAX = 3
+export const RERUN_BACKOFF_MS = 20
+/** "Won the lock, but the record was swept" may repeat; not for ever. */
+export const CLAIM_TRIES_MAX = 5
+export const RETRY_AFTER_MS_MIN = 1_000
+
+/** How long a waiter from another process sleeps between two reads. */
+export const WAIT_POLL_MS_MIN = 10
+export const WAIT_POLL_MS_MAX = 500
+
+export const CACHE_ENTRIES_MAX = 10_000
+export const CACHE_BYTES_MAX = 64 * 1024 * 1024
+
+export const BATCH_REQUESTS_MAX = 256
+export const BATCHES_IN_FLIGHT_MAX = 2
+/** At most this part of a batch may come from one scope while others wait. */
+export const BATCH_SCOPE_SHARE = 4
+/** At most this part of the server's advisory lock budget goes to one batch. */
+export const BATCH_LOCK_SHARE = 16
+export const BATCH_QUEUE_MAX = 10_000
+
+export const SHARDS = 64
+export const EVENT_BYTES_MAX = 256 * 1024
+export const EVENTS_PER_OPERATION_MAX = 1_000
+export const EVENT_TYPE_BYTES_MAX = 255
+export const AGGREGATE_BYTES_MAX = 255
+
+export const SWEEP_LIMIT_DEFAULT = 10_000
+export const SWEEP_LIMIT_MAX = 1_000_000
+export const SWEEP_EVERY_MS = 60_000
+/** Retention DDL waits at most this long for its lock: a queued lock stops every request behind it. */
+export const RETENTION_LOCK_TIMEOUT_MS = 50
+/** Answer partitions are made this many days ahead of the farthest expiry, and never for more days than the maximum. */
+export const PARTITIONS_AHEAD_DAYS = 2
+export const PARTITIONS_MAX_DAYS = 35
+/** One step of the sweeper's walk: 4 MiB of records. */
+export const SWEEP_BLOCKS = 512
+
+export const RECOVER_LIMIT_DEFAULT = 100
+
+/** Embedded stores have one writer: who waits, and for how long. */
+export const WRITER_QUEUE_MAX = 1_000
+export const WRITER_WAIT_MS_MAX = 5_000
+export const WRITER_HOLD_MS_WARN = 1_000
+export const WRITER_HOLD_MS_MAX = 5_000
+export const BUSY_RETRY_MS = 5

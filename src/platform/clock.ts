@@ -1,0 +1,33 @@
+/**
+ * Time on this machine: only for waiting and measuring, never for deciding who owns a key (that time is the
+ * database's). A seam, so that the simulator can own it.
+ */
+export interface Clock {
+  /** Monotonic milliseconds; the origin means nothing. */
+  now(): number
+  /** Calls back once, later; the returned function cancels it. Only a `held` timer keeps the process alive. */
+  after(ms: number, callback: () => void, held?: boolean): () => void
+}
+
+export const systemClock: Clock = {
+  now: () => performance.now(),
+  after(ms, callback, held = false) {
+    const timer = setTimeout(callback, ms)
+    if (!held) timer.unref?.()
+    return () => clearTimeout(timer)
+  },
+}
+
+/** Sleeps until the time is over or the signal aborts, whichever comes first. */
+export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted) return Promise.resolve()
+  return new Promise((resolve) => {
+    const cancel = clock.after(ms, done, true)
+    signal?.addEventListener('abort', done, { once: true })
+    function done(): void {
+      cancel()
+      signal?.removeEventListener('abort', done)
+      resolve()
+    }
+  })
+}

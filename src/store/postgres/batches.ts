@@ -1,0 +1,109 @@
+import { BATCH_LOCK_SHARE, BATCH_REQUESTS_MAX, BATCHES_IN_FLIGHT_MAX } from '../../limits.ts'
+import type {
+  Batches,
+  BatchParams,
+  BatchSession,
+  Claimed,
+  CompleteParams,
+  EffectsOutcome,
+  UserStatement,
+} from '../store.ts'
+import { arrayLiteral } from './array-literal.ts'
+import type { PgConnection, PgDriver } from './driver.ts'
+import { storeError } from './errors.ts'
+import { answerValues, claimedOf, eventValues } from './rows.ts'
+import type { Bind } from './statements.ts'
+
+/** Many requests in one transaction: one claim statement, each request's own effect, one completing statement. */
+export class PostgresBatches<Tx> implements Batches {
+  readonly #driver: PgDriver<Tx>
+  readonly #bind: Bind
+  readonly #schema: string
+
+  constructor(driver: PgDriver<Tx>, bind: Bind, schema: string) {
+    this.#driver = driver
+    this.#bind = bind
+    this.#schema = schema
+  }
+
+  /** Advisory locks are a budget all transactions share: past it, whoever asks next fails with 53200. */
+  async limit(): Promise<number> {
+    try {
+      const [row] = await this.#driver.query({ name: '', text: LOCK_BUDGET_SQL, values: [] })
+      const share = Math.floor(Number(row?.['budget']) / BATCH_LOCK_SHARE / BATCHES_IN_FLIGHT_MAX)
+      return Math.max(1, Math.min(BATCH_REQUESTS_MAX, share))
+    } catch (error) {
+      throw storeError(error, this.#schema)
+    }
+  }
+
+  async open({ deadlineMs, claims }: BatchParams): ReturnType<Batches['open']> {
+    const [first] = claims
+    try {
+      const { connection, rows } = await this.#driver.begin(
+        this.#bind('batchClaim', [
+          arrayLiteral(claims.map((claim) => claim.id)),
+          arrayLiteral(claims.map((claim) => claim.scope)),
+          arrayLiteral(claims.map((claim) => claim.fingerprint)),
+          arrayLiteral(claims.map((claim) => claim.lock)),
+          first?.fingerprintVersion ?? 1,
+          first?.replayForMs ?? 0,
+          first?.goneForMs ?? 0,
+          String(deadlineMs),
+        ]),
+      )
+      const won = new Map(rows.map((row) => [String(row['id']), claimedOf(row) as Claimed]))
+      return {
+        session: new PostgresBatchSession(connection, this.#bind, this.#schema, String(rows[0]?.['xid'] ?? '')),
+        won,
+      }
+    } catch (error) {
+      throw storeError(error, this.#schema)
+    }
+  }
+}
+
+class PostgresBatchSession<Tx> implements BatchSession {
+  readonly #connection: PgConnection<Tx>
+  readonly #bind: Bind
+  readonly #schema: string
+  readonly #xid: string
+
+  constructor(connection: PgConnection<Tx>, bind: Bind, schema: string, xid: string) {
+    this.#connection = connection
+    this.#bind = bind
+    this.#schema = schema
+    this.#xid = xid
+  }
+
+  effects(statements: readonly UserStatement[]): Promise<EffectsOutcome> {
+    return this.#connection.pipeline(statements.map(({ sql, values }) => ({ name: '', text: sql, values })))
+  }
+
+  async complete(items: readonly Omit<CompleteParams, 'fenced'>[]): Promise<'committed' | 'rolledBack'> {
+    const answers = items.map(({ answer }) => answerValues(answer))
+    const last = this.#bind('batchComplete', [
+      arrayLiteral(items.map(({ claim }) => claim.id)),
+      arrayLiteral(items.map(({ claimed }) => claimed.answerDay)),
+      arrayLiteral(items.map(({ claimed }) => claimed.token)),
+      arrayLiteral(answers.map(([status]) => status)),
+      arrayLiteral(answers.map(([, headers]) => headers)),
+      arrayLiteral(answers.map(([, , body]) => body)),
+      arrayLiteral(answers.map(([, , , kept]) => kept)),
+      this.#xid,
+      ...eventValues(items.flatMap(({ events }) => events)),
+    ])
+    try {
+      return await this.#connection.commit(last)
+    } catch (error) {
+      throw storeError(error, this.#schema)
+    }
+  }
+
+  rollback(): Promise<void> {
+    return this.#connection.rollback()
+  }
+}
+
+const LOCK_BUDGET_SQL = `
+select (current_setting('max_locks_per_transaction')::int8 * (current_setting('max_connections')::int8 + current_setting('max_prepared_transactions')::int8))::float8 as budget`

@@ -1,0 +1,151 @@
+import type { StoredRecord } from '../../lifecycle/record.ts'
+import type {
+  Claimed,
+  FinishStepParams,
+  Held,
+  LapsedOperation,
+  LeaseParams,
+  Leases,
+  RefuseParams,
+  Row,
+  Session,
+  SettleParams,
+  StoredStep,
+} from '../store.ts'
+import { arrayLiteral } from './array-literal.ts'
+import type { PgDriver } from './driver.ts'
+import { storeError } from './errors.ts'
+import { answerValues, claimedOf, sightOf } from './rows.ts'
+import { PostgresSession } from './session.ts'
+import type { Bind, StatementName } from './statements.ts'
+
+/** Leased operations: every method is one statement that commits by itself, fenced by the token. */
+export class PostgresLeases<Tx> implements Leases<Tx> {
+  readonly #driver: PgDriver<Tx>
+  readonly #bind: Bind
+  readonly #schema: string
+
+  constructor(driver: PgDriver<Tx>, bind: Bind, schema: string) {
+    this.#driver = driver
+    this.#bind = bind
+    this.#schema = schema
+  }
+
+  async claim({ claim, leaseMs, recover }: LeaseParams): ReturnType<Leases<Tx>['claim']> {
+    const [row] = await this.#query('leaseClaim', [
+      claim.fingerprintLock,
+      claim.lock,
+      claim.id,
+      claim.scope,
+      claim.fingerprint,
+      claim.fingerprintVersion,
+      claim.replayForMs,
+      claim.goneForMs,
+      leaseMs,
+      recover?.namespace ?? null,
+      recover?.name ?? null,
+      recover?.input ?? null,
+    ])
+    const { sight, claimed } = sightOf(row)
+    return { sight, claimed }
+  }
+
+  async takeOver({ claim, leaseMs, seen }: LeaseParams & { readonly seen: StoredRecord }): Promise<Claimed | null> {
+    const [row] = await this.#query('takeOver', [
+      claim.id,
+      seen.token,
+      claim.fingerprint,
+      claim.fingerprintVersion,
+      claim.replayForMs,
+      claim.goneForMs,
+      leaseMs,
+    ])
+    return claimedOf(row)
+  }
+
+  async heartbeat({
+    leases,
+    leaseMs,
+  }: {
+    readonly leases: readonly Held[]
+    readonly leaseMs: number
+  }): Promise<readonly string[]> {
+    const statement = this.#bind('heartbeat', [
+      arrayLiteral(leases.map((held) => held.id)),
+      arrayLiteral(leases.map((held) => held.token)),
+      leaseMs,
+    ])
+    try {
+      return (await this.#driver.aside(statement)).map((row) => String(row['id']))
+    } catch (error) {
+      throw storeError(error, this.#schema)
+    }
+  }
+
+  release(held: Held): Promise<boolean> {
+    return this.#done('release', [held.id, held.token])
+  }
+
+  refuse({ id, token, claim, answer }: Held & RefuseParams): Promise<boolean> {
+    return this.#done('refuseLeased', [id, token, ...answerValues(answer), claim.replayForMs, claim.goneForMs])
+  }
+
+  async steps({ id, life }: { readonly id: string; readonly life: string }): Promise<readonly StoredStep[]> {
+    const rows = await this.#query('steps', [id, life])
+    return rows.map((row) => ({
+      name: String(row['name']),
+      state: Number(row['state']) === 1 ? 'started' : 'done',
+      result: typeof row['result'] === 'string' ? row['result'] : null,
+    }))
+  }
+
+  startStep({ id, token, life, name }: Held & { readonly life: string; readonly name: string }): Promise<boolean> {
+    return this.#done('startStep', [id, token, life, name])
+  }
+
+  finishStep({ id, token, life, name, result }: FinishStepParams): Promise<boolean> {
+    return this.#done('finishStep', [id, token, life, name, result])
+  }
+
+  suspend(held: Held): Promise<boolean> {
+    return this.#done('suspend', [held.id, held.token])
+  }
+
+  settle({ claim, verdict }: SettleParams): Promise<boolean> {
+    const times = [claim.replayForMs, claim.goneForMs]
+    if (verdict.kind === 'failed')
+      return this.#done('settleFailed', [claim.id, ...answerValues(verdict.answer), ...times])
+    return this.#done('settleStep', [claim.id, verdict.step, verdict.kind === 'done' ? verdict.result : null, ...times])
+  }
+
+  async open({ deadlineMs }: { readonly deadlineMs: number }): Promise<Session<Tx>> {
+    try {
+      const { connection } = await this.#driver.begin(this.#bind('deadline', [String(deadlineMs)]))
+      return new PostgresSession(connection, this.#bind, this.#schema, '')
+    } catch (error) {
+      throw storeError(error, this.#schema)
+    }
+  }
+
+  async lapsed(params: { readonly limit: number; readonly namespace: string }): Promise<readonly LapsedOperation[]> {
+    const rows = await this.#query('lapsed', [params.namespace, params.limit])
+    return rows.map((row) => ({ id: String(row['id']), name: String(row['name']), input: String(row['input']) }))
+  }
+
+  async unknown(params: { readonly limit: number }): ReturnType<Leases<Tx>['unknown']> {
+    const rows = await this.#query('unknown', [params.limit])
+    return rows.map((row) => ({ id: String(row['id']), sinceMs: Number(row['since_ms']) }))
+  }
+
+  async #done(name: StatementName, values: readonly unknown[]): Promise<boolean> {
+    return (await this.#query(name, values)).length === 1
+  }
+
+  async #query(name: StatementName, values: readonly unknown[]): Promise<readonly Row[]> {
+    try {
+      return await this.#driver.query(this.#bind(name, values))
+    } catch (error) {
+      throw storeError(error, this.#schema)
+    }
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * Numbered and append-only: a released migration never changes (a test holds its checksum). One statement per entry, so
+ * that every client can run them.
+ */
+export interface Migration {
+  readonly version: number
+  readonly name: string
+  statements(schema: string): readonly string[]
+}
+
+export const MIGRATIONS: readonly Migration[] = [
+  {
+    version: 1,
+    name: 'records, answers, steps, events',
+    statements: (schema) => [
+      // One row per identity, never partitioned: a unique index holds only inside a partition.
+      `create table ${schema}.record (
+  token bigint not null,
+  life bigint not null,
+  expires_at timestamptz not null,
+  forget_at timestamptz not null,
+  id uuid not null primary key,
+  scope uuid not null,
+  fp uuid not null,
+  fp_version smallint not null,
+  state smallint not null check (state in (1, 2, 3)),
+  attempt smallint not null,
+  lease_until timestamptz
+)`,
+      `comment on column ${schema}.record.state is '1 in progress, 2 completed, 3 unknown'`,
+      // Only what is not completed: found for recovery and by the operator, written by leased operations alone.
+      `create index record_open on ${schema}.record (id) where state <> 2`,
+      // Answers by the day they expire: a day is dropped, never deleted.
+      `create table ${schema}.answer (
+  token bigint not null,
+  id uuid not null,
+  day date not null,
+  status smallint not null,
+  kept boolean not null,
+  headers text,
+  body bytea
+) partition by range (day)`,
+      `create index answer_id on ${schema}.answer (id)`,
+      `create table ${schema}.answer_default partition of ${schema}.answer default`,
+      `create table ${schema}.step (
+  id uuid not null,
+  life bigint not null,
+  state smallint not null check (state in (1, 2)),
+  name text not null check (length(name) <= 200),
+  result text,
+  primary key (id, life, name)
+)`,
+      `comment on column ${schema}.step.state is '1 started, 2 done'`,
+      `create table ${schema}.recover (
+  id uuid not null primary key,
+  namespace text not null,
+  name text not null,
+  input text not null
+)`,
+      `create sequence ${schema}.event_seq as bigint cache 1`,
+      `create table ${schema}.event (
+  seq bigint not null,
+  created_at timestamptz not null default clock_timestamp(),
+  id uuid not null default gen_random_uuid(),
+  shard smallint not null,
+  aggregatetype text not null,
+  aggregateid text not null,
+  type text not null,
+  payload jsonb,
+  headers jsonb
+)`,
+      `create index event_shard_seq on ${schema}.event (shard, seq)`,
+      // Producers that write plain SQL are kept in order too: lock the shard, then draw the number. Ours have done both.
+      `create function ${schema}.event_order() returns trigger language plpgsql as $$
+begin
+  new.shard := get_byte(sha256(convert_to(new.aggregateid, 'UTF8')), 0) & 63;
+  perform pg_advisory_xact_lock(3598, new.shard::int4);
+  new.seq := nextval('${schema}.event_seq');
+  return new;
+end $$`,
+      `create trigger event_order before insert on ${schema}.event for each row when (new.seq is null) execute function ${schema}.event_order()`,
+      // A statement that must not be followed by COMMIT raises; a row count would be read too late.
+      `create function ${schema}.fail(state text) returns boolean language plpgsql as $$
+begin
+  raise exception using errcode = state, message = case state
+    when 'EO001' then 'effectively-once: the lease was taken over'
+    when 'EO002' then 'effectively-once: the claiming transaction was ended by the handler'
+    else 'effectively-once: refused' end;
+end $$`,
+    ],
+  },
+]
+
+export const SCHEMA_VERSION: number = MIGRATIONS.length

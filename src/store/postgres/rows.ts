@@ -1,0 +1,105 @@
+import { onceError } from '../../errors.ts'
+import { invariant } from '../../invariant.ts'
+import type { Answer } from '../../lifecycle/answer.ts'
+import type { RecordState, Sight, StoredRecord } from '../../lifecycle/record.ts'
+import type { Claimed, EventRow, Row } from '../store.ts'
+import { arrayLiteral } from './array-literal.ts'
+
+const STATES: readonly (RecordState | undefined)[] = [undefined, 'inProgress', 'completed', 'unknown']
+
+/** Reads back what our statements wrote; a row that cannot be ours stops the operation. */
+export function recordOf(row: Row | undefined): StoredRecord | null {
+  if (!row || row['state'] === null || row['state'] === undefined) return null
+  const state = STATES[Number(row['state'])]
+  invariant(state, `a stored record has the state ${String(row['state'])}`)
+  return {
+    state,
+    fingerprint: String(row['fp']),
+    fingerprintVersion: Number(row['fp_version']),
+    token: String(row['token']),
+    life: String(row['life']),
+    attempt: Number(row['attempt']),
+    leaseLeftMs: row['lease_left_ms'] === null ? null : Number(row['lease_left_ms']),
+    expiresInMs: Number(row['expires_in_ms']),
+    forgetInMs: Number(row['forget_in_ms']),
+    answerDay: String(row['day']),
+  }
+}
+
+/** What a claim statement showed, and what it won. */
+export function sightOf(row: Row | undefined): { sight: Sight; claimed: Claimed | null; xid: string } {
+  invariant(row, 'a claim statement returned no row')
+  const claimed = claimedOf(row)
+  const ok = row['ok'] === true
+  return {
+    sight: {
+      inserted: claimed !== null,
+      sameRunning: !ok,
+      otherRunning: ok && row['won'] !== true,
+      record: claimed ? null : recordOf(row),
+      reread: false,
+    },
+    claimed,
+    xid: claimed ? String(row['xid']) : '',
+  }
+}
+
+export function claimedOf(row: Row | undefined): Claimed | null {
+  const token = row?.['new_token']
+  if (!row || typeof token !== 'string') return null
+  return {
+    token,
+    life: typeof row['new_life'] === 'string' ? row['new_life'] : token,
+    attempt: Number(row['new_attempt'] ?? 1),
+    answerDay: String(row['new_day']),
+  }
+}
+
+export function answerOf(row: Row | undefined): Answer | null {
+  if (!row) return null
+  const body = row['body']
+  return {
+    status: Number(row['status']),
+    headers: headersOf(row['headers']),
+    body: typeof body === 'string' ? Buffer.from(body, 'base64') : null,
+    kept: row['kept'] === true,
+  }
+}
+
+function headersOf(text: unknown): Answer['headers'] {
+  if (typeof text !== 'string') return []
+  try {
+    const parsed: unknown = JSON.parse(text)
+    if (Array.isArray(parsed)) return parsed as Answer['headers']
+  } catch (cause) {
+    throw onceError('ONCE_INVARIANT', { detail: 'a stored answer has headers that cannot be read', cause })
+  }
+  throw onceError('ONCE_INVARIANT', { detail: 'a stored answer has headers that are not a list' })
+}
+
+/** status, headers, body, kept: as every statement that stores an answer takes them. */
+export function answerValues(answer: Answer): [number, string | null, string | null, boolean] {
+  return [
+    answer.status,
+    answer.headers.length === 0 ? null : JSON.stringify(answer.headers),
+    answer.kept && answer.body ? base64(answer.body) : null,
+    answer.kept,
+  ]
+}
+
+/** Seven arrays, in the order of `eventsSql`. */
+export function eventValues(events: readonly EventRow[]): string[] {
+  return [
+    arrayLiteral(events.map((event) => event.shard)),
+    arrayLiteral(events.map((event) => event.id)),
+    arrayLiteral(events.map((event) => event.aggregateType)),
+    arrayLiteral(events.map((event) => event.aggregateId)),
+    arrayLiteral(events.map((event) => event.type)),
+    arrayLiteral(events.map((event) => event.payload)),
+    arrayLiteral(events.map((event) => event.headers)),
+  ]
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
+}

@@ -1,0 +1,172 @@
+import { onceError } from '../../errors.ts'
+import type { StoredRecord } from '../../lifecycle/record.ts'
+import type {
+  Claim,
+  Claimed,
+  CompleteParams,
+  EventRow,
+  FinishStepParams,
+  Reading,
+  Savepoint,
+  Session,
+} from '../store.ts'
+import type { PgConnection, PgStatement } from './driver.ts'
+import { storeError } from './errors.ts'
+import { answerOf, answerValues, claimedOf, eventValues, recordOf, sightOf } from './rows.ts'
+import type { Bind } from './statements.ts'
+
+/** One open PostgreSQL transaction that carries a claim, a step, or the user's own work. */
+export class PostgresSession<Tx> implements Session<Tx> {
+  readonly tx: Tx
+  readonly #connection: PgConnection<Tx>
+  readonly #bind: Bind
+  readonly #schema: string
+  /** The transaction that claimed. If another one completes, the handler ended ours: raise. */
+  #xid: string
+  #savepoints = 0
+
+  constructor(connection: PgConnection<Tx>, bind: Bind, schema: string, xid: string) {
+    this.tx = connection.tx
+    this.#connection = connection
+    this.#bind = bind
+    this.#schema = schema
+    this.#xid = xid
+  }
+
+  revocable(): { readonly tx: Tx; revoke(): void } {
+    return this.#connection.revocable()
+  }
+
+  async claim(claim: Claim): ReturnType<Session<Tx>['claim']> {
+    const [row] = await this.#query(this.#bind('claim', claimValues(claim, 0)))
+    const { sight, claimed, xid } = sightOf(row)
+    if (claimed) this.#xid = xid
+    return { sight, claimed }
+  }
+
+  async reread(claim: Claim): Promise<StoredRecord | null> {
+    const [row] = await this.#query(this.#bind('readRecord', [claim.id]))
+    return recordOf(row)
+  }
+
+  async renew(claim: Claim, seen: StoredRecord): Promise<Claimed | null> {
+    const [row] = await this.#query(
+      this.#bind('renew', [
+        claim.id,
+        seen.token,
+        claim.fingerprint,
+        claim.fingerprintVersion,
+        claim.replayForMs,
+        claim.goneForMs,
+      ]),
+    )
+    const claimed = claimedOf(row)
+    if (claimed) this.#xid = String(row?.['xid'])
+    return claimed
+  }
+
+  async read(params: { readonly id: string; readonly seen?: StoredRecord }): Promise<Reading> {
+    const record = params.seen ?? recordOf((await this.#query(this.#bind('readRecord', [params.id])))[0])
+    if (record?.state !== 'completed') return { record, answer: null }
+    const [row] = await this.#query(this.#bind('readAnswer', [params.id, record.answerDay, record.token]))
+    return { record, answer: answerOf(row) }
+  }
+
+  async complete(params: CompleteParams): Promise<'committed' | 'rolledBack'> {
+    return this.#commit(this.#completing(params))
+  }
+
+  async completeInside(params: CompleteParams): Promise<void> {
+    await this.#query(this.#completing(params))
+  }
+
+  async append(events: readonly EventRow[]): Promise<void> {
+    await this.#query(this.#bind('append', eventValues(events)))
+  }
+
+  async completeStep(params: FinishStepParams): Promise<'committed' | 'rolledBack'> {
+    return this.#commit(this.#bind('completeStep', [params.id, params.token, params.life, params.name, params.result]))
+  }
+
+  async savepoint(): Promise<Savepoint> {
+    const name = `effectively_once_${++this.#savepoints}`
+    await this.#command(`savepoint ${name}`)
+    return {
+      release: () => this.#command(`release savepoint ${name}`),
+      rollback: () => this.#command(`rollback to savepoint ${name}`),
+    }
+  }
+
+  rollback(): Promise<void> {
+    return this.#connection.rollback()
+  }
+
+  async written(): Promise<number | null> {
+    const [row] = await this.#query({ name: '', text: WRITTEN_SQL, values: [this.#schema.replaceAll('"', '')] })
+    return Number(row?.['rows'] ?? 0)
+  }
+
+  /** The user's own transaction must be open, and must let a new statement see what others committed. */
+  async check(): Promise<void> {
+    const savepoint = await this.savepoint()
+    await savepoint.release()
+    const [row] = await this.#query({
+      name: '',
+      text: `select current_setting('transaction_isolation') as level`,
+      values: [],
+    })
+    if (row?.['level'] !== 'read committed') {
+      throw onceError('ONCE_TX_ISOLATION', {
+        detail: `join() needs READ COMMITTED, not ${String(row?.['level']).toUpperCase()}: a stricter level hides the record of a running duplicate`,
+      })
+    }
+  }
+
+  #completing({ claim, claimed, answer, events, fenced }: CompleteParams): PgStatement {
+    const values = fenced
+      ? [claim.id, claimed.token, ...answerValues(answer), claim.replayForMs, claim.goneForMs]
+      : [claim.id, claimed.answerDay, claimed.token, ...answerValues(answer), this.#xid]
+    if (events.length === 0) return this.#bind(fenced ? 'completeLeased' : 'complete', values)
+    return this.#bind(fenced ? 'completeLeasedEvents' : 'completeEvents', [...values, ...eventValues(events)])
+  }
+
+  async #command(text: string): Promise<void> {
+    await this.#query({ name: '', text, values: [] })
+  }
+
+  async #query(statement: PgStatement): Promise<readonly Record<string, unknown>[]> {
+    try {
+      return await this.#connection.query(statement)
+    } catch (error) {
+      throw storeError(error, this.#schema)
+    }
+  }
+
+  async #commit(last: PgStatement): Promise<'committed' | 'rolledBack'> {
+    try {
+      return await this.#connection.commit(last)
+    } catch (error) {
+      throw storeError(error, this.#schema)
+    }
+  }
+}
+
+/** `deadlineMs` 0 leaves the transaction's own deadline alone. */
+export function claimValues(claim: Claim, deadlineMs: number): unknown[] {
+  return [
+    claim.fingerprintLock,
+    claim.lock,
+    claim.id,
+    claim.scope,
+    claim.fingerprint,
+    claim.fingerprintVersion,
+    claim.replayForMs,
+    claim.goneForMs,
+    String(deadlineMs),
+  ]
+}
+
+/** Development only: rows written by this transaction outside our own schema, by the server's counters. $1 schema */
+const WRITTEN_SQL = `
+select coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0)::float8 as rows
+  from pg_stat_xact_user_tables where schemaname <> $1::text`

@@ -1,0 +1,47 @@
+import { deadlineExpression } from './claim.ts'
+import { EVENT_LOCK_CLASS } from './complete.ts'
+
+/**
+ * Claims of many requests in one statement, sorted by identity by the caller, one per identity. Each takes its try-lock
+ * before the insert: without it one key running elsewhere would make the whole batch wait. The deadline comes along.
+ * $1 ids, $2 scopes, $3 fps, $4 locks, $5 fp version, $6 replay ms, $7 gone ms, $8 deadline ms
+ */
+export function batchClaimSql(schema: string): string {
+  return `
+with d as materialized (
+  select ${deadlineExpression('$8')} as deadline, clock_timestamp() as at
+)
+insert into ${schema}.record (id, scope, fp, fp_version, state, attempt, token, life, expires_at, forget_at)
+select v.id, v.scope, v.fp, $5::int4, 2, 1, t.us, t.us,
+       t.at + $6::float8 * interval '1 millisecond', t.at + ($6::float8 + $7::float8) * interval '1 millisecond'
+  from unnest($1::text::uuid[], $2::text::uuid[], $3::text::uuid[], $4::text::bigint[]) as v(id, scope, fp, lock),
+       (select d.at, (extract(epoch from d.at) * 1000000)::bigint as us from d) t
+ where pg_try_advisory_xact_lock(v.lock)
+on conflict (id) do nothing
+returning id::text as id, token::text as new_token, (expires_at at time zone 'utc')::date::text as new_day, pg_current_xact_id()::text as xid`
+}
+
+/**
+ * Answers and events of a whole batch. Locks: the shards' advisory locks, ascending, before the first \`seq\`.
+ * $1 ids, $2 days, $3 tokens, $4 statuses, $5 headers, $6 bodies (base64), $7 kept, $8 claiming xid, events from $9
+ */
+export function batchCompleteSql(schema: string): string {
+  return `
+with k as materialized (
+  select pg_advisory_xact_lock(${EVENT_LOCK_CLASS}, o.shard)
+    from (select distinct s as shard from unnest($9::text::int4[]) s order by s) o
+), g as materialized (
+  select count(*) from k
+), a as (
+  insert into ${schema}.answer (id, day, token, status, headers, body, kept)
+  select v.id, v.day, v.token, v.status, v.headers, decode(v.body, 'base64'), v.kept
+    from unnest($1::text::uuid[], $2::text::date[], $3::text::bigint[], $4::text::int4[], $5::text::text[], $6::text::text[], $7::text::bool[])
+         as v(id, day, token, status, headers, body, kept)
+), e as (
+  insert into ${schema}.event (seq, shard, id, aggregatetype, aggregateid, type, payload, headers, created_at)
+  select nextval('${schema}.event_seq'), v.shard, v.id, v.aggregatetype, v.aggregateid, v.type, v.payload::jsonb, v.headers::jsonb, clock_timestamp()
+    from g, unnest($9::text::int4[], $10::text::uuid[], $11::text::text[], $12::text::text[], $13::text::text[], $14::text::text[], $15::text::text[])
+         as v(shard, id, aggregatetype, aggregateid, type, payload, headers)
+)
+select case when pg_current_xact_id()::text = $8::text then true else ${schema}.fail('EO002') end as done`
+}

@@ -1,0 +1,78 @@
+/**
+ * The completing statements: answer and events, all or nothing, and a raise when the claim is no longer ours. They go
+ * out in one trip with COMMIT, so a row count checked afterwards would come too late; an error inside the database
+ * does not.
+ *
+ * Events: every shard's lock is taken in ascending order before the first \`seq\` is drawn, so within a shard the
+ * sequence is the commit order.
+ */
+
+/** $1 id, $2 day, $3 token, $4 status, $5 headers, $6 body (base64), $7 kept, $8 claiming xid, events from $9 */
+export function completeSql(schema: string, withEvents: boolean): string {
+  return `
+with ${withEvents ? `${eventsSql(schema, 9, '')}, ` : ''}a as (
+  insert into ${schema}.answer (id, day, token, status, headers, body, kept)
+  values ($1::text::uuid, $2::text::date, $3::text::bigint, $4::int4, $5::text, decode($6::text, 'base64'), $7::bool)
+)
+select case when pg_current_xact_id()::text = $8::text then true else ${schema}.fail('EO002') end as done`
+}
+
+/**
+ * Leased: the record must still be in progress under our token. Locks the record's row.
+ * $1 id, $2 token, $3 status, $4 headers, $5 body (base64), $6 kept, $7 replay ms, $8 gone ms, events from $9
+ */
+export function completeLeasedSql(schema: string, withEvents: boolean): string {
+  return `
+with ${fenceSql(schema)}, ${withEvents ? `${eventsSql(schema, 9, ', u')}, ` : ''}a as (
+  insert into ${schema}.answer (id, day, token, status, headers, body, kept)
+  select $1::text::uuid, u.day, u.token, $3::int4, $4::text, decode($5::text, 'base64'), $6::bool from u
+)
+select case when exists (select 1 from u) then true else ${schema}.fail('EO001') end as done`
+}
+
+/** A refusal of a leased operation: the same fence and answer, no events, commits by itself; no row when fenced. */
+export function refuseLeasedSql(schema: string): string {
+  return `
+with ${fenceSql(schema)}, a as (
+  insert into ${schema}.answer (id, day, token, status, headers, body, kept)
+  select $1::text::uuid, u.day, u.token, $3::int4, $4::text, decode($5::text, 'base64'), $6::bool from u
+)
+select true as done from u`
+}
+
+/** Events alone (join(tx).publish). Events from $1. */
+export function appendSql(schema: string): string {
+  return `with ${eventsSql(schema, 1, '')} select (select count(*) from k)::int4 as shards`
+}
+
+function fenceSql(schema: string): string {
+  return `u as (
+  update ${schema}.record r
+     set state = 2, lease_until = null,
+         expires_at = clock_timestamp() + $7::float8 * interval '1 millisecond',
+         forget_at = clock_timestamp() + ($7::float8 + $8::float8) * interval '1 millisecond'
+   where r.id = $1::text::uuid and r.token = $2::text::bigint and r.state = 1
+  returning r.token, (r.expires_at at time zone 'utc')::date as day
+), d as (
+  delete from ${schema}.recover c using u where c.id = $1::text::uuid
+)`
+}
+
+/** Six array parameters: shard, id, aggregate type, aggregate id, type, payload and headers. */
+function eventsSql(schema: string, first: number, source: string): string {
+  const p = (n: number): string => `$${first + n}::text`
+  return `k as materialized (
+  select pg_advisory_xact_lock(${EVENT_LOCK_CLASS}, o.shard)
+    from (select distinct s as shard from unnest(${p(0)}::int4[]) s order by s) o
+), g as materialized (
+  select count(*) from k
+), e as (
+  insert into ${schema}.event (seq, shard, id, aggregatetype, aggregateid, type, payload, headers, created_at)
+  select nextval('${schema}.event_seq'), v.shard, v.id, v.aggregatetype, v.aggregateid, v.type, v.payload::jsonb, v.headers::jsonb, clock_timestamp()
+    from g${source}, unnest(${p(0)}::int4[], ${p(1)}::uuid[], ${p(2)}::text[], ${p(3)}::text[], ${p(4)}::text[], ${p(5)}::text[], ${p(6)}::text[])
+         as v(shard, id, aggregatetype, aggregateid, type, payload, headers)
+)`
+}
+
+/** First half of the two-part advisory lock that orders the events of one shard. */
+export const EVENT_LOCK_CLASS = 0x0e0e

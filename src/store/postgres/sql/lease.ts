@@ -1,0 +1,100 @@
+import { RECORD_COLUMNS } from './record-columns.ts'
+
+/**
+ * Claims with a lease; commits by itself. Locks: the two advisory try-locks, for this statement only.
+ * $1 fingerprint lock, $2 identity lock, $3 id, $4 scope, $5 fp, $6 fp version, $7 replay ms, $8 gone ms, $9 lease ms,
+ * $10 recover namespace, $11 recover name, $12 recover input
+ */
+export function leaseClaimSql(schema: string): string {
+  return `
+with f as materialized (
+  select pg_try_advisory_xact_lock($1::text::bigint) as ok, clock_timestamp() as at
+), l as materialized (
+  select ok, at, case when ok then pg_try_advisory_xact_lock($2::text::bigint) else false end as won from f
+), i as (
+  insert into ${schema}.record (id, scope, fp, fp_version, state, attempt, token, life, lease_until, expires_at, forget_at)
+  select $3::text::uuid, $4::text::uuid, $5::text::uuid, $6::int4, 1, 1, t.us, t.us,
+         l.at + $9::float8 * interval '1 millisecond',
+         l.at + $7::float8 * interval '1 millisecond', l.at + ($7::float8 + $8::float8) * interval '1 millisecond'
+    from l, lateral (select (extract(epoch from l.at) * 1000000)::bigint as us) t
+   where l.won
+  on conflict (id) do nothing
+  returning token::text as token, (expires_at at time zone 'utc')::date::text as day
+), c as (
+  insert into ${schema}.recover (id, namespace, name, input)
+  select $3::text::uuid, $10::text, $11::text, $12::text from i where $11::text is not null
+  on conflict (id) do update set namespace = excluded.namespace, name = excluded.name, input = excluded.input
+)
+select l.ok, l.won, i.token as new_token, i.day as new_day, ${RECORD_COLUMNS}
+  from l left join i on true left join ${schema}.record r on r.id = $3::text::uuid`
+}
+
+/**
+ * Takes over a lapsed lease (same life, next attempt), or starts a new life after expiry. Locks the record's row.
+ * No row: somebody else was quicker. A token never repeats, also across a sweep: it is at least the database's time.
+ * $1 id, $2 seen token, $3 fp, $4 fp version, $5 replay ms, $6 gone ms, $7 lease ms
+ */
+export function takeOverSql(schema: string): string {
+  return `
+update ${schema}.record r
+   set state = 1,
+       fp = $3::text::uuid, fp_version = $4::int4,
+       attempt = case when r.state = 1 then least(r.attempt + 1, 32000) else 1 end,
+       token = greatest(r.token + 1, n.us),
+       life = case when r.state = 1 then r.life else greatest(r.token + 1, n.us) end,
+       lease_until = n.at + $7::float8 * interval '1 millisecond',
+       expires_at = case when r.state = 1 then r.expires_at else n.at + $5::float8 * interval '1 millisecond' end,
+       forget_at = case when r.state = 1 then r.forget_at else n.at + ($5::float8 + $6::float8) * interval '1 millisecond' end
+  from (select c.at, (extract(epoch from c.at) * 1000000)::bigint as us from (select clock_timestamp() as at) c) n
+ where r.id = $1::text::uuid and r.token = $2::text::bigint
+   and (r.state = 1 and r.lease_until <= clock_timestamp() and r.expires_at > clock_timestamp()
+        or r.state = 2 and r.expires_at <= clock_timestamp())
+returning r.token::text as new_token, r.life::text as new_life, r.attempt::int4 as new_attempt, (r.expires_at at time zone 'utc')::date::text as new_day`
+}
+
+/**
+ * One statement for all leases of a process. A row that is locked is finishing: skipped, and still reported as ours.
+ * \`lease_until\` is in no index, so these updates stay heap-only.
+ * $1 ids, $2 tokens, $3 lease ms
+ */
+export function heartbeatSql(schema: string): string {
+  return `
+with v as materialized (
+  select * from unnest($1::text::uuid[], $2::text::bigint[]) as v(id, token)
+), l as materialized (
+  select r.id from ${schema}.record r join v using (id, token) where r.state = 1 order by r.id for update of r skip locked
+), u as (
+  update ${schema}.record r set lease_until = clock_timestamp() + $3::float8 * interval '1 millisecond' from l where r.id = l.id
+)
+select r.id::text as id from ${schema}.record r join v using (id, token) where r.state = 1`
+}
+
+/** The lease lapses now. Locks the record's row. $1 id, $2 token */
+export function releaseSql(schema: string): string {
+  return `
+update ${schema}.record set lease_until = clock_timestamp()
+ where id = $1::text::uuid and token = $2::text::bigint and state = 1 returning true as done`
+}
+
+/** The outcome is unknown. Locks the record's row. $1 id, $2 token */
+export function suspendSql(schema: string): string {
+  return `
+update ${schema}.record set state = 3
+ where id = $1::text::uuid and token = $2::text::bigint and state = 1 returning true as done`
+}
+
+/** Lapsed operations whose input was sealed for recovery. Index: record_open. $1 namespace, $2 limit */
+export function lapsedSql(schema: string): string {
+  return `
+select c.id::text as id, c.name, c.input
+  from ${schema}.record r join ${schema}.recover c on c.id = r.id
+ where r.state = 1 and r.lease_until <= clock_timestamp() and r.expires_at > clock_timestamp() and c.namespace = $1::text
+ order by r.lease_until limit $2::int4`
+}
+
+/** Operations nobody knows the outcome of. Index: record_open. $1 limit */
+export function unknownSql(schema: string): string {
+  return `
+select r.id::text as id, (extract(epoch from clock_timestamp() - r.lease_until) * 1000)::float8 as since_ms
+  from ${schema}.record r where r.state = 3 order by r.lease_until limit $1::int4`
+}

@@ -1,0 +1,84 @@
+/**
+ * Every step write locks the record's row by token (`for share`) in the same statement: beside an uncommitted takeover
+ * a plain `exists` would still let a zombie record its step.
+ */
+
+/** $1 id, $2 life */
+export function stepsSql(schema: string): string {
+  return `
+select s.name, s.state::int4 as state, s.result from ${schema}.step s
+ where s.id = $1::text::uuid and s.life = $2::text::bigint`
+}
+
+/** The intent of an unkeyed call, committed before the call. No row: fenced. $1 id, $2 token, $3 life, $4 name */
+export function startStepSql(schema: string): string {
+  return `
+with r as materialized (${ownedSql(schema)})
+insert into ${schema}.step (id, life, name, state)
+select $1::text::uuid, $3::text::bigint, $4::text, 1 from r
+on conflict (id, life, name) do update set state = 1, result = null
+returning true as done`
+}
+
+/** The result. No row: fenced. $1 id, $2 token, $3 life, $4 name, $5 result */
+export function finishStepSql(schema: string): string {
+  return `
+with r as materialized (${ownedSql(schema)})
+insert into ${schema}.step (id, life, name, state, result)
+select $1::text::uuid, $3::text::bigint, $4::text, 2, $5::text from r
+on conflict (id, life, name) do update set state = 2, result = excluded.result
+returning true as done`
+}
+
+/** The result, inside a transaction that also holds the step's rows: raises when fenced. Parameters as above. */
+export function completeStepSql(schema: string): string {
+  return `
+with r as materialized (${ownedSql(schema)}), s as (
+  insert into ${schema}.step (id, life, name, state, result)
+  select $1::text::uuid, $3::text::bigint, $4::text, 2, $5::text from r
+  on conflict (id, life, name) do update set state = 2, result = excluded.result
+)
+select case when exists (select 1 from r) then true else ${schema}.fail('EO001') end as done`
+}
+
+/**
+ * An operator's word on an unknown operation: the step is done with this result ($3), or to be made again ($3 null).
+ * The lease is left lapsed, so the next attempt takes over. No row: the operation is not unknown (any more).
+ * $1 id, $2 step name, $3 result
+ */
+export function settleStepSql(schema: string): string {
+  return `
+with r as (
+  update ${schema}.record set state = 1, lease_until = clock_timestamp(),
+         expires_at = greatest(expires_at, clock_timestamp() + $4::float8 * interval '1 millisecond'),
+         forget_at = greatest(forget_at, clock_timestamp() + ($4::float8 + $5::float8) * interval '1 millisecond')
+   where id = $1::text::uuid and state = 3 returning id, life
+), s as (
+  insert into ${schema}.step (id, life, name, state, result)
+  select r.id, r.life, $2::text, 2, $3::text from r where $3::text is not null
+  on conflict (id, life, name) do update set state = 2, result = excluded.result
+), d as (
+  delete from ${schema}.step t using r where $3::text is null and t.id = r.id and t.life = r.life and t.name = $2::text
+)
+select true as done from r`
+}
+
+/** An operator's word: it failed for good. $1 id, $2 status, $3 headers, $4 body, $5 kept, $6 replay ms, $7 gone ms */
+export function settleFailedSql(schema: string): string {
+  return `
+with u as (
+  update ${schema}.record r
+     set state = 2, lease_until = null, expires_at = clock_timestamp() + $6::float8 * interval '1 millisecond',
+         forget_at = clock_timestamp() + ($6::float8 + $7::float8) * interval '1 millisecond'
+   where r.id = $1::text::uuid and r.state = 3
+  returning r.id, r.token, (r.expires_at at time zone 'utc')::date as day
+), a as (
+  insert into ${schema}.answer (id, day, token, status, headers, body, kept)
+  select u.id, u.day, u.token, $2::int4, $3::text, decode($4::text, 'base64'), $5::bool from u
+)
+select true as done from u`
+}
+
+function ownedSql(schema: string): string {
+  return `select 1 from ${schema}.record where id = $1::text::uuid and token = $2::text::bigint and state = 1 for share`
+}

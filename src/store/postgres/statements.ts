@@ -1,0 +1,51 @@
+import { readAnswerSql, refuseSql } from './sql/answer.ts'
+import { batchClaimSql, batchCompleteSql } from './sql/batch.ts'
+import { claimSql, DEADLINE_SQL, readRecordSql, renewSql } from './sql/claim.ts'
+import { appendSql, completeLeasedSql, completeSql, refuseLeasedSql } from './sql/complete.ts'
+import { heartbeatSql, lapsedSql, leaseClaimSql, releaseSql, suspendSql, takeOverSql, unknownSql } from './sql/lease.ts'
+import { RECORD_COLUMNS } from './sql/record-columns.ts'
+import { completeStepSql, finishStepSql, settleFailedSql, settleStepSql, startStepSql, stepsSql } from './sql/step.ts'
+import type { PgStatement } from './driver.ts'
+
+/** Every statement of the protocol by name, for one schema. A name is also the name it is prepared under. */
+export type StatementName = keyof ReturnType<typeof texts>
+
+export type Bind = (name: StatementName, values: readonly unknown[]) => PgStatement
+
+export function statements(schema: string): Bind {
+  const known = texts(schema)
+  const names = Object.fromEntries(Object.keys(known).map((name) => [name, `${schema}.${name}`]))
+  return (name, values) => ({ name: names[name] as string, text: known[name], values })
+}
+
+function texts(schema: string) {
+  return {
+    deadline: DEADLINE_SQL,
+    claim: claimSql(schema),
+    readRecord: readRecordSql(schema),
+    renew: renewSql(schema),
+    readAnswer: readAnswerSql(schema),
+    refuse: refuseSql(schema, RECORD_COLUMNS),
+    complete: completeSql(schema, false),
+    completeEvents: completeSql(schema, true),
+    completeLeased: completeLeasedSql(schema, false),
+    completeLeasedEvents: completeLeasedSql(schema, true),
+    refuseLeased: refuseLeasedSql(schema),
+    append: appendSql(schema),
+    leaseClaim: leaseClaimSql(schema),
+    takeOver: takeOverSql(schema),
+    heartbeat: heartbeatSql(schema),
+    release: releaseSql(schema),
+    suspend: suspendSql(schema),
+    lapsed: lapsedSql(schema),
+    unknown: unknownSql(schema),
+    steps: stepsSql(schema),
+    startStep: startStepSql(schema),
+    finishStep: finishStepSql(schema),
+    completeStep: completeStepSql(schema),
+    settleStep: settleStepSql(schema),
+    settleFailed: settleFailedSql(schema),
+    batchClaim: batchClaimSql(schema),
+    batchComplete: batchCompleteSql(schema),
+  } as const
+}

@@ -1,0 +1,114 @@
+import { onceError } from '../../errors.ts'
+import type { Sight } from '../../lifecycle/record.ts'
+import { SERVER_DEADLINE_SLACK_MS } from '../../limits.ts'
+import type { BeginParams, Begun, Reading, RefuseParams, Session, Store, StoreFeatures, Watch } from '../store.ts'
+import { PostgresBatches } from './batches.ts'
+import type { PgDriver } from './driver.ts'
+import { storeError } from './errors.ts'
+import { PostgresLeases } from './leases.ts'
+import { PostgresRetention } from './retention.ts'
+import { answerOf, answerValues, recordOf, sightOf } from './rows.ts'
+import { PostgresSchema } from './schema.ts'
+import { claimValues, PostgresSession } from './session.ts'
+import { statements, type Bind } from './statements.ts'
+
+export interface PostgresStoreOptions {
+  /** The PostgreSQL schema of our tables. Default: 'effectively_once' */
+  schema?: string
+}
+
+const SCHEMA_NAME = /^[a-z_][a-z0-9_]{0,62}$/
+
+/** The protocol on PostgreSQL, whichever client speaks to it. */
+export function postgresStore<Tx>(driver: PgDriver<Tx>, options: PostgresStoreOptions = {}): Store<Tx> {
+  const schema = options.schema ?? 'effectively_once'
+  if (typeof schema !== 'string' || !SCHEMA_NAME.test(schema)) {
+    throw onceError('ONCE_OPTION_INVALID', { detail: `schema must match ${SCHEMA_NAME.source}` })
+  }
+  for (const option of Object.keys(options)) {
+    if (option !== 'schema' && option !== 'dialect') {
+      throw onceError('ONCE_OPTION_INVALID', {
+        detail: `unknown option '${option.slice(0, 40)}' of the ${driver.name} store`,
+      })
+    }
+  }
+  // Quoted always: the name is checked, and the quotes cost nothing.
+  return new PostgresStore(driver, `"${schema}"`)
+}
+
+class PostgresStore<Tx> implements Store<Tx> {
+  readonly name: string
+  readonly features: StoreFeatures
+  readonly schema: PostgresSchema<Tx>
+  readonly retention: PostgresRetention<Tx>
+  readonly leases: PostgresLeases<Tx>
+  readonly batches: PostgresBatches<Tx>
+  readonly watch?: Watch
+  readonly #driver: PgDriver<Tx>
+  readonly #bind: Bind
+  readonly #schema: string
+
+  constructor(driver: PgDriver<Tx>, schema: string) {
+    this.name = driver.name
+    this.#driver = driver
+    this.#schema = schema
+    this.#bind = statements(schema)
+    this.features = {
+      transactional: true,
+      concurrentClaims: !driver.single,
+      serverDeadline: !driver.single,
+      pipelined: driver.pipelined,
+      durable: true,
+    }
+    this.retention = new PostgresRetention(driver, schema)
+    this.schema = new PostgresSchema(driver, schema, this.retention)
+    this.leases = new PostgresLeases(driver, this.#bind, schema)
+    this.batches = new PostgresBatches(driver, this.#bind, schema)
+    if (driver.watch) this.watch = driver.watch
+  }
+
+  async begin({ claim, deadlineMs }: BeginParams): Promise<Begun<Tx>> {
+    try {
+      const first = this.#bind('claim', claimValues(claim, deadlineMs + SERVER_DEADLINE_SLACK_MS))
+      const { connection, rows } = await this.#driver.begin(first)
+      const { sight, claimed, xid } = sightOf(rows[0])
+      return { sight, claimed, session: new PostgresSession(connection, this.#bind, this.#schema, xid) }
+    } catch (error) {
+      throw storeError(error, this.#schema)
+    }
+  }
+
+  async read({ id }: { readonly id: string }): Promise<Reading> {
+    try {
+      const record = recordOf((await this.#driver.query(this.#bind('readRecord', [id])))[0])
+      if (record?.state !== 'completed') return { record, answer: null }
+      const [row] = await this.#driver.query(this.#bind('readAnswer', [id, record.answerDay, record.token]))
+      return { record, answer: answerOf(row) }
+    } catch (error) {
+      throw storeError(error, this.#schema)
+    }
+  }
+
+  async refuse({ claim, answer }: RefuseParams): Promise<Sight> {
+    const values = [...claimValues(claim, 0).slice(0, -1), ...answerValues(answer)]
+    try {
+      return sightOf((await this.#driver.query(this.#bind('refuse', values)))[0]).sight
+    } catch (error) {
+      throw storeError(error, this.#schema)
+    }
+  }
+
+  async join(tx: Tx): Promise<Session<Tx>> {
+    try {
+      const session = new PostgresSession(this.#driver.join(tx), this.#bind, this.#schema, '')
+      await session.check()
+      return session
+    } catch (error) {
+      throw storeError(error, this.#schema)
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#driver.close()
+  }
+}

@@ -1,0 +1,288 @@
+import type { Answer } from '../lifecycle/answer.ts'
+import type { Sight, StoredRecord } from '../lifecycle/record.ts'
+
+/**
+ * The Store seam: what a database must do for the protocol, one method per statement or trip, so that the simulator can
+ * stop the world between any two of them. Expected outcomes are returned, never thrown; what a backend cannot do is a
+ * declared feature or an absent optional part, never a silent downgrade.
+ *
+ * `Tx` is the user's own transaction object: a pg client, a Drizzle transaction, …
+ */
+export interface Store<Tx> {
+  /** 'pg', 'drizzle', 'sqlite', …: for messages. */
+  readonly name: string
+  readonly features: StoreFeatures
+  readonly schema: Schema
+  readonly retention: Retention
+  readonly leases: Leases<Tx>
+  /** Absent where requests cannot share a transaction. */
+  readonly batches?: Batches
+  /** What the development guard can watch. */
+  readonly watch?: Watch
+  /** Opens a READ COMMITTED transaction and claims in it: one trip. Nothing waits for another transaction. */
+  begin(params: BeginParams): Promise<Begun<Tx>>
+  /** Record and answer by a statement of its own, outside any transaction. */
+  read(params: { readonly id: string }): Promise<Reading>
+  /** Claim and final answer in one statement that commits alone: a refusal without the effect that was rolled back. */
+  refuse(params: RefuseParams): Promise<Sight>
+  /** The user's own open transaction. ONCE_TX_REQUIRED or ONCE_TX_ISOLATION where it cannot carry a claim. */
+  join(tx: Tx): Promise<Session<Tx>>
+  close(): Promise<void>
+}
+
+export interface StoreFeatures {
+  /** The effect shares the record's transaction. */
+  readonly transactional: boolean
+  /** Two claims can be open at once: in-flight duplicates are refused at once. Otherwise they wait for the one writer. */
+  readonly concurrentClaims: boolean
+  /** A paused holder is ended by the server at its deadline. */
+  readonly serverDeadline: boolean
+  /** begin+claim and completion+commit are one trip each. */
+  readonly pipelined: boolean
+  /** Commits survive power loss. */
+  readonly durable: boolean
+}
+
+export interface Claim {
+  readonly id: string
+  readonly scope: string
+  /** Advisory lock of the identity; decimal text of a signed 64-bit number. */
+  readonly lock: string
+  /** Advisory lock of identity and fingerprint together. */
+  readonly fingerprintLock: string
+  readonly fingerprint: string
+  readonly fingerprintVersion: number
+  readonly replayForMs: number
+  readonly goneForMs: number
+}
+
+export interface BeginParams {
+  readonly claim: Claim
+  /** Past it the server ends the transaction, whatever the process does. */
+  readonly deadlineMs: number
+}
+
+export interface Begun<Tx> {
+  readonly sight: Sight
+  readonly session: Session<Tx>
+  /** Present when `sight.inserted`. */
+  readonly claimed: Claimed | null
+}
+
+export interface Claimed {
+  readonly token: string
+  readonly life: string
+  readonly attempt: number
+  /** The UTC day on which the answer expires. */
+  readonly answerDay: string
+}
+
+export interface Reading {
+  readonly record: StoredRecord | null
+  /** null: no record, or a live record whose answer is missing (unreplayable). */
+  readonly answer: Answer | null
+}
+
+/** One open transaction. Every method is one statement; `commit` and `complete` end it. */
+export interface Session<Tx> {
+  /** The user's own object, as the client made it: never handed out without `revocable`. */
+  readonly tx: Tx
+  /** A handle that can be taken back: after `revoke` every call through it is ONCE_TX_CLOSED. */
+  revocable(): { readonly tx: Tx; revoke(): void }
+  /** Claims in this transaction (nested run, join, claim again after a sweep). */
+  claim(claim: Claim): Promise<{ readonly sight: Sight; readonly claimed: Claimed | null }>
+  /** A new statement, hence a new snapshot. */
+  reread(claim: Claim): Promise<StoredRecord | null>
+  /** Gives an expired record (seen with this token) a new life in this transaction; null when it changed meanwhile. */
+  renew(claim: Claim, seen: StoredRecord): Promise<Claimed | null>
+  /** Record and answer as this transaction sees them; of a record already seen, only the answer is fetched. */
+  read(params: { readonly id: string; readonly seen?: StoredRecord }): Promise<Reading>
+  /**
+   * The completing statement and COMMIT, in one trip where the client can. Raises inside the database when the claim is
+   * no longer ours. 'rolledBack' when the server's tag says so; throws ONCE_COMMIT_UNKNOWN when the reply was lost.
+   */
+  complete(params: CompleteParams): Promise<'committed' | 'rolledBack'>
+  /** The completing statement alone: a nested run lives or dies with its outer transaction. */
+  completeInside(params: CompleteParams): Promise<void>
+  /** Appends events without a key (join(tx).publish). */
+  append(events: readonly EventRow[]): Promise<void>
+  /** Locks the record row by token, writes a finished step, and commits: database work recorded with its step. */
+  completeStep(params: FinishStepParams): Promise<'committed' | 'rolledBack'>
+  savepoint(): Promise<Savepoint>
+  /** Ends the transaction without effect. Never throws: a broken connection has rolled back already. */
+  rollback(): Promise<void>
+  /** Rows written through this transaction so far, outside our own tables; null where it cannot be told. */
+  written?(): Promise<number | null>
+}
+
+export interface Savepoint {
+  release(): Promise<void>
+  rollback(): Promise<void>
+}
+
+export interface CompleteParams {
+  readonly claim: Claim
+  readonly claimed: Claimed
+  readonly answer: Answer
+  readonly events: readonly EventRow[]
+  /** Leased: the record exists, is in progress and must still carry our token. */
+  readonly fenced: boolean
+}
+
+export interface RefuseParams {
+  readonly claim: Claim
+  readonly answer: Answer
+}
+
+export interface EventRow {
+  readonly id: string
+  readonly shard: number
+  readonly aggregateType: string
+  readonly aggregateId: string
+  readonly type: string
+  /** JSON text. */
+  readonly payload: string
+  /** JSON text of CloudEvents attributes and headers. */
+  readonly headers: string
+}
+
+export interface Leases<Tx> {
+  /** Claims and commits at once, with a lease. */
+  claim(params: LeaseParams): Promise<{ readonly sight: Sight; readonly claimed: Claimed | null }>
+  /** Takes a lapsed record over, or renews an expired one; null when somebody else was quicker. */
+  takeOver(params: LeaseParams & { readonly seen: StoredRecord }): Promise<Claimed | null>
+  /** One statement for all leases of this process, on its own connection. Answers with the ids that are still ours. */
+  heartbeat(params: { readonly leases: readonly Held[]; readonly leaseMs: number }): Promise<readonly string[]>
+  /** Lets the lease lapse now, so that the next attempt need not wait. False when it is no longer ours. */
+  release(params: Held): Promise<boolean>
+  /** A final answer without business rows, fenced. False when the lease is no longer ours. */
+  refuse(params: Held & RefuseParams): Promise<boolean>
+  steps(params: { readonly id: string; readonly life: string }): Promise<readonly StoredStep[]>
+  /** Commits the intent of an unkeyed outside call before it is made. False when the lease is no longer ours. */
+  startStep(params: Held & { readonly life: string; readonly name: string }): Promise<boolean>
+  /** Records a step's result. False when the lease is no longer ours. */
+  finishStep(params: FinishStepParams): Promise<boolean>
+  /** Marks the outcome unknown. False when the lease is no longer ours. */
+  suspend(params: Held): Promise<boolean>
+  /** An operator's word on an unknown operation; false when it is not unknown (any more). */
+  settle(params: SettleParams): Promise<boolean>
+  /** A transaction for `commit` and `step.tx`, with a server-side deadline. */
+  open(params: { readonly deadlineMs: number }): Promise<Session<Tx>>
+  /** In-progress operations whose lease has lapsed, oldest first, with their sealed input when one was stored. */
+  lapsed(params: { readonly limit: number; readonly namespace: string }): Promise<readonly LapsedOperation[]>
+  /** Operations whose outcome is unknown, for the operator. */
+  unknown(params: { readonly limit: number }): Promise<readonly { readonly id: string; readonly sinceMs: number }[]>
+}
+
+export interface Held {
+  readonly id: string
+  readonly token: string
+}
+
+export interface LeaseParams {
+  readonly claim: Claim
+  readonly leaseMs: number
+  /** Sealed input for `recover`; null when the operation is not recoverable. */
+  readonly recover: { readonly namespace: string; readonly name: string; readonly input: string } | null
+}
+
+export interface StoredStep {
+  readonly name: string
+  readonly state: 'started' | 'done'
+  /** JSON text; null while started. */
+  readonly result: string | null
+}
+
+export interface FinishStepParams extends Held {
+  readonly life: string
+  readonly name: string
+  /** JSON text. */
+  readonly result: string
+}
+
+export interface SettleParams {
+  readonly claim: Claim
+  readonly verdict:
+    | { readonly kind: 'done'; readonly step: string; readonly result: string }
+    | { readonly kind: 'rerun'; readonly step: string }
+    | { readonly kind: 'failed'; readonly answer: Answer }
+}
+
+export interface LapsedOperation {
+  readonly id: string
+  readonly name: string
+  readonly input: string
+}
+
+/** Many requests, one transaction. */
+export interface Batches {
+  /** The most requests one batch may hold on this server (advisory locks are a shared budget). */
+  limit(): Promise<number>
+  /**
+   * Opens a transaction and claims what can be claimed: one trip, one statement, never waiting. `claims` are sorted by
+   * id, one per identity, and share their retention and fingerprint version. Winners by id.
+   */
+  open(params: BatchParams): Promise<{ readonly session: BatchSession; readonly won: ReadonlyMap<string, Claimed> }>
+}
+
+export interface BatchParams {
+  readonly claims: readonly Claim[]
+  readonly deadlineMs: number
+}
+
+export interface BatchSession {
+  /** The winners' own statements, in order, in one trip. The first failure ends it: everything is rolled back. */
+  effects(statements: readonly UserStatement[]): Promise<EffectsOutcome>
+  /** Answers and events of all winners, one statement each, and COMMIT. */
+  complete(items: readonly Omit<CompleteParams, 'fenced'>[]): Promise<'committed' | 'rolledBack'>
+  rollback(): Promise<void>
+}
+
+export interface UserStatement {
+  readonly sql: string
+  readonly values: readonly unknown[]
+}
+
+export type EffectsOutcome =
+  | { readonly kind: 'done'; readonly rows: readonly (readonly Row[])[] }
+  | { readonly kind: 'failed'; readonly index: number; readonly error: unknown }
+
+export type Row = Record<string, unknown>
+
+export interface Retention {
+  /** Removes what is past its time, at most `limit` rows; never a live, unknown or half-done record. */
+  sweep(params: SweepParams): Promise<Swept>
+}
+
+export interface SweepParams {
+  readonly limit: number
+  /** Answers written from now on expire this far ahead: their storage is made ready. */
+  readonly replayForMs: number
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface Swept {
+  readonly records: number
+  /** In-progress operations past their time, now unknown. */
+  readonly suspended: number
+  readonly partitionsDropped: number
+  /** Partitions that could not be dropped because somebody uses them: tried again on the next sweep. */
+  readonly partitionsBusy: number
+  /** false: the limit was reached, there may be more. */
+  readonly finished: boolean
+}
+
+export interface Schema {
+  /** Applies what is missing; safe when many processes do it at once. ONCE_SCHEMA_NEWER when the database is ahead. */
+  migrate(): Promise<{ readonly from: number; readonly to: number }>
+  /** Every migration as SQL, for people who apply it themselves. */
+  sql(): string
+  /** The version the database has; 0 when it was never migrated. */
+  version(): Promise<number>
+}
+
+/** Hooks of the development guard: who reached the database beside `tx`. */
+export interface Watch {
+  /** Calls back for every query that goes to the root handle instead of a transaction; returns how to stop. */
+  bypass(callback: (call: { readonly words: string; readonly starved: boolean; readonly total: number }) => void): () => void
+}
