@@ -1,0 +1,70 @@
+/**
+ * What we use of node-postgres, structurally: nothing is imported from it, not even types. The pool's and the client's
+ * public faces are for inference; the wire is what `Submittable`s (pg-cursor, pg-query-stream) are given by every pg 8.
+ */
+export interface PoolLike<C extends PoolClientLike> {
+  connect(): Promise<C>
+  connect(callback: (error: Error | undefined, client: C | undefined, done: (release?: unknown) => void) => void): void
+  readonly totalCount: number
+  readonly idleCount: number
+}
+
+export interface PoolClientLike {
+  query: (...args: never[]) => unknown
+  release: (...args: never[]) => unknown
+}
+
+/** `tx` in a handler: the pool's client without the ways to end it. */
+export type PgTx<C> = Omit<C, 'release' | 'connect' | 'end'>
+
+/** The same pool as we see it at run time: what is optional here may be missing in older or wrapped pools. */
+export interface PgPool {
+  connect(callback: (error: Error | undefined, client: PgClient | undefined) => void): void
+  query(...args: unknown[]): unknown
+  readonly totalCount: number
+  readonly idleCount: number
+  readonly ending?: boolean
+  readonly options?: {
+    readonly max?: number
+    readonly connectionTimeoutMillis?: number
+    readonly onConnect?: (client: PgClient) => unknown
+  }
+  readonly Client?: (new (options: unknown) => PgClient) & { readonly Query?: unknown }
+}
+
+export interface PgClient {
+  query(config: unknown, values?: unknown, callback?: unknown): unknown
+  on(event: 'error', listener: (error: unknown) => void): unknown
+  removeListener(event: 'error', listener: (error: unknown) => void): unknown
+  release?(destroy?: boolean): void
+  connect(): Promise<unknown>
+  end(): Promise<void>
+  ref?(): void
+  unref?(): void
+  getTypeParser(oid: number, format: 'text'): (text: string) => unknown
+  getTransactionStatus?(): string | null
+  readonly connection?: PgWire
+  /** pg sends without waiting by itself, and refuses submittables. */
+  readonly pipeline?: boolean
+  /** pg-native. */
+  readonly native?: unknown
+}
+
+/** pg's Connection. */
+export interface PgWire {
+  readonly stream: {
+    readonly writable: boolean
+    write(bytes: Uint8Array): boolean
+    destroy(error?: Error): unknown
+  }
+  /** What pg itself prepared on this connection: name → text. */
+  readonly parsedStatements?: Readonly<Record<string, string>>
+  readonly submittedNamedStatements?: Readonly<Record<string, string>>
+}
+
+/** What a driver remembers and tells, whichever connection it uses. */
+export interface PgManner {
+  /** False once a pooler was seen that does not keep prepared statements. */
+  prepared: boolean
+  readonly onTrip: ((statements: number) => void) | undefined
+}

@@ -1,0 +1,136 @@
+import { onceError } from '../../errors.ts'
+import type { Row } from '../store.ts'
+import { CommitLost } from './driver.ts'
+import type { PgConnection, PgStatement, PipelineOutcome } from './driver.ts'
+import type { PgClient, PgManner } from './pg-client.ts'
+import { facadeOf } from './pg-facade.ts'
+import type { PgLink } from './pg-link.ts'
+import { COMMIT, ROLLBACK } from './pg-pipeline.ts'
+import type { TripOutcome } from './pg-pipeline.ts'
+import { isConnectionLost, isPreparedStatementLost, sqlStateOf } from './sqlstate.ts'
+
+/** A rollback that waits longer than this (behind a cursor that nobody reads) is had by ending the connection. */
+const ROLLBACK_WAIT_MS = 5_000
+const IDLE_IN_TRANSACTION = '25P03'
+const NOTHING: PgStatement = { name: '', text: '', values: [] }
+
+/** One open transaction on a client of the pool; `joined`: on the user's own, which is not ours to end. */
+export class PgTransaction<Tx> implements PgConnection<Tx> {
+  readonly #manner: PgManner
+  readonly #joined: boolean
+  /** null once the transaction is over: the client may be another operation's by now. */
+  #link: PgLink | null
+
+  constructor(link: PgLink, manner: PgManner, options: { readonly joined: boolean }) {
+    this.#link = link
+    this.#manner = manner
+    this.#joined = options.joined
+  }
+
+  get tx(): Tx {
+    return this.#open().client as unknown as Tx
+  }
+
+  revocable(): { readonly tx: Tx; revoke(): void } {
+    return facadeOf(this.#open().client) as { readonly tx: Tx; revoke(): void }
+  }
+
+  async query(statement: PgStatement): Promise<readonly Row[]> {
+    const outcome = await this.#open().run([statement], this.#manner)
+    if (outcome.failedAt >= 0) throw this.#learn(outcome.error)
+    return outcome.rows[0] ?? []
+  }
+
+  async pipeline(statements: readonly PgStatement[]): Promise<PipelineOutcome> {
+    if (statements.length === 0) return { kind: 'done', rows: [] }
+    const { failedAt: index, error, rows } = await this.#open().run(statements, this.#manner, 'theirs')
+    return index < 0 ? { kind: 'done', rows } : { kind: 'failed', index, error: this.#learn(error) }
+  }
+
+  async commit(last?: PgStatement): Promise<'committed' | 'rolledBack'> {
+    const link = this.#take()
+    const outcome = await link.run(last ? [last, COMMIT] : [COMMIT], this.#manner)
+    if (outcome.failedAt < 0) {
+      giveBack(link)
+      return outcome.tag === 'COMMIT' ? 'committed' : 'rolledBack'
+    }
+    throw await this.#failedCommit(link, outcome, last ? 1 : 0)
+  }
+
+  async rollback(): Promise<void> {
+    if (this.#link) await this.#rollBack(this.#take())
+  }
+
+  /** Ends the transaction and answers with what to throw. */
+  async #failedCommit(link: PgLink, outcome: TripOutcome, commitAt: number): Promise<unknown> {
+    const error = this.#learn(outcome.error)
+    if (!outcome.sent) {
+      await this.#rollBack(link)
+      return error
+    }
+    if (isCommitLost(outcome, commitAt)) {
+      link.release(true)
+      return new CommitLost(error)
+    }
+    if (outcome.failedAt < commitAt) {
+      await this.#rollBack(link)
+      return error
+    }
+    // COMMIT itself failed. If the server still talks to us, it has rolled back; if it died of this, nobody knows.
+    const alive = (await link.run([NOTHING], this.#manner)).failedAt < 0
+    link.release(!alive)
+    return alive || sqlStateOf(error) === IDLE_IN_TRANSACTION ? error : new CommitLost(error)
+  }
+
+  async #rollBack(link: PgLink): Promise<void> {
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const late = new Promise<null>((resolve) => {
+      timer = setTimeout(resolve, ROLLBACK_WAIT_MS, null)
+    })
+    const outcome = await Promise.race([link.run([ROLLBACK], this.#manner), late])
+    clearTimeout(timer)
+    if (outcome && outcome.failedAt < 0 && outcome.tag === 'ROLLBACK') giveBack(link)
+    else link.release(true)
+  }
+
+  #open(): PgLink {
+    if (!this.#link) throw onceError('ONCE_TX_CLOSED')
+    return this.#link
+  }
+
+  #take(): PgLink {
+    if (this.#joined) throw onceError('ONCE_INVARIANT', { detail: 'a joined transaction was ended' })
+    const link = this.#open()
+    this.#link = null
+    return link
+  }
+
+  /** A statement name that a pooler lost is not used again. */
+  #learn(error: unknown): unknown {
+    if (isPreparedStatementLost(error)) this.#manner.prepared = false
+    return error
+  }
+}
+
+/**
+ * The socket broke, or a pooler says that its own did: the reply may have been on its way. A server that ends a session
+ * says so in the order of its work: before the statement in front of COMMIT completed, COMMIT had not begun.
+ */
+function isCommitLost({ error, failedAt }: TripOutcome, commitAt: number): boolean {
+  if (!isConnectionLost(error)) return false
+  const state = sqlStateOf(error)
+  if (state === undefined || state.startsWith('08')) return true
+  // Only a server that waited for the next statement says this one.
+  if (state === IDLE_IN_TRANSACTION) return false
+  return failedAt >= commitAt
+}
+
+/** Whatever is not outside a transaction now would be somebody else's surprise. */
+function giveBack(link: PgLink): void {
+  link.release(isInTransaction(link.client))
+}
+
+function isInTransaction(client: PgClient): boolean {
+  const status = client.getTransactionStatus?.()
+  return status === 'T' || status === 'E'
+}

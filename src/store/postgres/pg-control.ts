@@ -1,0 +1,89 @@
+const SPACE = 0x20
+const DASH = 0x2d
+const SLASH = 0x2f
+const STAR = 0x2a
+const SEMICOLON = 0x3b
+const NEWLINE = 0x0a
+
+/**
+ * Does this SQL begin, end or hand over the transaction? Looks at its first words only, in one pass; savepoints are
+ * allowed, `rollback to` included.
+ */
+export function takesTransaction(sql: string): boolean {
+  const start = skipBlank(sql, 0)
+  // Nearly all statements leave here: none of their first letters starts a word of transaction control.
+  if (!'bcearpsBCEARPS'.includes(sql.charAt(start))) return false
+  const first = wordAt(sql, start)
+  switch (first.word) {
+    case 'begin':
+    case 'commit':
+    case 'end':
+    case 'abort':
+      return true
+    case 'start':
+    case 'prepare':
+      return nextWord(sql, first.end).word === 'transaction'
+    case 'rollback':
+      return !rollsBackToSavepoint(sql, first.end)
+    default:
+      return false
+  }
+}
+
+function rollsBackToSavepoint(sql: string, from: number): boolean {
+  let next = nextWord(sql, from)
+  if (next.word === 'work' || next.word === 'transaction') next = nextWord(sql, next.end)
+  return next.word === 'to'
+}
+
+function nextWord(sql: string, from: number): { word: string; end: number } {
+  return wordAt(sql, skipBlank(sql, from))
+}
+
+function wordAt(sql: string, start: number): { word: string; end: number } {
+  let end = start
+  while (end < sql.length && isLetter(sql.charCodeAt(end))) end += 1
+  return { word: sql.slice(start, end).toLowerCase(), end }
+}
+
+/** White space, empty statements, `-- line` and nested block comments. */
+function skipBlank(sql: string, from: number): number {
+  let at = from
+  while (at < sql.length) {
+    const code = sql.charCodeAt(at)
+    if (code <= SPACE || code === SEMICOLON) at += 1
+    else if (code === DASH && sql.charCodeAt(at + 1) === DASH) at = endOfLine(sql, at)
+    else if (code === SLASH && sql.charCodeAt(at + 1) === STAR) at = endOfComment(sql, at)
+    else break
+  }
+  return at
+}
+
+function endOfLine(sql: string, from: number): number {
+  let at = from
+  while (at < sql.length && sql.charCodeAt(at) !== NEWLINE) at += 1
+  return at
+}
+
+function endOfComment(sql: string, from: number): number {
+  let depth = 0
+  let at = from
+  while (at < sql.length) {
+    const code = sql.charCodeAt(at)
+    const next = sql.charCodeAt(at + 1)
+    if (code === SLASH && next === STAR) {
+      depth += 1
+      at += 2
+    } else if (code === STAR && next === SLASH) {
+      depth -= 1
+      at += 2
+      if (depth === 0) return at
+    } else at += 1
+  }
+  return at
+}
+
+function isLetter(code: number): boolean {
+  const lower = code | 0x20
+  return (lower >= 0x61 && lower <= 0x7a) || code === 0x5f
+}

@@ -1,0 +1,110 @@
+import { onceError } from '../../errors.ts'
+import type { OnceError } from '../../errors.ts'
+import type { PgClient } from './pg-client.ts'
+import { takesTransaction } from './pg-control.ts'
+
+/** The client behind a handle; null once the handle was taken back. */
+const LIVE: unique symbol = Symbol('effectively-once: client of a transaction handle')
+
+interface Facade {
+  [LIVE]: PgClient | null
+}
+
+const HIDDEN: readonly string[] = ['release', 'connect', 'end']
+
+/**
+ * A handle on a client that can be taken back. It is an instance of the client's own class with the client's public
+ * members, each of which asks first whether the handle is still good.
+ */
+export function facadeOf(client: PgClient): { readonly tx: object; revoke(): void } {
+  const tx = Object.create(prototypeFor(client), { [LIVE]: { value: client, writable: true } }) as Facade
+  return {
+    tx,
+    revoke() {
+      tx[LIVE] = null
+    },
+  }
+}
+
+/** The client behind `tx`, be it a handle of ours or a client of the user's own. */
+export function clientBehind(tx: object): PgClient {
+  return LIVE in tx ? liveOf(tx as Facade) : (tx as PgClient)
+}
+
+const prototypes = new WeakMap<object, object>()
+
+/** One prototype per class of client, made from the first client seen. */
+function prototypeFor(client: PgClient): object {
+  const base = Object.getPrototypeOf(client) as object
+  let prototype = prototypes.get(base)
+  if (!prototype) {
+    prototype = makePrototype(client, base)
+    prototypes.set(base, prototype)
+  }
+  return prototype
+}
+
+function makePrototype(client: PgClient, base: object): object {
+  const members: PropertyDescriptorMap = {}
+  for (let layer: object = client; layer !== Object.prototype; layer = Object.getPrototypeOf(layer) as object) {
+    for (const [name, descriptor] of Object.entries(Object.getOwnPropertyDescriptors(layer))) {
+      if (name.startsWith('_') || name === 'constructor' || name in members) continue
+      members[name] = typeof descriptor.value === 'function' ? forwarded(name) : delegated(name)
+    }
+  }
+  for (const name of HIDDEN) members[name] = { value: refused(name) }
+  members['query'] = { value: query }
+  return Object.create(base, members) as object
+}
+
+function forwarded(name: string): PropertyDescriptor {
+  return {
+    value(this: Facade, ...args: unknown[]): unknown {
+      const client = liveOf(this) as unknown as Record<string, (...args: unknown[]) => unknown>
+      const result = client[name]?.(...args)
+      return result === client ? this : result
+    },
+  }
+}
+
+function delegated(name: string): PropertyDescriptor {
+  return {
+    get(this: Facade): unknown {
+      return (liveOf(this) as unknown as Record<string, unknown>)[name]
+    },
+  }
+}
+
+function refused(name: string): () => never {
+  return () => {
+    throw onceError('ONCE_TX_TAKEN', { detail: `tx.${name}() was called; the connection belongs to the operation` })
+  }
+}
+
+function query(this: Facade, config: unknown, values?: unknown, callback?: unknown): unknown {
+  const client = this[LIVE]
+  if (client === null) return refuse(onceError('ONCE_TX_CLOSED'), config, values, callback)
+  const text = typeof config === 'string' ? config : (config as { text?: unknown } | null | undefined)?.text
+  if (typeof text === 'string' && takesTransaction(text)) {
+    return refuse(onceError('ONCE_TX_TAKEN'), config, values, callback)
+  }
+  return client.query(config, values, callback)
+}
+
+/** As pg answers: a callback is called, a submittable throws, everything else is a rejected promise. */
+function refuse(error: OnceError, config: unknown, values: unknown, callback: unknown): unknown {
+  const given = config as { submit?: unknown; callback?: unknown } | null | undefined
+  const answer = [values, callback, given?.callback].find((candidate) => typeof candidate === 'function')
+  if (answer) {
+    process.nextTick(answer, error)
+    return undefined
+  }
+  if (typeof given?.submit === 'function') throw error
+  return Promise.reject(error)
+}
+
+function liveOf(facade: Facade): PgClient {
+  const client = facade[LIVE]
+  if (client === null) throw onceError('ONCE_TX_CLOSED')
+  return client
+}

@@ -1,0 +1,148 @@
+import type { Row } from '../store.ts'
+import type { PgStatement } from './driver.ts'
+import type { PgClient, PgManner } from './pg-client.ts'
+import { ownParser } from './pg-columns.ts'
+import { isSilent, Pipeline, stepOf } from './pg-pipeline.ts'
+import type { PipelineStep, PreparedStatements, TripOutcome } from './pg-pipeline.ts'
+import { ownValue, valueMapperOf } from './pg-values.ts'
+
+/** Whose statements: ours are read by fixed rules, the user's exactly as pg would. */
+export type Whose = 'ours' | 'theirs'
+
+/**
+ * One client of pg for as long as it lives, whoever has it checked out: how it can be talked to, what is prepared on its
+ * connection, and whether it broke.
+ */
+export class PgLink {
+  readonly client: PgClient
+  /** 'grouped': many statements, one Sync. 'concurrent': pg pipelines by itself. 'single': one by one. */
+  readonly way: 'grouped' | 'concurrent' | 'single'
+  /** The first error that ended the connection while nobody was asking. */
+  broken: { readonly error: unknown } | null = null
+  readonly #prepared: PreparedStatements = new Map()
+  readonly #onError = (error: unknown): void => {
+    this.broken ??= { error }
+  }
+
+  constructor(client: PgClient) {
+    this.client = client
+    if (client.native) this.way = 'single'
+    else if (client.pipeline) this.way = 'concurrent'
+    else this.way = typeof client.connection?.stream?.write === 'function' ? 'grouped' : 'single'
+  }
+
+  /** From checkout to release an 'error' event must not end the process. */
+  hold(): void {
+    this.client.on('error', this.#onError)
+  }
+
+  release(destroy: boolean): void {
+    this.client.removeListener('error', this.#onError)
+    this.client.release?.(destroy || this.broken !== null)
+  }
+
+  run(statements: readonly PgStatement[], manner: PgManner, whose: Whose = 'ours'): Promise<TripOutcome> {
+    if (this.broken) return Promise.resolve(failed(0, this.broken.error, { sent: false }))
+    if (this.way === 'grouped') return this.#group(statements, manner, whose)
+    return this.way === 'concurrent' ? this.#together(statements, manner, whose) : this.#each(statements, manner, whose)
+  }
+
+  #group(statements: readonly PgStatement[], manner: PgManner, whose: Whose): Promise<TripOutcome> {
+    const { client } = this
+    const ours = whose === 'ours'
+    const mapper = ours ? ownValue : valueMapperOf(client)
+    const steps: PipelineStep[] = []
+    for (const statement of statements) {
+      try {
+        steps.push(stepOf(statement, manner.prepared, mapper))
+      } catch (error) {
+        return Promise.resolve(failed(steps.length, error, { sent: false }))
+      }
+    }
+    manner.onTrip?.(steps.length)
+    return new Promise((settle) => {
+      client.query(
+        new Pipeline({
+          steps,
+          prepared: this.#prepared,
+          parserOf: ours ? ownParser : (oid) => client.getTypeParser(oid, 'text'),
+          keepColumns: ours,
+          settle,
+        }),
+      )
+    })
+  }
+
+  async #together(statements: readonly PgStatement[], manner: PgManner, whose: Whose): Promise<TripOutcome> {
+    manner.onTrip?.(statements.length)
+    const settled = await Promise.allSettled(statements.map((statement) => this.#ask(statement, manner, whose)))
+    const rows: (readonly Row[])[] = []
+    let tag = ''
+    for (const [index, result] of settled.entries()) {
+      if (result.status === 'rejected') return failed(index, result.reason, { sent: true, rows, tag })
+      rows.push(result.value.rows)
+      tag = result.value.command
+    }
+    return { rows, tag, failedAt: -1, error: undefined, sent: true }
+  }
+
+  async #each(statements: readonly PgStatement[], manner: PgManner, whose: Whose): Promise<TripOutcome> {
+    const rows: (readonly Row[])[] = []
+    let tag = ''
+    for (const [index, statement] of statements.entries()) {
+      manner.onTrip?.(1)
+      try {
+        const result = await this.#ask(statement, manner, whose)
+        rows.push(result.rows)
+        tag = result.command
+      } catch (error) {
+        return failed(index, error, { sent: index === statements.length - 1, rows, tag })
+      }
+    }
+    return { rows, tag, failedAt: -1, error: undefined, sent: true }
+  }
+
+  async #ask(
+    statement: PgStatement,
+    manner: PgManner,
+    whose: Whose,
+  ): Promise<{ rows: readonly Row[]; command: string }> {
+    const { name, text, values } = statement
+    // BEGIN goes unnamed: a name the server lost would fail it alone, and the statement behind it would run without it.
+    const named = manner.prepared && name !== '' && !isSilent(statement) && this.#canName(name, text)
+    const result = await this.client.query({
+      text,
+      values: whose === 'ours' ? values.map(ownValue) : values,
+      ...(named ? { name } : {}),
+      ...(whose === 'ours' ? { types: { getTypeParser: ownParser } } : {}),
+    })
+    return result as { rows: readonly Row[]; command: string }
+  }
+
+  /** pg refuses a name it knows with another text, on this side: COMMIT, already behind it, would run without it. */
+  #canName(name: string, text: string): boolean {
+    const { connection } = this.client
+    return [connection?.parsedStatements, connection?.submittedNamedStatements].every(
+      (known) => known?.[name] === undefined || known[name] === text,
+    )
+  }
+}
+
+const links = new WeakMap<object, PgLink>()
+
+export function linkOf(client: PgClient): PgLink {
+  let link = links.get(client)
+  if (!link) {
+    link = new PgLink(client)
+    links.set(client, link)
+  }
+  return link
+}
+
+function failed(
+  failedAt: number,
+  error: unknown,
+  so: { readonly sent: boolean; readonly rows?: readonly (readonly Row[])[]; readonly tag?: string },
+): TripOutcome {
+  return { rows: so.rows ?? [], tag: so.tag ?? '', failedAt, error, sent: so.sent }
+}

@@ -1,0 +1,228 @@
+import type { Row } from '../store.ts'
+import type { PgStatement } from './driver.ts'
+import type { PgWire } from './pg-client.ts'
+import { columnsOf, NO_COLUMNS, rowOf } from './pg-columns.ts'
+import type { ColumnField, Columns } from './pg-columns.ts'
+import { sqlStateOf } from './sqlstate.ts'
+import {
+  startGroup,
+  writeBind,
+  writeCloseStatement,
+  writeDescribePortal,
+  writeExecute,
+  writeParse,
+  writeSync,
+} from './pg-wire.ts'
+import type { WireValue } from './pg-wire.ts'
+
+/** How a group of statements ended. Expected failures are told, not thrown. */
+export interface TripOutcome {
+  readonly rows: readonly (readonly Row[])[]
+  /** Command tag of the last statement that completed. */
+  readonly tag: string
+  /** Index of the statement that failed; -1 when all completed. */
+  readonly failedAt: number
+  readonly error: unknown
+  /** The group was written to the socket: the server may have run it. */
+  readonly sent: boolean
+}
+
+/** What one connection has prepared: name → what the server knows under it. */
+export type PreparedStatements = Map<string, PreparedStatement>
+
+export interface PreparedStatement {
+  /** null: the name may or may not exist on the server; it is closed before it is parsed again. */
+  text: string | null
+  columns: Columns | null
+}
+
+/** One statement on its way, with everything that could fail before the first byte already done. */
+export interface PipelineStep {
+  /** '' = unnamed. */
+  readonly name: string
+  readonly text: string
+  readonly values: readonly WireValue[]
+  /** Known beforehand to return no rows: begin, commit, rollback. */
+  readonly silent: boolean
+}
+
+const CACHED_PLAN_CHANGED = '0A000'
+const NO_SUCH_STATEMENT = '26000'
+
+/**
+ * Several statements and one Sync, as a `Submittable` of pg: after the first error the server skips the rest, so a COMMIT
+ * behind a statement that raises is never reached. pg calls the `handle…` methods while this is its active query.
+ */
+export class Pipeline {
+  /** pg replaces it when it has a `query_timeout`, and expects it to be called at the end. */
+  callback: (error?: unknown) => void = nothing
+  readonly #steps: readonly PipelineStep[]
+  readonly #prepared: PreparedStatements
+  readonly #parserOf: (oid: number) => (text: string) => unknown
+  /** Our own columns never change without an error, so their description is asked for once per connection. */
+  readonly #keepColumns: boolean
+  readonly #settle: (outcome: TripOutcome) => void
+  readonly #rows: Row[][] = []
+  #current: Row[] = []
+  #columns: Columns | null = null
+  #index = 0
+  #tag = ''
+  #sent = false
+  #done = false
+  #unreadable: { readonly index: number; readonly error: unknown } | null = null
+  /** Per step: what this group parsed, or null. */
+  readonly #parsed: (PreparedStatement | null)[] = []
+
+  constructor(options: {
+    readonly steps: readonly PipelineStep[]
+    readonly prepared: PreparedStatements
+    readonly parserOf: (oid: number) => (text: string) => unknown
+    readonly keepColumns: boolean
+    readonly settle: (outcome: TripOutcome) => void
+  }) {
+    this.#steps = options.steps
+    this.#prepared = options.prepared
+    this.#parserOf = options.parserOf
+    this.#keepColumns = options.keepColumns
+    this.#settle = options.settle
+  }
+
+  submit(connection: PgWire): Error | null {
+    if (!connection.stream.writable) return new Error('The connection is closed')
+    startGroup()
+    for (const step of this.#steps) this.#write(step)
+    this.#columns = this.#knownColumns()
+    this.#sent = true
+    connection.stream.write(writeSync())
+    return null
+  }
+
+  #write(step: PipelineStep): void {
+    let columns: Columns | null = null
+    if (step.name === '') {
+      writeParse('', step.text)
+      this.#parsed.push(null)
+    } else {
+      const known = this.#prepared.get(step.name)
+      if (known?.text === step.text) {
+        columns = known.columns
+        this.#parsed.push(null)
+      } else {
+        if (known) writeCloseStatement(step.name)
+        writeParse(step.name, step.text)
+        const fresh: PreparedStatement = { text: step.text, columns: null }
+        this.#prepared.set(step.name, fresh)
+        this.#parsed.push(fresh)
+      }
+    }
+    writeBind(step.name, step.values)
+    if (!step.silent && !(this.#keepColumns && columns)) writeDescribePortal()
+    writeExecute()
+  }
+
+  #knownColumns(): Columns | null {
+    const step = this.#steps[this.#index]
+    if (!step || step.silent || step.name === '' || !this.#keepColumns) return null
+    return this.#prepared.get(step.name)?.columns ?? null
+  }
+
+  handleRowDescription(message: { readonly fields: readonly ColumnField[] }): void {
+    this.#columns = columnsOf(message.fields, this.#parserOf)
+  }
+
+  handleDataRow(message: { readonly fields: readonly (string | null)[] }): void {
+    if (this.#unreadable) return
+    try {
+      this.#current.push(rowOf(this.#columns ?? NO_COLUMNS, message.fields))
+    } catch (error) {
+      this.#unreadable = { index: this.#index, error }
+    }
+  }
+
+  handleCommandComplete(message: { readonly text: string }): void {
+    this.#tag = message.text
+    this.#next()
+  }
+
+  handleEmptyQuery(): void {
+    this.#tag = ''
+    this.#next()
+  }
+
+  #next(): void {
+    const step = this.#steps[this.#index]
+    if (step && step.name !== '' && this.#keepColumns) {
+      const known = this.#prepared.get(step.name)
+      if (known) known.columns ??= this.#columns ?? NO_COLUMNS
+    }
+    this.#rows.push(this.#current)
+    this.#current = []
+    this.#index += 1
+    this.#columns = this.#knownColumns()
+  }
+
+  handleReadyForQuery(): void {
+    this.#finish(this.#unreadable?.index ?? -1, this.#unreadable?.error)
+  }
+
+  handleError(error: unknown): void {
+    if (this.#done) return
+    if (this.#sent) this.#doubt(error)
+    this.#finish(this.#index, error)
+  }
+
+  /** Statements parsed by this group at or behind the failure may or may not exist on the server. */
+  #doubt(error: unknown): void {
+    for (let i = this.#index; i < this.#parsed.length; i++) {
+      const parsed = this.#parsed[i]
+      if (parsed) parsed.text = null
+    }
+    const state = sqlStateOf(error)
+    if (state !== CACHED_PLAN_CHANGED && state !== NO_SUCH_STATEMENT) return
+    const known = this.#prepared.get(this.#steps[this.#index]?.name ?? '')
+    if (known) {
+      known.text = null
+      known.columns = null
+    }
+  }
+
+  #finish(failedAt: number, error: unknown): void {
+    if (this.#done) return
+    this.#done = true
+    this.callback()
+    this.#settle({ rows: this.#rows, tag: this.#tag, failedAt, error, sent: this.#sent })
+  }
+
+  handlePortalSuspended(): void {
+    // Execute asks for all rows, so a portal is never suspended.
+  }
+
+  /** Behind COPY the protocol waits for data that nobody sends: there is no way out but the connection's end. */
+  handleCopyInResponse(connection: PgWire): void {
+    connection.stream.destroy(new Error('COPY FROM STDIN cannot be part of a pipeline'))
+  }
+
+  handleCopyData(): void {
+    // COPY TO STDOUT: the data is not asked for.
+  }
+}
+
+export function stepOf(statement: PgStatement, named: boolean, mapper: (value: unknown) => WireValue): PipelineStep {
+  return {
+    name: named ? statement.name : '',
+    text: statement.text,
+    values: statement.values.map((value) => mapper(value)),
+    silent: isSilent(statement),
+  }
+}
+
+export const BEGIN: PgStatement = { name: 'eo_begin', text: 'begin isolation level read committed', values: [] }
+export const COMMIT: PgStatement = { name: 'eo_commit', text: 'commit', values: [] }
+export const ROLLBACK: PgStatement = { name: 'eo_rollback', text: 'rollback', values: [] }
+
+/** Takes no values and returns no rows. */
+export function isSilent(statement: PgStatement): boolean {
+  return statement === BEGIN || statement === COMMIT || statement === ROLLBACK
+}
+
+function nothing(): void {}

@@ -1,0 +1,141 @@
+import { onceError } from '../../errors.ts'
+import type { OnceError } from '../../errors.ts'
+import type { Row, Store } from '../store.ts'
+import type { PgDriver, PgStatement } from './driver.ts'
+import { PgAside } from './pg-aside.ts'
+import type { PgManner, PgPool, PgTx, PoolClientLike, PoolLike } from './pg-client.ts'
+import { PgTransaction } from './pg-connection.ts'
+import { clientBehind } from './pg-facade.ts'
+import { linkOf } from './pg-link.ts'
+import type { PgLink } from './pg-link.ts'
+import { BEGIN, ROLLBACK } from './pg-pipeline.ts'
+import type { TripOutcome } from './pg-pipeline.ts'
+import { unwatched, watchPool } from './pg-watch.ts'
+import { isConnectionLost, isPreparedStatementLost } from './sqlstate.ts'
+import { postgresStore } from './store.ts'
+import type { PostgresStoreOptions } from './store.ts'
+
+export type { PostgresStoreOptions } from './store.ts'
+export type { PgTx, PoolClientLike, PoolLike } from './pg-client.ts'
+
+/**
+ * The store on node-postgres. `tx` in a handler is the pool's own client, without the ways to end it.
+ *
+ * @example
+ * const once = effectivelyOnce({ namespace: 'payments', store: pgStore(pool) })
+ */
+export function pgStore<C extends PoolClientLike>(pool: PoolLike<C>, options?: PostgresStoreOptions): Store<PgTx<C>> {
+  return postgresStore(pgDriver(pool), options)
+}
+
+export interface PgDriverOptions {
+  /** Called for every trip to the server with the number of statements in it, begin and commit included. */
+  readonly onTrip?: (statements: number) => void
+}
+
+export interface PgPoolDriver<Tx> extends PgDriver<Tx> {
+  /** False once a pooler was seen that does not keep prepared statements. */
+  readonly prepared: boolean
+}
+
+/**
+ * node-postgres. A group of statements goes out as one write with one Sync, through pg's own queue, so that a handler's
+ * own queries on the same client keep their order.
+ */
+export function pgDriver<C extends PoolClientLike>(
+  pool: PoolLike<C>,
+  options: PgDriverOptions = {},
+): PgPoolDriver<PgTx<C>> {
+  const root = pool as unknown as PgPool
+  const manner: PgManner = { prepared: true, onTrip: options.onTrip }
+  const aside = new PgAside(root, manner)
+  return {
+    name: 'pg',
+    pipelined: !isNative(root),
+    get prepared() {
+      return manner.prepared
+    },
+    watch: watchPool(root),
+
+    async query(statement) {
+      const link = await checkOut(root)
+      const outcome = await unnamedIfLost(manner, () => link.run([statement], manner))
+      link.release(outcome.failedAt >= 0 && isConnectionLost(outcome.error))
+      return rowsOf(outcome)
+    },
+
+    async aside(statement) {
+      return rowsOf(await unnamedIfLost(manner, () => aside.run(statement)))
+    },
+
+    async begin(first: PgStatement) {
+      const link = await checkOut(root)
+      const outcome = await unnamedIfLost(
+        manner,
+        () => link.run([BEGIN, first], manner),
+        () => link.run([ROLLBACK], manner),
+      )
+      const connection = new PgTransaction<PgTx<C>>(link, manner, { joined: false })
+      if (outcome.failedAt < 0) return { connection, rows: outcome.rows[1] ?? [] }
+      await connection.rollback()
+      throw outcome.error
+    },
+
+    join(tx) {
+      return new PgTransaction<PgTx<C>>(linkOf(clientBehind(tx)), manner, { joined: true })
+    },
+
+    close: () => aside.close(),
+  }
+}
+
+/** Runs again without names when a pooler lost them: only where nothing has run that the failure did not undo. */
+async function unnamedIfLost(
+  manner: PgManner,
+  run: () => Promise<TripOutcome>,
+  undo?: () => Promise<TripOutcome>,
+): Promise<TripOutcome> {
+  const named = manner.prepared
+  const outcome = await run()
+  if (outcome.failedAt < 0 || !named || !isPreparedStatementLost(outcome.error)) return outcome
+  manner.prepared = false
+  const undone = undo ? (await undo()).failedAt < 0 : true
+  return undone ? run() : outcome
+}
+
+function rowsOf(outcome: TripOutcome): readonly Row[] {
+  if (outcome.failedAt >= 0) throw outcome.error
+  return outcome.rows[0] ?? []
+}
+
+function checkOut(pool: PgPool): Promise<PgLink> {
+  return new Promise((resolve, reject) => {
+    unwatched(() => {
+      pool.connect((error, client) => {
+        if (error || !client) return reject(unavailable(pool, error))
+        const link = linkOf(client)
+        link.hold()
+        resolve(link)
+      })
+    })
+  })
+}
+
+function unavailable(pool: PgPool, cause: unknown): OnceError {
+  return onceError('ONCE_STORE_UNAVAILABLE', { detail: whyNoConnection(pool, cause), cause })
+}
+
+function whyNoConnection(pool: PgPool, cause: unknown): string {
+  if (pool.ending) return 'the pool was closed'
+  const message = cause instanceof Error ? cause.message : String(cause)
+  const full = pool.totalCount >= (pool.options?.max ?? Infinity) && pool.idleCount === 0
+  return full && /timeout/i.test(message)
+    ? `no connection came free within ${pool.options?.connectionTimeoutMillis ?? 0} ms: all ${pool.totalCount} are in use`
+    : `no connection to the database: ${message}`
+}
+
+/** pg-native has no wire to group statements on, and sends one by one. Only its clients can be asked `isConnected()`. */
+function isNative(pool: PgPool): boolean {
+  const prototype = pool.Client?.prototype as { isConnected?: unknown } | undefined
+  return typeof prototype?.isConnected === 'function'
+}
