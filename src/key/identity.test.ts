@@ -42,7 +42,7 @@ describe('identity', () => {
         const same = a.namespace === b.namespace && a.scope === b.scope && a.key === b.key
         expect(identity(a).id === identity(b).id).toBe(same)
       }),
-      { numRuns: 20_000 },
+      { numRuns: 5_000 },
     )
   })
 
@@ -53,7 +53,7 @@ describe('identity', () => {
         const [i, j] = [one % (text.length + 1), two % (text.length + 1)]
         expect(split(i).id === split(j).id).toBe(i === j)
       }),
-      { numRuns: 5_000 },
+      { numRuns: 2_000 },
     )
   })
 

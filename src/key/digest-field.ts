@@ -1,0 +1,31 @@
+import { onceError } from '../errors.ts'
+
+/** The algorithms RFC 9530 calls active, and how long their digests are in base64. Nothing weaker identifies a body. */
+const ALGORITHMS: ReadonlyMap<string, RegExp> = new Map([
+  ['sha-256', /^:[A-Za-z0-9+/]{43}=:$/],
+  ['sha-512', /^:[A-Za-z0-9+/]{86}==:$/],
+])
+
+/**
+ * One spelling of a `Content-Digest` or `Repr-Digest` value (`sha-256=:…:, sha-512=:…:`): known algorithms, sorted.
+ * It stands for a body too large to hash again. Nothing here compares it with the body: a client that lies about
+ * its digest can only be answered with an answer of its own scope and key.
+ */
+export function canonicalDigest(value: string): string {
+  const found = new Map<string, string>()
+  for (const entry of value.split(',')) {
+    const equals = entry.indexOf('=')
+    const name = entry.slice(0, Math.max(equals, 0)).trim()
+    const shape = ALGORITHMS.get(name)
+    if (shape === undefined) continue
+    const digest = entry.slice(equals + 1).trim()
+    if (!shape.test(digest) || found.has(name)) throw invalid(`The ${name} digest of the body is malformed`)
+    found.set(name, digest)
+  }
+  if (found.size === 0) throw invalid('The digest of the body names neither sha-256 nor sha-512')
+  return [...ALGORITHMS.keys()].flatMap((name) => (found.has(name) ? [`${name}=${found.get(name)}`] : [])).join(',')
+}
+
+function invalid(detail: string): Error {
+  return onceError('ONCE_BODY_INVALID', { detail })
+}

@@ -1,0 +1,117 @@
+import { createSha256, type Sha256, sha256Hex } from '../platform/sha256.ts'
+import { canonicalText } from './canonical-text.ts'
+import { canonicalValue } from './canonical-value.ts'
+import { canonicalDigest } from './digest-field.ts'
+import { FINGERPRINT_VERSION } from './fingerprint.ts'
+import { canonicalForm } from './form.ts'
+import { frame } from './frame.ts'
+import { latin1 } from './latin1.ts'
+import { isJson, type MediaType, parseMediaType } from './media-type.ts'
+import { parseMultipart } from './multipart.ts'
+import { uuidOf } from './uuid.ts'
+
+/** What a request means, apart from its body. */
+export interface RequestHead {
+  readonly method: string
+  /** As the client sent it, before any router cut a prefix off; without host and query. */
+  readonly path: string
+  /** Everything behind the `?`, raw. */
+  readonly query?: string | undefined
+  readonly contentType?: string | undefined
+  /** Only those that change the meaning of the request: the caller chooses. */
+  readonly headers?: Readonly<Record<string, string | readonly string[] | undefined>> | undefined
+}
+
+export interface RequestParts extends RequestHead {
+  /** The bytes after content-decoding. */
+  readonly body?: Uint8Array | string | undefined
+  /**
+   * The body as a parser left it, where its bytes are lost. JSON gets the same fingerprint as from its bytes, but a
+   * member sent twice and digits beyond a double cannot be seen any more.
+   */
+  readonly parsed?: unknown
+  /** JSON pointers of volatile members; they are left out of a JSON body and mean nothing for any other. */
+  readonly ignore?: readonly string[] | undefined
+  /** A `Content-Digest` or `Repr-Digest` value to take instead of the body. */
+  readonly digest?: string | undefined
+}
+
+type BodyKind = 'raw' | 'json' | 'form' | 'multipart' | 'parsed' | 'digest'
+
+/**
+ * The fingerprint of an HTTP request: method, path, sorted query, chosen headers, media type without its parameters,
+ * and the body by its media type, so that an honest retry with another member order, form order or boundary is the
+ * same request. A body its own content type does not describe is ONCE_BODY_INVALID.
+ */
+export function fingerprintRequest(request: RequestParts): string {
+  const media = parseMediaType(request.contentType)
+  const { ignore, digest, parsed } = request
+  const body = typeof request.body === 'string' ? new TextEncoder().encode(request.body) : request.body
+  if (digest !== undefined) return finish(request, media, 'digest', canonicalDigest(digest))
+  if (body === undefined && parsed !== undefined) {
+    return finish(request, media, isJson(media) ? 'json' : 'parsed', canonicalValue(parsed, ignore))
+  }
+  if (body === undefined || body.length === 0) return finish(request, media, 'raw', '')
+  if (isJson(media)) return finish(request, media, 'json', canonicalText(body, ignore))
+  if (media.essence === 'application/x-www-form-urlencoded') {
+    return finish(request, media, 'form', canonicalForm(latin1(body)))
+  }
+  if (media.essence.startsWith('multipart/')) return fingerprintMultipart(request, media, body)
+  return hexToFingerprint(
+    createSha256()
+      .update(writeHead(request, media, 'raw'))
+      .update(body),
+  )
+}
+
+/** A fingerprint over a stream. */
+export interface StreamFingerprint {
+  update(chunk: Uint8Array): StreamFingerprint
+  digest(): string
+}
+
+/** The same for a body that is never held whole: by its bytes, whatever its media type. */
+export function createFingerprint(head: RequestHead): StreamFingerprint {
+  const hash = createSha256().update(writeHead(head, parseMediaType(head.contentType), 'raw'))
+  const self: StreamFingerprint = {
+    update(chunk) {
+      hash.update(chunk)
+      return self
+    },
+    digest: () => hexToFingerprint(hash),
+  }
+  return self
+}
+
+function fingerprintMultipart(request: RequestParts, media: MediaType, body: Uint8Array): string {
+  const hash = createSha256().update(writeHead(request, media, 'multipart'))
+  for (const { headers, bytes } of parseMultipart(body, media.boundary)) {
+    hash.update(`${headers.length};${headers.map(frame).join('')}${bytes.length}:`).update(bytes)
+  }
+  return hexToFingerprint(hash)
+}
+
+/** The body stands last and needs no length, so that a stream can be hashed as it comes. */
+function writeHead(head: RequestHead, media: MediaType, kind: BodyKind): string {
+  const fields = [head.method.toUpperCase(), head.path, canonicalForm(head.query ?? ''), media.essence, kind]
+  return `eo:fp:${FINGERPRINT_VERSION}:request;${fields.map(frame).join('')}${writeHeaders(head.headers ?? {})}`
+}
+
+function writeHeaders(headers: NonNullable<RequestHead['headers']>): string {
+  const lines: string[] = []
+  for (const [name, value] of Object.entries(headers)) {
+    if (value === undefined) continue
+    // Servers join repeated headers with a comma; a list of values is the same header.
+    const values = typeof value === 'string' ? [value] : value
+    lines.push(frame(name.toLowerCase()) + frame(values.map((each) => each.trim()).join(', ')))
+  }
+  return `${lines.length};${lines.sort().join('')}`
+}
+
+function finish(head: RequestHead, media: MediaType, kind: BodyKind, text: string): string {
+  return uuidOf(sha256Hex(writeHead(head, media, kind) + text))
+}
+
+function hexToFingerprint(hash: Sha256): string {
+  return uuidOf(hash.digestHex())
+}

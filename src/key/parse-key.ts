@@ -1,0 +1,69 @@
+import { onceError } from '../errors.ts'
+import { KEY_BYTES_MAX, NAMESPACE_BYTES_MAX, SCOPE_BYTES_MAX } from '../limits.ts'
+
+/**
+ * One rule for every key, from a header or from `run()`: 1 to 255 characters of printable ASCII, with no space at
+ * either end. Spaces inside are allowed because natural keys have them; at the ends they get lost on the way
+ * (headers are trimmed), and two keys would become one. Refusals never repeat the key: it may be hostile, and it may
+ * be secret.
+ */
+export function checkKey(key: unknown): string {
+  if (typeof key !== 'string') throw keyInvalid(`A key is a string, not ${nameOf(key)}`)
+  if (key.length === 0) throw keyInvalid('The idempotency key is empty')
+  // Every character it may hold is one byte long, so the length in characters is the length in bytes.
+  if (key.length > KEY_BYTES_MAX) throw keyInvalid(`The idempotency key is longer than ${KEY_BYTES_MAX} bytes`)
+  for (let i = 0; i < key.length; i++) {
+    const unit = key.charCodeAt(i)
+    if (unit < 0x20 || unit > 0x7e) throw keyInvalid(`The idempotency key is not printable ASCII at position ${i}`)
+  }
+  if (key.startsWith(' ') || key.endsWith(' ')) throw keyInvalid('The idempotency key starts or ends with a space')
+  return key
+}
+
+/** What `${undefined}` and its kind leave behind: one scope for everybody who is not logged in. */
+const MISTAKES: ReadonlySet<string> = new Set(['undefined', 'null', 'NaN', '[object Object]'])
+
+/**
+ * Whose key it is. Nothing is ever filled in for an empty scope, because one user could then replay another's answer.
+ * The word 'global' is a scope like any other: a program that uses it beside scopes made of bare user ids shares it
+ * with a user whose id is "global", and should say `user:${id}` instead.
+ */
+export function checkScope(scope: unknown): string {
+  if (typeof scope !== 'string' || scope === '') throw scopeEmpty(scope === '' ? 'empty' : nameOf(scope))
+  if (MISTAKES.has(scope)) throw scopeEmpty(`the text "${scope}"`)
+  if (isOver(scope, SCOPE_BYTES_MAX)) throw optionInvalid(`A scope is at most ${SCOPE_BYTES_MAX} bytes long`)
+  return scope
+}
+
+/** Which service owns the keys: chosen once, by the program. */
+export function checkNamespace(namespace: unknown): string {
+  if (typeof namespace !== 'string' || namespace === '') throw optionInvalid('namespace is a string that is not empty')
+  if (isOver(namespace, NAMESPACE_BYTES_MAX)) {
+    throw optionInvalid(`A namespace is at most ${NAMESPACE_BYTES_MAX} bytes long`)
+  }
+  return namespace
+}
+
+/** A UTF-16 unit is at most three bytes of UTF-8, so most texts need no counting. */
+function isOver(text: string, bytesMax: number): boolean {
+  if (text.length * 3 <= bytesMax) return false
+  return text.length > bytesMax || new TextEncoder().encode(text).length > bytesMax
+}
+
+function nameOf(value: unknown): string {
+  if (value === null || value === undefined) return String(value)
+  return Array.isArray(value) ? 'an array' : typeof value === 'object' ? 'an object' : `a ${typeof value}`
+}
+
+function scopeEmpty(found: string): Error {
+  const detail = `scope is ${found}; one user could replay another's answer. Return a string or set 'global'`
+  return onceError('ONCE_SCOPE_EMPTY', { detail })
+}
+
+function keyInvalid(detail: string): Error {
+  return onceError('ONCE_KEY_INVALID', { detail })
+}
+
+function optionInvalid(detail: string): Error {
+  return onceError('ONCE_OPTION_INVALID', { detail })
+}
