@@ -2,7 +2,7 @@ import type { Row } from '../store.ts'
 import type { PgStatement } from './driver.ts'
 import type { PgClient, PgManner } from './pg-client.ts'
 import { ownParser } from './pg-columns.ts'
-import { isSilent, Pipeline, stepOf } from './pg-pipeline.ts'
+import { isPlanStale, isSilent, Pipeline, stepOf } from './pg-pipeline.ts'
 import type { PipelineStep, PreparedStatements, TripOutcome } from './pg-pipeline.ts'
 import { ownValue, valueMapperOf } from './pg-values.ts'
 
@@ -20,6 +20,8 @@ export class PgLink {
   /** The first error that ended the connection while nobody was asking. */
   broken: { readonly error: unknown } | null = null
   readonly #prepared: PreparedStatements = new Map()
+  /** Names whose statement changed its columns: pg would go on using what it prepared. */
+  readonly #stale = new Set<string>()
   readonly #onError = (error: unknown): void => {
     this.broken ??= { error }
   }
@@ -110,18 +112,24 @@ export class PgLink {
     const { name, text, values } = statement
     // BEGIN goes unnamed: a name the server lost would fail it alone, and the statement behind it would run without it.
     const named = manner.prepared && name !== '' && !isSilent(statement) && this.#canName(name, text)
-    const result = await this.client.query({
+    const config = {
       text,
       values: whose === 'ours' ? values.map(ownValue) : values,
       ...(named ? { name } : {}),
       ...(whose === 'ours' ? { types: { getTypeParser: ownParser } } : {}),
-    })
-    return result as { rows: readonly Row[]; command: string }
+    }
+    try {
+      return (await this.client.query(config)) as { rows: readonly Row[]; command: string }
+    } catch (error) {
+      if (isPlanStale(error)) this.#stale.add(name)
+      throw error
+    }
   }
 
   /** pg refuses a name it knows with another text, on this side: COMMIT, already behind it, would run without it. */
   #canName(name: string, text: string): boolean {
     const { connection } = this.client
+    if (this.#stale.has(name)) return false
     return [connection?.parsedStatements, connection?.submittedNamedStatements].every(
       (known) => known?.[name] === undefined || known[name] === text,
     )

@@ -3,7 +3,7 @@ import type { PgStatement } from './driver.ts'
 import type { PgWire } from './pg-client.ts'
 import { columnsOf, NO_COLUMNS, rowOf } from './pg-columns.ts'
 import type { ColumnField, Columns } from './pg-columns.ts'
-import { sqlStateOf } from './sqlstate.ts'
+import { isPreparedStatementLost, sqlStateOf } from './sqlstate.ts'
 import {
   startGroup,
   writeBind,
@@ -46,9 +46,6 @@ export interface PipelineStep {
   readonly silent: boolean
 }
 
-const CACHED_PLAN_CHANGED = '0A000'
-const NO_SUCH_STATEMENT = '26000'
-
 /**
  * Several statements and one Sync, as a `Submittable` of pg: after the first error the server skips the rest, so a COMMIT
  * behind a statement that raises is never reached. pg calls the `handle…` methods while this is its active query.
@@ -70,8 +67,10 @@ export class Pipeline {
   #sent = false
   #done = false
   #unreadable: { readonly index: number; readonly error: unknown } | null = null
-  /** Per step: what this group parsed, or null. */
-  readonly #parsed: (PreparedStatement | null)[] = []
+  /** The unnamed statement as the server has it at this point: equal neighbours are parsed and described once. */
+  #unnamed: { text: string | null; columns: Columns | null } = { text: null, columns: null }
+  /** Per step: what this group prepared under a name, or null. */
+  readonly #prepares: (PreparedStatement | null)[] = []
 
   constructor(options: {
     readonly steps: readonly PipelineStep[]
@@ -91,6 +90,7 @@ export class Pipeline {
     if (!connection.stream.writable) return new Error('The connection is closed')
     startGroup()
     for (const step of this.#steps) this.#write(step)
+    this.#unnamed = { text: null, columns: null }
     this.#columns = this.#knownColumns()
     this.#sent = true
     connection.stream.write(writeSync())
@@ -98,32 +98,42 @@ export class Pipeline {
   }
 
   #write(step: PipelineStep): void {
-    let columns: Columns | null = null
-    if (step.name === '') {
-      writeParse('', step.text)
-      this.#parsed.push(null)
-    } else {
-      const known = this.#prepared.get(step.name)
-      if (known?.text === step.text) {
-        columns = known.columns
-        this.#parsed.push(null)
-      } else {
-        if (known) writeCloseStatement(step.name)
-        writeParse(step.name, step.text)
-        const fresh: PreparedStatement = { text: step.text, columns: null }
-        this.#prepared.set(step.name, fresh)
-        this.#parsed.push(fresh)
-      }
-    }
+    const described = step.name === '' ? this.#parseUnnamed(step) : this.#parseNamed(step)
     writeBind(step.name, step.values)
-    if (!step.silent && !(this.#keepColumns && columns)) writeDescribePortal()
+    if (!step.silent && !described) writeDescribePortal()
     writeExecute()
   }
 
+  /** Answers whether the columns need no description. */
+  #parseUnnamed(step: PipelineStep): boolean {
+    this.#prepares.push(null)
+    if (step.text === this.#unnamed.text) return true
+    this.#unnamed.text = step.text
+    writeParse('', step.text)
+    return false
+  }
+
+  #parseNamed(step: PipelineStep): boolean {
+    const known = this.#prepared.get(step.name)
+    if (known?.text === step.text) {
+      this.#prepares.push(null)
+      return this.#keepColumns && known.columns !== null
+    }
+    if (known) writeCloseStatement(step.name)
+    writeParse(step.name, step.text)
+    const fresh: PreparedStatement = { text: step.text, columns: null }
+    this.#prepared.set(step.name, fresh)
+    this.#prepares.push(fresh)
+    return false
+  }
+
+  /** Of the statement whose results come next. */
   #knownColumns(): Columns | null {
     const step = this.#steps[this.#index]
-    if (!step || step.silent || step.name === '' || !this.#keepColumns) return null
-    return this.#prepared.get(step.name)?.columns ?? null
+    if (!step || step.silent) return null
+    if (step.name !== '') return this.#keepColumns ? (this.#prepared.get(step.name)?.columns ?? null) : null
+    if (step.text !== this.#unnamed.text) this.#unnamed = { text: step.text, columns: null }
+    return this.#unnamed.columns
   }
 
   handleRowDescription(message: { readonly fields: readonly ColumnField[] }): void {
@@ -151,7 +161,8 @@ export class Pipeline {
 
   #next(): void {
     const step = this.#steps[this.#index]
-    if (step && step.name !== '' && this.#keepColumns) {
+    if (step?.name === '') this.#unnamed.columns = this.#columns
+    else if (step && this.#keepColumns) {
       const known = this.#prepared.get(step.name)
       if (known) known.columns ??= this.#columns ?? NO_COLUMNS
     }
@@ -173,12 +184,11 @@ export class Pipeline {
 
   /** Statements parsed by this group at or behind the failure may or may not exist on the server. */
   #doubt(error: unknown): void {
-    for (let i = this.#index; i < this.#parsed.length; i++) {
-      const parsed = this.#parsed[i]
-      if (parsed) parsed.text = null
+    for (let i = this.#index; i < this.#prepares.length; i++) {
+      const prepares = this.#prepares[i]
+      if (prepares) prepares.text = null
     }
-    const state = sqlStateOf(error)
-    if (state !== CACHED_PLAN_CHANGED && state !== NO_SUCH_STATEMENT) return
+    if (!isPlanStale(error) && !isPreparedStatementLost(error)) return
     const known = this.#prepared.get(this.#steps[this.#index]?.name ?? '')
     if (known) {
       known.text = null
@@ -219,6 +229,11 @@ export function stepOf(statement: PgStatement, named: boolean, mapper: (value: u
 export const BEGIN: PgStatement = { name: 'eo_begin', text: 'begin isolation level read committed', values: [] }
 export const COMMIT: PgStatement = { name: 'eo_commit', text: 'commit', values: [] }
 export const ROLLBACK: PgStatement = { name: 'eo_rollback', text: 'rollback', values: [] }
+
+/** A prepared statement of ours returns other columns since somebody changed a table: it must be prepared anew. */
+export function isPlanStale(error: unknown): boolean {
+  return sqlStateOf(error) === '0A000'
+}
 
 /** Takes no values and returns no rows. */
 export function isSilent(statement: PgStatement): boolean {

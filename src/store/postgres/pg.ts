@@ -8,7 +8,7 @@ import { PgTransaction } from './pg-connection.ts'
 import { clientBehind } from './pg-facade.ts'
 import { linkOf } from './pg-link.ts'
 import type { PgLink } from './pg-link.ts'
-import { BEGIN, ROLLBACK } from './pg-pipeline.ts'
+import { BEGIN, isPlanStale, ROLLBACK } from './pg-pipeline.ts'
 import type { TripOutcome } from './pg-pipeline.ts'
 import { unwatched, watchPool } from './pg-watch.ts'
 import { isConnectionLost, isPreparedStatementLost } from './sqlstate.ts'
@@ -59,18 +59,18 @@ export function pgDriver<C extends PoolClientLike>(
 
     async query(statement) {
       const link = await checkOut(root)
-      const outcome = await unnamedIfLost(manner, () => link.run([statement], manner))
+      const outcome = await retried(manner, () => link.run([statement], manner))
       link.release(outcome.failedAt >= 0 && isConnectionLost(outcome.error))
       return rowsOf(outcome)
     },
 
     async aside(statement) {
-      return rowsOf(await unnamedIfLost(manner, () => aside.run(statement)))
+      return rowsOf(await retried(manner, () => aside.run(statement)))
     },
 
     async begin(first: PgStatement) {
       const link = await checkOut(root)
-      const outcome = await unnamedIfLost(
+      const outcome = await retried(
         manner,
         () => link.run([BEGIN, first], manner),
         () => link.run([ROLLBACK], manner),
@@ -89,16 +89,20 @@ export function pgDriver<C extends PoolClientLike>(
   }
 }
 
-/** Runs again without names when a pooler lost them: only where nothing has run that the failure did not undo. */
-async function unnamedIfLost(
+/**
+ * Once more when a prepared statement was lost by a pooler (then without names) or is stale: only where nothing has run
+ * that the failure, and `undo`, did not undo.
+ */
+async function retried(
   manner: PgManner,
   run: () => Promise<TripOutcome>,
   undo?: () => Promise<TripOutcome>,
 ): Promise<TripOutcome> {
   const named = manner.prepared
   const outcome = await run()
-  if (outcome.failedAt < 0 || !named || !isPreparedStatementLost(outcome.error)) return outcome
-  manner.prepared = false
+  if (outcome.failedAt < 0 || !named) return outcome
+  if (isPreparedStatementLost(outcome.error)) manner.prepared = false
+  else if (!isPlanStale(outcome.error)) return outcome
   const undone = undo ? (await undo()).failedAt < 0 : true
   return undone ? run() : outcome
 }
