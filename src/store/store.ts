@@ -27,6 +27,8 @@ export interface Store<Tx> {
   refuse(params: RefuseParams): Promise<Sight>
   /** The user's own open transaction. ONCE_TX_REQUIRED or ONCE_TX_ISOLATION where it cannot carry a claim. */
   join(tx: Tx): Promise<Session<Tx>>
+  /** True for an error after which the whole transaction is worth running again (serialization failure, deadlock). */
+  isTransient?(error: unknown): boolean
   close(): Promise<void>
 }
 
@@ -220,7 +222,8 @@ export interface Batches {
   limit(): Promise<number>
   /**
    * Opens a transaction and claims what can be claimed: one trip, one statement, never waiting. `claims` are sorted by
-   * id, one per identity, and share their retention and fingerprint version. Winners by id.
+   * id, one per identity, and share their retention and fingerprint version. A forgotten record (an expired one with
+   * `rerun`) starts a new life. Winners by id.
    */
   open(params: BatchParams): Promise<{ readonly session: BatchSession; readonly won: ReadonlyMap<string, Claimed> }>
 }
@@ -228,6 +231,8 @@ export interface Batches {
 export interface BatchParams {
   readonly claims: readonly Claim[]
   readonly deadlineMs: number
+  /** An expired record starts a new life here, not only a forgotten one. */
+  readonly rerun: boolean
 }
 
 export interface BatchSession {
@@ -284,5 +289,7 @@ export interface Schema {
 /** Hooks of the development guard: who reached the database beside `tx`. */
 export interface Watch {
   /** Calls back for every query that goes to the root handle instead of a transaction; returns how to stop. */
-  bypass(callback: (call: { readonly words: string; readonly starved: boolean; readonly total: number }) => void): () => void
+  bypass(
+    callback: (call: { readonly words: string; readonly starved: boolean; readonly total: number }) => void,
+  ): () => void
 }

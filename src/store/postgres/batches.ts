@@ -37,7 +37,7 @@ export class PostgresBatches<Tx> implements Batches {
     }
   }
 
-  async open({ deadlineMs, claims }: BatchParams): ReturnType<Batches['open']> {
+  async open({ deadlineMs, claims, rerun }: BatchParams): ReturnType<Batches['open']> {
     const [first] = claims
     try {
       const { connection, rows } = await this.#driver.begin(
@@ -50,6 +50,7 @@ export class PostgresBatches<Tx> implements Batches {
           first?.replayForMs ?? 0,
           first?.goneForMs ?? 0,
           String(deadlineMs),
+          rerun,
         ]),
       )
       const won = new Map(rows.map((row) => [String(row['id']), claimedOf(row) as Claimed]))

@@ -10,6 +10,7 @@ import { PostgresRetention } from './retention.ts'
 import { answerOf, answerValues, recordOf, sightOf } from './rows.ts'
 import { PostgresSchema } from './schema.ts'
 import { claimValues, PostgresSession } from './session.ts'
+import { isTransient } from './sqlstate.ts'
 import { statements, type Bind } from './statements.ts'
 
 export interface PostgresStoreOptions {
@@ -106,6 +107,10 @@ class PostgresStore<Tx> implements Store<Tx> {
     } catch (error) {
       throw storeError(error, this.#schema)
     }
+  }
+
+  isTransient(error: unknown): boolean {
+    return isTransient(error)
   }
 
   close(): Promise<void> {

@@ -4,21 +4,25 @@ import { EVENT_LOCK_CLASS } from './complete.ts'
 /**
  * Claims of many requests in one statement, sorted by identity by the caller, one per identity. Each takes its try-lock
  * before the insert: without it one key running elsewhere would make the whole batch wait. The deadline comes along.
- * $1 ids, $2 scopes, $3 fps, $4 locks, $5 fp version, $6 replay ms, $7 gone ms, $8 deadline ms
+ * $1 ids, $2 scopes, $3 fps, $4 locks, $5 fp version, $6 replay ms, $7 gone ms, $8 deadline ms,
+ * $9 rerun
  */
 export function batchClaimSql(schema: string): string {
   return `
 with d as materialized (
   select ${deadlineExpression('$8')} as deadline, clock_timestamp() as at
 )
-insert into ${schema}.record (id, scope, fp, fp_version, state, attempt, token, life, expires_at, forget_at)
+insert into ${schema}.record as o (id, scope, fp, fp_version, state, attempt, token, life, expires_at, forget_at)
 select v.id, v.scope, v.fp, $5::int4, 2, 1, t.us, t.us,
        t.at + $6::float8 * interval '1 millisecond', t.at + ($6::float8 + $7::float8) * interval '1 millisecond'
   from unnest($1::text::uuid[], $2::text::uuid[], $3::text::uuid[], $4::text::bigint[]) as v(id, scope, fp, lock),
        (select d.at, (extract(epoch from d.at) * 1000000)::bigint as us from d) t
  where pg_try_advisory_xact_lock(v.lock)
-on conflict (id) do nothing
-returning id::text as id, token::text as new_token, (expires_at at time zone 'utc')::date::text as new_day, pg_current_xact_id()::text as xid`
+on conflict (id) do update
+   set fp = excluded.fp, fp_version = excluded.fp_version, attempt = 1, token = greatest(o.token + 1, excluded.token),
+       life = greatest(o.token + 1, excluded.token), expires_at = excluded.expires_at, forget_at = excluded.forget_at
+ where o.state = 2 and (o.forget_at <= clock_timestamp() or $9::bool and o.expires_at <= clock_timestamp())
+returning o.id::text as id, o.token::text as new_token, (o.expires_at at time zone 'utc')::date::text as new_day, pg_current_xact_id()::text as xid`
 }
 
 /**

@@ -1,0 +1,29 @@
+export { effectivelyOnce } from './once/once.ts'
+export { final, Final, isFinal } from './once/final.ts'
+export type { FinalResponse } from './once/final.ts'
+export { event } from './outbox/event.ts'
+export type { EventDef, Events } from './outbox/event.ts'
+export { isOnceError, OnceError } from './errors.ts'
+export type { OnceCode } from './errors.ts'
+export type { Duration } from './duration.ts'
+export type { Signal } from './observe/signal.ts'
+export type { Store } from './store/store.ts'
+export type {
+  BatchedOptions,
+  BatchedRun,
+  Committed,
+  InFlight,
+  Joined,
+  Jsonify,
+  LeasedOperation,
+  Once,
+  OnceOptions,
+  Operation,
+  OpOf,
+  Recovered,
+  RunOptions,
+  Step,
+  StepOptions,
+  TxOf,
+  Verdict,
+} from './once/types.ts'

@@ -1,0 +1,53 @@
+import type { OnceCode } from '../errors.ts'
+
+/**
+ * Everything worth counting, as one tagged union: metrics, logs and traces all start here. `id` is the first eight hex
+ * digits of the hashed identity: never a key, a scope or a body.
+ */
+export type Signal =
+  /** A handler ran and its effect committed. */
+  | {
+      readonly kind: 'completed'
+      readonly id: string
+      readonly route: string
+      readonly durationMs: number
+      readonly attempt: number
+    }
+  /** A final refusal was stored without its effect. */
+  | { readonly kind: 'refused'; readonly id: string; readonly route: string; readonly status: number }
+  /** A handler failed; nothing was committed and the key is free. */
+  | { readonly kind: 'released'; readonly id: string; readonly route: string }
+  /** The stored answer was given instead of running anything. */
+  | {
+      readonly kind: 'replayed'
+      readonly id: string
+      readonly route: string
+      readonly from: 'memory' | 'database' | 'attached'
+    }
+  /** The caller got an error of ours instead of an answer. */
+  | { readonly kind: 'turnedAway'; readonly id: string; readonly route: string; readonly code: OnceCode }
+  /** A lapsed lease was taken over. */
+  | { readonly kind: 'takenOver'; readonly id: string; readonly route: string; readonly attempt: number }
+  /** A holder found that its lease is no longer its own. */
+  | { readonly kind: 'fenced'; readonly id: string; readonly route: string }
+  /** An operation is re-run after a serialization failure or a deadlock. */
+  | { readonly kind: 'rerun'; readonly id: string; readonly route: string; readonly attempt: number }
+  | { readonly kind: 'batch'; readonly size: number; readonly won: number; readonly failed: number }
+  | {
+      readonly kind: 'swept'
+      readonly records: number
+      readonly suspended: number
+      readonly partitionsDropped: number
+      readonly partitionsBusy: number
+    }
+  /** Work in the background failed and will be tried again. */
+  | { readonly kind: 'troubled'; readonly task: 'sweep' | 'heartbeat' | 'recover'; readonly error: unknown }
+  /** The development guard saw something. */
+  | { readonly kind: 'guard'; readonly route: string; readonly code: OnceCode; readonly message: string }
+
+export type Observe = (signal: Signal) => void
+
+/** What a signal may show of an identity. */
+export function shortId(id: string): string {
+  return id.slice(0, 8)
+}

@@ -1,0 +1,189 @@
+import { isOnceError, onceError } from '../errors.ts'
+import { deriveEventId } from '../key/derive.ts'
+import type { Answer } from '../lifecycle/answer.ts'
+import { ANSWER_HELD_BYTES_MAX, ANSWER_STORED_BYTES_MAX, RERUN_BACKOFF_MS, RERUNS_MAX } from '../limits.ts'
+import { shortId } from '../observe/signal.ts'
+import type { Events } from '../outbox/event.ts'
+import { Publisher } from '../outbox/publisher.ts'
+import { sleep } from '../platform/clock.ts'
+import type { Claimed, EventRow, Session } from '../store/store.ts'
+import type { Core } from './core.ts'
+import { LazySignal, withDeadline } from './deadline.ts'
+import type { Enclosing } from './enclosing.ts'
+import { AtomicOperation } from './operation.ts'
+import type { Attempt, Produced } from './outcome.ts'
+import type { Request } from './request.ts'
+import { remember, settleClaim } from './settle-claim.ts'
+import type { Operation } from './types.ts'
+
+/** Makes an answer of an operation: the handler, wrapped by whoever encodes its result. */
+export type Produce<Tx> = (op: Operation<Tx, Events>) => Promise<Produced>
+
+/** Atomic mode: claim, handler, events and answer in one transaction. A crash is a rollback. */
+export async function attemptAtomic<Tx>(core: Core<Tx>, request: Request, produce: Produce<Tx>): Promise<Attempt> {
+  for (let rerun = 1; ; rerun++) {
+    try {
+      return await attemptOnce(core, request, produce, rerun)
+    } catch (error) {
+      if (!request.rerunnable || rerun > RERUNS_MAX || !isTransient(core, error)) throw conflictOf(core, error)
+      core.settings.observe({ kind: 'rerun', id: shortId(request.claim.id), route: request.route, attempt: rerun + 1 })
+      await sleep(core.clock, RERUN_BACKOFF_MS * 2 ** rerun * core.random.next())
+    }
+  }
+}
+
+/** A serialization failure or a deadlock, in our own statements or in the handler's. */
+export function isTransient<Tx>(core: Core<Tx>, error: unknown): boolean {
+  return isOnceError(error, 'ONCE_CONFLICT') || core.store.isTransient?.(error) === true
+}
+
+/** What is left after the last re-run is ours to answer for: nothing was committed, and a retry may succeed. */
+function conflictOf<Tx>(core: Core<Tx>, error: unknown): unknown {
+  return !isOnceError(error) && isTransient(core, error) ? onceError('ONCE_CONFLICT', { cause: error }) : error
+}
+
+async function attemptOnce<Tx>(
+  core: Core<Tx>,
+  request: Request,
+  produce: Produce<Tx>,
+  attempt: number,
+): Promise<Attempt> {
+  const { session, ...first } = await core.store.begin({ claim: request.claim, deadlineMs: request.deadlineMs })
+  let settled
+  try {
+    settled = await settleClaim(core, request, session, first)
+  } catch (error) {
+    await session.rollback()
+    throw error
+  }
+  if (settled.kind === 'won') return run(core, request, session, { ...settled.claimed, attempt }, produce)
+  // The caller has what it came for; the connection goes back by itself.
+  void session.rollback()
+  return settled.kind === 'busy' ? settled : { ...settled, kind: 'outcome', stored: true }
+}
+
+async function run<Tx>(
+  core: Core<Tx>,
+  request: Request,
+  session: Session<Tx>,
+  claimed: Claimed,
+  produce: Produce<Tx>,
+): Promise<Attempt> {
+  const startedAt = core.clock.now()
+  const made = await perform(core, request, session, claimed, produce)
+  if (made.fate !== 'complete') {
+    await session.rollback()
+    if (made.fate === 'release')
+      return { kind: 'outcome', outcome: { answer: made.answer, replayed: false }, stored: false }
+    return refuse(core, request, made.answer)
+  }
+  const answer = capped(made.answer)
+  const ending = await session.complete({ claim: request.claim, claimed, answer, events: made.events, fenced: false })
+  if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
+  const outcome = { answer: made.answer, replayed: false }
+  if (answer.kept) remember(core, request, outcome, request.claim.replayForMs)
+  for (const tell of made.afterCommit) tell()
+  const durationMs = core.clock.now() - startedAt
+  core.pace.note(request.route, durationMs)
+  core.settings.observe({
+    kind: 'completed',
+    id: shortId(request.claim.id),
+    route: request.route,
+    durationMs,
+    attempt: claimed.attempt,
+  })
+  return { kind: 'outcome', outcome, stored: answer.kept }
+}
+
+interface Made extends Produced {
+  readonly events: readonly EventRow[]
+  readonly afterCommit: readonly (() => void)[]
+}
+
+/** Runs the handler inside its transaction; whatever goes wrong, the transaction is over when this throws. */
+export async function perform<Tx>(
+  core: Core<Tx>,
+  request: Request,
+  session: Session<Tx>,
+  claimed: Claimed,
+  produce: Produce<Tx>,
+  signal: LazySignal = new LazySignal(),
+): Promise<Made> {
+  const handle = session.revocable()
+  const publisher = publisherOf(core, request, claimed)
+  const { id } = request.claim
+  const op = new AtomicOperation({
+    id,
+    key: request.key,
+    scope: request.scope,
+    attempt: claimed.attempt,
+    tx: handle.tx,
+    signal,
+    publisher,
+  })
+  const enclosing: Enclosing = {
+    id,
+    route: request.route,
+    session,
+    tx: handle.tx,
+    publisher,
+    afterCommit: [],
+    outer: core.enclosing.get(),
+    turn: Promise.resolve(),
+  }
+  const watched = core.guard?.watch(request, session)
+  try {
+    await watched?.started
+    const produced = await withDeadline(core.clock, request.deadlineMs, signal, () =>
+      core.enclosing.run(enclosing, () => produce(op)),
+    )
+    op.end()
+    handle.revoke()
+    const events = await publisher.take()
+    await watched?.ended(produced, events.length)
+    if (produced.fate === 'complete') checkHeld(produced.answer)
+    return { ...produced, events, afterCommit: enclosing.afterCommit }
+  } catch (error) {
+    op.end()
+    handle.revoke()
+    // Past the deadline a query may still be running on this connection: do not make the caller wait behind it.
+    if (isOnceError(error, 'ONCE_DEADLINE')) void session.rollback()
+    else await session.rollback()
+    core.settings.observe({ kind: 'released', id: shortId(id), route: request.route })
+    throw error
+  } finally {
+    watched?.stop()
+  }
+}
+
+/** The refusal alone is stored; if somebody else was quicker, the caller gets what the record says. */
+async function refuse<Tx>(core: Core<Tx>, request: Request, answer: Answer): Promise<Attempt> {
+  checkHeld(answer)
+  const stored = capped(answer)
+  const sight = await core.store.refuse({ claim: request.claim, answer: stored })
+  if (!sight.inserted) return attemptAtomic(core, request, async () => ({ answer, fate: 'complete' }))
+  const outcome = { answer, replayed: false }
+  if (stored.kept) remember(core, request, outcome, request.claim.replayForMs)
+  core.settings.observe({ kind: 'refused', id: shortId(request.claim.id), route: request.route, status: answer.status })
+  return { kind: 'outcome', outcome, stored: stored.kept }
+}
+
+export function publisherOf<Tx>(core: Core<Tx>, request: Request, { life }: Claimed): Publisher {
+  const { events, namespace } = core.settings
+  return new Publisher(events, namespace, (ordinal) => deriveEventId({ id: request.claim.id, life, ordinal }))
+}
+
+/** Over the cap the first caller gets the whole answer, and the record says that it cannot be replayed. */
+export function capped(answer: Answer): Answer {
+  if ((answer.body?.byteLength ?? 0) <= ANSWER_STORED_BYTES_MAX) return answer
+  return { ...answer, body: null, kept: false }
+}
+
+export function checkHeld(answer: Answer): void {
+  const bytes = answer.body?.byteLength ?? 0
+  if (bytes > ANSWER_HELD_BYTES_MAX) {
+    throw onceError('ONCE_ANSWER_TOO_LARGE', {
+      detail: `The answer has ${bytes} bytes, at most ${ANSWER_HELD_BYTES_MAX} can be held until the commit`,
+    })
+  }
+}

@@ -1,0 +1,40 @@
+import { onceError } from '../errors.ts'
+import type { Answer } from '../lifecycle/answer.ts'
+import { Final } from './final.ts'
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+
+/** What `run` stores of a handler's result: JSON bytes, or nothing for undefined. */
+export function answerOfValue(value: unknown): Answer {
+  return { status: 200, headers: [], body: bytesOf(value), kept: true }
+}
+
+export function answerOfFinal(refusal: Final): Answer {
+  return { status: refusal.status, headers: refusal.headers, body: bytesOf(refusal.body), kept: true }
+}
+
+/** What every caller gets, the first one too: the decoded record. A stored refusal is thrown again. */
+export function valueOf(answer: Answer): unknown {
+  const value = answer.body === null ? undefined : (JSON.parse(decoder.decode(answer.body)) as unknown)
+  if (answer.status >= 400) throw new Final({ status: answer.status, headers: answer.headers, body: value })
+  return value
+}
+
+/** JSON text of a step's result or a sealed input; 'null' for undefined. */
+export function jsonOf(value: unknown, what: string): string {
+  return stringify(value, what) ?? 'null'
+}
+
+function bytesOf(value: unknown): Uint8Array | null {
+  const json = stringify(value, 'the result')
+  return json === undefined ? null : encoder.encode(json)
+}
+
+function stringify(value: unknown, what: string): string | undefined {
+  try {
+    return JSON.stringify(value)
+  } catch (cause) {
+    throw onceError('ONCE_ANSWER_INVALID', { detail: `${what} cannot be written as JSON`, cause })
+  }
+}

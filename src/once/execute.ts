@@ -1,0 +1,90 @@
+import { isOnceError, onceError } from '../errors.ts'
+import { WAIT_POLL_MS_MAX, WAIT_POLL_MS_MIN } from '../limits.ts'
+import { shortId } from '../observe/signal.ts'
+import { sleep } from '../platform/clock.ts'
+import type { Core } from './core.ts'
+import type { Ending, Running } from './in-flight.ts'
+import { inFlightError, type Attempt, type Outcome } from './outcome.ts'
+import type { Request } from './request.ts'
+
+/**
+ * One call of one key, whatever the mode: memory first, then this process's own operations, then an attempt. A duplicate
+ * in this process never takes a connection; one elsewhere is refused, or waited for without holding a connection.
+ */
+export async function execute<Tx>(core: Core<Tx>, request: Request, attempt: () => Promise<Attempt>): Promise<Outcome> {
+  try {
+    if (core.closed) throw onceError('ONCE_CLOSED')
+    const until = core.clock.now() + request.waitMs
+    for (;;) {
+      const known = fromMemory(core, request)
+      if (known) return known
+      const running = core.inFlight.get(request.claim.id)
+      if (!running) return await lead(core, request, attempt, until)
+      const attached = await attach(core, request, running, until)
+      if (attached) return attached
+    }
+  } catch (error) {
+    if (isOnceError(error)) turnedAway(core, request, error)
+    throw error
+  }
+}
+
+function fromMemory<Tx>(core: Core<Tx>, request: Request): Outcome | null {
+  const entry = core.cache.get(request.claim.id)
+  if (!entry || entry.fingerprintVersion !== request.claim.fingerprintVersion) return null
+  if (entry.fingerprint !== request.claim.fingerprint) throw onceError('ONCE_MISMATCH')
+  replayed(core, request, 'memory')
+  return { answer: entry.answer, replayed: true }
+}
+
+/** Waits for this process's own run of the key; null means: it ended without an answer, look again. */
+async function attach<Tx>(core: Core<Tx>, request: Request, running: Running, until: number): Promise<Outcome | null> {
+  if (running.fingerprint !== request.claim.fingerprint) throw onceError('ONCE_MISMATCH')
+  const leftMs = until - core.clock.now()
+  if (leftMs <= 0) throw inFlightError(core.pace.retryAfterMs(request.route))
+  const late = new AbortController()
+  const timeout = sleep(core.clock, leftMs, late.signal).then((): null => null)
+  const ending = await Promise.race([running.ended, timeout])
+  late.abort()
+  if (ending === null) throw inFlightError(core.pace.retryAfterMs(request.route))
+  if (ending.kind === 'open') return null
+  replayed(core, request, 'attached')
+  return { answer: ending.outcome.answer, replayed: true }
+}
+
+/** This call stands for all duplicates of this process until it ends. */
+async function lead<Tx>(
+  core: Core<Tx>,
+  request: Request,
+  attempt: () => Promise<Attempt>,
+  until: number,
+): Promise<Outcome> {
+  const running = core.inFlight.start(request.claim.id, request.claim.fingerprint)
+  let ending: Ending = { kind: 'open' }
+  try {
+    for (let pollMs = WAIT_POLL_MS_MIN; ; pollMs = Math.min(pollMs * 2, WAIT_POLL_MS_MAX)) {
+      const result = await attempt()
+      if (result.kind === 'outcome') {
+        if (result.stored) ending = { kind: 'answered', outcome: result.outcome }
+        return result.outcome
+      }
+      const leftMs = until - core.clock.now()
+      if (leftMs <= 0) throw inFlightError(result.retryAfterMs ?? core.pace.retryAfterMs(request.route))
+      await sleep(core.clock, Math.min(leftMs, pollMs * (0.5 + core.random.next())))
+    }
+  } finally {
+    running.end(ending)
+  }
+}
+
+export function replayed<Tx>(core: Core<Tx>, request: Request, from: 'memory' | 'database' | 'attached'): void {
+  core.settings.observe({ kind: 'replayed', id: shortId(request.claim.id), route: request.route, from })
+}
+
+function turnedAway<Tx>(
+  core: Core<Tx>,
+  request: Request,
+  error: { readonly code: Parameters<typeof onceError>[0] },
+): void {
+  core.settings.observe({ kind: 'turnedAway', id: shortId(request.claim.id), route: request.route, code: error.code })
+}

@@ -1,0 +1,42 @@
+import type { Outcome } from './outcome.ts'
+
+/** How an operation of this process ended, for those who attached to it. */
+export type Ending = { readonly kind: 'answered'; readonly outcome: Outcome } | { readonly kind: 'open' }
+
+export interface Running {
+  readonly fingerprint: string
+  /** Settles when the operation ended; never rejects. 'open': released, or unknown: look again. */
+  readonly ended: Promise<Ending>
+  end(ending: Ending): void
+}
+
+/**
+ * The operations this process is running, by identity: a duplicate here takes no connection, and its refusal is exact
+ * because the fingerprint is in the table.
+ */
+export class InFlightTable {
+  readonly #running = new Map<string, Running>()
+
+  get(id: string): Running | undefined {
+    return this.#running.get(id)
+  }
+
+  start(id: string, fingerprint: string): Running {
+    let settle: (ending: Ending) => void = () => {}
+    const ended = new Promise<Ending>((resolve) => (settle = resolve))
+    const running: Running = {
+      fingerprint,
+      ended,
+      end: (ending) => {
+        this.#running.delete(id)
+        settle(ending)
+      },
+    }
+    this.#running.set(id, running)
+    return running
+  }
+
+  get size(): number {
+    return this.#running.size
+  }
+}

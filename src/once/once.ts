@@ -1,0 +1,316 @@
+import { milliseconds, type Duration } from '../duration.ts'
+import { onceError } from '../errors.ts'
+import { createGuard } from '../guard/create-guard.ts'
+import { fingerprintInput } from '../key/fingerprint.ts'
+import {
+  BATCH_REQUESTS_MAX,
+  LEASE_MS_DEFAULT,
+  LEASE_MS_MAX,
+  LEASE_MS_MIN,
+  RECOVER_INPUT_BYTES_MAX,
+  RECOVER_LIMIT_DEFAULT,
+  SWEEP_LIMIT_MAX,
+} from '../limits.ts'
+import type { Events } from '../outbox/event.ts'
+import type { Swept } from '../store/store.ts'
+import { attemptAtomic, type Produce } from './atomic.ts'
+import { Batcher } from './batched.ts'
+import { answerOfFinal, answerOfValue, jsonOf, valueOf } from './codec.ts'
+import type { Core } from './core.ts'
+import { createEnclosingContext } from './enclosing.ts'
+import { execute } from './execute.ts'
+import { isFinal } from './final.ts'
+import { Heart } from './heart.ts'
+import { InFlightTable } from './in-flight.ts'
+import { publishJoined, runJoined } from './join.ts'
+import { attemptLeased, type LeasedProduce, type LeasedRequest } from './leased.ts'
+import { runNested } from './nested.ts'
+import type { Produced } from './outcome.ts'
+import { Pace } from './pace.ts'
+import { systemParts, type Parts } from './parts.ts'
+import { recoverLapsed } from './recover.ts'
+import { ReplayCache } from './replay-cache.ts'
+import { requestOf, type Request } from './request.ts'
+import { checkSettings, invalid, refuseUnknown } from './settings.ts'
+import { startSweeper, sweepNow } from './sweeper.ts'
+import type {
+  BatchedOptions,
+  BatchedRun,
+  Committed,
+  Jsonify,
+  Joined,
+  LeasedOperation,
+  Once,
+  OnceOptions,
+  Op,
+  Operation,
+  Recovered,
+  RecoverHandlers,
+  Result,
+  RunOptions,
+  Verdict,
+} from './types.ts'
+
+/** One instance per service: it owns the keys of its namespace on one store. */
+export function effectivelyOnce<Tx, const E extends Events = {}>(options: OnceOptions<Tx, E>): Once<Tx, E> {
+  return createOnce(options, systemParts)
+}
+
+/** The same with its clock, randomness and decisions given: the simulator's way in. */
+export function createOnce<Tx, const E extends Events = {}>(
+  options: OnceOptions<Tx, E>,
+  parts: Parts,
+): OnceInstance<Tx, E> {
+  return new OnceInstance(options, parts)
+}
+
+const RUN_OPTIONS = new Set([
+  'scope',
+  'key',
+  'input',
+  'lease',
+  'inFlight',
+  'expired',
+  'deadline',
+  'replayFor',
+  'goneFor',
+  'ignore',
+  'recover',
+])
+const BATCHED_OPTIONS = new Set(['statement', 'respond', 'max'])
+
+export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
+  /** For adapters of this package; not public API. */
+  readonly core: Core<Tx>
+  readonly #stopSweeper: () => void
+
+  constructor(options: OnceOptions<Tx, E>, parts: Parts) {
+    const settings = checkSettings(options)
+    const { store } = options
+    const enclosing = createEnclosingContext()
+    this.core = {
+      ...parts,
+      store,
+      settings,
+      enclosing,
+      inFlight: new InFlightTable(),
+      cache: new ReplayCache(parts.clock),
+      pace: new Pace(),
+      heart: new Heart(store.leases, parts.clock, settings.observe),
+      guard:
+        settings.guard === 'off'
+          ? null
+          : createGuard({ mode: settings.guard, store, clock: parts.clock, observe: settings.observe, enclosing }),
+      closed: false,
+    }
+    this.#stopSweeper = settings.sweep ? startSweeper(this.core) : () => {}
+  }
+
+  async run<R, const L extends Duration | undefined = undefined>(
+    operation: RunOptions<L>,
+    handler: (op: Op<L, Tx, E>) => Promise<Result<L, R>>,
+  ): Promise<Jsonify<R>> {
+    const request = this.#request(operation, handler)
+    const outcome =
+      operation.lease === undefined
+        ? await this.atomic(request, produceOf(handler as (op: Operation<Tx, E>) => Promise<unknown>))
+        : await this.leased(
+            this.#leasedRequest(operation, request),
+            leasedProduceOf(handler as (op: LeasedOperation<Tx, E>) => Promise<unknown>),
+          )
+    return valueOf(outcome.answer) as Jsonify<R>
+  }
+
+  /** An atomic operation with any kind of answer: what `run` and the HTTP adapters share. */
+  atomic(request: Request, produce: Produce<Tx>): ReturnType<typeof execute> {
+    const { core } = this
+    const outer = core.enclosing.get()
+    if (outer?.session) {
+      const host = { session: outer.session, tx: outer.tx, enclosing: outer }
+      return runNested(core as Core<unknown>, host, request, produce as Produce<unknown>)
+    }
+    return execute(core, request, () => attemptAtomic(core, request, produce))
+  }
+
+  leased(request: LeasedRequest, produce: LeasedProduce<Tx>): ReturnType<typeof execute> {
+    if (this.core.enclosing.get()?.session) throw onceError('ONCE_NESTED_LEASE')
+    return execute(this.core, request, () => attemptLeased(this.core, request, produce))
+  }
+
+  join(tx: Tx): Joined<Tx, E> {
+    const { core } = this
+    return {
+      run: async (operation, handler) => {
+        if (core.closed) throw onceError('ONCE_CLOSED')
+        const request = this.#request(operation, handler)
+        const outcome = await runJoined(
+          core,
+          tx,
+          request,
+          produceOf(handler as (op: Operation<Tx, E>) => Promise<unknown>),
+        )
+        return valueOf(outcome.answer) as never
+      },
+      publish: (type, data, options) => publishJoined(core, tx, type, data, options),
+    }
+  }
+
+  batched<I, R>(options: BatchedOptions<I, R, E>): (operation: BatchedRun<I>) => Promise<Jsonify<R>> {
+    refuseUnknown(options, BATCHED_OPTIONS, 'batched()')
+    const { statement, respond, max = BATCH_REQUESTS_MAX } = options
+    if (typeof statement !== 'function' || typeof respond !== 'function')
+      throw invalid('batched() needs statement and respond')
+    if (!Number.isInteger(max) || max < 1) throw invalid('max must be a whole number from 1')
+    const { core } = this
+    const { batches } = core.store
+    if (!batches) throw onceError('ONCE_UNSUPPORTED', { detail: `the ${core.store.name} store has no batches` })
+    const batcher = new Batcher(core, batches, max)
+    return async (operation) => {
+      const request = this.#request(operation, respond)
+      const made = checkStatement(statement(operation.input))
+      const outcome = await execute(core, request, () =>
+        batcher.add({
+          request,
+          statement: made,
+          respond: (rows, publisher) =>
+            respond(rows as never, operation.input, { publish: (type, data, o) => publisher.publish(type, data, o) }),
+        }),
+      )
+      return valueOf(outcome.answer) as Jsonify<R>
+    }
+  }
+
+  recover(handlers: RecoverHandlers<Tx, E>, options: { limit?: number } = {}): Promise<Recovered> {
+    return recoverLapsed(
+      this.core,
+      options.limit ?? RECOVER_LIMIT_DEFAULT,
+      ({ name }, { scope, key, input, leaseMs }) => {
+        const handler = Object.hasOwn(handlers, name) ? handlers[name] : undefined
+        if (!handler) return null
+        const lease = `${leaseMs}ms` as const
+        return this.run({ scope, key, input, lease, recover: name }, (op) => handler(op, input) as Promise<never>).then(
+          () => {},
+        )
+      },
+    )
+  }
+
+  settle(operation: { scope: string; key: string }, verdict: Verdict): Promise<boolean> {
+    const { claim } = this.#request({ ...operation, input: null }, () => {})
+    return this.core.store.leases.settle({ claim, verdict: storedVerdict(verdict) })
+  }
+
+  unknown(options: { limit?: number } = {}): Promise<readonly { id: string; sinceMs: number }[]> {
+    return this.core.store.leases.unknown({ limit: options.limit ?? 100 })
+  }
+
+  migrate(): Promise<{ from: number; to: number }> {
+    return this.core.store.schema.migrate()
+  }
+
+  async sweep(options: { limit?: number; signal?: AbortSignal } = {}): Promise<Swept> {
+    const { limit } = options
+    if (limit !== undefined && (!Number.isInteger(limit) || limit < 1 || limit > SWEEP_LIMIT_MAX)) {
+      throw invalid(`limit must be a whole number from 1 to ${SWEEP_LIMIT_MAX}`)
+    }
+    return sweepNow(this.core, limit, options.signal)
+  }
+
+  async close(): Promise<void> {
+    if (this.core.closed) return
+    this.core.closed = true
+    this.#stopSweeper()
+    this.core.heart.stop()
+    this.core.guard?.stop()
+    this.core.cache.clear()
+    await this.core.store.close()
+  }
+
+  #request(
+    operation: RunOptions<Duration | undefined> | BatchedRun<unknown>,
+    handler: { readonly name: string },
+  ): Request {
+    if (typeof operation !== 'object' || operation === null) throw invalid('an operation needs { scope, key, input }')
+    refuseUnknown(operation, RUN_OPTIONS, 'an operation')
+    if (typeof handler !== 'function') throw invalid('an operation needs a handler')
+    const { scope, key, input, ignore } = operation as RunOptions<undefined>
+    const request = requestOf(this.core.settings, {
+      scope,
+      key,
+      fingerprint: fingerprintInput(input, ignore),
+      route: handler.name || 'run',
+      rerunnable: true,
+      overrides: operation as RunOptions<undefined>,
+    })
+    this.core.guard?.seen(request)
+    return request
+  }
+
+  #leasedRequest(operation: RunOptions<Duration | undefined>, request: Request): LeasedRequest {
+    const limits = { option: 'lease', min: LEASE_MS_MIN, max: LEASE_MS_MAX }
+    const leaseMs = milliseconds(operation.lease, LEASE_MS_DEFAULT, limits)
+    if (operation.recover === undefined) return { ...request, leaseMs, recover: null }
+    const { scope, key, input, recover: name } = operation
+    const sealed = jsonOf({ scope, key, input, leaseMs }, 'the input')
+    if (Buffer.byteLength(sealed) > RECOVER_INPUT_BYTES_MAX)
+      throw invalid(`the input of a recoverable operation has at most ${RECOVER_INPUT_BYTES_MAX} bytes`)
+    return { ...request, leaseMs, recover: { namespace: this.core.settings.namespace, name, input: sealed } }
+  }
+}
+
+/** A return completes, `throw final(…)` refuses, any other throw releases. */
+function produceOf<Tx, E extends Events>(handler: (op: Operation<Tx, E>) => unknown): Produce<Tx> {
+  return async (op): Promise<Produced> => {
+    try {
+      return { answer: answerOfValue(await handler(op as Operation<Tx, E>)), fate: 'complete' }
+    } catch (error) {
+      if (isFinal(error)) return { answer: answerOfFinal(error), fate: 'refuse' }
+      throw error
+    }
+  }
+}
+
+function leasedProduceOf<Tx, E extends Events>(
+  handler: (op: LeasedOperation<Tx, E>) => Promise<unknown>,
+): LeasedProduce<Tx> {
+  return async ({ op, commit }) => {
+    let committed: Awaited<ReturnType<typeof commit>> | undefined
+    // Not Object.assign: it would read the signal, and so build one that nobody asked for.
+    const leased = Object.create(op, {
+      commit: {
+        value: async <R>(make: (op: Operation<Tx, E>) => R | Promise<R>): Promise<Committed<R>> => {
+          if (committed) throw onceError('ONCE_STEP_INVALID', { detail: 'commit was called twice' })
+          committed = await commit(completing(make))
+          return valueOf(committed.answer) as Committed<R>
+        },
+        enumerable: true,
+      },
+    }) as LeasedOperation<Tx, E>
+    try {
+      await handler(leased)
+    } catch (error) {
+      if (!committed && isFinal(error))
+        return { kind: 'refused', produced: { answer: answerOfFinal(error), fate: 'refuse' } }
+      if (!committed) throw error
+    }
+    if (!committed) throw onceError('ONCE_NOT_COMMITTED')
+    return { kind: 'committed', outcome: committed }
+  }
+}
+
+/** Inside `commit` a refusal must roll back first: it is thrown on, and stored by whoever catches it. */
+function completing<Tx, E extends Events, R>(make: (op: Operation<Tx, E>) => R | Promise<R>): Produce<Tx> {
+  return async (op) => ({ answer: answerOfValue(await make(op as unknown as Operation<Tx, E>)), fate: 'complete' })
+}
+
+function checkStatement(made: { sql: string; values: unknown[] }): { sql: string; values: unknown[] } {
+  if (typeof made?.sql !== 'string' || !Array.isArray(made.values))
+    throw invalid('statement must return { sql, values }')
+  return made
+}
+
+function storedVerdict(verdict: Verdict): Parameters<Core<unknown>['store']['leases']['settle']>[0]['verdict'] {
+  if ('failed' in verdict) return { kind: 'failed', answer: answerOfFinal(verdict.failed) }
+  if ('done' in verdict) return { kind: 'done', step: verdict.step, result: jsonOf(verdict.done, 'the verdict') }
+  return { kind: 'rerun', step: verdict.step }
+}

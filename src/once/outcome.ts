@@ -1,0 +1,49 @@
+import { onceError, type OnceError } from '../errors.ts'
+import type { Answer } from '../lifecycle/answer.ts'
+import type { Decision } from '../lifecycle/decide.ts'
+import { RETRY_AFTER_MS_MIN } from '../limits.ts'
+
+/** What a caller gets: an answer, and whether anything ran for it. */
+export interface Outcome {
+  readonly answer: Answer
+  readonly replayed: boolean
+}
+
+/** What a handler made, and what becomes of it. */
+export interface Produced {
+  readonly answer: Answer
+  readonly fate: 'complete' | 'refuse' | 'release'
+}
+
+/** One attempt at one key: an outcome, or somebody else is running it. */
+export type Attempt =
+  { readonly kind: 'outcome'; readonly outcome: Outcome; /** Others may have it. */ readonly stored: boolean } | Busy
+
+export interface Busy {
+  readonly kind: 'busy'
+  readonly retryAfterMs: number | null
+}
+
+/** The refusals that a decision alone makes. */
+export function refusalOf(decision: Decision): OnceError {
+  switch (decision.do) {
+    case 'mismatch':
+      return onceError('ONCE_MISMATCH')
+    case 'gone':
+      return onceError('ONCE_GONE')
+    case 'unknown':
+      return onceError('ONCE_OUTCOME_UNKNOWN')
+    default:
+      return onceError('ONCE_INVARIANT', { detail: `'${decision.do}' is not a refusal` })
+  }
+}
+
+export function inFlightError(retryAfterMs: number): OnceError {
+  return onceError('ONCE_IN_FLIGHT', { retryAfterMs: Math.max(RETRY_AFTER_MS_MIN, Math.ceil(retryAfterMs)) })
+}
+
+/** A stored answer as a replay. A live record without its answer is unreplayable: never expired, never run again. */
+export function replayOf(answer: Answer | null): Outcome {
+  if (!answer?.kept) throw onceError('ONCE_UNREPLAYABLE')
+  return { answer, replayed: true }
+}

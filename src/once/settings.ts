@@ -1,0 +1,125 @@
+import { milliseconds, type Duration } from '../duration.ts'
+import { onceError } from '../errors.ts'
+import { checkNamespace } from '../key/parse-key.ts'
+import {
+  DEADLINE_MS_DEFAULT,
+  DEADLINE_MS_MAX,
+  DEADLINE_MS_MIN,
+  GONE_MS_DEFAULT,
+  GONE_MS_MAX,
+  REPLAY_MS_DEFAULT,
+  REPLAY_MS_MAX,
+  REPLAY_MS_MIN,
+  WAIT_MS_MAX,
+} from '../limits.ts'
+import type { Observe } from '../observe/signal.ts'
+import type { Events } from '../outbox/event.ts'
+import type { Store } from '../store/store.ts'
+import type { InFlight, OnceOptions } from './types.ts'
+
+/** Checked options, in milliseconds. */
+export interface Settings {
+  readonly namespace: string
+  readonly events: Events
+  readonly replayForMs: number
+  readonly goneForMs: number
+  readonly deadlineMs: number
+  /** 0: refuse a duplicate at once. */
+  readonly waitMs: number
+  readonly expired: 'gone' | 'rerun'
+  readonly guard: 'off' | 'warn' | 'throw'
+  readonly sweep: boolean
+  readonly observe: Observe
+}
+
+const OPTIONS = new Set([
+  'namespace',
+  'store',
+  'events',
+  'replayFor',
+  'goneFor',
+  'inFlight',
+  'expired',
+  'deadline',
+  'guard',
+  'sweep',
+  'observe',
+])
+
+export function checkSettings<Tx, E extends Events>(options: OnceOptions<Tx, E>): Settings {
+  if (typeof options !== 'object' || options === null) throw invalid('effectivelyOnce() needs an options object')
+  refuseUnknown(options, OPTIONS, 'effectivelyOnce()')
+  checkStore(options.store)
+  return {
+    namespace: checkNamespace(options.namespace),
+    events: checkEvents(options.events),
+    replayForMs: replayForMs(options.replayFor, REPLAY_MS_DEFAULT),
+    goneForMs: goneForMs(options.goneFor, GONE_MS_DEFAULT),
+    deadlineMs: deadlineMs(options.deadline, DEADLINE_MS_DEFAULT),
+    waitMs: waitMs(options.inFlight, 0),
+    expired: oneOf('expired', options.expired, ['gone', 'rerun'], 'gone'),
+    guard: oneOf('guard', options.guard, ['off', 'warn', 'throw'], isProduction() ? 'off' : 'warn'),
+    sweep: oneOf('sweep', options.sweep, [true, false], true),
+    observe: checkFunction('observe', options.observe) ?? (() => {}),
+  }
+}
+
+export function replayForMs(value: Duration | undefined, fallback: number): number {
+  return milliseconds(value, fallback, { option: 'replayFor', min: REPLAY_MS_MIN, max: REPLAY_MS_MAX })
+}
+
+export function goneForMs(value: Duration | undefined, fallback: number): number {
+  return milliseconds(value, fallback, { option: 'goneFor', min: 0, max: GONE_MS_MAX })
+}
+
+export function deadlineMs(value: Duration | undefined, fallback: number): number {
+  return milliseconds(value, fallback, { option: 'deadline', min: DEADLINE_MS_MIN, max: DEADLINE_MS_MAX })
+}
+
+export function waitMs(value: InFlight | undefined, fallback: number): number {
+  if (value === undefined) return fallback
+  if (value === 'reject') return 0
+  if (typeof value !== 'object' || value === null) throw invalid(`inFlight must be 'reject' or { waitFor: '2s' }`)
+  return milliseconds(value.waitFor, 0, { option: 'inFlight.waitFor', min: 1, max: WAIT_MS_MAX })
+}
+
+export function oneOf<T>(option: string, value: T | undefined, allowed: readonly T[], fallback: T): T {
+  if (value === undefined) return fallback
+  if (!allowed.includes(value)) throw invalid(`${option} must be one of ${allowed.map(String).join(', ')}`)
+  return value
+}
+
+export function refuseUnknown(options: object, known: ReadonlySet<string>, whose: string): void {
+  for (const option of Object.keys(options)) {
+    if (!known.has(option)) throw invalid(`unknown option '${option.slice(0, 40)}' of ${whose}`)
+  }
+}
+
+export function invalid(detail: string): Error {
+  return onceError('ONCE_OPTION_INVALID', { detail })
+}
+
+function checkStore(store: unknown): void {
+  const candidate = store as Partial<Store<unknown>> | null | undefined
+  if (typeof candidate?.begin !== 'function' || typeof candidate.join !== 'function') {
+    throw invalid('store must be one of the stores, such as pgStore(pool) or sqliteStore({ file })')
+  }
+}
+
+function checkEvents(events: Events | undefined): Events {
+  if (events === undefined) return {}
+  for (const [type, definition] of Object.entries(events)) {
+    if (typeof definition?.aggregate !== 'function')
+      throw invalid(`events['${type.slice(0, 80)}'] must be made with event()`)
+  }
+  return events
+}
+
+function checkFunction<F>(option: string, value: F | undefined): F | undefined {
+  if (value !== undefined && typeof value !== 'function') throw invalid(`${option} must be a function`)
+  return value
+}
+
+function isProduction(): boolean {
+  return globalThis.process?.env?.['NODE_ENV'] === 'production'
+}

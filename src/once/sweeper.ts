@@ -1,0 +1,36 @@
+import { SWEEP_EVERY_MS, SWEEP_LIMIT_DEFAULT } from '../limits.ts'
+import type { Swept } from '../store/store.ts'
+import type { Core } from './core.ts'
+
+/** Sweeps now. */
+export async function sweepNow<Tx>(
+  core: Core<Tx>,
+  limit: number = SWEEP_LIMIT_DEFAULT,
+  signal?: AbortSignal,
+): Promise<Swept> {
+  const swept = await core.store.retention.sweep({ limit, replayForMs: core.settings.replayForMs, signal })
+  const { records, suspended, partitionsDropped, partitionsBusy } = swept
+  core.settings.observe({ kind: 'swept', records, suspended, partitionsDropped, partitionsBusy })
+  return swept
+}
+
+/** Sweeps in the background; the timer keeps no process alive. Returns how to stop. */
+export function startSweeper<Tx>(core: Core<Tx>): () => void {
+  const stopped = new AbortController()
+  let cancel = (): void => {}
+  const next = (): void => {
+    // Jitter, so that the processes of one deployment do not sweep in step.
+    cancel = core.clock.after(SWEEP_EVERY_MS * (0.5 + core.random.next()), () => {
+      sweepNow(core, SWEEP_LIMIT_DEFAULT, stopped.signal)
+        .catch((error: unknown) => core.settings.observe({ kind: 'troubled', task: 'sweep', error }))
+        .finally(() => {
+          if (!stopped.signal.aborted) next()
+        })
+    })
+  }
+  next()
+  return () => {
+    stopped.abort()
+    cancel()
+  }
+}
