@@ -1,0 +1,108 @@
+import { Table } from './table.ts'
+import { Transaction } from './transaction.ts'
+import type { Change, Isolation } from './transaction.ts'
+import type { AnswerRow, RecordRow, RecoverRow, SentEventRow, StepRow } from './rows.ts'
+import type { Row } from '../store.ts'
+
+/** The database's own time: no process has it, and it may jump. Timers run by a clock that does not. */
+export interface DatabaseClock {
+  /** Milliseconds since 1970, with fractions. */
+  now(): number
+  after(ms: number, callback: () => void): () => void
+}
+
+export const systemDatabaseClock: DatabaseClock = {
+  now: () => performance.timeOrigin + performance.now(),
+  after(ms, callback) {
+    const timer = setTimeout(callback, ms)
+    timer.unref?.()
+    return () => clearTimeout(timer)
+  },
+}
+
+/** Ground truth for checkers: what became durable, and who waited for whom. */
+export interface DatabaseObserver {
+  committed?(tx: Transaction, changes: readonly Change[], now: number): void
+  waited?(tx: Transaction, other: Transaction, what: string): void
+}
+
+export interface DatabaseOptions {
+  readonly clock?: DatabaseClock
+  /** Columns that must be unique together, by table. */
+  readonly unique?: Readonly<Record<string, readonly string[]>>
+  readonly observer?: DatabaseObserver
+}
+
+export interface BeginOptions {
+  /** Past it the server ends the transaction. */
+  readonly deadlineMs?: number
+  readonly isolation?: Isolation
+  /** false: one statement that commits by itself. */
+  readonly interactive?: boolean
+}
+
+/** One database server in memory: committed rows, open transactions, locks, and a clock. It outlives every process. */
+export class MemoryDatabase {
+  readonly clock: DatabaseClock
+  readonly unique: Readonly<Record<string, readonly string[]>>
+  observer: DatabaseObserver | null
+  readonly records: Table<RecordRow> = new Table('record')
+  readonly answers: Table<AnswerRow> = new Table('answer')
+  readonly steps: Table<StepRow> = new Table('step')
+  readonly recover: Table<RecoverRow> = new Table('recover')
+  readonly events: Table<SentEventRow> = new Table('event')
+  readonly user: Map<string, Table<Row>> = new Map()
+  readonly advisory: Map<string, Transaction> = new Map()
+  readonly open: Set<Transaction> = new Set()
+  version = 0
+  private readonly timers = new Map<Transaction, () => void>()
+  private serial = 0
+
+  constructor(options: DatabaseOptions = {}) {
+    this.clock = options.clock ?? systemDatabaseClock
+    this.unique = options.unique ?? {}
+    this.observer = options.observer ?? null
+  }
+
+  /** clock_timestamp() in microseconds. */
+  now(): number {
+    return Math.floor(this.clock.now() * 1000)
+  }
+
+  next(): number {
+    return ++this.serial
+  }
+
+  begin(options: BeginOptions = {}): Transaction {
+    const { isolation = 'read committed', interactive = true } = options
+    const tx = new Transaction(this, this.next(), isolation, interactive)
+    this.open.add(tx)
+    if (options.deadlineMs !== undefined) this.expireAfter(tx, options.deadlineMs)
+    return tx
+  }
+
+  table(name: string): Table<Row> {
+    const known = this.user.get(name)
+    if (known !== undefined) return known
+    const table = new Table<Row>(name)
+    this.user.set(name, table)
+    return table
+  }
+
+  committed(tx: Transaction, changes: readonly Change[]): void {
+    this.observer?.committed?.(tx, changes, this.now())
+  }
+
+  ended(tx: Transaction): void {
+    this.open.delete(tx)
+    this.timers.get(tx)?.()
+    this.timers.delete(tx)
+  }
+
+  private expireAfter(tx: Transaction, ms: number): void {
+    this.timers.set(
+      tx,
+      this.clock.after(ms, () => tx.kill()),
+    )
+  }
+}

@@ -1,0 +1,66 @@
+import { onceError } from '../../errors.ts'
+import type { OnceCode, OnceError } from '../../errors.ts'
+
+/** What a database says when it cannot: five characters, spelled as PostgreSQL spells them. */
+export class ServerError extends Error {
+  override readonly name: string = 'ServerError'
+  readonly code: string
+
+  constructor(code: string, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** The line is dead: what was sent last may or may not have happened. */
+export class LineBroken extends Error {
+  override readonly name: string = 'LineBroken'
+  readonly code: string = 'ECONNRESET'
+
+  constructor(cause?: unknown) {
+    super('the connection broke', cause === undefined ? undefined : { cause })
+  }
+}
+
+/** Thrown by a step: the client's line is dead, and the server has not noticed. Its transaction stays until its deadline. */
+export class HalfOpen extends Error {
+  override readonly name: string = 'HalfOpen'
+}
+
+export const uniqueViolation = (table: string): ServerError =>
+  new ServerError('23505', `a row of ${table} with this key exists`)
+export const transactionFailed = (): ServerError =>
+  new ServerError('25P02', 'a statement failed before: the transaction can only be rolled back')
+export const serializationFailure = (): ServerError => new ServerError('40001', 'could not serialize access')
+export const deadlockDetected = (): ServerError => new ServerError('40P01', 'deadlock detected')
+export const idleTooLong = (): ServerError => new ServerError('25P03', 'the transaction passed its deadline')
+export const leaseTaken = (): ServerError => new ServerError('EO001', 'the lease was taken over')
+export const claimEnded = (): ServerError =>
+  new ServerError('EO002', 'the claiming transaction was ended by the handler')
+
+/** Worth running the whole transaction again. */
+export function isTransient(error: unknown): boolean {
+  return error instanceof ServerError && (error.code === '40001' || error.code === '40P01')
+}
+
+/** The server ended the transaction and the connection with it. */
+export function isDeadline(error: unknown): boolean {
+  return error instanceof ServerError && error.code === '25P03'
+}
+
+const CODES: Readonly<Record<string, OnceCode>> = {
+  EO001: 'ONCE_LEASE_LOST',
+  EO002: 'ONCE_TX_TAKEN',
+  '25P01': 'ONCE_TX_REQUIRED',
+  '25P02': 'ONCE_ROLLED_BACK',
+  '25P03': 'ONCE_DEADLINE',
+  '40001': 'ONCE_CONFLICT',
+  '40P01': 'ONCE_CONFLICT',
+}
+
+/** How the store reports a failure of its own statements; errors of the user's statements stay as they came. */
+export function storeFailure(error: unknown): OnceError | Error {
+  if (error instanceof LineBroken) return onceError('ONCE_STORE_UNAVAILABLE', { cause: error })
+  if (!(error instanceof ServerError)) return error as Error
+  return onceError(CODES[error.code] ?? 'ONCE_STORE_UNAVAILABLE', { cause: error })
+}

@@ -1,0 +1,154 @@
+import { onceError } from '../../errors.ts'
+import type { Clock } from '../../platform/clock.ts'
+import type { BeginParams, Begun, Reading, Retention, Row, Schema, Session, Store, Swept } from '../store.ts'
+import { memoryBatches } from './batches.ts'
+import { autocommit } from './client.ts'
+import type { Client } from './client.ts'
+import type { Step } from './connection.ts'
+import { MemoryDatabase } from './database.ts'
+import type { DatabaseClock } from './database.ts'
+import { isTransient, storeFailure } from './failure.ts'
+import { memoryLeases } from './leases.ts'
+import { connectionOf, memoryTx } from './memory-tx.ts'
+import type { MemoryTx } from './memory-tx.ts'
+import { Pool } from './pool.ts'
+import type { SentEventRow } from './rows.ts'
+import { MemorySession } from './session.ts'
+import { BORN_COMPLETED } from './statements/claim.ts'
+import { STATEMENTS } from './statements/index.ts'
+import type { Statements } from './statements/index.ts'
+import type { Isolation } from './transaction.ts'
+
+export interface MemoryStoreOptions {
+  /** Columns that must be unique together, by table: `{ charges: ['id'] }`. */
+  readonly unique?: Readonly<Record<string, readonly string[]>>
+  /** The server. Give the same one to two stores and they are two processes on one database. */
+  readonly database?: MemoryDatabase
+  readonly clock?: DatabaseClock
+  /** Called before and after every statement. */
+  readonly step?: Step
+  /** The most connections at once, and how long a caller waits for one. */
+  readonly pool?: { readonly size: number; readonly waitMs?: number; readonly clock?: Clock }
+  /** @internal */
+  readonly statements?: Statements
+}
+
+/** A store for tests: transactions, locks and snapshots as PostgreSQL has them, nothing on disk. */
+export interface MemoryStore extends Store<MemoryTx> {
+  readonly database: MemoryDatabase
+  /** The connections in use. */
+  readonly pool: Pool
+  /** Committed rows. */
+  rows(table: string): readonly Row[]
+  /** Committed events, oldest first. */
+  events(): readonly SentEventRow[]
+  isTransient(error: unknown): boolean
+  /** A transaction of your own, for `join`. */
+  transaction<R>(work: (tx: MemoryTx) => Promise<R>, options?: { isolation?: Isolation }): Promise<R>
+}
+
+export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
+  const { unique, clock, step = null, pool: limits } = options
+  const database = options.database ?? new MemoryDatabase({ ...(unique && { unique }), ...(clock && { clock }) })
+  const pool = new Pool({ database, step, ...limits })
+  const client: Client = { pool, statements: options.statements ?? STATEMENTS }
+  return {
+    name: 'memory',
+    features: { transactional: true, concurrentClaims: true, serverDeadline: true, pipelined: true, durable: false },
+    database,
+    pool,
+    schema: memorySchema(database),
+    retention: memoryRetention(client),
+    leases: memoryLeases(client),
+    batches: memoryBatches(client),
+    begin: (params) => begin(client, params),
+    read: ({ id }) => read(client, id),
+    refuse: (params) => autocommit(client, 'refuse', (work) => client.statements.refuse(work, params)),
+    join: async (tx) => join(client, tx),
+    isTransient,
+    close: () => Promise.resolve(),
+    rows: (table) =>
+      database
+        .table(table)
+        .rows(null)
+        .map(([, row]) => ({ ...row })),
+    events: () => database.events.rows(null).map(([, event]) => event),
+    transaction: (work, { isolation = 'read committed' } = {}) => transaction(client, work, isolation),
+  }
+}
+
+/** BEGIN and the claim in one trip. */
+async function begin(client: Client, { claim, deadlineMs }: BeginParams): Promise<Begun<MemoryTx>> {
+  const connection = await client.pool.take()
+  try {
+    const { sight, claimed } = await connection.trip('begin', (server) => {
+      connection.begin({ deadlineMs })
+      return connection.execute(server, 'claim', (work) => client.statements.claim(work, claim, BORN_COMPLETED))
+    })
+    return { sight, claimed, session: new MemorySession(client, connection) }
+  } catch (error) {
+    connection.tx?.rollback()
+    client.pool.give(connection)
+    throw storeFailure(error)
+  }
+}
+
+/** Two statements, each with its own snapshot. */
+async function read(client: Client, id: string): Promise<Reading> {
+  const { statements } = client
+  const record = await autocommit(client, 'read', (work) => statements.reread(work, id))
+  if (record?.state !== 'completed') return { record, answer: null }
+  const answer = await autocommit(client, 'readAnswer', (work) => statements.readAnswer(work, id, record.token))
+  return { record, answer }
+}
+
+function join(client: Client, tx: MemoryTx): Session<MemoryTx> {
+  const connection = connectionOf(tx)
+  if (connection?.tx === undefined || connection.tx === null || connection.tx.ended) throw onceError('ONCE_TX_REQUIRED')
+  if (connection.tx.isolation !== 'read committed') throw onceError('ONCE_TX_ISOLATION')
+  return new MemorySession(client, connection, tx)
+}
+
+async function transaction<R>(client: Client, work: (tx: MemoryTx) => Promise<R>, isolation: Isolation): Promise<R> {
+  const connection = await client.pool.take()
+  const { tx, revoke } = memoryTx(connection)
+  try {
+    await connection.trip('user.begin', async () => connection.begin({ isolation }))
+    const result = await work(tx)
+    const committed = await connection.trip('user.commit', async () => connection.tx?.commit() === true)
+    if (!committed) throw onceError('ONCE_ROLLED_BACK')
+    return result
+  } catch (error) {
+    connection.tx?.rollback()
+    throw error
+  } finally {
+    revoke()
+    client.pool.give(connection)
+  }
+}
+
+function memoryRetention(client: Client): Retention {
+  const { statements } = client
+  return {
+    async sweep({ limit, signal }): Promise<Swept> {
+      const records = await autocommit(client, 'sweep', (work) => statements.sweepRecords(work, limit))
+      const suspended = await autocommit(client, 'suspendLapsed', (work) => statements.suspendLapsed(work, limit))
+      const finished = records < limit && !signal?.aborted
+      if (signal?.aborted) return { records, suspended, partitionsDropped: 0, partitionsBusy: 0, finished }
+      const days = await autocommit(client, 'dropAnswers', (work) => statements.dropAnswers(work))
+      return { records, suspended, ...days, finished }
+    },
+  }
+}
+
+function memorySchema(database: MemoryDatabase): Schema {
+  return {
+    async migrate() {
+      const from = database.version
+      database.version = 1
+      return { from, to: 1 }
+    },
+    sql: () => '',
+    version: () => Promise.resolve(database.version),
+  }
+}

@@ -1,0 +1,84 @@
+import { onceError } from '../../errors.ts'
+import type { Row } from '../store.ts'
+import type { Connection, Work } from './connection.ts'
+import { uniqueViolation } from './failure.ts'
+
+/** Which rows: those whose columns equal these, or those the function likes. */
+export type Where = Row | ((row: Row) => boolean)
+export type Patch = Row | ((row: Row) => Row)
+
+/** The transaction of the in-memory store: enough of a database to test a handler against. */
+export interface MemoryTx {
+  insert(table: string, row: Row): Promise<Row>
+  /** Locks what it changes, waits for whoever is changing it, and answers with the changed rows. */
+  update(table: string, where: Where, patch: Patch): Promise<readonly Row[]>
+  rows(table: string): Promise<readonly Row[]>
+}
+
+const connections = new WeakMap<MemoryTx, Connection>()
+
+/** A handle on the connection's transaction. After `revoke` nothing reaches the connection. */
+export function memoryTx(connection: Connection): { readonly tx: MemoryTx; revoke(): void } {
+  let revoked = false
+  const through = <T>(label: string, body: (work: Work) => T | Promise<T>): Promise<T> => {
+    if (revoked) return Promise.reject(onceError('ONCE_TX_CLOSED'))
+    return connection.statement(label, body)
+  }
+  const tx: MemoryTx = {
+    insert: (table, row) => through('tx.insert', (work) => insertRow(work, table, row)),
+    update: (table, where, patch) => through('tx.update', (work) => updateRows(work, table, where, patch)),
+    rows: (table) => through('tx.rows', ({ database, tx }) => copies(database.table(table).rows(tx))),
+  }
+  connections.set(tx, connection)
+  return {
+    tx,
+    revoke() {
+      revoked = true
+    },
+  }
+}
+
+export function connectionOf(tx: MemoryTx): Connection | undefined {
+  return connections.get(tx)
+}
+
+export async function insertRow({ database, tx }: Work, table: string, row: Row): Promise<Row> {
+  const columns = database.unique[table]
+  const key = columns === undefined ? String(database.next()) : keyOf(columns, row)
+  if (!(await database.table(table).insert(key, { ...row }, tx))) throw uniqueViolation(table)
+  tx.written += 1
+  return { ...row }
+}
+
+export async function updateRows({ database, tx }: Work, name: string, where: Where, patch: Patch): Promise<Row[]> {
+  const table = database.table(name)
+  const columns = database.unique[name]
+  const changed: Row[] = []
+  for (const [key, seen] of table.rows(tx)) {
+    if (!matches(where, seen)) continue
+    // The newest version, and the question asked again: what READ COMMITTED does after a wait.
+    const row = await table.lock(key, tx, 'update')
+    if (row === undefined || !matches(where, row)) continue
+    const next = typeof patch === 'function' ? patch({ ...row }) : { ...row, ...patch }
+    if (columns !== undefined && keyOf(columns, next) !== key) {
+      throw onceError('ONCE_UNSUPPORTED', { detail: 'The in-memory store cannot change a unique column' })
+    }
+    table.put(key, next, tx)
+    changed.push({ ...next })
+  }
+  tx.written += changed.length
+  return changed
+}
+
+function matches(where: Where, row: Row): boolean {
+  if (typeof where === 'function') return where({ ...row })
+  return Object.entries(where).every(([column, value]) => row[column] === value)
+}
+
+function keyOf(columns: readonly string[], row: Row): string {
+  return JSON.stringify(columns.map((column) => row[column] ?? null))
+}
+
+function copies(rows: [string, Row][]): Row[] {
+  return rows.map(([, row]) => ({ ...row }))
+}

@@ -1,0 +1,71 @@
+import type { Answer } from '../../lifecycle/answer.ts'
+import type { RecordState, StoredRecord } from '../../lifecycle/record.ts'
+import type { Claimed, EventRow } from '../store.ts'
+
+/** Our own tables. Times are microseconds of the database's clock; tokens are such times too, or one more. */
+export interface RecordRow {
+  readonly id: string
+  readonly scope: string
+  readonly fingerprint: string
+  readonly fingerprintVersion: number
+  readonly state: RecordState
+  readonly token: number
+  readonly life: number
+  readonly attempt: number
+  readonly leaseUntil: number | null
+  readonly expiresAt: number
+  readonly forgetAt: number
+}
+
+/** The sealed input of an operation that can be recovered. */
+export interface RecoverRow {
+  readonly namespace: string
+  readonly name: string
+  readonly input: string
+}
+
+export interface AnswerRow extends Answer {
+  readonly id: string
+  readonly token: number
+  readonly day: string
+}
+
+export interface StepRow {
+  readonly id: string
+  readonly life: number
+  readonly name: string
+  readonly state: 'started' | 'done'
+  readonly result: string | null
+}
+
+export interface SentEventRow extends EventRow {
+  readonly seq: number
+}
+
+/** The UTC day of a time in microseconds. */
+export function dayOf(micros: number): string {
+  return new Date(micros / 1000).toISOString().slice(0, 10)
+}
+
+export function storedRecordOf(row: RecordRow, now: number): StoredRecord {
+  return {
+    state: row.state,
+    fingerprint: row.fingerprint,
+    fingerprintVersion: row.fingerprintVersion,
+    token: String(row.token),
+    life: String(row.life),
+    attempt: row.attempt,
+    leaseLeftMs: row.leaseUntil === null ? null : (row.leaseUntil - now) / 1000,
+    expiresInMs: (row.expiresAt - now) / 1000,
+    forgetInMs: (row.forgetAt - now) / 1000,
+    answerDay: dayOf(row.expiresAt),
+  }
+}
+
+export function claimedOf(row: RecordRow): Claimed {
+  return { token: String(row.token), life: String(row.life), attempt: row.attempt, answerDay: dayOf(row.expiresAt) }
+}
+
+/** By token: an answer belongs to the attempt that completed. */
+export const answerKey = (id: string, token: number): string => `${id} ${token}`
+export const stepKey = (id: string, life: number, name: string): string => `${id} ${life} ${name}`

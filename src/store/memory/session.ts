@@ -1,0 +1,123 @@
+import { onceError } from '../../errors.ts'
+import type { StoredRecord } from '../../lifecycle/record.ts'
+import type {
+  Claim,
+  Claimed,
+  CompleteParams,
+  EventRow,
+  FinishStepParams,
+  Reading,
+  Savepoint,
+  Session,
+} from '../store.ts'
+import { commitWith, inside } from './client.ts'
+import type { Client } from './client.ts'
+import type { Connection, Work } from './connection.ts'
+import { leaseTaken, storeFailure } from './failure.ts'
+import { memoryTx } from './memory-tx.ts'
+import type { MemoryTx } from './memory-tx.ts'
+import { BORN_COMPLETED } from './statements/claim.ts'
+import type { ClaimOutcome } from './statements/claim.ts'
+
+/** One open transaction that carries a claim, a step, or the user's own work. */
+export class MemorySession implements Session<MemoryTx> {
+  readonly tx: MemoryTx
+  private readonly client: Client
+  private readonly connection: Connection
+  private readonly joined: boolean
+
+  constructor(client: Client, connection: Connection, joined?: MemoryTx) {
+    this.client = client
+    this.connection = connection
+    this.joined = joined !== undefined
+    this.tx = joined ?? memoryTx(connection).tx
+  }
+
+  revocable(): { readonly tx: MemoryTx; revoke(): void } {
+    return memoryTx(this.connection)
+  }
+
+  claim(of: Claim): Promise<ClaimOutcome> {
+    return this.one('claim', (work) => this.client.statements.claim(work, of, BORN_COMPLETED))
+  }
+
+  reread(of: Claim): Promise<StoredRecord | null> {
+    return this.one('reread', (work) => this.client.statements.reread(work, of.id))
+  }
+
+  renew(of: Claim, seen: StoredRecord): Promise<Claimed | null> {
+    return this.one('renew', (work) => this.client.statements.renew(work, of, seen))
+  }
+
+  async read({ id, seen }: { readonly id: string; readonly seen?: StoredRecord }): Promise<Reading> {
+    const { statements } = this.client
+    const record = seen ?? (await this.one('reread', (work) => statements.reread(work, id)))
+    if (record?.state !== 'completed') return { record, answer: null }
+    return { record, answer: await this.one('readAnswer', (work) => statements.readAnswer(work, id, record.token)) }
+  }
+
+  complete(params: CompleteParams): Promise<'committed' | 'rolledBack'> {
+    return this.finish('complete', (work) => this.completing(work, params))
+  }
+
+  completeInside(params: CompleteParams): Promise<void> {
+    return this.one('completeInside', (work) => this.completing(work, params))
+  }
+
+  append(events: readonly EventRow[]): Promise<void> {
+    return this.one('append', (work) => this.client.statements.append(work, events))
+  }
+
+  completeStep(params: FinishStepParams): Promise<'committed' | 'rolledBack'> {
+    return this.finish('completeStep', async (work) => {
+      if (!(await this.client.statements.finishStep(work, params))) throw leaseTaken()
+    })
+  }
+
+  async savepoint(): Promise<Savepoint> {
+    const mark = await this.one('savepoint', ({ tx }) => tx.mark())
+    return {
+      release: () => this.one('savepoint.release', () => undefined),
+      rollback: () => this.rollbackTo(mark),
+    }
+  }
+
+  async rollback(): Promise<void> {
+    const { connection, client } = this
+    if (this.joined) throw onceError('ONCE_INVARIANT', { detail: 'a joined transaction was ended' })
+    // A broken connection has rolled back already, or will at its deadline.
+    await connection.trip('rollback', async () => connection.tx?.rollback()).catch(() => undefined)
+    client.pool.give(connection)
+  }
+
+  written(): Promise<number | null> {
+    return Promise.resolve(this.connection.tx?.written ?? null)
+  }
+
+  private completing(work: Work, params: CompleteParams): Promise<void> {
+    const { complete, completeLeased } = this.client.statements
+    return params.fenced ? completeLeased(work, params) : complete(work, params)
+  }
+
+  private one<T>(label: string, body: (work: Work) => T | Promise<T>): Promise<T> {
+    return inside(this.connection, label, body)
+  }
+
+  private finish(label: string, last: (work: Work) => Promise<void>): Promise<'committed' | 'rolledBack'> {
+    if (this.joined) throw onceError('ONCE_INVARIANT', { detail: 'a joined transaction was ended' })
+    return commitWith(this.client, this.connection, label, last)
+  }
+
+  /** ROLLBACK TO is the one statement a failed transaction takes. */
+  private async rollbackTo(mark: number): Promise<void> {
+    const { connection } = this
+    try {
+      await connection.trip('savepoint.rollback', async () => {
+        if (connection.tx?.ended) connection.tx.check()
+        connection.tx?.rollbackTo(mark)
+      })
+    } catch (error) {
+      throw storeFailure(error)
+    }
+  }
+}

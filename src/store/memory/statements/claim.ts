@@ -1,0 +1,112 @@
+import type { Sight, StoredRecord } from '../../../lifecycle/record.ts'
+import type { Claim, Claimed, LeaseParams, Reading } from '../../store.ts'
+import type { Work } from '../connection.ts'
+import type { MemoryDatabase } from '../database.ts'
+import { answerKey, claimedOf, storedRecordOf } from '../rows.ts'
+import type { RecordRow } from '../rows.ts'
+
+export interface ClaimOutcome {
+  readonly sight: Sight
+  readonly claimed: Claimed | null
+}
+
+/** How the record is born: an atomic one completed (nobody sees it before its commit), a leased one in progress. */
+export interface Birth {
+  readonly state: 'completed' | 'inProgress'
+  readonly leaseMs: number | null
+  readonly recover: LeaseParams['recover']
+}
+
+export const BORN_COMPLETED: Birth = { state: 'completed', leaseMs: null, recover: null }
+
+/**
+ * The claim: one statement. Its snapshot is taken when it starts, before its locks are tried; the unique index is
+ * asked last and does not care about snapshots. So "won, not inserted, no record" is a thing that happens.
+ */
+export async function claim(work: Work, of: Claim, birth: Birth): Promise<ClaimOutcome> {
+  const { database, tx } = work
+  const snapshot = database.records.seen(of.id, tx)
+  const pause = work.pause('claim.locks')
+  if (pause !== undefined) await pause
+  tx.check()
+  const ok = tx.tryAdvisory(of.fingerprintLock)
+  const won = ok && tx.tryAdvisory(of.lock)
+  const row = freshRow(database, of, birth)
+  const inserted = won && (await database.records.insert(of.id, row, tx))
+  if (inserted && birth.recover !== null) await putRecover(work, of.id, birth.recover)
+  const record = inserted || snapshot === undefined ? null : storedRecordOf(snapshot, database.now())
+  const sight: Sight = { inserted, sameRunning: !ok, otherRunning: ok && !won, record, reread: false }
+  return { sight, claimed: inserted ? claimedOf(row) : null }
+}
+
+/** A statement of its own: a new snapshot. */
+export function reread({ database, tx }: Work, id: string): StoredRecord | null {
+  const row = database.records.seen(id, tx)
+  return row === undefined ? null : storedRecordOf(row, database.now())
+}
+
+/** The answer of the attempt that completed, if it is still there. */
+export function readAnswer({ database, tx }: Work, id: string, token: string): Reading['answer'] {
+  const row = database.answers.seen(answerKey(id, Number(token)), tx)
+  return row === undefined ? null : { status: row.status, headers: row.headers, body: row.body, kept: row.kept }
+}
+
+/**
+ * A new life in this transaction: of a record whose time is over by the database's clock, or of a lapsed leased one
+ * that has no step yet. Whoever renews must find it as it was seen.
+ */
+export async function renew({ database, tx }: Work, of: Claim, seen: StoredRecord): Promise<Claimed | null> {
+  const row = await database.records.lock(of.id, tx, 'update')
+  if (row === undefined || String(row.token) !== seen.token) return null
+  if (!isOver(row, database.now()) && !isUntouched(database, row, tx)) return null
+  const next = newLife(database, row, of, BORN_COMPLETED)
+  database.records.put(of.id, next, tx)
+  return claimedOf(next)
+}
+
+export function isOver(row: RecordRow, now: number): boolean {
+  return row.state === 'completed' && row.expiresAt <= now
+}
+
+function isUntouched(database: MemoryDatabase, row: RecordRow, tx: Work['tx']): boolean {
+  const now = database.now()
+  if (row.state !== 'inProgress' || row.leaseUntil === null || row.leaseUntil > now || row.expiresAt <= now)
+    return false
+  return !database.steps.rows(tx).some(([, step]) => step.id === row.id)
+}
+
+export function newLife(database: MemoryDatabase, row: RecordRow, of: Claim, birth: Birth): RecordRow {
+  const token = nextToken(database, row.token)
+  return { ...freshRow(database, of, birth), token, life: token }
+}
+
+/** Never repeats and never falls, also after the record was swept: time has passed the old one meanwhile. */
+export function nextToken(database: MemoryDatabase, previous: number): number {
+  return Math.max(previous + 1, database.now())
+}
+
+export function freshRow(database: MemoryDatabase, of: Claim, birth: Birth): RecordRow {
+  const now = database.now()
+  return {
+    id: of.id,
+    scope: of.scope,
+    fingerprint: of.fingerprint,
+    fingerprintVersion: of.fingerprintVersion,
+    state: birth.state,
+    token: now,
+    life: now,
+    attempt: 1,
+    leaseUntil: birth.leaseMs === null ? null : now + birth.leaseMs * 1000,
+    ...timesOf(of, now),
+  }
+}
+
+export function timesOf(of: Claim, now: number): { expiresAt: number; forgetAt: number } {
+  return { expiresAt: now + of.replayForMs * 1000, forgetAt: now + (of.replayForMs + of.goneForMs) * 1000 }
+}
+
+async function putRecover({ database, tx }: Work, id: string, row: NonNullable<Birth['recover']>): Promise<void> {
+  if (await database.recover.insert(id, row, tx)) return
+  await database.recover.lock(id, tx, 'update')
+  database.recover.put(id, row, tx)
+}

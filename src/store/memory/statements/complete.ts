@@ -1,0 +1,76 @@
+import type { Answer } from '../../../lifecycle/answer.ts'
+import type { Claim, Claimed, CompleteParams, EventRow, Held, RefuseParams } from '../../store.ts'
+import type { Sight } from '../../../lifecycle/record.ts'
+import type { Work } from '../connection.ts'
+import { claimEnded, leaseTaken } from '../failure.ts'
+import { answerKey, dayOf } from '../rows.ts'
+import type { RecordRow } from '../rows.ts'
+import { BORN_COMPLETED, claim, newLife, timesOf } from './claim.ts'
+
+/** Answer and events in the transaction that claimed; in any other one it raises, and COMMIT becomes ROLLBACK. */
+export async function complete(work: Work, params: CompleteParams): Promise<void> {
+  const { database, tx } = work
+  const { claim: of, claimed, answer, events } = params
+  if (database.records.slots.get(of.id)?.holder !== tx) throw claimEnded()
+  await putAnswer(work, of.id, claimed, answer)
+  await append(work, events)
+}
+
+/** The same for a leased record: it must be in progress under our token. The token decides, not the clock. */
+export async function completeLeased(work: Work, params: CompleteParams): Promise<void> {
+  const { claim: of, claimed, answer, events } = params
+  if (!(await refuseLeased(work, { id: of.id, token: claimed.token, claim: of, answer }))) throw leaseTaken()
+  await append(work, events)
+}
+
+/** A final answer without business rows. False when the lease is not ours any more. */
+export async function refuseLeased(work: Work, params: Held & RefuseParams): Promise<boolean> {
+  const { database, tx } = work
+  const row = await database.records.lock(params.id, tx, 'update')
+  if (row === undefined || row.state !== 'inProgress' || String(row.token) !== params.token) return false
+  await completeRow(work, row, params.claim, params.answer)
+  return true
+}
+
+/** The caller has locked the row. */
+export async function completeRow(work: Work, row: RecordRow, of: Claim, answer: Answer): Promise<void> {
+  const { database, tx } = work
+  const done: RecordRow = { ...row, state: 'completed', leaseUntil: null, ...timesOf(of, database.now()) }
+  database.records.put(row.id, done, tx)
+  if ((await database.recover.lock(row.id, tx, 'update')) !== undefined) database.recover.put(row.id, undefined, tx)
+  await putAnswer(work, row.id, { token: String(row.token), answerDay: dayOf(done.expiresAt) }, answer)
+}
+
+/** Claim and final answer in one statement. A forgotten record gets a new life here, because nothing follows. */
+export async function refuse(work: Work, { claim: of, answer }: RefuseParams): Promise<Sight> {
+  const { database, tx } = work
+  const { sight, claimed } = await claim(work, of, BORN_COMPLETED)
+  if (claimed !== null) {
+    await putAnswer(work, of.id, claimed, answer)
+    return sight
+  }
+  if (sight.sameRunning || sight.otherRunning) return sight
+  const row = await database.records.lock(of.id, tx, 'update')
+  if (row === undefined || row.state !== 'completed' || row.forgetAt > database.now()) return sight
+  const next = newLife(database, row, of, BORN_COMPLETED)
+  database.records.put(of.id, next, tx)
+  await putAnswer(work, of.id, { token: String(next.token), answerDay: dayOf(next.expiresAt) }, answer)
+  return { ...sight, inserted: true, record: null }
+}
+
+export async function append({ database, tx }: Work, events: readonly EventRow[]): Promise<void> {
+  for (const event of events) {
+    const seq = database.next()
+    await database.events.insert(String(seq), { ...event, seq }, tx)
+  }
+}
+
+async function putAnswer(
+  { database, tx }: Work,
+  id: string,
+  { token, answerDay: day }: Pick<Claimed, 'token' | 'answerDay'>,
+  answer: Answer,
+): Promise<void> {
+  const row = { id, token: Number(token), day, ...answer, body: answer.kept ? answer.body : null }
+  await database.answers.insert(answerKey(id, row.token), row, tx)
+}

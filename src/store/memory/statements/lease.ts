@@ -1,0 +1,108 @@
+import type { Claimed, Held, LapsedOperation, LeaseParams, SettleParams } from '../../store.ts'
+import type { StoredRecord } from '../../../lifecycle/record.ts'
+import type { Work } from '../connection.ts'
+import { claimedOf, stepKey } from '../rows.ts'
+import type { RecordRow } from '../rows.ts'
+import { isOver, newLife, nextToken, timesOf } from './claim.ts'
+import { completeRow } from './complete.ts'
+
+const ATTEMPT_MAX = 32_000
+
+/** A lapsed lease nobody else took meanwhile, or a record whose time is over under a new life. */
+export async function takeOver(
+  { database, tx }: Work,
+  params: LeaseParams & { readonly seen: StoredRecord },
+): Promise<Claimed | null> {
+  const { claim, seen, leaseMs } = params
+  const row = await database.records.lock(claim.id, tx, 'update')
+  if (row === undefined || String(row.token) !== seen.token) return null
+  const now = database.now()
+  let next: RecordRow | null = null
+  if (isOver(row, now)) next = newLife(database, row, claim, { state: 'inProgress', leaseMs, recover: null })
+  else if (row.state === 'inProgress' && (row.leaseUntil ?? now) <= now && row.expiresAt > now) {
+    const { fingerprint, fingerprintVersion } = claim
+    const attempt = Math.min(row.attempt + 1, ATTEMPT_MAX)
+    const token = nextToken(database, row.token)
+    next = { ...row, fingerprint, fingerprintVersion, token, attempt, leaseUntil: now + leaseMs * 1000 }
+  }
+  if (next === null) return null
+  database.records.put(claim.id, next, tx)
+  return claimedOf(next)
+}
+
+/** A locked row is finishing or being taken over: it is skipped, and still counts as ours by what is committed. */
+export function heartbeat({ database, tx }: Work, leases: readonly Held[], leaseMs: number): string[] {
+  const ours: string[] = []
+  for (const { id, token } of leases) {
+    const row = database.records.seen(id, tx)
+    if (row === undefined || row.state !== 'inProgress' || String(row.token) !== token) continue
+    ours.push(id)
+    if (database.records.locked(id, tx, 'update')) continue
+    database.records.put(id, { ...row, leaseUntil: database.now() + leaseMs * 1000 }, tx)
+  }
+  return ours
+}
+
+export async function release(work: Work, held: Held): Promise<boolean> {
+  const row = await lockHeld(work, held)
+  if (row === null) return false
+  work.database.records.put(held.id, { ...row, leaseUntil: work.database.now() }, work.tx)
+  return true
+}
+
+export async function suspend(work: Work, held: Held): Promise<boolean> {
+  const row = await lockHeld(work, held)
+  if (row === null) return false
+  work.database.records.put(held.id, { ...row, state: 'unknown' }, work.tx)
+  return true
+}
+
+/** Only what is unknown can be settled. Its time is made longer, or the next caller would find it over. */
+export async function settle(work: Work, { claim, verdict }: SettleParams): Promise<boolean> {
+  const { database, tx } = work
+  const row = await database.records.lock(claim.id, tx, 'update')
+  if (row === undefined || row.state !== 'unknown') return false
+  if (verdict.kind === 'failed') {
+    await completeRow(work, row, claim, verdict.answer)
+    return true
+  }
+  const key = stepKey(claim.id, row.life, verdict.step)
+  await database.steps.lock(key, tx, 'update')
+  if (verdict.kind === 'done') {
+    const { step: name, result } = verdict
+    database.steps.put(key, { id: claim.id, life: row.life, name, state: 'done', result }, tx)
+  } else if (database.steps.seen(key, tx) !== undefined) database.steps.put(key, undefined, tx)
+  const now = database.now()
+  const times = timesOf(claim, now)
+  const expiresAt = Math.max(row.expiresAt, times.expiresAt)
+  const forgetAt = Math.max(row.forgetAt, times.forgetAt)
+  database.records.put(claim.id, { ...row, state: 'inProgress', leaseUntil: now, expiresAt, forgetAt }, tx)
+  return true
+}
+
+export function lapsed({ database, tx }: Work, limit: number, namespace: string): LapsedOperation[] {
+  const now = database.now()
+  const found: { until: number; operation: LapsedOperation }[] = []
+  for (const [id, { state, leaseUntil, expiresAt }] of database.records.rows(tx)) {
+    if (state !== 'inProgress' || leaseUntil === null || leaseUntil > now || expiresAt <= now) continue
+    const sealed = database.recover.seen(id, tx)
+    if (sealed?.namespace !== namespace) continue
+    found.push({ until: leaseUntil, operation: { id, name: sealed.name, input: sealed.input } })
+  }
+  found.sort((a, b) => a.until - b.until)
+  return found.slice(0, limit).map(({ operation }) => operation)
+}
+
+export function unknown({ database, tx }: Work, limit: number): { id: string; sinceMs: number }[] {
+  const now = database.now()
+  const found: { id: string; sinceMs: number }[] = []
+  for (const [id, row] of database.records.rows(tx)) {
+    if (row.state === 'unknown') found.push({ id, sinceMs: (now - (row.leaseUntil ?? now)) / 1000 })
+  }
+  return found.sort((a, b) => b.sinceMs - a.sinceMs).slice(0, limit)
+}
+
+async function lockHeld({ database, tx }: Work, held: Held): Promise<RecordRow | null> {
+  const row = await database.records.lock(held.id, tx, 'update')
+  return row !== undefined && row.state === 'inProgress' && String(row.token) === held.token ? row : null
+}

@@ -1,0 +1,48 @@
+import type { Work } from '../connection.ts'
+import { dayOf } from '../rows.ts'
+
+/** Removes completed records after `goneFor`, with their steps: only those, and none that is locked. */
+export function sweepRecords({ database, tx }: Work, limit: number): number {
+  const now = database.now()
+  let records = 0
+  for (const [id, row] of database.records.rows(tx)) {
+    if (records >= limit) return records
+    if (row.state !== 'completed' || row.forgetAt > now || database.records.locked(id, tx, 'update')) continue
+    database.records.put(id, undefined, tx)
+    for (const [key, step] of database.steps.rows(tx)) {
+      if (step.id === id) database.steps.put(key, undefined, tx)
+    }
+    records += 1
+  }
+  return records
+}
+
+/** In progress past its time, with a lapsed lease: nobody may take it over any more, an operator must look. */
+export function suspendLapsed({ database, tx }: Work, limit: number): number {
+  const now = database.now()
+  let suspended = 0
+  for (const [id, row] of database.records.rows(tx)) {
+    if (suspended >= limit) return suspended
+    if (row.state !== 'inProgress' || row.expiresAt > now || (row.leaseUntil ?? now) > now) continue
+    if (database.records.locked(id, tx, 'update')) continue
+    database.records.put(id, { ...row, state: 'unknown' }, tx)
+    suspended += 1
+  }
+  return suspended
+}
+
+/** The answers of days that have ended, by the database's calendar: each day goes as a whole, or waits. */
+export function dropAnswers({ database, tx }: Work): { partitionsDropped: number; partitionsBusy: number } {
+  const today = dayOf(database.now())
+  const days = new Map<string, string[]>()
+  for (const [key, { day }] of database.answers.rows(tx)) {
+    if (day < today) days.set(day, [...(days.get(day) ?? []), key])
+  }
+  let partitionsDropped = 0
+  for (const keys of days.values()) {
+    if (keys.some((key) => database.answers.locked(key, tx, 'update'))) continue
+    for (const key of keys) database.answers.put(key, undefined, tx)
+    partitionsDropped += 1
+  }
+  return { partitionsDropped, partitionsBusy: days.size - partitionsDropped }
+}

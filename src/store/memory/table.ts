@@ -1,0 +1,107 @@
+import type { Transaction } from './transaction.ts'
+
+/** One key of a table: its committed row, and the row of the one transaction that is changing it. */
+export interface Slot<R extends object> {
+  readonly table: Table<R>
+  readonly key: string
+  committed: R | undefined
+  pending: R | undefined
+  holder: Transaction | null
+  readonly sharers: Set<Transaction>
+}
+
+/** A table by primary key. READ COMMITTED: a statement sees what is committed when it looks, and what its own wrote. */
+export class Table<R extends object> {
+  readonly name: string
+  readonly slots: Map<string, Slot<R>> = new Map()
+
+  constructor(name: string) {
+    this.name = name
+  }
+
+  seen(key: string, by: Transaction | null): R | undefined {
+    const slot = this.slots.get(key)
+    if (slot === undefined) return undefined
+    return slot.holder !== null && slot.holder === by ? slot.pending : slot.committed
+  }
+
+  /** Every row this transaction sees, in the order of first insertion. */
+  rows(by: Transaction | null): [key: string, row: R][] {
+    const rows: [string, R][] = []
+    for (const slot of this.slots.values()) {
+      const row = slot.holder !== null && slot.holder === by ? slot.pending : slot.committed
+      if (row !== undefined) rows.push([slot.key, row])
+    }
+    return rows
+  }
+
+  /** `insert … on conflict do nothing`: waits for a transaction that is inserting or deleting the same key. */
+  async insert(key: string, row: R, by: Transaction): Promise<boolean> {
+    for (;;) {
+      const slot = this.slotOf(key)
+      if (slot.holder === null || slot.holder === by) {
+        if (this.seen(key, by) !== undefined) return false
+        by.write(slot, row)
+        return true
+      }
+      await by.waitFor(slot.holder, `${this.name} ${key}`)
+    }
+  }
+
+  /** Locks the row and answers with its newest version, which may not be the one the statement saw first. */
+  async lock(key: string, by: Transaction, mode: 'share' | 'update'): Promise<R | undefined> {
+    for (;;) {
+      const slot = this.slots.get(key)
+      if (slot === undefined) return undefined
+      const blocker = blockerOf(slot, by, mode)
+      if (blocker === null) return this.take(slot, by, mode)
+      await by.waitFor(blocker, `${this.name} ${key}`)
+    }
+  }
+
+  /** Whether `lock` would have to wait: for `skip locked`. */
+  locked(key: string, by: Transaction, mode: 'share' | 'update'): boolean {
+    const slot = this.slots.get(key)
+    return slot !== undefined && blockerOf(slot, by, mode) !== null
+  }
+
+  /** The caller has locked the row for update in this same statement. */
+  put(key: string, row: R | undefined, by: Transaction): void {
+    by.write(this.slotOf(key), row)
+  }
+
+  slotOf(key: string): Slot<R> {
+    const known = this.slots.get(key)
+    if (known !== undefined) return known
+    const slot: Slot<R> = {
+      table: this,
+      key,
+      committed: undefined,
+      pending: undefined,
+      holder: null,
+      sharers: new Set(),
+    }
+    this.slots.set(key, slot)
+    return slot
+  }
+
+  tidy(slot: Slot<R>): void {
+    if (slot.committed === undefined && slot.holder === null) this.slots.delete(slot.key)
+  }
+
+  /** Looking and locking are one step: nobody can come between them. */
+  private take(slot: Slot<R>, by: Transaction, mode: 'share' | 'update'): R | undefined {
+    const row = this.seen(slot.key, by)
+    if (row === undefined) return undefined
+    if (mode === 'share') by.share(slot)
+    else if (slot.holder !== by) by.write(slot, row)
+    return row
+  }
+}
+
+function blockerOf<R extends object>(slot: Slot<R>, by: Transaction, mode: 'share' | 'update'): Transaction | null {
+  if (slot.holder !== null && slot.holder !== by) return slot.holder
+  if (mode === 'share') return null
+  for (const sharer of slot.sharers) if (sharer !== by) return sharer
+  return null
+}
