@@ -3,93 +3,95 @@
  * reader sees. Problem documents, docs and the command line take their words from here.
  * Match by code (`isOnceError(error, 'ONCE_IN_FLIGHT')`), never by `instanceof`: two copies of a package may meet.
  */
-interface Row {
+
+/** code: [status, retryable, message] */
+const TABLE = {
+  // the key and the request
+  ONCE_KEY_MISSING: [400, false, 'This operation needs an idempotency key'],
+  ONCE_KEY_INVALID: [400, false, 'The idempotency key is not valid'],
+  ONCE_KEY_TWICE: [400, false, 'The idempotency key was sent more than once'],
+  ONCE_BODY_INVALID: [400, false, 'The body cannot be read as its content type says'],
+  ONCE_MISMATCH: [422, false, 'This key was used for a different request'],
+  ONCE_IN_FLIGHT: [409, true, 'An operation with this key is running'],
+  ONCE_OUTCOME_UNKNOWN: [409, false, 'This operation died inside an outside call; its outcome is not known yet'],
+  ONCE_UNREPLAYABLE: [409, false, 'This operation is done, but its answer was not kept'],
+  ONCE_GONE: [410, false, 'This key was used too long ago to replay its answer'],
+  // the store and the commit
+  ONCE_STORE_UNAVAILABLE: [503, true, 'The store cannot be reached; nothing was run'],
+  ONCE_COMMIT_UNKNOWN: [503, true, 'The reply to COMMIT was lost; retry with the same key to learn the outcome'],
+  ONCE_CONFLICT: [503, true, 'The operation lost to concurrent transactions; nothing was committed'],
+  ONCE_DEADLINE: [503, true, 'The operation passed its deadline; nothing was committed'],
+  ONCE_LEASE_LOST: [503, true, 'Another attempt took this operation over; nothing was committed here'],
+  ONCE_QUEUE_FULL: [503, true, 'Too many operations are waiting'],
+  ONCE_ROLLED_BACK: [500, false, 'A failed statement rolled the transaction back, but the handler went on'],
+  ONCE_NOT_MIGRATED: [500, false, 'The schema "effectively_once" is missing. Run: npx effectively-once migrate'],
+  ONCE_SCHEMA_NEWER: [500, false, 'The database schema is newer than this code'],
+  ONCE_CLOSED: [500, false, 'This instance was closed'],
+  ONCE_PEER_MISSING: [500, false, 'A package this store needs is not installed'],
+  ONCE_UNSUPPORTED: [500, false, 'This store cannot do that'],
+  // what the program says
+  ONCE_SCOPE_EMPTY: [
+    500,
+    false,
+    "scope is empty; one user could replay another's answer. Return a string or set 'global'",
+  ],
+  ONCE_OPTION_INVALID: [500, false, 'An option is not valid'],
+  ONCE_INPUT_INVALID: [500, false, 'The input cannot be fingerprinted'],
+  ONCE_ANSWER_INVALID: [500, false, 'The answer cannot be stored'],
+  ONCE_ANSWER_TOO_LARGE: [500, false, 'The answer is too large to hold until the commit'],
+  ONCE_NO_ANSWER: [500, false, 'The handler returned without a response. Send one, or return the promise that does'],
+  ONCE_BODY_UNSEEN: [500, false, 'The request has a body that the fingerprint did not see'],
+  ONCE_STREAM: [500, false, 'This route streams its answer, which cannot be replayed'],
+  ONCE_TX_CLOSED: [500, false, 'tx was used after its operation ended. Await every query'],
+  ONCE_TX_TAKEN: [
+    500,
+    false,
+    'The handler ended the transaction itself. Leave begin, commit and rollback to the operation',
+  ],
+  ONCE_TX_REQUIRED: [500, false, 'join() needs an open transaction'],
+  ONCE_TX_ISOLATION: [
+    500,
+    false,
+    'join() needs READ COMMITTED; stricter levels hide the record of a running duplicate',
+  ],
+  ONCE_NESTED_LEASE: [500, false, 'A leased operation cannot run inside another operation'],
+  ONCE_STEP_INVALID: [500, false, 'The step is not valid'],
+  ONCE_STEP_PENDING: [500, false, 'The handler ended while a step was still running. Await every step'],
+  ONCE_NOT_COMMITTED: [500, false, 'A leased handler must return commit(...)'],
+  // events
+  ONCE_EVENT_UNKNOWN: [500, false, 'This event type is not in the catalogue'],
+  ONCE_EVENT_INVALID: [500, false, 'The event data is not valid'],
+  ONCE_EVENT_TOO_LARGE: [500, false, 'The event data is too large'],
+  ONCE_OUTBOX_WAITING: [500, false, 'Events wait and nothing sends them. Call once.relay({ to }).start()'],
+  // the development guard
+  ONCE_TX_BYPASSED: [
+    500,
+    false,
+    'The handler queried the pool. Only tx commits with the key; a crash here repeats it. Use tx',
+  ],
+  ONCE_NOTHING_WRITTEN: [500, false, 'The operation committed without writing a row through tx'],
+  ONCE_OUTSIDE_CALL: [
+    500,
+    false,
+    "The handler made an outside call inside its transaction. Add lease: '30s' and put the call in step()",
+  ],
+  ONCE_POOL_STARVED: [500, false, 'All connections are held by operations, one of which waits for another. Use tx'],
+  ONCE_KEY_CHURN: [500, false, 'Equal requests with different keys: is the client making a new key per retry?'],
+  ONCE_WRITER_HELD: [500, false, 'The only writer was held too long. Await nothing but tx, or use a lease'],
+  ONCE_INVARIANT: [500, false, 'An internal assumption does not hold; this is a defect in effectively-once'],
+} as const
+
+export type OnceCode = keyof typeof TABLE
+
+export interface ErrorRow {
   readonly status: number
   readonly retryable: boolean
   readonly message: string
 }
 
-function row(status: number, retryable: boolean, message: string): Row {
-  return { status, retryable, message }
-}
-
-export const ERRORS = {
-  // the key and the request
-  ONCE_KEY_MISSING: row(400, false, 'This operation needs an idempotency key'),
-  ONCE_KEY_INVALID: row(400, false, 'The idempotency key is not valid'),
-  ONCE_KEY_TWICE: row(400, false, 'The idempotency key was sent more than once'),
-  ONCE_BODY_INVALID: row(400, false, 'The body cannot be read as its content type says'),
-  ONCE_MISMATCH: row(422, false, 'This key was used for a different request'),
-  ONCE_IN_FLIGHT: row(409, true, 'An operation with this key is running'),
-  ONCE_OUTCOME_UNKNOWN: row(409, false, 'This operation died inside an outside call; its outcome is not known yet'),
-  ONCE_UNREPLAYABLE: row(409, false, 'This operation is done, but its answer was not kept'),
-  ONCE_GONE: row(410, false, 'This key was used too long ago to replay its answer'),
-  // the store and the commit
-  ONCE_STORE_UNAVAILABLE: row(503, true, 'The store cannot be reached; nothing was run'),
-  ONCE_COMMIT_UNKNOWN: row(503, true, 'The reply to COMMIT was lost; retry with the same key to learn the outcome'),
-  ONCE_CONFLICT: row(503, true, 'The operation lost to concurrent transactions; nothing was committed'),
-  ONCE_DEADLINE: row(503, true, 'The operation passed its deadline; nothing was committed'),
-  ONCE_LEASE_LOST: row(503, true, 'Another attempt took this operation over; nothing was committed here'),
-  ONCE_QUEUE_FULL: row(503, true, 'Too many operations are waiting'),
-  ONCE_ROLLED_BACK: row(500, false, 'A failed statement rolled the transaction back, but the handler went on'),
-  ONCE_NOT_MIGRATED: row(500, false, 'The schema "effectively_once" is missing. Run: npx effectively-once migrate'),
-  ONCE_SCHEMA_NEWER: row(500, false, 'The database schema is newer than this code'),
-  ONCE_CLOSED: row(500, false, 'This instance was closed'),
-  ONCE_PEER_MISSING: row(500, false, 'A package this store needs is not installed'),
-  ONCE_UNSUPPORTED: row(500, false, 'This store cannot do that'),
-  // what the program says
-  ONCE_SCOPE_EMPTY: row(
-    500,
-    false,
-    "scope is empty; one user could replay another's answer. Return a string or set 'global'",
-  ),
-  ONCE_OPTION_INVALID: row(500, false, 'An option is not valid'),
-  ONCE_INPUT_INVALID: row(500, false, 'The input cannot be fingerprinted'),
-  ONCE_ANSWER_INVALID: row(500, false, 'The answer cannot be stored'),
-  ONCE_ANSWER_TOO_LARGE: row(500, false, 'The answer is too large to hold until the commit'),
-  ONCE_NO_ANSWER: row(500, false, 'The handler returned without a response. Send one, or return the promise that does'),
-  ONCE_BODY_UNSEEN: row(500, false, 'The request has a body that the fingerprint did not see'),
-  ONCE_STREAM: row(500, false, 'This route streams its answer, which cannot be replayed'),
-  ONCE_TX_CLOSED: row(500, false, 'tx was used after its operation ended. Await every query'),
-  ONCE_TX_TAKEN: row(
-    500,
-    false,
-    'The handler ended the transaction itself. Leave begin, commit and rollback to the operation',
-  ),
-  ONCE_TX_REQUIRED: row(500, false, 'join() needs an open transaction'),
-  ONCE_TX_ISOLATION: row(
-    500,
-    false,
-    'join() needs READ COMMITTED; stricter levels hide the record of a running duplicate',
-  ),
-  ONCE_NESTED_LEASE: row(500, false, 'A leased operation cannot run inside another operation'),
-  ONCE_STEP_INVALID: row(500, false, 'The step is not valid'),
-  ONCE_STEP_PENDING: row(500, false, 'The handler ended while a step was still running. Await every step'),
-  ONCE_NOT_COMMITTED: row(500, false, 'A leased handler must return commit(...)'),
-  // events
-  ONCE_EVENT_UNKNOWN: row(500, false, 'This event type is not in the catalogue'),
-  ONCE_EVENT_INVALID: row(500, false, 'The event data is not valid'),
-  ONCE_EVENT_TOO_LARGE: row(500, false, 'The event data is too large'),
-  ONCE_OUTBOX_WAITING: row(500, false, 'Events wait and nothing sends them. Call once.relay({ to }).start()'),
-  // the development guard
-  ONCE_TX_BYPASSED: row(
-    500,
-    false,
-    'The handler queried the pool. Only tx commits with the key; a crash here repeats it. Use tx',
-  ),
-  ONCE_NOTHING_WRITTEN: row(500, false, 'The operation committed without writing a row through tx'),
-  ONCE_OUTSIDE_CALL: row(
-    500,
-    false,
-    "The handler made an outside call inside its transaction. Add lease: '30s' and put the call in step()",
-  ),
-  ONCE_POOL_STARVED: row(500, false, 'All connections are held by operations, one of which waits for another. Use tx'),
-  ONCE_KEY_CHURN: row(500, false, 'Equal requests with different keys: is the client making a new key per retry?'),
-  ONCE_WRITER_HELD: row(500, false, 'The only writer was held too long. Await nothing but tx, or use a lease'),
-  ONCE_INVARIANT: row(500, false, 'An internal assumption does not hold; this is a defect in effectively-once'),
-} as const satisfies Record<`ONCE_${string}`, Row>
-
-export type OnceCode = keyof typeof ERRORS
+export const ERRORS: { readonly [Code in OnceCode]: ErrorRow } = Object.fromEntries(
+  Object.entries(TABLE).map(([code, [status, retryable, message]]) => [code, { status, retryable, message }]),
+) as { [Code in OnceCode]: ErrorRow }
 
 export interface OnceErrorOptions {
   /** What exactly, in one sentence; appended to the row's message. */
@@ -106,14 +108,11 @@ export class OnceError extends Error {
   readonly retryAfterMs: number | undefined
 
   constructor(code: OnceCode, options: OnceErrorOptions = {}) {
-    const row = ERRORS[code]
-    super(
-      `${code} ${options.detail ?? row.message}`,
-      options.cause === undefined ? undefined : { cause: options.cause },
-    )
+    const { status, retryable, message } = ERRORS[code]
+    super(`${code} ${options.detail ?? message}`, options.cause === undefined ? undefined : { cause: options.cause })
     this.code = code
-    this.status = row.status
-    this.retryable = row.retryable
+    this.status = status
+    this.retryable = retryable
     this.retryAfterMs = options.retryAfterMs
   }
 }

@@ -13,26 +13,26 @@ export const DERIVED_KEY_LENGTH_MIN = 16
 export const DERIVED_KEY_LENGTH_MAX = 255
 
 /** An answer up to this size is stored and replayed; a larger one makes the record unreplayable. */
-export const ANSWER_STORED_BYTES_MAX = 1024 * 1024
+export const ANSWER_STORED_BYTES_MAX: number = 1024 * 1024
 /** An answer over this size is never held: the operation rolls back. */
-export const ANSWER_HELD_BYTES_MAX = 8 * 1024 * 1024
-export const STEP_RESULT_BYTES_MAX = 1024 * 1024
-export const RECOVER_INPUT_BYTES_MAX = 1024 * 1024
+export const ANSWER_HELD_BYTES_MAX: number = 8 * 1024 * 1024
+export const STEP_RESULT_BYTES_MAX: number = 1024 * 1024
+export const RECOVER_INPUT_BYTES_MAX: number = 1024 * 1024
 
 export const DEADLINE_MS_DEFAULT = 30_000
 export const DEADLINE_MS_MIN = 10
-export const DEADLINE_MS_MAX = 10 * 60_000
+export const DEADLINE_MS_MAX: number = 10 * 60_000
 /** The server's own deadline comes this much later, so that a healthy process can roll back by itself first. */
 export const SERVER_DEADLINE_SLACK_MS = 200
 export const LEASE_MS_DEFAULT = 30_000
 export const LEASE_MS_MIN = 100
-export const LEASE_MS_MAX = 24 * 3_600_000
-export const REPLAY_MS_DEFAULT = 24 * 3_600_000
+export const LEASE_MS_MAX: number = 24 * 3_600_000
+export const REPLAY_MS_DEFAULT: number = 24 * 3_600_000
 export const REPLAY_MS_MIN = 1_000
-export const REPLAY_MS_MAX = 366 * 24 * 3_600_000
-export const GONE_MS_DEFAULT = 7 * 24 * 3_600_000
-export const GONE_MS_MAX = 10 * 366 * 24 * 3_600_000
-export const WAIT_MS_MAX = 10 * 60_000
+export const REPLAY_MS_MAX: number = 366 * 24 * 3_600_000
+export const GONE_MS_DEFAULT: number = 7 * 24 * 3_600_000
+export const GONE_MS_MAX: number = 10 * 366 * 24 * 3_600_000
+export const WAIT_MS_MAX: number = 10 * 60_000
 
 /** Re-runs of an operation that lost to a serialization failure or a deadlock. */
 export const RERUNS_MAX = 3
@@ -46,7 +46,7 @@ export const WAIT_POLL_MS_MIN = 10
 export const WAIT_POLL_MS_MAX = 500
 
 export const CACHE_ENTRIES_MAX = 10_000
-export const CACHE_BYTES_MAX = 64 * 1024 * 1024
+export const CACHE_BYTES_MAX: number = 64 * 1024 * 1024
 
 export const BATCH_REQUESTS_MAX = 256
 export const BATCHES_IN_FLIGHT_MAX = 2
@@ -57,7 +57,7 @@ export const BATCH_LOCK_SHARE = 16
 export const BATCH_QUEUE_MAX = 10_000
 
 export const SHARDS = 64
-export const EVENT_BYTES_MAX = 256 * 1024
+export const EVENT_BYTES_MAX: number = 256 * 1024
 export const EVENTS_PER_OPERATION_MAX = 1_000
 export const EVENT_TYPE_BYTES_MAX = 255
 export const AGGREGATE_BYTES_MAX = 255

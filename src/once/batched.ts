@@ -106,7 +106,8 @@ export class Batcher<Tx> {
         taken.push(item)
       }
     }
-    for (let i = 0; taken.length < limit && i < left.length;) taken.push(...left.splice(i, 1))
+    // Nobody else waits: the rest of the batch is free for all.
+    taken.push(...left.splice(0, limit - taken.length))
     this.#waiting = left
     return taken
   }

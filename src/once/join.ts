@@ -1,5 +1,4 @@
 import { deriveEventId } from '../key/derive.ts'
-import type { Events } from '../outbox/event.ts'
 import { Publisher, type PublishOptions } from '../outbox/publisher.ts'
 import { newUuid } from '../platform/uuid.ts'
 import type { Produce } from './atomic.ts'
@@ -35,7 +34,7 @@ export async function publishJoined<Tx>(
   options?: PublishOptions,
 ): Promise<string> {
   const { events, namespace } = core.settings
-  const publisher = new Publisher(events as Events, namespace, (ordinal) =>
+  const publisher = new Publisher(events, namespace, (ordinal) =>
     deriveEventId({ id: newUuid(), life: undefined, ordinal }),
   )
   const id = await publisher.publish(type, data, options)

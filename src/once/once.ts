@@ -240,7 +240,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
       fingerprint: fingerprintInput(input, ignore),
       route: handler.name || 'run',
       rerunnable: true,
-      overrides: operation as RunOptions<undefined>,
+      overrides: operation,
     })
     this.core.guard?.seen(request)
     return request
@@ -262,7 +262,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
 function produceOf<Tx, E extends Events>(handler: (op: Operation<Tx, E>) => unknown): Produce<Tx> {
   return async (op): Promise<Produced> => {
     try {
-      return { answer: answerOfValue(await handler(op as Operation<Tx, E>)), fate: 'complete' }
+      return { answer: answerOfValue(await handler(op)), fate: 'complete' }
     } catch (error) {
       if (isFinal(error)) return { answer: answerOfFinal(error), fate: 'refuse' }
       throw error
@@ -300,7 +300,7 @@ function leasedProduceOf<Tx, E extends Events>(
 
 /** Inside `commit` a refusal must roll back first: it is thrown on, and stored by whoever catches it. */
 function completing<Tx, E extends Events, R>(make: (op: Operation<Tx, E>) => R | Promise<R>): Produce<Tx> {
-  return async (op) => ({ answer: answerOfValue(await make(op as unknown as Operation<Tx, E>)), fate: 'complete' })
+  return async (op) => ({ answer: answerOfValue(await make(op)), fate: 'complete' })
 }
 
 function checkStatement(made: { sql: string; values: unknown[] }): { sql: string; values: unknown[] } {

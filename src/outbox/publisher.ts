@@ -50,7 +50,9 @@ export class Publisher {
 
   /** Everything published, in order; throws what made any of it invalid. */
   take(): readonly EventRow[] | Promise<readonly EventRow[]> {
-    return this.#rows.some((row) => row instanceof Promise) ? Promise.all(this.#rows) : (this.#rows as EventRow[])
+    return this.#rows.some((row) => row instanceof Promise)
+      ? Promise.all(this.#rows.map((row) => Promise.resolve(row)))
+      : (this.#rows as EventRow[])
   }
 
   /** Events of a nested operation leave with the outer one. */
@@ -68,8 +70,7 @@ export class Publisher {
 
   #row(id: string, type: string, data: unknown, options: PublishOptions): EventRow | Promise<EventRow> {
     const definition = Object.hasOwn(this.#events, type) ? this.#events[type] : undefined
-    if (!definition)
-      throw onceError('ONCE_EVENT_UNKNOWN', { detail: `'${String(type).slice(0, 80)}' is not in the catalogue` })
+    if (!definition) throw onceError('ONCE_EVENT_UNKNOWN', { detail: `'${type.slice(0, 80)}' is not in the catalogue` })
     if (!definition.schema) return this.#built(id, type, data, definition.aggregate, options)
     const result = definition.schema['~standard'].validate(data)
     const build = (checked: Awaited<typeof result>): EventRow => {

@@ -8,7 +8,7 @@ import { isConnectionLost, isTransient, sqlStateOf } from './sqlstate.ts'
 export function storeError(error: unknown, schema: string): OnceError {
   if (isOnceError(error)) return error
   if (error instanceof CommitLost) return onceError('ONCE_COMMIT_UNKNOWN', { cause: error })
-  switch (sqlStateOf(error)) {
+  switch (sqlStateOf(error) ?? '') {
     case 'EO001':
       return onceError('ONCE_LEASE_LOST', { cause: error })
     case 'EO002':

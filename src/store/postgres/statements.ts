@@ -8,7 +8,35 @@ import { completeStepSql, finishStepSql, settleFailedSql, settleStepSql, startSt
 import type { PgStatement } from './driver.ts'
 
 /** Every statement of the protocol by name, for one schema. A name is also the name it is prepared under. */
-export type StatementName = keyof ReturnType<typeof texts>
+
+export type StatementName =
+  | 'deadline'
+  | 'claim'
+  | 'readRecord'
+  | 'renew'
+  | 'readAnswer'
+  | 'refuse'
+  | 'complete'
+  | 'completeEvents'
+  | 'completeLeased'
+  | 'completeLeasedEvents'
+  | 'refuseLeased'
+  | 'append'
+  | 'leaseClaim'
+  | 'takeOver'
+  | 'heartbeat'
+  | 'release'
+  | 'suspend'
+  | 'lapsed'
+  | 'unknown'
+  | 'steps'
+  | 'startStep'
+  | 'finishStep'
+  | 'completeStep'
+  | 'settleStep'
+  | 'settleFailed'
+  | 'batchClaim'
+  | 'batchComplete'
 
 export type Bind = (name: StatementName, values: readonly unknown[]) => PgStatement
 
@@ -18,7 +46,7 @@ export function statements(schema: string): Bind {
   return (name, values) => ({ name: names[name] as string, text: known[name], values })
 }
 
-function texts(schema: string) {
+function texts(schema: string): Readonly<Record<StatementName, string>> {
   return {
     deadline: DEADLINE_SQL,
     claim: claimSql(schema),
@@ -47,5 +75,5 @@ function texts(schema: string) {
     settleFailed: settleFailedSql(schema),
     batchClaim: batchClaimSql(schema),
     batchComplete: batchCompleteSql(schema),
-  } as const
+  }
 }
