@@ -55,6 +55,8 @@ export interface PgWire {
   readonly stream: {
     readonly writable: boolean
     write(bytes: Uint8Array): boolean
+    cork?(): void
+    uncork?(): void
     destroy(error?: Error): unknown
   }
   /** What pg itself prepared on this connection: name → text. */

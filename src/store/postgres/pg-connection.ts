@@ -117,12 +117,18 @@ export class PgTransaction<Tx> implements PgConnection<Tx> {
  * says so in the order of its work: before the statement in front of COMMIT completed, COMMIT had not begun.
  */
 function isCommitLost({ error, failedAt }: TripOutcome, commitAt: number): boolean {
+  if (isSystemError(error)) return true
   if (!isConnectionLost(error)) return false
   const state = sqlStateOf(error)
   if (state === undefined || state.startsWith('08')) return true
   // Only a server that waited for the next statement says this one.
   if (state === IDLE_IN_TRANSACTION) return false
   return failedAt >= commitAt
+}
+
+/** EPIPE has the shape of a SQLSTATE, and is none. */
+function isSystemError(error: unknown): boolean {
+  return typeof (error as { syscall?: unknown } | null | undefined)?.syscall === 'string'
 }
 
 /** Whatever is not outside a transaction now would be somebody else's surprise. */

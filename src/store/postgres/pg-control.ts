@@ -5,14 +5,18 @@ const STAR = 0x2a
 const SEMICOLON = 0x3b
 const NEWLINE = 0x0a
 
+const STARTS: ReadonlySet<number> = new Set(
+  ['be', 'co', 'en', 'ab', 'st', 'pr', 'ro'].map((pair) => pairOf(pair.charCodeAt(0), pair.charCodeAt(1))),
+)
+
 /**
  * Does this SQL begin, end or hand over the transaction? Looks at its first words only, in one pass; savepoints are
  * allowed, `rollback to` included.
  */
 export function takesTransaction(sql: string): boolean {
   const start = skipBlank(sql, 0)
-  // Nearly all statements leave here: none of their first letters starts a word of transaction control.
-  if (!'bcearpsBCEARPS'.includes(sql.charAt(start))) return false
+  // Nearly all statements leave here: their first two letters start no word of transaction control.
+  if (!STARTS.has(pairOf(sql.charCodeAt(start), sql.charCodeAt(start + 1)))) return false
   const first = wordAt(sql, start)
   switch (first.word) {
     case 'begin':
@@ -81,6 +85,11 @@ function endOfComment(sql: string, from: number): number {
     } else at += 1
   }
   return at
+}
+
+/** Two letters in lower case as one number. */
+function pairOf(first: number, second: number): number {
+  return ((first | 0x20) << 16) | (second | 0x20)
 }
 
 function isLetter(code: number): boolean {

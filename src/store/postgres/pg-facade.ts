@@ -17,7 +17,7 @@ const HIDDEN: readonly string[] = ['release', 'connect', 'end']
  * members, each of which asks first whether the handle is still good.
  */
 export function facadeOf(client: PgClient): { readonly tx: object; revoke(): void } {
-  const tx = Object.create(prototypeFor(client), { [LIVE]: { value: client, writable: true } }) as Facade
+  const tx = new (handleFor(client))(client)
   return {
     tx,
     revoke() {
@@ -31,17 +31,23 @@ export function clientBehind(tx: object): PgClient {
   return LIVE in tx ? liveOf(tx as Facade) : (tx as PgClient)
 }
 
-const prototypes = new WeakMap<object, object>()
+type Handle = new (client: PgClient) => Facade
 
-/** One prototype per class of client, made from the first client seen. */
-function prototypeFor(client: PgClient): object {
+const handles = new WeakMap<object, Handle>()
+
+/** One kind of handle per class of client, made from the first client seen. */
+function handleFor(client: PgClient): Handle {
   const base = Object.getPrototypeOf(client) as object
-  let prototype = prototypes.get(base)
-  if (!prototype) {
-    prototype = makePrototype(client, base)
-    prototypes.set(base, prototype)
+  let handle = handles.get(base)
+  if (!handle) {
+    const made = function (this: Facade, live: PgClient): void {
+      this[LIVE] = live
+    }
+    made.prototype = makePrototype(client, base)
+    handle = made as unknown as Handle
+    handles.set(base, handle)
   }
-  return prototype
+  return handle
 }
 
 function makePrototype(client: PgClient, base: object): object {

@@ -77,7 +77,11 @@ export class PgLink {
 
   async #together(statements: readonly PgStatement[], manner: PgManner, whose: Whose): Promise<TripOutcome> {
     manner.onTrip?.(statements.length)
-    const settled = await Promise.allSettled(statements.map((statement) => this.#ask(statement, manner, whose)))
+    const stream = this.client.connection?.stream
+    stream?.cork?.()
+    const asked = statements.map((statement) => this.#ask(statement, manner, whose))
+    stream?.uncork?.()
+    const settled = await Promise.allSettled(asked)
     const rows: (readonly Row[])[] = []
     let tag = ''
     for (const [index, result] of settled.entries()) {

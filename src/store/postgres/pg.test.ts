@@ -36,7 +36,7 @@ class OneByOneClient extends pg.Client {
 const WAYS = {
   grouped: {},
   concurrent: { pipeline: true },
-  single: { Client: OneByOneClient as unknown as new () => pg.ClientBase },
+  single: { Client: OneByOneClient },
 } as const satisfies Record<string, pg.PoolConfig>
 
 describePostgres('pg', (database) => {
@@ -69,7 +69,7 @@ describePostgres('pg', (database) => {
 
   afterEach(async () => {
     await Promise.all(closed.splice(0).map((driver) => driver.close()))
-    await Promise.all(opened.splice(0).map((pool) => (pool.ended ? undefined : pool.end())))
+    await Promise.all(opened.splice(0).map((pool) => (pool.ending ? Promise.resolve() : pool.end())))
   })
 
   async function ask(text: string): Promise<unknown[]> {
@@ -262,6 +262,7 @@ describePostgres('pg', (database) => {
           ({ connection }) => connection.rollback(),
           () => {},
         )
+        expect(await charges()).toEqual([])
         await expectUsable(driver, pool)
       })
 
@@ -397,6 +398,32 @@ describePostgres('pg', (database) => {
       await Promise.all(stray)
       expect(await charges()).toEqual([1, 2, 3])
     })
+
+    it('a name that the handler took never lets COMMIT through without our statement', async () => {
+      const driver = driverOf(poolOf({ ...config, max: 1 }))
+      const { connection } = await driver.begin(own('insert into charges values (1)'))
+      await connection.revocable().tx.query({ name: 'insert_charge', text: 'select 1', values: [] })
+      const outcome = await connection.commit(insertCharge(2)).catch(() => 'failed')
+      expect(await charges()).toEqual(outcome === 'committed' ? [1, 2] : [])
+      await driver.query(insertCharge(3))
+      await driver.query(insertCharge(4))
+      expect((await charges()).slice(-2)).toEqual([3, 4])
+    })
+
+    it.each([['alone'], ['with a statement']])(
+      'COMMIT %s after the server’s deadline: the outcome is known',
+      async (how) => {
+        const driver = driverOf(poolOf({ ...config, max: 1 }))
+        const { connection } = await driver.begin(insertCharge(1))
+        await connection.query(own('set local idle_in_transaction_session_timeout = 50'))
+        // A paused process: the server's last word waits unread while COMMIT is written.
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200)
+        await expect(connection.commit(how === 'alone' ? undefined : insertCharge(2))).rejects.toMatchObject({
+          code: '25P03',
+        })
+        expect(await charges()).toEqual([])
+      },
+    )
 
     async function expectUsable(driver: PgPoolDriver<Tx>, pool: pg.Pool): Promise<void> {
       const { connection } = await driver.begin(insertCharge(77))
