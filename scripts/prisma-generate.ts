@@ -1,0 +1,42 @@
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { readFile, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { pathToFileURL, fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+const folder = fileURLToPath(new URL('../test/support/prisma/', import.meta.url))
+const schemaFile = join(folder, 'schema.prisma')
+const stampFile = join(folder, 'generated', '.stamp')
+
+/**
+ * Generates the Prisma client of the tests, unless it is there and made from this schema by this version.
+ *
+ * Nothing is downloaded. The command line insists on a schema engine, although generating a client never starts one; any
+ * file that exists satisfies it.
+ */
+export async function generatePrismaClient(): Promise<'generated' | 'fresh'> {
+  const require = createRequire(import.meta.url)
+  const manifest = require.resolve('prisma/package.json')
+  const { version } = require(manifest) as { version: string }
+  const stamp = createHash('sha256')
+    .update(`${version}\n${await readFile(schemaFile, 'utf8')}`)
+    .digest('hex')
+  if ((await readFile(stampFile, 'utf8').catch(() => '')) === stamp) return 'fresh'
+  const cli = join(dirname(manifest), 'build', 'index.js')
+  await promisify(execFile)(process.execPath, [cli, 'generate', '--schema', schemaFile, '--no-hints'], {
+    env: {
+      ...process.env,
+      PRISMA_SCHEMA_ENGINE_BINARY: process.execPath,
+      PRISMA_HIDE_UPDATE_MESSAGE: '1',
+      CHECKPOINT_DISABLE: '1',
+    },
+  })
+  await writeFile(stampFile, stamp)
+  return 'generated'
+}
+
+if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  console.log(`Prisma client of the tests: ${await generatePrismaClient()}`)
+}

@@ -1,0 +1,217 @@
+import { onceError, type OnceError } from '../../errors.ts'
+import { invariant } from '../../invariant.ts'
+import { WRITER_HOLD_MS_MAX } from '../../limits.ts'
+import { systemClock } from '../../platform/clock.ts'
+import type { Row } from '../store.ts'
+import { CommitLost } from './driver.ts'
+import type { PgConnection, PgDriver, PgStatement, PipelineOutcome } from './driver.ts'
+import { Lane } from './lane.ts'
+import { isConnectionLost, sqlStateOf } from './sqlstate.ts'
+
+/** What a client whose transactions are callbacks must say for itself; `callbackDriver` makes a driver of it. */
+export interface CallbackClient<Tx> {
+  readonly name: string
+  /** There is one connection in all: operations queue for it. */
+  readonly single?: boolean
+  /** Statements are sent without waiting for the replies before them. */
+  readonly sendsAhead?: boolean
+  /** READ COMMITTED; commits when the callback's promise resolves, rolls back when it rejects. */
+  transaction(callback: (tx: Tx) => Promise<void>): Promise<unknown>
+  query(statement: PgStatement): Promise<readonly Row[]>
+  queryIn(tx: Tx, statement: PgStatement): Promise<readonly Row[]>
+  revocable(tx: Tx, joined: boolean): Revocable<Tx>
+  /** False for the root handle. */
+  isTransaction(tx: unknown): boolean
+  /** Whether an error of the commit leaves its outcome open. */
+  commitLost?(error: unknown): boolean
+}
+
+export interface Revocable<Tx> {
+  readonly tx: Tx
+  revoke(): void
+  /** Resolves when nothing sent through the handle is on its way, where the client does not keep that order itself. */
+  quiet?(): Promise<unknown>
+}
+
+/** The COMMIT tag is invisible here. A statement that worked right before it tells as much: 25P02 is the other case. */
+const ALIVE: PgStatement = { name: '', text: 'select 1 as alive', values: [] }
+
+export function callbackDriver<Tx>(client: CallbackClient<Tx>): PgDriver<Tx> {
+  const lane = client.single ? new Lane() : undefined
+  const query = (statement: PgStatement): Promise<readonly Row[]> =>
+    lane ? lane.hold(() => client.query(statement)) : client.query(statement)
+  return {
+    name: client.name,
+    pipelined: false,
+    single: client.single ?? false,
+    query,
+    aside: query,
+    async begin(first) {
+      const release = await lane?.acquire()
+      let open: OpenTransaction<Tx> | undefined
+      try {
+        open = await openTransaction<Tx>((callback) => client.transaction(callback))
+        const rows = await client.queryIn(open.tx, first)
+        return { connection: new CallbackConnection(client, open.tx, open, release), rows }
+      } catch (error) {
+        await open?.rollback()
+        release?.()
+        throw error
+      }
+    },
+    join(tx) {
+      if (!client.isTransaction(tx)) {
+        const detail = `join() needs the tx your ${client.name} transaction callback received`
+        throw onceError('ONCE_TX_REQUIRED', { detail })
+      }
+      return new CallbackConnection(client, tx)
+    },
+    close: () => Promise.resolve(),
+  }
+}
+
+class CallbackConnection<Tx> implements PgConnection<Tx> {
+  readonly tx: Tx
+  readonly #client: CallbackClient<Tx>
+  readonly #open: OpenTransaction<Tx> | undefined
+  readonly #release: () => void
+  readonly #handles: Revocable<Tx>[] = []
+  /** Set when everybody else had waited long enough for the only connection. */
+  #expired: OnceError | undefined
+
+  constructor(client: CallbackClient<Tx>, tx: Tx, open?: OpenTransaction<Tx>, release?: () => void) {
+    this.#client = client
+    this.tx = tx
+    this.#open = open
+    const cancel = release && systemClock.after(WRITER_HOLD_MS_MAX, () => void this.#expire())
+    this.#release = () => {
+      cancel?.()
+      release?.()
+    }
+  }
+
+  revocable(): { readonly tx: Tx; revoke(): void } {
+    const handle = this.#client.revocable(this.tx, this.#open === undefined)
+    this.#handles.push(handle)
+    return handle
+  }
+
+  query(statement: PgStatement): Promise<readonly Row[]> {
+    return this.#expired ? Promise.reject(this.#expired) : this.#client.queryIn(this.tx, statement)
+  }
+
+  async pipeline(statements: readonly PgStatement[]): Promise<PipelineOutcome> {
+    const ahead = this.#client.sendsAhead && statements.every(isPlain)
+    const sent = ahead ? statements.map((statement) => settled(this.query(statement))) : []
+    const rows: (readonly Row[])[] = []
+    for (const [index, statement] of statements.entries()) {
+      const outcome = await (sent[index] ?? settled(this.query(statement)))
+      if (outcome.failed) return { kind: 'failed', index, error: outcome.error }
+      rows.push(outcome.value)
+    }
+    return { kind: 'done', rows }
+  }
+
+  async commit(last: PgStatement = ALIVE): Promise<'committed' | 'rolledBack'> {
+    const open = this.#open
+    invariant(open, 'a joined transaction is committed by whoever opened it')
+    await this.#quiet()
+    const sent = settled(this.query(last))
+    // A statement the client itself may refuse must be awaited: the COMMIT behind it would commit without it.
+    const ahead = this.#client.sendsAhead === true && isPlain(last) && !open.over
+    const commit = ahead ? settled(open.commit()) : undefined
+    const outcome = await sent
+    if (outcome.failed) {
+      await (commit ?? this.rollback())
+      this.#release()
+      if (sqlStateOf(outcome.error) === '25P02') return 'rolledBack'
+      throw ahead && isConnectionLost(outcome.error) ? new CommitLost(outcome.error) : outcome.error
+    }
+    const ended = await (commit ?? settled(open.commit()))
+    this.#release()
+    if (!ended.failed) return 'committed'
+    throw (this.#client.commitLost ?? isConnectionLost)(ended.error) ? new CommitLost(ended.error) : ended.error
+  }
+
+  async rollback(): Promise<void> {
+    await this.#quiet()
+    await this.#open?.rollback()
+    this.#release()
+  }
+
+  async #expire(): Promise<void> {
+    const detail = `The only connection was held for ${WRITER_HOLD_MS_MAX} ms. Await nothing but tx, or use a lease`
+    this.#expired = onceError('ONCE_WRITER_HELD', { detail })
+    for (const handle of this.#handles) handle.revoke()
+    await this.rollback()
+  }
+
+  async #quiet(): Promise<void> {
+    for (const handle of this.#handles) await handle.quiet?.()
+  }
+}
+
+/** What no client refuses before it is sent. */
+function isPlain({ values }: PgStatement): boolean {
+  return values.every((value) => value === null || ['string', 'number', 'boolean'].includes(typeof value))
+}
+
+type Settled<T> = { readonly failed: false; readonly value: T } | { readonly failed: true; readonly error: unknown }
+
+function settled<T>(promise: Promise<T>): Promise<Settled<T>> {
+  return promise.then(
+    (value) => ({ failed: false, value }),
+    (error: unknown) => ({ failed: true, error }),
+  )
+}
+
+interface OpenTransaction<Tx> {
+  readonly tx: Tx
+  /** The client gave the transaction up by itself: its connection is gone. */
+  readonly over: boolean
+  commit(): Promise<void>
+  rollback(): Promise<void>
+}
+
+/** A callback-shaped transaction turned inside out: its callback waits until somebody says how it ends. */
+function openTransaction<Tx>(
+  transaction: (callback: (tx: Tx) => Promise<void>) => Promise<unknown>,
+): Promise<OpenTransaction<Tx>> {
+  return new Promise((resolve, reject) => {
+    let over = false
+    let end: { commit(): void; rollback(reason: unknown): void } | undefined
+    const ended = new Promise<void>((commit, rollback) => {
+      end = { commit, rollback }
+    })
+    const outer = transaction((tx) => {
+      resolve({
+        tx,
+        get over() {
+          return over
+        },
+        async commit() {
+          if (!over) end?.commit()
+          await outer
+        },
+        async rollback() {
+          // Once the client has let go, its connection may be somebody else's: it must not be told to end anything.
+          if (!over) end?.rollback(ROLLED_BACK)
+          await settled(outer)
+        },
+      })
+      return ended
+    })
+    outer.then(
+      () => {
+        over = true
+        reject(new Error('the client ended a transaction without running its callback'))
+      },
+      (error: unknown) => {
+        over = true
+        reject(error)
+      },
+    )
+  })
+}
+
+const ROLLED_BACK = new Error('rolled back by its operation')

@@ -1,0 +1,104 @@
+import { onceError } from '../../errors.ts'
+import type { Row, Store } from '../store.ts'
+import { callbackDriver } from './callback-transaction.ts'
+import type { PgDriver, PgStatement } from './driver.ts'
+import { hasMethods, leash, requireThat, type Leash } from './leash.ts'
+import { postgresStore, type PostgresStoreOptions } from './store.ts'
+
+/** What we use of Kysely, structurally. `Tx` is its `Transaction<DB>`. */
+export interface KyselyDatabase<Tx> {
+  transaction(): {
+    setIsolationLevel(level: 'read committed'): { execute<T>(run: (tx: Tx) => Promise<T>): Promise<T> }
+  }
+  withoutPlugins: unknown
+}
+
+export interface KyselyOptions {
+  /** What speaks behind Kysely: it cannot be asked. */
+  dialect: 'postgres'
+}
+
+/**
+ * @example
+ * const db = new Kysely<DB>({ dialect: new PostgresDialect({ pool }) })
+ * const once = effectivelyOnce({ namespace: 'payments', store: kyselyStore(db, { dialect: 'postgres' }) })
+ */
+export function kyselyStore<Tx>(db: KyselyDatabase<Tx>, options: KyselyOptions & PostgresStoreOptions): Store<Tx> {
+  return postgresStore(kyselyDriver(db, options), options)
+}
+
+export function kyselyDriver<Tx>(db: KyselyDatabase<Tx>, options: KyselyOptions): PgDriver<Tx> {
+  requireThat(options?.dialect === 'postgres', `kyselyStore(db, { dialect }) knows the dialect 'postgres' only`)
+  requireThat(
+    hasMethods(db, METHODS) && !(db as unknown as Executing).isTransaction,
+    'kyselyStore(db, ...) needs a Kysely, not a transaction of it',
+  )
+  return callbackDriver<Tx>({
+    name: 'kysely',
+    transaction: (callback) => db.transaction().setIsolationLevel('read committed').execute(callback),
+    query: (statement) => send(db as unknown as Executing, statement),
+    queryIn: (tx, statement) => send(tx as Executing, statement),
+    revocable(tx) {
+      const held = leash()
+      return { tx: guarded(tx as Executing, held) as Tx, revoke: held.revoke }
+    },
+    isTransaction: (tx) => hasMethods(tx, METHODS) && (tx as Executing).isTransaction,
+  })
+}
+
+const METHODS = ['transaction', 'withoutPlugins', 'withPlugin', 'executeQuery', 'getExecutor']
+
+interface Executing {
+  readonly isTransaction: boolean
+  withoutPlugins(): Executing
+  withPlugin(plugin: unknown): Executing
+  executeQuery(query: unknown): Promise<{ rows: unknown[] }>
+  getExecutor(): Executor
+  startTransaction?: unknown
+}
+
+type Executor = Record<string, (...args: unknown[]) => unknown>
+
+/** As `CompiledQuery.raw` makes it. Without the user's plugins: one of them may rename our columns. */
+async function send(db: Executing, { text, values }: PgStatement): Promise<readonly Row[]> {
+  const query = { kind: 'RawNode', sqlFragments: [text], parameters: [] }
+  const compiled = { sql: text, parameters: [...values], query, queryId: { queryId: 'effectively-once' } }
+  return (await db.withoutPlugins().executeQuery(compiled)).rows as Row[]
+}
+
+const PLUGIN = {
+  transformQuery: ({ node }: { node: unknown }) => node,
+  transformResult: ({ result }: { result: unknown }) => Promise.resolve(result),
+}
+
+/** A plugin that does nothing gives a transaction object of its own; what it and its builders execute with is held. */
+function guarded(tx: Executing, held: Leash): Executing {
+  const handle = tx.withPlugin(PLUGIN)
+  hold(handle.getExecutor(), held)
+  handle.startTransaction = () => {
+    throw held.refusal() ?? onceError('ONCE_TX_TAKEN')
+  }
+  return handle
+}
+
+function hold(executor: Executor, held: Leash): Executor {
+  const replace = (name: string, by: (original: () => unknown, args: unknown[]) => unknown): void => {
+    const original = executor[name]
+    if (original) executor[name] = (...args) => by(() => Reflect.apply(original, executor, args), args)
+  }
+  for (const name of DERIVING) replace(name, (derive) => hold(derive() as Executor, held))
+  replace('executeQuery', async (execute, [query]) => {
+    const refusal = held.refusal((query as { sql?: unknown }).sql)
+    if (refusal) throw refusal
+    return execute()
+  })
+  // Also what was compiled earlier, streams, and whoever asks for the connection itself.
+  replace('provideConnection', async (provide) => {
+    const refusal = held.refusal()
+    if (refusal) throw refusal
+    return provide()
+  })
+  return executor
+}
+
+const DERIVING = ['withPlugin', 'withPlugins', 'withPluginAtFront', 'withoutPlugins', 'withConnectionProvider']

@@ -1,0 +1,33 @@
+import { onceError, type OnceError } from '../../errors.ts'
+import { takesTransaction } from './pg-control.ts'
+
+/** What holds a handle back: nothing at first, but for ending the transaction; everything once it is revoked. */
+export interface Leash {
+  /** The error to refuse with, or nothing: asked right before a statement would reach the connection. */
+  refusal(text?: unknown): OnceError | undefined
+  revoke(): void
+}
+
+export function leash(): Leash {
+  let revoked = false
+  return {
+    refusal(text) {
+      if (revoked) return onceError('ONCE_TX_CLOSED')
+      return typeof text === 'string' && takesTransaction(text) ? onceError('ONCE_TX_TAKEN') : undefined
+    },
+    revoke() {
+      revoked = true
+    },
+  }
+}
+
+/** One clear sentence for a handle or an option that is not what it should be. */
+export function requireThat(condition: unknown, detail: string): asserts condition {
+  if (!condition) throw onceError('ONCE_OPTION_INVALID', { detail })
+}
+
+/** `handle` has all these methods: the structural test for "is this the object we were promised". */
+export function hasMethods(handle: unknown, names: readonly string[]): boolean {
+  if ((typeof handle !== 'object' && typeof handle !== 'function') || handle === null) return false
+  return names.every((name) => typeof (handle as Record<string, unknown>)[name] === 'function')
+}

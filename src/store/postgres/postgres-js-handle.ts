@@ -1,0 +1,131 @@
+import { onceError } from '../../errors.ts'
+import type { Row } from '../store.ts'
+
+/** postgres.js as we see it at run time: a tag that is also an object. */
+export interface Sql {
+  (strings: TemplateStringsArray, ...values: unknown[]): LazyQuery
+  unsafe(text: string, values?: unknown[], options?: { prepare: boolean }): LazyQuery
+  savepoint(...args: unknown[]): Promise<unknown>
+}
+
+/** A query that is sent when somebody first awaits it, by its `handler`. */
+interface LazyQuery extends Promise<readonly Row[]> {
+  handler?: Handler
+  readonly strings?: readonly string[]
+  reject(error: unknown): void
+}
+
+type Handler = ((query: LazyQuery) => void) & { debug?: unknown }
+
+/** `lost` is set once the connection is gone: after that postgres.js must not be given anything for it. */
+export interface Life {
+  lost: unknown
+}
+
+interface Hooks {
+  /** The error to refuse with, or undefined. */
+  refusal(text: string): unknown
+  /** Ours: the last statement before COMMIT decides, not postgres.js's memory of an error that a savepoint has healed. */
+  readonly life?: Life
+  /** Not ours: postgres.js must keep its books. */
+  readonly nativeSavepoints?: boolean
+}
+
+/** The same handle, asking before each query reaches the connection, however late it is executed. */
+export function guardedSql(sql: Sql, hooks: Hooks): Sql {
+  let savepoints = 0
+  const handle: Sql = new Proxy(sql, {
+    apply: (target, self, args) => guarded(Reflect.apply(target, self, args) as LazyQuery, hooks),
+    get(target, key) {
+      const value: unknown = Reflect.get(target, key)
+      if (typeof value !== 'function') return value
+      if (key === 'unsafe' || key === 'file') {
+        return (...args: unknown[]) => guarded(Reflect.apply(value, target, args) as LazyQuery, hooks)
+      }
+      // Through the transaction. postgres.js itself would take another connection.
+      if (key === 'notify') {
+        return (channel: string, payload: unknown) => handle`select pg_notify(${channel}, ${String(payload)})`
+      }
+      if (key === 'prepare') return refusePrepare
+      if (key !== 'savepoint') return value
+      return (...args: unknown[]) => {
+        const work = workOf(args)
+        return hooks.nativeSavepoints
+          ? Reflect.apply(value, target, [(inner: Sql) => work(guardedSql(inner, hooks))])
+          : savepoint(handle, `once_${++savepoints}`, work)
+      }
+    },
+  })
+  return handle
+}
+
+/** Once the connection is lost, neither commit nor rollback may follow: postgres.js may have opened it for others. */
+export function unlessLost<T>(life: Life, end: Promise<T>): Promise<T> {
+  const unless = <A>(go: (value: A) => T) => {
+    return (value: A): T | Promise<T> => (life.lost === undefined ? go(value) : new Promise<never>(() => {}))
+  }
+  return end.then(
+    unless((value: T) => value),
+    unless((error: unknown) => {
+      throw error
+    }),
+  )
+}
+
+function guarded(query: LazyQuery, { refusal, life }: Hooks): LazyQuery {
+  const send = query.handler
+  if (typeof send !== 'function') return query
+  const handler: Handler = (late) => {
+    const observed = (): Promise<unknown> =>
+      Promise.prototype.then.call(late, undefined, (error: unknown) => {
+        if (life && isGone(error)) life.lost ??= error
+      })
+    const error = refusal(late.strings?.[0] ?? '')
+    if (error !== undefined) {
+      late.reject(error)
+      void observed()
+      return
+    }
+    if (!life) return send(late)
+    // Its own listener would remember the error and roll back for it at the end.
+    late.catch = observed as LazyQuery['catch']
+    send(late)
+    Reflect.deleteProperty(late, 'catch')
+  }
+  handler.debug = send.debug
+  query.handler = handler
+  return query
+}
+
+function isGone(error: unknown): boolean {
+  const code = (error as { code?: unknown } | null)?.code
+  return typeof code === 'string' && /^(?:CONNECTION_|CONNECT_TIMEOUT$|E[A-Z]+$)/.test(code)
+}
+
+type Work = (sql: Sql) => unknown
+
+/** savepoint(work), savepoint(name, work), savepoint`query` */
+function workOf(args: unknown[]): Work {
+  const [first, second] = args
+  if (Array.isArray((first as { raw?: unknown } | undefined)?.raw)) {
+    return (sql) => Reflect.apply(sql, undefined, args)
+  }
+  return (second ?? first) as Work
+}
+
+async function savepoint(sql: Sql, name: string, work: Work): Promise<unknown> {
+  await sql.unsafe(`savepoint ${name}`)
+  try {
+    const made = work(sql)
+    const result: unknown = await (Array.isArray(made) ? Promise.all(made) : made)
+    await sql.unsafe(`release savepoint ${name}`)
+    return result
+  } catch (error) {
+    await sql.unsafe(`rollback to savepoint ${name}`).catch(() => {})
+    throw error
+  }
+}
+
+function refusePrepare(): never {
+  throw onceError('ONCE_TX_TAKEN')
+}

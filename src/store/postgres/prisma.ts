@@ -1,0 +1,69 @@
+import { DEADLINE_MS_DEFAULT, DEADLINE_MS_MAX, SERVER_DEADLINE_SLACK_MS } from '../../limits.ts'
+import type { Row, Store } from '../store.ts'
+import { callbackDriver } from './callback-transaction.ts'
+import type { PgDriver, PgStatement } from './driver.ts'
+import { hasMethods, requireThat } from './leash.ts'
+import { leashedPrisma } from './prisma-handle.ts'
+import { isConnectionLost } from './sqlstate.ts'
+import { postgresStore, type PostgresStoreOptions } from './store.ts'
+
+/** What we use of Prisma, structurally. `Tx` is `Prisma.TransactionClient`, also of an extended client. */
+export interface PrismaDatabase<Tx> {
+  $transaction<T>(
+    run: (tx: Tx) => Promise<T>,
+    options?: { isolationLevel?: 'ReadCommitted'; timeout?: number; maxWait?: number },
+  ): Promise<T>
+  $queryRawUnsafe: unknown
+}
+
+export interface PrismaOptions {
+  /** What speaks behind Prisma: it cannot be asked. */
+  dialect: 'postgres'
+}
+
+/**
+ * @example
+ * const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString }) })
+ * const once = effectivelyOnce({ namespace: 'payments', store: prismaStore(prisma, { dialect: 'postgres' }) })
+ */
+export function prismaStore<Tx>(prisma: PrismaDatabase<Tx>, options: PrismaOptions & PostgresStoreOptions): Store<Tx> {
+  return postgresStore(prismaDriver(prisma, options), options)
+}
+
+export function prismaDriver<Tx>(prisma: PrismaDatabase<Tx>, options: PrismaOptions): PgDriver<Tx> {
+  requireThat(options?.dialect === 'postgres', `prismaStore(prisma, { dialect }) knows the dialect 'postgres' only`)
+  requireThat(
+    hasMethods(prisma, ['$transaction', '$queryRawUnsafe', '$connect']),
+    'prismaStore(prisma, ...) needs a PrismaClient, not a transaction of it',
+  )
+  return callbackDriver<Tx>({
+    name: 'prisma',
+    transaction: (callback) => prisma.$transaction(callback, TRANSACTION),
+    query: (statement) => send(prisma as unknown as Raw, statement),
+    queryIn: (tx, statement) => send(tx as Raw, statement),
+    revocable: (tx) => leashedPrisma(tx as object) as { tx: Tx; revoke(): void; quiet(): Promise<unknown> },
+    isTransaction: (tx) => hasMethods(tx, ['$queryRawUnsafe']) && !hasMethods(tx, ['$connect']),
+    commitLost: (error) => isConnectionLost(error) && !isOver(error),
+  })
+}
+
+/** Prisma's own limits are short and in its own hands; the server's deadline, which the claim sets, is the one to keep. */
+const TRANSACTION = {
+  isolationLevel: 'ReadCommitted',
+  timeout: DEADLINE_MS_MAX + 2 * SERVER_DEADLINE_SLACK_MS,
+  maxWait: DEADLINE_MS_DEFAULT,
+} as const
+
+interface Raw {
+  $queryRawUnsafe(text: string, ...values: unknown[]): Promise<Row[]>
+}
+
+function send(prisma: Raw, { text, values }: PgStatement): Promise<readonly Row[]> {
+  return prisma.$queryRawUnsafe(text, ...values)
+}
+
+/** Prisma gave up before COMMIT was sent: it had timed out (P2028), or a nested transaction was left open. */
+function isOver(error: unknown): boolean {
+  const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
+  return code === 'P2028' || /^(?:Cannot close transaction|Nested transactions must)/.test(String(message))
+}
