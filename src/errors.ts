@@ -11,6 +11,7 @@ const TABLE = {
   ONCE_KEY_INVALID: [400, false, 'The idempotency key is not valid'],
   ONCE_KEY_TWICE: [400, false, 'The idempotency key was sent more than once'],
   ONCE_BODY_INVALID: [400, false, 'The body cannot be read as its content type says'],
+  ONCE_BODY_TOO_LARGE: [413, false, 'The body is too large to be read before the operation starts'],
   ONCE_MISMATCH: [422, false, 'This key was used for a different request'],
   ONCE_IN_FLIGHT: [409, true, 'An operation with this key is running'],
   ONCE_OUTCOME_UNKNOWN: [409, false, 'This operation died inside an outside call; its outcome is not known yet'],

@@ -16,6 +16,8 @@ export const DERIVED_KEY_LENGTH_MAX = 255
 export const ANSWER_STORED_BYTES_MAX: number = 1024 * 1024
 /** An answer over this size is never held: the operation rolls back. */
 export const ANSWER_HELD_BYTES_MAX: number = 8 * 1024 * 1024
+/** A request body is read whole before the operation starts, and decoded before it is hashed; both up to here. */
+export const BODY_BYTES_MAX: number = 8 * 1024 * 1024
 export const STEP_RESULT_BYTES_MAX: number = 1024 * 1024
 export const RECOVER_INPUT_BYTES_MAX: number = 1024 * 1024
 
