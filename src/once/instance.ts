@@ -1,0 +1,13 @@
+import type { Events } from '../outbox/event.ts'
+import type { OnceInstance } from './once.ts'
+import { invalid } from './settings.ts'
+import type { Once } from './types.ts'
+
+/** The working side of an instance, for adapters of this package. By shape: two copies of the package may meet. */
+export function instanceOf<Tx, E extends Events>(once: Once<Tx, E>): OnceInstance<Tx, E> {
+  const candidate = once as Partial<OnceInstance<Tx, E>> | null | undefined
+  if (typeof candidate?.atomic !== 'function' || typeof candidate.leased !== 'function') {
+    throw invalid('idempotency() needs what effectivelyOnce() returned')
+  }
+  return once as OnceInstance<Tx, E>
+}
