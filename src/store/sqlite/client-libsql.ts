@@ -1,0 +1,40 @@
+import type { Client } from './client.ts'
+import { Prepared } from './prepared.ts'
+import { type Bindable, readable } from './value.ts'
+
+/** What we use of the package `libsql`, which has the shape of better-sqlite3. */
+type Libsql = new (file: string) => LibsqlDatabase
+
+interface LibsqlDatabase {
+  readonly inTransaction: boolean
+  prepare(sql: string): LibsqlStatement
+  close(): void
+}
+
+interface LibsqlStatement {
+  readonly reader: boolean
+  all(values: readonly Bindable[]): object[]
+  run(values: readonly Bindable[]): { changes: number }
+  safeIntegers(enabled: boolean): unknown
+}
+
+export function libsqlClient(Database: Libsql, file: string): Client {
+  const database = new Database(file)
+  const prepared = new Prepared((sql) => {
+    const statement = database.prepare(sql)
+    statement.safeIntegers(true)
+    return { statement, returnsRows: statement.reader }
+  })
+  return {
+    library: 'libsql',
+    returnsRows: (sql) => prepared.get(sql).returnsRows,
+    // Not `get`, which adds a column of its own to the row.
+    all: (sql, values = []) => readable(prepared.get(sql).statement.all(values)),
+    run: (sql, values = []) => prepared.get(sql).statement.run(values).changes,
+    inTransaction: () => database.inTransaction,
+    close() {
+      prepared.clear()
+      database.close()
+    },
+  }
+}

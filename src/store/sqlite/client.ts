@@ -1,0 +1,47 @@
+import { onceError } from '../../errors.ts'
+import type { Row } from '../store.ts'
+import { libsqlClient } from './client-libsql.ts'
+import { nodeClient } from './client-node.ts'
+import type { Bindable } from './value.ts'
+
+/** One synchronous connection. Statements are prepared once per text. Nothing here waits for anybody. */
+export interface Client {
+  readonly library: Library
+  /** The statement gives rows: a query, or a write with `returning`. */
+  returnsRows(sql: string): boolean
+  all(sql: string, values?: readonly Bindable[]): Row[]
+  /** For statements without rows; answers with the number of rows changed. */
+  run(sql: string, values?: readonly Bindable[]): number
+  /** False too when SQLite rolled back by itself: a full disk, `insert or rollback`, `raise(rollback, …)`. */
+  inTransaction(): boolean
+  close(): void
+}
+
+export type Library = 'node:sqlite' | 'libsql'
+
+export type OpenFile = (file: string) => Client
+
+/** Where the two libraries come from; replaced in tests. */
+export interface Libraries {
+  builtin(): unknown
+  libsql(): Promise<unknown>
+}
+
+export const installed: Libraries = {
+  // Not an import: `node:sqlite` does not exist on Node 20, and `getBuiltinModule` says so without an error.
+  builtin: () => process.getBuiltinModule?.('node:sqlite'),
+  libsql: () => import('libsql'),
+}
+
+/** `node:sqlite` where this Node has it, else `libsql`, else a sentence that says what to install. */
+export async function findLibrary(libraries: Libraries = installed): Promise<OpenFile> {
+  const builtin = libraries.builtin() as Parameters<typeof nodeClient>[0] | undefined
+  if (builtin) return (file) => nodeClient(builtin, file)
+  const libsql = (await libraries.libsql().catch(missing)) as { default: Parameters<typeof libsqlClient>[0] }
+  return (file) => libsqlClient(libsql.default, file)
+}
+
+function missing(cause: unknown): never {
+  const detail = 'sqliteStore() needs Node 22.13 or later, or the package libsql. Run: npm i libsql'
+  throw onceError('ONCE_PEER_MISSING', { detail, cause })
+}

@@ -1,0 +1,68 @@
+import { WRITER_WAIT_MS_MAX } from '../../limits.ts'
+import type { Client, OpenFile } from './client.ts'
+import { unavailable } from './failure.ts'
+import { type Patience, whileBusy } from './patience.ts'
+
+/** Whoever commits is told only when the disk has it; nobody waits inside SQLite. */
+const WRITING = [
+  'pragma busy_timeout = 0',
+  'pragma journal_mode = wal',
+  'pragma synchronous = full',
+  'pragma foreign_keys = on',
+]
+const READING = ['pragma busy_timeout = 0', 'pragma query_only = on']
+
+/** A private connection, opened on first use and again after a failure. */
+export class Connection {
+  readonly #patience: Patience
+  readonly #settings: readonly string[]
+  readonly #library: () => Promise<OpenFile>
+  #opening: Promise<Client> | undefined
+
+  constructor(patience: Patience, role: 'writes' | 'reads', library: () => Promise<OpenFile>) {
+    this.#patience = patience
+    this.#settings = role === 'writes' ? WRITING : READING
+    this.#library = library
+  }
+
+  client(): Promise<Client> {
+    this.#opening ??= this.#open().catch((error: unknown) => {
+      this.#opening = undefined
+      throw error
+    })
+    return this.#opening
+  }
+
+  async close(): Promise<void> {
+    const opening = this.#opening
+    this.#opening = undefined
+    const client = await opening?.catch(() => undefined)
+    client?.close()
+  }
+
+  async #open(): Promise<Client> {
+    const open = await this.#library()
+    const client = this.#openFile(open)
+    const until = this.#patience.clock.now() + WRITER_WAIT_MS_MAX
+    try {
+      for (const setting of this.#settings) await whileBusy(this.#patience, until, () => set(client, setting))
+    } catch (error) {
+      client.close()
+      throw error
+    }
+    return client
+  }
+
+  #openFile(open: OpenFile): Client {
+    try {
+      return open(this.#patience.file)
+    } catch (error) {
+      throw unavailable(this.#patience.file, error)
+    }
+  }
+}
+
+function set(client: Client, setting: string): void {
+  if (client.returnsRows(setting)) client.all(setting)
+  else client.run(setting)
+}

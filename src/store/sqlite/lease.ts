@@ -1,0 +1,97 @@
+import type { StoredRecord } from '../../lifecycle/record.ts'
+import type { Claimed, Held, LapsedOperation, LeaseParams, Row, SettleParams } from '../store.ts'
+import { insertAnswer } from './answer.ts'
+import { NOW } from './migrations.ts'
+import { CLAIMED, claimedOf, claimRecord, DAY, NEW_TIMES, NEXT_TOKEN, renewRecord, timesOf } from './record.ts'
+import type { Turn } from './turn.ts'
+
+/** Past its lease and past its time: nobody takes it over any more, whether the sweeper came by or not. */
+const OVERDUE = `state = 1 and lease_until <= ${NOW} and expires_at <= ${NOW}`
+
+const TAKE_OVER = `update effectively_once_record set fp = ?, fp_version = ?, token = ${NEXT_TOKEN}, attempt = attempt + 1, lease_until = ${NOW} + ?
+  where id = ? and token = cast(? as integer) and state = 1 and lease_until <= ${NOW} and expires_at > ${NOW}
+  returning ${CLAIMED}`
+
+const SAVE_INPUT = `insert or replace into effectively_once_recover (id, namespace, name, input) values (?, ?, ?, ?)`
+
+/** Until when the lease runs; on an unknown operation: since when nobody holds it. */
+const SET_LEASE = `update effectively_once_record set lease_until = ${NOW} + ?
+  where id = ? and token = cast(? as integer) and state = 1`
+
+const SUSPEND = `update effectively_once_record set state = 3, lease_until = ${NOW}
+  where id = ? and token = cast(? as integer) and state = 1`
+
+const SUSPEND_OVERDUE = `update effectively_once_record set state = 3 where id in
+  (select id from effectively_once_record where state <> 2 and ${OVERDUE} limit ?)`
+
+// A new token: whoever left the operation in doubt cannot finish it any more.
+const SETTLE = `update effectively_once_record set state = ?, token = ${NEXT_TOKEN}, lease_until = ${NOW}, ${NEW_TIMES}
+  where id = ? and (state = 3 or (${OVERDUE})) returning cast(life as text) as life, ${DAY} as day`
+
+const STEP_DONE = `insert or replace into effectively_once_step (id, life, name, state, result)
+  values (?, cast(? as integer), ?, 2, ?)`
+const STEP_AGAIN = `delete from effectively_once_step where id = ? and life = cast(? as integer) and name = ?`
+
+export const READ_LAPSED = `select r.id, s.name, s.input
+  from effectively_once_record r join effectively_once_recover s on s.id = r.id
+  where r.state <> 2 and r.state = 1 and r.lease_until <= ${NOW} and r.expires_at > ${NOW} and s.namespace = ?
+  order by r.lease_until limit ?`
+
+export const READ_UNKNOWN = `select id, ${NOW} - lease_until as since from effectively_once_record
+  where state <> 2 and (state = 3 or (${OVERDUE})) order by lease_until limit ?`
+
+export function claimLease(turn: Turn, params: LeaseParams): ReturnType<typeof claimRecord> {
+  const result = claimRecord(turn, params.claim, params.leaseMs)
+  if (result.claimed) saveInput(turn, params)
+  return result
+}
+
+/** The next attempt of a lapsed operation, or the next life of an expired one. */
+export function takeOver(turn: Turn, params: LeaseParams & { seen: StoredRecord }): Claimed | null {
+  const { claim, leaseMs, seen } = params
+  const claimed =
+    seen.state === 'completed'
+      ? renewRecord(turn, claim, seen, leaseMs)
+      : claimedOf(turn.all(TAKE_OVER, [claim.fingerprint, claim.fingerprintVersion, leaseMs, claim.id, seen.token]))
+  if (claimed) saveInput(turn, params)
+  return claimed
+}
+
+function saveInput(turn: Turn, { claim, recover }: LeaseParams): void {
+  if (recover) turn.run(SAVE_INPUT, [claim.id, recover.namespace, recover.name, recover.input])
+}
+
+/** leaseMs 0 lets it lapse now. False: it is no longer ours. */
+export function setLease(turn: Turn, { id, token }: Held, leaseMs: number): boolean {
+  return turn.run(SET_LEASE, [leaseMs, id, token]) === 1
+}
+
+export function suspend(turn: Turn, { id, token }: Held): boolean {
+  return turn.run(SUSPEND, [id, token]) === 1
+}
+
+export function suspendOverdue(turn: Turn, limit: number): number {
+  return turn.run(SUSPEND_OVERDUE, [limit])
+}
+
+export function settle(turn: Turn, { claim, verdict }: SettleParams): boolean {
+  const [row] = turn.all(SETTLE, [verdict.kind === 'failed' ? 2 : 1, ...timesOf(claim), claim.id])
+  if (!row) return false
+  const life = String(row['life'])
+  switch (verdict.kind) {
+    case 'done':
+      turn.run(STEP_DONE, [claim.id, life, verdict.step, verdict.result])
+      break
+    case 'rerun':
+      turn.run(STEP_AGAIN, [claim.id, life, verdict.step])
+      break
+    case 'failed':
+      insertAnswer(turn, claim.id, String(row['day']), verdict.answer)
+      turn.run('delete from effectively_once_recover where id = ?', [claim.id])
+  }
+  return true
+}
+
+export function lapsedOf(row: Row): LapsedOperation {
+  return { id: String(row['id']), name: String(row['name']), input: String(row['input']) }
+}

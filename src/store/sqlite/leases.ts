@@ -1,0 +1,35 @@
+import type { Leases } from '../store.ts'
+import { completeLeased } from './answer.ts'
+import { claimLease, lapsedOf, READ_LAPSED, READ_UNKNOWN, setLease, settle, suspend, takeOver } from './lease.ts'
+import type { Reader } from './reader.ts'
+import { sqliteSession } from './session.ts'
+import { finishStep, READ_STEPS, startStep, stepOf } from './step.ts'
+import type { Handles, SqlTx } from './tx.ts'
+import type { Writer } from './writer.ts'
+
+/** Leased mode: every method is a short transaction of its own, fenced by its token under the writer's lock. */
+export function sqliteLeases(parts: { writer: Writer; reader: Reader; handles: Handles }): Leases<SqlTx> {
+  const { writer, reader, handles } = parts
+  return {
+    claim: (params) => writer.write((turn) => claimLease(turn, params)),
+    takeOver: (params) => writer.write((turn) => takeOver(turn, params)),
+    // Ahead of the queue: a lease must not lapse because many others wait.
+    heartbeat: ({ leases, leaseMs }) =>
+      writer.write((turn) => leases.filter((held) => setLease(turn, held, leaseMs)).map(({ id }) => id), {
+        urgent: true,
+      }),
+    release: (held) => writer.write((turn) => setLease(turn, held, 0)),
+    refuse: (params) => writer.write((turn) => completeLeased(turn, params)),
+    steps: async ({ id, life }) => (await reader.all(READ_STEPS, [id, life])).map(stepOf),
+    startStep: (params) => writer.write((turn) => startStep(turn, params)),
+    finishStep: (params) => writer.write((turn) => finishStep(turn, params)),
+    suspend: (held) => writer.write((turn) => suspend(turn, held)),
+    settle: (params) => writer.write((turn) => settle(turn, params)),
+    open: async ({ deadlineMs }) => sqliteSession(await writer.take({ deadlineMs }), handles),
+    lapsed: async ({ limit, namespace }) => (await reader.all(READ_LAPSED, [namespace, limit])).map(lapsedOf),
+    unknown: async ({ limit }) => {
+      const rows = await reader.all(READ_UNKNOWN, [limit])
+      return rows.map((row) => ({ id: String(row['id']), sinceMs: Number(row['since']) }))
+    },
+  }
+}

@@ -1,0 +1,74 @@
+/** Numbered and append-only: a migration that was released is never edited. */
+export interface Migration {
+  readonly version: number
+  readonly statements: readonly string[]
+}
+
+/** Milliseconds of the database's clock. Ours is never asked: what was written with one clock is read with the same. */
+export const NOW = `cast(unixepoch('subsec') * 1000 as integer)`
+
+export const VERSION_TABLE = `create table if not exists effectively_once_version (
+  version integer not null primary key,
+  applied_at integer not null
+)`
+
+export const MIGRATIONS: readonly Migration[] = [
+  {
+    version: 1,
+    statements: [
+      // state: 1 in progress, 2 completed, 3 unknown. Times are milliseconds, tokens microseconds.
+      `create table effectively_once_record (
+  id text not null primary key,
+  scope text not null,
+  fp text not null,
+  fp_version integer not null,
+  state integer not null,
+  token integer not null,
+  life integer not null,
+  attempt integer not null,
+  lease_until integer,
+  expires_at integer not null,
+  forget_at integer not null
+) without rowid`,
+      `create index effectively_once_record_open on effectively_once_record (state) where state <> 2`,
+      `create index effectively_once_record_forget on effectively_once_record (forget_at) where state = 2`,
+      // day: the UTC day on which the answer expires.
+      `create table effectively_once_answer (
+  id text not null primary key,
+  day text not null,
+  status integer not null,
+  headers text not null,
+  body blob,
+  kept integer not null
+)`,
+      `create index effectively_once_answer_day on effectively_once_answer (day)`,
+      // state: 1 started, 2 done
+      `create table effectively_once_step (
+  id text not null,
+  life integer not null,
+  name text not null,
+  state integer not null,
+  result text,
+  primary key (id, life, name)
+)`,
+      `create table effectively_once_recover (
+  id text not null primary key,
+  namespace text not null,
+  name text not null,
+  input text not null
+)`,
+      // One writer: the order of seq is the order of commits. It never repeats, also after a deletion.
+      `create table effectively_once_event (
+  seq integer primary key autoincrement,
+  shard integer not null,
+  id text not null unique,
+  aggregatetype text not null,
+  aggregateid text not null,
+  type text not null,
+  payload text not null,
+  headers text not null,
+  created_at integer not null
+)`,
+    ],
+  },
+]

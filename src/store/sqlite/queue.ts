@@ -1,0 +1,77 @@
+import { onceError } from '../../errors.ts'
+import type { Clock } from '../../platform/clock.ts'
+import type { Breath } from './breath.ts'
+
+interface Waiter {
+  readonly cancel: () => void
+  readonly enter: () => void
+  readonly refuse: (error: Error) => void
+}
+
+/** An async mutex: one inside, a bounded number waiting, each for a bounded time, first come first served. */
+export class Queue {
+  readonly #clock: Clock
+  readonly #breath: Breath
+  readonly #limit: number
+  #waiting: Waiter[] = []
+  #taken = false
+  #idle: (() => void) | undefined
+  #closed = false
+
+  constructor(clock: Clock, breath: Breath, limit: number) {
+    this.#clock = clock
+    this.#breath = breath
+    this.#limit = limit
+  }
+
+  /** Resolves when it is our turn; then `leave` must be called once. An urgent waiter goes first and is never too many. */
+  enter({ waitMs, urgent = false }: { waitMs: number; urgent?: boolean | undefined }): Promise<void> {
+    if (this.#closed) return Promise.reject(onceError('ONCE_CLOSED'))
+    if (!this.#taken) {
+      this.#taken = true
+      return new Promise((resolve) => this.#breath.before(resolve))
+    }
+    if (!urgent && this.#waiting.length >= this.#limit) {
+      return Promise.reject(
+        onceError('ONCE_QUEUE_FULL', { detail: `${this.#limit} operations wait for the only writer` }),
+      )
+    }
+    return this.#wait(waitMs, urgent)
+  }
+
+  leave(): void {
+    const next = this.#waiting.shift()
+    if (!next) {
+      this.#taken = false
+      this.#idle?.()
+      return
+    }
+    next.cancel()
+    this.#breath.before(next.enter)
+  }
+
+  /** Refuses who waits and who comes; resolves when nobody is inside any more. */
+  close(): Promise<void> {
+    this.#closed = true
+    for (const waiter of this.#waiting.splice(0)) {
+      waiter.cancel()
+      waiter.refuse(onceError('ONCE_CLOSED'))
+    }
+    if (!this.#taken) return Promise.resolve()
+    return new Promise((resolve) => {
+      this.#idle = resolve
+    })
+  }
+
+  #wait(waitMs: number, urgent: boolean): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const cancel = this.#clock.after(waitMs, () => {
+        this.#waiting = this.#waiting.filter((other) => other !== waiter)
+        reject(onceError('ONCE_QUEUE_FULL', { detail: `The only writer was not free within ${Math.round(waitMs)} ms` }))
+      })
+      const waiter: Waiter = { cancel, enter: resolve, refuse: reject }
+      if (urgent) this.#waiting.unshift(waiter)
+      else this.#waiting.push(waiter)
+    })
+  }
+}

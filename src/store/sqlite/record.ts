@@ -1,0 +1,112 @@
+import type { RecordState, Sight, StoredRecord } from '../../lifecycle/record.ts'
+import type { Claim, Claimed, Row } from '../store.ts'
+import { NOW } from './migrations.ts'
+import type { Turn } from './turn.ts'
+
+const STATES: Record<number, RecordState> = { 1: 'inProgress', 2: 'completed', 3: 'unknown' }
+
+export const DAY = `strftime('%Y-%m-%d', expires_at / 1000, 'unixepoch')`
+/** Increases for ever per key, also across a sweep. Travels as text: it does not fit into a number. */
+export const NEXT_TOKEN = `max(token + 1, ${NOW} * 1000)`
+/** Two parameters: replayForMs, and replayForMs + goneForMs. */
+export const NEW_TIMES = `expires_at = ${NOW} + ?, forget_at = ${NOW} + ?`
+export const CLAIMED = `cast(token as text) as token, cast(life as text) as life, attempt, ${DAY} as day`
+
+export const RECORD = `r.state, r.fp, r.fp_version, cast(r.token as text) as token, cast(r.life as text) as life,
+  r.attempt, r.lease_until - ${NOW} as lease_left, r.expires_at - ${NOW} as expires_in, r.forget_at - ${NOW} as forget_in,
+  strftime('%Y-%m-%d', r.expires_at / 1000, 'unixepoch') as day`
+
+// With one writer the row is simply there or not: state 2 from birth, because nobody sees it before its commit.
+const INSERT = `insert into effectively_once_record
+  (id, scope, fp, fp_version, state, token, life, attempt, lease_until, expires_at, forget_at)
+  values (?, ?, ?, ?, ?, ${NOW} * 1000, ${NOW} * 1000, 1, ${NOW} + ?, ${NOW} + ?, ${NOW} + ?)
+  on conflict (id) do nothing returning ${CLAIMED}`
+
+const SELECT = `select ${RECORD} from effectively_once_record r where r.id = ?`
+
+// Expired; or left behind by a leased attempt before its first step, where this claim is an atomic one.
+const RENEW = `update effectively_once_record as r set fp = ?, fp_version = ?, state = ?, token = ${NEXT_TOKEN},
+  life = ${NEXT_TOKEN}, attempt = 1, lease_until = ${NOW} + ?, ${NEW_TIMES}
+  where id = ? and token = cast(? as integer) and (state = 2 and expires_at <= ${NOW}
+    or state = 1 and lease_until <= ${NOW} and expires_at > ${NOW}
+      and not exists (select 1 from effectively_once_step s where s.id = r.id))
+  returning ${CLAIMED}`
+
+/** leaseMs null: the claim lives in the transaction of its effect. */
+function insertRecord(turn: Turn, claim: Claim, leaseMs: number | null): Claimed | null {
+  const { id, scope, fingerprint, fingerprintVersion } = claim
+  const state = leaseMs === null ? 2 : 1
+  return claimedOf(turn.all(INSERT, [id, scope, fingerprint, fingerprintVersion, state, leaseMs, ...timesOf(claim)]))
+}
+
+/** What one claim showed: under the writer's lock there is nobody else, and nothing to read again. */
+export function claimRecord(
+  turn: Turn,
+  claim: Claim,
+  leaseMs: number | null,
+): { sight: Sight; claimed: Claimed | null } {
+  const claimed = insertRecord(turn, claim, leaseMs)
+  const record = claimed ? null : selectRecord(turn, claim.id)
+  return {
+    sight: { inserted: claimed !== null, sameRunning: false, otherRunning: false, record, reread: true },
+    claimed,
+  }
+}
+
+/** The same, where a forgotten record that was not swept yet (with `rerun`, an expired one) starts a new life. */
+export function claimOver(turn: Turn, claim: Claim, rerun: boolean): ReturnType<typeof claimRecord> {
+  const first = claimRecord(turn, claim, null)
+  const { record } = first.sight
+  if (record?.state !== 'completed' || (rerun ? record.expiresInMs : record.forgetInMs) > 0) return first
+  const claimed = renewRecord(turn, claim, record, null)
+  return claimed ? { sight: { ...first.sight, inserted: true, record: null }, claimed } : first
+}
+
+export function selectRecord(turn: Turn, id: string): StoredRecord | null {
+  const [row] = turn.all(SELECT, [id])
+  return row ? recordOf(row) : null
+}
+
+/** A new life for the record: nothing of the old one stays. */
+export function renewRecord(turn: Turn, claim: Claim, seen: StoredRecord, leaseMs: number | null): Claimed | null {
+  const { id, fingerprint, fingerprintVersion } = claim
+  const state = leaseMs === null ? 2 : 1
+  const values = [fingerprint, fingerprintVersion, state, leaseMs, ...timesOf(claim), id, seen.token]
+  const claimed = claimedOf(turn.all(RENEW, values))
+  if (claimed)
+    for (const table of ['answer', 'step', 'recover'])
+      turn.run(`delete from effectively_once_${table} where id = ?`, [id])
+  return claimed
+}
+
+/** The parameters of NEW_TIMES. */
+export function timesOf(claim: Claim): [number, number] {
+  return [claim.replayForMs, claim.replayForMs + claim.goneForMs]
+}
+
+export function claimedOf(rows: readonly Row[]): Claimed | null {
+  const [row] = rows
+  if (!row) return null
+  return {
+    token: String(row['token']),
+    life: String(row['life']),
+    attempt: Number(row['attempt']),
+    answerDay: String(row['day']),
+  }
+}
+
+export function recordOf(row: Row): StoredRecord {
+  const state = STATES[Number(row['state'])] ?? 'unknown'
+  return {
+    state,
+    fingerprint: String(row['fp']),
+    fingerprintVersion: Number(row['fp_version']),
+    token: String(row['token']),
+    life: String(row['life']),
+    attempt: Number(row['attempt']),
+    leaseLeftMs: state === 'inProgress' ? Number(row['lease_left']) : null,
+    expiresInMs: Number(row['expires_in']),
+    forgetInMs: Number(row['forget_in']),
+    answerDay: String(row['day']),
+  }
+}

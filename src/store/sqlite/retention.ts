@@ -1,0 +1,56 @@
+import type { Retention, SweepParams, Swept } from '../store.ts'
+import { suspendOverdue } from './lease.ts'
+import { NOW } from './migrations.ts'
+import type { Turn } from './turn.ts'
+import type { Writer } from './writer.ts'
+
+/** Rows per transaction: nobody waits long for the writer because of the sweeper. */
+const CHUNK = 250
+
+// Completed only: a record in progress or in doubt is never removed, however old it is.
+const FORGOTTEN = `delete from effectively_once_record where id in
+  (select id from effectively_once_record where state = 2 and forget_at <= ${NOW} order by forget_at limit ?) returning id`
+
+// The day has ended and no live record points at it.
+const PAST_ANSWERS = `delete from effectively_once_answer where rowid in (select a.rowid from effectively_once_answer a
+  where a.day < strftime('%Y-%m-%d', 'now') and not exists (select 1 from effectively_once_record r
+    where r.id = a.id and r.expires_at > ${NOW}) limit ?)`
+
+type Task = 'records' | 'suspended' | 'answers'
+
+export function sqliteRetention(writer: Writer): Retention {
+  return { sweep: (params) => sweep(writer, params) }
+}
+
+async function sweep(writer: Writer, { limit, signal }: SweepParams): Promise<Swept> {
+  const done: Record<Task, number> = { records: 0, suspended: 0, answers: 0 }
+  let left = limit
+  let finished = true
+  for (const task of ['suspended', 'records', 'answers'] as const) {
+    for (let more = true; more;) {
+      if (left <= 0 || signal?.aborted) {
+        finished = false
+        break
+      }
+      const chunk = Math.min(left, CHUNK)
+      const count = await writer.write((turn) => TASKS[task](turn, chunk))
+      done[task] += count
+      left -= count
+      more = count === chunk
+    }
+  }
+  return { records: done.records, suspended: done.suspended, partitionsDropped: 0, partitionsBusy: 0, finished }
+}
+
+const TASKS: Record<Task, (turn: Turn, limit: number) => number> = {
+  suspended: suspendOverdue,
+  answers: (turn, limit) => turn.run(PAST_ANSWERS, [limit]),
+  records(turn, limit) {
+    const ids = turn.all(FORGOTTEN, [limit]).map((row) => row['id'])
+    const list = JSON.stringify(ids)
+    for (const table of ['answer', 'step', 'recover']) {
+      turn.run(`delete from effectively_once_${table} where id in (select value from json_each(?))`, [list])
+    }
+    return ids.length
+  },
+}

@@ -1,0 +1,57 @@
+import { onceError } from '../../errors.ts'
+import type { CompleteParams, Savepoint, Session } from '../store.ts'
+import { complete, READ, readAnswer, readingOf } from './answer.ts'
+import { appendEvents } from './event.ts'
+import { claimRecord, renewRecord, selectRecord } from './record.ts'
+import { finishStep } from './step.ts'
+import type { Turn } from './turn.ts'
+import type { Handles, SqlTx } from './tx.ts'
+
+/** `joined`: the transaction is somebody else's to end. */
+export function sqliteSession(turn: Turn, handles: Handles, joined?: SqlTx): Session<SqlTx> {
+  let savepoints = 0
+  return {
+    tx: joined ?? handles.open(turn).tx,
+    revocable: () => handles.open(turn),
+    claim: async (claim) => claimRecord(turn, claim, null),
+    reread: async (claim) => selectRecord(turn, claim.id),
+    renew: async (claim, seen) => renewRecord(turn, claim, seen, null),
+    read: async ({ id, seen }) =>
+      seen ? { record: seen, answer: readAnswer(turn, id) } : readingOf(turn.all(READ, [id])),
+    complete: (params) => finish(turn, joined, () => complete(turn, params)),
+    completeInside: async (params: CompleteParams) => complete(turn, params),
+    append: async (events) => appendEvents(turn, events),
+    completeStep: (params) =>
+      finish(turn, joined, () => {
+        if (!finishStep(turn, params)) throw turn.loseLease()
+      }),
+    savepoint: async () => openSavepoint(turn, `effectively_once_${++savepoints}`),
+    rollback: async () => {
+      if (!joined) turn.rollback()
+    },
+    written: async () => turn.written(),
+  }
+}
+
+/** Our last statements and the commit; a failure leaves nothing behind. */
+async function finish(turn: Turn, joined: SqlTx | undefined, work: () => void): Promise<'committed' | 'rolledBack'> {
+  if (joined) throw onceError('ONCE_TX_TAKEN')
+  if (turn.rolledBack) return 'rolledBack'
+  try {
+    work()
+    return await turn.commit()
+  } finally {
+    turn.rollback()
+  }
+}
+
+function openSavepoint(turn: Turn, name: string): Savepoint {
+  turn.exec(`savepoint ${name}`)
+  return {
+    release: async () => turn.exec(`release ${name}`),
+    rollback: async () => {
+      turn.exec(`rollback to ${name}`)
+      turn.exec(`release ${name}`)
+    },
+  }
+}

@@ -1,0 +1,122 @@
+import { onceError } from '../../errors.ts'
+import { type Clock, systemClock } from '../../platform/clock.ts'
+import { type Random, systemRandom } from '../../platform/random.ts'
+import type { Begun, Store, StoreFeatures } from '../store.ts'
+import { insertAnswer, READ, readingOf } from './answer.ts'
+import { sqliteBatches } from './batches.ts'
+import { Breath } from './breath.ts'
+import { findLibrary, type OpenFile } from './client.ts'
+import { isBusy } from './failure.ts'
+import { sqliteLeases } from './leases.ts'
+import type { Patience } from './patience.ts'
+import { fileReader, memoryReader } from './reader.ts'
+import { claimOver, claimRecord } from './record.ts'
+import { sqliteRetention } from './retention.ts'
+import { sqliteSchema } from './schema.ts'
+import { sqliteSession } from './session.ts'
+import { Handles, type SqlTx } from './tx.ts'
+import { Writer, type WriterLimits } from './writer.ts'
+
+export interface SqliteOptions {
+  /** Path of the database file, made on first use; ':memory:' for one that lives as long as the store. */
+  file: string
+}
+
+export interface SqliteStore extends Store<SqlTx> {
+  /** A transaction without a key, for the program's own tables: commits when `work` resolves, else rolls back. */
+  transaction<R>(work: (tx: SqlTx) => Promise<R>): Promise<R>
+}
+
+/** What tests replace. */
+export interface SqliteParts {
+  clock?: Clock
+  random?: Random
+  library?: () => Promise<OpenFile>
+  limits?: Partial<WriterLimits>
+}
+
+/**
+ * The embedded store. It opens the file itself and shares its connection with nobody: handlers that await would end up
+ * in each other's transactions. Open the same file elsewhere in this process only with the same library (`node:sqlite`,
+ * or `libsql` before Node 22.13): two copies of SQLite in one process do not see each other's locks.
+ */
+export function sqliteStore({ file }: SqliteOptions): SqliteStore {
+  return assembleSqliteStore({ file })
+}
+
+export function assembleSqliteStore({ file }: SqliteOptions, parts: SqliteParts = {}): SqliteStore {
+  requireFile(file)
+  const inMemory = file.includes(':memory:') || file.includes('mode=memory')
+  const library = once(parts.library ?? findLibrary)
+  const clock = parts.clock ?? systemClock
+  const patience: Patience = { file, clock, random: parts.random ?? systemRandom, breath: new Breath(clock) }
+  const writer = new Writer(patience, library, parts.limits)
+  const reader = inMemory ? memoryReader(writer) : fileReader(patience, library)
+  const handles = new Handles()
+  return {
+    name: 'sqlite',
+    features: featuresOf(inMemory),
+    schema: sqliteSchema({ file, writer, reader }),
+    retention: sqliteRetention(writer),
+    leases: sqliteLeases({ writer, reader, handles }),
+    batches: sqliteBatches({ writer, handles }),
+    begin: async ({ claim, deadlineMs }): Promise<Begun<SqlTx>> => {
+      const turn = await writer.take({ deadlineMs })
+      try {
+        return { ...claimRecord(turn, claim, null), session: sqliteSession(turn, handles) }
+      } catch (error) {
+        turn.rollback()
+        throw error
+      }
+    },
+    read: async ({ id }) => readingOf(await reader.all(READ, [id])),
+    refuse: ({ claim, answer }) =>
+      writer.write((turn) => {
+        const { sight, claimed } = claimOver(turn, claim, false)
+        if (claimed) insertAnswer(turn, claim.id, claimed.answerDay, answer)
+        return sight
+      }),
+    isTransient: isBusy,
+    join: async (tx) => sqliteSession(handles.turnOf(tx), handles, tx),
+    close: async () => {
+      await writer.close()
+      await reader.close()
+    },
+    transaction: (work) => transaction(writer, handles, work),
+  }
+}
+
+async function transaction<R>(writer: Writer, handles: Handles, work: (tx: SqlTx) => Promise<R>): Promise<R> {
+  const turn = await writer.take()
+  const { tx, revoke } = handles.open(turn)
+  try {
+    const result = await work(tx)
+    if ((await turn.commit()) === 'rolledBack') throw onceError('ONCE_ROLLED_BACK')
+    return result
+  } finally {
+    revoke()
+    turn.rollback()
+  }
+}
+
+function featuresOf(inMemory: boolean): StoreFeatures {
+  return { transactional: true, concurrentClaims: false, serverDeadline: false, pipelined: true, durable: !inMemory }
+}
+
+function requireFile(file: unknown): asserts file is string {
+  // libsql would take these for a server on the network.
+  if (typeof file === 'string' && file !== '' && !/^(?:https?|wss?|libsql):/i.test(file)) return
+  throw onceError('ONCE_OPTION_INVALID', { detail: 'sqliteStore({ file }) needs the path of a database file' })
+}
+
+/** The library is looked for once, and again after a failure. */
+function once(find: () => Promise<OpenFile>): () => Promise<OpenFile> {
+  let found: Promise<OpenFile> | undefined
+  return () => {
+    found ??= find().catch((error: unknown) => {
+      found = undefined
+      throw error
+    })
+    return found
+  }
+}

@@ -1,0 +1,84 @@
+import { onceError } from '../../errors.ts'
+
+/** A user's SQL as both libraries take it: plain `?` only, in the order of `order`. */
+export interface SqlText {
+  readonly sql: string
+  /** Indexes into the user's values, one per `?`. */
+  readonly order: readonly number[]
+  /** How many values the text wants. */
+  readonly wanted: number
+  /** Its first words in lower case: who begins or ends a transaction, who writes. */
+  readonly words: readonly string[]
+}
+
+const TOKEN = new RegExp(
+  [
+    `'[^']*'|"[^"]*"|\`[^\`]*\`|\\[[^\\]]*\\]`, // quoted; a doubled quote reads as two quoted parts
+    '--[^\\n]*|/\\*[\\s\\S]*?(?:\\*/|$)', // comments
+    '[A-Za-z_\\u0080-\\ufefe\\uff00-\\uffff][\\w$\\u0080-\\ufefe\\uff00-\\uffff]*', // words; U+FEFF is a space to SQLite
+    '[?$]\\d+|\\?|[$:@#]\\w+', // parameters
+    '\\s+|[\\s\\S]',
+  ].join('|'),
+  'gy',
+)
+const WORD = /^[A-Za-z_]/
+const SKIPPED = /^(?:\s|--|\/\*)/
+const NUMBERED = /^[?$](\d+)$/
+const NAMED = /^[$:@#]\w/
+const WORDS_KEPT = 4
+
+/**
+ * `$1` means something else to SQLite than to PostgreSQL (a name, numbered by first use), one library cannot bind `?1`,
+ * both bind null where a value is missing, and both ignore a second statement: so the text is read here first.
+ */
+export function readText(text: string): SqlText {
+  const words: string[] = []
+  const order: number[] = []
+  let sql = ''
+  let ended = false
+  let style = ''
+  for (const [token] of text.matchAll(TOKEN)) {
+    const skipped = SKIPPED.test(token)
+    if (ended && !skipped && token !== ';') throw unsupported('one statement at a time')
+    if (token === ';' && !isTrigger(words)) ended = true
+    if (WORD.test(token) && words.length < WORDS_KEPT) words.push(token.toLowerCase())
+    const number = NUMBERED.exec(token)?.[1]
+    if (number === undefined && NAMED.test(token)) throw unsupported(`parameters are $1 or ?, not ${token}`)
+    if (number === undefined && token !== '?') {
+      sql += token
+      continue
+    }
+    const used = number === undefined ? '?' : '$1'
+    if (style !== '' && style !== used) throw unsupported('parameters are either $1 or ?, not both')
+    if (number === '0') throw unsupported('parameters are counted from 1')
+    style = used
+    order.push(number === undefined ? order.length : Number(number) - 1)
+    sql += '?'
+  }
+  return { sql, order, wanted: order.reduce((most, index) => Math.max(most, index + 1), 0), words }
+}
+
+/** `create trigger … begin …; …; end` is one statement. */
+function isTrigger(words: readonly string[]): boolean {
+  return words[0] === 'create' && words.includes('trigger')
+}
+
+/** begin, commit, end and rollback are the operation's own; savepoints inside it are the user's. */
+export function endsTransaction({ words }: SqlText): boolean {
+  const verb = words[0]
+  if (verb === 'rollback') return !words.includes('to')
+  return verb === 'begin' || verb === 'commit' || verb === 'end'
+}
+
+export function isSavepoint({ words }: SqlText): boolean {
+  return words[0] === 'savepoint' || words[0] === 'release' || words[0] === 'rollback'
+}
+
+/** Whether the number of changed rows that the library reports belongs to this statement. */
+export function countsChanges({ words }: SqlText): boolean {
+  return /^(?:insert|update|delete|replace|with)$/.test(words[0] ?? '')
+}
+
+function unsupported(detail: string): Error {
+  return onceError('ONCE_UNSUPPORTED', { detail: `tx.query() of SQLite: ${detail}` })
+}
