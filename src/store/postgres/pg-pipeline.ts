@@ -173,6 +173,7 @@ export class Pipeline {
   }
 
   handleReadyForQuery(): void {
+    if (this.#index < this.#steps.length) return this.#finish(this.#index, new Error('The connection is out of step'))
     this.#finish(this.#unreadable?.index ?? -1, this.#unreadable?.error)
   }
 

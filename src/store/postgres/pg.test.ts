@@ -289,6 +289,7 @@ describePostgres('pg', (database) => {
         await first.rollback()
         // COMMIT was never written, so its outcome is known.
         await expect((await open()).commit(insertCharge(1))).rejects.toMatchObject({ code: '57P01' })
+        await expect((await open()).commit()).rejects.toMatchObject({ code: '57P01' })
         await (await open()).rollback()
         await expectUsable(driver, pool)
       })
@@ -586,7 +587,6 @@ describePostgres('pg', (database) => {
       expect(first).not.toEqual(rows[0])
       await kill(first?.['pid'])
       await sleep(50)
-      await driver.aside(PID).catch(() => {})
       const [third] = await driver.aside(PID)
       expect(third).not.toEqual(first)
       await expect(driver.aside(own('select 1/0'))).rejects.toMatchObject({ code: '22012' })

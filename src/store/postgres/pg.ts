@@ -49,6 +49,14 @@ export function pgDriver<C extends PoolClientLike>(
   const root = pool as unknown as PgPool
   const manner: PgManner = { prepared: true, onTrip: options.onTrip }
   const aside = new PgAside(root, manner)
+
+  async function query(statement: PgStatement): Promise<readonly Row[]> {
+    const link = await checkOut(root)
+    const outcome = await retried(manner, () => link.run([statement], manner))
+    link.release(outcome.failedAt >= 0 && isConnectionLost(outcome.error))
+    return rowsOf(outcome)
+  }
+
   return {
     name: 'pg',
     pipelined: !isNative(root),
@@ -57,16 +65,10 @@ export function pgDriver<C extends PoolClientLike>(
     },
     watch: watchPool(root),
 
-    async query(statement) {
-      const link = await checkOut(root)
-      const outcome = await retried(manner, () => link.run([statement], manner))
-      link.release(outcome.failedAt >= 0 && isConnectionLost(outcome.error))
-      return rowsOf(outcome)
-    },
+    query,
 
-    async aside(statement) {
-      return rowsOf(await retried(manner, () => aside.run(statement)))
-    },
+    aside: async (statement) =>
+      root.Client ? rowsOf(await retried(manner, () => aside.run(statement))) : query(statement),
 
     async begin(first: PgStatement) {
       const link = await checkOut(root)
