@@ -1,0 +1,20 @@
+import type { Duration } from '../duration.ts'
+import type { Once } from '../once/types.ts'
+import type { Events } from '../outbox/event.ts'
+import type { IdempotencyOptions, RouteOptions } from './options.ts'
+import { Protection } from './protection.ts'
+import { checkRoute } from './route.ts'
+
+/** Options shared by the routes of one service: checked at once, and again with what each route adds. */
+export function bind<Tx, E extends Events, Req>(
+  once: Once<Tx, E>,
+  shared: IdempotencyOptions<Req>,
+): (own?: RouteOptions<Req, Duration | undefined>) => Protection<Tx, E, Req> {
+  const plain = new Protection(once, checkRoute(shared))
+  return (own) => (own === undefined ? plain : new Protection(once, checkRoute(shared, own)))
+}
+
+/** `idempotent(handler)` or `idempotent(options, handler)`. */
+export function optionsAndHandler<O, H>(first: O | H, second: H | undefined): readonly [O | undefined, H] {
+  return second === undefined ? [undefined, first as H] : [first as O, second]
+}

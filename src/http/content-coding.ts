@@ -1,0 +1,65 @@
+import { onceError } from '../errors.ts'
+import { BODY_BYTES_MAX } from '../limits.ts'
+
+const KNOWN = new Map<string, 'gzip' | 'deflate'>([
+  ['gzip', 'gzip'],
+  ['x-gzip', 'gzip'],
+  ['deflate', 'deflate'],
+])
+
+/**
+ * A body's bytes without their coding: the same content compressed by two clients is the same request. A coding nobody
+ * here knows leaves the bytes as they are (`coded`), and then they count as bytes, whatever their media type.
+ */
+export async function decodeBody(
+  bytes: Uint8Array,
+  coding: string | undefined,
+): Promise<{ readonly bytes: Uint8Array; readonly coded: boolean }> {
+  const name = (coding ?? 'identity').trim().toLowerCase()
+  if (name === '' || name === 'identity' || bytes.byteLength === 0) return { bytes, coded: false }
+  const format = KNOWN.get(name)
+  if (!format) return { bytes, coded: true }
+  try {
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream(format))
+    return { bytes: await collect(stream, BODY_BYTES_MAX, tooLarge), coded: false }
+  } catch (cause) {
+    if ((cause as { name?: string } | null)?.name === 'OnceError') throw cause
+    throw onceError('ONCE_BODY_INVALID', { detail: `The body is not ${name}, as its header says`, cause })
+  }
+}
+
+/** A stream's bytes, counted as they come: a small compressed body may hold a very large one. */
+export async function collect(
+  stream: ReadableStream<Uint8Array>,
+  bytesMax: number,
+  tooMany: () => Error,
+  onChunk?: (chunks: number) => void,
+): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  const reader = stream.getReader()
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (done) break
+    size += value.byteLength
+    if (size > bytesMax) {
+      void reader.cancel().catch(() => {})
+      throw tooMany()
+    }
+    chunks.push(value)
+    onChunk?.(chunks.length)
+  }
+  const [only] = chunks
+  if (only && chunks.length === 1) return only
+  const whole = new Uint8Array(size)
+  let at = 0
+  for (const chunk of chunks) {
+    whole.set(chunk, at)
+    at += chunk.byteLength
+  }
+  return whole
+}
+
+export function tooLarge(): Error {
+  return onceError('ONCE_BODY_TOO_LARGE', { detail: `The body has more than ${BODY_BYTES_MAX} bytes` })
+}

@@ -1,0 +1,73 @@
+import type { Duration } from '../duration.ts'
+import type { Once, Op, Operation, Result } from '../once/types.ts'
+import type { Events } from '../outbox/event.ts'
+import { BODY_BYTES_MAX } from '../limits.ts'
+import { bind, optionsAndHandler } from './bound.ts'
+import { collect, tooLarge } from './content-coding.ts'
+import type { AnyOperation } from './node.ts'
+import type { IdempotencyOptions, RouteOptions } from './options.ts'
+import { passingOperation } from './passing.ts'
+import { type Documented, documentsOf } from './policy.ts'
+import { serveWeb } from './web-serve.ts'
+
+type Handler = (request: Request, op: AnyOperation, ...rest: never[]) => Promise<Response> | Response
+
+export interface Idempotent<Tx, E extends Events> extends Documented {
+  <Rest extends unknown[]>(
+    handler: (request: Request, op: Operation<Tx, E>, ...rest: Rest) => Promise<Response> | Response,
+  ): (request: Request, ...rest: Rest) => Promise<Response>
+  <Rest extends unknown[], const L extends Duration | undefined = undefined>(
+    options: RouteOptions<Request, L>,
+    handler: (request: Request, op: Op<L, Tx, E>, ...rest: Rest) => Promise<Result<L, Response>>,
+  ): (request: Request, ...rest: Rest) => Promise<Response>
+  /** Answers GET of `policyPath`. */
+  readonly policyHandler: () => Response
+}
+
+/**
+ * Idempotent handlers for everything that speaks Request and Response: Next.js route handlers, Bun, Deno, workers.
+ *
+ * @example
+ * export const POST = idempotent(async (request, { tx }, { params }) => Response.json(…, { status: 201 }))
+ */
+export function idempotency<Tx, E extends Events>(
+  once: Once<Tx, E>,
+  options: IdempotencyOptions<Request>,
+): Idempotent<Tx, E> {
+  const bound = bind(once, options)
+  const idempotent = (first: RouteOptions<Request> | Handler, second?: Handler) => {
+    const [own, handler] = optionsAndHandler<RouteOptions<Request>, Handler>(first, second)
+    const protection = bound(own)
+    return async (request: Request, ...rest: never[]): Promise<Response> => {
+      if (!protection.protects(request.method)) return handler(request, passingOperation(request.method), ...rest)
+      const again = rerunnable(request)
+      return serveWeb(protection, {
+        web: request,
+        request,
+        pattern: `${request.method} ${handler.name || 'handler'}`,
+        rerunnable: true,
+        body: again.body,
+        handle: async (op) => ({ response: await handler(again.next(), op, ...rest), threw: false }),
+      })
+    }
+  }
+  const documents = documentsOf(bound())
+  const policyHandler = (): Response => Response.json(documents.policy())
+  return Object.assign(idempotent, { ...documents, policyHandler }) as unknown as Idempotent<Tx, E>
+}
+
+/** The first run gets the request itself, with whatever its host added; a run after that gets one like it. */
+function rerunnable(request: Request): { body(): Promise<Uint8Array>; next(): Request } {
+  const spare = request.body ? request.clone() : request
+  let bytes: Uint8Array | undefined
+  let runs = 0
+  return {
+    body: async () => (bytes = spare.body ? await collect(spare.body, BODY_BYTES_MAX, tooLarge) : new Uint8Array(0)),
+    next: () => {
+      if (runs++ === 0) return request
+      const { method, headers, signal, url } = request
+      const Like = request.constructor as typeof Request
+      return new Like(url, { method, headers, signal, ...(bytes?.byteLength ? { body: bytes } : {}) } as RequestInit)
+    },
+  }
+}

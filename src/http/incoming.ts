@@ -1,0 +1,91 @@
+import { onceError } from '../errors.ts'
+import { fingerprintRequest } from '../key/fingerprint-request.ts'
+import { parseKeyHeader } from '../key/header.ts'
+import { newUuid } from '../platform/uuid.ts'
+import type { Route } from './route.ts'
+
+/** One request, whatever framework it came through, with its body complete. */
+export interface Incoming<Req> {
+  readonly method: string
+  /** Path and query as the client sent them, before any router cut a prefix off. */
+  readonly target: string
+  /** The route's pattern, for messages and metrics: its values are few. */
+  readonly pattern: string
+  /** As `scope()` and `onReplay()` know it. */
+  readonly request: Req
+  header(name: string): string | undefined
+  /** The bytes after content-decoding, where they are at hand. */
+  readonly body: Uint8Array | string | undefined
+  /** What a parser left of them, where they are not. */
+  readonly parsed: unknown
+  /** The body is unknown here, because a digest stands for it. */
+  readonly digested?: boolean
+  /** The bytes are in a content coding that was not undone: they count as bytes. */
+  readonly coded?: boolean
+}
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+/** The key of a request. Without one where none is required the request gets a key that nobody else has. */
+export function keyOf<Req>(route: Route<Req>, values: readonly string[] | undefined): string {
+  if (values === undefined || values.length === 0) {
+    if (!route.required) return newUuid()
+    throw onceError('ONCE_KEY_MISSING', { detail: `This operation needs the header ${route.header}` })
+  }
+  if (values.length > 1) throw onceError('ONCE_KEY_TWICE')
+  const key = parseKeyHeader(values[0] as string)
+  const { keyFormat } = route
+  if (keyFormat === 'any') return key
+  if (keyFormat === 'uuid' ? UUID.test(key) : key.length >= keyFormat.minLength) return key
+  const wanted = keyFormat === 'uuid' ? 'a UUID' : `at least ${keyFormat.minLength} characters long`
+  throw onceError('ONCE_KEY_INVALID', { detail: `The idempotency key must be ${wanted}` })
+}
+
+export function scopeOf<Req>(route: Route<Req>, { request, method, target }: Incoming<Req>): string {
+  if (route.scope === 'global') return 'global'
+  const scope: unknown = route.scope(request)
+  if (typeof scope === 'string' && scope !== '') return scope
+  const returned = scope === '' ? "''" : scope === null || scope === undefined ? String(scope) : `a ${typeof scope}`
+  throw onceError('ONCE_SCOPE_EMPTY', {
+    detail: `scope() returned ${returned} for ${method} ${pathOf(target).path}; one user could replay another's answer. Return a string or set 'global'`,
+  })
+}
+
+export function fingerprintOf<Req>(route: Route<Req>, incoming: Incoming<Req>): string {
+  const { method, target, body, parsed } = incoming
+  const { path, query } = pathOf(target)
+  const headers: Record<string, string | undefined> = {}
+  if (incoming.coded) headers['content-encoding'] = incoming.header('content-encoding')
+  for (const name of route.fingerprintHeaders) headers[name] = incoming.header(name)
+  return fingerprintRequest({
+    method,
+    path,
+    query,
+    contentType: incoming.coded ? undefined : incoming.header('content-type'),
+    headers,
+    ignore: route.ignore,
+    ...(incoming.digested ? { digest: digestOf(incoming) } : { body, parsed }),
+  })
+}
+
+/** The client's own digest of the body, where the route takes it. */
+export function digestOf<Req>({ header }: Pick<Incoming<Req>, 'header'>): string | undefined {
+  return header('repr-digest') ?? header('content-digest')
+}
+
+function pathOf(target: string): { readonly path: string; readonly query: string } {
+  let from = 0
+  if (!target.startsWith('/')) {
+    // Absolute form, as proxies get it: the host is no part of the meaning.
+    const authority = target.indexOf('://')
+    from = authority < 0 ? 0 : indexOrEnd(target, '/', authority + 3)
+  }
+  const hash = indexOrEnd(target, '#', from)
+  const mark = Math.min(indexOrEnd(target, '?', from), hash)
+  return { path: target.slice(from, mark) || '/', query: target.slice(mark + 1, hash) }
+}
+
+function indexOrEnd(text: string, what: string, from: number): number {
+  const at = text.indexOf(what, from)
+  return at < 0 ? text.length : at
+}

@@ -1,0 +1,159 @@
+import { isOnceError, onceError } from '../errors.ts'
+import type { Produce } from '../once/atomic.ts'
+import { answerOfFinal } from '../once/codec.ts'
+import { isFinal } from '../once/final.ts'
+import type { Finish, LeasedProduce, LeasedTools } from '../once/leased.ts'
+import type { Outcome, Produced } from '../once/outcome.ts'
+import type { LeasedOperation, Operation } from '../once/types.ts'
+import type { Events } from '../outbox/event.ts'
+import { pickHeaders } from './headers.ts'
+import { Hold } from './hold.ts'
+import { type AnyOperation, type Exchange, noAnswer, writeAnswer } from './node.ts'
+import { jsonAnswer } from './json-answer.ts'
+import { mute } from './patches.ts'
+import { fateOfAnswer, type Protection } from './protection.ts'
+import { RolledBackAnswer } from './rolled-back-answer.ts'
+
+/**
+ * One run of a handler against a held response. Its answer is the held `end()`, whoever called it: the handler, the
+ * framework after it, or the error middleware.
+ */
+export class NodeRun<Tx, E extends Events, Req> {
+  readonly #protection: Protection<Tx, E, Req>
+  readonly #exchange: Exchange<Req>
+  #hold: Hold | undefined
+  #settled = false
+  #threw = false
+  #over = false
+  #committing: Promise<Outcome> | undefined
+  #commitFailure: unknown
+
+  constructor(protection: Protection<Tx, E, Req>, exchange: Exchange<Req>) {
+    this.#protection = protection
+    this.#exchange = exchange
+  }
+
+  readonly produce: Produce<Tx> = async (op) => {
+    const hold = this.#held()
+    await this.#call(op, hold)
+    return this.#made(hold)
+  }
+
+  readonly produceLeased: LeasedProduce<Tx> = async (tools): Promise<Finish> => {
+    const hold = this.#held()
+    const op = Object.create(tools.op, {
+      commit: { value: this.#commit(tools, hold), enumerable: true },
+    }) as LeasedOperation<Tx, Events>
+    await this.#call(op, hold)
+    try {
+      if (this.#committing) return { kind: 'committed', outcome: await this.#committing }
+    } catch (error) {
+      if (error instanceof RolledBackAnswer) return { kind: 'refused', produced: error.produced }
+      // The commit failed and the handler went on, or threw what the framework has answered by now.
+      if (!this.#threw) throw error
+    }
+    const produced = await this.#made(hold)
+    if (produced.fate === 'complete') throw onceError('ONCE_NOT_COMMITTED')
+    return { kind: 'refused', produced }
+  }
+
+  /** After the commit: the answer leaves. */
+  release(): void {
+    this.#over = true
+    this.#hold?.release()
+  }
+
+  /** Nothing of the handler's answer leaves; somebody else answers instead. */
+  discard(answer: () => void): void {
+    this.#over = true
+    this.#hold?.discard()
+    answer()
+    if (this.#hold && !this.#settled) mute(this.#exchange.res)
+  }
+
+  #held(): Hold {
+    this.#hold = new Hold(this.#exchange.res, this.#protection.route.streams)
+    return this.#hold
+  }
+
+  /** Runs the handler. Its mistakes are answered by the framework, into the held response. */
+  async #call(op: AnyOperation, hold: Hold): Promise<void> {
+    const exchange = this.#exchange
+    try {
+      const returned = exchange.handle(op)
+      if (isThenable(returned)) {
+        const value = await returned
+        this.#settled = true
+        if (this.#over) return
+        if (exchange.answersLater) exchange.handled(value)
+        else if (!hold.begun) hold.fail(noAnswer(exchange.pattern))
+      } else {
+        if (exchange.answersLater) exchange.handled(returned)
+        // Without a promise the handler is done when it has answered.
+        await hold.answered
+        this.#settled = true
+      }
+    } catch (error) {
+      this.#settled = true
+      if (this.#over) return
+      if (isFinal(error)) {
+        hold.reset()
+        writeAnswer(exchange.res, jsonAnswer(answerOfFinal(error)))
+        exchange.handled(undefined)
+        return
+      }
+      if (this.#isOurs(error, hold)) throw error
+      this.#threw = true
+      hold.reset()
+      exchange.fail(error)
+    }
+  }
+
+  /** What may be run again, what failed in the commit, and what could not be held is not the framework's to answer. */
+  #isOurs(error: unknown, hold: Hold): boolean {
+    if (this.#protection.isTransient(error)) return true
+    return isOnceError(error) && (error === this.#commitFailure || error === hold.failure)
+  }
+
+  async #made(hold: Hold): Promise<Produced> {
+    const { route } = this.#protection
+    const { status, headers, body } = await hold.answered
+    const bare = status === 204 || status === 304
+    const answer = { status, headers: pickHeaders(headers, route.kept), body: bare ? null : body, kept: true }
+    return { answer, fate: fateOfAnswer(answer, { keep4xx: route.keep4xx, threw: this.#threw }) }
+  }
+
+  /**
+   * The final transaction commits with the answer: one given inside `commit` is there already; otherwise it stays open
+   * until the handler, or the framework, has answered.
+   */
+  #commit(tools: LeasedTools<Tx>, hold: Hold): (make: (op: Operation<Tx, Events>) => unknown) => Promise<unknown> {
+    return (make) => {
+      if (this.#committing) throw onceError('ONCE_STEP_INVALID', { detail: 'commit was called twice' })
+      return new Promise((resolve, reject) => {
+        let value: unknown
+        let tries = 0
+        this.#committing = tools.commit(async (op) => {
+          if (tries++ > 0) hold.reset()
+          value = await make(op)
+          if (!hold.begun) resolve(value)
+          const produced = await this.#made(hold)
+          if (produced.fate !== 'complete' || this.#threw) throw new RolledBackAnswer(produced)
+          return produced
+        })
+        this.#committing.then(
+          () => resolve(value),
+          (error: unknown) => {
+            this.#commitFailure = error
+            if (error instanceof RolledBackAnswer) resolve(value)
+            else reject(error)
+          },
+        )
+      })
+    }
+  }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as { then?: unknown } | null | undefined)?.then === 'function'
+}

@@ -1,0 +1,15 @@
+import { onceError } from '../errors.ts'
+import type { AnyOperation } from './node.ts'
+
+/** What a handler gets when its method is not protected: there is no key, and so no transaction. */
+export function passingOperation(method: string): AnyOperation {
+  const refuse = (): never => {
+    throw onceError('ONCE_UNSUPPORTED', {
+      detail: `${method} is not among the protected methods of this route, so it has no tx and no events`,
+    })
+  }
+  const parts = ['tx', 'publish', 'step', 'commit', 'id', 'key', 'scope', 'attempt', 'signal']
+  const operation = {}
+  for (const part of parts) Object.defineProperty(operation, part, { get: refuse, enumerable: true })
+  return operation as AnyOperation
+}

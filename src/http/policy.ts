@@ -1,0 +1,111 @@
+import { ERRORS, type OnceCode } from '../errors.ts'
+import { KEY_BYTES_MAX } from '../limits.ts'
+import { goneForMs, replayForMs, waitMs } from '../once/settings.ts'
+import type { Events } from '../outbox/event.ts'
+import { openapiOf, type OpenapiFragment } from './openapi.ts'
+import { problemUri } from './problem.ts'
+import type { Protection } from './protection.ts'
+
+/** Where clients look for the policy. */
+export const POLICY_PATH = '/.well-known/idempotency-key'
+
+/** What a client has to know to retry well: the draft's "idempotency specification", generated from the options. */
+export interface Policy {
+  readonly header: string
+  readonly required: boolean
+  readonly methods: readonly string[]
+  readonly key: { readonly format: 'any' | 'uuid'; readonly minLength: number; readonly maxLength: number }
+  readonly retention: {
+    /** Seconds during which a retry gets the stored answer. */
+    readonly replayFor: number
+    /** Seconds after that during which a retry is refused, or run again. */
+    readonly goneFor: number
+    readonly afterReplay: 'gone' | 'rerun'
+  }
+  readonly fingerprint: {
+    readonly parts: readonly string[]
+    readonly ignored: readonly string[]
+    readonly headers: readonly string[]
+    readonly digest: boolean
+  }
+  readonly inFlight: { readonly waitFor: number }
+  readonly replay: { readonly marker: string; readonly headers: readonly string[] }
+  readonly notStored: readonly string[]
+  readonly errors: readonly {
+    readonly type: string
+    readonly code: OnceCode
+    readonly status: number
+    readonly title: string
+    readonly retryable: boolean
+  }[]
+}
+
+/** The errors a client can do something about. */
+const CLIENT_ERRORS: readonly OnceCode[] = [
+  'ONCE_KEY_MISSING',
+  'ONCE_KEY_INVALID',
+  'ONCE_KEY_TWICE',
+  'ONCE_BODY_INVALID',
+  'ONCE_BODY_TOO_LARGE',
+  'ONCE_MISMATCH',
+  'ONCE_IN_FLIGHT',
+  'ONCE_OUTCOME_UNKNOWN',
+  'ONCE_UNREPLAYABLE',
+  'ONCE_GONE',
+  'ONCE_STORE_UNAVAILABLE',
+  'ONCE_COMMIT_UNKNOWN',
+  'ONCE_CONFLICT',
+  'ONCE_DEADLINE',
+  'ONCE_LEASE_LOST',
+  'ONCE_QUEUE_FULL',
+]
+
+export function policyOf<Tx, E extends Events, Req>({ route, instance }: Protection<Tx, E, Req>): Policy {
+  const { settings } = instance.core
+  const { overrides, keyFormat } = route
+  return {
+    header: route.header,
+    required: route.required,
+    methods: [...route.methods],
+    key: {
+      format: keyFormat === 'uuid' ? 'uuid' : 'any',
+      minLength: keyFormat === 'uuid' ? 36 : keyFormat === 'any' ? 1 : keyFormat.minLength,
+      maxLength: keyFormat === 'uuid' ? 36 : KEY_BYTES_MAX,
+    },
+    retention: {
+      replayFor: Math.floor(replayForMs(overrides.replayFor, settings.replayForMs) / 1000),
+      goneFor: Math.floor(goneForMs(overrides.goneFor, settings.goneForMs) / 1000),
+      afterReplay: overrides.expired ?? settings.expired,
+    },
+    fingerprint: {
+      parts: ['method', 'path', 'query', 'content-type', 'body'],
+      ignored: route.ignore ?? [],
+      headers: route.fingerprintHeaders,
+      digest: route.digest,
+    },
+    inFlight: { waitFor: Math.ceil(waitMs(overrides.inFlight, settings.waitMs) / 1000) },
+    replay: { marker: 'Idempotent-Replayed', headers: [...route.kept] },
+    notStored: ['401', '403', '408', '409', '423', '425', '429', '5XX'],
+    errors: CLIENT_ERRORS.map((code) => {
+      const { status, message, retryable } = ERRORS[code]
+      return { type: problemUri(route.docs, code), code, status, title: message, retryable }
+    }),
+  }
+}
+
+/** What every bound `idempotent` carries for its clients. */
+export interface Documented {
+  /** The policy as JSON; serve it at `policyPath`. */
+  policy(): Policy
+  /** Parameters, headers, responses and schemas to merge into an OpenAPI 3.1 document. */
+  openapi(): OpenapiFragment
+  readonly policyPath: string
+}
+
+export function documentsOf<Tx, E extends Events, Req>(protection: Protection<Tx, E, Req>): Documented {
+  return {
+    policy: () => policyOf(protection),
+    openapi: () => openapiOf(policyOf(protection)),
+    policyPath: POLICY_PATH,
+  }
+}

@@ -1,0 +1,40 @@
+import { ERRORS, type OnceCode, type OnceError, problemTypeOf } from '../errors.ts'
+import type { Answer } from '../lifecycle/answer.ts'
+
+/** Where the words of `type` are explained; a route may name its own documentation instead. */
+export const PROBLEM_DOCS = 'https://www.npmjs.com/package/effectively-once'
+
+const RETRY_AFTER_SECONDS = 1
+const encoder = new TextEncoder()
+
+export interface ProblemStyle {
+  /** The page that explains the errors; each has an anchor. */
+  readonly docs: string
+  /** Whether a defect of the program is described to the client, too: in development it is, in production it is not. */
+  readonly verbose: boolean
+}
+
+/** An RFC 9457 problem document: `type` is a link to the docs, and so is the Link header of the IETF draft. */
+export function problemOf(error: OnceError, { docs, verbose }: ProblemStyle): Answer {
+  const { status, retryable, message: title } = ERRORS[error.code]
+  const type = problemUri(docs, error.code)
+  const detail = status < 500 || verbose ? error.message.slice(error.code.length + 1) : title
+  const headers: [string, string][] = [
+    ['content-type', 'application/problem+json'],
+    ['content-language', 'en'],
+    ['link', `<${type}>; rel="describedby"; type="text/html"`],
+    ['cache-control', 'no-store'],
+  ]
+  if (retryable) headers.push(['retry-after', String(retryAfterSeconds(error))])
+  const document = { type, title, status, detail, code: error.code, retryable }
+  return { status, headers, body: encoder.encode(JSON.stringify(document)), kept: true }
+}
+
+export function problemUri(docs: string, code: OnceCode): string {
+  return `${docs}#${problemTypeOf(code)}`
+}
+
+/** Whole seconds, rounded up: a client that comes early is only refused again. */
+function retryAfterSeconds({ retryAfterMs }: OnceError): number {
+  return retryAfterMs === undefined ? RETRY_AFTER_SECONDS : Math.max(1, Math.ceil(retryAfterMs / 1000))
+}

@@ -1,0 +1,128 @@
+import { isOnceError, onceError } from '../errors.ts'
+import { type Answer, fateOf } from '../lifecycle/answer.ts'
+import type { Produce } from '../once/atomic.ts'
+import { isTransient } from '../once/atomic.ts'
+import { instanceOf } from '../once/instance.ts'
+import type { LeasedProduce } from '../once/leased.ts'
+import type { OnceInstance } from '../once/once.ts'
+import type { Outcome, Produced } from '../once/outcome.ts'
+import { requestOf, type Request } from '../once/request.ts'
+import type { Once } from '../once/types.ts'
+import type { Events } from '../outbox/event.ts'
+import { fingerprintOf, type Incoming, scopeOf } from './incoming.ts'
+import { answerOfRefusal } from './options.ts'
+import { problemOf, type ProblemStyle } from './problem.ts'
+import type { Route } from './route.ts'
+import { fromStored, toStored } from './stored.ts'
+
+/** What the client gets: the answer the handler just gave, or a stored one. */
+export type Reply = { readonly kind: 'fresh' } | { readonly kind: 'stored'; readonly answer: Answer }
+
+/** One protected route: everything about it that no framework decides. */
+export class Protection<Tx, E extends Events, Req> {
+  readonly instance: OnceInstance<Tx, E>
+  readonly route: Route<Req>
+  readonly #style: ProblemStyle
+
+  constructor(once: Once<Tx, E>, route: Route<Req>) {
+    this.instance = instanceOf(once)
+    this.route = route
+    this.#style = { docs: route.docs, verbose: this.instance.core.settings.guard !== 'off' }
+  }
+
+  /** Naturally idempotent methods pass by untouched. */
+  protects(method: string): boolean {
+    return this.route.methods.has(method)
+  }
+
+  request(incoming: Incoming<Req>, key: string, rerunnable: boolean): Request {
+    const { route, instance } = this
+    const request = requestOf(instance.core.settings, {
+      scope: scopeOf(route, incoming),
+      key,
+      fingerprint: fingerprintOf(route, incoming),
+      route: incoming.pattern,
+      rerunnable,
+      overrides: route.overrides,
+    })
+    instance.core.guard?.seen(request)
+    return request
+  }
+
+  async atomic(incoming: Incoming<Req>, request: Request, produce: Produce<Tx>): Promise<Reply> {
+    const outcome = await this.instance.atomic(request, (op) => this.#stored(request, produce(op)))
+    return this.#reply(incoming, request, outcome)
+  }
+
+  async leased(incoming: Incoming<Req>, request: Request, produce: LeasedProduce<Tx>): Promise<Reply> {
+    const outcome = await this.instance.leased(
+      { ...request, leaseMs: this.route.leaseMs ?? 0, recover: null },
+      async ({ op, commit }) => {
+        const finish = await produce({ op, commit: (make) => commit((inner) => this.#stored(request, make(inner))) })
+        if (finish.kind === 'committed') return finish
+        return { kind: 'refused', produced: await this.#stored(request, Promise.resolve(finish.produced)) }
+      },
+    )
+    return this.#reply(incoming, request, outcome)
+  }
+
+  /** An error after which the whole transaction may be run again: it is never the framework's to answer. */
+  isTransient(error: unknown): boolean {
+    return isTransient(this.instance.core, error)
+  }
+
+  /** The problem document of an error of ours; null for anybody else's. */
+  problem(error: unknown): Answer | null {
+    return isOnceError(error) ? problemOf(error, this.#style) : null
+  }
+
+  async #stored(request: Request, made: Promise<Produced>): Promise<Produced> {
+    const { answer, fate } = await made
+    if (fate === 'release') return { answer, fate }
+    return { answer: await toStored(this.route, request, answer), fate }
+  }
+
+  async #reply(incoming: Incoming<Req>, request: Request, outcome: Outcome): Promise<Reply> {
+    if (!outcome.replayed) return { kind: 'fresh' }
+    const { onReplay } = this.route
+    const found = await fromStored(this.route, request, outcome.answer)
+    const answer = await this.#current(request, found)
+    if (onReplay) {
+      const refusal = await onReplay(incoming.request, { ...recordOf(request, answer), version: found.version })
+      if (refusal) return { kind: 'stored', answer: answerOfRefusal(refusal) }
+    }
+    const headers = [...answer.headers, REPLAYED]
+    return { kind: 'stored', answer: { ...answer, headers } }
+  }
+
+  /** An answer of another version is upgraded, or gone. */
+  async #current(request: Request, found: { answer: Answer; version: string | null }): Promise<Answer> {
+    const { version, upgrade } = this.route
+    if (version === null || found.version === version) return found.answer
+    if (upgrade) return answerOfRefusal(await upgrade({ ...recordOf(request, found.answer), version: found.version }))
+    throw onceError('ONCE_GONE', { detail: 'The answer was stored by another version of this API' })
+  }
+}
+
+/** Stripe's name for it, and by now everybody's. */
+export const REPLAYED: readonly [string, string] = ['idempotent-replayed', 'true']
+
+/**
+ * What becomes of an answer. Its status decides, whoever wrote it; only the rows of a handler that threw are never kept,
+ * unless the route keeps those of refusals.
+ */
+export function fateOfAnswer(
+  { status }: Pick<Answer, 'status'>,
+  { keep4xx, threw }: { readonly keep4xx: boolean; readonly threw: boolean },
+): Produced['fate'] {
+  if (status < 200 || status > 599) {
+    throw onceError('ONCE_ANSWER_INVALID', { detail: `Status ${status} cannot be held until the commit` })
+  }
+  const fate = fateOf(status)
+  if (fate === 'refuse' && keep4xx) return 'complete'
+  return fate === 'complete' && threw ? 'refuse' : fate
+}
+
+function recordOf({ key, scope }: Request, answer: Answer): Omit<import('./options.ts').ReplayRecord, 'version'> {
+  return { key, scope, status: answer.status, headers: answer.headers, body: answer.body }
+}

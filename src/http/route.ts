@@ -1,0 +1,155 @@
+import { milliseconds, type Duration } from '../duration.ts'
+import { LEASE_MS_DEFAULT, LEASE_MS_MAX, LEASE_MS_MIN } from '../limits.ts'
+import { invalid, oneOf, refuseUnknown } from '../once/settings.ts'
+import { keptHeaders } from './headers.ts'
+import type { IdempotencyOptions, RouteOptions } from './options.ts'
+import { PROBLEM_DOCS } from './problem.ts'
+import { createSeal, type Seal } from './seal.ts'
+
+/** The checked options of one route. */
+export interface Route<Req> {
+  readonly scope: 'global' | ((request: Req) => string)
+  readonly required: boolean
+  /** As it is written in messages. */
+  readonly header: string
+  /** In lower case, as Node has it. */
+  readonly headerKey: string
+  readonly methods: ReadonlySet<string>
+  readonly keyFormat: 'any' | 'uuid' | { readonly minLength: number }
+  readonly overrides: Pick<IdempotencyOptions<Req>, 'inFlight' | 'expired' | 'deadline' | 'replayFor' | 'goneFor'>
+  readonly ignore: readonly string[] | undefined
+  readonly fingerprintHeaders: readonly string[]
+  readonly digest: boolean
+  readonly kept: ReadonlySet<string>
+  readonly keep4xx: boolean
+  readonly streams: 'buffer' | 'refuse' | undefined
+  readonly onReplay: IdempotencyOptions<Req>['onReplay']
+  readonly version: string | null
+  readonly upgrade: IdempotencyOptions<Req>['upgrade']
+  readonly seal: Seal | null
+  readonly docs: string
+  /** null: atomic. */
+  readonly leaseMs: number | null
+}
+
+const OPTIONS = new Set([
+  'scope',
+  'required',
+  'header',
+  'methods',
+  'keyFormat',
+  'inFlight',
+  'ignore',
+  'fingerprint',
+  'keepHeaders',
+  'keep4xx',
+  'expired',
+  'deadline',
+  'replayFor',
+  'goneFor',
+  'streams',
+  'onReplay',
+  'version',
+  'upgrade',
+  'encrypt',
+  'docs',
+  'lease',
+])
+const FINGERPRINT_OPTIONS = new Set(['ignore', 'headers', 'digest'])
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/
+const POINTER = /^\//
+
+/** Everything a route can get wrong is said when the program starts, not when a request comes. */
+export function checkRoute<Req>(
+  shared: IdempotencyOptions<Req>,
+  own: RouteOptions<Req, Duration | undefined> = {},
+): Route<Req> {
+  if (typeof shared !== 'object' || shared === null) throw invalid('idempotency() needs { scope }')
+  refuseUnknown(shared, OPTIONS, 'idempotency()')
+  refuseUnknown(own, OPTIONS, 'idempotent()')
+  const options = { ...shared, ...own }
+  const { fingerprint = {} } = options
+  refuseUnknown(fingerprint, FINGERPRINT_OPTIONS, 'fingerprint')
+  const header = checkToken('header', options.header ?? 'Idempotency-Key')
+  return {
+    scope: checkScopeOption(options.scope),
+    required: oneOf('required', options.required, [true, false], true),
+    header,
+    headerKey: header.toLowerCase(),
+    methods: new Set(
+      (options.methods ?? ['POST', 'PATCH']).map((method) => checkToken('methods', method).toUpperCase()),
+    ),
+    keyFormat: checkKeyFormat(options.keyFormat),
+    overrides: overridesOf(options),
+    ignore: checkPointers([...(options.ignore ?? []), ...(fingerprint.ignore ?? [])]),
+    fingerprintHeaders: (fingerprint.headers ?? []).map((name) =>
+      checkToken('fingerprint.headers', name).toLowerCase(),
+    ),
+    digest: oneOf('fingerprint.digest', fingerprint.digest, [true, false], false),
+    kept: keptHeaders(options.keepHeaders),
+    keep4xx: oneOf('keep4xx', options.keep4xx, [true, false], false),
+    streams: oneOf('streams', options.streams, ['buffer', 'refuse'], undefined),
+    onReplay: checkFunction('onReplay', options.onReplay),
+    version: checkVersion(options.version),
+    upgrade: checkFunction('upgrade', options.upgrade),
+    seal: options.encrypt === undefined ? null : createSeal(options.encrypt.keys),
+    docs: checkDocs(options.docs),
+    leaseMs: 'lease' in options && options.lease !== undefined ? leaseMs(options.lease) : null,
+  }
+}
+
+/** Only what was said: the instance's own settings stand behind it. */
+function overridesOf<Req>(options: IdempotencyOptions<Req>): Route<Req>['overrides'] {
+  const { inFlight, expired, deadline, replayFor, goneFor } = options
+  return {
+    ...(inFlight === undefined ? {} : { inFlight }),
+    ...(expired === undefined ? {} : { expired }),
+    ...(deadline === undefined ? {} : { deadline }),
+    ...(replayFor === undefined ? {} : { replayFor }),
+    ...(goneFor === undefined ? {} : { goneFor }),
+  }
+}
+
+function leaseMs(lease: Duration): number {
+  return milliseconds(lease, LEASE_MS_DEFAULT, { option: 'lease', min: LEASE_MS_MIN, max: LEASE_MS_MAX })
+}
+
+function checkScopeOption<T>(scope: T): T {
+  if (scope === 'global' || typeof scope === 'function') return scope
+  throw invalid(`scope must be a function of the request, such as (req) => req.user.id, or 'global'`)
+}
+
+function checkToken(option: string, value: unknown): string {
+  if (typeof value === 'string' && TOKEN.test(value)) return value
+  throw invalid(`${option} must be a name that HTTP allows`)
+}
+
+function checkKeyFormat(format: Route<never>['keyFormat'] | undefined): Route<never>['keyFormat'] {
+  if (format === undefined || format === 'any' || format === 'uuid') return format ?? 'any'
+  const { minLength } = format
+  if (Number.isInteger(minLength) && minLength >= 1 && minLength <= 255) return { minLength }
+  throw invalid(`keyFormat must be 'any', 'uuid' or { minLength } from 1 to 255`)
+}
+
+function checkPointers(pointers: readonly string[]): readonly string[] | undefined {
+  if (pointers.length === 0) return undefined
+  if (pointers.every((pointer) => typeof pointer === 'string' && POINTER.test(pointer))) return pointers
+  throw invalid('ignore holds JSON pointers such as /sentAt')
+}
+
+function checkFunction<F>(option: string, value: F | undefined): F | undefined {
+  if (value === undefined || typeof value === 'function') return value
+  throw invalid(`${option} must be a function`)
+}
+
+function checkVersion(version: unknown): string | null {
+  if (version === undefined) return null
+  if (typeof version === 'string' && /^[\x21-\x7e]{1,100}$/.test(version)) return version
+  throw invalid('version must be 1 to 100 visible ASCII characters')
+}
+
+function checkDocs(docs: string | undefined): string {
+  if (docs === undefined) return PROBLEM_DOCS
+  if (typeof docs === 'string' && /^[\x21\x23-\x3b\x3d\x3f-\x7e]{1,500}$/.test(docs)) return docs
+  throw invalid('docs must be the address of a page')
+}

@@ -1,0 +1,68 @@
+import { onceError } from '../errors.ts'
+import type { Answer } from '../lifecycle/answer.ts'
+import type { Request } from '../once/request.ts'
+import { checkStored, type HeaderPairs } from './headers.ts'
+import type { Route } from './route.ts'
+
+/** Our own notes travel as headers that no header can be: names with a colon in front. */
+const VERSION = ':version'
+const SEALED = ':sealed'
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+
+/** What the record keeps of an answer: marked with its version, sealed where the route says so. */
+export function toStored<Req>(route: Route<Req>, request: Request, plain: Answer): Answer | Promise<Answer> {
+  if (!route.seal) return marked(route, plain)
+  return sealed(route, request, plain)
+}
+
+/** The plain answer and the version that stored it. Everything is checked again: it comes from outside. */
+export async function fromStored<Req>(
+  route: Route<Req>,
+  request: Request,
+  stored: Answer,
+): Promise<{ readonly answer: Answer; readonly version: string | null }> {
+  let version: string | null = null
+  let keyId: string | null = null
+  const headers: (readonly [string, string])[] = []
+  for (const pair of stored.headers) {
+    if (pair[0] === VERSION) version = pair[1]
+    else if (pair[0] === SEALED) keyId = pair[1]
+    else headers.push(pair)
+  }
+  const answer = keyId === null ? { ...stored, headers } : await opened(route, request, stored, keyId)
+  checkStored(answer.headers)
+  return { answer, version }
+}
+
+function marked<Req>(route: Route<Req>, answer: Answer): Answer {
+  if (route.version === null) return answer
+  return { ...answer, headers: [[VERSION, route.version], ...answer.headers] }
+}
+
+async function sealed<Req>(route: Route<Req>, request: Request, plain: Answer): Promise<Answer> {
+  const head = encoder.encode(JSON.stringify([plain.headers, plain.body === null]))
+  const body = plain.body ?? new Uint8Array(0)
+  const packed = new Uint8Array(4 + head.byteLength + body.byteLength)
+  new DataView(packed.buffer).setUint32(0, head.byteLength)
+  packed.set(head, 4)
+  packed.set(body, 4 + head.byteLength)
+  const made = await route.seal?.seal(packed, bindingOf(request, plain.status))
+  if (!made) throw onceError('ONCE_INVARIANT', { detail: 'a seal was asked for and is missing' })
+  return marked(route, { ...plain, headers: [[SEALED, made.keyId]], body: made.bytes })
+}
+
+async function opened<Req>(route: Route<Req>, request: Request, stored: Answer, keyId: string): Promise<Answer> {
+  if (!route.seal || !stored.body) {
+    throw onceError('ONCE_UNREPLAYABLE', { detail: 'The answer is sealed, and this route has no key to open it' })
+  }
+  const packed = await route.seal.open(keyId, stored.body, bindingOf(request, stored.status))
+  const headBytes = new DataView(packed.buffer, packed.byteOffset).getUint32(0)
+  const [headers, empty] = JSON.parse(decoder.decode(packed.subarray(4, 4 + headBytes))) as [HeaderPairs, boolean]
+  return { ...stored, headers, body: empty ? null : packed.subarray(4 + headBytes) }
+}
+
+function bindingOf({ claim }: Request, status: number): string {
+  return `eo:answer:1;${claim.id};${claim.fingerprint};${status}`
+}

@@ -1,0 +1,125 @@
+import { onceError } from '../errors.ts'
+import { isFinal } from '../once/final.ts'
+import { answerOfFinal } from '../once/codec.ts'
+import type { Outcome } from '../once/outcome.ts'
+import type { LeasedProduce } from '../once/leased.ts'
+import type { LeasedOperation, Operation } from '../once/types.ts'
+import type { Events } from '../outbox/event.ts'
+import { decodeBody } from './content-coding.ts'
+import { digestOf, type Incoming, keyOf } from './incoming.ts'
+import { jsonAnswer } from './json-answer.ts'
+import type { AnyOperation } from './node.ts'
+import type { Protection } from './protection.ts'
+import { RolledBackAnswer } from './rolled-back-answer.ts'
+import { type Captured, capture, responseOf } from './web.ts'
+
+/** One web-standard request, in the words of a framework. */
+export interface WebExchange<Req> {
+  readonly web: Request
+  /** What `scope()` and the other hooks are called with. */
+  readonly request: Req
+  readonly pattern: string
+  readonly rerunnable: boolean
+  /** The whole body; whoever reads it after us must still be able to. */
+  body(): Promise<Uint8Array>
+  /** Runs the handler. `threw`: the framework has made a Response of an error. */
+  handle(op: AnyOperation): Promise<{ readonly response: unknown; readonly threw: boolean }>
+}
+
+/** From the request to its Response. Rejects only with errors that are not ours. */
+export async function serveWeb<Tx, E extends Events, Req>(
+  protection: Protection<Tx, E, Req>,
+  exchange: WebExchange<Req>,
+): Promise<Response> {
+  const { route } = protection
+  const run = new WebRun(protection, exchange)
+  try {
+    const value = exchange.web.headers.get(route.headerKey)
+    // Two headers of one name arrive joined by a comma, which the parser refuses.
+    const key = keyOf(route, value === null ? undefined : [value])
+    const incoming = await incomingOf(protection, exchange)
+    const request = protection.request(incoming, key, exchange.rerunnable)
+    const reply =
+      route.leaseMs === null
+        ? await protection.atomic(incoming, request, (op) => run.answer(op))
+        : await protection.leased(incoming, request, run.leased)
+    return reply.kind === 'fresh' ? run.response : responseOf(reply.answer)
+  } catch (error) {
+    const problem = protection.problem(error)
+    if (problem) return responseOf(problem)
+    throw error
+  }
+}
+
+async function incomingOf<Tx, E extends Events, Req>(
+  { route }: Protection<Tx, E, Req>,
+  { web, request, pattern, body }: WebExchange<Req>,
+): Promise<Incoming<Req>> {
+  const header = (name: string): string | undefined => web.headers.get(name) ?? undefined
+  const base = { method: web.method, target: web.url, pattern, request, header }
+  if (route.digest && digestOf(base) !== undefined) {
+    return { ...base, body: undefined, parsed: undefined, digested: true }
+  }
+  const { bytes, coded } = await decodeBody(await body(), header('content-encoding'))
+  return { ...base, body: bytes, parsed: undefined, coded }
+}
+
+class WebRun<Tx, E extends Events, Req> {
+  readonly #protection: Protection<Tx, E, Req>
+  readonly #exchange: WebExchange<Req>
+  #captured: Captured | undefined
+
+  constructor(protection: Protection<Tx, E, Req>, exchange: WebExchange<Req>) {
+    this.#protection = protection
+    this.#exchange = exchange
+  }
+
+  get response(): Response {
+    if (!this.#captured) throw onceError('ONCE_INVARIANT', { detail: 'an operation completed without an answer' })
+    return this.#captured.response
+  }
+
+  async answer(op: AnyOperation): Promise<Captured['produced']> {
+    const { response, threw } = await this.#call(op)
+    this.#captured = await capture(this.#protection.route, response, threw)
+    return this.#captured.produced
+  }
+
+  readonly leased: LeasedProduce<Tx> = async (tools) => {
+    let committing: Promise<Outcome> | undefined
+    const commit = async (make: (op: Operation<Tx, Events>) => unknown): Promise<Response> => {
+      if (committing) throw onceError('ONCE_STEP_INVALID', { detail: 'commit was called twice' })
+      committing = tools.commit(async (op) => {
+        this.#captured = await capture(this.#protection.route, await make(op), false)
+        const { produced } = this.#captured
+        if (produced.fate !== 'complete') throw new RolledBackAnswer(produced)
+        return produced
+      })
+      await committing.catch((error: unknown) => {
+        if (!(error instanceof RolledBackAnswer)) throw error
+      })
+      return this.response
+    }
+    const op = Object.create(tools.op, { commit: { value: commit, enumerable: true } }) as LeasedOperation<Tx, Events>
+    const { response, threw } = await this.#call(op)
+    try {
+      if (committing) return { kind: 'committed', outcome: await committing }
+    } catch (error) {
+      if (error instanceof RolledBackAnswer) return { kind: 'refused', produced: error.produced }
+      if (!threw) throw error
+    }
+    this.#captured = await capture(this.#protection.route, response, threw)
+    const { produced } = this.#captured
+    if (produced.fate === 'complete') throw onceError('ONCE_NOT_COMMITTED')
+    return { kind: 'refused', produced }
+  }
+
+  async #call(op: AnyOperation): Promise<{ readonly response: unknown; readonly threw: boolean }> {
+    try {
+      return await this.#exchange.handle(op)
+    } catch (error) {
+      if (!isFinal(error)) throw error
+      return { response: responseOf(jsonAnswer(answerOfFinal(error))), threw: false }
+    }
+  }
+}
