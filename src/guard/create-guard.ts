@@ -2,7 +2,14 @@ import type { EnclosingContext } from '../once/enclosing.ts'
 import type { Observe } from '../observe/signal.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Store } from '../store/store.ts'
+import { watchBypasses } from './bypass.ts'
 import type { Guard } from './guard.ts'
+import { KeyChurn } from './key-churn.ts'
+import { watchOutsideCalls } from './outside-call.ts'
+import { RunningOperations } from './running.ts'
+import { Warner } from './warn.ts'
+import { WatchedOperation } from './watched.ts'
+import { WrittenCounter } from './written.ts'
 
 export interface GuardOptions {
   readonly mode: 'warn' | 'throw'
@@ -10,8 +17,27 @@ export interface GuardOptions {
   readonly clock: Clock
   readonly observe: Observe
   readonly enclosing: EnclosingContext
+  /** For a store that is reached over HTTP: its own host is no outside call. Default: none is */
+  readonly isStoreHost?: (host: string) => boolean
 }
 
-export function createGuard(_options: GuardOptions): Guard | null {
-  return null
+/** The development guard: beginner's mistakes that a type cannot refuse, named with their place and remedy. */
+export function createGuard({ mode, store, clock, observe, enclosing, isStoreHost }: GuardOptions): Guard {
+  const running = new RunningOperations(enclosing)
+  const warner = new Warner(observe)
+  const counter = new WrittenCounter()
+  const churn = new KeyChurn(clock)
+  const stops = [watchOutsideCalls(running, isStoreHost ?? (() => false))]
+  if (store.watch) stops.push(watchBypasses(store.watch, running))
+  return {
+    watch: ({ route }, session) => new WatchedOperation({ route, session, mode, warner, counter, running }),
+    seen(operation) {
+      const finding = churn.seen(operation)
+      if (finding) warner.warn(finding)
+    },
+    stop() {
+      for (const stop of stops.splice(0)) stop()
+      churn.clear()
+    },
+  }
 }

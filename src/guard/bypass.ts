@@ -1,0 +1,63 @@
+import type { Watch } from '../store/store.ts'
+import { callerPlace } from './place.ts'
+import type { RunningOperations } from './running.ts'
+import type { Finding } from './warn.ts'
+
+/** A query of a running operation that reached the pool instead of its transaction. */
+export interface Bypass {
+  readonly route: string
+  readonly place: string
+  /** 'queried the pool (src/charges.ts:41)' */
+  readonly deed: string
+}
+
+type Call = Parameters<Parameters<Watch['bypass']>[0]>[0]
+
+/** Guard A: where. Throws, into the call itself, what the operation has to say about a pool that is used up. */
+export function watchBypasses(watch: Watch, running: RunningOperations): () => void {
+  return watch.bypass((call) => {
+    const operation = running.current()
+    if (!operation) return
+    const bypass = bypassOf(operation.route, call)
+    if (call.starved) operation.watched.grave(starvationOf(bypass, call.total), 'now')
+    operation.watched.bypassed(bypass)
+  })
+}
+
+function bypassOf(route: string, { words }: Call): Bypass {
+  const connecting = words === 'connect'
+  const found = callerPlace()
+  const place = found ?? (connecting || words === '' ? null : `"${words}"`)
+  const verb = connecting ? 'took a connection from the pool' : 'queried the pool'
+  return { route, place: place ?? words, deed: place === null ? verb : `${verb} (${place})` }
+}
+
+/** Nothing was written through tx, as far as one can tell: the effect went to the pool. */
+export function bypassedEffect({ route, place, deed }: Bypass): Finding {
+  return {
+    code: 'ONCE_TX_BYPASSED',
+    route,
+    place,
+    line: `${route} ${deed}. Only tx commits with the key; a crash here repeats it. Use tx`,
+  }
+}
+
+/** The effect is elsewhere, or was rolled back: what went to the pool is at least not part of it. */
+export function bypassedBeside({ route, place, deed }: Bypass): Finding {
+  return {
+    code: 'ONCE_TX_BYPASSED',
+    route,
+    place,
+    line: `${route} ${deed} beside tx: there it neither sees what tx wrote nor ends with it. Use tx`,
+  }
+}
+
+function starvationOf({ route, place, deed }: Bypass, total: number): Finding {
+  const held = total === 1 ? 'the only connection is its own' : `all ${total} connections are held, one by itself`
+  return {
+    code: 'ONCE_POOL_STARVED',
+    route,
+    place,
+    line: `${route} ${deed} while ${held}: operations can wait for each other until their deadline. Use tx`,
+  }
+}

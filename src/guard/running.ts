@@ -1,0 +1,51 @@
+import type { Enclosing, EnclosingContext } from '../once/enclosing.ts'
+import type { Session } from '../store/store.ts'
+import type { WatchedOperation } from './watched.ts'
+
+/** The operation whose transaction is open around the current call. */
+export interface Running {
+  readonly watched: WatchedOperation
+  /** The innermost operation's: a nested one has its own. */
+  readonly route: string
+  /** The transaction is the final one of a leased operation. */
+  readonly leased: boolean
+}
+
+/** Operations under watch, found by the context a call is made in. */
+export class RunningOperations {
+  readonly #enclosing: EnclosingContext
+  readonly #bySession = new Map<Session<unknown>, WatchedOperation>()
+
+  constructor(enclosing: EnclosingContext) {
+    this.#enclosing = enclosing
+  }
+
+  get size(): number {
+    return this.#bySession.size
+  }
+
+  add(session: Session<unknown>, watched: WatchedOperation): void {
+    this.#bySession.set(session, watched)
+  }
+
+  remove(session: Session<unknown>): void {
+    this.#bySession.delete(session)
+  }
+
+  /** undefined outside of operations, in a leased handler and its steps, and once the operation has ended. */
+  current(): Running | undefined {
+    const innermost = this.#enclosing.get()
+    for (let at = innermost; at?.session; at = at.outer) {
+      const watched = this.#bySession.get(at.session)
+      if (watched) return { watched, route: innermost?.route ?? at.route, leased: isLeased(at) }
+    }
+    return undefined
+  }
+}
+
+/** The transaction of `commit` belongs to an operation that encloses itself. */
+function isLeased(at: Enclosing): boolean {
+  let outermost = at
+  while (outermost.outer?.session) outermost = outermost.outer
+  return outermost.outer?.id === outermost.id
+}

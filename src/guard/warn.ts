@@ -1,0 +1,52 @@
+import { onceError, type OnceCode, type OnceError } from '../errors.ts'
+import type { Observe } from '../observe/signal.ts'
+
+/** What the guard has to say about one place of the program. */
+export interface Finding {
+  readonly code: OnceCode
+  readonly route: string
+  /** Where: a file and line, the first words of a query, a host. With code and route it is told once. */
+  readonly place: string
+  /** One line: route, place, remedy. */
+  readonly line: string
+}
+
+/** Oldest first out: a program with more places than this is told of some of them twice. */
+export const TOLD_MAX = 1_000
+
+/** Tells every finding once per route and place. */
+export class Warner {
+  readonly #observe: Observe
+  readonly #told = new Set<string>()
+
+  constructor(observe: Observe) {
+    this.#observe = observe
+  }
+
+  /** How many findings are remembered as told. */
+  get told(): number {
+    return this.#told.size
+  }
+
+  /** On the process's own warning channel: one line, which `--trace-warnings` and `--no-warnings` know how to treat. */
+  warn(finding: Finding): void {
+    if (!this.#signal(finding)) return
+    process.emitWarning(finding.line, { type: 'EffectivelyOnce', code: finding.code })
+  }
+
+  /** What the operation fails with, every time. */
+  refuse(finding: Finding): OnceError {
+    this.#signal(finding)
+    return onceError(finding.code, { detail: finding.line })
+  }
+
+  #signal({ code, route, place, line }: Finding): boolean {
+    const key = `${code}\n${route}\n${place}`
+    if (this.#told.has(key)) return false
+    // First remembered, then told: an observer may itself do what the guard objects to.
+    this.#told.add(key)
+    if (this.#told.size > TOLD_MAX) this.#told.delete(this.#told.values().next().value ?? '')
+    this.#observe({ kind: 'guard', route, code, message: line })
+    return true
+  }
+}

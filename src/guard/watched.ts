@@ -1,0 +1,107 @@
+import type { Session } from '../store/store.ts'
+import { bypassedBeside, bypassedEffect, type Bypass } from './bypass.ts'
+import type { Watched } from './guard.ts'
+import type { RunningOperations } from './running.ts'
+import type { Finding, Warner } from './warn.ts'
+import type { WrittenCounter } from './written.ts'
+
+/** Places remembered of one operation: a loop over the pool is one place. */
+const PLACES_MAX = 50
+
+export interface WatchedParts {
+  readonly route: string
+  readonly session: Session<unknown>
+  readonly mode: 'warn' | 'throw'
+  readonly warner: Warner
+  readonly counter: WrittenCounter
+  readonly running: RunningOperations
+}
+
+/** One operation from its claim to the end of its handler: what was seen of it, and what becomes of that. */
+export class WatchedOperation implements Watched {
+  readonly started: Promise<void>
+  readonly #parts: WatchedParts
+  readonly #bypasses = new Map<string, Bypass>()
+  /** Mode 'throw': what the operation will fail with, unless it fails by itself. */
+  #refusals: Finding[] = []
+  /** Rows counted before the handler ran: the counter does not start at zero with the transaction. */
+  #before: number | null = null
+
+  constructor(parts: WatchedParts) {
+    this.#parts = parts
+    parts.running.add(parts.session, this)
+    this.started = parts.counter.read(parts.session).then((count) => {
+      this.#before = count
+    })
+  }
+
+  bypassed(bypass: Bypass): void {
+    const key = `${bypass.route}\n${bypass.place}`
+    if (this.#bypasses.size < PLACES_MAX) this.#bypasses.set(key, this.#bypasses.get(key) ?? bypass)
+  }
+
+  /** A finding that fails the operation in mode 'throw': at its end, or at once where it might never come to an end. */
+  grave(finding: Finding, when: 'now' | 'atEnd'): void {
+    const { mode, warner } = this.#parts
+    if (mode === 'warn') return warner.warn(finding)
+    if (this.#refusals.length < PLACES_MAX) this.#refusals.push(finding)
+    if (when === 'now') throw warner.refuse(finding)
+  }
+
+  async ended(produced: Parameters<Watched['ended']>[0], events: number): Promise<void> {
+    const { running, session, mode } = this.#parts
+    // What is called from now on is outside of the operation, even if its connection is still held.
+    running.remove(session)
+    const succeeded = produced.fate === 'complete' && produced.answer.status < 400
+    const asked = this.#bypasses.size > 0 || (succeeded && events === 0)
+    const written = asked ? await this.#written() : null
+    this.#judge({ succeeded, written, silent: events === 0 })
+    if (mode === 'throw') this.#throwFirst()
+  }
+
+  stop(): void {
+    const { running, session, warner } = this.#parts
+    running.remove(session)
+    // The handler failed by itself: what it did beside its transaction was not rolled back.
+    for (const bypass of this.#bypasses.values()) warner.warn(bypassedBeside(bypass))
+    for (const finding of this.#refusals) warner.warn(finding)
+    this.#bypasses.clear()
+    this.#refusals = []
+  }
+
+  #judge(end: { readonly succeeded: boolean; readonly written: number | null; readonly silent: boolean }): void {
+    const { warner, mode, route } = this.#parts
+    const { succeeded, written, silent } = end
+    const beside = !succeeded || (written !== null && written > 0)
+    for (const bypass of this.#bypasses.values()) {
+      const finding = beside ? bypassedBeside(bypass) : bypassedEffect(bypass)
+      if (mode === 'throw' && !beside && written !== null) this.#refusals.push(finding)
+      else warner.warn(finding)
+    }
+    if (this.#bypasses.size === 0 && succeeded && silent && written === 0) warner.warn(nothingWritten(route))
+    this.#bypasses.clear()
+  }
+
+  /** The others are told as warnings when the operation stops. */
+  #throwFirst(): void {
+    const [first, ...others] = this.#refusals
+    if (!first) return
+    this.#refusals = others
+    throw this.#parts.warner.refuse(first)
+  }
+
+  async #written(): Promise<number | null> {
+    if (this.#before === null) return null
+    const after = await this.#parts.counter.read(this.#parts.session)
+    return after === null ? null : Math.max(0, after - this.#before)
+  }
+}
+
+function nothingWritten(route: string): Finding {
+  return {
+    code: 'ONCE_NOTHING_WRITTEN',
+    route,
+    place: '',
+    line: `${route} completed without writing a row through tx or publishing an event. If it has an effect, use tx`,
+  }
+}

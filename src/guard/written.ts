@@ -1,0 +1,33 @@
+import type { Session } from '../store/store.ts'
+
+/** Counts the rows an operation wrote through its transaction. Never throws, and never harms the transaction. */
+export class WrittenCounter {
+  /** Until it worked once, the count might be what fails: then a savepoint stands between it and the transaction. */
+  #works = false
+  #refused = false
+
+  /** null: it cannot be told, because the store does not count or because the transaction has failed already. */
+  async read(session: Session<unknown>): Promise<number | null> {
+    if (!session.written || this.#refused) return null
+    try {
+      return this.#works ? await session.written() : await this.#tried(session)
+    } catch {
+      return null
+    }
+  }
+
+  async #tried(session: Session<unknown>): Promise<number | null> {
+    const savepoint = await session.savepoint()
+    let count: number | null
+    try {
+      count = (await session.written?.()) ?? null
+    } catch {
+      await savepoint.rollback()
+      this.#refused = true
+      return null
+    }
+    await savepoint.release()
+    this.#works = true
+    return count
+  }
+}
