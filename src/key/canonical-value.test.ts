@@ -91,6 +91,16 @@ describe('canonicalValue', () => {
     )
   })
 
+  test('short text with something to escape, and objects too wide for the short sort', () => {
+    for (const text of ['a\\b', '\\', '"', '\n', '\u007f', 'é', 'a"b'])
+      expect(canonicalValue(text)).toBe(JSON.stringify(text))
+    for (const width of [15, 16, 17, 18, 100]) {
+      const names = Array.from({ length: width }, (_, i) => `k${(i * 7) % width}-${i}`)
+      const wide = Object.fromEntries(names.map((name) => [name, 0]))
+      expect(Object.keys(parse(canonicalValue(wide)) as object)).toEqual(names.toSorted())
+    }
+  })
+
   test('no input at all differs from null and from the empty text', () => {
     const texts = [undefined, null, '', {}, []].map((value) => canonicalValue(value))
     expect(new Set(texts).size).toBe(texts.length)

@@ -4,6 +4,11 @@ import { canonicalForm } from './form.ts'
 
 const pairs = fc.array(fc.tuple(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'grapheme' })), { maxLength: 8 })
 
+/** CPU time, not the wall clock: other processes must not fail this test. Quadratic time would be minutes. */
+function cpuMs(): number {
+  return process.cpuUsage().user / 1_000
+}
+
 describe('canonicalForm', () => {
   test('two queries have the same text if and only if they hold the same lists under the same names', () => {
     const few = fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c c'), fc.constantFrom('1', '2', '&=')), { maxLength: 4 })
@@ -56,6 +61,7 @@ describe('canonicalForm', () => {
       'a=%EF%BF%BD',
       'a=\u20ac',
       'a=%20AC',
+      'a=%20ac',
       'a=\ud800',
       'a=%2',
       'a=1&a=2',
@@ -64,11 +70,11 @@ describe('canonicalForm', () => {
     expect(new Set(all.map(canonicalForm)).size).toBe(all.length)
   })
 
-  test('1 MB of the worst stays linear', () => {
+  test('1 MB of the worst stays linear', { timeout: 120_000 }, () => {
     const million = 1_000_000
     const worst = ['&', '=', '%', '+', 'a', '%4', 'z=1&', '\u20ac'].map((scrap) => scrap.repeat(million / scrap.length))
-    const start = performance.now()
+    const start = cpuMs()
     for (const text of worst) expect(canonicalForm(text)).toBeTypeOf('string')
-    expect(performance.now() - start).toBeLessThan(5_000)
+    expect(cpuMs() - start).toBeLessThan(10_000)
   })
 })

@@ -1,6 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { isJson, parseMediaType } from './media-type.ts'
 
+/** CPU time, not the wall clock: other processes must not fail this test. Quadratic time would be minutes. */
+function cpuMs(): number {
+  return process.cpuUsage().user / 1_000
+}
+
 describe('parseMediaType', () => {
   test('essence in lower case, boundary and charset with and without quotes', () => {
     expect(parseMediaType('Application/JSON; Charset=UTF-8')).toEqual({
@@ -20,13 +25,13 @@ describe('parseMediaType', () => {
     expect(parseMediaType(undefined)).toEqual({ essence: '', boundary: undefined, charset: undefined })
   })
 
-  test('1 MB of the worst stays linear', () => {
-    const start = performance.now()
+  test('1 MB of the worst stays linear', { timeout: 120_000 }, () => {
+    const start = cpuMs()
     for (const scrap of [';', '"', '\\', '=', ';a=', ';boundary="', ' ']) {
       expect(parseMediaType(`a/b;c="${scrap.repeat(1_000_000 / scrap.length)}`).essence).toBe('a/b')
       expect(parseMediaType(`a/b;${scrap.repeat(1_000_000 / scrap.length)}`).essence).toBe('a/b')
     }
-    expect(performance.now() - start).toBeLessThan(5_000)
+    expect(cpuMs() - start).toBeLessThan(10_000)
   })
 })
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { isOnceError } from '../errors.ts'
 import { parseMultipart } from './multipart.ts'
 
@@ -9,6 +9,16 @@ function parse(text: string, boundary = 'b'): { headers: readonly string[]; text
   const parts = parseMultipart(Buffer.from(text, 'latin1'), boundary)
   return parts.map(({ headers, bytes }) => ({ headers, text: Buffer.from(bytes).toString('latin1') }))
 }
+
+/** CPU time, not the wall clock: other processes must not fail this test. Quadratic time would be minutes. */
+function cpuMs(): number {
+  return process.cpuUsage().user / 1_000
+}
+
+/** Most of the cost of a refusal is its stack, which nobody reads here. */
+beforeAll(() => {
+  Error.stackTraceLimit = 0
+})
 
 describe('parseMultipart', () => {
   test('what the platform writes is what is read', async () => {
@@ -72,7 +82,7 @@ describe('parseMultipart', () => {
     }
   })
 
-  test('100,000 random bodies: parts or ONCE_BODY_INVALID, never anything else', () => {
+  test('100,000 random bodies: parts or ONCE_BODY_INVALID, never anything else', { timeout: 120_000 }, () => {
     const scraps = ['\r\n', '--b', '--', '\r', '\n', 'A: 1', ' ', ':', 'x', '--b\r\n', '\r\n--b--']
     let state = 1
     const roll = (sides: number): number => {
@@ -91,7 +101,7 @@ describe('parseMultipart', () => {
     expect(wrong).toEqual([])
   })
 
-  test('1 MB of the worst stays linear', () => {
+  test('1 MB of the worst stays linear', { timeout: 120_000 }, () => {
     const boundary = 'b'.repeat(70)
     const scraps = [
       '\r',
@@ -105,13 +115,13 @@ describe('parseMultipart', () => {
     ]
     for (const scrap of [...scraps, `--${boundary}\r\n\r\n\r\n`, '\r\n ']) {
       const text = `--${boundary}\r\nA: 1\r\n${scrap.repeat(1_000_000 / scrap.length)}\r\n--${boundary}--`
-      const start = performance.now()
+      const start = cpuMs()
       try {
         parse(text, boundary)
       } catch (error) {
         expect(error).toEqual(refused)
       }
-      expect(performance.now() - start).toBeLessThan(2_000)
+      expect(cpuMs() - start).toBeLessThan(10_000)
     }
   })
 })
