@@ -23,7 +23,7 @@ export class Hold {
   readonly #res: ServerResponse
   readonly #patches: Patches
   readonly #streams: 'buffer' | 'refuse' | undefined
-  readonly #before: ReturnType<ServerResponse['getHeaders']>
+  readonly #before: { readonly status: number; readonly headers: ReturnType<ServerResponse['getHeaders']> }
   readonly #finishers: ReadonlySet<unknown>
   #chunks: Buffer[] = []
   #size = 0
@@ -38,7 +38,7 @@ export class Hold {
   constructor(res: ServerResponse, streams: 'buffer' | 'refuse' | undefined) {
     this.#res = res
     this.#streams = streams
-    this.#before = res.getHeaders()
+    this.#before = { status: res.statusCode, headers: res.getHeaders() }
     this.#finishers = new Set(res.rawListeners('finish'))
     this.#patches = new Patches(res)
     this.#expect()
@@ -214,8 +214,9 @@ export class Hold {
   #restoreHead(): void {
     const res = this.#res
     for (const name of res.getHeaderNames()) res.removeHeader(name)
-    for (const [name, value] of Object.entries(this.#before)) if (value !== undefined) res.setHeader(name, value)
-    res.statusCode = 200
+    for (const [name, value] of Object.entries(this.#before.headers))
+      if (value !== undefined) res.setHeader(name, value)
+    res.statusCode = this.#before.status
     // oxlint-disable-next-line no-unsafe-type-assertion -- Node takes its own words when there are none
     res.statusMessage = undefined as unknown as string
   }

@@ -80,7 +80,7 @@ export class NodeRun<Tx, E extends Events, Req> {
   async #call(op: AnyOperation, hold: Hold): Promise<void> {
     const exchange = this.#exchange
     try {
-      const returned = exchange.handle(op)
+      const returned = exchange.handle(op, () => hold.answered)
       if (isThenable(returned)) {
         const value = await returned
         this.#settled = true
@@ -88,10 +88,10 @@ export class NodeRun<Tx, E extends Events, Req> {
         if (exchange.answersLater) exchange.handled(value)
         else if (!hold.begun) hold.fail(noAnswer(exchange.pattern))
       } else {
-        if (exchange.answersLater) exchange.handled(returned)
         // Without a promise the handler is done when it has answered.
         await hold.answered
         this.#settled = true
+        exchange.handled(undefined)
       }
     } catch (error) {
       this.#settled = true

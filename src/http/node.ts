@@ -25,7 +25,8 @@ export interface Exchange<Req> {
   readonly seen: { readonly body?: unknown; readonly rawBody?: unknown }
   /** The framework answers after the handler has returned: a return without an answer is no mistake. */
   readonly answersLater: boolean
-  handle(op: AnyOperation): unknown
+  /** Calls the handler; `answered` tells when its answer is held. */
+  handle(op: AnyOperation, answered: () => Promise<unknown>): unknown
   /** The handler is done and the framework may go on: it was called for this request. */
   handled(value: unknown): void
   /** The framework's own error handling. */
@@ -80,11 +81,13 @@ async function incomingOf<Tx, E extends Events, Req>(
 /** Methods that are not protected: the handler runs as if we were not here. */
 async function passBy<Req>(exchange: Exchange<Req>): Promise<void> {
   try {
-    exchange.handled(await exchange.handle(passingOperation(exchange.req.method ?? '')))
+    exchange.handled(await exchange.handle(passingOperation(exchange.req.method ?? ''), never))
   } catch (error) {
     exchange.fail(error)
   }
 }
+
+const never = (): Promise<never> => new Promise(() => {})
 
 /** Writes an answer of ours over whatever stood before it. */
 export function writeAnswer(res: ServerResponse, { status, headers, body }: Answer): void {

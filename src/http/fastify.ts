@@ -1,0 +1,71 @@
+import type {
+  FastifyReply,
+  FastifyRequest,
+  RawReplyDefaultExpression,
+  RawRequestDefaultExpression,
+  RawServerDefault,
+  RouteGenericInterface,
+  RouteHandlerMethod,
+} from 'fastify'
+import type { Duration } from '../duration.ts'
+import type { Committed, Once, Op, Operation } from '../once/types.ts'
+import type { Events } from '../outbox/event.ts'
+import { bind, optionsAndHandler } from './bound.ts'
+import { deferred } from './deferred.ts'
+import { fastifyExchange } from './fastify-exchange.ts'
+import { type AnyOperation, serve } from './node.ts'
+import type { IdempotencyOptions, RouteOptions } from './options.ts'
+import { type Documented, documentsOf } from './policy.ts'
+
+type Handler = (request: FastifyRequest, reply: FastifyReply, op: AnyOperation) => unknown
+type Returned<L> = L extends Duration ? Promise<Committed<unknown>> : unknown
+type RouteHandler<G extends RouteGenericInterface> = RouteHandlerMethod<
+  RawServerDefault,
+  RawRequestDefaultExpression,
+  RawReplyDefaultExpression,
+  G
+>
+
+export interface Idempotent<Tx, E extends Events> extends Documented {
+  <G extends RouteGenericInterface = RouteGenericInterface>(
+    handler: (request: FastifyRequest<G>, reply: FastifyReply<G>, op: Operation<Tx, E>) => unknown,
+  ): RouteHandler<G>
+  <G extends RouteGenericInterface = RouteGenericInterface, const L extends Duration | undefined = undefined>(
+    options: RouteOptions<FastifyRequest, L>,
+    handler: (request: FastifyRequest<G>, reply: FastifyReply<G>, op: Op<L, Tx, E>) => Returned<L>,
+  ): RouteHandler<G>
+  /** Answers GET of `policyPath`. */
+  readonly policyHandler: () => Promise<unknown>
+}
+
+/**
+ * Idempotent routes for Fastify 5.
+ *
+ * @example
+ * app.post('/charges', idempotent(async (request, reply, { tx }) => reply.code(201).send(…)))
+ */
+export function idempotency<Tx, E extends Events>(
+  once: Once<Tx, E>,
+  options: IdempotencyOptions<FastifyRequest>,
+): Idempotent<Tx, E> {
+  const bound = bind(once, options)
+  const idempotent = (first: RouteOptions<FastifyRequest> | Handler, second?: Handler): unknown => {
+    const [own, handler] = optionsAndHandler<RouteOptions<FastifyRequest>, Handler>(first, second)
+    const protection = bound(own)
+    return function protectedRoute(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+      const rest = deferred<unknown>()
+      void serve(
+        protection,
+        fastifyExchange(request, reply, rest, {
+          request,
+          pattern: `${request.method} ${request.routeOptions.url ?? ''}`,
+          handle: (op) => handler(request, reply, op),
+        }),
+      )
+      return rest.promise
+    }
+  }
+  const documents = documentsOf(bound())
+  const policyHandler = async (): Promise<unknown> => documents.policy()
+  return Object.assign(idempotent, { ...documents, policyHandler }) as unknown as Idempotent<Tx, E>
+}
