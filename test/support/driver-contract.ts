@@ -431,7 +431,6 @@ export function storeWorks<Tx>(make: () => Promise<Bench<Tx>>): void {
       expect((await once.migrate()).from).toBe(0)
     })
     afterAll(async () => {
-      await once.close()
       await bench.close()
     })
 
@@ -510,6 +509,7 @@ export function storeWorks<Tx>(make: () => Promise<Bench<Tx>>): void {
       const ids = (await bench.admin('select id from effect order by id')).map((row) => row['id'])
       expect(ids).toEqual([1, 10, 11, 30, 31, 40, 41, 42, 43, 50])
       expect(await once.sweep()).toMatchObject({ finished: true })
+      await once.close()
     })
   })
 }

@@ -154,6 +154,5 @@ describe('drizzleStore', () => {
 function quietPool(url: string): pg.Pool {
   const pool = new pg.Pool({ connectionString: url, max: 4 })
   pool.on('error', () => {})
-  pool.on('connect', (client) => client.on('error', () => {}))
   return pool
 }

@@ -38,13 +38,18 @@ export function drizzleDriver<Tx>(db: DrizzleDatabase<Tx>): PgDriver<Tx> {
     single: hasMethods(client, ['execProtocol']),
     transaction(callback) {
       const life: Life = { lost: undefined }
-      const outer = db.transaction(
-        (tx) => unlessLost(life, callback(surviving(tx as Drizzle, life) as Tx)),
-        READ_COMMITTED,
+      let unlisten = ignore
+      const outer = db.transaction((tx) => {
+        unlisten = listen(tx as Drizzle)
+        return unlessLost(life, callback(surviving(tx as Drizzle, life) as Tx))
+      }, READ_COMMITTED)
+      outer.then(
+        () => unlisten(),
+        (error: unknown) => {
+          life.lost ??= error
+          unlisten()
+        },
       )
-      outer.catch((error: unknown) => {
-        life.lost ??= error
-      })
       return outer
     },
     query: (statement) => send(root as Drizzle, statement),
@@ -91,6 +96,24 @@ function on(tx: Drizzle, session: object): Drizzle {
 function surviving(tx: Drizzle, life: Life): Drizzle {
   if (!isPostgresJs(tx.session.client)) return tx
   return on(tx, { client: guardedSql(tx.session.client, { refusal: () => life.lost, life }) })
+}
+
+/** A pg client that breaks between two statements says so by an event, which ends the process if nobody listens. */
+function listen({ session: { client } }: Drizzle): () => void {
+  if (!isEmitter(client)) return ignore
+  client.on('error', ignore)
+  return () => void client.removeListener('error', ignore)
+}
+
+function ignore(): void {}
+
+interface Emitter {
+  on(event: 'error', listener: () => void): unknown
+  removeListener(event: 'error', listener: () => void): unknown
+}
+
+function isEmitter(client: unknown): client is Emitter {
+  return typeof client === 'object' && hasMethods(client, ['on', 'removeListener'])
 }
 
 function leashed(tx: Drizzle, client: unknown, held: Leash, joined: boolean): Drizzle {

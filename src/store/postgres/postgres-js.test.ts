@@ -3,6 +3,7 @@ import { describe, expect, expectTypeOf, it } from 'vitest'
 import { describePostgres } from '../../../test/support/postgres.ts'
 import type { Store } from '../store.ts'
 import { driverContract, storeWorks, refusesWrongHandles, type Bench } from '../../../test/support/driver-contract.ts'
+import { CommitLost } from './driver.ts'
 import { postgresJsDriver, postgresJsStore } from './postgres-js.ts'
 
 type Tx = postgres.TransactionSql
@@ -48,6 +49,17 @@ describePostgres('postgres.js', (database) => {
       expect(await commit).toBe('committed')
     } finally {
       await sql.end()
+    }
+  })
+
+  it('does not know the outcome when the reply to the last statement is lost, for COMMIT was behind it', async () => {
+    const sql = postgres(database.url, { max: 1 })
+    try {
+      const { connection } = await postgresJsDriver(sql).begin({ name: '', text: 'select 1', values: [] })
+      const last = { name: '', text: 'select pg_terminate_backend(pg_backend_pid())', values: [] }
+      await expect(connection.commit(last)).rejects.toBeInstanceOf(CommitLost)
+    } finally {
+      await sql.end({ timeout: 1 })
     }
   })
 

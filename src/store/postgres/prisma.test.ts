@@ -70,13 +70,23 @@ describePostgres('Prisma', (database) => {
 
     it('waits for what was not awaited before it commits', async () => {
       await prisma.effect.deleteMany()
-      const { connection } = await prismaDriver(prisma, { dialect: 'postgres' }).begin(ONE)
+      const slow = prisma.$extends({
+        query: {
+          effect: {
+            async create({ args, query }) {
+              await new Promise((resolve) => setTimeout(resolve, 100))
+              return query(args)
+            },
+          },
+        },
+      })
+      const { connection } = await prismaDriver(slow, { dialect: 'postgres' }).begin(ONE)
       const { tx, revoke } = connection.revocable()
-      const stray = tx.$executeRaw`insert into effect (id) select 901 from pg_sleep(0.2)`.then(() => 'written')
+      const stray = tx.effect.create({ data: { id: 901 } }).then(() => 'written')
       revoke()
       expect(await connection.commit()).toBe('committed')
-      expect(await prisma.effect.count({ where: { id: 901 } })).toBe(1)
       expect(await stray).toBe('written')
+      expect(await prisma.effect.count({ where: { id: 901 } })).toBe(1)
     })
 
     it('outlives the default timeout of Prisma', { timeout: 15_000 }, async () => {
