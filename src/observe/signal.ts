@@ -41,7 +41,7 @@ export type Signal =
       readonly partitionsBusy: number
     }
   /** Work in the background failed and will be tried again. */
-  | { readonly kind: 'troubled'; readonly task: 'sweep' | 'heartbeat' | 'recover'; readonly error: unknown }
+  | { readonly kind: 'troubled'; readonly task: 'sweep' | 'heartbeat' | 'recover' | 'batch'; readonly error: unknown }
   /** The development guard saw something. */
   | { readonly kind: 'guard'; readonly route: string; readonly code: OnceCode; readonly message: string }
 

@@ -77,14 +77,30 @@ export class Batcher<Tx> {
   }
 
   async #flush(): Promise<void> {
-    let items: Item[] = []
     try {
       this.#limit ??= Math.min(this.#max, await this.#batches.limit())
-      items = this.#take(this.#limit)
-      for (let left = items; left.length > 0;) left = await this.#run(left)
     } catch (error) {
-      for (const item of items) item.reject(error)
+      for (const item of this.#take(this.#max)) item.reject(error)
+      return
     }
+    const rounds: (readonly Item[])[] = [this.#take(this.#limit)]
+    for (let items = rounds.pop(); items; items = rounds.pop()) {
+      try {
+        const again = await this.#run(items)
+        if (again.length > 0) rounds.push(again)
+      } catch (error) {
+        if (items.length > 1 && this.#batches.isCrowded?.(error)) rounds.push(...this.#halved(items, error))
+        else for (const item of items) item.reject(error)
+      }
+    }
+  }
+
+  /** The server has no room for so many locks: smaller batches from now on. */
+  #halved(items: readonly Item[], error: unknown): (readonly Item[])[] {
+    const half = Math.ceil(items.length / 2)
+    this.#limit = Math.min(this.#limit ?? half, half)
+    this.#core.settings.observe({ kind: 'troubled', task: 'batch', error })
+    return [items.slice(half), items.slice(0, half)]
   }
 
   /** One request per identity is the caller's doing; no scope takes more than its share while others wait. */
@@ -179,6 +195,7 @@ export class Batcher<Tx> {
 
   /** The culprit alone gets its error; the others run again at once. */
   #without(items: readonly Won[], culprit: Won, error: unknown): Item[] {
+    if (this.#batches.isCrowded?.(error)) throw error
     if (isTransient(this.#core, error) && culprit.tries++ < RERUNS_MAX) return [...items]
     if (isFinal(error)) void this.#refuse(culprit, answerOfFinal(error))
     else culprit.reject(error)

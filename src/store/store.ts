@@ -225,6 +225,8 @@ export interface Batches {
    * id, one per identity, and share their retention and fingerprint version. A forgotten record (an expired one with
    * `rerun`) starts a new life. Winners by id.
    */
+  /** True for an error that says: too many locks at once. Smaller batches may pass. */
+  isCrowded?(error: unknown): boolean
   open(params: BatchParams): Promise<{ readonly session: BatchSession; readonly won: ReadonlyMap<string, Claimed> }>
 }
 
