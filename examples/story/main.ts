@@ -1,0 +1,129 @@
+/**
+ * The story in the terminal, on embedded SQLite in a temporary folder: three requests with one key, one charge; a
+ * process killed at its COMMIT, retried, one charge; killed right after it, retried, one charge.
+ */
+import { spawn } from 'node:child_process'
+import { once as onceEvent } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { hasColour, openPage } from './page.ts'
+import { charge, openLedger, openShop, prepare, type Charge, type Shop } from './shop.ts'
+
+// node:sqlite says on every start that it is experimental. That is no part of this story; any other warning is.
+process.removeAllListeners('warning').on('warning', (warning) => {
+  if (warning.name !== 'ExperimentalWarning') console.error(String(warning))
+})
+
+const page = openPage((text) => void process.stdout.write(text), hasColour(process.env, process.stdout.isTTY))
+const folder = await mkdtemp(join(tmpdir(), 'effectively-once-story-'))
+const file = join(folder, 'shop.db')
+await prepare(file)
+const ledger = await openLedger(file)
+const counts = new Map<string, number>()
+let requests = 0
+let kills = 0
+
+try {
+  page.title('effectively-once: one key, one charge')
+  await threeRequests('order-1001', 500)
+  await killedChild('order-1002', 700, 'during')
+  await killedChild('order-1003', 900, 'after')
+  process.exitCode = summary()
+} finally {
+  ledger.close()
+  await rm(folder, { recursive: true, force: true })
+}
+
+async function threeRequests(key: string, amount: number): Promise<void> {
+  page.chapter('1. Three requests with one key')
+  page.line('key', `${key}, charge ${amount}`)
+  const shop = openShop(file)
+  // A double click: both are under way at once. The second waits for the first.
+  const [first, second] = await Promise.all([charge(shop, key, amount), charge(shop, key, amount)])
+  await shop.close()
+  const restarted = openShop(file)
+  const third = await charge(restarted, key, amount)
+  await restarted.close()
+  tell('first click', first)
+  tell('second click', second)
+  tell('later retry', third)
+  count(key)
+}
+
+async function killedChild(key: string, amount: number, moment: 'during' | 'after'): Promise<void> {
+  page.chapter(
+    moment === 'during'
+      ? '2. A process killed with SIGKILL in mid-commit'
+      : '3. A process killed right after its commit, before its answer',
+  )
+  page.line('key', `${key}, charge ${amount}`)
+  const { where, signal, answers } = await runAndKill(key, amount, moment)
+  page.line('child', where === 'at COMMIT' ? 'charge, record and answer written; COMMIT is next' : 'COMMIT done')
+  page.line('parent', `killed it: ${signal}; it answered ${answers === 0 ? 'nobody' : `${answers} times`}`)
+  page.line('ledger', `${plural(ledger.charges(key), 'charge')} before the retry`)
+  const shop: Shop = openShop(file)
+  tell('retry', await charge(shop, key, amount))
+  await shop.close()
+  count(key)
+}
+
+/** Starts a process of the shop, waits until it stands at the named moment, and kills it there. */
+async function runAndKill(
+  key: string,
+  amount: number,
+  moment: string,
+): Promise<{ where: string; signal: string; answers: number }> {
+  requests++
+  const script = fileURLToPath(new URL('child.ts', import.meta.url))
+  const child = spawn(process.execPath, [...process.execArgv, script, file, key, String(amount), moment], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, NODE_NO_WARNINGS: '1' },
+  })
+  const said: string[] = []
+  for await (const line of createInterface({ input: child.stdout })) {
+    said.push(line)
+    child.kill('SIGKILL')
+  }
+  if (child.exitCode === null && child.signalCode === null) await onceEvent(child, 'exit')
+  if (child.signalCode !== 'SIGKILL') throw new Error(`the child ended by itself, with exit code ${child.exitCode}`)
+  kills++
+  return {
+    where: said[0] ?? '',
+    signal: child.signalCode,
+    answers: said.filter((line) => line.startsWith('answered')).length,
+  }
+}
+
+function tell(caller: string, { got, replay }: { got: Charge; replay: boolean }): void {
+  requests++
+  page.line(caller, `got charge #${got.id} of ${got.amount}   ${replay ? 'replay, nothing ran' : 'the handler ran'}`)
+}
+
+/** By plain SQL through a connection of its own: what the tables say, not what we say. */
+function count(key: string): void {
+  if (process.env['STORY_PLANT'] === key) ledger.plant(key)
+  const charges = ledger.charges(key)
+  counts.set(key, charges)
+  if (charges === 1) page.good('ledger', '1 charge')
+  else page.bad('ledger', `${plural(charges, 'charge')}: there must be 1`)
+}
+
+function summary(): number {
+  const wrong = [...counts].filter(([, charges]) => charges !== 1)
+  page.chapter('Summary')
+  page.line('key', 'charges')
+  for (const [key, charges] of counts) page.line(key, `${charges}`)
+  page.gap()
+  if (wrong.length === 0)
+    page.good('', `${counts.size} keys, ${requests} requests, ${kills} kills: every key was charged once.`)
+  else page.bad('', `Not charged once: ${wrong.map(([key]) => key).join(', ')}`)
+  page.gap()
+  return wrong.length === 0 ? 0 : 1
+}
+
+function plural(n: number, word: string): string {
+  return `${n} ${word}${n === 1 ? '' : 's'}`
+}
