@@ -11,7 +11,7 @@ import type {
 import { arrayLiteral } from './array-literal.ts'
 import type { PgConnection, PgDriver } from './driver.ts'
 import { storeError } from './errors.ts'
-import { answerValues, claimedOf, eventValues } from './rows.ts'
+import { answerValues, claimedOf, eventArrays } from './rows.ts'
 import type { Bind } from './statements.ts'
 
 /** Many requests in one transaction: one claim statement, each request's own effect, one completing statement. */
@@ -92,7 +92,7 @@ class PostgresBatchSession<Tx> implements BatchSession {
       arrayLiteral(answers.map(([, , body]) => body)),
       arrayLiteral(answers.map(([, , , kept]) => kept)),
       this.#xid,
-      ...eventValues(items.flatMap(({ events }) => events)),
+      ...eventArrays(items.flatMap(({ events }) => events)),
     ])
     try {
       return await this.#connection.commit(last)

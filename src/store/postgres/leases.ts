@@ -15,7 +15,7 @@ import type {
 import { arrayLiteral } from './array-literal.ts'
 import type { PgDriver } from './driver.ts'
 import { storeError } from './errors.ts'
-import { answerValues, claimedOf, sightOf } from './rows.ts'
+import { answerValues, claimedOf, shownBy } from './rows.ts'
 import { PostgresSession } from './session.ts'
 import type { Bind, StatementName } from './statements.ts'
 
@@ -46,7 +46,7 @@ export class PostgresLeases<Tx> implements Leases<Tx> {
       recover?.name ?? null,
       recover?.input ?? null,
     ])
-    const { sight, claimed } = sightOf(row)
+    const { sight, claimed } = shownBy(row)
     return { sight, claimed }
   }
 
@@ -121,7 +121,7 @@ export class PostgresLeases<Tx> implements Leases<Tx> {
   async open({ deadlineMs }: { readonly deadlineMs: number }): Promise<Session<Tx>> {
     try {
       const { connection } = await this.#driver.begin(this.#bind('deadline', [String(deadlineMs)]))
-      return new PostgresSession(connection, this.#bind, this.#schema, '')
+      return new PostgresSession(connection, this.#bind, this.#schema)
     } catch (error) {
       throw storeError(error, this.#schema)
     }

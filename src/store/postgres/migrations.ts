@@ -1,3 +1,5 @@
+import { claimFunctionsSql } from './sql/claim-function.ts'
+
 /**
  * Numbered and append-only: a released migration never changes (a test holds its checksum). One statement per entry, so
  * that every client can run them.
@@ -23,7 +25,7 @@ export const MIGRATIONS: readonly Migration[] = [
   scope uuid not null,
   fp uuid not null,
   fp_version smallint not null,
-  state smallint not null check (state in (1, 2, 3)),
+  state smallint not null,
   attempt smallint not null,
   lease_until timestamptz
 )`,
@@ -87,6 +89,7 @@ begin
     when 'EO002' then 'effectively-once: the claiming transaction was ended by the handler'
     else 'effectively-once: refused' end;
 end $$`,
+      ...claimFunctionsSql(schema),
     ],
   },
 ]

@@ -26,21 +26,44 @@ export function recordOf(row: Row | undefined): StoredRecord | null {
   }
 }
 
-/** What a claim statement showed, and what it won. */
-export function sightOf(row: Row | undefined): { sight: Sight; claimed: Claimed | null; xid: string } {
+/** What a claiming statement showed, and what it won. */
+export interface Shown {
+  readonly sight: Sight
+  readonly claimed: Claimed | null
+  readonly xid: string
+  /** The answer of `sight.record`, when it came along. */
+  readonly answer: Answer | null
+}
+
+/** The result of `claim` and `lease`: `token|day|xid`, or JSON with the columns of a record. */
+export function shownBy(row: Row | undefined): Shown {
+  const text = row?.['sight']
+  invariant(typeof text === 'string', 'a claim returned no text')
+  if (text.startsWith('{')) {
+    const seen = JSON.parse(text) as Row
+    // The record was read after the locks were tried: claim-function.ts.
+    return { sight: sightOf(seen, null, true), claimed: null, xid: '', answer: answerOf(seen['answer'] as Row) }
+  }
+  const [token = '', answerDay = '', xid = ''] = text.split('|')
+  return { sight: WON, claimed: { token, life: token, attempt: 1, answerDay }, xid, answer: null }
+}
+
+const WON: Sight = { inserted: true, sameRunning: false, otherRunning: false, record: null, reread: false }
+
+/** What the statement of a refusal showed: one row of columns, read in the snapshot of the claim itself. */
+export function refusalSightOf(row: Row | undefined): Sight {
   invariant(row, 'a claim statement returned no row')
-  const claimed = claimedOf(row)
+  return sightOf(row, claimedOf(row), false)
+}
+
+function sightOf(row: Row, claimed: Claimed | null, reread: boolean): Sight {
   const ok = row['ok'] === true
   return {
-    sight: {
-      inserted: claimed !== null,
-      sameRunning: !ok,
-      otherRunning: ok && row['won'] !== true,
-      record: claimed ? null : recordOf(row),
-      reread: false,
-    },
-    claimed,
-    xid: claimed ? String(row['xid']) : '',
+    inserted: claimed !== null,
+    sameRunning: !ok,
+    otherRunning: ok && row['won'] !== true,
+    record: claimed ? null : recordOf(row),
+    reread,
   }
 }
 
@@ -87,8 +110,14 @@ export function answerValues(answer: Answer): [number, string | null, string | n
   ]
 }
 
-/** Seven arrays, in the order of `eventsSql`. */
-export function eventValues(events: readonly EventRow[]): string[] {
+/** The values of one event, in the order of `eventSql`. */
+export function eventValues(event: EventRow): (string | number)[] {
+  const { shard, id, aggregateType, aggregateId, type, payload, headers } = event
+  return [shard, id, aggregateType, aggregateId, type, payload, headers]
+}
+
+/** The same of many, as seven arrays. */
+export function eventArrays(events: readonly EventRow[]): string[] {
   return [
     arrayLiteral(events.map((event) => event.shard)),
     arrayLiteral(events.map((event) => event.id)),

@@ -12,7 +12,8 @@ import type {
 } from '../store.ts'
 import type { PgConnection, PgStatement } from './driver.ts'
 import { storeError } from './errors.ts'
-import { answerOf, answerValues, claimedOf, eventValues, recordOf, sightOf } from './rows.ts'
+import { answerOf, answerValues, claimedOf, eventArrays, eventValues, recordOf, shownBy } from './rows.ts'
+import type { Shown } from './rows.ts'
 import type { Bind } from './statements.ts'
 
 /** One open PostgreSQL transaction that carries a claim, a step, or the user's own work. */
@@ -23,14 +24,17 @@ export class PostgresSession<Tx> implements Session<Tx> {
   readonly #schema: string
   /** The transaction that claimed. If another one completes, the handler ended ours: raise. */
   #xid: string
+  /** What the last claim showed: of a record that can be replayed it brought the answer along. */
+  #shown: Shown | undefined
   #savepoints = 0
 
-  constructor(connection: PgConnection<Tx>, bind: Bind, schema: string, xid: string) {
+  constructor(connection: PgConnection<Tx>, bind: Bind, schema: string, shown?: Shown) {
     this.tx = connection.tx
     this.#connection = connection
     this.#bind = bind
     this.#schema = schema
-    this.#xid = xid
+    this.#shown = shown
+    this.#xid = shown?.xid ?? ''
   }
 
   revocable(): { readonly tx: Tx; revoke(): void } {
@@ -39,7 +43,7 @@ export class PostgresSession<Tx> implements Session<Tx> {
 
   async claim(claim: Claim): ReturnType<Session<Tx>['claim']> {
     const [row] = await this.#query(this.#bind('claim', claimValues(claim, 0)))
-    const { sight, claimed, xid } = sightOf(row)
+    const { sight, claimed, xid } = (this.#shown = shownBy(row))
     if (claimed) this.#xid = xid
     return { sight, claimed }
   }
@@ -68,6 +72,7 @@ export class PostgresSession<Tx> implements Session<Tx> {
   async read(params: { readonly id: string; readonly seen?: StoredRecord }): Promise<Reading> {
     const record = params.seen ?? recordOf((await this.#query(this.#bind('readRecord', [params.id])))[0])
     if (record?.state !== 'completed') return { record, answer: null }
+    if (this.#shown?.answer && this.#shown.sight.record === record) return { record, answer: this.#shown.answer }
     const [row] = await this.#query(this.#bind('readAnswer', [params.id, record.answerDay, record.token]))
     return { record, answer: answerOf(row) }
   }
@@ -81,7 +86,7 @@ export class PostgresSession<Tx> implements Session<Tx> {
   }
 
   async append(events: readonly EventRow[]): Promise<void> {
-    await this.#query(this.#bind('append', eventValues(events)))
+    await this.#query(this.#bind('append', eventArrays(events)))
   }
 
   async completeStep(params: FinishStepParams): Promise<'committed' | 'rolledBack'> {
@@ -126,8 +131,11 @@ export class PostgresSession<Tx> implements Session<Tx> {
     const values = fenced
       ? [claim.id, claimed.token, ...answerValues(answer), claim.replayForMs, claim.goneForMs]
       : [claim.id, claimed.answerDay, claimed.token, ...answerValues(answer), this.#xid]
-    if (events.length === 0) return this.#bind(fenced ? 'completeLeased' : 'complete', values)
-    return this.#bind(fenced ? 'completeLeasedEvents' : 'completeEvents', [...values, ...eventValues(events)])
+    const [event] = events
+    if (!event) return this.#bind(fenced ? 'completeLeased' : 'complete', values)
+    if (events.length > 1)
+      return this.#bind(fenced ? 'completeLeasedEvents' : 'completeEvents', [...values, ...eventArrays(events)])
+    return this.#bind(fenced ? 'completeLeasedEvent' : 'completeEvent', [...values, ...eventValues(event)])
   }
 
   async #command(text: string): Promise<void> {

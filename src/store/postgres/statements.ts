@@ -1,14 +1,20 @@
 import { readAnswerSql, refuseSql } from './sql/answer.ts'
 import { batchClaimSql, batchCompleteSql } from './sql/batch.ts'
-import { claimSql, DEADLINE_SQL, readRecordSql, renewSql } from './sql/claim.ts'
-import { appendSql, completeLeasedSql, completeSql, refuseLeasedSql } from './sql/complete.ts'
-import { heartbeatSql, lapsedSql, leaseClaimSql, releaseSql, suspendSql, takeOverSql, unknownSql } from './sql/lease.ts'
+import { claimSql, DEADLINE_SQL, leaseClaimSql, readRecordSql, renewSql } from './sql/claim.ts'
+import {
+  appendSql,
+  completeEventSql,
+  completeEventsSql,
+  completeLeasedSql,
+  completeSql,
+  refuseLeasedSql,
+} from './sql/complete.ts'
+import { heartbeatSql, lapsedSql, releaseSql, suspendSql, takeOverSql, unknownSql } from './sql/lease.ts'
 import { RECORD_COLUMNS } from './sql/record-columns.ts'
 import { completeStepSql, finishStepSql, settleFailedSql, settleStepSql, startStepSql, stepsSql } from './sql/step.ts'
 import type { PgStatement } from './driver.ts'
 
 /** Every statement of the protocol by name, for one schema. A name is also the name it is prepared under. */
-
 export type StatementName =
   | 'deadline'
   | 'claim'
@@ -17,8 +23,10 @@ export type StatementName =
   | 'readAnswer'
   | 'refuse'
   | 'complete'
+  | 'completeEvent'
   | 'completeEvents'
   | 'completeLeased'
+  | 'completeLeasedEvent'
   | 'completeLeasedEvents'
   | 'refuseLeased'
   | 'append'
@@ -54,10 +62,12 @@ function texts(schema: string): Readonly<Record<StatementName, string>> {
     renew: renewSql(schema),
     readAnswer: readAnswerSql(schema),
     refuse: refuseSql(schema, RECORD_COLUMNS),
-    complete: completeSql(schema, false),
-    completeEvents: completeSql(schema, true),
-    completeLeased: completeLeasedSql(schema, false),
-    completeLeasedEvents: completeLeasedSql(schema, true),
+    complete: completeSql(schema),
+    completeEvent: completeEventSql(schema),
+    completeEvents: completeEventsSql(schema),
+    completeLeased: completeLeasedSql(schema, 'none'),
+    completeLeasedEvent: completeLeasedSql(schema, 'one'),
+    completeLeasedEvents: completeLeasedSql(schema, 'many'),
     refuseLeased: refuseLeasedSql(schema),
     append: appendSql(schema),
     leaseClaim: leaseClaimSql(schema),

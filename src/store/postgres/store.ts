@@ -7,7 +7,7 @@ import type { PgDriver } from './driver.ts'
 import { storeError } from './errors.ts'
 import { PostgresLeases } from './leases.ts'
 import { PostgresRetention } from './retention.ts'
-import { answerOf, answerValues, recordOf, sightOf } from './rows.ts'
+import { answerOf, answerValues, recordOf, refusalSightOf, shownBy } from './rows.ts'
 import { PostgresSchema } from './schema.ts'
 import { claimValues, PostgresSession } from './session.ts'
 import { isTransient } from './sqlstate.ts'
@@ -72,8 +72,9 @@ class PostgresStore<Tx> implements Store<Tx> {
     try {
       const first = this.#bind('claim', claimValues(claim, deadlineMs + SERVER_DEADLINE_SLACK_MS))
       const { connection, rows } = await this.#driver.begin(first)
-      const { sight, claimed, xid } = sightOf(rows[0])
-      return { sight, claimed, session: new PostgresSession(connection, this.#bind, this.#schema, xid) }
+      const shown = shownBy(rows[0])
+      const { sight, claimed } = shown
+      return { sight, claimed, session: new PostgresSession(connection, this.#bind, this.#schema, shown) }
     } catch (error) {
       throw storeError(error, this.#schema)
     }
@@ -93,7 +94,7 @@ class PostgresStore<Tx> implements Store<Tx> {
   async refuse({ claim, answer }: RefuseParams): Promise<Sight> {
     const values = [...claimValues(claim, 0).slice(0, -1), ...answerValues(answer)]
     try {
-      return sightOf((await this.#driver.query(this.#bind('refuse', values)))[0]).sight
+      return refusalSightOf((await this.#driver.query(this.#bind('refuse', values)))[0])
     } catch (error) {
       throw storeError(error, this.#schema)
     }
@@ -101,7 +102,7 @@ class PostgresStore<Tx> implements Store<Tx> {
 
   async join(tx: Tx): Promise<Session<Tx>> {
     try {
-      const session = new PostgresSession(this.#driver.join(tx), this.#bind, this.#schema, '')
+      const session = new PostgresSession(this.#driver.join(tx), this.#bind, this.#schema)
       await session.check()
       return session
     } catch (error) {

@@ -1,4 +1,4 @@
-import { deadlineExpression } from './claim.ts'
+import { deadlineExpression } from './claim-function.ts'
 import { EVENT_LOCK_CLASS } from './complete.ts'
 
 /**
@@ -10,7 +10,7 @@ import { EVENT_LOCK_CLASS } from './complete.ts'
 export function batchClaimSql(schema: string): string {
   return `
 with d as materialized (
-  select ${deadlineExpression('$8')} as deadline, clock_timestamp() as at
+  select ${deadlineExpression('$8::text')} as deadline, clock_timestamp() as at
 )
 insert into ${schema}.record as o (id, scope, fp, fp_version, state, attempt, token, life, expires_at, forget_at)
 select v.id, v.scope, v.fp, $5::int4, 2, 1, t.us, t.us,

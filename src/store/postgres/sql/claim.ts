@@ -1,44 +1,26 @@
+import { deadlineExpression } from './claim-function.ts'
 import { RECORD_COLUMNS } from './record-columns.ts'
 
 /**
- * Claims in the open transaction, without ever waiting.
- * Locks: two advisory try-locks until the end of the transaction (identity+fingerprint, then identity).
- * Uniqueness rests on the primary key; the locks only make refusals quick and exact.
- * Its snapshot is older than its locks: 'won, but no record' must be read once more before anybody is refused.
- * The record is born completed; uncommitted means in progress. It is never updated in atomic mode.
+ * Claims in the open transaction: claim-function.ts. The casts through text let every client send its parameters alike.
  * $1 fingerprint lock, $2 identity lock, $3 id, $4 scope, $5 fp, $6 fp version, $7 replay ms, $8 gone ms, $9 deadline ms (0: leave it)
  */
 export function claimSql(schema: string): string {
-  return `
-with f as materialized (
-  select pg_try_advisory_xact_lock($1::text::bigint) as ok, ${deadlineExpression('$9')} as deadline, clock_timestamp() as at
-), l as materialized (
-  select ok, at, case when ok then pg_try_advisory_xact_lock($2::text::bigint) else false end as won from f
-), i as (
-  insert into ${schema}.record (id, scope, fp, fp_version, state, attempt, token, life, expires_at, forget_at)
-  select $3::text::uuid, $4::text::uuid, $5::text::uuid, $6::int4, 2, 1, t.us, t.us,
-         l.at + $7::float8 * interval '1 millisecond', l.at + ($7::float8 + $8::float8) * interval '1 millisecond'
-    from l, lateral (select (extract(epoch from l.at) * 1000000)::bigint as us) t
-   where l.won
-  on conflict (id) do nothing
-  returning token::text as token, (expires_at at time zone 'utc')::date::text as day, pg_current_xact_id()::text as xid
-)
-select l.ok, l.won, i.token as new_token, i.day as new_day, i.xid, ${RECORD_COLUMNS}
-  from l left join i on true left join ${schema}.record r on r.id = $3::text::uuid`
+  return `select ${schema}.claim(${CLAIM_PARAMETERS}, $9::text) as sight`
 }
 
 /**
- * The server ends the transaction at the deadline, whatever happens to the process. From version 17 on one setting does
- * it; before that, one for the time between statements and one for each statement.
+ * Claims with a lease; commits by itself. Locks: the two advisory try-locks, for this statement only.
+ * Parameters as above, then $9 lease ms, $10 recover namespace, $11 recover name, $12 recover input
  */
-export function deadlineExpression(ms: string): string {
-  return `case when ${ms}::text = '0' then null when current_setting('server_version_num')::int4 >= 170000
-    then set_config('transaction_timeout', ${ms}::text, true)
-    else set_config('idle_in_transaction_session_timeout', ${ms}::text, true) || set_config('statement_timeout', ${ms}::text, true) end`
+export function leaseClaimSql(schema: string): string {
+  return `select ${schema}.lease(${CLAIM_PARAMETERS}, $9::float8, $10::text, $11::text, $12::text) as sight`
 }
 
+const CLAIM_PARAMETERS = `$1::text::bigint, $2::text::bigint, $3::text::uuid, $4::text::uuid, $5::text::uuid, $6::int4, $7::float8, $8::float8`
+
 /** The deadline alone, for transactions that open without a claim. $1 deadline ms */
-export const DEADLINE_SQL: string = `select ${deadlineExpression('$1')} as deadline`
+export const DEADLINE_SQL: string = `select ${deadlineExpression('$1::text')} as deadline`
 
 /** The record alone, in a new snapshot. $1 id */
 export function readRecordSql(schema: string): string {

@@ -7,24 +7,60 @@
  * sequence is the commit order.
  */
 
-/** $1 id, $2 day, $3 token, $4 status, $5 headers, $6 body (base64), $7 kept, $8 claiming xid, events from $9 */
-export function completeSql(schema: string, withEvents: boolean): string {
+/**
+ * Nothing to publish, one event, many: one event is by far the most frequent, and without arrays it costs a third.
+ * $1 id, $2 day, $3 token, $4 status, $5 headers, $6 body (base64), $7 kept, $8 claiming xid, events from $9
+ */
+export function completeSql(schema: string): string {
+  return `${insertAnswerSql(schema)} select ${ANSWER} where ${stillClaimedSql(schema)}`
+}
+
+export function completeEventSql(schema: string): string {
   return `
-with ${withEvents ? `${eventsSql(schema, 9, '')}, ` : ''}a as (
-  insert into ${schema}.answer (id, day, token, status, headers, body, kept)
-  values ($1::text::uuid, $2::text::date, $3::text::bigint, $4::int4, $5::text, decode($6::text, 'base64'), $7::bool)
+with k as materialized (
+  select pg_advisory_xact_lock(${EVENT_LOCK_CLASS}, $9::int4)
+), a as (
+  ${insertAnswerSql(schema)} values (${ANSWER})
 )
-select case when pg_current_xact_id()::text = $8::text then true else ${schema}.fail('EO002') end as done`
+${insertEventSql(schema)} select ${eventColumns(schema, 9)} from k where ${stillClaimedSql(schema)}`
+}
+
+export function completeEventsSql(schema: string): string {
+  return `
+with ${eventsSql(schema, 9, '')}, a as (
+  ${insertAnswerSql(schema)} values (${ANSWER})
+)
+select ${stillClaimedSql(schema)} as done`
+}
+
+const ANSWER = `$1::text::uuid, $2::text::date, $3::text::bigint, $4::int4, $5::text, decode($6::text, 'base64'), $7::bool`
+
+/** True, or an error: never false. */
+function stillClaimedSql(schema: string): string {
+  return `case when pg_current_xact_id()::text = $8::text then true else ${schema}.fail('EO002') end`
+}
+
+function insertAnswerSql(schema: string): string {
+  return `insert into ${schema}.answer (id, day, token, status, headers, body, kept)`
 }
 
 /**
  * Leased: the record must still be in progress under our token. Locks the record's row.
  * $1 id, $2 token, $3 status, $4 headers, $5 body (base64), $6 kept, $7 replay ms, $8 gone ms, events from $9
  */
-export function completeLeasedSql(schema: string, withEvents: boolean): string {
+export function completeLeasedSql(schema: string, events: 'none' | 'one' | 'many'): string {
+  const publish = {
+    none: '',
+    one: `k as materialized (
+  select pg_advisory_xact_lock(${EVENT_LOCK_CLASS}, $9::int4) from u
+), e as (
+  ${insertEventSql(schema)} select ${eventColumns(schema, 9)} from k
+), `,
+    many: `${eventsSql(schema, 9, ', u')}, `,
+  }[events]
   return `
-with ${fenceSql(schema)}, ${withEvents ? `${eventsSql(schema, 9, ', u')}, ` : ''}a as (
-  insert into ${schema}.answer (id, day, token, status, headers, body, kept)
+with ${fenceSql(schema)}, ${publish}a as (
+  ${insertAnswerSql(schema)}
   select $1::text::uuid, u.day, u.token, $3::int4, $4::text, decode($5::text, 'base64'), $6::bool from u
 )
 select case when exists (select 1 from u) then true else ${schema}.fail('EO001') end as done`
@@ -58,7 +94,17 @@ function fenceSql(schema: string): string {
 )`
 }
 
-/** Six array parameters: shard, id, aggregate type, aggregate id, type, payload and headers. */
+function insertEventSql(schema: string): string {
+  return `insert into ${schema}.event (seq, shard, id, aggregatetype, aggregateid, type, payload, headers, created_at)`
+}
+
+/** Of one event: shard, id, aggregate type, aggregate id, type, payload and headers. */
+function eventColumns(schema: string, first: number): string {
+  const p = (n: number): string => `$${first + n}`
+  return `nextval('${schema}.event_seq'), ${p(0)}::int4, ${p(1)}::text::uuid, ${p(2)}::text, ${p(3)}::text, ${p(4)}::text, ${p(5)}::text::jsonb, ${p(6)}::text::jsonb, clock_timestamp()`
+}
+
+/** The same of many, as array parameters: shard, id, aggregate type, aggregate id, type, payload and headers. */
 function eventsSql(schema: string, first: number, source: string): string {
   const p = (n: number): string => `$${first + n}::text`
   return `k as materialized (
@@ -67,7 +113,7 @@ function eventsSql(schema: string, first: number, source: string): string {
 ), g as materialized (
   select count(*) from k
 ), e as (
-  insert into ${schema}.event (seq, shard, id, aggregatetype, aggregateid, type, payload, headers, created_at)
+  ${insertEventSql(schema)}
   select nextval('${schema}.event_seq'), v.shard, v.id, v.aggregatetype, v.aggregateid, v.type, v.payload::jsonb, v.headers::jsonb, clock_timestamp()
     from g${source}, unnest(${p(0)}::int4[], ${p(1)}::uuid[], ${p(2)}::text[], ${p(3)}::text[], ${p(4)}::text[], ${p(5)}::text[], ${p(6)}::text[])
          as v(shard, id, aggregatetype, aggregateid, type, payload, headers)

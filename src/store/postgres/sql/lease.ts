@@ -1,34 +1,3 @@
-import { RECORD_COLUMNS } from './record-columns.ts'
-
-/**
- * Claims with a lease; commits by itself. Locks: the two advisory try-locks, for this statement only.
- * $1 fingerprint lock, $2 identity lock, $3 id, $4 scope, $5 fp, $6 fp version, $7 replay ms, $8 gone ms, $9 lease ms,
- * $10 recover namespace, $11 recover name, $12 recover input
- */
-export function leaseClaimSql(schema: string): string {
-  return `
-with f as materialized (
-  select pg_try_advisory_xact_lock($1::text::bigint) as ok, clock_timestamp() as at
-), l as materialized (
-  select ok, at, case when ok then pg_try_advisory_xact_lock($2::text::bigint) else false end as won from f
-), i as (
-  insert into ${schema}.record (id, scope, fp, fp_version, state, attempt, token, life, lease_until, expires_at, forget_at)
-  select $3::text::uuid, $4::text::uuid, $5::text::uuid, $6::int4, 1, 1, t.us, t.us,
-         l.at + $9::float8 * interval '1 millisecond',
-         l.at + $7::float8 * interval '1 millisecond', l.at + ($7::float8 + $8::float8) * interval '1 millisecond'
-    from l, lateral (select (extract(epoch from l.at) * 1000000)::bigint as us) t
-   where l.won
-  on conflict (id) do nothing
-  returning token::text as token, (expires_at at time zone 'utc')::date::text as day
-), c as (
-  insert into ${schema}.recover (id, namespace, name, input)
-  select $3::text::uuid, $10::text, $11::text, $12::text from i where $11::text is not null
-  on conflict (id) do update set namespace = excluded.namespace, name = excluded.name, input = excluded.input
-)
-select l.ok, l.won, i.token as new_token, i.day as new_day, ${RECORD_COLUMNS}
-  from l left join i on true left join ${schema}.record r on r.id = $3::text::uuid`
-}
-
 /**
  * Takes over a lapsed lease (same life, next attempt), or starts a new life after expiry. Locks the record's row.
  * No row: somebody else was quicker. A token never repeats, also across a sweep: it is at least the database's time.

@@ -5,7 +5,7 @@
 export const RECORD_COLUMNS = `
     r.state::int4 as state, r.fp::text as fp, r.fp_version::int4 as fp_version, r.token::text as token, r.life::text as life,
     r.attempt::int4 as attempt,
-    (extract(epoch from r.lease_until - clock_timestamp()) * 1000)::float8 as lease_left_ms,
-    (extract(epoch from r.expires_at - clock_timestamp()) * 1000)::float8 as expires_in_ms,
-    (extract(epoch from r.forget_at - clock_timestamp()) * 1000)::float8 as forget_in_ms,
+    date_part('epoch', r.lease_until - clock_timestamp()) * 1000 as lease_left_ms,
+    date_part('epoch', r.expires_at - clock_timestamp()) * 1000 as expires_in_ms,
+    date_part('epoch', r.forget_at - clock_timestamp()) * 1000 as forget_in_ms,
     (r.expires_at at time zone 'utc')::date::text as day`
