@@ -1,0 +1,27 @@
+/** What must hold, whatever the machine: ratios of one run. */
+export const BARS: Readonly<Record<string, { readonly atLeast?: number; readonly atMost?: number }>> = {
+  'atomic/bare4': { atLeast: 0.7 },
+  'batched/bare4': { atLeast: 2 },
+  'batched128/bare4': { atLeast: 3 },
+  'batchedPoison/bare4': { atLeast: 1.5 },
+  'replayDatabase/bare4': { atLeast: 1.4 },
+  'replayCache/bare4': { atLeast: 20 },
+  'operation10M/operation10k': { atMost: 1.2 },
+}
+
+export interface Verdict {
+  readonly ratio: string
+  readonly bar: string
+  readonly value: number
+  readonly holds: boolean
+}
+
+/** One verdict per bar whose ratio was measured. */
+export function judge(ratios: Readonly<Record<string, number>>): Verdict[] {
+  return Object.entries(BARS).flatMap(([name, { atLeast = -Infinity, atMost = Infinity }]) => {
+    const value = ratios[name]
+    if (value === undefined) return []
+    const bar = atMost === Infinity ? `at least ${atLeast}` : `at most ${atMost}`
+    return [{ ratio: name, bar, value, holds: value >= atLeast && value <= atMost }]
+  })
+}

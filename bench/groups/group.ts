@@ -1,0 +1,17 @@
+import type { Options } from '../options.ts'
+
+/** What a group of scenarios is given. */
+export interface Bench {
+  readonly options: Options
+  readonly serverUrl: string
+  progress(text: string): void
+  /** Whether `--only` asks for this scenario. */
+  wants(name: string): boolean
+}
+
+/** What one group found, as it stands in the JSON. */
+export interface Found {
+  readonly ratios: Record<string, number>
+  /** Operations per second, median. */
+  readonly rates: Record<string, number>
+}

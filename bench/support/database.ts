@@ -1,0 +1,71 @@
+import pg from 'pg'
+import { event } from '../../src/index.ts'
+import { createOnce } from '../../src/once/once.ts'
+import type { OnceInstance } from '../../src/once/once.ts'
+import { systemParts } from '../../src/once/parts.ts'
+import { pgStore } from '../../src/store/postgres/pg.ts'
+import type { PgTx } from '../../src/store/postgres/pg.ts'
+
+export const CALLERS = 32
+
+export type Tx = PgTx<pg.PoolClient>
+export type Events = typeof events
+export type BenchOnce = OnceInstance<Tx, Events>
+
+export const events = {
+  'charge.created': event<{ id: string; account: string; amount: number }>((charge) => charge.account),
+}
+
+/** A database of its own with the business tables; `once` adds ours. */
+export async function createDatabase(serverUrl: string, name: string): Promise<string> {
+  await onServer(serverUrl, `create database ${name}`)
+  const url = new URL(serverUrl)
+  url.pathname = `/${name}`
+  await onServer(url.href, TABLES)
+  return url.href
+}
+
+export function openPool(url: string): pg.Pool {
+  const pool = new pg.Pool({ connectionString: url, max: CALLERS })
+  // An idle connection that the server ends at the very end is nobody's loss.
+  pool.on('error', () => {})
+  return pool
+}
+
+export async function openOnce(pool: pg.Pool): Promise<BenchOnce> {
+  const once = createOnce({ namespace: 'bench', store: pgStore(pool), events, guard: 'off', sweep: false }, systemParts)
+  await once.migrate()
+  return once
+}
+
+export async function onServer(url: string, text: string): Promise<pg.QueryResult> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    return await client.query(text)
+  } finally {
+    await client.end()
+  }
+}
+
+const TABLES = `
+create table charge (
+  id bigint generated always as identity primary key,
+  account text not null,
+  amount int not null check (amount > 0),
+  created_at timestamptz not null default now()
+);
+create table event (
+  id bigint generated always as identity primary key,
+  aggregatetype text not null,
+  aggregateid text not null,
+  type text not null,
+  payload jsonb not null,
+  created_at timestamptz not null default now()
+);
+create table idempotency_key (
+  key text primary key,
+  request_hash text not null,
+  response jsonb,
+  created_at timestamptz not null default now()
+)`

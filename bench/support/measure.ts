@@ -1,0 +1,77 @@
+/** Something that can be done again and again, by many callers at once. */
+export interface Scenario {
+  readonly name: string
+  readonly callers: number
+  /** One operation, start to end. */
+  operate(): Promise<unknown>
+  close?(): Promise<void>
+}
+
+export interface Sample {
+  readonly operations: number
+  readonly seconds: number
+}
+
+export interface RoundsOptions {
+  readonly rounds: number
+  readonly seconds: number
+  progress(text: string): void
+}
+
+/** Operations per second of every scenario, one figure per round. */
+export type Rates = ReadonlyMap<string, readonly number[]>
+
+/**
+ * All scenarios in turn, round after round: what else the machine does meets all of them alike. Every round starts with
+ * another scenario, and a first, shorter round is not counted.
+ */
+export async function measureRounds(scenarios: readonly Scenario[], options: RoundsOptions): Promise<Rates> {
+  const rates = new Map<string, number[]>(scenarios.map(({ name }) => [name, []]))
+  for (const scenario of scenarios) await sample(scenario, Math.min(options.seconds, 0.5))
+  for (let round = 0; round < options.rounds; round++) {
+    for (let i = 0; i < scenarios.length; i++) {
+      const scenario = scenarios[(i + round) % scenarios.length] as Scenario
+      const { operations, seconds } = await sample(scenario, options.seconds)
+      rates.get(scenario.name)?.push(operations / seconds)
+    }
+    options.progress(`round ${round + 1} of ${options.rounds}`)
+  }
+  return rates
+}
+
+export async function sample(scenario: Scenario, seconds: number): Promise<Sample> {
+  const startedAt = performance.now()
+  const until = startedAt + seconds * 1000
+  let operations = 0
+  const caller = async (): Promise<void> => {
+    while (performance.now() < until) {
+      await scenario.operate()
+      operations += 1
+    }
+  }
+  await Promise.all(Array.from({ length: scenario.callers }, caller))
+  return { operations, seconds: (performance.now() - startedAt) / 1000 }
+}
+
+/** Exactly so many operations. */
+export async function repeat(scenario: Scenario, times: number): Promise<void> {
+  let left = times
+  const caller = async (): Promise<void> => {
+    while (left-- > 0) await scenario.operate()
+  }
+  await Promise.all(Array.from({ length: scenario.callers }, caller))
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  const middle = sorted.length >> 1
+  const upper = sorted[middle] ?? Number.NaN
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2
+}
+
+/** The median of each round's own ratio: both rates of a round met the same machine. */
+export function ratio(rates: Rates, name: string, base: string): number | undefined {
+  const [above, below] = [rates.get(name), rates.get(base)]
+  if (!above || !below) return undefined
+  return median(above.map((rate, round) => rate / (below[round] ?? Number.NaN)))
+}
