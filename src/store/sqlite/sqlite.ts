@@ -40,11 +40,12 @@ export interface SqliteParts {
  * in each other's transactions. Open the same file elsewhere in this process only with the same library (`node:sqlite`,
  * or `libsql` before Node 22.13): two copies of SQLite in one process do not see each other's locks.
  */
-export function sqliteStore({ file }: SqliteOptions): SqliteStore {
-  return assembleSqliteStore({ file })
+export function sqliteStore(options: SqliteOptions): SqliteStore {
+  return assembleSqliteStore(options)
 }
 
-export function assembleSqliteStore({ file }: SqliteOptions, parts: SqliteParts = {}): SqliteStore {
+export function assembleSqliteStore(options: SqliteOptions, parts: SqliteParts = {}): SqliteStore {
+  const file: unknown = options?.file
   requireFile(file)
   const inMemory = file.includes(':memory:') || file.includes('mode=memory')
   const library = once(parts.library ?? findLibrary)
