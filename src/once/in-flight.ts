@@ -36,7 +36,8 @@ export class InFlightTable {
     return running
   }
 
-  get size(): number {
-    return this.#running.size
+  /** Resolves when everything that runs now has ended. */
+  async drained(): Promise<void> {
+    await Promise.all([...this.#running.values()].map(({ ended }) => ended))
   }
 }

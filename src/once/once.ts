@@ -26,6 +26,7 @@ import { publishJoined, runJoined } from './join.ts'
 import { attemptLeased, type LeasedProduce, type LeasedRequest } from './leased.ts'
 import { runNested } from './nested.ts'
 import type { Produced } from './outcome.ts'
+import { sleep } from '../platform/clock.ts'
 import { Pace } from './pace.ts'
 import { systemParts, type Parts } from './parts.ts'
 import { recoverLapsed } from './recover.ts'
@@ -195,8 +196,10 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     )
   }
 
-  settle(operation: { scope: string; key: string }, verdict: Verdict): Promise<boolean> {
-    const { claim } = this.#request({ ...operation, input: null }, () => {})
+  async settle({ scope, key }: { scope: string; key: string }, verdict: Verdict): Promise<boolean> {
+    // Whatever its input was: an operator names the operation, not the request.
+    const fingerprint = fingerprintInput(null)
+    const { claim } = requestOf(this.core.settings, { scope, key, fingerprint, route: 'settle', rerunnable: false })
     return this.core.store.leases.settle({ claim, verdict: storedVerdict(verdict) })
   }
 
@@ -220,6 +223,13 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     if (this.core.closed) return
     this.core.closed = true
     this.#stopSweeper()
+    // What runs may end, with its heartbeats and its connection; what hangs is not waited for past its deadline.
+    const late = new AbortController()
+    await Promise.race([
+      this.core.inFlight.drained(),
+      sleep(this.core.clock, this.core.settings.deadlineMs, late.signal),
+    ])
+    late.abort()
     this.core.heart.stop()
     this.core.guard?.stop()
     this.core.cache.clear()

@@ -60,7 +60,7 @@ export function checkSettings<Tx, E extends Events>(options: OnceOptions<Tx, E>)
     expired: oneOf('expired', options.expired, ['gone', 'rerun'], 'gone'),
     guard: oneOf('guard', options.guard, ['off', 'warn', 'throw'], isProduction() ? 'off' : 'warn'),
     sweep: oneOf('sweep', options.sweep, [true, false], true),
-    observe: checkFunction('observe', options.observe) ?? (() => {}),
+    observe: shielded(checkFunction('observe', options.observe)),
   }
 }
 
@@ -118,6 +118,18 @@ function checkEvents(events: Events | undefined): Events {
 function checkFunction<F>(option: string, value: F | undefined): F | undefined {
   if (value !== undefined && typeof value !== 'function') throw invalid(`${option} must be a function`)
   return value
+}
+
+/** Whoever listens cannot change what happened: an observer that throws is not the operation's failure. */
+function shielded(observe: Observe | undefined): Observe {
+  if (!observe) return () => {}
+  return (signal) => {
+    try {
+      observe(signal)
+    } catch {
+      // Nothing to tell: this is where telling happens.
+    }
+  }
 }
 
 function isProduction(): boolean {

@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest'
+import { memoryStore } from '../store/memory/memory-store.ts'
+import { effectivelyOnce } from './once.ts'
+import type { Signal } from '../observe/signal.ts'
+
+function make(observe: (signal: Signal) => void = () => {}): ReturnType<typeof effectivelyOnce> {
+  return effectivelyOnce({ namespace: 'test', store: memoryStore(), guard: 'off', sweep: false, observe })
+}
+
+const operation = { scope: 'u', key: 'k', input: 1 }
+
+describe('close', () => {
+  it('lets what runs end, and refuses what comes after', async () => {
+    const once = make()
+    let go: () => void = () => {}
+    const gate = new Promise<void>((resolve) => (go = resolve))
+    const running = once.run(operation, () => gate.then(() => 'done'))
+    let closed = false
+    const closing = once.close().then(() => (closed = true))
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(closed).toBe(false)
+    await expect(once.run({ ...operation, key: 'late' }, async () => 1)).rejects.toThrow('ONCE_CLOSED')
+    go()
+    expect(await running).toBe('done')
+    await closing
+    await once.close()
+  })
+})
+
+describe('observe', () => {
+  it('hears of every operation, by a short hash and never by its key', async () => {
+    const signals: Signal[] = []
+    const once = make((signal) => signals.push(signal))
+    await once.run({ ...operation, key: 'a secret key' }, async () => 'done')
+    await once.run({ ...operation, key: 'a secret key' }, async () => 'done')
+    await once.run({ ...operation, key: 'a secret key', input: 2 }, async () => 'done').catch(() => {})
+    await once.run({ ...operation, key: 'breaks' }, () => Promise.reject(new Error('broken'))).catch(() => {})
+    expect(signals.map(({ kind }) => kind)).toEqual(['completed', 'replayed', 'turnedAway', 'released'])
+    expect(JSON.stringify(signals)).not.toContain('secret')
+    expect(signals[0]).toMatchObject({ id: expect.stringMatching(/^[0-9a-f]{8}$/), attempt: 1 })
+  })
+
+  it('cannot fail an operation by throwing', async () => {
+    const once = make(() => {
+      throw new Error('the metrics are down')
+    })
+    expect(await once.run(operation, async () => 'done')).toBe('done')
+  })
+})
+
+describe('answers', () => {
+  it('are what JSON makes of them, for the first caller too', async () => {
+    const once = make()
+    const value = await once.run(operation, async () => ({ at: new Date(0), none: undefined, list: [undefined] }))
+    expect(value).toEqual({ at: '1970-01-01T00:00:00.000Z', list: [null] })
+    expect(await once.run({ ...operation, key: 'nothing' }, async () => {})).toBeUndefined()
+    expect(await once.run({ ...operation, key: 'nothing' }, async () => {})).toBeUndefined()
+  })
+
+  it('do not depend on who changes the object afterwards', async () => {
+    const once = make()
+    const first = await once.run(operation, async () => ({ n: 1 }))
+    first.n = 2
+    expect(await once.run(operation, async () => ({ n: 3 }))).toEqual({ n: 1 })
+  })
+})
