@@ -12,6 +12,7 @@ import { arrayLiteral } from './array-literal.ts'
 import type { PgConnection, PgDriver } from './driver.ts'
 import { storeError } from './errors.ts'
 import { answerValues, claimedOf, eventArrays } from './rows.ts'
+import { sqlStateOf } from './sqlstate.ts'
 import type { Bind } from './statements.ts'
 
 /** Many requests in one transaction: one claim statement, each request's own effect, one completing statement. */
@@ -35,6 +36,10 @@ export class PostgresBatches<Tx> implements Batches {
     } catch (error) {
       throw storeError(error, this.#schema)
     }
+  }
+
+  isCrowded(error: unknown): boolean {
+    return sqlStateOf(error) === OUT_OF_SHARED_MEMORY
   }
 
   async open({ deadlineMs, claims, rerun }: BatchParams): ReturnType<Batches['open']> {
@@ -105,6 +110,8 @@ class PostgresBatchSession<Tx> implements BatchSession {
     return this.#connection.rollback()
   }
 }
+
+const OUT_OF_SHARED_MEMORY = '53200'
 
 const LOCK_BUDGET_SQL = `
 select (current_setting('max_locks_per_transaction')::int8 * (current_setting('max_connections')::int8 + current_setting('max_prepared_transactions')::int8))::float8 as budget`

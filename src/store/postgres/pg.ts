@@ -1,6 +1,7 @@
 import { onceError } from '../../errors.ts'
 import type { OnceError } from '../../errors.ts'
 import type { Row, Store } from '../store.ts'
+import { hasMethods, requireThat } from './leash.ts'
 import type { PgDriver, PgStatement } from './driver.ts'
 import { PgAside } from './pg-aside.ts'
 import type { PgManner, PgPool, PgTx, PoolClientLike, PoolLike } from './pg-client.ts'
@@ -46,6 +47,10 @@ export function pgDriver<C extends PoolClientLike>(
   pool: PoolLike<C>,
   options: PgDriverOptions = {},
 ): PgPoolDriver<PgTx<C>> {
+  requireThat(
+    hasMethods(pool, ['connect', 'query']) && !('connectionParameters' in pool),
+    'pgStore(pool) needs a pg.Pool: on a single client, other queries would join the transaction',
+  )
   const root = pool as unknown as PgPool
   const manner: PgManner = { prepared: true, onTrip: options.onTrip }
   const aside = new PgAside(root, manner)
@@ -84,6 +89,9 @@ export function pgDriver<C extends PoolClientLike>(
     },
 
     join(tx) {
+      if (typeof (tx as { query?: unknown } | null | undefined)?.query !== 'function') {
+        throw onceError('ONCE_TX_REQUIRED', { detail: 'join() needs the client that ran BEGIN' })
+      }
       return new PgTransaction<PgTx<C>>(linkOf(clientBehind(tx)), manner, { joined: true })
     },
 

@@ -61,9 +61,14 @@ select c.id::text as id, c.name, c.input
  order by r.lease_until limit $2::int4`
 }
 
+/**
+ * Unknown, or lapsed past its time, which the sweeper has not told yet: nobody may take either over. `r` is the record.
+ */
+export const IS_UNKNOWN = `(r.state = 3 or r.state = 1 and r.lease_until <= clock_timestamp() and r.expires_at <= clock_timestamp())`
+
 /** Operations nobody knows the outcome of. Index: record_open. $1 limit */
 export function unknownSql(schema: string): string {
   return `
 select r.id::text as id, (extract(epoch from clock_timestamp() - r.lease_until) * 1000)::float8 as since_ms
-  from ${schema}.record r where r.state = 3 order by r.lease_until limit $1::int4`
+  from ${schema}.record r where r.state <> 2 and ${IS_UNKNOWN} order by r.lease_until limit $1::int4`
 }

@@ -1,3 +1,5 @@
+import { IS_UNKNOWN } from './lease.ts'
+
 /**
  * Every step write locks the record's row by token (`for share`) in the same statement: beside an uncommitted takeover
  * a plain `exists` would still let a zombie record its step.
@@ -44,15 +46,15 @@ select case when exists (select 1 from r) then true else ${schema}.fail('EO001')
 /**
  * An operator's word on an unknown operation: the step is done with this result ($3), or to be made again ($3 null).
  * The lease is left lapsed, so the next attempt takes over. No row: the operation is not unknown (any more).
- * $1 id, $2 step name, $3 result
+ * $1 id, $2 step name, $3 result, $4 replay ms, $5 gone ms
  */
 export function settleStepSql(schema: string): string {
   return `
 with r as (
-  update ${schema}.record set state = 1, lease_until = clock_timestamp(),
-         expires_at = greatest(expires_at, clock_timestamp() + $4::float8 * interval '1 millisecond'),
-         forget_at = greatest(forget_at, clock_timestamp() + ($4::float8 + $5::float8) * interval '1 millisecond')
-   where id = $1::text::uuid and state = 3 returning id, life
+  update ${schema}.record r set state = 1, lease_until = clock_timestamp(),
+         expires_at = greatest(r.expires_at, clock_timestamp() + $4::float8 * interval '1 millisecond'),
+         forget_at = greatest(r.forget_at, clock_timestamp() + ($4::float8 + $5::float8) * interval '1 millisecond')
+   where r.id = $1::text::uuid and ${IS_UNKNOWN} returning r.id, r.life
 ), s as (
   insert into ${schema}.step (id, life, name, state, result)
   select r.id, r.life, $2::text, 2, $3::text from r where $3::text is not null
@@ -70,11 +72,13 @@ with u as (
   update ${schema}.record r
      set state = 2, lease_until = null, expires_at = clock_timestamp() + $6::float8 * interval '1 millisecond',
          forget_at = clock_timestamp() + ($6::float8 + $7::float8) * interval '1 millisecond'
-   where r.id = $1::text::uuid and r.state = 3
+   where r.id = $1::text::uuid and ${IS_UNKNOWN}
   returning r.id, r.token, (r.expires_at at time zone 'utc')::date as day
 ), a as (
   insert into ${schema}.answer (id, day, token, status, headers, body, kept)
   select u.id, u.day, u.token, $2::int4, $3::text, decode($4::text, 'base64'), $5::bool from u
+), d as (
+  delete from ${schema}.recover c using u where c.id = u.id
 )
 select true as done from u`
 }
