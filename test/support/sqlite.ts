@@ -71,6 +71,19 @@ export function describeSqlite(name: string, define: (lab: Lab) => void): void {
   })
 }
 
+/** How often a timer of 5 ms fires, up to `enough`, while `work` is still waiting: a frozen event loop has no ticks. */
+export async function ticksBefore(work: Promise<unknown>, enough: number): Promise<number> {
+  let waiting = true
+  const end = (): void => {
+    waiting = false
+  }
+  work.then(end, end)
+  for (let ticks = 0; ; ticks++) {
+    if (!waiting || ticks === enough) return ticks
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
 function startChild(task: string, file: string, library: Library): Child {
   const script = fileURLToPath(new URL('sqlite-child.ts', import.meta.url))
   const child = spawn(process.execPath, ['--import', 'tsx', script, task, file, library], {

@@ -7,7 +7,7 @@ import type { Turn } from './turn.ts'
 const INSERT = `insert into effectively_once_answer (id, day, status, headers, body, kept) values (?, ?, ?, ?, ?, ?)`
 
 /** A live record without its answer row is unreplayable, never expired: only expires_at says that. */
-export const READ = `select ${RECORD}, a.status, a.headers, a.body, a.kept
+export const READ: string = `select ${RECORD}, a.status, a.headers, a.body, a.kept
   from effectively_once_record r left join effectively_once_answer a on a.id = r.id where r.id = ?`
 
 const READ_ANSWER = 'select status, headers, body, kept from effectively_once_answer where id = ?'

@@ -1,4 +1,4 @@
-import type { Client } from './client.ts'
+import type { Client, OpenFile } from './client.ts'
 import { Prepared } from './prepared.ts'
 import { type Bindable, readable } from './value.ts'
 
@@ -21,17 +21,25 @@ interface NodeStatement {
   setReadBigInts(enabled: boolean): void
 }
 
-export function nodeClient({ DatabaseSync }: NodeSqlite, file: string): Client {
-  const database = new DatabaseSync(file)
-  const prepared = new Prepared((sql) => {
+export function nodeLibrary({ DatabaseSync }: NodeSqlite): OpenFile {
+  const keepsColumns = keepsOldColumns(new DatabaseSync(':memory:'))
+  return (file) => nodeClient(new DatabaseSync(file), keepsColumns)
+}
+
+function nodeClient(database: NodeDatabase, keepsColumns: boolean): Client {
+  const prepare = (sql: string) => {
     const statement = database.prepare(sql)
     statement.setReadBigInts(true)
     return { statement, returnsRows: statement.columns ? statement.columns().length > 0 : looksLikeRows(sql) }
-  })
+  }
+  const prepared = new Prepared(prepare)
   return {
     library: 'node:sqlite',
     returnsRows: (sql) => prepared.get(sql).returnsRows,
-    all: (sql, values = []) => readable(prepared.get(sql).statement.all(...values)),
+    all(sql, values = []) {
+      const { statement } = keepsColumns && sql.includes('*') ? prepare(sql) : prepared.get(sql)
+      return readable(statement.all(...values))
+    },
     run: (sql, values = []) => Number(prepared.get(sql).statement.run(...values).changes),
     inTransaction: () => database.isTransaction ?? probe(database),
     close() {
@@ -39,6 +47,17 @@ export function nodeClient({ DatabaseSync }: NodeSqlite, file: string): Client {
       database.close()
     },
   }
+}
+
+/** Node 22 reads `select *` with the columns of the day it was prepared, also after `alter table`. */
+function keepsOldColumns(database: NodeDatabase): boolean {
+  database.exec('create table probe (a); insert into probe values (1)')
+  const statement = database.prepare('select * from probe')
+  statement.all()
+  database.exec('alter table probe add column b default 2')
+  const [row = {}] = statement.all()
+  database.close()
+  return !('b' in row)
 }
 
 /** Before 22.16 only the text tells. Wrong at worst for a write that says "returning" in a string: its count is 0. */

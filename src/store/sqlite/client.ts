@@ -1,7 +1,7 @@
 import { onceError } from '../../errors.ts'
 import type { Row } from '../store.ts'
 import { libsqlClient } from './client-libsql.ts'
-import { nodeClient } from './client-node.ts'
+import { nodeLibrary } from './client-node.ts'
 import type { Bindable } from './value.ts'
 
 /** One synchronous connection. Statements are prepared once per text. Nothing here waits for anybody. */
@@ -35,8 +35,8 @@ export const installed: Libraries = {
 
 /** `node:sqlite` where this Node has it, else `libsql`, else a sentence that says what to install. */
 export async function findLibrary(libraries: Libraries = installed): Promise<OpenFile> {
-  const builtin = libraries.builtin() as Parameters<typeof nodeClient>[0] | undefined
-  if (builtin) return (file) => nodeClient(builtin, file)
+  const builtin = libraries.builtin() as Parameters<typeof nodeLibrary>[0] | undefined
+  if (builtin) return nodeLibrary(builtin)
   const libsql = (await libraries.libsql().catch(missing)) as { default: Parameters<typeof libsqlClient>[0] }
   return (file) => libsqlClient(libsql.default, file)
 }

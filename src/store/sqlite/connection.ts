@@ -37,7 +37,9 @@ export class Connection {
     const opening = this.#opening
     this.#opening = undefined
     const client = await opening?.catch(() => undefined)
-    client?.close()
+    if (!client) return
+    if (this.#settings === WRITING) emptyLog(client)
+    client.close()
   }
 
   async #open(): Promise<Client> {
@@ -59,6 +61,15 @@ export class Connection {
     } catch (error) {
       throw unavailable(this.#patience.file, error)
     }
+  }
+}
+
+/** Nothing stays behind in the log beside the file, even where a library keeps the connection open a while longer. */
+function emptyLog(client: Client): void {
+  try {
+    client.all('pragma wal_checkpoint(truncate)')
+  } catch {
+    // Somebody else is using the file: whoever closes it last does this.
   }
 }
 

@@ -32,12 +32,12 @@ const STEP_DONE = `insert or replace into effectively_once_step (id, life, name,
   values (?, cast(? as integer), ?, 2, ?)`
 const STEP_AGAIN = `delete from effectively_once_step where id = ? and life = cast(? as integer) and name = ?`
 
-export const READ_LAPSED = `select r.id, s.name, s.input
+export const READ_LAPSED: string = `select r.id, s.name, s.input
   from effectively_once_record r join effectively_once_recover s on s.id = r.id
   where r.state <> 2 and r.state = 1 and r.lease_until <= ${NOW} and r.expires_at > ${NOW} and s.namespace = ?
   order by r.lease_until limit ?`
 
-export const READ_UNKNOWN = `select id, ${NOW} - lease_until as since from effectively_once_record
+export const READ_UNKNOWN: string = `select id, ${NOW} - lease_until as since from effectively_once_record
   where state <> 2 and (state = 3 or (${OVERDUE})) order by lease_until limit ?`
 
 export function claimLease(turn: Turn, params: LeaseParams): ReturnType<typeof claimRecord> {

@@ -51,6 +51,8 @@ describeSqlite('leases', (lab) => {
     const next = await store.leases.takeOver({ claim, leaseMs: 1_000, recover: null, seen })
     expect(next).toMatchObject({ life: held.life, attempt: 2 })
     expect(BigInt(next!.token)).toBeGreaterThan(BigInt(held.token))
+    // Lapsed again, but not as it was seen.
+    await store.leases.release({ id: claim.id, token: next!.token })
     expect(await store.leases.takeOver({ claim, leaseMs: 1_000, recover: null, seen })).toBeNull()
   })
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { describeSqlite, type Child } from '../../../test/support/sqlite.ts'
+import { describeSqlite, ticksBefore, type Child } from '../../../test/support/sqlite.ts'
 import { charge, count, makeClaim, query } from '../../../test/support/sqlite-data.ts'
 import type { SqliteStore } from './sqlite.ts'
 
@@ -48,15 +48,11 @@ describeSqlite('several processes on one file', (lab) => {
     const store = await lab.store({ file })
     const child = lab.child('hold', file)
     expect(await child.line()).toBe('holding')
-    let ticks = 0
-    const timer = setInterval(() => ticks++, 5)
     const waiting = charge(store, makeClaim({ id: 'mine' }))
-    await new Promise((resolve) => setTimeout(resolve, 300))
-    clearInterval(timer)
+    expect(await ticksBefore(waiting, 20)).toBe(20)
     expect(await store.read({ id: 'held' })).toEqual({ record: null, answer: null })
     child.tell('go on')
     await waiting
-    expect(ticks).toBeGreaterThan(5)
     expect(new Set(await checkWhole(store))).toEqual(new Set(['held', 'mine']))
   })
 

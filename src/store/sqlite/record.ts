@@ -7,12 +7,12 @@ const STATES: Record<number, RecordState> = { 1: 'inProgress', 2: 'completed', 3
 
 export const DAY = `strftime('%Y-%m-%d', expires_at / 1000, 'unixepoch')`
 /** Increases for ever per key, also across a sweep. Travels as text: it does not fit into a number. */
-export const NEXT_TOKEN = `max(token + 1, ${NOW} * 1000)`
+export const NEXT_TOKEN: string = `max(token + 1, ${NOW} * 1000)`
 /** Two parameters: replayForMs, and replayForMs + goneForMs. */
-export const NEW_TIMES = `expires_at = ${NOW} + ?, forget_at = ${NOW} + ?`
-export const CLAIMED = `cast(token as text) as token, cast(life as text) as life, attempt, ${DAY} as day`
+export const NEW_TIMES: string = `expires_at = ${NOW} + ?, forget_at = ${NOW} + ?`
+export const CLAIMED: string = `cast(token as text) as token, cast(life as text) as life, attempt, ${DAY} as day`
 
-export const RECORD = `r.state, r.fp, r.fp_version, cast(r.token as text) as token, cast(r.life as text) as life,
+export const RECORD: string = `r.state, r.fp, r.fp_version, cast(r.token as text) as token, cast(r.life as text) as life,
   r.attempt, r.lease_until - ${NOW} as lease_left, r.expires_at - ${NOW} as expires_in, r.forget_at - ${NOW} as forget_in,
   strftime('%Y-%m-%d', r.expires_at / 1000, 'unixepoch') as day`
 

@@ -47,7 +47,7 @@ describeSqlite('the schema', (lab) => {
   })
 
   it('whoever uses it before it is there is told what to run', async () => {
-    const store = lab.bare()
+    const store = lab.bare({ limits: { waitMsMax: 1_000 } })
     const told = { code: 'ONCE_NOT_MIGRATED', message: expect.stringContaining('Run: npx effectively-once migrate') }
     const claim = makeClaim()
     await expect(begin(store, claim)).rejects.toMatchObject(told)
@@ -56,7 +56,7 @@ describeSqlite('the schema', (lab) => {
     await expect(store.leases.claim({ claim, leaseMs: 1_000, recover: null })).rejects.toMatchObject(told)
     await expect(store.batches!.open({ claims: [claim], deadlineMs: 1_000, rerun: false })).rejects.toMatchObject(told)
     await expect(store.retention.sweep({ limit: 10, replayForMs: 1_000 })).rejects.toMatchObject(told)
-    // And nobody is left holding the writer.
+    // And nobody was left holding the writer meanwhile.
     await store.schema.migrate()
     const { session } = await begin(store, claim)
     await session.rollback()

@@ -107,6 +107,7 @@ describeSqlite('a session', (lab) => {
     const again = await store.begin({ claim, deadlineMs: 1_000 })
     const seen = again.sight.record!
     expect(seen.expiresInMs).toBeLessThanOrEqual(0)
+    expect(await again.session.renew(claim, { ...seen, token: '1' })).toBeNull() // seen before somebody else's life
     const renewed = await again.session.renew(makeClaim({ ...claim, fingerprint: 'other' }), seen)
     expect(BigInt(renewed!.token)).toBeGreaterThan(BigInt(first.token))
     expect(await again.session.renew(claim, seen)).toBeNull() // changed meanwhile

@@ -15,6 +15,9 @@ const TOLD: Record<Ending, OnceCode> = {
   leaseLost: 'ONCE_LEASE_LOST',
 }
 
+/** Looks at the schema too: a table that another process changed is known from here on, before a user's `select *`. */
+const TOTAL = 'select total_changes() as total, (select count(*) from (select 1 from sqlite_schema limit 1)) as known'
+
 export interface TurnOptions {
   readonly client: Client
   readonly patience: Patience
@@ -22,8 +25,8 @@ export interface TurnOptions {
   readonly warnMs: number
   /** Called once when the turn has been held for `warnMs`. */
   readonly warn: () => void
-  /** Called once at the end. `broken`: the connection cannot be used again. */
-  readonly leave: (broken: boolean) => void
+  /** Called once at the end. `unfinished`: the rollback failed and must be made up for. */
+  readonly leave: (unfinished: boolean) => void
 }
 
 /** One turn at the writer: an open `begin immediate` transaction that somebody ends, or the deadline does. */
@@ -131,7 +134,7 @@ export class Turn {
   }
 
   #total(): number {
-    return Number(this.#options.client.all('select total_changes() as total')[0]?.['total'])
+    return Number(this.#options.client.all(TOTAL)[0]?.['total'])
   }
 
   /** False: another process is in the way, so try again. */
@@ -156,15 +159,15 @@ export class Turn {
     try {
       client.run('rollback')
     } catch {
-      // There was none to roll back, or the connection is broken: the next line tells.
+      // There was none to roll back, or it could not be done: the next line tells.
     }
     this.#end(ending, client.inTransaction())
   }
 
-  #end(ending: Ending, broken: boolean): void {
+  #end(ending: Ending, unfinished: boolean): void {
     this.#ending = ending
     this.#cancelTimer()
-    this.#options.leave(broken)
+    this.#options.leave(unfinished)
   }
 
   #leftMs(): number {

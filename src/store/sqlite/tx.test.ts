@@ -6,7 +6,13 @@ import type { SqlResult, SqlTx } from './tx.ts'
 it('tx has the shape of pg', () => {
   expectTypeOf<SqlTx['query']>().toBeCallableWith('select 1')
   expectTypeOf<SqlTx['query']>().toBeCallableWith('select $1', ['a', 5, true, null])
-  expectTypeOf<Awaited<ReturnType<SqlTx['query']>>>().toEqualTypeOf<SqlResult<Record<string, unknown>>>()
+  interface Charge {
+    id: number
+  }
+  const typed = (tx: SqlTx) => tx.query<Charge>('select id from charge')
+  expectTypeOf(typed).returns.resolves.toEqualTypeOf<SqlResult<Charge>>()
+  const untyped = (tx: SqlTx) => tx.query('select 1')
+  expectTypeOf(untyped).returns.resolves.toEqualTypeOf<SqlResult<Record<string, unknown>>>()
 })
 
 describeSqlite('tx', (lab) => {
@@ -73,6 +79,19 @@ describeSqlite('tx', (lab) => {
       return results
     })
     expect(counts).toEqual([2, 1, 0, 3, 0, 3, 3])
+  })
+
+  it.each(['this process', 'another one'])('select * knows the columns that %s added', async (who) => {
+    const file = lab.file()
+    const store = await lab.store({ file })
+    const other = who === 'another one' ? lab.bare({ file }) : store
+    await query(store, `insert into charge (key) values ('a')`)
+    const read = () => query(store, 'select * from charge')
+    expect(await read()).toEqual([{ id: 1, key: 'a', amount: null }])
+    await query(other, `alter table charge add column currency default 'EUR'`)
+    expect(await read()).toEqual([{ id: 1, key: 'a', amount: null, currency: 'EUR' }])
+    await query(other, 'alter table charge drop column amount')
+    expect(await read()).toEqual([{ id: 1, key: 'a', currency: 'EUR' }])
   })
 
   it('throws the errors of SQLite as they come, and the transaction goes on', async () => {

@@ -9,7 +9,7 @@ import { bindable } from './value.ts'
 /** The transaction of an operation, with pg's shape. */
 export interface SqlTx {
   /** Parameters are `$1` or `?`. One statement per call; begin, commit and rollback are the operation's own. */
-  query<R extends Row = Row>(sql: string, values?: readonly unknown[]): Promise<SqlResult<R>>
+  query<R extends object = Row>(sql: string, values?: readonly unknown[]): Promise<SqlResult<R>>
 }
 
 export interface SqlResult<R> {
@@ -31,7 +31,7 @@ export class Handles {
       return turn
     }
     const tx: SqlTx = {
-      query: async <R extends Row>(sql: string, values: readonly unknown[] = []) =>
+      query: async <R extends object>(sql: string, values: readonly unknown[] = []) =>
         this.query(open(), sql, values) as SqlResult<R>,
     }
     this.#turns.set(tx, open)

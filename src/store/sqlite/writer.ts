@@ -28,6 +28,8 @@ export class Writer {
   readonly #connection: Connection
   readonly #queue: Queue
   #warned = false
+  /** The last turn could not roll back. */
+  #unfinished = false
 
   constructor(patience: Patience, library: () => Promise<OpenFile>, limits: Partial<WriterLimits> = {}) {
     this.#patience = patience
@@ -44,6 +46,8 @@ export class Writer {
     await this.#queue.enter({ waitMs, urgent })
     try {
       const client = await this.#connection.client()
+      if (this.#unfinished) client.run('rollback')
+      this.#unfinished = false
       await whileBusy(this.#patience, until, () => client.run('begin immediate'))
       return this.#turn(client, Math.min(this.#limits.holdMsMax, deadlineMs))
     } catch (error) {
@@ -76,23 +80,17 @@ export class Writer {
       holdMs,
       warnMs: this.#limits.holdMsWarn,
       warn: () => this.#warn(),
-      leave: (broken) => {
-        if (broken) void this.#replace()
-        else this.#queue.leave()
+      leave: (unfinished) => {
+        this.#unfinished = unfinished
+        this.#queue.leave()
       },
     })
-  }
-
-  /** A connection that cannot even roll back is left behind; the next turn opens another. */
-  async #replace(): Promise<void> {
-    await this.#connection.close().catch(() => {})
-    this.#queue.leave()
   }
 
   #warn(): void {
     if (this.#warned) return
     this.#warned = true
     const message = `${ERRORS.ONCE_WRITER_HELD.message} (over ${this.#limits.holdMsWarn} ms, "${this.#patience.file}")`
-    process.emitWarning(message, { type: 'OnceWarning', code: 'ONCE_WRITER_HELD' })
+    process.emitWarning(message, { type: 'EffectivelyOnce', code: 'ONCE_WRITER_HELD' })
   }
 }
