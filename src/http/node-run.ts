@@ -57,6 +57,11 @@ export class NodeRun<Tx, E extends Events, Req> {
     return { kind: 'refused', produced }
   }
 
+  /** Whether the handler was called: a replay needs none. */
+  get called(): boolean {
+    return this.#hold !== undefined
+  }
+
   /** After the commit: the answer leaves. */
   release(): void {
     this.#over = true

@@ -7,7 +7,7 @@ import { digestOf, type Incoming, keyOf } from './incoming.ts'
 import { bodyOf } from './node-body.ts'
 import { NodeRun } from './node-run.ts'
 import { passingOperation } from './passing.ts'
-import type { Protection } from './protection.ts'
+import { commitFailure, type Protection } from './protection.ts'
 
 // oxlint-disable-next-line no-explicit-any -- each adapter types it for its users
 export type AnyOperation = Operation<any, Events> | LeasedOperation<any, Events>
@@ -56,7 +56,8 @@ export async function serve<Tx, E extends Events, Req>(
     if (reply.kind === 'fresh') run.release()
     else exchange.send(reply.answer)
   } catch (error) {
-    const problem = protection.problem(error)
+    // Once the handler was called its own errors are answered; what still gets here broke the commit.
+    const problem = protection.problem(run?.called ? commitFailure(error) : error)
     const answer = (): void => (problem ? exchange.send(problem) : exchange.fail(error))
     if (run) run.discard(answer)
     else answer()

@@ -1,4 +1,4 @@
-import { isOnceError, onceError } from '../errors.ts'
+import { isOnceError, onceError, type OnceError } from '../errors.ts'
 import { type Answer, fateOf } from '../lifecycle/answer.ts'
 import type { Produce } from '../once/atomic.ts'
 import { isTransient } from '../once/atomic.ts'
@@ -10,7 +10,7 @@ import { requestOf, type Request } from '../once/request.ts'
 import type { Once } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
 import { fingerprintOf, type Incoming, scopeOf } from './incoming.ts'
-import { answerOfRefusal } from './options.ts'
+import { answerOfRefusal, type ReplayRecord } from './options.ts'
 import { problemOf, type ProblemStyle } from './problem.ts'
 import type { Route } from './route.ts'
 import { fromStored, toStored } from './stored.ts'
@@ -123,6 +123,15 @@ export function fateOfAnswer(
   return fate === 'complete' && threw ? 'refuse' : fate
 }
 
-function recordOf({ key, scope }: Request, answer: Answer): Omit<import('./options.ts').ReplayRecord, 'version'> {
+/** What went wrong after the handler had answered, in words of ours: nothing of the answer may leave. */
+export function commitFailure(error: unknown): OnceError {
+  if (isOnceError(error)) return error
+  return onceError('ONCE_STORE_UNAVAILABLE', {
+    detail: 'The commit failed; nothing of the answer was sent',
+    cause: error,
+  })
+}
+
+function recordOf({ key, scope }: Request, answer: Answer): Omit<ReplayRecord, 'version'> {
   return { key, scope, status: answer.status, headers: answer.headers, body: answer.body }
 }

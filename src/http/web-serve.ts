@@ -9,7 +9,7 @@ import { decodeBody } from './content-coding.ts'
 import { digestOf, type Incoming, keyOf } from './incoming.ts'
 import { jsonAnswer } from './json-answer.ts'
 import type { AnyOperation } from './node.ts'
-import type { Protection } from './protection.ts'
+import { commitFailure, type Protection } from './protection.ts'
 import { RolledBackAnswer } from './rolled-back-answer.ts'
 import { type Captured, capture, responseOf } from './web.ts'
 
@@ -45,7 +45,7 @@ export async function serveWeb<Tx, E extends Events, Req>(
         : await protection.leased(incoming, request, run.leased)
     return reply.kind === 'fresh' ? run.response : responseOf(reply.answer)
   } catch (error) {
-    const problem = protection.problem(error)
+    const problem = protection.problem(run.answered ? commitFailure(error) : error)
     if (problem) return responseOf(problem)
     throw error
   }
@@ -74,12 +74,18 @@ class WebRun<Tx, E extends Events, Req> {
     this.#exchange = exchange
   }
 
+  /** The handler has answered: what goes wrong now is not its fault. */
+  get answered(): boolean {
+    return this.#captured !== undefined
+  }
+
   get response(): Response {
     if (!this.#captured) throw onceError('ONCE_INVARIANT', { detail: 'an operation completed without an answer' })
     return this.#captured.response
   }
 
   async answer(op: AnyOperation): Promise<Captured['produced']> {
+    this.#captured = undefined
     const { response, threw } = await this.#call(op)
     this.#captured = await capture(this.#protection.route, response, threw)
     return this.#captured.produced

@@ -1,0 +1,22 @@
+import { answerCases } from './answer-cases.ts'
+import type { ContractCase } from './check.ts'
+import { Client, type HttpTarget } from './client.ts'
+import { keyCases } from './key-cases.ts'
+import { troubleCases } from './trouble-cases.ts'
+
+const CASES = { ...keyCases, ...answerCases, ...troubleCases }
+
+/** The names of the cases, for test runners that collect before a server is there. */
+export const httpContractNames: readonly string[] = Object.keys(CASES)
+
+/**
+ * The HTTP contract: black-box cases against a server that serves `contractRoutes` through an adapter. For any test
+ * runner.
+ *
+ * @example
+ * for (const { name, run } of httpContract(target)) test(name, run)
+ */
+export function httpContract(target: HttpTarget): readonly ContractCase[] {
+  const client = new Client(target.base)
+  return Object.entries(CASES).map(([name, body]) => ({ name, run: () => body(client, target) }))
+}

@@ -1,0 +1,44 @@
+import { afterAll, beforeAll, describe, inject, test } from 'vitest'
+import { httpContract, httpContractNames, type HttpTarget } from '../../src/testing/http-contract/index.ts'
+import { startExpress4, startExpress5 } from './apps/express.ts'
+import { startFastify } from './apps/fastify.ts'
+import { startKoa } from './apps/koa.ts'
+import { startNest } from './apps/nest.ts'
+import { startNode } from './apps/node.ts'
+import { startFetch, startHono } from './apps/web.ts'
+import { openWorld, type Started, type StoreKind, type World } from './world.ts'
+
+const ADAPTERS: Record<string, { start: (world: World) => Promise<Started>; features: HttpTarget['features'] }> = {
+  node: { start: startNode, features: { errorStatus: false, answersItself: false } },
+  'express 5': { start: startExpress5, features: { errorStatus: true, answersItself: false } },
+  'express 4': { start: startExpress4, features: { errorStatus: true, answersItself: false } },
+  fetch: { start: startFetch, features: { errorStatus: false, answersItself: false } },
+  fastify: { start: startFastify, features: { errorStatus: true, answersItself: true } },
+  hono: { start: startHono, features: { errorStatus: true, answersItself: false } },
+  koa: { start: startKoa, features: { errorStatus: true, answersItself: true } },
+  nest: { start: startNest, features: { errorStatus: true, answersItself: true } },
+}
+const STORES: readonly StoreKind[] = ['sqlite', 'postgres']
+
+for (const store of STORES) {
+  const missing = store === 'postgres' && 'missing' in inject('servers').postgres
+  for (const [name, { start, features }] of Object.entries(ADAPTERS)) {
+    describe.skipIf(missing)(`${name} on ${store}`, () => {
+      let world: World
+      let started: Started
+      let run: ReadonlyMap<string, () => Promise<void>>
+      beforeAll(async () => {
+        world = await openWorld(store)
+        started = await start(world)
+        const { effects, runs, failNextCommit } = world
+        const target = { base: started.base, effects, runs, failNextCommit, features }
+        run = new Map(httpContract(target).map((each) => [each.name, each.run]))
+      })
+      afterAll(async () => {
+        await started?.close()
+        await world?.close()
+      })
+      for (const each of httpContractNames) test(each, () => run.get(each)?.())
+    })
+  }
+}
