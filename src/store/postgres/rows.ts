@@ -35,18 +35,42 @@ export interface Shown {
   readonly answer: Answer | null
 }
 
-/** The result of `claim` and `lease`: `token|day|xid`, or JSON with the columns of a record. */
+/** Reads the text that `claim` and `lease` return: claim-function.ts. */
 export function shownBy(row: Row | undefined): Shown {
   const text = row?.['sight']
   invariant(typeof text === 'string', 'a claim returned no text')
-  if (text.startsWith('{')) {
-    const seen = JSON.parse(text) as Row
-    // The record was read after the locks were tried: claim-function.ts.
-    return { sight: sightOf(seen, null, true), claimed: null, xid: '', answer: answerOf(seen['answer'] as Row) }
-  }
-  const [token = '', answerDay = '', xid = ''] = text.split('|')
+  const fields = text.split('|')
+  if (fields[0] === 't' || fields[0] === 'f') return shownBeside(fields)
+  const [token = '', answerDay = '', xid = ''] = fields
   return { sight: WON, claimed: { token, life: token, attempt: 1, answerDay }, xid, answer: null }
 }
+
+/** The claim was not won. The record was read after the locks were tried, so it may be believed. */
+function shownBeside(fields: readonly string[]): Shown {
+  const row: Row = { ok: fields[0] === 't', won: fields[1] === 't' }
+  for (const [i, column] of RECORD_FIELDS.entries()) row[column] = fields[i + 2] === '-' ? null : fields[i + 2]
+  const [status, kept, body, ...headers] = fields.slice(RECORD_FIELDS.length + 2)
+  const answer = { status, kept: kept === 't', body: body === '-' ? null : body, headers: headers.join('|') || null }
+  return {
+    sight: sightOf(row, null, true),
+    claimed: null,
+    xid: '',
+    answer: status === undefined ? null : answerOf(answer),
+  }
+}
+
+const RECORD_FIELDS = [
+  'state',
+  'fp',
+  'fp_version',
+  'token',
+  'life',
+  'attempt',
+  'lease_left_ms',
+  'expires_in_ms',
+  'forget_in_ms',
+  'day',
+] as const
 
 const WON: Sight = { inserted: true, sameRunning: false, otherRunning: false, record: null, reread: false }
 
