@@ -59,7 +59,7 @@ function parse(args: readonly string[]) {
       },
     }).values
   } catch (error) {
-    throw new BadOption(error instanceof Error ? (error.message.split('. ')[0] as string) : String(error))
+    throw new BadOption(error instanceof Error ? error.message.split('. ')[0] : String(error))
   }
 }
 

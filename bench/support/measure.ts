@@ -23,11 +23,11 @@ export type Rates = ReadonlyMap<string, readonly number[]>
 
 /**
  * All scenarios in turn, round after round: what else the machine does meets all of them alike. Every round starts with
- * another scenario, and a first, shorter round is not counted.
+ * another scenario, and what it takes to warm up is not counted.
  */
 export async function measureRounds(scenarios: readonly Scenario[], options: RoundsOptions): Promise<Rates> {
   const rates = new Map<string, number[]>(scenarios.map(({ name }) => [name, []]))
-  for (const scenario of scenarios) await sample(scenario, Math.min(options.seconds, 0.5))
+  for (const scenario of scenarios) await warmUp(scenario, options.seconds)
   for (let round = 0; round < options.rounds; round++) {
     for (let i = 0; i < scenarios.length; i++) {
       const scenario = scenarios[(i + round) % scenarios.length] as Scenario
@@ -51,6 +51,13 @@ export async function sample(scenario: Scenario, seconds: number): Promise<Sampl
   }
   await Promise.all(Array.from({ length: scenario.callers }, caller))
   return { operations, seconds: (performance.now() - startedAt) / 1000 }
+}
+
+/** By operations, not by time: a slow scenario needs as many as a quick one until its code is compiled. */
+const WARM_UP = 3000
+
+async function warmUp(scenario: Scenario, seconds: number): Promise<void> {
+  await repeat(scenario, Math.ceil(WARM_UP * Math.min(seconds, 1)))
 }
 
 /** Exactly so many operations. */
