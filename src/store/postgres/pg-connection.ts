@@ -72,13 +72,15 @@ export class PgTransaction<Tx> implements PgConnection<Tx> {
       link.release(true)
       return new CommitLost(error)
     }
-    if (outcome.failedAt < commitAt) {
+    if (outcome.failedAt < commitAt || isPreparedStatementLost(error)) {
+      // COMMIT did not run.
       await this.#rollBack(link)
       return error
     }
     // COMMIT itself failed. If the server still talks to us, it has rolled back; if it died of this, nobody knows.
     const alive = (await link.run([NOTHING], this.#manner)).failedAt < 0
-    link.release(!alive)
+    if (alive) giveBack(link)
+    else link.release(true)
     return alive || sqlStateOf(error) === IDLE_IN_TRANSACTION ? error : new CommitLost(error)
   }
 

@@ -188,6 +188,9 @@ describePostgres('pg', (database) => {
       await connection.rollback()
       expect(await charges()).toEqual([])
       expect(pool.idleCount).toBe(1)
+      const client = await pool.connect()
+      expect(client.listenerCount('error')).toBe(0)
+      client.release()
     })
 
     it('a statement that failed on its first use is usable again on the same connection', async () => {
@@ -236,7 +239,13 @@ describePostgres('pg', (database) => {
       const second = driverOf(pool)
       await pool.query('deallocate all')
       expect(await second.query({ ...PID })).toHaveLength(1)
+
+      // Were BEGIN lost alone, the statement behind it would commit by itself.
+      const third = driverOf(pool)
+      await third.query(own('deallocate all'))
+      await (await third.begin(own('insert into charges values (3)'))).connection.rollback()
       expect(await charges()).toEqual([1, 2])
+      expect(pool.totalCount).toBe(1)
     })
 
     it('26000 in the middle of a transaction is not run again', async () => {
@@ -250,6 +259,21 @@ describePostgres('pg', (database) => {
       expect(await charges()).toEqual([1])
       await driver.query(insertCharge(3))
       expect(await charges()).toEqual([1, 3])
+      expect(pool.totalCount).toBe(1)
+    })
+
+    it('26000 of COMMIT itself: it did not run', async () => {
+      const pool = poolOf({ ...config, max: 1 })
+      const driver = driverOf(pool)
+      await (await driver.begin(insertCharge(1))).connection.commit()
+      const { connection } = await driver.begin(insertCharge(2))
+      await connection.query(own('deallocate all'))
+      // Only where COMMIT was prepared can it be lost.
+      const outcome = await connection.commit().catch((error: { code: string }) => error.code)
+      expect(outcome).toBe(way === 'grouped' ? '26000' : 'committed')
+      expect(await charges()).toEqual(way === 'grouped' ? [1] : [1, 2])
+      await driver.query(insertCharge(3))
+      expect(pool.totalCount).toBe(1)
     })
 
     describe('a killed backend', () => {
@@ -418,7 +442,7 @@ describePostgres('pg', (database) => {
         const { connection } = await driver.begin(insertCharge(1))
         await connection.query(own('set local idle_in_transaction_session_timeout = 50'))
         // A paused process: the server's last word waits unread while COMMIT is written.
-        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200)
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500)
         await expect(connection.commit(how === 'alone' ? undefined : insertCharge(2))).rejects.toMatchObject({
           code: '25P03',
         })
@@ -518,11 +542,11 @@ describePostgres('pg', (database) => {
     })
 
     it('a pool that has none left in time', async () => {
-      const driver = driverOf(poolOf({ max: 1, connectionTimeoutMillis: 50 }))
+      const driver = driverOf(poolOf({ max: 1, connectionTimeoutMillis: 1_000 }))
       const { connection } = await driver.begin(own('select 1'))
       await expect(driver.query(own('select 1'))).rejects.toMatchObject({
         code: 'ONCE_STORE_UNAVAILABLE',
-        message: expect.stringContaining('within 50 ms: all 1 are in use') as string,
+        message: expect.stringContaining('within 1000 ms: all 1 are in use') as string,
       })
       await connection.rollback()
     })
@@ -535,12 +559,23 @@ describePostgres('pg', (database) => {
     })
 
     it('a statement that runs into pg’s query_timeout does not go back to the pool', async () => {
-      const pool = poolOf({ max: 1, query_timeout: 100 })
+      const pool = poolOf({ max: 1, query_timeout: 500 })
       const driver = driverOf(pool)
-      await expect(driver.query(own('select pg_sleep(1)::text'))).rejects.toThrow('timeout')
+      await expect(driver.query(own('select pg_sleep(3)::text'))).rejects.toThrow('timeout')
       expect(pool.totalCount).toBe(0)
       const { connection } = await driver.begin(insertCharge(1))
-      await expect(connection.commit(own('select pg_sleep(1)::text'))).rejects.toBeInstanceOf(CommitLost)
+      await expect(connection.commit(own('select pg_sleep(3)::text'))).rejects.toBeInstanceOf(CommitLost)
+      expect(await driver.query(PID)).toHaveLength(1)
+    })
+
+    it('leaves none of the timers of pg’s query_timeout behind', async () => {
+      const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+      const driver = driverOf(poolOf({ max: 1, query_timeout: 60_000, idleTimeoutMillis: 0 }))
+      await driver.query(PID)
+      const before = timers()
+      await driver.query(PID)
+      await driver.query(own('select 1/0')).catch(() => {})
+      expect(timers()).toBe(before)
       expect(await driver.query(PID)).toHaveLength(1)
     })
 
@@ -654,7 +689,7 @@ describePostgres('pg', (database) => {
     })
 
     it('tells when the pool is full, to every watcher', async () => {
-      const pool = poolOf({ max: 1, connectionTimeoutMillis: 50 })
+      const pool = poolOf({ max: 1, connectionTimeoutMillis: 1_000 })
       const driver = driverOf(pool)
       const calls: unknown[] = []
       const stops = [1, 2].map((watcher) => driver.watch?.bypass((call) => calls.push({ watcher, ...call })))
