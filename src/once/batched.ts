@@ -1,36 +1,9 @@
 import { onceError } from '../errors.ts'
-import { BATCH_QUEUE_MAX, BATCH_REQUESTS_MAX, BATCH_SCOPE_SHARE, BATCHES_IN_FLIGHT_MAX, RERUNS_MAX } from '../limits.ts'
-import type { Answer } from '../lifecycle/answer.ts'
-import type { Batches, Claimed, EventRow, Row, UserStatement } from '../store/store.ts'
-import { capped, checkHeld, isTransient, publisherOf } from './atomic.ts'
-import { answerOfFinal, answerOfValue } from './codec.ts'
+import { BATCH_QUEUE_MAX, BATCH_REQUESTS_MAX, BATCH_SCOPE_SHARE, BATCHES_IN_FLIGHT_MAX } from '../limits.ts'
+import type { Batches } from '../store/store.ts'
+import { runBatch, type Item } from './batch.ts'
 import type { Core } from './core.ts'
-import { replayed } from './execute.ts'
-import { isFinal } from './final.ts'
-import type { Publisher } from '../outbox/publisher.ts'
-import { refusalOf, replayOf, type Attempt } from './outcome.ts'
-import type { Request } from './request.ts'
-import { remember } from './settle-claim.ts'
-
-/** One waiting request of a batched route. */
-export interface Item {
-  readonly request: Request
-  readonly statement: UserStatement
-  respond(rows: readonly Row[], publisher: Publisher): unknown
-  resolve(attempt: Attempt): void
-  reject(error: unknown): void
-  tries: number
-}
-
-interface Won extends Item {
-  readonly claimed: Claimed
-}
-
-interface Ready {
-  readonly item: Won
-  readonly answer: Answer
-  readonly events: readonly EventRow[]
-}
+import type { Attempt } from './outcome.ts'
 
 /**
  * Batched mode: requests that wait together share one transaction and one fsync, each with its own claim and its own
@@ -85,22 +58,11 @@ export class Batcher<Tx> {
     }
     const rounds: (readonly Item[])[] = [this.#take(this.#limit)]
     for (let items = rounds.pop(); items; items = rounds.pop()) {
-      try {
-        const again = await this.#run(items)
-        if (again.length > 0) rounds.push(again)
-      } catch (error) {
-        if (items.length > 1 && this.#batches.isCrowded?.(error)) rounds.push(...this.#halved(items, error))
-        else for (const item of items) item.reject(error)
-      }
+      const { again, crowded } = await runBatch(this.#core, this.#batches, items)
+      // The server has no room for so many locks: smaller batches from now on.
+      if (crowded) this.#limit = Math.max(1, Math.min(this.#limit, Math.ceil(items.length / 2)))
+      rounds.push(...again)
     }
-  }
-
-  /** The server has no room for so many locks: smaller batches from now on. */
-  #halved(items: readonly Item[], error: unknown): (readonly Item[])[] {
-    const half = Math.ceil(items.length / 2)
-    this.#limit = Math.min(this.#limit ?? half, half)
-    this.#core.settings.observe({ kind: 'troubled', task: 'batch', error })
-    return [items.slice(half), items.slice(0, half)]
   }
 
   /** One request per identity is the caller's doing; no scope takes more than its share while others wait. */
@@ -126,115 +88,5 @@ export class Batcher<Tx> {
     taken.push(...left.splice(0, limit - taken.length))
     this.#waiting = left
     return taken
-  }
-
-  /** One transaction. Returns those who must be run again, without the one that made it fail. */
-  async #run(items: readonly Item[]): Promise<Item[]> {
-    const sorted = items.toSorted((a, b) => (a.request.claim.id < b.request.claim.id ? -1 : 1))
-    const { session, won } = await this.#open(sorted)
-    const winners: Won[] = []
-    for (const item of sorted) {
-      const claimed = won.get(item.request.claim.id)
-      if (claimed) winners.push(Object.assign(item, { claimed }))
-      else void this.#answerLoser(item)
-    }
-    if (winners.length === 0) {
-      await session.rollback()
-      return []
-    }
-    const effects = await session.effects(winners.map((item) => item.statement))
-    if (effects.kind === 'failed') {
-      await session.rollback()
-      return this.#without(winners, winners[effects.index] as Won, effects.error)
-    }
-    const ready: Ready[] = []
-    for (const [index, item] of winners.entries()) {
-      try {
-        ready.push(await this.#ready(item, effects.rows[index] ?? []))
-      } catch (error) {
-        await session.rollback()
-        return this.#without(winners, item, error)
-      }
-    }
-    const ending = await session.complete(
-      ready.map(({ item, answer, events }) => ({
-        claim: item.request.claim,
-        claimed: item.claimed,
-        answer: capped(answer),
-        events,
-      })),
-    )
-    if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
-    for (const { item, answer } of ready) this.#answer(item, answer)
-    this.#core.settings.observe({ kind: 'batch', size: items.length, won: winners.length, failed: 0 })
-    return []
-  }
-
-  #open(sorted: readonly Item[]): ReturnType<Batches['open']> {
-    const [first] = sorted
-    return this.#batches.open({
-      claims: sorted.map((item) => item.request.claim),
-      deadlineMs: first?.request.deadlineMs ?? 0,
-      rerun: first?.request.policy.expired === 'rerun',
-    })
-  }
-
-  async #ready(item: Won, rows: readonly Row[]): Promise<Ready> {
-    const publisher = publisherOf(this.#core, item.request, item.claimed)
-    const answer = answerOfValue(item.respond(rows, publisher))
-    checkHeld(answer)
-    return { item, answer, events: await publisher.take() }
-  }
-
-  #answer(item: Item, answer: Answer): void {
-    const outcome = { answer, replayed: false }
-    const { kept } = capped(answer)
-    if (kept) remember(this.#core, item.request, outcome, item.request.claim.replayForMs)
-    item.resolve({ kind: 'outcome', outcome, stored: kept })
-  }
-
-  /** The culprit alone gets its error; the others run again at once. */
-  #without(items: readonly Won[], culprit: Won, error: unknown): Item[] {
-    if (this.#batches.isCrowded?.(error)) throw error
-    if (isTransient(this.#core, error) && culprit.tries++ < RERUNS_MAX) return [...items]
-    if (isFinal(error)) void this.#refuse(culprit, answerOfFinal(error))
-    else culprit.reject(error)
-    this.#core.settings.observe({ kind: 'batch', size: items.length, won: items.length, failed: 1 })
-    return items.filter((item) => item !== culprit)
-  }
-
-  async #refuse(item: Item, answer: Answer): Promise<void> {
-    try {
-      const stored = capped(answer)
-      const sight = await this.#core.store.refuse({ claim: item.request.claim, answer: stored })
-      if (sight.inserted) this.#answer(item, answer)
-      else await this.#answerLoser(item)
-    } catch (error) {
-      item.reject(error)
-    }
-  }
-
-  /** Somebody else has the key: the record says what to answer, and without one it is running. */
-  async #answerLoser(item: Item): Promise<void> {
-    const { claim, policy } = item.request
-    try {
-      const { record, answer } = await this.#core.store.read({ id: claim.id })
-      const decision = this.#core.decide(
-        { inserted: false, sameRunning: true, otherRunning: false, record, reread: true },
-        policy,
-      )
-      if (decision.do === 'replay') {
-        const outcome = replayOf(answer)
-        remember(this.#core, item.request, outcome, decision.record.expiresInMs)
-        replayed(this.#core, item.request, 'database')
-        item.resolve({ kind: 'outcome', outcome, stored: true })
-      } else if (decision.do === 'inFlight' || decision.do === 'renew' || decision.do === 'takeOver') {
-        item.resolve({ kind: 'busy', retryAfterMs: decision.do === 'inFlight' ? decision.retryAfterMs : null })
-      } else {
-        item.reject(refusalOf(decision))
-      }
-    } catch (error) {
-      item.reject(error)
-    }
   }
 }

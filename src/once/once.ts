@@ -15,20 +15,19 @@ import type { Events } from '../outbox/event.ts'
 import type { Swept } from '../store/store.ts'
 import { attemptAtomic, type Produce } from './atomic.ts'
 import { Batcher } from './batched.ts'
-import { answerOfFinal, answerOfValue, jsonOf, valueOf } from './codec.ts'
+import { answerOfFinal, jsonOf, valueOf } from './codec.ts'
 import type { Core } from './core.ts'
 import { createEnclosingContext } from './enclosing.ts'
 import { execute } from './execute.ts'
-import { isFinal } from './final.ts'
 import { Heart } from './heart.ts'
 import { InFlightTable } from './in-flight.ts'
 import { publishJoined, runJoined } from './join.ts'
 import { attemptLeased, type LeasedProduce, type LeasedRequest } from './leased.ts'
 import { runNested } from './nested.ts'
-import type { Produced } from './outcome.ts'
 import { sleep } from '../platform/clock.ts'
 import { Pace } from './pace.ts'
 import { systemParts, type Parts } from './parts.ts'
+import { leasedProduceOf, produceOf } from './produce.ts'
 import { recoverLapsed } from './recover.ts'
 import { ReplayCache } from './replay-cache.ts'
 import { requestOf, type Request } from './request.ts'
@@ -37,7 +36,6 @@ import { startSweeper, sweepNow } from './sweeper.ts'
 import type {
   BatchedOptions,
   BatchedRun,
-  Committed,
   Jsonify,
   Joined,
   LeasedOperation,
@@ -266,51 +264,6 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
       throw invalid(`the input of a recoverable operation has at most ${RECOVER_INPUT_BYTES_MAX} bytes`)
     return { ...request, leaseMs, recover: { namespace: this.core.settings.namespace, name, input: sealed } }
   }
-}
-
-/** A return completes, `throw final(…)` refuses, any other throw releases. */
-function produceOf<Tx, E extends Events>(handler: (op: Operation<Tx, E>) => unknown): Produce<Tx> {
-  return async (op): Promise<Produced> => {
-    try {
-      return { answer: answerOfValue(await handler(op)), fate: 'complete' }
-    } catch (error) {
-      if (isFinal(error)) return { answer: answerOfFinal(error), fate: 'refuse' }
-      throw error
-    }
-  }
-}
-
-function leasedProduceOf<Tx, E extends Events>(
-  handler: (op: LeasedOperation<Tx, E>) => Promise<unknown>,
-): LeasedProduce<Tx> {
-  return async ({ op, commit }) => {
-    let committed: Awaited<ReturnType<typeof commit>> | undefined
-    // Not Object.assign: it would read the signal, and so build one that nobody asked for.
-    const leased = Object.create(op, {
-      commit: {
-        value: async <R>(make: (op: Operation<Tx, E>) => R | Promise<R>): Promise<Committed<R>> => {
-          if (committed) throw onceError('ONCE_STEP_INVALID', { detail: 'commit was called twice' })
-          committed = await commit(completing(make))
-          return valueOf(committed.answer) as Committed<R>
-        },
-        enumerable: true,
-      },
-    }) as LeasedOperation<Tx, E>
-    try {
-      await handler(leased)
-    } catch (error) {
-      if (!committed && isFinal(error))
-        return { kind: 'refused', produced: { answer: answerOfFinal(error), fate: 'refuse' } }
-      if (!committed) throw error
-    }
-    if (!committed) throw onceError('ONCE_NOT_COMMITTED')
-    return { kind: 'committed', outcome: committed }
-  }
-}
-
-/** Inside `commit` a refusal must roll back first: it is thrown on, and stored by whoever catches it. */
-function completing<Tx, E extends Events, R>(make: (op: Operation<Tx, E>) => R | Promise<R>): Produce<Tx> {
-  return async (op) => ({ answer: answerOfValue(await make(op)), fate: 'complete' })
 }
 
 function checkStatement(made: { sql: string; values: unknown[] }): { sql: string; values: unknown[] } {

@@ -221,3 +221,30 @@ describeClients('atomic operations on a server', (place) => {
     await place.bed.admin('delete from accounts')
   })
 })
+
+describeClients('what only COMMIT refuses', (place) => {
+  it('is the handler’s own error: rolled back, released, and in a batch the culprit’s alone', async () => {
+    await place.bed.admin('create table slots (slot int, unique (slot) deferrable initially deferred)')
+    const take = (key: string, slot: number): Promise<unknown> =>
+      place
+        .once()
+        .run({ scope: 'u', key, input: slot }, ({ tx }) =>
+          place.bed.raw(tx, 'insert into slots (slot) values ($1) returning slot', [slot]),
+        )
+    expect(await outcomeOf(take('first', 1))).toBe('value')
+    const second = take('second', 1)
+    await expect(second).rejects.not.toMatchObject({ code: 'ONCE_STORE_UNAVAILABLE' })
+    expect(await outcomeOf(take('second', 2).catch((error: unknown) => Promise.reject(error)))).toBe('value')
+    const batched = place.once().batched({
+      statement: (slot: number) => ({ sql: 'insert into slots (slot) values ($1) returning slot', values: [slot] }),
+      respond: ([row]) => Number(row!['slot']),
+    })
+    const slots = [10, 11, 12, 1, 13, 14]
+    const outcomes = await Promise.all(
+      slots.map((slot, i) => outcomeOf(batched({ scope: 'u', key: `slot ${i}`, input: slot }))),
+    )
+    expect(outcomes.map((outcome) => outcome === 'value')).toEqual(slots.map((slot) => slot !== 1))
+    const rows = await place.bed.admin('select slot from slots order by slot')
+    expect(rows.map((row) => row['slot'])).toEqual([1, 2, 10, 11, 12, 13, 14])
+  })
+})

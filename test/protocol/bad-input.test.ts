@@ -2,7 +2,7 @@ import pg from 'pg'
 import { describe, expect, it } from 'vitest'
 import { pgStore } from '../../src/entry/pg.ts'
 import { sqliteStore } from '../../src/entry/sqlite.ts'
-import { effectivelyOnce, event, final, type OnceOptions } from '../../src/index.ts'
+import { effectivelyOnce, event, final } from '../../src/index.ts'
 import { memoryStore } from '../../src/store/memory/memory-store.ts'
 import { outcomeOf } from '../support/charges.ts'
 import { describePostgres } from '../support/postgres.ts'
@@ -79,7 +79,7 @@ describe('bad input to effectivelyOnce', () => {
     ['sweep of nonsense', { sweep: 'yes' }],
   ]
   it.each(cases)('%s', (_title, changes) => {
-    expect(() => effectivelyOnce({ ...good, ...changes } as OnceOptions<unknown, {}>)).toThrow('ONCE_')
+    expect(() => effectivelyOnce({ ...good, ...changes })).toThrow('ONCE_')
   })
 
   it('nothing at all', () => {

@@ -109,7 +109,7 @@ describeAll('batched operations', (place) => {
   })
 
   it('publish with their effect', async () => {
-    const once = place.once({ events: { 'charge.created': event<{ id: number }>(({ id }) => `charge-${id}`) } as {} })
+    const once = place.once({ events: { 'charge.created': event<{ id: number }>(({ id }) => `charge-${id}`) } })
     const charge = once.batched({
       statement: ({ id }: { id: number }) => ({
         sql: `insert into charges (id, key, amount) values ($1, 'published', 1) returning id`,

@@ -132,7 +132,7 @@ describeAll('leased operations', (place) => {
     const dead = place
       .once()
       .run(operation, ({ step }) =>
-        step('wire', () => Promise.reject(new Error('connection lost')), { keyed: false }).then((x) => x as never),
+        step('wire', () => Promise.reject(new Error('connection lost')), { keyed: false }).then((x) => x),
       )
     await expect(dead).rejects.toThrow('connection lost')
     expect(await outcomeOf(run())).toBe('ONCE_OUTCOME_UNKNOWN')

@@ -81,7 +81,7 @@ describeAll('a run inside a run', (place) => {
 
   it('publishes with the outer commit, or not at all', async () => {
     const events = { 'thing.made': event<{ n: number }>(({ n }) => `thing-${n}`) }
-    const once = place.once({ events: events as {} }) as unknown as Once<unknown, typeof events>
+    const once = place.once({ events: events }) as unknown as Once<unknown, typeof events>
     const nest = (key: string, fail: boolean): Promise<unknown> =>
       once.run({ scope: 'u', key, input: 1 }, async ({ publish }) => {
         await publish('thing.made', { n: 1 })
@@ -125,7 +125,7 @@ describeAll('a transaction that is already yours', (place) => {
 
   it('carries events without a key', async () => {
     const events = { 'joined.made': event<{ n: number }>(({ n }) => `joined-${n}`) }
-    const once = place.once({ events: events as {} }) as unknown as Once<unknown, typeof events>
+    const once = place.once({ events: events }) as unknown as Once<unknown, typeof events>
     await place.bed.own((tx) => once.join(tx).publish('joined.made', { n: 1 }))
     await outcomeOf(
       place.bed.own(async (tx) => {

@@ -178,10 +178,10 @@ describeClient('rotation', 'pg', (place) => {
     })
     await later(100)
     const waits: number[] = []
-    let sweeping = true
+    const sweeping = new AbortController()
     const once = place.once()
     const traffic = (async () => {
-      for (let i = 0; sweeping; i++) {
+      for (let i = 0; !sweeping.signal.aborted; i++) {
         const startedAt = performance.now()
         await (i % 2 === 0 ? charge(place, 'replayed meanwhile') : charge(place, `fresh ${i}`))
         waits.push(performance.now() - startedAt)
@@ -189,7 +189,7 @@ describeClient('rotation', 'pg', (place) => {
     })()
     const swept = []
     for (let i = 0; i < 10; i++) swept.push(await once.sweep())
-    sweeping = false
+    sweeping.abort()
     await traffic
     expect(
       swept.every(({ partitionsBusy, partitionsDropped }) => partitionsBusy === 1 && partitionsDropped === 0),

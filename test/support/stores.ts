@@ -77,8 +77,7 @@ const openPostgresJs: Opener = async (url) => {
   const { admin, end } = await beside(url)
   return {
     store: postgresJsStore(sql),
-    raw: (tx: postgres.TransactionSql, text, values) =>
-      tx.unsafe(text, (values ?? []) as never[]) as unknown as Promise<Row[]>,
+    raw: (tx: postgres.TransactionSql, text, values) => tx.unsafe(text, (values ?? []) as never[]),
     own: (work) => sql.begin(work) as Promise<never>,
     admin,
     close: async () => void (await Promise.all([sql.end(), end()])),
@@ -92,7 +91,7 @@ const openDrizzle: Opener = async (url) => {
   const { admin, end } = await beside(url)
   return {
     store: drizzleStore(db),
-    raw: async (tx: typeof db, text, values) => (await tx.execute(drizzleSql.raw(inlined(text, values)))).rows as Row[],
+    raw: async (tx: typeof db, text, values) => (await tx.execute(drizzleSql.raw(inlined(text, values)))).rows,
     own: (work) => db.transaction(work),
     admin,
     close: async () => void (await Promise.all([pool.end(), end()])),
@@ -135,7 +134,7 @@ async function openPGlite(): Promise<Bed> {
   return {
     store: pgliteStore(db),
     raw: async (tx: PGlite, text, values) => (await tx.query<Row>(text, [...(values ?? [])])).rows,
-    own: (work) => db.transaction(work) as Promise<never>,
+    own: (work) => db.transaction(work),
     admin: async (text, values) => (await db.query<Row>(text, [...(values ?? [])])).rows,
     close: () => db.close(),
   }
@@ -202,7 +201,9 @@ export function describeClients(title: string, define: Define): void {
 /** A suite on the stores with one writer. */
 export function describeEmbedded(title: string, define: Define): void {
   for (const [client, open] of Object.entries(EMBEDDED))
-    describe(`${title}, ${client}`, () => set(open, define, client))
+    describe(`${title}, ${client}`, () => {
+      set(open, define, client)
+    })
 }
 
 export function describeAll(title: string, define: Define): void {

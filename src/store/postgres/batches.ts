@@ -10,7 +10,7 @@ import type {
 } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
 import type { PgConnection, PgDriver } from './driver.ts'
-import { storeError } from './errors.ts'
+import { commitError, storeError } from './errors.ts'
 import { answerValues, claimedOf, eventArrays } from './rows.ts'
 import { sqlStateOf } from './sqlstate.ts'
 import type { Bind } from './statements.ts'
@@ -102,7 +102,7 @@ class PostgresBatchSession<Tx> implements BatchSession {
     try {
       return await this.#connection.commit(last)
     } catch (error) {
-      throw storeError(error, this.#schema)
+      throw commitError(error, this.#schema)
     }
   }
 

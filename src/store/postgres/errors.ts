@@ -42,6 +42,14 @@ export function storeError(error: unknown, schema: string): OnceError {
   })
 }
 
+/** COMMIT also checks what the handler's statements deferred: such an error is the handler's own, not the store's. */
+export function commitError(error: unknown, schema: string): unknown {
+  return HANDLERS_OWN.test(sqlStateOf(error) ?? '') ? error : storeError(error, schema)
+}
+
+/** Data exceptions, constraint violations, errors raised by a trigger. */
+const HANDLERS_OWN = /^(?:22|23|27|44|P0)/
+
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

@@ -11,7 +11,7 @@ import type {
   Session,
 } from '../store.ts'
 import type { PgConnection, PgStatement } from './driver.ts'
-import { storeError } from './errors.ts'
+import { commitError, storeError } from './errors.ts'
 import { answerOf, answerValues, claimedOf, eventArrays, eventValues, recordOf, shownBy } from './rows.ts'
 import type { Shown } from './rows.ts'
 import type { Bind } from './statements.ts'
@@ -154,7 +154,7 @@ export class PostgresSession<Tx> implements Session<Tx> {
     try {
       return await this.#connection.commit(last)
     } catch (error) {
-      throw storeError(error, this.#schema)
+      throw commitError(error, this.#schema)
     }
   }
 }
