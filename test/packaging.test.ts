@@ -1,0 +1,187 @@
+import { execFile } from 'node:child_process'
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
+import { publint } from 'publint'
+import { formatMessage } from 'publint/utils'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc')
+const TIMEOUT_MS = 180_000
+
+interface Manifest {
+  readonly exports: Readonly<Record<string, string | { readonly types: string; readonly default: string }>>
+  readonly dependencies?: Readonly<Record<string, string>>
+}
+
+async function run(command: string, args: readonly string[], cwd: string): Promise<string> {
+  try {
+    const { stdout } = await promisify(execFile)(command, [...args], { cwd })
+    return stdout
+  } catch (error) {
+    const { stdout, stderr } = error as { stdout?: string; stderr?: string }
+    throw new Error(`${command} ${args.join(' ')}\n${stdout}\n${stderr}`, { cause: error })
+  }
+}
+
+/** What a user gets: built, packed and installed in a project of its own, without any network. */
+describe('the package', () => {
+  let folder: string
+  let project: string
+  let tarball: string
+  let packed: string[]
+  let manifest: Manifest
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'effectively-once-package-'))
+    const stage = join(folder, 'stage')
+    await mkdir(stage)
+    // Built beside the tree: a leftover in dist must not be packed, and nobody else's build is disturbed.
+    await run(process.execPath, [tsc, '-p', 'tsconfig.build.json', '--outDir', join(stage, 'dist')], root)
+    for (const name of ['package.json', 'README.md', 'CHANGELOG.md', 'LICENSE']) {
+      await cp(join(root, name), join(stage, name))
+    }
+    manifest = JSON.parse(await readFile(join(stage, 'package.json'), 'utf8')) as Manifest
+    const output = await run('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', folder], stage)
+    const [{ filename, files }] = JSON.parse(output) as [{ filename: string; files: { path: string }[] }]
+    tarball = join(folder, filename)
+    packed = files.map(({ path }) => path)
+    project = join(folder, 'project')
+    await mkdir(project)
+    await writeFile(join(project, 'package.json'), JSON.stringify({ name: 'project', type: 'module', private: true }))
+    await run('npm', ['i', '--offline', '--ignore-scripts', tarball], project)
+    // The only other packages there are: pg and the types it needs.
+    for (const name of ['pg', '@types/pg', '@types/node', 'libsql']) await link(name)
+  }, TIMEOUT_MS)
+  afterAll(() => rm(folder, { recursive: true, force: true }))
+
+  async function link(name: string): Promise<void> {
+    const target = join(project, 'node_modules', name)
+    await mkdir(dirname(target), { recursive: true })
+    await symlink(join(root, 'node_modules', name), target)
+  }
+
+  async function runFile(name: string, code: string): Promise<string> {
+    await writeFile(join(project, name), code)
+    return run(process.execPath, [name], project)
+  }
+
+  it('holds what it exports, and nothing that belongs to its making', () => {
+    const wanted = Object.values(manifest.exports).flatMap((target) =>
+      typeof target === 'string' ? [target] : [target.types, target.default],
+    )
+    expect(wanted.filter((path) => !packed.includes(path.slice('./'.length)))).toEqual([])
+    expect(packed.filter((path) => !/^(dist\/.*\.(js|d\.ts)|README\.md|CHANGELOG\.md|LICENSE|package\.json)$/.test(path))).toEqual([]) // prettier-ignore
+    expect(packed.filter((path) => /\.(test|bench)\./.test(path))).toEqual([])
+  })
+
+  it('passes publint', async () => {
+    const { messages, pkg } = await publint({ pkgDir: join(folder, 'stage'), pack: false, strict: true })
+    expect(messages.map((message) => formatMessage(message, pkg, { color: false }))).toEqual([])
+  })
+
+  it(
+    'has types that every way of resolving modules finds, as far as ESM reaches',
+    async () => {
+      const { problems = [] } = { ...(await checkPackage(createPackageFromTarballData(await readFile(tarball)))) } as {
+        problems?: readonly { kind: string; resolutionKind?: string; resolutionOption?: string; entrypoint?: string }[]
+      }
+      // What the profile "esm-only" leaves out: node10 knows no exports, and require() needs Node 20.19.
+      const told = problems.filter(
+        ({ kind, resolutionKind, resolutionOption }) =>
+          kind !== 'CJSResolvesToESM' && resolutionKind !== 'node10' && resolutionOption !== 'node10',
+      )
+      expect(told).toEqual([])
+    },
+    TIMEOUT_MS,
+  )
+
+  it('installs alone: no dependency comes with it', async () => {
+    expect(manifest.dependencies).toBeUndefined()
+    const installed = await readdir(join(project, 'node_modules'))
+    expect(installed.filter((name) => !name.startsWith('.')).toSorted()).toEqual([
+      '@types',
+      'effectively-once',
+      'libsql',
+      'pg',
+    ])
+  })
+
+  const LOAD = `console.log(typeof core.effectivelyOnce, typeof sqlite.sqliteStore, typeof pg.pgStore)`
+
+  it('is imported from a module', async () => {
+    const code = `import * as core from 'effectively-once'
+      import * as pg from 'effectively-once/pg'
+      import * as sqlite from 'effectively-once/sqlite'
+      ${LOAD}`
+    expect(await runFile('load.mjs', code)).toBe('function function function\n')
+  })
+
+  it('is required from a script', async () => {
+    const code = `const core = require('effectively-once')
+      const pg = require('effectively-once/pg')
+      const sqlite = require('effectively-once/sqlite')
+      ${LOAD}`
+    expect(await runFile('load.cjs', code)).toBe('function function function\n')
+  })
+
+  it('loads every store without its client', async () => {
+    const stores = ['drizzle', 'kysely', 'pg', 'pglite', 'postgres', 'prisma', 'sqlite']
+    const code = `for (const name of ${JSON.stringify(stores)}) {
+        const [store] = Object.values(await import('effectively-once/' + name))
+        console.log(name, typeof store)
+      }`
+    expect(await runFile('stores.mjs', code)).toBe(stores.map((name) => `${name} function\n`).join(''))
+  })
+
+  it('runs an operation once', async () => {
+    const code = `import { effectivelyOnce } from 'effectively-once'
+      import { sqliteStore } from 'effectively-once/sqlite'
+      const once = effectivelyOnce({ namespace: 'shop', store: sqliteStore({ file: ':memory:' }), guard: 'off' })
+      await once.migrate()
+      let ran = 0
+      for (let i = 0; i < 3; i++) await once.run({ scope: 'global', key: 'a', input: 1 }, async () => ++ran)
+      console.log(ran)
+      await once.close()`
+    expect(await runFile('run.mjs', code)).toBe('1\n')
+  })
+
+  it(
+    'has types that compile in a project with only pg, libraries checked too',
+    async () => {
+      const code = `import pg from 'pg'
+        import { effectivelyOnce, isOnceError, type OpOf } from 'effectively-once'
+        import { pgStore } from 'effectively-once/pg'
+        import { sqliteStore } from 'effectively-once/sqlite'
+
+        const once = effectivelyOnce({ namespace: 'shop', store: pgStore(new pg.Pool()) })
+        const insert = async ({ tx }: OpOf<typeof once>): Promise<number | null> =>
+          (await tx.query('insert into charges values (1)')).rowCount
+        export const charged: Promise<number | null> = once.run({ scope: 'a', key: 'b', input: 1 }, insert)
+        // @ts-expect-error: a transaction is not the handler's to give back
+        void once.run({ scope: 'a', key: 'b', input: 1 }, async ({ tx }) => tx.release())
+        // @ts-expect-error: a leased handler that forgets to commit
+        void once.run({ scope: 'a', key: 'b', input: 1, lease: '30s' }, async () => 1)
+        effectivelyOnce({ namespace: 'shop', store: sqliteStore({ file: 'shop.db' }) })
+        export const late = (error: unknown): boolean => isOnceError(error, 'ONCE_DEADLINE')`
+      await writeFile(join(project, 'types.ts'), code)
+      const compilerOptions = {
+        strict: true,
+        skipLibCheck: false,
+        exactOptionalPropertyTypes: true,
+        noEmit: true,
+        target: 'es2022',
+        module: 'nodenext',
+        types: ['node'],
+      }
+      await writeFile(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['types.ts'] }))
+      expect(await run(process.execPath, [tsc, '-p', '.'], project)).toBe('')
+    },
+    TIMEOUT_MS,
+  )
+})
