@@ -30,7 +30,7 @@ export interface Libraries {
 export const installed: Libraries = {
   // Not an import: `node:sqlite` does not exist on Node 20, and `getBuiltinModule` says so without an error.
   builtin: () => process.getBuiltinModule?.('node:sqlite'),
-  libsql: () => import('libsql'),
+  libsql: async () => await import('libsql'),
 }
 
 /** `node:sqlite` where this Node has it, else `libsql`, else a sentence that says what to install. */
