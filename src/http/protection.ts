@@ -42,6 +42,7 @@ export class Protection<Tx, E extends Events, Req> {
       key,
       fingerprint: fingerprintOf(route, incoming),
       route: incoming.pattern,
+      at: instance.core.clock.now(),
       rerunnable,
       overrides: route.overrides,
     })

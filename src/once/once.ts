@@ -197,7 +197,14 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
   async settle({ scope, key }: { scope: string; key: string }, verdict: Verdict): Promise<boolean> {
     // Whatever its input was: an operator names the operation, not the request.
     const fingerprint = fingerprintInput(null)
-    const { claim } = requestOf(this.core.settings, { scope, key, fingerprint, route: 'settle', rerunnable: false })
+    const { claim } = requestOf(this.core.settings, {
+      scope,
+      key,
+      fingerprint,
+      route: 'settle',
+      at: 0,
+      rerunnable: false,
+    })
     return this.core.store.leases.settle({ claim, verdict: storedVerdict(verdict) })
   }
 
@@ -247,6 +254,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
       key,
       fingerprint: fingerprintInput(input, ignore),
       route: handler.name || 'run',
+      at: this.core.clock.now(),
       rerunnable: true,
       overrides: operation,
     })

@@ -7,7 +7,7 @@ interface Entry {
   readonly fingerprintVersion: number
   readonly answer: Answer
   readonly bytes: number
-  /** On the monotonic clock: what was left of the record's life, by database time, when it was read. */
+  /** The end of the record's life, on the monotonic clock. */
   readonly until: number
 }
 
@@ -33,12 +33,12 @@ export class ReplayCache {
     return undefined
   }
 
-  set(id: string, record: Omit<Entry, 'bytes' | 'until'>, expiresInMs: number): void {
+  set(id: string, record: Omit<Entry, 'bytes'>): void {
     const old = this.#entries.get(id)
     if (old) this.#remove(id, old)
     const bytes = ENTRY_BYTES + (record.answer.body?.byteLength ?? 0)
-    if (expiresInMs <= 0 || bytes > CACHE_BYTES_MAX / 16) return
-    this.#entries.set(id, { ...record, bytes, until: this.#clock.now() + expiresInMs })
+    if (record.until <= this.#clock.now() || bytes > CACHE_BYTES_MAX / 16) return
+    this.#entries.set(id, { ...record, bytes })
     this.#bytes += bytes
     for (const [oldest, entry] of this.#entries) {
       if (this.#entries.size <= CACHE_ENTRIES_MAX && this.#bytes <= CACHE_BYTES_MAX) break

@@ -17,6 +17,8 @@ export interface Request {
   readonly waitMs: number
   /** For messages, metrics and the route's own Retry-After. */
   readonly route: string
+  /** When the call came, on the monotonic clock: no statement of its has run before. */
+  readonly at: number
   /** The handler may be called again after a serialization failure. */
   readonly rerunnable: boolean
 }
@@ -26,6 +28,7 @@ export interface RequestParams {
   readonly key: unknown
   readonly fingerprint: string
   readonly route: string
+  readonly at: number
   readonly rerunnable: boolean
   readonly overrides?: Pick<RunOptions<undefined>, 'inFlight' | 'expired' | 'deadline' | 'replayFor' | 'goneFor'>
 }
@@ -59,6 +62,7 @@ export function requestOf(settings: Settings, params: RequestParams): Request {
     deadlineMs: deadlineMs(overrides.deadline, settings.deadlineMs),
     waitMs: waitMs(overrides.inFlight, settings.waitMs),
     route: params.route,
+    at: params.at,
     rerunnable: params.rerunnable,
   }
 }

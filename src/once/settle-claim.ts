@@ -82,8 +82,9 @@ async function renew<Tx>(
   return { ...sight, record, reread: true }
 }
 
-export function remember<Tx>(core: Core<Tx>, { claim }: Request, outcome: Outcome, expiresInMs: number): void {
+/** Counted from the call, before which no statement of it ran: the memory never outlives the record. */
+export function remember<Tx>(core: Core<Tx>, { claim, at }: Request, outcome: Outcome, expiresInMs: number): void {
   if (!outcome.answer.kept) return
   const { fingerprint, fingerprintVersion } = claim
-  core.cache.set(claim.id, { fingerprint, fingerprintVersion, answer: outcome.answer }, expiresInMs)
+  core.cache.set(claim.id, { fingerprint, fingerprintVersion, answer: outcome.answer, until: at + expiresInMs })
 }
