@@ -33,9 +33,8 @@ export function asTable(report: Report): string {
   const lines = [
     `PostgreSQL ${measured.postgres} with fsync, Node ${measured.node}, ${measured.cores} cores, ${measured.callers} callers;` +
       ` median of ${measured.rounds} interleaved rounds of ${measured.seconds} s${measured.quick ? ' (quick: a look, not a measurement)' : ''}`,
-    '',
-    ...ratesTable('One charge and one event', report, 'bare4', bars),
   ]
+  if (report.rates['bare4']) lines.push('', ...ratesTable('One charge and one event', report, 'bare4', bars))
   if (report.delayed) {
     const { direct, delayed } = report.delayed.roundTripMs
     const title = `The same through a network (round trip ${delayed.toFixed(2)} ms instead of ${direct.toFixed(2)} ms)`

@@ -15,7 +15,7 @@ export interface Cost {
   readonly walBytes: number
 }
 
-const WARM_UP = 512
+const WARM_UP = 2048
 const OPERATIONS = 2048
 
 /** What one operation asks of the server, counted on the wire and by the server's own statistics. */
