@@ -146,6 +146,19 @@ describeAll('leased operations', (place) => {
     expect(await once.settle({ scope: 'u', key: 'unkeyed' }, { step: 'wire', rerun: true })).toBe(false)
   })
 
+  it('fence a holder that slept while an operator settled its operation', async () => {
+    const claim = claimOf('slept')
+    const { leases } = place.bed.store
+    const { claimed } = await leases.claim(lease(claim, 60_000))
+    const held = { id: claim.id, token: claimed!.token }
+    expect(await leases.suspend(held)).toBe(true)
+    expect(await leases.settle({ claim, verdict: { kind: 'done', step: 'call', result: '"settled"' } })).toBe(true)
+    expect(await leases.finishStep({ ...held, life: claimed!.life, name: 'call', result: '"late"' })).toBe(false)
+    expect(await leases.steps({ id: claim.id, life: claimed!.life })).toEqual([
+      { name: 'call', state: 'done', result: '"settled"' },
+    ])
+  })
+
   it('ask the provider by reconcile: done, rerun or stop', async () => {
     for (const verdict of ['done', 'rerun', 'stop'] as const) {
       const operation = { scope: 'u', key: `reconcile ${verdict}`, input: 1, lease: '5s' } as const

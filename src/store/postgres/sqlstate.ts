@@ -2,6 +2,8 @@
 export function sqlStateOf(error: unknown): string | undefined {
   let current: unknown = error
   for (let depth = 0; depth < 6 && typeof current === 'object' && current !== null; depth++) {
+    // A system error's code can look like one of ours: EPIPE.
+    if ('syscall' in current) return undefined
     const layer = current as {
       code?: unknown
       meta?: unknown

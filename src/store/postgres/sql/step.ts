@@ -45,13 +45,15 @@ select case when exists (select 1 from r) then true else ${schema}.fail('EO001')
 
 /**
  * An operator's word on an unknown operation: the step is done with this result ($3), or to be made again ($3 null).
- * The lease is left lapsed, so the next attempt takes over. No row: the operation is not unknown (any more).
+ * The lease is left lapsed, so the next attempt takes over, and the token rises: a holder that slept meanwhile is
+ * fenced. No row: the operation is not unknown (any more).
  * $1 id, $2 step name, $3 result, $4 replay ms, $5 gone ms
  */
 export function settleStepSql(schema: string): string {
   return `
 with r as (
   update ${schema}.record r set state = 1, lease_until = clock_timestamp(),
+         token = greatest(r.token + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
          expires_at = greatest(r.expires_at, clock_timestamp() + $4::float8 * interval '1 millisecond'),
          forget_at = greatest(r.forget_at, clock_timestamp() + ($4::float8 + $5::float8) * interval '1 millisecond')
    where r.id = $1::text::uuid and ${IS_UNKNOWN} returning r.id, r.life
