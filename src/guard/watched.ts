@@ -53,9 +53,10 @@ export class WatchedOperation implements Watched {
     // What is called from now on is outside of the operation, even if its connection is still held.
     running.remove(session)
     const succeeded = produced.fate === 'complete' && produced.answer.status < 400
-    const asked = this.#bypasses.size > 0 || (succeeded && events === 0)
-    const written = asked ? await this.#written() : null
-    this.#judge({ succeeded, written, silent: events === 0 })
+    // Only asked where the answer matters: an event is an effect, too.
+    const matters = this.#bypasses.size > 0 || (succeeded && events === 0)
+    const written = matters ? await this.#written() : null
+    this.#judge(succeeded, written)
     if (mode === 'throw') this.#throwFirst()
   }
 
@@ -69,16 +70,15 @@ export class WatchedOperation implements Watched {
     this.#refusals = []
   }
 
-  #judge(end: { readonly succeeded: boolean; readonly written: number | null; readonly silent: boolean }): void {
+  #judge(succeeded: boolean, written: number | null): void {
     const { warner, mode, route } = this.#parts
-    const { succeeded, written, silent } = end
     const beside = !succeeded || (written !== null && written > 0)
     for (const bypass of this.#bypasses.values()) {
       const finding = beside ? bypassedBeside(bypass) : bypassedEffect(bypass)
       if (mode === 'throw' && !beside && written !== null) this.#refusals.push(finding)
       else warner.warn(finding)
     }
-    if (this.#bypasses.size === 0 && succeeded && silent && written === 0) warner.warn(nothingWritten(route))
+    if (this.#bypasses.size === 0 && succeeded && written === 0) warner.warn(nothingWritten(route))
     this.#bypasses.clear()
   }
 
