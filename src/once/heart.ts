@@ -7,6 +7,14 @@ interface Lease extends Held {
   readonly onLost: () => void
 }
 
+/** The leases of one length. */
+interface Group {
+  readonly held: Map<string, Lease>
+  /** The last beat; settled when none is under way. Never rejects. */
+  beat: Promise<void>
+  cancel: () => void
+}
+
 /**
  * Keeps the leases of this process alive: one statement per lease length every third of it, on a connection of its own.
  * A lease that is no longer ours is told so at once; the fence in the database would stop it in any case.
@@ -15,7 +23,7 @@ export class Heart {
   readonly #leases: Leases<unknown>
   readonly #clock: Clock
   readonly #observe: Observe
-  readonly #groups = new Map<number, { readonly held: Map<string, Lease>; cancel: () => void }>()
+  readonly #groups = new Map<number, Group>()
 
   constructor(leases: Leases<unknown>, clock: Clock, observe: Observe) {
     this.#leases = leases
@@ -23,8 +31,11 @@ export class Heart {
     this.#observe = observe
   }
 
-  /** Returns how to stop. */
-  hold(lease: Lease): () => void {
+  /**
+   * Returns how to stop. Stopping waits for the beat under way: one that arrived after a release would give the lease
+   * back to a holder that has let go of it.
+   */
+  hold(lease: Lease): () => Promise<void> {
     const group = this.#groups.get(lease.leaseMs) ?? this.#start(lease.leaseMs)
     group.held.set(lease.id, lease)
     return () => {
@@ -33,6 +44,7 @@ export class Heart {
         group.cancel()
         this.#groups.delete(lease.leaseMs)
       }
+      return group.beat
     }
   }
 
@@ -41,17 +53,17 @@ export class Heart {
     this.#groups.clear()
   }
 
-  #start(leaseMs: number): { readonly held: Map<string, Lease>; cancel: () => void } {
-    const group = { held: new Map<string, Lease>(), cancel: (): void => {} }
-    const beat = (): void => {
+  #start(leaseMs: number): Group {
+    const group: Group = { held: new Map(), beat: Promise.resolve(), cancel: () => {} }
+    const next = (): void => {
       group.cancel = this.#clock.after(leaseMs / 3, () => {
-        void this.#beat(group.held, leaseMs).then(() => {
-          if (this.#groups.get(leaseMs) === group) beat()
+        group.beat = this.#beat(group.held, leaseMs).then(() => {
+          if (this.#groups.get(leaseMs) === group) next()
         })
       })
     }
     this.#groups.set(leaseMs, group)
-    beat()
+    next()
     return group
   }
 

@@ -154,12 +154,14 @@ async function run<Tx>(
       })
       return { kind: 'outcome', outcome: finish.outcome, stored: true }
     }
+    await letGo()
     return await refuseLeased(core, request, held, finish.produced, lost)
   } catch (error) {
+    await letGo()
     await release(core, request, held, error)
     throw error
   } finally {
-    letGo()
+    void letGo()
   }
 }
 

@@ -1,0 +1,87 @@
+import { describe, expect, it } from 'vitest'
+import type { Leases } from '../store/store.ts'
+import { Heart } from './heart.ts'
+
+/** A heart whose clock and store are in our hands. */
+function make(): {
+  heart: Heart
+  tick(): void
+  beats: { ids: string[]; answer(ours: string[]): void; fail(): void }[]
+  troubles: number
+} {
+  const timers = new Set<() => void>()
+  const beats: ReturnType<typeof make>['beats'] = []
+  const leases = {
+    heartbeat: ({ leases: held }: { leases: readonly { id: string }[] }) =>
+      new Promise<string[]>((resolve, reject) => {
+        beats.push({ ids: held.map(({ id }) => id), answer: resolve, fail: () => reject(new Error('unreachable')) })
+      }),
+  }
+  const clock = {
+    now: () => 0,
+    after(_ms: number, callback: () => void) {
+      timers.add(callback)
+      return () => void timers.delete(callback)
+    },
+  }
+  const made = {
+    heart: new Heart(leases as unknown as Leases<unknown>, clock, () => made.troubles++),
+    tick() {
+      for (const callback of [...timers]) {
+        timers.delete(callback)
+        callback()
+      }
+    },
+    beats,
+    troubles: 0,
+  }
+  return made
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+describe('the heart', () => {
+  it('beats once for all leases of a length, and tells those who lost theirs', async () => {
+    const { heart, tick, beats } = make()
+    const lost: string[] = []
+    for (const id of ['a', 'b']) heart.hold({ id, token: '1', leaseMs: 300, onLost: () => lost.push(id) })
+    heart.hold({ id: 'c', token: '1', leaseMs: 900, onLost: () => lost.push('c') })
+    tick()
+    expect(beats.map(({ ids }) => ids)).toEqual([['a', 'b'], ['c']])
+    beats[0]!.answer(['b'])
+    beats[1]!.answer(['c'])
+    await turn()
+    expect(lost).toEqual(['a'])
+    tick()
+    expect(beats.slice(2).map(({ ids }) => ids)).toEqual([['b'], ['c']])
+    heart.stop()
+  })
+
+  it('does not let go while a beat is under way', async () => {
+    const { heart, tick, beats } = make()
+    const letGo = heart.hold({ id: 'a', token: '1', leaseMs: 300, onLost: () => {} })
+    tick()
+    let gone = false
+    const going = letGo().then(() => (gone = true))
+    await turn()
+    expect(gone).toBe(false)
+    beats[0]!.answer(['a'])
+    await going
+    tick()
+    expect(beats).toHaveLength(1)
+  })
+
+  it('misses a beat without giving up', async () => {
+    const made = make()
+    let lost = false
+    made.heart.hold({ id: 'a', token: '1', leaseMs: 300, onLost: () => (lost = true) })
+    made.tick()
+    made.beats[0]!.fail()
+    await turn()
+    expect(made.troubles).toBe(1)
+    expect(lost).toBe(false)
+    made.tick()
+    expect(made.beats).toHaveLength(2)
+    made.heart.stop()
+  })
+})
