@@ -108,7 +108,8 @@ export class PostgresSession<Tx> implements Session<Tx> {
 
   async written(): Promise<number | null> {
     const [row] = await this.#query({ name: '', text: WRITTEN_SQL, values: [this.#schema.replaceAll('"', '')] })
-    return Number(row?.['rows'] ?? 0)
+    const rows = row?.['rows']
+    return typeof rows === 'number' ? rows : null
   }
 
   /** The user's own transaction must be open, and must let a new statement see what others committed. */
@@ -176,5 +177,5 @@ export function claimValues(claim: Claim, deadlineMs: number): unknown[] {
 
 /** Development only: rows written by this transaction outside our own schema, by the server's counters. $1 schema */
 const WRITTEN_SQL = `
-select coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0)::float8 as rows
+select case when current_setting('track_counts')::bool then coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0)::float8 end as rows
   from pg_stat_xact_user_tables where schemaname <> $1::text`
