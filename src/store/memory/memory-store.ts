@@ -1,5 +1,4 @@
 import { onceError } from '../../errors.ts'
-import type { Clock } from '../../platform/clock.ts'
 import type { BeginParams, Begun, Reading, Retention, Row, Schema, Session, Store, Swept } from '../store.ts'
 import { memoryBatches } from './batches.ts'
 import { autocommit } from './client.ts'
@@ -12,6 +11,7 @@ import { memoryLeases } from './leases.ts'
 import { connectionOf, memoryTx } from './memory-tx.ts'
 import type { MemoryTx } from './memory-tx.ts'
 import { Pool } from './pool.ts'
+import type { PoolOptions } from './pool.ts'
 import type { SentEventRow } from './rows.ts'
 import { MemorySession } from './session.ts'
 import { BORN_COMPLETED } from './statements/claim.ts'
@@ -28,7 +28,7 @@ export interface MemoryStoreOptions {
   /** Called before and after every statement. */
   readonly step?: Step
   /** The most connections at once, and how long a caller waits for one. */
-  readonly pool?: { readonly size: number; readonly waitMs?: number; readonly clock?: Clock }
+  readonly pool?: Omit<PoolOptions, 'database' | 'step'>
   /** @internal */
   readonly statements?: Statements
 }

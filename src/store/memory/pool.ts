@@ -13,6 +13,8 @@ export interface PoolOptions {
   /** How long a caller waits for one. */
   readonly waitMs?: number
   readonly clock?: Clock
+  /** Called when somebody has to wait for a connection. */
+  readonly onWait?: () => void
 }
 
 /** A process's connections. */
@@ -23,6 +25,7 @@ export class Pool {
   private readonly size: number
   private readonly waitMs: number
   private readonly clock: Clock
+  private readonly onWait: () => void
   private readonly waiting: ((connection: Connection) => void)[] = []
 
   constructor(options: PoolOptions) {
@@ -31,10 +34,12 @@ export class Pool {
     this.size = options.size ?? Number.POSITIVE_INFINITY
     this.waitMs = options.waitMs ?? 5_000
     this.clock = options.clock ?? systemClock
+    this.onWait = options.onWait ?? (() => undefined)
   }
 
   take(): Connection | Promise<Connection> {
     if (this.used.size < this.size) return this.open()
+    this.onWait()
     return new Promise((resolve, reject) => {
       const waiter = (connection: Connection): void => {
         cancel()

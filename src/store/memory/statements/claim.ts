@@ -20,23 +20,55 @@ export interface Birth {
 export const BORN_COMPLETED: Birth = { state: 'completed', leaseMs: null, recover: null }
 
 /**
- * The claim: one statement. Its snapshot is taken when it starts, before its locks are tried; the unique index is
- * asked last and does not care about snapshots. So "won, not inserted, no record" is a thing that happens.
+ * The claim, a function of the database. Two try-locks: identity, then identity and fingerprint; a loser only tests the
+ * second. The unique index is asked next. What is read for the others is read last, in a new snapshot, so it may be
+ * believed.
  */
 export async function claim(work: Work, of: Claim, birth: Birth): Promise<ClaimOutcome> {
+  const { database, tx } = work
+  const { ok, won } = tryLocks(work, of)
+  const claimed = won && ok ? await insertRecord(work, of, birth) : null
+  if (claimed !== null) return { sight: WON, claimed }
+  const pause = work.pause('claim.read')
+  if (pause !== undefined) await pause
+  tx.check()
+  const row = database.records.seen(of.id, tx)
+  const record = row === undefined ? null : storedRecordOf(row, database.now())
+  return { sight: { inserted: false, sameRunning: !ok, otherRunning: ok && !won, record, reread: true }, claimed: null }
+}
+
+const WON: Sight = { inserted: true, sameRunning: false, otherRunning: false, record: null, reread: false }
+
+/**
+ * The same as one plain statement: its snapshot is taken when it starts, before its locks are tried. So "won, not
+ * inserted, no record" is a thing that happens, and nobody may be refused by it.
+ */
+export async function claimInOne(work: Work, of: Claim, birth: Birth): Promise<ClaimOutcome> {
   const { database, tx } = work
   const snapshot = database.records.seen(of.id, tx)
   const pause = work.pause('claim.locks')
   if (pause !== undefined) await pause
   tx.check()
-  const ok = tx.tryAdvisory(of.fingerprintLock)
-  const won = ok && tx.tryAdvisory(of.lock)
-  const row = freshRow(database, of, birth)
-  const inserted = won && (await database.records.insert(of.id, row, tx))
-  if (inserted && birth.recover !== null) await putRecover(work, of.id, birth.recover)
-  const record = inserted || snapshot === undefined ? null : storedRecordOf(snapshot, database.now())
-  const sight: Sight = { inserted, sameRunning: !ok, otherRunning: ok && !won, record, reread: false }
-  return { sight, claimed: inserted ? claimedOf(row) : null }
+  const { ok, won } = tryLocks(work, of)
+  const claimed = won && ok ? await insertRecord(work, of, birth) : null
+  if (claimed !== null) return { sight: WON, claimed }
+  const record = snapshot === undefined ? null : storedRecordOf(snapshot, database.now())
+  return {
+    sight: { inserted: false, sameRunning: !ok, otherRunning: ok && !won, record, reread: false },
+    claimed: null,
+  }
+}
+
+function tryLocks({ tx }: Work, of: Claim): { ok: boolean; won: boolean } {
+  const won = tx.tryAdvisory(of.lock)
+  return { won, ok: won ? tx.tryAdvisory(of.fingerprintLock) : tx.canAdvisory(of.fingerprintLock) }
+}
+
+async function insertRecord(work: Work, of: Claim, birth: Birth): Promise<Claimed | null> {
+  const row = freshRow(work.database, of, birth)
+  if (!(await work.database.records.insert(of.id, row, work.tx))) return null
+  if (birth.recover !== null) await putRecover(work, of.id, birth.recover)
+  return claimedOf(row)
 }
 
 /** A statement of its own: a new snapshot. */

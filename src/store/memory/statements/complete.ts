@@ -5,7 +5,7 @@ import type { Work } from '../connection.ts'
 import { claimEnded, leaseTaken } from '../failure.ts'
 import { answerKey, dayOf } from '../rows.ts'
 import type { RecordRow } from '../rows.ts'
-import { BORN_COMPLETED, claim, newLife, timesOf } from './claim.ts'
+import { BORN_COMPLETED, claimInOne, newLife, timesOf } from './claim.ts'
 
 /** Answer and events in the transaction that claimed; in any other one it raises, and COMMIT becomes ROLLBACK. */
 export async function complete(work: Work, params: CompleteParams): Promise<void> {
@@ -44,7 +44,7 @@ export async function completeRow(work: Work, row: RecordRow, of: Claim, answer:
 /** Claim and final answer in one statement. A forgotten record gets a new life here, because nothing follows. */
 export async function refuse(work: Work, { claim: of, answer }: RefuseParams): Promise<Sight> {
   const { database, tx } = work
-  const { sight, claimed } = await claim(work, of, BORN_COMPLETED)
+  const { sight, claimed } = await claimInOne(work, of, BORN_COMPLETED)
   if (claimed !== null) {
     await putAnswer(work, of.id, claimed, answer)
     return sight

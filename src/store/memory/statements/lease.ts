@@ -57,11 +57,11 @@ export async function suspend(work: Work, held: Held): Promise<boolean> {
   return true
 }
 
-/** Only what is unknown can be settled. Its time is made longer, or the next caller would find it over. */
+/** Only what is unknown can be settled. Its time is made longer, or the next caller would find it over again. */
 export async function settle(work: Work, { claim, verdict }: SettleParams): Promise<boolean> {
   const { database, tx } = work
   const row = await database.records.lock(claim.id, tx, 'update')
-  if (row === undefined || row.state !== 'unknown') return false
+  if (row === undefined || !isUnknown(row, database.now())) return false
   if (verdict.kind === 'failed') {
     await completeRow(work, row, claim, verdict.answer)
     return true
@@ -76,8 +76,16 @@ export async function settle(work: Work, { claim, verdict }: SettleParams): Prom
   const times = timesOf(claim, now)
   const expiresAt = Math.max(row.expiresAt, times.expiresAt)
   const forgetAt = Math.max(row.forgetAt, times.forgetAt)
-  database.records.put(claim.id, { ...row, state: 'inProgress', leaseUntil: now, expiresAt, forgetAt }, tx)
+  // The token rises: a holder that slept meanwhile is fenced.
+  const token = nextToken(database, row.token)
+  database.records.put(claim.id, { ...row, state: 'inProgress', token, leaseUntil: now, expiresAt, forgetAt }, tx)
   return true
+}
+
+/** Unknown, or lapsed past its time, which the sweeper has not told yet: nobody may take either over. */
+function isUnknown(row: RecordRow, now: number): boolean {
+  if (row.state === 'inProgress') return (row.leaseUntil ?? now) <= now && row.expiresAt <= now
+  return row.state === 'unknown'
 }
 
 export function lapsed({ database, tx }: Work, limit: number, namespace: string): LapsedOperation[] {
@@ -97,7 +105,7 @@ export function unknown({ database, tx }: Work, limit: number): { id: string; si
   const now = database.now()
   const found: { id: string; sinceMs: number }[] = []
   for (const [id, row] of database.records.rows(tx)) {
-    if (row.state === 'unknown') found.push({ id, sinceMs: (now - (row.leaseUntil ?? now)) / 1000 })
+    if (isUnknown(row, now)) found.push({ id, sinceMs: (now - (row.leaseUntil ?? now)) / 1000 })
   }
   return found.sort((a, b) => b.sinceMs - a.sinceMs).slice(0, limit)
 }

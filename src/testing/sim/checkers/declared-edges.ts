@@ -1,0 +1,47 @@
+import { nextState } from '../../../lifecycle/machine.ts'
+import type { State, Event } from '../../../lifecycle/machine.ts'
+import { eventsOf } from '../trace.ts'
+import type { RecordChange } from '../trace.ts'
+import type { Checker } from './checker.ts'
+
+export const declaredEdges: Checker = {
+  id: 'I12',
+  says: 'a record moves only along declared edges; completed is the end until its time is over',
+  check(trace) {
+    const broken: string[] = []
+    for (const { records, now } of eventsOf(trace, 'commit')) {
+      for (const change of records) {
+        const { from, path, to } = pathOf(change, now)
+        let state: State | undefined = from
+        for (const event of path) state = state === undefined ? undefined : nextState(state, event)
+        if (path.length === 0 || state !== to) broken.push(`${change.key} went from ${from} to ${to}`)
+      }
+    }
+    return broken
+  },
+}
+
+/** The events a change must have been, or none where there is no such thing. */
+function pathOf({ before, after }: RecordChange, now: number): { from: State; path: Event[]; to: State } {
+  const over = before?.state === 'completed' && before.expiresAt / 1000 <= now
+  const from: State = before === null ? 'new' : over ? 'gone' : before.state
+  const to: State = after === null ? 'new' : after.state
+  return { from, path: eventsBetween(from, to, before !== null && after !== null && before.life === after.life), to }
+}
+
+function eventsBetween(from: State, to: State, sameLife: boolean): Event[] {
+  if (from === 'new') return to === 'completed' ? ['claim', 'complete'] : ['claim']
+  if (from === 'gone') {
+    if (to === 'new') return ['forget']
+    if (sameLife) return []
+    return to === 'completed' ? ['renew', 'complete'] : ['renew']
+  }
+  if (from === 'inProgress') {
+    if (to === 'inProgress') return ['takeOver']
+    // An atomic attempt may start over what a leased one never began.
+    if (to === 'completed') return sameLife ? ['complete'] : ['takeOver', 'complete']
+    return to === 'unknown' ? ['suspend'] : []
+  }
+  if (from === 'unknown') return to === 'inProgress' ? ['resume'] : to === 'completed' ? ['complete'] : []
+  return []
+}

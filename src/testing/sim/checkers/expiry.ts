@@ -1,0 +1,58 @@
+import { eventsOf } from '../trace.ts'
+import type { TraceEvent } from '../trace.ts'
+import type { Checker } from './checker.ts'
+
+export const expiry: Checker = {
+  id: 'I13',
+  says: 'an expired key does what its policy says: 410 or a new life, and no replay',
+  check(trace) {
+    const broken: string[] = []
+    const policy = eventsOf(trace, 'policy')[0]?.expired ?? 'gone'
+    for (const { records, now } of eventsOf(trace, 'commit')) {
+      for (const { key, before, after } of records) {
+        if (before?.state !== 'completed' || after === null || after.life === before.life) continue
+        const until = policy === 'rerun' ? before.expiresAt : before.forgetAt
+        if (until / 1000 > now + 1) broken.push(`${key} got a new life ${(until / 1000 - now).toFixed(1)} ms too early`)
+      }
+    }
+    for (const event of eventsOf(trace, 'outcome')) {
+      const { call, key, result, now } = event
+      if (result.is !== 'error' || result.code !== 'ONCE_GONE') continue
+      if (policy === 'rerun') broken.push(`call ${call} of ${key} got 410, but expired keys run again`)
+      else if (event.record !== null && event.record.expiresAt / 1000 > now && event.record.state === 'completed') {
+        const began = eventsOf(trace, 'call').find((of) => of.call === call)
+        if (began?.record?.life === event.record.life) broken.push(`call ${call} of ${key} got 410 before its time`)
+      }
+    }
+    if (!trace.some(isClockTrouble)) broken.push(...lateReplays(trace))
+    return broken
+  },
+}
+
+/** Only where every clock runs alike: memory counts the rest of a record's time on its own clock. */
+function lateReplays(trace: readonly TraceEvent[]): string[] {
+  const broken: string[] = []
+  const times = new Map<number, number>()
+  const calls = new Map(eventsOf(trace, 'call').map((event) => [event.call, event]))
+  for (const event of trace) {
+    if (event.kind === 'commit') {
+      for (const { exec, key } of event.effects) {
+        const record = event.records.find((change) => change.key === key)?.after
+        if (record) times.set(exec, record.expiresAt / 1000)
+      }
+    } else if (event.kind === 'outcome' && event.result.is === 'value') {
+      const expiresAt = times.get(event.result.exec)
+      const began = calls.get(event.call)
+      if (expiresAt !== undefined && began !== undefined && began.now > expiresAt + 1 && event.now > expiresAt) {
+        broken.push(
+          `call ${event.call} of ${event.key} began ${(began.now - expiresAt).toFixed(1)} ms after the answer it got had expired`,
+        )
+      }
+    }
+  }
+  return broken
+}
+
+function isClockTrouble(event: TraceEvent): boolean {
+  return event.kind === 'fault' && /clock/i.test(event.fault)
+}

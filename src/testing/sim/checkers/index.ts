@@ -1,0 +1,48 @@
+import type { TraceEvent } from '../trace.ts'
+import { answeredIsCommitted } from './answered-is-committed.ts'
+import { bounded } from './bounded.ts'
+import type { Checker } from './checker.ts'
+import { claimedFirst } from './claimed-first.ts'
+import { converges } from './converges.ts'
+import { declaredEdges } from './declared-edges.ts'
+import { exactRefusals } from './exact-refusals.ts'
+import { expiry } from './expiry.ts'
+import { failurePolicy } from './failure-policy.ts'
+import { fenced } from './fenced.ts'
+import { finishedSteps } from './finished-steps.ts'
+import { oneEffect } from './one-effect.ts'
+import { oneRuns } from './one-runs.ts'
+import { otherFingerprint } from './other-fingerprint.ts'
+import { oversize } from './oversize.ts'
+import { risingTokens } from './rising-tokens.ts'
+import { sameBytes } from './same-bytes.ts'
+import { stableKeys } from './stable-keys.ts'
+import { sweeper } from './sweeper.ts'
+
+export type { Checker } from './checker.ts'
+
+export const CHECKERS: readonly Checker[] = [
+  oneEffect,
+  answeredIsCommitted,
+  sameBytes,
+  otherFingerprint,
+  oneRuns,
+  fenced,
+  risingTokens,
+  declaredEdges,
+  expiry,
+  sweeper,
+  failurePolicy,
+  finishedSteps,
+  stableKeys,
+  oversize,
+  bounded,
+  converges,
+  claimedFirst,
+  exactRefusals,
+]
+
+/** What is broken, each with the number of its promise. */
+export function violations(trace: readonly TraceEvent[]): string[] {
+  return CHECKERS.flatMap(({ id, check }) => check(trace).map((what) => `${id}: ${what}`))
+}

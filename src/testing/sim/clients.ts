@@ -1,0 +1,163 @@
+import { isOnceError } from '../../errors.ts'
+import { isFinal } from '../../once/final.ts'
+import { invoke, leased } from './handlers.ts'
+import type { Value } from './handlers.ts'
+import { SCOPE } from './plan.ts'
+import type { Plan } from './plan.ts'
+import type { SimProcess } from './process.ts'
+import type { Result } from './trace.ts'
+import type { World } from './world.ts'
+
+const PATIENCE_MS = 600
+const TEXT_MAX = 300
+
+interface Client {
+  readonly number: number
+  readonly plan: Plan
+  readonly input: number
+  /** So many calls are made after the first answer, some of them after it has expired. */
+  readonly encores: number
+}
+
+/** People with keys: they call, lose patience, retry at another process with the same key, and come back later. */
+export class Clients {
+  undecided = 0
+  private readonly world: World
+  private calls = 0
+
+  constructor(world: World) {
+    this.world = world
+  }
+
+  start(): void {
+    const { dice, plans } = this.world
+    let number = 0
+    for (const plan of plans) {
+      const count = this.world.settings.zombies ? 2 + dice.below(2) : 1 + dice.below(3)
+      for (let i = 0; i < count; i++) {
+        const input = i > 0 && dice.chance(0.2) ? 2 : 1
+        const client: Client = { number: number++, plan, input, encores: dice.chance(0.4) ? 1 + dice.below(2) : 0 }
+        this.undecided += 1
+        void this.live(client)
+      }
+    }
+  }
+
+  private async live(client: Client): Promise<void> {
+    const { world } = this
+    await this.sleep(world.dice.below(40))
+    for (let encores = client.encores; ; encores--) {
+      while (!(await this.ask(client))) await this.sleep(world.dice.between(1, world.chaos ? 120 : 60))
+      if (encores === 0) break
+      await this.sleep(
+        world.dice.chance(0.5) ? world.dice.below(200) : world.settings.replayForMs * world.dice.between(0.8, 2),
+      )
+    }
+    this.undecided -= 1
+  }
+
+  /** One call and its answer. True when there is nothing to retry for. */
+  private async ask(client: Client): Promise<boolean> {
+    const { world } = this
+    if (world.hit('retryStorm', client.plan.key)) for (let i = 0; i < 2; i++) void this.call(client)
+    const result = await this.call(client)
+    if (result === null) return false
+    if (result.is !== 'error') return true
+    switch (result.code) {
+      case 'ONCE_MISMATCH':
+      case 'ONCE_GONE':
+      case 'ONCE_UNREPLAYABLE':
+      case '23505':
+        return true
+      case 'ONCE_OUTCOME_UNKNOWN':
+        await this.operator(client.plan)
+        return false
+      default:
+        return false
+    }
+  }
+
+  /** null: no answer came in time, or the client did not wait for it. */
+  private call({ number, plan, input }: Client): Promise<Result | null> {
+    const { world } = this
+    const process = world.dice.pick(world.processes)
+    const call = ++this.calls
+    const from = { name: `c${number}`, alive: true, paused: false }
+    return new Promise((resolve) => {
+      const patience = world.hit('clientDisconnect', plan.key) ? world.dice.below(30) : PATIENCE_MS
+      world.scheduler.after(world.owner, patience, () => resolve(null))
+      world.scheduler.post(process, () => {
+        const record = world.record(plan.id)
+        world.note({
+          kind: 'call',
+          call,
+          client: number,
+          key: plan.key,
+          input,
+          mode: plan.mode,
+          process: process.name,
+          record,
+        })
+        void this.serve(process, plan, input, call).then((result) => {
+          world.note({ kind: 'outcome', call, key: plan.key, input, result, record: world.record(plan.id) })
+          world.scheduler.post(from, () => resolve(result))
+        })
+      })
+    })
+  }
+
+  private async serve(process: SimProcess, plan: Plan, input: number, call: number): Promise<Result> {
+    try {
+      const value = (await invoke(this.world, process, plan, input, call)) as Value
+      return { is: 'value', exec: value.exec, text: textOf(value) }
+    } catch (error) {
+      if (isFinal(error)) {
+        const { exec } = error.body as Value
+        return { is: 'refusal', exec, text: JSON.stringify(error.body) }
+      }
+      const { code = 'error', message } = error as Error & { code?: string }
+      return { is: 'error', code: isOnceError(error) ? error.code : code, message: message.slice(0, TEXT_MAX) }
+    }
+  }
+
+  /** Looks what the provider did, when nothing can change it any more, and says so. */
+  private async operator(plan: Plan): Promise<void> {
+    const { world } = this
+    while (world.executions.isRunning(plan)) await this.sleep(20)
+    const step =
+      plan.steps.find(({ name, keyed }) => !keyed && this.isStarted(plan, name))?.name ??
+      plan.steps[0]?.name ??
+      'call-1'
+    const verdict = world.provider.verdict(plan, step)
+    const process = world.dice.pick(world.processes)
+    if (verdict === 'stop') return
+    const word = verdict === 'rerun' ? ({ step, rerun: true } as const) : { step, done: verdict.done }
+    await new Promise<void>((resolve) => {
+      const go = (): void => world.scheduler.post(world.owner, resolve)
+      world.scheduler.after(world.owner, PATIENCE_MS, resolve)
+      world.scheduler.post(process, () => void process.once.settle({ scope: SCOPE, key: plan.key }, word).then(go, go))
+    })
+  }
+
+  private isStarted(plan: Plan, name: string): boolean {
+    return this.world.database.steps
+      .rows(null)
+      .some(([, step]) => step.id === plan.id && step.name === name && step.state === 'started')
+  }
+
+  private sleep(ms: number): Promise<void> {
+    return this.world.scheduler.sleep(this.world.owner, ms)
+  }
+}
+
+function textOf({ pad, ...value }: Value): string {
+  return JSON.stringify(pad === undefined ? value : { ...value, pad: pad.length })
+}
+
+/** Housekeeping finishes what nobody comes back for. */
+export function recover(world: World, process: SimProcess): Promise<unknown> {
+  return process.once.recover({
+    again: (op, { key, input }: { key: string; input: number }) =>
+      leased(world, process, world.planOf(key), input, 0, op),
+  })
+}

@@ -1,0 +1,122 @@
+import type { RecordRow } from '../../store/memory/rows.ts'
+import type { Transaction } from '../../store/memory/transaction.ts'
+import { isFinal } from '../../once/final.ts'
+import type { RawNote } from './observed.ts'
+import type { Plan } from './plan.ts'
+import type { SimProcess } from './process.ts'
+import type { World } from './world.ts'
+
+interface Execution {
+  readonly exec: number
+  readonly plan: Plan
+  readonly process: SimProcess
+  /** The transaction that carries the claim; null for a leased handler. */
+  readonly tx: Transaction | null
+  /** The lease's token and life, where they could be told. */
+  readonly token: number | null
+  readonly life: number | null
+}
+
+/** The handlers that are running, and whether each still holds what it thinks it holds: ground truth, not opinion. */
+export class Executions {
+  private readonly world: World
+  private readonly running = new Map<number, Execution>()
+  private readonly failed = new Map<string, number>()
+  /** Attempts that were ever committed as in progress, by identity. */
+  private readonly attempts = new Map<string, Set<number>>()
+  private serial = 0
+
+  constructor(world: World) {
+    this.world = world
+  }
+
+  next(): number {
+    return ++this.serial
+  }
+
+  start(of: { plan: Plan; call: number; process: SimProcess; attempt: number; tx: Transaction | null }): number {
+    const { plan, call, process, attempt, tx } = of
+    const exec = this.next()
+    const record = this.world.record(plan.id)
+    const leased = plan.mode === 'leased'
+    const holds = leased ? this.attempts.get(plan.id)?.has(attempt) === true : tx !== null && this.claimed(plan, tx)
+    const own = leased && record?.attempt === attempt ? record : null
+    const lost = leased ? own === null : tx?.ended === true
+    const rivals = lost ? 0 : this.rivals(plan)
+    this.running.set(exec, { exec, plan, process, tx, token: own?.token ?? null, life: own?.life ?? null })
+    const mode = leased ? 'leased' : 'atomic'
+    this.world.note({
+      kind: 'run',
+      exec,
+      call,
+      key: plan.key,
+      mode,
+      attempt,
+      holds,
+      lost,
+      rivals,
+      record,
+    })
+    return exec
+  }
+
+  async watch<T>(exec: number, work: () => Promise<T>): Promise<T> {
+    try {
+      const value = await work()
+      this.end(exec, 'returned')
+      return value
+    } catch (error) {
+      this.end(exec, isFinal(error) ? 'refused' : 'threw')
+      throw error
+    }
+  }
+
+  /** The first executions of some plans fail. */
+  failing(plan: Plan): boolean {
+    const before = this.failed.get(plan.key) ?? 0
+    if (before >= plan.failures) return false
+    this.failed.set(plan.key, before + 1)
+    return true
+  }
+
+  committed(row: RecordRow): void {
+    if (row.state !== 'inProgress') return
+    const known = this.attempts.get(row.id) ?? new Set<number>()
+    this.attempts.set(row.id, known.add(row.attempt))
+  }
+
+  lifeOf(exec: number): number | null {
+    return this.running.get(exec)?.life ?? null
+  }
+
+  /** Somebody alive is inside a handler of this key, rightly or not. */
+  isRunning(plan: Plan): boolean {
+    for (const { plan: of, process } of this.running.values()) if (of === plan && process.alive) return true
+    return false
+  }
+
+  /** Holds the record, or held it until the transaction ended. */
+  private claimed(plan: Plan, tx: Transaction): boolean {
+    if (this.world.database.records.slots.get(plan.id)?.holder === tx) return true
+    return tx.ended && (tx.notes as readonly RawNote[]).some(({ id }) => id === plan.id)
+  }
+
+  private end(exec: number, how: 'returned' | 'threw' | 'refused'): void {
+    this.running.delete(exec)
+    this.world.note({ kind: 'ran', exec, how })
+  }
+
+  private rivals(plan: Plan): number {
+    const { database } = this.world
+    const record = this.world.record(plan.id)
+    let rivals = 0
+    for (const { plan: of, process, tx, token } of this.running.values()) {
+      if (of.id !== plan.id || !process.alive) continue
+      if (tx !== null) rivals += !tx.ended && database.records.slots.get(plan.id)?.holder === tx ? 1 : 0
+      else if (record !== null && record.token === token && record.state === 'inProgress') {
+        rivals += (record.leaseUntil ?? 0) > database.now() ? 1 : 0
+      }
+    }
+    return rivals
+  }
+}

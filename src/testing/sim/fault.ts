@@ -1,0 +1,45 @@
+import type { Dice } from './dice.ts'
+
+/** Every way we make the world go wrong, with the highest rate a seed may draw for it (per chance to hit). */
+export const FAULTS = {
+  dieBefore: 0.02,
+  dieAfterEffect: 0.03,
+  replyLostAfterCommit: 0.1,
+  replyLostBeforeCommit: 0.05,
+  connectionReset: 0.03,
+  halfOpenConnection: 0.02,
+  serializationFailure: 0.06,
+  deadlockVictim: 0.04,
+  poolExhausted: 1,
+  pausePastLease: 0.02,
+  lateZombieWrite: 1,
+  messageOutlivesSender: 1,
+  clockForward: 0.01,
+  clockBack: 0.01,
+  clockSkew: 1,
+  databaseClockForward: 0.01,
+  databaseClockBack: 0.01,
+  clientDisconnect: 0.05,
+  retryStorm: 0.1,
+  sweeperAtWorst: 0.03,
+  storeOutage: 0.01,
+  oversizeAnswer: 0.01,
+  answerDropped: 0.01,
+  providerReplyLost: 0.1,
+  providerDown: 0.05,
+  pastDeadline: 0.03,
+} as const
+
+export type FaultKind = keyof typeof FAULTS
+
+export const FAULT_KINDS: readonly FaultKind[] = Object.keys(FAULTS) as FaultKind[]
+
+const ZOMBIE_RATE = 0.06
+
+/** A swarm: each seed switches half of the faults off and draws its own rates for the rest. */
+export function drawRates(dice: Dice, zombies: boolean): Readonly<Record<FaultKind, number>> {
+  const rates = {} as Record<FaultKind, number>
+  for (const kind of FAULT_KINDS) rates[kind] = dice.chance(0.5) ? FAULTS[kind] * dice.next() : 0
+  if (zombies) rates.pausePastLease = ZOMBIE_RATE * (0.3 + dice.next())
+  return rates
+}

@@ -1,0 +1,41 @@
+import type { decide } from '../../../lifecycle/decide.ts'
+import type { Work } from '../../../store/memory/connection.ts'
+import type { MemoryStore } from '../../../store/memory/memory-store.ts'
+import type { MemoryTx } from '../../../store/memory/memory-tx.ts'
+import { STATEMENTS } from '../../../store/memory/statements/index.ts'
+import type { Statements } from '../../../store/memory/statements/index.ts'
+import type { Store } from '../../../store/store.ts'
+import { SOUND } from '../flaw.ts'
+import type { Flaw } from '../process.ts'
+
+/** A bug somebody could write. A simulation that does not notice it proves nothing. */
+export interface Mutant {
+  readonly name: string
+  /** The invariant it breaks, or the finding of the protocol that warns of it. */
+  readonly of: string
+  readonly flaw: Flaw
+}
+
+/** Wrong inside the database. */
+export function statement(of: string, name: string, wrong: Partial<Statements>, decision?: typeof decide): Mutant {
+  return {
+    name,
+    of,
+    flaw: { ...SOUND, statements: { ...STATEMENTS, ...wrong }, ...(decision && { decide: decision }) },
+  }
+}
+
+/** Wrong in the decision about a key. */
+export function decision(of: string, name: string, wrong: typeof decide): Mutant {
+  return { name, of, flaw: { ...SOUND, decide: wrong } }
+}
+
+/** Wrong between the database and the operation. */
+export function client(of: string, name: string, wrap: (store: MemoryStore) => Store<MemoryTx>): Mutant {
+  return { name, of, flaw: { ...SOUND, wrap } }
+}
+
+/** Whatever token the record has now. */
+export function newestToken({ database, tx }: Work, id: string): string {
+  return String(database.records.seen(id, tx)?.token ?? 0)
+}

@@ -1,0 +1,63 @@
+import type { Work } from '../../store/memory/connection.ts'
+import type { Statements } from '../../store/memory/statements/index.ts'
+
+/** A note as a statement leaves it on its transaction: the key comes later, by identity. */
+export interface RawNote {
+  readonly op: string
+  readonly id: string
+  readonly token: string | null
+}
+
+/** The same statements, each leaving a note of who it is and which token it came with. */
+export function observed(statements: Statements): Statements {
+  const note = (work: Work, op: string, id: string, token: string | null): void => {
+    work.tx.notes.push({ op, id, token } satisfies RawNote)
+  }
+  return {
+    ...statements,
+    claim(work, of, birth) {
+      note(work, 'claim', of.id, null)
+      return statements.claim(work, of, birth)
+    },
+    claimBatch(work, claims, rerun) {
+      for (const of of claims) note(work, 'claimBatch', of.id, null)
+      return statements.claimBatch(work, claims, rerun)
+    },
+    renew(work, of, seen) {
+      note(work, 'renew', of.id, null)
+      return statements.renew(work, of, seen)
+    },
+    takeOver(work, params) {
+      note(work, 'takeOver', params.claim.id, null)
+      return statements.takeOver(work, params)
+    },
+    completeLeased(work, params) {
+      note(work, 'completeLeased', params.claim.id, params.claimed.token)
+      return statements.completeLeased(work, params)
+    },
+    refuseLeased(work, params) {
+      note(work, 'refuseLeased', params.id, params.token)
+      return statements.refuseLeased(work, params)
+    },
+    heartbeat(work, leases, leaseMs) {
+      for (const { id, token } of leases) note(work, 'heartbeat', id, token)
+      return statements.heartbeat(work, leases, leaseMs)
+    },
+    release(work, held) {
+      note(work, 'release', held.id, held.token)
+      return statements.release(work, held)
+    },
+    suspend(work, held) {
+      note(work, 'suspend', held.id, held.token)
+      return statements.suspend(work, held)
+    },
+    startStep(work, params) {
+      note(work, 'startStep', params.id, params.token)
+      return statements.startStep(work, params)
+    },
+    finishStep(work, params) {
+      note(work, 'finishStep', params.id, params.token)
+      return statements.finishStep(work, params)
+    },
+  }
+}

@@ -1,0 +1,116 @@
+import { identity } from '../../key/identity.ts'
+import type { Dice } from './dice.ts'
+import type { FaultKind } from './fault.ts'
+import type { Mode } from './trace.ts'
+
+/** One key's operation, as a script: what its handler does, and how it is called. */
+export interface Plan {
+  readonly key: string
+  readonly id: string
+  readonly mode: Mode
+  /** Pauses of the handler, in milliseconds. */
+  readonly sleepMs: number
+  /** So many executions throw before one goes through. */
+  readonly failures: number
+  /** The handler refuses for good. */
+  readonly final: boolean
+  /** The answer is too large to keep. */
+  readonly oversize: boolean
+  /** The statement of a batched request violates a constraint. */
+  readonly poison: boolean
+  /** A leased handler's outside calls, and whether the provider honours keys. */
+  readonly steps: readonly { readonly name: string; readonly keyed: boolean; readonly reconcile: boolean }[]
+  /** Database work recorded with its step. */
+  readonly stepTx: boolean
+  /** The key of the operation inside this one. */
+  readonly inner: string | null
+  readonly waitMs: number
+  readonly recover: boolean
+}
+
+/** How one world is made. */
+export interface Settings {
+  readonly processes: number
+  readonly poolSize: number
+  readonly leaseMs: number
+  readonly deadlineMs: number
+  readonly replayForMs: number
+  readonly goneForMs: number
+  readonly expired: 'gone' | 'rerun'
+  /** How often the server stops inside a statement. */
+  readonly workPause: number
+  readonly chaosSteps: number
+  /** Only leased operations, on several processes that often stop: a world of zombies. */
+  readonly zombies: boolean
+}
+
+export const NAMESPACE = 'sim'
+export const SCOPE = 'tenant'
+
+export function drawSettings(dice: Dice): Settings {
+  const deadlineMs = 150 + dice.below(150)
+  const zombies = dice.chance(0.25)
+  return {
+    processes: zombies ? 2 + dice.below(2) : 1 + dice.below(3),
+    poolSize: 1 + dice.below(4),
+    leaseMs: 100 + dice.below(150),
+    deadlineMs,
+    replayForMs: 1_000 + dice.below(1_000),
+    goneForMs: dice.chance(0.3) ? 0 : dice.below(2_000),
+    expired: dice.chance(0.5) ? 'rerun' : 'gone',
+    workPause: dice.chance(0.5) ? dice.next() * 0.6 : 0,
+    chaosSteps: (zombies ? 100 : 40) + dice.below(160),
+    zombies,
+  }
+}
+
+export function drawPlans(dice: Dice, settings: Settings, rates: Readonly<Record<FaultKind, number>>): Plan[] {
+  const count = settings.zombies ? 1 : 1 + dice.below(3)
+  const plans: Plan[] = []
+  for (let n = 0; n < count; n++) {
+    const mode = settings.zombies ? 'leased' : drawMode(dice)
+    plans.push(drawPlan(dice, settings, rates, `key-${n}`, mode))
+  }
+  const inner = plans.flatMap((plan) => plan.inner ?? [])
+  return [...plans, ...inner.map((key) => ({ ...drawPlan(dice, settings, rates, key, 'atomic'), oversize: false }))]
+}
+
+function drawMode(dice: Dice): Mode {
+  const roll = dice.next()
+  if (roll < 0.4) return 'atomic'
+  if (roll < 0.7) return 'leased'
+  if (roll < 0.82) return 'batched'
+  return roll < 0.92 ? 'nested' : 'joined'
+}
+
+function drawPlan(
+  dice: Dice,
+  settings: Settings,
+  rates: Readonly<Record<FaultKind, number>>,
+  key: string,
+  mode: Mode,
+): Plan {
+  const { id } = identity({ namespace: NAMESPACE, scope: SCOPE, key })
+  const leased = mode === 'leased'
+  const count = leased ? dice.below(3) + (settings.zombies ? 1 : 0) : 0
+  const steps = Array.from({ length: count }, (_, n) => ({
+    name: `call-${n + 1}`,
+    keyed: dice.chance(0.6),
+    reconcile: dice.chance(0.5),
+  }))
+  return {
+    key,
+    id,
+    mode,
+    sleepMs: dice.chance(0.5) ? dice.below(25) : 0,
+    failures: dice.chance(0.2) ? 1 : 0,
+    final: dice.chance(0.12),
+    oversize: rates.oversizeAnswer > 0 && dice.chance(0.03),
+    poison: mode === 'batched' && dice.chance(0.15),
+    steps,
+    stepTx: leased && dice.chance(0.4),
+    inner: mode === 'nested' ? `${key}-inner` : null,
+    waitMs: dice.chance(0.3) ? 50 + dice.below(Math.floor(settings.deadlineMs)) : 0,
+    recover: leased && dice.chance(0.3),
+  }
+}

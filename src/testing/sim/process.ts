@@ -1,0 +1,132 @@
+import type { decide } from '../../lifecycle/decide.ts'
+import type { Clock } from '../../platform/clock.ts'
+import { createOnce } from '../../once/once.ts'
+import type { OnceInstance } from '../../once/once.ts'
+import { memoryStore } from '../../store/memory/memory-store.ts'
+import type { MemoryStore } from '../../store/memory/memory-store.ts'
+import type { MemoryTx } from '../../store/memory/memory-tx.ts'
+import type { Store } from '../../store/store.ts'
+import { Dice } from './dice.ts'
+import { batchedOperations } from './handlers.ts'
+import type { BatchedCall } from './handlers.ts'
+import { observed } from './observed.ts'
+import { NAMESPACE } from './plan.ts'
+import type { Owner } from './scheduler.ts'
+import { inContext, noContext, sharedContext } from './shared-context.ts'
+import { Wire } from './wire.ts'
+import type { World } from './world.ts'
+
+type NoEvents = Record<string, never>
+
+/** What is wrong on purpose: nothing, or one mutant. */
+export interface Flaw {
+  readonly decide: typeof decide
+  readonly statements: MemoryStoreStatements
+  wrap(store: MemoryStore): Store<MemoryTx>
+}
+
+type MemoryStoreStatements = NonNullable<NonNullable<Parameters<typeof memoryStore>[0]>['statements']>
+
+/** One process of the service: the real `once` code with a clock, a pool and a memory of its own. It can die. */
+export class SimProcess implements Owner {
+  readonly name: string
+  readonly store: MemoryStore
+  readonly once: OnceInstance<MemoryTx, NoEvents>
+  readonly batched: BatchedCall
+  readonly wire: Wire
+  alive = true
+  paused = false
+  private readonly world: World
+  private readonly rate: number
+  private offset: number
+
+  constructor(world: World, name: string) {
+    const { settings, dice, flaw } = world
+    this.world = world
+    this.name = name
+    this.rate = world.hit('clockSkew', name) ? dice.between(0.5, 2) : 1
+    this.offset = dice.next() * 1e6
+    this.wire = new Wire(world, this)
+    const clock = this.clock()
+    this.store = memoryStore({
+      database: world.database,
+      step: this.wire.step,
+      statements: observed(flaw.statements),
+      pool: {
+        size: settings.poolSize,
+        waitMs: settings.deadlineMs,
+        clock,
+        onWait: () => world.happened('poolExhausted', name),
+      },
+    })
+    this.once = createOnce(
+      {
+        namespace: NAMESPACE,
+        store: flaw.wrap(this.store),
+        replayFor: `${settings.replayForMs}ms`,
+        goneFor: `${settings.goneForMs}ms`,
+        deadline: `${settings.deadlineMs}ms`,
+        expired: settings.expired,
+        guard: 'off',
+        sweep: false,
+      },
+      { clock, random: new Dice(dice.below(2 ** 31)), decide: flaw.decide },
+    )
+    Object.assign(this.once.core, { enclosing: world.nests ? sharedContext() : noContext() })
+    this.batched = batchedOperations(world, this)
+    world.note({ kind: 'process', process: name, what: 'born' })
+  }
+
+  sleep(ms: number): Promise<void> {
+    return this.world.scheduler.sleep(this, ms / this.rate)
+  }
+
+  /** A step of its own for the handler, at which the process may also die. */
+  turn(label: string): Promise<void> {
+    if (this.world.hit('dieBefore', label)) this.die()
+    else if (this.world.hit('pausePastLease', label)) this.pause()
+    return this.world.scheduler.turn(this)
+  }
+
+  die(): void {
+    if (!this.alive) return
+    const { world } = this
+    this.alive = false
+    world.note({ kind: 'process', process: this.name, what: 'died' })
+    world.crashes += 1
+    world.scheduler.forget(this)
+    // The server notices sooner or later; a lost host only at the deadline.
+    for (const connection of this.wire.connections) {
+      world.scheduler.after(world.server, world.dice.between(0, 40), () => connection.hangUp())
+    }
+    world.scheduler.after(world.owner, world.dice.between(5, 200), () => world.restart(this))
+  }
+
+  /** Stops, past its lease and its deadline as like as not, and goes on as if nothing had happened. */
+  pause(): void {
+    if (this.paused || !this.alive) return
+    const { world } = this
+    this.paused = true
+    world.note({ kind: 'process', process: this.name, what: 'paused' })
+    const ms = world.dice.between(0.5, 3) * Math.max(world.settings.leaseMs, world.settings.deadlineMs)
+    world.scheduler.after(world.owner, ms, () => this.resume())
+  }
+
+  resume(): void {
+    if (!this.paused || !this.alive) return
+    this.paused = false
+    this.world.note({ kind: 'process', process: this.name, what: 'resumed' })
+  }
+
+  jump(ms: number): void {
+    this.offset += ms
+  }
+
+  private clock(): Clock {
+    const { scheduler } = this.world
+    return {
+      now: () => scheduler.time * this.rate + this.offset,
+      after: (ms, callback) => scheduler.after(this, ms / this.rate, inContext(callback)),
+    }
+  }
+}

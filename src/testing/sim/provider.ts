@@ -1,0 +1,88 @@
+import type { Plan } from './plan.ts'
+import type { SimProcess } from './process.ts'
+import { never } from './wire.ts'
+import type { World } from './world.ts'
+
+interface Call {
+  readonly process: SimProcess
+  readonly plan: Plan
+  readonly exec: number
+  readonly step: Plan['steps'][number]
+  readonly derived: string
+}
+
+interface Charge {
+  readonly charge: number
+}
+
+/** The outside world: a provider that charges. It honours keys where the step says so. */
+export class Provider {
+  private readonly world: World
+  private readonly byKey = new Map<string, Charge>()
+  /** What happened, by operation and step: what an operator finds when looking. */
+  private readonly made = new Map<string, Charge>()
+  private travelling = 0
+
+  constructor(world: World) {
+    this.world = world
+  }
+
+  async call(of: Call): Promise<Charge> {
+    const { world } = this
+    this.travelling += 1
+    await this.arrive(of.process)
+    const down = world.hit('providerDown', of.step.name)
+    const charge = down ? null : this.charge(of)
+    this.travelling -= 1
+    if (!of.process.alive) return never()
+    await of.process.turn('provider')
+    if (charge === null) throw new Error('the provider is down')
+    if (world.hit('providerReplyLost', of.step.name)) throw new Error('the reply of the provider was lost')
+    return charge
+  }
+
+  /** Asks what became of a call: honest, and silent while something may still be on its way. */
+  async reconcile(process: SimProcess, plan: Plan, step: string): Promise<{ done: Charge } | 'rerun' | 'stop'> {
+    await process.turn('reconcile')
+    return this.verdict(plan, step)
+  }
+
+  verdict(plan: Plan, step: string): { done: Charge } | 'rerun' | 'stop' {
+    if (this.travelling > 0) return 'stop'
+    const life = this.world.record(plan.id)?.life ?? null
+    const made = this.made.get(`${plan.id} ${life} ${step}`)
+    this.world.note({ kind: 'verdict', key: plan.key, step, rerun: made === undefined, life })
+    return made === undefined ? 'rerun' : { done: made }
+  }
+
+  /** A request on its way arrives even when its sender is gone, or is lost with it. */
+  private arrive(process: SimProcess): Promise<void> {
+    const { world } = this
+    return new Promise((resolve) => {
+      world.scheduler.post(world.server, () => {
+        if (process.alive || world.dice.chance(0.5)) return resolve()
+        this.travelling -= 1
+      })
+    })
+  }
+
+  private charge({ plan, exec, step, derived }: Call): Charge {
+    const life = this.world.executions.lifeOf(exec)
+    const known = step.keyed ? this.byKey.get(derived) : undefined
+    const charge = known ?? { charge: this.made.size + 1 }
+    this.byKey.set(derived, charge)
+    this.made.set(`${plan.id} ${life} ${step.name}`, charge)
+    const { key } = plan
+    this.world.note({
+      kind: 'provider',
+      key,
+      life,
+      step: step.name,
+      exec,
+      derived,
+      keyed: step.keyed,
+      effect: known === undefined,
+    })
+    return charge
+  }
+}

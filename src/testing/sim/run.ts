@@ -1,0 +1,85 @@
+import { violations } from './checkers/index.ts'
+import { FAULT_KINDS } from './fault.ts'
+import type { FaultKind } from './fault.ts'
+import { SOUND } from './flaw.ts'
+import { openFindingOf } from './open-findings.ts'
+import type { Flaw } from './process.ts'
+import { eventsOf } from './trace.ts'
+import type { TraceEvent } from './trace.ts'
+import { World } from './world.ts'
+
+export interface Schedule {
+  readonly seed: number
+  readonly steps: number
+  readonly crashes: number
+  readonly faults: Readonly<Record<FaultKind, number>>
+  readonly violations: readonly string[]
+  /** What broke for a reason that is known and open. */
+  readonly open: readonly string[]
+  /** Nothing was committed, or nothing went wrong: such a schedule proves nothing. */
+  readonly vacuous: boolean
+  readonly trace: readonly TraceEvent[]
+}
+
+/** One seed from chaos to rest, and what its checkers say. */
+export async function runSchedule(seed: number, flaw: Flaw = SOUND): Promise<Schedule> {
+  const world = new World(seed, flaw)
+  const unhandled = (error: unknown): void => {
+    world.note({ kind: 'unhandled', message: error instanceof Error ? (error.stack ?? error.message) : String(error) })
+  }
+  process.on('unhandledRejection', unhandled)
+  await world.run()
+  // Ticks alone would starve timers, messages, and the report of what nobody handled.
+  await new Promise((resolve) => setImmediate(resolve))
+  process.off('unhandledRejection', unhandled)
+  const effects = eventsOf(world.trace, 'commit').some((commit) => commit.effects.length > 0)
+  const broken = violations(world.trace)
+  const hit = FAULT_KINDS.some((kind) => world.faults[kind] > 0)
+  return {
+    seed,
+    steps: world.scheduler.steps,
+    crashes: world.crashes,
+    faults: world.faults,
+    violations: broken.filter((violation) => openFindingOf(violation) === undefined),
+    open: broken.flatMap((violation) => openFindingOf(violation)?.name ?? []),
+    vacuous: !effects || !hit,
+    trace: world.trace,
+  }
+}
+
+export interface Tally {
+  schedules: number
+  vacuous: number
+  steps: number
+  crashes: number
+  readonly faults: Record<FaultKind, number>
+  /** Seeds whose promises were broken, with what was broken first. */
+  /** Schedules in which an open finding showed, by its name. */
+  readonly open: Record<string, number>
+  readonly broken: { readonly seed: number; readonly violations: readonly string[] }[]
+}
+
+export function newTally(): Tally {
+  const faults = Object.fromEntries(FAULT_KINDS.map((kind) => [kind, 0])) as Record<FaultKind, number>
+  return { schedules: 0, vacuous: 0, steps: 0, crashes: 0, faults, open: {}, broken: [] }
+}
+
+export function addSchedule(tally: Tally, schedule: Schedule): void {
+  if (schedule.vacuous) tally.vacuous += 1
+  else tally.schedules += 1
+  tally.steps += schedule.steps
+  tally.crashes += schedule.crashes
+  for (const kind of FAULT_KINDS) tally.faults[kind] += schedule.faults[kind]
+  for (const name of new Set(schedule.open)) tally.open[name] = (tally.open[name] ?? 0) + 1
+  if (schedule.violations.length > 0) tally.broken.push({ seed: schedule.seed, violations: schedule.violations })
+}
+
+export function mergeTally(into: Tally, from: Tally): void {
+  into.schedules += from.schedules
+  into.vacuous += from.vacuous
+  into.steps += from.steps
+  into.crashes += from.crashes
+  for (const kind of FAULT_KINDS) into.faults[kind] += from.faults[kind]
+  for (const [name, count] of Object.entries(from.open)) into.open[name] = (into.open[name] ?? 0) + count
+  into.broken.push(...from.broken)
+}

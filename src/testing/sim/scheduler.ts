@@ -1,0 +1,131 @@
+import type { Dice } from './dice.ts'
+
+/** Who a task belongs to. What belongs to the dead never runs; what belongs to a paused one waits. */
+export interface Owner {
+  readonly name: string
+  readonly alive: boolean
+  readonly paused: boolean
+}
+
+interface Task {
+  readonly owner: Owner
+  readonly run: () => void
+  cancelled: boolean
+}
+
+interface Timer extends Task {
+  readonly at: number
+  readonly order: number
+}
+
+/**
+ * Virtual time and one task at a time, chosen by the dice. Between two tasks every microtask is drained: the next tick
+ * is asked for by a microtask, and Node starts it only when its microtask queue is empty. No macrotask, no system call.
+ */
+export class Scheduler {
+  readonly dice: Dice
+  time = 0
+  steps = 0
+  private readonly ready: Task[] = []
+  private readonly timers: Timer[] = []
+  private order = 0
+
+  constructor(dice: Dice) {
+    this.dice = dice
+  }
+
+  post(owner: Owner, run: () => void): void {
+    this.ready.push({ owner, run, cancelled: false })
+  }
+
+  /** Resolves in a step of its own, if the owner is alive by then; else never. */
+  turn(owner: Owner): Promise<void> {
+    return new Promise((resolve) => this.post(owner, resolve))
+  }
+
+  after(owner: Owner, ms: number, run: () => void): () => void {
+    const timer: Timer = { owner, run, at: this.time + Math.max(0, ms), order: this.order++, cancelled: false }
+    let i = this.timers.length
+    while (i > 0 && isLater(this.timers[i - 1]!, timer)) i--
+    this.timers.splice(i, 0, timer)
+    return () => {
+      timer.cancelled = true
+    }
+  }
+
+  sleep(owner: Owner, ms: number): Promise<void> {
+    return new Promise((resolve) => this.after(owner, ms, resolve))
+  }
+
+  /** Steps until `until` says so, nothing is left to do, or the bound is reached. */
+  run(until: () => boolean, bound: number): Promise<'until' | 'idle' | 'bound'> {
+    const end = this.steps + bound
+    return new Promise((resolve) => {
+      const tick = (): void => {
+        if (until()) return resolve('until')
+        if (this.steps >= end) return resolve('bound')
+        const task = this.next()
+        if (task === null) return resolve('idle')
+        this.steps += 1
+        this.time += this.dice.next()
+        task.run()
+        queueMicrotask(again)
+      }
+      const again = (): void => {
+        process.nextTick(tick)
+      }
+      process.nextTick(tick)
+    })
+  }
+
+  /** A dead process's tasks go, so that they do not pile up. */
+  forget(owner: Owner): void {
+    remove(this.ready, owner)
+    remove(this.timers, owner)
+  }
+
+  private next(): Task | null {
+    this.ripen()
+    for (;;) {
+      const task = this.choose()
+      if (task !== null) return task
+      const timer = this.timers.find(isAble)
+      if (timer === undefined) return null
+      this.time = Math.max(this.time, timer.at)
+      this.ripen()
+    }
+  }
+
+  private choose(): Task | null {
+    let able = 0
+    for (const task of this.ready) if (isAble(task)) able += 1
+    if (able === 0) return null
+    let n = this.dice.below(able)
+    for (let i = 0; i < this.ready.length; i++) {
+      const task = this.ready[i]!
+      if (!isAble(task) || n-- > 0) continue
+      this.ready.splice(i, 1)
+      return task
+    }
+    return null
+  }
+
+  /** Due timers become tasks like any other: they may be late. */
+  private ripen(): void {
+    let due = 0
+    while (due < this.timers.length && this.timers[due]!.at <= this.time) due += 1
+    for (const timer of this.timers.splice(0, due)) if (!timer.cancelled) this.ready.push(timer)
+  }
+}
+
+function isAble({ owner, cancelled }: Task): boolean {
+  return !cancelled && owner.alive && !owner.paused
+}
+
+function isLater(a: Timer, b: Timer): boolean {
+  return a.at > b.at || (a.at === b.at && a.order > b.order)
+}
+
+function remove(list: Task[], owner: Owner): void {
+  for (let i = list.length - 1; i >= 0; i--) if (list[i]!.owner === owner) list.splice(i, 1)
+}

@@ -1,0 +1,52 @@
+import { hunt, MUTANTS } from './mutants/index.ts'
+import type { Hunt } from './mutants/index.ts'
+import { addSchedule, newTally, runSchedule } from './run.ts'
+import type { Tally } from './run.ts'
+
+/** One worker's part of a run. */
+export interface Shift {
+  readonly schedules: number
+  readonly seed: number
+  readonly stride: number
+  /** Which mutants to hunt: every `stride`th from `first`. */
+  readonly first: number
+  readonly huntSchedules: number
+}
+
+export interface Done {
+  readonly tally: Tally
+  readonly hunts: readonly Hunt[]
+}
+
+const TWICE_EVERY = 100
+
+/**
+ * Schedules that count, from this seed on, then the mutants. One schedule in a hundred runs twice: its trace must be
+ * the same, byte for byte.
+ */
+export async function work(shift: Shift, progress: (schedules: number) => void): Promise<Done> {
+  // Stacks of thousands of expected errors cost more than the errors; a broken seed is run again with them.
+  const limit = Error.stackTraceLimit
+  Error.stackTraceLimit = 0
+  const tally = newTally()
+  try {
+    for (let seed = shift.seed; tally.schedules < shift.schedules; seed += shift.stride) {
+      const schedule = await runSchedule(seed)
+      addSchedule(tally, schedule)
+      if (tally.schedules % TWICE_EVERY === 0 && !schedule.vacuous) {
+        const again = await runSchedule(seed)
+        if (JSON.stringify(again.trace) !== JSON.stringify(schedule.trace)) {
+          tally.broken.push({ seed, violations: ['the same seed made another world: something is not deterministic'] })
+        }
+      }
+      if ((tally.schedules + tally.vacuous) % 200 === 0) progress(tally.schedules)
+    }
+    const hunts: Hunt[] = []
+    for (let i = shift.first; i < MUTANTS.length; i += shift.stride) {
+      hunts.push(await hunt(MUTANTS[i]!, { seed: shift.seed, schedules: shift.huntSchedules }))
+    }
+    return { tally, hunts }
+  } finally {
+    Error.stackTraceLimit = limit
+  }
+}

@@ -1,0 +1,78 @@
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { CHECKERS } from './checkers/index.ts'
+import { FAULT_KINDS } from './fault.ts'
+import { MUTANTS } from './mutants/index.ts'
+import { runSchedule } from './run.ts'
+
+const CLI = fileURLToPath(new URL('cli.ts', import.meta.url))
+const SCHEDULES = 20_000
+const PATIENCE_MS = 20 * 60_000
+
+interface Ended {
+  readonly code: number | null
+  readonly out: string
+  readonly err: string
+}
+
+interface Summary {
+  readonly schedules: number
+  readonly crashes: number
+  readonly faults: Readonly<Record<string, number>>
+  readonly violations: number
+  readonly mutants: unknown
+}
+
+function sim(...args: string[]): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, ['--import', 'tsx', CLI, ...args])
+    let out = ''
+    let err = ''
+    child.stdout.on('data', (data) => (out += String(data)))
+    child.stderr.on('data', (data) => (err += String(data)))
+    child.on('error', reject)
+    child.on('close', (code) => resolve({ code, out, err }))
+  })
+}
+
+describe('the simulator', () => {
+  test(`${SCHEDULES} schedules keep every promise, and every mutant is noticed`, { timeout: PATIENCE_MS }, async () => {
+    const { code, out, err } = await sim('--schedules', String(SCHEDULES), '--seed', '1', '--json')
+    const told = err.replace(/^\d+ of \d+ schedules.*\n/gm, '').slice(0, 4_000)
+    const result = JSON.parse(out || '{}') as Partial<Summary>
+    // What went wrong is in `told`: it is part of what is compared, so that it is shown.
+    expect({ violations: result.violations, mutants: result.mutants, told: code === 0 ? '' : told }).toEqual({
+      violations: 0,
+      mutants: { killed: MUTANTS.length, total: MUTANTS.length },
+      told: '',
+    })
+    expect(result.schedules).toBe(SCHEDULES)
+    expect(result.crashes).toBeGreaterThan(SCHEDULES / 10)
+    expect(FAULT_KINDS.filter((kind) => !result.faults?.[kind])).toEqual([])
+  })
+
+  test('a seed is a world: the same trace, byte for byte', async () => {
+    for (const seed of [3, 17, 4_711]) {
+      const [first, second] = [await runSchedule(seed), await runSchedule(seed)]
+      expect(JSON.stringify(second.trace)).toBe(JSON.stringify(first.trace))
+    }
+  })
+
+  test('every promise has its own number', () => {
+    expect(new Set(CHECKERS.map(({ id }) => id)).size).toBe(CHECKERS.length)
+  })
+
+  test.each([
+    [['--schedules', 'many'], '--schedules needs a whole number'],
+    [['--schedules', '0'], '--schedules needs a whole number'],
+    [['--seed'], '--seed needs a whole number'],
+    [['--seeds', '1'], 'unknown argument "--seeds"'],
+  ])('%s is refused in one line', async (args, line) => {
+    const { code, out, err } = await sim(...args)
+    expect(code).toBe(2)
+    expect(out).toBe('')
+    expect(err).toContain(line)
+    expect(err.trim().split('\n')).toHaveLength(1)
+  })
+})

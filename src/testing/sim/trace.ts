@@ -1,0 +1,122 @@
+import type { RecordRow, StepRow } from '../../store/memory/rows.ts'
+import type { FaultKind } from './fault.ts'
+import type { Plan } from './plan.ts'
+
+export type Mode = 'atomic' | 'leased' | 'batched' | 'nested' | 'joined'
+
+/** What a caller got. `text` is the answer as JSON, byte for byte; `exec` the execution that made it. */
+export type Result =
+  | { readonly is: 'value' | 'refusal'; readonly exec: number; readonly text: string }
+  | { readonly is: 'error'; readonly code: string; readonly message: string }
+
+/** A committed effect: which execution made it, in which life of its key; null when the key has no record. */
+export interface Effect {
+  readonly key: string
+  readonly exec: number
+  readonly part: string
+  readonly life: number | null
+}
+
+export interface RecordChange {
+  readonly key: string
+  readonly before: RecordRow | null
+  readonly after: RecordRow | null
+}
+
+/** What a statement said about itself: its name, whose record, and the token it came with. */
+export interface Note {
+  readonly op: string
+  readonly key: string
+  readonly token: string | null
+}
+
+/** Everything the checkers may look at. `t` is virtual time, `now` the database's, in milliseconds. */
+export type TraceEvent = { readonly t: number; readonly now: number } & (
+  | { readonly kind: 'policy'; readonly expired: 'gone' | 'rerun' }
+  | { readonly kind: 'plan'; readonly plan: Plan }
+  | { readonly kind: 'fault'; readonly fault: FaultKind; readonly at: string }
+  | { readonly kind: 'process'; readonly process: string; readonly what: 'born' | 'died' | 'paused' | 'resumed' }
+  | {
+      readonly kind: 'call'
+      readonly call: number
+      readonly client: number
+      readonly key: string
+      readonly input: number
+      readonly mode: Mode
+      readonly process: string
+      /** The committed record when the call began. */
+      readonly record: RecordRow | null
+    }
+  | {
+      readonly kind: 'outcome'
+      readonly call: number
+      readonly key: string
+      readonly input: number
+      readonly result: Result
+      readonly record: RecordRow | null
+    }
+  | {
+      readonly kind: 'run'
+      readonly exec: number
+      readonly call: number
+      readonly key: string
+      readonly mode: Mode
+      readonly attempt: number
+      /** Whether the claim or the lease was really won; lost again before the handler started; and by how many others. */
+      readonly holds: boolean
+      readonly lost: boolean
+      readonly rivals: number
+      readonly record: RecordRow | null
+    }
+  | { readonly kind: 'ran'; readonly exec: number; readonly how: 'returned' | 'threw' | 'refused' }
+  | {
+      readonly kind: 'commit'
+      readonly records: readonly RecordChange[]
+      readonly effects: readonly Effect[]
+      readonly steps: readonly {
+        readonly key: string
+        readonly before: StepRow | null
+        readonly after: StepRow | null
+      }[]
+      readonly answers: readonly { readonly key: string; readonly token: number; readonly text: string | null }[]
+      readonly notes: readonly Note[]
+      /** The committed tokens and states of the keys in `notes`, before this commit. */
+      readonly held: readonly { readonly key: string; readonly token: number | null; readonly state: string | null }[]
+    }
+  | {
+      readonly kind: 'provider'
+      readonly key: string
+      readonly life: number | null
+      readonly step: string
+      readonly exec: number
+      readonly derived: string
+      readonly keyed: boolean
+      /** The provider did something; false when it knew the key. */
+      readonly effect: boolean
+    }
+  | {
+      readonly kind: 'verdict'
+      readonly key: string
+      readonly step: string
+      readonly rerun: boolean
+      readonly life: number | null
+    }
+  | { readonly kind: 'wait'; readonly op: string; readonly behind: string; readonly interactive: boolean }
+  | { readonly kind: 'pool'; readonly process: string; readonly used: number; readonly size: number }
+  /** A promise was rejected and nobody was told: a real process would have ended here. */
+  | { readonly kind: 'unhandled'; readonly message: string }
+  | {
+      readonly kind: 'end'
+      readonly phase: 'until' | 'idle' | 'bound'
+      readonly undecided: number
+      readonly openTransactions: number
+      readonly advisoryLocks: number
+      readonly usedConnections: number
+    }
+)
+
+export type EventOf<K extends TraceEvent['kind']> = Extract<TraceEvent, { kind: K }>
+
+export function eventsOf<K extends TraceEvent['kind']>(trace: readonly TraceEvent[], kind: K): EventOf<K>[] {
+  return trace.filter((event): event is EventOf<K> => event.kind === kind)
+}

@@ -1,0 +1,88 @@
+import type { Connection, Step, StepPoint } from '../../store/memory/connection.ts'
+import { deadlockDetected, HalfOpen, serializationFailure } from '../../store/memory/failure.ts'
+import type { SimProcess } from './process.ts'
+import type { World } from './world.ts'
+
+const COMMITS = new Set(['complete', 'completeStep', 'batch.complete', 'user.commit'])
+const CAN_CONFLICT = new Set(['tx.insert', 'complete', 'batch.effect', 'completeStep'])
+
+/**
+ * What lies between a process and the database: every statement travels there and back in steps of its own, and can be
+ * lost on either way. What was sent arrives even if its sender died meanwhile, or it does not.
+ */
+export class Wire {
+  readonly connections: Set<Connection> = new Set()
+  private readonly world: World
+  private readonly process: SimProcess
+
+  constructor(world: World, process: SimProcess) {
+    this.world = world
+    this.process = process
+  }
+
+  readonly step: Step = (point) => {
+    this.connections.add(point.connection)
+    if (point.at === 'work') return this.inside(point)
+    return point.at === 'send' ? this.there(point) : this.back(point)
+  }
+
+  /** Between the parts of a statement the server may do other things first. */
+  private inside({ label }: StepPoint): Promise<void> | undefined {
+    const { world } = this
+    if (CAN_CONFLICT.has(label)) {
+      if (world.hit('serializationFailure', label)) throw serializationFailure()
+      if (world.hit('deadlockVictim', label)) throw deadlockDetected()
+    }
+    if (label === 'takeOver.commit' && world.chaos && world.dice.chance(0.4)) return this.meet()
+    if (!world.dice.chance(world.settings.workPause)) return undefined
+    return world.scheduler.turn(world.server)
+  }
+
+  /** The worst moment for a paused holder to wake up: its lease is being taken over, and nobody can see it yet. */
+  private async meet(): Promise<void> {
+    const { world } = this
+    for (const process of world.processes) process.resume()
+    for (let turns = world.dice.below(16); turns >= 0; turns--) await world.scheduler.turn(world.server)
+  }
+
+  private there({ label, connection }: StepPoint): Promise<void> {
+    const { world, process } = this
+    if (!process.alive) return never()
+    world.notePool(process)
+    if (world.outage) throw new Error('the server does not answer')
+    if (world.hit('dieBefore', label)) return this.die()
+    if (world.hit('pausePastLease', label)) process.pause()
+    if (COMMITS.has(label) && world.hit('replyLostBeforeCommit', label)) throw new Error('cut before COMMIT arrived')
+    if (world.hit('connectionReset', label)) throw new Error('reset')
+    if (world.hit('halfOpenConnection', label)) throw new HalfOpen()
+    return new Promise((resolve) => {
+      world.scheduler.post(world.server, () => {
+        if (process.alive) return resolve()
+        if (connection.broken || world.dice.chance(0.5)) return
+        world.happened('messageOutlivesSender', label)
+        resolve()
+      })
+    })
+  }
+
+  private back({ label }: StepPoint): Promise<void> {
+    const { world, process } = this
+    if (!process.alive) return never()
+    if (world.hit('dieAfterEffect', label)) return this.die()
+    if (COMMITS.has(label)) {
+      if (world.hit('replyLostAfterCommit', label)) throw new Error('cut after COMMIT')
+    } else if (world.hit('connectionReset', label)) throw new Error('reset')
+    if (world.hit('pausePastLease', label)) process.pause()
+    return world.scheduler.turn(process)
+  }
+
+  private die(): Promise<void> {
+    this.process.die()
+    return never()
+  }
+}
+
+/** A new one each time: nothing may hang on to the continuations of the dead. */
+export function never<T>(): Promise<T> {
+  return new Promise<T>(() => undefined)
+}

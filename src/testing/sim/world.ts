@@ -1,0 +1,152 @@
+import { MemoryDatabase } from '../../store/memory/database.ts'
+import type { RecordRow } from '../../store/memory/rows.ts'
+import { Clients } from './clients.ts'
+import { Dice } from './dice.ts'
+import { Executions } from './executions.ts'
+import { drawRates, FAULT_KINDS } from './fault.ts'
+import type { FaultKind } from './fault.ts'
+import { Ledger } from './ledger.ts'
+import { Mischief } from './mischief.ts'
+import { drawPlans, drawSettings } from './plan.ts'
+import type { Plan, Settings } from './plan.ts'
+import { SimProcess } from './process.ts'
+import type { Flaw } from './process.ts'
+import { Provider } from './provider.ts'
+import { endContexts } from './shared-context.ts'
+import { Scheduler } from './scheduler.ts'
+import type { Owner } from './scheduler.ts'
+import type { TraceEvent } from './trace.ts'
+
+const EPOCH = Date.UTC(2030, 0, 1, 22)
+const CONVERGENCE_STEPS = 5_000
+
+type Unstamped = TraceEvent extends infer E ? (E extends TraceEvent ? Omit<E, 't' | 'now'> : never) : never
+
+/** Some processes on one database, clients with keys, a provider, and everything that can go wrong: one seed. */
+export class World {
+  readonly seed: number
+  readonly dice: Dice
+  readonly scheduler: Scheduler
+  readonly settings: Settings
+  readonly rates: Readonly<Record<FaultKind, number>>
+  readonly faults: Record<FaultKind, number>
+  readonly flaw: Flaw
+  readonly database: MemoryDatabase
+  readonly executions: Executions
+  readonly provider: Provider
+  readonly clients: Clients
+  readonly plans: readonly Plan[]
+  /** Some operation runs inside another. */
+  readonly nests: boolean
+  readonly trace: TraceEvent[] = []
+  readonly processes: SimProcess[] = []
+  /** The database server, and the outside world: they do not die. */
+  readonly server: Owner = { name: 'server', alive: true, paused: false }
+  readonly owner: Owner = { name: 'world', alive: true, paused: false }
+  chaos = true
+  outage = false
+  crashes = 0
+  /** How far the database's clock is from virtual time. */
+  databaseOffset = 0
+  private ticks = 0
+  private born = 0
+
+  constructor(seed: number, flaw: Flaw) {
+    this.seed = seed
+    this.flaw = flaw
+    this.dice = new Dice(seed)
+    this.scheduler = new Scheduler(this.dice)
+    this.settings = drawSettings(this.dice)
+    this.rates = drawRates(this.dice, this.settings.zombies)
+    this.faults = Object.fromEntries(FAULT_KINDS.map((kind) => [kind, 0])) as Record<FaultKind, number>
+    this.plans = drawPlans(this.dice, this.settings, this.rates)
+    this.nests = this.plans.some(({ inner }) => inner !== null)
+    const clock = {
+      // Never the same microsecond twice.
+      now: () => EPOCH + this.scheduler.time + this.databaseOffset + ++this.ticks / 1000,
+      after: (ms: number, callback: () => void) => this.scheduler.after(this.server, ms, callback),
+    }
+    this.database = new MemoryDatabase({ clock, unique: { poison: ['id'] } })
+    this.executions = new Executions(this)
+    this.provider = new Provider(this)
+    this.clients = new Clients(this)
+    this.note({ kind: 'policy', expired: this.settings.expired })
+    for (const plan of this.plans) this.note({ kind: 'plan', plan })
+  }
+
+  /** Chaos, then peace: everything must be decided and come to rest within a bound. */
+  async run(): Promise<void> {
+    const seeding = this.database.begin()
+    await this.database.table('poison').insert(JSON.stringify([1]), { id: 1 }, seeding)
+    seeding.commit()
+    this.database.observer = new Ledger(this)
+    for (let i = 0; i < this.settings.processes; i++) this.processes.push(this.spawn())
+    this.clients.start()
+    const mischief = new Mischief(this)
+    mischief.start()
+    await this.scheduler.run(() => this.clients.undecided === 0, this.settings.chaosSteps)
+    this.calm()
+    const phase = await this.scheduler.run(() => this.clients.undecided === 0, CONVERGENCE_STEPS)
+    const rest = await this.scheduler.run(() => false, CONVERGENCE_STEPS)
+    this.note({
+      kind: 'end',
+      phase: phase === 'until' && rest === 'idle' ? 'idle' : 'bound',
+      undecided: this.clients.undecided,
+      openTransactions: this.database.open.size,
+      advisoryLocks: this.database.advisory.size,
+      usedConnections: this.processes.reduce((sum, { store }) => sum + store.pool.used.size, 0),
+    })
+    if (this.nests) endContexts()
+  }
+
+  /** Rolls for a fault of this kind; in peace nothing goes wrong. */
+  hit(kind: FaultKind, at: string): boolean {
+    if (!this.chaos || !this.dice.chance(this.rates[kind])) return false
+    this.happened(kind, at)
+    return true
+  }
+
+  happened(kind: FaultKind, at: string): void {
+    this.faults[kind] += 1
+    this.note({ kind: 'fault', fault: kind, at })
+  }
+
+  note(event: Unstamped): void {
+    const now = EPOCH + this.scheduler.time + this.databaseOffset + this.ticks / 1000
+    this.trace.push({ t: this.scheduler.time, now, ...event })
+  }
+
+  notePool({ name, store }: SimProcess): void {
+    const { used } = store.pool
+    if (used.size >= this.settings.poolSize)
+      this.note({ kind: 'pool', process: name, used: used.size, size: this.settings.poolSize })
+  }
+
+  /** The committed record: what everybody would see now. */
+  record(id: string): RecordRow | null {
+    return this.database.records.seen(id, null) ?? null
+  }
+
+  planOf(key: string): Plan {
+    return this.plans.find((plan) => plan.key === key)!
+  }
+
+  keyOf(id: string): string {
+    return this.plans.find((plan) => plan.id === id)?.key ?? id
+  }
+
+  restart(dead: SimProcess): void {
+    const index = this.processes.indexOf(dead)
+    if (index >= 0) this.processes[index] = this.spawn()
+  }
+
+  private spawn(): SimProcess {
+    return new SimProcess(this, `p${++this.born}`)
+  }
+
+  private calm(): void {
+    this.chaos = false
+    this.outage = false
+    for (const process of this.processes) process.resume()
+  }
+}
