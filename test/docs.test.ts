@@ -21,7 +21,6 @@ import { prismaStore } from '../src/entry/prisma.ts'
 import { sqliteStore } from '../src/entry/sqlite.ts'
 import { ERRORS, problemTypeOf, type OnceCode } from '../src/errors.ts'
 import { EVENTS, nextState, STATES } from '../src/lifecycle/machine.ts'
-import { memoryStore } from '../src/store/memory/memory-store.ts'
 import type { StoreFeatures } from '../src/store/store.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -292,7 +291,6 @@ describe('the docs', () => {
       }),
       pgliteStore: pgliteStore({ transaction: noop, query: noop, execProtocol: noop } as never),
       sqliteStore: sqliteStore({ file: 'shop.db' }),
-      memoryStore: memoryStore(),
     }
     const page = read('docs/stores.md')
     const columns = ['transactional', 'concurrentClaims', 'serverDeadline', 'pipelined', 'durable'] as const
