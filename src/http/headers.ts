@@ -40,7 +40,7 @@ const NEVER = new Set([
 ])
 
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,200}$/
-// oxlint-disable-next-line no-control-regex -- exactly what RFC 9110 allows in a field value
+/** Exactly what RFC 9110 allows in a field value. */
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
 export function keptHeaders(own: readonly string[] = []): ReadonlySet<string> {

@@ -217,7 +217,7 @@ export class Hold {
     for (const [name, value] of Object.entries(this.#before.headers))
       if (value !== undefined) res.setHeader(name, value)
     res.statusCode = this.#before.status
-    // oxlint-disable-next-line no-unsafe-type-assertion -- Node takes its own words when there are none
+    // Node takes its own words when there are none.
     res.statusMessage = undefined as unknown as string
   }
 

@@ -1,0 +1,104 @@
+import { createServer } from 'node:http'
+import { Readable } from 'node:stream'
+import Koa from 'koa'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { listen, openWorld, type QueryTx, type Started, type World } from '../../test/http/world.ts'
+import { idempotency } from '../entry/koa.ts'
+import { Client } from '../testing/http-contract/client.ts'
+
+let world: World
+let started: Started | undefined
+beforeEach(async () => {
+  world = await openWorld('sqlite')
+})
+afterEach(async () => {
+  await started?.close()
+  started = undefined
+  await world.close()
+})
+
+const effect = (tx: QueryTx, key: string): Promise<unknown> =>
+  tx.query('insert into contract_effect (route, key) values ($1, $2)', ['x', key])
+
+async function serve(register: (app: Koa) => void): Promise<Client> {
+  const app = new Koa()
+  app.silent = true
+  register(app)
+  started = await listen(createServer(app.callback()))
+  return new Client(started.base)
+}
+
+test('every kind of body is held and comes back', async () => {
+  const bodies: Record<string, () => unknown> = {
+    '/json': () => ({ a: 1 }),
+    '/text': () => 'text',
+    '/bytes': () => Buffer.from([0, 255]),
+    '/stream': () => Readable.from(['s', 't']),
+    '/blob': () => new Blob(['blob']),
+    '/null': () => null,
+  }
+  const client = await serve((app) => {
+    const idempotent = idempotency(world.once, { scope: 'global' })
+    app.use(idempotent())
+    app.use(async (ctx) => {
+      const { tx, key } = ctx.state['once']
+      await effect(tx, key)
+      ctx.body = bodies[ctx.path]?.()
+    })
+  })
+  for (const path of Object.keys(bodies)) {
+    const key = client.newKey()
+    const first = await client.send({ path, key })
+    const second = await client.send({ path, key })
+    expect([path, second.status, second.text, second.headers.get('content-type')]).toEqual([
+      path,
+      first.status,
+      first.text,
+      first.headers.get('content-type'),
+    ])
+    expect(first.status).toBeLessThan(300)
+    expect(second.headers.get('idempotent-replayed')).toBe('true')
+    expect(await world.effects(key)).toBe(1)
+  }
+})
+
+test('ctx.throw, error middleware around it, and headers of middleware before it', async () => {
+  const client = await serve((app) => {
+    const idempotent = idempotency(world.once, { scope: 'global' })
+    app.use(async (ctx, next) => {
+      ctx.set('access-control-allow-origin', '*')
+      try {
+        await next()
+      } catch (error) {
+        if (ctx.path !== '/caught') throw error
+        ctx.status = 410
+        ctx.body = 'caught'
+      }
+    })
+    app.use(idempotent())
+    app.use(async (ctx) => {
+      const { tx, key } = ctx.state['once']
+      world.ran(key)
+      await effect(tx, key)
+      if (ctx.path === '/ok') ctx.body = 'ok'
+      else ctx.throw(402, 'declined')
+    })
+  })
+  for (const [path, status, text] of [
+    ['/thrown', 402, 'declined'],
+    ['/caught', 410, 'caught'],
+  ] as const) {
+    const key = client.newKey()
+    for (const replayed of [null, 'true']) {
+      const seen = await client.send({ path, key })
+      expect([seen.status, seen.text, seen.headers.get('idempotent-replayed')]).toEqual([status, text, replayed])
+    }
+    expect([world.runs(key), await world.effects(key)]).toEqual([1, 0])
+  }
+  const key = client.newKey()
+  world.failNextCommit('fault')
+  for (const status of [503, 200, 200]) {
+    const seen = await client.send({ path: '/ok', key })
+    expect([seen.status, seen.headers.get('access-control-allow-origin')]).toEqual([status, '*'])
+  }
+})

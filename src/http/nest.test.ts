@@ -1,0 +1,92 @@
+import 'reflect-metadata'
+import type { AddressInfo } from 'node:net'
+import { Body, Controller, HttpCode, HttpException, Injectable, Module, Post } from '@nestjs/common'
+import { type INestApplication } from '@nestjs/common'
+import { NestFactory } from '@nestjs/core'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { openWorld, type QueryTx, type World } from '../../test/http/world.ts'
+import { Idempotent, InjectOnce, OnceContext, OnceModule, Op } from '../entry/nest.ts'
+import type { Once, Operation } from '../index.ts'
+import { Client } from '../testing/http-contract/client.ts'
+
+let world: World
+let app: INestApplication | undefined
+beforeEach(async () => {
+  world = await openWorld('sqlite')
+})
+afterEach(async () => {
+  await app?.close()
+  await world.close()
+})
+
+/** What the compiler makes of `@decorator` on classes, methods and parameters. */
+function decorate(
+  type: { prototype: object },
+  method: string,
+  decorators: MethodDecorator[],
+  parameters: ParameterDecorator[],
+): void {
+  parameters.forEach((each, index) => each(type.prototype, method, index))
+  const descriptor = Object.getOwnPropertyDescriptor(type.prototype, method) as PropertyDescriptor
+  for (const each of decorators) each(type.prototype, method, descriptor)
+}
+
+test('module, decorators, injection and the context of deep services', async () => {
+  type Op1 = Operation<QueryTx, {}>
+  class Deep {
+    readonly context: OnceContext
+    readonly once: Once<QueryTx, {}>
+    constructor(context: OnceContext, once: Once<QueryTx, {}>) {
+      this.context = context
+      this.once = once
+    }
+    async save(): Promise<string> {
+      const { tx, key } = this.context.current<Op1>()
+      await tx.query('insert into contract_effect (route, key) values ($1, $2)', ['deep', key])
+      return key
+    }
+  }
+  Reflect.defineMetadata('design:paramtypes', [OnceContext, Object], Deep)
+  InjectOnce()(Deep, undefined as never, 1)
+  Injectable()(Deep)
+
+  class Orders {
+    readonly deep: Deep
+    constructor(deep: Deep) {
+      this.deep = deep
+    }
+    async create(body: { amount: number }, op: Op1): Promise<unknown> {
+      world.ran(op.key)
+      expect(this.deep.once).toBe(world.once)
+      if (body.amount < 0) throw new HttpException({ declined: true }, 402)
+      return { key: await this.deep.save(), amount: body.amount }
+    }
+  }
+  Reflect.defineMetadata('design:paramtypes', [Deep], Orders)
+  decorate(Orders, 'create', [Post(), HttpCode(202), Idempotent()], [Body(), Op()])
+  Controller('orders')(Orders)
+  class App {}
+  Module({
+    imports: [OnceModule.forRoot({ once: world.once, scope: (req) => req.headers['x-user'] ?? 'nobody' })],
+    controllers: [Orders],
+    providers: [Deep],
+  })(App)
+  app = await NestFactory.create(App, { logger: false, forceCloseConnections: true })
+  await app.listen(0, '127.0.0.1')
+  const client = new Client(`http://127.0.0.1:${(app.getHttpServer().address() as AddressInfo).port}`)
+
+  const key = client.newKey()
+  const first = await client.send({ path: '/orders', key })
+  const second = await client.send({ path: '/orders', key })
+  expect([first.status, JSON.parse(first.text)]).toEqual([202, { key, amount: 5 }])
+  expect([second.status, second.text, second.headers.get('idempotent-replayed')]).toEqual([202, first.text, 'true'])
+  expect(await world.effects(key)).toBe(1)
+
+  const refused = client.newKey()
+  for (let i = 0; i < 2; i++) {
+    const seen = await client.send({ path: '/orders', key: refused, body: '{"amount":-1}' })
+    expect([seen.status, seen.text]).toEqual([402, '{"declined":true}'])
+  }
+  expect(world.runs(refused)).toBe(1)
+  await expect(async () => app?.get(Deep).save()).rejects.toThrow('ONCE_TX_REQUIRED')
+})
