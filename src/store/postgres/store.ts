@@ -59,7 +59,8 @@ class PostgresStore<Tx> implements Store<Tx> {
       concurrentClaims: !driver.single,
       serverDeadline: !driver.single,
       pipelined: driver.pipelined,
-      durable: true,
+      // One connection in all is PGlite, which may live in memory.
+      durable: !driver.single,
     }
     this.retention = new PostgresRetention(driver, schema)
     this.schema = new PostgresSchema(driver, schema, this.retention)
