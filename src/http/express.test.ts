@@ -383,7 +383,7 @@ describe.each(Object.entries(versions))('%s', (_name, make) => {
     const client = await serve((app, idempotent) => {
       app.post(
         '/x',
-        idempotent(async (_req, res) => void res.writeProcessing()),
+        idempotent(async (_req, res) => res.writeProcessing()),
       )
       app.post(
         '/y',

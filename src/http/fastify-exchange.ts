@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Answer } from '../lifecycle/answer.ts'
 import type { Deferred } from './deferred.ts'
 import { flatHeaders } from './headers.ts'
-import { type Exchange, writeAnswer } from './node.ts'
+import { type Exchange, writeAnswer } from './exchange.ts'
 
 /**
  * Fastify sends what a handler returns, so it goes on when the handler is done (`rest`) and its bytes end in the held
@@ -31,6 +31,7 @@ export function fastifyExchange<Req>(
         const done = (): void => fulfilled(undefined)
         answered().then(done, done)
       }
+      // oxlint-disable-next-line no-thenable -- it has one, which waits for what waits for it
       Object.defineProperty(reply, 'then', { value: wait, configurable: true, writable: true })
       return of.handle(op, answered)
     },

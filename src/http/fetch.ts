@@ -4,7 +4,7 @@ import type { Events } from '../outbox/event.ts'
 import { BODY_BYTES_MAX } from '../limits.ts'
 import { bind, optionsAndHandler } from './bound.ts'
 import { collect, tooLarge } from './content-coding.ts'
-import type { AnyOperation } from './node.ts'
+import type { AnyOperation } from './exchange.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
 import { passingOperation } from './passing.ts'
 import { type Documented, documentsOf } from './policy.ts'
@@ -66,7 +66,7 @@ function rerunnable(request: Request): { body(): Promise<Uint8Array>; next(): Re
     next: () => {
       if (runs++ === 0) return request
       const { method, headers, signal, url } = request
-      const Like = request.constructor as typeof Request
+      const { constructor: Like } = request as unknown as { constructor: typeof Request }
       return new Like(url, { method, headers, signal, ...(bytes?.byteLength ? { body: bytes } : {}) } as RequestInit)
     },
   }

@@ -81,7 +81,7 @@ export function* flatHeaders(
   for (const name of Object.keys(headers)) {
     const value = headers[name]
     if (value === undefined) continue
-    if (typeof value === 'object') for (const each of value) yield [name, String(each)]
+    if (typeof value === 'object') for (const each of value) yield [name, each]
     else yield [name, String(value)]
   }
 }

@@ -11,8 +11,8 @@ import type { IdempotencyOptions, RouteOptions } from './options.ts'
 import { type Documented, documentsOf } from './policy.ts'
 import { serveWeb } from './web-serve.ts'
 
-// oxlint-disable-next-line no-explicit-any -- the variables of other middleware are known to the route, not here
-type AnyContext = Context<any>
+/** The variables of other middleware are known to the route, not here. */
+type AnyContext = Context
 
 export interface Idempotent<Tx, E extends Events> extends Documented {
   /** Middleware; the handler after it finds its operation in `c.var.once`. */

@@ -24,7 +24,7 @@ async function serve(register: (app: Koa) => void): Promise<Client> {
   const app = new Koa()
   app.silent = true
   register(app)
-  started = await listen(createServer(app.callback()))
+  started = await listen(createServer((req, res) => void app.callback()(req, res)))
   return new Client(started.base)
 }
 

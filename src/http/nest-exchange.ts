@@ -2,7 +2,7 @@ import type { Request, Response } from 'express'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { deferred } from './deferred.ts'
 import { fastifyExchange } from './fastify-exchange.ts'
-import { type AnyOperation, type Exchange, writeAnswer } from './node.ts'
+import { type AnyOperation, type Exchange, writeAnswer } from './exchange.ts'
 
 export type NestRequest = Request | FastifyRequest
 

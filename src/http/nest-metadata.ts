@@ -7,7 +7,7 @@ interface Metadata {
   defineMetadata(key: string, value: unknown, target: object, property?: string | symbol): void
 }
 
-const reflect = (): Metadata => Reflect as unknown as Metadata
+const reflect = (): Metadata => (globalThis as unknown as { Reflect: Metadata }).Reflect
 
 let custom = 0
 
@@ -16,9 +16,9 @@ export function paramDecorator(factory: (data: unknown, context: never) => unkno
   const type = `effectively-once-${custom++}`
   return () => (target, property, index) => {
     const name = '__routeArguments__'
-    const args = reflect().getMetadata(name, target.constructor, property as string) as object | undefined
+    const args = reflect().getMetadata(name, target.constructor, property) as object | undefined
     const own = { [`${type}__customRouteArgs__:${index}`]: { index, factory, data: undefined, pipes: [] } }
-    reflect().defineMetadata(name, { ...args, ...own }, target.constructor, property as string)
+    reflect().defineMetadata(name, { ...args, ...own }, target.constructor, property)
   }
 }
 

@@ -65,6 +65,7 @@ test('module, decorators, injection and the context of deep services', async () 
   Reflect.defineMetadata('design:paramtypes', [Deep], Orders)
   decorate(Orders, 'create', [Post(), HttpCode(202), Idempotent()], [Body(), Op()])
   Controller('orders')(Orders)
+  // oxlint-disable-next-line no-extraneous-class -- a module of Nest is a class
   class App {}
   Module({
     imports: [OnceModule.forRoot({ once: world.once, scope: (req) => req.headers['x-user'] ?? 'nobody' })],

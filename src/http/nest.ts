@@ -8,7 +8,8 @@ import { createContext } from '../platform/context.ts'
 import { bind } from './bound.ts'
 import { nestExchange, type NestRequest } from './nest-exchange.ts'
 import { inject, injectable, paramDecorator, readMetadata, setMetadata, useInterceptor } from './nest-metadata.ts'
-import { type AnyOperation, serve } from './node.ts'
+import type { AnyOperation } from './exchange.ts'
+import { serve } from './node.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
 import { type Documented, documentsOf } from './policy.ts'
 import type { Protection } from './protection.ts'
@@ -35,6 +36,7 @@ export class OnceContext {
   }
 
   /** ONCE_TX_REQUIRED outside an idempotent handler. */
+  // oxlint-disable-next-line no-unnecessary-type-parameters -- the caller knows which operation it is in
   current<O = AnyOperation>(): O {
     const op = this.#running.get()
     if (!op) throw onceError('ONCE_TX_REQUIRED', { detail: 'OnceContext.current() was called outside a handler' })
@@ -88,6 +90,7 @@ export function InjectOnce(): ParameterDecorator & PropertyDecorator {
     inject(ONCE, target, property, index)
 }
 
+// oxlint-disable-next-line no-extraneous-class -- a module of Nest is a class
 export class OnceModule {
   static forRoot<Tx, E extends Events>({ once, ...options }: NestOptions & { once: Once<Tx, E> }): DynamicModule {
     declareInterceptor()

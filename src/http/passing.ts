@@ -1,5 +1,5 @@
 import { onceError } from '../errors.ts'
-import type { AnyOperation } from './node.ts'
+import type { AnyOperation } from './exchange.ts'
 
 /** What a handler gets when its method is not protected: there is no key, and so no transaction. */
 export function passingOperation(method: string): AnyOperation {

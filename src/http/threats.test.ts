@@ -44,7 +44,7 @@ test('T1, T6: two scopes never share a record, whatever characters they are made
       fc.pre(scopeA !== scopeB || keyA !== keyB)
       const a = identity({ namespace: 'n', scope: scopeA, key: keyA })
       const b = identity({ namespace: 'n', scope: scopeB, key: keyB })
-      return a.id !== b.id
+      expect(a.id).not.toBe(b.id)
     }),
     { numRuns: 2_000 },
   )
@@ -115,10 +115,9 @@ test('T5: how much of a fingerprint matches does not show in the time it takes',
 })
 
 describe('T8, T9, T10: headers', () => {
-  const name = fc.constantFrom(
-    ...['Set-Cookie', 'Date', 'WWW-Authenticate', 'X-CSRF-Token', 'X-RateLimit-Remaining', 'Connection', 'Location'],
-    ...['Content-Type', 'ETag', 'Link', 'Retry-After', 'X-Mine', 'Content-Length', 'Transfer-Encoding'],
-  )
+  const NAMES =
+    'Set-Cookie Date WWW-Authenticate X-CSRF-Token X-RateLimit-Remaining Connection Location Content-Type ETag Link Retry-After X-Mine Content-Length Transfer-Encoding'
+  const name = fc.constantFrom(...NAMES.split(' '))
   const value = fc.stringMatching(/^[\x21-\x7e]{0,30}$/)
 
   test('for all header sets a replay carries the allow-list, in order, and nothing else', () => {

@@ -38,6 +38,7 @@ for (const store of STORES) {
         await started?.close()
         await world?.close()
       })
+      // oxlint-disable-next-line expect-expect -- the contract asserts by itself
       for (const each of httpContractNames) test(each, () => run.get(each)?.())
     })
   }

@@ -7,7 +7,7 @@ import { listen, type Started, type World } from '../world.ts'
 import { textOf, userOf, writeTo } from './parts.ts'
 
 export const startExpress5 = (world: World): Promise<Started> => start(express, world)
-export const startExpress4 = (world: World): Promise<Started> => start(express4 as unknown as typeof express, world)
+export const startExpress4 = (world: World): Promise<Started> => start(express4, world)
 
 function start(make: typeof express, { once, routes }: World): Promise<Started> {
   const app = make()

@@ -39,7 +39,8 @@ export function startKoa({ once, routes }: World): Promise<Started> {
   })
   router.get(idempotent.policyPath, idempotent.policyHandler as never)
   app.use(router.routes())
-  return listen(createServer(app.callback()))
+  const callback = app.callback()
+  return listen(createServer((req, res) => void callback(req, res)))
 }
 
 function send(ctx: Koa.Context, answer: ContractAnswer): void {

@@ -14,6 +14,7 @@ import { piecesOf, textOf, userOf } from './parts.ts'
 export async function startNest({ once, routes }: World): Promise<Started> {
   const options = { once, scope: (req: Request) => userOf(req.headers) }
   const documents = OnceModule.documents(options)
+  // oxlint-disable-next-line no-extraneous-class -- its methods are added below
   class Contract {}
   const add = (
     name: string,
@@ -40,6 +41,7 @@ export async function startNest({ once, routes }: World): Promise<Started> {
   add('plain', () => 'plain', [Get('/plain'), Idempotent()], [])
   add('policy', () => documents.policy(), [Get(documents.policyPath)], [])
   Controller()(Contract)
+  // oxlint-disable-next-line no-extraneous-class -- a module of Nest is a class
   class App {}
   Module({ imports: [OnceModule.forRoot(options)], controllers: [Contract] })(App)
   const app = await NestFactory.create<NestExpressApplication>(App, { logger: false, forceCloseConnections: true })
@@ -50,6 +52,7 @@ export async function startNest({ once, routes }: World): Promise<Started> {
 }
 
 function handlerOf(route: ContractRoute): (req: Request, res: Response, op: never) => Promise<unknown> {
+  // oxlint-disable-next-line no-explicit-any -- of either shape, as the route says
   return async (req, res, op: any) => {
     const seen = { body: textOf(req.body), user: '' }
     try {

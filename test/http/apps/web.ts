@@ -4,7 +4,7 @@ import { Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { idempotency as fetchIdempotency } from '../../../src/entry/fetch.ts'
 import { idempotency as honoIdempotency } from '../../../src/entry/hono.ts'
-import { ContractError } from '../../../src/testing/http-contract/index.ts'
+import { type ContractAnswer, ContractError } from '../../../src/testing/http-contract/index.ts'
 import { listen, type Started, type World } from '../world.ts'
 import { responseOf } from './parts.ts'
 
@@ -16,7 +16,7 @@ export function startFetch({ once, routes }: World): Promise<Started> {
       route.lease === undefined
         ? idempotent(route.options, async (request, op) => {
             const answer = await route.handle({ body: await request.text(), user: '' }, op)
-            return answer ? responseOf(answer) : (undefined as unknown as Response)
+            return made(answer)
           })
         : idempotent({ ...route.options, lease: route.lease }, async (request, op) => {
             const seen = { body: await request.text(), user: '' }
@@ -38,7 +38,7 @@ export function startFetch({ once, routes }: World): Promise<Started> {
       return new Response('a host answers errors like this', { status: 500 })
     }
   }
-  return listen(createServer(getRequestListener(answer, { overrideGlobalObjects: false })))
+  return listenWeb(answer)
 }
 
 export function startHono({ once, routes }: World): Promise<Started> {
@@ -50,7 +50,7 @@ export function startHono({ once, routes }: World): Promise<Started> {
       app.on(['POST', 'PATCH'], route.path, idempotent(route.options), async (c) => {
         try {
           const answer = await route.handle({ body: await c.req.text(), user: '' }, c.var.once)
-          return answer ? responseOf(answer) : (undefined as unknown as Response)
+          return made(answer)
         } catch (error) {
           throw error instanceof ContractError ? new HTTPException(error.status as 402) : error
         }
@@ -66,5 +66,16 @@ export function startHono({ once, routes }: World): Promise<Started> {
   }
   app.get('/plain', idempotent(), (c) => c.text('plain'))
   app.get(idempotent.policyPath, idempotent.policyHandler)
-  return listen(createServer(getRequestListener(app.fetch, { overrideGlobalObjects: false })))
+  return listenWeb(app.fetch)
+}
+
+function listenWeb(answer: (request: Request) => Response | Promise<Response>): Promise<Started> {
+  const listener = getRequestListener(answer, { overrideGlobalObjects: false })
+  return listen(createServer((req, res) => void listener(req, res)))
+}
+
+/** A handler in JavaScript may well return nothing. */
+function made(answer: ContractAnswer | null): Response {
+  const made: unknown = answer && responseOf(answer)
+  return (made ?? undefined) as Response
 }
