@@ -63,6 +63,50 @@ describePostgres('postgres.js', (database) => {
     }
   })
 
+  it('sends nothing for a transaction whose connection was lost', async () => {
+    const sql = postgres(database.url, { max: 1 })
+    const admin = postgres(database.url, { max: 1 })
+    try {
+      const begin = { name: '', text: 'select pg_backend_pid() as pid', values: [] }
+      const { connection, rows } = await postgresJsDriver(sql).begin(begin)
+      const { tx } = connection.revocable()
+      const rolledBack = tx.unsafe('select pg_sleep(10)').catch(() => connection.rollback())
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      await admin`select pg_terminate_backend(${Number(rows[0]?.['pid'])})`
+      await rolledBack
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      await expect.poll(() => sql`select 1 as one`.then(([row]) => row?.['one'])).toBe(1)
+    } finally {
+      await sql.end({ timeout: 1 })
+      await admin.end()
+    }
+  })
+
+  it('undoes a savepoint that outlived its operation nowhere else', async () => {
+    const sql = postgres(database.url, { max: 1 })
+    try {
+      const driver = postgresJsDriver(sql)
+      const first = await driver.begin({ name: '', text: 'select 1', values: [] })
+      const { tx, revoke } = first.connection.revocable()
+      const stray = tx.savepoint(async (inner) => {
+        await new Promise((resolve) => setTimeout(resolve, 100))
+        await inner`select 1`
+      })
+      const outcome = stray.then(
+        () => 'done',
+        (error: { code?: unknown }) => error.code,
+      )
+      await tx`select 1`
+      revoke()
+      expect(await first.connection.commit()).toBe('committed')
+      const second = await driver.begin({ name: '', text: 'select 1', values: [] })
+      expect(await outcome).toBe('ONCE_TX_CLOSED')
+      expect(await second.connection.commit()).toBe('committed')
+    } finally {
+      await sql.end({ timeout: 1 })
+    }
+  })
+
   it('awaits a last statement that postgres.js itself may refuse', async () => {
     const sql = postgres(database.url, { max: 2 })
     try {
