@@ -110,6 +110,7 @@ describe.each(Object.entries(versions))('%s', (_name, make) => {
         idempotent(async (_req, res, { tx, key }) => {
           res.status(201).json({ early: true })
           expect(res.headersSent).toBe(true)
+          await sleep(50)
           await effect(tx, key)
           sentEarly = res.socket !== null
         }),
@@ -119,6 +120,28 @@ describe.each(Object.entries(versions))('%s', (_name, make) => {
     expect((await client.send({ path: '/x', key })).status).toBe(201)
     expect(sentEarly).toBe(false)
     expect(await world.effects(key)).toBe(1)
+  })
+
+  test('a callback that answers after the deadline talks to nobody, and does not end the process', async () => {
+    let late: unknown = 'not yet'
+    const client = await serve((app, idempotent) => {
+      app.post(
+        '/x',
+        idempotent({ deadline: '50ms' }, (_req, res) => {
+          setTimeout(() => {
+            try {
+              res.status(201).json({ late: true })
+              late = 'answered'
+            } catch (error) {
+              late = error
+            }
+          }, 200)
+        }),
+      )
+    })
+    expect((await client.send({ path: '/x', key: client.newKey() })).status).toBe(503)
+    await sleep(300)
+    expect(late).toBe('answered')
   })
 
   test('a throw after the answer: the answer is forgotten, error middleware answers', async () => {

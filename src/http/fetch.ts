@@ -66,8 +66,8 @@ function rerunnable(request: Request): { body(): Promise<Uint8Array>; next(): Re
     next: () => {
       if (runs++ === 0) return request
       const { method, headers, signal, url } = request
-      const { constructor: Like } = request as unknown as { constructor: typeof Request }
-      return new Like(url, { method, headers, signal, ...(bytes?.byteLength ? { body: bytes } : {}) } as RequestInit)
+      const Like: typeof Request = Reflect.get(request, 'constructor')
+      return new Like(url, { method, headers, signal, body: bytes?.byteLength ? bytes : null })
     },
   }
 }
