@@ -2,9 +2,6 @@ import { onceError } from '../errors.ts'
 import type { Answer } from '../lifecycle/answer.ts'
 import { Final } from './final.ts'
 
-const encoder = new TextEncoder()
-const decoder = new TextDecoder()
-
 /** What `run` stores of a handler's result: JSON bytes, or nothing for undefined. */
 export function answerOfValue(value: unknown): Answer {
   return { status: 200, headers: [], body: bytesOf(value), kept: true }
@@ -16,7 +13,7 @@ export function answerOfFinal(refusal: Final): Answer {
 
 /** What every caller gets, the first one too: the decoded record. A stored refusal is thrown again. */
 export function valueOf(answer: Answer): unknown {
-  const value = answer.body === null ? undefined : (JSON.parse(decoder.decode(answer.body)) as unknown)
+  const value = answer.body === null ? undefined : (JSON.parse(textOf(answer.body)) as unknown)
   if (answer.status >= 400) throw new Final({ status: answer.status, headers: answer.headers, body: value })
   return value
 }
@@ -28,7 +25,11 @@ export function jsonOf(value: unknown, what: string): string {
 
 function bytesOf(value: unknown): Uint8Array | null {
   const json = stringify(value, 'the result')
-  return json === undefined ? null : encoder.encode(json)
+  return json === undefined ? null : Buffer.from(json)
+}
+
+function textOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString()
 }
 
 function stringify(value: unknown, what: string): string | undefined {

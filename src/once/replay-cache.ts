@@ -6,7 +6,6 @@ interface Entry {
   readonly fingerprint: string
   readonly fingerprintVersion: number
   readonly answer: Answer
-  readonly bytes: number
   /** The end of the record's life, on the monotonic clock. */
   readonly until: number
 }
@@ -15,44 +14,40 @@ const ENTRY_BYTES = 300
 
 /**
  * Completed records of this process: repeated retries need no database. Safe because a completed record does not change
- * until it expires. Bounded by entries and bytes, oldest out first.
+ * until it expires. Two generations, each at most half of what may be kept: when the young one is full, the old one goes
+ * as a whole. Removing entries one by one would cost every operation more than the cache saves a retry.
  */
 export class ReplayCache {
   readonly #clock: Clock
-  readonly #entries = new Map<string, Entry>()
-  #bytes = 0
+  #young = new Map<string, Entry>()
+  #old = new Map<string, Entry>()
+  #youngBytes = 0
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
   get(id: string): Entry | undefined {
-    const entry = this.#entries.get(id)
-    if (entry === undefined || entry.until > this.#clock.now()) return entry
-    this.#remove(id, entry)
-    return undefined
+    const entry = this.#young.get(id) ?? this.#old.get(id)
+    return entry === undefined || entry.until > this.#clock.now() ? entry : undefined
   }
 
-  set(id: string, record: Omit<Entry, 'bytes'>): void {
-    const old = this.#entries.get(id)
-    if (old) this.#remove(id, old)
-    const bytes = ENTRY_BYTES + (record.answer.body?.byteLength ?? 0)
-    if (record.until <= this.#clock.now() || bytes > CACHE_BYTES_MAX / 16) return
-    this.#entries.set(id, { ...record, bytes })
-    this.#bytes += bytes
-    for (const [oldest, entry] of this.#entries) {
-      if (this.#entries.size <= CACHE_ENTRIES_MAX && this.#bytes <= CACHE_BYTES_MAX) break
-      this.#remove(oldest, entry)
-    }
+  set(id: string, entry: Entry): void {
+    const bytes = ENTRY_BYTES + (entry.answer.body?.byteLength ?? 0)
+    if (bytes > CACHE_BYTES_MAX / 16) return
+    if (this.#young.size >= CACHE_ENTRIES_MAX / 2 || this.#youngBytes + bytes > CACHE_BYTES_MAX / 2) this.#age()
+    this.#young.set(id, entry)
+    this.#youngBytes += bytes
   }
 
   clear(): void {
-    this.#entries.clear()
-    this.#bytes = 0
+    this.#age()
+    this.#age()
   }
 
-  #remove(id: string, entry: Entry): void {
-    this.#entries.delete(id)
-    this.#bytes -= entry.bytes
+  #age(): void {
+    this.#old = this.#young
+    this.#young = new Map()
+    this.#youngBytes = 0
   }
 }

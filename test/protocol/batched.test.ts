@@ -185,6 +185,25 @@ describeClients('batched operations on a server', (place) => {
     }
   })
 
+  it('survive a table that changes under their prepared statement', async () => {
+    await place.bed.admin('create table shapes (id int primary key, key text)')
+    const insert = place.once().batched({
+      statement: (id: number) => ({
+        sql: 'insert into shapes (id, key) values ($1, $2) returning *',
+        values: [id, 'k'],
+      }),
+      respond: ([row]) => Object.keys(row!).length,
+    })
+    const run = (from: number): Promise<unknown[]> =>
+      Promise.all(
+        Array.from({ length: 20 }, (_, i) => insert({ scope: 'u', key: `shape ${from + i}`, input: from + i })),
+      )
+    for (let i = 0; i < 8; i++) expect(new Set(await run(i * 100))).toEqual(new Set([2]))
+    await place.bed.admin('alter table shapes add column colour text')
+    expect(new Set(await run(1_000))).toEqual(new Set([3]))
+    expect(Number((await place.bed.admin('select count(*) as n from shapes'))[0]!['n'])).toBe(180)
+  })
+
   // finding 42
   it('stay inside the share of the advisory locks that is theirs', async () => {
     const [row] = await place.bed.admin(

@@ -1,3 +1,4 @@
+import { onceError } from '../../errors.ts'
 import { BATCH_LOCK_SHARE, BATCH_REQUESTS_MAX, BATCHES_IN_FLIGHT_MAX } from '../../limits.ts'
 import type {
   Batches,
@@ -12,19 +13,22 @@ import { arrayLiteral } from './array-literal.ts'
 import type { PgConnection, PgDriver } from './driver.ts'
 import { commitError, storeError } from './errors.ts'
 import { answerValues, claimedOf, eventArrays } from './rows.ts'
-import { sqlStateOf } from './sqlstate.ts'
+import { isPreparedStatementLost, sqlStateOf } from './sqlstate.ts'
 import type { Bind } from './statements.ts'
+import { UserStatements } from './user-statements.ts'
 
 /** Many requests in one transaction: one claim statement, each request's own effect, one completing statement. */
 export class PostgresBatches<Tx> implements Batches {
   readonly #driver: PgDriver<Tx>
   readonly #bind: Bind
   readonly #schema: string
+  readonly #users: UserStatements
 
   constructor(driver: PgDriver<Tx>, bind: Bind, schema: string) {
     this.#driver = driver
     this.#bind = bind
     this.#schema = schema
+    this.#users = new UserStatements(driver)
   }
 
   /** Advisory locks are a budget all transactions share: past it, whoever asks next fails with 53200. */
@@ -60,7 +64,12 @@ export class PostgresBatches<Tx> implements Batches {
       )
       const won = new Map(rows.map((row) => [String(row['id']), claimedOf(row) as Claimed]))
       return {
-        session: new PostgresBatchSession(connection, this.#bind, this.#schema, String(rows[0]?.['xid'] ?? '')),
+        session: new PostgresBatchSession(connection, {
+          bind: this.#bind,
+          users: this.#users,
+          schema: this.#schema,
+          xid: String(rows[0]?.['xid'] ?? ''),
+        }),
         won,
       }
     } catch (error) {
@@ -72,18 +81,25 @@ export class PostgresBatches<Tx> implements Batches {
 class PostgresBatchSession<Tx> implements BatchSession {
   readonly #connection: PgConnection<Tx>
   readonly #bind: Bind
+  readonly #users: UserStatements
   readonly #schema: string
   readonly #xid: string
 
-  constructor(connection: PgConnection<Tx>, bind: Bind, schema: string, xid: string) {
+  constructor(connection: PgConnection<Tx>, of: { bind: Bind; users: UserStatements; schema: string; xid: string }) {
     this.#connection = connection
-    this.#bind = bind
-    this.#schema = schema
-    this.#xid = xid
+    this.#bind = of.bind
+    this.#users = of.users
+    this.#schema = of.schema
+    this.#xid = of.xid
   }
 
-  effects(statements: readonly UserStatement[]): Promise<EffectsOutcome> {
-    return this.#connection.pipeline(statements.map(({ sql, values }) => ({ name: '', text: sql, values })))
+  async effects(statements: readonly UserStatement[]): Promise<EffectsOutcome> {
+    const outcome = await this.#connection.pipeline(statements.map((statement) => this.#users.bind(statement)))
+    // A table changed under a prepared statement, or a pooler lost it: nobody's fault, and the next try prepares it anew.
+    if (outcome.kind === 'failed' && isPreparationLost(outcome.error)) {
+      return { ...outcome, error: onceError('ONCE_CONFLICT', { cause: outcome.error }) }
+    }
+    return outcome
   }
 
   async complete(items: readonly Omit<CompleteParams, 'fenced'>[]): Promise<'committed' | 'rolledBack'> {
@@ -112,6 +128,11 @@ class PostgresBatchSession<Tx> implements BatchSession {
 }
 
 const OUT_OF_SHARED_MEMORY = '53200'
+const PLAN_STALE = '0A000'
+
+function isPreparationLost(error: unknown): boolean {
+  return sqlStateOf(error) === PLAN_STALE || isPreparedStatementLost(error)
+}
 
 const LOCK_BUDGET_SQL = `
 select (current_setting('max_locks_per_transaction')::int8 * (current_setting('max_connections')::int8 + current_setting('max_prepared_transactions')::int8))::float8 as budget`
