@@ -1,24 +1,19 @@
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import express from 'express'
-import { idempotency } from '../src/entry/express.ts'
+import Fastify from 'fastify'
+import { idempotency } from '../src/entry/fastify.ts'
 import { parseKeyHeader } from '../src/key/header.ts'
 import { INSERT_CHARGE, INSERT_EVENT, SCOPE } from './support/charge.ts'
 import type { Charge } from './support/charge.ts'
 import { openOnce, openPool } from './support/database.ts'
 
-/** The server under load, in a process of its own: the same Express, bare and protected. Prints its port. */
-const pool = openPool(process.argv[2] ?? '')
-const once = await openOnce(pool)
-const bare = openPool(process.argv[2] ?? '')
+/** The server under load, in a process of its own: the same Fastify, bare and protected. Prints its port. */
+const url = process.argv[2] ?? ''
+const once = await openOnce(openPool(url))
+const bare = openPool(url)
 const idempotent = idempotency(once, { scope: () => SCOPE })
-const app = express().disable('x-powered-by')
-app.use(express.json())
+const app = Fastify()
 
-// Express 5 takes care of what it rejects with.
-// oxlint-disable-next-line no-async-endpoint-handlers
-app.post('/bare', async (req, res) => {
-  const { account, amount } = req.body as Charge
+app.post<{ Body: Charge }>('/bare', async (request, reply) => {
+  const { account, amount } = request.body
   const client = await bare.connect()
   try {
     await client.query('begin')
@@ -26,7 +21,7 @@ app.post('/bare', async (req, res) => {
     const charge = { id: rows[0].id as string, account, amount }
     await client.query(INSERT_EVENT, ['charge', account, 'charge.created', JSON.stringify(charge)])
     await client.query('commit')
-    res.status(201).json(charge)
+    return await reply.code(201).send(charge)
   } catch (error) {
     await client.query('rollback')
     throw error
@@ -35,20 +30,16 @@ app.post('/bare', async (req, res) => {
   }
 })
 
-const charges = idempotent(async (req, res, { tx, publish }) => {
-  const { account, amount } = req.body as Charge
+const charges = idempotent<{ Body: Charge }>(async (request, reply, { tx, publish }) => {
+  const { account, amount } = request.body
   const { rows } = await tx.query<{ id: string }>(INSERT_CHARGE, [account, amount])
   const charge = { id: rows[0]?.id ?? '', account, amount }
   await publish('charge.created', charge)
-  res.status(201).json(charge)
+  return reply.code(201).send(charge)
 })
-/** The cache of this process is emptied, as if the first request had met another one. */
-const forget: express.RequestHandler = (_req, _res, next) => {
-  once.core.cache.clear()
-  next()
-}
 app.post('/charges', charges)
-app.post('/forgetful', forget, charges)
+/** The cache of this process is emptied, as if the first request had met another one. */
+app.post('/forgetful', { preHandler: async () => once.core.cache.clear() }, charges)
 
 const batched = once.batched({
   statement: ({ account, amount }: Charge) => ({ sql: INSERT_CHARGE, values: [account, amount] }),
@@ -58,13 +49,11 @@ const batched = once.batched({
     return charge
   },
 })
-// oxlint-disable-next-line no-async-endpoint-handlers -- as above
-app.post('/batched', async (req, res) => {
-  const key = parseKeyHeader(req.get('idempotency-key') ?? '')
-  res.status(201).json(await batched({ scope: SCOPE, key, input: req.body as Charge }))
+app.post<{ Body: Charge }>('/batched', async (request, reply) => {
+  const key = parseKeyHeader(String(request.headers['idempotency-key']))
+  return reply.code(201).send(await batched({ scope: SCOPE, key, input: request.body }))
 })
 
-const server = createServer(app).listen(0, '127.0.0.1', () => {
-  process.stdout.write(`${(server.address() as AddressInfo).port}\n`)
-})
+const address = await app.listen({ port: 0, host: '127.0.0.1' })
+process.stdout.write(`${new URL(address).port}\n`)
 process.on('SIGTERM', () => process.exit(0))

@@ -7,7 +7,7 @@ import type { Scenario } from './support/measure.ts'
 
 const KEYS = 2000
 
-/** A protected and a bare Express server on one database, in a process of its own. */
+/** A protected and a bare Fastify server on one database, in a process of its own. */
 export interface HttpBench {
   readonly client: LeanClient
   stop(): Promise<void>
