@@ -57,8 +57,8 @@ export async function updateRows({ database, tx }: Work, name: string, where: Wh
   for (const [key, seen] of table.rows(tx)) {
     if (!matches(where, seen)) continue
     // The newest version, and the question asked again: what READ COMMITTED does after a wait.
-    const row = await table.lock(key, tx, 'update')
-    if (row === undefined || !matches(where, row)) continue
+    const row = await table.lock(key, tx, 'update', (row) => matches(where, row))
+    if (row === undefined) continue
     const next = typeof patch === 'function' ? patch({ ...row }) : { ...row, ...patch }
     if (columns !== undefined && keyOf(columns, next) !== key) {
       throw onceError('ONCE_UNSUPPORTED', { detail: 'The in-memory store cannot change a unique column' })

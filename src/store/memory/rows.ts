@@ -62,6 +62,11 @@ export function storedRecordOf(row: RecordRow, now: number): StoredRecord {
   }
 }
 
+/** In progress under this token: what every fenced statement asks of a record. */
+export function isHeldBy({ token }: { readonly token: string }): (row: RecordRow) => boolean {
+  return (row) => row.state === 'inProgress' && String(row.token) === token
+}
+
 export function claimedOf(row: RecordRow): Claimed {
   return { token: String(row.token), life: String(row.life), attempt: row.attempt, answerDay: dayOf(row.expiresAt) }
 }

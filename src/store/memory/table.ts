@@ -48,13 +48,22 @@ export class Table<R extends object> {
     }
   }
 
-  /** Locks the row and answers with its newest version, which may not be the one the statement saw first. */
-  async lock(key: string, by: Transaction, mode: 'share' | 'update'): Promise<R | undefined> {
+  /**
+   * Locks the row if the statement sees one it likes, and answers with its newest version: after a wait the question is
+   * asked again. A row it does not see, or does not like, is not waited for.
+   */
+  async lock(
+    key: string,
+    by: Transaction,
+    mode: 'share' | 'update',
+    likes: (row: R) => boolean = () => true,
+  ): Promise<R | undefined> {
     for (;;) {
+      const row = this.seen(key, by)
       const slot = this.slots.get(key)
-      if (slot === undefined) return undefined
+      if (row === undefined || slot === undefined || !likes(row)) return undefined
       const blocker = blockerOf(slot, by, mode)
-      if (blocker === null) return this.take(slot, by, mode)
+      if (blocker === null) return this.take(slot, row, by, mode)
       await by.waitFor(blocker, `${this.name} ${key}`)
     }
   }
@@ -90,9 +99,7 @@ export class Table<R extends object> {
   }
 
   /** Looking and locking are one step: nobody can come between them. */
-  private take(slot: Slot<R>, by: Transaction, mode: 'share' | 'update'): R | undefined {
-    const row = this.seen(slot.key, by)
-    if (row === undefined) return undefined
+  private take(slot: Slot<R>, row: R, by: Transaction, mode: 'share' | 'update'): R {
     if (mode === 'share') by.share(slot)
     else if (slot.holder !== by) by.write(slot, row)
     return row

@@ -88,9 +88,13 @@ export function readAnswer({ database, tx }: Work, id: string, token: string): R
  * that has no step yet. Whoever renews must find it as it was seen.
  */
 export async function renew({ database, tx }: Work, of: Claim, seen: StoredRecord): Promise<Claimed | null> {
-  const row = await database.records.lock(of.id, tx, 'update')
-  if (row === undefined || String(row.token) !== seen.token) return null
-  if (!isOver(row, database.now()) && !isUntouched(database, row, tx)) return null
+  const row = await database.records.lock(
+    of.id,
+    tx,
+    'update',
+    (row) => String(row.token) === seen.token && (isOver(row, database.now()) || isUntouched(database, row, tx)),
+  )
+  if (row === undefined) return null
   const next = newLife(database, row, of, BORN_COMPLETED)
   database.records.put(of.id, next, tx)
   return claimedOf(next)

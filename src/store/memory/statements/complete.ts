@@ -3,7 +3,7 @@ import type { Claim, Claimed, CompleteParams, EventRow, Held, RefuseParams } fro
 import type { Sight } from '../../../lifecycle/record.ts'
 import type { Work } from '../connection.ts'
 import { claimEnded, leaseTaken } from '../failure.ts'
-import { answerKey, dayOf } from '../rows.ts'
+import { answerKey, dayOf, isHeldBy } from '../rows.ts'
 import type { RecordRow } from '../rows.ts'
 import { BORN_COMPLETED, claimInOne, newLife, timesOf } from './claim.ts'
 
@@ -26,8 +26,8 @@ export async function completeLeased(work: Work, params: CompleteParams): Promis
 /** A final answer without business rows. False when the lease is not ours any more. */
 export async function refuseLeased(work: Work, params: Held & RefuseParams): Promise<boolean> {
   const { database, tx } = work
-  const row = await database.records.lock(params.id, tx, 'update')
-  if (row === undefined || row.state !== 'inProgress' || String(row.token) !== params.token) return false
+  const row = await database.records.lock(params.id, tx, 'update', isHeldBy(params))
+  if (row === undefined) return false
   await completeRow(work, row, params.claim, params.answer)
   return true
 }

@@ -1,7 +1,8 @@
 import type { Claimed, Held, LapsedOperation, LeaseParams, SettleParams } from '../../store.ts'
 import type { StoredRecord } from '../../../lifecycle/record.ts'
 import type { Work } from '../connection.ts'
-import { claimedOf, stepKey } from '../rows.ts'
+import type { MemoryDatabase } from '../database.ts'
+import { claimedOf, isHeldBy, stepKey } from '../rows.ts'
 import type { RecordRow } from '../rows.ts'
 import { isOver, newLife, nextToken, timesOf } from './claim.ts'
 import { completeRow } from './complete.ts'
@@ -14,20 +15,29 @@ export async function takeOver(
   params: LeaseParams & { readonly seen: StoredRecord },
 ): Promise<Claimed | null> {
   const { claim, seen, leaseMs } = params
-  const row = await database.records.lock(claim.id, tx, 'update')
-  if (row === undefined || String(row.token) !== seen.token) return null
-  const now = database.now()
-  let next: RecordRow | null = null
-  if (isOver(row, now)) next = newLife(database, row, claim, { state: 'inProgress', leaseMs, recover: null })
-  else if (row.state === 'inProgress' && (row.leaseUntil ?? now) <= now && row.expiresAt > now) {
-    const { fingerprint, fingerprintVersion } = claim
-    const attempt = Math.min(row.attempt + 1, ATTEMPT_MAX)
-    const token = nextToken(database, row.token)
-    next = { ...row, fingerprint, fingerprintVersion, token, attempt, leaseUntil: now + leaseMs * 1000 }
-  }
-  if (next === null) return null
+  const row = await database.records.lock(
+    claim.id,
+    tx,
+    'update',
+    (row) => String(row.token) === seen.token && (isOver(row, database.now()) || isLapsed(row, database.now())),
+  )
+  if (row === undefined) return null
+  const next = isOver(row, database.now())
+    ? newLife(database, row, claim, { state: 'inProgress', leaseMs, recover: null })
+    : nextAttempt(database, row, params)
   database.records.put(claim.id, next, tx)
   return claimedOf(next)
+}
+
+function isLapsed({ state, leaseUntil, expiresAt }: RecordRow, now: number): boolean {
+  return state === 'inProgress' && (leaseUntil ?? now) <= now && expiresAt > now
+}
+
+function nextAttempt(database: MemoryDatabase, row: RecordRow, { claim, leaseMs }: LeaseParams): RecordRow {
+  const { fingerprint, fingerprintVersion } = claim
+  const attempt = Math.min(row.attempt + 1, ATTEMPT_MAX)
+  const leaseUntil = database.now() + leaseMs * 1000
+  return { ...row, fingerprint, fingerprintVersion, token: nextToken(database, row.token), attempt, leaseUntil }
 }
 
 /** A locked row is finishing or being taken over: it is skipped, and still counts as ours by what is committed. */
@@ -60,8 +70,8 @@ export async function suspend(work: Work, held: Held): Promise<boolean> {
 /** Only what is unknown can be settled. Its time is made longer, or the next caller would find it over again. */
 export async function settle(work: Work, { claim, verdict }: SettleParams): Promise<boolean> {
   const { database, tx } = work
-  const row = await database.records.lock(claim.id, tx, 'update')
-  if (row === undefined || !isUnknown(row, database.now())) return false
+  const row = await database.records.lock(claim.id, tx, 'update', (row) => isUnknown(row, database.now()))
+  if (row === undefined) return false
   if (verdict.kind === 'failed') {
     await completeRow(work, row, claim, verdict.answer)
     return true
@@ -111,6 +121,5 @@ export function unknown({ database, tx }: Work, limit: number): { id: string; si
 }
 
 async function lockHeld({ database, tx }: Work, held: Held): Promise<RecordRow | null> {
-  const row = await database.records.lock(held.id, tx, 'update')
-  return row !== undefined && row.state === 'inProgress' && String(row.token) === held.token ? row : null
+  return (await database.records.lock(held.id, tx, 'update', isHeldBy(held))) ?? null
 }

@@ -1,6 +1,6 @@
 import type { FinishStepParams, Held, StoredStep } from '../../store.ts'
 import type { Work } from '../connection.ts'
-import { stepKey } from '../rows.ts'
+import { isHeldBy, stepKey } from '../rows.ts'
 import type { StepRow } from '../rows.ts'
 
 export function steps({ database, tx }: Work, id: string, life: string): StoredStep[] {
@@ -41,6 +41,5 @@ async function putStep({ database, tx }: Work, row: StepRow): Promise<void> {
 
 /** `for share`, with the token in the question. */
 async function isHeld({ database, tx }: Work, { id, token }: Held): Promise<boolean> {
-  const row = await database.records.lock(id, tx, 'share')
-  return row !== undefined && row.state === 'inProgress' && String(row.token) === token
+  return (await database.records.lock(id, tx, 'share', isHeldBy({ token }))) !== undefined
 }

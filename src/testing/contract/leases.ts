@@ -1,0 +1,193 @@
+import { strict as assert } from 'node:assert'
+import type { StoredRecord } from '../../lifecycle/record.ts'
+import type { Claim, Claimed, Store } from '../../store/store.ts'
+import {
+  answerOf,
+  claimOf,
+  commitOne,
+  completing,
+  DEADLINE_MS,
+  isLater,
+  LEASE_MS,
+  leaseOf,
+  newKey,
+  pass,
+  rejectsWith,
+  textOf,
+  winLease,
+} from './make.ts'
+import type { Case } from './subject.ts'
+
+export const LEASE_CASES: readonly Case[] = [
+  {
+    name: 'a lease is seen at once, with the time it has left',
+    async test({ store }) {
+      const key = newKey()
+      const claim = claimOf(key)
+      const claimed = await winLease(store, claim)
+      const { sight } = await store.leases.claim(leaseOf(claim))
+      assert.equal(sight.inserted, false)
+      const record = sight.record ?? (await store.read({ id: claim.id })).record
+      assert.equal(record?.state, 'inProgress')
+      assert.equal(record.token, claimed.token)
+      assert.ok((record.leaseLeftMs ?? 0) > 0 && (record.leaseLeftMs ?? 0) <= LEASE_MS)
+    },
+  },
+  {
+    name: 'a lease is taken over when it has lapsed, once, under a higher token',
+    async test({ store }) {
+      const claim = claimOf(newKey())
+      const first = await winLease(store, claim, 30)
+      const seen = await recordOf(store, claim)
+      assert.equal(await store.leases.takeOver({ ...leaseOf(claim), seen }), null, 'taken over before it lapsed')
+      await pass(60)
+      const second = await store.leases.takeOver({ ...leaseOf(claim), seen })
+      assert.ok(second && isLater(second.token, first.token))
+      assert.deepEqual([second.attempt, second.life], [2, first.life])
+      assert.equal(await store.leases.takeOver({ ...leaseOf(claim), seen }), null, 'taken over twice from one sight')
+    },
+  },
+  {
+    name: 'two who take over at once: one wins',
+    async test({ store }) {
+      const claim = claimOf(newKey())
+      await winLease(store, claim, 10)
+      await pass(30)
+      const seen = await recordOf(store, claim)
+      const taken = await Promise.all(
+        Array.from({ length: 4 }, () => store.leases.takeOver({ ...leaseOf(claim), seen })),
+      )
+      assert.equal(taken.filter(Boolean).length, 1)
+    },
+  },
+  {
+    name: 'whoever lost the lease can write nothing',
+    async test(subject) {
+      const { store } = subject
+      const { leases } = store
+      const key = newKey()
+      const claim = claimOf(key)
+      const { old, now } = await takenOver(store, claim)
+      const held = { id: claim.id, token: old.token }
+      const step = { ...held, life: old.life, name: 'charge' }
+      assert.deepEqual(await leases.heartbeat({ leases: [held], leaseMs: LEASE_MS }), [])
+      assert.equal(await leases.startStep(step), false)
+      assert.equal(await leases.finishStep({ ...step, result: '1' }), false)
+      assert.equal(await leases.release(held), false)
+      assert.equal(await leases.suspend(held), false)
+      assert.equal(await leases.refuse({ ...held, claim, answer: answerOf('no', 402) }), false)
+      const session = await leases.open({ deadlineMs: DEADLINE_MS })
+      await subject.effect(session.tx, key)
+      await rejectsWith(session.complete(completing(claim, old, '"zombie"', true)), 'ONCE_LEASE_LOST')
+      await session.rollback()
+      const beside = await leases.open({ deadlineMs: DEADLINE_MS })
+      await subject.effect(beside.tx, key)
+      await rejectsWith(beside.completeStep({ ...step, result: '1' }), 'ONCE_LEASE_LOST')
+      await beside.rollback()
+      assert.equal(await subject.effects(key), 0)
+      assert.deepEqual(await leases.steps({ id: claim.id, life: old.life }), [])
+      assert.equal((await recordOf(store, claim)).token, now.token)
+    },
+  },
+  {
+    name: 'the holder commits its effect with its answer; the token decides, not the clock',
+    async test(subject) {
+      const { store } = subject
+      const key = newKey()
+      const claim = claimOf(key)
+      const claimed = await winLease(store, claim, 10)
+      await pass(30)
+      const session = await store.leases.open({ deadlineMs: DEADLINE_MS })
+      await subject.effect(session.tx, key)
+      assert.equal(await session.complete(completing(claim, claimed, '"late"', true)), 'committed')
+      const { record, answer } = await store.read({ id: claim.id })
+      assert.equal(record?.state, 'completed')
+      assert.equal(textOf(answer), '"late"')
+      assert.equal(await subject.effects(key), 1)
+      const again = await store.leases.open({ deadlineMs: DEADLINE_MS })
+      await subject.effect(again.tx, key)
+      await rejectsWith(again.complete(completing(claim, claimed, '"twice"', true)), 'ONCE_LEASE_LOST')
+      await again.rollback()
+      assert.equal(await subject.effects(key), 1)
+    },
+  },
+  {
+    name: 'a heartbeat keeps what is ours and names it',
+    async test({ store }) {
+      const claims = [claimOf(newKey()), claimOf(newKey())]
+      const held = []
+      for (const claim of claims) held.push({ id: claim.id, token: (await winLease(store, claim, 200)).token })
+      held.push({ id: claimOf(newKey()).id, token: '1' })
+      const ours = await store.leases.heartbeat({ leases: held, leaseMs: LEASE_MS })
+      assert.deepEqual([...ours].sort(), claims.map(({ id }) => id).sort())
+      for (const claim of claims) assert.ok(((await recordOf(store, claim)).leaseLeftMs ?? 0) > 1_000)
+      assert.deepEqual(await store.leases.heartbeat({ leases: [], leaseMs: LEASE_MS }), [])
+    },
+  },
+  {
+    name: 'a release lets the next one in at once',
+    async test({ store }) {
+      const claim = claimOf(newKey())
+      const claimed = await winLease(store, claim)
+      assert.equal(await store.leases.release({ id: claim.id, token: claimed.token }), true)
+      const seen = await recordOf(store, claim)
+      assert.ok((seen.leaseLeftMs ?? 1) <= 0)
+      assert.equal((await store.leases.takeOver({ ...leaseOf(claim), seen }))?.attempt, 2)
+    },
+  },
+  {
+    name: 'a refusal of the holder is final',
+    async test({ store }) {
+      const claim = claimOf(newKey())
+      const { token } = await winLease(store, claim)
+      assert.equal(await store.leases.refuse({ id: claim.id, token, claim, answer: answerOf('"no"', 402) }), true)
+      const { record, answer } = await store.read({ id: claim.id })
+      assert.deepEqual([record?.state, answer?.status, textOf(answer)], ['completed', 402, '"no"'])
+      assert.equal(await store.leases.release({ id: claim.id, token }), false)
+    },
+  },
+  {
+    name: 'an expired record is leased under a new life',
+    async test(subject) {
+      const { store } = subject
+      const key = newKey()
+      const claim = claimOf(key, 1, { replayForMs: 20 })
+      const first = await commitOne(subject, key, claim)
+      await pass(50)
+      const taken = await store.leases.takeOver({ ...leaseOf(claim), seen: await recordOf(store, claim) })
+      assert.ok(taken && isLater(taken.token, first.token))
+      assert.deepEqual([taken.life, taken.attempt], [taken.token, 1])
+      assert.equal((await recordOf(store, claim)).state, 'inProgress')
+    },
+  },
+  {
+    name: 'abandoned operations are found with their sealed input',
+    async test({ store }) {
+      const claim = claimOf(newKey())
+      const namespace = newKey()
+      await store.leases.claim({ claim, leaseMs: 10, recover: { namespace, name: 'pay', input: '{"n":1}' } })
+      await winLease(store, claimOf(newKey()), 10)
+      await pass(30)
+      assert.deepEqual(await store.leases.lapsed({ limit: 10, namespace }), [
+        { id: claim.id, name: 'pay', input: '{"n":1}' },
+      ])
+      await store.leases.takeOver({ ...leaseOf(claim), seen: await recordOf(store, claim) })
+      assert.deepEqual(await store.leases.lapsed({ limit: 10, namespace }), [])
+    },
+  },
+]
+
+export async function recordOf(store: Store<unknown>, claim: Claim): Promise<StoredRecord> {
+  const { record } = await store.read({ id: claim.id })
+  assert.ok(record, 'there is no record')
+  return record
+}
+
+/** A lease that lapsed and went to somebody else. */
+export async function takenOver(store: Store<unknown>, claim: Claim): Promise<{ old: Claimed; now: Claimed }> {
+  const old = await winLease(store, claim, 10)
+  await pass(30)
+  const now = await store.leases.takeOver({ ...leaseOf(claim), seen: await recordOf(store, claim) })
+  assert.ok(now)
+  return { old, now }
+}

@@ -1,0 +1,119 @@
+import { strict as assert } from 'node:assert'
+import { isOnceError } from '../../errors.ts'
+import type { OnceCode } from '../../errors.ts'
+import { fingerprintInput } from '../../key/fingerprint.ts'
+import { identity, lockOf } from '../../key/identity.ts'
+import type { Answer } from '../../lifecycle/answer.ts'
+import type { Sight } from '../../lifecycle/record.ts'
+import type { Claim, Claimed, CompleteParams, LeaseParams, Session, Store } from '../../store/store.ts'
+
+const encoder = new TextEncoder()
+let serial = 0
+
+/** A key of its own for every case: subjects may share one database. */
+export function newKey(): string {
+  return `contract-${process.pid}-${Date.now()}-${++serial}`
+}
+
+export interface Times {
+  readonly replayForMs?: number
+  readonly goneForMs?: number
+}
+
+export const LONG_MS = 3_600_000
+export const DEADLINE_MS = 20_000
+export const LEASE_MS = 20_000
+
+export function claimOf(
+  key: string,
+  input: unknown = 1,
+  { replayForMs = LONG_MS, goneForMs = LONG_MS }: Times = {},
+): Claim {
+  const { id, scope, lock } = identity({ namespace: 'contract', scope: 'tenant', key })
+  const fingerprint = fingerprintInput(input)
+  const fingerprintLock = lockOf(id, fingerprint)
+  return { id, scope, lock, fingerprintLock, fingerprint, fingerprintVersion: 1, replayForMs, goneForMs }
+}
+
+export function answerOf(text: string, status = 200): Answer {
+  const headers = [
+    ['x-first', '1'],
+    ['x-second', 'a, b'],
+    ['x-first', '2'],
+  ] as const
+  return { status, headers, body: encoder.encode(text), kept: true }
+}
+
+export function leaseOf(claim: Claim, leaseMs: number = LEASE_MS): LeaseParams {
+  return { claim, leaseMs, recover: null }
+}
+
+export function completing(claim: Claim, claimed: Claimed, text: string, fenced = false): CompleteParams {
+  return { claim, claimed, answer: answerOf(text), events: [], fenced }
+}
+
+/** Claims in a transaction and must win. */
+export async function win<Tx>(
+  store: Store<Tx>,
+  claim: Claim,
+  deadlineMs: number = DEADLINE_MS,
+): Promise<{ session: Session<Tx>; claimed: Claimed }> {
+  const { session, claimed, sight } = await store.begin({ claim, deadlineMs })
+  assert.equal(sight.inserted, true, 'the claim was not won')
+  assert.ok(claimed)
+  return { session, claimed }
+}
+
+/** Claims with a lease and must win. */
+export async function winLease<Tx>(store: Store<Tx>, claim: Claim, leaseMs?: number): Promise<Claimed> {
+  const { claimed } = await store.leases.claim(leaseOf(claim, leaseMs))
+  assert.ok(claimed, 'the lease was not won')
+  return claimed
+}
+
+/** One whole operation: claimed, done, committed. */
+export async function commitOne<Tx>(
+  { store, effect }: { readonly store: Store<Tx>; effect(tx: Tx, key: string): Promise<void> },
+  key: string,
+  claim: Claim,
+  text = '{"n":1}',
+): Promise<Claimed> {
+  const { session, claimed } = await win(store, claim)
+  await effect(session.tx, key)
+  assert.equal(await session.complete(completing(claim, claimed, text)), 'committed')
+  return claimed
+}
+
+/** A second look at a key, as `run` makes it: the claim, and one more reading where the sight cannot be believed. */
+export async function look<Tx>(store: Store<Tx>, claim: Claim): Promise<Sight> {
+  const { session, sight } = await store.begin({ claim, deadlineMs: DEADLINE_MS })
+  const believed =
+    sight.inserted || sight.record !== null || sight.reread
+      ? sight
+      : { ...sight, record: await session.reread(claim), reread: true }
+  await session.rollback()
+  return believed
+}
+
+export function textOf(answer: Answer | null): string | null {
+  return answer?.body ? new TextDecoder().decode(answer.body) : null
+}
+
+/** It throws this error of ours, or does what the other branch allows. */
+export async function rejectsWith(work: Promise<unknown>, ...codes: OnceCode[]): Promise<void> {
+  try {
+    await work
+  } catch (error) {
+    const code = isOnceError(error) ? error.code : String(error)
+    return assert.ok(codes.includes(code as OnceCode), `expected ${codes.join(' or ')}, got ${code}`)
+  }
+  assert.fail(`expected ${codes.join(' or ')}, but it resolved`)
+}
+
+export function pass(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}
+
+export function isLater(token: string, than: string): boolean {
+  return BigInt(token) > BigInt(than)
+}

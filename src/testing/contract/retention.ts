@@ -1,0 +1,85 @@
+import { strict as assert } from 'node:assert'
+import { claimOf, commitOne, isLater, LONG_MS, newKey, pass, winLease } from './make.ts'
+import { recordOf } from './leases.ts'
+import type { Case, StoreSubject } from './subject.ts'
+
+export const RETENTION_CASES: readonly Case[] = [
+  {
+    name: 'the sweeper removes what is forgotten and nothing else',
+    async test(subject) {
+      const { store } = subject
+      const [live, expired, forgotten] = [
+        claimOf(newKey()),
+        claimOf(newKey(), 1, { replayForMs: 10 }),
+        claimOf(newKey(), 1, { replayForMs: 10, goneForMs: 10 }),
+      ]
+      for (const claim of [live, expired, forgotten]) await commitOne(subject, claim.id, claim)
+      const running = claimOf(newKey(), 1, { replayForMs: 10, goneForMs: 10 })
+      await winLease(store, running)
+      await pass(60)
+      await sweepAll(subject)
+      assert.equal((await recordOf(store, live)).state, 'completed')
+      assert.equal((await recordOf(store, expired)).state, 'completed')
+      assert.equal((await recordOf(store, running)).state, 'inProgress', 'a live lease was touched')
+      assert.equal((await store.read({ id: forgotten.id })).record, null)
+    },
+  },
+  {
+    name: 'what is in progress past its time turns unknown, and unknown stays',
+    async test(subject) {
+      const { store } = subject
+      const claim = claimOf(newKey(), 1, { replayForMs: 10, goneForMs: 10 })
+      const { token, life } = await winLease(store, claim, 10)
+      await store.leases.finishStep({ id: claim.id, token, life, name: 'charge', result: '1' })
+      await pass(60)
+      await sweepAll(subject)
+      assert.equal((await recordOf(store, claim)).state, 'unknown')
+      await sweepAll(subject)
+      assert.equal((await recordOf(store, claim)).state, 'unknown')
+      assert.equal((await store.leases.steps({ id: claim.id, life })).length, 1)
+    },
+  },
+  {
+    name: 'a token never comes again, also when its record was swept',
+    async test(subject) {
+      const { store } = subject
+      const key = newKey()
+      const claim = claimOf(key, 1, { replayForMs: 10, goneForMs: 0 })
+      const first = await commitOne(subject, key, claim)
+      await pass(40)
+      await sweepAll(subject)
+      assert.equal((await store.read({ id: claim.id })).record, null)
+      const second = await winLease(store, claim)
+      assert.ok(isLater(second.token, first.token))
+    },
+  },
+  {
+    name: 'a sweep takes no more than it is told to, and says when it is done',
+    async test(subject) {
+      const { store } = subject
+      await sweepAll(subject)
+      for (let i = 0; i < 3; i++)
+        await commitOne(subject, 'swept', claimOf(newKey(), 1, { replayForMs: 10, goneForMs: 0 }))
+      await pass(40)
+      const swept = await store.retention.sweep({ limit: 2, replayForMs: LONG_MS })
+      assert.ok(swept.records <= 2)
+      assert.equal(swept.finished, false)
+      await sweepAll(subject)
+      assert.equal((await store.retention.sweep({ limit: 1_000, replayForMs: LONG_MS })).records, 0)
+    },
+  },
+  {
+    name: 'migrating again changes nothing',
+    async test({ store }) {
+      const version = await store.schema.version()
+      const all = await Promise.all([store.schema.migrate(), store.schema.migrate()])
+      for (const { from, to } of all) assert.equal(from, to)
+      assert.equal(await store.schema.version(), Math.max(version, ...all.map(({ to }) => to)))
+    },
+  },
+]
+
+async function sweepAll({ store }: StoreSubject<unknown>): Promise<void> {
+  for (let finished = false; !finished;)
+    ({ finished } = await store.retention.sweep({ limit: 10_000, replayForMs: LONG_MS }))
+}

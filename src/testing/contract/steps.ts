@@ -1,0 +1,115 @@
+import { strict as assert } from 'node:assert'
+import { answerOf, claimOf, DEADLINE_MS, leaseOf, newKey, pass, textOf, winLease } from './make.ts'
+import { recordOf } from './leases.ts'
+import type { Case } from './subject.ts'
+
+export const STEP_CASES: readonly Case[] = [
+  {
+    name: 'steps are recorded by life: begun, then done',
+    async test({ store }) {
+      const claim = claimOf(newKey())
+      const { token, life } = await winLease(store, claim)
+      const of = { id: claim.id, token, life }
+      assert.equal(await store.leases.startStep({ ...of, name: 'charge' }), true)
+      assert.deepEqual(await store.leases.steps({ id: claim.id, life }), [
+        { name: 'charge', state: 'started', result: null },
+      ])
+      assert.equal(await store.leases.finishStep({ ...of, name: 'charge', result: '{"ok":true}' }), true)
+      assert.equal(await store.leases.finishStep({ ...of, name: 'mail', result: 'null' }), true)
+      const steps = [...(await store.leases.steps({ id: claim.id, life }))].sort((a, b) => (a.name < b.name ? -1 : 1))
+      assert.deepEqual(steps, [
+        { name: 'charge', state: 'done', result: '{"ok":true}' },
+        { name: 'mail', state: 'done', result: 'null' },
+      ])
+      assert.deepEqual(await store.leases.steps({ id: claim.id, life: '1' }), [])
+    },
+  },
+  {
+    name: 'database work commits with its step',
+    async test(subject) {
+      const { store } = subject
+      const key = newKey()
+      const claim = claimOf(key)
+      const { token, life } = await winLease(store, claim)
+      const step = { id: claim.id, token, life, name: 'book', result: '1' }
+      const dropped = await store.leases.open({ deadlineMs: DEADLINE_MS })
+      await subject.effect(dropped.tx, key)
+      await dropped.rollback()
+      const session = await store.leases.open({ deadlineMs: DEADLINE_MS })
+      await subject.effect(session.tx, key)
+      assert.equal(await session.completeStep(step), 'committed')
+      assert.equal(await subject.effects(key), 1)
+      assert.deepEqual(await store.leases.steps({ id: claim.id, life }), [{ name: 'book', state: 'done', result: '1' }])
+      assert.equal((await recordOf(store, claim)).state, 'inProgress')
+    },
+  },
+  {
+    name: 'what is unknown waits for somebody’s word, and is listed',
+    async test({ store }) {
+      const { leases } = store
+      const claim = claimOf(newKey())
+      const { token, life } = await winLease(store, claim)
+      const held = { id: claim.id, token }
+      assert.equal(
+        await leases.settle({ claim, verdict: { kind: 'rerun', step: 'charge' } }),
+        false,
+        'settled what is not unknown',
+      )
+      await leases.startStep({ ...held, life, name: 'charge' })
+      assert.equal(await leases.suspend(held), true)
+      assert.equal((await recordOf(store, claim)).state, 'unknown')
+      assert.ok((await leases.unknown({ limit: 1_000 })).some(({ id }) => id === claim.id))
+      assert.equal(await leases.finishStep({ ...held, life, name: 'charge', result: '1' }), false)
+      assert.equal(await leases.takeOver({ ...leaseOf(claim), seen: await recordOf(store, claim) }), null)
+      assert.equal(await leases.settle({ claim, verdict: { kind: 'done', step: 'charge', result: '"paid"' } }), true)
+      assert.deepEqual(await leases.steps({ id: claim.id, life }), [
+        { name: 'charge', state: 'done', result: '"paid"' },
+      ])
+      const next = await leases.takeOver({ ...leaseOf(claim), seen: await recordOf(store, claim) })
+      assert.deepEqual([next?.attempt, next?.life], [2, life])
+      assert.ok(!(await leases.unknown({ limit: 1_000 })).some(({ id }) => id === claim.id))
+    },
+  },
+  {
+    name: 'an operator may have a call made again, or end the operation',
+    async test({ store }) {
+      const { leases } = store
+      for (const verdict of ['rerun', 'failed'] as const) {
+        const claim = claimOf(newKey())
+        const { token, life } = await winLease(store, claim)
+        await leases.startStep({ id: claim.id, token, life, name: 'charge' })
+        await leases.suspend({ id: claim.id, token })
+        if (verdict === 'rerun') {
+          assert.equal(await leases.settle({ claim, verdict: { kind: 'rerun', step: 'charge' } }), true)
+          assert.deepEqual(await leases.steps({ id: claim.id, life }), [])
+          assert.ok(((await recordOf(store, claim)).leaseLeftMs ?? 1) <= 0)
+        } else {
+          assert.equal(
+            await leases.settle({ claim, verdict: { kind: 'failed', answer: answerOf('"failed"', 409) } }),
+            true,
+          )
+          const { record, answer } = await store.read({ id: claim.id })
+          assert.deepEqual([record?.state, textOf(answer)], ['completed', '"failed"'])
+        }
+        assert.equal(await leases.settle({ claim, verdict: { kind: 'rerun', step: 'charge' } }), false)
+      }
+    },
+  },
+  {
+    name: 'lapsed past its time an operation is nobody’s to take over, and can be settled',
+    async test({ store }) {
+      const claim = claimOf(newKey(), 1, { replayForMs: 20 })
+      await winLease(store, claim, 10)
+      await pass(50)
+      const seen = await recordOf(store, claim)
+      assert.equal(await store.leases.takeOver({ ...leaseOf(claim), seen }), null)
+      assert.ok((await store.leases.unknown({ limit: 1_000 })).some(({ id }) => id === claim.id))
+      const longer = claimOf(newKey())
+      assert.equal(
+        await store.leases.settle({ claim: { ...longer, id: claim.id }, verdict: { kind: 'rerun', step: 'x' } }),
+        true,
+      )
+      assert.ok(await store.leases.takeOver({ ...leaseOf(claim), seen: await recordOf(store, claim) }))
+    },
+  },
+]

@@ -1,0 +1,45 @@
+import type { Batches, Leases, Store } from '../../store/store.ts'
+
+interface Open {
+  rollback(): Promise<void>
+}
+
+/** The same store, and every transaction it opened: a case that fails halfway must not leave one behind. */
+export function tracked<Tx>(store: Store<Tx>): { readonly store: Store<Tx>; letGo(): Promise<void> } {
+  const open: Open[] = []
+  const keep = <S extends Open>(session: S): S => {
+    open.push(session)
+    return session
+  }
+  const leases: Leases<Tx> = over(store.leases, {
+    open: async (params) => keep(await store.leases.open(params)),
+  })
+  const batches = store.batches
+  const begin: Store<Tx>['begin'] = async (params) => {
+    const begun = await store.begin(params)
+    keep(begun.session)
+    return begun
+  }
+  const openBatch: Batches['open'] = async (params) => {
+    const opened = await batches!.open(params)
+    keep(opened.session)
+    return opened
+  }
+  return {
+    store: over(store, { begin, leases, ...(batches && { batches: over(batches, { open: openBatch }) }) }),
+    async letGo() {
+      for (const session of open) await session.rollback()
+    },
+  }
+}
+
+/** Other members first, the object itself for the rest: classes with private fields included. */
+function over<T extends object>(object: T, members: Partial<T>): T {
+  return new Proxy(object, {
+    get(target, name) {
+      if (Object.hasOwn(members, name)) return members[name as keyof T]
+      const member: unknown = Reflect.get(target, name, target)
+      return typeof member === 'function' ? (member as (...args: unknown[]) => unknown).bind(target) : member
+    },
+  })
+}
