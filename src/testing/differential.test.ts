@@ -72,7 +72,7 @@ describePostgres('the in-memory model against PostgreSQL', (database) => {
 
 function inMemory(): StoreSubject<unknown> {
   const memory = memoryStore()
-  const store: Store<unknown> = memory as never
+  const store: Store<unknown> = memory
   return {
     store,
     effect: async (tx, key) =>
