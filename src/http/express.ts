@@ -39,7 +39,7 @@ export function idempotency<Tx, E extends Events>(
     const [own, handler] = optionsAndHandler<RouteOptions<Request>, Handler>(first, second)
     const protection = bound(own)
     return (req, res, next: NextFunction) => {
-      void serve(protection, {
+      serve(protection, {
         req,
         res,
         request: req,

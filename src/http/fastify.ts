@@ -11,8 +11,7 @@ import type { Duration } from '../duration.ts'
 import type { Committed, Once, Op, Operation } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
 import { bind, optionsAndHandler } from './bound.ts'
-import { deferred } from './deferred.ts'
-import { fastifyExchange } from './fastify-exchange.ts'
+import { FastifyExchange } from './fastify-exchange.ts'
 import type { AnyOperation } from './exchange.ts'
 import { serve } from './node.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
@@ -53,17 +52,11 @@ export function idempotency<Tx, E extends Events>(
   const idempotent = (first: RouteOptions<FastifyRequest> | Handler, second?: Handler): unknown => {
     const [own, handler] = optionsAndHandler<RouteOptions<FastifyRequest>, Handler>(first, second)
     const protection = bound(own)
-    return function protectedRoute(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-      const rest = deferred<unknown>()
-      void serve(
-        protection,
-        fastifyExchange(request, reply, rest, {
-          request,
-          pattern: `${request.method} ${request.routeOptions.url ?? ''}`,
-          handle: (op) => handler(request, reply, op),
-        }),
-      )
-      return rest.promise
+    return function protectedRoute(request: FastifyRequest, reply: FastifyReply): Promise<unknown> | undefined {
+      const pattern = `${request.method} ${request.routeOptions.url ?? ''}`
+      const exchange = new FastifyExchange<FastifyRequest>(request, reply, pattern, (op) => handler(request, reply, op))
+      serve(protection, exchange)
+      return exchange.rest
     }
   }
   const documents = documentsOf(bound())

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { onceError } from '../errors.ts'
 import { ANSWER_HELD_BYTES_MAX } from '../limits.ts'
+import { endWith } from './exchange.ts'
 import { flatHeaders, type HeaderPairs } from './headers.ts'
 import { Patches } from './patches.ts'
 
@@ -87,7 +88,7 @@ export class Hold {
     const body = this.#body()
     this.#over()
     if (this.#closed) this.#res.emit('close')
-    else if (body) this.#res.end(body)
+    else if (body) endWith(this.#res, body)
     else this.#res.end()
   }
 

@@ -37,7 +37,7 @@ export function idempotency<Tx, E extends Events>(
     return (ctx, next) => {
       // Koa goes on when the handler is done, and its answer ends in the held response.
       const rest = deferred<unknown>()
-      void serve(protection, {
+      serve(protection, {
         req: ctx.req,
         res: ctx.res,
         request: ctx,

@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { deferred } from './deferred.ts'
-import { fastifyExchange } from './fastify-exchange.ts'
+import { FastifyExchange } from './fastify-exchange.ts'
 import { type AnyOperation, type Exchange, writeAnswer } from './exchange.ts'
 
 export type NestRequest = Request | FastifyRequest
@@ -13,6 +13,11 @@ export interface NestExchange {
   readonly rest: Promise<unknown>
 }
 
+/** Nest is left waiting after an answer of ours: it would answer once more. */
+class NestOnFastify<Req> extends FastifyExchange<Req> {
+  protected override sent(): void {}
+}
+
 /** Nest stands on Express or on Fastify; either way its answer ends in the held response. */
 export function nestExchange(
   request: NestRequest,
@@ -20,16 +25,16 @@ export function nestExchange(
   pattern: string,
   handle: (op: AnyOperation) => Promise<unknown>,
 ): NestExchange {
-  const rest = deferred<unknown>()
-  const of = { request, pattern, handle }
   if ('raw' in response) {
-    // Nest is left waiting after an answer of ours: it would answer once more.
-    const waiting = { ...rest, resolve: (value: unknown) => (value === response ? undefined : rest.resolve(value)) }
-    return { exchange: fastifyExchange(request as FastifyRequest, response, waiting, of), rest: rest.promise }
+    const exchange = new NestOnFastify<NestRequest>(request as FastifyRequest, response, pattern, handle)
+    return { exchange, rest: exchange.rest as Promise<unknown> }
   }
+  const rest = deferred<unknown>()
   const req = request as Request
   const exchange: Exchange<NestRequest> = {
-    ...of,
+    request,
+    pattern,
+    handle,
     req,
     res: response,
     target: req.originalUrl,

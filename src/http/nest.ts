@@ -61,7 +61,7 @@ export class IdempotencyInterceptor implements NestInterceptor {
       request[OPERATION] = op
       return ambient.run(op, () => lastOf(next.handle()))
     })
-    void serve(protectionOf(context.getHandler()), exchange)
+    serve(protectionOf(context.getHandler()), exchange)
     // Nest takes whatever can be observed; one value in a list is the simplest of them.
     return [await rest] as unknown as Observable<unknown>
   }

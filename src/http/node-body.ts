@@ -9,23 +9,21 @@ export interface NodeBody {
   readonly body: Uint8Array | string | undefined
   readonly parsed: unknown
   readonly coded: boolean
+  /** A digest stands for them. */
+  readonly digested?: boolean
 }
 
 /**
  * The body of a request, complete. Where a parser ran first its result is used, with the raw bytes where somebody kept
  * them (`rawBody`); where none ran, the bytes are read and put back, so that a parser or the handler can read them too.
  */
-export async function bodyOf(
+export function bodyOf(
   req: IncomingMessage,
   seen: { readonly body?: unknown; readonly rawBody?: unknown },
-): Promise<NodeBody> {
+): NodeBody | Promise<NodeBody> {
   if (isBytes(seen.rawBody)) return { body: seen.rawBody, parsed: undefined, coded: false }
   if (!hasBody(req)) return { body: undefined, parsed: undefined, coded: false }
-  if (!req.readableDidRead && !req.readableEnded) {
-    const wire = await readAndReturn(req)
-    const { bytes, coded } = await decodeBody(wire, req.headers['content-encoding'])
-    return { body: bytes, parsed: undefined, coded }
-  }
+  if (!req.readableDidRead && !req.readableEnded) return unread(req)
   const { body } = seen
   if (isBytes(body)) return { body, parsed: undefined, coded: false }
   // A multipart parser keeps the fields and hides the files.
@@ -35,6 +33,14 @@ export async function bodyOf(
     })
   }
   return { body: undefined, parsed: body, coded: false }
+}
+
+async function unread(req: IncomingMessage): Promise<NodeBody> {
+  const wire = await readAndReturn(req)
+  const coding = req.headers['content-encoding']
+  if (coding === undefined) return { body: wire, parsed: undefined, coded: false }
+  const { bytes, coded } = await decodeBody(wire, coding)
+  return { body: bytes, parsed: undefined, coded }
 }
 
 function hasBody({ headers }: IncomingMessage): boolean {

@@ -42,7 +42,7 @@ export function idempotency<Tx, E extends Events>(
     const [own, handler] = optionsAndHandler<RouteOptions<IncomingMessage>, Handler>(first, second)
     const protection = bound(own)
     return (req, res) => {
-      void serve(protection, {
+      serve(protection, {
         req,
         res,
         request: req,

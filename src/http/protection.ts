@@ -2,6 +2,7 @@ import { isOnceError, onceError, type OnceError } from '../errors.ts'
 import { type Answer, fateOf } from '../lifecycle/answer.ts'
 import type { Produce } from '../once/atomic.ts'
 import { isTransient } from '../once/atomic.ts'
+import { replayed } from '../once/execute.ts'
 import { instanceOf } from '../once/instance.ts'
 import type { LeasedProduce } from '../once/leased.ts'
 import type { OnceInstance } from '../once/once.ts'
@@ -9,11 +10,12 @@ import type { Outcome, Produced } from '../once/outcome.ts'
 import { requestOf, type Request } from '../once/request.ts'
 import type { Once } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
+import { checkStored } from './headers.ts'
 import { fingerprintOf, type Incoming, scopeOf } from './incoming.ts'
 import { answerOfRefusal, type ReplayRecord } from './options.ts'
 import { problemOf, type ProblemStyle } from './problem.ts'
 import type { Route } from './route.ts'
-import { fromStored, toStored } from './stored.ts'
+import { fromStored, toStored, unmarked } from './stored.ts'
 
 /** What the client gets: the answer the handler just gave, or a stored one. */
 export type Reply = { readonly kind: 'fresh' } | { readonly kind: 'stored'; readonly answer: Answer }
@@ -23,6 +25,8 @@ export class Protection<Tx, E extends Events, Req> {
   readonly instance: OnceInstance<Tx, E>
   readonly route: Route<Req>
   readonly #style: ProblemStyle
+  /** By the stored answer: what is in memory is checked once. */
+  readonly #ready = new WeakMap<Answer, Answer | null>()
 
   constructor(once: Once<Tx, E>, route: Route<Req>) {
     this.instance = instanceOf(once)
@@ -48,6 +52,34 @@ export class Protection<Tx, E extends Events, Req> {
     })
     instance.core.guard?.seen(request)
     return request
+  }
+
+  /**
+   * The answer to a request this process has answered before, ready to send; null: ask the instance. The same as what
+   * that would say, without a wait. Hooks and seals are its business, and so is every refusal.
+   */
+  remembered(request: Request): Answer | null {
+    const { core } = this.instance
+    const { id, fingerprint, fingerprintVersion } = request.claim
+    const entry = core.cache.get(id)
+    if (!entry || entry.fingerprint !== fingerprint || entry.fingerprintVersion !== fingerprintVersion) return null
+    if (core.closed || core.enclosing.get()?.session) return null
+    let ready = this.#ready.get(entry.answer)
+    if (ready === undefined) {
+      ready = this.#readied(entry.answer)
+      this.#ready.set(entry.answer, ready)
+    }
+    if (ready) replayed(core, request, 'memory')
+    return ready
+  }
+
+  #readied(stored: Answer): Answer | null {
+    const { onReplay, seal, version } = this.route
+    if (onReplay || seal) return null
+    const found = unmarked(stored)
+    if (found.keyId !== null || (version !== null && found.version !== version)) return null
+    checkStored(found.headers)
+    return { ...stored, headers: [...found.headers, REPLAYED] }
   }
 
   async atomic(incoming: Incoming<Req>, request: Request, produce: Produce<Tx>): Promise<Reply> {

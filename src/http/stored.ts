@@ -23,6 +23,18 @@ export async function fromStored<Req>(
   request: Request,
   stored: Answer,
 ): Promise<{ readonly answer: Answer; readonly version: string | null }> {
+  const { version, keyId, headers } = unmarked(stored)
+  const answer = keyId === null ? { ...stored, headers } : await opened(route, request, stored, keyId)
+  checkStored(answer.headers)
+  return { answer, version }
+}
+
+/** Our own notes on an answer, and its headers without them. */
+export function unmarked(stored: Answer): {
+  readonly version: string | null
+  readonly keyId: string | null
+  readonly headers: HeaderPairs
+} {
   let version: string | null = null
   let keyId: string | null = null
   const headers: (readonly [string, string])[] = []
@@ -31,9 +43,7 @@ export async function fromStored<Req>(
     else if (pair[0] === SEALED) keyId = pair[1]
     else headers.push(pair)
   }
-  const answer = keyId === null ? { ...stored, headers } : await opened(route, request, stored, keyId)
-  checkStored(answer.headers)
-  return { answer, version }
+  return { version, keyId, headers }
 }
 
 function marked<Req>(route: Route<Req>, answer: Answer): Answer {

@@ -39,6 +39,8 @@ export async function serveWeb<Tx, E extends Events, Req>(
     const key = keyOf(route, value === null ? undefined : [value])
     const incoming = await incomingOf(protection, exchange)
     const request = protection.request(incoming, key, exchange.rerunnable)
+    const known = protection.remembered(request)
+    if (known) return responseOf(known)
     const reply =
       route.leaseMs === null
         ? await protection.atomic(incoming, request, (op) => run.answer(op))

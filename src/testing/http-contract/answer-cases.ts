@@ -51,6 +51,14 @@ export const answerCases: Readonly<Record<string, CaseBody>> = {
     assert.deepEqual(Buffer.from(first.bytes), Buffer.from(BINARY))
     assertReplay(first, await client.send({ path: '/binary', key }))
   },
+  'text beyond ASCII comes back byte for byte, short and long': async (client) => {
+    for (const text of ['zürich €', `zürich ${'€'.repeat(20_000)}`]) {
+      const sent = { path: '/echo', key: client.newKey(), body: JSON.stringify({ text }) }
+      const first = await client.send(sent)
+      assert.equal(first.text, sent.body)
+      assertReplay(first, await client.send(sent))
+    }
+  },
   'an answer in pieces is held together, or refused where the route says so': async (client, target) => {
     const key = client.newKey()
     const first = await client.send({ path: '/pieces', key })
