@@ -20,10 +20,15 @@ import type { Operation } from './types.ts'
 export type Produce<Tx> = (op: Operation<Tx, Events>) => Promise<Produced>
 
 /** Atomic mode: claim, handler, events and answer in one transaction. A crash is a rollback. */
-export async function attemptAtomic<Tx>(core: Core<Tx>, request: Request, produce: Produce<Tx>): Promise<Attempt> {
+export async function attemptAtomic<Tx>(
+  core: Core<Tx>,
+  request: Request,
+  produce: Produce<Tx>,
+  won: () => void = () => {},
+): Promise<Attempt> {
   for (let rerun = 1; ; rerun++) {
     try {
-      return await attemptOnce(core, request, produce, rerun)
+      return await attemptOnce(core, request, produce, rerun, won)
     } catch (error) {
       if (!request.rerunnable || rerun > RERUNS_MAX || !isTransient(core, error)) throw conflictOf(core, error)
       core.settings.observe({ kind: 'rerun', id: shortId(request.claim.id), route: request.route, attempt: rerun + 1 })
@@ -47,6 +52,7 @@ async function attemptOnce<Tx>(
   request: Request,
   produce: Produce<Tx>,
   attempt: number,
+  won: () => void,
 ): Promise<Attempt> {
   const { session, ...first } = await core.store.begin({ claim: request.claim, deadlineMs: request.deadlineMs })
   let settled
@@ -56,7 +62,10 @@ async function attemptOnce<Tx>(
     await session.rollback()
     throw error
   }
-  if (settled.kind === 'won') return run(core, request, session, { ...settled.claimed, attempt }, produce)
+  if (settled.kind === 'won') {
+    won()
+    return run(core, request, session, { ...settled.claimed, attempt }, produce)
+  }
   // The caller has what it came for; the connection goes back by itself.
   void session.rollback()
   return settled.kind === 'busy' ? settled : { ...settled, kind: 'outcome', stored: true }

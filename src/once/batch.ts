@@ -17,6 +17,8 @@ export interface Item {
   readonly request: Request
   readonly statement: UserStatement
   respond(rows: readonly Row[], publisher: Publisher): unknown
+  /** The key is ours. */
+  won(): void
   resolve(attempt: Attempt): void
   reject(error: unknown): void
   tries: number
@@ -63,8 +65,10 @@ export async function runBatch<Tx>(core: Core<Tx>, batches: Batches, items: read
   const winners: Won[] = []
   for (const item of sorted) {
     const claimed = opened.won.get(item.request.claim.id)
-    if (claimed) winners.push(Object.assign(item, { claimed }))
-    else void answerLoser(core, item)
+    if (claimed) {
+      item.won()
+      winners.push(Object.assign(item, { claimed }))
+    } else void answerLoser(core, item)
   }
   if (winners.length === 0) {
     await opened.session.rollback()
@@ -83,7 +87,10 @@ async function runWinners<Tx>(
   if (effects.kind === 'failed') {
     await session.rollback()
     if (batches.isCrowded?.(effects.error)) return failed(core, batches, winners, effects.error)
-    return without(core, winners, winners[effects.index] as Won, effects.error)
+    const culprit = winners[effects.index]
+    if (culprit) return without(core, winners, culprit, effects.error)
+    // Lost behind the last effect: no request's fault, and nothing was committed.
+    return failed(core, batches, winners, onceError('ONCE_STORE_UNAVAILABLE', { cause: effects.error }))
   }
   const ready: Ready[] = []
   for (const [index, item] of winners.entries()) {

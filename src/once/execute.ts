@@ -7,11 +7,14 @@ import type { Ending, Running } from './in-flight.ts'
 import { inFlightError, type Attempt, type Outcome } from './outcome.ts'
 import type { Request } from './request.ts'
 
+/** One attempt, which says when it has won the key and the handler is about to run. */
+export type Attempting = (won: () => void) => Promise<Attempt>
+
 /**
  * One call of one key, whatever the mode: memory first, then this process's own operations, then an attempt. A duplicate
  * in this process never takes a connection; one elsewhere is refused, or waited for without holding a connection.
  */
-export async function execute<Tx>(core: Core<Tx>, request: Request, attempt: () => Promise<Attempt>): Promise<Outcome> {
+export async function execute<Tx>(core: Core<Tx>, request: Request, attempt: Attempting): Promise<Outcome> {
   try {
     if (core.closed) throw onceError('ONCE_CLOSED')
     const until = core.clock.now() + request.waitMs
@@ -37,9 +40,14 @@ function fromMemory<Tx>(core: Core<Tx>, request: Request): Outcome | null {
   return { answer: entry.answer, replayed: true }
 }
 
-/** Waits for this process's own run of the key; null means: it ended without an answer, look again. */
+/** Waits for this process's own run of the key; null means: it ended without an answer for us, look again. */
 async function attach<Tx>(core: Core<Tx>, request: Request, running: Running, until: number): Promise<Outcome | null> {
-  if (running.fingerprint !== request.claim.fingerprint) throw onceError('ONCE_MISMATCH')
+  const same = running.fingerprint === request.claim.fingerprint
+  if ((await running.decided) === 'ended') {
+    const ending = await running.ended
+    return same && ending.kind === 'answered' ? attachedTo(core, request, ending.outcome) : null
+  }
+  if (!same) throw onceError('ONCE_MISMATCH')
   const leftMs = until - core.clock.now()
   if (leftMs <= 0) throw inFlightError(core.pace.retryAfterMs(request.route))
   const late = new AbortController()
@@ -48,26 +56,26 @@ async function attach<Tx>(core: Core<Tx>, request: Request, running: Running, un
   late.abort()
   if (ending === null) throw inFlightError(core.pace.retryAfterMs(request.route))
   if (ending.kind === 'open') return null
+  return attachedTo(core, request, ending.outcome)
+}
+
+function attachedTo<Tx>(core: Core<Tx>, request: Request, { answer }: Outcome): Outcome {
   replayed(core, request, 'attached')
-  return { answer: ending.outcome.answer, replayed: true }
+  return { answer, replayed: true }
 }
 
 /** This call stands for all duplicates of this process until it ends. */
-async function lead<Tx>(
-  core: Core<Tx>,
-  request: Request,
-  attempt: () => Promise<Attempt>,
-  until: number,
-): Promise<Outcome> {
+async function lead<Tx>(core: Core<Tx>, request: Request, attempt: Attempting, until: number): Promise<Outcome> {
   const running = core.inFlight.start(request.claim.id, request.claim.fingerprint)
   let ending: Ending = { kind: 'open' }
   try {
     for (let pollMs = WAIT_POLL_MS_MIN; ; pollMs = Math.min(pollMs * 2, WAIT_POLL_MS_MAX)) {
-      const result = await attempt()
+      const result = await attempt(running.run)
       if (result.kind === 'outcome') {
         if (result.stored) ending = { kind: 'answered', outcome: result.outcome }
         return result.outcome
       }
+      running.run()
       const leftMs = until - core.clock.now()
       if (leftMs <= 0) throw inFlightError(result.retryAfterMs ?? core.pace.retryAfterMs(request.route))
       await sleep(core.clock, Math.min(leftMs, pollMs * (0.5 + core.random.next())))

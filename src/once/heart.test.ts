@@ -27,7 +27,7 @@ function make(): {
   const made = {
     heart: new Heart(leases as unknown as Leases<unknown>, clock, () => made.troubles++),
     tick() {
-      for (const callback of [...timers]) {
+      for (const callback of Array.from(timers)) {
         timers.delete(callback)
         callback()
       }

@@ -5,8 +5,14 @@ export type Ending = { readonly kind: 'answered'; readonly outcome: Outcome } | 
 
 export interface Running {
   readonly fingerprint: string
+  /**
+   * Settles when the key is known to be running, here or elsewhere, or when the call ended without running it: until
+   * then it only looks at the record, and nobody may be refused because of it.
+   */
+  readonly decided: Promise<'running' | 'ended'>
   /** Settles when the operation ended; never rejects. 'open': released, or unknown: look again. */
   readonly ended: Promise<Ending>
+  run(): void
   end(ending: Ending): void
 }
 
@@ -22,13 +28,18 @@ export class InFlightTable {
   }
 
   start(id: string, fingerprint: string): Running {
+    let decide: (what: 'running' | 'ended') => void = () => {}
     let settle: (ending: Ending) => void = () => {}
+    const decided = new Promise<'running' | 'ended'>((resolve) => (decide = resolve))
     const ended = new Promise<Ending>((resolve) => (settle = resolve))
     const running: Running = {
       fingerprint,
+      decided,
       ended,
+      run: () => decide('running'),
       end: (ending) => {
         this.#running.delete(id)
+        decide('ended')
         settle(ending)
       },
     }

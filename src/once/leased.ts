@@ -37,10 +37,12 @@ export async function attemptLeased<Tx>(
   core: Core<Tx>,
   request: LeasedRequest,
   produce: LeasedProduce<Tx>,
+  won: () => void,
 ): Promise<Attempt> {
   const settled = await settleLease(core, request)
   if (settled.kind === 'busy') return settled
   if (settled.kind === 'replay') return { kind: 'outcome', outcome: settled.outcome, stored: true }
+  won()
   return run(core, request, settled.claimed, produce)
 }
 

@@ -128,12 +128,12 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
       const host = { session: outer.session, tx: outer.tx, enclosing: outer }
       return runNested(core as Core<unknown>, host, request, produce as Produce<unknown>)
     }
-    return execute(core, request, () => attemptAtomic(core, request, produce))
+    return execute(core, request, (won) => attemptAtomic(core, request, produce, won))
   }
 
   leased(request: LeasedRequest, produce: LeasedProduce<Tx>): ReturnType<typeof execute> {
     if (this.core.enclosing.get()?.session) throw onceError('ONCE_NESTED_LEASE')
-    return execute(this.core, request, () => attemptLeased(this.core, request, produce))
+    return execute(this.core, request, (won) => attemptLeased(this.core, request, produce, won))
   }
 
   join(tx: Tx): Joined<Tx, E> {
@@ -167,9 +167,10 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     return async (operation) => {
       const request = this.#request(operation, respond)
       const made = checkStatement(statement(operation.input))
-      const outcome = await execute(core, request, () =>
+      const outcome = await execute(core, request, (won) =>
         batcher.add({
           request,
+          won,
           statement: made,
           respond: (rows, publisher) =>
             respond(rows as never, operation.input, { publish: (type, data, o) => publisher.publish(type, data, o) }),

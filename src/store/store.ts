@@ -252,6 +252,7 @@ export interface UserStatement {
 
 export type EffectsOutcome =
   | { readonly kind: 'done'; readonly rows: readonly (readonly Row[])[] }
+  /** `index` past the last statement: no statement's fault, the connection was lost. */
   | { readonly kind: 'failed'; readonly index: number; readonly error: unknown }
 
 export type Row = Record<string, unknown>

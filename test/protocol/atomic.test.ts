@@ -94,6 +94,19 @@ describeAll('atomic operations', (place) => {
     expect(await countCharges(place, 'local')).toBe(1)
   })
 
+  it('refuse nobody because another call of this process is only looking at the record', async () => {
+    await charge(place, 'looked at')
+    // The wrong request looks first; the right ones come while it looks.
+    for (let round = 0; round < 5; round++) {
+      const once = place.once()
+      const wrong = outcomeOf(once.run({ scope: 'u', key: 'looked at', input: 'wrong' }, async () => 'ran'))
+      const right = Array.from({ length: 5 }, () => outcomeOf(charge(place, 'looked at', once)))
+      expect(await Promise.all(right)).toEqual(['value', 'value', 'value', 'value', 'value'])
+      expect(await wrong).toBe('ONCE_MISMATCH')
+    }
+    expect(await countCharges(place, 'looked at')).toBe(1)
+  })
+
   it('wait for another process when asked to, and replay its answer', async () => {
     let started: () => void = () => {}
     const running = new Promise<void>((resolve) => (started = resolve))

@@ -13,7 +13,7 @@ import { arrayLiteral } from './array-literal.ts'
 import type { PgConnection, PgDriver } from './driver.ts'
 import { commitError, storeError } from './errors.ts'
 import { answerValues, claimedOf, eventArrays } from './rows.ts'
-import { isPreparedStatementLost, sqlStateOf } from './sqlstate.ts'
+import { isConnectionLost, isPreparedStatementLost, sqlStateOf } from './sqlstate.ts'
 import type { Bind } from './statements.ts'
 import { UserStatements } from './user-statements.ts'
 
@@ -96,6 +96,9 @@ class PostgresBatchSession<Tx> implements BatchSession {
   async effects(statements: readonly UserStatement[]): Promise<EffectsOutcome> {
     const outcome = await this.#connection.pipeline(statements.map((statement) => this.#users.bind(statement)))
     // A table changed under a prepared statement, or a pooler lost it: nobody's fault, and the next try prepares it anew.
+    if (outcome.kind === 'failed' && isConnectionLost(outcome.error)) {
+      return { kind: 'failed', index: statements.length, error: outcome.error }
+    }
     if (outcome.kind === 'failed' && isPreparationLost(outcome.error)) {
       return { ...outcome, error: onceError('ONCE_CONFLICT', { cause: outcome.error }) }
     }
