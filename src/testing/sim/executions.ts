@@ -48,6 +48,7 @@ export class Executions {
     this.world.note({
       kind: 'run',
       exec,
+      process: process.name,
       call,
       key: plan.key,
       mode,

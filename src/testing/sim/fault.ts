@@ -12,6 +12,7 @@ export const FAULTS = {
   deadlockVictim: 0.04,
   poolExhausted: 1,
   pausePastLease: 0.02,
+  slowStatement: 0.1,
   lateZombieWrite: 1,
   messageOutlivesSender: 1,
   clockForward: 0.01,

@@ -8,16 +8,23 @@ export interface RawNote {
   readonly token: string | null
 }
 
-/** The same statements, each leaving a note of who it is and which token it came with. */
-export function observed(statements: Statements): Statements {
+/**
+ * The same statements, each leaving a note of who it is and which token it came with. `blind` hears of a claim that may
+ * be believed and yet saw less than what was committed.
+ */
+export function observed(statements: Statements, blind: (id: string) => void): Statements {
   const note = (work: Work, op: string, id: string, token: string | null): void => {
     work.tx.notes.push({ op, id, token } satisfies RawNote)
   }
   return {
     ...statements,
-    claim(work, of, birth) {
+    async claim(work, of, birth) {
       note(work, 'claim', of.id, null)
-      return statements.claim(work, of, birth)
+      const outcome = await statements.claim(work, of, birth)
+      const { inserted, record, reread } = outcome.sight
+      const saw = inserted || record !== null || !reread
+      if (!saw && work.database.records.seen(of.id, work.tx) !== undefined) blind(of.id)
+      return outcome
     },
     claimBatch(work, claims, rerun) {
       for (const of of claims) note(work, 'claimBatch', of.id, null)

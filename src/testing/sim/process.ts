@@ -51,7 +51,7 @@ export class SimProcess implements Owner {
     this.store = memoryStore({
       database: world.database,
       step: this.wire.step,
-      statements: observed(flaw.statements),
+      statements: observed(flaw.statements, (id) => world.note({ kind: 'blind', key: world.keyOf(id) })),
       pool: {
         size: settings.poolSize,
         waitMs: settings.deadlineMs,

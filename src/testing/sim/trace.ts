@@ -58,6 +58,7 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
   | {
       readonly kind: 'run'
       readonly exec: number
+      readonly process: string
       readonly call: number
       readonly key: string
       readonly mode: Mode
@@ -101,6 +102,8 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
       readonly rerun: boolean
       readonly life: number | null
     }
+  /** A claim that may be believed saw no record, where one was committed. */
+  | { readonly kind: 'blind'; readonly key: string }
   | { readonly kind: 'wait'; readonly op: string; readonly behind: string; readonly interactive: boolean }
   | { readonly kind: 'pool'; readonly process: string; readonly used: number; readonly size: number }
   /** A promise was rejected and nobody was told: a real process would have ended here. */

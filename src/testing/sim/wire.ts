@@ -34,8 +34,16 @@ export class Wire {
       if (world.hit('deadlockVictim', label)) throw deadlockDetected()
     }
     if (label === 'takeOver.commit' && world.chaos && world.dice.chance(0.4)) return this.meet()
+    if (label === 'finishStep.commit' && world.hit('slowStatement', label)) return this.stall()
     if (!world.dice.chance(world.settings.workPause)) return undefined
     return world.scheduler.turn(world.server)
+  }
+
+  /** A statement that takes longer than the lease of the one who sent it, and who has stopped meanwhile. */
+  private stall(): Promise<void> {
+    const { world, process } = this
+    process.pause()
+    return world.scheduler.sleep(world.server, world.settings.leaseMs * world.dice.between(0.8, 2.5))
   }
 
   /** The worst moment for a paused holder to wake up: its lease is being taken over, and nobody can see it yet. */

@@ -1,12 +1,14 @@
 import { eventsOf } from '../trace.ts'
-import type { EventOf } from '../trace.ts'
+import type { EventOf, TraceEvent } from '../trace.ts'
 import type { Checker } from './checker.ts'
 
 export const exactRefusals: Checker = {
   id: 'T3',
-  says: 'nobody is told "running" about a key that had its answer before the call began',
+  says: 'nobody is refused by what was true before, or told "running" about a key that has its answer',
   check(trace) {
-    const broken: string[] = []
+    const broken = eventsOf(trace, 'blind').map(
+      ({ key }) => `a claim of ${key} was refused by a snapshot older than its locks`,
+    )
     const calls = eventsOf(trace, 'call')
     const began = new Map(calls.map((event) => [event.call, event]))
     const ended = new Map(eventsOf(trace, 'outcome').map((event) => [event.call, event]))
@@ -15,15 +17,29 @@ export const exactRefusals: Checker = {
       const own = began.get(call)
       if (own?.record?.state !== 'completed' || own.record.life !== record?.life) continue
       if (record.expiresAt / 1000 <= now || key.endsWith('-inner')) continue
-      // The process itself is running it, and has not been told yet that it committed.
-      const runner = calls.some((other) => isRunner(other, own) && (ended.get(other.call)?.t ?? Infinity) >= t)
-      if (!runner) broken.push(`call ${call} of ${key} got 409, but the key had its answer`)
+      const beside = calls.filter(
+        (other) => isBeside(other, own) && other.t <= t && (ended.get(other.call)?.t ?? Infinity) >= t,
+      )
+      // The process itself is running it, and has not been told yet that it committed, or that it lost its lease.
+      if (beside.some((other) => isRunner(other, own)) || isRunningIn(trace, own, t)) continue
+      const why = beside.length > 0 ? 'its process was only looking' : 'the key had its answer'
+      broken.push(`call ${call} of ${key} got 409, but ${why}`)
     }
     return broken
   },
 }
 
+function isBeside(other: EventOf<'call'>, own: EventOf<'call'>): boolean {
+  return other.key === own.key && other.process === own.process && other.call !== own.call
+}
+
+function isRunningIn(trace: readonly TraceEvent[], { key, process }: EventOf<'call'>, t: number): boolean {
+  const ended = new Set(eventsOf(trace, 'ran').flatMap((event) => (event.t < t ? event.exec : [])))
+  return eventsOf(trace, 'run').some(
+    (run) => run.key === key && run.process === process && run.t <= t && !ended.has(run.exec),
+  )
+}
+
 function isRunner(other: EventOf<'call'>, own: EventOf<'call'>): boolean {
-  if (other.key !== own.key || other.process !== own.process || other.call === own.call) return false
   return other.record?.state !== 'completed' || other.record.life !== own.record?.life
 }

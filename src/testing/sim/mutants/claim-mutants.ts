@@ -65,14 +65,12 @@ export const CLAIM_MUTANTS: readonly Mutant[] = [
     },
   }),
 
-  statement(
-    '3',
-    'refuses without reading again',
-    {
-      claim: claimInOne,
+  statement('3', 'refuses without reading again', {
+    async claim(work, of, birth) {
+      const outcome = await claimInOne(work, of, birth)
+      return { ...outcome, sight: { ...outcome.sight, reread: true } }
     },
-    (sight, policy) => decide({ ...sight, reread: true }, policy),
-  ),
+  }),
 
   statement('3', 'locks and reads in one statement', {
     async claim(work, of, birth) {
