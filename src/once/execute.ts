@@ -45,7 +45,7 @@ async function attach<Tx>(core: Core<Tx>, request: Request, running: Running, un
   const same = running.fingerprint === request.claim.fingerprint
   if ((await running.decided) === 'ended') {
     const ending = await running.ended
-    return same && ending.kind === 'answered' ? attachedTo(core, request, ending.outcome) : null
+    return same ? attachedTo(core, request, ending) : null
   }
   if (!same) throw onceError('ONCE_MISMATCH')
   const leftMs = until - core.clock.now()
@@ -55,13 +55,14 @@ async function attach<Tx>(core: Core<Tx>, request: Request, running: Running, un
   const ending = await Promise.race([running.ended, timeout])
   late.abort()
   if (ending === null) throw inFlightError(core.pace.retryAfterMs(request.route))
-  if (ending.kind === 'open') return null
-  return attachedTo(core, request, ending.outcome)
+  return attachedTo(core, request, ending)
 }
 
-function attachedTo<Tx>(core: Core<Tx>, request: Request, { answer }: Outcome): Outcome {
+/** What was run for us too. A replay is looked up anew: its record may have expired since the other call read it. */
+function attachedTo<Tx>(core: Core<Tx>, request: Request, ending: Ending): Outcome | null {
+  if (ending.kind === 'open' || ending.outcome.replayed) return null
   replayed(core, request, 'attached')
-  return { answer, replayed: true }
+  return { answer: ending.outcome.answer, replayed: true }
 }
 
 /** This call stands for all duplicates of this process until it ends. */
