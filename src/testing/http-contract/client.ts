@@ -19,6 +19,8 @@ export interface HttpTarget {
     readonly errorStatus: boolean
     /** It answers by itself when a handler does not; otherwise that is ONCE_NO_ANSWER. */
     readonly answersItself: boolean
+    /** It serves `contractBatched` at POST /batched. */
+    readonly batched?: boolean
   }
 }
 

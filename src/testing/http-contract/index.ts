@@ -1,5 +1,5 @@
 export { httpContract, httpContractNames } from './http-contract.ts'
-export { contractRoutes, ContractError, CONTRACT_COUNT, CONTRACT_TABLE } from './routes.ts'
-export type { ContractAnswer, ContractRequest, ContractRoute } from './routes.ts'
+export { contractBatched, contractRoutes, ContractError, CONTRACT_COUNT, CONTRACT_TABLE } from './routes.ts'
+export type { ContractAnswer, ContractBatched, ContractRequest, ContractRoute } from './routes.ts'
 export type { ContractCase } from './check.ts'
 export type { HttpTarget } from './client.ts'

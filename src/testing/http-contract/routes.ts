@@ -158,6 +158,27 @@ export function contractRoutes(ran: (key: string) => number): readonly ContractR
   ]
 }
 
+/** What the batched route is sent: the row it inserts, and the status it answers. */
+export interface ContractBatched {
+  /** null breaks a constraint. */
+  readonly id: string | null
+  readonly status?: number
+}
+
+/** POST /batched, for adapters that have batched routes. */
+export const contractBatched = {
+  parse: (body: unknown): ContractBatched => body as ContractBatched,
+  statement: ({ id }: ContractBatched): { sql: string; values: unknown[] } => ({
+    sql: 'insert into contract_effect (route, key) values ($1, $2)',
+    values: ['/batched', id],
+  }),
+  respond: (_rows: unknown, { id, status = 201 }: ContractBatched) => ({
+    status,
+    headers: { location: `/batched/${id}` },
+    body: { id },
+  }),
+} satisfies Record<string, unknown>
+
 async function slow({ body }: ContractRequest, _op: ContractOperation, runs: number): Promise<ContractAnswer> {
   await pause(SLOW_MS)
   return order(body, runs)
