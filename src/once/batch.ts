@@ -4,7 +4,7 @@ import type { Answer } from '../lifecycle/answer.ts'
 import type { Publisher } from '../outbox/publisher.ts'
 import type { Batches, BatchSession, Claimed, EventRow, Row, UserStatement } from '../store/store.ts'
 import { capped, checkHeld, isTransient, publisherOf } from './atomic.ts'
-import { answerOfFinal, answerOfValue } from './codec.ts'
+import { answerOfFinal } from './codec.ts'
 import type { Core } from './core.ts'
 import { replayed } from './execute.ts'
 import { isFinal } from './final.ts'
@@ -16,12 +16,23 @@ import { remember } from './settle-claim.ts'
 export interface Item {
   readonly request: Request
   readonly statement: UserStatement
-  respond(rows: readonly Row[], publisher: Publisher): unknown
+  /** Throws a `Final` or a `BatchRefusal` to be refused without its effect. */
+  respond(rows: readonly Row[], publisher: Publisher): Answer | Promise<Answer>
   /** The key is ours. */
   won(): void
   resolve(attempt: Attempt): void
   reject(error: unknown): void
   tries: number
+}
+
+/** Thrown by `respond`: this answer alone is stored, as it is. */
+export class BatchRefusal extends Error {
+  readonly answer: Answer
+
+  constructor(answer: Answer) {
+    super('the answer keeps no rows')
+    this.answer = answer
+  }
 }
 
 interface Won extends Item {
@@ -138,6 +149,7 @@ function failed<Tx>(core: Core<Tx>, batches: Batches, items: readonly Item[], er
 function without<Tx>(core: Core<Tx>, items: readonly Won[], culprit: Won, error: unknown): Remains {
   if (isTransient(core, error) && culprit.tries++ < RERUNS_MAX) return { again: [items], crowded: false }
   if (isFinal(error)) void refuse(core, culprit, answerOfFinal(error))
+  else if (error instanceof BatchRefusal) void refuse(core, culprit, error.answer)
   else culprit.reject(error)
   core.settings.observe({ kind: 'batch', size: items.length, won: items.length, failed: 1 })
   return { again: [items.filter((item) => item !== culprit)], crowded: false }
@@ -145,7 +157,7 @@ function without<Tx>(core: Core<Tx>, items: readonly Won[], culprit: Won, error:
 
 async function readyOf<Tx>(core: Core<Tx>, item: Won, rows: readonly Row[]): Promise<Ready> {
   const publisher = publisherOf(core, item.request, item.claimed)
-  const answer = answerOfValue(item.respond(rows, publisher))
+  const answer = await item.respond(rows, publisher)
   checkHeld(answer)
   return { item, answer, events: await publisher.take() }
 }

@@ -14,8 +14,9 @@ import {
 import type { Events } from '../outbox/event.ts'
 import type { Swept } from '../store/store.ts'
 import { attemptAtomic, type Produce } from './atomic.ts'
+import type { Item } from './batch.ts'
 import { Batcher } from './batched.ts'
-import { answerOfFinal, jsonOf, valueOf } from './codec.ts'
+import { answerOfFinal, answerOfValue, jsonOf, valueOf } from './codec.ts'
 import type { Core } from './core.ts'
 import { createEnclosingContext } from './enclosing.ts'
 import { execute } from './execute.ts'
@@ -77,6 +78,9 @@ const RUN_OPTIONS = new Set([
   'recover',
 ])
 const BATCHED_OPTIONS = new Set(['statement', 'respond', 'max'])
+
+/** One operation of a batch, before it is queued. */
+export type BatchItem = Pick<Item, 'request' | 'statement' | 'respond'>
 
 export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
   /** For adapters of this package; not public API. */
@@ -156,27 +160,35 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
 
   batched<I, R>(options: BatchedOptions<I, R, E>): (operation: BatchedRun<I>) => Promise<Jsonify<R>> {
     refuseUnknown(options, BATCHED_OPTIONS, 'batched()')
-    const { statement, respond, max = BATCH_REQUESTS_MAX } = options
+    const { statement, respond, max } = options
     if (typeof statement !== 'function' || typeof respond !== 'function')
       throw invalid('batched() needs statement and respond')
+    const run = this.batcher(max)
+    return async (operation) => {
+      const request = this.#request(operation, respond)
+      const { input } = operation
+      const outcome = await run({
+        request,
+        statement: statement(input),
+        respond: (rows, publisher) =>
+          answerOfValue(
+            respond(rows as never, input, { publish: (type, data, o) => publisher.publish(type, data, o) }),
+          ),
+      })
+      return valueOf(outcome.answer) as Jsonify<R>
+    }
+  }
+
+  /** Batched operations with any kind of answer: what `batched` and the HTTP adapters share. */
+  batcher(max: number = BATCH_REQUESTS_MAX): (item: BatchItem) => ReturnType<typeof execute> {
     if (!Number.isInteger(max) || max < 1) throw invalid('max must be a whole number from 1')
     const { core } = this
     const { batches } = core.store
     if (!batches) throw onceError('ONCE_UNSUPPORTED', { detail: `the ${core.store.name} store has no batches` })
     const batcher = new Batcher(core, batches, max)
-    return async (operation) => {
-      const request = this.#request(operation, respond)
-      const made = checkStatement(statement(operation.input))
-      const outcome = await execute(core, request, (won) =>
-        batcher.add({
-          request,
-          won,
-          statement: made,
-          respond: (rows, publisher) =>
-            respond(rows as never, operation.input, { publish: (type, data, o) => publisher.publish(type, data, o) }),
-        }),
-      )
-      return valueOf(outcome.answer) as Jsonify<R>
+    return (item) => {
+      checkStatement(item.statement)
+      return execute(core, item.request, (won) => batcher.add({ ...item, won }))
     }
   }
 
@@ -275,10 +287,9 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
   }
 }
 
-function checkStatement(made: { sql: string; values: unknown[] }): { sql: string; values: unknown[] } {
+function checkStatement(made: BatchItem['statement']): void {
   if (typeof made?.sql !== 'string' || !Array.isArray(made.values))
     throw invalid('statement must return { sql, values }')
-  return made
 }
 
 function storedVerdict(verdict: Verdict): Parameters<Core<unknown>['store']['leases']['settle']>[0]['verdict'] {
