@@ -1,6 +1,7 @@
 import type { Duration } from '../duration.ts'
 import type { Once } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
+import type { AnyOperation } from './exchange.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
 import { Protection } from './protection.ts'
 import { checkRoute } from './route.ts'
@@ -12,6 +13,11 @@ export function bind<Tx, E extends Events, Req>(
 ): (own?: RouteOptions<Req, Duration | undefined>) => Protection<Tx, E, Req> {
   const plain = new Protection(once, checkRoute(shared))
   return (own) => (own === undefined ? plain : new Protection(once, checkRoute(shared, own)))
+}
+
+/** What stands where a batched route has no handler: its method is not among the protected ones. */
+export function noHandler(op: AnyOperation): unknown {
+  return 'tx' in op ? op.tx : undefined
 }
 
 /** `idempotent(handler)` or `idempotent(options, handler)`. */

@@ -2,13 +2,16 @@ import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import type { Duration } from '../duration.ts'
 import type { Committed, Once, Op, Operation } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
-import { bind, optionsAndHandler } from './bound.ts'
-import { type AnyOperation, writeAnswer } from './exchange.ts'
+import { type BatchedRoute, batchedOf } from './batched.ts'
+import { bind, noHandler, optionsAndHandler } from './bound.ts'
+import { type AnyOperation, type Exchange, writeAnswer } from './exchange.ts'
 import { serve } from './node.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
 import { type Documented, documentsOf } from './policy.ts'
 
 type Params = Request['params']
+// oxlint-disable-next-line no-explicit-any -- typed where users write it
+type Batched = BatchedRoute<Request, any, any>
 type Handler = (req: Request, res: Response, op: AnyOperation) => unknown
 /** A leased handler returns what `commit` gave it: one that forgets does not compile. */
 type Returned<L> = L extends Duration ? Promise<Committed<unknown>> : unknown
@@ -19,6 +22,9 @@ export interface Idempotent<Tx, E extends Events> extends Documented {
     options: RouteOptions<Request, L>,
     handler: (req: Request<P>, res: Response, op: Op<L, Tx, E>) => Returned<L>,
   ): RequestHandler<P>
+  /** A route whose effect is one statement per request; see `once.batched`. */
+  batched<I = unknown>(work: BatchedRoute<Request, I, E>): RequestHandler
+  batched<I = unknown>(options: RouteOptions<Request>, work: BatchedRoute<Request, I, E>): RequestHandler
   /** Answers GET of `policyPath`. */
   readonly policyHandler: (req: Request, res: Response) => void
 }
@@ -38,25 +44,34 @@ export function idempotency<Tx, E extends Events>(
   const idempotent = (first: RouteOptions<Request> | Handler, second?: Handler): RequestHandler => {
     const [own, handler] = optionsAndHandler<RouteOptions<Request>, Handler>(first, second)
     const protection = bound(own)
-    return (req, res, next: NextFunction) => {
-      serve(protection, {
-        req,
-        res,
-        request: req,
-        target: req.originalUrl,
-        pattern: patternOf(req),
-        seen: req as { body?: unknown; rawBody?: unknown },
-        answersLater: false,
-        handle: (op) => handler(req, res, op),
-        handled: () => {},
-        fail: next,
-        send: (answer) => writeAnswer(res, answer),
-      })
-    }
+    return (req, res, next) => serve(protection, exchangeOf(req, res, next, handler))
+  }
+  const batched = (first: Batched | RouteOptions<Request>, second?: Batched): RequestHandler => {
+    const [own, work] = optionsAndHandler<RouteOptions<Request>, Batched>(first, second)
+    const protection = bound(own)
+    const answer = batchedOf(protection, work)
+    const handler: Handler = (_req, _res, op) => noHandler(op)
+    return (req, res, next) => serve(protection, exchangeOf(req, res, next, handler), answer)
   }
   const documents = documentsOf(bound())
   const policyHandler = (_req: Request, res: Response): void => void res.json(documents.policy())
-  return Object.assign(idempotent, { ...documents, policyHandler }) as unknown as Idempotent<Tx, E>
+  return Object.assign(idempotent, { ...documents, policyHandler, batched }) as unknown as Idempotent<Tx, E>
+}
+
+function exchangeOf(req: Request, res: Response, next: NextFunction, handler: Handler): Exchange<Request> {
+  return {
+    req,
+    res,
+    request: req,
+    target: req.originalUrl,
+    pattern: patternOf(req),
+    seen: req as { body?: unknown; rawBody?: unknown },
+    answersLater: false,
+    handle: (op) => handler(req, res, op),
+    handled: () => {},
+    fail: next,
+    send: (answer) => writeAnswer(res, answer),
+  }
 }
 
 /** For body parsers that run first: `express.json({ verify: keepRawBody })` lets the fingerprint see the bytes. */

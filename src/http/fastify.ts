@@ -10,13 +10,16 @@ import type {
 import type { Duration } from '../duration.ts'
 import type { Committed, Once, Op, Operation } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
-import { bind, optionsAndHandler } from './bound.ts'
+import { type BatchedRoute, batchedOf } from './batched.ts'
+import { bind, noHandler, optionsAndHandler } from './bound.ts'
 import { FastifyExchange } from './fastify-exchange.ts'
 import type { AnyOperation } from './exchange.ts'
 import { serve } from './node.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
 import { type Documented, documentsOf } from './policy.ts'
 
+// oxlint-disable-next-line no-explicit-any -- typed where users write it
+type Batched = BatchedRoute<any, any, any>
 type Handler = (request: FastifyRequest, reply: FastifyReply, op: AnyOperation) => unknown
 type Returned<L> = L extends Duration ? Promise<Committed<unknown>> : unknown
 type RouteHandler<G extends RouteGenericInterface> = RouteHandlerMethod<
@@ -33,6 +36,14 @@ export interface Idempotent<Tx, E extends Events> extends Documented {
   <G extends RouteGenericInterface = RouteGenericInterface, const L extends Duration | undefined = undefined>(
     options: RouteOptions<FastifyRequest, L>,
     handler: (request: FastifyRequest<G>, reply: FastifyReply<G>, op: Op<L, Tx, E>) => Returned<L>,
+  ): RouteHandler<G>
+  /** A route whose effect is one statement per request; see `once.batched`. */
+  batched<I = unknown, G extends RouteGenericInterface = RouteGenericInterface>(
+    work: BatchedRoute<FastifyRequest<G>, I, E>,
+  ): RouteHandler<G>
+  batched<I = unknown, G extends RouteGenericInterface = RouteGenericInterface>(
+    options: RouteOptions<FastifyRequest>,
+    work: BatchedRoute<FastifyRequest<G>, I, E>,
   ): RouteHandler<G>
   /** Answers GET of `policyPath`. */
   readonly policyHandler: () => Promise<unknown>
@@ -59,7 +70,18 @@ export function idempotency<Tx, E extends Events>(
       return exchange.rest
     }
   }
+  const batched = (first: Batched | RouteOptions<FastifyRequest>, second?: Batched): unknown => {
+    const [own, work] = optionsAndHandler<RouteOptions<FastifyRequest>, Batched>(first, second)
+    const protection = bound(own)
+    const answer = batchedOf(protection, work)
+    return function batchedRoute(request: FastifyRequest, reply: FastifyReply): Promise<unknown> | undefined {
+      const pattern = `${request.method} ${request.routeOptions.url ?? ''}`
+      const exchange = new FastifyExchange<FastifyRequest>(request, reply, pattern, noHandler)
+      serve(protection, exchange, answer)
+      return exchange.rest
+    }
+  }
   const documents = documentsOf(bound())
   const policyHandler = async (): Promise<unknown> => documents.policy()
-  return Object.assign(idempotent, { ...documents, policyHandler }) as unknown as Idempotent<Tx, E>
+  return Object.assign(idempotent, { ...documents, policyHandler, batched }) as unknown as Idempotent<Tx, E>
 }

@@ -2,7 +2,8 @@ import type { Duration } from '../duration.ts'
 import type { Once, Op, Operation, Result } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
 import { BODY_BYTES_MAX } from '../limits.ts'
-import { bind, optionsAndHandler } from './bound.ts'
+import { type BatchedRoute, batchedOf } from './batched.ts'
+import { bind, noHandler, optionsAndHandler } from './bound.ts'
 import { collect, tooLarge } from './content-coding.ts'
 import type { AnyOperation } from './exchange.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
@@ -10,6 +11,8 @@ import { passingOperation } from './passing.ts'
 import { type Documented, documentsOf } from './policy.ts'
 import { serveWeb } from './web-serve.ts'
 
+// oxlint-disable-next-line no-explicit-any -- typed where users write it
+type Batched = BatchedRoute<Request, any, any>
 type Handler = (request: Request, op: AnyOperation, ...rest: never[]) => Promise<Response> | Response
 
 export interface Idempotent<Tx, E extends Events> extends Documented {
@@ -20,6 +23,12 @@ export interface Idempotent<Tx, E extends Events> extends Documented {
     options: RouteOptions<Request, L>,
     handler: (request: Request, op: Op<L, Tx, E>, ...rest: Rest) => Promise<Result<L, Response>>,
   ): (request: Request, ...rest: Rest) => Promise<Response>
+  /** A route whose effect is one statement per request; see `once.batched`. */
+  batched<I = unknown>(work: BatchedRoute<Request, I, E>): (request: Request) => Promise<Response>
+  batched<I = unknown>(
+    options: RouteOptions<Request>,
+    work: BatchedRoute<Request, I, E>,
+  ): (request: Request) => Promise<Response>
   /** Answers GET of `policyPath`. */
   readonly policyHandler: () => Response
 }
@@ -51,9 +60,26 @@ export function idempotency<Tx, E extends Events>(
       })
     }
   }
+  const batched = (first: Batched | RouteOptions<Request>, second?: Batched) => {
+    const [own, work] = optionsAndHandler<RouteOptions<Request>, Batched>(first, second)
+    const protection = bound(own)
+    const answer = batchedOf(protection, work)
+    return async (request: Request): Promise<Response> => {
+      if (!protection.protects(request.method)) noHandler(passingOperation(request.method))
+      const exchange = {
+        web: request,
+        request,
+        pattern: `${request.method} batched`,
+        rerunnable: true,
+        body: rerunnable(request).body,
+        handle: async (op: AnyOperation) => ({ response: noHandler(op), threw: false }),
+      }
+      return serveWeb(protection, exchange, answer)
+    }
+  }
   const documents = documentsOf(bound())
   const policyHandler = (): Response => Response.json(documents.policy())
-  return Object.assign(idempotent, { ...documents, policyHandler }) as unknown as Idempotent<Tx, E>
+  return Object.assign(idempotent, { ...documents, policyHandler, batched }) as unknown as Idempotent<Tx, E>
 }
 
 /** The first run gets the request itself, with whatever its host added; a run after that gets one like it. */

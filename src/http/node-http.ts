@@ -2,13 +2,16 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duration } from '../duration.ts'
 import type { Committed, Once, Op, Operation } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
-import { bind, optionsAndHandler } from './bound.ts'
-import { type AnyOperation, writeAnswer } from './exchange.ts'
+import { type BatchedRoute, batchedOf } from './batched.ts'
+import { bind, noHandler, optionsAndHandler } from './bound.ts'
+import { type AnyOperation, type Exchange, writeAnswer } from './exchange.ts'
 import { serve } from './node.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
 import { type Documented, documentsOf } from './policy.ts'
 
 type Listener = (req: IncomingMessage, res: ServerResponse) => void
+// oxlint-disable-next-line no-explicit-any -- typed where users write it
+type Batched = BatchedRoute<IncomingMessage, any, any>
 type Handler = (req: IncomingMessage, res: ServerResponse, op: AnyOperation) => unknown
 type Returned<L> = L extends Duration ? Promise<Committed<unknown>> : unknown
 
@@ -23,6 +26,9 @@ export interface Idempotent<Tx, E extends Events> extends Documented {
     options: RouteOptions<IncomingMessage, L>,
     handler: (req: IncomingMessage, res: ServerResponse, op: Op<L, Tx, E>) => Returned<L>,
   ): Listener
+  /** A route whose effect is one statement per request; see `once.batched`. */
+  batched<I = unknown>(work: BatchedRoute<IncomingMessage, I, E>): Listener
+  batched<I = unknown>(options: RouteOptions<IncomingMessage>, work: BatchedRoute<IncomingMessage, I, E>): Listener
   /** Answers GET of `policyPath`. */
   readonly policyHandler: Listener
 }
@@ -41,30 +47,36 @@ export function idempotency<Tx, E extends Events>(
   const idempotent = (first: RouteOptions<IncomingMessage> | Handler, second?: Handler): Listener => {
     const [own, handler] = optionsAndHandler<RouteOptions<IncomingMessage>, Handler>(first, second)
     const protection = bound(own)
-    return (req, res) => {
-      serve(protection, {
-        req,
-        res,
-        request: req,
-        target: req.url ?? '/',
-        pattern: `${req.method} ${handler.name || 'handler'}`,
-        seen: req as { body?: unknown; rawBody?: unknown },
-        answersLater: false,
-        handle: (op) => handler(req, res, op),
-        handled: () => {},
-        fail: (error) => {
-          onError(error, req)
-          writeAnswer(res, { status: 500, headers: [], body: null, kept: true })
-        },
-        send: (answer) => writeAnswer(res, answer),
-      })
-    }
+    return (req, res) => serve(protection, exchangeOf(req, res, handler))
   }
+  const batched = (first: Batched | RouteOptions<IncomingMessage>, second?: Batched): Listener => {
+    const [own, work] = optionsAndHandler<RouteOptions<IncomingMessage>, Batched>(first, second)
+    const protection = bound(own)
+    const answer = batchedOf(protection, work)
+    const handler: Handler = (_req, _res, op) => noHandler(op)
+    return (req, res) => serve(protection, exchangeOf(req, res, handler), answer)
+  }
+  const exchangeOf = (req: IncomingMessage, res: ServerResponse, handler: Handler): Exchange<IncomingMessage> => ({
+    req,
+    res,
+    request: req,
+    target: req.url ?? '/',
+    pattern: `${req.method} ${handler.name || 'handler'}`,
+    seen: req as { body?: unknown; rawBody?: unknown },
+    answersLater: false,
+    handle: (op) => handler(req, res, op),
+    handled: () => {},
+    fail: (error) => {
+      onError(error, req)
+      writeAnswer(res, { status: 500, headers: [], body: null, kept: true })
+    },
+    send: (answer) => writeAnswer(res, answer),
+  })
   const documents = documentsOf(bound())
   const policyHandler: Listener = (_req, res) => {
     res.setHeader('content-type', 'application/json').end(JSON.stringify(documents.policy()))
   }
-  return Object.assign(idempotent, { ...documents, policyHandler }) as unknown as Idempotent<Tx, E>
+  return Object.assign(idempotent, { ...documents, policyHandler, batched }) as unknown as Idempotent<Tx, E>
 }
 
 function report(error: unknown): void {

@@ -1,4 +1,5 @@
 import type { Events } from '../outbox/event.ts'
+import type { AnswerBatched } from './batched.ts'
 import type { Exchange } from './exchange.ts'
 import { digestOf, type Incoming, keyOf } from './incoming.ts'
 import { bodyOf, type NodeBody } from './node-body.ts'
@@ -10,7 +11,11 @@ import { commitFailure, type Protection } from './protection.ts'
  * From the request to its answer, for everything that stands on node:http. Never throws. Without a wait where none is
  * needed: a replay from memory is answered before this returns, when its body was parsed before.
  */
-export function serve<Tx, E extends Events, Req>(protection: Protection<Tx, E, Req>, exchange: Exchange<Req>): void {
+export function serve<Tx, E extends Events, Req>(
+  protection: Protection<Tx, E, Req>,
+  exchange: Exchange<Req>,
+  batched?: AnswerBatched<Req>,
+): void {
   const { req } = exchange
   if (!protection.protects(req.method ?? '')) return void passBy(exchange)
   const refuse = (error: unknown): void => answerError(protection, exchange, error)
@@ -21,7 +26,14 @@ export function serve<Tx, E extends Events, Req>(protection: Protection<Tx, E, R
     const body = route.digest && digestOf({ header }) !== undefined ? DIGESTED : bodyOf(req, exchange.seen)
     const go = (found: NodeBody): void => {
       const { target, pattern, request } = exchange
-      start(protection, exchange, key, { method: req.method ?? '', target, pattern, request, header, ...found })
+      start(protection, exchange, batched, key, {
+        method: req.method ?? '',
+        target,
+        pattern,
+        request,
+        header,
+        ...found,
+      })
     }
     if (body instanceof Promise) body.then(go).catch(refuse)
     else go(body)
@@ -35,13 +47,19 @@ const DIGESTED: NodeBody = { body: undefined, parsed: undefined, coded: false, d
 function start<Tx, E extends Events, Req>(
   protection: Protection<Tx, E, Req>,
   exchange: Exchange<Req>,
+  batched: AnswerBatched<Req> | undefined,
   key: string,
   incoming: Incoming<Req>,
 ): void {
   const request = protection.request(incoming, key, false)
   const known = protection.remembered(request)
   if (known) exchange.send(known)
-  else void run(protection, exchange, incoming, request)
+  else if (batched) {
+    batched(incoming, request).then(
+      (answer) => exchange.send(answer),
+      (error: unknown) => answerError(protection, exchange, error),
+    )
+  } else void run(protection, exchange, incoming, request)
 }
 
 async function run<Tx, E extends Events, Req>(

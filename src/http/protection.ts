@@ -84,7 +84,7 @@ export class Protection<Tx, E extends Events, Req> {
 
   async atomic(incoming: Incoming<Req>, request: Request, produce: Produce<Tx>): Promise<Reply> {
     const outcome = await this.instance.atomic(request, (op) => this.#stored(request, produce(op)))
-    return this.#reply(incoming, request, outcome)
+    return this.reply(incoming, request, outcome)
   }
 
   async leased(incoming: Incoming<Req>, request: Request, produce: LeasedProduce<Tx>): Promise<Reply> {
@@ -96,7 +96,7 @@ export class Protection<Tx, E extends Events, Req> {
         return { kind: 'refused', produced: await this.#stored(request, Promise.resolve(finish.produced)) }
       },
     )
-    return this.#reply(incoming, request, outcome)
+    return this.reply(incoming, request, outcome)
   }
 
   /** An error after which the whole transaction may be run again: it is never the framework's to answer. */
@@ -115,7 +115,8 @@ export class Protection<Tx, E extends Events, Req> {
     return { answer: await toStored(this.route, request, answer), fate }
   }
 
-  async #reply(incoming: Incoming<Req>, request: Request, outcome: Outcome): Promise<Reply> {
+  /** What the client gets of an outcome. */
+  async reply(incoming: Incoming<Req>, request: Request, outcome: Outcome): Promise<Reply> {
     if (!outcome.replayed) return { kind: 'fresh' }
     const { onReplay } = this.route
     const found = await fromStored(this.route, request, outcome.answer)

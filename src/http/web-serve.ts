@@ -5,6 +5,7 @@ import type { Outcome } from '../once/outcome.ts'
 import type { LeasedProduce } from '../once/leased.ts'
 import type { LeasedOperation, Operation } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
+import type { AnswerBatched } from './batched.ts'
 import { decodeBody } from './content-coding.ts'
 import { digestOf, type Incoming, keyOf } from './incoming.ts'
 import { jsonAnswer } from './json-answer.ts'
@@ -30,6 +31,7 @@ export interface WebExchange<Req> {
 export async function serveWeb<Tx, E extends Events, Req>(
   protection: Protection<Tx, E, Req>,
   exchange: WebExchange<Req>,
+  batched?: AnswerBatched<Req>,
 ): Promise<Response> {
   const { route } = protection
   const run = new WebRun(protection, exchange)
@@ -41,6 +43,7 @@ export async function serveWeb<Tx, E extends Events, Req>(
     const request = protection.request(incoming, key, exchange.rerunnable)
     const known = protection.remembered(request)
     if (known) return responseOf(known)
+    if (batched) return responseOf(await batched(incoming, request))
     const reply =
       route.leaseMs === null
         ? await protection.atomic(incoming, request, (op) => run.answer(op))

@@ -9,11 +9,11 @@ import { startFetch, startHono } from './apps/web.ts'
 import { openWorld, type Started, type StoreKind, type World } from './world.ts'
 
 const ADAPTERS: Record<string, { start: (world: World) => Promise<Started>; features: HttpTarget['features'] }> = {
-  node: { start: startNode, features: { errorStatus: false, answersItself: false } },
-  'express 5': { start: startExpress5, features: { errorStatus: true, answersItself: false } },
-  'express 4': { start: startExpress4, features: { errorStatus: true, answersItself: false } },
-  fetch: { start: startFetch, features: { errorStatus: false, answersItself: false } },
-  fastify: { start: startFastify, features: { errorStatus: true, answersItself: true } },
+  node: { start: startNode, features: { errorStatus: false, answersItself: false, batched: true } },
+  'express 5': { start: startExpress5, features: { errorStatus: true, answersItself: false, batched: true } },
+  'express 4': { start: startExpress4, features: { errorStatus: true, answersItself: false, batched: true } },
+  fetch: { start: startFetch, features: { errorStatus: false, answersItself: false, batched: true } },
+  fastify: { start: startFastify, features: { errorStatus: true, answersItself: true, batched: true } },
   hono: { start: startHono, features: { errorStatus: true, answersItself: false } },
   koa: { start: startKoa, features: { errorStatus: true, answersItself: true } },
   nest: { start: startNest, features: { errorStatus: true, answersItself: true } },

@@ -41,7 +41,7 @@ export const batchedCases: Readonly<Record<string, CaseBody>> = {
       keys.map((_, index) => (index === 4 ? 500 : 201)),
     )
     for (const [index, key] of keys.entries()) assert.equal(await target.effects(key), index === 4 ? 0 : 1)
-    const again = await client.send({ path: PATH, key: keys[4] as string, body: JSON.stringify({ id: keys[4] }) })
+    const again = await client.send({ path: PATH, key: keys[4], body: JSON.stringify({ id: keys[4] }) })
     assert.equal(again.status, 201)
   },
   'batched: a refusal is stored without its effect, what is not final is not stored': async (client, target) => {

@@ -3,6 +3,7 @@ import express from 'express'
 // @ts-expect-error -- the older Express has no types here; those of the newer one are close enough
 import express4 from 'express4'
 import { idempotency } from '../../../src/entry/express.ts'
+import { contractBatched } from '../../../src/testing/http-contract/index.ts'
 import { listen, type Started, type World } from '../world.ts'
 import { textOf, userOf, writeTo } from './parts.ts'
 
@@ -28,6 +29,7 @@ function start(make: typeof express, { once, routes }: World): Promise<Started> 
     app.post(route.path, handler)
     app.patch(route.path, handler)
   }
+  app.post('/batched', idempotent.batched(contractBatched))
   app.get(
     '/plain',
     idempotent((_req, res) => res.send('plain')),

@@ -3,6 +3,7 @@ import Fastify from 'fastify'
 import { idempotency } from '../../../src/entry/fastify.ts'
 import type { Started, World } from '../world.ts'
 import { piecesOf, textOf, userOf } from './parts.ts'
+import { contractBatched } from '../../../src/testing/http-contract/index.ts'
 import type { ContractAnswer } from '../../../src/testing/http-contract/index.ts'
 import type { FastifyReply } from 'fastify'
 
@@ -25,6 +26,7 @@ export async function startFastify({ once, routes }: World): Promise<Started> {
           })
     app.route({ method: ['POST', 'PATCH'], url: route.path, handler })
   }
+  app.post('/batched', idempotent.batched(contractBatched))
   app.get(
     '/plain',
     idempotent(async () => 'plain'),

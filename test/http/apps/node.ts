@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { idempotency } from '../../../src/entry/node.ts'
+import { contractBatched } from '../../../src/testing/http-contract/index.ts'
 import { listen, type Started, type World } from '../world.ts'
 import { userOf, writeTo } from './parts.ts'
 
@@ -21,6 +22,7 @@ export function startNode({ once, routes }: World): Promise<Started> {
           })
     table.set(route.path, listener)
   }
+  table.set('/batched', idempotent.batched(contractBatched))
   table.set(
     '/plain',
     idempotent((_req, res) => res.end('plain')),

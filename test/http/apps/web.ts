@@ -4,7 +4,7 @@ import { Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { idempotency as fetchIdempotency } from '../../../src/entry/fetch.ts'
 import { idempotency as honoIdempotency } from '../../../src/entry/hono.ts'
-import { type ContractAnswer, ContractError } from '../../../src/testing/http-contract/index.ts'
+import { type ContractAnswer, contractBatched, ContractError } from '../../../src/testing/http-contract/index.ts'
 import { listen, type Started, type World } from '../world.ts'
 import { responseOf } from './parts.ts'
 
@@ -25,6 +25,7 @@ export function startFetch({ once, routes }: World): Promise<Started> {
           })
     table.set(route.path, handler)
   }
+  table.set('/batched', idempotent.batched(contractBatched))
   table.set(
     '/plain',
     idempotent(() => new Response('plain')),
