@@ -6,6 +6,10 @@ export const BARS: Readonly<Record<string, { readonly atLeast?: number; readonly
   'batchedPoison/bare4': { atLeast: 1.5 },
   'replayDatabase/bare4': { atLeast: 1.4 },
   'replayCache/bare4': { atLeast: 20 },
+  'http/bareHttp': { atLeast: 0.8 },
+  'httpBatched/bareHttp': { atLeast: 1.8 },
+  'httpReplayDatabase/bareHttp': { atLeast: 1.3 },
+  'httpReplayCache/bareHttp': { atLeast: 4 },
   'operation10M/operation10k': { atMost: 1.2 },
 }
 

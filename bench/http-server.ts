@@ -1,16 +1,23 @@
 import Fastify from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { idempotency } from '../src/entry/fastify.ts'
-import { parseKeyHeader } from '../src/key/header.ts'
+import type { OpOf } from '../src/index.ts'
 import { INSERT_CHARGE, INSERT_EVENT, SCOPE } from './support/charge.ts'
 import type { Charge } from './support/charge.ts'
 import { openOnce, openPool } from './support/database.ts'
 
-/** The server under load, in a process of its own: the same Fastify, bare and protected. Prints its port. */
+/** The server under load, in a process of its own: the same Fastify, bare and protected. Tells its parent its port. */
 const url = process.argv[2] ?? ''
 const once = await openOnce(openPool(url))
+/** The memory of this one is emptied before every request, as if the first one had met another process. */
+const forgetting = await openOnce(openPool(url))
 const bare = openPool(url)
 const idempotent = idempotency(once, { scope: () => SCOPE })
+const forgetful = idempotency(forgetting, { scope: () => SCOPE })
 const app = Fastify()
+
+/** What the framework alone does: the ceiling of every replay on this machine. */
+app.post<{ Body: Charge }>('/static', async (request, reply) => reply.code(201).send({ id: '1', ...request.body }))
 
 app.post<{ Body: Charge }>('/bare', async (request, reply) => {
   const { account, amount } = request.body
@@ -30,30 +37,32 @@ app.post<{ Body: Charge }>('/bare', async (request, reply) => {
   }
 })
 
-const charges = idempotent<{ Body: Charge }>(async (request, reply, { tx, publish }) => {
+const charge = async (
+  request: FastifyRequest<{ Body: Charge }>,
+  reply: FastifyReply,
+  { tx, publish }: OpOf<typeof once>,
+): Promise<FastifyReply> => {
   const { account, amount } = request.body
   const { rows } = await tx.query<{ id: string }>(INSERT_CHARGE, [account, amount])
-  const charge = { id: rows[0]?.id ?? '', account, amount }
-  await publish('charge.created', charge)
-  return reply.code(201).send(charge)
-})
-app.post('/charges', charges)
-/** The cache of this process is emptied, as if the first request had met another one. */
-app.post('/forgetful', { preHandler: async () => once.core.cache.clear() }, charges)
+  const made = { id: rows[0]?.id ?? '', account, amount }
+  await publish('charge.created', made)
+  return reply.code(201).send(made)
+}
+app.post('/charges', idempotent<{ Body: Charge }>(charge))
+const forget = async (): Promise<void> => forgetting.core.cache.clear()
+app.post('/forgetful', { preHandler: forget }, forgetful<{ Body: Charge }>(charge))
 
-const batched = once.batched({
-  statement: ({ account, amount }: Charge) => ({ sql: INSERT_CHARGE, values: [account, amount] }),
+const batched = idempotent.batched({
+  parse: (body) => body as Charge,
+  statement: ({ account, amount }) => ({ sql: INSERT_CHARGE, values: [account, amount] }),
   respond: (rows, { account, amount }, { publish }) => {
     const charge = { id: String(rows[0]?.['id']), account, amount }
     void publish('charge.created', charge)
-    return charge
+    return { status: 201, body: charge }
   },
 })
-app.post<{ Body: Charge }>('/batched', async (request, reply) => {
-  const key = parseKeyHeader(String(request.headers['idempotency-key']))
-  return reply.code(201).send(await batched({ scope: SCOPE, key, input: request.body }))
-})
+app.post('/batched', batched)
 
 const address = await app.listen({ port: 0, host: '127.0.0.1' })
-process.stdout.write(`${new URL(address).port}\n`)
-process.on('SIGTERM', () => process.exit(0))
+process.send?.(Number(new URL(address).port))
+process.on('disconnect', () => process.exit(0))

@@ -4,6 +4,7 @@ import { judge } from './bars.ts'
 import { countCosts } from './groups/costs.ts'
 import { measureDelayed } from './groups/delayed.ts'
 import type { Bench } from './groups/group.ts'
+import { measureHttp } from './groups/http.ts'
 import { MAIN, measureMain } from './groups/main.ts'
 import { measureRecords } from './groups/records.ts'
 import { measureSqlite } from './groups/sqlite.ts'
@@ -13,7 +14,7 @@ import { asJson, asTable } from './report.ts'
 import type { Report } from './report.ts'
 import { CALLERS, onServer } from './support/database.ts'
 
-const GROUPS = ['delayed', 'sqlite', 'records', 'costs']
+const GROUPS = ['http', 'delayed', 'sqlite', 'records', 'costs']
 
 async function main(args: readonly string[]): Promise<number> {
   const options = readOptions(args, [...Object.keys(MAIN), ...GROUPS])
@@ -46,11 +47,12 @@ async function measure(options: Options, serverUrl: string): Promise<Report> {
     wants: (name) => only === null || !anyScenario || only.has(name),
   })
   const main = anyScenario ? await measureMain(bench('main')) : { ratios: {}, rates: {} }
+  const http = asked('http') ? await measureHttp(bench('http')) : undefined
   const delayed = asked('delayed') ? await measureDelayed(bench('delayed')) : undefined
   const sqlite = asked('sqlite') ? await measureSqlite(bench('sqlite')) : undefined
   const costs = asked('costs') ? await countCosts(bench('costs')) : undefined
   const records = asked('records') ? await measureRecords(bench('records')) : undefined
-  const ratios = { ...main.ratios, ...records?.ratios }
+  const ratios = { ...main.ratios, ...http?.ratios, ...records?.ratios }
   const { rows } = await onServer(serverUrl, `select current_setting('server_version') as version`)
   return {
     measured: {
@@ -64,6 +66,7 @@ async function measure(options: Options, serverUrl: string): Promise<Report> {
     },
     ratios,
     rates: main.rates,
+    ...(http && { http }),
     ...(delayed && { delayed }),
     ...(sqlite && { sqlite }),
     ...(records && { records }),

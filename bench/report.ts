@@ -16,6 +16,7 @@ export interface Report {
   }
   readonly ratios: Record<string, number>
   readonly rates: Record<string, number>
+  readonly http?: Found
   readonly delayed?: FoundDelayed
   readonly sqlite?: Found
   readonly records?: FoundRecords
@@ -35,6 +36,7 @@ export function asTable(report: Report): string {
       ` median of ${measured.rounds} interleaved rounds of ${measured.seconds} s${measured.quick ? ' (quick: a look, not a measurement)' : ''}`,
   ]
   if (report.rates['bare4']) lines.push('', ...ratesTable('One charge and one event', report, 'bare4', bars))
+  if (report.http) lines.push('', ...ratesTable('The same through HTTP, on Fastify', report.http, 'bareHttp', bars))
   if (report.delayed) {
     const { direct, delayed } = report.delayed.roundTripMs
     const title = `The same through a network (round trip ${delayed.toFixed(2)} ms instead of ${direct.toFixed(2)} ms)`
