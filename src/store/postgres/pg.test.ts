@@ -304,8 +304,11 @@ describePostgres('pg', (database) => {
         const driver = driverOf(pool)
         const open = async (): Promise<PgConnection<Tx>> => {
           const { connection, rows } = await driver.begin(PID)
-          await kill(rows[0]?.['pid'])
-          await sleep(50)
+          const pid = rows[0]?.['pid']
+          await kill(pid)
+          // Its last words are on the wire when the backend is gone; one more turn, and they are read.
+          while ((await ask(`select 1 from pg_stat_activity where pid = ${String(pid)}`)).length > 0) await sleep(10)
+          await sleep(100)
           return connection
         }
         const first = await open()
