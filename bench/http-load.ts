@@ -18,7 +18,7 @@ export interface LoadResult {
   readonly failed: number
 }
 
-/** The clients, in a process of their own: what they cost is not the server's. */
+/** The clients where there is no wrk, in a process of their own: what they cost is not the server's. */
 const base = process.argv[2] ?? ''
 
 async function load({ path, clients, keys, seconds, amount }: LoadOrder): Promise<LoadResult> {
@@ -30,7 +30,7 @@ async function load({ path, clients, keys, seconds, amount }: LoadOrder): Promis
       'content-type': 'application/json',
       'idempotency-key': keys === 'new' || known === null ? newKey() : `${keys.prefix}-${known}`,
     }
-    const charge = known === null ? newCharge() : { account: `account-${known}`, amount: 100 + (known % 900) }
+    const charge = known === null ? newCharge() : { account: `account-${known % 1000}`, amount: 100 + (known % 900) }
     request.body = JSON.stringify(charge)
     return request
   }

@@ -42,7 +42,7 @@ async function measureRounds({ options, progress }: Bench, http: HttpBench): Pro
       const result = await http.load({ ...SCENARIOS[name], clients: CALLERS, seconds })
       rates.get(name)?.push(result.operations / result.seconds)
     }
-    progress(`round ${round + 1} of ${options.rounds}`)
+    progress(`${http.client}, round ${round + 1} of ${options.rounds}`)
   }
   const found: Found = { ratios: {}, rates: {} }
   for (const [name, values] of rates) {
