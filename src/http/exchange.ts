@@ -25,6 +25,11 @@ export interface Exchange<Req> {
   handle(op: AnyOperation, answered: () => Promise<unknown>): unknown
   /** The handler is done and the framework may go on: it was called for this request. */
   handled(value: unknown): void
+  /**
+   * Sends now what the framework would send after the handler: a leased handler waits for its commit, and the commit
+   * waits for the answer. Without it `commit` resolves before the commit where the answer comes after the handler.
+   */
+  answerNow?(): void
   /** The framework's own error handling. */
   fail(error: unknown): void
   /** Sends an answer that is not the handler's. */

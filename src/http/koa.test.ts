@@ -102,3 +102,39 @@ test('ctx.throw, error middleware around it, and headers of middleware before it
     expect([seen.status, seen.headers.get('access-control-allow-origin')]).toEqual([status, '*'])
   }
 })
+
+test('a leased route: commit resolves after the commit, and rejects when there was none', async () => {
+  const seen: string[] = []
+  const client = await serve((app) => {
+    const idempotent = idempotency(world.once, { scope: 'global' })
+    app.use(idempotent({ lease: '5s' }))
+    app.use(async (ctx) => {
+      const { step, commit, key } = ctx.state['once']
+      await step('outside', async () => 1)
+      await commit(async ({ tx }: { tx: QueryTx }) => {
+        await effect(tx, key)
+        if (ctx.path === '/json') ctx.body = { done: true }
+        if (ctx.path === '/stream') ctx.body = Readable.from(['s', 't'])
+        if (ctx.path === '/declined') ctx.status = 402
+      })
+      seen.push(`${ctx.path} ${await world.effects(key)}`)
+    })
+  })
+  for (const [path, status, text, effects] of [
+    ['/json', 200, '{"done":true}', 1],
+    ['/stream', 200, 'st', 1],
+    ['/declined', 402, '', 0],
+  ] as const) {
+    const key = client.newKey()
+    for (const replayed of [null, 'true']) {
+      const { status: got, headers, text: body } = await client.send({ path, key })
+      expect([path, got, body, headers.get('idempotent-replayed')]).toEqual([path, status, text, replayed])
+    }
+    expect(await world.effects(key)).toBe(effects)
+  }
+  expect(seen).toEqual(['/json 1', '/stream 1', '/declined 0'])
+  const key = client.newKey()
+  const unanswered = await client.send({ path: '/unanswered', key })
+  expect([unanswered.status, JSON.parse(unanswered.text).code]).toEqual([500, 'ONCE_NO_ANSWER'])
+  expect([await world.effects(key), seen.length]).toEqual([0, 3])
+})

@@ -1,7 +1,9 @@
+import { Readable } from 'node:stream'
 import type { DefaultState, Middleware, ParameterizedContext } from 'koa'
 import type { Duration } from '../duration.ts'
 import type { Once, Op } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
+import { onceError } from '../errors.ts'
 import { bind } from './bound.ts'
 import { deferred } from './deferred.ts'
 import { writeAnswer } from './exchange.ts'
@@ -50,6 +52,7 @@ export function idempotency<Tx, E extends Events>(
           return next()
         },
         handled: rest.resolve,
+        answerNow: () => respond(ctx),
         fail: rest.reject,
         send: (answer) => {
           ctx.respond = false
@@ -65,6 +68,24 @@ export function idempotency<Tx, E extends Events>(
     ctx.body = documents.policy()
   }
   return Object.assign(idempotent, { ...documents, policyHandler }) as unknown as Idempotent<Tx, E>
+}
+
+/** What Koa does with a context once its middleware is done, for an answer that is given inside `commit`. */
+function respond(ctx: Context): void {
+  const { res } = ctx
+  const body: unknown = ctx.body
+  if (body === undefined && ctx.status === 404) {
+    throw onceError('ONCE_NO_ANSWER', {
+      detail: 'Set ctx.body or ctx.status inside commit: it commits with the answer',
+    })
+  }
+  ctx.respond = false
+  if (body === undefined || body === null || ctx.status === 204 || ctx.status === 304) res.end()
+  else if (typeof body === 'string' || body instanceof Uint8Array) res.end(body)
+  else if (body instanceof Readable) body.on('error', (error) => ctx.onerror(error)).pipe(res)
+  else if (body instanceof Blob) Readable.from(body.stream()).pipe(res)
+  else if (body instanceof ReadableStream) Readable.from(body).pipe(res)
+  else res.end(JSON.stringify(body))
 }
 
 function patternOf(ctx: Context): string {

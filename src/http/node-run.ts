@@ -141,7 +141,10 @@ export class NodeRun<Tx, E extends Events, Req> {
         this.#committing = tools.commit(async (op) => {
           if (tries++ > 0) hold.reset()
           value = await make(op)
-          if (!hold.begun) resolve(value)
+          if (!hold.begun) {
+            if (this.#exchange.answerNow) this.#exchange.answerNow()
+            else resolve(value)
+          }
           const produced = await this.#made(hold)
           if (produced.fate !== 'complete' || this.#threw) throw new RolledBackAnswer(produced)
           return produced
