@@ -4,9 +4,15 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 export interface Context<T> {
   run<R>(value: T, work: () => R): R
   get(): T | undefined
+  /** Every promise of the process pays for a context that may be in use. */
+  close(): void
 }
 
 export function createContext<T>(): Context<T> {
   const storage = new AsyncLocalStorage<T>()
-  return { run: (value, work) => storage.run(value, work), get: () => storage.getStore() }
+  return {
+    run: (value, work) => storage.run(value, work),
+    get: () => storage.getStore(),
+    close: () => storage.disable(),
+  }
 }

@@ -170,6 +170,34 @@ describeClients('batched operations on a server', (place) => {
     expect(await countCharges(place, 'held')).toBe(1)
   })
 
+  it('are the same request to a duplicate elsewhere, not another one', async () => {
+    await place.bed.admin('create table gates (id int primary key)')
+    let open: () => void = () => {}
+    const gate = new Promise<void>((resolve) => (open = resolve))
+    const id = ++nextId
+    let held: Promise<unknown> | undefined
+    await place.bed.own(async (tx) => {
+      // The batch's own statement waits for this transaction, and so keeps its claim open.
+      await place.bed.raw(tx, 'insert into gates (id) values ($1) returning id', [id])
+      held = place.once().batched({
+        statement: (input: number) => ({
+          sql: 'insert into gates (id) values ($1) on conflict do nothing returning id',
+          values: [input],
+        }),
+        respond: (rows) => rows.length,
+      })({ scope: 'u', key: 'in a batch', input: id })
+      held.catch(() => {})
+      await later(150)
+      const run = (input: number): Promise<string> =>
+        outcomeOf(place.once().run({ scope: 'u', key: 'in a batch', input }, async () => 'ran'))
+      expect(await run(id)).toBe('ONCE_IN_FLIGHT')
+      expect(await run(id + 1)).toBe('ONCE_MISMATCH')
+      open()
+      await gate
+    })
+    expect(await held).toBe(0)
+  })
+
   // finding 21: two batches of the same 64 keys
   it('never deadlock against each other', async () => {
     for (let round = 0; round < 5; round++) {

@@ -35,7 +35,7 @@ export class PostgresBatches<Tx> implements Batches {
   async limit(): Promise<number> {
     try {
       const [row] = await this.#driver.query({ name: '', text: LOCK_BUDGET_SQL, values: [] })
-      const share = Math.floor(Number(row?.['budget']) / BATCH_LOCK_SHARE / BATCHES_IN_FLIGHT_MAX)
+      const share = Math.floor(Number(row?.['budget']) / BATCH_LOCK_SHARE / BATCHES_IN_FLIGHT_MAX / LOCKS_EACH)
       return Math.max(1, Math.min(BATCH_REQUESTS_MAX, share))
     } catch (error) {
       throw storeError(error, this.#schema)
@@ -60,6 +60,7 @@ export class PostgresBatches<Tx> implements Batches {
           first?.goneForMs ?? 0,
           String(deadlineMs),
           rerun,
+          arrayLiteral(claims.map((claim) => claim.fingerprintLock)),
         ]),
       )
       const won = new Map(rows.map((row) => [String(row['id']), claimedOf(row) as Claimed]))
@@ -130,6 +131,8 @@ class PostgresBatchSession<Tx> implements BatchSession {
   }
 }
 
+/** The identity's and the fingerprint's. */
+const LOCKS_EACH = 2
 const OUT_OF_SHARED_MEMORY = '53200'
 const PLAN_STALE = '0A000'
 

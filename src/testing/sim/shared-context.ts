@@ -22,7 +22,7 @@ export function endContexts(): void {
 
 /** For worlds in which no operation runs inside another. */
 export function noContext<T>(): Context<T> {
-  return { run: (_, work) => work(), get: () => undefined }
+  return { run: (_, work) => work(), get: () => undefined, close: () => {} }
 }
 
 /**
@@ -39,5 +39,7 @@ export function sharedContext<T>(): Context<T> {
       }
       return undefined
     },
+    // The storage is everybody's.
+    close: () => {},
   }
 }

@@ -6,7 +6,7 @@ import { claimedOf } from '../rows.ts'
 import { BORN_COMPLETED, freshRow, newLife } from './claim.ts'
 
 /**
- * All claims of a batch, in the order they come (sorted), each behind its try-lock: nobody waits for anybody. A record
+ * All claims of a batch, in the order they come (sorted), each behind its try-locks: nobody waits for anybody. A record
  * whose time is over starts a new life; one that is not is locked all the same, as `on conflict do update` does.
  */
 export async function claimBatch(
@@ -16,7 +16,7 @@ export async function claimBatch(
 ): Promise<Map<string, Claimed>> {
   const winners = new Map<string, Claimed>()
   for (const of of claims) {
-    if (!tx.tryAdvisory(of.lock)) continue
+    if (!tx.tryAdvisory(of.lock) || !tx.tryAdvisory(of.fingerprintLock)) continue
     const row = freshRow(database, of, BORN_COMPLETED)
     if (await database.records.insert(of.id, row, tx)) {
       winners.set(of.id, claimedOf(row))

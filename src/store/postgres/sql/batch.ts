@@ -2,10 +2,11 @@ import { deadlineExpression } from './claim-function.ts'
 import { EVENT_LOCK_CLASS } from './complete.ts'
 
 /**
- * Claims of many requests in one statement, sorted by identity by the caller, one per identity. Each takes its try-lock
- * before the insert: without it one key running elsewhere would make the whole batch wait. The deadline comes along.
+ * Claims of many requests in one statement, sorted by identity by the caller, one per identity. Each takes its two
+ * try-locks before the insert: without the first, one key running elsewhere would make the whole batch wait; without the
+ * second, whoever sends the same request elsewhere would take it for another one. The deadline comes along.
  * $1 ids, $2 scopes, $3 fps, $4 locks, $5 fp version, $6 replay ms, $7 gone ms, $8 deadline ms,
- * $9 rerun
+ * $9 rerun, $10 fingerprint locks
  */
 export function batchClaimSql(schema: string): string {
   return `
@@ -15,9 +16,10 @@ with d as materialized (
 insert into ${schema}.record as o (id, scope, fp, fp_version, state, attempt, token, life, expires_at, forget_at)
 select v.id, v.scope, v.fp, $5::int4, 2, 1, t.us, t.us,
        t.at + $6::float8 * interval '1 millisecond', t.at + ($6::float8 + $7::float8) * interval '1 millisecond'
-  from unnest($1::text::uuid[], $2::text::uuid[], $3::text::uuid[], $4::text::bigint[]) as v(id, scope, fp, lock),
+  from unnest($1::text::uuid[], $2::text::uuid[], $3::text::uuid[], $4::text::bigint[], $10::text::bigint[])
+         as v(id, scope, fp, lock, fp_lock),
        (select d.at, (extract(epoch from d.at) * 1000000)::bigint as us from d) t
- where pg_try_advisory_xact_lock(v.lock)
+ where case when pg_try_advisory_xact_lock(v.lock) then pg_try_advisory_xact_lock(v.fp_lock) end
 on conflict (id) do update
    set fp = excluded.fp, fp_version = excluded.fp_version, attempt = 1, token = greatest(o.token + 1, excluded.token),
        life = greatest(o.token + 1, excluded.token), expires_at = excluded.expires_at, forget_at = excluded.forget_at

@@ -36,10 +36,11 @@ export function renewSql(schema: string): string {
   return `
 update ${schema}.record r
    set fp = $3::text::uuid, fp_version = $4::int4, state = 2, attempt = 1, lease_until = null,
-       token = greatest(r.token + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
-       life = greatest(r.token + 1, (extract(epoch from clock_timestamp()) * 1000000)::bigint),
-       expires_at = clock_timestamp() + $5::float8 * interval '1 millisecond',
-       forget_at = clock_timestamp() + ($5::float8 + $6::float8) * interval '1 millisecond'
+       token = greatest(r.token + 1, n.us),
+       life = greatest(r.token + 1, n.us),
+       expires_at = n.at + $5::float8 * interval '1 millisecond',
+       forget_at = n.at + ($5::float8 + $6::float8) * interval '1 millisecond'
+  from (select c.at, (extract(epoch from c.at) * 1000000)::bigint as us from (select clock_timestamp() as at) c) n
  where r.id = $1::text::uuid and r.token = $2::text::bigint
    and (r.state = 2 and r.expires_at <= clock_timestamp()
         or r.state = 1 and r.lease_until <= clock_timestamp() and r.expires_at > clock_timestamp()
