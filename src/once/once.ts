@@ -251,6 +251,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     this.core.heart.stop()
     this.core.guard?.stop()
     this.core.cache.clear()
+    this.core.enclosing.close()
     await this.core.store.close()
   }
 
