@@ -3,7 +3,7 @@ import { httpContract, httpContractNames, type HttpTarget } from '../../src/test
 import { startExpress4, startExpress5 } from './apps/express.ts'
 import { startFastify } from './apps/fastify.ts'
 import { startKoa } from './apps/koa.ts'
-import { startNest } from './apps/nest.ts'
+import { startNest, startNestOnFastify } from './apps/nest.ts'
 import { startNode } from './apps/node.ts'
 import { startFetch, startHono } from './apps/web.ts'
 import { openWorld, type Started, type StoreKind, type World } from './world.ts'
@@ -16,6 +16,7 @@ const ADAPTERS: Record<string, { start: (world: World) => Promise<Started>; feat
   fastify: { start: startFastify, features: { errorStatus: true, answersItself: true, batched: true } },
   hono: { start: startHono, features: { errorStatus: true, answersItself: false } },
   koa: { start: startKoa, features: { errorStatus: true, answersItself: true } },
+  'nest on fastify': { start: startNestOnFastify, features: { errorStatus: true, answersItself: true } },
   nest: { start: startNest, features: { errorStatus: true, answersItself: true } },
 }
 const STORES: readonly StoreKind[] = ['sqlite', 'postgres']

@@ -1,17 +1,49 @@
 import 'reflect-metadata'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
-import { Controller, Get, HttpException, Module, Patch, Post, Req, Res, StreamableFile } from '@nestjs/common'
+import {
+  Controller,
+  Get,
+  HttpException,
+  type INestApplication,
+  Module,
+  Patch,
+  Post,
+  Req,
+  Res,
+  StreamableFile,
+} from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
 import type { NestExpressApplication } from '@nestjs/platform-express'
+import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify'
 import type { Request, Response } from 'express'
 import { Idempotent, OnceModule, Op } from '../../../src/entry/nest.ts'
 import { type ContractAnswer, ContractError, type ContractRoute } from '../../../src/testing/http-contract/index.ts'
 import type { Started, World } from '../world.ts'
 import { piecesOf, textOf, userOf } from './parts.ts'
 
+export async function startNest(world: World): Promise<Started> {
+  const app = await NestFactory.create<NestExpressApplication>(appOf(world), {
+    logger: false,
+    forceCloseConnections: true,
+  })
+  app.useBodyParser('json', { strict: false })
+  return listening(app)
+}
+
+export async function startNestOnFastify(world: World): Promise<Started> {
+  const adapter = new FastifyAdapter({ forceCloseConnections: true })
+  return listening(await NestFactory.create<NestFastifyApplication>(appOf(world), adapter, { logger: false }))
+}
+
+async function listening(app: INestApplication): Promise<Started> {
+  await app.listen(0, '127.0.0.1')
+  const { port } = app.getHttpServer().address() as AddressInfo
+  return { base: `http://127.0.0.1:${port}`, close: () => app.close() }
+}
+
 /** Decorators as the calls they are: the contract's routes are a list, not a class. */
-export async function startNest({ once, routes }: World): Promise<Started> {
+function appOf({ once, routes }: World): new () => object {
   const options = { once, scope: (req: Request) => userOf(req.headers) }
   const documents = OnceModule.documents(options)
   // oxlint-disable-next-line no-extraneous-class -- its methods are added below
@@ -44,11 +76,7 @@ export async function startNest({ once, routes }: World): Promise<Started> {
   // oxlint-disable-next-line no-extraneous-class -- a module of Nest is a class
   class App {}
   Module({ imports: [OnceModule.forRoot(options)], controllers: [Contract] })(App)
-  const app = await NestFactory.create<NestExpressApplication>(App, { logger: false, forceCloseConnections: true })
-  app.useBodyParser('json', { strict: false })
-  await app.listen(0, '127.0.0.1')
-  const { port } = app.getHttpServer().address() as AddressInfo
-  return { base: `http://127.0.0.1:${port}`, close: () => app.close() }
+  return App
 }
 
 function handlerOf(route: ContractRoute): (req: Request, res: Response, op: never) => Promise<unknown> {
@@ -68,7 +96,7 @@ function handlerOf(route: ContractRoute): (req: Request, res: Response, op: neve
 function send(res: Response, answer: ContractAnswer | null): unknown {
   if (!answer) return undefined
   res.status(answer.status)
-  for (const [name, value] of answer.headers ?? []) res.setHeader(name, value)
+  for (const [name, value] of answer.headers ?? []) res.header(name, value)
   if (answer.pieces) return new StreamableFile(Readable.from(piecesOf(answer)))
   const { body } = answer
   return body instanceof Uint8Array ? new StreamableFile(body) : (body ?? undefined)
