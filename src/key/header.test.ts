@@ -100,14 +100,14 @@ describe('parseKeyHeader', () => {
       '"a" ;v',
     ]
     const parameters = ['"a";', '"a";=1', '"a";V=1', '"a";v=', '"a";v="', '"a";v=1 2', '"a";;', '"a";v=a"b']
-    const bytes = ['é', '"é"', '"a\0"', 'a\u007f', '"\n"', `"${' '}a"`, `"${'x'.repeat(256)}"`, 'x'.repeat(256)]
+    const bytes = ['é', '"é"', '"a\0"', 'a\u007f', '"\n"', '" a"', `"${'x'.repeat(256)}"`, 'x'.repeat(256)]
     for (const value of [...torn, ...parameters, ...bytes]) {
       expect(() => parseKeyHeader(value)).toThrow(withCode('ONCE_KEY_INVALID'))
     }
   })
 
   test('100,000 random headers: a valid key or one of our refusals, never anything else', { timeout: 120_000 }, () => {
-    const scraps = [...'"\\;,= \tabA1?:*\n\0\u007f', 'é', '\ud800', '";', '="', '\\"', 'x'.repeat(100)]
+    const scraps = [...'"\\;,= \tabA1?:*\n\0\u007f'.split(''), 'é', '\ud800', '";', '="', '\\"', 'x'.repeat(100)]
     let state = 1
     const roll = (sides: number): number => {
       state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0

@@ -166,18 +166,25 @@ export interface ContractBatched {
 }
 
 /** POST /batched, for adapters that have batched routes. */
-export const contractBatched = {
+export const contractBatched: {
+  parse(body: unknown): ContractBatched
+  statement(input: ContractBatched): { sql: string; values: unknown[] }
+  respond(
+    rows: unknown,
+    input: ContractBatched,
+  ): { status: number; headers: { location: string }; body: { id: string | null } }
+} = {
   parse: (body: unknown): ContractBatched => body as ContractBatched,
   statement: ({ id }: ContractBatched): { sql: string; values: unknown[] } => ({
     sql: 'insert into contract_effect (route, key) values ($1, $2)',
     values: ['/batched', id],
   }),
-  respond: (_rows: unknown, { id, status = 201 }: ContractBatched) => ({
+  respond: (_rows, { id, status = 201 }) => ({
     status,
     headers: { location: `/batched/${id}` },
     body: { id },
   }),
-} satisfies Record<string, unknown>
+}
 
 async function slow({ body }: ContractRequest, _op: ContractOperation, runs: number): Promise<ContractAnswer> {
   await pause(SLOW_MS)
