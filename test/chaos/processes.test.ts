@@ -60,7 +60,8 @@ describePostgres('processes that die, stop and race', (database) => {
     for (const [i, reply] of replies.entries()) {
       const same = (i % 10 === 9 ? 2 : 1) === winner
       if (same) expect(['value', 'ONCE_IN_FLIGHT']).toContain(reply.code ?? reply.outcome)
-      else expect(reply.code).toBe('ONCE_MISMATCH')
+      // beside its own twin from another process it may be told to wait first
+      else expect(['ONCE_MISMATCH', 'ONCE_IN_FLIGHT']).toContain(reply.code)
     }
     const values = replies.filter((reply) => reply.outcome === 'value').map((reply) => JSON.stringify(reply.value))
     expect(values.length).toBeGreaterThan(0)

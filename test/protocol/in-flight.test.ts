@@ -27,8 +27,12 @@ describeClients('duplicates of a running key', (place) => {
     const all = [...Array.from({ length: 50 }, (_, i) => timed(i % 5 === 4 ? 2 : 1)), timed(1, 'unrelated')]
     const results = await Promise.all(all)
     const unrelated = results.pop()!
-    for (const [i, { outcome }] of results.entries())
-      expect(outcome).toBe(i % 5 === 4 ? 'ONCE_MISMATCH' : 'ONCE_IN_FLIGHT')
+    for (const [i, { outcome }] of results.entries()) {
+      // An honest retry is never told 422, which is for good. Another request may meet its own twin, and be told to wait.
+      if (i % 5 === 4) expect(['ONCE_MISMATCH', 'ONCE_IN_FLIGHT']).toContain(outcome)
+      else expect(outcome).toBe('ONCE_IN_FLIGHT')
+    }
+    expect((await timed(2)).outcome).toBe('ONCE_MISMATCH')
     expect(unrelated.outcome).toBe('value')
     // The holder is still running: whoever waited for it would not be here.
     expect(await countCharges(place, 'running')).toBe(0)

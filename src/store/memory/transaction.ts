@@ -86,12 +86,6 @@ export class Transaction {
     return true
   }
 
-  /** Whether the lock is free, or ours; takes nothing. */
-  canAdvisory(lock: string): boolean {
-    const holder = this.database.advisory.get(lock)
-    return holder === undefined || holder === this
-  }
-
   /** The height to come back to. */
   mark(): number {
     return this.entries.length

@@ -16,7 +16,7 @@ export async function claimBatch(
 ): Promise<Map<string, Claimed>> {
   const winners = new Map<string, Claimed>()
   for (const of of claims) {
-    if (!tx.tryAdvisory(of.lock) || !tx.tryAdvisory(of.fingerprintLock)) continue
+    if (!tx.tryAdvisory(of.fingerprintLock) || !tx.tryAdvisory(of.lock)) continue
     const row = freshRow(database, of, BORN_COMPLETED)
     if (await database.records.insert(of.id, row, tx)) {
       winners.set(of.id, claimedOf(row))

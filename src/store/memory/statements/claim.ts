@@ -60,8 +60,8 @@ export async function claimInOne(work: Work, of: Claim, birth: Birth): Promise<C
 }
 
 function tryLocks({ tx }: Work, of: Claim): { ok: boolean; won: boolean } {
-  const won = tx.tryAdvisory(of.lock)
-  return { won, ok: won ? tx.tryAdvisory(of.fingerprintLock) : tx.canAdvisory(of.fingerprintLock) }
+  const ok = tx.tryAdvisory(of.fingerprintLock)
+  return { ok, won: ok && tx.tryAdvisory(of.lock) }
 }
 
 async function insertRecord(work: Work, of: Claim, birth: Birth): Promise<Claimed | null> {

@@ -15,17 +15,15 @@ select a.status::int4 as status, a.headers, encode(a.body, 'base64') as body, a.
 export function refuseSql(schema: string, recordColumns: string): string {
   return `
 with f as materialized (
-  select pg_try_advisory_xact_lock($2::text::bigint) as won, clock_timestamp() as at
+  select pg_try_advisory_xact_lock($1::text::bigint) as ok, clock_timestamp() as at
 ), l as materialized (
-  select won, at, case when won then pg_try_advisory_xact_lock($1::text::bigint)
-       when pg_try_advisory_lock_shared($1::text::bigint) then pg_advisory_unlock_shared($1::text::bigint)
-       else false end as ok from f
+  select ok, at, case when ok then pg_try_advisory_xact_lock($2::text::bigint) else false end as won from f
 ), i as (
   insert into ${schema}.record as o (id, scope, fp, fp_version, state, attempt, token, life, expires_at, forget_at)
   select $3::text::uuid, $4::text::uuid, $5::text::uuid, $6::int4, 2, 1, t.us, t.us,
          l.at + $7::float8 * interval '1 millisecond', l.at + ($7::float8 + $8::float8) * interval '1 millisecond'
     from l, lateral (select (extract(epoch from l.at) * 1000000)::bigint as us) t
-   where l.won and l.ok
+   where l.won
   on conflict (id) do update
      set fp = excluded.fp, fp_version = excluded.fp_version, attempt = 1, token = greatest(o.token + 1, excluded.token),
          life = greatest(o.token + 1, excluded.token), expires_at = excluded.expires_at, forget_at = excluded.forget_at

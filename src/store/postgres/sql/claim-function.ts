@@ -3,9 +3,9 @@
  * 35 µs so, and its parts see each other's work. Two of them: `claim` inside the operation's transaction, `lease` in a
  * statement that commits by itself.
  *
- * Never waits. Locks: two advisory try-locks until the end of the transaction (identity, then identity+fingerprint). A
- * loser only tests the second and lets go at once: if it kept it, two refused duplicates would take each other for the
- * running one, and a 422 would come out as a 409.
+ * Never waits. Locks: two advisory try-locks until the end of the transaction (identity+fingerprint, then identity).
+ * In this order an honest retry never sees the identity taken and its fingerprint free, which would be a 422, for good.
+ * The price: of two other requests under a running key that come in the same moment, one may get a 409 before its 422.
  * Uniqueness rests on the primary key; the locks only make refusals quick and exact. Every statement of a volatile
  * function has a snapshot of its own under READ COMMITTED, so the record is read by one that is younger than the locks:
  * nobody is refused from an older one.
@@ -65,7 +65,7 @@ function functionSql(schema: string, { signature, before, state, leaseUntil, won
 declare
   _set text;
   _ok boolean;
-  _won boolean;
+  _won boolean := false;
   _at timestamptz;
   _expires timestamptz;
   _token bigint;
@@ -73,16 +73,11 @@ declare
   _answer text;
   _r ${schema}.record;
 begin${before}
-  _won := pg_try_advisory_xact_lock(_lock);
-  if _won then
-    _ok := pg_try_advisory_xact_lock(_fp_lock);
-  else
-    _ok := pg_try_advisory_lock_shared(_fp_lock);
-    if _ok then
-      perform pg_advisory_unlock_shared(_fp_lock);
-    end if;
+  _ok := pg_try_advisory_xact_lock(_fp_lock);
+  if _ok then
+    _won := pg_try_advisory_xact_lock(_lock);
   end if;
-  if _won and _ok then
+  if _won then
     _at := clock_timestamp();
     _token := date_part('epoch', _at) * 1000000;
     _expires := _at + _replay_ms * interval '1 millisecond';
