@@ -113,6 +113,9 @@ export interface Ack extends ShardLease {
 
 export type HeldState = 'waiting' | 'delayed' | 'parked' | 'skipped'
 
+/** By the number they are stored under. */
+export const HELD_STATES: readonly (HeldState | undefined)[] = [undefined, 'waiting', 'delayed', 'parked', 'skipped']
+
 export interface HoldParams {
   readonly shard: number
   readonly seq: number

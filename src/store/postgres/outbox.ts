@@ -1,4 +1,5 @@
 import { SHARDS } from '../../limits.ts'
+import { HELD_STATES } from '../outbox.ts'
 import type {
   AckParams,
   Beat,
@@ -7,7 +8,6 @@ import type {
   Due,
   DueParams,
   EventsRead,
-  HeldState,
   HoldParams,
   LeaseShardsParams,
   Outbox,
@@ -23,8 +23,6 @@ import { arrayLiteral } from './array-literal.ts'
 import type { PgConnection, PgDriver, PgStatement } from './driver.ts'
 import { storeError } from './errors.ts'
 import type { Bind, StatementName } from './statements.ts'
-
-export const HELD_STATES: readonly (HeldState | undefined)[] = [undefined, 'waiting', 'delayed', 'parked', 'skipped']
 
 /** The relay on PostgreSQL: every method is one statement, but for what concerns held events. */
 export class PostgresOutbox<Tx> implements Outbox {
