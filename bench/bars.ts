@@ -7,7 +7,12 @@ export const BARS: Readonly<Record<string, { readonly atLeast?: number; readonly
   'replayDatabase/bare4': { atLeast: 1.4 },
   'replayCache/bare4': { atLeast: 20 },
   'operation10M/operation10k': { atMost: 1.2 },
+  'relayPinned/relay': { atLeast: 0.8 },
+  'ackLast/ackFirst': { atMost: 1.5 },
 }
+
+/** Events per second, on two cores. */
+const RATES: typeof BARS = { relay: { atLeast: 60_000 } }
 
 export interface Verdict {
   readonly ratio: string
@@ -17,9 +22,12 @@ export interface Verdict {
 }
 
 /** One verdict per bar whose ratio was measured. */
-export function judge(ratios: Readonly<Record<string, number>>): Verdict[] {
-  return Object.entries(BARS).flatMap(([name, { atLeast = -Infinity, atMost = Infinity }]) => {
-    const value = ratios[name]
+export function judge(
+  ratios: Readonly<Record<string, number>>,
+  rates: Readonly<Record<string, number>> = {},
+): Verdict[] {
+  return Object.entries({ ...BARS, ...RATES }).flatMap(([name, { atLeast = -Infinity, atMost = Infinity }]) => {
+    const value = ratios[name] ?? (name in RATES ? rates[name] : undefined)
     if (value === undefined) return []
     const bar = atMost === Infinity ? `at least ${atLeast}` : `at most ${atMost}`
     return [{ ratio: name, bar, value, holds: value >= atLeast && value <= atMost }]
