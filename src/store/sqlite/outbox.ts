@@ -23,6 +23,9 @@ const READ = `select * from (select ${EVENT_COLUMNS} from effectively_once_event
 const ACK = `insert into effectively_once_ack (destination, shard, cursor, trying_to, attempt) values (?, ?, ?, ?, ?)
   on conflict (destination, shard) do update set
     cursor = max(cursor, excluded.cursor), trying_to = excluded.trying_to, attempt = excluded.attempt`
+// A new token: a late heartbeat cannot lease it again for nobody.
+const RELEASE = `update effectively_once_shard set lease_until = 0, token = token + 1
+  where destination = ? and shard = ? and token = ?`
 const UNTRIED = `update effectively_once_ack set trying_to = null, attempt = 0 where destination = ? and shard = ?`
 
 /** The relay on SQLite: every write is a short transaction, fenced by its token under the writer's lock. */
@@ -91,9 +94,7 @@ function ack(turn: Turn, { destination, acks, hold: held }: AckParams): number[]
 
 function release(turn: Turn, { destination, relay, leases, leaving }: ReleaseParams): void {
   for (const { shard, token } of leases) {
-    if (!isOurs(turn, destination, { shard, token })) continue
-    turn.run(EXTEND, [-1, destination, shard, token])
-    turn.run(UNTRIED, [destination, shard])
+    if (turn.run(RELEASE, [destination, shard, token]) === 1) turn.run(UNTRIED, [destination, shard])
   }
   if (leaving) turn.run(LEAVE, [destination, relay])
 }

@@ -211,16 +211,17 @@ select h.shard::int4 as shard, h.aggregateid, bool_or(h.state = 3) as parked
 }
 
 /**
- * Gives shards back, and takes back the intent of a batch that was not tried. Locks the shards' rows.
+ * Gives shards back under a new token, so that a late heartbeat cannot lease them again for nobody, and takes back the
+ * intent of a batch that was not tried. Locks the shards' rows.
  * $1 destination, $2 shards, $3 tokens, $4 relay (null: it stays)
  */
 export function releaseShardsSql(schema: string): string {
   return `
 with u as (
-  update ${schema}.shard s set lease_until = '-infinity'
+  update ${schema}.shard s set lease_until = '-infinity', token = s.token + 1
     from unnest($2::text::int4[], $3::text::int8[]) v(shard, token)
    where s.destination = $1::text and s.shard = v.shard and s.token = v.token
-  returning s.shard, s.token
+  returning s.shard, v.token
 ), n as (
   select u.shard, u.token, (select max(cursor) from ${schema}.ack where destination = $1::text and shard = u.shard) as cursor from u
 ), i as (
