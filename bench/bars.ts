@@ -11,7 +11,12 @@ export const BARS: Readonly<Record<string, { readonly atLeast?: number; readonly
   'httpReplayDatabase/bareHttp': { atLeast: 1.3 },
   'httpReplayCache/bareHttp': { atLeast: 4 },
   'operation10M/operation10k': { atMost: 1.2 },
+  'relayPinned/relay': { atLeast: 0.8 },
+  'ackLast/ackFirst': { atMost: 1.5 },
 }
+
+/** Events per second, on two cores. */
+const RATES: typeof BARS = { relay: { atLeast: 60_000 } }
 
 export interface Verdict {
   readonly ratio: string
@@ -21,9 +26,12 @@ export interface Verdict {
 }
 
 /** One verdict per bar whose ratio was measured. */
-export function judge(ratios: Readonly<Record<string, number>>): Verdict[] {
-  return Object.entries(BARS).flatMap(([name, { atLeast = -Infinity, atMost = Infinity }]) => {
-    const value = ratios[name]
+export function judge(
+  ratios: Readonly<Record<string, number>>,
+  rates: Readonly<Record<string, number>> = {},
+): Verdict[] {
+  return Object.entries({ ...BARS, ...RATES }).flatMap(([name, { atLeast = -Infinity, atMost = Infinity }]) => {
+    const value = ratios[name] ?? (name in RATES ? rates[name] : undefined)
     if (value === undefined) return []
     const bar = atMost === Infinity ? `at least ${atLeast}` : `at most ${atMost}`
     return [{ ratio: name, bar, value, holds: value >= atLeast && value <= atMost }]

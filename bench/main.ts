@@ -7,6 +7,7 @@ import type { Bench } from './groups/group.ts'
 import { measureHttp } from './groups/http.ts'
 import { MAIN, measureMain } from './groups/main.ts'
 import { measureRecords } from './groups/records.ts'
+import { measureRelay } from './groups/relay.ts'
 import { measureSqlite } from './groups/sqlite.ts'
 import { BadOption, readOptions, USAGE } from './options.ts'
 import type { Options } from './options.ts'
@@ -14,7 +15,7 @@ import { asJson, asTable } from './report.ts'
 import type { Report } from './report.ts'
 import { CALLERS, onServer } from './support/database.ts'
 
-const GROUPS = ['http', 'delayed', 'sqlite', 'records', 'costs']
+const GROUPS = ['http', 'delayed', 'sqlite', 'records', 'costs', 'relay']
 
 async function main(args: readonly string[]): Promise<number> {
   const options = readOptions(args, [...Object.keys(MAIN), ...GROUPS])
@@ -52,7 +53,8 @@ async function measure(options: Options, serverUrl: string): Promise<Report> {
   const sqlite = asked('sqlite') ? await measureSqlite(bench('sqlite')) : undefined
   const costs = asked('costs') ? await countCosts(bench('costs')) : undefined
   const records = asked('records') ? await measureRecords(bench('records')) : undefined
-  const ratios = { ...main.ratios, ...http?.ratios, ...records?.ratios }
+  const relay = asked('relay') ? await measureRelay(bench('relay')) : undefined
+  const ratios = { ...main.ratios, ...http?.ratios, ...records?.ratios, ...relay?.ratios }
   const { rows } = await onServer(serverUrl, `select current_setting('server_version') as version`)
   return {
     measured: {
@@ -71,7 +73,8 @@ async function measure(options: Options, serverUrl: string): Promise<Report> {
     ...(sqlite && { sqlite }),
     ...(records && { records }),
     ...(costs && { costs }),
-    bars: judge(ratios),
+    ...(relay && { relay }),
+    bars: judge(ratios, { ...main.rates, ...relay?.rates }),
   }
 }
 

@@ -3,6 +3,7 @@ import type { Cost } from './groups/costs.ts'
 import type { FoundDelayed } from './groups/delayed.ts'
 import type { Found } from './groups/group.ts'
 import type { FoundRecords } from './groups/records.ts'
+import type { FoundRelay } from './groups/relay.ts'
 
 export interface Report {
   readonly measured: {
@@ -21,6 +22,7 @@ export interface Report {
   readonly sqlite?: Found
   readonly records?: FoundRecords
   readonly costs?: Record<string, Cost>
+  readonly relay?: FoundRelay
   readonly bars: readonly Verdict[]
 }
 
@@ -59,6 +61,14 @@ export function asTable(report: Report): string {
       const figures = [cost.statements, cost.trips, cost.rowsWritten].map((value) => value.toFixed(2).padStart(11))
       lines.push(`  ${pad(name)}${figures.join('')}${String(cost.walBytes).padStart(11)}`)
     }
+  }
+  if (report.relay) {
+    lines.push('', `The relay: ${report.relay.events} events to a sink that does nothing, per second`)
+    for (const [name, rate] of Object.entries(report.relay.rates))
+      lines.push(`  ${pad(name)}${String(Math.round(rate)).padStart(10)}${barOf(bars, name)}`)
+    for (const [name, value] of Object.entries(report.relay.ratios))
+      lines.push(`  ${pad(name)}${value.toFixed(2).padStart(10)}${barOf(bars, name)}`)
+    lines.push(`  ${pad('dead rows')}${String(report.relay.deadRows).padStart(10)}`)
   }
   return lines.join('\n')
 }

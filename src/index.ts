@@ -7,6 +7,9 @@ export { isOnceError, OnceError } from './errors.ts'
 export type { OnceCode } from './errors.ts'
 export type { Duration } from './duration.ts'
 export type { Signal } from './observe/signal.ts'
+export { inProcessSink } from './sink/in-process.ts'
+export type { OutgoingEvent, Sink, Verdict as SinkVerdict } from './sink/sink.ts'
+export type { Relay, RelayOptions, Worker } from './outbox/relay.ts'
 export type { Store } from './store/store.ts'
 export type {
   BatchedOptions,

@@ -83,3 +83,32 @@ export const WRITER_WAIT_MS_MAX = 5_000
 export const WRITER_HOLD_MS_WARN = 1_000
 export const WRITER_HOLD_MS_MAX = 5_000
 export const BUSY_RETRY_MS = 5
+
+/** The relay. Half a lease without a heartbeat stops its sending; a whole one gives its shards to others. */
+export const RELAY_LEASE_MS_DEFAULT = 30_000
+export const RELAY_LEASE_MS_MIN = 500
+export const RELAY_LEASE_MS_MAX: number = 10 * 60_000
+export const RELAY_ATTEMPTS_DEFAULT = 10
+export const RELAY_ATTEMPTS_MAX = 1_000
+/** Events that are read, sent and acknowledged together. */
+export const RELAY_BATCH_EVENTS = 2_048
+export const RELAY_BATCH_BYTES: number = 16 * 1024 * 1024
+/** What is under way when a relay dies is tried again in parts: this many events, halved for each death. */
+export const RELAY_SUSPECT_EVENTS = 128
+/** Between two looks at an empty outbox. With the heartbeats, at most one query per second. */
+export const RELAY_POLL_MS_MIN = 5
+export const RELAY_POLL_MS_MAX = 1_120
+/** Full jitter: a random time up to the base, doubled for each attempt, up to the maximum. */
+export const RELAY_BACKOFF_MS = 100
+export const RELAY_BACKOFF_MS_MAX = 30_000
+/** Free shards are looked into at most this often between two heartbeats. */
+export const RELAY_BEAT_MS_MIN = 200
+export const RELAY_DUE_HEADS = 64
+export const RELAY_DUE_BEHIND = 64
+export const HELD_REASON_LENGTH_MAX = 500
+export const SINK_NAME_LENGTH_MAX = 200
+
+export const WEBHOOK_TIMEOUT_MS_DEFAULT = 10_000
+export const WEBHOOK_TIMEOUT_MS_MAX = 120_000
+export const WEBHOOK_CONCURRENCY_DEFAULT = 16
+export const WEBHOOK_CONCURRENCY_MAX = 1_000

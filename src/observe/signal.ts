@@ -40,8 +40,22 @@ export type Signal =
       readonly partitionsDropped: number
       readonly partitionsBusy: number
     }
+  /** A sink acknowledged events. */
+  | { readonly kind: 'sent'; readonly destination: string; readonly events: number }
+  /** An event was set aside after its last attempt, by its place in the outbox. */
+  | {
+      readonly kind: 'parked'
+      readonly destination: string
+      readonly shard: number
+      readonly seq: number
+      readonly reason: string
+    }
   /** Work in the background failed and will be tried again. */
-  | { readonly kind: 'troubled'; readonly task: 'sweep' | 'heartbeat' | 'recover' | 'batch'; readonly error: unknown }
+  | {
+      readonly kind: 'troubled'
+      readonly task: 'sweep' | 'heartbeat' | 'recover' | 'batch' | 'relay'
+      readonly error: unknown
+    }
   /** The development guard saw something. */
   | { readonly kind: 'guard'; readonly route: string; readonly code: OnceCode; readonly message: string }
 

@@ -7,7 +7,7 @@ import type { Events } from '../outbox/event.ts'
 import { Publisher } from '../outbox/publisher.ts'
 import { sleep } from '../platform/clock.ts'
 import type { Claimed, EventRow, Session } from '../store/store.ts'
-import type { Core } from './core.ts'
+import { wakeRelays, type Core } from './core.ts'
 import { LazySignal, withDeadline } from './deadline.ts'
 import type { Enclosing } from './enclosing.ts'
 import { AtomicOperation } from './operation.ts'
@@ -92,6 +92,7 @@ async function run<Tx>(
   const outcome = { answer: made.answer, replayed: false }
   if (answer.kept) remember(core, request, outcome, request.claim.replayForMs)
   for (const tell of made.afterCommit) tell()
+  wakeRelays(core, made.events.length)
   const durationMs = core.clock.now() - startedAt
   core.pace.note(request.route, durationMs)
   core.settings.observe({

@@ -5,7 +5,7 @@ import type { Publisher } from '../outbox/publisher.ts'
 import type { Batches, BatchSession, Claimed, EventRow, Row, UserStatement } from '../store/store.ts'
 import { capped, checkHeld, isTransient, publisherOf } from './atomic.ts'
 import { answerOfFinal } from './codec.ts'
-import type { Core } from './core.ts'
+import { wakeRelays, type Core } from './core.ts'
 import { replayed } from './execute.ts'
 import { isFinal } from './final.ts'
 import { refusalOf, replayOf, type Attempt } from './outcome.ts'
@@ -126,6 +126,10 @@ async function runWinners<Tx>(
     return failed(core, batches, winners, error)
   }
   for (const { item, answer } of ready) answerItem(core, item, answer)
+  wakeRelays(
+    core,
+    ready.reduce((sum, { events }) => sum + events.length, 0),
+  )
   core.settings.observe({ kind: 'batch', size: winners.length, won: winners.length, failed: 0 })
   return NOTHING
 }

@@ -1,4 +1,5 @@
 import type { Guard } from '../guard/guard.ts'
+import type { WakeableRelay } from '../outbox/relay.ts'
 import type { Store } from '../store/store.ts'
 import type { EnclosingContext } from './enclosing.ts'
 import type { Heart } from './heart.ts'
@@ -19,5 +20,13 @@ export interface Core<Tx> extends Parts {
   readonly heart: Heart
   /** null: off. */
   readonly guard: Guard | null
+  /** Told after each commit that published events. */
+  readonly relays: Set<WakeableRelay>
   closed: boolean
+}
+
+/** The relays of this process need not wait for their next look. */
+export function wakeRelays<Tx>(core: Core<Tx>, events: number): void {
+  if (events === 0) return
+  for (const relay of core.relays) relay.wake()
 }

@@ -6,7 +6,7 @@ import type { Events } from '../outbox/event.ts'
 import { sleep } from '../platform/clock.ts'
 import type { Claimed, LeaseParams } from '../store/store.ts'
 import { capped, checkHeld, isTransient, perform, type Produce } from './atomic.ts'
-import type { Core } from './core.ts'
+import { wakeRelays, type Core } from './core.ts'
 import { LazySignal } from './deadline.ts'
 import { replayed } from './execute.ts'
 import { refusalOf, replayOf, type Attempt, type Busy, type Outcome, type Produced } from './outcome.ts'
@@ -202,6 +202,7 @@ async function commitOnce<Tx>(
   const outcome = { answer: made.answer, replayed: false }
   if (answer.kept) remember(core, request, outcome, request.claim.replayForMs)
   for (const tell of made.afterCommit) tell()
+  wakeRelays(core, made.events.length)
   return outcome
 }
 

@@ -12,6 +12,7 @@ import {
   SWEEP_LIMIT_MAX,
 } from '../limits.ts'
 import type { Events } from '../outbox/event.ts'
+import { createRelay, type Relay, type RelayOptions } from '../outbox/relay.ts'
 import type { Swept } from '../store/store.ts'
 import { attemptAtomic, type Produce } from './atomic.ts'
 import type { Item } from './batch.ts'
@@ -104,6 +105,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
         settings.guard === 'off'
           ? null
           : createGuard({ mode: settings.guard, store, clock: parts.clock, observe: settings.observe, enclosing }),
+      relays: new Set(),
       closed: false,
     }
     this.#stopSweeper = settings.sweep ? startSweeper(this.core) : () => {}
@@ -192,6 +194,15 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     }
   }
 
+  relay(options: RelayOptions): Relay {
+    const { store, clock, random, settings, relays } = this.core
+    const { outbox } = store
+    if (!outbox) throw onceError('ONCE_UNSUPPORTED', { detail: `the ${store.name} store has no outbox` })
+    const relay = createRelay({ outbox, clock, random, observe: settings.observe, source: settings.namespace }, options)
+    relays.add(relay)
+    return relay
+  }
+
   recover(handlers: RecoverHandlers<Tx, E>, options: { limit?: number } = {}): Promise<Recovered> {
     return recoverLapsed(
       this.core,
@@ -241,6 +252,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     if (this.core.closed) return
     this.core.closed = true
     this.#stopSweeper()
+    await Promise.all([...this.core.relays].map((relay) => relay.stop().catch(() => {})))
     // What runs may end, with its heartbeats and its connection; what hangs is not waited for past its deadline.
     const late = new AbortController()
     await Promise.race([

@@ -2,6 +2,7 @@ import type { Duration } from '../duration.ts'
 import type { Observe } from '../observe/signal.ts'
 import type { EventInput, Events } from '../outbox/event.ts'
 import type { PublishOptions } from '../outbox/publisher.ts'
+import type { Relay, RelayOptions } from '../outbox/relay.ts'
 import type { Alphabet } from '../key/derive.ts'
 import type { Row, Store, Swept } from '../store/store.ts'
 import type { Final } from './final.ts'
@@ -61,6 +62,8 @@ export interface Once<Tx, E extends Events> {
   join(tx: Tx): Joined<Tx, E>
   /** For effects that are one statement per request: many requests share one transaction and one fsync. */
   batched<I, R>(options: BatchedOptions<I, R, E>): (operation: BatchedRun<I>) => Promise<Jsonify<R>>
+  /** Sends what was published to a sink: at least once, in commit order per aggregate. `start()` it. */
+  relay(options: RelayOptions): Relay
   /** Takes lapsed leased operations over and runs them to the end. */
   recover(handlers: RecoverHandlers<Tx, E>, options?: { limit?: number }): Promise<Recovered>
   /** An operator's word on an operation whose outcome is unknown. False when it is not unknown (any more). */

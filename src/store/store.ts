@@ -1,5 +1,6 @@
 import type { Answer } from '../lifecycle/answer.ts'
 import type { Sight, StoredRecord } from '../lifecycle/record.ts'
+import type { Outbox } from './outbox.ts'
 
 /**
  * The Store seam: what a database must do for the protocol, one method per statement or trip, so that the simulator can
@@ -17,6 +18,8 @@ export interface Store<Tx> {
   readonly leases: Leases<Tx>
   /** Absent where requests cannot share a transaction. */
   readonly batches?: Batches
+  /** Absent where events can be written but not relayed. */
+  readonly outbox?: Outbox
   /** What the development guard can watch. */
   readonly watch?: Watch
   /** Opens a READ COMMITTED transaction and claims in it: one trip. Nothing waits for another transaction. */

@@ -92,6 +92,52 @@ end $$`,
       ...claimFunctionsSql(schema),
     ],
   },
+  {
+    version: 2,
+    name: 'relays',
+    statements: (schema) => [
+      // Who relays where, and until when it is believed to live: the shards are shared among these.
+      `create table ${schema}.relay (
+  destination text not null,
+  id uuid not null,
+  until timestamptz not null,
+  primary key (destination, id)
+)`,
+      // Written by leases and heartbeats only.
+      `create table ${schema}.shard (
+  token bigint not null default 0,
+  lease_until timestamptz not null default '-infinity',
+  shard smallint not null,
+  destination text not null,
+  primary key (destination, shard)
+) with (fillfactor = 50)`,
+      // Insert-only: an updated cursor would slow down while an old snapshot is open.
+      `create table ${schema}.ack (
+  cursor bigint not null,
+  token bigint not null,
+  trying_to bigint,
+  attempt smallint not null,
+  shard smallint not null,
+  destination text not null,
+  primary key (destination, shard, cursor, token)
+)`,
+      `create table ${schema}.held (
+  seq bigint not null,
+  due_at timestamptz,
+  held_at timestamptz not null default clock_timestamp(),
+  attempts int4 not null,
+  shard smallint not null,
+  state smallint not null,
+  destination text not null,
+  aggregateid text not null,
+  reason text,
+  primary key (destination, shard, seq)
+)`,
+      `comment on column ${schema}.held.state is '1 waiting, 2 delayed, 3 parked, 4 skipped'`,
+      `create index held_aggregate on ${schema}.held (destination, shard, aggregateid, seq)`,
+      `create index held_due on ${schema}.held (destination, due_at) where due_at is not null`,
+    ],
+  },
 ]
 
 export const SCHEMA_VERSION: number = MIGRATIONS.length

@@ -10,6 +10,24 @@ import {
   refuseLeasedSql,
 } from './sql/complete.ts'
 import { heartbeatSql, lapsedSql, releaseSql, suspendSql, takeOverSql, unknownSql } from './sql/lease.ts'
+import {
+  ackSql,
+  beatSql,
+  blockedSql,
+  changeHeldSql,
+  cursorsSql,
+  deleteHeldSql,
+  dueSql,
+  fenceShardsSql,
+  leaseShardsSql,
+  nextDueSql,
+  openDestinationSql,
+  parkHeldSql,
+  promoteHeldSql,
+  readEventsSql,
+  releaseShardsSql,
+  stillBlockedSql,
+} from './sql/outbox.ts'
 import { RECORD_COLUMNS } from './sql/record-columns.ts'
 import { completeStepSql, finishStepSql, settleFailedSql, settleStepSql, startStepSql, stepsSql } from './sql/step.ts'
 import type { PgStatement } from './driver.ts'
@@ -45,6 +63,22 @@ export type StatementName =
   | 'settleFailed'
   | 'batchClaim'
   | 'batchComplete'
+  | 'openDestination'
+  | 'beat'
+  | 'leaseShards'
+  | 'cursors'
+  | 'blocked'
+  | 'readEvents'
+  | 'ack'
+  | 'due'
+  | 'nextDue'
+  | 'fenceShards'
+  | 'deleteHeld'
+  | 'changeHeld'
+  | 'parkHeld'
+  | 'promoteHeld'
+  | 'stillBlocked'
+  | 'releaseShards'
 
 export type Bind = (name: StatementName, values: readonly unknown[]) => PgStatement
 
@@ -85,5 +119,21 @@ function texts(schema: string): Readonly<Record<StatementName, string>> {
     settleFailed: settleFailedSql(schema),
     batchClaim: batchClaimSql(schema),
     batchComplete: batchCompleteSql(schema),
+    openDestination: openDestinationSql(schema),
+    beat: beatSql(schema),
+    leaseShards: leaseShardsSql(schema),
+    cursors: cursorsSql(schema),
+    blocked: blockedSql(schema),
+    readEvents: readEventsSql(schema),
+    ack: ackSql(schema),
+    due: dueSql(schema),
+    nextDue: nextDueSql(schema),
+    fenceShards: fenceShardsSql(schema),
+    deleteHeld: deleteHeldSql(schema),
+    changeHeld: changeHeldSql(schema),
+    parkHeld: parkHeldSql(schema),
+    promoteHeld: promoteHeldSql(schema),
+    stillBlocked: stillBlockedSql(schema),
+    releaseShards: releaseShardsSql(schema),
   }
 }

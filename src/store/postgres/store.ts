@@ -6,6 +6,7 @@ import { PostgresBatches } from './batches.ts'
 import type { PgDriver } from './driver.ts'
 import { storeError } from './errors.ts'
 import { PostgresLeases } from './leases.ts'
+import { PostgresOutbox } from './outbox.ts'
 import { PostgresRetention } from './retention.ts'
 import { answerOf, answerValues, recordOf, refusalSightOf, shownBy } from './rows.ts'
 import { PostgresSchema } from './schema.ts'
@@ -44,6 +45,7 @@ class PostgresStore<Tx> implements Store<Tx> {
   readonly retention: PostgresRetention<Tx>
   readonly leases: PostgresLeases<Tx>
   readonly batches: PostgresBatches<Tx>
+  readonly outbox: PostgresOutbox<Tx>
   readonly watch?: Watch
   readonly #driver: PgDriver<Tx>
   readonly #bind: Bind
@@ -66,6 +68,7 @@ class PostgresStore<Tx> implements Store<Tx> {
     this.schema = new PostgresSchema(driver, schema, this.retention)
     this.leases = new PostgresLeases(driver, this.#bind, schema)
     this.batches = new PostgresBatches(driver, this.#bind, schema)
+    this.outbox = new PostgresOutbox(driver, this.#bind, schema)
     if (driver.watch) this.watch = driver.watch
   }
 

@@ -71,4 +71,47 @@ export const MIGRATIONS: readonly Migration[] = [
 )`,
     ],
   },
+  {
+    version: 2,
+    statements: [
+      `create index effectively_once_event_shard on effectively_once_event (shard, seq)`,
+      `create table effectively_once_relay (
+  destination text not null,
+  id text not null,
+  until integer not null,
+  primary key (destination, id)
+) without rowid`,
+      `create table effectively_once_shard (
+  destination text not null,
+  shard integer not null,
+  token integer not null default 0,
+  lease_until integer not null default 0,
+  primary key (destination, shard)
+) without rowid`,
+      // One row per shard: with one writer an updated cursor slows nobody down.
+      `create table effectively_once_ack (
+  destination text not null,
+  shard integer not null,
+  cursor integer not null,
+  trying_to integer,
+  attempt integer not null,
+  primary key (destination, shard)
+) without rowid`,
+      // state: 1 waiting, 2 delayed, 3 parked, 4 skipped
+      `create table effectively_once_held (
+  destination text not null,
+  shard integer not null,
+  seq integer not null,
+  aggregateid text not null,
+  state integer not null,
+  attempts integer not null,
+  due_at integer,
+  held_at integer not null,
+  reason text,
+  primary key (destination, shard, seq)
+) without rowid`,
+      `create index effectively_once_held_aggregate on effectively_once_held (destination, shard, aggregateid, seq)`,
+      `create index effectively_once_held_due on effectively_once_held (destination, due_at) where due_at is not null`,
+    ],
+  },
 ]

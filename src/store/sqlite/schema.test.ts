@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { describeSqlite } from '../../../test/support/sqlite.ts'
 import { begin, libraryCalled, makeAnswer, makeClaim, query } from '../../../test/support/sqlite-data.ts'
 
-const NEWEST = 1
+const NEWEST = 2
 
 describeSqlite('the schema', (lab) => {
   it('is made once', async () => {

@@ -8,6 +8,7 @@ import { Breath } from './breath.ts'
 import { findLibrary, type OpenFile } from './client.ts'
 import { isBusy } from './failure.ts'
 import { sqliteLeases } from './leases.ts'
+import { sqliteOutbox } from './outbox.ts'
 import type { Patience } from './patience.ts'
 import { fileReader, memoryReader } from './reader.ts'
 import { claimOver, claimRecord } from './record.ts'
@@ -61,6 +62,7 @@ export function assembleSqliteStore(options: SqliteOptions, parts: SqliteParts =
     retention: sqliteRetention(writer),
     leases: sqliteLeases({ writer, reader, handles }),
     batches: sqliteBatches({ writer, handles }),
+    outbox: sqliteOutbox({ writer, reader }),
     begin: async ({ claim, deadlineMs }): Promise<Begun<SqlTx>> => {
       const turn = await writer.take({ deadlineMs })
       try {

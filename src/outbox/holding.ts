@@ -1,0 +1,53 @@
+import { HELD_REASON_LENGTH_MAX, RELAY_BACKOFF_MS_MAX } from '../limits.ts'
+import type { HoldParams, StoredEvent } from '../store/outbox.ts'
+import { backoffMs } from './backoff.ts'
+import type { Failure } from './delivery.ts'
+import type { RelayParts } from './relay-parts.ts'
+
+/** An event behind another one of its aggregate; `parked` with it, if that one is. */
+export function behind(stored: StoredEvent, parked: boolean): HoldParams {
+  return { ...place(stored), state: parked ? 'parked' : 'waiting', attempts: 0, dueInMs: null, reason: null }
+}
+
+/** The first of its aggregate's held events, to be looked at once. */
+export function dueNow(stored: StoredEvent): HoldParams {
+  return { ...place(stored), state: 'waiting', attempts: 0, dueInMs: 0, reason: null }
+}
+
+/** The database decides when its time has come: its clock, not ours. */
+export function delayed(stored: StoredEvent, notBefore: string): HoldParams {
+  return { ...place(stored), state: 'delayed', attempts: 0, dueInMs: null, notBefore, reason: null }
+}
+
+/** An event that failed, for the `attempts`th time: tried again later, or given up. */
+export function failed(
+  parts: Pick<RelayParts, 'attempts' | 'onFailure' | 'random'>,
+  stored: StoredEvent,
+  { error, retryable }: Omit<Failure, 'kind'>,
+  attempts: number,
+): HoldParams {
+  const reason = reasonOf(error)
+  const over = !retryable || attempts >= parts.attempts
+  if (over && parts.onFailure !== 'block') {
+    const state = parts.onFailure === 'park' ? 'parked' : 'skipped'
+    return { ...place(stored), state, attempts, dueInMs: null, reason }
+  }
+  const dueInMs = retryable ? backoffMs(parts.random, attempts) : RELAY_BACKOFF_MS_MAX
+  return { ...place(stored), state: 'waiting', attempts, dueInMs, reason }
+}
+
+/** A time that PostgreSQL and SQLite read alike; undefined: none, or not a time. */
+export function notBeforeOf(headers: Readonly<Record<string, string>>): string | undefined {
+  const text = headers['notbefore']
+  const ms = text === undefined ? Number.NaN : Date.parse(text)
+  return Number.isNaN(ms) ? undefined : new Date(ms).toISOString()
+}
+
+function place(stored: StoredEvent): Pick<HoldParams, 'shard' | 'seq' | 'aggregateId' | 'notBefore'> {
+  return { shard: stored.shard, seq: stored.seq, aggregateId: stored.aggregateId, notBefore: null }
+}
+
+function reasonOf(error: unknown): string {
+  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+  return text.replaceAll('\0', '').slice(0, HELD_REASON_LENGTH_MAX)
+}

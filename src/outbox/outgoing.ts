@@ -1,0 +1,87 @@
+import type { OutgoingEvent } from '../sink/sink.ts'
+import type { StoredEvent } from '../store/outbox.ts'
+
+type Headers = Readonly<Record<string, string>>
+
+/** A stored event as sinks see it. Whatever costs something is made when it is first asked for. */
+export class Outgoing implements OutgoingEvent {
+  readonly specversion = '1.0'
+  readonly datacontenttype = 'application/json'
+  readonly attempt: number
+  readonly headers: Headers
+  readonly #stored: StoredEvent
+  readonly #source: string
+  #data: { readonly value: unknown } | undefined
+
+  constructor(stored: StoredEvent, headers: Headers, source: string, attempt: number) {
+    this.#stored = stored
+    this.#source = source
+    this.headers = headers
+    this.attempt = attempt
+  }
+
+  get id(): string {
+    return this.#stored.id
+  }
+
+  get brokerId(): string {
+    return this.#stored.id
+  }
+
+  get source(): string {
+    return this.headers['source'] ?? this.#source
+  }
+
+  get type(): string {
+    return this.#stored.type
+  }
+
+  get subject(): string {
+    return this.#stored.aggregateId
+  }
+
+  get time(): string {
+    return new Date(this.#stored.at).toISOString()
+  }
+
+  get aggregate(): { readonly type: string; readonly id: string } {
+    return { type: this.#stored.aggregateType, id: this.#stored.aggregateId }
+  }
+
+  get json(): string {
+    return this.#stored.payload ?? 'null'
+  }
+
+  get data(): unknown {
+    this.#data ??= { value: JSON.parse(this.json) as unknown }
+    return this.#data.value
+  }
+
+  get traceparent(): string | undefined {
+    return this.headers['traceparent']
+  }
+}
+
+/** Most events of a service have the same headers: the last ones are kept. */
+export class HeaderReader {
+  #text: string | null = null
+  #headers: Headers = {}
+
+  read(text: string | null): Headers {
+    if (text === this.#text) return this.#headers
+    this.#text = text
+    this.#headers = parse(text)
+    return this.#headers
+  }
+}
+
+/** Plain SQL may have written anything: what is not text is left out. */
+function parse(text: string | null): Headers {
+  const parsed: unknown = text === null ? {} : JSON.parse(text)
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return {}
+  return Object.fromEntries(Object.entries(parsed).filter((entry): entry is [string, string] => isText(entry[1])))
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string'
+}

@@ -1,0 +1,23 @@
+import type { Observe } from '../observe/signal.ts'
+import type { Clock } from '../platform/clock.ts'
+import type { Random } from '../platform/random.ts'
+import type { Sink } from '../sink/sink.ts'
+import type { Outbox } from '../store/outbox.ts'
+
+/** What becomes of an event that failed for the last time. */
+export type OnFailure = 'park' | 'block' | 'skip'
+
+/** Everything a relay works with; checked. */
+export interface RelayParts {
+  readonly outbox: Outbox
+  readonly sink: Sink
+  readonly clock: Clock
+  readonly random: Random
+  readonly observe: Observe
+  /** Of events that carry none. */
+  readonly source: string
+  readonly relay: string
+  readonly attempts: number
+  readonly onFailure: OnFailure
+  readonly leaseMs: number
+}

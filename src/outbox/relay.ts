@@ -1,0 +1,191 @@
+import { milliseconds, type Duration } from '../duration.ts'
+import { onceError } from '../errors.ts'
+import {
+  RELAY_ATTEMPTS_DEFAULT,
+  RELAY_ATTEMPTS_MAX,
+  RELAY_LEASE_MS_DEFAULT,
+  RELAY_LEASE_MS_MAX,
+  RELAY_LEASE_MS_MIN,
+  SINK_NAME_LENGTH_MAX,
+} from '../limits.ts'
+import { newUuid } from '../platform/uuid.ts'
+import type { Sink } from '../sink/sink.ts'
+import { Bell } from './bell.ts'
+import type { LoopState } from './loop-state.ts'
+import { RelayLoop } from './relay-loop.ts'
+import type { OnFailure, RelayParts } from './relay-parts.ts'
+
+/** Something that works in the background until it is told to stop. */
+export interface Worker extends AsyncDisposable {
+  start(): Promise<this>
+  /** Ends what is under way, and hands over at once what it had. */
+  stop(): Promise<void>
+  /** Does what there is to do now, and answers how much it was: for tests, cron and serverless. */
+  drain(): Promise<number>
+}
+
+export interface Relay extends Worker {
+  /** Sends nothing until `resume`; keeps its shards. */
+  pause(): void
+  resume(): void
+}
+
+export interface RelayOptions {
+  to: Sink
+  /** How often an event may fail. Default 10 */
+  attempts?: number
+  /**
+   * What becomes of an event that failed for the last time. 'park' (default): it and its successors of the same
+   * aggregate are set aside as one sequence. 'block': its aggregate waits until it is sent. 'skip': it is set aside and
+   * its successors are sent without it: gives up order.
+   */
+  onFailure?: OnFailure
+  /** How long the shards of a relay that died wait for another one. Default '30s' */
+  lease?: Duration
+}
+
+const OPTIONS = new Set(['to', 'attempts', 'onFailure', 'lease'])
+const ON_FAILURE: readonly unknown[] = ['park', 'block', 'skip']
+
+export type RelaySurroundings = Pick<RelayParts, 'outbox' | 'clock' | 'random' | 'observe' | 'source'>
+
+/** A relay, and the way to tell it that events were committed in this process. */
+export interface WakeableRelay extends Relay {
+  wake(): void
+}
+
+export function createRelay(surroundings: RelaySurroundings, options: RelayOptions): WakeableRelay {
+  return new SinkRelay(partsOf(surroundings, options))
+}
+
+/** What one run of the loop looks at. */
+interface Running extends LoopState {
+  stopping: boolean
+  readonly loop: RelayLoop
+  readonly ended: Promise<void>
+}
+
+class SinkRelay implements WakeableRelay {
+  readonly #parts: Omit<RelayParts, 'relay'>
+  readonly #bell: Bell
+  #running: Running | undefined
+  #paused = false
+  #waitingForIdle: (() => void)[] = []
+
+  constructor(parts: Omit<RelayParts, 'relay'>) {
+    this.#parts = parts
+    this.#bell = new Bell(parts.clock)
+  }
+
+  async start(): Promise<this> {
+    if (!this.#running) await this.#begin(false)
+    return this
+  }
+
+  async stop(): Promise<void> {
+    const running = this.#running
+    if (!running) return
+    running.stopping = true
+    this.#bell.ring()
+    await running.ended
+  }
+
+  async drain(): Promise<number> {
+    const running = this.#running
+    if (running) {
+      const before = running.loop.sent
+      const idle = new Promise<void>((resolve) => this.#waitingForIdle.push(resolve))
+      this.#bell.ring()
+      await Promise.race([idle, running.ended])
+      return running.loop.sent - before
+    }
+    const { loop, ended } = await this.#begin(true)
+    await ended
+    return loop.sent
+  }
+
+  pause(): void {
+    this.#paused = true
+  }
+
+  resume(): void {
+    this.#paused = false
+    this.#bell.ring()
+  }
+
+  wake(): void {
+    if (this.#running) this.#bell.ring()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop()
+  }
+
+  async #begin(once: boolean): Promise<Running> {
+    const { sink, observe } = this.#parts
+    const paused = (): boolean => this.#paused
+    const state = {
+      stopping: false,
+      once,
+      get paused() {
+        return paused()
+      },
+      idle: () => {
+        for (const resolve of this.#waitingForIdle.splice(0)) resolve()
+      },
+    }
+    // A relay that is started again is another one: nothing of its former life counts.
+    const loop = new RelayLoop({ ...this.#parts, relay: newUuid() }, state, this.#bell)
+    let over: (outcome: Promise<void>) => void = () => {}
+    const ended = new Promise<void>((resolve) => (over = resolve))
+    const running: Running = Object.assign(state, { loop, ended })
+    this.#running = running
+    try {
+      for (const warning of (await sink.open?.()) ?? []) {
+        observe({ kind: 'troubled', task: 'relay', error: new Error(`${sink.name}: ${warning}`) })
+      }
+      await loop.start()
+    } catch (error) {
+      this.#running = undefined
+      over(Promise.resolve())
+      throw error
+    }
+    const run = this.#run(running)
+    run.catch(() => {})
+    over(run)
+    return running
+  }
+
+  async #run(running: Running): Promise<void> {
+    try {
+      await running.loop.run()
+    } finally {
+      if (this.#running === running) this.#running = undefined
+      for (const resolve of this.#waitingForIdle.splice(0)) resolve()
+      await this.#parts.sink.close?.()
+    }
+  }
+}
+
+function partsOf(surroundings: RelaySurroundings, options: RelayOptions): Omit<RelayParts, 'relay'> {
+  if (typeof options !== 'object' || options === null) throw invalid('relay() needs { to }')
+  for (const option of Object.keys(options)) {
+    if (!OPTIONS.has(option)) throw invalid(`unknown option '${option.slice(0, 40)}' of relay()`)
+  }
+  const { to, attempts = RELAY_ATTEMPTS_DEFAULT, onFailure = 'park' } = options
+  if (typeof to?.send !== 'function' || typeof to.name !== 'string') throw invalid('relay({ to }) needs a sink')
+  if (to.name === '' || to.name.length > SINK_NAME_LENGTH_MAX) {
+    throw invalid(`the name of a sink has 1 to ${SINK_NAME_LENGTH_MAX} characters`)
+  }
+  if (!Number.isInteger(attempts) || attempts < 1 || attempts > RELAY_ATTEMPTS_MAX) {
+    throw invalid(`attempts must be a whole number from 1 to ${RELAY_ATTEMPTS_MAX}`)
+  }
+  if (!ON_FAILURE.includes(onFailure)) throw invalid(`onFailure must be 'park', 'block' or 'skip'`)
+  const limits = { option: 'lease', min: RELAY_LEASE_MS_MIN, max: RELAY_LEASE_MS_MAX }
+  const leaseMs = milliseconds(options.lease, RELAY_LEASE_MS_DEFAULT, limits)
+  return { ...surroundings, sink: to, attempts, onFailure, leaseMs }
+}
+
+function invalid(detail: string): Error {
+  return onceError('ONCE_OPTION_INVALID', { detail })
+}

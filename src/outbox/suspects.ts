@@ -1,0 +1,85 @@
+import { RELAY_SUSPECT_EVENTS } from '../limits.ts'
+import { remains, sort, type Batch } from './batch.ts'
+import { failed } from './holding.ts'
+import type { Keeper } from './keeper.ts'
+import { intent, type Ledger } from './ledger.ts'
+import type { LoopState } from './loop-state.ts'
+import type { Reading } from './reading.ts'
+import type { RelayParts } from './relay-parts.ts'
+import type { Sender } from './sender.ts'
+import type { Shard } from './shard.ts'
+
+/** What the steps of the loop share. */
+export interface Tools {
+  readonly parts: RelayParts
+  readonly keeper: Keeper
+  readonly reading: Reading
+  readonly sender: Sender
+  readonly ledger: Ledger
+  readonly state: LoopState
+}
+
+/** The one that was tried least: whoever is innocent is cleared before the culprit is tried again. */
+export function suspectOf({ shards }: Keeper): Shard | undefined {
+  let found: Shard | undefined
+  for (const shard of shards.values()) {
+    if (shard.suspect && shard.suspect.attempt < (found?.suspect?.attempt ?? Infinity)) found = shard
+  }
+  return found
+}
+
+/**
+ * What was under way when a relay died may have killed it. It is sent alone, in parts that are halved with every death,
+ * and given up when a single event has killed as many as it may. False: it was not sent.
+ */
+export async function trySuspect(shard: Shard, tools: Tools): Promise<boolean> {
+  const { parts, reading } = tools
+  const { upTo, attempt } = shard.suspect as NonNullable<Shard['suspect']>
+  const events = Math.max(1, RELAY_SUSPECT_EVENTS >> attempt)
+  shard.readTo = shard.cursor
+  const part = await reading.part(shard, events)
+  const end = part.ends.get(shard)
+  if (end === undefined) {
+    shard.suspect = null
+    return true
+  }
+  const culprit = events === 1 && attempt >= parts.attempts && parts.onFailure !== 'block'
+  const done = culprit ? await giveUp(shard, part, tools) : await sendPart(shard, part, tools)
+  if (!done) return false
+  shard.cursor = end
+  shard.readTo = end
+  shard.fresh = false
+  if (end >= upTo) shard.suspect = null
+  return true
+}
+
+async function sendPart(shard: Shard, part: Batch, { parts, keeper, sender, ledger, state }: Tools): Promise<boolean> {
+  const { upTo, attempt } = shard.suspect as NonNullable<Shard['suspect']>
+  const end = part.ends.get(shard) as number
+  const announced = await ledger.ack([intent(shard, Math.max(upTo, end), attempt + 1)], [])
+  if (!announced.has(shard.shard)) return false
+  const sorted = sort(part, keeper.shards, parts.sink, parts.source)
+  if ((await sender.deliver(sorted.delivery, state)) !== 'done') return false
+  const { hold, blocks } = remains(parts, sorted.delivery)
+  const held = [...sorted.held, ...hold]
+  // The rest of what was under way stays suspect, under the number it had.
+  const following = end < upTo ? { tryingTo: upTo, attempt } : { tryingTo: null, attempt: 0 }
+  const written = await ledger.ack([{ ...intent(shard, upTo, attempt), cursor: end, ...following }], held)
+  if (!written.has(shard.shard)) return false
+  for (const { aggregateId, parked } of blocks) shard.blocked.set(aggregateId, parked)
+  ledger.tell(sorted.delivery.sent, held)
+  return true
+}
+
+async function giveUp(shard: Shard, { events, ends }: Batch, { parts, ledger }: Tools): Promise<boolean> {
+  const { attempt } = shard.suspect as NonNullable<Shard['suspect']>
+  const error = new Error(`${attempt} relays ended while they sent this event`)
+  // An event behind a parked one is parked with it, whoever it would have killed.
+  const held = events.map((stored) => failed(parts, stored, { error, retryable: false }, attempt))
+  const cursor = ends.get(shard) as number
+  const written = await ledger.ack([{ ...intent(shard, 0, 0), cursor, tryingTo: null }], held)
+  if (!written.has(shard.shard)) return false
+  for (const { aggregateId, state } of held) if (state === 'parked') shard.blocked.set(aggregateId, true)
+  ledger.tell(0, held)
+  return true
+}

@@ -1,0 +1,46 @@
+import { onceError } from '../errors.ts'
+import { SENT, type OutgoingEvent, type Sink, type Verdict } from './sink.ts'
+
+/**
+ * Hands events to a function of this process, one after the other. An event is sent when the function resolves; what it
+ * throws is the event's own failure. It is called at least once per event: deduplicate by `event.id`.
+ *
+ * @example
+ * await once.relay({ to: inProcessSink(async (event) => mail(event.data)) }).start()
+ */
+export function inProcessSink(
+  handler: (event: OutgoingEvent, options: { readonly signal: AbortSignal }) => unknown,
+  options: { name?: string } = {},
+): Sink {
+  if (typeof handler !== 'function') {
+    throw onceError('ONCE_OPTION_INVALID', { detail: 'inProcessSink() needs a function' })
+  }
+  return {
+    name: options.name ?? 'in-process',
+    proves: 'handled',
+    dedupes: false,
+    orders: true,
+    async send(events, given) {
+      const verdicts: Verdict[] = []
+      const failed = new Map<string, Verdict>()
+      for (const event of events) {
+        const verdict = failed.get(event.aggregate.id) ?? (await handle(event, given))
+        // Its successors would overtake it.
+        if (verdict.kind === 'failed') failed.set(event.aggregate.id, verdict)
+        verdicts.push(verdict)
+      }
+      return verdicts
+    },
+  }
+
+  async function handle(event: OutgoingEvent, given: { readonly signal: AbortSignal }): Promise<Verdict> {
+    // Given up: whoever took over sends it.
+    if (given.signal.aborted) return { kind: 'failed', error: given.signal.reason, retryable: true }
+    try {
+      await handler(event, given)
+      return SENT
+    } catch (error) {
+      return { kind: 'failed', error, retryable: true }
+    }
+  }
+}

@@ -1,0 +1,73 @@
+import type { Duration } from '../duration.ts'
+
+/**
+ * The Sink seam: where a relay sends. A sink delivers at least once and says so event by event; what its acknowledgement
+ * proves is declared, because brokers differ in it.
+ */
+export interface Sink {
+  /** Names the destination, for ever: the relay's cursors are kept under it. */
+  readonly name: string
+  /**
+   * What 'sent' means. 'accepted': the other side has it, perhaps only in memory. 'flushed': it survives a power loss
+   * there. 'replicated': it survives the loss of a machine. 'handled': whoever it was for is done with it.
+   */
+  readonly proves: 'accepted' | 'flushed' | 'replicated' | 'handled'
+  /** How long the other side drops a second event with the same `brokerId` by itself. */
+  readonly dedupes: Duration | 'forever' | false
+  /**
+   * true: the events of one aggregate in one call arrive in their order, and after one that failed none of its
+   * successors arrives. Otherwise the relay has one event per aggregate under way at a time.
+   */
+  readonly orders: boolean
+  /** The most events of one call. Default: what the relay reads at once */
+  readonly batch?: number
+  /** Connects and looks at the server's settings. What weakens the guarantee is answered, one sentence each. */
+  open?(): Promise<readonly string[]>
+  /**
+   * One verdict per event, in the same order. Rejects when the sink itself is out of order (nothing is held against any
+   * event then): the relay waits and sends the same events again.
+   */
+  send(events: readonly OutgoingEvent[], options: { readonly signal: AbortSignal }): Promise<readonly Verdict[]>
+  close?(): Promise<void>
+}
+
+export type Verdict =
+  | { readonly kind: 'sent' }
+  /** This event failed. `retryable: false`: it would fail for ever. */
+  | { readonly kind: 'failed'; readonly error: unknown; readonly retryable: boolean }
+
+export const SENT: Verdict = { kind: 'sent' }
+
+/** A CloudEvents 1.0 event on its way out. */
+export interface OutgoingEvent {
+  readonly specversion: '1.0'
+  /** The same for ever: what an inbox deduplicates by. */
+  readonly id: string
+  readonly source: string
+  readonly type: string
+  /** The aggregate's id. */
+  readonly subject: string
+  /** ISO 8601, when it was published. */
+  readonly time: string
+  readonly datacontenttype: 'application/json'
+  /** Parsed when first read. */
+  readonly data: unknown
+  /** The data as it is stored: for sinks that send text. */
+  readonly json: string
+  /** What is kept in order. */
+  readonly aggregate: { readonly type: string; readonly id: string }
+  /** What the broker deduplicates by: the id, or another one for a deliberate resend. */
+  readonly brokerId: string
+  readonly traceparent: string | undefined
+  /** Every attribute that travelled with the event. */
+  readonly headers: Readonly<Record<string, string>>
+  /** 1 for the first attempt. */
+  readonly attempt: number
+}
+
+/** CloudEvents' structured mode: one JSON document with everything in it. */
+export function cloudEventJson(event: OutgoingEvent): string {
+  const { specversion, id, source, type, subject, time, datacontenttype, traceparent } = event
+  const attributes = { specversion, id, source, type, subject, time, datacontenttype, traceparent }
+  return `${JSON.stringify(attributes).slice(0, -1)},"data":${event.json}}`
+}

@@ -1,0 +1,189 @@
+import { createHmac } from 'node:crypto'
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, describe, expect, it } from 'vitest'
+import { eventFor, sinkContract, type Received, type SinkTarget } from '../testing/sink-contract/index.ts'
+import { inProcessSink } from './in-process.ts'
+import type { OutgoingEvent, Verdict } from './sink.ts'
+import { webhookSink } from './webhook.ts'
+
+const SECRET = `whsec_${Buffer.from('a secret of some length').toString('base64')}`
+const { signal } = new AbortController()
+
+interface Request {
+  readonly headers: IncomingHttpHeaders
+  readonly body: string
+}
+
+/** A receiver of webhooks, answering what it is told to. */
+class Receiver {
+  readonly requests: Request[] = []
+  status: (request: Request) => number = () => 204
+  delayMs = 0
+  port = 0
+  #server: Server | undefined
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}/hook?token=1`
+  }
+
+  async start(): Promise<this> {
+    const server = createServer((request, response) => {
+      const chunks: Buffer[] = []
+      request.on('data', (chunk: Buffer) => chunks.push(chunk))
+      request.on('end', () => {
+        const seen = { headers: request.headers, body: Buffer.concat(chunks).toString() }
+        this.requests.push(seen)
+        setTimeout(() => response.writeHead(this.status(seen)).end('thanks'), this.delayMs)
+      })
+    })
+    await new Promise<void>((resolve) => server.listen(this.port, '127.0.0.1', resolve))
+    this.port = (server.address() as AddressInfo).port
+    this.#server = server
+    return this
+  }
+
+  async stop(): Promise<void> {
+    const server = this.#server
+    this.#server = undefined
+    server?.closeAllConnections()
+    await new Promise<void>((resolve) => (server ? server.close(() => resolve()) : resolve()))
+  }
+}
+
+async function webhookTarget(): Promise<SinkTarget> {
+  const receiver = await new Receiver().start()
+  return {
+    sink: webhookSink({ url: receiver.url, secret: SECRET }),
+    received: async () =>
+      receiver.requests.map(({ headers, body }) => {
+        const { id, source, type, subject, time, data } = JSON.parse(body) as Omit<Received, 'brokerId'>
+        const brokerId = String(headers['idempotency-key'])
+        return { id, source, type, subject, time, data, brokerId, traceparent: String(headers['traceparent']) }
+      }),
+    outage: { begin: () => receiver.stop(), end: async () => void (await receiver.start()) },
+    close: () => receiver.stop(),
+  }
+}
+
+async function inProcessTarget(): Promise<SinkTarget> {
+  const seen: Received[] = []
+  return {
+    sink: inProcessSink(({ id, source, type, subject, time, data, brokerId, traceparent }) =>
+      seen.push({ id, source, type, subject, time, data, brokerId, traceparent }),
+    ),
+    received: async () => seen,
+    close: async () => {},
+  }
+}
+
+for (const [name, open] of Object.entries({ webhook: webhookTarget, 'in-process': inProcessTarget })) {
+  describe(`the sink contract, ${name}`, () => {
+    for (const { name: title, run } of sinkContract(open)) {
+      it(title, () => expect(run()).resolves.toBeUndefined())
+    }
+  })
+}
+
+describe('a webhook', () => {
+  let receiver: Receiver
+  afterEach(() => receiver.stop())
+  const kinds = (verdicts: readonly Verdict[]) =>
+    verdicts.map((verdict) => (verdict.kind === 'sent' ? 'sent' : verdict.retryable))
+
+  it('is signed with every secret, over id, time and body', async () => {
+    receiver = await new Receiver().start()
+    const other = 'another secret, plain'
+    await webhookSink({ url: receiver.url, secret: [SECRET, other] }).send([eventFor('a', 1)], { signal })
+    const [{ headers, body }] = receiver.requests as [Request]
+    const signed = `${String(headers['webhook-id'])}.${String(headers['webhook-timestamp'])}.${body}`
+    const expected = [Buffer.from('a secret of some length'), Buffer.from(other)].map(
+      (key) => `v1,${createHmac('sha256', key).update(signed).digest('base64')}`,
+    )
+    expect(headers['webhook-signature']).toBe(expected.join(' '))
+    expect(headers['webhook-id']).toBe(eventFor('a', 1).id)
+    expect(Math.abs(Number(headers['webhook-timestamp']) - Date.now() / 1000)).toBeLessThan(10)
+    expect(headers['content-type']).toContain('application/cloudevents+json')
+  })
+
+  it('tells refusals that pass from those that stay', async () => {
+    receiver = await new Receiver().start()
+    const statuses = [200, 202, 301, 400, 404, 408, 409, 410, 422, 425, 429, 500, 501, 503]
+    receiver.status = ({ body }) =>
+      statuses[(JSON.parse(body) as OutgoingEvent & { data: { n: number } }).data.n] as number
+    const events = statuses.map((_, n) => eventFor('s', n))
+    const verdicts = await webhookSink({ url: receiver.url, secret: SECRET }).send(events, { signal })
+    expect(kinds(verdicts)).toEqual([
+      'sent',
+      'sent',
+      false,
+      false,
+      false,
+      true,
+      true,
+      false,
+      false,
+      true,
+      true,
+      true,
+      true,
+      true,
+    ])
+  })
+
+  it('is the receiver’s trouble, not the events’, when nobody is served', async () => {
+    receiver = await new Receiver().start()
+    receiver.status = () => 503
+    const sink = webhookSink({ url: receiver.url, secret: SECRET })
+    await expect(sink.send([eventFor('a', 1), eventFor('b', 1)], { signal })).rejects.toThrow(/503/)
+    receiver.status = ({ body }) => (body.includes('"b"') ? 503 : 200)
+    expect(kinds(await sink.send([eventFor('a', 1), eventFor('b', 1)], { signal }))).toEqual(['sent', true])
+  })
+
+  it('has a time limit, and a limit of requests at a time', async () => {
+    receiver = await new Receiver().start()
+    receiver.delayMs = 300
+    const sink = webhookSink({ url: receiver.url, secret: SECRET, timeout: '50ms' })
+    await expect(sink.send([eventFor('a', 1)], { signal })).rejects.toThrow(/timeout/i)
+    let open = 0
+    let most = 0
+    const counted = webhookSink({
+      url: receiver.url,
+      secret: SECRET,
+      concurrency: 3,
+      fetch: async () => {
+        most = Math.max(most, ++open)
+        await new Promise((resolve) => setTimeout(resolve, 5))
+        open--
+        return new Response(null, { status: 204 })
+      },
+    })
+    await counted.send(
+      Array.from({ length: 20 }, (_, i) => eventFor(`c${i}`, 1)),
+      { signal },
+    )
+    expect(most).toBe(3)
+  })
+
+  it('needs an address and a secret', async () => {
+    receiver = new Receiver()
+    expect(() => webhookSink({ url: 'ftp://x', secret: SECRET })).toThrow(/ONCE_OPTION_INVALID/)
+    expect(() => webhookSink({ url: 'https://x', secret: 'short' })).toThrow(/ONCE_OPTION_INVALID/)
+    expect(() => webhookSink({ url: 'https://x', secret: [] })).toThrow(/ONCE_OPTION_INVALID/)
+    expect(() => webhookSink({ url: 'https://x', secret: SECRET, concurrency: 0 })).toThrow(/ONCE_OPTION_INVALID/)
+    expect(webhookSink({ url: 'https://x/hook?token=1', secret: SECRET }).name).toBe('webhook https://x/hook')
+  })
+})
+
+describe('the in-process sink', () => {
+  it('sends nothing of an aggregate after a failure, and the others', async () => {
+    const seen: string[] = []
+    const sink = inProcessSink((event) => {
+      if (event.subject === 'bad') throw new Error('no')
+      seen.push(event.subject)
+    })
+    const verdicts = await sink.send([eventFor('bad', 1), eventFor('bad', 2), eventFor('good', 1)], { signal })
+    expect(verdicts.map(({ kind }) => kind)).toEqual(['failed', 'failed', 'sent'])
+    expect(seen).toEqual(['good'])
+  })
+})

@@ -1,0 +1,21 @@
+import { createHmac } from 'node:crypto'
+import { onceError } from '../errors.ts'
+
+const PREFIX = 'whsec_'
+
+/** A secret as Standard Webhooks writes it, `whsec_` and base64; anything else is taken as it is. */
+export function secretBytes(secret: string): Uint8Array {
+  if (typeof secret !== 'string' || secret.length < 16) {
+    throw onceError('ONCE_OPTION_INVALID', { detail: 'a webhook secret must have at least 16 characters' })
+  }
+  return secret.startsWith(PREFIX) ? Buffer.from(secret.slice(PREFIX.length), 'base64') : Buffer.from(secret)
+}
+
+/** Standard Webhooks: one `v1` signature per secret, so that a receiver can change its secret without a gap. */
+export function signatureOf(
+  secrets: readonly Uint8Array[],
+  signed: { readonly id: string; readonly timestamp: string; readonly body: string },
+): string {
+  const content = `${signed.id}.${signed.timestamp}.${signed.body}`
+  return secrets.map((secret) => `v1,${createHmac('sha256', secret).update(content).digest('base64')}`).join(' ')
+}

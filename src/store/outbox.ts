@@ -1,0 +1,167 @@
+/**
+ * The relay's part of the Store seam. A relay leases **shards** of a destination, reads their events behind a cursor and
+ * acknowledges by a new cursor. `seq` grows in commit order within a shard, so a cursor passes nothing that could still
+ * appear. What cannot be sent now is held by state, so that only its own aggregate waits.
+ */
+export interface Outbox {
+  /** Makes the destination known; harmless when it is. */
+  open(params: { readonly destination: string }): Promise<void>
+  /** Shows that this relay lives, and extends its leases. One statement that open operations cannot hold up. */
+  beat(params: BeatParams): Promise<Beat>
+  /** Takes free shards, at most `limit`, with everything their last owner left. */
+  lease(params: LeaseShardsParams): Promise<readonly ShardState[]>
+  /** Events behind the cursors, in order within each shard; never a shard with a gap. */
+  read(params: ReadEventsParams): Promise<EventsRead>
+  /**
+   * Inserts cursors, the intent of the next batch, and what must be held, in one statement. Answers with the shards that
+   * are still ours; of the others nothing was written.
+   */
+  ack(params: AckParams): Promise<readonly number[]>
+  /** Held events whose time has come, each with those of its aggregate that wait behind it, in order. */
+  due(params: DueParams): Promise<Due>
+  /** What became of held events. Nothing is written for shards that are no longer ours. */
+  settleHeld(params: SettleHeldParams): Promise<readonly BlockedAggregate[]>
+  /** Gives shards back at once. `leaving`: the relay is gone too, and the others share what it had. */
+  release(params: ReleaseParams): Promise<void>
+}
+
+export interface ShardLease {
+  readonly shard: number
+  readonly token: number
+}
+
+export interface BeatParams {
+  readonly destination: string
+  readonly relay: string
+  readonly leaseMs: number
+  readonly leases: readonly ShardLease[]
+}
+
+export interface Beat {
+  /** Relays of this destination that live, this one included. */
+  readonly relays: number
+  /** Shards that nobody holds. */
+  readonly free: number
+  /** Those of `leases` that are still ours. */
+  readonly ours: readonly number[]
+}
+
+export interface LeaseShardsParams {
+  readonly destination: string
+  readonly relay: string
+  readonly leaseMs: number
+  readonly limit: number
+}
+
+export interface ShardState extends ShardLease {
+  /** Everything up to here was sent, or is held. 0: nothing yet. */
+  readonly cursor: number
+  /** The last owner was sending up to here when it was last heard of; null: it had nothing under way. */
+  readonly tryingTo: number | null
+  /** How often that was tried. */
+  readonly attempt: number
+  readonly blocked: readonly BlockedAggregate[]
+}
+
+export interface BlockedAggregate {
+  readonly shard: number
+  readonly aggregateId: string
+  readonly parked: boolean
+}
+
+export interface ReadEventsParams {
+  readonly destination: string
+  readonly from: readonly { readonly shard: number; readonly cursor: number }[]
+  readonly perShard: number
+  /** Of all shards together. */
+  readonly limit: number
+}
+
+export interface EventsRead {
+  readonly events: readonly StoredEvent[]
+  /** Somebody let go of a shard: worth a beat. */
+  readonly free: boolean
+}
+
+export interface StoredEvent {
+  readonly shard: number
+  readonly seq: number
+  readonly id: string
+  readonly aggregateType: string
+  readonly aggregateId: string
+  readonly type: string
+  /** JSON text. */
+  readonly payload: string | null
+  /** JSON text. */
+  readonly headers: string | null
+  /** Milliseconds since 1970, by the database's clock. */
+  readonly at: number
+}
+
+export interface AckParams {
+  readonly destination: string
+  readonly acks: readonly Ack[]
+  readonly hold: readonly HoldParams[]
+}
+
+export interface Ack extends ShardLease {
+  readonly cursor: number
+  /** The last event of the batch that is sent next; null when nothing follows. */
+  readonly tryingTo: number | null
+  readonly attempt: number
+}
+
+export type HeldState = 'waiting' | 'delayed' | 'parked' | 'skipped'
+
+/** By the number they are stored under. */
+export const HELD_STATES: readonly (HeldState | undefined)[] = [undefined, 'waiting', 'delayed', 'parked', 'skipped']
+
+export interface HoldParams {
+  readonly shard: number
+  readonly seq: number
+  readonly aggregateId: string
+  readonly state: HeldState
+  readonly attempts: number
+  /** From now, by the database's clock; null: behind another event of its aggregate, or parked. */
+  readonly dueInMs: number | null
+  /** `delayed` only: an ISO time instead of `dueInMs`. */
+  readonly notBefore: string | null
+  readonly reason: string | null
+}
+
+export interface DueParams {
+  readonly destination: string
+  readonly shards: readonly number[]
+  /** Heads; each brings at most `behind` others. */
+  readonly limit: number
+  readonly behind: number
+}
+
+export interface Due {
+  readonly events: readonly HeldEvent[]
+  /** When the next one is due; null: none is waiting for a time. */
+  readonly nextInMs: number | null
+}
+
+export interface HeldEvent extends StoredEvent {
+  readonly state: 'waiting' | 'delayed'
+  readonly attempts: number
+}
+
+export interface SettleHeldParams {
+  readonly destination: string
+  readonly leases: readonly ShardLease[]
+  readonly sent: readonly { readonly shard: number; readonly seq: number }[]
+  readonly changed: readonly HoldParams[]
+  /** Aggregates whose waiting events are parked as one sequence. */
+  readonly park: readonly { readonly shard: number; readonly aggregateId: string }[]
+  /** Aggregates to look at again: the first that still waits is due now. Answered with those that are still blocked. */
+  readonly touched: readonly { readonly shard: number; readonly aggregateId: string }[]
+}
+
+export interface ReleaseParams {
+  readonly destination: string
+  readonly relay: string
+  readonly leases: readonly ShardLease[]
+  readonly leaving: boolean
+}

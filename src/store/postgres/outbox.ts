@@ -1,0 +1,212 @@
+import { SHARDS } from '../../limits.ts'
+import { HELD_STATES } from '../outbox.ts'
+import type {
+  AckParams,
+  Beat,
+  BeatParams,
+  BlockedAggregate,
+  Due,
+  DueParams,
+  EventsRead,
+  HoldParams,
+  LeaseShardsParams,
+  Outbox,
+  ReadEventsParams,
+  ReleaseParams,
+  SettleHeldParams,
+  ShardLease,
+  ShardState,
+  StoredEvent,
+} from '../outbox.ts'
+import type { Row } from '../store.ts'
+import { arrayLiteral } from './array-literal.ts'
+import type { PgConnection, PgDriver, PgStatement } from './driver.ts'
+import { storeError } from './errors.ts'
+import type { Bind, StatementName } from './statements.ts'
+
+/** The relay on PostgreSQL: every method is one statement, but for what concerns held events. */
+export class PostgresOutbox<Tx> implements Outbox {
+  readonly #driver: PgDriver<Tx>
+  readonly #bind: Bind
+  readonly #schema: string
+
+  constructor(driver: PgDriver<Tx>, bind: Bind, schema: string) {
+    this.#driver = driver
+    this.#bind = bind
+    this.#schema = schema
+  }
+
+  async open({ destination }: { readonly destination: string }): Promise<void> {
+    await this.#query('openDestination', [destination, SHARDS])
+  }
+
+  async beat({ destination, relay, leaseMs, leases }: BeatParams): Promise<Beat> {
+    const statement = this.#bind('beat', [destination, relay, leaseMs, ...leaseArrays(leases)])
+    const [row] = await this.#told(() => this.#driver.aside(statement))
+    return { relays: Number(row?.['relays']), free: Number(row?.['free']), ours: numbersOf(row?.['ours']) }
+  }
+
+  async lease({ destination, leaseMs, limit }: LeaseShardsParams): Promise<readonly ShardState[]> {
+    const leased = await this.#query('leaseShards', [destination, leaseMs, limit])
+    if (leased.length === 0) return []
+    const shards = arrayLiteral(leased.map((row) => Number(row['shard'])))
+    const cursors = byShard(await this.#query('cursors', [destination, shards]))
+    // After the cursors: what a late acknowledgement of the last owner held is seen at least as far as its cursor.
+    const blocked = (await this.#query('blocked', [destination, shards])).map(blockedOf)
+    return leased.map((row) => {
+      const shard = Number(row['shard'])
+      const left = cursors.get(shard)
+      return {
+        shard,
+        token: Number(row['token']),
+        cursor: Number(left?.['cursor'] ?? 0),
+        tryingTo: typeof left?.['trying_to'] === 'number' ? left['trying_to'] : null,
+        attempt: Number(left?.['attempt'] ?? 0),
+        blocked: blocked.filter((aggregate) => aggregate.shard === shard),
+      }
+    })
+  }
+
+  async read({ destination, from, perShard, limit }: ReadEventsParams): Promise<EventsRead> {
+    const rows = await this.#query('readEvents', [
+      destination,
+      arrayLiteral(from.map(({ shard }) => shard)),
+      arrayLiteral(from.map(({ cursor }) => cursor)),
+      perShard,
+      limit,
+    ])
+    const free = rows[0]?.['free'] === true
+    return { events: rows[0]?.['seq'] === null ? [] : rows.map(eventOf), free }
+  }
+
+  async ack({ destination, acks, hold }: AckParams): Promise<readonly number[]> {
+    const [row] = await this.#query('ack', [
+      destination,
+      arrayLiteral(acks.map(({ shard }) => shard)),
+      arrayLiteral(acks.map(({ cursor }) => cursor)),
+      arrayLiteral(acks.map(({ token }) => token)),
+      arrayLiteral(acks.map(({ tryingTo }) => tryingTo)),
+      arrayLiteral(acks.map(({ attempt }) => attempt)),
+      ...heldArrays(hold),
+    ])
+    return numbersOf(row?.['ours'])
+  }
+
+  async due({ destination, shards, limit, behind }: DueParams): Promise<Due> {
+    const list = arrayLiteral(shards)
+    const rows = await this.#query('due', [destination, list, limit, behind])
+    const events = rows.map((row) => ({
+      ...eventOf(row),
+      state: row['state'] === 2 ? ('delayed' as const) : ('waiting' as const),
+      attempts: Number(row['attempts']),
+    }))
+    const [next] = events.length > 0 ? [] : await this.#query('nextDue', [destination, list])
+    return { events, nextInMs: events.length > 0 ? 0 : numberOrNull(next?.['next_in_ms']) }
+  }
+
+  async settleHeld(params: SettleHeldParams): Promise<readonly BlockedAggregate[]> {
+    const { destination, leases } = params
+    return this.#told(async () => {
+      const { connection, rows } = await this.#driver.begin(
+        this.#bind('fenceShards', [destination, ...leaseArrays(leases)]),
+      )
+      try {
+        const ours = new Set(rows.map((row) => Number(row['shard'])))
+        const blocked = await this.#settle(connection, params, ours)
+        await connection.commit()
+        return blocked
+      } catch (error) {
+        await connection.rollback()
+        throw error
+      }
+    })
+  }
+
+  async release({ destination, relay, leases, leaving }: ReleaseParams): Promise<void> {
+    await this.#query('releaseShards', [destination, ...leaseArrays(leases), leaving ? relay : null])
+  }
+
+  async #settle(
+    connection: PgConnection<Tx>,
+    { destination, sent, changed, park, touched }: SettleHeldParams,
+    ours: ReadonlySet<number>,
+  ): Promise<BlockedAggregate[]> {
+    const own = <T extends { readonly shard: number }>(rows: readonly T[]): T[] => rows.filter((r) => ours.has(r.shard))
+    const shardsOf = (rows: readonly { readonly shard: number }[]): string =>
+      arrayLiteral(rows.map(({ shard }) => shard))
+    const statements: PgStatement[] = []
+    const seqs = arrayLiteral(own(sent).map(({ seq }) => seq))
+    if (sent.length > 0) statements.push(this.#bind('deleteHeld', [destination, shardsOf(own(sent)), seqs]))
+    if (changed.length > 0) statements.push(this.#bind('changeHeld', [destination, ...heldArrays(own(changed))]))
+    const parked = arrayLiteral(own(park).map(({ aggregateId }) => aggregateId))
+    if (park.length > 0) statements.push(this.#bind('parkHeld', [destination, shardsOf(own(park)), parked]))
+    const again = [destination, shardsOf(own(touched)), arrayLiteral(own(touched).map((t) => t.aggregateId))]
+    statements.push(this.#bind('promoteHeld', again), this.#bind('stillBlocked', again))
+    const outcome = await connection.pipeline(statements)
+    if (outcome.kind === 'failed') throw outcome.error
+    return (outcome.rows.at(-1) ?? []).map(blockedOf)
+  }
+
+  #query(name: StatementName, values: readonly unknown[]): Promise<readonly Row[]> {
+    return this.#told(() => this.#driver.query(this.#bind(name, values)))
+  }
+
+  async #told<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      throw storeError(error, this.#schema)
+    }
+  }
+}
+
+function leaseArrays(leases: readonly ShardLease[]): [string, string] {
+  return [arrayLiteral(leases.map(({ shard }) => shard)), arrayLiteral(leases.map(({ token }) => token))]
+}
+
+function heldArrays(rows: readonly HoldParams[]): string[] {
+  return [
+    arrayLiteral(rows.map(({ shard }) => shard)),
+    arrayLiteral(rows.map(({ seq }) => seq)),
+    arrayLiteral(rows.map(({ aggregateId }) => aggregateId)),
+    arrayLiteral(rows.map(({ state }) => HELD_STATES.indexOf(state))),
+    arrayLiteral(rows.map(({ attempts }) => attempts)),
+    arrayLiteral(rows.map(({ dueInMs }) => dueInMs)),
+    arrayLiteral(rows.map(({ notBefore }) => notBefore)),
+    arrayLiteral(rows.map(({ reason }) => reason)),
+  ]
+}
+
+function eventOf(row: Row): StoredEvent {
+  return {
+    shard: row['shard'] as number,
+    seq: row['seq'] as number,
+    id: row['id'] as string,
+    aggregateType: row['aggregatetype'] as string,
+    aggregateId: row['aggregateid'] as string,
+    type: row['type'] as string,
+    payload: row['payload'] as string | null,
+    headers: row['headers'] as string | null,
+    at: row['at'] as number,
+  }
+}
+
+function blockedOf(row: Row): BlockedAggregate {
+  return {
+    shard: Number(row['shard']),
+    aggregateId: String(row['aggregateid']),
+    parked: row['parked'] === true,
+  }
+}
+
+function byShard(rows: readonly Row[]): Map<number, Row> {
+  return new Map(rows.map((row) => [Number(row['shard']), row]))
+}
+
+function numbersOf(list: unknown): number[] {
+  return typeof list === 'string' && list !== '' ? list.split(',').map(Number) : []
+}
+
+function numberOrNull(value: unknown): number | null {
+  return typeof value === 'number' ? value : null
+}

@@ -1,0 +1,92 @@
+import { HELD_STATES } from '../outbox.ts'
+import type {
+  BlockedAggregate,
+  Due,
+  DueParams,
+  HeldEvent,
+  HoldParams,
+  SettleHeldParams,
+  ShardLease,
+} from '../outbox.ts'
+import type { Row } from '../store.ts'
+import { NOW } from './migrations.ts'
+import { EVENT_COLUMNS, eventOf } from './outbox-event.ts'
+import type { Reader } from './reader.ts'
+import type { Turn } from './turn.ts'
+import type { Bindable } from './value.ts'
+
+const OURS = 'select 1 from effectively_once_shard where destination = ? and shard = ? and token = ?'
+const HOLD = `insert or ignore into effectively_once_held
+  (destination, shard, seq, aggregateid, state, attempts, due_at, held_at, reason)
+  values (?, ?, ?, ?, ?, ?, coalesce(?, ${NOW} + ?), ${NOW}, ?)`
+const CHANGE = `update effectively_once_held set state = ?, attempts = ?, due_at = coalesce(?, ${NOW} + ?), reason = ?
+  where destination = ? and shard = ? and seq = ?`
+const SENT = 'delete from effectively_once_held where destination = ? and shard = ? and seq = ?'
+const PARK = `update effectively_once_held set state = 3, due_at = null
+  where destination = ? and shard = ? and aggregateid = ? and state = 1`
+const PROMOTE = `update effectively_once_held set due_at = ${NOW} where due_at is null and destination = ? and shard = ? and seq =
+  (select min(seq) from effectively_once_held where destination = ? and shard = ? and aggregateid = ? and state = 1)`
+const STILL_BLOCKED = `select shard, aggregateid, max(state = 3) as parked from effectively_once_held
+  where destination = ? and shard = ? and aggregateid = ? and state in (1, 3) group by shard, aggregateid`
+export const READ_BLOCKED = `select shard, aggregateid, max(state = 3) as parked from effectively_once_held
+  where destination = ? and shard = ? and state in (1, 3) group by shard, aggregateid`
+
+const MINE = 'h.shard in (select value from json_each(?))'
+const HEADS = `select ${EVENT_COLUMNS}, h.state, h.attempts from effectively_once_held h
+  join effectively_once_event e on e.seq = h.seq
+  where h.destination = ? and h.due_at <= ${NOW} and ${MINE} and h.state in (1, 2) order by h.due_at limit ?`
+const BEHIND = `select ${EVENT_COLUMNS}, h.state, h.attempts from effectively_once_held h
+  join effectively_once_event e on e.seq = h.seq
+  where h.destination = ? and h.shard = ? and h.aggregateid = ? and h.state = 1 and h.seq > ? order by h.seq limit ?`
+const NEXT = `select min(h.due_at) - ${NOW} as next from effectively_once_held h
+  where h.destination = ? and h.due_at is not null and ${MINE} and h.state in (1, 2)`
+
+export function isOurs(turn: Turn, destination: string, { shard, token }: ShardLease): boolean {
+  return turn.all(OURS, [destination, shard, token]).length === 1
+}
+
+export function hold(turn: Turn, destination: string, row: HoldParams): void {
+  const { shard, seq, aggregateId } = row
+  turn.run(HOLD, [destination, shard, seq, aggregateId, ...stateOf(row)])
+}
+
+export async function dueEvents(reader: Reader, { destination, shards, limit, behind }: DueParams): Promise<Due> {
+  const list = JSON.stringify(shards)
+  const found = new Map<number, HeldEvent>()
+  for (const head of (await reader.all(HEADS, [destination, list, limit])).map(heldOf)) {
+    found.set(head.seq, head)
+    if (head.state !== 'waiting') continue
+    const following = await reader.all(BEHIND, [destination, head.shard, head.aggregateId, head.seq, behind])
+    for (const event of following.map(heldOf)) found.set(event.seq, event)
+  }
+  if (found.size > 0) return { events: [...found.values()].sort((a, b) => a.seq - b.seq), nextInMs: 0 }
+  const next = (await reader.all(NEXT, [destination, list]))[0]?.['next'] ?? null
+  return { events: [], nextInMs: next === null ? null : Number(next) }
+}
+
+export function settleHeld(turn: Turn, params: SettleHeldParams): BlockedAggregate[] {
+  const { destination } = params
+  const ours = new Set(params.leases.filter((lease) => isOurs(turn, destination, lease)).map(({ shard }) => shard))
+  const own = <T extends { readonly shard: number }>(rows: readonly T[]): T[] => rows.filter((r) => ours.has(r.shard))
+  for (const { shard, seq } of own(params.sent)) turn.run(SENT, [destination, shard, seq])
+  for (const row of own(params.changed)) turn.run(CHANGE, [...stateOf(row), destination, row.shard, row.seq])
+  for (const { shard, aggregateId } of own(params.park)) turn.run(PARK, [destination, shard, aggregateId])
+  return own(params.touched).flatMap(({ shard, aggregateId }) => {
+    turn.run(PROMOTE, [destination, shard, destination, shard, aggregateId])
+    return turn.all(STILL_BLOCKED, [destination, shard, aggregateId]).map(blockedOf)
+  })
+}
+
+export function blockedOf(row: Row): BlockedAggregate {
+  return { shard: Number(row['shard']), aggregateId: String(row['aggregateid']), parked: Number(row['parked']) === 1 }
+}
+
+/** state, attempts, due at, due in, reason */
+function stateOf({ state, attempts, notBefore, dueInMs, reason }: HoldParams): Bindable[] {
+  return [HELD_STATES.indexOf(state), attempts, notBefore === null ? null : Date.parse(notBefore), dueInMs, reason]
+}
+
+function heldOf(row: Row): HeldEvent {
+  const state = Number(row['state']) === 2 ? 'delayed' : 'waiting'
+  return { ...eventOf(row), state, attempts: Number(row['attempts']) }
+}

@@ -1,0 +1,19 @@
+import type { StoredEvent } from '../outbox.ts'
+import type { Row } from '../store.ts'
+
+export const EVENT_COLUMNS =
+  'e.shard, e.seq, e.id, e.aggregatetype, e.aggregateid, e.type, e.payload, e.headers, e.created_at'
+
+export function eventOf(row: Row): StoredEvent {
+  return {
+    shard: Number(row['shard']),
+    seq: Number(row['seq']),
+    id: String(row['id']),
+    aggregateType: String(row['aggregatetype']),
+    aggregateId: String(row['aggregateid']),
+    type: String(row['type']),
+    payload: String(row['payload']),
+    headers: String(row['headers']),
+    at: Number(row['created_at']),
+  }
+}

@@ -1,0 +1,124 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once as onceEvent } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { inProcessSink } from '../../src/index.ts'
+import { describePostgres, freshDatabase, type FreshDatabase } from '../support/postgres.ts'
+import { committedOf, judge, openWorld, prepare, until, type Step, type World } from './world.ts'
+
+const PRODUCERS = 16
+const AGGREGATES = 300
+const RELAYS = 4
+const KILLS = 6
+
+describePostgres('16 producers on 300 aggregates beside 4 relays', () => {
+  let database: FreshDatabase
+  let world: World
+  let folder: string
+  let file: string
+  const children = new Set<ChildProcess>()
+
+  beforeEach(async () => {
+    database = await freshDatabase()
+    world = await openWorld(database.url)
+    await prepare(world)
+    folder = mkdtempSync(join(tmpdir(), 'relay-'))
+    file = join(folder, 'sent')
+    writeFileSync(file, '')
+  })
+  afterEach(async () => {
+    for (const child of children) child.kill('SIGKILL')
+    children.clear()
+    await world.close()
+    await database.drop()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  async function produce(goOn: () => boolean): Promise<void> {
+    const producer = async (): Promise<void> => {
+      while (goOn()) await world.make(`a${Math.floor(Math.random() * AGGREGATES)}`)
+    }
+    await Promise.all(Array.from({ length: PRODUCERS }, producer))
+  }
+
+  async function startChild(...extra: string[]): Promise<ChildProcess> {
+    const script = fileURLToPath(new URL('./relay-process.ts', import.meta.url))
+    const child = spawn(process.execPath, ['--import', 'tsx', script, database.url, file, '1s', ...extra], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: { ...process.env, NODE_ENV: 'production' },
+    })
+    children.add(child)
+    child.on('exit', () => children.delete(child))
+    await Promise.race([onceEvent(child.stdout, 'data'), onceEvent(child, 'exit')])
+    return child
+  }
+
+  /** The last line may be torn by the kill; it is then sent again. */
+  const sent = (): Step[] =>
+    readFileSync(file, 'utf8')
+      .split('\n')
+      .flatMap((line) => {
+        try {
+          return [JSON.parse(line) as Step]
+        } catch {
+          return []
+        }
+      })
+  const missing = async (): Promise<number> => judge(sent(), await committedOf(world)).lost
+
+  it('in one process: nothing lost, nothing out of order, nothing twice', { timeout: 60_000 }, async () => {
+    const seen: Step[] = []
+    const sink = inProcessSink((event) => void seen.push(event.data as Step), { name: 'four' })
+    const relays = Array.from({ length: RELAYS }, () => world.once.relay({ to: sink, lease: '2s' }))
+    await Promise.all(relays.map((relay) => relay.start()))
+    let made = 0
+    await produce(() => made++ < 3_000)
+    await until(async () => judge(seen, await committedOf(world)).lost === 0)
+    await Promise.all(relays.map((relay) => relay.stop()))
+    expect(judge(seen, await committedOf(world))).toEqual({ lost: 0, inversions: 0, duplicates: 0 })
+  })
+
+  it('in processes killed at random: nothing lost, first occurrences in order', { timeout: 120_000 }, async () => {
+    await Promise.all(Array.from({ length: RELAYS }, () => startChild()))
+    let kills = 0
+    const producing = produce(() => kills < KILLS)
+    while (kills < KILLS) {
+      await new Promise((resolve) => setTimeout(resolve, 300 + Math.random() * 500))
+      const [victim] = children
+      victim?.kill('SIGKILL')
+      await startChild()
+      kills++
+    }
+    await producing
+    await until(async () => (await missing()) === 0, 30_000)
+    const { lost, inversions } = judge(sent(), await committedOf(world))
+    expect({ lost, inversions }).toEqual({ lost: 0, inversions: 0 })
+  })
+
+  it('an event that kills its relay is found and parked, and the rest arrives', { timeout: 120_000 }, async () => {
+    for (let i = 0; i < 200; i++) await world.make(`a${i % 20}`)
+    await world.pool.query(
+      `insert into effectively_once.event (aggregatetype, aggregateid, type, payload)
+       values ('step', 'poison', 'step.made', '{"aggregate": "poison", "n": 1}')`,
+    )
+    for (let i = 0; i < 200; i++) await world.make(`a${i % 20}`)
+    const parked = async (): Promise<number> =>
+      (await world.pool.query(`select 1 from effectively_once.held where state = 3 and aggregateid = 'poison'`))
+        .rowCount ?? 0
+    let deaths = 0
+    while ((await parked()) === 0 && deaths < 20) {
+      const child = await startChild('poison')
+      await Promise.race([onceEvent(child, 'exit'), until(async () => (await parked()) > 0, 15_000).catch(() => {})])
+      if (child.exitCode !== null || child.signalCode !== null) deaths++
+    }
+    await until(async () => (await missing()) === 0)
+    const { lost, inversions } = judge(sent(), await committedOf(world))
+    expect({ lost, inversions, parked: await parked() }).toEqual({ lost: 0, inversions: 0, parked: 1 })
+    expect(deaths).toBeGreaterThan(2)
+    const others = await world.pool.query(`select 1 from effectively_once.held where aggregateid <> 'poison'`)
+    expect(others.rowCount).toBe(0)
+  })
+})
