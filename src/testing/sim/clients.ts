@@ -154,10 +154,20 @@ function textOf({ pad, ...value }: Value): string {
   return JSON.stringify(pad === undefined ? value : { ...value, pad: pad.length })
 }
 
+/** Rounds of housekeeping under way, by process: the last one to end tells. */
+const recovering = new WeakMap<SimProcess, number>()
+
 /** Housekeeping finishes what nobody comes back for. */
-export function recover(world: World, process: SimProcess): Promise<unknown> {
-  return process.once.recover({
-    again: (op, { key, input }: { key: string; input: number }) =>
-      leased(world, process, world.planOf(key), input, 0, op),
-  })
+export async function recover(world: World, process: SimProcess): Promise<void> {
+  recovering.set(process, (recovering.get(process) ?? 0) + 1)
+  try {
+    await process.once.recover({
+      again: (op, { key, input }: { key: string; input: number }) =>
+        leased(world, process, world.planOf(key), input, 0, op),
+    })
+  } finally {
+    const left = (recovering.get(process) ?? 1) - 1
+    recovering.set(process, left)
+    if (left === 0) world.note({ kind: 'recovered', process: process.name })
+  }
 }

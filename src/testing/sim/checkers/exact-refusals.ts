@@ -33,11 +33,26 @@ function isBeside(other: EventOf<'call'>, own: EventOf<'call'>): boolean {
   return other.key === own.key && other.process === own.process && other.call !== own.call
 }
 
+/** Whether a handler of the key runs there, or was run by housekeeping that has not yet heard how it ended. */
 function isRunningIn(trace: readonly TraceEvent[], { key, process }: EventOf<'call'>, t: number): boolean {
   const ended = new Set(eventsOf(trace, 'ran').flatMap((event) => (event.t < t ? event.exec : [])))
   return eventsOf(trace, 'run').some(
-    (run) => run.key === key && run.process === process && run.t <= t && !ended.has(run.exec),
+    (run) =>
+      run.key === key &&
+      run.process === process &&
+      run.t <= t &&
+      (!ended.has(run.exec) || (run.call === 0 && isRecovering(trace, run, t))),
   )
+}
+
+function isRecovering(trace: readonly TraceEvent[], run: EventOf<'run'>, t: number): boolean {
+  const over = trace.find(
+    (event) =>
+      event.t >= run.t &&
+      ((event.kind === 'recovered' && event.process === run.process) ||
+        (event.kind === 'process' && event.process === run.process && event.what === 'died')),
+  )
+  return over === undefined || over.t >= t
 }
 
 function isRunner(other: EventOf<'call'>, own: EventOf<'call'>): boolean {
