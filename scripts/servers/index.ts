@@ -1,13 +1,17 @@
+import { natsRecipe } from './nats.ts'
 import { postgresRecipe } from './postgres.ts'
+import { redisRecipe } from './redis.ts'
 import { isMissing } from './recipe.ts'
 import type { RunningServer, Server, ServerRecipe } from './recipe.ts'
 import { messageOf } from './process.ts'
 
 export { isMissing } from './recipe.ts'
-export type { Server, ServerRecipe } from './recipe.ts'
+export type { RunningServer, Server, ServerRecipe } from './recipe.ts'
 
 const recipes = {
   postgres: postgresRecipe,
+  nats: natsRecipe,
+  redis: redisRecipe,
 } as const satisfies Record<string, ServerRecipe>
 
 export type ServerName = keyof typeof recipes
@@ -31,6 +35,16 @@ export type StartedServers<Name extends ServerName = ServerName> = { readonly [n
  */
 export function startServers<Name extends ServerName>(names: readonly Name[]): Promise<StartedServers<Name>> {
   return startRecipes<Name>(recipes, names, process.env)
+}
+
+/**
+ * One server for one asker alone, which may be halted and resumed. `from` the environment is never taken: that server is
+ * somebody else's.
+ */
+export async function startAlone(name: ServerName): Promise<RunningServer | { readonly missing: string }> {
+  const running: RunningServer[] = []
+  const server = await startOne(recipes[name], {}, running)
+  return isMissing(server) ? server : (running[0] as RunningServer)
 }
 
 /** `startServers` with its recipes and environment given, so that the rules can be tested without a server. */

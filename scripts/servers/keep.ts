@@ -1,13 +1,14 @@
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { chmod, chown, mkdir, readFile, readdir, rm, stat } from 'node:fs/promises'
+import { chmod, chown, mkdir, readFile, readdir, readlink, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const DIRECTORY_PREFIX = 'effectively-once-server-'
 const FORGOTTEN_MS = 600_000
+const HALT_POLLS = 1_000
 
 export interface Owner {
   readonly uid?: number | undefined
@@ -27,6 +28,10 @@ export interface KeeperOrder extends Owner {
 export interface KeptServer {
   /** Why the server ended, once it has. */
   ended(): string | undefined
+  /** Ends the server and keeps what it has on disk. */
+  halt(): Promise<void>
+  /** Starts a halted server again, on the same port and the same data. It may not answer yet. */
+  resume(): void
   stop(): Promise<void>
 }
 
@@ -68,6 +73,13 @@ export function keep(order: Omit<KeeperOrder, 'logFile'>): KeptServer & { readon
   return {
     logFile,
     ended: () => end,
+    async halt() {
+      const pid = await pidIn(order.directory)
+      keeper.stdin.write('halt\n')
+      for (let i = 0; i < HALT_POLLS && isRunning(pid); i++) await new Promise((resolve) => setTimeout(resolve, 20))
+      if (isRunning(pid)) throw new Error(`server ${pid} does not end`)
+    },
+    resume: () => void keeper.stdin.write('resume\n'),
     async stop() {
       keeper.ref()
       keeper.stdin.end()
@@ -87,14 +99,28 @@ export async function logTail(logFile: string): Promise<string> {
  * Removes directories whose keeper was itself killed. `endLeftover` ends the server that may still run there; it must
  * make sure that the process is the one of this directory.
  */
-export async function sweepLeftovers(endLeftover: (directory: string) => Promise<void>): Promise<void> {
+export async function sweepLeftovers(
+  endLeftover: (directory: string) => Promise<void> = async () => {},
+): Promise<void> {
   for (const name of await readdir(tmpdir())) {
     if (!name.startsWith(DIRECTORY_PREFIX)) continue
     const directory = join(tmpdir(), name)
     if (await isKept(directory)) continue
     await endLeftover(directory).catch(() => {})
+    await endServerOf(directory).catch(() => {})
     await rm(directory, { recursive: true, force: true }).catch(() => {})
   }
+}
+
+/** Ends a server whose keeper was killed, after making sure that it works in this very directory. */
+async function endServerOf(directory: string): Promise<void> {
+  const pid = await pidIn(directory)
+  const works = await readlink(`/proc/${pid}/cwd`)
+  if (pid > 0 && (works === directory || works.startsWith(`${directory}/`))) process.kill(pid, 'SIGKILL')
+}
+
+async function pidIn(directory: string): Promise<number> {
+  return Number(await readFile(join(directory, 'server.pid'), 'utf8'))
 }
 
 async function isKept(directory: string): Promise<boolean> {

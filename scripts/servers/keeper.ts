@@ -2,9 +2,10 @@
  * Runs one server as its child and ends it when the process that asked for it is gone.
  *
  * The asking process holds the other end of this process's standard input. When that end closes, for whatever reason,
- * SIGKILL included, the server is stopped and its directory removed. Nothing has to run in the dying process.
+ * SIGKILL included, the server is stopped and its directory removed. Nothing has to run in the dying process. The lines
+ * `halt` and `resume` end the server and start it again on what it left on disk.
  */
-import { spawn } from 'node:child_process'
+import { spawn, type ChildProcess } from 'node:child_process'
 import { closeSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { KeeperOrder } from './keep.ts'
@@ -14,23 +15,55 @@ const GRACE_MS = 10_000
 const order = JSON.parse(process.argv[2] ?? '') as KeeperOrder
 
 writeFileSync(join(order.directory, 'keeper.pid'), String(process.pid))
-const log = openSync(order.logFile, 'a')
-const server = spawn(order.command, order.args, {
-  stdio: ['ignore', log, log],
-  cwd: order.directory,
-  env: { ...process.env, ...order.env },
-  ...(order.uid === undefined ? {} : { uid: order.uid }),
-  ...(order.gid === undefined ? {} : { gid: order.gid }),
-})
-closeSync(log)
-
 let ending = false
+let halted = false
+let server = startServer()
+
+function startServer(): ChildProcess {
+  const log = openSync(order.logFile, 'a')
+  const child = spawn(order.command, order.args, {
+    stdio: ['ignore', log, log],
+    cwd: order.directory,
+    env: { ...process.env, ...order.env },
+    ...(order.uid === undefined ? {} : { uid: order.uid }),
+    ...(order.gid === undefined ? {} : { gid: order.gid }),
+  })
+  closeSync(log)
+  writeFileSync(join(order.directory, 'server.pid'), String(child.pid ?? 0))
+  child.on('error', () => leave(1))
+  child.on('exit', (code) => {
+    if (ending || !halted) leave(ending ? 0 : (code ?? 1))
+  })
+  return child
+}
 
 function endServer(): void {
   if (ending) return
   ending = true
-  server.kill(order.stopSignal)
-  setTimeout(() => server.kill('SIGKILL'), GRACE_MS).unref()
+  if (hasEnded()) leave(0)
+  stopServer()
+}
+
+function stopServer(): void {
+  const child = server
+  child.kill(order.stopSignal)
+  setTimeout(() => child.kill('SIGKILL'), GRACE_MS).unref()
+}
+
+function hasEnded(): boolean {
+  return server.exitCode !== null || server.signalCode !== null
+}
+
+function obey(command: string): void {
+  if (ending) return
+  if (command === 'halt' && !halted) {
+    halted = true
+    stopServer()
+  }
+  if (command === 'resume' && halted && hasEnded()) {
+    halted = false
+    server = startServer()
+  }
 }
 
 function leave(code: number): void {
@@ -39,11 +72,10 @@ function leave(code: number): void {
   process.exit(code)
 }
 
-server.on('error', () => leave(1))
-server.on('exit', (code) => leave(ending ? 0 : (code ?? 1)))
-
 process.stdin.on('end', endServer)
 process.stdin.on('close', endServer)
 process.stdin.on('error', endServer)
-process.stdin.resume()
+process.stdin.setEncoding('utf8').on('data', (text) => {
+  for (const command of String(text).trim().split('\n')) obey(command)
+})
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, endServer)

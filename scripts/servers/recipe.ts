@@ -9,6 +9,10 @@ export interface RunningServer {
   readonly url: string
   /** Ends the server and removes everything it left on disk. Safe to call twice. */
   stop(): Promise<void>
+  /** Ends the server for a while; it keeps its port and its data. Absent where that cannot be done. */
+  halt?(): Promise<void>
+  /** Starts a halted server again; resolves when it answers. */
+  resume?(): Promise<void>
 }
 
 export interface ServerWay {

@@ -3,10 +3,11 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { Redis } from 'ioredis'
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest'
 import { describePostgres, freshDatabase } from '../../test/support/postgres.ts'
-import { startRecipes } from './index.ts'
+import { startAlone, startRecipes } from './index.ts'
 import type { ServerRecipe } from './recipe.ts'
 
 describe('which server is taken', () => {
@@ -96,6 +97,29 @@ describe.skipIf(!hasDirectory)('a PostgreSQL whose asker is killed', () => {
     asker.kill('SIGKILL')
     await expect.poll(() => existsSync(dirname(data)), { timeout: 15_000 }).toBe(false)
     await expect(dataDirectory(url)).rejects.toThrow('ECONNREFUSED')
+  })
+})
+
+const redis = inject('servers').redis
+
+describe.skipIf('missing' in redis)('a server of one’s own', () => {
+  it('is away while halted, and back with its data and its port', async () => {
+    const server = await startAlone('redis')
+    if ('missing' in server) throw new Error(server.missing)
+    const open = (): Redis => {
+      const made = new Redis(server.url, { lazyConnect: true, retryStrategy: () => null })
+      return made.on('error', () => {})
+    }
+    const client = open()
+    await client.connect()
+    await client.set('kept', 'yes')
+    await server.halt?.()
+    await expect(open().connect()).rejects.toThrow()
+    await server.resume?.()
+    await client.connect()
+    expect(await client.get('kept')).toBe('yes')
+    client.disconnect()
+    await server.stop()
   })
 })
 

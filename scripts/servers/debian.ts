@@ -1,0 +1,52 @@
+import { existsSync } from 'node:fs'
+import { rm, writeFile } from 'node:fs/promises'
+import { userInfo } from 'node:os'
+import { join } from 'node:path'
+import type { Owner } from './keep.ts'
+import { run } from './process.ts'
+
+const APT_MS = 300_000
+const FOLDERS = ['/usr/sbin', '/usr/bin', '/usr/lib/rabbitmq/bin']
+const POLICY = '/usr/sbin/policy-rc.d'
+let installing: Promise<void> = Promise.resolve()
+
+/** The path of a server's binary: what is installed, else an installation of its package when we may. */
+export async function debianBinary(binary: string, packageName: string): Promise<string> {
+  const found = findBinary(binary)
+  if (found) return found
+  // One after the other, so that none of them takes the policy away under another.
+  const turn = installing.then(() => install([packageName]))
+  installing = turn.catch(() => {})
+  await turn
+  const installed = findBinary(binary)
+  if (!installed) throw new Error(`the package ${packageName} brought no ${binary}`)
+  return installed
+}
+
+export function findBinary(binary: string): string | undefined {
+  return FOLDERS.map((folder) => join(folder, binary)).find((path) => existsSync(path))
+}
+
+/** Installs packages without letting any of them start a service of its own. */
+async function install(packages: readonly string[]): Promise<void> {
+  if (userInfo().uid !== 0) throw new Error('not installed, and installing needs root')
+  if (!existsSync('/usr/bin/apt-get')) throw new Error('no apt-get')
+  const options = { timeoutMs: APT_MS, env: { DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' } }
+  const ours = !existsSync(POLICY)
+  if (ours) await writeFile(POLICY, '#!/bin/sh\nexit 101\n', { mode: 0o755 })
+  try {
+    // Several servers may be installed at the same time: one waits for the other's lock.
+    const lock = ['-o', 'DPkg::Lock::Timeout=240', '-o', 'Acquire::Retries=3']
+    await run('apt-get', [...lock, 'update', '-q'], options).catch(() => {})
+    await run('apt-get', [...lock, 'install', '-y', '-q', '--no-install-recommends', ...packages], options)
+  } finally {
+    if (ours) await rm(POLICY, { force: true })
+  }
+}
+
+/** Who a server runs as: as root it is `nobody`, so that a fault of it reaches nothing of ours. */
+export async function unprivileged(): Promise<Owner> {
+  if (userInfo().uid !== 0) return {}
+  const [uid, gid] = await Promise.all(['-u', '-g'].map((flag) => run('id', [flag, 'nobody'], { timeoutMs: 5_000 })))
+  return { uid: Number(uid), gid: Number(gid) }
+}
