@@ -1,5 +1,6 @@
 import type { Answer } from '../lifecycle/answer.ts'
 import type { Sight, StoredRecord } from '../lifecycle/record.ts'
+import type { Inbox } from './inbox.ts'
 import type { Outbox } from './outbox.ts'
 
 /**
@@ -20,6 +21,8 @@ export interface Store<Tx> {
   readonly batches?: Batches
   /** Absent where events can be written but not relayed. */
   readonly outbox?: Outbox
+  /** Absent where consumers cannot be run. */
+  readonly inbox?: Inbox<Tx>
   /** What the development guard can watch. */
   readonly watch?: Watch
   /** Opens a READ COMMITTED transaction and claims in it: one trip. Nothing waits for another transaction. */

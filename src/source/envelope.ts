@@ -1,0 +1,188 @@
+import { sha256Hex } from '../platform/sha256.ts'
+import type { Delivery, Position, ReceivedEvent } from './source.ts'
+
+/** Ids and sources longer than this are no event's: they would not fit where they are remembered. */
+const NAME_LENGTH_MAX = 255
+
+/** A message as a broker has it. */
+export interface Message {
+  /** UTF-8 text or bytes. */
+  readonly body: string | Uint8Array
+  /** Transport headers, by lower-case name. Binary mode is told from `ce-id` (also `ce_id`, `cloudEvents:id`). */
+  readonly headers: Readonly<Record<string, string | undefined>>
+  /** Where it is (stream and sequence, topic and offset): the id of a message that has none. null: its bytes are it. */
+  readonly place: string | null
+  /** Who it is from when it cannot be read: the source's own name. */
+  readonly source: string
+}
+
+/** What a broker knows of one delivery. */
+export interface Handling {
+  readonly delivered?: number | undefined
+  readonly redelivered: boolean
+  readonly position?: Position | undefined
+  /** What is kept in order when the event names no subject: a partition, a key. */
+  readonly aggregate?: string | null | undefined
+}
+
+interface Read {
+  readonly event: ReceivedEvent
+  readonly previous: string | null
+  readonly tenant: string | undefined
+}
+
+/**
+ * A delivery of a CloudEvent, in structured or binary mode. Broker sources extend it with their handle. Extension
+ * attributes: `previous` (ordered events), `tenant`.
+ */
+export class EnvelopeDelivery implements Delivery {
+  readonly id: string
+  readonly source: string
+  readonly type: string
+  readonly aggregate: string | null
+  readonly previous: string | null
+  readonly tenant: string | undefined
+  readonly traceparent: string | undefined
+  readonly problem: string | undefined
+  readonly delivered: number | undefined
+  readonly redelivered: boolean
+  readonly position: Position | undefined
+  readonly #message: Message
+  readonly #event: ReceivedEvent | undefined
+
+  constructor(message: Message, handling: Handling) {
+    this.#message = message
+    this.delivered = handling.delivered
+    this.redelivered = handling.redelivered
+    this.position = handling.position
+    const read = readCloudEvent(message)
+    if (typeof read === 'string') {
+      this.problem = read
+      this.id = message.place ?? sha256Hex(textOf(message.body))
+      this.source = message.source
+      this.type = 'unreadable'
+      this.aggregate = null
+      this.previous = null
+      return
+    }
+    const { event, previous, tenant } = read
+    this.#event = event
+    this.id = event.id
+    this.source = event.source
+    this.type = event.type
+    this.aggregate = event.subject ?? handling.aggregate ?? null
+    this.previous = previous
+    this.tenant = tenant
+    this.traceparent = event.traceparent
+  }
+
+  get event(): unknown {
+    return this.#event
+  }
+
+  get body(): string {
+    return printable(this.#message.body)
+  }
+
+  get headers(): Readonly<Record<string, string>> {
+    return definedOnly(this.#message.headers)
+  }
+}
+
+/** The event, or why there is none. */
+export function readCloudEvent(message: Message): Read | string {
+  const prefix = PREFIXES.find((candidate) => message.headers[`${candidate}id`] !== undefined)
+  return prefix === undefined ? readStructured(message) : readBinary(message, prefix)
+}
+
+const PREFIXES = ['ce-', 'ce_', 'cloudevents:', 'cloudevents_']
+
+function readStructured({ body, headers }: Message): Read | string {
+  const document = parsed(body)
+  if (!document) return 'the message is not JSON'
+  const { value } = document
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'the message is no CloudEvent'
+  const { data, ...attributes } = value as Record<string, unknown>
+  const traceparent = headers['traceparent']
+  return checked({ ...(traceparent === undefined ? {} : { traceparent }), ...attributes }, data)
+}
+
+function readBinary({ body, headers }: Message, prefix: string): Read | string {
+  const attributes: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(headers)) {
+    if (name.startsWith(prefix)) attributes[name.slice(prefix.length)] = value
+  }
+  attributes['traceparent'] ??= headers['traceparent']
+  const data = body.length === 0 ? { value: undefined } : parsed(body)
+  return data ? checked(attributes, data.value) : 'the data is not JSON'
+}
+
+const KNOWN = new Set(['id', 'source', 'type', 'subject', 'time', 'traceparent', 'specversion', 'datacontenttype'])
+
+function checked(attributes: Readonly<Record<string, unknown>>, data: unknown): Read | string {
+  const { id, source, type, subject, time, traceparent } = attributes
+  for (const [name, value] of Object.entries({ id, source, type })) {
+    if (!isName(value)) return `'${name}' is no text of 1 to ${NAME_LENGTH_MAX} characters`
+  }
+  const headers: Record<string, string> = {}
+  for (const [name, value] of Object.entries(attributes)) {
+    if (!KNOWN.has(name) && typeof value === 'string') headers[name] = value
+  }
+  const { previous, tenant } = headers
+  if (previous !== undefined && !isName(previous)) return `'previous' is no id`
+  return {
+    event: {
+      id: id as string,
+      source: source as string,
+      type: type as string,
+      subject: isName(subject) ? subject : undefined,
+      time: textOrUndefined(time),
+      data,
+      traceparent: textOrUndefined(traceparent),
+      headers,
+    },
+    previous: previous ?? null,
+    tenant,
+  }
+}
+
+/** NUL has no place in a PostgreSQL text. */
+function isName(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.length <= NAME_LENGTH_MAX && !value.includes('\0')
+}
+
+function textOrUndefined(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}
+
+function parsed(body: string | Uint8Array): { readonly value: unknown } | undefined {
+  try {
+    return { value: JSON.parse(typeof body === 'string' ? body : strict.decode(body)) as unknown }
+  } catch {
+    return undefined
+  }
+}
+
+const strict = new TextDecoder('utf-8', { fatal: true })
+
+function textOf(body: string | Uint8Array): string {
+  return typeof body === 'string' ? body : Buffer.from(body).toString('base64')
+}
+
+/** Text as it is, anything else in base64: a dead letter keeps every byte. */
+export function printable(body: string | Uint8Array): string {
+  if (typeof body === 'string') return body.includes('\0') ? `base64:${Buffer.from(body).toString('base64')}` : body
+  try {
+    const text = strict.decode(body)
+    if (!text.includes('\0')) return text
+  } catch {
+    // Not text.
+  }
+  return `base64:${Buffer.from(body).toString('base64')}`
+}
+
+function definedOnly(headers: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  )
+}
