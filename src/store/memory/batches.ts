@@ -68,7 +68,11 @@ class MemoryBatch implements BatchSession {
 
   complete(items: readonly Omit<CompleteParams, 'fenced'>[]): Promise<'committed' | 'rolledBack'> {
     return commitWith(this.client, this.connection, 'batch.complete', async (work) => {
-      for (const item of items) await this.client.statements.complete(work, { ...item, fenced: false })
+      const { complete, append } = this.client.statements
+      for (const item of items) await complete(work, { ...item, events: [], fenced: false })
+      // All of them at once: item by item two batches could lock two shards in opposite order.
+      const events = items.flatMap((item) => item.events)
+      if (events.length > 0) await append(work, events)
     })
   }
 

@@ -1,7 +1,8 @@
 import { Table } from './table.ts'
 import { Transaction } from './transaction.ts'
 import type { Change, Isolation } from './transaction.ts'
-import type { AnswerRow, RecordRow, RecoverRow, SentEventRow, StepRow } from './rows.ts'
+import { EventLog } from './event-log.ts'
+import type { AckRow, AnswerRow, HeldRow, RecordRow, RecoverRow, RelayRow, ShardRow, StepRow } from './rows.ts'
 import type { Row } from '../store.ts'
 
 /** The database's own time: no process has it, and it may jump. Timers run by a clock that does not. */
@@ -50,13 +51,18 @@ export class MemoryDatabase {
   readonly answers: Table<AnswerRow> = new Table('answer')
   readonly steps: Table<StepRow> = new Table('step')
   readonly recover: Table<RecoverRow> = new Table('recover')
-  readonly events: Table<SentEventRow> = new Table('event')
+  readonly events: EventLog = new EventLog()
+  readonly relays: Table<RelayRow> = new Table('relay')
+  readonly shards: Table<ShardRow> = new Table('shard')
+  readonly acks: Table<AckRow> = new Table('ack')
+  readonly held: Table<HeldRow> = new Table('held')
   readonly user: Map<string, Table<Row>> = new Map()
   readonly advisory: Map<string, Transaction> = new Map()
   readonly open: Set<Transaction> = new Set()
   version = 0
   private readonly timers = new Map<Transaction, () => void>()
   private serial = 0
+  private eventSerial = 0
 
   constructor(options: DatabaseOptions = {}) {
     this.clock = options.clock ?? systemDatabaseClock
@@ -71,6 +77,11 @@ export class MemoryDatabase {
 
   next(): number {
     return ++this.serial
+  }
+
+  /** The sequence of events: drawn at once, whoever commits. */
+  nextSeq(): number {
+    return ++this.eventSerial
   }
 
   begin(options: BeginOptions = {}): Transaction {

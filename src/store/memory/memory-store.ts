@@ -10,6 +10,7 @@ import { isTransient, storeFailure } from './failure.ts'
 import { memoryLeases } from './leases.ts'
 import { connectionOf, memoryTx } from './memory-tx.ts'
 import type { MemoryTx } from './memory-tx.ts'
+import { memoryOutbox } from './outbox.ts'
 import { Pool } from './pool.ts'
 import type { PoolOptions } from './pool.ts'
 import type { SentEventRow } from './rows.ts'
@@ -61,6 +62,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
     retention: memoryRetention(client),
     leases: memoryLeases(client),
     batches: memoryBatches(client),
+    outbox: memoryOutbox(client),
     begin: (params) => begin(client, params),
     read: ({ id }) => read(client, id),
     refuse: (params) => autocommit(client, 'refuse', (work) => client.statements.refuse(work, params)),
@@ -72,7 +74,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
         .table(table)
         .rows(null)
         .map(([, row]) => ({ ...row })),
-    events: () => database.events.rows(null).map(([, event]) => event),
+    events: () => database.events.all(),
     transaction: (work, { isolation = 'read committed' } = {}) => transaction(client, work, isolation),
   }
 }

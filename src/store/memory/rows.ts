@@ -1,5 +1,6 @@
 import type { Answer } from '../../lifecycle/answer.ts'
 import type { RecordState, StoredRecord } from '../../lifecycle/record.ts'
+import type { HeldState } from '../outbox.ts'
 import type { Claimed, EventRow } from '../store.ts'
 
 /** Our own tables. Times are microseconds of the database's clock; tokens are such times too, or one more. */
@@ -40,6 +41,41 @@ export interface StepRow {
 
 export interface SentEventRow extends EventRow {
   readonly seq: number
+  readonly createdAt: number
+}
+
+/** Who relays where, and until when it is believed to live. */
+export interface RelayRow {
+  readonly destination: string
+  readonly id: string
+  readonly until: number
+}
+
+export interface ShardRow {
+  readonly destination: string
+  readonly shard: number
+  readonly token: number
+  readonly leaseUntil: number
+}
+
+export interface AckRow {
+  readonly destination: string
+  readonly shard: number
+  readonly cursor: number
+  readonly token: number
+  readonly tryingTo: number | null
+  readonly attempt: number
+}
+
+export interface HeldRow {
+  readonly destination: string
+  readonly shard: number
+  readonly seq: number
+  readonly aggregateId: string
+  readonly state: HeldState
+  readonly attempts: number
+  readonly dueAt: number | null
+  readonly reason: string | null
 }
 
 /** The UTC day of a time in microseconds. */
@@ -73,4 +109,9 @@ export function claimedOf(row: RecordRow): Claimed {
 
 /** By token: an answer belongs to the attempt that completed. */
 export const answerKey = (id: string, token: number): string => `${id} ${token}`
+export const relayKey = (destination: string, id: string): string => `${destination} ${id}`
+export const shardKey = (destination: string, shard: number): string => `${destination} ${shard}`
+export const ackKey = ({ destination, shard, cursor, token }: AckRow): string =>
+  `${destination} ${shard} ${cursor} ${token}`
+export const heldKey = (destination: string, shard: number, seq: number): string => `${destination} ${shard} ${seq}`
 export const stepKey = (id: string, life: number, name: string): string => `${id} ${life} ${name}`

@@ -7,7 +7,8 @@ export interface Slot<R extends object> {
   committed: R | undefined
   pending: R | undefined
   holder: Transaction | null
-  readonly sharers: Set<Transaction>
+  /** Made when somebody shares: most rows are never shared. */
+  sharers: Set<Transaction> | null
 }
 
 /** A table by primary key. READ COMMITTED: a statement sees what is committed when it looks, and what its own wrote. */
@@ -88,7 +89,7 @@ export class Table<R extends object> {
       committed: undefined,
       pending: undefined,
       holder: null,
-      sharers: new Set(),
+      sharers: null,
     }
     this.slots.set(key, slot)
     return slot
@@ -109,6 +110,7 @@ export class Table<R extends object> {
 function blockerOf<R extends object>(slot: Slot<R>, by: Transaction, mode: 'share' | 'update'): Transaction | null {
   if (slot.holder !== null && slot.holder !== by) return slot.holder
   if (mode === 'share') return null
+  if (slot.sharers === null) return null
   for (const sharer of slot.sharers) if (sharer !== by) return sharer
   return null
 }

@@ -1,5 +1,6 @@
 import { deadlockDetected, idleTooLong, LineBroken, transactionFailed } from './failure.ts'
 import type { MemoryDatabase } from './database.ts'
+import type { SentEventRow } from './rows.ts'
 import type { Slot } from './table.ts'
 
 export type Isolation = 'read committed' | 'repeatable read' | 'serializable'
@@ -12,6 +13,7 @@ type Entry =
       readonly fresh: boolean
     }
   | { readonly kind: 'advisory'; readonly lock: string }
+  | { readonly kind: 'event'; readonly row: SentEventRow }
   | { readonly kind: 'share'; readonly slot: Slot<object> }
 
 export interface Change {
@@ -72,8 +74,8 @@ export class Transaction {
   }
 
   share(slot: Slot<object>): void {
-    if (slot.holder === this || slot.sharers.has(this)) return
-    slot.sharers.add(this)
+    if (slot.holder === this || slot.sharers?.has(this)) return
+    slot.sharers = (slot.sharers ?? new Set()).add(this)
     this.entries.push({ kind: 'share', slot })
   }
 
@@ -84,6 +86,16 @@ export class Transaction {
     this.database.advisory.set(lock, this)
     this.entries.push({ kind: 'advisory', lock })
     return true
+  }
+
+  /** Waits for whoever holds the lock, as `pg_advisory_xact_lock` does. */
+  async advisory(lock: string): Promise<void> {
+    while (!this.tryAdvisory(lock)) await this.waitFor(this.database.advisory.get(lock) as Transaction, lock)
+  }
+
+  /** A new event: nobody could have written the same one, so there is nothing to lock. */
+  appendEvent(row: SentEventRow): void {
+    this.entries.push({ kind: 'event', row })
   }
 
   /** The height to come back to. */
@@ -106,7 +118,10 @@ export class Transaction {
     }
     const changes = this.changes()
     this.end('committed')
-    for (const entry of this.entries) if (entry.kind === 'write') settle(entry.slot)
+    for (const entry of this.entries) {
+      if (entry.kind === 'write') settle(entry.slot)
+      else if (entry.kind === 'event') this.database.events.add(entry.row)
+    }
     this.releaseLocks()
     this.database.committed(this, changes)
     this.wakeOthers()
@@ -152,6 +167,8 @@ export class Transaction {
     const changes: Change[] = []
     const seen = new Set<Slot<object>>()
     for (const entry of this.entries) {
+      if (entry.kind === 'event')
+        changes.push({ table: 'event', key: String(entry.row.seq), before: undefined, after: entry.row })
       if (entry.kind !== 'write' || seen.has(entry.slot)) continue
       seen.add(entry.slot)
       const { table, key, committed, pending } = entry.slot
@@ -173,8 +190,8 @@ export class Transaction {
   private undo(entry: Entry | undefined): void {
     if (entry === undefined) return
     if (entry.kind === 'advisory') this.database.advisory.delete(entry.lock)
-    else if (entry.kind === 'share') entry.slot.sharers.delete(this)
-    else {
+    else if (entry.kind === 'share') entry.slot.sharers?.delete(this)
+    else if (entry.kind === 'write') {
       entry.slot.pending = entry.pending
       if (!entry.fresh) return
       entry.slot.holder = null
@@ -185,7 +202,7 @@ export class Transaction {
   private releaseLocks(): void {
     for (const entry of this.entries) {
       if (entry.kind === 'advisory') this.database.advisory.delete(entry.lock)
-      else if (entry.kind === 'share') entry.slot.sharers.delete(this)
+      else if (entry.kind === 'share') entry.slot.sharers?.delete(this)
     }
     this.entries.length = 0
   }

@@ -1,6 +1,7 @@
 import { BATCH_CASES } from './batches.ts'
 import { CLAIM_CASES } from './claims.ts'
 import { LEASE_CASES } from './leases.ts'
+import { OUTBOX_CASES } from './outbox.ts'
 import { RETENTION_CASES } from './retention.ts'
 import { STEP_CASES } from './steps.ts'
 import type { Case, ContractCase, StoreSubject } from './subject.ts'
@@ -28,6 +29,7 @@ export function storeContract(make: () => Promise<StoreSubject<any>>): readonly 
     ...LEASE_CASES,
     ...STEP_CASES,
     ...BATCH_CASES,
+    ...OUTBOX_CASES,
     ...RETENTION_CASES,
   ]
   return cases.map(({ name, unless, test }) => ({

@@ -58,12 +58,25 @@ export async function refuse(work: Work, { claim: of, answer }: RefuseParams): P
   return { ...sight, inserted: true, record: null }
 }
 
-export async function append({ database, tx }: Work, events: readonly EventRow[]): Promise<void> {
-  for (const event of events) {
-    const seq = database.next()
-    await database.events.insert(String(seq), { ...event, seq }, tx)
-  }
+/**
+ * Every shard's lock in ascending order, before the first `seq` is drawn: so within a shard the sequence is the commit
+ * order, for whoever reads behind a cursor.
+ */
+export async function append(work: Work, events: readonly EventRow[]): Promise<void> {
+  if (events.length === 0) return
+  const { database, tx } = work
+  for (const shard of shardsOf(events)) await tx.advisory(eventLock(shard))
+  const pause = work.pause('append.locked')
+  if (pause !== undefined) await pause
+  tx.check()
+  for (const event of events) tx.appendEvent({ ...event, seq: database.nextSeq(), createdAt: database.now() })
 }
+
+export function shardsOf(events: readonly EventRow[]): number[] {
+  return [...new Set(events.map(({ shard }) => shard))].sort((a, b) => a - b)
+}
+
+export const eventLock = (shard: number): string => `event ${shard}`
 
 async function putAnswer(
   { database, tx }: Work,

@@ -2,27 +2,41 @@ import { claimBatch, userStatement } from './batch.ts'
 import { claim, readAnswer, renew, reread } from './claim.ts'
 import { append, complete, completeLeased, refuse, refuseLeased } from './complete.ts'
 import { heartbeat, lapsed, release, settle, suspend, takeOver, unknown } from './lease.ts'
+import { blocked, due, fenceShards, nextDue, settleHeld } from './held.ts'
+import { ack, beat, cursors, leaseShards, openDestination, readEvents, releaseShards } from './relay.ts'
 import { finishStep, startStep, steps } from './steps.ts'
 import { dropAnswers, suspendLapsed, sweepRecords } from './sweep.ts'
 
 /** Every statement the store sends, by name; the simulator replaces single ones by wrong ones and must notice. */
 export interface Statements {
+  readonly ack: typeof ack
   readonly append: typeof append
+  readonly beat: typeof beat
+  readonly blocked: typeof blocked
   readonly claim: typeof claim
   readonly claimBatch: typeof claimBatch
   readonly complete: typeof complete
   readonly completeLeased: typeof completeLeased
+  readonly cursors: typeof cursors
   readonly dropAnswers: typeof dropAnswers
+  readonly due: typeof due
+  readonly fenceShards: typeof fenceShards
   readonly finishStep: typeof finishStep
   readonly heartbeat: typeof heartbeat
   readonly lapsed: typeof lapsed
+  readonly leaseShards: typeof leaseShards
+  readonly nextDue: typeof nextDue
+  readonly openDestination: typeof openDestination
   readonly readAnswer: typeof readAnswer
+  readonly readEvents: typeof readEvents
   readonly refuse: typeof refuse
   readonly refuseLeased: typeof refuseLeased
   readonly release: typeof release
+  readonly releaseShards: typeof releaseShards
   readonly renew: typeof renew
   readonly reread: typeof reread
   readonly settle: typeof settle
+  readonly settleHeld: typeof settleHeld
   readonly startStep: typeof startStep
   readonly steps: typeof steps
   readonly suspend: typeof suspend
@@ -34,22 +48,34 @@ export interface Statements {
 }
 
 export const STATEMENTS: Statements = {
+  ack,
   append,
+  beat,
+  blocked,
   claim,
   claimBatch,
   complete,
   completeLeased,
+  cursors,
   dropAnswers,
+  due,
+  fenceShards,
   finishStep,
   heartbeat,
   lapsed,
+  leaseShards,
+  nextDue,
+  openDestination,
   readAnswer,
+  readEvents,
   refuse,
   refuseLeased,
   release,
+  releaseShards,
   renew,
   reread,
   settle,
+  settleHeld,
   startStep,
   steps,
   suspend,

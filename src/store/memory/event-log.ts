@@ -1,0 +1,45 @@
+import type { SentEventRow } from './rows.ts'
+
+/** Committed events, by shard in the order of their numbers: append-only, as the table is. */
+export class EventLog {
+  private readonly shards = new Map<number, SentEventRow[]>()
+
+  add(row: SentEventRow): void {
+    const log = this.shards.get(row.shard)
+    if (log === undefined) return void this.shards.set(row.shard, [row])
+    let i = log.length
+    // Whoever drew its number outside the lock comes late.
+    while (i > 0 && log[i - 1]!.seq > row.seq) i--
+    if (i === log.length) log.push(row)
+    else log.splice(i, 0, row)
+  }
+
+  after(shard: number, cursor: number, limit: number): readonly SentEventRow[] {
+    const log = this.shards.get(shard)
+    if (log === undefined) return []
+    const from = placeOf(log, cursor + 1)
+    return log.slice(from, from + limit)
+  }
+
+  find(shard: number, seq: number): SentEventRow | undefined {
+    const log = this.shards.get(shard) ?? []
+    const row = log[placeOf(log, seq)]
+    return row?.seq === seq ? row : undefined
+  }
+
+  all(): SentEventRow[] {
+    return [...this.shards.values()].flat().sort((a, b) => a.seq - b.seq)
+  }
+}
+
+/** Where the first event with this number, or a later one, is. */
+function placeOf(log: readonly SentEventRow[], seq: number): number {
+  let low = 0
+  let high = log.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (log[middle]!.seq < seq) low = middle + 1
+    else high = middle
+  }
+  return low
+}

@@ -1,0 +1,68 @@
+import type { BlockedAggregate, Outbox, SettleHeldParams, ShardState } from '../outbox.ts'
+import { autocommit } from './client.ts'
+import type { Client } from './client.ts'
+import { storeFailure } from './failure.ts'
+
+/** The relay in memory: every method is one statement that commits by itself, but for what concerns held events. */
+export function memoryOutbox(client: Client): Outbox {
+  const { statements } = client
+  return {
+    open: ({ destination }) =>
+      autocommit(client, 'outbox.open', (work) => statements.openDestination(work, destination)),
+    beat: (params) => autocommit(client, 'outbox.beat', (work) => statements.beat(work, params), 'aside'),
+    lease: (params) => lease(client, params),
+    read: (params) => autocommit(client, 'outbox.read', (work) => statements.readEvents(work, params)),
+    ack: (params) => autocommit(client, 'outbox.ack', (work) => statements.ack(work, params)),
+    async due(params) {
+      const events = await autocommit(client, 'outbox.due', (work) => statements.due(work, params))
+      if (events.length > 0) return { events, nextInMs: 0 }
+      const { destination, shards } = params
+      const nextInMs = await autocommit(client, 'outbox.nextDue', (work) =>
+        statements.nextDue(work, destination, shards),
+      )
+      return { events, nextInMs }
+    },
+    settleHeld: (params) => settleHeld(client, params),
+    release: (params) => autocommit(client, 'outbox.release', (work) => statements.releaseShards(work, params)),
+  }
+}
+
+/** Three statements, each with its own snapshot: what a late acknowledgement held is seen at least as far as its cursor. */
+async function lease(client: Client, params: Parameters<Outbox['lease']>[0]): Promise<ShardState[]> {
+  const { statements } = client
+  const { destination } = params
+  const leased = await autocommit(client, 'outbox.lease', (work) => statements.leaseShards(work, params))
+  if (leased.length === 0) return []
+  const shards = leased.map(({ shard }) => shard)
+  const cursors = await autocommit(client, 'outbox.cursors', (work) => statements.cursors(work, destination, shards))
+  const blocked = await autocommit(client, 'outbox.blocked', (work) => statements.blocked(work, destination, shards))
+  return leased.map(({ shard, token }) => {
+    const { cursor = 0, tryingTo = null, attempt = 0 } = cursors.get(shard) ?? {}
+    return { shard, token, cursor, tryingTo, attempt, blocked: blocked.filter((of) => of.shard === shard) }
+  })
+}
+
+/** A transaction: the shards are fenced first, and stay so until it commits. */
+async function settleHeld(client: Client, params: SettleHeldParams): Promise<readonly BlockedAggregate[]> {
+  const { statements, pool } = client
+  const { destination, leases } = params
+  const connection = await pool.take()
+  try {
+    const fenced = await connection.trip('outbox.fence', (server) => {
+      connection.begin({})
+      return connection.execute(server, 'outbox.fence', (work) => statements.fenceShards(work, destination, leases))
+    })
+    const ours = new Set(fenced)
+    const own = <T extends { readonly shard: number }>(rows: readonly T[]): T[] => rows.filter((r) => ours.has(r.shard))
+    const { sent, changed, park, touched } = params
+    const settled = { destination, sent: own(sent), changed: own(changed), park: own(park), touched: own(touched) }
+    const blocked = await connection.statement('outbox.settle', (work) => statements.settleHeld(work, settled))
+    await connection.trip('outbox.commit', async () => void connection.tx?.commit())
+    return blocked
+  } catch (error) {
+    connection.tx?.rollback()
+    throw storeFailure(error)
+  } finally {
+    pool.give(connection)
+  }
+}

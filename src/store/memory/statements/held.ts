@@ -1,0 +1,137 @@
+import type { BlockedAggregate, DueParams, HeldEvent, HoldParams, SettleHeldParams, ShardLease } from '../../outbox.ts'
+import type { Work } from '../connection.ts'
+import { heldKey, shardKey } from '../rows.ts'
+import type { HeldRow } from '../rows.ts'
+import { storedEventOf } from './relay.ts'
+
+interface Place {
+  readonly shard: number
+  readonly aggregateId: string
+}
+
+/** Aggregates that wait or are parked. */
+export function blocked({ database, tx }: Work, destination: string, shards: readonly number[]): BlockedAggregate[] {
+  const wanted = new Set(shards)
+  return blockedOf(
+    database.held
+      .rows(tx)
+      .flatMap(([, row]) => (row.destination === destination && wanted.has(row.shard) ? [row] : [])),
+  )
+}
+
+/** Heads whose time has come, with what waits behind them. */
+export function due({ database, tx }: Work, { destination, shards, limit, behind }: DueParams): HeldEvent[] {
+  const now = database.now()
+  const wanted = new Set(shards)
+  const rows = database.held.rows(tx).map(([, row]) => row)
+  const heads = rows
+    .filter((row) => row.destination === destination && wanted.has(row.shard) && isWaiting(row))
+    .filter(({ dueAt }) => dueAt !== null && dueAt <= now)
+    .sort((a, b) => (a.dueAt as number) - (b.dueAt as number))
+    .slice(0, limit)
+  const found = new Map<HeldRow, HeldRow>()
+  for (const head of heads) {
+    found.set(head, head)
+    if (head.state !== 'waiting') continue
+    const line = rows.filter((row) => row.state === 'waiting' && isWith(row, destination, head) && row.seq > head.seq)
+    for (const row of bySeq(line).slice(0, behind)) found.set(row, row)
+  }
+  return bySeq([...found.keys()]).flatMap((row) => {
+    const event = database.events.find(row.shard, row.seq)
+    if (event === undefined || !isWaiting(row)) return []
+    return { ...storedEventOf(event), state: row.state as 'waiting' | 'delayed', attempts: row.attempts }
+  })
+}
+
+/** When the next one is due, in milliseconds. */
+export function nextDue({ database, tx }: Work, destination: string, shards: readonly number[]): number | null {
+  let first: number | null = null
+  for (const [, row] of database.held.rows(tx)) {
+    if (row.destination !== destination || !shards.includes(row.shard) || !isWaiting(row) || row.dueAt === null)
+      continue
+    first = Math.min(first ?? row.dueAt, row.dueAt)
+  }
+  return first === null ? null : (first - database.now()) / 1000
+}
+
+/** The shards that are ours, held until the settlement commits. */
+export async function fenceShards(
+  { database, tx }: Work,
+  destination: string,
+  leases: readonly ShardLease[],
+): Promise<number[]> {
+  const ours: number[] = []
+  for (const { shard, token } of [...leases].sort((a, b) => a.shard - b.shard)) {
+    const row = await database.shards.lock(shardKey(destination, shard), tx, 'share', (of) => of.token === token)
+    if (row !== undefined) ours.push(shard)
+  }
+  return ours
+}
+
+/** The statements of a settlement, one after the other: gone, changed, parked, the next of each line, who still waits. */
+export async function settleHeld(
+  work: Work,
+  { destination, sent, changed, park, touched }: Omit<SettleHeldParams, 'leases'>,
+): Promise<BlockedAggregate[]> {
+  const { held } = work.database
+  const { tx } = work
+  const now = work.database.now()
+  for (const { shard, seq } of sent) {
+    const key = heldKey(destination, shard, seq)
+    if ((await held.lock(key, tx, 'update')) !== undefined) held.put(key, undefined, tx)
+  }
+  for (const of of changed) {
+    const key = heldKey(destination, of.shard, of.seq)
+    if ((await held.lock(key, tx, 'update')) !== undefined) held.put(key, heldRowOf(of, destination, now), tx)
+  }
+  for (const place of park) {
+    for (const row of lineOf(work, destination, place)) {
+      const key = heldKey(destination, row.shard, row.seq)
+      const known = await held.lock(key, tx, 'update', ({ state }) => state === 'waiting')
+      if (known !== undefined) held.put(key, { ...known, state: 'parked', dueAt: null }, tx)
+    }
+  }
+  for (const place of touched) {
+    const [first] = lineOf(work, destination, place)
+    if (first === undefined || first.dueAt !== null) continue
+    const key = heldKey(destination, first.shard, first.seq)
+    const known = await held.lock(key, tx, 'update', ({ state, dueAt }) => state === 'waiting' && dueAt === null)
+    if (known !== undefined) held.put(key, { ...known, dueAt: now }, tx)
+  }
+  return touched.flatMap((place) =>
+    blockedOf(held.rows(tx).flatMap(([, row]) => (isWith(row, destination, place) ? [row] : []))),
+  )
+}
+
+export function heldRowOf(of: HoldParams, destination: string, now: number): HeldRow {
+  const { shard, seq, aggregateId, state, attempts, reason, dueInMs, notBefore } = of
+  const dueAt = notBefore !== null ? Date.parse(notBefore) * 1000 : dueInMs === null ? null : now + dueInMs * 1000
+  return { destination, shard, seq, aggregateId, state, attempts, dueAt, reason }
+}
+
+function lineOf({ database, tx }: Work, destination: string, place: Place): HeldRow[] {
+  const rows = database.held.rows(tx).map(([, row]) => row)
+  return bySeq(rows.filter((row) => row.state === 'waiting' && isWith(row, destination, place)))
+}
+
+function blockedOf(rows: readonly HeldRow[]): BlockedAggregate[] {
+  const found = new Map<string, BlockedAggregate>()
+  for (const { shard, aggregateId, state } of rows) {
+    if (state !== 'waiting' && state !== 'parked') continue
+    const parked = state === 'parked' || found.get(aggregateId)?.parked === true
+    found.set(aggregateId, { shard, aggregateId, parked })
+  }
+  return [...found.values()]
+}
+
+function isWaiting({ state }: HeldRow): boolean {
+  return state === 'waiting' || state === 'delayed'
+}
+
+function isWith(row: HeldRow, destination: string, { shard, aggregateId }: Place): boolean {
+  return row.destination === destination && row.shard === shard && row.aggregateId === aggregateId
+}
+
+function bySeq(rows: HeldRow[]): HeldRow[] {
+  return rows.sort((a, b) => a.shard - b.shard || a.seq - b.seq)
+}

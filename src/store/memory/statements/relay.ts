@@ -1,0 +1,154 @@
+import { SHARDS } from '../../../limits.ts'
+import type {
+  AckParams,
+  Beat,
+  BeatParams,
+  EventsRead,
+  LeaseShardsParams,
+  ReadEventsParams,
+  ReleaseParams,
+  ShardLease,
+  StoredEvent,
+} from '../../outbox.ts'
+import type { Work } from '../connection.ts'
+import { ackKey, heldKey, relayKey, shardKey } from '../rows.ts'
+import type { AckRow, SentEventRow } from '../rows.ts'
+import { heldRowOf } from './held.ts'
+
+const FORGOTTEN_MICROS = 3_600_000_000
+
+/** Shards nobody has leased yet. */
+export async function openDestination({ database, tx }: Work, destination: string): Promise<void> {
+  for (let shard = 0; shard < SHARDS; shard++) {
+    const row = { destination, shard, token: 0, leaseUntil: Number.NEGATIVE_INFINITY }
+    await database.shards.insert(shardKey(destination, shard), row, tx)
+  }
+}
+
+/** Presence, leases, and what the others do. What it tells was seen when it started, before its own changes. */
+export async function beat(work: Work, { destination, relay, leaseMs, leases }: BeatParams): Promise<Beat> {
+  const { database, tx } = work
+  const now = database.now()
+  let relays = 1
+  for (const [key, row] of database.relays.rows(tx)) {
+    if (row.destination !== destination || row.id === relay) continue
+    if (row.until > now) relays += 1
+    else if (row.until < now - FORGOTTEN_MICROS && !database.relays.locked(key, tx, 'update'))
+      database.relays.put(key, undefined, tx)
+  }
+  const free = freeShards(work, destination)
+  const key = relayKey(destination, relay)
+  const until = now + leaseMs * 1000
+  const present = { destination, id: relay, until }
+  if (!(await database.relays.insert(key, present, tx))) {
+    await database.relays.lock(key, tx, 'update')
+    database.relays.put(key, present, tx)
+  }
+  const ours: number[] = []
+  for (const { shard, token } of leases) {
+    const row = await database.shards.lock(shardKey(destination, shard), tx, 'update', (of) => of.token === token)
+    if (row === undefined) continue
+    database.shards.put(shardKey(destination, shard), { ...row, leaseUntil: database.now() + leaseMs * 1000 }, tx)
+    ours.push(shard)
+  }
+  return { relays, free, ours }
+}
+
+/** Takes free shards, skipping locked ones. */
+export function leaseShards(
+  { database, tx }: Work,
+  { destination, leaseMs, limit }: Omit<LeaseShardsParams, 'relay'>,
+): ShardLease[] {
+  const taken: ShardLease[] = []
+  const now = database.now()
+  for (const [key, row] of database.shards.rows(tx)) {
+    if (taken.length >= limit) break
+    if (row.destination !== destination || row.leaseUntil > now || database.shards.locked(key, tx, 'update')) continue
+    const token = row.token + 1
+    database.shards.put(key, { ...row, token, leaseUntil: now + leaseMs * 1000 }, tx)
+    taken.push({ shard: row.shard, token })
+  }
+  return taken
+}
+
+/** What the last owners left: the newest cursor of each shard. */
+export function cursors({ database, tx }: Work, destination: string, shards: readonly number[]): Map<number, AckRow> {
+  const wanted = new Set(shards)
+  const newest = new Map<number, AckRow>()
+  for (const [, row] of database.acks.rows(tx)) {
+    if (row.destination !== destination || !wanted.has(row.shard)) continue
+    const known = newest.get(row.shard)
+    if (known === undefined || isNewer(row, known)) newest.set(row.shard, row)
+  }
+  return newest
+}
+
+function isNewer(a: AckRow, b: AckRow): boolean {
+  return a.cursor > b.cursor || (a.cursor === b.cursor && a.token > b.token)
+}
+
+/** Events behind the cursors, and whether a shard is free. */
+export function readEvents(work: Work, { destination, from, perShard, limit }: ReadEventsParams): EventsRead {
+  const events: StoredEvent[] = []
+  for (const { shard, cursor } of from) {
+    if (events.length >= limit) break
+    const rows = work.database.events.after(shard, cursor, Math.min(perShard, limit - events.length))
+    for (const row of rows) events.push(storedEventOf(row))
+  }
+  return { events, free: freeShards(work, destination) > 0 }
+}
+
+/** Cursors are inserted where the token is still ours; nothing is locked, so a late one may still be written. */
+export async function ack(work: Work, { destination, acks, hold }: AckParams): Promise<number[]> {
+  const { database, tx } = work
+  const ours: number[] = []
+  for (const { shard, cursor, token, tryingTo, attempt } of acks) {
+    if (database.shards.seen(shardKey(destination, shard), tx)?.token !== token) continue
+    ours.push(shard)
+    const row: AckRow = { destination, shard, cursor, token, tryingTo, attempt }
+    await database.acks.insert(ackKey(row), row, tx)
+  }
+  const now = database.now()
+  for (const of of hold) {
+    if (!ours.includes(of.shard)) continue
+    await database.held.insert(heldKey(destination, of.shard, of.seq), heldRowOf(of, destination, now), tx)
+  }
+  return ours
+}
+
+/** Gives shards back under a new token, and takes back the intent of a batch that was not tried. */
+export async function releaseShards(work: Work, params: ReleaseParams): Promise<void> {
+  const { database, tx } = work
+  const { destination, relay, leases, leaving } = params
+  const newest = cursors(
+    work,
+    destination,
+    leases.map(({ shard }) => shard),
+  )
+  for (const { shard, token } of leases) {
+    const key = shardKey(destination, shard)
+    const row = await database.shards.lock(key, tx, 'update', (of) => of.token === token)
+    if (row === undefined) continue
+    database.shards.put(key, { ...row, token: token + 1, leaseUntil: Number.NEGATIVE_INFINITY }, tx)
+    const left = newest.get(shard)
+    if (left === undefined || left.token !== token || left.tryingTo === null) continue
+    await database.acks.lock(ackKey(left), tx, 'update')
+    database.acks.put(ackKey(left), { ...left, tryingTo: null, attempt: 0 }, tx)
+  }
+  const own = relayKey(destination, relay)
+  if (leaving && (await database.relays.lock(own, tx, 'update')) !== undefined) database.relays.put(own, undefined, tx)
+}
+
+export function storedEventOf(row: SentEventRow): StoredEvent {
+  const { shard, seq, id, aggregateType, aggregateId, type, payload, headers, createdAt } = row
+  return { shard, seq, id, aggregateType, aggregateId, type, payload, headers, at: createdAt / 1000 }
+}
+
+function freeShards({ database, tx }: Work, destination: string): number {
+  const now = database.now()
+  let free = 0
+  for (const [, row] of database.shards.rows(tx)) {
+    if (row.destination === destination && row.leaseUntil <= now) free += 1
+  }
+  return free
+}
