@@ -36,6 +36,7 @@ export type Signal =
   | {
       readonly kind: 'swept'
       readonly records: number
+      readonly events: number
       readonly suspended: number
       readonly partitionsDropped: number
       readonly partitionsBusy: number
@@ -49,6 +50,15 @@ export type Signal =
       readonly shard: number
       readonly seq: number
       readonly reason: string
+    }
+  /** Alarm: of a segment of events, as many were acknowledged as are not stored. It is kept until somebody has looked. */
+  | {
+      readonly kind: 'miscounted'
+      readonly destination: string
+      readonly segment: number
+      readonly shard: number
+      readonly stored: number
+      readonly acknowledged: number
     }
   /** Work in the background failed and will be tried again. */
   | {

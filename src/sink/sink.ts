@@ -49,16 +49,21 @@ export interface OutgoingEvent {
   readonly subject: string
   /** ISO 8601, when it was published. */
   readonly time: string
-  readonly datacontenttype: 'application/json'
-  /** Parsed when first read. */
+  /** 'application/json', or what bytes were published as. */
+  readonly datacontenttype: string
+  /** Parsed when first read; a Uint8Array where bytes were published. */
   readonly data: unknown
-  /** The data as it is stored: for sinks that send text. */
+  /** The data as JSON text; of bytes, a string in base64. */
   readonly json: string
+  /** The data as it goes over a wire in binary mode: JSON text, or the bytes. */
+  readonly body: string | Uint8Array
   /** What is kept in order. */
   readonly aggregate: { readonly type: string; readonly id: string }
   /** What the broker deduplicates by: the id, or another one for a deliberate resend. */
   readonly brokerId: string
   readonly traceparent: string | undefined
+  /** `ordered` entries: the id of the aggregate's event before this one; undefined for its first. */
+  readonly previous: string | undefined
   /** Every attribute that travelled with the event. */
   readonly headers: Readonly<Record<string, string>>
   /** 1 for the first attempt. */
@@ -67,7 +72,8 @@ export interface OutgoingEvent {
 
 /** CloudEvents' structured mode: one JSON document with everything in it. */
 export function cloudEventJson(event: OutgoingEvent): string {
-  const { specversion, id, source, type, subject, time, datacontenttype, traceparent } = event
-  const attributes = { specversion, id, source, type, subject, time, datacontenttype, traceparent }
-  return `${JSON.stringify(attributes).slice(0, -1)},"data":${event.json}}`
+  const { specversion, id, source, type, subject, time, datacontenttype, traceparent, previous } = event
+  const attributes = { specversion, id, source, type, subject, time, datacontenttype, traceparent, previous }
+  const member = typeof event.body === 'string' ? 'data' : 'data_base64'
+  return `${JSON.stringify(attributes).slice(0, -1)},"${member}":${event.json}}`
 }

@@ -21,8 +21,24 @@ export interface Outbox {
   due(params: DueParams): Promise<Due>
   /** What became of held events. Nothing is written for shards that are no longer ours. */
   settleHeld(params: SettleHeldParams): Promise<readonly BlockedAggregate[]>
+  /**
+   * Sets events that were sent already aside to be sent again, under another broker id. Answers how many. They are due
+   * at once, each aggregate's in order.
+   */
+  resend(params: ResendParams): Promise<number>
+  /** Forgets a destination that nobody sends to any more: it keeps no events from being dropped. */
+  forget(params: { readonly destination: string }): Promise<void>
+  /** Absent where processes cannot call each other. */
+  readonly calls?: Calls
   /** Gives shards back at once. `leaving`: the relay is gone too, and the others share what it had. */
   release(params: ReleaseParams): Promise<void>
+}
+
+/** How processes tell each other that events were committed: a hint, never part of a producer's transaction. */
+export interface Calls {
+  call(): Promise<void>
+  /** Answers how to stop. `lost`: no call will come any more. */
+  listen(params: { called(): void; lost(error: unknown): void }): Promise<() => Promise<void>>
 }
 
 export interface ShardLease {
@@ -44,6 +60,8 @@ export interface Beat {
   readonly free: number
   /** Those of `leases` that are still ours. */
   readonly ours: readonly number[]
+  /** A held event of theirs is due: perhaps somebody else set it aside. */
+  readonly due: boolean
 }
 
 export interface LeaseShardsParams {
@@ -56,6 +74,10 @@ export interface LeaseShardsParams {
 export interface ShardState extends ShardLease {
   /** Everything up to here was sent, or is held. 0: nothing yet. */
   readonly cursor: number
+  /** The segment of the cursor's event; 0: from the first one on. */
+  readonly segment: number
+  /** How many events of that segment the cursor has passed. */
+  readonly counted: number
   /** The last owner was sending up to here when it was last heard of; null: it had nothing under way. */
   readonly tryingTo: number | null
   /** How often that was tried. */
@@ -71,7 +93,8 @@ export interface BlockedAggregate {
 
 export interface ReadEventsParams {
   readonly destination: string
-  readonly from: readonly { readonly shard: number; readonly cursor: number }[]
+  /** Nothing behind the cursor is in a segment before `segment`. */
+  readonly from: readonly { readonly shard: number; readonly cursor: number; readonly segment: number }[]
   readonly perShard: number
   /** Of all shards together. */
   readonly limit: number
@@ -81,11 +104,15 @@ export interface EventsRead {
   readonly events: readonly StoredEvent[]
   /** Somebody let go of a shard: worth a beat. */
   readonly free: boolean
+  /** Nothing will ever be added to this segment or to one before it; 0: to none. */
+  readonly sealed: number
 }
 
 export interface StoredEvent {
   readonly shard: number
   readonly seq: number
+  /** What it is dropped with one day. Within a shard it never falls while `seq` grows. 0 where nothing is dropped. */
+  readonly segment: number
   readonly id: string
   readonly aggregateType: string
   readonly aggregateId: string
@@ -104,8 +131,12 @@ export interface AckParams {
   readonly hold: readonly HoldParams[]
 }
 
+/** Of one shard there may be several in a call: one for each segment that its events are in, in order. */
 export interface Ack extends ShardLease {
   readonly cursor: number
+  /** The segment of the cursor's event, and how many of its events of this shard the cursor has passed. */
+  readonly segment: number
+  readonly counted: number
   /** The last event of the batch that is sent next; null when nothing follows. */
   readonly tryingTo: number | null
   readonly attempt: number
@@ -146,6 +177,8 @@ export interface Due {
 export interface HeldEvent extends StoredEvent {
   readonly state: 'waiting' | 'delayed'
   readonly attempts: number
+  /** The number of the deliberate resend it belongs to; 0: none. */
+  readonly resend: number
 }
 
 export interface SettleHeldParams {
@@ -157,6 +190,15 @@ export interface SettleHeldParams {
   readonly park: readonly { readonly shard: number; readonly aggregateId: string }[]
   /** Aggregates to look at again: the first that still waits is due now. Answered with those that are still blocked. */
   readonly touched: readonly { readonly shard: number; readonly aggregateId: string }[]
+}
+
+export interface ResendParams {
+  readonly destination: string
+  /** ISO times of publishing: from `since` on, before `until`. */
+  readonly since: string
+  readonly until: string | null
+  readonly type: string | null
+  readonly aggregateId: string | null
 }
 
 export interface ReleaseParams {

@@ -272,11 +272,17 @@ export interface SweepParams {
   readonly limit: number
   /** Answers written from now on expire this far ahead: their storage is made ready. */
   readonly replayForMs: number
+  /** Sent events are kept this long; absent: for ever. */
+  readonly resendForMs?: number | undefined
   readonly signal?: AbortSignal | undefined
 }
 
 export interface Swept {
   readonly records: number
+  /** Sent events past their time. */
+  readonly events: number
+  /** Must be empty: what was sent is not what is stored. Nothing of such a segment is dropped. */
+  readonly miscounted: readonly Miscounted[]
   /** In-progress operations past their time, now unknown. */
   readonly suspended: number
   readonly partitionsDropped: number
@@ -284,6 +290,15 @@ export interface Swept {
   readonly partitionsBusy: number
   /** false: the limit was reached, there may be more. */
   readonly finished: boolean
+}
+
+/** One shard of a segment of events, as one destination has counted it. */
+export interface Miscounted {
+  readonly destination: string
+  readonly segment: number
+  readonly shard: number
+  readonly stored: number
+  readonly acknowledged: number
 }
 
 export interface Schema {

@@ -35,6 +35,8 @@ export function eventFor(aggregate: string, n: number, data: unknown = { aggrega
     datacontenttype: 'application/json',
     data,
     json: JSON.stringify(data),
+    body: JSON.stringify(data),
+    previous: undefined,
     aggregate: { type: 'step', id: aggregate },
     brokerId: id,
     traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
