@@ -9,7 +9,7 @@ export class EventLog {
     if (log === undefined) return void this.shards.set(row.shard, [row])
     let i = log.length
     // Whoever drew its number outside the lock comes late.
-    while (i > 0 && log[i - 1]!.seq > row.seq) i--
+    while (i > 0 && (log[i - 1] as SentEventRow).seq > row.seq) i--
     if (i === log.length) log.push(row)
     else log.splice(i, 0, row)
   }
@@ -38,7 +38,7 @@ function placeOf(log: readonly SentEventRow[], seq: number): number {
   let high = log.length
   while (low < high) {
     const middle = (low + high) >> 1
-    if (log[middle]!.seq < seq) low = middle + 1
+    if ((log[middle] as SentEventRow).seq < seq) low = middle + 1
     else high = middle
   }
   return low

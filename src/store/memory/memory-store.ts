@@ -20,6 +20,9 @@ import { STATEMENTS } from './statements/index.ts'
 import type { Statements } from './statements/index.ts'
 import type { Isolation } from './transaction.ts'
 
+/** Events are kept for ever. */
+const NO_EVENTS = { events: 0, miscounted: [] } as const
+
 export interface MemoryStoreOptions {
   /** Columns that must be unique together, by table: `{ charges: ['id'] }`. */
   readonly unique?: Readonly<Record<string, readonly string[]>>
@@ -136,9 +139,9 @@ function memoryRetention(client: Client): Retention {
       const records = await autocommit(client, 'sweep', (work) => statements.sweepRecords(work, limit))
       const suspended = await autocommit(client, 'suspendLapsed', (work) => statements.suspendLapsed(work, limit))
       const finished = records < limit && !signal?.aborted
-      if (signal?.aborted) return { records, suspended, partitionsDropped: 0, partitionsBusy: 0, finished }
+      if (signal?.aborted) return { records, ...NO_EVENTS, suspended, partitionsDropped: 0, partitionsBusy: 0, finished }
       const days = await autocommit(client, 'dropAnswers', (work) => statements.dropAnswers(work))
-      return { records, suspended, ...days, finished }
+      return { records, ...NO_EVENTS, suspended, ...days, finished }
     },
   }
 }

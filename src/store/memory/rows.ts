@@ -1,6 +1,6 @@
 import type { Answer } from '../../lifecycle/answer.ts'
 import type { RecordState, StoredRecord } from '../../lifecycle/record.ts'
-import type { HeldState } from '../outbox.ts'
+import type { HeldState, StoredEvent } from '../outbox.ts'
 import type { Claimed, EventRow } from '../store.ts'
 
 /** Our own tables. Times are microseconds of the database's clock; tokens are such times too, or one more. */
@@ -96,6 +96,11 @@ export function storedRecordOf(row: RecordRow, now: number): StoredRecord {
     forgetInMs: (row.forgetAt - now) / 1000,
     answerDay: dayOf(row.expiresAt),
   }
+}
+
+export function storedEventOf(row: SentEventRow): StoredEvent {
+  const { shard, seq, id, aggregateType, aggregateId, type, payload, headers, createdAt } = row
+  return { shard, seq, id, aggregateType, aggregateId, type, payload, headers, at: createdAt / 1000 }
 }
 
 /** In progress under this token: what every fenced statement asks of a record. */

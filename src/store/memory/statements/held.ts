@@ -1,8 +1,7 @@
 import type { BlockedAggregate, DueParams, HeldEvent, HoldParams, SettleHeldParams, ShardLease } from '../../outbox.ts'
 import type { Work } from '../connection.ts'
-import { heldKey, shardKey } from '../rows.ts'
+import { heldKey, shardKey, storedEventOf } from '../rows.ts'
 import type { HeldRow } from '../rows.ts'
-import { storedEventOf } from './relay.ts'
 
 interface Place {
   readonly shard: number

@@ -11,8 +11,8 @@ import type {
   StoredEvent,
 } from '../../outbox.ts'
 import type { Work } from '../connection.ts'
-import { ackKey, heldKey, relayKey, shardKey } from '../rows.ts'
-import type { AckRow, SentEventRow } from '../rows.ts'
+import { ackKey, heldKey, relayKey, shardKey, storedEventOf } from '../rows.ts'
+import type { AckRow } from '../rows.ts'
 import { heldRowOf } from './held.ts'
 
 const FORGOTTEN_MICROS = 3_600_000_000
@@ -137,11 +137,6 @@ export async function releaseShards(work: Work, params: ReleaseParams): Promise<
   }
   const own = relayKey(destination, relay)
   if (leaving && (await database.relays.lock(own, tx, 'update')) !== undefined) database.relays.put(own, undefined, tx)
-}
-
-export function storedEventOf(row: SentEventRow): StoredEvent {
-  const { shard, seq, id, aggregateType, aggregateId, type, payload, headers, createdAt } = row
-  return { shard, seq, id, aggregateType, aggregateId, type, payload, headers, at: createdAt / 1000 }
 }
 
 function freeShards({ database, tx }: Work, destination: string): number {
