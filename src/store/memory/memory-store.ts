@@ -139,7 +139,8 @@ function memoryRetention(client: Client): Retention {
       const records = await autocommit(client, 'sweep', (work) => statements.sweepRecords(work, limit))
       const suspended = await autocommit(client, 'suspendLapsed', (work) => statements.suspendLapsed(work, limit))
       const finished = records < limit && !signal?.aborted
-      if (signal?.aborted) return { records, ...NO_EVENTS, suspended, partitionsDropped: 0, partitionsBusy: 0, finished }
+      if (signal?.aborted)
+        return { records, ...NO_EVENTS, suspended, partitionsDropped: 0, partitionsBusy: 0, finished }
       const days = await autocommit(client, 'dropAnswers', (work) => statements.dropAnswers(work))
       return { records, ...NO_EVENTS, suspended, ...days, finished }
     },
