@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process'
 import { once as onceEvent } from 'node:events'
-import { fileURLToPath } from 'node:url'
+import { programBeside } from '../../scripts/program.ts'
 
 export interface DelayProxy {
   /** The server's address, by way of the proxy. */
@@ -11,8 +11,8 @@ export interface DelayProxy {
 /** A network between us and the server: a process of its own, so that its waiting does not hold up ours. */
 export async function startDelayProxy(serverUrl: string, delayMs: number): Promise<DelayProxy> {
   const url = new URL(serverUrl)
-  const file = fileURLToPath(new URL('./delay-proxy-process.ts', import.meta.url))
-  const child = fork(file, [url.hostname, url.port, String(delayMs)], { execArgv: ['--import', 'tsx'] })
+  const { file, execArgv } = programBeside(import.meta.url, 'delay-proxy-process')
+  const child = fork(file, [url.hostname, url.port, String(delayMs)], { execArgv: [...execArgv] })
   const [port] = (await Promise.race([
     onceEvent(child, 'message'),
     onceEvent(child, 'exit').then(() => Promise.reject(new Error('the delay proxy did not start'))),

@@ -1,14 +1,11 @@
 import { type ChildProcess, execFile, fork, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once as onceEvent } from 'node:events'
-import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { programBeside } from '../../scripts/program.ts'
 import type { LoadOrder, LoadResult } from '../http-load.ts'
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url))
-const BUILD = join(ROOT, '.bench-build')
 
 /** A server and its clients, each in a process of its own. */
 export interface HttpBench {
@@ -19,11 +16,10 @@ export interface HttpBench {
 }
 
 export async function startHttp(databaseUrl: string): Promise<HttpBench> {
-  compile()
-  const server = start('http-server.js', [databaseUrl])
+  const server = start('http-server', [databaseUrl])
   const [port] = (await answerOf(server)) as [number]
   const base = `http://127.0.0.1:${port}`
-  const clients = start('http-load.js', [base])
+  const clients = start('http-load', [base])
   const client = spawnSync('wrk', ['--version']).error ? 'autocannon' : 'wrk'
   const byNode = async (order: LoadOrder): Promise<LoadResult> => {
     clients.send(order)
@@ -49,24 +45,16 @@ export async function startHttp(databaseUrl: string): Promise<HttpBench> {
 
 async function byWrk(base: string, { path, clients, keys }: LoadOrder, seconds: number): Promise<LoadResult> {
   const [prefix, count] = keys === 'new' ? [randomUUID(), 0] : [keys.prefix, keys.count]
-  const script = join(ROOT, 'bench', 'http-load.lua')
+  const script = join('bench', 'http-load.lua')
   const args = ['-t1', `-c${clients}`, `-d${Math.ceil(seconds)}s`, '-s', script, base, '--', path, prefix, `${count}`]
   const { stdout } = await promisify(execFile)('wrk', args)
   return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as LoadResult
 }
 
-/** As users run it: what a loader adds to every function is nobody's cost in production. */
-function compile(): void {
-  const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc')
-  const args = [tsc, '-p', 'tsconfig.json', '--noEmit', 'false', '--outDir', BUILD, '--rootDir', '.']
-  const { status } = spawnSync(process.execPath, args, { cwd: ROOT, stdio: ['ignore', 2, 2] })
-  if (status !== 0) throw new Error('the benchmark does not compile')
-}
-
-function start(file: string, args: readonly string[]): ChildProcess {
-  return fork(join(BUILD, 'bench', file), args, {
-    cwd: ROOT,
-    execArgv: [],
+function start(name: string, args: readonly string[]): ChildProcess {
+  const program = programBeside(import.meta.url, join('..', name))
+  return fork(program.file, args, {
+    execArgv: [...program.execArgv],
     stdio: ['ignore', 2, 2, 'ipc'],
     env: { ...process.env, NODE_ENV: 'production' },
   })

@@ -5,6 +5,7 @@ import { chmod, chown, mkdir, readFile, readdir, readlink, rm, stat } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { programBeside } from '../program.ts'
 
 const DIRECTORY_PREFIX = 'effectively-once-server-'
 const FORGOTTEN_MS = 600_000
@@ -47,8 +48,8 @@ export async function makeDirectory(owner: Owner): Promise<string> {
 /** Starts a server under a keeper, so that it does not outlive this process. */
 export function keep(order: Omit<KeeperOrder, 'logFile'>): KeptServer & { readonly logFile: string } {
   const logFile = join(order.directory, 'server.log')
-  const keeperFile = fileURLToPath(new URL('./keeper.ts', import.meta.url))
-  const keeper = spawn(process.execPath, ['--import', 'tsx', keeperFile, JSON.stringify({ ...order, logFile })], {
+  const { file, execArgv } = programBeside(import.meta.url, 'keeper')
+  const keeper = spawn(process.execPath, [...execArgv, file, JSON.stringify({ ...order, logFile })], {
     stdio: ['pipe', 'ignore', 'ignore'],
     cwd: fileURLToPath(new URL('../..', import.meta.url)),
     // Its own session: a Ctrl-C in the terminal reaches us, and the server ends in order when we do.
