@@ -1,5 +1,7 @@
+import { kafkaRecipe } from './kafka.ts'
 import { natsRecipe } from './nats.ts'
 import { postgresRecipe } from './postgres.ts'
+import { rabbitmqRecipe } from './rabbitmq.ts'
 import { redisRecipe } from './redis.ts'
 import { isMissing } from './recipe.ts'
 import type { RunningServer, Server, ServerRecipe } from './recipe.ts'
@@ -12,6 +14,8 @@ const recipes = {
   postgres: postgresRecipe,
   nats: natsRecipe,
   redis: redisRecipe,
+  rabbitmq: rabbitmqRecipe,
+  kafka: kafkaRecipe,
 } as const satisfies Record<string, ServerRecipe>
 
 export type ServerName = keyof typeof recipes

@@ -1,0 +1,155 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { debianBinary } from './debian.ts'
+import { freePort, run } from './process.ts'
+import type { RunningServer, ServerRecipe } from './recipe.ts'
+import { dockerImage, give, startKept } from './start-kept.ts'
+
+const KAFKA = '4.1.1'
+const IMAGE = `apache/kafka:${KAFKA}`
+const READY_MS = 60_000
+const MAVEN_MS = 300_000
+const FORMAT_MS = 60_000
+
+const CACHE = fileURLToPath(new URL(`../../node_modules/.cache/effectively-once/kafka-${KAFKA}`, import.meta.url))
+
+/** A small broker: one thread that compiles, one that collects. */
+const JAVA = [
+  '-Xmx512m',
+  '-XX:+UseSerialGC',
+  '-XX:TieredStopAtLevel=1',
+  '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn',
+]
+
+export const kafkaRecipe: ServerRecipe = {
+  name: 'kafka',
+  environmentVariable: 'KAFKA_URL',
+  ways: [
+    { name: 'docker', start: startInDocker },
+    { name: 'maven', start: startFromMaven },
+  ],
+}
+
+function settings(
+  ports: { readonly port: number; readonly controller: number },
+  host: string,
+  inner = ports.port,
+): Record<string, string> {
+  return {
+    'process.roles': 'broker,controller',
+    'node.id': '1',
+    'controller.quorum.voters': `1@127.0.0.1:${ports.controller}`,
+    listeners: `PLAINTEXT://${host}:${inner},CONTROLLER://127.0.0.1:${ports.controller}`,
+    'advertised.listeners': `PLAINTEXT://127.0.0.1:${ports.port}`,
+    'controller.listener.names': 'CONTROLLER',
+    'listener.security.protocol.map': 'CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT',
+    'offsets.topic.replication.factor': '1',
+    'offsets.topic.num.partitions': '4',
+    'transaction.state.log.replication.factor': '1',
+    'transaction.state.log.min.isr': '1',
+    'transaction.state.log.num.partitions': '4',
+    'share.coordinator.state.topic.replication.factor': '1',
+    'share.coordinator.state.topic.min.isr': '1',
+    'group.initial.rebalance.delay.ms': '0',
+    'group.min.session.timeout.ms': '1000',
+    'auto.create.topics.enable': 'false',
+  }
+}
+
+/** Apache's own jars on the machine's Java. */
+async function startFromMaven(): Promise<RunningServer> {
+  const java = await debianBinary('java', 'openjdk-17-jre-headless')
+  const classes = join(await jars(), '*')
+  return startKept({
+    owner: {},
+    readyMs: READY_MS,
+    async prepare({ port, directory }) {
+      const properties = {
+        ...settings({ port, controller: await freePort() }, '127.0.0.1'),
+        'log.dirs': join(directory, 'data'),
+      }
+      const lines = Object.entries(properties).map(([name, value]) => `${name}=${value}\n`)
+      const file = await give(join(directory, 'server.properties'), lines.join(''), {})
+      const cluster = randomBytes(16).toString('base64url')
+      await run(java, [...JAVA, '-cp', classes, 'kafka.tools.StorageTool', 'format', '-t', cluster, '-c', file], {
+        timeoutMs: FORMAT_MS,
+        cwd: directory,
+      })
+      const args = [...JAVA, '-cp', classes, 'kafka.Kafka', file]
+      return { url: `kafka://127.0.0.1:${port}`, command: java, args }
+    },
+    answers,
+  })
+}
+
+/** Its data live in the container: such a server is not halted and resumed. */
+async function startInDocker(): Promise<RunningServer> {
+  await dockerImage(IMAGE)
+  const { url, stop } = await startKept({
+    owner: {},
+    readyMs: READY_MS,
+    async prepare({ port }) {
+      const properties = settings({ port, controller: 9093 }, '0.0.0.0', 9092)
+      const variables = Object.entries(properties).map(
+        ([name, value]) => `--env=KAFKA_${name.toUpperCase().replaceAll('.', '_')}=${value}`,
+      )
+      const args = ['run', '--rm', `--publish=127.0.0.1:${port}:9092`, ...variables, IMAGE]
+      return { url: `kafka://127.0.0.1:${port}`, command: 'docker', args }
+    },
+    answers,
+  })
+  return { url, stop }
+}
+
+/** The broker's jars, fetched once. Another run may be fetching them too: whoever is first is taken. */
+async function jars(): Promise<string> {
+  const libs = join(CACHE, 'libs')
+  if (existsSync(libs)) return libs
+  const maven = await debianBinary('mvn', 'maven')
+  const work = `${CACHE}-${randomBytes(6).toString('hex')}`
+  await mkdir(work, { recursive: true })
+  try {
+    const pom = join(work, 'pom.xml')
+    await writeFile(pom, POM)
+    const goal = ['dependency:copy-dependencies', `-DoutputDirectory=${join(work, 'libs')}`]
+    await run(maven, ['-q', '-B', '-f', pom, ...goal], { timeoutMs: MAVEN_MS, cwd: work })
+    await rename(work, CACHE).catch(async (error: unknown) => {
+      if (!existsSync(libs)) throw error
+    })
+    return libs
+  } finally {
+    await rm(work, { recursive: true, force: true })
+  }
+}
+
+const POM = `<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>effectively-once</groupId>
+  <artifactId>test-kafka</artifactId>
+  <version>1</version>
+  <packaging>pom</packaging>
+  <dependencies>
+    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>${KAFKA}</version></dependency>
+    <dependency><groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId><version>1.7.36</version></dependency>
+  </dependencies>
+</project>
+`
+
+async function answers(url: string): Promise<void> {
+  const { Admin } = await import('@platformatic/kafka')
+  const admin = new Admin({
+    clientId: 'ready',
+    bootstrapBrokers: [new URL(url).host],
+    retries: false,
+    connectTimeout: 1_000,
+    timeout: 2_000,
+  })
+  try {
+    await admin.listTopics()
+  } finally {
+    await admin.close()
+  }
+}
