@@ -112,3 +112,12 @@ export const WEBHOOK_TIMEOUT_MS_DEFAULT = 10_000
 export const WEBHOOK_TIMEOUT_MS_MAX = 120_000
 export const WEBHOOK_CONCURRENCY_DEFAULT = 16
 export const WEBHOOK_CONCURRENCY_MAX = 1_000
+
+export const NATS_TIMEOUT_MS_DEFAULT = 5_000
+export const NATS_TIMEOUT_MS_MAX = 120_000
+/** Acknowledgements waited for at a time. */
+export const NATS_PUBLISHES_MAX = 512
+/** Entries of one transaction: the server does nothing else meanwhile. */
+export const REDIS_BATCH = 512
+export const REDIS_WAIT_MS_DEFAULT = 1_000
+export const REDIS_WAIT_MS_MAX = 60_000

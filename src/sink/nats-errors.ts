@@ -1,0 +1,33 @@
+/**
+ * What an error of a publish says. 'down': the server's trouble, held against no event. 'retryable' and 'forever': this
+ * event's own.
+ */
+export type NatsJudgement = 'down' | 'retryable' | 'forever'
+
+const MESSAGE_EXCEEDS_MAXIMUM = 10_054
+const STREAM_STORE_FAILED = 10_077
+
+/** `taken`: the stream is known to take this subject. */
+export function judgeNatsError(error: unknown, taken: boolean): NatsJudgement {
+  const { name, message, code, status } = partsOf(error)
+  if (name === 'InvalidArgumentError' && /max_payload/.test(message)) return 'forever'
+  if (name === 'InvalidSubjectError') return 'forever'
+  if (name === 'JetStreamNotEnabled') return taken ? 'down' : 'retryable'
+  if (name === 'PermissionViolationError') return 'retryable'
+  if (code === MESSAGE_EXCEEDS_MAXIMUM) return 'forever'
+  // A full stream refuses everybody, unless only this subject is full.
+  if (code === STREAM_STORE_FAILED) return /per subject/.test(message) ? 'retryable' : 'down'
+  if (status !== undefined && status >= 400 && status < 500 && status !== 408 && status !== 429) return 'retryable'
+  return 'down'
+}
+
+/** An error of the JetStream API has its own number (`code`) and one like HTTP's (`status`). */
+function partsOf(error: unknown): { name: string; message: string; code: unknown; status: number | undefined } {
+  const { name, message, code, status } = (error ?? {}) as Record<string, unknown>
+  return {
+    name: String(name),
+    message: String(message),
+    code,
+    status: typeof status === 'number' ? status : undefined,
+  }
+}

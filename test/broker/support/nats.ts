@@ -1,0 +1,53 @@
+import { DeliverPolicy, jetstream, jetstreamManager, RetentionPolicy } from '@nats-io/jetstream'
+import { connect, nanos } from '@nats-io/transport-node'
+import { natsSink } from '../../../src/sink/nats.ts'
+import type { Received } from '../../../src/testing/sink-contract/index.ts'
+import { receivedFrom, type Broker } from './broker.ts'
+
+const DUPLICATE_WINDOW_MS = 120_000
+
+export const nats: Broker = {
+  server: 'nats',
+  async open({ url, place, make }) {
+    const connection = await connect({
+      servers: url,
+      reconnectTimeWait: 100,
+      maxReconnectAttempts: -1,
+      timeout: 5_000,
+      noAsyncTraces: true,
+    })
+    const manager = await jetstreamManager(connection)
+    if (make) {
+      const subjects = [`${place}.>`]
+      const duplicate_window = nanos(DUPLICATE_WINDOW_MS)
+      await manager.streams.add({ name: place, subjects, duplicate_window, retention: RetentionPolicy.Limits })
+    }
+    return {
+      sink: () => natsSink(jetstream(connection), { stream: place, timeout: '1s' }),
+      async received() {
+        const { state } = await manager.streams.info(place)
+        const seen: Received[] = []
+        if (state.messages === 0) return seen
+        const consumer = await jetstream(connection).consumers.get(place, { deliver_policy: DeliverPolicy.All })
+        const messages = await consumer.consume({ max_messages: 5_000 })
+        for await (const message of messages) {
+          seen.push(receivedFrom(message.string(), message.headers?.get('Nats-Msg-Id') ?? ''))
+          if (message.info.pending === 0) break
+        }
+        await messages.close()
+        await consumer.delete()
+        return seen
+      },
+      async back() {
+        for (let i = 0; i < 100; i++) {
+          const alive = await manager.streams.info(place).catch(() => undefined)
+          if (alive) return
+          await new Promise((resolve) => setTimeout(resolve, 100))
+        }
+        throw new Error('NATS does not come back')
+      },
+      remove: async () => void (await manager.streams.delete(place)),
+      close: () => connection.close(),
+    }
+  },
+}

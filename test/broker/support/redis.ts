@@ -1,0 +1,36 @@
+import { Redis } from 'ioredis'
+import { redisSink } from '../../../src/sink/redis.ts'
+import type { Received } from '../../../src/testing/sink-contract/index.ts'
+import { receivedFrom, type Broker } from './broker.ts'
+
+const PAGE = 2_000
+
+export const redis: Broker = {
+  server: 'redis',
+  async open({ url, place }) {
+    const client = new Redis(url, { lazyConnect: true, retryStrategy: () => 100, autoResendUnfulfilledCommands: false })
+    client.on('error', () => {})
+    await client.connect()
+    return {
+      sink: () => redisSink(client, { stream: place }),
+      async received() {
+        const seen: Received[] = []
+        for (let from = '-'; ;) {
+          const page = await client.xrange(place, from, '+', 'COUNT', PAGE)
+          for (const [, fields] of page) seen.push(receivedFrom(fields[3] ?? '', fields[1] ?? ''))
+          const last = page.at(-1)
+          if (!last || page.length < PAGE) return seen
+          from = `(${last[0]}`
+        }
+      },
+      async back() {
+        for (let i = 0; i < 100 && client.status !== 'ready'; i++) {
+          await new Promise((resolve) => setTimeout(resolve, 100))
+        }
+        await client.ping()
+      },
+      remove: async () => void (await client.del(place)),
+      close: async () => client.disconnect(),
+    }
+  },
+}
