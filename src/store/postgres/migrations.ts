@@ -1,4 +1,5 @@
 import { claimFunctionsSql } from './sql/claim-function.ts'
+import { inboxTablesSql } from './sql/inbox-tables.ts'
 
 /**
  * Numbered and append-only: a released migration never changes (a test holds its checksum). One statement per entry, so
@@ -138,6 +139,7 @@ end $$`,
       `create index held_due on ${schema}.held (destination, due_at) where due_at is not null`,
     ],
   },
+  { version: 3, name: 'consumers', statements: inboxTablesSql },
 ]
 
 export const SCHEMA_VERSION: number = MIGRATIONS.length

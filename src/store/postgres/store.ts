@@ -5,6 +5,7 @@ import type { BeginParams, Begun, Reading, RefuseParams, Session, Store, StoreFe
 import { PostgresBatches } from './batches.ts'
 import type { PgDriver } from './driver.ts'
 import { storeError } from './errors.ts'
+import { PostgresInbox } from './inbox.ts'
 import { PostgresLeases } from './leases.ts'
 import { PostgresOutbox } from './outbox.ts'
 import { PostgresRetention } from './retention.ts'
@@ -46,6 +47,7 @@ class PostgresStore<Tx> implements Store<Tx> {
   readonly leases: PostgresLeases<Tx>
   readonly batches: PostgresBatches<Tx>
   readonly outbox: PostgresOutbox<Tx>
+  readonly inbox: PostgresInbox<Tx>
   readonly watch?: Watch
   readonly #driver: PgDriver<Tx>
   readonly #bind: Bind
@@ -69,6 +71,7 @@ class PostgresStore<Tx> implements Store<Tx> {
     this.leases = new PostgresLeases(driver, this.#bind, schema)
     this.batches = new PostgresBatches(driver, this.#bind, schema)
     this.outbox = new PostgresOutbox(driver, this.#bind, schema)
+    this.inbox = new PostgresInbox(driver, this.#bind, schema)
     if (driver.watch) this.watch = driver.watch
   }
 

@@ -1,3 +1,5 @@
+import { INBOX_TABLES } from './inbox-tables.ts'
+
 /** Numbered and append-only: a migration that was released is never edited. */
 export interface Migration {
   readonly version: number
@@ -114,4 +116,5 @@ export const MIGRATIONS: readonly Migration[] = [
       `create index effectively_once_held_due on effectively_once_held (destination, due_at) where due_at is not null`,
     ],
   },
+  { version: 3, statements: INBOX_TABLES },
 ]

@@ -7,6 +7,7 @@ import { sqliteBatches } from './batches.ts'
 import { Breath } from './breath.ts'
 import { findLibrary, type OpenFile } from './client.ts'
 import { isBusy } from './failure.ts'
+import { sqliteInbox } from './inbox.ts'
 import { sqliteLeases } from './leases.ts'
 import { sqliteOutbox } from './outbox.ts'
 import type { Patience } from './patience.ts'
@@ -63,6 +64,7 @@ export function assembleSqliteStore(options: SqliteOptions, parts: SqliteParts =
     leases: sqliteLeases({ writer, reader, handles }),
     batches: sqliteBatches({ writer, handles }),
     outbox: sqliteOutbox({ writer, reader }),
+    inbox: sqliteInbox({ writer, reader, handles }),
     begin: async ({ claim, deadlineMs }): Promise<Begun<SqlTx>> => {
       const turn = await writer.take({ deadlineMs })
       try {

@@ -1,5 +1,6 @@
 import { BATCH_CASES } from './batches.ts'
 import { CLAIM_CASES } from './claims.ts'
+import { INBOX_CASES } from './inbox.ts'
 import { LEASE_CASES } from './leases.ts'
 import { OUTBOX_CASES } from './outbox.ts'
 import { RETENTION_CASES } from './retention.ts'
@@ -30,6 +31,7 @@ export function storeContract(make: () => Promise<StoreSubject<any>>): readonly 
     ...STEP_CASES,
     ...BATCH_CASES,
     ...OUTBOX_CASES,
+    ...INBOX_CASES,
     ...RETENTION_CASES,
   ]
   return cases.map(({ name, unless, test }) => ({

@@ -1,0 +1,58 @@
+import type { CompleteInboxParams, InboxSession } from '../inbox.ts'
+import type { Session } from '../store.ts'
+import { arrayLiteral } from './array-literal.ts'
+import type { PgConnection } from './driver.ts'
+import { commitError } from './errors.ts'
+import { positionArrays } from './inbox-rows.ts'
+import type { InboxBind } from './inbox-statements.ts'
+
+/** One open transaction that began with its inbox rows. */
+export class PostgresInboxSession<Tx> implements InboxSession<Tx> {
+  readonly session: Session<Tx>
+  readonly #connection: PgConnection<Tx>
+  readonly #bind: InboxBind
+  readonly #xid: string
+  readonly #schema: string
+
+  constructor(
+    connection: PgConnection<Tx>,
+    session: Session<Tx>,
+    bind: InboxBind,
+    of: { readonly xid: string; readonly schema: string },
+  ) {
+    this.session = session
+    this.#connection = connection
+    this.#bind = bind
+    this.#xid = of.xid
+    this.#schema = of.schema
+  }
+
+  async complete({
+    consumer,
+    events,
+    tried,
+    redriven,
+    positions,
+  }: CompleteInboxParams): Promise<'committed' | 'rolledBack'> {
+    // Under the shards' locks until the commit, so last; an aborted transaction refuses it, and its error is a rollback.
+    if (events.length > 0) await this.session.append(events)
+    const beside = tried.length > 0 || redriven.length > 0 || positions !== null
+    const last = beside
+      ? this.#bind('inboxDoneBeside', [
+          this.#xid,
+          arrayLiteral(tried),
+          arrayLiteral(redriven),
+          ...positionArrays(consumer, positions),
+        ])
+      : this.#bind('inboxDone', [this.#xid])
+    try {
+      return await this.#connection.commit(last)
+    } catch (error) {
+      throw commitError(error, this.#schema)
+    }
+  }
+
+  rollback(): Promise<void> {
+    return this.#connection.rollback()
+  }
+}

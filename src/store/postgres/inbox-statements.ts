@@ -1,0 +1,43 @@
+import type { PgStatement } from './driver.ts'
+import { countLettersSql, discardLettersSql, listLettersSql, parkSql } from './sql/dead-letter.ts'
+import {
+  doneBesideSql,
+  doneSql,
+  enterSql,
+  failedSql,
+  lookSql,
+  openConsumerSql,
+  passPositions,
+  positionsSql,
+  takeSql,
+  tryingSql,
+} from './sql/inbox.ts'
+
+const STATEMENTS = {
+  inboxTake: takeSql,
+  inboxLook: lookSql,
+  inboxEnter: enterSql,
+  inboxDone: doneSql,
+  inboxDoneBeside: doneBesideSql,
+  inboxTrying: tryingSql,
+  inboxFailed: failedSql,
+  inboxPark: parkSql,
+  inboxPositions: positionsSql,
+  inboxPass: (schema: string) => passPositions(schema, 1),
+  inboxOpen: openConsumerSql,
+  letterList: listLettersSql,
+  letterCount: countLettersSql,
+  letterDiscard: discardLettersSql,
+} as const
+
+export type InboxStatementName = keyof typeof STATEMENTS
+
+export type InboxBind = (name: InboxStatementName, values: readonly unknown[]) => PgStatement
+
+/** The consumer's statements by name, for one schema. */
+export function inboxStatements(schema: string): InboxBind {
+  const known = Object.fromEntries(
+    Object.entries(STATEMENTS).map(([name, sql]) => [name, { name: `${schema}.${name}`, text: sql(schema) }]),
+  ) as Record<InboxStatementName, { readonly name: string; readonly text: string }>
+  return (name, values) => ({ ...known[name], values })
+}

@@ -1,0 +1,128 @@
+import { SERVER_DEADLINE_SLACK_MS } from '../../limits.ts'
+import type {
+  FailedParams,
+  Inbox,
+  InboxItem,
+  InboxSight,
+  OpenInboxParams,
+  ParkParams,
+  PositionsParams,
+  StoredPosition,
+  SweptInbox,
+  Taken,
+  TakeParams,
+  Tries,
+  TryingParams,
+} from '../inbox.ts'
+import type { Row, Session } from '../store.ts'
+import { arrayLiteral } from './array-literal.ts'
+import type { PgDriver } from './driver.ts'
+import { storeError } from './errors.ts'
+import { itemArrays, letterArrays, positionArrays, sightsOf, triesOf } from './inbox-rows.ts'
+import { PostgresInboxSession } from './inbox-session.ts'
+import { inboxStatements, type InboxBind, type InboxStatementName } from './inbox-statements.ts'
+import { InboxSweeper } from './inbox-sweeper.ts'
+import { PostgresLetters } from './letters.ts'
+import { PostgresSession } from './session.ts'
+import type { Bind } from './statements.ts'
+
+/** Consumers on PostgreSQL: every method is one statement. */
+export class PostgresInbox<Tx> implements Inbox<Tx> {
+  readonly letters: PostgresLetters<Tx>
+  readonly #driver: PgDriver<Tx>
+  readonly #bind: InboxBind
+  readonly #bindAll: Bind
+  readonly #schema: string
+  readonly #sweeper: InboxSweeper<Tx>
+
+  constructor(driver: PgDriver<Tx>, bind: Bind, schema: string) {
+    this.#driver = driver
+    this.#bindAll = bind
+    this.#bind = inboxStatements(schema)
+    this.#schema = schema
+    this.#sweeper = new InboxSweeper(driver, schema)
+    this.letters = new PostgresLetters(driver, this.#bind, schema)
+  }
+
+  async open({ consumer, inboxForMs, rememberForMs, lettersForMs }: OpenInboxParams): Promise<void> {
+    await this.#query('inboxOpen', [consumer, inboxForMs, rememberForMs, lettersForMs])
+  }
+
+  async take({ consumer, items, deadlineMs, redrive = false }: TakeParams): Promise<Taken<Tx>> {
+    const deadline = String(deadlineMs + SERVER_DEADLINE_SLACK_MS)
+    return this.#told(async () => {
+      const first = this.#bind('inboxTake', [consumer, redrive, deadline, ...itemArrays(items)])
+      const { connection, rows } = await this.#driver.begin(first)
+      const session = new PostgresSession(connection, this.#bindAll, this.#schema)
+      const xid = String(rows[0]?.['xid'])
+      return {
+        sights: sightsOf(rows[0]),
+        session: new PostgresInboxSession(connection, session, this.#bind, { xid, schema: this.#schema }),
+      }
+    })
+  }
+
+  async look({
+    consumer,
+    items,
+  }: {
+    readonly consumer: string
+    readonly items: readonly InboxItem[]
+  }): Promise<readonly InboxSight[]> {
+    return sightsOf((await this.#query('inboxLook', [consumer, ...itemArrays(items)]))[0])
+  }
+
+  async enter(
+    session: Session<Tx>,
+    { consumer, item }: { readonly consumer: string; readonly item: InboxItem },
+  ): Promise<boolean> {
+    return this.#told(async () => {
+      const statement = this.#bind('inboxEnter', [consumer, ...itemArrays([item])])
+      return (await this.#driver.join(session.tx).query(statement)).length === 1
+    })
+  }
+
+  async trying({ consumer, ids }: TryingParams): Promise<readonly Tries[]> {
+    return (await this.#query('inboxTrying', [consumer, arrayLiteral(ids)])).map(triesOf)
+  }
+
+  async failed({ consumer, failures }: FailedParams): Promise<readonly Tries[]> {
+    const rows = await this.#query('inboxFailed', [
+      consumer,
+      arrayLiteral(failures.map(({ id }) => id)),
+      arrayLiteral(failures.map(({ counted }) => counted)),
+      arrayLiteral(failures.map(({ error }) => error)),
+      arrayLiteral(failures.map(({ fingerprint }) => fingerprint)),
+    ])
+    return rows.map(triesOf)
+  }
+
+  async park({ consumer, letters, positions }: ParkParams): Promise<void> {
+    await this.#query('inboxPark', [consumer, ...letterArrays(letters), ...positionArrays(consumer, positions)])
+  }
+
+  async positions({ consumer, source }: PositionsParams): Promise<readonly StoredPosition[]> {
+    const rows = await this.#query('inboxPositions', [consumer, source])
+    return rows.map((row) => ({ partition: String(row['partition']), next: String(row['next']) }))
+  }
+
+  async pass(params: PositionsParams & { readonly positions: readonly StoredPosition[] }): Promise<void> {
+    await this.#query('inboxPass', positionArrays(params.consumer, params))
+  }
+
+  sweep(params: { readonly limit: number; readonly signal?: AbortSignal | undefined }): Promise<SweptInbox> {
+    return this.#told(() => this.#sweeper.sweep(params.limit, params.signal))
+  }
+
+  #query(name: InboxStatementName, values: readonly unknown[]): Promise<readonly Row[]> {
+    return this.#told(() => this.#driver.query(this.#bind(name, values)))
+  }
+
+  async #told<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      throw storeError(error, this.#schema)
+    }
+  }
+}

@@ -1,0 +1,106 @@
+import type {
+  DeadLetters,
+  LetterCounts,
+  LetterFilter,
+  LetterReason,
+  LetterState,
+  ListLettersParams,
+  StoredLetter,
+} from '../dead-letters.ts'
+import { LETTER_STATES } from '../dead-letters.ts'
+import type { Row } from '../store.ts'
+import { arrayLiteral } from './array-literal.ts'
+import type { PgDriver } from './driver.ts'
+import { storeError } from './errors.ts'
+import type { InboxBind, InboxStatementName } from './inbox-statements.ts'
+
+const GROUPS_MAX = 100
+
+export class PostgresLetters<Tx> implements DeadLetters {
+  readonly #driver: PgDriver<Tx>
+  readonly #bind: InboxBind
+  readonly #schema: string
+
+  constructor(driver: PgDriver<Tx>, bind: InboxBind, schema: string) {
+    this.#driver = driver
+    this.#bind = bind
+    this.#schema = schema
+  }
+
+  async list({ filter, limit, after = 0 }: ListLettersParams): Promise<readonly StoredLetter[]> {
+    return (await this.#query('letterList', [...filterValues(filter), after, limit])).map(letterOf)
+  }
+
+  async get({ id }: { readonly id: string }): Promise<StoredLetter | null> {
+    return (await this.list({ filter: { ids: [id] }, limit: 1 }))[0] ?? null
+  }
+
+  async count({ filter }: { readonly filter: LetterFilter }): Promise<LetterCounts> {
+    const rows = await this.#query('letterCount', filterValues(filter))
+    const groups = rows.map((row) => ({
+      consumer: String(row['consumer']),
+      fingerprint: String(row['fingerprint']),
+      reason: row['reason'] as LetterReason,
+      error: row['error'] as string | null,
+      count: Number(row['count']),
+      firstAt: Number(row['first_at']),
+      lastAt: Number(row['last_at']),
+    }))
+    return {
+      total: groups.reduce((sum, { count }) => sum + count, 0),
+      oldestAt: groups.length === 0 ? null : Math.min(...groups.map(({ firstAt }) => firstAt)),
+      groups: groups.slice(0, GROUPS_MAX),
+    }
+  }
+
+  async discard({ filter, limit }: { readonly filter: LetterFilter; readonly limit: number }): Promise<number> {
+    return Number((await this.#query('letterDiscard', [...filterValues(filter), limit]))[0]?.['discarded'])
+  }
+
+  async #query(name: InboxStatementName, values: readonly unknown[]): Promise<readonly Row[]> {
+    try {
+      return await this.#driver.query(this.#bind(name, values))
+    } catch (error) {
+      throw storeError(error, this.#schema)
+    }
+  }
+}
+
+function filterValues(filter: LetterFilter): (string | number | null)[] {
+  const { consumer, source, type, aggregate, tenant, fingerprint, reason, states, ids, from, to } = filter
+  return [
+    ...[consumer, source, type, aggregate, tenant, fingerprint, reason].map((value) => value ?? null),
+    states ? arrayLiteral(states.map((state) => LETTER_STATES.indexOf(state))) : null,
+    ids ? arrayLiteral(ids) : null,
+    from ?? null,
+    to ?? null,
+  ]
+}
+
+function letterOf(row: Row): StoredLetter {
+  return {
+    id: String(row['id']),
+    seq: Number(row['seq']),
+    consumer: String(row['consumer']),
+    source: String(row['source']),
+    message: String(row['message']),
+    type: String(row['type']),
+    aggregate: row['aggregate'] as string | null,
+    previous: row['previous'] as string | null,
+    tenant: row['tenant'] as string | null,
+    state: LETTER_STATES[Number(row['state'])] as LetterState,
+    reason: row['reason'] as LetterReason,
+    error: row['error'] as string | null,
+    fingerprint: String(row['fingerprint']),
+    causes: String(row['causes']),
+    body: String(row['body']),
+    shown: row['shown'] as string | null,
+    headers: String(row['headers']),
+    traceparent: row['traceparent'] as string | null,
+    attempts: Number(row['attempts']),
+    timeline: String(row['timeline']),
+    parkedAt: Number(row['parked_at']),
+    settledAt: row['settled_at'] === null ? null : Number(row['settled_at']),
+    blocks: Number(row['blocks']),
+  }
+}

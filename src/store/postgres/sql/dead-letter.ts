@@ -1,0 +1,113 @@
+import { passPositions } from './inbox.ts'
+
+/**
+ * Sets messages aside with their attempts, unless they were applied meanwhile. Locks the rows of their attempts.
+ * $1 consumer, letters from $2, then positions
+ */
+export function parkSql(schema: string): string {
+  return `
+with v as materialized (
+  select * from unnest(${LETTER_TYPES.map((type, i) => `$${i + 2}::text::${type}[]`).join(', ')}) with ordinality
+    as v(${LETTER_COLUMNS.join(', ')}, n)
+), t as (
+  delete from ${schema}.attempt a using v where a.id = v.id returning a.id, a.attempts, a.timeline
+), p as (
+  ${passPositions(schema, LETTER_TYPES.length + 2)}
+)
+insert into ${schema}.dead_letter (consumer, ${LETTER_COLUMNS.join(', ')}, timeline)
+select $1::text, ${LETTER_COLUMNS.map((column) => (column === 'attempts' ? 'greatest(v.attempts, coalesce(t.attempts, 0))' : `v.${column}`)).join(', ')},
+       coalesce(t.timeline, '[]')
+  from v left join t on t.id = v.id
+ where not exists (select 1 from ${schema}.inbox i where i.id = v.id)
+ order by v.n
+on conflict (id) do nothing`
+}
+
+export const LETTER_COLUMNS = [
+  'id',
+  'source',
+  'message',
+  'type',
+  'aggregate',
+  'previous',
+  'tenant',
+  'state',
+  'reason',
+  'error',
+  'fingerprint',
+  'causes',
+  'body',
+  'shown',
+  'headers',
+  'traceparent',
+  'attempts',
+] as const
+
+const LETTER_TYPES = [
+  'uuid',
+  'text',
+  'text',
+  'text',
+  'text',
+  'uuid',
+  'text',
+  'int2',
+  'text',
+  'text',
+  'text',
+  'jsonb',
+  'text',
+  'text',
+  'jsonb',
+  'text',
+  'int4',
+] as const
+
+/** One more than these are the filter's parameters. */
+export const FILTER_PARAMETERS = 11
+
+/** Consumer, source, type, aggregate, tenant, fingerprint, reason, states, ids, from, to: null asks for nothing. */
+function matches(): string {
+  const is = (column: string, n: number): string => `($${n}::text is null or d.${column} = $${n}::text)`
+  return `${is('consumer', 1)} and ${is('source', 2)} and ${is('type', 3)} and ${is('aggregate', 4)} and ${is('tenant', 5)}
+   and ${is('fingerprint', 6)} and ${is('reason', 7)} and ($8::text is null or d.state = any($8::text::int2[]))
+   and ($9::text is null or d.id = any($9::text::uuid[]))
+   and ($10::float8 is null or d.parked_at >= to_timestamp($10::float8 / 1000))
+   and ($11::float8 is null or d.parked_at < to_timestamp($11::float8 / 1000))`
+}
+
+/** $1-$11 filter, $12 after, $13 limit */
+export function listLettersSql(schema: string): string {
+  return `
+select d.id::text as id, d.seq::float8 as seq, d.consumer, d.source, d.message, d.type, d.aggregate, d.previous::text as previous, d.tenant,
+       d.state::int4 as state, d.reason, d.error, d.fingerprint, d.causes::text as causes, d.body, d.shown, d.headers::text as headers,
+       d.traceparent, d.attempts, d.timeline::text as timeline,
+       extract(epoch from d.parked_at)::float8 * 1000 as parked_at, extract(epoch from d.settled_at)::float8 * 1000 as settled_at,
+       (select count(*) from ${schema}.dead_letter b
+         where b.consumer = d.consumer and b.source = d.source and b.aggregate = d.aggregate and b.state = 1 and b.seq > d.seq)::int4 as blocks
+  from ${schema}.dead_letter d
+ where ${matches()} and d.seq > $12::float8
+ order by d.seq limit $13::int4`
+}
+
+/** $1-$11 filter */
+export function countLettersSql(schema: string): string {
+  return `
+select d.consumer, d.fingerprint, d.reason, (array_agg(d.error order by d.seq desc))[1] as error, count(*)::int4 as count,
+       extract(epoch from min(d.parked_at))::float8 * 1000 as first_at, extract(epoch from max(d.parked_at))::float8 * 1000 as last_at
+  from ${schema}.dead_letter d
+ where ${matches()}
+ group by d.consumer, d.fingerprint, d.reason order by 5 desc, 1, 2`
+}
+
+/** Settles without running. Locks the rows. $1-$11 filter, $12 limit */
+export function discardLettersSql(schema: string): string {
+  return `
+with u as (
+  update ${schema}.dead_letter x set state = 4, settled_at = clock_timestamp()
+   where x.state in (1, 2) and x.id in (
+     select d.id from ${schema}.dead_letter d where ${matches()} and d.state in (1, 2) order by d.seq limit $12::int4 for update)
+  returning 1
+)
+select count(*)::int4 as discarded from u`
+}

@@ -1,0 +1,71 @@
+/**
+ * Inbox retention. A row becomes a mark first and goes an hour later: a statement with a snapshot from before the mark
+ * still meets the row. Rows are found by their address, so the hot path pays for no index.
+ */
+
+/** $1 table */
+export function tableBlocksSql(schema: string, table: 'inbox' | 'mark'): string {
+  return `select (pg_relation_size('${schema}.${table}') / current_setting('block_size')::int8)::int4 as blocks`
+}
+
+const RANGE = `r.ctid >= $1::text::tid and r.ctid < $2::text::tid`
+const ago = (column: string): string => `clock_timestamp() - ${column} * interval '1 millisecond'`
+
+/** Marks what is older than its consumer's inbox, unless it need not be remembered. $1 first tid, $2 tid past the end, $3 limit */
+export function markSql(schema: string): string {
+  return `
+with m as (
+  insert into ${schema}.mark (id, forget_at)
+  select r.id, r.at + c.remember_ms * interval '1 millisecond'
+    from ${schema}.inbox r join ${schema}.consumer c on c.name = r.consumer
+   where ${RANGE} and r.at < ${ago('c.inbox_ms')} and c.remember_ms > c.inbox_ms
+     and not exists (select 1 from ${schema}.mark x where x.id = r.id)
+   limit $3::int4
+  on conflict do nothing returning 1
+)
+select count(*)::int4 as rows from m`
+}
+
+/** Removes rows whose mark is an hour old, and those past all memory. Parameters as above. Skips locked rows. */
+export function unrowSql(schema: string): string {
+  return `
+with doomed as materialized (
+  select r.ctid from ${schema}.inbox r join ${schema}.consumer c on c.name = r.consumer
+    left join ${schema}.mark m on m.id = r.id
+   where ${RANGE} and r.at < ${ago('c.inbox_ms')}
+     and (m.marked_at < clock_timestamp() - interval '1 hour' or r.at < ${ago('greatest(c.remember_ms, c.inbox_ms)')})
+   limit $3::int4 for update of r skip locked
+), gone as (
+  delete from ${schema}.inbox r using doomed where r.ctid = doomed.ctid returning 1
+)
+select count(*)::int4 as rows from gone`
+}
+
+/** Parameters as above. */
+export function forgetSql(schema: string): string {
+  return `
+with doomed as materialized (
+  select r.ctid from ${schema}.mark r where ${RANGE} and r.forget_at < clock_timestamp()
+     and not exists (select 1 from ${schema}.inbox i where i.id = r.id)
+   limit $3::int4 for update skip locked
+), gone as (
+  delete from ${schema}.mark r using doomed where r.ctid = doomed.ctid returning 1
+)
+select count(*)::int4 as rows from gone`
+}
+
+/** Settled dead letters, and attempts of messages that never came again. $1 limit */
+export function sweepLettersSql(schema: string): string {
+  return `
+with a as (
+  delete from ${schema}.attempt where id in (
+    select a.id from ${schema}.attempt a join ${schema}.consumer c on c.name = a.consumer
+     where a.updated_at < ${ago('greatest(c.remember_ms, c.inbox_ms)')} limit $1::int4 for update of a skip locked)
+), gone as (
+  delete from ${schema}.dead_letter where id in (
+    select d.id from ${schema}.dead_letter d join ${schema}.consumer c on c.name = d.consumer
+     where d.state <> 1 and coalesce(d.settled_at, d.parked_at) < ${ago('c.letters_ms')} limit $1::int4 for update of d skip locked)
+  returning 1
+)
+select count(*)::int4 as rows from gone`
+}

@@ -1,0 +1,134 @@
+import { deadlineExpression } from './claim-function.ts'
+
+/** The consumer's statements. A sight travels as its place in INBOX_SIGHTS: 0 taken … 5 busy. */
+
+/**
+ * Takes what can be taken, and sets the transaction's deadline. Never waits: a message that runs elsewhere holds its
+ * lock, so the insert meets committed rows only. Locks: one advisory try-lock per message until the end.
+ * $1 consumer, $2 redrive, $3 deadline ms, items from $4
+ */
+export function takeSql(schema: string): string {
+  return `
+with v as materialized (
+  select * from ${itemRows(4)}
+), s as materialized (
+  select v.*, case ${obstacles(schema, 'not $2::bool')}
+    when pg_try_advisory_xact_lock(v.lock) then 0 else 5 end as sight
+    from v
+), i as (
+  insert into ${schema}.inbox (consumer, source, message, id)
+  select $1::text, s.source, s.message, s.id from s where s.sight = 0
+  on conflict do nothing returning id
+)
+select (select string_agg(case when s.sight = 0 and i.id is null then '1' else s.sight::text end, ',' order by s.n)
+          from s left join i on i.id = s.id) as sights,
+       pg_current_xact_id()::text as xid,
+       ${deadlineExpression('$3::text')} as deadline`
+}
+
+/** The same look without taking anything. $1 consumer, items from $2 */
+export function lookSql(schema: string): string {
+  return `
+select string_agg(case when exists (select 1 from ${schema}.inbox i where i.id = v.id) then '1'
+    else (case ${obstacles(schema, 'true')} else 0 end)::text end, ',' order by v.n) as sights
+  from ${itemRows(2)}`
+}
+
+/** One message in a transaction that somebody else ends. Locks as above. $1 consumer, items from $2 */
+export function enterSql(schema: string): string {
+  return `
+insert into ${schema}.inbox (consumer, source, message, id)
+select $1::text, v.source, v.message, v.id from ${itemRows(2)}
+ where pg_try_advisory_xact_lock(v.lock) and not exists (select 1 from ${schema}.mark m where m.id = v.id)
+on conflict do nothing returning true as entered`
+}
+
+/** Lock, source, message, aggregate and predecessor of each, in order. */
+function itemRows(first: number): string {
+  const p = (n: number): string => `$${first + n}::text`
+  return `unnest(${p(0)}::uuid[], ${p(1)}::int8[], ${p(2)}::text[], ${p(3)}::text[], ${p(4)}::text[], ${p(5)}::uuid[])
+         with ordinality as v(id, lock, source, message, aggregate, previous, n)`
+}
+
+/** What stands in the way of a message. `held`: whether a dead letter does. */
+function obstacles(schema: string, held: string): string {
+  const letter = `${schema}.dead_letter d`
+  const applied = `exists (select 1 from ${schema}.inbox a where a.id = v.id)`
+  return `when exists (select 1 from ${schema}.mark m where m.id = v.id) then 1
+    when ${held} and exists (select 1 from ${letter} where d.id = v.id and d.state <> 3) then 2
+    when ${held} and v.aggregate is not null and exists (
+      select 1 from ${letter} where d.consumer = $1::text and d.source = v.source and d.aggregate = v.aggregate and d.state = 1)
+      then case when ${applied} then 1 else 3 end
+    when v.previous is not null
+      and not exists (select 1 from ${schema}.inbox p where p.id = v.previous)
+      and not exists (select 1 from ${schema}.mark p where p.id = v.previous)
+      and not exists (select 1 from ${letter} where d.id = v.previous and d.state in (2, 4))
+      then case when ${applied} then 1 else 4 end`
+}
+
+/** The claiming transaction goes on: true, or an error. $1 xid */
+export function doneSql(schema: string): string {
+  return `select ${stillOurs(schema, '$1')} as done`
+}
+
+/**
+ * The same with everything that commits beside the effect. Locks the rows it changes.
+ * $1 xid, $2 attempts to forget, $3 redriven, positions from $4
+ */
+export function doneBesideSql(schema: string): string {
+  return `
+with t as (
+  delete from ${schema}.attempt where id = any($2::text::uuid[])
+), d as (
+  update ${schema}.dead_letter set state = 3, settled_at = clock_timestamp() where id = any($3::text::uuid[]) and state <> 3
+), p as (
+  ${passPositions(schema, 4)}
+)
+select ${stillOurs(schema, '$1')} as done`
+}
+
+function stillOurs(schema: string, xid: string): string {
+  return `case when pg_current_xact_id()::text = ${xid}::text then true else ${schema}.fail('EO002') end`
+}
+
+/** A position never goes back. $first consumer, source, partitions, positions */
+export function passPositions(schema: string, first: number): string {
+  const p = (n: number): string => `$${first + n}::text`
+  return `insert into ${schema}.position (consumer, source, partition, next)
+  select ${p(0)}, ${p(1)}, v.partition, v.next from unnest(${p(2)}::text[], ${p(3)}::int8[]) v(partition, next) order by 3
+  on conflict (consumer, source, partition) do update set next = greatest(position.next, excluded.next)`
+}
+
+/** $1 consumer, $2 source */
+export function positionsSql(schema: string): string {
+  return `select partition, next::text as next from ${schema}.position where consumer = $1::text and source = $2::text`
+}
+
+/** Attempts are counted before the handler. Locks the rows, in their order. $1 consumer, $2 ids */
+export function tryingSql(schema: string): string {
+  return `
+insert into ${schema}.attempt as a (consumer, id, attempts, unfinished)
+select $1::text, v.id, 1, 1 from (select distinct unnest($2::text::uuid[]) as id order by 1) v
+on conflict (id) do update set attempts = a.attempts + 1, unfinished = a.unfinished + 1, updated_at = clock_timestamp()
+returning a.id::text as id, a.attempts, (a.unfinished - 1)::int4 as unfinished, a.timeline::text as timeline`
+}
+
+/** Failures. The first and the last entries of a long timeline stay. $1 consumer, $2 ids, $3 counted, $4 errors, $5 fingerprints */
+export function failedSql(schema: string): string {
+  return `
+insert into ${schema}.attempt as a (consumer, id, attempts, unfinished, timeline)
+select $1::text, v.id, case when v.counted then 0 else 1 end, 0,
+       jsonb_build_array(jsonb_build_object('at', floor(extract(epoch from clock_timestamp()) * 1000)::int8, 'error', v.error, 'fingerprint', v.fingerprint))
+  from unnest($2::text::uuid[], $3::text::bool[], $4::text::text[], $5::text::text[]) v(id, counted, error, fingerprint) order by v.id
+on conflict (id) do update set attempts = a.attempts + excluded.attempts, unfinished = 0, updated_at = clock_timestamp(),
+  timeline = case when jsonb_array_length(a.timeline) >= 50 then a.timeline - 1 else a.timeline end || excluded.timeline
+returning a.id::text as id, greatest(a.attempts, 1)::int4 as attempts, a.unfinished, a.timeline::text as timeline`
+}
+
+/** $1 name, $2 inbox ms, $3 remember ms, $4 letters ms */
+export function openConsumerSql(schema: string): string {
+  return `
+insert into ${schema}.consumer (name, inbox_ms, remember_ms, letters_ms) values ($1::text, $2::float8, $3::float8, $4::float8)
+on conflict (name) do update set inbox_ms = excluded.inbox_ms, remember_ms = excluded.remember_ms,
+  letters_ms = excluded.letters_ms, seen_at = clock_timestamp()`
+}

@@ -1,0 +1,275 @@
+import { strict as assert } from 'node:assert'
+import { messageIdentity } from '../../inbox/identity.ts'
+import type { Letter } from '../../store/dead-letters.ts'
+import type { CompleteInboxParams, Inbox, InboxItem } from '../../store/inbox.ts'
+import { DEADLINE_MS, LONG_MS, newKey } from './make.ts'
+import { oneWriter, type Case, type StoreSubject } from './subject.ts'
+
+type Subject = StoreSubject<unknown>
+
+const unless = ({ store }: Subject): string | null => (store.inbox ? null : 'the store has no inbox')
+
+function inboxOf({ store }: Subject): Inbox<unknown> {
+  assert.ok(store.inbox)
+  return store.inbox
+}
+
+function itemOf(consumer: string, message: string, more: Partial<InboxItem> = {}): InboxItem {
+  return {
+    ...messageIdentity({ consumer, source: 'shop', message }),
+    source: 'shop',
+    message,
+    aggregate: null,
+    previous: null,
+    ...more,
+  }
+}
+
+function letterOf(item: InboxItem, more: Partial<Letter> = {}): Letter {
+  const { id, source, message, aggregate, previous } = item
+  return {
+    id,
+    source,
+    message,
+    aggregate,
+    previous,
+    type: 'order.placed',
+    tenant: null,
+    state: 'parked',
+    reason: 'failed',
+    error: 'no',
+    fingerprint: 'f1',
+    causes: '[]',
+    body: '{"a":1}',
+    shown: null,
+    headers: '{}',
+    traceparent: null,
+    attempts: 1,
+    ...more,
+  }
+}
+
+const NOTHING: Omit<CompleteInboxParams, 'consumer'> = { events: [], tried: [], redriven: [], positions: null }
+
+async function apply(subject: Subject, consumer: string, items: readonly InboxItem[], redrive = false) {
+  const inbox = inboxOf(subject)
+  const { sights, session } = await inbox.take({ consumer, items, deadlineMs: DEADLINE_MS, redrive })
+  for (const [i, { message }] of items.entries()) {
+    if (sights[i] === 'taken') await subject.effect(session.session.tx, message)
+  }
+  const redriven = redrive ? items.map(({ id }) => id) : []
+  assert.equal(await session.complete({ consumer, ...NOTHING, redriven }), 'committed')
+  return sights
+}
+
+async function opened(subject: Subject, more: { inboxForMs?: number; rememberForMs?: number } = {}): Promise<string> {
+  const consumer = newKey()
+  const times = { inboxForMs: LONG_MS, rememberForMs: LONG_MS * 2, lettersForMs: LONG_MS, ...more }
+  await inboxOf(subject).open({ consumer, ...times })
+  return consumer
+}
+
+const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
+  async 'one of two deliveries is taken, in one batch or in two'(subject) {
+    const consumer = await opened(subject)
+    const [a, b] = [itemOf(consumer, newKey()), itemOf(consumer, newKey())]
+    assert.deepEqual(await apply(subject, consumer, [a]), ['taken'])
+    assert.deepEqual(await apply(subject, consumer, [b, a]), ['taken', 'duplicate'])
+    assert.deepEqual([await subject.effects(a.message), await subject.effects(b.message)], [1, 1])
+    assert.deepEqual(await inboxOf(subject).look({ consumer, items: [b, itemOf(consumer, 'new')] }), [
+      'duplicate',
+      'taken',
+    ])
+  },
+  async 'a row that was rolled back is no row'(subject) {
+    const consumer = await opened(subject)
+    const item = itemOf(consumer, newKey())
+    const { sights, session } = await inboxOf(subject).take({ consumer, items: [item], deadlineMs: DEADLINE_MS })
+    assert.deepEqual(sights, ['taken'])
+    await subject.effect(session.session.tx, item.message)
+    await session.rollback()
+    assert.deepEqual(await apply(subject, consumer, [item]), ['taken'])
+    assert.equal(await subject.effects(item.message), 1)
+  },
+  async 'two consumers, or two sources, are not each other’s duplicates'(subject) {
+    const [one, two] = [await opened(subject), await opened(subject)]
+    const message = newKey()
+    assert.deepEqual(await apply(subject, one, [itemOf(one, message)]), ['taken'])
+    assert.deepEqual(await apply(subject, two, [itemOf(two, message)]), ['taken'])
+    const other = { ...messageIdentity({ consumer: one, source: 'other', message }), source: 'other' }
+    assert.deepEqual(await apply(subject, one, [itemOf(one, message, other)]), ['taken'])
+  },
+  async 'a message is early until its predecessor is applied, skipped or discarded'(subject) {
+    const consumer = await opened(subject)
+    const inbox = inboxOf(subject)
+    const [first, second, third] = [1, 2, 3].map(() => newKey()) as [string, string, string]
+    const items = [
+      itemOf(consumer, first),
+      itemOf(consumer, second, { previous: itemOf(consumer, first).id }),
+      itemOf(consumer, third, { previous: itemOf(consumer, second).id }),
+    ] as const
+    assert.deepEqual(await apply(subject, consumer, [items[1]]), ['early'])
+    await apply(subject, consumer, [items[0]])
+    assert.deepEqual(await inbox.look({ consumer, items: [items[1], items[2]] }), ['taken', 'early'])
+    await inbox.park({ consumer, letters: [letterOf(items[1], { state: 'skipped' })], positions: null })
+    assert.deepEqual(await apply(subject, consumer, [items[1], items[2]]), ['parked', 'taken'])
+  },
+  async 'a parked message is not run, its aggregate waits behind it, and a redrive runs it once'(subject) {
+    const consumer = await opened(subject)
+    const inbox = inboxOf(subject)
+    const aggregate = newKey()
+    const [a, b] = [itemOf(consumer, newKey(), { aggregate }), itemOf(consumer, newKey(), { aggregate })]
+    await inbox.failed({ consumer, failures: [{ id: a.id, counted: false, error: 'first', fingerprint: 'f1' }] })
+    await inbox.park({ consumer, letters: [letterOf(a)], positions: null })
+    await inbox.park({ consumer, letters: [letterOf(a, { error: 'again' })], positions: null })
+    assert.deepEqual(await apply(subject, consumer, [a, b]), ['parked', 'behind'])
+    await inbox.park({ consumer, letters: [letterOf(b, { reason: 'behind' })], positions: null })
+    const [head, behind, ...others] = await inbox.letters.list({ filter: { consumer }, limit: 10 })
+    assert.equal(others.length, 0)
+    assert.deepEqual([head?.message, head?.blocks, head?.error, behind?.reason], [a.message, 1, 'no', 'behind'])
+    const timeline = JSON.parse(head?.timeline ?? '[]') as { error: string; at: number }[]
+    assert.deepEqual(
+      timeline.map(({ error }) => error),
+      ['first'],
+    )
+    assert.ok(Math.abs((timeline[0]?.at ?? 0) - Date.now()) < LONG_MS)
+    assert.deepEqual(await apply(subject, consumer, [a], true), ['taken'])
+    assert.deepEqual(await apply(subject, consumer, [a], true), ['duplicate'])
+    assert.equal(await subject.effects(a.message), 1)
+    assert.equal((await inbox.letters.get({ id: a.id }))?.state, 'redriven')
+    assert.deepEqual(await apply(subject, consumer, [a]), ['duplicate'])
+    assert.equal(await inbox.letters.discard({ filter: { consumer }, limit: 10 }), 1)
+    assert.deepEqual(await apply(subject, consumer, [b]), ['parked'])
+  },
+  async 'an applied message is never parked'(subject) {
+    const consumer = await opened(subject)
+    const item = itemOf(consumer, newKey())
+    await apply(subject, consumer, [item])
+    await inboxOf(subject).park({ consumer, letters: [letterOf(item)], positions: null })
+    assert.equal(await inboxOf(subject).letters.get({ id: item.id }), null)
+  },
+  async 'attempts are counted before and after, and forgotten with the effect'(subject) {
+    const consumer = await opened(subject)
+    const inbox = inboxOf(subject)
+    const item = itemOf(consumer, newKey())
+    const failure = { id: item.id, counted: false, error: 'a "quoted" {error}', fingerprint: 'f' }
+    assert.deepEqual((await inbox.failed({ consumer, failures: [failure] }))[0]?.attempts, 1)
+    const tries = async (): Promise<unknown[]> =>
+      (await inbox.trying({ consumer, ids: [item.id] })).map(({ attempts, unfinished }) => [attempts, unfinished])
+    assert.deepEqual(await tries(), [[2, 0]])
+    assert.deepEqual(await tries(), [[3, 1]])
+    const [after] = await inbox.failed({ consumer, failures: [{ ...failure, counted: true }] })
+    assert.deepEqual([after?.attempts, after?.unfinished, after?.timeline.length], [3, 0, 2])
+    assert.equal(after?.timeline[0]?.error, failure.error)
+    const { session } = await inbox.take({ consumer, items: [item], deadlineMs: DEADLINE_MS })
+    await session.complete({ consumer, ...NOTHING, tried: [item.id] })
+    assert.deepEqual(await tries(), [[1, 0]])
+  },
+  async 'positions commit with the effect, and never go back'(subject) {
+    const consumer = await opened(subject)
+    const inbox = inboxOf(subject)
+    const at = async (): Promise<string | undefined> =>
+      (await inbox.positions({ consumer, source: 'log' })).find(({ partition }) => partition === 'orders/0')?.next
+    const move = (next: string): CompleteInboxParams['positions'] => ({
+      source: 'log',
+      positions: [{ partition: 'orders/0', next }],
+    })
+    const moving = async (next: string, commit: boolean): Promise<void> => {
+      const { session } = await inbox.take({ consumer, items: [], deadlineMs: DEADLINE_MS })
+      if (commit) await session.complete({ consumer, ...NOTHING, positions: move(next) })
+      else await session.rollback()
+    }
+    await moving('7', false)
+    assert.equal(await at(), undefined)
+    await moving('9007199254740995', true)
+    await moving('8', true)
+    assert.equal(await at(), '9007199254740995')
+    await inbox.pass({ consumer, source: 'log', positions: [{ partition: 'orders/0', next: '9007199254740999' }] })
+    assert.equal(await at(), '9007199254740999')
+  },
+  async 'an old row becomes a mark, and is a duplicate for as long as it is remembered'(subject) {
+    const consumer = await opened(subject, { inboxForMs: 0 })
+    const item = itemOf(consumer, newKey())
+    await apply(subject, consumer, [item])
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    assert.ok((await inboxOf(subject).sweep({ limit: 100_000 })).marked > 0)
+    assert.deepEqual(await apply(subject, consumer, [item]), ['duplicate'])
+    const next = itemOf(consumer, newKey(), { previous: item.id })
+    assert.deepEqual(await apply(subject, consumer, [next]), ['taken'])
+    assert.equal(await subject.effects(item.message), 1)
+  },
+  async 'what need not be remembered is forgotten'(subject) {
+    const consumer = await opened(subject, { inboxForMs: 0, rememberForMs: 0 })
+    const item = itemOf(consumer, newKey())
+    await apply(subject, consumer, [item])
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    await inboxOf(subject).sweep({ limit: 100_000 })
+    assert.deepEqual(await apply(subject, consumer, [item]), ['taken'])
+  },
+  async 'letters are filtered and counted'(subject) {
+    const consumer = await opened(subject)
+    const inbox = inboxOf(subject)
+    const items = [1, 2, 3].map((n) => itemOf(consumer, newKey(), { aggregate: `a${n}` }))
+    const letters = items.map((item, n) =>
+      letterOf(item, { fingerprint: n === 0 ? 'f1' : 'f2', tenant: `t${n}`, type: n === 2 ? 'other' : 'order.placed' }),
+    )
+    await inbox.park({ consumer, letters, positions: null })
+    const { total, groups, oldestAt } = await inbox.letters.count({ filter: { consumer } })
+    assert.equal(total, 3)
+    assert.ok(oldestAt !== null && Math.abs(oldestAt - Date.now()) < LONG_MS)
+    assert.deepEqual(
+      groups.map(({ fingerprint, count }) => [fingerprint, count]),
+      [
+        ['f2', 2],
+        ['f1', 1],
+      ],
+    )
+    const found = async (filter: object): Promise<number> =>
+      (await inbox.letters.list({ filter: { consumer, ...filter }, limit: 10 })).length
+    const hour = 3_600_000
+    assert.deepEqual(
+      [
+        await found({ tenant: 't1' }),
+        await found({ type: 'other' }),
+        await found({ aggregate: 'a1', source: 'shop' }),
+        await found({ states: ['redriven'] }),
+        await found({ reason: 'failed', fingerprint: 'f2' }),
+        await found({ from: Date.now() - hour, to: Date.now() + hour }),
+        await found({ to: Date.now() - hour }),
+      ],
+      [1, 1, 1, 0, 2, 3, 0],
+    )
+  },
+  async 'enters a transaction of somebody else’s, once'(subject) {
+    const consumer = await opened(subject)
+    const inbox = inboxOf(subject)
+    const item = itemOf(consumer, newKey())
+    const session = async (): Promise<boolean> => {
+      const { session: open } = await inbox.take({ consumer, items: [], deadlineMs: DEADLINE_MS })
+      const entered = await inbox.enter(open.session, { consumer, item })
+      await open.complete({ consumer, ...NOTHING })
+      return entered
+    }
+    assert.equal(await session(), true)
+    assert.equal(await session(), false)
+    assert.deepEqual(await inbox.look({ consumer, items: [item] }), ['duplicate'])
+  },
+}
+
+const BUSY: Case = {
+  name: 'inbox: what runs elsewhere is busy, and the rest of the batch does not wait',
+  unless: (subject) => unless(subject) ?? oneWriter(subject),
+  async test(subject) {
+    const consumer = await opened(subject)
+    const [a, b] = [itemOf(consumer, newKey()), itemOf(consumer, newKey())]
+    const { session } = await inboxOf(subject).take({ consumer, items: [a], deadlineMs: DEADLINE_MS })
+    assert.deepEqual(await apply(subject, consumer, [b, a]), ['taken', 'busy'])
+    await session.complete({ consumer, ...NOTHING })
+    assert.deepEqual(await apply(subject, consumer, [a]), ['duplicate'])
+  },
+}
+
+export const INBOX_CASES: readonly Case[] = [
+  ...Object.entries(CASES).map(([name, test]) => ({ name: `inbox: ${name}`, unless, test })),
+  BUSY,
+]
