@@ -12,11 +12,11 @@ describeAlone('the sink contract, NATS', 'nats', (own) => {
 })
 
 describeServers('relays to NATS killed at random', ['postgres', 'nats'], ({ nats }) => {
-  it('nothing lost, nothing out of order, nothing twice', { timeout: 60_000 }, async () => {
+  it('nothing lost, nothing out of order, nothing twice', { timeout: 120_000 }, async () => {
     const database = await freshDatabase()
     try {
-      const params = { broker: 'nats', url: nats, database: database.url, events: 5_000, relays: 3, kills: 4 }
-      const result = await relayChaos({ ...params, timeoutMs: 20_000 })
+      const params = { broker: 'nats', url: nats, database: database.url, events: 5_000, relays: 2, kills: 3 }
+      const result = await relayChaos({ ...params, replace: false, timeoutMs: 20_000 })
       expect(result).toMatchObject({ lost: 0, inversions: 0, duplicates: 0, duplicatesAllowed: false })
     } finally {
       await database.drop()

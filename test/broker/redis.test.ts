@@ -12,11 +12,11 @@ describeAlone('the sink contract, Redis', 'redis', (own) => {
 })
 
 describeServers('relays to Redis killed at random', ['postgres', 'redis'], ({ redis }) => {
-  it('nothing lost, nothing out of order', { timeout: 60_000 }, async () => {
+  it('nothing lost, nothing out of order', { timeout: 120_000 }, async () => {
     const database = await freshDatabase()
     try {
-      const params = { broker: 'redis', url: redis, database: database.url, events: 5_000, relays: 3, kills: 4 }
-      const result = await relayChaos({ ...params, timeoutMs: 20_000 })
+      const params = { broker: 'redis', url: redis, database: database.url, events: 5_000, relays: 2, kills: 3 }
+      const result = await relayChaos({ ...params, replace: false, timeoutMs: 20_000 })
       expect(result).toMatchObject({ lost: 0, inversions: 0 })
     } finally {
       await database.drop()

@@ -65,6 +65,37 @@ const CASES: Readonly<Record<string, CaseBody>> = {
     const seen = await arrived(target, [event])
     assert.equal(seen.length, target.sink.dedupes === false ? 2 : 1)
   },
+  async 'a deliberate resend arrives again: its broker id is its own'(target) {
+    const event = eventFor('resend', 1)
+    await sendAll(target, [event])
+    await sendAll(target, [{ ...event, brokerId: `${event.brokerId}:r1` }])
+    const seen = await arrived(target, [event])
+    assert.deepEqual(
+      seen.map(({ id, brokerId }) => ({ id, brokerId })),
+      [event.brokerId, `${event.brokerId}:r1`].map((brokerId) => ({ id: event.id, brokerId })),
+    )
+  },
+  async 'serves two callers at a time'(target) {
+    const calls = ['left', 'right'].map((side) => Array.from({ length: 20 }, (_, i) => eventFor(`${side}${i}`, 1)))
+    await Promise.all(calls.map((events) => sendAll(target, events)))
+    assert.equal((await arrived(target, calls.flat())).length, 40)
+  },
+  async 'refuses for good what is too large; its successors stay behind, the others do not'(target) {
+    if (target.tooLarge === undefined) return
+    const large = eventFor('bad', 1, { text: 'x'.repeat(target.tooLarge) })
+    const events = [eventFor('fine', 1), large, eventFor('fine', 2), eventFor('bad', 2)]
+    // A sink that leaves the order to the relay never has two events of an aggregate at once.
+    const verdicts = await send(target, target.sink.orders ? events : [events[0]!, large])
+    assert.deepEqual(
+      verdicts.map((verdict) => (verdict.kind === 'sent' ? 'sent' : verdict.retryable)),
+      target.sink.orders
+        ? ['sent', false, 'sent', verdicts[3]?.kind === 'failed' && verdicts[3].retryable]
+        : ['sent', false],
+    )
+    const seen = new Set((await arrived(target, events)).map(({ id }) => id))
+    assert.ok(seen.has(events[0]!.id) && !seen.has(large.id) && !seen.has(events[3]!.id))
+    await sendAll(target, [eventFor('fine', 3)])
+  },
   async 'an empty call is no trouble'(target) {
     assert.deepEqual(await send(target, []), [])
   },

@@ -19,6 +19,8 @@ export interface SinkTarget {
   received(): Promise<readonly Received[]>
   /** Takes the server away, and brings it back. Absent where that cannot be done. */
   readonly outage?: { begin(): Promise<void>; end(): Promise<void> }
+  /** Data with so many bytes is more than the other side takes. Absent where it takes everything. */
+  readonly tooLarge?: number
   close(): Promise<void>
 }
 

@@ -13,6 +13,8 @@ export interface BrokerPlace {
   sink(): Sink
   /** Everything that arrived so far, in order; where the broker keeps several logs, in order within each aggregate. */
   received(): Promise<readonly Received[]>
+  /** Data with so many bytes is more than the broker takes. */
+  readonly tooLarge?: number
   /** The connection works again after the server was away. */
   back(): Promise<void>
   remove(): Promise<void>
@@ -23,6 +25,7 @@ export interface BrokerPlace {
 const BROKERS = {
   nats: async () => (await import('./nats.ts')).nats,
   redis: async () => (await import('./redis.ts')).redis,
+  rabbitmq: async () => (await import('./rabbitmq.ts')).rabbitmq,
 } as const satisfies Record<string, () => Promise<Broker>>
 
 export type BrokerName = keyof typeof BROKERS

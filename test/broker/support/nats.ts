@@ -38,6 +38,8 @@ export const nats: Broker = {
         await consumer.delete()
         return seen
       },
+      // The server's max_payload.
+      tooLarge: 1024 * 1024,
       async back() {
         for (let i = 0; i < 100; i++) {
           const alive = await manager.streams.info(place).catch(() => undefined)

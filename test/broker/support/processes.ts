@@ -1,19 +1,19 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
+import { programBeside } from '../../../scripts/program.ts'
 
 const READY_MS = 30_000
 
-/** Child processes of one script, killed without warning and replaced. Each prints a line when it is ready. */
+/** Child processes of one program, killed without warning and replaced. Each prints a line when it is ready. */
 export class Processes {
-  readonly #script: string
+  readonly #program: { readonly file: string; readonly execArgv: readonly string[] }
   readonly #args: readonly string[]
   readonly #running = new Set<ChildProcess>()
   kills = 0
 
-  /** `script` lies beside this file. */
-  constructor(script: string, args: readonly string[]) {
-    this.#script = fileURLToPath(new URL(script, import.meta.url))
+  /** `program`: the name of a file beside this one, without its ending. */
+  constructor(program: string, args: readonly string[]) {
+    this.#program = programBeside(import.meta.url, program)
     this.#args = args
   }
 
@@ -21,20 +21,17 @@ export class Processes {
     await Promise.all(Array.from({ length: count }, () => this.#startOne()))
   }
 
-  /** Kills one of them with SIGKILL and starts another one. */
-  async replaceOne(): Promise<void> {
+  /** Kills one of them with SIGKILL. */
+  killOne(): void {
     const running = [...this.#running]
     const victim = running[Math.floor(Math.random() * running.length)]
     if (victim?.kill('SIGKILL')) this.kills++
-    await this.start()
   }
 
-  /** Replaces one after the other at random moments until `over`. */
-  async replaceUntil(over: () => boolean | Promise<boolean>, pauseMs: { min: number; max: number }): Promise<void> {
-    while (!(await over())) {
-      await new Promise((resolve) => setTimeout(resolve, pauseMs.min + Math.random() * (pauseMs.max - pauseMs.min)))
-      if (!(await over())) await this.replaceOne()
-    }
+  /** Kills one of them with SIGKILL and starts another one. */
+  async replaceOne(): Promise<void> {
+    this.killOne()
+    await this.start()
   }
 
   /** Ends them all, and waits until they are gone. */
@@ -45,7 +42,8 @@ export class Processes {
   }
 
   async #startOne(): Promise<void> {
-    const child = spawn(process.execPath, ['--import', 'tsx', this.#script, ...this.#args], {
+    const { file, execArgv } = this.#program
+    const child = spawn(process.execPath, [...execArgv, file, ...this.#args], {
       stdio: ['ignore', 'pipe', 'inherit'],
       env: { ...process.env, NODE_ENV: 'production' },
     })
@@ -53,7 +51,7 @@ export class Processes {
     child.on('exit', () => this.#running.delete(child))
     let timer: NodeJS.Timeout | undefined
     const late = new Promise((_, reject) => {
-      timer = setTimeout(() => reject(new Error(`${this.#script} is not ready after ${READY_MS} ms`)), READY_MS)
+      timer = setTimeout(() => reject(new Error(`${file} is not ready after ${READY_MS} ms`)), READY_MS)
     })
     try {
       // What it prints later is read and dropped.
@@ -61,7 +59,6 @@ export class Processes {
     } finally {
       clearTimeout(timer)
     }
-    if (child.exitCode !== null)
-      throw new Error(`${this.#script} ended with code ${child.exitCode} before it was ready`)
+    if (child.exitCode !== null) throw new Error(`${file} ended with code ${child.exitCode} before it was ready`)
   }
 }

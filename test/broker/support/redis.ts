@@ -4,13 +4,16 @@ import type { Received } from '../../../src/testing/sink-contract/index.ts'
 import { receivedFrom, type Broker } from './broker.ts'
 
 const PAGE = 2_000
+const TOO_LARGE = 1024 * 1024
 
 export const redis: Broker = {
   server: 'redis',
-  async open({ url, place }) {
+  async open({ url, place, make }) {
     const client = new Redis(url, { lazyConnect: true, retryStrategy: () => 100, autoResendUnfulfilledCommands: false })
     client.on('error', () => {})
     await client.connect()
+    // The least that can be set: the default of half a gigabyte is beyond any event.
+    if (make) await client.config('SET', 'proto-max-bulk-len', TOO_LARGE)
     return {
       sink: () => redisSink(client, { stream: place }),
       async received() {
@@ -23,6 +26,7 @@ export const redis: Broker = {
           from = `(${last[0]}`
         }
       },
+      tooLarge: TOO_LARGE,
       async back() {
         for (let i = 0; i < 100 && client.status !== 'ready'; i++) {
           await new Promise((resolve) => setTimeout(resolve, 100))

@@ -1,8 +1,10 @@
 import { milliseconds } from '../../../src/duration.ts'
-import { committedOf, judge, openWorld, prepare, until } from '../../relay/world.ts'
+import { committedOf, judge, openWorld, prepare } from '../../relay/world.ts'
 import { brokerNamed } from './broker.ts'
 import { Processes } from './processes.ts'
 import { makeSteps, stepsOf } from './steps.ts'
+
+const KILL_MS_MAX = 500
 
 export interface ChaosParams {
   readonly broker: string
@@ -11,11 +13,11 @@ export interface ChaosParams {
   /** An empty PostgreSQL database. */
   readonly database: string
   readonly events: number
-  readonly relays?: number
-  /** Between two kills. */
-  readonly pauseMs?: { readonly min: number; readonly max: number }
-  /** At least this many relays are killed; the events are published over that time. */
+  readonly relays: number
+  /** This many relays are killed; the events are published over that time. */
   readonly kills: number
+  /** A relay that was killed is replaced by another one. Otherwise there are `relays` left at the end: that is quicker. */
+  readonly replace: boolean
   readonly timeoutMs: number
 }
 
@@ -38,25 +40,25 @@ export async function relayChaos(params: ChaosParams): Promise<ChaosResult> {
   const place = `chaos_${Math.random().toString(36).slice(2)}`
   const there = await broker.open({ url: params.url, place, make: true })
   const world = await openWorld(params.database)
-  const relays = new Processes('./relay-process.ts', [params.broker, params.database, params.url, place, '1s'])
+  const relays = new Processes('relay-process', [params.broker, params.database, params.url, place, '1s'])
   try {
     await prepare(world)
     const sink = there.sink()
     await sink.open?.()
-    await relays.start(params.relays ?? 4)
-    const parts = Math.max(1, params.kills)
-    let published = 0
+    await relays.start(params.relays + (params.replace ? 0 : params.kills))
     // In portions, one per kill, so that the kills come while events are under way.
-    const killing = relays.replaceUntil(() => relays.kills >= params.kills, params.pauseMs ?? { min: 200, max: 600 })
-    const publishing = (async () => {
-      for (let part = 1; part <= parts; part++) {
-        const count = Math.floor((params.events * part) / parts) - published
-        await makeSteps(world, { count, aggregates: 300 })
-        published += count
-        await until(() => relays.kills >= part, params.timeoutMs)
+    const portions = params.kills + 1
+    for (let portion = 0, published = 0; portion < portions; portion++) {
+      const count = Math.round((params.events * (portion + 1)) / portions) - published
+      published += count
+      const made = makeSteps(world, { count, aggregates: 300 })
+      if (portion < params.kills) {
+        await new Promise((resolve) => setTimeout(resolve, Math.random() * KILL_MS_MAX))
+        if (params.replace) await relays.replaceOne()
+        else relays.killOne()
       }
-    })()
-    await Promise.all([killing, publishing])
+      await made
+    }
     const missing = async (): Promise<number> => judge(stepsOf(await there.received()), await committedOf(world)).lost
     const deadline = performance.now() + params.timeoutMs
     let before = Infinity
@@ -64,7 +66,7 @@ export async function relayChaos(params: ChaosParams): Promise<ChaosResult> {
       // As long as it gets less, it goes on.
       if (left >= before && performance.now() > deadline) break
       before = left
-      await new Promise((resolve) => setTimeout(resolve, 300))
+      await new Promise((resolve) => setTimeout(resolve, params.events < 10_000 ? 100 : 1_000))
     }
     await relays.end()
     const result = judge(stepsOf(await there.received()), await committedOf(world))

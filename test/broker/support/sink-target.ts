@@ -17,6 +17,7 @@ export async function sinkTarget(name: string, server: Halting): Promise<SinkTar
         await there.back()
       },
     },
+    ...(there.tooLarge === undefined ? {} : { tooLarge: there.tooLarge }),
     async close() {
       await there.remove()
       await there.close()
