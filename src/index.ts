@@ -24,6 +24,7 @@ export type {
   Operation,
   OpOf,
   Recovered,
+  ResendOptions,
   RunOptions,
   Step,
   StepOptions,

@@ -103,6 +103,14 @@ export const RELAY_BACKOFF_MS = 100
 export const RELAY_BACKOFF_MS_MAX = 30_000
 /** Free shards are looked into at most this often between two heartbeats. */
 export const RELAY_BEAT_MS_MIN = 200
+/** Sent events are kept this long, in segments that are dropped whole: so many per window, none for longer than a day. */
+export const RESEND_MS_DEFAULT: number = 7 * 24 * 3_600_000
+export const RESEND_MS_MIN = 1_000
+export const RESEND_MS_MAX: number = 366 * 24 * 3_600_000
+export const SEGMENTS_PER_WINDOW = 7
+export const SEGMENT_MS_MAX: number = 24 * 3_600_000
+/** Acknowledgements are begun anew past this size: only the newest of each shard matters. */
+export const ACK_SEGMENT_BYTES: number = 32 * 1024 * 1024
 export const RELAY_DUE_HEADS = 64
 export const RELAY_DUE_BEHIND = 64
 export const HELD_REASON_LENGTH_MAX = 500
@@ -121,3 +129,43 @@ export const NATS_PUBLISHES_MAX = 512
 export const REDIS_BATCH = 512
 export const REDIS_WAIT_MS_DEFAULT = 1_000
 export const REDIS_WAIT_MS_MAX = 60_000
+
+/** Confirms waited for at a time. */
+export const RABBITMQ_PUBLISHES_MAX = 512
+export const RABBITMQ_CONNECT_MS = 10_000
+
+/** Consumers. */
+export const CONSUMER_NAME_LENGTH_MAX = 200
+/** Transactions at a time. */
+export const CONSUMER_CONCURRENCY_DEFAULT = 10
+export const CONSUMER_CONCURRENCY_MAX = 1_000
+export const CONSUMER_ATTEMPTS_DEFAULT = 10
+export const CONSUMER_ATTEMPTS_MAX = 1_000
+/** Messages that share a transaction: at most so many, and no more than take about this long. */
+export const CONSUMER_BATCH_DEFAULT = 256
+export const CONSUMER_BATCH_MAX = 1_000
+export const CONSUMER_BATCH_MS = 100
+/** Messages in hand, for each transaction at a time. */
+export const CONSUMER_PREFETCH_MIN = 64
+export const CONSUMER_PREFETCH_MAX = 4_096
+export const CONSUMER_WAIT_MS = 1_000
+/** Full jitter: a random time up to the base, doubled for each attempt, up to the maximum. */
+export const CONSUMER_BACKOFF_MS = 100
+export const CONSUMER_BACKOFF_MS_MAX = 60_000
+/** A message that runs elsewhere is given back for this long. */
+export const CONSUMER_BUSY_MS = 250
+/** An early message waits in memory this long for its predecessor, looked at again and again, and is then given back. */
+export const CONSUMER_EARLY_MS = 5_000
+export const CONSUMER_EARLY_LOOK_MS = 20
+export const CONSUMER_EARLY_LOOK_MS_MAX = 500
+/** Given back this often for want of its predecessor, a message is parked as orphaned. */
+export const CONSUMER_ORPHANED_AFTER = 100
+/** A retry that is due within this time is waited for in memory; any other is given back. */
+export const CONSUMER_REST_MS_MAX = 30_000
+export const INBOX_MS_DEFAULT: number = 30 * 24 * 3_600_000
+export const REMEMBER_MS_DEFAULT: number = 366 * 24 * 3_600_000
+export const LETTERS_MS_DEFAULT: number = 90 * 24 * 3_600_000
+export const INBOX_MS_MAX: number = 100 * 366 * 24 * 3_600_000
+export const ERROR_LINE_LENGTH_MAX = 500
+export const ERROR_CAUSES_MAX = 8
+export const ERROR_STACK_LENGTH_MAX = 4_000

@@ -75,7 +75,11 @@ async function ackTimes(once: BenchOnce): Promise<number[]> {
   const times: number[] = []
   for (let cursor = 1; cursor <= ACKS; cursor++) {
     const startedAt = performance.now()
-    await outbox.ack({ destination, acks: [{ shard, token, cursor, tryingTo: cursor + 1, attempt: 1 }], hold: [] })
+    await outbox.ack({
+      destination,
+      acks: [{ shard, token, cursor, segment: 1, counted: cursor, tryingTo: cursor + 1, attempt: 1 }],
+      hold: [],
+    })
     times.push(performance.now() - startedAt)
   }
   return times
@@ -85,7 +89,7 @@ async function countDeadRows(pool: pg.Pool): Promise<number> {
   await pool.query('select pg_stat_force_next_flush()')
   const { rows } = await pool.query<{ dead: number }>(`
     select coalesce(sum(n_tup_upd + n_tup_del), 0)::float8 as dead from pg_stat_user_tables
-     where schemaname = 'effectively_once' and relname in ('event', 'ack', 'held')`)
+     where schemaname = 'effectively_once' and relname ~ '^(event|ack|held)(_[0-9]+)?$'`)
   return rows[0]?.dead ?? 0
 }
 

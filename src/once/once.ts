@@ -32,6 +32,7 @@ import { systemParts, type Parts } from './parts.ts'
 import { leasedProduceOf, produceOf } from './produce.ts'
 import { recoverLapsed } from './recover.ts'
 import { ReplayCache } from './replay-cache.ts'
+import { outboxOf, resendNow } from './resend.ts'
 import { requestOf, type Request } from './request.ts'
 import { checkSettings, invalid, refuseUnknown } from './settings.ts'
 import { startSweeper, sweepNow } from './sweeper.ts'
@@ -47,6 +48,7 @@ import type {
   Operation,
   Recovered,
   RecoverHandlers,
+  ResendOptions,
   Result,
   RunOptions,
   Verdict,
@@ -195,12 +197,20 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
   }
 
   relay(options: RelayOptions): Relay {
-    const { store, clock, random, settings, relays } = this.core
-    const { outbox } = store
-    if (!outbox) throw onceError('ONCE_UNSUPPORTED', { detail: `the ${store.name} store has no outbox` })
+    const { clock, random, settings, relays } = this.core
+    const outbox = outboxOf(this.core)
     const relay = createRelay({ outbox, clock, random, observe: settings.observe, source: settings.namespace }, options)
     relays.add(relay)
     return relay
+  }
+
+  resend(events: ResendOptions): Promise<number> {
+    return resendNow(this.core, events)
+  }
+
+  async forget({ destination }: { destination: string }): Promise<void> {
+    if (typeof destination !== 'string') throw invalid('forget() needs { destination }')
+    await outboxOf(this.core).forget({ destination })
   }
 
   recover(handlers: RecoverHandlers<Tx, E>, options: { limit?: number } = {}): Promise<Recovered> {

@@ -10,6 +10,9 @@ import {
   REPLAY_MS_DEFAULT,
   REPLAY_MS_MAX,
   REPLAY_MS_MIN,
+  RESEND_MS_DEFAULT,
+  RESEND_MS_MAX,
+  RESEND_MS_MIN,
   WAIT_MS_MAX,
 } from '../limits.ts'
 import type { Observe } from '../observe/signal.ts'
@@ -23,6 +26,7 @@ export interface Settings {
   readonly events: Events
   readonly replayForMs: number
   readonly goneForMs: number
+  readonly resendForMs: number
   readonly deadlineMs: number
   /** 0: refuse a duplicate at once. */
   readonly waitMs: number
@@ -38,6 +42,7 @@ const OPTIONS = new Set([
   'events',
   'replayFor',
   'goneFor',
+  'resendFor',
   'inFlight',
   'expired',
   'deadline',
@@ -55,6 +60,11 @@ export function checkSettings<Tx, E extends Events>(options: OnceOptions<Tx, E>)
     events: checkEvents(options.events),
     replayForMs: replayForMs(options.replayFor, REPLAY_MS_DEFAULT),
     goneForMs: goneForMs(options.goneFor, GONE_MS_DEFAULT),
+    resendForMs: milliseconds(options.resendFor, RESEND_MS_DEFAULT, {
+      option: 'resendFor',
+      min: RESEND_MS_MIN,
+      max: RESEND_MS_MAX,
+    }),
     deadlineMs: deadlineMs(options.deadline, DEADLINE_MS_DEFAULT),
     waitMs: waitMs(options.inFlight, 0),
     expired: oneOf('expired', options.expired, ['gone', 'rerun'], 'gone'),

@@ -8,9 +8,11 @@ export async function sweepNow<Tx>(
   limit: number = SWEEP_LIMIT_DEFAULT,
   signal?: AbortSignal,
 ): Promise<Swept> {
-  const swept = await core.store.retention.sweep({ limit, replayForMs: core.settings.replayForMs, signal })
-  const { records, suspended, partitionsDropped, partitionsBusy } = swept
-  core.settings.observe({ kind: 'swept', records, suspended, partitionsDropped, partitionsBusy })
+  const { replayForMs, resendForMs, observe } = core.settings
+  const swept = await core.store.retention.sweep({ limit, replayForMs, resendForMs, signal })
+  const { records, events, suspended, partitionsDropped, partitionsBusy } = swept
+  observe({ kind: 'swept', records, events, suspended, partitionsDropped, partitionsBusy })
+  for (const miscounted of swept.miscounted) observe({ kind: 'miscounted', ...miscounted })
   return swept
 }
 

@@ -21,6 +21,8 @@ export interface OnceOptions<Tx, E extends Events> {
   replayFor?: Duration
   /** How long after that a retry is 410; then the key is new. Default '7d' */
   goneFor?: Duration
+  /** How long events that every destination was sent stay, to be sent again. Default '7d' */
+  resendFor?: Duration
   /** Default 'reject' */
   inFlight?: InFlight
   /** What a retry after `replayFor` gets until `goneFor` has passed. Default 'gone' */
@@ -64,6 +66,13 @@ export interface Once<Tx, E extends Events> {
   batched<I, R>(options: BatchedOptions<I, R, E>): (operation: BatchedRun<I>) => Promise<Jsonify<R>>
   /** Sends what was published to a sink: at least once, in commit order per aggregate. `start()` it. */
   relay(options: RelayOptions): Relay
+  /**
+   * Sends events again that were sent already, each under a broker id of its own: the broker would drop a known one. The
+   * event's id stays, so an inbox still applies it once. Answers how many; a relay sends them.
+   */
+  resend(events: ResendOptions): Promise<number>
+  /** Forgets a destination nobody sends to any more: until then nothing that it was not sent is dropped. */
+  forget(options: { destination: string }): Promise<void>
   /** Takes lapsed leased operations over and runs them to the end. */
   recover(handlers: RecoverHandlers<Tx, E>, options?: { limit?: number }): Promise<Recovered>
   /** An operator's word on an operation whose outcome is unknown. False when it is not unknown (any more). */
@@ -73,6 +82,18 @@ export interface Once<Tx, E extends Events> {
   migrate(): Promise<{ from: number; to: number }>
   sweep(options?: { limit?: number; signal?: AbortSignal }): Promise<Swept>
   close(): Promise<void>
+}
+
+export interface ResendOptions {
+  /** The name of a sink. Default: every destination there is */
+  destination?: string
+  /** Published from then on. */
+  since: Date
+  /** Published before then. Default: now */
+  until?: Date
+  type?: string
+  /** The id of one aggregate. */
+  aggregate?: string
 }
 
 export interface Joined<Tx, E extends Events> {

@@ -1,5 +1,5 @@
 import type { Sink } from '../sink/sink.ts'
-import type { Ack, BlockedAggregate, HoldParams, StoredEvent } from '../store/outbox.ts'
+import type { Ack, BlockedAggregate, HeldEvent, HoldParams, StoredEvent } from '../store/outbox.ts'
 import { Delivery, type Parcel } from './delivery.ts'
 import { behind, delayed, dueNow, failed, notBeforeOf } from './holding.ts'
 import { HeaderReader, Outgoing } from './outgoing.ts'
@@ -9,8 +9,15 @@ import type { Shard } from './shard.ts'
 /** What was read in one go, behind the cursors of its shards. */
 export interface Batch {
   readonly events: readonly StoredEvent[]
-  /** The last event of each shard in it. */
-  readonly ends: ReadonlyMap<Shard, number>
+  /** Where each shard's events end, once for each segment they are in. */
+  readonly ends: ReadonlyMap<Shard, readonly End[]>
+}
+
+/** The last of some events of one shard and segment, and how many they are. */
+export interface End {
+  readonly segment: number
+  seq: number
+  events: number
 }
 
 export interface Sorted {
@@ -18,12 +25,16 @@ export interface Sorted {
   readonly held: readonly HoldParams[]
 }
 
-export function parcelsOf(events: readonly { stored: StoredEvent; attempt: number }[], source: string): Parcel[] {
+export function parcelsOf(events: readonly HeldEvent[], source: string): Parcel[] {
   const reader = new HeaderReader()
-  return events.map(({ stored, attempt }) => ({
+  return events.map((stored) => ({
     stored,
-    event: new Outgoing(stored, reader.read(stored.headers), source, attempt),
+    event: new Outgoing(stored, reader.read(stored.headers), source, stored.attempts + 1, stored.resend),
   }))
+}
+
+export function endOf(ends: readonly End[] | undefined): number | null {
+  return ends?.at(-1)?.seq ?? null
 }
 
 /** Sets aside what may not be sent now: events of blocked aggregates, and those whose time has not come. */
@@ -71,8 +82,20 @@ export function remains(parts: RelayParts, delivery: Delivery): { hold: HoldPara
 
 /** Cursors of a batch, each with the intent of the batch after it. */
 export function acksOf(batch: Batch, next: Batch | null): Ack[] {
-  return [...batch.ends].map(([shard, cursor]) => {
-    const tryingTo = next?.ends.get(shard) ?? null
-    return { shard: shard.shard, token: shard.token, cursor, tryingTo, attempt: tryingTo === null ? 0 : 1 }
+  return [...batch.ends].flatMap(([shard, ends]) => {
+    const tryingTo = endOf(next?.ends.get(shard))
+    return passedBy(shard, ends, { tryingTo, attempt: tryingTo === null ? 0 : 1 })
   })
+}
+
+/** The cursors behind some events of a shard, with what each segment counts then. */
+export function passedBy(shard: Shard, ends: readonly End[], following: Pick<Ack, 'tryingTo' | 'attempt'>): Ack[] {
+  return ends.map(({ segment, seq, events }) => ({
+    shard: shard.shard,
+    token: shard.token,
+    cursor: seq,
+    segment,
+    counted: events + (segment === shard.segment ? shard.counted : 0),
+    ...following,
+  }))
 }

@@ -32,13 +32,7 @@ export async function sendDue(
   const events = due.events.filter(({ shard }) => keeper.shards.has(shard))
   const late = events.filter((event) => event.state === 'delayed' && isBlocked(keeper, event))
   const ready = events.filter((event) => !late.includes(event))
-  const delivery = new Delivery(
-    parts.sink,
-    parcelsOf(
-      ready.map((stored) => ({ stored, attempt: stored.attempts + 1 })),
-      parts.source,
-    ),
-  )
+  const delivery = new Delivery(parts.sink, parcelsOf(ready, parts.source))
   if ((await sender.deliver(delivery, state)) !== 'done') return { sent: 0, changed: [], nextInMs: 0 }
   const settled = outcome(parts, ready, delivery)
   const changed = [...settled.changed, ...late.map((event) => behind(event, parkedIn(keeper, event)))]

@@ -22,6 +22,7 @@ export class Keeper {
   #share = 0
   #free = 0
   #freeSeen = false
+  #dueSeen = false
   #provenAt = -Infinity
   #beating: Promise<void> | undefined
   #stopped = false
@@ -46,6 +47,13 @@ export class Keeper {
   /** Somebody let a shard go. */
   sawFree(): void {
     this.#freeSeen = true
+  }
+
+  /** Whether a heartbeat saw that something is due, since this was asked last. */
+  tookDue(): boolean {
+    const seen = this.#dueSeen
+    this.#dueSeen = false
+    return seen
   }
 
   owns(shard: Shard): boolean {
@@ -104,9 +112,10 @@ export class Keeper {
     const { outbox, clock, destination, relay, leaseMs } = this.#parts
     const startedAt = clock.now()
     const leases = [...this.shards.values()]
-    const { relays, free, ours } = await outbox.beat({ destination, relay, leaseMs, leases })
+    const { relays, free, ours, due } = await outbox.beat({ destination, relay, leaseMs, leases })
     this.#provenAt = startedAt
     this.#free = free
+    if (due) this.#dueSeen = true
     this.#share = Math.ceil(SHARDS / relays)
     const kept = new Set(ours)
     this.drop(leases.filter(({ shard }) => !kept.has(shard)))

@@ -54,6 +54,7 @@ export class Ledger {
 }
 
 /** Says what is sent next, without having sent anything. */
-export function intent({ shard, token, cursor }: Shard, tryingTo: number, attempt: number): Ack {
-  return { shard, token, cursor, tryingTo, attempt }
+export function intent(of: Shard, tryingTo: number | null, attempt: number): Ack {
+  const { shard, token, cursor, segment, counted } = of
+  return { shard, token, cursor, segment, counted, tryingTo, attempt }
 }

@@ -3,29 +3,33 @@ import type { StoredEvent } from '../store/outbox.ts'
 
 type Headers = Readonly<Record<string, string>>
 
+const JSON_TYPE = 'application/json'
+
 /** A stored event as sinks see it. Whatever costs something is made when it is first asked for. */
 export class Outgoing implements OutgoingEvent {
   readonly specversion = '1.0'
-  readonly datacontenttype = 'application/json'
   readonly attempt: number
   readonly headers: Headers
   readonly #stored: StoredEvent
   readonly #source: string
+  readonly #resend: number
   #data: { readonly value: unknown } | undefined
 
-  constructor(stored: StoredEvent, headers: Headers, source: string, attempt: number) {
+  constructor(stored: StoredEvent, headers: Headers, source: string, attempt: number, resend = 0) {
     this.#stored = stored
     this.#source = source
     this.headers = headers
     this.attempt = attempt
+    this.#resend = resend
   }
 
   get id(): string {
     return this.#stored.id
   }
 
+  /** A deliberate resend has its own: the broker would take it for a duplicate and drop it. */
   get brokerId(): string {
-    return this.#stored.id
+    return this.#resend === 0 ? this.#stored.id : `${this.#stored.id}:r${this.#resend}`
   }
 
   get source(): string {
@@ -52,13 +56,34 @@ export class Outgoing implements OutgoingEvent {
     return this.#stored.payload ?? 'null'
   }
 
+  get datacontenttype(): string {
+    return this.headers['datacontenttype'] ?? JSON_TYPE
+  }
+
   get data(): unknown {
-    this.#data ??= { value: JSON.parse(this.json) as unknown }
+    this.#data ??= { value: this.#read() }
     return this.#data.value
+  }
+
+  get body(): string | Uint8Array {
+    return this.#isJson ? this.json : (this.data as Uint8Array)
+  }
+
+  get previous(): string | undefined {
+    return this.headers['previous']
   }
 
   get traceparent(): string | undefined {
     return this.headers['traceparent']
+  }
+
+  get #isJson(): boolean {
+    return this.headers['datacontenttype'] === undefined
+  }
+
+  #read(): unknown {
+    const value: unknown = JSON.parse(this.json)
+    return this.#isJson ? value : new Uint8Array(Buffer.from(String(value), 'base64'))
   }
 }
 

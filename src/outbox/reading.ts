@@ -1,6 +1,6 @@
 import { RELAY_BATCH_BYTES, RELAY_BATCH_EVENTS } from '../limits.ts'
 import type { Outbox, StoredEvent } from '../store/outbox.ts'
-import type { Batch } from './batch.ts'
+import type { Batch, End } from './batch.ts'
 import type { Keeper } from './keeper.ts'
 import type { Shard } from './shard.ts'
 
@@ -43,17 +43,26 @@ export class Reading {
   }
 
   async #read(from: readonly Shard[], perShard: number, limit: number): Promise<Batch> {
-    const { events, free } = await this.#outbox.read({
+    const { events, free, sealed } = await this.#outbox.read({
       destination: this.#destination,
-      from: from.map(({ shard, readTo }) => ({ shard, cursor: readTo })),
+      from: from.map(({ shard, readTo, readFrom }) => ({ shard, cursor: readTo, segment: readFrom })),
       perShard,
       limit,
     })
     if (free) this.#keeper.sawFree()
-    const byNumber = new Map(from.map((shard) => [shard.shard, shard]))
-    const ends = new Map<Shard, number>()
-    for (const { shard, seq } of events) ends.set(byNumber.get(shard) as Shard, seq)
-    for (const [shard, end] of ends) shard.readTo = end
+    const ends = endsOf(events, from)
+    for (const [shard, list] of ends) {
+      const { seq, segment } = list.at(-1) as End
+      shard.readTo = seq
+      shard.readFrom = segment
+    }
+    // Whatever a shard has in sealed segments was seen, unless it was cut off: they need not be looked at again.
+    if (events.length < limit) {
+      for (const shard of from) {
+        const read = ends.get(shard)?.reduce((sum, end) => sum + end.events, 0) ?? 0
+        if (read < perShard) shard.readFrom = Math.max(shard.readFrom, sealed + 1)
+      }
+    }
     return { events, ends }
   }
 
@@ -69,6 +78,29 @@ export class Reading {
     const full = [...counts.values()].filter((count) => count >= perShard).length
     this.#busy = Math.max(full, Math.min(ends.size, 1))
   }
+}
+
+/** Events come shard by shard, in order. */
+function endsOf(events: readonly StoredEvent[], from: readonly Shard[]): Map<Shard, End[]> {
+  const byNumber = new Map(from.map((shard) => [shard.shard, shard]))
+  const ends = new Map<Shard, End[]>()
+  let number = -1
+  let list: End[] = []
+  let last: End | undefined
+  for (const { shard, seq, segment } of events) {
+    if (shard !== number) {
+      number = shard
+      const of = byNumber.get(shard) as Shard
+      list = ends.get(of) ?? []
+      ends.set(of, list)
+      last = list.at(-1)
+    }
+    if (last?.segment === segment) {
+      last.seq = seq
+      last.events++
+    } else list.push((last = { segment, seq, events: 1 }))
+  }
+  return ends
 }
 
 /** The same batch without the shards that were lost meanwhile. */

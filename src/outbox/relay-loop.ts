@@ -1,7 +1,7 @@
 import { RELAY_DUE_BEHIND, RELAY_DUE_HEADS, RELAY_POLL_MS_MAX, RELAY_POLL_MS_MIN } from '../limits.ts'
 import { sleep } from '../platform/clock.ts'
 import { backoffMs } from './backoff.ts'
-import { acksOf, remains, sort, type Batch } from './batch.ts'
+import { acksOf, endOf, remains, sort, type Batch } from './batch.ts'
 import type { Bell } from './bell.ts'
 import { sendDue } from './due.ts'
 import { Keeper } from './keeper.ts'
@@ -51,6 +51,10 @@ export class RelayLoop {
     return this.#tools.ledger.sent
   }
 
+  lookForDue(): void {
+    this.#dueAt = 0
+  }
+
   start(): Promise<void> {
     return this.#keeper.start()
   }
@@ -79,6 +83,8 @@ export class RelayLoop {
     }
     // What their last owner held comes with the shards.
     if (await this.#keeper.tend()) this.#dueAt = 0
+    // Somebody else set an event aside: a resend, or an operator.
+    if (this.#keeper.tookDue()) this.#dueAt = 0
     const suspect = suspectOf(this.#keeper)
     if (suspect) {
       if (!(await trySuspect(suspect, this.#tools))) this.#abandon(EMPTY)
@@ -119,7 +125,7 @@ export class RelayLoop {
     const fresh = [...batch.ends].filter(([shard]) => shard.fresh)
     if (fresh.length > 0) {
       const ours = await this.#tools.ledger.ack(
-        fresh.map(([shard, end]) => intent(shard, end, 1)),
+        fresh.map(([shard, ends]) => intent(shard, endOf(ends), 1)),
         [],
       )
       for (const [shard] of fresh) if (ours.has(shard.shard)) shard.fresh = false
@@ -139,10 +145,7 @@ export class RelayLoop {
     const held = [...sorted.held, ...hold]
     const acks = acksOf(stillOurs(batch, this.#keeper), next)
     const ours = await this.#tools.ledger.ack(acks, held)
-    for (const { shard, cursor } of acks) {
-      const of = this.#keeper.shards.get(shard)
-      if (of && ours.has(shard)) of.cursor = cursor
-    }
+    for (const ack of acks) if (ours.has(ack.shard)) this.#keeper.shards.get(ack.shard)?.advance(ack)
     for (const { shard, aggregateId, parked } of blocks) {
       this.#keeper.shards.get(shard)?.blocked.set(aggregateId, parked)
     }
@@ -153,8 +156,8 @@ export class RelayLoop {
 
   /** Everything from the cursors on is read again. */
   #abandon(batch: Batch): void {
-    for (const shard of this.#keeper.shards.values()) shard.readTo = shard.cursor
-    for (const shard of batch.ends.keys()) shard.readTo = shard.cursor
+    for (const shard of this.#keeper.shards.values()) shard.rewind()
+    for (const shard of batch.ends.keys()) shard.rewind()
     this.#ahead = null
   }
 

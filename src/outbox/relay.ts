@@ -51,7 +51,8 @@ export type RelaySurroundings = Pick<RelayParts, 'outbox' | 'clock' | 'random' |
 
 /** A relay, and the way to tell it that events were committed in this process. */
 export interface WakeableRelay extends Relay {
-  wake(): void
+  /** `due`: held events may be due, not only new ones there. */
+  wake(options?: { readonly due: boolean }): void
 }
 
 export function createRelay(surroundings: RelaySurroundings, options: RelayOptions): WakeableRelay {
@@ -113,8 +114,10 @@ class SinkRelay implements WakeableRelay {
     this.#bell.ring()
   }
 
-  wake(): void {
-    if (this.#running) this.#bell.ring()
+  wake(options?: { readonly due: boolean }): void {
+    if (!this.#running) return
+    if (options?.due) this.#running.loop.lookForDue()
+    this.#bell.ring()
   }
 
   [Symbol.asyncDispose](): Promise<void> {

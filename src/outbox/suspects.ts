@@ -1,5 +1,6 @@
 import { RELAY_SUSPECT_EVENTS } from '../limits.ts'
-import { remains, sort, type Batch } from './batch.ts'
+import { endOf, passedBy, remains, sort, type Batch, type End } from './batch.ts'
+import type { Ack, HoldParams } from '../store/outbox.ts'
 import { failed } from './holding.ts'
 import type { Keeper } from './keeper.ts'
 import { intent, type Ledger } from './ledger.ts'
@@ -36,18 +37,16 @@ export async function trySuspect(shard: Shard, tools: Tools): Promise<boolean> {
   const { parts, reading } = tools
   const { upTo, attempt } = shard.suspect as NonNullable<Shard['suspect']>
   const events = Math.max(1, RELAY_SUSPECT_EVENTS >> attempt)
-  shard.readTo = shard.cursor
+  shard.rewind()
   const part = await reading.part(shard, events)
-  const end = part.ends.get(shard)
-  if (end === undefined) {
+  const end = endOf(part.ends.get(shard))
+  if (end === null) {
     shard.suspect = null
     return true
   }
   const culprit = events === 1 && attempt >= parts.attempts && parts.onFailure !== 'block'
   const done = culprit ? await giveUp(shard, part, tools) : await sendPart(shard, part, tools)
   if (!done) return false
-  shard.cursor = end
-  shard.readTo = end
   shard.fresh = false
   if (end >= upTo) shard.suspect = null
   return true
@@ -55,7 +54,8 @@ export async function trySuspect(shard: Shard, tools: Tools): Promise<boolean> {
 
 async function sendPart(shard: Shard, part: Batch, { parts, keeper, sender, ledger, state }: Tools): Promise<boolean> {
   const { upTo, attempt } = shard.suspect as NonNullable<Shard['suspect']>
-  const end = part.ends.get(shard) as number
+  const ends = part.ends.get(shard) ?? []
+  const end = endOf(ends) ?? 0
   const announced = await ledger.ack([intent(shard, Math.max(upTo, end), attempt + 1)], [])
   if (!announced.has(shard.shard)) return false
   const sorted = sort(part, keeper.shards, parts.sink, parts.source)
@@ -64,8 +64,7 @@ async function sendPart(shard: Shard, part: Batch, { parts, keeper, sender, ledg
   const held = [...sorted.held, ...hold]
   // The rest of what was under way stays suspect, under the number it had.
   const following = end < upTo ? { tryingTo: upTo, attempt } : { tryingTo: null, attempt: 0 }
-  const written = await ledger.ack([{ ...intent(shard, upTo, attempt), cursor: end, ...following }], held)
-  if (!written.has(shard.shard)) return false
+  if (!(await pass(shard, ends, following, held, ledger))) return false
   for (const { aggregateId, parked } of blocks) shard.blocked.set(aggregateId, parked)
   ledger.tell(sorted.delivery.sent, held)
   return true
@@ -76,10 +75,23 @@ async function giveUp(shard: Shard, { events, ends }: Batch, { parts, ledger }: 
   const error = new Error(`${attempt} relays ended while they sent this event`)
   // An event behind a parked one is parked with it, whoever it would have killed.
   const held = events.map((stored) => failed(parts, stored, { error, retryable: false }, attempt))
-  const cursor = ends.get(shard) as number
-  const written = await ledger.ack([{ ...intent(shard, 0, 0), cursor, tryingTo: null }], held)
-  if (!written.has(shard.shard)) return false
+  if (!(await pass(shard, ends.get(shard) ?? [], { tryingTo: null, attempt: 0 }, held, ledger))) return false
   for (const { aggregateId, state } of held) if (state === 'parked') shard.blocked.set(aggregateId, true)
   ledger.tell(0, held)
+  return true
+}
+
+/** Moves the cursor behind a part; false when the shard is no longer ours. */
+async function pass(
+  shard: Shard,
+  ends: readonly End[],
+  following: Pick<Ack, 'tryingTo' | 'attempt'>,
+  held: readonly HoldParams[],
+  ledger: Ledger,
+): Promise<boolean> {
+  const acks = passedBy(shard, ends, following)
+  const written = await ledger.ack(acks, held)
+  if (!written.has(shard.shard)) return false
+  for (const ack of acks) shard.advance(ack)
   return true
 }

@@ -26,6 +26,8 @@ export interface Outbox {
    * at once, each aggregate's in order.
    */
   resend(params: ResendParams): Promise<number>
+  /** Every destination that was ever opened, and not forgotten. */
+  destinations(): Promise<readonly string[]>
   /** Forgets a destination that nobody sends to any more: it keeps no events from being dropped. */
   forget(params: { readonly destination: string }): Promise<void>
   /** Absent where processes cannot call each other. */

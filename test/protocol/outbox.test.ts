@@ -33,7 +33,7 @@ describeAll('the outbox', (place) => {
   }
 
   async function newest(outbox: Outbox, destination: string, aggregate: string): Promise<StoredEvent[]> {
-    const from = Array.from({ length: 64 }, (_, shard) => ({ shard, cursor: 0 }))
+    const from = Array.from({ length: 64 }, (_, shard) => ({ shard, cursor: 0, segment: 0 }))
     const { events: all } = await outbox.read({ destination, from, perShard: 10_000, limit: 100_000 })
     return all.filter(({ aggregateId }) => aggregateId === aggregate)
   }
@@ -56,18 +56,28 @@ describeAll('the outbox', (place) => {
       relays: 1,
       free: 64,
       ours: [],
+      due: false,
     })
     const one = await outbox.lease({ destination, relay: ONE, leaseMs: 60_000, limit: 40 })
     const two = await outbox.lease({ destination, relay: TWO, leaseMs: 60_000, limit: 40 })
     expect([one.length, two.length]).toEqual([40, 24])
     expect(new Set([...one, ...two].map(({ shard }) => shard)).size).toBe(64)
-    expect(one[0]).toEqual({ shard: expect.any(Number), token: 1, cursor: 0, tryingTo: null, attempt: 0, blocked: [] })
+    expect(one[0]).toEqual({
+      shard: expect.any(Number),
+      token: 1,
+      cursor: 0,
+      segment: 0,
+      counted: 0,
+      tryingTo: null,
+      attempt: 0,
+      blocked: [],
+    })
     const beat = await outbox.beat({ destination, relay: TWO, leaseMs: 60_000, leases: two })
-    expect({ ...beat, ours: beat.ours.length }).toEqual({ relays: 2, free: 0, ours: 24 })
+    expect({ ...beat, ours: beat.ours.length }).toEqual({ relays: 2, free: 0, ours: 24, due: false })
     await outbox.release({ destination, relay: ONE, leases: one, leaving: true })
     expect((await outbox.read({ destination, from: [], perShard: 1, limit: 1 })).free).toBe(true)
     const after = await outbox.beat({ destination, relay: TWO, leaseMs: 60_000, leases: [...two, ...one.slice(0, 1)] })
-    expect({ ...after, ours: after.ours.length }).toEqual({ relays: 1, free: 40, ours: 24 })
+    expect({ ...after, ours: after.ours.length }).toEqual({ relays: 1, free: 40, ours: 24, due: false })
   })
 
   it('reads behind a cursor and fences who was taken over', async () => {
@@ -84,7 +94,16 @@ describeAll('the outbox', (place) => {
     expect(Math.abs(first.at - Date.now())).toBeLessThan(600_000)
     const mine = owner(await outbox.lease({ destination, relay: ONE, leaseMs: 1, limit: 64 }), first)
     await new Promise((resolve) => setTimeout(resolve, 20))
-    const ack = { shard: mine.shard, token: mine.token, cursor: first.seq, tryingTo: third.seq, attempt: 1 }
+    const { segment } = first
+    const ack = {
+      shard: mine.shard,
+      token: mine.token,
+      cursor: first.seq,
+      segment,
+      counted: 1,
+      tryingTo: third.seq,
+      attempt: 1,
+    }
     // Lapsed, but nobody took over: the token decides, not the clock.
     expect(await outbox.ack({ destination, acks: [ack], hold: [] })).toEqual([mine.shard])
     expect(await outbox.ack({ destination, acks: [ack], hold: [] })).toEqual([mine.shard])
@@ -93,7 +112,7 @@ describeAll('the outbox', (place) => {
     const late = { ...ack, cursor: second.seq }
     expect(await outbox.ack({ destination, acks: [late], hold: [held(second, { dueInMs: 0 })] })).toEqual([])
     expect((await outbox.due({ destination, shards: [mine.shard], limit: 10, behind: 10 })).events).toEqual([])
-    const from = [{ shard: theirs.shard, cursor: theirs.cursor }]
+    const from = [{ shard: theirs.shard, cursor: theirs.cursor, segment: theirs.segment }]
     const read = await outbox.read({ destination, from, perShard: 1, limit: 10 })
     expect(read.events.map(({ seq }) => seq)).toEqual([second.seq])
     expect(read.free).toBe(false)
@@ -118,7 +137,11 @@ describeAll('the outbox', (place) => {
       held(all[2], {}),
       held(all[3], { state: 'delayed', notBefore: new Date(Date.now() + 3_600_000).toISOString() }),
     ]
-    await outbox.ack({ destination, acks: [{ shard, token, cursor: all[3].seq, tryingTo: null, attempt: 0 }], hold })
+    await outbox.ack({
+      destination,
+      acks: [{ shard, token, cursor: all[3].seq, segment: all[3].segment, counted: 4, tryingTo: null, attempt: 0 }],
+      hold,
+    })
     const due = await outbox.due({ destination, shards: [shard], limit: 10, behind: 1 })
     expect(due.events.map(({ seq, attempts, state }) => [seq, attempts, state])).toEqual([
       [all[0].seq, 1, 'waiting'],

@@ -92,7 +92,7 @@ describePostgres('the relay', () => {
     await world.make('bad')
     await world.make('good')
     await until(() => seen.length === 6)
-    expect(await held()).toHaveLength(6)
+    await until(async () => (await held()).length === 6)
     broken = false
     await until(() => seen.length === 12)
     await world.make('bad')

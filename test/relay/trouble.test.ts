@@ -39,6 +39,9 @@ describePostgres('the relay in trouble', () => {
       due: (params) => inner.due(params),
       settleHeld: (params) => inner.settleHeld(params),
       release: (params) => inner.release(params),
+      resend: (params) => inner.resend(params),
+      destinations: () => inner.destinations(),
+      forget: (params) => inner.forget(params),
       ...change(inner),
     }
     const surroundings = { outbox, clock: systemClock, random: systemRandom, observe: () => {}, source: 'test' }

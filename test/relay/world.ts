@@ -1,12 +1,14 @@
 import pg from 'pg'
-import { effectivelyOnce, event, type Once, type Signal } from '../../src/index.ts'
+import { event, type Signal } from '../../src/index.ts'
+import { createOnce, type OnceInstance } from '../../src/once/once.ts'
+import { systemParts } from '../../src/once/parts.ts'
 import { pgStore, type PgTx } from '../../src/store/postgres/pg.ts'
 
 export const events = {
   'step.made': event<{ aggregate: string; n: number }>((step) => step.aggregate),
 }
 
-export type RelayOnce = Once<PgTx<pg.PoolClient>, typeof events>
+export type RelayOnce = OnceInstance<PgTx<pg.PoolClient>, typeof events>
 
 export interface World {
   readonly pool: pg.Pool
@@ -22,14 +24,17 @@ export async function openWorld(url: string, max = 20): Promise<World> {
   const pool = new pg.Pool({ connectionString: url, max })
   pool.on('error', () => {})
   const signals: Signal[] = []
-  const once = effectivelyOnce({
-    namespace: 'relay',
-    store: pgStore(pool),
-    events,
-    guard: 'off',
-    sweep: false,
-    observe: (signal) => void signals.push(signal),
-  })
+  const once = createOnce(
+    {
+      namespace: 'relay',
+      store: pgStore(pool),
+      events,
+      guard: 'off',
+      sweep: false,
+      observe: (signal) => void signals.push(signal),
+    },
+    systemParts,
+  )
   let keys = 0
   const run = Math.random().toString(36).slice(2)
   return {

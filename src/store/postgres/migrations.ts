@@ -1,5 +1,6 @@
 import { claimFunctionsSql } from './sql/claim-function.ts'
 import { inboxTablesSql } from './sql/inbox-tables.ts'
+import { segmentsSql } from './sql/outbox-segments.ts'
 
 /**
  * Numbered and append-only: a released migration never changes (a test holds its checksum). One statement per entry, so
@@ -112,21 +113,13 @@ end $$`,
   destination text not null,
   primary key (destination, shard)
 ) with (fillfactor = 50)`,
-      // Insert-only: an updated cursor would slow down while an old snapshot is open.
-      `create table ${schema}.ack (
-  cursor bigint not null,
-  token bigint not null,
-  trying_to bigint,
-  attempt smallint not null,
-  shard smallint not null,
-  destination text not null,
-  primary key (destination, shard, cursor, token)
-)`,
+      ...segmentsSql(schema),
       `create table ${schema}.held (
   seq bigint not null,
   due_at timestamptz,
   held_at timestamptz not null default clock_timestamp(),
   attempts int4 not null,
+  resend int4 not null default 0,
   shard smallint not null,
   state smallint not null,
   destination text not null,
@@ -137,6 +130,7 @@ end $$`,
       `comment on column ${schema}.held.state is '1 waiting, 2 delayed, 3 parked, 4 skipped'`,
       `create index held_aggregate on ${schema}.held (destination, shard, aggregateid, seq)`,
       `create index held_due on ${schema}.held (destination, due_at) where due_at is not null`,
+      `create sequence ${schema}.resend_no as int4 cache 1`,
     ],
   },
   { version: 3, name: 'consumers', statements: inboxTablesSql },

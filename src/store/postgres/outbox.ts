@@ -13,6 +13,7 @@ import type {
   Outbox,
   ReadEventsParams,
   ReleaseParams,
+  ResendParams,
   SettleHeldParams,
   ShardLease,
   ShardState,
@@ -43,7 +44,12 @@ export class PostgresOutbox<Tx> implements Outbox {
   async beat({ destination, relay, leaseMs, leases }: BeatParams): Promise<Beat> {
     const statement = this.#bind('beat', [destination, relay, leaseMs, ...leaseArrays(leases)])
     const [row] = await this.#told(() => this.#driver.aside(statement))
-    return { relays: Number(row?.['relays']), free: Number(row?.['free']), ours: numbersOf(row?.['ours']) }
+    return {
+      relays: Number(row?.['relays']),
+      free: Number(row?.['free']),
+      ours: numbersOf(row?.['ours']),
+      due: row?.['due'] === true,
+    }
   }
 
   async lease({ destination, leaseMs, limit }: LeaseShardsParams): Promise<readonly ShardState[]> {
@@ -60,6 +66,8 @@ export class PostgresOutbox<Tx> implements Outbox {
         shard,
         token: Number(row['token']),
         cursor: Number(left?.['cursor'] ?? 0),
+        segment: Number(left?.['event_segment'] ?? 0),
+        counted: Number(left?.['counted'] ?? 0),
         tryingTo: typeof left?.['trying_to'] === 'number' ? left['trying_to'] : null,
         attempt: Number(left?.['attempt'] ?? 0),
         blocked: blocked.filter((aggregate) => aggregate.shard === shard),
@@ -74,9 +82,14 @@ export class PostgresOutbox<Tx> implements Outbox {
       arrayLiteral(from.map(({ cursor }) => cursor)),
       perShard,
       limit,
+      arrayLiteral(from.map(({ segment }) => segment)),
     ])
-    const free = rows[0]?.['free'] === true
-    return { events: rows[0]?.['seq'] === null ? [] : rows.map(eventOf), free }
+    const [first] = rows
+    return {
+      events: first?.['seq'] === null ? [] : rows.map(eventOf),
+      free: first?.['free'] === true,
+      sealed: Number(first?.['sealed']),
+    }
   }
 
   async ack({ destination, acks, hold }: AckParams): Promise<readonly number[]> {
@@ -87,6 +100,8 @@ export class PostgresOutbox<Tx> implements Outbox {
       arrayLiteral(acks.map(({ token }) => token)),
       arrayLiteral(acks.map(({ tryingTo }) => tryingTo)),
       arrayLiteral(acks.map(({ attempt }) => attempt)),
+      arrayLiteral(acks.map(({ segment }) => segment)),
+      arrayLiteral(acks.map(({ counted }) => counted)),
       ...heldArrays(hold),
     ])
     return numbersOf(row?.['ours'])
@@ -99,6 +114,7 @@ export class PostgresOutbox<Tx> implements Outbox {
       ...eventOf(row),
       state: row['state'] === 2 ? ('delayed' as const) : ('waiting' as const),
       attempts: Number(row['attempts']),
+      resend: Number(row['resend']),
     }))
     const [next] = events.length > 0 ? [] : await this.#query('nextDue', [destination, list])
     return { events, nextInMs: events.length > 0 ? 0 : numberOrNull(next?.['next_in_ms']) }
@@ -120,6 +136,26 @@ export class PostgresOutbox<Tx> implements Outbox {
         throw error
       }
     })
+  }
+
+  /** Shard by shard: each is one statement, and none takes long. */
+  async resend({ destination, since, until, type, aggregateId }: ResendParams): Promise<number> {
+    const [next] = await this.#query('nextResend', [])
+    let events = 0
+    for (let shard = 0; shard < SHARDS; shard++) {
+      const values = [destination, shard, since, until, type, aggregateId, Number(next?.['no'])]
+      const [row] = await this.#query('resend', values)
+      events += Number(row?.['events'])
+    }
+    return events
+  }
+
+  async destinations(): Promise<readonly string[]> {
+    return (await this.#query('destinations', [])).map((row) => String(row['destination']))
+  }
+
+  async forget({ destination }: { readonly destination: string }): Promise<void> {
+    await this.#query('forgetDestination', [destination])
   }
 
   async release({ destination, relay, leases, leaving }: ReleaseParams): Promise<void> {
@@ -181,6 +217,7 @@ function eventOf(row: Row): StoredEvent {
   return {
     shard: row['shard'] as number,
     seq: row['seq'] as number,
+    segment: row['segment'] as number,
     id: row['id'] as string,
     aggregateType: row['aggregatetype'] as string,
     aggregateId: row['aggregateid'] as string,

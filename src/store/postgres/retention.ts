@@ -2,6 +2,7 @@ import { PARTITIONS_AHEAD_DAYS, PARTITIONS_MAX_DAYS, RETENTION_LOCK_TIMEOUT_MS, 
 import type { Retention, Row, SweepParams, Swept } from '../store.ts'
 import type { PgDriver } from './driver.ts'
 import { storeError } from './errors.ts'
+import { PostgresOutboxRetention } from './outbox-retention.ts'
 import { sqlStateOf } from './sqlstate.ts'
 import {
   blocksSql,
@@ -21,22 +22,33 @@ const DAY_MS = 86_400_000
 export class PostgresRetention<Tx> implements Retention {
   readonly #driver: PgDriver<Tx>
   readonly #schema: string
+  readonly #outbox: PostgresOutboxRetention<Tx>
   /** Where the last walk through the record table stopped. */
   #block = 0
 
   constructor(driver: PgDriver<Tx>, schema: string) {
     this.#driver = driver
     this.#schema = schema
+    this.#outbox = new PostgresOutboxRetention(driver, schema)
   }
 
-  async sweep({ limit, replayForMs, signal }: SweepParams): Promise<Swept> {
+  async sweep({ limit, replayForMs, resendForMs, signal }: SweepParams): Promise<Swept> {
     try {
       await this.ensurePartitions(Math.ceil(replayForMs / DAY_MS) + PARTITIONS_AHEAD_DAYS)
       const { records, finished } = await this.#sweepRecords(limit, signal)
       const suspended = Number((await this.#query(suspendLapsedSql(this.#schema), [limit]))[0]?.['suspended'] ?? 0)
       await this.#query(sweepStraysSql(this.#schema), [limit])
       const { partitionsDropped, partitionsBusy } = await this.#dropPartitions(signal)
-      return { records, suspended, partitionsDropped, partitionsBusy, finished }
+      const outbox = await this.#outbox.sweep({ resendForMs: resendForMs ?? Infinity, limit, signal })
+      return {
+        records,
+        suspended,
+        events: outbox.events,
+        miscounted: outbox.miscounted,
+        partitionsDropped: partitionsDropped + outbox.segmentsDropped,
+        partitionsBusy: partitionsBusy + outbox.segmentsBusy,
+        finished,
+      }
     } catch (error) {
       throw storeError(error, this.#schema)
     }

@@ -28,6 +28,7 @@ import {
   releaseShardsSql,
   stillBlockedSql,
 } from './sql/outbox.ts'
+import { destinationsSql, forgetDestinationSql, nextResendSql, resendSql } from './sql/outbox-resend.ts'
 import { RECORD_COLUMNS } from './sql/record-columns.ts'
 import { completeStepSql, finishStepSql, settleFailedSql, settleStepSql, startStepSql, stepsSql } from './sql/step.ts'
 import type { PgStatement } from './driver.ts'
@@ -79,6 +80,10 @@ export type StatementName =
   | 'promoteHeld'
   | 'stillBlocked'
   | 'releaseShards'
+  | 'nextResend'
+  | 'resend'
+  | 'forgetDestination'
+  | 'destinations'
 
 export type Bind = (name: StatementName, values: readonly unknown[]) => PgStatement
 
@@ -135,5 +140,9 @@ function texts(schema: string): Readonly<Record<StatementName, string>> {
     promoteHeld: promoteHeldSql(schema),
     stillBlocked: stillBlockedSql(schema),
     releaseShards: releaseShardsSql(schema),
+    nextResend: nextResendSql(schema),
+    resend: resendSql(schema),
+    forgetDestination: forgetDestinationSql(schema),
+    destinations: destinationsSql(schema),
   }
 }

@@ -2,12 +2,25 @@ import type { EventRow } from '../store.ts'
 import { NOW } from './migrations.ts'
 import type { Turn } from './turn.ts'
 
+const PREVIOUS = `select id from effectively_once_event where aggregateid = ? and json_type(headers, '$.previous') is not null
+  order by seq desc limit 1`
+const HEAD = 'select id from effectively_once_head where aggregateid = ?'
+
 const INSERT = `insert into effectively_once_event
   (shard, id, aggregatetype, aggregateid, type, payload, headers, created_at) values (?, ?, ?, ?, ?, ?, ?, ${NOW})`
 
 /** One writer: the order of `seq` is the order of commits. */
 export function appendEvents(turn: Turn, events: readonly EventRow[]): void {
   for (const { shard, id, aggregateType, aggregateId, type, payload, headers } of events) {
-    turn.run(INSERT, [shard, id, aggregateType, aggregateId, type, payload, headers])
+    const ordered = headers.includes('"previous"') ? chained(turn, aggregateId, headers) : headers
+    turn.run(INSERT, [shard, id, aggregateType, aggregateId, type, payload, ordered])
   }
+}
+
+/** Ordered entries carry the id of the event before them. */
+function chained(turn: Turn, aggregateId: string, headers: string): string {
+  const parsed = JSON.parse(headers) as Record<string, unknown>
+  if (!Object.hasOwn(parsed, 'previous')) return headers
+  const [row] = [...turn.all(PREVIOUS, [aggregateId]), ...turn.all(HEAD, [aggregateId])]
+  return JSON.stringify({ ...parsed, previous: row?.['id'] ?? null })
 }

@@ -32,10 +32,10 @@ export const READ_BLOCKED = `select shard, aggregateid, max(state = 3) as parked
   where destination = ? and shard = ? and state in (1, 3) group by shard, aggregateid`
 
 const MINE = 'h.shard in (select value from json_each(?))'
-const HEADS = `select ${EVENT_COLUMNS}, h.state, h.attempts from effectively_once_held h
+const HEADS = `select ${EVENT_COLUMNS}, h.state, h.attempts, h.resend from effectively_once_held h
   join effectively_once_event e on e.seq = h.seq
   where h.destination = ? and h.due_at <= ${NOW} and ${MINE} and h.state in (1, 2) order by h.due_at limit ?`
-const BEHIND = `select ${EVENT_COLUMNS}, h.state, h.attempts from effectively_once_held h
+const BEHIND = `select ${EVENT_COLUMNS}, h.state, h.attempts, h.resend from effectively_once_held h
   join effectively_once_event e on e.seq = h.seq
   where h.destination = ? and h.shard = ? and h.aggregateid = ? and h.state = 1 and h.seq > ? order by h.seq limit ?`
 const NEXT = `select min(h.due_at) - ${NOW} as next from effectively_once_held h
@@ -88,5 +88,5 @@ function stateOf({ state, attempts, notBefore, dueInMs, reason }: HoldParams): B
 
 function heldOf(row: Row): HeldEvent {
   const state = Number(row['state']) === 2 ? 'delayed' : 'waiting'
-  return { ...eventOf(row), state, attempts: Number(row['attempts']) }
+  return { ...eventOf(row), state, attempts: Number(row['attempts']), resend: Number(row['resend']) }
 }

@@ -77,6 +77,16 @@ export const MIGRATIONS: readonly Migration[] = [
     version: 2,
     statements: [
       `create index effectively_once_event_shard on effectively_once_event (shard, seq)`,
+      // Of ordered entries: an event finds its predecessor.
+      `create index effectively_once_event_ordered on effectively_once_event (aggregateid, seq)
+  where json_type(headers, '$.previous') is not null`,
+      // The last event of each ordered aggregate, once it was deleted.
+      `create table effectively_once_head (
+  aggregateid text not null primary key,
+  seq integer not null,
+  id text not null
+) without rowid`,
+      `create table effectively_once_resend (no integer primary key autoincrement)`,
       `create table effectively_once_relay (
   destination text not null,
   id text not null,
@@ -107,6 +117,7 @@ export const MIGRATIONS: readonly Migration[] = [
   aggregateid text not null,
   state integer not null,
   attempts integer not null,
+  resend integer not null default 0,
   due_at integer,
   held_at integer not null,
   reason text,

@@ -8,6 +8,7 @@ export function eventOf(row: Row): StoredEvent {
   return {
     shard: Number(row['shard']),
     seq: Number(row['seq']),
+    segment: 0,
     id: String(row['id']),
     aggregateType: String(row['aggregatetype']),
     aggregateId: String(row['aggregateid']),

@@ -4,6 +4,7 @@ import type { LeaseShardsParams, ReleaseParams } from '../outbox.ts'
 import { blockedOf, dueEvents, hold, isOurs, READ_BLOCKED, settleHeld } from './held.ts'
 import { NOW } from './migrations.ts'
 import { EVENT_COLUMNS, eventOf } from './outbox-event.ts'
+import { forget, resend } from './outbox-resend.ts'
 import type { Reader } from './reader.ts'
 import type { Turn } from './turn.ts'
 import type { Writer } from './writer.ts'
@@ -13,6 +14,9 @@ const PRESENT = `insert or replace into effectively_once_relay (destination, id,
 const FORGET_RELAYS = `delete from effectively_once_relay where until < ${NOW} - 3600000`
 const LEAVE = 'delete from effectively_once_relay where destination = ? and id = ?'
 const EXTEND = `update effectively_once_shard set lease_until = ${NOW} + ? where destination = ? and shard = ? and token = ?`
+const DUE = `select 1 from effectively_once_held where destination = ? and due_at <= ${NOW} and state in (1, 2)
+  and shard in (select value from json_each(?)) limit 1`
+const DESTINATIONS = 'select distinct destination from effectively_once_shard order by 1'
 const RELAYS = `select count(*) as relays from effectively_once_relay where destination = ? and until > ${NOW}`
 const FREE = `select count(*) as free from effectively_once_shard where destination = ? and lease_until <= ${NOW}`
 const LEASE = `update effectively_once_shard set token = token + 1, lease_until = ${NOW} + ? where destination = ? and shard in
@@ -42,6 +46,9 @@ export function sqliteOutbox({ writer, reader }: { writer: Writer; reader: Reade
     ack: (params) => writer.write((turn) => ack(turn, params)),
     due: (params) => dueEvents(reader, params),
     settleHeld: (params) => writer.write((turn) => settleHeld(turn, params)),
+    resend: (params) => writer.write((turn) => resend(turn, params)),
+    destinations: async () => (await reader.all(DESTINATIONS)).map((row) => String(row['destination'])),
+    forget: ({ destination }) => writer.write((turn) => forget(turn, destination)),
     release: (params) => writer.write((turn) => release(turn, params)),
   }
 }
@@ -54,6 +61,7 @@ function beat(turn: Turn, { destination, relay, leaseMs, leases }: BeatParams): 
     relays: Number(turn.all(RELAYS, [destination])[0]?.['relays']),
     free: Number(turn.all(FREE, [destination])[0]?.['free']),
     ours: ours.map(({ shard }) => shard),
+    due: turn.all(DUE, [destination, JSON.stringify(leases.map(({ shard }) => shard))]).length > 0,
   }
 }
 
@@ -66,6 +74,8 @@ function lease(turn: Turn, { destination, leaseMs, limit }: LeaseShardsParams): 
       shard,
       token: Number(row['token']),
       cursor: Number(left?.['cursor'] ?? 0),
+      segment: 0,
+      counted: 0,
       tryingTo: tryingTo === null ? null : Number(tryingTo),
       attempt: Number(left?.['attempt'] ?? 0),
       blocked: turn.all(READ_BLOCKED, [destination, shard]).map(blockedOf),
@@ -75,11 +85,11 @@ function lease(turn: Turn, { destination, leaseMs, limit }: LeaseShardsParams): 
 
 async function read(reader: Reader, { destination, from, perShard, limit }: ReadEventsParams): Promise<EventsRead> {
   const free = Number((await reader.all(FREE, [destination]))[0]?.['free']) > 0
-  if (from.length === 0) return { events: [], free }
+  if (from.length === 0) return { events: [], free, sealed: 0 }
   // One look at each shard, in one statement: nothing is passed, whichever is cut off at the end.
   const sql = `${from.map(() => READ).join(' union all ')} limit ?`
   const rows = await reader.all(sql, [...from.flatMap(({ shard, cursor }) => [shard, cursor, perShard]), limit])
-  return { events: rows.map(eventOf), free }
+  return { events: rows.map(eventOf), free, sealed: 0 }
 }
 
 function ack(turn: Turn, { destination, acks, hold: held }: AckParams): number[] {

@@ -30,6 +30,8 @@ describeSqlite('the sweeper', (lab) => {
     await age(store, 'gone', 60_000)
     expect(await sweep(store)).toEqual({
       records: 2,
+      events: 0,
+      miscounted: [],
       suspended: 0,
       partitionsDropped: 0,
       partitionsBusy: 0,

@@ -1,6 +1,7 @@
 import type { Retention, SweepParams, Swept } from '../store.ts'
 import { suspendOverdue } from './lease.ts'
 import { NOW } from './migrations.ts'
+import { sweepEvents } from './outbox-retention.ts'
 import type { Turn } from './turn.ts'
 import type { Writer } from './writer.ts'
 
@@ -16,34 +17,37 @@ const PAST_ANSWERS = `delete from effectively_once_answer where rowid in (select
   where a.day < strftime('%Y-%m-%d', 'now') and not exists (select 1 from effectively_once_record r
     where r.id = a.id and r.expires_at > ${NOW}) limit ?)`
 
-type Task = 'records' | 'suspended' | 'answers'
+type Task = 'records' | 'suspended' | 'answers' | 'events'
 
 export function sqliteRetention(writer: Writer): Retention {
   return { sweep: (params) => sweep(writer, params) }
 }
 
-async function sweep(writer: Writer, { limit, signal }: SweepParams): Promise<Swept> {
-  const done: Record<Task, number> = { records: 0, suspended: 0, answers: 0 }
+async function sweep(writer: Writer, { limit, resendForMs, signal }: SweepParams): Promise<Swept> {
+  const done: Record<Task, number> = { records: 0, suspended: 0, answers: 0, events: 0 }
   let left = limit
   let finished = true
-  for (const task of ['suspended', 'records', 'answers'] as const) {
+  for (const task of ['suspended', 'records', 'answers', 'events'] as const) {
+    if (task === 'events' && resendForMs === undefined) continue
     for (let more = true; more;) {
       if (left <= 0 || signal?.aborted) {
         finished = false
         break
       }
       const chunk = Math.min(left, CHUNK)
-      const count = await writer.write((turn) => TASKS[task](turn, chunk))
+      const count = await writer.write((turn) => TASKS[task](turn, chunk, resendForMs ?? 0))
       done[task] += count
       left -= count
       more = count === chunk
     }
   }
-  return { records: done.records, suspended: done.suspended, partitionsDropped: 0, partitionsBusy: 0, finished }
+  const { records, suspended, events } = done
+  return { records, suspended, events, miscounted: [], partitionsDropped: 0, partitionsBusy: 0, finished }
 }
 
-const TASKS: Record<Task, (turn: Turn, limit: number) => number> = {
+const TASKS: Record<Task, (turn: Turn, limit: number, resendForMs: number) => number> = {
   suspended: suspendOverdue,
+  events: sweepEvents,
   answers: (turn, limit) => turn.run(PAST_ANSWERS, [limit]),
   records(turn, limit) {
     const ids = turn.all(FORGOTTEN, [limit]).map((row) => row['id'])

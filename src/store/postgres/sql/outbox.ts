@@ -33,7 +33,10 @@ select (select count(*) + 1 from ${schema}.relay r
          where r.destination = $1::text and r.id <> $2::text::uuid and r.until > clock_timestamp())::int4 as relays,
        (select count(*) from ${schema}.shard s
          where s.destination = $1::text and s.lease_until <= clock_timestamp())::int4 as free,
-       (select coalesce(string_agg(b.shard::text, ','), '') from b) as ours`
+       (select coalesce(string_agg(b.shard::text, ','), '') from b) as ours,
+       exists (select 1 from ${schema}.held h
+         where h.destination = $1::text and h.due_at <= clock_timestamp() and h.state in (1, 2)
+           and h.shard = any($4::text::int4[])) as due`
 }
 
 /**
@@ -54,12 +57,13 @@ returning s.shard::int4 as shard, s.token::float8 as token`
 /** What the last owner left. Read after the lease was won, so a cursor of before is seen. $1 destination, $2 shards */
 export function cursorsSql(schema: string): string {
   return `
-select v.shard, a.cursor::float8 as cursor, a.trying_to::float8 as trying_to, a.attempt::int4 as attempt
+select v.shard, a.cursor::float8 as cursor, a.trying_to::float8 as trying_to, a.attempt::int4 as attempt,
+       a.event_segment, a.counted::float8 as counted
   from unnest($2::text::int4[]) v(shard)
   cross join lateral (
-    select cursor, trying_to, attempt from ${schema}.ack
+    select cursor, trying_to, attempt, event_segment, counted from ${schema}.ack
      where destination = $1::text and shard = v.shard
-     order by cursor desc, token desc limit 1) a`
+     order by cursor desc, token desc, segment desc limit 1) a`
 }
 
 /** Aggregates that wait or are parked. $1 destination, $2 shards */
@@ -72,44 +76,47 @@ select h.shard::int4 as shard, h.aggregateid, bool_or(h.state = 3) as parked
 }
 
 /**
- * Events behind the cursors, and whether a shard is free: always one row at least.
- * $1 destination, $2 shards, $3 cursors, $4 per shard, $5 of all
+ * Events behind the cursors, whether a shard is free, and what is sealed: always one row at least. Segments before the
+ * cursor's are not looked at, nor is the one of held events.
+ * $1 destination, $2 shards, $3 cursors, $4 per shard, $5 of all, $6 segments
  */
 export function readEventsSql(schema: string): string {
   return `
-select f.free, r.*
-  from (select exists (select 1 from ${schema}.shard s where s.destination = $1::text and s.lease_until <= clock_timestamp()) as free) f
+select f.free, f.sealed, r.*
+  from (select exists (select 1 from ${schema}.shard s where s.destination = $1::text and s.lease_until <= clock_timestamp()) as free,
+               (select coalesce(max(g.no), 0) from ${schema}.segment g where g.name = 'event' and g.state > 3)::int4 as sealed) f
   left join lateral (
     select ${EVENT_COLUMNS}
-      from unnest($2::text::int4[], $3::text::int8[]) v(shard, cursor)
+      from unnest($2::text::int4[], $3::text::int8[], $6::text::int4[]) v(shard, cursor, segment)
       cross join lateral (
         select * from ${schema}.event
-         where shard = v.shard and seq > v.cursor order by seq limit $4::int4) e
+         where shard = v.shard and seq > v.cursor and segment >= greatest(v.segment, 1) order by seq limit $4::int4) e
      limit $5::int4) r on true`
 }
 
-const EVENT_COLUMNS = `e.shard::int4 as shard, e.seq::float8 as seq, e.id::text as id, e.aggregatetype, e.aggregateid, e.type,
+const EVENT_COLUMNS = `e.shard::int4 as shard, e.seq::float8 as seq, e.segment, e.id::text as id, e.aggregatetype, e.aggregateid, e.type,
            e.payload::text as payload, e.headers::text as headers, extract(epoch from e.created_at)::float8 * 1000 as at`
 
 /**
  * The acknowledgement: a cursor is inserted where the token is still ours. It is written after the send, so even a late
  * one is true; the fence only makes its owner stop. Locks nothing.
- * $1 destination, $2 shards, $3 cursors, $4 tokens, $5 trying to, $6 attempts, held events from $7
+ * $1 destination, $2 shards, $3 cursors, $4 tokens, $5 trying to, $6 attempts, $7 segments, $8 counts, held events from $9
  */
 export function ackSql(schema: string): string {
   return `
 with m as materialized (
-  select v.* from unnest($2::text::int4[], $3::text::int8[], $4::text::int8[], $5::text::int8[], $6::text::int4[])
-         v(shard, cursor, token, trying_to, attempt)
+  select v.* from unnest($2::text::int4[], $3::text::int8[], $4::text::int8[], $5::text::int8[], $6::text::int4[],
+                         $7::text::int4[], $8::text::int8[])
+         v(shard, cursor, token, trying_to, attempt, event_segment, counted)
     join ${schema}.shard s on s.destination = $1::text and s.shard = v.shard and s.token = v.token
 ), a as (
-  insert into ${schema}.ack (destination, shard, cursor, token, trying_to, attempt)
-  select $1::text, m.shard, m.cursor, m.token, m.trying_to, m.attempt from m
+  insert into ${schema}.ack (destination, shard, cursor, token, trying_to, attempt, event_segment, counted)
+  select $1::text, m.shard, m.cursor, m.token, m.trying_to, m.attempt, m.event_segment, m.counted from m
   on conflict do nothing
 ), h as (
   insert into ${schema}.held (destination, shard, seq, aggregateid, state, attempts, due_at, reason)
   select $1::text, v.shard, v.seq, v.aggregateid, v.state, v.attempts, ${DUE_AT}, v.reason
-    from ${heldRows(7)} join m on m.shard = v.shard
+    from ${heldRows(9)} join m on m.shard = v.shard
   on conflict do nothing
 )
 select coalesce(string_agg(m.shard::text, ','), '') as ours from m`
@@ -130,21 +137,21 @@ function heldRows(first: number): string {
 export function dueSql(schema: string): string {
   return `
 with heads as materialized (
-  select shard, seq, aggregateid, state, attempts from ${schema}.held
+  select shard, seq, aggregateid, state, attempts, resend from ${schema}.held
    where destination = $1::text and due_at <= clock_timestamp() and shard = any($2::text::int4[]) and state in (1, 2)
    order by due_at limit $3::int4
 ), d as (
-  select shard, seq, state, attempts from heads
+  select shard, seq, state, attempts, resend from heads
   union
-  select b.shard, b.seq, b.state, b.attempts
+  select b.shard, b.seq, b.state, b.attempts, b.resend
     from heads cross join lateral (
-      select shard, seq, state, attempts from ${schema}.held h
+      select shard, seq, state, attempts, resend from ${schema}.held h
        where h.destination = $1::text and h.shard = heads.shard and h.aggregateid = heads.aggregateid
          and h.state = 1 and h.seq > heads.seq
        order by h.seq limit $4::int4) b
    where heads.state = 1
 )
-select ${EVENT_COLUMNS}, d.state::int4 as state, d.attempts::int4 as attempts
+select ${EVENT_COLUMNS}, d.state::int4 as state, d.attempts::int4 as attempts, d.resend
   from d join ${schema}.event e on e.shard = d.shard and e.seq = d.seq
  order by e.shard, e.seq`
 }

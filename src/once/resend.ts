@@ -1,0 +1,40 @@
+import { onceError } from '../errors.ts'
+import type { Outbox } from '../store/outbox.ts'
+import type { Core } from './core.ts'
+import { invalid, refuseUnknown } from './settings.ts'
+import type { ResendOptions } from './types.ts'
+
+const OPTIONS = new Set(['destination', 'since', 'until', 'type', 'aggregate'])
+
+/** Sets events aside to be sent again, and wakes the relays of this process. */
+export async function resendNow<Tx>(core: Core<Tx>, options: ResendOptions): Promise<number> {
+  const outbox = outboxOf(core)
+  if (typeof options !== 'object' || options === null) throw invalid('resend() needs { since }')
+  refuseUnknown(options, OPTIONS, 'resend()')
+  const { destination, type, aggregate } = options
+  for (const [name, value] of Object.entries({ destination, type, aggregate })) {
+    if (value !== undefined && (typeof value !== 'string' || value === '')) throw invalid(`${name} must be a text`)
+  }
+  const since = timeOf('since', options.since)
+  const until = options.until === undefined ? null : timeOf('until', options.until)
+  const known = await outbox.destinations()
+  if (destination !== undefined && !known.includes(destination)) {
+    throw invalid(`nothing was ever sent to '${destination.slice(0, 80)}'`)
+  }
+  let events = 0
+  for (const to of destination === undefined ? known : [destination]) {
+    events += await outbox.resend({ destination: to, since, until, type: type ?? null, aggregateId: aggregate ?? null })
+  }
+  for (const relay of core.relays) relay.wake({ due: true })
+  return events
+}
+
+export function outboxOf<Tx>({ store }: Core<Tx>): Outbox {
+  if (!store.outbox) throw onceError('ONCE_UNSUPPORTED', { detail: `the ${store.name} store has no outbox` })
+  return store.outbox
+}
+
+function timeOf(option: string, value: unknown): string {
+  if (!(value instanceof Date) || Number.isNaN(value.getTime())) throw invalid(`${option} must be a Date`)
+  return value.toISOString()
+}
