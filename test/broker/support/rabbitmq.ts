@@ -1,0 +1,39 @@
+import { Connection } from 'rabbitmq-client'
+import { rabbitmqSink } from '../../../src/sink/rabbitmq.ts'
+import type { Received } from '../../../src/testing/sink-contract/index.ts'
+import { receivedFrom, type Broker } from './broker.ts'
+
+const PREFETCH = 2_000
+const QUIET_MS = 250
+
+export const rabbitmq: Broker = {
+  server: 'rabbitmq',
+  async open({ url, place }) {
+    const connection = new Connection({ url, retryLow: 50, retryHigh: 200, acquireTimeout: 5_000 })
+    connection.on('error', () => {})
+    await connection.onConnect(10_000)
+    /** A queue gives each message to one reader only, so what was read is kept here. */
+    const seen: Received[] = []
+    return {
+      sink: () => rabbitmqSink(connection, { queue: place }),
+      async received() {
+        const channel = await connection.acquire()
+        await channel.basicQos({ prefetchCount: PREFETCH })
+        let last = performance.now()
+        const { consumerTag } = await channel.basicConsume({ queue: place }, (message) => {
+          last = performance.now()
+          seen.push(receivedFrom(String(message.body), message.messageId ?? ''))
+          channel.basicAck({ deliveryTag: message.deliveryTag })
+        })
+        while (performance.now() - last < QUIET_MS) await new Promise((resolve) => setTimeout(resolve, 20))
+        await channel.basicCancel(consumerTag)
+        await channel.close()
+        return seen
+      },
+      tooLarge: 1_100_000,
+      back: () => connection.onConnect(20_000, true),
+      remove: async () => void (await connection.queueDelete(place)),
+      close: () => connection.close(),
+    }
+  },
+}
