@@ -13,7 +13,7 @@ import type { Enclosing } from './enclosing.ts'
 import { AtomicOperation } from './operation.ts'
 import type { Attempt, Produced } from './outcome.ts'
 import type { Request } from './request.ts'
-import { remember, settleClaim } from './settle-claim.ts'
+import { settleClaim } from './settle-claim.ts'
 import type { Operation } from './types.ts'
 
 /** Makes an answer of an operation: the handler, wrapped by whoever encodes its result. */
@@ -90,7 +90,6 @@ async function run<Tx>(
   const ending = await session.complete({ claim: request.claim, claimed, answer, events: made.events, fenced: false })
   if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
   const outcome = { answer: made.answer, replayed: false }
-  if (answer.kept) remember(core, request, outcome, request.claim.replayForMs)
   for (const tell of made.afterCommit) tell()
   wakeRelays(core, made.events.length)
   const durationMs = core.clock.now() - startedAt
@@ -173,14 +172,14 @@ async function refuse<Tx>(core: Core<Tx>, request: Request, answer: Answer): Pro
   const sight = await core.store.refuse({ claim: request.claim, answer: stored })
   if (!sight.inserted) return attemptAtomic(core, request, async () => ({ answer, fate: 'complete' }))
   const outcome = { answer, replayed: false }
-  if (stored.kept) remember(core, request, outcome, request.claim.replayForMs)
   core.settings.observe({ kind: 'refused', id: shortId(request.claim.id), route: request.route, status: answer.status })
   return { kind: 'outcome', outcome, stored: stored.kept }
 }
 
 export function publisherOf<Tx>(core: Core<Tx>, request: Request, { life }: Claimed): Publisher {
   const { events, namespace } = core.settings
-  return new Publisher(events, namespace, (ordinal) => deriveEventId({ id: request.claim.id, life, ordinal }))
+  const { claim, traceparent } = request
+  return new Publisher(events, namespace, (ordinal) => deriveEventId({ id: claim.id, life, ordinal }), traceparent)
 }
 
 /** Over the cap the first caller gets the whole answer, and the record says that it cannot be replayed. */

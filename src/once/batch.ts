@@ -125,7 +125,7 @@ async function runWinners<Tx>(
   } catch (error) {
     return failed(core, batches, winners, error)
   }
-  for (const { item, answer } of ready) answerItem(core, item, answer)
+  for (const { item, answer } of ready) answerItem(item, answer)
   wakeRelays(
     core,
     ready.reduce((sum, { events }) => sum + events.length, 0),
@@ -166,17 +166,14 @@ async function readyOf<Tx>(core: Core<Tx>, item: Won, rows: readonly Row[]): Pro
   return { item, answer, events: await publisher.take() }
 }
 
-function answerItem<Tx>(core: Core<Tx>, item: Item, answer: Answer): void {
-  const outcome = { answer, replayed: false }
-  const { kept } = capped(answer)
-  if (kept) remember(core, item.request, outcome, item.request.claim.replayForMs)
-  item.resolve({ kind: 'outcome', outcome, stored: kept })
+function answerItem(item: Item, answer: Answer): void {
+  item.resolve({ kind: 'outcome', outcome: { answer, replayed: false }, stored: capped(answer).kept })
 }
 
 async function refuse<Tx>(core: Core<Tx>, item: Item, answer: Answer): Promise<void> {
   try {
     const sight = await core.store.refuse({ claim: item.request.claim, answer: capped(answer) })
-    if (sight.inserted) answerItem(core, item, answer)
+    if (sight.inserted) answerItem(item, answer)
     else await answerLoser(core, item)
   } catch (error) {
     item.reject(error)

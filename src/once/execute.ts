@@ -68,10 +68,11 @@ function attachedTo<Tx>(core: Core<Tx>, request: Request, ending: Ending): Outco
 /** This call stands for all duplicates of this process until it ends. */
 async function lead<Tx>(core: Core<Tx>, request: Request, attempt: Attempting, until: number): Promise<Outcome> {
   const running = core.inFlight.start(request.claim.id, request.claim.fingerprint)
+  const won = (): void => running.run()
   let ending: Ending = { kind: 'open' }
   try {
     for (let pollMs = WAIT_POLL_MS_MIN; ; pollMs = Math.min(pollMs * 2, WAIT_POLL_MS_MAX)) {
-      const result = await attempt(running.run)
+      const result = await attempt(won)
       if (result.kind === 'outcome') {
         if (result.stored) ending = { kind: 'answered', outcome: result.outcome }
         return result.outcome

@@ -200,7 +200,6 @@ async function commitOnce<Tx>(
   const ending = await session.complete({ claim: request.claim, claimed, answer, events: made.events, fenced: true })
   if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
   const outcome = { answer: made.answer, replayed: false }
-  if (answer.kept) remember(core, request, outcome, request.claim.replayForMs)
   for (const tell of made.afterCommit) tell()
   wakeRelays(core, made.events.length)
   return outcome
@@ -221,7 +220,6 @@ async function refuseLeased<Tx>(
   checkHeld(answer)
   const stored = capped(answer)
   if (!(await core.store.leases.refuse({ ...held, claim: request.claim, answer: stored }))) throw lost()
-  if (stored.kept) remember(core, request, outcome, request.claim.replayForMs)
   core.settings.observe({ kind: 'refused', id: shortId(request.claim.id), route: request.route, status: answer.status })
   return { kind: 'outcome', outcome, stored: stored.kept }
 }
