@@ -1,6 +1,7 @@
 import { milliseconds, type Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
 import { NATS_PUBLISHES_MAX, NATS_TIMEOUT_MS_DEFAULT, NATS_TIMEOUT_MS_MAX } from '../limits.ts'
+import { lanesOf } from './lanes.ts'
 import { judgeNatsError } from './nats-errors.ts'
 import { covers, isSubject, judgeStream, type NatsStreamInfo, type StreamJudgement } from './nats-stream.ts'
 import { cloudEventJson, SENT, type OutgoingEvent, type Sink, type Verdict } from './sink.ts'
@@ -120,17 +121,6 @@ type Attempt = { readonly verdict: Verdict } | { readonly down: unknown }
 
 function failed(error: unknown, retryable: boolean): Attempt {
   return { verdict: { kind: 'failed', error, retryable } }
-}
-
-/** The events of each aggregate, by index, in order. */
-function lanesOf(events: readonly OutgoingEvent[]): (readonly number[])[] {
-  const lanes = new Map<string, number[]>()
-  for (const [index, { aggregate }] of events.entries()) {
-    const lane = lanes.get(aggregate.id)
-    if (lane) lane.push(index)
-    else lanes.set(aggregate.id, [index])
-  }
-  return [...lanes.values()]
 }
 
 function subjectFrom({ stream, subject }: NatsSinkOptions): (event: OutgoingEvent) => string {

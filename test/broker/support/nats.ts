@@ -41,10 +41,11 @@ export const nats: Broker = {
       // The server's max_payload.
       tooLarge: 1024 * 1024,
       async back() {
+        const impatient = await jetstreamManager(connection, { timeout: 300, checkAPI: false })
         for (let i = 0; i < 100; i++) {
-          const alive = await manager.streams.info(place).catch(() => undefined)
+          const alive = await impatient.streams.info(place).catch(() => undefined)
           if (alive) return
-          await new Promise((resolve) => setTimeout(resolve, 100))
+          await new Promise((resolve) => setTimeout(resolve, 50))
         }
         throw new Error('NATS does not come back')
       },
