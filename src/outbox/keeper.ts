@@ -36,7 +36,13 @@ export class Keeper {
     await this.#parts.outbox.open({ destination: this.#parts.destination })
     await this.#beat()
     this.#arm(this.#parts.leaseMs / 3)
-    await this.tend()
+    try {
+      await this.tend()
+    } catch (error) {
+      // Nobody will relay here: its heartbeats would keep a share of the shards from those who do.
+      await this.stop().catch(() => {})
+      throw error
+    }
   }
 
   /** Past half a lease without a heartbeat another relay may be about to take over: nothing more is sent. */

@@ -108,7 +108,8 @@ export class RelayLoop {
 
   async #idle(): Promise<boolean> {
     const { clock } = this.#parts
-    const untilDueMs = this.#dueAt - clock.now()
+    // Without a shard nothing is due: asking again at once would be asking without end.
+    const untilDueMs = this.#keeper.shards.size === 0 ? Infinity : this.#dueAt - clock.now()
     if (untilDueMs <= 0) return true
     this.#state.idle()
     if (this.#state.once) return false

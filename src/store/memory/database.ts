@@ -63,6 +63,7 @@ export class MemoryDatabase {
   private readonly timers = new Map<Transaction, () => void>()
   private serial = 0
   private eventSerial = 0
+  private resends = 0
 
   constructor(options: DatabaseOptions = {}) {
     this.clock = options.clock ?? systemDatabaseClock
@@ -82,6 +83,10 @@ export class MemoryDatabase {
   /** The sequence of events: drawn at once, whoever commits. */
   nextSeq(): number {
     return ++this.eventSerial
+  }
+
+  nextResend(): number {
+    return ++this.resends
   }
 
   begin(options: BeginOptions = {}): Transaction {

@@ -1,4 +1,5 @@
-import type { BlockedAggregate, Outbox, SettleHeldParams, ShardState } from '../outbox.ts'
+import { RELAY_SETTLE_MS, SHARDS } from '../../limits.ts'
+import type { BlockedAggregate, Outbox, ResendParams, SettleHeldParams, ShardState } from '../outbox.ts'
 import { autocommit } from './client.ts'
 import type { Client } from './client.ts'
 import { storeFailure } from './failure.ts'
@@ -23,6 +24,10 @@ export function memoryOutbox(client: Client): Outbox {
       return { events, nextInMs }
     },
     settleHeld: (params) => settleHeld(client, params),
+    resend: (params) => resend(client, params),
+    destinations: () => autocommit(client, 'outbox.destinations', (work) => statements.destinations(work)),
+    forget: ({ destination }) =>
+      autocommit(client, 'outbox.forget', (work) => statements.forgetDestination(work, destination)),
     release: (params) => autocommit(client, 'outbox.release', (work) => statements.releaseShards(work, params)),
   }
 }
@@ -37,9 +42,20 @@ async function lease(client: Client, params: Parameters<Outbox['lease']>[0]): Pr
   const cursors = await autocommit(client, 'outbox.cursors', (work) => statements.cursors(work, destination, shards))
   const blocked = await autocommit(client, 'outbox.blocked', (work) => statements.blocked(work, destination, shards))
   return leased.map(({ shard, token }) => {
-    const { cursor = 0, tryingTo = null, attempt = 0 } = cursors.get(shard) ?? {}
-    return { shard, token, cursor, tryingTo, attempt, blocked: blocked.filter((of) => of.shard === shard) }
+    const { cursor = 0, segment = 0, counted = 0, tryingTo = null, attempt = 0 } = cursors.get(shard) ?? {}
+    const waiting = blocked.filter((of) => of.shard === shard)
+    return { shard, token, cursor, segment, counted, tryingTo, attempt, blocked: waiting }
   })
+}
+
+/** Shard by shard, each one statement. */
+async function resend(client: Client, params: ResendParams): Promise<number> {
+  const number = client.pool.database.nextResend()
+  let events = 0
+  for (let shard = 0; shard < SHARDS; shard++) {
+    events += await autocommit(client, 'outbox.resend', (work) => client.statements.resend(work, params, shard, number))
+  }
+  return events
 }
 
 /** A transaction: the shards are fenced first, and stay so until it commits. */
@@ -49,7 +65,8 @@ async function settleHeld(client: Client, params: SettleHeldParams): Promise<rea
   const connection = await pool.take()
   try {
     const fenced = await connection.trip('outbox.fence', (server) => {
-      connection.begin({})
+      // Past it the server ends it: a relay that stops here must not keep its shards from whoever takes over.
+      connection.begin({ deadlineMs: RELAY_SETTLE_MS })
       return connection.execute(server, 'outbox.fence', (work) => statements.fenceShards(work, destination, leases))
     })
     const ours = new Set(fenced)

@@ -63,6 +63,8 @@ export interface AckRow {
   readonly shard: number
   readonly cursor: number
   readonly token: number
+  readonly segment: number
+  readonly counted: number
   readonly tryingTo: number | null
   readonly attempt: number
 }
@@ -74,6 +76,8 @@ export interface HeldRow {
   readonly aggregateId: string
   readonly state: HeldState
   readonly attempts: number
+  /** The number of the deliberate resend it belongs to; 0: none. */
+  readonly resend: number
   readonly dueAt: number | null
   readonly reason: string | null
 }
@@ -100,7 +104,8 @@ export function storedRecordOf(row: RecordRow, now: number): StoredRecord {
 
 export function storedEventOf(row: SentEventRow): StoredEvent {
   const { shard, seq, id, aggregateType, aggregateId, type, payload, headers, createdAt } = row
-  return { shard, seq, id, aggregateType, aggregateId, type, payload, headers, at: createdAt / 1000 }
+  // Nothing is ever dropped here: one segment for all.
+  return { shard, seq, segment: 0, id, aggregateType, aggregateId, type, payload, headers, at: createdAt / 1000 }
 }
 
 /** In progress under this token: what every fenced statement asks of a record. */

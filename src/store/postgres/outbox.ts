@@ -1,4 +1,4 @@
-import { SHARDS } from '../../limits.ts'
+import { RELAY_SETTLE_MS, SHARDS } from '../../limits.ts'
 import { HELD_STATES } from '../outbox.ts'
 import type {
   AckParams,
@@ -124,7 +124,7 @@ export class PostgresOutbox<Tx> implements Outbox {
     const { destination, leases } = params
     return this.#told(async () => {
       const { connection, rows } = await this.#driver.begin(
-        this.#bind('fenceShards', [destination, ...leaseArrays(leases)]),
+        this.#bind('fenceShards', [destination, ...leaseArrays(leases), String(RELAY_SETTLE_MS)]),
       )
       try {
         const ours = new Set(rows.map((row) => Number(row['shard'])))

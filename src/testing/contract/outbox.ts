@@ -156,6 +156,30 @@ export const OUTBOX_CASES: readonly Case[] = [
       assert.deepEqual((await relay.lease(LEASE_MS, next)).blocked, [{ ...place, parked: true }])
     },
   },
+  {
+    name: 'outbox: a resend sets aside what was sent, under its own number, each aggregate in order',
+    unless,
+    async test(subject) {
+      const relay = await Relayer.open(subject)
+      const since = new Date(Date.now() - 3_600_000).toISOString()
+      const wanted = { destination: relay.destination, since, until: null, type: null, aggregateId: relay.aggregate }
+      await relay.publish('a', 3)
+      const mine = await relay.lease()
+      const events = await relay.read()
+      const second = events[1] as StoredEvent
+      await relay.ack(mine, { cursor: second.seq, tryingTo: null, attempt: 0 })
+      // What the cursor has not passed is sent anyway.
+      assert.equal(await relay.outbox.resend({ ...wanted, type: 'a.1' }), 1)
+      assert.equal(await relay.outbox.resend(wanted), 1)
+      const due = await relay.due(mine)
+      assert.deepEqual(due.events.map(typeOf), ['a.0', 'a.1'])
+      assert.ok(due.events.every(({ resend, attempts }) => resend > 0 && attempts === 0))
+      assert.equal((await relay.beat([mine])).due, true)
+      assert.ok((await relay.outbox.destinations()).includes(relay.destination))
+      await relay.outbox.forget({ destination: relay.destination })
+      assert.ok(!(await relay.outbox.destinations()).includes(relay.destination))
+    },
+  },
 ]
 
 /** A relay's calls on one shard, from the end of what others left there. */
@@ -165,6 +189,8 @@ class Relayer {
   readonly aggregate: string = newKey()
   private readonly subject: StoreSubject<unknown>
   private from = 0
+  /** Where events are written now. */
+  private segment = 0
 
   private constructor(subject: StoreSubject<unknown>) {
     this.subject = subject
@@ -190,8 +216,9 @@ class Relayer {
   async read(of: { cursor?: number; limit?: number } = {}): Promise<readonly StoredEvent[]> {
     const shard = shardOf(this.aggregate)
     const { cursor = this.from, limit = 100 } = of
-    const from = [{ shard, cursor }]
+    const from = [{ shard, cursor, segment: 0 }]
     const { events } = await this.outbox.read({ destination: this.destination, from, perShard: limit, limit })
+    this.segment = events.at(-1)?.segment ?? this.segment
     return limit === ALL ? events : events.filter(({ aggregateId }) => aggregateId === this.aggregate)
   }
 
@@ -210,7 +237,12 @@ class Relayer {
     of: Pick<AckParams['acks'][number], 'cursor' | 'tryingTo' | 'attempt'>,
     hold: readonly HoldParams[] = [],
   ): Promise<readonly number[]> {
-    return this.outbox.ack({ destination: this.destination, acks: [{ shard, token, ...of }], hold })
+    const passed = { segment: this.segment, counted: 1 }
+    return this.outbox.ack({ destination: this.destination, acks: [{ shard, token, ...passed, ...of }], hold })
+  }
+
+  beat(leases: readonly ShardState[]): ReturnType<Outbox['beat']> {
+    return this.outbox.beat({ destination: this.destination, relay: newUuid(), leaseMs: LEASE_MS, leases })
   }
 
   due({ shard }: ShardState): ReturnType<Outbox['due']> {

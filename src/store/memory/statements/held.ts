@@ -38,8 +38,24 @@ export function due({ database, tx }: Work, { destination, shards, limit, behind
   return bySeq([...found.keys()]).flatMap((row) => {
     const event = database.events.find(row.shard, row.seq)
     if (event === undefined || !isWaiting(row)) return []
-    return { ...storedEventOf(event), state: row.state as 'waiting' | 'delayed', attempts: row.attempts }
+    const { attempts, resend: number } = row
+    return { ...storedEventOf(event), state: row.state as 'waiting' | 'delayed', attempts, resend: number }
   })
+}
+
+/** Something of these shards is due: perhaps somebody else set it aside. */
+export function isDue({ database, tx }: Work, destination: string, shards: readonly number[]): boolean {
+  const now = database.now()
+  return database.held
+    .rows(tx)
+    .some(
+      ([, row]) =>
+        row.destination === destination &&
+        isWaiting(row) &&
+        row.dueAt !== null &&
+        row.dueAt <= now &&
+        shards.includes(row.shard),
+    )
 }
 
 /** When the next one is due, in milliseconds. */
@@ -81,7 +97,8 @@ export async function settleHeld(
   }
   for (const of of changed) {
     const key = heldKey(destination, of.shard, of.seq)
-    if ((await held.lock(key, tx, 'update')) !== undefined) held.put(key, heldRowOf(of, destination, now), tx)
+    const known = await held.lock(key, tx, 'update')
+    if (known !== undefined) held.put(key, heldRowOf(of, destination, now, known.resend), tx)
   }
   for (const place of park) {
     for (const row of lineOf(work, destination, place)) {
@@ -102,10 +119,10 @@ export async function settleHeld(
   )
 }
 
-export function heldRowOf(of: HoldParams, destination: string, now: number): HeldRow {
+export function heldRowOf(of: HoldParams, destination: string, now: number, resend = 0): HeldRow {
   const { shard, seq, aggregateId, state, attempts, reason, dueInMs, notBefore } = of
   const dueAt = notBefore !== null ? Date.parse(notBefore) * 1000 : dueInMs === null ? null : now + dueInMs * 1000
-  return { destination, shard, seq, aggregateId, state, attempts, dueAt, reason }
+  return { destination, shard, seq, aggregateId, state, attempts, resend, dueAt, reason }
 }
 
 function lineOf({ database, tx }: Work, destination: string, place: Place): HeldRow[] {

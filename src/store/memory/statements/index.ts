@@ -3,7 +3,18 @@ import { claim, readAnswer, renew, reread } from './claim.ts'
 import { append, complete, completeLeased, refuse, refuseLeased } from './complete.ts'
 import { heartbeat, lapsed, release, settle, suspend, takeOver, unknown } from './lease.ts'
 import { blocked, due, fenceShards, nextDue, settleHeld } from './held.ts'
-import { ack, beat, cursors, leaseShards, openDestination, readEvents, releaseShards } from './relay.ts'
+import {
+  ack,
+  beat,
+  cursors,
+  destinations,
+  forgetDestination,
+  leaseShards,
+  openDestination,
+  readEvents,
+  releaseShards,
+} from './relay.ts'
+import { resend } from './resend.ts'
 import { finishStep, startStep, steps } from './steps.ts'
 import { dropAnswers, suspendLapsed, sweepRecords } from './sweep.ts'
 
@@ -18,10 +29,12 @@ export interface Statements {
   readonly complete: typeof complete
   readonly completeLeased: typeof completeLeased
   readonly cursors: typeof cursors
+  readonly destinations: typeof destinations
   readonly dropAnswers: typeof dropAnswers
   readonly due: typeof due
   readonly fenceShards: typeof fenceShards
   readonly finishStep: typeof finishStep
+  readonly forgetDestination: typeof forgetDestination
   readonly heartbeat: typeof heartbeat
   readonly lapsed: typeof lapsed
   readonly leaseShards: typeof leaseShards
@@ -35,6 +48,7 @@ export interface Statements {
   readonly releaseShards: typeof releaseShards
   readonly renew: typeof renew
   readonly reread: typeof reread
+  readonly resend: typeof resend
   readonly settle: typeof settle
   readonly settleHeld: typeof settleHeld
   readonly startStep: typeof startStep
@@ -57,10 +71,12 @@ export const STATEMENTS: Statements = {
   complete,
   completeLeased,
   cursors,
+  destinations,
   dropAnswers,
   due,
   fenceShards,
   finishStep,
+  forgetDestination,
   heartbeat,
   lapsed,
   leaseShards,
@@ -74,6 +90,7 @@ export const STATEMENTS: Statements = {
   releaseShards,
   renew,
   reread,
+  resend,
   settle,
   settleHeld,
   startStep,

@@ -13,7 +13,8 @@ import type {
 import type { Work } from '../connection.ts'
 import { ackKey, heldKey, relayKey, shardKey, storedEventOf } from '../rows.ts'
 import type { AckRow } from '../rows.ts'
-import { heldRowOf } from './held.ts'
+import type { Table } from '../table.ts'
+import { heldRowOf, isDue } from './held.ts'
 
 const FORGOTTEN_MICROS = 3_600_000_000
 
@@ -37,6 +38,11 @@ export async function beat(work: Work, { destination, relay, leaseMs, leases }: 
       database.relays.put(key, undefined, tx)
   }
   const free = freeShards(work, destination)
+  const due = isDue(
+    work,
+    destination,
+    leases.map(({ shard }) => shard),
+  )
   const key = relayKey(destination, relay)
   const until = now + leaseMs * 1000
   const present = { destination, id: relay, until }
@@ -51,7 +57,7 @@ export async function beat(work: Work, { destination, relay, leaseMs, leases }: 
     database.shards.put(shardKey(destination, shard), { ...row, leaseUntil: database.now() + leaseMs * 1000 }, tx)
     ours.push(shard)
   }
-  return { relays, free, ours }
+  return { relays, free, ours, due }
 }
 
 /** Takes free shards, skipping locked ones. */
@@ -95,17 +101,17 @@ export function readEvents(work: Work, { destination, from, perShard, limit }: R
     const rows = work.database.events.after(shard, cursor, Math.min(perShard, limit - events.length))
     for (const row of rows) events.push(storedEventOf(row))
   }
-  return { events, free: freeShards(work, destination) > 0 }
+  return { events, free: freeShards(work, destination) > 0, sealed: 0 }
 }
 
 /** Cursors are inserted where the token is still ours; nothing is locked, so a late one may still be written. */
 export async function ack(work: Work, { destination, acks, hold }: AckParams): Promise<number[]> {
   const { database, tx } = work
   const ours: number[] = []
-  for (const { shard, cursor, token, tryingTo, attempt } of acks) {
+  for (const { shard, cursor, token, segment, counted, tryingTo, attempt } of acks) {
     if (database.shards.seen(shardKey(destination, shard), tx)?.token !== token) continue
     ours.push(shard)
-    const row: AckRow = { destination, shard, cursor, token, tryingTo, attempt }
+    const row: AckRow = { destination, shard, cursor, token, segment, counted, tryingTo, attempt }
     await database.acks.insert(ackKey(row), row, tx)
   }
   const now = database.now()
@@ -114,6 +120,23 @@ export async function ack(work: Work, { destination, acks, hold }: AckParams): P
     await database.held.insert(heldKey(destination, of.shard, of.seq), heldRowOf(of, destination, now), tx)
   }
   return ours
+}
+
+export function destinations({ database, tx }: Work): string[] {
+  return [...new Set(database.shards.rows(tx).map(([, { destination }]) => destination))].sort()
+}
+
+/** Everything that is known of a destination goes; a relay that still lives finds that nothing is its own any more. */
+export async function forgetDestination({ database, tx }: Work, destination: string): Promise<void> {
+  for (const table of [database.relays, database.held, database.acks, database.shards] as Table<Placed>[]) {
+    for (const [key] of table.rows(tx).filter(([, row]) => row.destination === destination)) {
+      if ((await table.lock(key, tx, 'update')) !== undefined) table.put(key, undefined, tx)
+    }
+  }
+}
+
+interface Placed {
+  readonly destination: string
 }
 
 /** Gives shards back under a new token, and takes back the intent of a batch that was not tried. */

@@ -1,3 +1,5 @@
+import { deadlineExpression } from './claim-function.ts'
+
 /** The relay's statements. Nothing on its hot path (read, ack) updates or deletes a row. */
 
 /** Shards nobody has leased yet. Locks nothing that exists. $1 destination, $2 shards */
@@ -163,11 +165,19 @@ select extract(epoch from min(due_at) - clock_timestamp())::float8 * 1000 as nex
  where destination = $1::text and due_at is not null and shard = any($2::text::int4[]) and state in (1, 2)`
 }
 
-/** First of a settlement: the shards that are ours, held until it commits. Locks their rows. $1 destination, $2 shards, $3 tokens */
+/**
+ * First of a settlement: the shards that are ours, held until it commits, or until its deadline: a relay that stops in
+ * the middle must not keep them from whoever takes over. Locks their rows.
+ * $1 destination, $2 shards, $3 tokens, $4 deadline ms
+ */
 export function fenceShardsSql(schema: string): string {
   return `
+with d as materialized (
+  select ${deadlineExpression('$4::text')} as deadline
+)
 select s.shard::int4 as shard from ${schema}.shard s
   join unnest($2::text::int4[], $3::text::int8[]) v(shard, token) on s.shard = v.shard and s.token = v.token
+  cross join d
  where s.destination = $1::text order by s.shard for share of s`
 }
 

@@ -1,0 +1,46 @@
+import type { ResendParams } from '../../outbox.ts'
+import type { Work } from '../connection.ts'
+import { heldKey } from '../rows.ts'
+import type { HeldRow, SentEventRow } from '../rows.ts'
+import { cursors } from './relay.ts'
+
+/**
+ * Sets events of one shard aside that the destination was sent already: the first of each aggregate is due now, the
+ * others wait behind it. What is held stays as it is, but for what was skipped.
+ */
+export async function resend(work: Work, params: ResendParams, shard: number, number: number): Promise<number> {
+  const { database, tx } = work
+  const { destination } = params
+  const cursor = cursors(work, destination, [shard]).get(shard)?.cursor ?? 0
+  const now = database.now()
+  const begun = new Set<string>()
+  let events = 0
+  for (const event of database.events.after(shard, 0, Number.POSITIVE_INFINITY)) {
+    if (event.seq > cursor || !isMeant(event, params)) continue
+    const key = heldKey(destination, shard, event.seq)
+    const known = database.held.seen(key, tx)
+    if (known !== undefined && known.state !== 'skipped') continue
+    const dueAt = begun.has(event.aggregateId) ? null : now
+    begun.add(event.aggregateId)
+    if (await setAside(work, key, { ...placed(event, destination), resend: number, dueAt })) events += 1
+  }
+  return events
+}
+
+async function setAside({ database, tx }: Work, key: string, row: HeldRow): Promise<boolean> {
+  if (await database.held.insert(key, row, tx)) return true
+  const skipped = await database.held.lock(key, tx, 'update', ({ state }) => state === 'skipped')
+  if (skipped === undefined) return false
+  database.held.put(key, row, tx)
+  return true
+}
+
+function isMeant({ createdAt, type, aggregateId }: SentEventRow, of: ResendParams): boolean {
+  if (createdAt < Date.parse(of.since) * 1000) return false
+  if (of.until !== null && createdAt >= Date.parse(of.until) * 1000) return false
+  return (of.type === null || of.type === type) && (of.aggregateId === null || of.aggregateId === aggregateId)
+}
+
+function placed({ shard, seq, aggregateId }: SentEventRow, destination: string): Omit<HeldRow, 'resend' | 'dueAt'> {
+  return { destination, shard, seq, aggregateId, state: 'waiting', attempts: 0, reason: null }
+}
