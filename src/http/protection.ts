@@ -48,6 +48,7 @@ export class Protection<Tx, E extends Events, Req> {
       route: incoming.pattern,
       at: instance.core.clock.now(),
       rerunnable,
+      traceparent: incoming.header('traceparent'),
       overrides: route.overrides,
     })
     instance.core.guard?.seen(request)

@@ -21,6 +21,8 @@ export interface Request {
   readonly at: number
   /** The handler may be called again after a serialization failure. */
   readonly rerunnable: boolean
+  /** Events carry it. */
+  readonly traceparent: string | undefined
 }
 
 export interface RequestParams {
@@ -30,6 +32,7 @@ export interface RequestParams {
   readonly route: string
   readonly at: number
   readonly rerunnable: boolean
+  readonly traceparent?: string | undefined
   readonly overrides?: Pick<RunOptions<undefined>, 'inFlight' | 'expired' | 'deadline' | 'replayFor' | 'goneFor'>
 }
 
@@ -64,6 +67,7 @@ export function requestOf(settings: Settings, params: RequestParams): Request {
     route: params.route,
     at: params.at,
     rerunnable: params.rerunnable,
+    traceparent: params.traceparent,
   }
 }
 

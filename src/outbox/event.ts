@@ -8,6 +8,17 @@ import type { InferInput, InferOutput, StandardSchemaV1 } from './standard-schem
 export interface EventDef<Input = unknown, Output = Input> {
   readonly schema: StandardSchemaV1<Input, Output> | undefined
   aggregate(data: Output): string
+  /** Absent in definitions of an older copy of this package. */
+  readonly options?: EventOptions<Output> | undefined
+}
+
+export interface EventOptions<D> {
+  /** true: each event carries the id of the one before it, so that consumers keep the order over any broker. */
+  ordered?: boolean
+  /** What bytes are. Default 'application/octet-stream' where the data is a Uint8Array; JSON otherwise */
+  contentType?: string
+  /** Makes bytes of the data: protobuf, Avro, … */
+  encode?: (data: D) => Uint8Array
 }
 
 // oxlint-disable-next-line no-explicit-any -- a catalogue holds entries of every data type; unknown would refuse them all
@@ -20,11 +31,11 @@ export type EventInput<D> = D extends EventDef<infer Input, infer _Output> ? Inp
 export function event<S extends StandardSchemaV1>(
   schema: S,
   aggregate: (data: InferOutput<S>) => string,
+  options?: EventOptions<InferOutput<S>>,
 ): EventDef<InferInput<S>, InferOutput<S>>
-export function event<D>(aggregate: (data: D) => string): EventDef<D>
-export function event(first: unknown, second?: unknown): EventDef {
-  const schema = second === undefined ? undefined : first
-  const aggregate = second ?? first
+export function event<D>(aggregate: (data: D) => string, options?: EventOptions<D>): EventDef<D>
+export function event(...given: unknown[]): EventDef {
+  const [schema, aggregate, options] = typeof given[1] === 'function' ? given : [undefined, ...given]
   if (typeof aggregate !== 'function') {
     throw onceError('ONCE_OPTION_INVALID', { detail: 'event() needs a function that returns the aggregate' })
   }
@@ -33,5 +44,26 @@ export function event(first: unknown, second?: unknown): EventDef {
       detail: 'event() needs a Standard Schema (zod, valibot, arktype, …) or none',
     })
   }
-  return { schema: schema as StandardSchemaV1 | undefined, aggregate: aggregate as (data: unknown) => string }
+  return {
+    schema: schema as StandardSchemaV1 | undefined,
+    aggregate: aggregate as (data: unknown) => string,
+    options: checkOptions(options),
+  }
+}
+
+const OPTIONS = new Set(['ordered', 'contentType', 'encode'])
+const CONTENT_TYPE = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(?:\s*;[\x20-\x7e]*)?$/
+
+function checkOptions(options: unknown): EventOptions<unknown> {
+  const given = (options ?? {}) as EventOptions<unknown>
+  const { ordered, contentType, encode } = given
+  const unknown =
+    typeof given === 'object' ? Object.keys(given).find((option) => !OPTIONS.has(option)) : 'it is no object'
+  const wrong =
+    unknown ??
+    (ordered === undefined || typeof ordered === 'boolean' ? undefined : 'ordered') ??
+    (contentType === undefined || CONTENT_TYPE.test(contentType) ? undefined : 'contentType') ??
+    (encode === undefined || typeof encode === 'function' ? undefined : 'encode')
+  if (wrong === undefined) return given
+  throw onceError('ONCE_OPTION_INVALID', { detail: `an option of event() is not valid: ${wrong.slice(0, 40)}` })
 }

@@ -1,12 +1,15 @@
 import { onceError } from '../errors.ts'
-import { AGGREGATE_BYTES_MAX, EVENT_BYTES_MAX, EVENTS_PER_OPERATION_MAX, SHARDS } from '../limits.ts'
+import { EVENTS_PER_OPERATION_MAX, SHARDS } from '../limits.ts'
 import { sha256 } from '../platform/sha256.ts'
 import type { EventRow } from '../store/store.ts'
-import type { Events } from './event.ts'
+import type { EventDef, Events } from './event.ts'
+import { aggregateOf, invalidEvent, isTraceparent, notBeforeOf, payloadOf, traceparentOf } from './event-parts.ts'
 
 export interface PublishOptions {
   /** Not sent before this time. */
   notBefore?: Date
+  /** W3C Trace Context. Default: that of the HTTP request, where an adapter runs the operation */
+  traceparent?: string
 }
 
 /**
@@ -17,9 +20,12 @@ export class Publisher {
   readonly #events: Events
   readonly #source: string
   readonly #nextId: (ordinal: number) => string
+  readonly #traceparent: string | undefined
   readonly #rows: (EventRow | Promise<EventRow>)[] = []
 
-  constructor(events: Events, source: string, nextId: (ordinal: number) => string) {
+  /** `traceparent`: of events that are published without one; what is not one is left out. */
+  constructor(events: Events, source: string, nextId: (ordinal: number) => string, traceparent?: string) {
+    this.#traceparent = traceparent !== undefined && isTraceparent(traceparent) ? traceparent : undefined
     this.#events = events
     this.#source = source
     this.#nextId = nextId
@@ -28,11 +34,7 @@ export class Publisher {
   publish(type: string, data: unknown, options: PublishOptions = {}): Promise<string> {
     const ordinal = this.#rows.length
     if (ordinal >= EVENTS_PER_OPERATION_MAX) {
-      return this.#failed(
-        onceError('ONCE_EVENT_INVALID', {
-          detail: `an operation publishes at most ${EVENTS_PER_OPERATION_MAX} events`,
-        }),
-      )
+      return this.#failed(invalidEvent(`an operation publishes at most ${EVENTS_PER_OPERATION_MAX} events`))
     }
     const id = this.#nextId(ordinal)
     try {
@@ -70,43 +72,38 @@ export class Publisher {
 
   #row(id: string, type: string, data: unknown, options: PublishOptions): EventRow | Promise<EventRow> {
     const definition = Object.hasOwn(this.#events, type) ? this.#events[type] : undefined
-    if (!definition) throw onceError('ONCE_EVENT_UNKNOWN', { detail: `'${type.slice(0, 80)}' is not in the catalogue` })
-    if (!definition.schema) return this.#built(id, type, data, definition.aggregate, options)
+    if (!definition) {
+      throw onceError('ONCE_EVENT_UNKNOWN', { detail: `'${String(type).slice(0, 80)}' is not in the catalogue` })
+    }
+    if (!definition.schema) return this.#built(id, type, data, definition, options)
     const result = definition.schema['~standard'].validate(data)
     const build = (checked: Awaited<typeof result>): EventRow => {
       if (checked.issues) {
         const [issue] = checked.issues
-        throw onceError('ONCE_EVENT_INVALID', {
-          detail: `'${type}' ${pathOf(issue?.path)}: ${issue?.message ?? 'invalid'}`,
-        })
+        throw invalidEvent(`'${type}' ${pathOf(issue?.path)}: ${issue?.message ?? 'invalid'}`)
       }
-      return this.#built(id, type, checked.value, definition.aggregate, options)
+      return this.#built(id, type, checked.value, definition, options)
     }
     return result instanceof Promise ? result.then(build) : build(result)
   }
 
-  #built(
-    id: string,
-    type: string,
-    data: unknown,
-    aggregate: (data: never) => string,
-    options: PublishOptions,
-  ): EventRow {
-    const aggregateId = aggregate(data as never)
-    if (typeof aggregateId !== 'string' || aggregateId === '' || Buffer.byteLength(aggregateId) > AGGREGATE_BYTES_MAX) {
-      throw onceError('ONCE_EVENT_INVALID', {
-        detail: `the aggregate of '${type}' must be a string of 1 to ${AGGREGATE_BYTES_MAX} bytes`,
-      })
-    }
-    const headers: Record<string, string> = { source: this.#source }
-    if (options.notBefore) headers['notbefore'] = options.notBefore.toISOString()
+  #built(id: string, type: string, data: unknown, definition: EventDef, options: PublishOptions): EventRow {
+    const aggregateId = aggregateOf(type, definition.aggregate(data))
+    const { payload, contentType } = payloadOf(type, data, definition.options)
+    const headers: Record<string, string | null> = { source: this.#source }
+    const traceparent = traceparentOf(options.traceparent) ?? this.#traceparent
+    if (traceparent !== undefined) headers['traceparent'] = traceparent
+    if (options.notBefore !== undefined) headers['notbefore'] = notBeforeOf(type, options.notBefore)
+    if (contentType !== undefined) headers['datacontenttype'] = contentType
+    // The store writes the id of the event before it, under the shard's lock.
+    if (definition.options?.ordered) headers['previous'] = null
     return {
       id,
       shard: shardOf(aggregateId),
       aggregateType: type.split('.', 1)[0] as string,
       aggregateId,
       type,
-      payload: payloadOf(type, data),
+      payload,
       headers: JSON.stringify(headers),
     }
   }
@@ -115,27 +112,6 @@ export class Publisher {
 /** The same in the table's trigger, so that producers of plain SQL meet ours in the same shard. */
 export function shardOf(aggregateId: string): number {
   return (sha256(aggregateId)[0] as number) % SHARDS
-}
-
-function payloadOf(type: string, data: unknown): string {
-  let json: string | undefined
-  try {
-    json = JSON.stringify(data)
-  } catch (cause) {
-    throw onceError('ONCE_EVENT_INVALID', { detail: `the data of '${type}' cannot be written as JSON`, cause })
-  }
-  if (json === undefined)
-    throw onceError('ONCE_EVENT_INVALID', { detail: `the data of '${type}' cannot be written as JSON` })
-  const bytes = Buffer.byteLength(json)
-  if (bytes > EVENT_BYTES_MAX) {
-    throw onceError('ONCE_EVENT_TOO_LARGE', {
-      detail: `the data of '${type}' has ${bytes} bytes, at most ${EVENT_BYTES_MAX} are allowed`,
-    })
-  }
-  // PostgreSQL's jsonb has no place for NUL; failing here names the event instead of the statement.
-  if (json.includes('\\u0000'))
-    throw onceError('ONCE_EVENT_INVALID', { detail: `the data of '${type}' contains a NUL character` })
-  return json
 }
 
 function pathOf(path: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined): string {

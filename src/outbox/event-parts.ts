@@ -1,0 +1,73 @@
+import { onceError, type OnceError } from '../errors.ts'
+import { AGGREGATE_BYTES_MAX, EVENT_BYTES_MAX } from '../limits.ts'
+import type { EventOptions } from './event.ts'
+
+/** Whatever makes an event impossible to store or to send is told here, by its name, before anything is written. */
+export function invalidEvent(detail: string, cause?: unknown): OnceError {
+  return onceError('ONCE_EVENT_INVALID', { detail, cause })
+}
+
+export function aggregateOf(type: string, id: unknown): string {
+  const wellFormed = typeof id === 'string' && id !== '' && !id.includes('\0') && !LONE_SURROGATE.test(id)
+  if (wellFormed && Buffer.byteLength(id) <= AGGREGATE_BYTES_MAX) return id
+  throw invalidEvent(`the aggregate of '${type}' must be a string of 1 to ${AGGREGATE_BYTES_MAX} bytes`)
+}
+
+const LONE_SURROGATE = /\p{Surrogate}/u
+
+/** JSON text; of bytes, a JSON string in base64, with what they are. */
+export function payloadOf(
+  type: string,
+  data: unknown,
+  { encode, contentType }: EventOptions<unknown> = {},
+): { readonly payload: string; readonly contentType: string | undefined } {
+  const made = encode ? encode(data) : data
+  if (made instanceof Uint8Array) {
+    checkSize(type, made.byteLength)
+    const base64 = Buffer.from(made.buffer, made.byteOffset, made.byteLength).toString('base64')
+    return { payload: `"${base64}"`, contentType: contentType ?? 'application/octet-stream' }
+  }
+  if (encode || contentType !== undefined) throw invalidEvent(`the data of '${type}' must be a Uint8Array`)
+  return { payload: jsonOf(type, made), contentType: undefined }
+}
+
+function jsonOf(type: string, data: unknown): string {
+  let json: string | undefined
+  let cause: unknown
+  try {
+    json = JSON.stringify(data)
+  } catch (error) {
+    cause = error
+  }
+  if (json === undefined) throw invalidEvent(`the data of '${type}' cannot be written as JSON`, cause)
+  checkSize(type, Buffer.byteLength(json))
+  // PostgreSQL's jsonb has no place for these; failing here names the event instead of the statement.
+  if (UNSTORABLE.test(json))
+    throw invalidEvent(`the data of '${type}' contains a NUL character or half of a surrogate pair`)
+  return json
+}
+
+/** An escape, not the text of one: an even number of backslashes comes before it. */
+const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f][0-9a-f]{2})/
+
+function checkSize(type: string, bytes: number): void {
+  if (bytes <= EVENT_BYTES_MAX) return
+  const detail = `the data of '${type}' has ${bytes} bytes, at most ${EVENT_BYTES_MAX} are allowed`
+  throw onceError('ONCE_EVENT_TOO_LARGE', { detail })
+}
+
+export function notBeforeOf(type: string, time: unknown): string {
+  if (time instanceof Date && !Number.isNaN(time.getTime())) return time.toISOString()
+  throw invalidEvent(`notBefore of '${type}' must be a Date`)
+}
+
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
+
+export function isTraceparent(text: unknown): text is string {
+  return typeof text === 'string' && TRACEPARENT.test(text)
+}
+
+export function traceparentOf(text: unknown): string | undefined {
+  if (text === undefined || isTraceparent(text)) return text
+  throw invalidEvent('traceparent is not one of W3C Trace Context')
+}

@@ -1,0 +1,126 @@
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { EVENT_BYTES_MAX } from '../limits.ts'
+import type { StoredEvent } from '../store/outbox.ts'
+import type { EventRow } from '../store/store.ts'
+import { event } from './event.ts'
+import { Outgoing } from './outgoing.ts'
+import { Publisher, type PublishOptions } from './publisher.ts'
+
+const TRACE = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+
+const events = {
+  'any.made': event<unknown>(() => 'a'),
+  'named.made': event<string>((name) => name),
+  'checked.made': event(z.object({ id: z.number(), at: z.string().default('now') }), ({ id }) => String(id)),
+  'later.made': event(
+    z.object({ id: z.number() }).refine(async ({ id }) => id > 0, 'too small'),
+    ({ id }) => `${id}`,
+  ),
+  'bytes.made': event<Uint8Array>(() => 'a'),
+  'encoded.made': event<{ id: number }>(({ id }) => `${id}`, {
+    contentType: 'application/x-id',
+    encode: ({ id }) => new Uint8Array([id]),
+  }),
+  'text.encoded': event<string>(() => 'a', { encode: (text) => text as never }),
+  'ordered.made': event<{ id: string }>(({ id }) => id, { ordered: true }),
+}
+
+function publisher(traceparent?: string): Publisher {
+  return new Publisher(events, 'here', (ordinal) => `id${ordinal}`, traceparent)
+}
+
+async function rowOf(type: string, data: unknown, options?: PublishOptions, ambient?: string): Promise<EventRow> {
+  const made = publisher(ambient)
+  await made.publish(type, data, options)
+  return (await made.take())[0] as EventRow
+}
+
+/** As a sink sees it. */
+function sent(row: EventRow): Outgoing {
+  const stored: StoredEvent = { ...row, seq: 1, segment: 1, at: 0 }
+  return new Outgoing(stored, JSON.parse(row.headers) as Record<string, string>, 'there', 1)
+}
+
+describe('publish', () => {
+  const circular: Record<string, unknown> = {}
+  circular['self'] = circular
+
+  it.each<[string, string, unknown, PublishOptions?]>([
+    ['ONCE_EVENT_UNKNOWN', 'nobody.knows', {}],
+    ['ONCE_EVENT_UNKNOWN', 'toString', {}],
+    ['ONCE_EVENT_INVALID', 'any.made', circular],
+    ['ONCE_EVENT_INVALID', 'any.made', { big: 1n }],
+    ['ONCE_EVENT_INVALID', 'any.made', undefined],
+    ['ONCE_EVENT_INVALID', 'any.made', () => {}],
+    ['ONCE_EVENT_INVALID', 'any.made', { text: 'a\0b' }],
+    ['ONCE_EVENT_INVALID', 'any.made', { text: 'half \ud83d' }],
+    ['ONCE_EVENT_INVALID', 'named.made', ''],
+    ['ONCE_EVENT_INVALID', 'named.made', 7],
+    ['ONCE_EVENT_INVALID', 'named.made', 'x'.repeat(256)],
+    ['ONCE_EVENT_INVALID', 'named.made', 'half \udc00'],
+    ['ONCE_EVENT_INVALID', 'checked.made', { id: 'seven' }],
+    ['ONCE_EVENT_INVALID', 'later.made', { id: -1 }],
+    ['ONCE_EVENT_INVALID', 'text.encoded', 'not bytes'],
+    ['ONCE_EVENT_INVALID', 'any.made', 1, { notBefore: new Date(Number.NaN) }],
+    ['ONCE_EVENT_INVALID', 'any.made', 1, { notBefore: 'tomorrow' as never }],
+    ['ONCE_EVENT_INVALID', 'any.made', 1, { traceparent: 'me' }],
+    ['ONCE_EVENT_TOO_LARGE', 'any.made', 'x'.repeat(EVENT_BYTES_MAX)],
+    ['ONCE_EVENT_TOO_LARGE', 'bytes.made', new Uint8Array(EVENT_BYTES_MAX + 1)],
+  ])('%s: %s', async (code, type, data, options) => {
+    const made = publisher()
+    await expect(made.publish(type, data, options)).rejects.toMatchObject({ code })
+    // Also when nobody awaited it.
+    await expect((async () => made.take())()).rejects.toMatchObject({ code })
+  })
+
+  it('takes what the schema makes of the data', async () => {
+    expect(JSON.parse((await rowOf('checked.made', { id: 7 })).payload)).toEqual({ id: 7, at: 'now' })
+    expect((await rowOf('later.made', { id: 7 })).aggregateId).toBe('7')
+  })
+
+  it('takes text that only looks like what cannot be stored', async () => {
+    for (const text of ['\\u0000', '\\\\ud800', 'żółw 🐢']) {
+      expect(sent(await rowOf('any.made', { text })).data).toEqual({ text })
+    }
+  })
+
+  it('carries the trace: its own, or that of the request, never nonsense', async () => {
+    const other = TRACE.replace('b7ad', 'c7ad')
+    expect(sent(await rowOf('any.made', 1, { traceparent: TRACE }, other)).traceparent).toBe(TRACE)
+    expect(sent(await rowOf('any.made', 1, {}, TRACE)).traceparent).toBe(TRACE)
+    expect(sent(await rowOf('any.made', 1, {}, 'nonsense')).traceparent).toBeUndefined()
+  })
+
+  it('carries bytes as they are', async () => {
+    const bytes = new Uint8Array([0, 1, 254, 255])
+    const plain = sent(await rowOf('bytes.made', bytes))
+    expect({ type: plain.datacontenttype, data: plain.data, body: plain.body }).toEqual({
+      type: 'application/octet-stream',
+      data: bytes,
+      body: bytes,
+    })
+    const encoded = sent(await rowOf('encoded.made', { id: 9 }))
+    expect([encoded.datacontenttype, encoded.body]).toEqual(['application/x-id', new Uint8Array([9])])
+    const json = sent(await rowOf('any.made', { a: 1 }))
+    expect([json.datacontenttype, json.body, json.data]).toEqual(['application/json', '{"a":1}', { a: 1 }])
+  })
+
+  it('asks the store for the event before an ordered one', async () => {
+    expect(JSON.parse((await rowOf('ordered.made', { id: 'a' })).headers)).toEqual({ source: 'here', previous: null })
+  })
+})
+
+describe('event', () => {
+  it.each([
+    [[]],
+    [['text']],
+    [[{}, () => 'a']],
+    [[() => 'a', { order: true }]],
+    [[() => 'a', { ordered: 'yes' }]],
+    [[() => 'a', { contentType: 'json' }]],
+    [[() => 'a', { encode: 1 }]],
+  ])('refuses %j', (given: unknown[]) => {
+    expect(() => (event as (...args: unknown[]) => unknown)(...given)).toThrow(/ONCE_OPTION_INVALID/)
+  })
+})
