@@ -73,7 +73,7 @@ export class Publisher {
   #row(id: string, type: string, data: unknown, options: PublishOptions): EventRow | Promise<EventRow> {
     const definition = Object.hasOwn(this.#events, type) ? this.#events[type] : undefined
     if (!definition) {
-      throw onceError('ONCE_EVENT_UNKNOWN', { detail: `'${String(type).slice(0, 80)}' is not in the catalogue` })
+      throw onceError('ONCE_EVENT_UNKNOWN', { detail: `'${type.slice(0, 80)}' is not in the catalogue` })
     }
     if (!definition.schema) return this.#built(id, type, data, definition, options)
     const result = definition.schema['~standard'].validate(data)
