@@ -3,7 +3,7 @@ import { onceError } from '../errors.ts'
 import { ANSWER_HELD_BYTES_MAX } from '../limits.ts'
 import { endWith } from './exchange.ts'
 import { flatHeaders, type HeaderPairs } from './headers.ts'
-import { Patches } from './patches.ts'
+import { type Callback, type Chunk, HeldResponse, type Holder } from './held-response.ts'
 
 /** The whole answer of a handler, before anybody saw it. */
 export interface Held {
@@ -12,20 +12,17 @@ export interface Held {
   readonly body: Buffer | null
 }
 
-type Callback = (error?: Error | null) => void
-type Chunk = string | Uint8Array
-
 /**
  * Holds a Node response back: every byte path ends here, and nothing leaves until `release`. The handler sees a response
  * that works, also when the client is gone: its `close` waits until the answer is decided, so a pipe is not cut off and
  * an answer is neither lost nor the key released because somebody's phone lost its network.
  */
-export class Hold {
+export class Hold implements Holder {
   readonly #res: ServerResponse
-  readonly #patches: Patches
+  readonly #held: HeldResponse
   readonly #streams: 'buffer' | 'refuse' | undefined
   readonly #before: { readonly status: number; readonly headers: ReturnType<ServerResponse['getHeaders']> }
-  readonly #finishers: ReadonlySet<unknown>
+  readonly #finishers: readonly unknown[]
   #chunks: Buffer[] = []
   #size = 0
   #state: 'open' | 'ended' | 'failed' | 'over' = 'open'
@@ -40,11 +37,10 @@ export class Hold {
     this.#res = res
     this.#streams = streams
     this.#before = { status: res.statusCode, headers: res.getHeaders() }
-    this.#finishers = new Set(res.rawListeners('finish'))
-    this.#patches = new Patches(res)
+    this.#finishers = res.rawListeners('finish')
     this.#expect()
-    if (res.destroyed) this.#keepOpen()
-    this.#install()
+    if (res.destroyed) this.closed()
+    this.#held = new HeldResponse(res, this)
   }
 
   /** The held answer, once `end` was called. Rejects when it cannot be held. */
@@ -100,53 +96,51 @@ export class Hold {
     if (this.#closed) this.#res.emit('close')
   }
 
-  #install(): void {
+  get isEnded(): boolean {
+    return this.#state === 'ended'
+  }
+
+  write(chunk: Chunk, encoding?: BufferEncoding | Callback, callback?: Callback): boolean {
+    if (typeof encoding === 'function') [encoding, callback] = [undefined, encoding]
+    this.#begun = true
+    if (this.#isWhole()) this.#take(chunk, encoding)
+    if (callback) process.nextTick(callback)
+    return true
+  }
+
+  end(chunk?: Chunk | Callback, encoding?: BufferEncoding | Callback, callback?: Callback): void {
+    if (typeof chunk === 'function') [chunk, encoding, callback] = [undefined, undefined, chunk]
+    if (typeof encoding === 'function') [encoding, callback] = [undefined, encoding]
+    this.#begun = true
+    if (chunk !== undefined && chunk !== null) this.#take(chunk, encoding)
+    if (this.#state === 'open') this.#end()
+    if (callback) process.nextTick(callback)
+  }
+
+  writeHead(status: number, reason?: unknown, headers?: unknown): void {
     const res = this.#res
-    this.#patches.method('write', (chunk: Chunk, encoding?: BufferEncoding | Callback, callback?: Callback) => {
-      if (typeof encoding === 'function') [encoding, callback] = [undefined, encoding]
-      this.#begun = true
-      if (this.#isWhole()) this.#take(chunk, encoding)
-      if (callback) process.nextTick(callback)
-      return true
-    })
-    this.#patches.method(
-      'end',
-      (chunk?: Chunk | Callback, encoding?: BufferEncoding | Callback, callback?: Callback) => {
-        if (typeof chunk === 'function') [chunk, encoding, callback] = [undefined, undefined, chunk]
-        if (typeof encoding === 'function') [encoding, callback] = [undefined, encoding]
-        this.#begun = true
-        if (chunk !== undefined && chunk !== null) this.#take(chunk, encoding)
-        if (this.#state === 'open') this.#end()
-        if (callback) process.nextTick(callback)
-        return res
-      },
-    )
-    this.#patches.method('writeHead', (status: number, reason?: unknown, headers?: unknown) => {
-      this.#writeHead(status, reason, headers)
-      return res
-    })
-    this.#patches.method('flushHeaders', () => void this.#isWhole())
-    const informational = (): never => {
-      throw onceError('ONCE_ANSWER_INVALID', { detail: 'Informational answers cannot be held until the commit' })
+    res.statusCode = status
+    if (typeof reason === 'string') res.statusMessage = reason
+    const given = typeof reason === 'string' ? headers : (headers ?? reason)
+    if (Array.isArray(given)) {
+      const flat = Array.isArray(given[0]) ? given.flat() : given
+      for (let i = 0; i < flat.length; i += 2) res.removeHeader(String(flat[i]))
+      for (let i = 0; i < flat.length; i += 2) res.appendHeader(String(flat[i]), flat[i + 1])
+    } else if (typeof given === 'object' && given !== null) {
+      for (const [name, value] of Object.entries(given)) if (value !== undefined) res.setHeader(name, value)
     }
-    for (const name of ['writeContinue', 'writeProcessing', 'writeEarlyHints'] as const) {
-      this.#patches.method(name, informational)
-    }
-    this.#patches.method('addTrailers', () => {})
-    const { emit } = res
-    this.#patches.method('emit', (event: string, ...args: unknown[]) => {
-      if (event === 'pipe') this.#begun = true
-      if (event !== 'close') return emit.call(res, event, ...args)
-      this.#keepOpen()
-      return false
-    })
-    this.#patches.getter('headersSent', () => this.#state === 'ended')
-    this.#patches.getter('writableEnded', () => this.#state === 'ended')
-    this.#patches.socket()
+  }
+
+  flushHeaders(): void {
+    this.#isWhole()
+  }
+
+  piped(): void {
+    this.#begun = true
   }
 
   /** What a client that left did to the response, undone until the answer is decided. */
-  #keepOpen(): void {
+  closed(): void {
     this.#closed = true
     this.#res.destroyed = false
     Object.assign(this.#res, { _closed: false })
@@ -186,23 +180,9 @@ export class Hold {
   /** Whoever waits for `finish` inside the handler (a pipeline does) would wait for the commit, which waits for them. */
   #tellFinished(): void {
     for (const listener of this.#res.rawListeners('finish')) {
-      if (this.#finishers.has(listener)) continue
+      if (this.#finishers.includes(listener)) continue
       this.#res.removeListener('finish', listener as () => void)
       Reflect.apply(listener, this.#res, [])
-    }
-  }
-
-  #writeHead(status: number, reason: unknown, headers: unknown): void {
-    const res = this.#res
-    res.statusCode = status
-    if (typeof reason === 'string') res.statusMessage = reason
-    const given = typeof reason === 'string' ? headers : (headers ?? reason)
-    if (Array.isArray(given)) {
-      const flat = Array.isArray(given[0]) ? given.flat() : given
-      for (let i = 0; i < flat.length; i += 2) res.removeHeader(String(flat[i]))
-      for (let i = 0; i < flat.length; i += 2) res.appendHeader(String(flat[i]), flat[i + 1])
-    } else if (typeof given === 'object' && given !== null) {
-      for (const [name, value] of Object.entries(given)) if (value !== undefined) res.setHeader(name, value)
     }
   }
 
@@ -226,7 +206,7 @@ export class Hold {
     this.#state = 'over'
     this.#chunks = []
     this.#res.finished = false
-    this.#patches.undo()
+    this.#held.letGo()
     if (this.#closed) this.#res.destroyed = true
   }
 

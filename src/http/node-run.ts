@@ -10,7 +10,7 @@ import { pickHeaders } from './headers.ts'
 import { Hold } from './hold.ts'
 import { type AnyOperation, type Exchange, noAnswer, writeAnswer } from './exchange.ts'
 import { jsonAnswer } from './json-answer.ts'
-import { mute } from './patches.ts'
+import { mute } from './held-response.ts'
 import { fateOfAnswer, type Protection } from './protection.ts'
 import { RolledBackAnswer } from './rolled-back-answer.ts'
 
