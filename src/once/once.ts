@@ -13,6 +13,7 @@ import {
 } from '../limits.ts'
 import type { Events } from '../outbox/event.ts'
 import { createRelay, type Relay, type RelayOptions } from '../outbox/relay.ts'
+import { callerOf } from '../outbox/caller.ts'
 import type { Swept } from '../store/store.ts'
 import { attemptAtomic, type Produce } from './atomic.ts'
 import type { Item } from './batch.ts'
@@ -114,6 +115,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
   }
 
   async run<R, const L extends Duration | undefined = undefined>(
+    if (settings.listen) this.core.relays.add(callerOf(store, settings.observe))
     operation: RunOptions<L>,
     handler: (op: Op<L, Tx, E>) => Promise<Result<L, R>>,
   ): Promise<Jsonify<R>> {
@@ -199,7 +201,9 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
   relay(options: RelayOptions): Relay {
     const { clock, random, settings, relays } = this.core
     const outbox = outboxOf(this.core)
-    const relay = createRelay({ outbox, clock, random, observe: settings.observe, source: settings.namespace }, options)
+    const { observe, namespace: source, listen } = settings
+    const calls = listen ? outbox.calls : undefined
+    const relay = createRelay({ outbox, clock, random, observe, source, calls }, options)
     relays.add(relay)
     return relay
   }

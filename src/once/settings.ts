@@ -33,6 +33,8 @@ export interface Settings {
   readonly expired: 'gone' | 'rerun'
   readonly guard: 'off' | 'warn' | 'throw'
   readonly sweep: boolean
+  /** Processes call each other when events were committed. */
+  readonly listen: boolean
   readonly observe: Observe
 }
 
@@ -48,6 +50,7 @@ const OPTIONS = new Set([
   'deadline',
   'guard',
   'sweep',
+  'listen',
   'observe',
 ])
 
@@ -69,6 +72,7 @@ export function checkSettings<Tx, E extends Events>(options: OnceOptions<Tx, E>)
     waitMs: waitMs(options.inFlight, 0),
     expired: oneOf('expired', options.expired, ['gone', 'rerun'], 'gone'),
     guard: oneOf('guard', options.guard, ['off', 'warn', 'throw'], isProduction() ? 'off' : 'warn'),
+    listen: oneOf('listen', options.listen, [true, false], false),
     sweep: oneOf('sweep', options.sweep, [true, false], true),
     observe: shielded(checkFunction('observe', options.observe)),
   }

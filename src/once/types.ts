@@ -35,6 +35,11 @@ export interface OnceOptions<Tx, E extends Events> {
   sweep?: boolean
   observe?: Observe
 }
+  /**
+   * Processes tell each other of new events (LISTEN, and NOTIFY outside the producers' transactions), so that the first
+   * one after a quiet time does not wait for a relay's next look. Default false
+   */
+  listen?: boolean
 
 export interface RunOptions<L extends Duration | undefined> {
   /** Whose key it is: a tenant, a user. An explicit 'global' opts out. */

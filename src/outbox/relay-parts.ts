@@ -2,7 +2,7 @@ import type { Observe } from '../observe/signal.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Random } from '../platform/random.ts'
 import type { Sink } from '../sink/sink.ts'
-import type { Outbox } from '../store/outbox.ts'
+import type { Calls, Outbox } from '../store/outbox.ts'
 
 /** What becomes of an event that failed for the last time. */
 export type OnFailure = 'park' | 'block' | 'skip'
@@ -10,6 +10,8 @@ export type OnFailure = 'park' | 'block' | 'skip'
 /** Everything a relay works with; checked. */
 export interface RelayParts {
   readonly outbox: Outbox
+  /** How other processes tell that events were committed, where that was asked for. */
+  readonly calls?: Calls | undefined
   readonly sink: Sink
   readonly clock: Clock
   readonly random: Random

@@ -11,6 +11,7 @@ import {
 import { newUuid } from '../platform/uuid.ts'
 import type { Sink } from '../sink/sink.ts'
 import { Bell } from './bell.ts'
+import { Listener } from './listener.ts'
 import type { LoopState } from './loop-state.ts'
 import { RelayLoop } from './relay-loop.ts'
 import type { OnFailure, RelayParts } from './relay-parts.ts'
@@ -47,7 +48,7 @@ export interface RelayOptions {
 const OPTIONS = new Set(['to', 'attempts', 'onFailure', 'lease'])
 const ON_FAILURE: readonly unknown[] = ['park', 'block', 'skip']
 
-export type RelaySurroundings = Pick<RelayParts, 'outbox' | 'clock' | 'random' | 'observe' | 'source'>
+export type RelaySurroundings = Pick<RelayParts, 'outbox' | 'clock' | 'random' | 'observe' | 'source' | 'calls'>
 
 /** A relay, and the way to tell it that events were committed in this process. */
 export interface WakeableRelay extends Relay {
@@ -159,10 +160,20 @@ class SinkRelay implements WakeableRelay {
     return running
   }
 
+  #listener(): Listener | undefined {
+    const { calls, clock, random, observe } = this.#parts
+    if (!calls) return undefined
+    const troubled = (error: unknown): void => observe({ kind: 'troubled', task: 'relay', error })
+    return new Listener({ calls, clock, random, called: () => this.#bell.ring(), troubled })
+  }
+
   async #run(running: Running): Promise<void> {
+    const listener = running.once ? undefined : this.#listener()
+    void listener?.start()
     try {
       await running.loop.run()
     } finally {
+      await listener?.stop()
       if (this.#running === running) this.#running = undefined
       for (const resolve of this.#waitingForIdle.splice(0)) resolve()
       await this.#parts.sink.close?.()

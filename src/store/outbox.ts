@@ -31,7 +31,7 @@ export interface Outbox {
   /** Forgets a destination that nobody sends to any more: it keeps no events from being dropped. */
   forget(params: { readonly destination: string }): Promise<void>
   /** Absent where processes cannot call each other. */
-  readonly calls?: Calls
+  readonly calls?: Calls | undefined
   /** Gives shards back at once. `leaving`: the relay is gone too, and the others share what it had. */
   release(params: ReleaseParams): Promise<void>
 }

@@ -20,8 +20,18 @@ export interface PgDriver<Tx> {
   /** The user's own transaction object. Its `commit` and `rollback` are never called. */
   join(tx: Tx): PgConnection<Tx>
   readonly watch?: Watch
+  /** LISTEN, on a connection of its own. Answers how to stop. Absent where the client cannot. */
+  listen?(params: ListenParams): Promise<() => Promise<void>>
   /** Ends what the driver itself opened; never the user's pool. */
   close(): Promise<void>
+}
+
+export interface ListenParams {
+  /** Quoted. */
+  readonly channel: string
+  called(): void
+  /** No call will come any more. */
+  lost(error: unknown): void
 }
 
 export interface PgConnection<Tx> {

@@ -5,6 +5,7 @@ import type {
   Beat,
   BeatParams,
   BlockedAggregate,
+  Calls,
   Due,
   DueParams,
   EventsRead,
@@ -23,10 +24,12 @@ import type { Row } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
 import type { PgConnection, PgDriver, PgStatement } from './driver.ts'
 import { storeError } from './errors.ts'
+import { postgresCalls } from './outbox-calls.ts'
 import type { Bind, StatementName } from './statements.ts'
 
 /** The relay on PostgreSQL: every method is one statement, but for what concerns held events. */
 export class PostgresOutbox<Tx> implements Outbox {
+  readonly calls: Calls | undefined
   readonly #driver: PgDriver<Tx>
   readonly #bind: Bind
   readonly #schema: string
@@ -35,6 +38,7 @@ export class PostgresOutbox<Tx> implements Outbox {
     this.#driver = driver
     this.#bind = bind
     this.#schema = schema
+    this.calls = postgresCalls(driver, schema)
   }
 
   async open({ destination }: { readonly destination: string }): Promise<void> {

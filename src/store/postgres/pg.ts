@@ -11,6 +11,7 @@ import { linkOf } from './pg-link.ts'
 import type { PgLink } from './pg-link.ts'
 import { BEGIN, isPlanStale, ROLLBACK } from './pg-pipeline.ts'
 import type { TripOutcome } from './pg-pipeline.ts'
+import { pgListen } from './pg-listen.ts'
 import { unwatched, watchPool } from './pg-watch.ts'
 import { isConnectionLost, isPreparedStatementLost } from './sqlstate.ts'
 import { postgresStore } from './store.ts'
@@ -94,6 +95,8 @@ export function pgDriver<C extends PoolClientLike>(
       }
       return new PgTransaction<PgTx<C>>(linkOf(clientBehind(tx)), manner, { joined: true })
     },
+
+    listen: (params) => pgListen(root, params),
 
     close: () => aside.close(),
   }

@@ -27,7 +27,7 @@ export function postgresJsDriver<Tx>(sql: PostgresJsSql<Tx>): PgDriver<Tx> {
     'postgresJsStore(sql) needs the sql that postgres(...) of the package "postgres" returned',
   )
   const root = sql as unknown as Sql
-  return callbackDriver<Tx>({
+  const driver = callbackDriver<Tx>({
     name: 'postgres',
     sendsAhead: true,
     transaction(callback) {
@@ -48,6 +48,16 @@ export function postgresJsDriver<Tx>(sql: PostgresJsSql<Tx>): PgDriver<Tx> {
     },
     isTransaction: (tx) => hasMethods(tx, ['savepoint', 'unsafe']),
   })
+  // Comes back by itself after a lost connection, and says so by `onlisten`.
+  const listen: PgDriver<Tx>['listen'] = async ({ channel, called }) => {
+    const { unlisten } = await (root as unknown as Listening).listen(channel.slice(1, -1), called, called)
+    return () => unlisten()
+  }
+  return hasMethods(sql, ['listen']) ? { ...driver, listen } : driver
+}
+
+interface Listening {
+  listen(channel: string, called: () => void, onlisten: () => void): Promise<{ unlisten(): Promise<void> }>
 }
 
 /** Sent in this very turn: a COMMIT that is asked for next goes out behind it. */

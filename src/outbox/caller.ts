@@ -1,0 +1,52 @@
+import { onceError } from '../errors.ts'
+import type { Observe } from '../observe/signal.ts'
+import type { Calls } from '../store/outbox.ts'
+import type { Store } from '../store/store.ts'
+import type { WakeableRelay } from './relay.ts'
+
+/**
+ * Tells other processes that events were committed. Many commits in a row make one call: one is under way, and at most
+ * one waits for it.
+ */
+export class Caller implements Pick<WakeableRelay, 'wake' | 'stop'> {
+  readonly #calls: Calls
+  readonly #troubled: (error: unknown) => void
+  #calling = false
+  #again = false
+  #stopped = false
+
+  constructor(calls: Calls, troubled: (error: unknown) => void) {
+    this.#calls = calls
+    this.#troubled = troubled
+  }
+
+  wake(): void {
+    if (this.#stopped) return
+    if (this.#calling) {
+      this.#again = true
+      return
+    }
+    this.#calling = true
+    // A call that is lost costs nothing but the wait until the next look.
+    void this.#calls
+      .call()
+      .catch(this.#troubled)
+      .finally(() => {
+        this.#calling = false
+        if (!this.#again) return
+        this.#again = false
+        this.wake()
+      })
+  }
+
+  stop(): Promise<void> {
+    this.#stopped = true
+    return Promise.resolve()
+  }
+}
+
+export function callerOf<Tx>({ name, outbox }: Pick<Store<Tx>, 'name' | 'outbox'>, observe: Observe): Caller {
+  if (outbox?.calls) return new Caller(outbox.calls, (error) => observe({ kind: 'troubled', task: 'relay', error }))
+  const detail = `processes cannot call each other through the ${name} store: leave listen out`
+  throw onceError('ONCE_UNSUPPORTED', { detail })
+}
