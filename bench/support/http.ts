@@ -1,11 +1,11 @@
-import { type ChildProcess, execFile, fork, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFile, fork } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once as onceEvent } from 'node:events'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { debianBinary } from '../../scripts/servers/debian.ts'
 import { programBeside } from '../../scripts/program.ts'
 import type { LoadOrder, LoadResult } from '../http-load.ts'
-
 
 /** A server and its clients, each in a process of its own. */
 export interface HttpBench {
@@ -20,7 +20,8 @@ export async function startHttp(databaseUrl: string): Promise<HttpBench> {
   const [port] = (await answerOf(server)) as [number]
   const base = `http://127.0.0.1:${port}`
   const clients = start('http-load', [base])
-  const client = spawnSync('wrk', ['--version']).error ? 'autocannon' : 'wrk'
+  const wrk = await debianBinary('wrk', 'wrk').catch(() => undefined)
+  const client = wrk === undefined ? 'autocannon' : 'wrk'
   const byNode = async (order: LoadOrder): Promise<LoadResult> => {
     clients.send(order)
     const [result] = (await answerOf(clients)) as [LoadResult]
@@ -30,7 +31,7 @@ export async function startHttp(databaseUrl: string): Promise<HttpBench> {
     client,
     async load(order) {
       const { seconds } = order
-      const result = client === 'wrk' && seconds ? await byWrk(base, order, seconds) : await byNode(order)
+      const result = wrk !== undefined && seconds ? await byWrk(wrk, base, order, seconds) : await byNode(order)
       if (result.failed > 0) throw new Error(`${order.path}: ${result.failed} requests failed`)
       return result
     },
@@ -43,11 +44,16 @@ export async function startHttp(databaseUrl: string): Promise<HttpBench> {
   }
 }
 
-async function byWrk(base: string, { path, clients, keys }: LoadOrder, seconds: number): Promise<LoadResult> {
+async function byWrk(
+  wrk: string,
+  base: string,
+  { path, clients, keys }: LoadOrder,
+  seconds: number,
+): Promise<LoadResult> {
   const [prefix, count] = keys === 'new' ? [randomUUID(), 0] : [keys.prefix, keys.count]
   const script = join('bench', 'http-load.lua')
   const args = ['-t1', `-c${clients}`, `-d${Math.ceil(seconds)}s`, '-s', script, base, '--', path, prefix, `${count}`]
-  const { stdout } = await promisify(execFile)('wrk', args)
+  const { stdout } = await promisify(execFile)(wrk, args)
   return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as LoadResult
 }
 
