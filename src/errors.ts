@@ -64,6 +64,10 @@ const TABLE = {
   ONCE_EVENT_INVALID: [500, false, 'The event data is not valid'],
   ONCE_EVENT_TOO_LARGE: [500, false, 'The event data is too large'],
   ONCE_OUTBOX_WAITING: [500, false, 'Events wait and nothing sends them. Call once.relay({ to }).start()'],
+  // consumers
+  ONCE_SIGNATURE_INVALID: [401, false, 'The signature is missing or does not match the body'],
+  ONCE_TIMESTAMP_STALE: [401, false, 'The timestamp is too far from now'],
+  ONCE_HORIZON_SHORT: [500, false, 'A late redelivery would be taken for a new message. Raise rememberFor'],
   // the development guard
   ONCE_TX_BYPASSED: [
     500,

@@ -10,6 +10,9 @@ export type { Signal } from './observe/signal.ts'
 export { inProcessSink } from './sink/in-process.ts'
 export type { OutgoingEvent, Sink, Verdict as SinkVerdict } from './sink/sink.ts'
 export type { Relay, RelayOptions, Worker } from './outbox/relay.ts'
+export type { Consumer, ConsumerOptions, Delivering, Handlers } from './once/consumer-types.ts'
+export type { DeadLetter, DeadLetterFilter, DeadLetters } from './dead-letter/dead-letters.ts'
+export type { ByType, Delivery, EventsOf, ReceivedEvent, Source, Subscription } from './source/source.ts'
 export type { Store } from './store/store.ts'
 export type {
   BatchedOptions,

@@ -60,10 +60,31 @@ export type Signal =
       readonly stored: number
       readonly acknowledged: number
     }
+  /** A consumer is done with messages: applied now or before, or passed. */
+  | { readonly kind: 'consumed'; readonly consumer: string; readonly messages: number; readonly applied: number }
+  /** A message failed and is tried again. */
+  | {
+      readonly kind: 'failed'
+      readonly consumer: string
+      readonly type: string
+      readonly attempts: number
+      readonly fingerprint: string
+      readonly error: unknown
+    }
+  /** A message was set aside. */
+  | {
+      readonly kind: 'deadLetter'
+      readonly consumer: string
+      readonly type: string
+      readonly reason: string
+      readonly fingerprint: string
+    }
+  /** Messages went back to the broker: busy, early, or to be tried later. */
+  | { readonly kind: 'givenBack'; readonly consumer: string; readonly messages: number }
   /** Work in the background failed and will be tried again. */
   | {
       readonly kind: 'troubled'
-      readonly task: 'sweep' | 'heartbeat' | 'recover' | 'batch' | 'relay'
+      readonly task: 'sweep' | 'heartbeat' | 'recover' | 'batch' | 'relay' | 'consumer'
       readonly error: unknown
     }
   /** The development guard saw something. */

@@ -21,7 +21,9 @@ export interface Core<Tx> extends Parts {
   /** null: off. */
   readonly guard: Guard | null
   /** Told after each commit that published events. */
-  readonly relays: Set<WakeableRelay>
+  readonly relays: Set<Pick<WakeableRelay, 'wake' | 'stop'>>
+  /** Stopped with the instance. */
+  readonly workers: Set<{ stop(): Promise<void> }>
   closed: boolean
 }
 

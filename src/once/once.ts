@@ -1,3 +1,4 @@
+import { deadLettersOf, type DeadLetters } from '../dead-letter/dead-letters.ts'
 import { milliseconds, type Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
 import { createGuard } from '../guard/create-guard.ts'
@@ -19,6 +20,8 @@ import { attemptAtomic, type Produce } from './atomic.ts'
 import type { Item } from './batch.ts'
 import { Batcher } from './batched.ts'
 import { answerOfFinal, answerOfValue, jsonOf, valueOf } from './codec.ts'
+import { createConsumer } from './consumer.ts'
+import type { Consumer, ConsumerOptions, Handlers } from './consumer-types.ts'
 import type { Core } from './core.ts'
 import { createEnclosingContext } from './enclosing.ts'
 import { execute } from './execute.ts'
@@ -109,6 +112,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
           ? null
           : createGuard({ mode: settings.guard, store, clock: parts.clock, observe: settings.observe, enclosing }),
       relays: new Set(),
+      workers: new Set(),
       closed: false,
     }
     this.#stopSweeper = settings.sweep ? startSweeper(this.core) : () => {}
@@ -217,6 +221,20 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     await outboxOf(this.core).forget({ destination })
   }
 
+  consumer<M, const L extends Duration | undefined = undefined>(
+    name: string,
+    options: ConsumerOptions<M, L>,
+    on: Handlers<NoInfer<M>, L, Tx, E>,
+  ): Consumer {
+    return createConsumer(this.core, name, options as unknown as ConsumerOptions<unknown, L>, on)
+  }
+
+  get deadLetters(): DeadLetters {
+    const { inbox, name } = this.core.store
+    if (!inbox) throw onceError('ONCE_UNSUPPORTED', { detail: `the ${name} store has no dead letters` })
+    return deadLettersOf(inbox.letters)
+  }
+
   recover(handlers: RecoverHandlers<Tx, E>, options: { limit?: number } = {}): Promise<Recovered> {
     return recoverLapsed(
       this.core,
@@ -266,7 +284,8 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     if (this.core.closed) return
     this.core.closed = true
     this.#stopSweeper()
-    await Promise.all([...this.core.relays].map((relay) => relay.stop().catch(() => {})))
+    const workers = [...this.core.relays, ...this.core.workers]
+    await Promise.all(workers.map((worker) => worker.stop().catch(() => {})))
     // What runs may end, with its heartbeats and its connection; what hangs is not waited for past its deadline.
     const late = new AbortController()
     await Promise.race([

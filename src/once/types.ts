@@ -1,3 +1,4 @@
+import type { DeadLetters } from '../dead-letter/dead-letters.ts'
 import type { Duration } from '../duration.ts'
 import type { Observe } from '../observe/signal.ts'
 import type { EventInput, Events } from '../outbox/event.ts'
@@ -5,6 +6,7 @@ import type { PublishOptions } from '../outbox/publisher.ts'
 import type { Relay, RelayOptions } from '../outbox/relay.ts'
 import type { Alphabet } from '../key/derive.ts'
 import type { Row, Store, Swept } from '../store/store.ts'
+import type { Consumer, ConsumerOptions, Handlers } from './consumer-types.ts'
 import type { Final } from './final.ts'
 
 /** What a duplicate gets while the first one runs: a refusal at once, or the answer if it comes in time. */
@@ -78,6 +80,17 @@ export interface Once<Tx, E extends Events> {
   resend(events: ResendOptions): Promise<number>
   /** Forgets a destination nobody sends to any more: until then nothing that it was not sent is dropped. */
   forget(options: { destination: string }): Promise<void>
+  /**
+   * Applies each event of a source once: its effect, the events it publishes and the mark that it was applied commit
+   * together, then the broker is told. `start()` it, or mount it with `webhook()`.
+   */
+  consumer<M, const L extends Duration | undefined = undefined>(
+    name: string,
+    options: ConsumerOptions<M, L>,
+    on: Handlers<NoInfer<M>, L, Tx, E>,
+  ): Consumer
+  /** Messages that consumers set aside. */
+  readonly deadLetters: DeadLetters
   /** Takes lapsed leased operations over and runs them to the end. */
   recover(handlers: RecoverHandlers<Tx, E>, options?: { limit?: number }): Promise<Recovered>
   /** An operator's word on an operation whose outcome is unknown. False when it is not unknown (any more). */

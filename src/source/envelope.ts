@@ -28,12 +28,13 @@ export interface Handling {
 interface Read {
   readonly event: ReceivedEvent
   readonly previous: string | null
+  readonly ordered: true | undefined
   readonly tenant: string | undefined
 }
 
 /**
  * A delivery of a CloudEvent, in structured or binary mode. Broker sources extend it with their handle. Extension
- * attributes: `previous` (ordered events), `tenant`.
+ * attributes: `previous` (of ordered events; empty on the first), `tenant`.
  */
 export class EnvelopeDelivery implements Delivery {
   readonly id: string
@@ -41,6 +42,7 @@ export class EnvelopeDelivery implements Delivery {
   readonly type: string
   readonly aggregate: string | null
   readonly previous: string | null
+  readonly ordered: boolean | undefined
   readonly tenant: string | undefined
   readonly traceparent: string | undefined
   readonly problem: string | undefined
@@ -63,15 +65,17 @@ export class EnvelopeDelivery implements Delivery {
       this.type = 'unreadable'
       this.aggregate = null
       this.previous = null
+      this.ordered = false
       return
     }
-    const { event, previous, tenant } = read
+    const { event, previous, ordered, tenant } = read
     this.#event = event
     this.id = event.id
     this.source = event.source
     this.type = event.type
     this.aggregate = event.subject ?? handling.aggregate ?? null
     this.previous = previous
+    this.ordered = ordered
     this.tenant = tenant
     this.traceparent = event.traceparent
   }
@@ -129,7 +133,7 @@ function checked(attributes: Readonly<Record<string, unknown>>, data: unknown): 
     if (!KNOWN.has(name) && typeof value === 'string') headers[name] = value
   }
   const { previous, tenant } = headers
-  if (previous !== undefined && !isName(previous)) return `'previous' is no id`
+  if (previous && !isName(previous)) return `'previous' is no id`
   return {
     event: {
       id: id as string,
@@ -141,7 +145,8 @@ function checked(attributes: Readonly<Record<string, unknown>>, data: unknown): 
       traceparent: textOrUndefined(traceparent),
       headers,
     },
-    previous: previous ?? null,
+    previous: previous || null,
+    ordered: previous === undefined ? undefined : true,
     tenant,
   }
 }

@@ -119,6 +119,11 @@ export interface Delivery {
   readonly aggregate: string | null
   /** `ordered` events: the id of the aggregate's event before this one. null: the first, or not ordered. */
   readonly previous: string | null
+  /**
+   * It is one of a chain by `previous`, perhaps the first: its successors wait for its inbox row, even if nobody handles
+   * its type. undefined: not known, so it is taken for one if it has an aggregate.
+   */
+  readonly ordered?: boolean | undefined
   /** What the handler is given. May throw when read: then the delivery is unreadable, like one with a `problem`. */
   readonly event: unknown
   /** The message as it came, for the dead letter: text, or base64 where it is none. */

@@ -24,6 +24,8 @@ export interface Inbox<Tx> {
   enter(session: Session<Tx>, params: { readonly consumer: string; readonly item: InboxItem }): Promise<boolean>
   /** Commits that these are about to be tried, before anything runs: a message that kills its process is counted. */
   trying(params: TryingParams): Promise<readonly Tries[]>
+  /** What is known of those that were tried before; nothing is counted. */
+  tries(params: TryingParams): Promise<readonly Tries[]>
   /** Commits failures, with their errors. Answers with what is known of each by now. */
   failed(params: FailedParams): Promise<readonly Tries[]>
   /**
@@ -117,7 +119,7 @@ export interface Tries {
   readonly id: string
   /** Failures, and attempts that were started and never ended. */
   readonly attempts: number
-  /** Of `trying`: attempts before this one that were started and never ended, since the last one that ended. */
+  /** Attempts that were started and never ended, since the last one that ended; of `trying`, without this one. */
   readonly unfinished: number
   readonly timeline: readonly AttemptEntry[]
 }

@@ -10,6 +10,7 @@ import {
   passPositions,
   positionsSql,
   takeSql,
+  triesSql,
   tryingSql,
 } from './sql/inbox.ts'
 
@@ -19,6 +20,7 @@ const STATEMENTS = {
   inboxEnter: enterSql,
   inboxDone: doneSql,
   inboxDoneBeside: doneBesideSql,
+  inboxTries: triesSql,
   inboxTrying: tryingSql,
   inboxFailed: failedSql,
   inboxPark: parkSql,

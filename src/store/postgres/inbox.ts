@@ -86,6 +86,10 @@ export class PostgresInbox<Tx> implements Inbox<Tx> {
     return (await this.#query('inboxTrying', [consumer, arrayLiteral(ids)])).map(triesOf)
   }
 
+  async tries({ ids }: TryingParams): Promise<readonly Tries[]> {
+    return (await this.#query('inboxTries', [arrayLiteral(ids)])).map(triesOf)
+  }
+
   async failed({ consumer, failures }: FailedParams): Promise<readonly Tries[]> {
     const rows = await this.#query('inboxFailed', [
       consumer,

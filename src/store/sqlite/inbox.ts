@@ -38,6 +38,7 @@ const LOOK = numbered(`select exists (select 1 from effectively_once_inbox where
     and not exists (select 1 from effectively_once_dead_letter where id = $5 and state in (2, 4)) as early`)
 const ENTRY = `json_object('at', ${NOW}, 'error', ?, 'fingerprint', ?)`
 const TRIES = 'id, attempts, unfinished, timeline'
+const READ_TRIES = `select ${TRIES} from effectively_once_attempt where id in (select value from json_each(?))`
 const TRYING = `insert into effectively_once_attempt (id, consumer, attempts, unfinished, timeline, updated_at)
   values (?, ?, 1, 1, '[]', ${NOW})
   on conflict (id) do update set attempts = attempts + 1, unfinished = unfinished + 1, updated_at = excluded.updated_at
@@ -69,6 +70,7 @@ export function sqliteInbox(parts: { writer: Writer; reader: Reader; handles: Ha
       const seen = sightOf(look(turn, consumer, item), true)
       return seen !== 'duplicate' && insert(turn, consumer, item)
     },
+    tries: async ({ ids }) => (await reader.all(READ_TRIES, [JSON.stringify(ids)])).map(triesOf),
     trying: ({ consumer, ids }) =>
       writer.write((turn) => ids.flatMap((id) => turn.all(TRYING, [id, consumer]).map(triesOf))),
     failed: (params) => writer.write((turn) => fail(turn, params)),

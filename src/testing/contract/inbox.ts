@@ -158,6 +158,8 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
       (await inbox.trying({ consumer, ids: [item.id] })).map(({ attempts, unfinished }) => [attempts, unfinished])
     assert.deepEqual(await tries(), [[2, 0]])
     assert.deepEqual(await tries(), [[3, 1]])
+    const [known, ...others] = await inbox.tries({ consumer, ids: [item.id, itemOf(consumer, 'other').id] })
+    assert.deepEqual([known?.attempts, known?.unfinished, others.length], [3, 2, 0])
     const [after] = await inbox.failed({ consumer, failures: [{ ...failure, counted: true }] })
     assert.deepEqual([after?.attempts, after?.unfinished, after?.timeline.length], [3, 0, 2])
     assert.equal(after?.timeline[0]?.error, failure.error)

@@ -104,6 +104,13 @@ export function positionsSql(schema: string): string {
   return `select partition, next::text as next from ${schema}.position where consumer = $1::text and source = $2::text`
 }
 
+/** $1 ids */
+export function triesSql(schema: string): string {
+  return `
+select a.id::text as id, a.attempts, a.unfinished, a.timeline::text as timeline
+  from ${schema}.attempt a where a.id = any($1::text::uuid[])`
+}
+
 /** Attempts are counted before the handler. Locks the rows, in their order. $1 consumer, $2 ids */
 export function tryingSql(schema: string): string {
   return `

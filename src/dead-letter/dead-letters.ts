@@ -1,0 +1,150 @@
+import { onceError } from '../errors.ts'
+import type {
+  DeadLetters as StoredLetters,
+  LetterCounts,
+  LetterFilter,
+  LetterReason,
+  LetterState,
+  StoredLetter,
+} from '../store/dead-letters.ts'
+import type { AttemptEntry } from '../store/inbox.ts'
+
+/** Which dead letters: every part that is given must match. Parked ones, unless `state` says otherwise. */
+export interface DeadLetterFilter {
+  consumer?: string
+  source?: string
+  type?: string
+  aggregate?: string
+  tenant?: string
+  /** Errors of one kind. */
+  fingerprint?: string
+  reason?: LetterReason
+  state?: LetterState | readonly LetterState[] | 'any'
+  /** Set aside from then on. */
+  since?: Date
+  /** Set aside before then. */
+  until?: Date
+}
+
+/** A message that was set aside, as a person may see it. */
+export interface DeadLetter {
+  /** The hash of (consumer, source, message id): what `get` takes. */
+  readonly id: string
+  readonly consumer: string
+  readonly source: string
+  /** The message's own id. A redrive keeps it. */
+  readonly message: string
+  readonly type: string
+  readonly aggregate: string | null
+  readonly tenant: string | null
+  readonly state: LetterState
+  readonly reason: LetterReason
+  /** The last error, in one line. */
+  readonly error: string | null
+  readonly fingerprint: string
+  readonly attempts: number
+  readonly timeline: readonly { readonly at: Date; readonly error: string; readonly fingerprint: string }[]
+  /** The last error and what caused it, outermost first. */
+  readonly causes: readonly {
+    readonly name: string
+    readonly message: string
+    readonly code?: string
+    readonly stack?: string
+  }[]
+  /** The message as it came, masked by the consumer's `mask`. */
+  readonly body: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly traceparent: string | null
+  readonly parkedAt: Date
+  readonly settledAt: Date | null
+  /** Other messages of its aggregate that are parked behind it. */
+  readonly blocks: number
+  /** Where `list` goes on. */
+  readonly seq: number
+}
+
+export interface DeadLetters {
+  /** In the order they were set aside. */
+  list(filter?: DeadLetterFilter, options?: { limit?: number; after?: number }): Promise<readonly DeadLetter[]>
+  /** `reveal`: the body as it came, not as it is masked. */
+  get(id: string, options?: { reveal?: boolean }): Promise<DeadLetter | null>
+  /** How many, since when, and of which kinds. */
+  count(filter?: DeadLetterFilter): Promise<LetterCounts>
+  /** Settles letters without running them: their successors may go on. Answers with how many. */
+  discard(filter: DeadLetterFilter, options?: { limit?: number }): Promise<number>
+}
+
+const LIST_LIMIT_DEFAULT = 100
+const LIST_LIMIT_MAX = 10_000
+const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
+const PARTS = new Set([
+  'consumer',
+  'source',
+  'type',
+  'aggregate',
+  'tenant',
+  'fingerprint',
+  'reason',
+  'state',
+  'since',
+  'until',
+])
+
+export function deadLettersOf(letters: StoredLetters): DeadLetters {
+  return {
+    async list(filter = {}, { limit, after } = {}) {
+      const rows = await letters.list({ filter: storedFilter(filter), limit: checkLimit(limit), after })
+      return rows.map((row) => letterOf(row, false))
+    },
+    async get(id, { reveal = false } = {}) {
+      const row = UUID.test(id) ? await letters.get({ id }) : null
+      return row && letterOf(row, reveal)
+    },
+    count: (filter = {}) => letters.count({ filter: storedFilter(filter) }),
+    discard(filter, { limit } = {}) {
+      const asked = storedFilter(filter)
+      return letters.discard({ filter: asked, limit: checkLimit(limit, LIST_LIMIT_MAX) })
+    },
+  }
+}
+
+/** For whoever else reads letters by a filter: the redrive, the command line. */
+export function storedFilter(filter: DeadLetterFilter): LetterFilter {
+  if (typeof filter !== 'object' || filter === null) throw invalid('a filter is an object')
+  for (const part of Object.keys(filter)) {
+    if (!PARTS.has(part)) throw invalid(`unknown part '${part.slice(0, 40)}' of a filter of dead letters`)
+  }
+  const { state = 'parked', since, until, ...same } = filter
+  for (const [name, date] of Object.entries({ since, until })) {
+    if (date !== undefined && Number.isNaN(date.getTime?.())) throw invalid(`${name} must be a Date`)
+  }
+  return {
+    ...same,
+    states: state === 'any' ? undefined : typeof state === 'string' ? [state] : state,
+    from: since?.getTime(),
+    to: until?.getTime(),
+  }
+}
+
+function checkLimit(limit: number | undefined, fallback: number = LIST_LIMIT_DEFAULT): number {
+  if (limit === undefined) return fallback
+  if (Number.isInteger(limit) && limit >= 1 && limit <= LIST_LIMIT_MAX) return limit
+  throw invalid(`limit must be a whole number from 1 to ${LIST_LIMIT_MAX}`)
+}
+
+function letterOf(row: StoredLetter, reveal: boolean): DeadLetter {
+  const { timeline, causes, headers, shown, body, parkedAt, settledAt, previous: _previous, ...same } = row
+  return {
+    ...same,
+    timeline: (JSON.parse(timeline) as AttemptEntry[]).map((entry) => ({ ...entry, at: new Date(entry.at) })),
+    causes: JSON.parse(causes) as DeadLetter['causes'],
+    headers: JSON.parse(headers) as DeadLetter['headers'],
+    body: reveal ? body : (shown ?? body),
+    parkedAt: new Date(parkedAt),
+    settledAt: settledAt === null ? null : new Date(settledAt),
+  }
+}
+
+function invalid(detail: string): Error {
+  return onceError('ONCE_OPTION_INVALID', { detail })
+}

@@ -1,0 +1,88 @@
+import type { Delivery } from '../source/source.ts'
+import type { InboxItem } from '../store/inbox.ts'
+import { messageIdentity } from './identity.ts'
+
+export interface ArrivalOptions {
+  readonly delivery: Delivery
+  readonly consumer: string
+  /** The message's id, or its natural key. */
+  readonly message: string
+  readonly problem: string | undefined
+  readonly seq: number
+  readonly at: number
+}
+
+/** One message in the hands of a consumer, from its delivery to its settlement. */
+export class Arrival {
+  readonly delivery: Delivery
+  readonly item: InboxItem
+  /** In the order of arrival. */
+  readonly seq: number
+  readonly at: number
+  /** Why it cannot be read. */
+  readonly problem: string | undefined
+  /** Other deliveries of the same message meanwhile: they share its fate. */
+  readonly twins: Delivery[] = []
+  /** Not picked before this time, on the process's own clock. */
+  notBefore = 0
+  /** Its predecessor was not applied when it was last looked at: when it was first found so. */
+  earlySince: number | null = null
+  earlyLooks = 0
+  /** Failures and crashes known so far. */
+  attempts = 0
+  /** The database has a row of its attempts. */
+  tried = false
+  /** This attempt was counted before it began. */
+  counted = false
+  /** It may have ended a process: runs alone, one at a time. */
+  suspect = false
+  /** It made a batch fail: runs alone. */
+  alone = false
+
+  constructor(of: ArrivalOptions) {
+    const { delivery, consumer, message } = of
+    const { source, aggregate, previous } = delivery
+    this.delivery = delivery
+    this.seq = of.seq
+    this.at = of.at
+    this.problem = of.problem ?? delivery.problem
+    this.item = {
+      ...messageIdentity({ consumer, source, message }),
+      source,
+      message,
+      aggregate,
+      // By a natural key nobody knows what the predecessor's was.
+      previous:
+        previous === null || message !== delivery.id
+          ? null
+          : messageIdentity({ consumer, source, message: previous }).id,
+    }
+  }
+
+  /** Everything that must be settled with the broker. */
+  get deliveries(): readonly Delivery[] {
+    return this.twins.length === 0 ? [this.delivery] : [this.delivery, ...this.twins]
+  }
+}
+
+/** What identifies a message: its own id, or the natural key of its event. A message that has none cannot be read. */
+export function keyOf(
+  key: ((event: unknown) => string) | undefined,
+  delivery: Delivery,
+): Pick<ArrivalOptions, 'message' | 'problem'> {
+  const { id, problem } = delivery
+  if (problem !== undefined) return { message: id, problem }
+  try {
+    const { event } = delivery
+    if (!key) return { message: id, problem: undefined }
+    const message = key(event)
+    if (typeof message === 'string' && message !== '' && message.length <= KEY_LENGTH_MAX && !message.includes('\0')) {
+      return { message, problem: undefined }
+    }
+    return { message: id, problem: `key() must return a text of 1 to ${KEY_LENGTH_MAX} characters` }
+  } catch (error) {
+    return { message: id, problem: `it cannot be read: ${error instanceof Error ? error.message : String(error)}` }
+  }
+}
+
+const KEY_LENGTH_MAX = 1_024

@@ -1,0 +1,138 @@
+import type { Arrival } from './arrival.ts'
+import { Lane } from './lane.ts'
+
+/**
+ * What was delivered and is not settled yet. Arrivals of one aggregate are never under way at the same time, unless one
+ * batch has them, in order.
+ */
+export class Backlog {
+  readonly #lanes = new Map<string, Lane>()
+  readonly #laneOf = new Map<Arrival, Lane>()
+  readonly #byId = new Map<string, Arrival>()
+  /** Lanes that may be picked from, in their turn. */
+  #listed: Lane[] = []
+  #head = 0
+  /** Lanes in which everybody waits for a time. */
+  readonly #resting = new Set<Lane>()
+
+  /** Messages in hand. */
+  get size(): number {
+    return this.#byId.size
+  }
+
+  arrivals(): Iterable<Arrival> {
+    return this.#byId.values()
+  }
+
+  /** A message that is in hand already gets another delivery to settle. True when it is new. */
+  add(arrival: Arrival): boolean {
+    const known = this.#byId.get(arrival.item.id)
+    if (known) {
+      known.twins.push(arrival.delivery)
+      return false
+    }
+    const lane = this.#laneFor(arrival)
+    this.#byId.set(arrival.item.id, arrival)
+    this.#laneOf.set(arrival, lane)
+    lane.add(arrival)
+    this.#list(lane)
+    return true
+  }
+
+  /** The next batch. Each of its arrivals is given to `done` or `later` in the end. */
+  pick(max: number, now: number, suspects: boolean): Arrival[] {
+    for (const lane of this.#resting) {
+      if (lane.nextAt() <= now) this.#list(lane)
+    }
+    const batch: Arrival[] = []
+    const passed: Lane[] = []
+    while (this.#head < this.#listed.length && batch.length < max) {
+      const lane = this.#listed[this.#head++] as Lane
+      lane.listed = false
+      const taken = lane.take(max - batch.length, now, { alone: batch.length === 0, suspects })
+      batch.push(...taken)
+      if (taken[0]?.alone || taken[0]?.suspect) break
+      if (taken.length > 0) continue
+      if (lane.nextAt() > now) this.#resting.add(lane)
+      else passed.push(lane)
+    }
+    this.#compact()
+    for (const lane of passed) this.#list(lane)
+    return batch
+  }
+
+  /** Settled: forgotten here. `applied`: its successors may run. */
+  done(arrivals: readonly Arrival[], applied: boolean): void {
+    for (const arrival of arrivals) {
+      const lane = this.#laneOf.get(arrival)
+      if (!lane) continue
+      lane.out--
+      this.#forget(arrival, lane)
+      if (applied) lane.progress()
+      this.#list(lane)
+    }
+  }
+
+  /** Runs again, not before its time. */
+  later(arrivals: readonly Arrival[]): void {
+    for (const arrival of arrivals) {
+      const lane = this.#laneOf.get(arrival)
+      if (!lane) continue
+      lane.out--
+      lane.add(arrival)
+      this.#list(lane)
+    }
+  }
+
+  /** Everything in hand that is not under way and matches is forgotten, and returned in the order of arrival. */
+  drop(matches: (arrival: Arrival) => boolean): Arrival[] {
+    const dropped: Arrival[] = []
+    for (const arrival of this.#byId.values()) {
+      const lane = this.#laneOf.get(arrival) as Lane
+      if (!matches(arrival) || !lane.remove(arrival)) continue
+      this.#forget(arrival, lane)
+      dropped.push(arrival)
+    }
+    return dropped.sort((a, b) => a.seq - b.seq)
+  }
+
+  /** When the next one that rests may run; Infinity: none. */
+  nextAt(): number {
+    let next = Infinity
+    for (const lane of this.#resting) next = Math.min(next, lane.nextAt())
+    return next
+  }
+
+  #laneFor({ item: { aggregate, source } }: Arrival): Lane {
+    if (aggregate === null) return new Lane(null)
+    const key = `${source.length}:${source}${aggregate}`
+    let lane = this.#lanes.get(key)
+    if (!lane) {
+      lane = new Lane(key)
+      this.#lanes.set(key, lane)
+    }
+    return lane
+  }
+
+  #forget(arrival: Arrival, lane: Lane): void {
+    this.#laneOf.delete(arrival)
+    this.#byId.delete(arrival.item.id)
+    if (lane.size > 0 || lane.out > 0) return
+    if (lane.key !== null) this.#lanes.delete(lane.key)
+    this.#resting.delete(lane)
+  }
+
+  #list(lane: Lane): void {
+    this.#resting.delete(lane)
+    if (lane.listed || lane.out > 0 || lane.size === 0) return
+    lane.listed = true
+    this.#listed.push(lane)
+  }
+
+  #compact(): void {
+    if (this.#head === this.#listed.length) this.#listed = []
+    else if (this.#head > 1_024) this.#listed = this.#listed.slice(this.#head)
+    else return
+    this.#head = 0
+  }
+}

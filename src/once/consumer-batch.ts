@@ -1,0 +1,194 @@
+import { isOnceError, onceError, type OnceCode } from '../errors.ts'
+import type { Arrival } from '../inbox/arrival.ts'
+import { RERUN_BACKOFF_MS, RERUNS_MAX } from '../limits.ts'
+import { sleep } from '../platform/clock.ts'
+import type { InboxItem, InboxSession, InboxSight } from '../store/inbox.ts'
+import { isTransient } from './atomic.ts'
+import { handle, type Handled } from './consumer-handler.ts'
+import { deliveriesOf, positionsAfter, type ConsumerParts } from './consumer-parts.ts'
+import { wakeRelays } from './core.ts'
+
+/** What became of each arrival of a batch. */
+export type Fate =
+  /** Its effect committed just now. */
+  | { readonly kind: 'applied' }
+  | { readonly kind: Exclude<InboxSight, 'taken'> }
+  /** Its own failure: it ran alone. */
+  | { readonly kind: 'failed'; readonly error: unknown }
+  /** Nobody's failure, or not known whose: tried again. `alone`: it is the suspect, and runs alone. */
+  | { readonly kind: 'again'; readonly alone: boolean }
+  /** The store is out of order. */
+  | { readonly kind: 'troubled'; readonly error: unknown }
+
+export type Fates = Map<Arrival, Fate>
+
+const APPLIED: Fate = { kind: 'applied' }
+const AGAIN: Fate = { kind: 'again', alone: false }
+const ALONE: Fate = { kind: 'again', alone: true }
+
+/**
+ * Inbox rows first, then the handlers in order, then everything in one commit. A failure rolls all of it back: the
+ * others are run again as one batch, and whoever failed alone. Savepoints would leave the inbox row of an effect that
+ * was rolled back.
+ */
+export async function processBatch<Tx>(parts: ConsumerParts<Tx>, arrivals: readonly Arrival[]): Promise<Fates> {
+  for (let rerun = 1; ; rerun++) {
+    try {
+      return await attemptBatch(parts, arrivals)
+    } catch (error) {
+      const { core } = parts
+      if (rerun > RERUNS_MAX || !isTransient(core, error)) return fatesOfFailure(arrivals, error)
+      await sleep(core.clock, RERUN_BACKOFF_MS * 2 ** rerun * core.random.next())
+    }
+  }
+}
+
+/** Thrown by whoever knows whose fault it was. */
+class HandlerFailed extends Error {
+  readonly arrival: Arrival
+  constructor(arrival: Arrival, cause: unknown) {
+    super('a handler failed', { cause })
+    this.arrival = arrival
+  }
+}
+
+async function attemptBatch<Tx>(parts: ConsumerParts<Tx>, arrivals: readonly Arrival[]): Promise<Fates> {
+  const { core, inbox, settings } = parts
+  const consumer = settings.name
+  const items = settings.delivery === 'once' ? itemsOf(arrivals) : []
+  const { sights, session } = await inbox.take({ consumer, items, deadlineMs: settings.deadlineMs })
+  const fates: Fates = new Map()
+  const taken: Arrival[] = []
+  for (const [index, arrival] of arrivals.entries()) {
+    const sight = sights[index] ?? 'taken'
+    if (sight === 'taken') taken.push(arrival)
+    else fates.set(arrival, { kind: sight })
+  }
+  try {
+    if (outranTheirPredecessor(arrivals, fates)) {
+      await session.rollback()
+      for (const arrival of taken) fates.set(arrival, AGAIN)
+      return fates
+    }
+    if (taken.length === 0) {
+      await session.rollback()
+      return fates
+    }
+    const handled = await (settings.pipelined ? runTogether : runInOrder)(parts, session, taken)
+    const settled = [...taken, ...[...fates].filter(([, { kind }]) => kind === 'duplicate').map(([arrival]) => arrival)]
+    const events = handled.flatMap((one) => one.events)
+    const ending = await session.complete({
+      consumer,
+      events,
+      tried: taken.filter(({ tried }) => tried).map(({ item }) => item.id),
+      redriven: [],
+      positions: positionsAfter(parts, deliveriesOf(settled)),
+    })
+    if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
+    for (const { afterCommit } of handled) for (const tell of afterCommit) tell()
+    wakeRelays(core, events.length)
+  } catch (error) {
+    // Past the deadline a query may still be running on this connection: nobody waits behind it.
+    const cause = error instanceof HandlerFailed ? error.cause : error
+    if (isOnceError(cause, 'ONCE_DEADLINE')) void session.rollback()
+    else await session.rollback()
+    if (error instanceof HandlerFailed && isTransient(core, error.cause)) throw error.cause
+    for (const [arrival, fate] of fatesOfFailure(taken, error)) fates.set(arrival, fate)
+    return fates
+  }
+  for (const arrival of taken) fates.set(arrival, APPLIED)
+  return fates
+}
+
+/** A predecessor in the same batch is taken with it, or not at all. */
+function itemsOf(arrivals: readonly Arrival[]): InboxItem[] {
+  const here = new Set(arrivals.map(({ item }) => item.id))
+  return arrivals.map(({ item }) =>
+    item.previous !== null && here.has(item.previous) ? { ...item, previous: null } : item,
+  )
+}
+
+/** Somebody was taken although a predecessor in the same batch was not, because it runs elsewhere: told as early. */
+function outranTheirPredecessor(arrivals: readonly Arrival[], fates: Fates): boolean {
+  const missing = new Set<string>()
+  let outran = false
+  for (const arrival of arrivals) {
+    const fate = fates.get(arrival)
+    const early = arrival.item.previous !== null && missing.has(arrival.item.previous)
+    if (!fate && early) {
+      fates.set(arrival, { kind: 'early' })
+      outran = true
+    }
+    if (early || (fate && fate.kind !== 'duplicate')) missing.add(arrival.item.id)
+  }
+  return outran
+}
+
+async function runInOrder<Tx>(
+  { core, settings }: ConsumerParts<Tx>,
+  { session }: InboxSession<Tx>,
+  taken: readonly Arrival[],
+): Promise<Handled[]> {
+  const handled: Handled[] = []
+  for (const arrival of taken) {
+    try {
+      handled.push(await handle(core, settings, session, arrival))
+    } catch (error) {
+      throw new HandlerFailed(arrival, error)
+    }
+  }
+  return handled
+}
+
+/** All at once, those of one aggregate one after the other. The first to fail is the one that failed by itself. */
+async function runTogether<Tx>(
+  { core, settings }: ConsumerParts<Tx>,
+  { session }: InboxSession<Tx>,
+  taken: readonly Arrival[],
+): Promise<Handled[]> {
+  const handled = new Map<Arrival, Handled>()
+  let failure: HandlerFailed | undefined
+  const lines = new Map<string | Arrival, Arrival[]>()
+  for (const arrival of taken) {
+    const line = arrival.item.aggregate ?? arrival
+    lines.set(line, [...(lines.get(line) ?? []), arrival])
+  }
+  await Promise.all(
+    [...lines.values()].map(async (line) => {
+      for (const arrival of line) {
+        if (failure) return
+        try {
+          handled.set(arrival, await handle(core, settings, session, arrival))
+        } catch (error) {
+          failure ??= new HandlerFailed(arrival, error)
+        }
+      }
+    }),
+  )
+  if (failure) throw failure
+  return taken.map((arrival) => handled.get(arrival) as Handled)
+}
+
+/** The store's own trouble counts against no message. */
+const STORE_TROUBLE = new Set<OnceCode>([
+  'ONCE_STORE_UNAVAILABLE',
+  'ONCE_COMMIT_UNKNOWN',
+  'ONCE_CONFLICT',
+  'ONCE_QUEUE_FULL',
+  'ONCE_NOT_MIGRATED',
+  'ONCE_CLOSED',
+])
+
+function fatesOfFailure(arrivals: readonly Arrival[], error: unknown): Fates {
+  if (error instanceof HandlerFailed) {
+    const { arrival: culprit, cause } = error
+    const failed: Fate = arrivals.length === 1 ? { kind: 'failed', error: cause } : ALONE
+    return new Map(arrivals.map((arrival) => [arrival, arrival === culprit ? failed : AGAIN]))
+  }
+  if (isOnceError(error) && STORE_TROUBLE.has(error.code)) {
+    return new Map(arrivals.map((arrival) => [arrival, { kind: 'troubled', error }]))
+  }
+  // Found at the end, by the commit: no telling whose it was, so each runs alone.
+  const fate: Fate = arrivals.length === 1 ? { kind: 'failed', error } : ALONE
+  return new Map(arrivals.map((arrival) => [arrival, fate]))
+}

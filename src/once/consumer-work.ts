@@ -1,0 +1,232 @@
+import type { Arrival } from '../inbox/arrival.ts'
+import { describeError } from '../inbox/describe-error.ts'
+import { messageIdentity } from '../inbox/identity.ts'
+import { letterOf } from '../inbox/letter.ts'
+import { CONSUMER_ORPHANED_AFTER } from '../limits.ts'
+import type { Letter, LetterReason } from '../store/dead-letters.ts'
+import { processBatch, type Fate, type Fates } from './consumer-batch.ts'
+import { processLeased } from './consumer-leased.ts'
+import { deliveriesOf, positionsAfter, type ConsumerParts } from './consumer-parts.ts'
+import { isFinal } from './final.ts'
+
+/** What the messages of one batch came to, as whoever talks to the broker needs it. */
+export type Result =
+  /** Nothing is left to do: acknowledge. `applied`: its effect is committed, now or before. */
+  | { readonly kind: 'settled'; readonly applied: boolean; readonly parked: Parked | null }
+  | { readonly kind: 'early' }
+  | { readonly kind: 'busy' }
+  /** Failed, and may be tried again after a while. */
+  | { readonly kind: 'retry'; readonly error: unknown; readonly attempts: number }
+  | { readonly kind: 'again' }
+  | { readonly kind: 'troubled'; readonly error: unknown }
+
+export interface Parked {
+  readonly reason: LetterReason
+  readonly letter: Letter
+}
+
+export type Results = Map<Arrival, Result>
+
+const APPLIED: Result = { kind: 'settled', applied: true, parked: null }
+const PASSED: Result = { kind: 'settled', applied: false, parked: null }
+
+/** One batch from the broker's hand to the database and back. Never throws for what a message does. */
+export async function workOn<Tx>(parts: ConsumerParts<Tx>, batch: readonly Arrival[]): Promise<Results> {
+  const results: Results = new Map()
+  const park = new Map<Arrival, Why>()
+  const run: Arrival[] = []
+  for (const arrival of batch) {
+    const { problem } = arrival
+    const { type } = arrival.delivery
+    if (problem !== undefined) park.set(arrival, { reason: 'unreadable', error: new Unreadable(problem) })
+    else if (!parts.settings.handlers.has(type) && !(await leavesRow(parts, arrival, park, results))) continue
+    else run.push(arrival)
+  }
+  try {
+    const ready = await counted(parts, run, park, results)
+    const fates = await fatesOf(parts, ready)
+    for (const [arrival, fate] of fates) await judge(parts, arrival, fate, park, results)
+    await setAside(parts, park, results)
+  } catch (error) {
+    // The store is out of order: what was not decided is tried again, and nothing is held against it.
+    for (const arrival of batch) if (!results.has(arrival)) results.set(arrival, { kind: 'troubled', error })
+  }
+  return results
+}
+
+interface Why {
+  readonly reason: LetterReason
+  readonly error: unknown
+}
+
+class Unreadable extends Error {
+  override readonly name: string = 'Unreadable'
+}
+class UnknownType extends Error {
+  override readonly name: string = 'UnknownType'
+}
+class Quarantined extends Error {
+  override readonly name: string = 'Quarantined'
+}
+class Behind extends Error {
+  override readonly name: string = 'Behind'
+}
+class Orphaned extends Error {
+  override readonly name: string = 'Orphaned'
+}
+
+/** A type nobody handles: set aside, or passed. Where successors wait for its row, it runs with nothing to do. */
+async function leavesRow<Tx>(
+  { settings }: ConsumerParts<Tx>,
+  arrival: Arrival,
+  park: Map<Arrival, Why>,
+  results: Results,
+): Promise<boolean> {
+  const { type, ordered = arrival.item.aggregate !== null } = arrival.delivery
+  if (settings.unknown === 'park') {
+    park.set(arrival, { reason: 'unknownType', error: new UnknownType(`no handler for '${type.slice(0, 80)}'`) })
+    return false
+  }
+  if (ordered && settings.delivery === 'once') return true
+  results.set(arrival, PASSED)
+  return false
+}
+
+/**
+ * Attempts of redelivered messages are committed before they run: one that ends its process is counted. Those that ended
+ * one already run alone; past the last attempt they do not run at all.
+ */
+async function counted<Tx>(
+  { inbox, settings }: ConsumerParts<Tx>,
+  arrivals: readonly Arrival[],
+  park: Map<Arrival, Why>,
+  results: Results,
+): Promise<Arrival[]> {
+  const again = arrivals.filter(({ delivery, suspect }) => delivery.redelivered || suspect)
+  if (again.length === 0 || settings.delivery !== 'once') return [...arrivals]
+  const consumer = settings.name
+  const sights = await inbox.look({ consumer, items: again.map(({ item }) => item) })
+  const open = again.filter((_, i) => sights[i] === 'taken')
+  const known = new Map((await inbox.tries({ consumer, ids: open.map(({ item }) => item.id) })).map((t) => [t.id, t]))
+  const held = new Set<Arrival>()
+  for (const arrival of open) {
+    const tries = known.get(arrival.item.id)
+    if (!tries) continue
+    arrival.tried = true
+    arrival.attempts = tries.attempts
+    const wasSuspect = arrival.suspect
+    arrival.suspect = tries.unfinished > 0
+    if (tries.attempts >= settings.attempts && settings.onFailure !== 'block') {
+      const crashed = tries.unfinished > 0
+      const detail = crashed ? `it was started ${tries.attempts} times and ended its process` : 'it failed too often'
+      park.set(arrival, { reason: crashed ? 'crashed' : 'failed', error: new Quarantined(detail) })
+      held.add(arrival)
+    } else if (arrival.suspect && !wasSuspect && arrivals.length > 1) {
+      results.set(arrival, { kind: 'again' })
+      held.add(arrival)
+    }
+  }
+  const now = open.filter((arrival) => !held.has(arrival))
+  for (const tries of await inbox.trying({ consumer, ids: now.map(({ item }) => item.id) })) {
+    const arrival = now.find(({ item }) => item.id === tries.id)
+    if (arrival) Object.assign(arrival, { tried: true, counted: true, attempts: tries.attempts })
+  }
+  return arrivals.filter((arrival) => !held.has(arrival))
+}
+
+async function fatesOf<Tx>(parts: ConsumerParts<Tx>, arrivals: readonly Arrival[]): Promise<Fates> {
+  if (arrivals.length === 0) return new Map()
+  if (parts.settings.leaseMs === null) return processBatch(parts, arrivals)
+  const fates: Fates = new Map()
+  for (const arrival of arrivals) fates.set(arrival, await processLeased(parts, arrival))
+  return fates
+}
+
+async function judge<Tx>(
+  parts: ConsumerParts<Tx>,
+  arrival: Arrival,
+  fate: Fate,
+  park: Map<Arrival, Why>,
+  results: Results,
+): Promise<void> {
+  switch (fate.kind) {
+    case 'applied':
+    case 'duplicate':
+      results.set(arrival, APPLIED)
+      break
+    case 'parked':
+      results.set(arrival, PASSED)
+      break
+    case 'behind':
+      park.set(arrival, { reason: 'behind', error: new Behind('an earlier message of its aggregate is parked') })
+      break
+    case 'early':
+    case 'busy':
+      results.set(arrival, { kind: fate.kind })
+      break
+    case 'again':
+      arrival.alone = fate.alone
+      results.set(arrival, { kind: 'again' })
+      break
+    case 'troubled':
+      results.set(arrival, fate)
+      break
+    case 'failed':
+      await failed(parts, arrival, fate.error, park, results)
+  }
+}
+
+async function failed<Tx>(
+  { inbox, settings }: ConsumerParts<Tx>,
+  arrival: Arrival,
+  error: unknown,
+  park: Map<Arrival, Why>,
+  results: Results,
+): Promise<void> {
+  const { line, fingerprint } = describeError(error)
+  const { name: consumer, attempts, onFailure, delivery } = settings
+  const failure = { id: arrival.item.id, counted: arrival.counted, error: line, fingerprint }
+  const [tries] = await inbox.failed({ consumer, failures: [failure] })
+  arrival.attempts = tries?.attempts ?? arrival.attempts + 1
+  arrival.tried = true
+  arrival.counted = false
+  const last = isFinal(error) || arrival.attempts >= attempts || delivery === 'at-most-once'
+  if (last && onFailure !== 'block') park.set(arrival, { reason: isFinal(error) ? 'refused' : 'failed', error })
+  else results.set(arrival, { kind: 'retry', error, attempts: arrival.attempts })
+}
+
+/** Dead letters, with what of the log they pass, in one statement. */
+async function setAside<Tx>(parts: ConsumerParts<Tx>, park: Map<Arrival, Why>, results: Results): Promise<void> {
+  if (park.size === 0) return
+  const { inbox, settings } = parts
+  const letters = [...park].map(([arrival, { reason, error }]) => {
+    // Behind a parked one there is nothing to skip: it waits with it.
+    const state = settings.onFailure === 'skip' && reason !== 'behind' ? 'skipped' : 'parked'
+    return letterOf(arrival, { state, reason, error }, settings.mask)
+  })
+  const positions = positionsAfter(parts, deliveriesOf([...park.keys()]))
+  await inbox.park({ consumer: settings.name, letters, positions })
+  for (const [index, [arrival, { reason }]] of [...park].entries()) {
+    results.set(arrival, { kind: 'settled', applied: false, parked: { reason, letter: letters[index] as Letter } })
+  }
+}
+
+/** An early message that goes back to the broker: counted, and parked when its predecessor never comes. */
+export async function countEarly<Tx>(parts: ConsumerParts<Tx>, arrival: Arrival): Promise<Result> {
+  const results: Results = new Map()
+  try {
+    const { inbox, settings } = parts
+    const error = new Orphaned(`its predecessor '${String(arrival.delivery.previous).slice(0, 80)}' is not applied`)
+    const { line, fingerprint } = describeError(error)
+    // Under an id of its own: waiting is no failure of the message itself.
+    const { source, message } = arrival.item
+    const { id } = messageIdentity({ consumer: settings.name, source, message: `early ${message}` })
+    const failures = [{ id, counted: false, error: line, fingerprint }]
+    const [tries] = await inbox.failed({ consumer: settings.name, failures })
+    if ((tries?.attempts ?? 0) < CONSUMER_ORPHANED_AFTER) return { kind: 'early' }
+    await setAside(parts, new Map([[arrival, { reason: 'orphaned', error }]]), results)
+  } catch (error) {
+    return { kind: 'troubled', error }
+  }
+  return results.get(arrival) ?? { kind: 'early' }
+}

@@ -1,0 +1,147 @@
+import { milliseconds, type Duration } from '../duration.ts'
+import { onceError } from '../errors.ts'
+import { findHorizon } from '../inbox/horizon.ts'
+import { PositionTracker } from '../inbox/positions.ts'
+import { CONSUMER_BACKOFF_MS_MAX, INBOX_MS_MAX } from '../limits.ts'
+import type { PulledSource } from '../source/source.ts'
+import { Broker } from './consumer-broker.ts'
+import { ConsumerLoop, prefetchOf } from './consumer-loop.ts'
+import { checkConsumer, type ConsumerSettings } from './consumer-options.ts'
+import type { ConsumerParts } from './consumer-parts.ts'
+import { createPushedConsumer } from './consumer-push.ts'
+import type { Consumer, ConsumerOptions } from './consumer-types.ts'
+import type { Core } from './core.ts'
+
+export function createConsumer<Tx>(
+  core: Core<Tx>,
+  name: string,
+  options: ConsumerOptions<unknown, Duration | undefined>,
+  on: unknown,
+): Consumer {
+  const settings = checkConsumer(core.settings, name, options, on)
+  const { inbox } = core.store
+  if (!inbox) throw onceError('ONCE_UNSUPPORTED', { detail: `the ${core.store.name} store has no inbox` })
+  const { from } = settings
+  const consumer =
+    from.kind === 'pulled'
+      ? new PulledConsumer<Tx>({ core, inbox, settings, tracker: null }, from)
+      : createPushedConsumer<Tx>({ core, inbox, settings, tracker: null }, () => prepare(core, settings))
+  core.workers.add(consumer)
+  return consumer
+}
+
+/** Makes the consumer known, and refuses a memory that is too short. */
+export async function prepare<Tx>(core: Core<Tx>, settings: ConsumerSettings): Promise<void> {
+  const { name, inboxForMs, rememberForMs, lettersForMs, from, attempts, horizon, delivery } = settings
+  if (delivery === 'once') {
+    const limits = { option: 'redeliversFor', min: 0, max: INBOX_MS_MAX }
+    const redeliversForMs = from.redeliversFor === 'forever' ? Infinity : milliseconds(from.redeliversFor, 0, limits)
+    const retriesForMs = attempts * CONSUMER_BACKOFF_MS_MAX
+    const finding = findHorizon({ source: from.name, redeliversForMs, retriesForMs, rememberForMs })
+    if (finding) {
+      const error = onceError('ONCE_HORIZON_SHORT', { detail: finding.line })
+      if (finding.kind === 'short' && horizon === 'refuse') throw error
+      core.settings.observe({ kind: 'troubled', task: 'consumer', error })
+    }
+  }
+  await core.store.inbox?.open({ consumer: name, inboxForMs, rememberForMs, lettersForMs })
+}
+
+interface Running<Tx> {
+  readonly loop: ConsumerLoop<Tx>
+  readonly stop: AbortController
+  readonly ended: Promise<void>
+}
+
+class PulledConsumer<Tx> implements Consumer {
+  readonly name: string
+  readonly #parts: ConsumerParts<Tx>
+  readonly #source: PulledSource<unknown>
+  #running: Promise<Running<Tx>> | undefined
+
+  constructor(parts: ConsumerParts<Tx>, source: PulledSource<unknown>) {
+    this.name = parts.settings.name
+    this.#parts = parts
+    this.#source = source
+  }
+
+  async start(): Promise<this> {
+    await (this.#running ??= this.#begin(false))
+    return this
+  }
+
+  async stop(): Promise<void> {
+    const running = await this.#running?.catch(() => undefined)
+    running?.stop.abort()
+    await running?.ended.catch(() => {})
+  }
+
+  /** What there is to do now. Of a consumer that runs: waits a while, until it is idle. */
+  async drain(): Promise<number> {
+    if (this.#running) {
+      const { loop, ended } = await this.#running
+      const before = loop.handled
+      await Promise.race([loop.idle(), ended])
+      return loop.handled - before
+    }
+    const running = this.#begin(true)
+    this.#running = running
+    const { loop, ended } = await running
+    await ended
+    return loop.handled
+  }
+
+  wake(): void {
+    // The source is woken, not the consumer.
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop()
+  }
+
+  async #begin(once: boolean): Promise<Running<Tx>> {
+    const { core, settings, inbox } = this.#parts
+    const { observe } = core.settings
+    const stop = new AbortController()
+    try {
+      if (core.closed) throw onceError('ONCE_CLOSED')
+      await prepare(core, settings)
+      const source = this.#source
+      const subscription = await source.open({
+        consumer: settings.name,
+        signal: stop.signal,
+        prefetch: prefetchOf(settings),
+        positions: {
+          read: async (partitions) => {
+            const wanted = new Set(partitions)
+            const known = await inbox.positions({ consumer: settings.name, source: source.name })
+            return new Map(known.filter((p) => wanted.has(p.partition)).map((p) => [p.partition, p.next]))
+          },
+        },
+        warn: (error) => observe({ kind: 'troubled', task: 'consumer', error }),
+      })
+      const broker = new Broker(source, subscription, settings.name, observe)
+      // What a former run left unsettled comes again: nothing of it counts.
+      const tracker = source.features.positions ? new PositionTracker() : null
+      const loop = new ConsumerLoop<Tx>({ ...this.#parts, tracker }, source, broker, stop.signal)
+      const ended = this.#run(loop, broker, stop, once)
+      ended.catch((error: unknown) => {
+        if (!once) observe({ kind: 'troubled', task: 'consumer', error })
+      })
+      return { loop, stop, ended }
+    } catch (error) {
+      this.#running = undefined
+      throw error
+    }
+  }
+
+  async #run(loop: ConsumerLoop<Tx>, broker: Broker, stop: AbortController, once: boolean): Promise<void> {
+    try {
+      await loop.run(once)
+    } finally {
+      stop.abort()
+      await broker.close()
+      this.#running = undefined
+    }
+  }
+}

@@ -1,0 +1,68 @@
+import pg from 'pg'
+import { effectivelyOnce, event, type Once, type Signal } from '../../src/index.ts'
+import { pgStore, type PgTx } from '../../src/store/postgres/pg.ts'
+
+export const events = {
+  'step.made': event<{ aggregate: string; n: number }>((step) => step.aggregate),
+  'step.seen': event<{ id: string }>((step) => step.id),
+}
+
+export type ConsumerOnce = Once<PgTx<pg.PoolClient>, typeof events>
+
+export interface World {
+  readonly pool: pg.Pool
+  readonly once: ConsumerOnce
+  readonly signals: Signal[]
+  /** How often each message was applied. */
+  applied(): Promise<Map<string, number>>
+  count(sql: string): Promise<number>
+  close(): Promise<void>
+}
+
+/** A service with a table of effects: one row per application of a message. */
+export async function openWorld(url: string, max = 20): Promise<World> {
+  const pool = new pg.Pool({ connectionString: url, max })
+  pool.on('error', () => {})
+  const signals: Signal[] = []
+  const once = effectivelyOnce({
+    namespace: 'consumer',
+    store: pgStore(pool),
+    events,
+    guard: 'off',
+    sweep: false,
+    observe: (signal) => void signals.push(signal),
+  })
+  await once.migrate()
+  await pool.query(
+    'create table if not exists applied (seq bigserial, id text not null, aggregate text, n int, at timestamptz default now())',
+  )
+  return {
+    pool,
+    once,
+    signals,
+    async applied() {
+      const { rows } = await pool.query<{ id: string; n: number }>(
+        'select id, count(*)::int4 n from applied group by id',
+      )
+      return new Map(rows.map(({ id, n }) => [id, n]))
+    },
+    async count(sql) {
+      const { rows } = await pool.query<{ n: number }>(`select count(*)::int4 n from ${sql}`)
+      return rows[0]?.n ?? 0
+    },
+    async close() {
+      await once.close()
+      await pool.end()
+    },
+  }
+}
+
+export const INSERT = 'insert into applied (id, aggregate, n) values ($1, $2, $3)'
+
+export async function until(condition: () => boolean | Promise<boolean>, ms = 20_000): Promise<void> {
+  const deadline = performance.now() + ms
+  while (!(await condition())) {
+    if (performance.now() > deadline) throw new Error('it did not happen in time')
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
