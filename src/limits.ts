@@ -171,3 +171,22 @@ export const INBOX_MS_MAX: number = 100 * 366 * 24 * 3_600_000
 export const ERROR_LINE_LENGTH_MAX = 500
 export const ERROR_CAUSES_MAX = 8
 export const ERROR_STACK_LENGTH_MAX = 4_000
+
+/** Of one request to Kafka: half of what a topic takes as it comes (`max.message.bytes`). */
+export const KAFKA_BATCH_BYTES = 512 * 1024
+/** Of one call of Kafka's client, before the relay's own patience begins. */
+export const KAFKA_RETRIES = 2
+export const KAFKA_RETRY_MS = 200
+export const NATS_ACK_WAIT_MS_DEFAULT = 30_000
+export const NATS_ACK_WAIT_MS_MIN = 100
+export const NATS_ACK_WAIT_MS_MAX: number = 60 * 60_000
+/** An entry that its reader has not settled for this long is claimed by another one. */
+export const REDIS_IDLE_MS_DEFAULT = 30_000
+export const REDIS_IDLE_MS_MIN = 100
+export const REDIS_IDLE_MS_MAX: number = 60 * 60_000
+/** Between two looks for entries that somebody left behind. */
+export const REDIS_CLAIM_MS_MAX = 1_000
+/** Messages of one transaction of `kafkaTransform`, and how long they are gathered. */
+export const KAFKA_TRANSFORM_BATCH = 200
+export const KAFKA_TRANSFORM_GATHER_MS = 20
+export const KAFKA_TRANSFORM_PAUSE_MS_MAX = 10_000

@@ -5,6 +5,7 @@ import type { Sink, Verdict } from '../../src/sink/sink.ts'
 import { eventFor, sinkContract } from '../../src/testing/sink-contract/index.ts'
 import { freshDatabase } from '../support/postgres.ts'
 import { describeLate } from './support/describe-late.ts'
+import { brokerOutage } from './support/outage.ts'
 import { proxyOf, type Proxy } from './support/proxy.ts'
 import { relayChaos } from './support/relay-chaos.ts'
 import { sinkTarget } from './support/sink-target.ts'
@@ -147,14 +148,28 @@ await describeLate('RabbitMQ', { server: 'rabbitmq' }, (url) => {
   })
 })
 
-await describeLate('relays to RabbitMQ killed at random', { server: 'rabbitmq', postgres: true }, (url) => {
-  it('nothing lost, nothing out of order', { timeout: 90_000 }, async () => {
+await describeLate('relays to RabbitMQ', { server: 'rabbitmq', postgres: true }, (url) => {
+  it('killed at random: nothing lost, nothing out of order', { timeout: 90_000 }, async () => {
     const database = await freshDatabase()
     try {
       const params = { broker: 'rabbitmq', url, database: database.url, events: 5_000, relays: 2, kills: 4 }
       const result = await relayChaos({ ...params, replace: false, timeoutMs: 30_000 })
       expect(result).toMatchObject({ lost: 0, inversions: 0 })
     } finally {
+      await database.drop()
+    }
+  })
+
+  it('a server that is away for a while gets everything in the end', { timeout: 60_000 }, async () => {
+    const database = await freshDatabase()
+    const server = await proxyOf(url)
+    try {
+      const params = { broker: 'rabbitmq', server, database: database.url, events: 1_500, outageMs: 3_000 }
+      const result = await brokerOutage({ ...params, timeoutMs: 30_000 })
+      expect(result).toMatchObject({ lost: 0, inversions: 0 })
+      expect(result.attempts).toBeLessThan(20)
+    } finally {
+      await server.close()
       await database.drop()
     }
   })

@@ -1,4 +1,7 @@
+import type { Duration } from '../../../src/duration.ts'
+import type { Events } from '../../../src/outbox/event.ts'
 import type { Sink } from '../../../src/sink/sink.ts'
+import type { EventsOf, PulledSource } from '../../../src/source/source.ts'
 import type { ServerName } from '../../../scripts/servers/index.ts'
 import type { Received } from '../../../src/testing/sink-contract/index.ts'
 
@@ -11,6 +14,10 @@ export interface Broker {
 
 export interface BrokerPlace {
   sink(): Sink
+  /** `holdsFor`: how long a delivery may be unsettled. */
+  source?<E extends Events>(events: E, options?: { readonly holdsFor?: Duration }): PulledSource<EventsOf<E>>
+  /** A message that is no event. */
+  sendText?(text: string): Promise<void>
   /** Everything that arrived so far, in order; where the broker keeps several logs, in order within each aggregate. */
   received(): Promise<readonly Received[]>
   /** Data with so many bytes is more than the broker takes. */
@@ -25,6 +32,7 @@ export interface BrokerPlace {
 const BROKERS = {
   nats: async () => (await import('./nats.ts')).nats,
   redis: async () => (await import('./redis.ts')).redis,
+  kafka: async () => (await import('./kafka.ts')).kafka,
   rabbitmq: async () => (await import('./rabbitmq.ts')).rabbitmq,
 } as const satisfies Record<string, () => Promise<Broker>>
 

@@ -1,0 +1,5 @@
+export { kafkaSink } from '../sink/kafka.ts'
+export type { KafkaSinkOptions } from '../sink/kafka.ts'
+export { kafkaTransform } from '../sink/kafka-transform.ts'
+export type { KafkaInput, KafkaTransformOptions } from '../sink/kafka-transform.ts'
+export type { KafkaAdmin, KafkaProducer, KafkaProducerSettings, MakeKafkaProducer } from '../sink/kafka-client.ts'

@@ -1,0 +1,89 @@
+import { Admin, Consumer, Producer, type Message } from '@platformatic/kafka'
+import { kafkaSink } from '../../../src/sink/kafka.ts'
+import type { MakeKafkaProducer } from '../../../src/sink/kafka-client.ts'
+import type { Received } from '../../../src/testing/sink-contract/index.ts'
+import { receivedFrom, type Broker } from './broker.ts'
+
+const PARTITIONS = 6
+const QUIET_MS = 300
+const READ_COMMITTED = 1
+
+export const kafka: Broker = {
+  server: 'kafka',
+  async open({ url, place, make }) {
+    const bootstrapBrokers = [new URL(url).host]
+    const admin = new Admin({ clientId: 'tests', bootstrapBrokers, retries: 3, retryDelay: 200 })
+    if (make) await makeTopic(admin, place)
+    return {
+      sink: () => kafkaSink(makerFor(url), { topic: place }),
+      tooLarge: 1_200_000,
+      received: async () => (await recordsOf(url, place)).map(asReceived),
+      async back() {
+        for (let i = 0; i < 100; i++) {
+          const there = await admin.metadata({ topics: [place], forceUpdate: true }).catch(() => undefined)
+          if (there) return
+          await new Promise((resolve) => setTimeout(resolve, 100))
+        }
+        throw new Error('Kafka does not come back')
+      },
+      remove: () => admin.deleteTopics({ topics: [place] }),
+      close: () => admin.close(),
+    }
+  },
+}
+
+export function makerFor(url: string): MakeKafkaProducer {
+  const bootstrapBrokers = [new URL(url).host]
+  return (settings) => new Producer({ clientId: 'tests', bootstrapBrokers, connectTimeout: 2_000, ...settings })
+}
+
+export async function makeTopic(admin: Admin, topic: string, configs: Record<string, string> = {}): Promise<void> {
+  const list = Object.entries(configs).map(([name, value]) => ({ name, value }))
+  await admin.createTopics({ topics: [topic], partitions: PARTITIONS, replicas: 1, configs: list })
+  // The broker knows it a moment later.
+  for (let i = 0; i < 50; i++) {
+    const known = await admin.metadata({ topics: [topic], forceUpdate: true }).catch(() => undefined)
+    if (known) return
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+/** Everything in a topic, read from its beginning: what transactions committed, unless asked for more. */
+export async function recordsOf(url: string, topic: string, isolationLevel = READ_COMMITTED): Promise<Message[]> {
+  const groupId = `reader-${Math.random().toString(36).slice(2)}`
+  const consumer = new Consumer({ clientId: 'reader', groupId, bootstrapBrokers: [new URL(url).host] })
+  try {
+    const ends = (await consumer.listOffsets({ topics: [topic], isolationLevel })).get(topic) ?? []
+    const all: Message[] = []
+    const stream = await consumer.consume({
+      topics: [topic],
+      mode: 'earliest',
+      autocommit: false,
+      maxWaitTime: 100,
+      isolationLevel,
+    })
+    let last = performance.now()
+    const reached = new Map<number, bigint>()
+    stream.on('data', (message) => {
+      all.push(message)
+      reached.set(message.partition, message.offset + 1n)
+      last = performance.now()
+    })
+    const done = (): boolean => ends.every((end, partition) => end === 0n || (reached.get(partition) ?? 0n) >= end)
+    // Where a transaction ended there is a marker that nobody is shown: then a quiet moment is the end.
+    while (!done() && performance.now() - last < QUIET_MS) await new Promise((resolve) => setTimeout(resolve, 10))
+    await stream.close()
+    return all
+  } finally {
+    await Promise.resolve(consumer.close(true))
+  }
+}
+
+export function headerOf(message: Message, name: string): string | undefined {
+  for (const [key, value] of message.headers) if (key.toString() === name) return value.toString()
+  return undefined
+}
+
+function asReceived(message: Message): Received {
+  return receivedFrom(message.value.toString(), headerOf(message, 'broker-id') ?? '')
+}
