@@ -61,9 +61,11 @@ describePostgres('statements and trips', (database) => {
     expect(await settled()).toEqual({ trips: 3, statements: 5 })
   })
 
-  it('replay from memory: none', async () => {
+  it('replay from memory, from the second retry on: none', async () => {
     const key = randomUUID()
     await charge(once, key)
+    await charge(once, key)
+    await settled()
     meter.reset()
     await charge(once, key)
     expect(await settled()).toEqual({ trips: 0, statements: 0 })
@@ -77,6 +79,17 @@ describePostgres('statements and trips', (database) => {
     expect(await answered).toMatchObject({ trips: expect.toSatisfy((trips: number) => trips <= 2) })
     // begin + claim with its answer, rollback
     expect(await settled()).toEqual({ trips: 2, statements: 3 })
+  })
+
+  it('replays from the database in a row: one trip each, and one at the end', async () => {
+    const keys = Array.from({ length: 10 }, () => randomUUID())
+    for (const key of keys) await charge(once, key)
+    meter.reset()
+    const other = open()
+    for (const key of keys) await charge(other, key)
+    // begin + claim, nine times rollback + begin + claim, rollback
+    expect(await settled()).toEqual({ trips: 11, statements: 30 })
+    expect(pool.idleCount).toBe(pool.totalCount)
   })
 
   it('another input under the same key: as a replay', async () => {

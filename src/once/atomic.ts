@@ -66,8 +66,9 @@ async function attemptOnce<Tx>(
     won()
     return run(core, request, session, { ...settled.claimed, attempt }, produce)
   }
-  // The caller has what it came for; the connection goes back by itself.
-  void session.rollback()
+  // The caller has what it came for; the connection goes back by itself. A refusal's locks say who is running: at once.
+  if (settled.kind === 'replay' && session.leave) session.leave()
+  else void session.rollback()
   return settled.kind === 'busy' ? settled : { ...settled, kind: 'outcome', stored: true }
 }
 

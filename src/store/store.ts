@@ -119,6 +119,8 @@ export interface Session<Tx> {
   savepoint(): Promise<Savepoint>
   /** Ends the transaction without effect. Never throws: a broken connection has rolled back already. */
   rollback(): Promise<void>
+  /** The same after a replay, for a caller that does not wait: a store may end it together with what comes next. */
+  leave?(): void
   /** Rows written through this transaction so far, outside our own tables; null where it cannot be told. */
   written?(): Promise<number | null>
 }

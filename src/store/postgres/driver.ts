@@ -48,6 +48,8 @@ export interface PgConnection<Tx> {
   commit(last?: PgStatement): Promise<'committed' | 'rolledBack'>
   /** Ends the transaction; never throws; a broken connection is discarded, not given back to the pool. */
   rollback(): Promise<void>
+  /** The same for a transaction that wrote nothing, for a caller that does not wait: the driver may take its time. */
+  leave?(): void
 }
 
 export interface PgStatement {

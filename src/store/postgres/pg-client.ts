@@ -7,6 +7,8 @@ export interface PoolLike<C extends PoolClientLike> {
   connect(callback: (error: Error | undefined, client: C | undefined, done: (release?: unknown) => void) => void): void
   readonly totalCount: number
   readonly idleCount: number
+  /** Callers that wait for a connection. */
+  readonly waitingCount?: number
 }
 
 export interface PoolClientLike {
@@ -23,6 +25,8 @@ export interface PgPool {
   query(...args: unknown[]): unknown
   readonly totalCount: number
   readonly idleCount: number
+  /** Callers that wait for a connection. */
+  readonly waitingCount?: number
   readonly ending?: boolean
   readonly options?: {
     readonly max?: number

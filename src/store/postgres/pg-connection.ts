@@ -2,15 +2,15 @@ import { onceError } from '../../errors.ts'
 import type { Row } from '../store.ts'
 import { CommitLost } from './driver.ts'
 import type { PgConnection, PgStatement, PipelineOutcome } from './driver.ts'
-import type { PgClient, PgManner } from './pg-client.ts'
+import type { PgManner } from './pg-client.ts'
 import { facadeOf } from './pg-facade.ts'
+import type { PgLeft } from './pg-left.ts'
 import type { PgLink } from './pg-link.ts'
-import { COMMIT, ROLLBACK } from './pg-pipeline.ts'
+import { COMMIT } from './pg-pipeline.ts'
 import type { TripOutcome } from './pg-pipeline.ts'
+import { giveBack, rollBack } from './pg-rollback.ts'
 import { isConnectionLost, isPreparedStatementLost, sqlStateOf } from './sqlstate.ts'
 
-/** A rollback that waits longer than this (behind a cursor that nobody reads) is had by ending the connection. */
-const ROLLBACK_WAIT_MS = 5_000
 const IDLE_IN_TRANSACTION = '25P03'
 const NOTHING: PgStatement = { name: '', text: '', values: [] }
 
@@ -18,13 +18,15 @@ const NOTHING: PgStatement = { name: '', text: '', values: [] }
 export class PgTransaction<Tx> implements PgConnection<Tx> {
   readonly #manner: PgManner
   readonly #joined: boolean
+  readonly #left: PgLeft | undefined
   /** null once the transaction is over: the client may be another operation's by now. */
   #link: PgLink | null
 
-  constructor(link: PgLink, manner: PgManner, options: { readonly joined: boolean }) {
+  constructor(link: PgLink, manner: PgManner, options: { readonly joined: boolean; readonly left?: PgLeft }) {
     this.#link = link
     this.#manner = manner
     this.#joined = options.joined
+    this.#left = options.left
   }
 
   get tx(): Tx {
@@ -58,14 +60,21 @@ export class PgTransaction<Tx> implements PgConnection<Tx> {
   }
 
   async rollback(): Promise<void> {
-    if (this.#link) await this.#rollBack(this.#take())
+    if (this.#link) await rollBack(this.#take(), this.#manner)
+  }
+
+  leave(): void {
+    if (!this.#link) return
+    const link = this.#take()
+    if (this.#left) this.#left.leave(link)
+    else void rollBack(link, this.#manner)
   }
 
   /** Ends the transaction and answers with what to throw. */
   async #failedCommit(link: PgLink, outcome: TripOutcome, commitAt: number): Promise<unknown> {
     const error = this.#learn(outcome.error)
     if (!outcome.sent) {
-      await this.#rollBack(link)
+      await rollBack(link, this.#manner)
       return error
     }
     if (isCommitLost(outcome, commitAt)) {
@@ -74,7 +83,7 @@ export class PgTransaction<Tx> implements PgConnection<Tx> {
     }
     if (outcome.failedAt < commitAt || isPreparedStatementLost(error)) {
       // COMMIT did not run.
-      await this.#rollBack(link)
+      await rollBack(link, this.#manner)
       return error
     }
     // COMMIT itself failed. If the server still talks to us, it has rolled back; if it died of this, nobody knows.
@@ -82,17 +91,6 @@ export class PgTransaction<Tx> implements PgConnection<Tx> {
     if (alive) giveBack(link)
     else link.release(true)
     return alive || sqlStateOf(error) === IDLE_IN_TRANSACTION ? error : new CommitLost(error)
-  }
-
-  async #rollBack(link: PgLink): Promise<void> {
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const late = new Promise<null>((resolve) => {
-      timer = setTimeout(resolve, ROLLBACK_WAIT_MS, null)
-    })
-    const outcome = await Promise.race([link.run([ROLLBACK], this.#manner), late])
-    clearTimeout(timer)
-    if (outcome && outcome.failedAt < 0 && outcome.tag === 'ROLLBACK') giveBack(link)
-    else link.release(true)
   }
 
   #open(): PgLink {
@@ -131,14 +129,4 @@ function isCommitLost({ error, failedAt }: TripOutcome, commitAt: number): boole
 /** EPIPE has the shape of a SQLSTATE, and is none. */
 function isSystemError(error: unknown): boolean {
   return typeof (error as { syscall?: unknown } | null | undefined)?.syscall === 'string'
-}
-
-/** Whatever is not outside a transaction now would be somebody else's surprise. */
-function giveBack(link: PgLink): void {
-  link.release(isInTransaction(link.client))
-}
-
-function isInTransaction(client: PgClient): boolean {
-  const status = client.getTransactionStatus?.()
-  return status === 'T' || status === 'E'
 }

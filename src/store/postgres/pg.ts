@@ -7,6 +7,7 @@ import { PgAside } from './pg-aside.ts'
 import type { PgManner, PgPool, PgTx, PoolClientLike, PoolLike } from './pg-client.ts'
 import { PgTransaction } from './pg-connection.ts'
 import { clientBehind } from './pg-facade.ts'
+import { PgLeft } from './pg-left.ts'
 import { linkOf } from './pg-link.ts'
 import type { PgLink } from './pg-link.ts'
 import { BEGIN, isPlanStale, ROLLBACK } from './pg-pipeline.ts'
@@ -55,6 +56,7 @@ export function pgDriver<C extends PoolClientLike>(
   const root = pool as unknown as PgPool
   const manner: PgManner = { prepared: true, onTrip: options.onTrip }
   const aside = new PgAside(root, manner)
+  const left = new PgLeft(root, manner)
 
   async function query(statement: PgStatement): Promise<readonly Row[]> {
     const link = await checkOut(root)
@@ -77,14 +79,16 @@ export function pgDriver<C extends PoolClientLike>(
       root.Client ? rowsOf(await retried(manner, () => aside.run(statement))) : query(statement),
 
     async begin(first: PgStatement) {
-      const link = await checkOut(root)
+      const taken = left.take()
+      const link = taken ?? (await checkOut(root))
+      const opening = taken ? [ROLLBACK, BEGIN, first] : [BEGIN, first]
       const outcome = await retried(
         manner,
-        () => link.run([BEGIN, first], manner),
+        () => link.run(opening, manner),
         () => link.run([ROLLBACK], manner),
       )
-      const connection = new PgTransaction<PgTx<C>>(link, manner, { joined: false })
-      if (outcome.failedAt < 0) return { connection, rows: outcome.rows[1] ?? [] }
+      const connection = new PgTransaction<PgTx<C>>(link, manner, { joined: false, left })
+      if (outcome.failedAt < 0) return { connection, rows: outcome.rows.at(-1) ?? [] }
       await connection.rollback()
       throw outcome.error
     },

@@ -106,6 +106,11 @@ export class PostgresSession<Tx> implements Session<Tx> {
     return this.#connection.rollback()
   }
 
+  leave(): void {
+    if (this.#connection.leave) this.#connection.leave()
+    else void this.#connection.rollback()
+  }
+
   async written(): Promise<number | null> {
     const [row] = await this.#query({ name: '', text: WRITTEN_SQL, values: [this.#schema.replaceAll('"', '')] })
     const rows = row?.['rows']

@@ -1,0 +1,40 @@
+import type { PgManner, PgPool } from './pg-client.ts'
+import type { PgLink } from './pg-link.ts'
+import { rollBack } from './pg-rollback.ts'
+
+/**
+ * Connections of operations that wrote nothing (replays): done, and not yet rolled back. The next operation of this turn
+ * of the event loop takes one over and sends ROLLBACK with its own BEGIN: a retry storm needs one trip per retry instead
+ * of two. What nobody takes is rolled back when the turn ends, so nothing stays open while the process is idle.
+ */
+export class PgLeft {
+  readonly #pool: PgPool
+  readonly #manner: PgManner
+  readonly #links: PgLink[] = []
+
+  constructor(pool: PgPool, manner: PgManner) {
+    this.#pool = pool
+    this.#manner = manner
+  }
+
+  leave(link: PgLink): void {
+    // Whoever waits for the pool comes first; and one by one a ROLLBACK is a trip of its own anyway.
+    if ((this.#pool.waitingCount ?? 1) > 0 || link.way !== 'grouped') {
+      void rollBack(link, this.#manner)
+      return
+    }
+    if (this.#links.push(link) === 1) setImmediate(() => this.#rollBackAll())
+  }
+
+  take(): PgLink | undefined {
+    for (let link = this.#links.pop(); link; link = this.#links.pop()) {
+      if (!link.broken) return link
+      link.release(true)
+    }
+    return undefined
+  }
+
+  #rollBackAll(): void {
+    for (const link of this.#links.splice(0)) void rollBack(link, this.#manner)
+  }
+}

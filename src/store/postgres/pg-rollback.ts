@@ -1,0 +1,28 @@
+import type { PgClient, PgManner } from './pg-client.ts'
+import type { PgLink } from './pg-link.ts'
+import { ROLLBACK } from './pg-pipeline.ts'
+
+/** A rollback that waits longer than this (behind a cursor that nobody reads) is had by ending the connection. */
+const ROLLBACK_WAIT_MS = 5_000
+
+/** Ends the transaction and gives the connection back, or ends that too. */
+export async function rollBack(link: PgLink, manner: PgManner): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<null>((resolve) => {
+    timer = setTimeout(resolve, ROLLBACK_WAIT_MS, null)
+  })
+  const outcome = await Promise.race([link.run([ROLLBACK], manner), late])
+  clearTimeout(timer)
+  if (outcome && outcome.failedAt < 0 && outcome.tag === 'ROLLBACK') giveBack(link)
+  else link.release(true)
+}
+
+/** Whatever is not outside a transaction now would be somebody else's surprise. */
+export function giveBack(link: PgLink): void {
+  link.release(isInTransaction(link.client))
+}
+
+function isInTransaction(client: PgClient): boolean {
+  const status = client.getTransactionStatus?.()
+  return status === 'T' || status === 'E'
+}
