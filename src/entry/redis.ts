@@ -1,3 +1,5 @@
 export { redisSink } from '../sink/redis.ts'
 export type { RedisSinkOptions } from '../sink/redis.ts'
 export type { RedisClient } from '../sink/redis-client.ts'
+export { redisSource } from '../source/redis.ts'
+export type { RedisSourceOptions } from '../source/redis.ts'

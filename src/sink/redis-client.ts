@@ -59,7 +59,9 @@ function fromIoRedis(client: IoRedisClient): RedisCommands {
     async another() {
       const copy = client.duplicate()
       copy.on('error', () => {})
-      return fromIoRedis(copy)
+      const commands = fromIoRedis(copy)
+      await commands.call('PING')
+      return commands
     },
     disconnect: () => client.disconnect(),
   }

@@ -1,6 +1,7 @@
 import { DeliverPolicy, jetstream, jetstreamManager, RetentionPolicy } from '@nats-io/jetstream'
 import { connect, nanos } from '@nats-io/transport-node'
 import { natsSink } from '../../../src/sink/nats.ts'
+import { natsSource } from '../../../src/source/nats.ts'
 import type { Received } from '../../../src/testing/sink-contract/index.ts'
 import { receivedFrom, type Broker } from './broker.ts'
 
@@ -24,6 +25,9 @@ export const nats: Broker = {
     }
     return {
       sink: () => natsSink(jetstream(connection), { stream: place, timeout: '1s' }),
+      source: (events, { holdsFor = '30s' } = {}) =>
+        natsSource(jetstream(connection), { stream: place, events, ackWait: holdsFor }),
+      sendText: async (text) => void (await jetstream(connection).publish(`${place}.text`, text)),
       async received() {
         const { state } = await manager.streams.info(place)
         const seen: Received[] = []

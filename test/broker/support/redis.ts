@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis'
 import { redisSink } from '../../../src/sink/redis.ts'
+import { redisSource } from '../../../src/source/redis.ts'
 import type { Received } from '../../../src/testing/sink-contract/index.ts'
 import { receivedFrom, type Broker } from './broker.ts'
 
@@ -16,6 +17,8 @@ export const redis: Broker = {
     if (make) await client.config('SET', 'proto-max-bulk-len', TOO_LARGE)
     return {
       sink: () => redisSink(client, { stream: place }),
+      source: (events, { holdsFor = '30s' } = {}) => redisSource(client, { stream: place, events, idle: holdsFor }),
+      sendText: async (text) => void (await client.xadd(place, '*', 'event', text)),
       async received() {
         const seen: Received[] = []
         for (let from = '-'; ;) {

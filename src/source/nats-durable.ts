@@ -1,0 +1,94 @@
+import { onceError } from '../errors.ts'
+
+const NANOS_PER_MS = 1_000_000
+const CONSUMER_NOT_FOUND = 10_014
+const STREAM_NOT_FOUND = 10_059
+
+export interface NatsConsumerConfig {
+  readonly ack_policy: string
+  /** Nanoseconds. */
+  readonly ack_wait?: number
+  readonly max_deliver?: number
+  readonly deliver_subject?: string
+}
+
+export interface NatsConsumerApi {
+  info(stream: string, durable: string): Promise<{ readonly config: NatsConsumerConfig }>
+  add(stream: string, config: never): Promise<unknown>
+  update(stream: string, durable: string, config: never): Promise<unknown>
+}
+
+export interface NatsStreamApi {
+  info(stream: string): Promise<{ readonly config: { readonly max_age: number } }>
+}
+
+/**
+ * Makes the durable where there is none, and checks the one there is. Answers how long the stream keeps an event, and so
+ * how late it can come again.
+ */
+export async function ensureDurable(
+  manager: { readonly consumers: NatsConsumerApi; readonly streams: NatsStreamApi },
+  wanted: {
+    readonly stream: string
+    readonly durable: string
+    readonly subjects: readonly string[]
+    readonly ackWaitMs: number
+    warn(error: unknown): void
+  },
+): Promise<number> {
+  const { stream, durable, ackWaitMs } = wanted
+  const { max_age } = (await manager.streams.info(stream).catch(explained)).config
+  const found = await manager.consumers.info(stream, durable).catch((error: unknown) => {
+    if (codeOf(error) === CONSUMER_NOT_FOUND) return undefined
+    throw error
+  })
+  if (!found) await manager.consumers.add(stream, newDurable() as never)
+  else await check(found.config)
+  return max_age > 0 ? Math.ceil(max_age / NANOS_PER_MS) : Infinity
+
+  function newDurable(): Record<string, unknown> {
+    return {
+      durable_name: durable,
+      ack_policy: 'explicit',
+      deliver_policy: 'all',
+      ack_wait: ackWaitMs * NANOS_PER_MS,
+      // Attempts are ours to count: past its own limit NATS would drop an event without a word.
+      max_deliver: -1,
+      // Each process asks for what it has room for; what waits with a delay must not keep the others from working.
+      max_ack_pending: -1,
+      ...filter(wanted.subjects),
+    }
+  }
+
+  async function check({ ack_policy, ack_wait, max_deliver, deliver_subject }: NatsConsumerConfig): Promise<void> {
+    if (ack_policy !== 'explicit' || deliver_subject !== undefined) {
+      throw invalid(`the durable '${durable}' is no pull consumer with explicit acknowledgements; set another durable`)
+    }
+    if (max_deliver !== undefined && max_deliver > 0) {
+      const line = `max_deliver of the durable '${durable}' is ${max_deliver}: NATS drops an event after that, without a dead letter. Set -1`
+      wanted.warn(new Error(line))
+    }
+    if (ack_wait !== ackWaitMs * NANOS_PER_MS) {
+      await manager.consumers.update(stream, durable, { ack_wait: ackWaitMs * NANOS_PER_MS } as never)
+    }
+  }
+
+  function explained(error: unknown): never {
+    if (codeOf(error) === STREAM_NOT_FOUND) throw invalid(`the stream '${stream}' does not exist`, error)
+    throw error
+  }
+}
+
+/** Servers before 2.10 know only one. */
+function filter(subjects: readonly string[]): Record<string, unknown> {
+  if (subjects.length === 0) return {}
+  return subjects.length === 1 ? { filter_subject: subjects[0] } : { filter_subjects: [...subjects] }
+}
+
+export function codeOf(error: unknown): unknown {
+  return (error as { code?: unknown } | null)?.code
+}
+
+function invalid(detail: string, cause?: unknown): Error {
+  return onceError('ONCE_OPTION_INVALID', { detail, cause })
+}

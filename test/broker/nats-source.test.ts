@@ -1,0 +1,10 @@
+import { expect, it } from 'vitest'
+import { describeAlone } from './support/describe-broker.ts'
+import { sourceCases } from './support/source-cases.ts'
+import { sourceTarget } from './support/source-target.ts'
+
+describeAlone('what a consumer relies on, NATS', 'nats', (own) => {
+  for (const { name, takesServerAway, run } of sourceCases(() => sourceTarget('nats', own.server))) {
+    it(name, { concurrent: !takesServerAway }, () => expect(run()).resolves.toBeUndefined())
+  }
+})
