@@ -29,12 +29,16 @@ const ALONE: Fate = { kind: 'again', alone: true }
 /**
  * Inbox rows first, then the handlers in order, then everything in one commit. A failure rolls all of it back: the
  * others are run again as one batch, and whoever failed alone. Savepoints would leave the inbox row of an effect that
- * was rolled back.
+ * was rolled back. `redrive`: their dead letters do not stand in the way, and are settled by the same commit.
  */
-export async function processBatch<Tx>(parts: ConsumerParts<Tx>, arrivals: readonly Arrival[]): Promise<Fates> {
+export async function processBatch<Tx>(
+  parts: ConsumerParts<Tx>,
+  arrivals: readonly Arrival[],
+  redrive = false,
+): Promise<Fates> {
   for (let rerun = 1; ; rerun++) {
     try {
-      return await attemptBatch(parts, arrivals)
+      return await attemptBatch(parts, arrivals, redrive)
     } catch (error) {
       const { core } = parts
       if (rerun > RERUNS_MAX || !isTransient(core, error)) return fatesOfFailure(arrivals, error)
@@ -52,11 +56,15 @@ class HandlerFailed extends Error {
   }
 }
 
-async function attemptBatch<Tx>(parts: ConsumerParts<Tx>, arrivals: readonly Arrival[]): Promise<Fates> {
+async function attemptBatch<Tx>(
+  parts: ConsumerParts<Tx>,
+  arrivals: readonly Arrival[],
+  redrive: boolean,
+): Promise<Fates> {
   const { core, inbox, settings } = parts
   const consumer = settings.name
   const items = settings.delivery === 'once' ? itemsOf(arrivals) : []
-  const { sights, session } = await inbox.take({ consumer, items, deadlineMs: settings.deadlineMs })
+  const { sights, session } = await inbox.take({ consumer, items, deadlineMs: settings.deadlineMs, redrive })
   const fates: Fates = new Map()
   const taken: Arrival[] = []
   for (const [index, arrival] of arrivals.entries()) {
@@ -81,7 +89,7 @@ async function attemptBatch<Tx>(parts: ConsumerParts<Tx>, arrivals: readonly Arr
       consumer,
       events,
       tried: taken.filter(({ tried }) => tried).map(({ item }) => item.id),
-      redriven: [],
+      redriven: redrive ? taken.map(({ item }) => item.id) : [],
       positions: positionsAfter(parts, deliveriesOf(settled)),
     })
     if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')

@@ -1,0 +1,94 @@
+import { Outgoing } from '../outbox/outgoing.ts'
+import { cloudEventJson } from '../sink/sink.ts'
+import type { StoredEvent } from '../store/outbox.ts'
+import type { Delivery, Position, ReceivedEvent } from './source.ts'
+
+/** One event of the outbox table in the hands of a consumer. */
+export class OutboxDelivery implements Delivery {
+  readonly stored: StoredEvent
+  /** It was set aside: a delayed event whose time has come, or one that is sent again. */
+  readonly held: boolean
+  readonly delivered: number
+  readonly #outgoing: Outgoing
+  readonly #previous: string | null | undefined
+  #event: ReceivedEvent | undefined
+
+  constructor(stored: StoredEvent, of: { held: boolean; delivered: number; source: string }) {
+    this.stored = stored
+    this.held = of.held
+    this.delivered = of.delivered
+    const headers = readHeaders(stored.headers)
+    this.#previous = headers.previous
+    this.#outgoing = new Outgoing(stored, headers.texts, of.source, of.delivered)
+  }
+
+  get id(): string {
+    return this.stored.id
+  }
+
+  get source(): string {
+    return this.#outgoing.source
+  }
+
+  get type(): string {
+    return this.stored.type
+  }
+
+  get aggregate(): string {
+    return this.stored.aggregateId
+  }
+
+  get previous(): string | null {
+    return this.#previous ?? null
+  }
+
+  get ordered(): boolean {
+    return this.#previous !== undefined
+  }
+
+  get redelivered(): boolean {
+    return this.delivered > 1
+  }
+
+  get event(): ReceivedEvent {
+    const { id, source, type, subject, time, data, traceparent, headers } = this.#outgoing
+    return (this.#event ??= { id, source, type, subject, time, data, traceparent, headers })
+  }
+
+  get body(): string {
+    return cloudEventJson(this.#outgoing)
+  }
+
+  get headers(): Readonly<Record<string, string>> {
+    return this.#outgoing.headers
+  }
+
+  get tenant(): string | undefined {
+    return this.#outgoing.headers['tenant']
+  }
+
+  get traceparent(): string | undefined {
+    return this.#outgoing.traceparent
+  }
+
+  /** Not stored: the outbox has cursors of its own. Tells which shard is meant when it is lost. */
+  get position(): Position {
+    const { shard, seq } = this.stored
+    return { partition: String(shard), offset: String(seq), next: String(seq + 1) }
+  }
+}
+
+/** Plain SQL may have written anything: what is not text is left out. `previous` is null on the first of a chain. */
+function readHeaders(text: string | null): { texts: Record<string, string>; previous: string | null | undefined } {
+  let parsed: unknown = {}
+  try {
+    parsed = text === null ? {} : JSON.parse(text)
+  } catch {
+    // An event is not lost because of its headers.
+  }
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return { texts: {}, previous: undefined }
+  const entries = Object.entries(parsed)
+  const texts = Object.fromEntries(entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
+  const previous = texts['previous'] ?? ('previous' in parsed ? null : undefined)
+  return { texts, previous }
+}

@@ -1,0 +1,308 @@
+import { RELAY_POLL_MS_MAX, RELAY_POLL_MS_MIN } from '../limits.ts'
+import { Bell } from '../outbox/bell.ts'
+import { delayed, notBeforeOf } from '../outbox/holding.ts'
+import { Keeper } from '../outbox/keeper.ts'
+import { intent } from '../outbox/ledger.ts'
+import type { Shard } from '../outbox/shard.ts'
+import { newUuid } from '../platform/uuid.ts'
+import type { HoldParams, StoredEvent } from '../store/outbox.ts'
+import { OutboxDelivery } from './outbox-delivery.ts'
+import type { OutboxSourceParts } from './outbox.ts'
+import { ShardWindow, UNDER_WAY } from './outbox-window.ts'
+import type { Delivery, ReceiveParams, Subscription } from './source.ts'
+
+/** Events of one shard in hand at most: the cursor waits for the first that is not settled. */
+const WINDOW_MAX = 4_096
+/** Cursors are written behind the effects, this often: what is not written yet comes again after a crash, and is known. */
+const FLUSH_MS = 20
+/** What a process may have had under way when it died is delivered as redelivered. */
+const REDELIVERED_MAX = 4_096
+const DUE_LIMIT = 64
+
+interface Returned {
+  readonly delivery: OutboxDelivery
+  readonly at: number
+}
+
+/** One process's share of the outbox's shards, for one consumer. */
+export class OutboxSubscription implements Subscription {
+  readonly #parts: OutboxSourceParts
+  readonly #destination: string
+  readonly #bell: Bell
+  readonly #keeper: Keeper
+  readonly #windows = new Map<Shard, ShardWindow>()
+  /** Shards whose last owner died: so many events of them may have been under way. */
+  readonly #doubtful = new Map<Shard, number>()
+  #returned: Returned[] = []
+  #holds: HoldParams[] = []
+  #dueAt = 0
+  #pollMs = RELAY_POLL_MS_MIN
+  #turn = 0
+  #flushing: Promise<void> | undefined
+  #flushArmed = false
+  #closed = false
+  #revoked: (partitions: readonly string[]) => void = () => {}
+  #unsubscribe: () => void = () => {}
+
+  constructor(parts: OutboxSourceParts, consumer: string) {
+    this.#parts = parts
+    this.#destination = `consumer ${consumer}`
+    this.#bell = new Bell(parts.clock)
+    const { outbox, clock, observe, leaseMs } = parts
+    const tell = (): void => this.#bell.ring()
+    this.#keeper = new Keeper({
+      outbox,
+      clock,
+      observe,
+      destination: this.#destination,
+      relay: newUuid(),
+      leaseMs,
+      tell,
+    })
+  }
+
+  async start(): Promise<void> {
+    await this.#keeper.start()
+    this.#unsubscribe = this.#parts.onPublished(() => this.#bell.ring())
+  }
+
+  onRevoked(callback: (partitions: readonly string[]) => void): void {
+    this.#revoked = callback
+  }
+
+  async receive({ max, waitMs, signal }: ReceiveParams): Promise<readonly Delivery[]> {
+    const until = this.#parts.clock.now() + waitMs
+    const ring = (): void => this.#bell.ring()
+    signal.addEventListener('abort', ring)
+    try {
+      for (;;) {
+        if (signal.aborted || this.#closed) return []
+        const found = await this.#next(max)
+        if (found.length > 0) {
+          this.#pollMs = RELAY_POLL_MS_MIN
+          return found
+        }
+        const leftMs = until - this.#parts.clock.now()
+        if (leftMs <= 0) return []
+        const rung = await this.#bell.wait(Math.min(leftMs, this.#pollMs, this.#nextReturnMs()))
+        this.#pollMs = rung ? RELAY_POLL_MS_MIN : Math.min(this.#pollMs * 2, RELAY_POLL_MS_MAX)
+      }
+    } finally {
+      signal.removeEventListener('abort', ring)
+    }
+  }
+
+  async ack(deliveries: readonly Delivery[]): Promise<void> {
+    const { outbox } = this.#parts
+    const sent: { shard: number; seq: number }[] = []
+    for (const delivery of deliveries as readonly OutboxDelivery[]) {
+      const { shard, seq } = delivery.stored
+      if (delivery.held) {
+        sent.push({ shard, seq })
+        this.#dueInHand.delete(seq)
+      } else this.#windowOf(shard)?.settle(seq)
+    }
+    if (sent.length > 0) {
+      const leases = [...this.#keeper.shards.values()]
+      await outbox.settleHeld({ destination: this.#destination, leases, sent, changed: [], park: [], touched: [] })
+    }
+    this.#flushSoon()
+  }
+
+  async giveBack(deliveries: readonly Delivery[], { delayMs }: { readonly delayMs: number }): Promise<void> {
+    if (this.#closed) return
+    const at = this.#parts.clock.now() + delayMs
+    const { source } = this.#parts
+    for (const { stored, held, delivered } of deliveries as readonly OutboxDelivery[]) {
+      this.#returned.push({ delivery: new OutboxDelivery(stored, { held, delivered: delivered + 1, source }), at })
+    }
+    this.#bell.ring()
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#unsubscribe()
+    this.#bell.ring()
+    await this.#flush().catch((error: unknown) => this.#troubled(error))
+    await this.#keeper.stop()
+  }
+
+  async #next(max: number): Promise<OutboxDelivery[]> {
+    await this.#tend()
+    // Past half a lease without a heartbeat another process may be about to take over.
+    if (!this.#keeper.mayRun) return []
+    const again = this.#takeReturned(max)
+    if (again.length > 0) return again
+    const due = await this.#takeDue(max)
+    return due.length > 0 ? due : this.#read(max)
+  }
+
+  /** Windows follow the shards: a lost one is forgotten, a new one begins at its cursor. */
+  async #tend(): Promise<void> {
+    await this.#keeper.tend()
+    const lost: string[] = []
+    for (const shard of this.#windows.keys()) {
+      if (this.#keeper.owns(shard)) continue
+      this.#windows.delete(shard)
+      this.#doubtful.delete(shard)
+      lost.push(String(shard.shard))
+    }
+    if (lost.length > 0) {
+      const gone = new Set(lost)
+      this.#returned = this.#returned.filter(({ delivery }) => !gone.has(String(delivery.stored.shard)))
+      this.#revoked(lost)
+    }
+    const fresh = [...this.#keeper.shards.values()].filter((shard) => !this.#windows.has(shard))
+    if (fresh.length === 0) return
+    // Announced before anything is delivered: whoever takes over from a dead process knows that something was under way.
+    const acks = fresh.map((shard) => intent(shard, UNDER_WAY, 1))
+    const ours = new Set(await this.#parts.outbox.ack({ destination: this.#destination, acks, hold: [] }))
+    for (const shard of fresh) {
+      if (!ours.has(shard.shard)) continue
+      this.#windows.set(shard, new ShardWindow(shard))
+      if (shard.suspect) this.#doubtful.set(shard, REDELIVERED_MAX)
+    }
+    this.#dueAt = 0
+  }
+
+  #takeReturned(max: number): OutboxDelivery[] {
+    if (this.#returned.length === 0) return []
+    const now = this.#parts.clock.now()
+    const due = this.#returned.filter(({ at }) => at <= now).slice(0, max)
+    if (due.length === 0) return []
+    const taken = new Set(due)
+    this.#returned = this.#returned.filter((returned) => !taken.has(returned))
+    // In their order, whatever the order they came back in.
+    return due.map(({ delivery }) => delivery).sort((a, b) => a.stored.seq - b.stored.seq)
+  }
+
+  async #takeDue(max: number): Promise<OutboxDelivery[]> {
+    const { outbox, clock, source } = this.#parts
+    if (this.#keeper.tookDue()) this.#dueAt = 0
+    if (clock.now() < this.#dueAt) return []
+    const shards = [...this.#windows.keys()].map(({ shard }) => shard)
+    const limit = Math.min(max, DUE_LIMIT)
+    const { events, nextInMs } = await outbox.due({ destination: this.#destination, shards, limit, behind: 0 })
+    const inHand = new Set(this.#returned.map(({ delivery }) => delivery.stored.seq))
+    const fresh = events.filter(({ seq }) => !this.#dueInHand.has(seq) && !inHand.has(seq))
+    for (const { seq } of fresh) this.#dueInHand.add(seq)
+    this.#dueAt = nextInMs === null ? Infinity : clock.now() + Math.max(nextInMs, events.length > 0 ? 1_000 : 1)
+    return fresh.map((event) => new OutboxDelivery(event, { held: true, delivered: 1, source }))
+  }
+
+  /** Held events that were delivered and are not settled yet. */
+  readonly #dueInHand = new Set<number>()
+
+  async #read(max: number): Promise<OutboxDelivery[]> {
+    const { outbox } = this.#parts
+    const windows = [...this.#windows.values()].filter(({ size }) => size < WINDOW_MAX)
+    if (windows.length === 0) return []
+    // Another one first each time: the last ones of a full batch are cut off.
+    const turn = this.#turn++ % windows.length
+    const turned = [...windows.slice(turn), ...windows.slice(0, turn)]
+    const perShard = Math.max(8, Math.ceil((max * 2) / turned.length))
+    const { events, free, sealed } = await outbox.read({
+      destination: this.#destination,
+      from: turned.map(({ shard }) => ({ shard: shard.shard, cursor: shard.readTo, segment: shard.readFrom })),
+      perShard,
+      limit: max,
+    })
+    if (free) this.#keeper.sawFree()
+    const counts = new Map<number, number>()
+    const found: OutboxDelivery[] = []
+    for (const stored of events) {
+      counts.set(stored.shard, (counts.get(stored.shard) ?? 0) + 1)
+      const delivery = this.#take(stored)
+      if (delivery) found.push(delivery)
+    }
+    if (events.length < max) {
+      for (const { shard } of turned) {
+        if ((counts.get(shard.shard) ?? 0) < perShard) shard.readFrom = Math.max(shard.readFrom, sealed + 1)
+      }
+    }
+    if (this.#holds.length > 0) await this.#flush()
+    return found
+  }
+
+  #take(stored: StoredEvent): OutboxDelivery | null {
+    const window = this.#windowOf(stored.shard)
+    if (!window) return null
+    const { shard } = window
+    shard.readTo = stored.seq
+    shard.readFrom = Math.max(shard.readFrom, stored.segment)
+    window.add(stored)
+    const doubts = this.#doubtful.get(shard) ?? 0
+    if (doubts > 0) this.#doubtful.set(shard, doubts - 1)
+    const delivery = new OutboxDelivery(stored, {
+      held: false,
+      delivered: doubts > 0 ? 2 : 1,
+      source: this.#parts.source,
+    })
+    const notBefore = delivery.headers['notbefore'] === undefined ? undefined : notBeforeOf(delivery.headers)
+    if (notBefore === undefined) return delivery
+    // Its time has not come: it is set aside with the cursor that passes it.
+    this.#holds.push(delayed(stored, notBefore))
+    window.settle(stored.seq)
+    return null
+  }
+
+  #windowOf(shard: number): ShardWindow | undefined {
+    const owned = this.#keeper.shards.get(shard)
+    return owned && this.#windows.get(owned)
+  }
+
+  #nextReturnMs(): number {
+    const now = this.#parts.clock.now()
+    let ms = Math.max(1, this.#dueAt - now)
+    for (const { at } of this.#returned) ms = Math.min(ms, Math.max(1, at - now))
+    return ms
+  }
+
+  #flushSoon(): void {
+    if (this.#flushArmed) return
+    this.#flushArmed = true
+    this.#parts.clock.after(FLUSH_MS, () => {
+      this.#flushArmed = false
+      this.#flush().catch((error: unknown) => this.#troubled(error))
+    })
+  }
+
+  /** One at a time; what came meanwhile goes with the next. */
+  async #flush(): Promise<void> {
+    await this.#flushing
+    this.#flushing = this.#flushNow().finally(() => {
+      this.#flushing = undefined
+    })
+    await this.#flushing
+  }
+
+  async #flushNow(): Promise<void> {
+    const hold = this.#holds
+    const holding = new Set(hold.map(({ shard }) => shard))
+    const windows = [...this.#windows.values()].filter(({ dirty, shard }) => dirty || holding.has(shard.shard))
+    if (windows.length === 0) return
+    const acks = windows.map((window) => {
+      const passed = window.acks()
+      return passed.length > 0 ? passed : [intent(window.shard, UNDER_WAY, 1)]
+    })
+    this.#holds = []
+    try {
+      const ours = new Set(await this.#parts.outbox.ack({ destination: this.#destination, acks: acks.flat(), hold }))
+      for (const [index, window] of windows.entries()) {
+        const last = acks[index]?.at(-1)
+        if (last && ours.has(last.shard)) window.passed(last)
+        else this.#keeper.drop([window.shard])
+      }
+    } catch (error) {
+      this.#holds = [...hold, ...this.#holds]
+      throw error
+    }
+    if (hold.length > 0) this.#dueAt = 0
+    this.#bell.ring()
+  }
+
+  #troubled(error: unknown): void {
+    this.#parts.observe({ kind: 'troubled', task: 'consumer', error })
+    if (!this.#closed) this.#flushSoon()
+  }
+}
