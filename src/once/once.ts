@@ -10,11 +10,14 @@ import {
   LEASE_MS_MIN,
   RECOVER_INPUT_BYTES_MAX,
   RECOVER_LIMIT_DEFAULT,
+  RELAY_LEASE_MS_DEFAULT,
   SWEEP_LIMIT_MAX,
 } from '../limits.ts'
 import type { Events } from '../outbox/event.ts'
-import { createRelay, type Relay, type RelayOptions } from '../outbox/relay.ts'
 import { callerOf } from '../outbox/caller.ts'
+import { createRelay, type Relay, type RelayOptions } from '../outbox/relay.ts'
+import { outboxSource } from '../source/outbox.ts'
+import type { EventsOf, PulledSource } from '../source/source.ts'
 import type { Swept } from '../store/store.ts'
 import { attemptAtomic, type Produce } from './atomic.ts'
 import type { Item } from './batch.ts'
@@ -115,11 +118,11 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
       workers: new Set(),
       closed: false,
     }
+    if (settings.listen) this.core.relays.add(callerOf(store, settings.observe))
     this.#stopSweeper = settings.sweep ? startSweeper(this.core) : () => {}
   }
 
   async run<R, const L extends Duration | undefined = undefined>(
-    if (settings.listen) this.core.relays.add(callerOf(store, settings.observe))
     operation: RunOptions<L>,
     handler: (op: Op<L, Tx, E>) => Promise<Result<L, R>>,
   ): Promise<Jsonify<R>> {
@@ -227,6 +230,23 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     on: Handlers<NoInfer<M>, L, Tx, E>,
   ): Consumer {
     return createConsumer(this.core, name, options as unknown as ConsumerOptions<unknown, L>, on)
+  }
+
+  get outbox(): PulledSource<EventsOf<E>> {
+    const { clock, settings, relays } = this.core
+    return outboxSource<E>({
+      outbox: outboxOf(this.core),
+      clock,
+      observe: settings.observe,
+      source: settings.namespace,
+      leaseMs: RELAY_LEASE_MS_DEFAULT,
+      keptForMs: settings.resendForMs,
+      onPublished(wake) {
+        const woken = { wake, stop: () => Promise.resolve() }
+        relays.add(woken)
+        return () => relays.delete(woken)
+      },
+    })
   }
 
   get deadLetters(): DeadLetters {

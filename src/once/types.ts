@@ -5,6 +5,7 @@ import type { EventInput, Events } from '../outbox/event.ts'
 import type { PublishOptions } from '../outbox/publisher.ts'
 import type { Relay, RelayOptions } from '../outbox/relay.ts'
 import type { Alphabet } from '../key/derive.ts'
+import type { EventsOf, PulledSource } from '../source/source.ts'
 import type { Row, Store, Swept } from '../store/store.ts'
 import type { Consumer, ConsumerOptions, Handlers } from './consumer-types.ts'
 import type { Final } from './final.ts'
@@ -35,13 +36,13 @@ export interface OnceOptions<Tx, E extends Events> {
   guard?: 'off' | 'warn' | 'throw'
   /** Whether this instance sweeps by itself, in the background. Default true */
   sweep?: boolean
-  observe?: Observe
-}
   /**
    * Processes tell each other of new events (LISTEN, and NOTIFY outside the producers' transactions), so that the first
    * one after a quiet time does not wait for a relay's next look. Default false
    */
   listen?: boolean
+  observe?: Observe
+}
 
 export interface RunOptions<L extends Duration | undefined> {
   /** Whose key it is: a tenant, a user. An explicit 'global' opts out. */
@@ -89,6 +90,8 @@ export interface Once<Tx, E extends Events> {
     options: ConsumerOptions<M, L>,
     on: Handlers<NoInfer<M>, L, Tx, E>,
   ): Consumer
+  /** Your own events as a source: no broker, no relay. */
+  readonly outbox: PulledSource<EventsOf<E>>
   /** Messages that consumers set aside. */
   readonly deadLetters: DeadLetters
   /** Takes lapsed leased operations over and runs them to the end. */
