@@ -33,11 +33,12 @@ export class Batcher<Tx> {
     })
   }
 
-  /** One turn later, so that callers of the same turn meet in one batch. */
+  /** One turn later, so that all who come in the same turn meet in one batch: requests come by many sockets at once. */
   #schedule(): void {
     if (this.#scheduled || this.#underWay >= BATCHES_IN_FLIGHT_MAX || this.#waiting.length === 0) return
     this.#scheduled = true
-    queueMicrotask(() => {
+    const soon = this.#core.clock.soon ?? queueMicrotask
+    soon(() => {
       this.#scheduled = false
       if (this.#underWay >= BATCHES_IN_FLIGHT_MAX || this.#waiting.length === 0) return
       this.#underWay++

@@ -7,6 +7,8 @@ export interface Clock {
   now(): number
   /** Calls back once, later; the returned function cancels it. Only a `held` timer keeps the process alive. */
   after(ms: number, callback: () => void, held?: boolean): () => void
+  /** Calls back when everything that is ready now has been dealt with. Without it: after the code that runs now. */
+  soon?(callback: () => void): void
 }
 
 export const systemClock: Clock = {
@@ -15,6 +17,9 @@ export const systemClock: Clock = {
     const timer = setTimeout(callback, ms)
     if (!held) timer.unref?.()
     return () => clearTimeout(timer)
+  },
+  soon(callback) {
+    setImmediate(callback)
   },
 }
 
