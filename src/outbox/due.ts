@@ -3,6 +3,7 @@ import { parcelsOf } from './batch.ts'
 import { Delivery } from './delivery.ts'
 import { behind, failed } from './holding.ts'
 import type { Keeper } from './keeper.ts'
+import type { Ledger } from './ledger.ts'
 import type { RelayParts } from './relay-parts.ts'
 import type { Sender, SenderState } from './sender.ts'
 
@@ -19,6 +20,7 @@ export async function sendDue(
   parts: RelayParts,
   keeper: Keeper,
   sender: Sender,
+  ledger: Ledger,
   state: SenderState,
   limits: { readonly limit: number; readonly behind: number },
 ): Promise<DueSent> {
@@ -38,7 +40,7 @@ export async function sendDue(
   const changed = [...settled.changed, ...late.map((event) => behind(event, parkedIn(keeper, event)))]
   const touched = [...new Map(events.map(({ shard, aggregateId }) => [aggregateId, { shard, aggregateId }])).values()]
   const leases = [...keeper.shards.values()]
-  const blocked = await parts.outbox.settleHeld({ destination, leases, ...settled, changed, touched })
+  const blocked = await ledger.settle({ destination, leases, ...settled, changed, touched })
   for (const { shard, aggregateId } of touched) keeper.shards.get(shard)?.blocked.delete(aggregateId)
   for (const { shard, aggregateId, parked } of blocked) keeper.shards.get(shard)?.blocked.set(aggregateId, parked)
   return { sent: delivery.sent, changed, nextInMs: 0 }

@@ -97,6 +97,14 @@ export class Keeper {
     for (const shard of lost) if (this.owns(shard)) this.shards.delete(shard.shard)
   }
 
+  /** Lets these go, as far as that can be told to anybody: else their lease lapses. */
+  async giveBack(shards: readonly Shard[]): Promise<void> {
+    const { outbox, destination, relay } = this.#parts
+    this.drop(shards)
+    await this.#beating?.catch(() => {})
+    await outbox.release({ destination, relay, leases: shards, leaving: false }).catch(() => {})
+  }
+
   async stop(): Promise<void> {
     this.#stopped = true
     this.#cancel()

@@ -1,4 +1,4 @@
-import type { Ack, HoldParams } from '../store/outbox.ts'
+import type { Ack, BlockedAggregate, HoldParams, SettleHeldParams } from '../store/outbox.ts'
 import { backoffMs } from './backoff.ts'
 import type { Bell } from './bell.ts'
 import type { Keeper } from './keeper.ts'
@@ -26,14 +26,33 @@ export class Ledger {
    * shards that are still ours.
    */
   async ack(acks: readonly Ack[], hold: readonly HoldParams[]): Promise<ReadonlySet<number>> {
-    const { outbox, sink, random, observe } = this.#parts
+    const { outbox, sink } = this.#parts
+    const ours = new Set(await this.#written(() => outbox.ack({ destination: sink.name, acks, hold })))
+    const lost = new Map(acks.filter(({ shard }) => !ours.has(shard)).map(({ shard, token }) => [shard, token]))
+    const held = [...this.#keeper.shards.values()]
+    if (lost.size > 0) this.#keeper.drop(held.filter(({ shard, token }) => lost.get(shard) === token))
+    return ours
+  }
+
+  /**
+   * The same for held events; written twice it says the same. When it cannot be told whether it was written, nobody here
+   * knows who waits: these shards are given back, and asked for anew.
+   */
+  async settle(params: SettleHeldParams): Promise<readonly BlockedAggregate[]> {
+    try {
+      return await this.#written(() => this.#parts.outbox.settleHeld(params))
+    } catch (error) {
+      const touched = new Set(params.touched.map(({ shard }) => shard))
+      await this.#keeper.giveBack([...this.#keeper.shards.values()].filter(({ shard }) => touched.has(shard)))
+      throw error
+    }
+  }
+
+  async #written<T>(write: () => Promise<T>): Promise<T> {
+    const { random, observe } = this.#parts
     for (let attempt = 1; ; attempt++) {
       try {
-        const ours = new Set(await outbox.ack({ destination: sink.name, acks, hold }))
-        const lost = new Map(acks.filter(({ shard }) => !ours.has(shard)).map(({ shard, token }) => [shard, token]))
-        const held = [...this.#keeper.shards.values()]
-        if (lost.size > 0) this.#keeper.drop(held.filter(({ shard, token }) => lost.get(shard) === token))
-        return ours
+        return await write()
       } catch (error) {
         if (!this.#keeper.mayRun || this.#state.stopping || this.#state.once) throw error
         observe({ kind: 'troubled', task: 'relay', error })

@@ -163,7 +163,7 @@ export class RelayLoop {
   }
 
   async #sendDue(): Promise<void> {
-    const result = await sendDue(this.#parts, this.#keeper, this.#sender, this.#state, {
+    const result = await sendDue(this.#parts, this.#keeper, this.#sender, this.#tools.ledger, this.#state, {
       limit: RELAY_DUE_HEADS,
       behind: RELAY_DUE_BEHIND,
     })

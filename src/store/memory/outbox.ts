@@ -41,6 +41,10 @@ async function lease(client: Client, params: Parameters<Outbox['lease']>[0]): Pr
   const shards = leased.map(({ shard }) => shard)
   const cursors = await autocommit(client, 'outbox.cursors', (work) => statements.cursors(work, destination, shards))
   const blocked = await autocommit(client, 'outbox.blocked', (work) => statements.blocked(work, destination, shards))
+  // A late acknowledgement may have held events behind one that was settled since: the first of them would wait for ever.
+  const touched = blocked.filter(({ parked }) => !parked)
+  if (touched.length > 0)
+    await autocommit(client, 'outbox.promote', (work) => statements.promoteHeld(work, destination, touched))
   return leased.map(({ shard, token }) => {
     const { cursor = 0, segment = 0, counted = 0, tryingTo = null, attempt = 0 } = cursors.get(shard) ?? {}
     const waiting = blocked.filter((of) => of.shard === shard)

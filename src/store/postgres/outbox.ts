@@ -63,6 +63,12 @@ export class PostgresOutbox<Tx> implements Outbox {
     const cursors = byShard(await this.#query('cursors', [destination, shards]))
     // After the cursors: what a late acknowledgement of the last owner held is seen at least as far as its cursor.
     const blocked = (await this.#query('blocked', [destination, shards])).map(blockedOf)
+    // A late acknowledgement may have held events behind one that was settled since: the first of them would wait for ever.
+    const waiting = blocked.filter(({ parked }) => !parked)
+    if (waiting.length > 0) {
+      const places = [arrayLiteral(waiting.map((of) => of.shard)), arrayLiteral(waiting.map((of) => of.aggregateId))]
+      await this.#query('promoteHeld', [destination, ...places])
+    }
     return leased.map((row) => {
       const shard = Number(row['shard'])
       const left = cursors.get(shard)

@@ -64,6 +64,15 @@ export async function dueEvents(reader: Reader, { destination, shards, limit, be
   return { events: [], nextInMs: next === null ? null : Number(next) }
 }
 
+/** The first of an aggregate that still waits is due now, unless it has a time. */
+export function promote(
+  turn: Turn,
+  destination: string,
+  { shard, aggregateId }: Omit<BlockedAggregate, 'parked'>,
+): void {
+  turn.run(PROMOTE, [destination, shard, destination, shard, aggregateId])
+}
+
 export function settleHeld(turn: Turn, params: SettleHeldParams): BlockedAggregate[] {
   const { destination } = params
   const ours = new Set(params.leases.filter((lease) => isOurs(turn, destination, lease)).map(({ shard }) => shard))
@@ -72,7 +81,7 @@ export function settleHeld(turn: Turn, params: SettleHeldParams): BlockedAggrega
   for (const row of own(params.changed)) turn.run(CHANGE, [...stateOf(row), destination, row.shard, row.seq])
   for (const { shard, aggregateId } of own(params.park)) turn.run(PARK, [destination, shard, aggregateId])
   return own(params.touched).flatMap(({ shard, aggregateId }) => {
-    turn.run(PROMOTE, [destination, shard, destination, shard, aggregateId])
+    promote(turn, destination, { shard, aggregateId })
     return turn.all(STILL_BLOCKED, [destination, shard, aggregateId]).map(blockedOf)
   })
 }

@@ -1,7 +1,7 @@
 import { SHARDS } from '../../limits.ts'
 import type { AckParams, Beat, BeatParams, EventsRead, Outbox, ReadEventsParams, ShardState } from '../outbox.ts'
 import type { LeaseShardsParams, ReleaseParams } from '../outbox.ts'
-import { blockedOf, dueEvents, hold, isOurs, READ_BLOCKED, settleHeld } from './held.ts'
+import { blockedOf, dueEvents, hold, isOurs, promote, READ_BLOCKED, settleHeld } from './held.ts'
 import { NOW } from './migrations.ts'
 import { EVENT_COLUMNS, eventOf } from './outbox-event.ts'
 import { forget, resend } from './outbox-resend.ts'
@@ -70,6 +70,8 @@ function lease(turn: Turn, { destination, leaseMs, limit }: LeaseShardsParams): 
     const shard = Number(row['shard'])
     const [left] = turn.all(CURSOR, [destination, shard])
     const tryingTo = left?.['trying_to'] ?? null
+    const blocked = turn.all(READ_BLOCKED, [destination, shard]).map(blockedOf)
+    for (const of of blocked) if (!of.parked) promote(turn, destination, of)
     return {
       shard,
       token: Number(row['token']),
@@ -78,7 +80,7 @@ function lease(turn: Turn, { destination, leaseMs, limit }: LeaseShardsParams): 
       counted: 0,
       tryingTo: tryingTo === null ? null : Number(tryingTo),
       attempt: Number(left?.['attempt'] ?? 0),
-      blocked: turn.all(READ_BLOCKED, [destination, shard]).map(blockedOf),
+      blocked,
     }
   })
 }

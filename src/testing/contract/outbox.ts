@@ -157,6 +157,22 @@ export const OUTBOX_CASES: readonly Case[] = [
     },
   },
   {
+    name: 'outbox: what waits behind nothing is due for whoever leases its shard next',
+    unless,
+    async test(subject) {
+      const relay = await Relayer.open(subject)
+      await relay.publish('a', 2)
+      const mine = await relay.lease()
+      const [first, second] = await relay.read()
+      assert.ok(first && second)
+      // As a late acknowledgement does, whose head was settled meanwhile.
+      await relay.ack(mine, { cursor: second.seq, tryingTo: null, attempt: 0 }, [held(first, {}), held(second, {})])
+      assert.deepEqual(await relay.due(mine), { events: [], nextInMs: null })
+      const next = await relay.lease(LEASE_MS, mine)
+      assert.deepEqual((await relay.due(next)).events.map(typeOf), ['a.0', 'a.1'])
+    },
+  },
+  {
     name: 'outbox: a resend sets aside what was sent, under its own number, each aggregate in order',
     unless,
     async test(subject) {

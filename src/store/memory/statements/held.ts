@@ -107,16 +107,22 @@ export async function settleHeld(
       if (known !== undefined) held.put(key, { ...known, state: 'parked', dueAt: null }, tx)
     }
   }
-  for (const place of touched) {
-    const [first] = lineOf(work, destination, place)
-    if (first === undefined || first.dueAt !== null) continue
-    const key = heldKey(destination, first.shard, first.seq)
-    const known = await held.lock(key, tx, 'update', ({ state, dueAt }) => state === 'waiting' && dueAt === null)
-    if (known !== undefined) held.put(key, { ...known, dueAt: now }, tx)
-  }
+  await promoteHeld(work, destination, touched)
   return touched.flatMap((place) =>
     blockedOf(held.rows(tx).flatMap(([, row]) => (isWith(row, destination, place) ? [row] : []))),
   )
+}
+
+/** The first of each aggregate that still waits is due now, unless it has a time. */
+export async function promoteHeld(work: Work, destination: string, places: readonly Place[]): Promise<void> {
+  const { held } = work.database
+  for (const place of places) {
+    const [first] = lineOf(work, destination, place)
+    if (first === undefined || first.dueAt !== null) continue
+    const key = heldKey(destination, first.shard, first.seq)
+    const known = await held.lock(key, work.tx, 'update', ({ state, dueAt }) => state === 'waiting' && dueAt === null)
+    if (known !== undefined) held.put(key, { ...known, dueAt: work.database.now() }, work.tx)
+  }
 }
 
 export function heldRowOf(of: HoldParams, destination: string, now: number, resend = 0): HeldRow {

@@ -2,7 +2,7 @@ import { claimBatch, userStatement } from './batch.ts'
 import { claim, readAnswer, renew, reread } from './claim.ts'
 import { append, complete, completeLeased, refuse, refuseLeased } from './complete.ts'
 import { heartbeat, lapsed, release, settle, suspend, takeOver, unknown } from './lease.ts'
-import { blocked, due, fenceShards, nextDue, settleHeld } from './held.ts'
+import { blocked, due, fenceShards, nextDue, promoteHeld, settleHeld } from './held.ts'
 import {
   ack,
   beat,
@@ -40,6 +40,7 @@ export interface Statements {
   readonly leaseShards: typeof leaseShards
   readonly nextDue: typeof nextDue
   readonly openDestination: typeof openDestination
+  readonly promoteHeld: typeof promoteHeld
   readonly readAnswer: typeof readAnswer
   readonly readEvents: typeof readEvents
   readonly refuse: typeof refuse
@@ -82,6 +83,7 @@ export const STATEMENTS: Statements = {
   leaseShards,
   nextDue,
   openDestination,
+  promoteHeld,
   readAnswer,
   readEvents,
   refuse,
