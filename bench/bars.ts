@@ -11,12 +11,20 @@ export const BARS: Readonly<Record<string, { readonly atLeast?: number; readonly
   'httpReplayDatabase/bareHttp': { atLeast: 1.3 },
   'httpReplayCache/bareHttp': { atLeast: 4 },
   'operation10M/operation10k': { atMost: 1.2 },
+  'relay/graphileWorker': { atLeast: 3 },
+  'consumerBatch/consumerSingle': { atLeast: 3 },
   'relayPinned/relay': { atLeast: 0.8 },
   'ackLast/ackFirst': { atMost: 1.5 },
 }
 
-/** Events per second, on two cores. */
-const RATES: typeof BARS = { relay: { atLeast: 60_000 } }
+/** Events per second, on two cores; milliseconds; rows. */
+const RATES: typeof BARS = {
+  relay: { atLeast: 60_000 },
+  consumer: { atLeast: 10_000 },
+  relayDeadRows: { atMost: 0 },
+  commitToSendP99Ms: { atMost: 50 },
+  commitToSendBesideWriterP99Ms: { atMost: 50 },
+}
 
 export interface Verdict {
   readonly ratio: string

@@ -1,6 +1,7 @@
 import { cpus } from 'node:os'
 import { isMissing, startServers } from '../scripts/servers/index.ts'
 import { judge } from './bars.ts'
+import { measureConsumer } from './groups/consumer.ts'
 import { countCosts } from './groups/costs.ts'
 import { measureDelayed } from './groups/delayed.ts'
 import type { Bench } from './groups/group.ts'
@@ -15,7 +16,7 @@ import { asJson, asTable } from './report.ts'
 import type { Report } from './report.ts'
 import { CALLERS, onServer } from './support/database.ts'
 
-const GROUPS = ['http', 'delayed', 'sqlite', 'records', 'costs', 'relay']
+const GROUPS = ['http', 'delayed', 'sqlite', 'records', 'costs', 'relay', 'consumer']
 
 async function main(args: readonly string[]): Promise<number> {
   const options = readOptions(args, [...Object.keys(MAIN), ...GROUPS])
@@ -54,7 +55,9 @@ async function measure(options: Options, serverUrl: string): Promise<Report> {
   const costs = asked('costs') ? await countCosts(bench('costs')) : undefined
   const records = asked('records') ? await measureRecords(bench('records')) : undefined
   const relay = asked('relay') ? await measureRelay(bench('relay')) : undefined
-  const ratios = { ...main.ratios, ...http?.ratios, ...records?.ratios, ...relay?.ratios }
+  const consumer = asked('consumer') ? await measureConsumer(bench('consumer')) : undefined
+  const ratios = { ...main.ratios, ...http?.ratios, ...records?.ratios, ...relay?.ratios, ...consumer?.ratios }
+  const rates = { ...main.rates, ...consumer?.rates }
   const { rows } = await onServer(serverUrl, `select current_setting('server_version') as version`)
   return {
     measured: {
@@ -67,14 +70,19 @@ async function measure(options: Options, serverUrl: string): Promise<Report> {
       cores: cpus().length,
     },
     ratios,
-    rates: main.rates,
+    rates,
     ...(http && { http }),
     ...(delayed && { delayed }),
     ...(sqlite && { sqlite }),
     ...(records && { records }),
     ...(costs && { costs }),
     ...(relay && { relay }),
-    bars: judge(ratios, { ...main.rates, ...relay?.rates }),
+    bars: judge(ratios, {
+      ...rates,
+      ...relay?.rates,
+      ...relay?.latencyMs,
+      ...(relay && { relayDeadRows: relay.deadRows }),
+    }),
   }
 }
 

@@ -68,7 +68,9 @@ export function asTable(report: Report): string {
       lines.push(`  ${pad(name)}${String(Math.round(rate)).padStart(10)}${barOf(bars, name)}`)
     for (const [name, value] of Object.entries(report.relay.ratios))
       lines.push(`  ${pad(name)}${value.toFixed(2).padStart(10)}${barOf(bars, name)}`)
-    lines.push(`  ${pad('dead rows')}${String(report.relay.deadRows).padStart(10)}`)
+    lines.push(`  ${pad('dead rows')}${String(report.relay.deadRows).padStart(10)}${barOf(bars, 'relayDeadRows')}`)
+    for (const [name, ms] of Object.entries(report.relay.latencyMs))
+      lines.push(`  ${name.padEnd(30)}${ms.toFixed(1).padStart(10)} ms${barOf(bars, name)}`)
   }
   return lines.join('\n')
 }

@@ -32,8 +32,9 @@ export function openPool(url: string): pg.Pool {
   return pool
 }
 
-export async function openOnce(pool: pg.Pool): Promise<BenchOnce> {
-  const once = createOnce({ namespace: 'bench', store: pgStore(pool), events, guard: 'off', sweep: false }, systemParts)
+export async function openOnce(pool: pg.Pool, { listen = false } = {}): Promise<BenchOnce> {
+  const options = { namespace: 'bench', store: pgStore(pool), events, guard: 'off', sweep: false, listen } as const
+  const once = createOnce(options, systemParts)
   await once.migrate()
   return once
 }

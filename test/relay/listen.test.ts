@@ -78,8 +78,9 @@ describePostgres('listen', () => {
     await until(() => signals.some(({ kind }) => kind === 'troubled'))
     await until(async () => (await listening()) === 1)
     await relay.stop()
-    await until(async () => (await listening()) === 0)
     await once.close()
+    await until(async () => (await listening()) === 0)
+    expect(signals.filter(({ kind }) => kind === 'troubled')).toHaveLength(1)
   })
 
   it('through postgres.js too; a store that cannot says so', async () => {

@@ -60,24 +60,6 @@ describePostgres('the relay', () => {
     expect((seen[0] ?? 0) - before).toBeLessThan(300)
   })
 
-  it('asks an empty outbox at most about once a second', async () => {
-    await relay({ to: inProcessSink(() => {}), lease: '30s' }).start()
-    await new Promise((resolve) => setTimeout(resolve, 2_500))
-    const calls = async () =>
-      Number(
-        (
-          await world.pool.query(
-            `select sum(xact_commit + xact_rollback)::int as n from pg_stat_database where datname = current_database()`,
-          )
-        ).rows[0]?.n,
-      )
-    await world.pool.query('select pg_stat_force_next_flush()')
-    const before = await calls()
-    await new Promise((resolve) => setTimeout(resolve, 5_000))
-    await world.pool.query('select pg_stat_force_next_flush()')
-    expect((await calls()) - before).toBeLessThan(9)
-  })
-
   it('a failing head holds up its own aggregate only, and is sent before its successors', async () => {
     const seen: Step[] = []
     let broken = true

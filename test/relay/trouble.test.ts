@@ -50,6 +50,29 @@ describePostgres('the relay in trouble', () => {
     return made
   }
 
+  it('asks an empty outbox at most once a second', async () => {
+    const asked: string[] = []
+    const told =
+      <P, R>(name: string, call: (params: P) => Promise<R>) =>
+      (params: P): Promise<R> => {
+        asked.push(name)
+        return call(params)
+      }
+    const idle = relay({ to: inProcessSink(() => {}), lease: '30s' }, (outbox) => ({
+      beat: told('beat', (params) => outbox.beat(params)),
+      lease: told('lease', (params) => outbox.lease(params)),
+      read: told('read', (params) => outbox.read(params)),
+      due: told('due', (params) => outbox.due(params)),
+      ack: told('ack', (params) => outbox.ack(params)),
+    }))
+    await idle.start()
+    await new Promise((resolve) => setTimeout(resolve, 2_500))
+    asked.length = 0
+    await new Promise((resolve) => setTimeout(resolve, 5_000))
+    expect(asked.length).toBeLessThanOrEqual(6)
+    expect(asked.length).toBeGreaterThan(0)
+  })
+
   it('has one event per aggregate under way, where the sink keeps no order', async () => {
     const underWay = new Set<string>()
     const seen: Step[] = []

@@ -19,6 +19,8 @@ export interface PgDriver<Tx> {
   begin(first: PgStatement): Promise<{ readonly connection: PgConnection<Tx>; readonly rows: readonly Row[] }>
   /** The user's own transaction object. Its `commit` and `rollback` are never called. */
   join(tx: Tx): PgConnection<Tx>
+  /** A connection of its own for one relay's work, so that it does not queue behind producers. Absent: `query` serves. */
+  lane?(): { query(statement: PgStatement): Promise<readonly Row[]> }
   readonly watch?: Watch
   /** LISTEN, on a connection of its own. Answers how to stop. Absent where the client cannot. */
   listen?(params: ListenParams): Promise<() => Promise<void>>

@@ -33,6 +33,8 @@ export class PostgresOutbox<Tx> implements Outbox {
   readonly #driver: PgDriver<Tx>
   readonly #bind: Bind
   readonly #schema: string
+  /** By destination: its relays of this process share one. */
+  readonly #lanes = new Map<string, Pick<PgDriver<Tx>, 'query'>>()
 
   constructor(driver: PgDriver<Tx>, bind: Bind, schema: string) {
     this.#driver = driver
@@ -86,7 +88,7 @@ export class PostgresOutbox<Tx> implements Outbox {
   }
 
   async read({ destination, from, perShard, limit }: ReadEventsParams): Promise<EventsRead> {
-    const rows = await this.#query('readEvents', [
+    const rows = await this.#work(destination, 'readEvents', [
       destination,
       arrayLiteral(from.map(({ shard }) => shard)),
       arrayLiteral(from.map(({ cursor }) => cursor)),
@@ -103,7 +105,7 @@ export class PostgresOutbox<Tx> implements Outbox {
   }
 
   async ack({ destination, acks, hold }: AckParams): Promise<readonly number[]> {
-    const [row] = await this.#query('ack', [
+    const [row] = await this.#work(destination, 'ack', [
       destination,
       arrayLiteral(acks.map(({ shard }) => shard)),
       arrayLiteral(acks.map(({ cursor }) => cursor)),
@@ -191,6 +193,17 @@ export class PostgresOutbox<Tx> implements Outbox {
     const outcome = await connection.pipeline(statements)
     if (outcome.kind === 'failed') throw outcome.error
     return (outcome.rows.at(-1) ?? []).map(blockedOf)
+  }
+
+  /** The relay's hot path, beside whatever else the pool is busy with. */
+  #work(destination: string, name: StatementName, values: readonly unknown[]): Promise<readonly Row[]> {
+    let lane = this.#lanes.get(destination)
+    if (!lane) {
+      lane = this.#driver.lane?.() ?? this.#driver
+      this.#lanes.set(destination, lane)
+    }
+    const { query } = lane
+    return this.#told(() => query.call(lane, this.#bind(name, values)))
   }
 
   #query(name: StatementName, values: readonly unknown[]): Promise<readonly Row[]> {

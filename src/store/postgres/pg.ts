@@ -56,6 +56,7 @@ export function pgDriver<C extends PoolClientLike>(
   const root = pool as unknown as PgPool
   const manner: PgManner = { prepared: true, onTrip: options.onTrip }
   const aside = new PgAside(root, manner)
+  const lanes: PgAside[] = []
   const left = new PgLeft(root, manner)
 
   async function query(statement: PgStatement): Promise<readonly Row[]> {
@@ -100,9 +101,16 @@ export function pgDriver<C extends PoolClientLike>(
       return new PgTransaction<PgTx<C>>(linkOf(clientBehind(tx)), manner, { joined: true })
     },
 
+    lane() {
+      if (!root.Client) return { query }
+      const lane = new PgAside(root, manner)
+      lanes.push(lane)
+      return { query: async (statement) => rowsOf(await retried(manner, () => lane.run(statement))) }
+    },
+
     listen: (params) => pgListen(root, params),
 
-    close: () => aside.close(),
+    close: async () => void (await Promise.all([aside, ...lanes].map((connection) => connection.close()))),
   }
 }
 
