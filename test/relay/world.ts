@@ -3,6 +3,7 @@ import { event, type Signal } from '../../src/index.ts'
 import { createOnce, type OnceInstance } from '../../src/once/once.ts'
 import { systemParts } from '../../src/once/parts.ts'
 import { pgStore, type PgTx } from '../../src/store/postgres/pg.ts'
+import type { Store } from '../../src/store/store.ts'
 
 export const events = {
   'step.made': event<{ aggregate: string; n: number }>((step) => step.aggregate),
@@ -20,14 +21,18 @@ export interface World {
 }
 
 /** A service that numbers the steps of each aggregate and publishes them. */
-export async function openWorld(url: string, max = 20): Promise<World> {
+export async function openWorld(
+  url: string,
+  max = 20,
+  storeOf: (pool: pg.Pool) => Store<PgTx<pg.PoolClient>> = pgStore,
+): Promise<World> {
   const pool = new pg.Pool({ connectionString: url, max })
   pool.on('error', () => {})
   const signals: Signal[] = []
   const once = createOnce(
     {
       namespace: 'relay',
-      store: pgStore(pool),
+      store: storeOf(pool),
       events,
       guard: 'off',
       sweep: false,
