@@ -2,11 +2,13 @@
  * The long runs on real brokers. Each prints what it counted and fails when a promise was broken.
  *
  * npm run chaos:brokers -- nats [events]     relays killed by SIGKILL at random
+ * npm run chaos:consumer -- nats [events]    every event sent 1-5 times, to consumers killed by SIGKILL at random
  * npm run chaos:outage -- nats [seconds]     the broker stopped in mid-run and started again
  */
 import { startAlone, startServers, type RunningServer } from './servers/index.ts'
 import { brokerNamed, brokerNames } from '../test/broker/support/broker.ts'
 import type { Halting } from '../test/broker/support/describe-broker.ts'
+import { consumerChaos } from '../test/broker/support/consumer-chaos.ts'
 import { brokerOutage } from '../test/broker/support/outage.ts'
 import { relayChaos } from '../test/broker/support/relay-chaos.ts'
 
@@ -18,7 +20,7 @@ const ATTEMPTS_PER_OUTAGE_MAX = 60
 
 const [kind = '', name = '', amount] = process.argv.slice(2)
 
-async function brokers(url: string, database: string): Promise<string[]> {
+async function brokers({ url }: RunningServer, database: string): Promise<string[]> {
   const events = Number(amount ?? EVENTS)
   const kills = Math.max(3, Math.round(events / 5_000))
   const params = { broker: name, url, database, events, relays: 4, kills, replace: true, timeoutMs: TIMEOUT_MS }
@@ -41,12 +43,31 @@ async function outage(server: RunningServer, database: string): Promise<string[]
   return broken({ lost: result.lost, 'out of order': result.inversions, 'attempts too many': tooMany })
 }
 
+async function consumers({ url }: RunningServer, database: string): Promise<string[]> {
+  const events = Number(amount ?? EVENTS)
+  const kills = Math.max(3, Math.round(events / 5_000))
+  const result = await consumerChaos({
+    broker: name,
+    url,
+    database,
+    events,
+    consumers: 4,
+    kills,
+    timeoutMs: TIMEOUT_MS,
+  })
+  console.log(result)
+  const { lost, twice, inversions, deadLetters, unsettled } = result
+  return broken({ lost, twice, 'out of order': inversions, 'dead letters': deadLetters, unsettled })
+}
+
 function broken(counts: Record<string, number>): string[] {
   return Object.entries(counts).flatMap(([what, count]) => (count > 0 ? [`${count} ${what}`] : []))
 }
 
+const runs = { brokers, outage, consumer: consumers }
+
 async function main(): Promise<number> {
-  if (!['brokers', 'outage'].includes(kind) || !brokerNames.some((known) => known === name)) {
+  if (!Object.hasOwn(runs, kind) || !brokerNames.some((known) => known === name)) {
     console.error(
       `usage: npm run chaos:brokers -- <${brokerNames.join('|')}> [events], or chaos:outage -- <…> [seconds]`,
     )
@@ -59,7 +80,7 @@ async function main(): Promise<number> {
     if ('missing' in alone) throw new Error(`no ${serverName}: ${alone.missing}`)
     if ('missing' in servers.postgres) throw new Error(`no PostgreSQL: ${servers.postgres.missing}`)
     const database = servers.postgres.url
-    const problems = await (kind === 'brokers' ? brokers(alone.url, database) : outage(alone, database))
+    const problems = await runs[kind as keyof typeof runs](alone, database)
     for (const problem of problems) console.error(`BROKEN: ${problem}`)
     return problems.length > 0 ? 1 : 0
   } finally {

@@ -18,6 +18,8 @@ export interface BrokerPlace {
   source?<E extends Events>(events: E, options?: { readonly holdsFor?: Duration }): PulledSource<EventsOf<E>>
   /** A message that is no event. */
   sendText?(text: string): Promise<void>
+  /** What this consumer has still to be given, or to settle. */
+  unsettled?(consumer: string): Promise<number>
   /** Everything that arrived so far, in order; where the broker keeps several logs, in order within each aggregate. */
   received(): Promise<readonly Received[]>
   /** Data with so many bytes is more than the broker takes. */

@@ -28,6 +28,10 @@ export const nats: Broker = {
       source: (events, { holdsFor = '30s' } = {}) =>
         natsSource(jetstream(connection), { stream: place, events, ackWait: holdsFor }),
       sendText: async (text) => void (await jetstream(connection).publish(`${place}.text`, text)),
+      async unsettled(consumer) {
+        const { num_pending, num_ack_pending } = await manager.consumers.info(place, consumer)
+        return num_pending + num_ack_pending
+      },
       async received() {
         const { state } = await manager.streams.info(place)
         const seen: Received[] = []

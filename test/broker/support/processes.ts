@@ -44,7 +44,7 @@ export class Processes {
   async #startOne(): Promise<void> {
     const { file, execArgv } = this.#program
     const child = spawn(process.execPath, [...execArgv, file, ...this.#args], {
-      stdio: ['ignore', 'pipe', 'inherit'],
+      stdio: ['pipe', 'pipe', 'inherit'],
       env: { ...process.env, NODE_ENV: 'production' },
     })
     this.#running.add(child)

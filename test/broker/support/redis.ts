@@ -19,6 +19,11 @@ export const redis: Broker = {
       sink: () => redisSink(client, { stream: place }),
       source: (events, { holdsFor = '30s' } = {}) => redisSource(client, { stream: place, events, idle: holdsFor }),
       sendText: async (text) => void (await client.xadd(place, '*', 'event', text)),
+      async unsettled(consumer) {
+        const group = ((await client.xinfo('GROUPS', place)) as unknown[][]).find((found) => found[1] === consumer)
+        const of = (name: string): number => Number(group?.[group.indexOf(name) + 1] ?? 0)
+        return (await client.xlen(place)) - of('entries-read') + of('pending')
+      },
       async received() {
         const seen: Received[] = []
         for (let from = '-'; ;) {

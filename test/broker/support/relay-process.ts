@@ -1,4 +1,5 @@
 /** A relay in a process of its own: relay-process <broker> <database> <broker's address> <place> <lease> */
+import './with-parent.ts'
 import type { Duration } from '../../../src/index.ts'
 import { openWorld } from '../../relay/world.ts'
 import { brokerNamed } from './broker.ts'
