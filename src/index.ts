@@ -12,6 +12,16 @@ export type { OutgoingEvent, Sink, Verdict as SinkVerdict } from './sink/sink.ts
 export type { Relay, RelayOptions, Worker } from './outbox/relay.ts'
 export type { Consumer, ConsumerOptions, Delivering, Handlers } from './once/consumer-types.ts'
 export type { DeadLetter, DeadLetterFilter, DeadLetters } from './dead-letter/dead-letters.ts'
+export type {
+  Accountable,
+  AuditRecord,
+  Redrive,
+  RedriveFilter,
+  RedriveOptions,
+  RedrivePlan,
+  RedriveStatus,
+} from './dead-letter/redrive/types.ts'
+export type { Transform } from './dead-letter/redrive/transform.ts'
 export type { ByType, Delivery, EventsOf, ReceivedEvent, Source, Subscription } from './source/source.ts'
 export type { Store } from './store/store.ts'
 export type {

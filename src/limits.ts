@@ -146,7 +146,7 @@ export const CONSUMER_ATTEMPTS_MAX = 1_000
 /** Messages that share a transaction: at most so many, and no more than take about this long. */
 export const CONSUMER_BATCH_DEFAULT = 256
 export const CONSUMER_BATCH_MAX = 1_000
-export const CONSUMER_BATCH_MS = 100
+export const CONSUMER_BATCH_MS = 250
 /** Messages in hand, for each transaction at a time. */
 export const CONSUMER_PREFETCH_MIN = 64
 export const CONSUMER_PREFETCH_MAX = 4_096
@@ -156,11 +156,13 @@ export const CONSUMER_BACKOFF_MS = 100
 export const CONSUMER_BACKOFF_MS_MAX = 60_000
 /** A message that runs elsewhere is given back for this long. */
 export const CONSUMER_BUSY_MS = 250
-/** An early message waits in memory this long for its predecessor, looked at again and again, and is then given back. */
-export const CONSUMER_EARLY_MS = 5_000
+/** Early messages wait in memory for their predecessors, so many, this long, looked at together; then they go back. */
+export const CONSUMER_EARLY_MAX = 10_000
+export const CONSUMER_EARLY_MS = 30_000
 export const CONSUMER_EARLY_LOOK_MS = 20
-export const CONSUMER_EARLY_LOOK_MS_MAX = 500
-/** Given back this often for want of its predecessor, a message is parked as orphaned. */
+export const CONSUMER_EARLY_LOOK_MS_MAX = 250
+export const CONSUMER_EARLY_BACK_MS = 1_000
+/** Delivered this often and still without its predecessor, a message is parked as orphaned. */
 export const CONSUMER_ORPHANED_AFTER = 100
 /** A retry that is due within this time is waited for in memory; any other is given back. */
 export const CONSUMER_REST_MS_MAX = 30_000
@@ -190,3 +192,38 @@ export const REDIS_CLAIM_MS_MAX = 1_000
 export const KAFKA_TRANSFORM_BATCH = 200
 export const KAFKA_TRANSFORM_GATHER_MS = 20
 export const KAFKA_TRANSFORM_PAUSE_MS_MAX = 10_000
+/** What AMQP has room for. */
+export const RABBITMQ_PREFETCH_MAX = 65_535
+
+/** Redrives. How often a consumer looks for one, and how long one that died is waited for. */
+export const REDRIVE_POLL_MS = 1_000
+export const REDRIVE_LEASE_MS = 15_000
+/** Letters that share a transaction. */
+export const REDRIVE_BATCH = 50
+/** Letters in hand. */
+export const REDRIVE_PAGE = 500
+/** Letters per second. */
+export const REDRIVE_RATE_DEFAULT = 50
+export const REDRIVE_RATE_MAX = 100_000
+export const REDRIVE_CANARY_DEFAULT = 10
+/** Paused when more than this share of the last so many letters failed, once so many are known. */
+export const REDRIVE_PAUSE_AT_DEFAULT = 0.2
+export const REDRIVE_WINDOW = 50
+export const REDRIVE_WINDOW_MIN = 10
+/** Started this often and never ended: it ends its process, and stays parked. */
+export const REDRIVE_STARTS_MAX = 3
+/** Looked at this often for its predecessor, a letter stays parked. */
+export const REDRIVE_EARLY_LOOKS = 6
+export const REDRIVE_TROUBLES_MAX = 10
+/** How long redrives that ended stay, with the copies they hold. The audit stays. */
+export const REDRIVE_KEPT_MS: number = 90 * 24 * 3_600_000
+export const REDRIVE_WHY_LENGTH_MAX = 500
+export const REDRIVE_SAMPLES = 3
+export const LETTER_LINE_BYTES_MAX: number = 16 * 1024 * 1024
+export const KAFKA_SESSION_MS_DEFAULT = 10_000
+export const KAFKA_SESSION_MS_MIN = 1_000
+export const KAFKA_SESSION_MS_MAX = 300_000
+/** How long a fetch waits for news, and how much it brings. */
+export const KAFKA_FETCH_MS = 500
+export const KAFKA_FETCH_BYTES = 4 * 1024 * 1024
+export const KAFKA_PARTITION_BYTES = 1024 * 1024

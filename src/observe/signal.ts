@@ -79,12 +79,20 @@ export type Signal =
       readonly reason: string
       readonly fingerprint: string
     }
+  /** A redrive that this process worked on came to a stop: done, paused or aborted, and why. */
+  | {
+      readonly kind: 'redrive'
+      readonly consumer: string
+      readonly redrive: number
+      readonly state: string
+      readonly reason: string | null
+    }
   /** Messages went back to the broker: busy, early, or to be tried later. */
   | { readonly kind: 'givenBack'; readonly consumer: string; readonly messages: number }
   /** Work in the background failed and will be tried again. */
   | {
       readonly kind: 'troubled'
-      readonly task: 'sweep' | 'heartbeat' | 'recover' | 'batch' | 'relay' | 'consumer'
+      readonly task: 'sweep' | 'heartbeat' | 'recover' | 'batch' | 'relay' | 'consumer' | 'redrive'
       readonly error: unknown
     }
   /** The development guard saw something. */

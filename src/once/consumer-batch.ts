@@ -3,6 +3,7 @@ import type { Arrival } from '../inbox/arrival.ts'
 import { RERUN_BACKOFF_MS, RERUNS_MAX } from '../limits.ts'
 import { sleep } from '../platform/clock.ts'
 import type { InboxItem, InboxSession, InboxSight } from '../store/inbox.ts'
+import type { Session } from '../store/store.ts'
 import { isTransient } from './atomic.ts'
 import { handle, type Handled } from './consumer-handler.ts'
 import { deliveriesOf, positionsAfter, type ConsumerParts } from './consumer-parts.ts'
@@ -22,6 +23,12 @@ export type Fate =
 
 export type Fates = Map<Arrival, Fate>
 
+/**
+ * Dead letters that run again: they do not stand in their own way. Called with those whose effect is about to commit,
+ * last before it; what it throws rolls everything back.
+ */
+export type SettleRedriven<Tx> = (session: Session<Tx>, taken: readonly Arrival[]) => Promise<void>
+
 const APPLIED: Fate = { kind: 'applied' }
 const AGAIN: Fate = { kind: 'again', alone: false }
 const ALONE: Fate = { kind: 'again', alone: true }
@@ -29,16 +36,16 @@ const ALONE: Fate = { kind: 'again', alone: true }
 /**
  * Inbox rows first, then the handlers in order, then everything in one commit. A failure rolls all of it back: the
  * others are run again as one batch, and whoever failed alone. Savepoints would leave the inbox row of an effect that
- * was rolled back. `redrive`: their dead letters do not stand in the way, and are settled by the same commit.
+ * was rolled back. `settleRedriven`: these are dead letters; they do not stand in the way, and are settled by the commit.
  */
 export async function processBatch<Tx>(
   parts: ConsumerParts<Tx>,
   arrivals: readonly Arrival[],
-  redrive = false,
+  settleRedriven?: SettleRedriven<Tx>,
 ): Promise<Fates> {
   for (let rerun = 1; ; rerun++) {
     try {
-      return await attemptBatch(parts, arrivals, redrive)
+      return await attemptBatch(parts, arrivals, settleRedriven)
     } catch (error) {
       const { core } = parts
       if (rerun > RERUNS_MAX || !isTransient(core, error)) return fatesOfFailure(arrivals, error)
@@ -59,10 +66,11 @@ class HandlerFailed extends Error {
 async function attemptBatch<Tx>(
   parts: ConsumerParts<Tx>,
   arrivals: readonly Arrival[],
-  redrive: boolean,
+  settleRedriven: SettleRedriven<Tx> | undefined,
 ): Promise<Fates> {
   const { core, inbox, settings } = parts
   const consumer = settings.name
+  const redrive = settleRedriven !== undefined
   const items = settings.delivery === 'once' ? itemsOf(arrivals) : []
   const { sights, session } = await inbox.take({ consumer, items, deadlineMs: settings.deadlineMs, redrive })
   const fates: Fates = new Map()
@@ -85,11 +93,12 @@ async function attemptBatch<Tx>(
     const handled = await (settings.pipelined ? runTogether : runInOrder)(parts, session, taken)
     const settled = [...taken, ...[...fates].filter(([, { kind }]) => kind === 'duplicate').map(([arrival]) => arrival)]
     const events = handled.flatMap((one) => one.events)
+    await settleRedriven?.(session.session, taken)
     const ending = await session.complete({
       consumer,
       events,
       tried: taken.filter(({ tried }) => tried).map(({ item }) => item.id),
-      redriven: redrive ? taken.map(({ item }) => item.id) : [],
+      redriven: [],
       positions: positionsAfter(parts, deliveriesOf(settled)),
     })
     if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')

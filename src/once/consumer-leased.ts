@@ -4,7 +4,7 @@ import { fingerprintInput } from '../key/fingerprint.ts'
 import type { Events } from '../outbox/event.ts'
 import type { Session } from '../store/store.ts'
 import { answerOfValue } from './codec.ts'
-import type { Fate } from './consumer-batch.ts'
+import type { Fate, SettleRedriven } from './consumer-batch.ts'
 import type { Handler } from './consumer-options.ts'
 import type { ConsumerParts } from './consumer-parts.ts'
 import { attemptLeased, type LeasedProduce } from './leased.ts'
@@ -18,13 +18,18 @@ class Overtaken extends Error {}
  * A message whose handler calls the outside world. Its steps are recorded under an operation of its own, which a later
  * attempt takes over; the inbox row is the last statement of the final transaction.
  */
-export async function processLeased<Tx>(parts: ConsumerParts<Tx>, arrival: Arrival): Promise<Fate> {
+export async function processLeased<Tx>(
+  parts: ConsumerParts<Tx>,
+  arrival: Arrival,
+  settleRedriven?: SettleRedriven<Tx>,
+): Promise<Fate> {
   const { core, inbox, settings } = parts
   const { name } = settings
   const { item, delivery } = arrival
   try {
     const [sight = 'taken'] = await inbox.look({ consumer: name, items: [item] })
-    if (sight !== 'taken') return { kind: sight }
+    const held = settleRedriven !== undefined && (sight === 'parked' || sight === 'behind')
+    if (sight !== 'taken' && !held) return { kind: sight }
     const handler = settings.handlers.get(delivery.type)
     const request = requestOf(core.settings, {
       scope: `consumer ${name}`,
@@ -36,7 +41,7 @@ export async function processLeased<Tx>(parts: ConsumerParts<Tx>, arrival: Arriv
       overrides: { deadline: `${settings.deadlineMs}ms` },
     })
     const leased = { ...request, leaseMs: settings.leaseMs as number, recover: null }
-    const attempt = await attemptLeased(core, leased, produceOf(parts, arrival, handler), () => {})
+    const attempt = await attemptLeased(core, leased, produceOf(parts, arrival, handler, settleRedriven), () => {})
     if (attempt.kind === 'busy') return { kind: 'busy' }
     return { kind: attempt.outcome.replayed ? 'duplicate' : 'applied' }
   } catch (error) {
@@ -49,9 +54,11 @@ export async function processLeased<Tx>(parts: ConsumerParts<Tx>, arrival: Arriv
 /** Whatever a handler throws releases the lease: nothing is stored that a redrive would only replay. */
 function produceOf<Tx>(
   { core, inbox, settings }: ConsumerParts<Tx>,
-  { item, delivery }: Arrival,
+  arrival: Arrival,
   handler: Handler | undefined,
+  settleRedriven: SettleRedriven<Tx> | undefined,
 ): LeasedProduce<Tx> {
+  const { item, delivery } = arrival
   return async ({ op, commit }) => {
     let outcome: Awaited<ReturnType<typeof commit>> | undefined
     const commitWith = async <R>(make: (op: Operation<Tx, Events>) => R | Promise<R>): Promise<Committed<R>> => {
@@ -61,6 +68,7 @@ function produceOf<Tx>(
         made = await make(inner)
         const session = core.enclosing.get()?.session as Session<Tx>
         if (!(await inbox.enter(session, { consumer: settings.name, item }))) throw new Overtaken('applied elsewhere')
+        await settleRedriven?.(session, [arrival])
         return { answer: answerOfValue(undefined), fate: 'complete' }
       })
       return made as Committed<R>

@@ -1,3 +1,4 @@
+import { runRedrives } from '../dead-letter/redrive/redriver.ts'
 import { onceError, problemTypeOf, type OnceCode, type OnceError } from '../errors.ts'
 import { Arrival, keyOf } from '../inbox/arrival.ts'
 import { CONSUMER_BUSY_MS } from '../limits.ts'
@@ -17,6 +18,7 @@ export function createPushedConsumer<Tx>(parts: ConsumerParts<Tx>, prepare: () =
   const { name, concurrency } = settings
   let ready: Promise<void> | undefined
   let stopped = false
+  let redriving: { readonly stop: AbortController; readonly ended: Promise<void> } | undefined
   let active = 0
   const running = new Set<Promise<unknown>>()
   const waiting: (() => void)[] = []
@@ -51,6 +53,10 @@ export function createPushedConsumer<Tx>(parts: ConsumerParts<Tx>, prepare: () =
         ready = undefined
         throw error
       }))
+      if (redriving === undefined && !stopped) {
+        const stop = new AbortController()
+        redriving = { stop, ended: runRedrives(parts, stop.signal) }
+      }
       return consumer
     },
     async stop() {

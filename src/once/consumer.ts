@@ -1,3 +1,4 @@
+import { runRedrives, workOnRedrive } from '../dead-letter/redrive/redriver.ts'
 import { milliseconds, type Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
 import { findHorizon } from '../inbox/horizon.ts'
@@ -136,10 +137,13 @@ class PulledConsumer<Tx> implements Consumer {
   }
 
   async #run(loop: ConsumerLoop<Tx>, broker: Broker, stop: AbortController, once: boolean): Promise<void> {
+    const redrives = once ? undefined : runRedrives(this.#parts, stop.signal)
     try {
       await loop.run(once)
+      if (once) loop.handled += await workOnRedrive(this.#parts, stop.signal)
     } finally {
       stop.abort()
+      await redrives
       await broker.close()
       this.#running = undefined
     }

@@ -1,4 +1,6 @@
 import { deadLettersOf, type DeadLetters } from '../dead-letter/dead-letters.ts'
+import { redriveOf } from '../dead-letter/redrive/redrive.ts'
+import type { Redrive } from '../dead-letter/redrive/types.ts'
 import { milliseconds, type Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
 import { createGuard } from '../guard/create-guard.ts'
@@ -253,6 +255,10 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     const { inbox, name } = this.core.store
     if (!inbox) throw onceError('ONCE_UNSUPPORTED', { detail: `the ${name} store has no dead letters` })
     return deadLettersOf(inbox.letters)
+  }
+
+  get redrive(): Redrive {
+    return redriveOf(this.core.store, this.core.clock)
   }
 
   recover(handlers: RecoverHandlers<Tx, E>, options: { limit?: number } = {}): Promise<Recovered> {

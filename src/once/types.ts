@@ -1,4 +1,5 @@
 import type { DeadLetters } from '../dead-letter/dead-letters.ts'
+import type { Redrive } from '../dead-letter/redrive/types.ts'
 import type { Duration } from '../duration.ts'
 import type { Observe } from '../observe/signal.ts'
 import type { EventInput, Events } from '../outbox/event.ts'
@@ -94,6 +95,8 @@ export interface Once<Tx, E extends Events> {
   readonly outbox: PulledSource<EventsOf<E>>
   /** Messages that consumers set aside. */
   readonly deadLetters: DeadLetters
+  /** Runs dead letters again, under their own ids: planned first, with a canary, a rate, a pause and an audit. */
+  readonly redrive: Redrive
   /** Takes lapsed leased operations over and runs them to the end. */
   recover(handlers: RecoverHandlers<Tx, E>, options?: { limit?: number }): Promise<Recovered>
   /** An operator's word on an operation whose outcome is unknown. False when it is not unknown (any more). */

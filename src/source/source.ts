@@ -14,6 +14,15 @@ interface Described<M> {
   readonly name: string
   /** How late a redelivery can come: what the inbox must remember at least. 'forever': the broker never forgets. */
   readonly redeliversFor: Duration | 'forever'
+  /**
+   * What the handler is given of a dead letter that runs again. Default: the CloudEvent in its body and headers, else its
+   * JSON. Throws when it cannot be read.
+   */
+  revive?(letter: {
+    readonly type: string
+    readonly body: string
+    readonly headers: Readonly<Record<string, string>>
+  }): unknown
   /** Never set: it carries `M`. */
   readonly '~handles'?: M
 }

@@ -2,6 +2,7 @@ import type { Answer } from '../lifecycle/answer.ts'
 import type { Sight, StoredRecord } from '../lifecycle/record.ts'
 import type { Inbox } from './inbox.ts'
 import type { Outbox } from './outbox.ts'
+import type { Redrives } from './redrives.ts'
 
 /**
  * The Store seam: what a database must do for the protocol, one method per statement or trip, so that the simulator can
@@ -23,6 +24,8 @@ export interface Store<Tx> {
   readonly outbox?: Outbox
   /** Absent where consumers cannot be run. */
   readonly inbox?: Inbox<Tx>
+  /** Absent where dead letters cannot be run again. */
+  readonly redrives?: Redrives<Tx>
   /** What the development guard can watch. */
   readonly watch?: Watch
   /** Opens a READ COMMITTED transaction and claims in it: one trip. Nothing waits for another transaction. */

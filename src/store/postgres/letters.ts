@@ -66,7 +66,7 @@ export class PostgresLetters<Tx> implements DeadLetters {
   }
 }
 
-function filterValues(filter: LetterFilter): (string | number | null)[] {
+export function filterValues(filter: LetterFilter): (string | number | null)[] {
   const { consumer, source, type, aggregate, tenant, fingerprint, reason, states, ids, from, to } = filter
   return [
     ...[consumer, source, type, aggregate, tenant, fingerprint, reason].map((value) => value ?? null),
@@ -77,7 +77,7 @@ function filterValues(filter: LetterFilter): (string | number | null)[] {
   ]
 }
 
-function letterOf(row: Row): StoredLetter {
+export function letterOf(row: Row): StoredLetter {
   return {
     id: String(row['id']),
     seq: Number(row['seq']),

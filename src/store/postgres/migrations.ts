@@ -1,6 +1,7 @@
 import { claimFunctionsSql } from './sql/claim-function.ts'
 import { inboxTablesSql } from './sql/inbox-tables.ts'
 import { segmentsSql } from './sql/outbox-segments.ts'
+import { redriveTablesSql } from './sql/redrive-tables.ts'
 
 /**
  * Numbered and append-only: a released migration never changes (a test holds its checksum). One statement per entry, so
@@ -134,6 +135,7 @@ end $$`,
     ],
   },
   { version: 3, name: 'consumers', statements: inboxTablesSql },
+  { version: 4, name: 'redrives', statements: redriveTablesSql },
 ]
 
 export const SCHEMA_VERSION: number = MIGRATIONS.length

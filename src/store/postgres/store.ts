@@ -8,6 +8,7 @@ import { storeError } from './errors.ts'
 import { PostgresInbox } from './inbox.ts'
 import { PostgresLeases } from './leases.ts'
 import { PostgresOutbox } from './outbox.ts'
+import { PostgresRedrives } from './redrives.ts'
 import { PostgresRetention } from './retention.ts'
 import { answerOf, answerValues, recordOf, refusalSightOf, shownBy } from './rows.ts'
 import { PostgresSchema } from './schema.ts'
@@ -48,6 +49,7 @@ class PostgresStore<Tx> implements Store<Tx> {
   readonly batches: PostgresBatches<Tx>
   readonly outbox: PostgresOutbox<Tx>
   readonly inbox: PostgresInbox<Tx>
+  readonly redrives: PostgresRedrives<Tx>
   readonly watch?: Watch
   readonly #driver: PgDriver<Tx>
   readonly #bind: Bind
@@ -72,6 +74,7 @@ class PostgresStore<Tx> implements Store<Tx> {
     this.batches = new PostgresBatches(driver, this.#bind, schema)
     this.outbox = new PostgresOutbox(driver, this.#bind, schema)
     this.inbox = new PostgresInbox(driver, this.#bind, schema)
+    this.redrives = new PostgresRedrives(driver, schema)
     if (driver.watch) this.watch = driver.watch
   }
 

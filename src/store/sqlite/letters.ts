@@ -29,7 +29,7 @@ const PARK =
 const SETTLE = `update effectively_once_dead_letter set state = 3, settled_at = ${NOW} where id = ? and state <> 3`
 
 // Every part of the filter is asked for by a value that is not null.
-const MATCHES = `($1 is null or d.consumer = $1) and ($2 is null or d.source = $2) and ($3 is null or d.type = $3)
+export const MATCHES = `($1 is null or d.consumer = $1) and ($2 is null or d.source = $2) and ($3 is null or d.type = $3)
   and ($4 is null or d.aggregate = $4) and ($5 is null or d.tenant = $5) and ($6 is null or d.fingerprint = $6)
   and ($7 is null or d.reason = $7) and ($8 is null or d.state in (select value from json_each($8)))
   and ($9 is null or d.id in (select value from json_each($9)))
@@ -70,7 +70,7 @@ export function settleLetters(turn: Turn, ids: readonly string[]): void {
   for (const id of ids) turn.run(SETTLE, [id])
 }
 
-function filterValues(filter: LetterFilter): Bindable[] {
+export function filterValues(filter: LetterFilter): Bindable[] {
   const { consumer, source, type, aggregate, tenant, fingerprint, reason, states, ids, from, to } = filter
   return [
     ...[consumer, source, type, aggregate, tenant, fingerprint, reason].map((value) => value ?? null),
@@ -98,7 +98,7 @@ function countsOf(rows: readonly Row[]): LetterCounts {
   }
 }
 
-function letterOf(row: Row): StoredLetter {
+export function letterOf(row: Row): StoredLetter {
   const text = (name: string): string => String(row[name])
   const maybe = (name: string): string | null => row[name] as string | null
   return {

@@ -1,4 +1,5 @@
 import { INBOX_TABLES } from './inbox-tables.ts'
+import { REDRIVE_TABLES } from './redrive-tables.ts'
 
 /** Numbered and append-only: a migration that was released is never edited. */
 export interface Migration {
@@ -128,4 +129,5 @@ export const MIGRATIONS: readonly Migration[] = [
     ],
   },
   { version: 3, statements: INBOX_TABLES },
+  { version: 4, statements: REDRIVE_TABLES },
 ]

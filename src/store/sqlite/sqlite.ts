@@ -12,6 +12,7 @@ import { sqliteLeases } from './leases.ts'
 import { sqliteOutbox } from './outbox.ts'
 import type { Patience } from './patience.ts'
 import { fileReader, memoryReader } from './reader.ts'
+import { sqliteRedrives } from './redrives.ts'
 import { claimOver, claimRecord } from './record.ts'
 import { sqliteRetention } from './retention.ts'
 import { sqliteSchema } from './schema.ts'
@@ -65,6 +66,7 @@ export function assembleSqliteStore(options: SqliteOptions, parts: SqliteParts =
     batches: sqliteBatches({ writer, handles }),
     outbox: sqliteOutbox({ writer, reader }),
     inbox: sqliteInbox({ writer, reader, handles }),
+    redrives: sqliteRedrives({ writer, reader, handles }),
     begin: async ({ claim, deadlineMs }): Promise<Begun<SqlTx>> => {
       const turn = await writer.take({ deadlineMs })
       try {

@@ -67,7 +67,7 @@ const LETTER_TYPES = [
 export const FILTER_PARAMETERS = 11
 
 /** Consumer, source, type, aggregate, tenant, fingerprint, reason, states, ids, from, to: null asks for nothing. */
-function matches(): string {
+export function matches(): string {
   const is = (column: string, n: number): string => `($${n}::text is null or d.${column} = $${n}::text)`
   return `${is('consumer', 1)} and ${is('source', 2)} and ${is('type', 3)} and ${is('aggregate', 4)} and ${is('tenant', 5)}
    and ${is('fingerprint', 6)} and ${is('reason', 7)} and ($8::text is null or d.state = any($8::text::int2[]))
@@ -76,13 +76,18 @@ function matches(): string {
    and ($11::float8 is null or d.parked_at < to_timestamp($11::float8 / 1000))`
 }
 
+/** A letter as it is read. */
+export function letterColumns(): string {
+  return `d.id::text as id, d.seq::float8 as seq, d.consumer, d.source, d.message, d.type, d.aggregate, d.previous::text as previous, d.tenant,
+       d.state::int4 as state, d.reason, d.error, d.fingerprint, d.causes::text as causes, d.body, d.shown, d.headers::text as headers,
+       d.traceparent, d.attempts, d.timeline::text as timeline,
+       extract(epoch from d.parked_at)::float8 * 1000 as parked_at, extract(epoch from d.settled_at)::float8 * 1000 as settled_at`
+}
+
 /** $1-$11 filter, $12 after, $13 limit */
 export function listLettersSql(schema: string): string {
   return `
-select d.id::text as id, d.seq::float8 as seq, d.consumer, d.source, d.message, d.type, d.aggregate, d.previous::text as previous, d.tenant,
-       d.state::int4 as state, d.reason, d.error, d.fingerprint, d.causes::text as causes, d.body, d.shown, d.headers::text as headers,
-       d.traceparent, d.attempts, d.timeline::text as timeline,
-       extract(epoch from d.parked_at)::float8 * 1000 as parked_at, extract(epoch from d.settled_at)::float8 * 1000 as settled_at,
+select ${letterColumns()},
        (select count(*) from ${schema}.dead_letter b
          where b.consumer = d.consumer and b.source = d.source and b.aggregate = d.aggregate and b.state = 1 and b.seq > d.seq)::int4 as blocks
   from ${schema}.dead_letter d

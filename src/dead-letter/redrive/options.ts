@@ -1,0 +1,73 @@
+import { onceError } from '../../errors.ts'
+import {
+  REDRIVE_CANARY_DEFAULT,
+  REDRIVE_PAUSE_AT_DEFAULT,
+  REDRIVE_RATE_DEFAULT,
+  REDRIVE_RATE_MAX,
+  REDRIVE_WHY_LENGTH_MAX,
+} from '../../limits.ts'
+import type { LetterFilter } from '../../store/dead-letters.ts'
+import { storedFilter } from '../dead-letters.ts'
+import type { Accountable, RedriveFilter, RedriveOptions } from './types.ts'
+
+const OPTIONS = new Set(['by', 'why', 'canary', 'rate', 'pauseAt', 'transform', 'force', 'reorder'])
+const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
+const CANARY_MAX = 1_000_000
+
+export interface CheckedRedrive extends Accountable {
+  readonly canary: number
+  readonly canaryStops: boolean
+  readonly rate: number
+  readonly pauseAt: number
+  readonly force: boolean
+  readonly reorder: boolean
+}
+
+export function checkFilter(filter: RedriveFilter): LetterFilter {
+  if (typeof filter !== 'object' || filter === null) throw invalid('a filter is an object')
+  const { ids, ...rest } = filter
+  if (ids === undefined) return storedFilter(rest)
+  if (!Array.isArray(ids) || ids.some((id) => typeof id !== 'string' || !UUID.test(id))) {
+    throw invalid('ids must be ids of dead letters')
+  }
+  return { ...storedFilter(rest), ids }
+}
+
+export function checkRedrive(options: RedriveOptions): CheckedRedrive {
+  if (typeof options !== 'object' || options === null) throw invalid('a redrive needs { by, why }')
+  for (const option of Object.keys(options)) {
+    if (!OPTIONS.has(option)) throw invalid(`unknown option '${option.slice(0, 40)}' of a redrive`)
+  }
+  const { canary, pauseAt = REDRIVE_PAUSE_AT_DEFAULT, transform, force = false, reorder = false } = options
+  if (typeof pauseAt !== 'number' || !(pauseAt >= 0 && pauseAt <= 1)) throw invalid('pauseAt must be from 0 to 1')
+  if (transform !== undefined && typeof transform !== 'function') throw invalid('transform must be a function')
+  if (typeof force !== 'boolean' || typeof reorder !== 'boolean') throw invalid('force and reorder are true or false')
+  const first = typeof canary === 'object' ? canary.letters : (canary ?? REDRIVE_CANARY_DEFAULT)
+  const after = typeof canary === 'object' ? (canary.after ?? 'go') : 'go'
+  if (!Number.isInteger(first) || first < 0 || first > CANARY_MAX) throw invalid('canary must be a whole number from 0')
+  if (after !== 'go' && after !== 'pause') throw invalid(`canary.after must be 'go' or 'pause'`)
+  const { by, why } = checkAccountable(options)
+  const canaryStops = after === 'pause'
+  return { by, why, canary: first, canaryStops, rate: checkRate(options.rate), pauseAt, force, reorder }
+}
+
+export function checkRate(rate: number = REDRIVE_RATE_DEFAULT): number {
+  if (typeof rate === 'number' && rate > 0 && rate <= REDRIVE_RATE_MAX) return rate
+  throw invalid(`rate must be letters per second, up to ${REDRIVE_RATE_MAX}`)
+}
+
+/** Nobody acts without a name and a reason. */
+export function checkAccountable(given: Accountable): Accountable {
+  for (const name of ['by', 'why'] as const) {
+    const text: unknown = given?.[name]
+    if (typeof text !== 'string' || text.trim() === '' || text.includes('\0') || text.length > REDRIVE_WHY_LENGTH_MAX) {
+      const what = name === 'by' ? 'who does it' : 'the reason'
+      throw invalid(`${name} must say ${what}, in at most ${REDRIVE_WHY_LENGTH_MAX} characters`)
+    }
+  }
+  return { by: given.by, why: given.why }
+}
+
+export function invalid(detail: string): Error {
+  return onceError('ONCE_OPTION_INVALID', { detail })
+}

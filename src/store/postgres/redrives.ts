@@ -1,0 +1,198 @@
+import { LETTER_STATES, type LetterFilter } from '../dead-letters.ts'
+import { auditOf, beatOf, outcomeNumbers, planOf, redriveOf, stateNumber } from '../redrive-rows.ts'
+import { REDRIVE_OUTCOMES } from '../redrives.ts'
+import type {
+  AuditEntry,
+  BeatRedriveParams,
+  ChangeRedriveParams,
+  CreatedRedrive,
+  CreateRedriveParams,
+  ImportedLetter,
+  NewAuditEntry,
+  RedriveBeat,
+  RedriveCopy,
+  RedriveDecision,
+  RedriveHeld,
+  RedriveItem,
+  RedriveItemsParams,
+  RedriveLease,
+  RedriveOutcome,
+  Redrives,
+  StoredPlan,
+  StoredRedrive,
+} from '../redrives.ts'
+import type { Row, Session } from '../store.ts'
+import { arrayLiteral } from './array-literal.ts'
+import type { PgDriver, PgStatement } from './driver.ts'
+import { storeError } from './errors.ts'
+import { filterValues, letterOf } from './letters.ts'
+import * as making from './sql/redrive.ts'
+import * as running from './sql/redrive-run.ts'
+
+/** Redrives on PostgreSQL: every method is one statement. None is prepared by name: they are few and far between. */
+export class PostgresRedrives<Tx> implements Redrives<Tx> {
+  readonly #driver: PgDriver<Tx>
+  readonly #schema: string
+
+  constructor(driver: PgDriver<Tx>, schema: string) {
+    this.#driver = driver
+    this.#schema = schema
+  }
+
+  async plan({ filter }: { readonly filter: LetterFilter }): Promise<readonly StoredPlan[]> {
+    return (await this.#query(making.planRedriveSql, filterValues(filter))).map(planOf)
+  }
+
+  async create(params: CreateRedriveParams): Promise<CreatedRedrive> {
+    const { filter, by, why, asked, prepare, canary, canaryStops, rate, pauseAt, force, reorder } = params
+    const state = stateNumber(prepare ? 'preparing' : 'running')
+    const values = [by, why, asked, state, canary, canaryStops, rate, pauseAt, force, reorder]
+    const [row] = await this.#query(making.createRedriveSql, [...filterValues(filter), ...values])
+    if (!row) return { kind: 'refused', plan: null }
+    const plan = planOf(row)
+    if (row['redrive'] !== null) return { kind: 'created', redrive: Number(row['redrive']), plan }
+    const [active] = await this.#query(making.activeRedriveSql, [filter.consumer])
+    return active ? { kind: 'active', redrive: Number(active['id']) } : { kind: 'refused', plan }
+  }
+
+  async items({ redrive, outcomes, after, limit }: RedriveItemsParams): Promise<readonly RedriveItem[]> {
+    const values = [redrive, arrayLiteral(outcomeNumbers(outcomes)), after, limit]
+    const rows = await this.#query(making.redriveItemsSql, values)
+    return rows.map((row) => ({
+      ord: Number(row['ord']),
+      outcome: REDRIVE_OUTCOMES[Number(row['outcome'])] as RedriveOutcome,
+      starts: Number(row['starts']),
+      copy: row['copy'] as string | null,
+      letter: letterOf(row),
+    }))
+  }
+
+  async copy({
+    redrive,
+    copies,
+  }: {
+    readonly redrive: number
+    readonly copies: readonly RedriveCopy[]
+  }): Promise<void> {
+    const arrays = [arrayLiteral(copies.map(({ ord }) => ord)), arrayLiteral(copies.map(({ body }) => body))]
+    await this.#query(making.copyRedriveSql, [redrive, ...arrays])
+  }
+
+  async change(params: ChangeRedriveParams): Promise<StoredRedrive | null> {
+    const { redrive, from, to, reason, by, why, action, token, retry = false, passed = false, rate } = params
+    const states = [arrayLiteral(from.map(stateNumber)), stateNumber(to)]
+    const values = [redrive, ...states, reason, by, why, action, token ?? null, retry, passed, rate ?? null]
+    const changed = await this.#query(making.changeRedriveSql, values)
+    return changed.length === 0 ? null : this.get({ redrive })
+  }
+
+  async get({ redrive }: { readonly redrive: number }): Promise<StoredRedrive | null> {
+    const [row] = await this.#query(making.readRedrivesSql, [redrive, 1])
+    return row ? redriveOf(row) : null
+  }
+
+  async list({ limit }: { readonly limit: number }): Promise<readonly StoredRedrive[]> {
+    return (await this.#query(making.readRedrivesSql, [null, limit])).map(redriveOf)
+  }
+
+  async claim(params: { readonly consumer: string; readonly leaseMs: number }): Promise<RedriveLease | null> {
+    const { consumer, leaseMs } = params
+    await this.#query(running.consumerSeenSql, [consumer])
+    const [row] = await this.#query(running.claimRedriveSql, [consumer, leaseMs])
+    if (!row) return null
+    const { rate, pause_at: pauseAt } = row
+    return {
+      redrive: Number(row['id']),
+      token: String(row['token']),
+      consumer,
+      rate: Number(rate),
+      pauseAt: Number(pauseAt),
+    }
+  }
+
+  async beat({ redrive, token, leaseMs, starting, ended }: BeatRedriveParams): Promise<RedriveBeat | null> {
+    const values = [redrive, token, leaseMs, arrayLiteral(starting), arrayLiteral(ended)]
+    // Beside the pool where the client can: handlers may hold every connection.
+    const [row] = await this.#told(() => this.#driver.aside(this.#statement(running.beatRedriveSql, values)))
+    return row ? beatOf(row) : null
+  }
+
+  async settle(session: Session<Tx>, params: RedriveHeld & { readonly ords: readonly number[] }): Promise<boolean> {
+    const { redrive, token, ords } = params
+    const statement = this.#statement(running.settleRedriveSql, [redrive, token, arrayLiteral(ords)])
+    const [row] = await this.#told(() => this.#driver.join(session.tx).query(statement))
+    return Number(row?.['settled']) === ords.length
+  }
+
+  async decide({
+    redrive,
+    token,
+    decisions,
+  }: RedriveHeld & { readonly decisions: readonly RedriveDecision[] }): Promise<boolean> {
+    const of = (pick: (decision: Extract<RedriveDecision, { error: string }>) => string): string =>
+      arrayLiteral(decisions.map((decision) => ('error' in decision ? pick(decision) : null)))
+    const [row] = await this.#query(running.decideRedriveSql, [
+      redrive,
+      token,
+      arrayLiteral(decisions.map(({ ord }) => ord)),
+      arrayLiteral(outcomeNumbers(decisions.map(({ outcome }) => outcome))),
+      of(({ reason }) => reason),
+      of(({ error }) => error),
+      of(({ fingerprint }) => fingerprint),
+      of(({ causes }) => causes),
+    ])
+    return Number(row?.['held']) === 1
+  }
+
+  async release({ redrive, token }: RedriveHeld): Promise<void> {
+    await this.#query(running.releaseRedriveSql, [redrive, token])
+  }
+
+  async audit(params: {
+    readonly redrive?: number | undefined
+    readonly limit: number
+  }): Promise<readonly AuditEntry[]> {
+    return (await this.#query(running.readAuditSql, [params.redrive ?? null, params.limit])).map(auditOf)
+  }
+
+  async write({ by, action, redrive, why, detail }: NewAuditEntry): Promise<void> {
+    await this.#query(running.writeAuditSql, [by, action, redrive, why, detail])
+  }
+
+  async import({ letters }: { readonly letters: readonly ImportedLetter[] }): Promise<{
+    imported: number
+    applied: number
+  }> {
+    const rows = letters.map(({ state, causes, headers, timeline, parkedAt, ...same }, n) => ({
+      ...same,
+      n,
+      state: LETTER_STATES.indexOf(state),
+      causes: JSON.parse(causes) as unknown,
+      headers: JSON.parse(headers) as unknown,
+      timeline: JSON.parse(timeline) as unknown,
+      parked: parkedAt,
+    }))
+    const [row] = await this.#query(running.importLettersSql, [JSON.stringify(rows)])
+    return { imported: Number(row?.['imported']), applied: Number(row?.['applied']) }
+  }
+
+  async sweep({ keepForMs }: { readonly keepForMs: number }): Promise<number> {
+    return Number((await this.#query(running.sweepRedrivesSql, [keepForMs]))[0]?.['redrives'])
+  }
+
+  #query(sql: (schema: string) => string, values: readonly unknown[]): Promise<readonly Row[]> {
+    return this.#told(() => this.#driver.query(this.#statement(sql, values)))
+  }
+
+  #statement(sql: (schema: string) => string, values: readonly unknown[]): PgStatement {
+    return { name: '', text: sql(this.#schema), values }
+  }
+
+  async #told<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      throw storeError(error, this.#schema)
+    }
+  }
+}

@@ -1,0 +1,211 @@
+import { expect } from 'vitest'
+import { BY, CONSUMER, type RedriveWorld } from './world.ts'
+
+/** What a redrive promises, on any store. */
+export const CASES: Readonly<Record<string, (world: RedriveWorld) => Promise<void>>> = {
+  async 'runs parked letters again under their own ids, once, beside a redelivery'(world) {
+    const messages = Array.from({ length: 40 }, (_, n) => ({ id: `m${n}`, aggregate: `a${n % 7}`, data: { n } }))
+    await world.park(...messages)
+    expect((await world.once.deadLetters.count()).total).toBe(40)
+    expect((await world.applied()).size).toBe(0)
+    const plan = await world.once.redrive.plan({ consumer: CONSUMER })
+    expect(plan).toMatchObject({ consumer: CONSUMER, matching: 40, behind: 0, applied: 0, older: 0, reordered: 0 })
+    expect(plan.refusals).toEqual([])
+    // The broker delivers the very same ids again, before, while and after they are redriven.
+    world.broker.publish(...messages)
+    const consumer = await world.consumer().start()
+    const { id } = await world.once.redrive.run({ consumer: CONSUMER }, { ...BY, rate: 10_000 })
+    world.broker.publish(...messages)
+    expect(await world.ended(id)).toMatchObject({ state: 'done', letters: 40, applied: 40, failed: 0, left: 0 })
+    world.broker.publish(...messages)
+    await consumer.drain()
+    await consumer.stop()
+    const applied = await world.applied()
+    expect(applied.size).toBe(40)
+    expect([...applied.values()].filter((n) => n !== 1)).toEqual([])
+    expect((await world.once.deadLetters.count()).total).toBe(0)
+    expect((await world.once.deadLetters.count({ state: 'redriven' })).total).toBe(40)
+    expect((await world.once.redrive.audit({ redrive: id })).map(({ action, by, why }) => [action, by, why])).toEqual([
+      ['done', 'effectively-once', 'every letter was tried'],
+      ['canary', 'effectively-once', 'the canary was applied'],
+      ['run', 'ada', 'the printer works again'],
+    ])
+  },
+
+  async 'takes the letters parked behind along, in order; a failure blocks only its aggregate'(world) {
+    const of = (aggregate: string) => [1, 2, 3].map((n) => ({ id: `${aggregate}${n}`, aggregate }))
+    world.fails = (id) => (id.endsWith('1') ? new Error('heads fail') : null)
+    world.broker.publish(...of('x'), ...of('y'), ...of('z'))
+    await world.consumer().drain()
+    const heads = (await world.once.deadLetters.list()).filter(({ reason }) => reason === 'failed')
+    expect(heads.map(({ message }) => message).toSorted()).toEqual(['x1', 'y1', 'z1'])
+    const fingerprint = heads[0]?.fingerprint as string
+    const plan = await world.once.redrive.plan({ fingerprint })
+    expect(plan).toMatchObject({ matching: 3, behind: 6, reordered: 0, refusals: [] })
+    world.fails = (id) => (id === 'y1' ? new Error('still burning') : null)
+    const consumer = await world.consumer().start()
+    const { id } = await world.once.redrive.run({ fingerprint }, { ...BY, rate: 10_000, canary: 0, pauseAt: 1 })
+    expect(await world.ended(id)).toMatchObject({ state: 'done', applied: 6, failed: 1, blocked: 2 })
+    const order = [...(await world.applied()).keys()]
+    expect(order.filter((message) => message.startsWith('x'))).toEqual(['x1', 'x2', 'x3'])
+    expect(order.filter((message) => message.startsWith('y'))).toEqual([])
+    const left = await world.once.deadLetters.list()
+    expect(left.map(({ message }) => message)).toEqual(['y1', 'y2', 'y3'])
+    expect(left[0]).toMatchObject({ attempts: 2, error: 'Error: still burning', state: 'parked', reason: 'failed' })
+    expect(left[0]?.timeline).toHaveLength(2)
+    // Fixed: a second redrive of what is left.
+    world.fails = () => null
+    const again = await world.once.redrive.run({ consumer: CONSUMER }, { ...BY, rate: 10_000 })
+    expect(await world.ended(again.id)).toMatchObject({ state: 'done', applied: 3 })
+    await consumer.stop()
+    expect([...(await world.applied()).keys()].filter((m) => m.startsWith('y'))).toEqual(['y1', 'y2', 'y3'])
+  },
+
+  async 'refuses what would overtake, several consumers, nothing, and a second one; unless asked to'(world) {
+    world.fails = (id) => (id === 'a1' ? new Error('no') : null)
+    world.broker.publish({ id: 'a1', aggregate: 'a' }, { id: 'a2', aggregate: 'a' })
+    await world.consumer().drain()
+    const { redrive } = world.once
+    const second = (await world.once.deadLetters.list()).find(({ message }) => message === 'a2')
+    const filter = { ids: [second?.id as string] }
+    expect(await redrive.plan(filter)).toMatchObject({ matching: 1, reordered: 1 })
+    await expect(redrive.run(filter, BY)).rejects.toThrow(
+      /ONCE_REDRIVE_REFUSED .*1 letters of 1 aggregates would overtake/,
+    )
+    await expect(redrive.run({ type: 'nothing' }, BY)).rejects.toThrow('no parked letter matches')
+    expect(await redrive.list()).toEqual([])
+    const first = await redrive.run(filter, { ...BY, reorder: true })
+    await expect(redrive.run({}, BY)).rejects.toThrow(`redrive ${first.id} of 'receipts' has not ended`)
+    await redrive.abort(first.id, BY)
+    await expect(redrive.pause(first.id, BY)).rejects.toThrow(/ONCE_REDRIVE_UNKNOWN .*is aborted/)
+    await expect(redrive.resume(4_711, BY)).rejects.toThrow('there is no redrive 4711')
+    await expect(redrive.run(filter, { by: 'ada', why: ' ' })).rejects.toThrow('why must say the reason')
+    await expect(redrive.run(filter, { ...BY, rate: 0 })).rejects.toThrow('rate')
+    await expect(redrive.run(filter, { ...BY, cannary: 1 } as never)).rejects.toThrow("unknown option 'cannary'")
+    await expect(redrive.run({ ids: ['x'] }, BY)).rejects.toThrow('ids')
+    expect((await world.once.deadLetters.count()).total).toBe(2)
+  },
+
+  async 'pauses when the canary fails, when too much fails, and when it is told; and goes on'(world) {
+    await world.park(...Array.from({ length: 60 }, (_, n) => ({ id: `m${n}` })))
+    const order = (await world.once.deadLetters.list()).map(({ message }) => message)
+    const { redrive } = world.once
+    world.fails = (message) => (order.indexOf(message) === 3 ? new Error('canary') : null)
+    const { id } = await redrive.run({}, { ...BY, canary: 5, rate: 10_000 })
+    const consumer = await world.consumer().start()
+    const paused = await world.ended(id)
+    expect(paused).toMatchObject({ state: 'paused', reason: '1 of the first 5 failed', failed: 1 })
+    expect(paused.applied).toBeLessThan(5)
+    // Fixed: the failed one is tried again, and the canary begins anew. Then every other one fails.
+    world.fails = (message) => (order.indexOf(message) > 10 && order.indexOf(message) % 2 ? new Error('odd') : null)
+    expect(await redrive.resume(id, BY)).toMatchObject({ state: 'running', failed: 0 })
+    const again = await world.ended(id)
+    expect(again).toMatchObject({ state: 'paused', reason: expect.stringMatching(/^\d+ of the last \d+ failed$/) })
+    expect(again.left).toBeGreaterThan(5)
+    world.fails = () => null
+    await redrive.resume(id, { ...BY, rate: 20 })
+    expect(await redrive.pause(id, { by: 'bob', why: 'lunch' })).toMatchObject({ state: 'paused', reason: 'lunch' })
+    await redrive.resume(id, { ...BY, rate: 10_000 })
+    expect(await world.ended(id)).toMatchObject({ state: 'done', applied: 60, failed: 0, left: 0 })
+    await consumer.stop()
+    expect([...(await world.applied()).values()].every((n) => n === 1)).toBe(true)
+    const audit = (await redrive.audit({ redrive: id })).map(({ action, by }) => `${action} ${by}`).toReversed()
+    expect(audit).toEqual([
+      'run ada',
+      'pause effectively-once',
+      'resume ada',
+      'canary effectively-once',
+      'pause effectively-once',
+      'resume ada',
+      'pause bob',
+      'resume ada',
+      'done effectively-once',
+    ])
+  },
+
+  async 'stops after the canary when asked to, keeps its rate, and aborts'(world) {
+    await world.park(...Array.from({ length: 30 }, (_, n) => ({ id: `m${n}` })))
+    const consumer = await world.consumer().start()
+    const { redrive } = world.once
+    const { id } = await redrive.run({}, { ...BY, canary: { letters: 3, after: 'pause' }, rate: 10_000 })
+    expect(await world.ended(id)).toMatchObject({ state: 'paused', applied: 3, left: 27 })
+    const at = performance.now()
+    await redrive.resume(id, { ...BY, rate: 10 })
+    while (((await redrive.status(id))?.applied ?? 0) < 15) await new Promise((resolve) => setTimeout(resolve, 20))
+    // A second's worth may be saved up, and no more.
+    expect(performance.now() - at).toBeGreaterThan(900)
+    const aborted = await redrive.abort(id, { by: 'bob', why: 'enough' })
+    expect(aborted).toMatchObject({ state: 'aborted', reason: 'enough' })
+    expect(aborted.left).toBeGreaterThan(5)
+    await consumer.stop()
+    const { left, applied } = (await redrive.status(id)) as { left: number; applied: number }
+    expect((await world.once.deadLetters.count()).total).toBe(left)
+    expect((await world.applied()).size).toBe(applied)
+  },
+
+  async 'settles what was applied before without running it; what is discarded meanwhile is left alone'(world) {
+    await world.park({ id: 'one' }, { id: 'two' }, { id: 'three' })
+    const letters = await world.once.deadLetters.list()
+    // As if a backup of the letters had come back: 'one' is applied, and parked all the same.
+    const one = letters.find(({ message }) => message === 'one')
+    const item = { id: one?.id as string, lock: '1', source: 'memory', message: 'one', aggregate: null, previous: null }
+    const taken = await world.store.inbox?.take({ consumer: CONSUMER, items: [item], deadlineMs: 5_000, redrive: true })
+    await taken?.session.session.tx.query(`insert into applied (id) values ('one')`)
+    await taken?.session.complete({ consumer: CONSUMER, events: [], tried: [], redriven: [], positions: null })
+    expect(await world.once.redrive.plan({})).toMatchObject({ matching: 3, applied: 1 })
+    const { id } = await world.once.redrive.run({}, BY)
+    const two = letters.find(({ message }) => message === 'two')?.id as string
+    expect(await world.once.redrive.discard({ ids: [two] }, { by: 'bob', why: 'a test order' })).toBe(1)
+    const consumer = await world.consumer().start()
+    expect(await world.ended(id)).toMatchObject({ state: 'done', applied: 1, already: 1, gone: 1 })
+    await consumer.stop()
+    expect(await world.applied()).toEqual(new Map([['one', 1], ['three', 1]])) // prettier-ignore
+    expect((await world.once.redrive.audit())[1]).toMatchObject({ action: 'discard', by: 'bob', why: 'a test order' })
+  },
+
+  async 'refuses letters older than the inbox remembers, unless forced'(world) {
+    await world.park({ id: 'old' })
+    const table = world.store.name === 'sqlite' ? 'effectively_once_consumer' : 'effectively_once.consumer'
+    await world.sql(`update ${table} set remember_ms = 0`)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    expect(await world.once.redrive.plan({})).toMatchObject({ matching: 1, older: 1 })
+    await expect(world.once.redrive.run({}, BY)).rejects.toThrow("1 letters are older than 'receipts' remembers")
+    const { id } = await world.once.redrive.run({}, { ...BY, force: true })
+    await world.consumer().drain()
+    expect(await world.once.redrive.status(id)).toMatchObject({ state: 'done', applied: 1 })
+  },
+
+  async 'changes events by a transform, shows the difference, and keeps what came'(world) {
+    world.fails = (_, data) => (data.broken ? new Error('broken data') : null)
+    world.broker.publish({ id: 'a', data: { broken: true, note: 'x' } }, { id: 'b', data: { broken: true, note: 'y' } })
+    await world.consumer().drain()
+    const { redrive } = world.once
+    const mend = (event: { data: { broken?: boolean; note: string } }) => ({
+      ...event,
+      data: { note: `${event.data.note}!` },
+    })
+    const plan = await redrive.plan({}, { transform: mend, reveal: true })
+    expect(plan.transform).toMatchObject({ changed: 2, unchanged: 0, failed: 0 })
+    expect(plan.transform?.samples[0]?.changes).toEqual([
+      { pointer: '/data/broken', kind: 'removed', from: true },
+      { pointer: '/data/note', kind: 'changed', from: 'x', to: 'x!' },
+    ])
+    expect((await redrive.plan({}, { transform: mend })).transform?.samples[0]?.changes).toEqual([
+      { pointer: '/data/broken', kind: 'removed' },
+      { pointer: '/data/note', kind: 'changed' },
+    ])
+    await expect(redrive.run({}, { ...BY, transform: (event) => ({ ...event, id: 'new' }) })).rejects.toThrow(
+      /the transform fails for 2 letters: .*changed the id/,
+    )
+    const { id } = await redrive.run({}, { ...BY, transform: mend })
+    await world.consumer().drain()
+    expect(await redrive.status(id)).toMatchObject({ state: 'done', applied: 2 })
+    expect((await world.sql('select id, note from applied order by id')).map((row) => ({ ...row }))).toEqual([
+      { id: 'a', note: 'x!' },
+      { id: 'b', note: 'y!' },
+    ])
+    const [letter] = await world.once.deadLetters.list({ state: 'redriven' })
+    expect(letter?.message).toBe('a')
+    expect(JSON.parse(letter?.body ?? '')).toMatchObject({ id: 'a', data: { broken: true, note: 'x' } })
+  },
+}
