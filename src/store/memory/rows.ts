@@ -82,9 +82,14 @@ export interface HeldRow {
   readonly reason: string | null
 }
 
-/** The UTC day of a time in microseconds. */
+const DAY_MICROS = 86_400_000_000
+let lastDay = { number: Number.NaN, text: '' }
+
+/** The UTC day of a time in microseconds. Most are of the same day as the one before. */
 export function dayOf(micros: number): string {
-  return new Date(micros / 1000).toISOString().slice(0, 10)
+  const number = Math.floor(micros / DAY_MICROS)
+  if (number !== lastDay.number) lastDay = { number, text: new Date(micros / 1000).toISOString().slice(0, 10) }
+  return lastDay.text
 }
 
 export function storedRecordOf(row: RecordRow, now: number): StoredRecord {

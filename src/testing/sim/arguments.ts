@@ -1,6 +1,7 @@
 /** What the command line asks for. */
 export interface Wishes {
   readonly schedules: number
+  readonly events: number
   readonly seed: number
   readonly workers: number
   readonly json: boolean
@@ -9,15 +10,17 @@ export interface Wishes {
 const SCHEDULES_MAX = 1_000_000_000
 const SEED_MAX = Number.MAX_SAFE_INTEGER / 2
 const WORKERS_MAX = 64
+const UNITS: readonly string[] = ['schedules', 'events']
 const NUMBERS = new Map([
   ['--schedules', { name: 'schedules', min: 1, max: SCHEDULES_MAX }],
+  ['--events', { name: 'events', min: 1, max: SCHEDULES_MAX }],
   ['--seed', { name: 'seed', min: 0, max: SEED_MAX }],
   ['--workers', { name: 'workers', min: 1, max: WORKERS_MAX }],
 ] as const)
 
-/** The wishes, or one line that says what is wrong with them. */
-export function readArguments(args: readonly string[]): Wishes | string {
-  const wishes: Record<string, number> = { schedules: 1_000, seed: 1, workers: 2 }
+/** The wishes, or one line that says what is wrong with them. `counted`: what one asks so many of. */
+export function readArguments(args: readonly string[], counted: 'schedules' | 'events'): Wishes | string {
+  const wishes: Record<string, number> = { schedules: 1_000, events: 1_000_000, seed: 1, workers: 2 }
   let json = false
   for (let i = 0; i < args.length; i++) {
     const arg = args[i]!
@@ -27,13 +30,19 @@ export function readArguments(args: readonly string[]): Wishes | string {
     }
     const [flag, inline] = arg.split('=', 2) as [string, string?]
     const limits = NUMBERS.get(flag as '--seed')
-    if (limits === undefined)
-      return `unknown argument ${JSON.stringify(arg.slice(0, 80))}; known: --schedules N --seed N --workers N --json`
+    if (limits === undefined || (UNITS.includes(limits.name) && limits.name !== counted))
+      return `unknown argument ${JSON.stringify(arg.slice(0, 80))}; known: --${counted} N --seed N --workers N --json`
     const text = inline ?? args[++i]
     const value = /^\d{1,16}$/.test(text ?? '') ? Number(text) : Number.NaN
     if (!(value >= limits.min && value <= limits.max))
       return `${flag} needs a whole number from ${limits.min} to ${limits.max}`
     wishes[limits.name] = value
   }
-  return { schedules: wishes['schedules']!, seed: wishes['seed']!, workers: wishes['workers']!, json }
+  return {
+    schedules: wishes['schedules']!,
+    events: wishes['events']!,
+    seed: wishes['seed']!,
+    workers: wishes['workers']!,
+    json,
+  }
 }

@@ -1,4 +1,3 @@
-import { fork } from 'node:child_process'
 import { readArguments } from './arguments.ts'
 import type { Wishes } from './arguments.ts'
 import type { Hunt } from './mutants/index.ts'
@@ -6,37 +5,23 @@ import { mergeTally, newTally, runSchedule } from './run.ts'
 import type { Tally } from './run.ts'
 import { work } from './shift.ts'
 import type { Done, Shift } from './shift.ts'
+import { apart, isWorker, progressOf, serve } from './workers.ts'
 
 /** So few schedules are not worth a second process. */
 const ALONE_MAX = 400
-const SHIFT = '--shift'
 const HUNT_SCHEDULES = 5_000
 const BROKEN_SHOWN = 5
 
-type Message =
-  { readonly kind: 'progress'; readonly schedules: number } | { readonly kind: 'done'; readonly done: Done }
-
 /** `npm run sim -- --schedules 100000 --seed 1 --json` */
 async function main(wishes: Wishes): Promise<number> {
-  const startedAt = performance.now()
   const workers = wishes.schedules <= ALONE_MAX ? 1 : wishes.workers
-  const counts = Array.from({ length: workers }, () => 0)
-  const shown = { at: 0 }
-  const progress = (worker: number, schedules: number): void => {
-    counts[worker] = schedules
-    const now = performance.now()
-    if (now - shown.at < 1_000) return
-    shown.at = now
-    const sum = counts.reduce((a, b) => a + b, 0)
-    process.stderr.write(`${sum} of ${wishes.schedules} schedules, ${Math.round(sum / ((now - startedAt) / 1000))}/s\n`)
-  }
-  const shifts = counts.map((_, i) => shiftOf(wishes, workers, i))
+  const progress = progressOf(workers, wishes.schedules, 'schedules')
   const done = await Promise.all(
-    shifts.map((shift, i) =>
-      workers === 1
-        ? work(shift, (schedules) => progress(i, schedules))
-        : apart(shift, (schedules) => progress(i, schedules)),
-    ),
+    Array.from({ length: workers }, (_, i) => {
+      const shift = shiftOf(wishes, workers, i)
+      const told = (schedules: number): void => progress(i, schedules)
+      return workers === 1 ? work(shift, told) : apart<Done>(shift, told)
+    }),
   )
   const tally = newTally()
   for (const part of done) mergeTally(tally, part.tally)
@@ -53,20 +38,6 @@ async function main(wishes: Wishes): Promise<number> {
 function shiftOf({ schedules, seed }: Wishes, workers: number, i: number): Shift {
   const share = Math.floor(schedules / workers) + (i < schedules % workers ? 1 : 0)
   return { schedules: share, seed: seed + i, stride: workers, first: i, huntSchedules: HUNT_SCHEDULES }
-}
-
-/** This very file again, in a process of its own: a thread would not inherit the loader. */
-function apart(shift: Shift, progress: (schedules: number) => void): Promise<Done> {
-  return new Promise((resolve, reject) => {
-    const child = fork(process.argv[1]!, [SHIFT])
-    child.on('message', (message: Message) => {
-      if (message.kind === 'progress') progress(message.schedules)
-      else resolve(message.done)
-    })
-    child.on('error', reject)
-    child.on('exit', (code) => reject(new Error(`a worker ended with code ${code}`)))
-    child.send(shift)
-  })
 }
 
 function report({ json }: Wishes, tally: Tally, hunts: readonly Hunt[]): void {
@@ -103,18 +74,8 @@ async function showBroken({ broken }: Tally): Promise<void> {
   process.stderr.write(`the trace of seed ${first.seed}:\n${trace.map((event) => JSON.stringify(event)).join('\n')}\n`)
 }
 
-/** Waits for its shift, works, and tells. */
-function serve(): void {
-  const tell = (message: Message, then?: () => void): void => void process.send?.(message, undefined, undefined, then)
-  process.once('message', (shift: Shift) => {
-    void work(shift, (schedules) => tell({ kind: 'progress', schedules })).then((done) =>
-      tell({ kind: 'done', done }, () => process.disconnect()),
-    )
-  })
-}
-
 function start(): void {
-  const wishes = readArguments(process.argv.slice(2))
+  const wishes = readArguments(process.argv.slice(2), 'schedules')
   if (typeof wishes === 'string') {
     process.stderr.write(`sim: ${wishes}\n`)
     process.exitCode = 2
@@ -125,5 +86,5 @@ function start(): void {
   })
 }
 
-if (process.argv[2] === SHIFT) serve()
+if (isWorker()) serve(work)
 else start()

@@ -30,16 +30,33 @@ export class Clients {
   }
 
   start(): void {
-    const { dice, plans } = this.world
+    const { settings, plans } = this.world
     let number = 0
-    for (const plan of plans) {
-      const count = this.world.settings.zombies ? 2 + dice.below(2) : 1 + dice.below(3)
-      for (let i = 0; i < count; i++) {
-        const input = i > 0 && dice.chance(0.2) ? 2 : 1
-        const client: Client = { number: number++, plan, input, encores: dice.chance(0.4) ? 1 + dice.below(2) : 0 }
-        this.undecided += 1
-        void this.live(client)
-      }
+    const groups = plans.map((plan) => {
+      const clients = this.clientsOf(plan, number)
+      number += clients.length
+      return clients
+    })
+    this.undecided = number
+    const lanes = settings.lanes ?? groups.length
+    for (let lane = 0; lane < lanes; lane++) void this.serveLane(groups, lane, lanes)
+  }
+
+  private clientsOf(plan: Plan, from: number): Client[] {
+    const { dice, settings } = this.world
+    const again = settings.relay === null ? 0.4 : settings.lanes === null ? 0.1 : 0
+    const more = settings.lanes === null ? 3 : dice.chance(0.1) ? 2 : 1
+    const count = settings.zombies ? 2 + dice.below(2) : 1 + dice.below(more)
+    return Array.from({ length: count }, (_, i) => {
+      const input = i > 0 && dice.chance(0.2) ? 2 : 1
+      return { number: from + i, plan, input, encores: dice.chance(again) ? 1 + dice.below(2) : 0 }
+    })
+  }
+
+  /** One key after the other; the clients of one key at once. */
+  private async serveLane(groups: readonly (readonly Client[])[], lane: number, lanes: number): Promise<void> {
+    for (let i = lane; i < groups.length; i += lanes) {
+      await Promise.all((groups[i] as readonly Client[]).map((client) => this.live(client)))
     }
   }
 

@@ -29,6 +29,12 @@ export const FAULTS = {
   providerReplyLost: 0.1,
   providerDown: 0.05,
   pastDeadline: 0.03,
+  brokerDown: 0.04,
+  brokerReplyLost: 0.15,
+  brokerSilent: 0.05,
+  brokerLate: 0.1,
+  brokerCut: 0.1,
+  brokerRefusal: 0.1,
 } as const
 
 export type FaultKind = keyof typeof FAULTS

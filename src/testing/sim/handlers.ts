@@ -3,12 +3,12 @@ import type { Operation, LeasedOperation, Committed } from '../../once/types.ts'
 import { connectionOf } from '../../store/memory/memory-tx.ts'
 import type { MemoryTx } from '../../store/memory/memory-tx.ts'
 import { ANSWER_STORED_BYTES_MAX } from '../../limits.ts'
+import type { SimEvents } from './outbox-plan.ts'
+import type { Publish } from './outbox.ts'
 import type { Plan } from './plan.ts'
 import { SCOPE } from './plan.ts'
 import type { SimProcess } from './process.ts'
 import type { World } from './world.ts'
-
-type NoEvents = Record<string, never>
 
 /** The answer of one execution. The order of its members is part of it. */
 export interface Value {
@@ -46,13 +46,24 @@ export function invoke(world: World, process: SimProcess, plan: Plan, input: num
       return process.batched(of)
     case 'joined': {
       const { inFlight: _, ...joined } = of
-      return process.store.transaction((tx) =>
-        process.once.join(tx).run(joined, (op) => atomic(world, process, plan, input, call, op)),
-      )
+      return process.store.transaction(async (tx) => {
+        const value = await process.once.join(tx).run(joined, (op) => atomic(world, process, plan, input, call, op))
+        if (plan.events.length > 0) await remark(world, process, tx)
+        return value
+      })
     }
     default:
       return process.once.run(of, (op) => atomic(world, process, plan, input, call, op))
   }
+}
+
+/** An event without a key, in the user's own transaction, and the row it belongs to. */
+async function remark(world: World, process: SimProcess, tx: MemoryTx): Promise<void> {
+  const exec = world.executions.next()
+  const key = `remark-${exec}`
+  await tx.insert('remarks', { exec })
+  const aggregate = 'agg-0'
+  await process.once.join(tx).publish('made', { aggregate, key, exec, ordinal: 0, temper: { is: 'fine' } })
 }
 
 export async function atomic(
@@ -61,11 +72,12 @@ export async function atomic(
   plan: Plan,
   input: number,
   call: number,
-  op: Operation<MemoryTx, NoEvents>,
+  op: Operation<MemoryTx, SimEvents>,
 ): Promise<Value> {
   const exec = world.executions.start({ plan, call, process, attempt: op.attempt, tx: connectionOf(op.tx)?.tx ?? null })
   return world.executions.watch(exec, async () => {
     await op.tx.insert('effects', { key: plan.key, exec, part: 'main' })
+    publish(world, plan, exec, (type, data, options) => op.publish(type, data, options))
     await dawdle(world, process, plan)
     if (plan.inner !== null) await nested(world, process, plan.inner, input, call)
     return conclude(world, plan, input, exec)
@@ -78,7 +90,7 @@ export async function leased(
   plan: Plan,
   input: number,
   call: number,
-  op: LeasedOperation<MemoryTx, NoEvents>,
+  op: LeasedOperation<MemoryTx, SimEvents>,
 ): Promise<Committed<Value>> {
   const exec = world.executions.start({ plan, call, process, attempt: op.attempt, tx: null })
   return world.executions.watch(exec, async () => {
@@ -96,8 +108,9 @@ export async function leased(
     }
     await dawdle(world, process, plan)
     if (plan.final) return conclude(world, plan, input, exec) as never
-    return op.commit(async ({ tx }) => {
+    return op.commit(async ({ tx, publish: publishInside }) => {
       await tx.insert('effects', { key: plan.key, exec, part: 'main' })
+      publish(world, plan, exec, publishInside)
       return conclude(world, plan, input, exec)
     })
   })
@@ -112,11 +125,18 @@ export function batchedOperations(world: World, process: SimProcess): BatchedCal
       if (plan.poison) return { sql: 'insert into poison', values: [{ id: 1 }] }
       return { sql: 'insert into effects', values: [{ key, exec, part: 'main' }] }
     },
-    respond: ([row], { key, input }) => {
+    respond: ([row], { key, input }, op) => {
       const plan = world.planOf(key)
-      return conclude(world, plan, input, Number(row?.['exec']))
+      const exec = Number(row?.['exec'])
+      publish(world, plan, exec, (type, data, options) => op.publish(type, data, options))
+      return conclude(world, plan, input, exec)
     },
   })
+}
+
+/** The database's clock says when a delayed event is due. */
+function publish(world: World, { key, events }: Plan, exec: number, through: Publish): void {
+  if (events.length > 0) world.outbox.publish(through, key, exec, events, world.database.now() / 1000)
 }
 
 async function nested(world: World, process: SimProcess, key: string, input: number, call: number): Promise<void> {

@@ -1,8 +1,8 @@
 import type { DatabaseObserver } from '../../store/memory/database.ts'
-import type { AnswerRow, RecordRow, StepRow } from '../../store/memory/rows.ts'
+import type { AckRow, AnswerRow, HeldRow, RecordRow, SentEventRow, StepRow } from '../../store/memory/rows.ts'
 import type { Change, Transaction } from '../../store/memory/transaction.ts'
 import type { RawNote } from './observed.ts'
-import type { Effect, Note, RecordChange } from './trace.ts'
+import type { CommittedEvent, Effect, Note, RecordChange } from './trace.ts'
 import type { World } from './world.ts'
 
 const decoder = new TextDecoder()
@@ -24,16 +24,26 @@ export class Ledger implements DatabaseObserver {
     const effects: Effect[] = []
     const steps: { key: string; before: StepRow | null; after: StepRow | null }[] = []
     const answers: { key: string; token: number; text: string | null }[] = []
+    const events: CommittedEvent[] = []
+    const acks: { before: AckRow | undefined; after: AckRow }[] = []
     for (const { table, key, before, after } of changes) {
-      if (table === 'record') records.push(this.recordChange(key, before, after))
+      if (table === 'shard' || table === 'relay') continue
+      if (table === 'ack') acks.push({ before: before as AckRow | undefined, after: after as AckRow })
+      else if (table === 'held') this.held(before, after)
+      else if (table === 'event') events.push(this.world.outbox.commit(after as SentEventRow))
+      else if (table === 'remarks') effects.push(remarkOf(after as { exec: number }))
+      else if (table === 'record') records.push(this.recordChange(key, before, after))
       else if (table === 'effects' && after !== undefined) effects.push(this.effect(after))
       else if (table === 'step') steps.push(this.stepChange(before, after))
       else if (table === 'answer' && after !== undefined) answers.push(this.answer(after as AnswerRow))
     }
+    // What is held stays visible behind the cursor: it comes first.
+    for (const { before, after } of acks) this.acked(before, after)
     const notes: Note[] = []
     for (const { op, id, token } of raw) notes.push({ op, key: world.keyOf(id), token })
-    const held = this.held(raw, records)
-    world.note({ kind: 'commit', records, effects, steps, answers, notes, held })
+    if (records.length + effects.length + steps.length + answers.length + notes.length + events.length === 0) return
+    const held = this.before(raw, records)
+    world.note({ kind: 'commit', records, effects, steps, answers, notes, held, events })
     for (const { token, key } of notes) {
       const before = held.find((of) => of.key === key)
       if (token !== null && before?.token !== undefined && String(before.token) !== token)
@@ -41,8 +51,21 @@ export class Ledger implements DatabaseObserver {
     }
   }
 
-  waited(tx: Transaction, other: Transaction): void {
-    this.world.note({ kind: 'wait', op: lastOp(tx), behind: lastOp(other), interactive: other.interactive })
+  waited(tx: Transaction, other: Transaction, what: string): void {
+    // For the lock of a shard, to draw a number: not for what its statement claims.
+    const op = what.startsWith('event ') ? 'append' : lastOp(tx)
+    this.world.note({ kind: 'wait', op, behind: lastOp(other), interactive: other.interactive })
+  }
+
+  private acked(before: AckRow | undefined, { shard, cursor }: AckRow): void {
+    if (before === undefined) this.world.note({ kind: 'acked', shard, cursor })
+  }
+
+  private held(before: object | undefined, after: object | undefined): void {
+    const row = after as HeldRow | undefined
+    const event = this.world.outbox.held((row ?? (before as HeldRow)).seq, row)
+    const { state = null, attempts = 0, reason = null } = row ?? {}
+    this.world.note({ kind: 'held', event, state, attempts, reason })
   }
 
   private recordChange(id: string, before: object | undefined, after: object | undefined): RecordChange {
@@ -69,7 +92,7 @@ export class Ledger implements DatabaseObserver {
   }
 
   /** What the records of the notes were just before: a changed one by its old version. */
-  private held(
+  private before(
     raw: readonly RawNote[],
     changed: readonly RecordChange[],
   ): { key: string; token: number | null; state: string | null }[] {
@@ -80,6 +103,10 @@ export class Ledger implements DatabaseObserver {
       return { key, token: row?.token ?? null, state: row?.state ?? null }
     })
   }
+}
+
+function remarkOf({ exec }: { exec: number }): Effect {
+  return { key: `remark-${exec}`, exec, part: 'remark', life: 0 }
 }
 
 function lastOp(tx: Transaction): string {

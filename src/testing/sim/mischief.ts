@@ -38,6 +38,12 @@ export class Mischief {
         world.outage = false
       })
     }
+    if (world.settings.relay !== null && world.hit('brokerDown', 'broker')) {
+      world.broker.down = true
+      world.scheduler.after(world.owner, world.dice.between(5, 400), () => {
+        world.broker.down = false
+      })
+    }
     if (world.hit('sweeperAtWorst', 'sweep')) this.sweep()
     if (world.hit('answerDropped', 'answer')) this.drop()
   }

@@ -1,6 +1,8 @@
 import { identity } from '../../key/identity.ts'
 import type { Dice } from './dice.ts'
 import type { FaultKind } from './fault.ts'
+import { drawEvents, drawRelay } from './outbox-plan.ts'
+import type { PlannedEvent, RelaySettings } from './outbox-plan.ts'
 import type { Mode } from './trace.ts'
 
 /** One key's operation, as a script: what its handler does, and how it is called. */
@@ -26,7 +28,17 @@ export interface Plan {
   readonly inner: string | null
   readonly waitMs: number
   readonly recover: boolean
+  /** What it publishes, in order. */
+  readonly events: readonly PlannedEvent[]
 }
+
+/** What kind of world is wanted: any, one with relays, or one with relays and so many operations. */
+export interface Size {
+  readonly relays: boolean
+  readonly operations: number | null
+}
+
+export const ANY: Size = { relays: false, operations: null }
 
 /** How one world is made. */
 export interface Settings {
@@ -42,30 +54,57 @@ export interface Settings {
   readonly chaosSteps: number
   /** Only leased operations, on several processes that often stop: a world of zombies. */
   readonly zombies: boolean
+  /** Every process relays what was published; null: nothing is. */
+  readonly relay: RelaySettings | null
+  /** Clients at work at once; null: all of them. */
+  readonly lanes: number | null
+  readonly aggregates: number
+  readonly eventsMax: number
+  /** How often the broker dislikes an event. */
+  readonly trouble: number
 }
+
+const NOTHING: readonly PlannedEvent[] = []
+const RELAYS_SHARE = 0.06
 
 export const NAMESPACE = 'sim'
 export const SCOPE = 'tenant'
 
-export function drawSettings(dice: Dice): Settings {
+export function drawSettings(dice: Dice, { relays, operations }: Size = ANY): Settings {
   const deadlineMs = 150 + dice.below(150)
-  const zombies = dice.chance(0.25)
+  const relay = dice.chance(RELAYS_SHARE) || relays ? drawRelay(dice) : null
+  const zombies = relay === null && dice.chance(0.25)
+  const many = operations !== null
   return {
-    processes: zombies ? 2 + dice.below(2) : 1 + dice.below(3),
-    poolSize: 1 + dice.below(4),
+    processes: zombies || many ? 2 + dice.below(2) : 1 + dice.below(3),
+    poolSize: (many ? 4 : 1) + dice.below(4),
     leaseMs: 100 + dice.below(150),
     deadlineMs,
     replayForMs: 1_000 + dice.below(1_000),
     goneForMs: dice.chance(0.3) ? 0 : dice.below(2_000),
     expired: dice.chance(0.5) ? 'rerun' : 'gone',
     workPause: dice.chance(0.5) ? dice.next() * 0.6 : 0,
-    chaosSteps: (zombies ? 100 : 40) + dice.below(160),
+    chaosSteps: many
+      ? operations * 60
+      : relay === null
+        ? (zombies ? 100 : 40) + dice.below(160)
+        : 150 + dice.below(350),
     zombies,
+    relay,
+    lanes: many ? 4 + dice.below(12) : null,
+    aggregates: many ? 4 + dice.below(200) : 1 + dice.below(4),
+    eventsMax: many ? 12 : 3,
+    trouble: dice.chance(0.5) ? dice.next() * (many ? 0.05 : 0.4) : 0,
   }
 }
 
-export function drawPlans(dice: Dice, settings: Settings, rates: Readonly<Record<FaultKind, number>>): Plan[] {
-  const count = settings.zombies ? 1 : 1 + dice.below(3)
+export function drawPlans(
+  dice: Dice,
+  settings: Settings,
+  rates: Readonly<Record<FaultKind, number>>,
+  { operations }: Size = ANY,
+): Plan[] {
+  const count = operations ?? (settings.zombies ? 1 : (settings.relay === null ? 1 : 2) + dice.below(3))
   const plans: Plan[] = []
   for (let n = 0; n < count; n++) {
     const mode = settings.zombies ? 'leased' : drawMode(dice)
@@ -112,5 +151,6 @@ function drawPlan(
     inner: mode === 'nested' ? `${key}-inner` : null,
     waitMs: dice.chance(0.3) ? 50 + dice.below(Math.floor(settings.deadlineMs)) : 0,
     recover: leased && dice.chance(0.3),
+    events: settings.relay === null ? NOTHING : drawEvents(dice, { ...settings, onFailure: settings.relay.onFailure }),
   }
 }

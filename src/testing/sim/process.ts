@@ -1,28 +1,32 @@
 import type { decide } from '../../lifecycle/decide.ts'
 import type { Clock } from '../../platform/clock.ts'
 import { createOnce } from '../../once/once.ts'
+import type { Signal } from '../../observe/signal.ts'
+import type { Relay } from '../../outbox/relay.ts'
 import type { OnceInstance } from '../../once/once.ts'
 import { memoryStore } from '../../store/memory/memory-store.ts'
 import type { MemoryStore } from '../../store/memory/memory-store.ts'
 import type { MemoryTx } from '../../store/memory/memory-tx.ts'
+import type { Sink } from '../../sink/sink.ts'
 import type { Store } from '../../store/store.ts'
 import { Dice } from './dice.ts'
 import { batchedOperations } from './handlers.ts'
 import type { BatchedCall } from './handlers.ts'
 import { observed } from './observed.ts'
+import { EVENTS } from './outbox-plan.ts'
+import type { SimEvents } from './outbox-plan.ts'
 import { NAMESPACE } from './plan.ts'
 import type { Owner } from './scheduler.ts'
 import { inContext, noContext, sharedContext } from './shared-context.ts'
 import { Wire } from './wire.ts'
 import type { World } from './world.ts'
 
-type NoEvents = Record<string, never>
-
 /** What is wrong on purpose: nothing, or one mutant. */
 export interface Flaw {
   readonly decide: typeof decide
   readonly statements: MemoryStoreStatements
-  wrap(store: MemoryStore): Store<MemoryTx>
+  wrap(store: MemoryStore, process: SimProcess): Store<MemoryTx>
+  sink(sink: Sink, process: SimProcess): Sink
 }
 
 type MemoryStoreStatements = NonNullable<NonNullable<Parameters<typeof memoryStore>[0]>['statements']>
@@ -31,12 +35,13 @@ type MemoryStoreStatements = NonNullable<NonNullable<Parameters<typeof memorySto
 export class SimProcess implements Owner {
   readonly name: string
   readonly store: MemoryStore
-  readonly once: OnceInstance<MemoryTx, NoEvents>
+  readonly once: OnceInstance<MemoryTx, SimEvents>
   readonly batched: BatchedCall
   readonly wire: Wire
+  readonly relay: Relay | null
   alive = true
   paused = false
-  private readonly world: World
+  readonly world: World
   private readonly rate: number
   private offset: number
 
@@ -62,7 +67,9 @@ export class SimProcess implements Owner {
     this.once = createOnce(
       {
         namespace: NAMESPACE,
-        store: flaw.wrap(this.store),
+        store: flaw.wrap(this.store, this),
+        events: EVENTS,
+        observe: (signal) => this.observe(signal),
         replayFor: `${settings.replayForMs}ms`,
         goneFor: `${settings.goneForMs}ms`,
         deadline: `${settings.deadlineMs}ms`,
@@ -74,7 +81,20 @@ export class SimProcess implements Owner {
     )
     Object.assign(this.once.core, { enclosing: world.nests ? sharedContext() : noContext() })
     this.batched = batchedOperations(world, this)
+    this.relay = this.relays()
     world.note({ kind: 'process', process: name, what: 'born' })
+  }
+
+  /** Relays from now on; where it cannot start it tries again. */
+  async send(): Promise<void> {
+    while (this.relay !== null && !this.world.resting) {
+      try {
+        await this.relay.start()
+        return
+      } catch {
+        await this.sleep(20 + 80 * this.world.dice.next())
+      }
+    }
   }
 
   sleep(ms: number): Promise<void> {
@@ -108,7 +128,8 @@ export class SimProcess implements Owner {
     const { world } = this
     this.paused = true
     world.note({ kind: 'process', process: this.name, what: 'paused' })
-    const ms = world.dice.between(0.5, 3) * Math.max(world.settings.leaseMs, world.settings.deadlineMs)
+    const { leaseMs, deadlineMs, relay } = world.settings
+    const ms = world.dice.between(0.5, 3) * Math.max(leaseMs, deadlineMs, relay?.leaseMs ?? 0)
     world.scheduler.after(world.owner, ms, () => this.resume())
   }
 
@@ -120,6 +141,19 @@ export class SimProcess implements Owner {
 
   jump(ms: number): void {
     this.offset += ms
+  }
+
+  private relays(): Relay | null {
+    const { relay } = this.world.settings
+    if (relay === null) return null
+    const { attempts, onFailure, leaseMs } = relay
+    const to = this.world.flaw.sink(this.world.broker.sinkOf(this, relay), this)
+    return this.once.relay({ to, attempts, onFailure, lease: `${leaseMs}ms` })
+  }
+
+  private observe(signal: Signal): void {
+    if (signal.kind !== 'parked') return
+    this.world.note({ kind: 'parked', process: this.name, event: this.world.outbox.nameOf(signal.seq) })
   }
 
   private clock(): Clock {

@@ -3,6 +3,8 @@ import { FAULT_KINDS } from './fault.ts'
 import type { FaultKind } from './fault.ts'
 import { SOUND } from './flaw.ts'
 import { openFindingOf } from './open-findings.ts'
+import { ANY } from './plan.ts'
+import type { Size } from './plan.ts'
 import type { Flaw } from './process.ts'
 import { eventsOf } from './trace.ts'
 import type { TraceEvent } from './trace.ts'
@@ -22,8 +24,8 @@ export interface Schedule {
 }
 
 /** One seed from chaos to rest, and what its checkers say. */
-export async function runSchedule(seed: number, flaw: Flaw = SOUND): Promise<Schedule> {
-  const world = new World(seed, flaw)
+export async function runSchedule(seed: number, flaw: Flaw = SOUND, size: Size = ANY): Promise<Schedule> {
+  const world = new World(seed, flaw, size)
   const unhandled = (error: unknown): void => {
     world.note({ kind: 'unhandled', message: error instanceof Error ? (error.stack ?? error.message) : String(error) })
   }

@@ -1,5 +1,7 @@
+import type { HeldState } from '../../store/outbox.ts'
 import type { RecordRow, StepRow } from '../../store/memory/rows.ts'
 import type { FaultKind } from './fault.ts'
+import type { RelaySettings } from './outbox-plan.ts'
 import type { Plan } from './plan.ts'
 
 export type Mode = 'atomic' | 'leased' | 'batched' | 'nested' | 'joined'
@@ -23,6 +25,17 @@ export interface RecordChange {
   readonly after: RecordRow | null
 }
 
+/** An event that became durable, by its own name: which execution of which key published it. */
+export interface CommittedEvent {
+  readonly event: string
+  readonly key: string
+  readonly exec: number
+  readonly aggregate: string
+  readonly shard: number
+  readonly seq: number
+  readonly delayed: boolean
+}
+
 /** What a statement said about itself: its name, whose record, and the token it came with. */
 export interface Note {
   readonly op: string
@@ -33,6 +46,7 @@ export interface Note {
 /** Everything the checkers may look at. `t` is virtual time, `now` the database's, in milliseconds. */
 export type TraceEvent = { readonly t: number; readonly now: number } & (
   | { readonly kind: 'policy'; readonly expired: 'gone' | 'rerun' }
+  | { readonly kind: 'relay'; readonly relay: RelaySettings }
   | { readonly kind: 'plan'; readonly plan: Plan }
   | { readonly kind: 'fault'; readonly fault: FaultKind; readonly at: string }
   | { readonly kind: 'process'; readonly process: string; readonly what: 'born' | 'died' | 'paused' | 'resumed' }
@@ -83,9 +97,31 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
       }[]
       readonly answers: readonly { readonly key: string; readonly token: number; readonly text: string | null }[]
       readonly notes: readonly Note[]
+      /** In the order in which they are numbered. */
+      readonly events: readonly CommittedEvent[]
       /** The committed tokens and states of the keys in `notes`, before this commit. */
       readonly held: readonly { readonly key: string; readonly token: number | null; readonly state: string | null }[]
     }
+  /** The broker took an event. */
+  | {
+      readonly kind: 'accept'
+      readonly event: string
+      readonly aggregate: string
+      readonly first: boolean
+      readonly process: string
+    }
+  /** A cursor became durable. */
+  | { readonly kind: 'acked'; readonly shard: number; readonly cursor: number }
+  /** An event was held, or is not any more: null. */
+  | {
+      readonly kind: 'held'
+      readonly event: string
+      readonly state: HeldState | null
+      readonly attempts: number
+      readonly reason: string | null
+    }
+  /** A relay told whoever observes that it gave an event up. */
+  | { readonly kind: 'parked'; readonly process: string; readonly event: string }
   | {
       readonly kind: 'provider'
       readonly key: string
@@ -117,6 +153,8 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
       readonly openTransactions: number
       readonly advisoryLocks: number
       readonly usedConnections: number
+      /** Committed, and neither sent nor given up. */
+      readonly pending: readonly string[]
     }
 )
 

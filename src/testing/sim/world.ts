@@ -1,5 +1,6 @@
 import { MemoryDatabase } from '../../store/memory/database.ts'
 import type { RecordRow } from '../../store/memory/rows.ts'
+import { Broker } from './broker.ts'
 import { Clients } from './clients.ts'
 import { Dice } from './dice.ts'
 import { Executions } from './executions.ts'
@@ -7,8 +8,9 @@ import { drawRates, FAULT_KINDS } from './fault.ts'
 import type { FaultKind } from './fault.ts'
 import { Ledger } from './ledger.ts'
 import { Mischief } from './mischief.ts'
-import { drawPlans, drawSettings } from './plan.ts'
-import type { Plan, Settings } from './plan.ts'
+import { SimOutbox } from './outbox.ts'
+import { ANY, drawPlans, drawSettings } from './plan.ts'
+import type { Plan, Settings, Size } from './plan.ts'
 import { SimProcess } from './process.ts'
 import type { Flaw } from './process.ts'
 import { Provider } from './provider.ts'
@@ -19,6 +21,7 @@ import type { TraceEvent } from './trace.ts'
 
 const EPOCH = Date.UTC(2030, 0, 1, 22)
 const CONVERGENCE_STEPS = 5_000
+const STEPS_PER_OPERATION = 200
 
 type Unstamped = TraceEvent extends infer E ? (E extends TraceEvent ? Omit<E, 't' | 'now'> : never) : never
 
@@ -35,6 +38,8 @@ export class World {
   readonly executions: Executions
   readonly provider: Provider
   readonly clients: Clients
+  readonly broker: Broker
+  readonly outbox: SimOutbox = new SimOutbox()
   readonly plans: readonly Plan[]
   /** Some operation runs inside another. */
   readonly nests: boolean
@@ -44,22 +49,26 @@ export class World {
   readonly server: Owner = { name: 'server', alive: true, paused: false }
   readonly owner: Owner = { name: 'world', alive: true, paused: false }
   chaos = true
+  /** Everything is done: relays stop, and are not started again. */
+  resting = false
   outage = false
   crashes = 0
   /** How far the database's clock is from virtual time. */
   databaseOffset = 0
+  private readonly byKey = new Map<string, Plan>()
+  private readonly keys = new Map<string, string>()
   private ticks = 0
   private born = 0
 
-  constructor(seed: number, flaw: Flaw) {
+  constructor(seed: number, flaw: Flaw, size: Size = ANY) {
     this.seed = seed
     this.flaw = flaw
     this.dice = new Dice(seed)
     this.scheduler = new Scheduler(this.dice)
-    this.settings = drawSettings(this.dice)
+    this.settings = drawSettings(this.dice, size)
     this.rates = drawRates(this.dice, this.settings.zombies)
     this.faults = Object.fromEntries(FAULT_KINDS.map((kind) => [kind, 0])) as Record<FaultKind, number>
-    this.plans = drawPlans(this.dice, this.settings, this.rates)
+    this.plans = drawPlans(this.dice, this.settings, this.rates, size)
     this.nests = this.plans.some(({ inner }) => inner !== null)
     const clock = {
       // Never the same microsecond twice.
@@ -70,7 +79,13 @@ export class World {
     this.executions = new Executions(this)
     this.provider = new Provider(this)
     this.clients = new Clients(this)
+    this.broker = new Broker(this)
+    for (const plan of this.plans) {
+      this.byKey.set(plan.key, plan)
+      this.keys.set(plan.id, plan.key)
+    }
     this.note({ kind: 'policy', expired: this.settings.expired })
+    if (this.settings.relay !== null) this.note({ kind: 'relay', relay: this.settings.relay })
     for (const plan of this.plans) this.note({ kind: 'plan', plan })
   }
 
@@ -84,9 +99,11 @@ export class World {
     this.clients.start()
     const mischief = new Mischief(this)
     mischief.start()
-    await this.scheduler.run(() => this.clients.undecided === 0, this.settings.chaosSteps)
+    const bound = CONVERGENCE_STEPS + this.plans.length * STEPS_PER_OPERATION
+    await this.scheduler.run(() => this.isDone(), this.settings.chaosSteps)
     this.calm()
-    const phase = await this.scheduler.run(() => this.clients.undecided === 0, CONVERGENCE_STEPS)
+    const phase = await this.scheduler.run(() => this.isDone(), bound)
+    this.rest()
     const rest = await this.scheduler.run(() => false, CONVERGENCE_STEPS)
     this.note({
       kind: 'end',
@@ -94,6 +111,7 @@ export class World {
       undecided: this.clients.undecided,
       openTransactions: this.database.open.size,
       advisoryLocks: this.database.advisory.size,
+      pending: [...this.outbox.pending],
       usedConnections: this.processes.reduce((sum, { store }) => sum + store.pool.used.size, 0),
     })
     if (this.nests) endContexts()
@@ -118,7 +136,7 @@ export class World {
 
   notePool({ name, store }: SimProcess): void {
     const { used } = store.pool
-    if (used.size >= this.settings.poolSize)
+    if (used.size > this.settings.poolSize)
       this.note({ kind: 'pool', process: name, used: used.size, size: this.settings.poolSize })
   }
 
@@ -128,11 +146,11 @@ export class World {
   }
 
   planOf(key: string): Plan {
-    return this.plans.find((plan) => plan.key === key)!
+    return this.byKey.get(key)!
   }
 
   keyOf(id: string): string {
-    return this.plans.find((plan) => plan.id === id)?.key ?? id
+    return this.keys.get(id) ?? id
   }
 
   restart(dead: SimProcess): void {
@@ -141,12 +159,27 @@ export class World {
   }
 
   private spawn(): SimProcess {
-    return new SimProcess(this, `p${++this.born}`)
+    const process = new SimProcess(this, `p${++this.born}`)
+    if (process.relay !== null) this.scheduler.post(process, () => void process.send())
+    return process
   }
 
   private calm(): void {
     this.chaos = false
     this.outage = false
+    this.broker.down = false
     for (const process of this.processes) process.resume()
+  }
+
+  private isDone(): boolean {
+    return this.clients.undecided === 0 && this.outbox.pending.size === 0
+  }
+
+  /** Relays look for ever: they are told to stop, as a service that ends tells them. */
+  private rest(): void {
+    this.resting = true
+    for (const process of this.processes) {
+      if (process.relay !== null) this.scheduler.post(process, () => void process.relay?.stop())
+    }
   }
 }

@@ -3,6 +3,7 @@ import { answeredIsCommitted } from './answered-is-committed.ts'
 import { bounded } from './bounded.ts'
 import type { Checker } from './checker.ts'
 import { claimedFirst } from './claimed-first.ts'
+import { commitOrder } from './commit-order.ts'
 import { converges } from './converges.ts'
 import { declaredEdges } from './declared-edges.ts'
 import { exactRefusals } from './exact-refusals.ts'
@@ -10,10 +11,13 @@ import { expiry } from './expiry.ts'
 import { failurePolicy } from './failure-policy.ts'
 import { fenced } from './fenced.ts'
 import { finishedSteps } from './finished-steps.ts'
+import { noneLost } from './none-lost.ts'
 import { oneEffect } from './one-effect.ts'
 import { oneRuns } from './one-runs.ts'
 import { otherFingerprint } from './other-fingerprint.ts'
 import { oversize } from './oversize.ts'
+import { parked } from './parked.ts'
+import { publishedIffCommitted } from './published-iff-committed.ts'
 import { risingTokens } from './rising-tokens.ts'
 import { sameBytes } from './same-bytes.ts'
 import { stableKeys } from './stable-keys.ts'
@@ -27,6 +31,9 @@ export const CHECKERS: readonly Checker[] = [
   sameBytes,
   otherFingerprint,
   oneRuns,
+  publishedIffCommitted,
+  noneLost,
+  commitOrder,
   fenced,
   risingTokens,
   declaredEdges,
@@ -40,6 +47,7 @@ export const CHECKERS: readonly Checker[] = [
   converges,
   claimedFirst,
   exactRefusals,
+  parked,
 ]
 
 /** What is broken, each with the number of its promise. */

@@ -52,7 +52,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = [
   })),
 ]
 
-function withSessions(
+export function withSessions(
   store: MemoryStore,
   wrong: (session: Session<MemoryTx>) => Partial<Session<MemoryTx>>,
 ): MemoryStore {

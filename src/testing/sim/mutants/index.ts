@@ -3,10 +3,12 @@ import { CLAIM_MUTANTS } from './claim-mutants.ts'
 import { CLIENT_MUTANTS } from './client-mutants.ts'
 import { LEASE_MUTANTS } from './lease-mutants.ts'
 import type { Mutant } from './mutant.ts'
+import { OUTBOX_MUTANTS } from './outbox-mutants.ts'
+import { ANY } from '../plan.ts'
 
 export type { Mutant } from './mutant.ts'
 
-export const MUTANTS: readonly Mutant[] = [...CLAIM_MUTANTS, ...LEASE_MUTANTS, ...CLIENT_MUTANTS]
+export const MUTANTS: readonly Mutant[] = [...CLAIM_MUTANTS, ...LEASE_MUTANTS, ...CLIENT_MUTANTS, ...OUTBOX_MUTANTS]
 
 export interface Hunt {
   readonly mutant: string
@@ -18,11 +20,12 @@ export interface Hunt {
 
 /** Schedules with one mutant in them, until one of them breaks a promise that the sound code keeps on the same seed. */
 export async function hunt(mutant: Mutant, of: { readonly seed: number; readonly schedules: number }): Promise<Hunt> {
+  const size = { ...ANY, relays: mutant.relays === true }
   for (let n = 0; n < of.schedules; n++) {
     const seed = of.seed + n
-    const { violations } = await runSchedule(seed, mutant.flaw)
+    const { violations } = await runSchedule(seed, mutant.flaw, size)
     if (violations.length > 0) {
-      const sound = new Set((await runSchedule(seed)).violations.map(promiseOf))
+      const sound = new Set((await runSchedule(seed, undefined, size)).violations.map(promiseOf))
       const broke = violations.find((violation) => !sound.has(promiseOf(violation)))
       if (broke !== undefined) return { mutant: mutant.name, seed, broke, schedules: n + 1 }
     }

@@ -1,10 +1,7 @@
 import type { decide } from '../../../lifecycle/decide.ts'
 import type { Work } from '../../../store/memory/connection.ts'
-import type { MemoryStore } from '../../../store/memory/memory-store.ts'
-import type { MemoryTx } from '../../../store/memory/memory-tx.ts'
 import { STATEMENTS } from '../../../store/memory/statements/index.ts'
 import type { Statements } from '../../../store/memory/statements/index.ts'
-import type { Store } from '../../../store/store.ts'
 import { SOUND } from '../flaw.ts'
 import type { Flaw } from '../process.ts'
 
@@ -14,6 +11,8 @@ export interface Mutant {
   /** The invariant it breaks, or the finding of the protocol that warns of it. */
   readonly of: string
   readonly flaw: Flaw
+  /** Only a world with relays can show it. */
+  readonly relays?: boolean
 }
 
 /** Wrong inside the database. */
@@ -31,7 +30,7 @@ export function decision(of: string, name: string, wrong: typeof decide): Mutant
 }
 
 /** Wrong between the database and the operation. */
-export function client(of: string, name: string, wrap: (store: MemoryStore) => Store<MemoryTx>): Mutant {
+export function client(of: string, name: string, wrap: Flaw['wrap']): Mutant {
   return { name, of, flaw: { ...SOUND, wrap } }
 }
 

@@ -1,0 +1,128 @@
+import { SENT } from '../../sink/sink.ts'
+import type { OutgoingEvent, Sink, Verdict } from '../../sink/sink.ts'
+import { DESTINATION, nameOf } from './outbox-plan.ts'
+import type { EventData, RelaySettings } from './outbox-plan.ts'
+import type { SimProcess } from './process.ts'
+import { never } from './wire.ts'
+import type { World } from './world.ts'
+
+/** Where events go: it accepts, refuses, is away for a while, and its answers get lost. It forgets nothing it accepted. */
+export class Broker {
+  /** How often each event was accepted. */
+  readonly accepted = new Map<string, number>()
+  down = false
+  private readonly world: World
+  private readonly failures = new Map<string, number>()
+
+  constructor(world: World) {
+    this.world = world
+  }
+
+  /** The sink of one process. */
+  sinkOf(process: SimProcess, { orders, batch }: RelaySettings): Sink {
+    return {
+      name: DESTINATION,
+      proves: 'accepted',
+      dedupes: false,
+      orders,
+      ...(batch === null ? {} : { batch }),
+      send: (events) => this.send(process, events, orders),
+    }
+  }
+
+  /** An event that somebody gave it, whoever that was. */
+  accept(data: EventData, process: string): void {
+    const name = nameOf(data)
+    const before = this.accepted.get(name) ?? 0
+    this.accepted.set(name, before + 1)
+    this.world.outbox.settled(name)
+    this.world.note({ kind: 'accept', event: name, aggregate: data.aggregate, first: before === 0, process })
+  }
+
+  private async send(process: SimProcess, events: readonly OutgoingEvent[], orders: boolean): Promise<Verdict[]> {
+    const { world } = this
+    const datas = events.map(({ data }) => data as EventData)
+    if (world.hit('dieBefore', 'send') || datas.some(({ temper }) => temper.is === 'deadly'))
+      return this.killed(process)
+    if (world.hit('pausePastLease', 'send')) process.pause()
+    await this.travel(process)
+    const verdicts = this.take(process, datas, orders)
+    if (!process.alive) return never()
+    if (world.hit('dieAfterEffect', 'send')) return this.killed(process)
+    // Nobody will ever answer: the relay must give up by itself.
+    if (verdicts !== null && world.hit('brokerSilent', 'send')) return never()
+    if (verdicts !== null && world.hit('brokerReplyLost', 'send')) throw new Error('the reply of the broker was lost')
+    await world.scheduler.turn(process)
+    if (verdicts === null) throw new Error('the broker is down')
+    return verdicts
+  }
+
+  /** On its way, perhaps for longer than the lease; what was sent arrives even if its sender died, or it does not. */
+  private travel(process: SimProcess): Promise<void> {
+    const { world } = this
+    const lease = world.settings.relay?.leaseMs ?? 0
+    const ms = world.hit('brokerLate', 'send') ? lease * world.dice.between(0.2, 3) : 0
+    return new Promise((resolve) => {
+      const arrive = (): void => {
+        if (process.alive) return resolve()
+        if (!world.dice.chance(0.5)) return
+        world.happened('messageOutlivesSender', 'send')
+        resolve()
+      }
+      if (ms > 0) world.scheduler.after(world.server, ms, arrive)
+      else world.scheduler.post(world.server, arrive)
+    })
+  }
+
+  /** null: it is down, perhaps after some of them. */
+  private take(process: SimProcess, datas: readonly EventData[], orders: boolean): Verdict[] | null {
+    const { world } = this
+    if (this.down) return null
+    const verdicts = Array.from<Verdict>({ length: datas.length })
+    const failed = new Set<string>()
+    const cut = world.hit('brokerCut', 'send') ? world.dice.below(datas.length) : datas.length
+    for (const index of this.order(datas.length, orders).slice(0, cut)) {
+      const data = datas[index]!
+      const refused = (orders && failed.has(data.aggregate)) || this.refuses(data)
+      if (refused) failed.add(data.aggregate)
+      else this.accept(data, process.name)
+      verdicts[index] = refused ? this.failure(data) : SENT
+    }
+    return cut < datas.length ? null : verdicts
+  }
+
+  /** A broker that does not keep the order of one call takes its events in any. */
+  private order(length: number, orders: boolean): number[] {
+    const order = Array.from({ length }, (_, i) => i)
+    if (orders) return order
+    for (let i = length - 1; i > 0; i--) {
+      const j = this.world.dice.below(i + 1)
+      const swapped = order[i]!
+      order[i] = order[j]!
+      order[j] = swapped
+    }
+    return order
+  }
+
+  private refuses(data: EventData): boolean {
+    const { temper } = data
+    if (temper.is === 'poison') return true
+    const name = nameOf(data)
+    if (temper.is === 'failing') {
+      const before = this.failures.get(name) ?? 0
+      this.failures.set(name, before + 1)
+      if (before < temper.times) return true
+    }
+    return this.world.hit('brokerRefusal', name)
+  }
+
+  private failure({ temper }: EventData): Verdict {
+    const retryable = temper.is !== 'poison' || temper.retryable
+    return { kind: 'failed', error: new Error('the broker refused it'), retryable }
+  }
+
+  private killed(process: SimProcess): Promise<never> {
+    process.die()
+    return never()
+  }
+}

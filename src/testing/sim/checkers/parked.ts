@@ -1,0 +1,36 @@
+import { eventsOf } from '../trace.ts'
+import type { Checker } from './checker.ts'
+
+export const parked: Checker = {
+  id: 'I23',
+  says: 'what is given up is kept with its reason, or stands behind such a one, and nobody is told of it falsely',
+  check(trace) {
+    const broken: string[] = []
+    const aggregates = new Map<string, string>()
+    for (const { events } of eventsOf(trace, 'commit'))
+      for (const { event, aggregate } of events) aggregates.set(event, aggregate)
+    /** Given up with a reason, ever. */
+    const told = new Set<string>()
+    const heads = new Set<string>()
+    const given = new Map<string, string>()
+    for (const happened of trace) {
+      if (happened.kind === 'held') {
+        const { event, state, reason, attempts } = happened
+        const up = state === 'parked' || state === 'skipped'
+        if (!up) given.delete(event)
+        else given.set(event, state)
+        if (up && reason !== null && attempts > 0) {
+          told.add(event)
+          heads.add(aggregates.get(event) ?? '')
+        }
+      } else if (happened.kind === 'parked' && given.get(happened.event) !== 'parked') {
+        broken.push(`${happened.process} told that ${happened.event} is parked, and it is not`)
+      }
+    }
+    for (const [event, state] of given) {
+      if (told.has(event) || (state === 'parked' && heads.has(aggregates.get(event) ?? ''))) continue
+      broken.push(`${event} is ${state}, and nobody can know why`)
+    }
+    return broken
+  },
+}

@@ -1,0 +1,80 @@
+import { runSchedule } from './run.ts'
+import { eventsOf } from './trace.ts'
+import type { TraceEvent } from './trace.ts'
+
+/** Operations of one world: so many that its relays are handed over often, so few that its trace fits into memory. */
+const OPERATIONS = 300
+
+export interface EventsShift {
+  readonly events: number
+  readonly seed: number
+  readonly stride: number
+}
+
+export interface EventsTally {
+  worlds: number
+  /** Committed to the outbox. */
+  events: number
+  /** Accepted by the broker, each counted once. */
+  sent: number
+  /** Given up, kept with the reason. */
+  parked: number
+  skipped: number
+  /** Neither sent nor given up when everything had come to rest. */
+  lost: number
+  /** Per aggregate, on first arrivals. */
+  orderBreaks: number
+  /** Arrivals after the first: the broker of this world deduplicates nothing. */
+  duplicates: number
+  crashes: number
+  steps: number
+  /** Seeds whose promises were broken, with what was broken first. */
+  readonly broken: { readonly seed: number; readonly violations: readonly string[] }[]
+}
+
+export function newEventsTally(): EventsTally {
+  const counts = { sent: 0, parked: 0, skipped: 0, lost: 0, orderBreaks: 0, duplicates: 0, crashes: 0, steps: 0 }
+  return { worlds: 0, events: 0, ...counts, broken: [] }
+}
+
+export function mergeEvents(into: EventsTally, { broken, ...counts }: EventsTally): void {
+  for (const [name, count] of Object.entries(counts)) into[name as 'events'] += count
+  into.broken.push(...broken)
+}
+
+/** Worlds full of producers and relays, until so many events were committed. */
+export async function workEvents(shift: EventsShift, progress: (events: number) => void): Promise<EventsTally> {
+  const limit = Error.stackTraceLimit
+  Error.stackTraceLimit = 0
+  const tally = newEventsTally()
+  try {
+    for (let seed = shift.seed; tally.events < shift.events; seed += shift.stride) {
+      const world = await runSchedule(seed, undefined, { relays: true, operations: OPERATIONS })
+      mergeEvents(tally, { ...judge(world.trace), worlds: 1, crashes: world.crashes, steps: world.steps })
+      if (world.violations.length > 0) tally.broken.push({ seed, violations: world.violations })
+      tally.orderBreaks += world.violations.filter((violation) => violation.startsWith('I8:')).length
+      progress(tally.events)
+    }
+    return tally
+  } finally {
+    Error.stackTraceLimit = limit
+  }
+}
+
+function judge(trace: readonly TraceEvent[]): EventsTally {
+  const tally = newEventsTally()
+  const given = new Map<string, 'parked' | 'skipped'>()
+  for (const happened of trace) {
+    if (happened.kind === 'commit') tally.events += happened.events.length
+    else if (happened.kind === 'held') {
+      if (happened.state === 'parked' || happened.state === 'skipped') given.set(happened.event, happened.state)
+      else given.delete(happened.event)
+    } else if (happened.kind === 'accept') {
+      if (happened.first) tally.sent += 1
+      else tally.duplicates += 1
+    }
+  }
+  for (const state of given.values()) tally[state] += 1
+  for (const { pending } of eventsOf(trace, 'end')) tally.lost += pending.length
+  return tally
+}

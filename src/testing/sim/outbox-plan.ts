@@ -1,0 +1,90 @@
+import { shardOf } from '../../outbox/publisher.ts'
+import { event } from '../../outbox/event.ts'
+import type { EventDef } from '../../outbox/event.ts'
+import type { OnFailure } from '../../outbox/relay-parts.ts'
+import type { Dice } from './dice.ts'
+
+/** What an event says: which execution published it, and the how manieth it is. */
+export interface EventData {
+  readonly aggregate: string
+  readonly key: string
+  readonly exec: number
+  readonly ordinal: number
+  readonly temper: Temper
+}
+
+/** How the broker takes an event: well, badly for some times, never, or its sender dies of it. */
+export type Temper =
+  | { readonly is: 'fine' }
+  | { readonly is: 'failing'; readonly times: number }
+  | { readonly is: 'poison'; readonly retryable: boolean }
+  | { readonly is: 'deadly' }
+
+export interface PlannedEvent {
+  readonly aggregate: string
+  readonly temper: Temper
+  /** Not sent before this long after it was published; 0: at once. */
+  readonly delayMs: number
+}
+
+export interface RelaySettings {
+  readonly leaseMs: number
+  readonly attempts: number
+  readonly onFailure: OnFailure
+  /** What the sink promises. */
+  readonly orders: boolean
+  readonly batch: number | null
+}
+
+export type SimEvents = { readonly made: EventDef<EventData> }
+
+export const EVENTS: SimEvents = { made: event<EventData>(({ aggregate }) => aggregate) }
+export const DESTINATION = 'broker'
+
+const FINE: Temper = { is: 'fine' }
+/** Two of them share a shard: what one does must not make a cursor pass the other. */
+const AGGREGATES: readonly string[] = ['agg-0', sharing('agg-0'), 'agg-1', 'agg-2']
+
+function sharing(aggregate: string): string {
+  for (let n = 10; ; n++) if (shardOf(`agg-${n}`) === shardOf(aggregate)) return `agg-${n}`
+}
+
+export function drawRelay(dice: Dice): RelaySettings {
+  const roll = dice.next()
+  return {
+    leaseMs: 500 + dice.below(500),
+    attempts: 1 + dice.below(4),
+    onFailure: roll < 0.5 ? 'park' : roll < 0.8 ? 'block' : 'skip',
+    orders: dice.chance(0.5),
+    batch: dice.chance(0.3) ? 1 + dice.below(3) : null,
+  }
+}
+
+export interface EventsDrawn {
+  readonly aggregates: number
+  /** How often an event is not fine. */
+  readonly trouble: number
+  readonly onFailure: OnFailure
+  /** The most events of one operation. */
+  readonly eventsMax: number
+}
+
+export function drawEvents(dice: Dice, { aggregates, trouble, onFailure, eventsMax }: EventsDrawn): PlannedEvent[] {
+  return Array.from({ length: dice.chance(0.15) ? 0 : 1 + dice.below(eventsMax) }, () => {
+    const n = dice.below(aggregates)
+    const temper = dice.chance(trouble) ? drawTemper(dice, onFailure) : FINE
+    // A deadly one stands alone: the deaths of relays are counted for what is sent the first time, not for what is held.
+    if (temper.is === 'deadly') return { aggregate: `deadly-${dice.below(1_000_000)}`, temper, delayMs: 0 }
+    return { aggregate: AGGREGATES[n] ?? `agg-${n}`, temper, delayMs: dice.chance(0.05) ? 1 + dice.below(300) : 0 }
+  })
+}
+
+function drawTemper(dice: Dice, onFailure: OnFailure): Temper {
+  const roll = dice.next()
+  if (roll < 0.65 || onFailure === 'block') return { is: 'failing', times: 1 + dice.below(5) }
+  return roll < 0.97 ? { is: 'poison', retryable: dice.chance(0.6) } : { is: 'deadly' }
+}
+
+export function nameOf({ key, exec, ordinal }: EventData): string {
+  return `${key}/${exec}/${ordinal}`
+}

@@ -1,0 +1,60 @@
+import type { HeldRow, SentEventRow } from '../../store/memory/rows.ts'
+import { EVENTS, nameOf } from './outbox-plan.ts'
+import type { EventData, PlannedEvent } from './outbox-plan.ts'
+import type { CommittedEvent } from './trace.ts'
+
+export type Publish = (type: 'made', data: EventData, options?: { notBefore?: Date }) => Promise<string>
+
+/** What was committed to the outbox, and what of it is not yet where it belongs. */
+export class SimOutbox {
+  /** Committed, and neither accepted by the broker nor given up. */
+  readonly pending = new Set<string>()
+  committed = 0
+  private readonly bySeq = new Map<number, string>()
+  private readonly arrived = new Set<string>()
+
+  /** The events of one execution, in the order it publishes them. */
+  publish(publish: Publish, key: string, exec: number, events: readonly PlannedEvent[], nowMs: number): void {
+    for (const [ordinal, { aggregate, temper, delayMs }] of events.entries()) {
+      const data: EventData = { aggregate, key, exec, ordinal, temper }
+      const options = delayMs === 0 ? {} : { notBefore: new Date(nowMs + delayMs) }
+      // What is wrong with it fails the operation, not this call.
+      publish('made', data, options).catch(() => undefined)
+    }
+  }
+
+  commit(row: SentEventRow): CommittedEvent {
+    const data = JSON.parse(row.payload) as EventData
+    const name = nameOf(data)
+    this.committed += 1
+    this.bySeq.set(row.seq, name)
+    if (!this.arrived.has(name)) this.pending.add(name)
+    const delayed = row.headers.includes('"notbefore"')
+    return {
+      event: name,
+      key: data.key,
+      exec: data.exec,
+      aggregate: EVENTS.made.aggregate(data),
+      shard: row.shard,
+      seq: row.seq,
+      delayed,
+    }
+  }
+
+  /** Accepted by the broker. */
+  settled(name: string): void {
+    this.arrived.add(name)
+    this.pending.delete(name)
+  }
+
+  nameOf(seq: number): string {
+    return this.bySeq.get(seq) ?? `seq ${seq}`
+  }
+
+  held(seq: number, row: HeldRow | undefined): string {
+    const name = this.nameOf(seq)
+    if (row?.state === 'parked' || row?.state === 'skipped') this.pending.delete(name)
+    else if (row !== undefined && !this.arrived.has(name)) this.pending.add(name)
+    return name
+  }
+}

@@ -1,0 +1,49 @@
+import { fork } from 'node:child_process'
+
+const SHIFT = '--shift'
+
+type Message<D> = { readonly kind: 'progress'; readonly done: number } | { readonly kind: 'done'; readonly result: D }
+
+/** The file that was started, again, in a process of its own: a thread would not inherit the loader. */
+export function apart<D>(shift: object, progress: (done: number) => void): Promise<D> {
+  return new Promise((resolve, reject) => {
+    const child = fork(process.argv[1]!, [SHIFT])
+    child.on('message', (message: Message<D>) => {
+      if (message.kind === 'progress') progress(message.done)
+      else resolve(message.result)
+    })
+    child.on('error', reject)
+    child.on('exit', (code) => reject(new Error(`a worker ended with code ${code}`)))
+    child.send(shift)
+  })
+}
+
+export function isWorker(): boolean {
+  return process.argv[2] === SHIFT
+}
+
+/** Waits for its shift, works, and tells. */
+export function serve(work: (shift: never, progress: (done: number) => void) => Promise<unknown>): void {
+  const tell = (message: Message<unknown>, then?: () => void): void =>
+    void process.send?.(message, undefined, undefined, then)
+  process.once('message', (shift) => {
+    void work(shift as never, (done) => tell({ kind: 'progress', done })).then((result) =>
+      tell({ kind: 'done', result }, () => process.disconnect()),
+    )
+  })
+}
+
+/** One line a second on how far all workers are together. */
+export function progressOf(workers: number, total: number, unit: string): (worker: number, done: number) => void {
+  const counts = Array.from({ length: workers }, () => 0)
+  const startedAt = performance.now()
+  let shownAt = 0
+  return (worker, done) => {
+    counts[worker] = done
+    const now = performance.now()
+    if (now - shownAt < 1_000) return
+    shownAt = now
+    const sum = counts.reduce((a, b) => a + b, 0)
+    process.stderr.write(`${sum} of ${total} ${unit}, ${Math.round(sum / ((now - startedAt) / 1000))}/s\n`)
+  }
+}
