@@ -197,7 +197,7 @@ export const RABBITMQ_PREFETCH_MAX = 65_535
 
 /** Redrives. How often a consumer looks for one, and how long one that died is waited for. */
 export const REDRIVE_POLL_MS = 1_000
-export const REDRIVE_LEASE_MS = 15_000
+export const REDRIVE_LEASE_MS = 5_000
 /** Letters that share a transaction. */
 export const REDRIVE_BATCH = 50
 /** Letters in hand. */

@@ -27,7 +27,6 @@ export class Arrival {
   notBefore = 0
   /** Its predecessor was not applied when it was last looked at: when it was first found so. */
   earlySince: number | null = null
-  earlyLooks = 0
   /** Failures and crashes known so far. */
   attempts = 0
   /** The database has a row of its attempts. */

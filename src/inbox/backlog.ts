@@ -68,7 +68,7 @@ export class Backlog {
       if (!lane) continue
       lane.out--
       this.#forget(arrival, lane)
-      if (applied) lane.progress()
+      if (applied) lane.progress(arrival.item.id)
       this.#list(lane)
     }
   }
@@ -81,6 +81,15 @@ export class Backlog {
       lane.out--
       lane.add(arrival)
       this.#list(lane)
+    }
+  }
+
+  /** May run now. */
+  ready(arrivals: readonly Arrival[]): void {
+    for (const arrival of arrivals) {
+      arrival.notBefore = 0
+      const lane = this.#laneOf.get(arrival)
+      if (lane) this.#list(lane)
     }
   }
 

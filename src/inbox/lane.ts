@@ -67,9 +67,9 @@ export class Lane {
     return next
   }
 
-  /** Something was applied: whoever was early may not be any more. */
-  progress(): void {
-    for (const arrival of this.#queue) if (arrival.earlySince !== null) arrival.notBefore = 0
+  /** A message was applied: whoever waited for it may run. */
+  progress(id: string): void {
+    for (const arrival of this.#queue) if (arrival.item.previous === id) arrival.notBefore = 0
   }
 
   /** In the order of arrival, but for predecessors, which come first. */

@@ -1,11 +1,12 @@
 import { Arrival, keyOf } from '../inbox/arrival.ts'
 import { Backlog } from '../inbox/backlog.ts'
+import { Earlies } from '../inbox/earlies.ts'
 import {
   CONSUMER_BATCH_MS,
   CONSUMER_BUSY_MS,
-  CONSUMER_EARLY_LOOK_MS,
-  CONSUMER_EARLY_LOOK_MS_MAX,
+  CONSUMER_EARLY_BACK_MS,
   CONSUMER_EARLY_MS,
+  CONSUMER_ORPHANED_AFTER,
   CONSUMER_PREFETCH_MAX,
   CONSUMER_PREFETCH_MIN,
   CONSUMER_REST_MS_MAX,
@@ -17,7 +18,7 @@ import type { Delivery, PulledSource } from '../source/source.ts'
 import type { Broker } from './consumer-broker.ts'
 import type { ConsumerSettings } from './consumer-options.ts'
 import { backoffMs, deliveriesOf, positionsAfter, type ConsumerParts } from './consumer-parts.ts'
-import { countEarly, workOn, type Result, type Results } from './consumer-work.ts'
+import { parkOrphans, workOn, type Result, type Results } from './consumer-work.ts'
 
 /** How many messages a consumer has in hand at most. */
 export function prefetchOf({ concurrency, batch, leaseMs }: ConsumerSettings): number {
@@ -26,6 +27,8 @@ export function prefetchOf({ concurrency, batch, leaseMs }: ConsumerSettings): n
 }
 
 const FIRST_BATCH = 32
+/** What runs once does not wait longer for a retry. */
+const DRAIN_WAIT_MS = 5_000
 
 /** Receives, runs what may run, and settles with the broker. One for each start of a consumer. */
 export class ConsumerLoop<Tx> {
@@ -35,6 +38,7 @@ export class ConsumerLoop<Tx> {
   readonly #source: PulledSource<unknown>
   readonly #broker: Broker
   readonly #backlog = new Backlog()
+  readonly #earlies: Earlies
   readonly #stopping: AbortSignal
   readonly #prefetch: number
   readonly #room: Bell
@@ -59,6 +63,18 @@ export class ConsumerLoop<Tx> {
     this.#room = new Bell(parts.core.clock)
     this.#concurrency =
       parts.core.store.features.concurrentClaims || parts.settings.leaseMs !== null ? parts.settings.concurrency : 1
+    const { core, inbox, settings } = parts
+    this.#earlies = new Earlies({
+      clock: core.clock,
+      holdMs: broker.extends ? CONSUMER_EARLY_MS : Math.min(CONSUMER_EARLY_MS, broker.holdsForMs / 2),
+      look: (items) => inbox.look({ consumer: settings.name, items }),
+      ready: (arrivals) => {
+        this.#backlog.ready(arrivals)
+        this.#dispatch()
+      },
+      giveUp: (arrivals) => void this.#giveUp(arrivals),
+      troubled: (error) => core.settings.observe({ kind: 'troubled', task: 'consumer', error }),
+    })
     stopping.addEventListener('abort', () => this.#room.ring(), { once: true })
     broker.onRevoked((partitions) => this.#revoked(partitions))
   }
@@ -68,9 +84,9 @@ export class ConsumerLoop<Tx> {
     this.#keepHolding()
     try {
       while (!this.#stopping.aborted) {
-        const left = this.#prefetch - this.#backlog.size
+        // Those who wait for a predecessor take no room: it could not come in.
+        const left = this.#prefetch - this.#backlog.size + this.#earlies.size
         if (left <= 0) {
-          this.#relieve()
           await this.#room.wait(CONSUMER_WAIT_MS)
           continue
         }
@@ -78,7 +94,7 @@ export class ConsumerLoop<Tx> {
         if (came === 0 && this.#active === 0 && this.#backlog.size === 0) this.#tellIdle()
         if (came > 0 || !once) continue
         if (this.#active === 0 && this.#backlog.size === 0) return
-        if (this.#active === 0 && this.#backlog.nextAt() > this.#now + CONSUMER_EARLY_MS) return
+        if (this.#active === 0 && this.#earlies.size === 0 && this.#backlog.nextAt() > this.#now + DRAIN_WAIT_MS) return
         await this.#room.wait(Math.min(50, Math.max(1, this.#backlog.nextAt() - this.#now)))
         this.#dispatch()
       }
@@ -135,6 +151,7 @@ export class ConsumerLoop<Tx> {
       const batch = this.#backlog.pick(this.#size(), this.#now, !this.#suspectRunning)
       const [first] = batch
       if (!first) break
+      for (const arrival of batch) this.#earlies.delete(arrival)
       this.#active++
       if (first.suspect) this.#suspectRunning = true
       void this.#work(batch).finally(() => {
@@ -209,7 +226,8 @@ export class ConsumerLoop<Tx> {
         return orders || !delays ? this.#later(arrival, delayMs) : this.#giveBack([arrival], delayMs)
       }
       case 'early':
-        return this.#early(arrival)
+        this.#earlies.add(arrival)
+        return this.#backlog.later([arrival])
       case 'retry':
         return this.#retry(arrival, result)
     }
@@ -227,16 +245,15 @@ export class ConsumerLoop<Tx> {
     await this.#giveBack([arrival, ...behind], delayMs)
   }
 
-  async #early(arrival: Arrival): Promise<void> {
-    const now = this.#now
-    arrival.earlySince ??= now
-    if (now - arrival.earlySince < CONSUMER_EARLY_MS && this.#mayHold(arrival, 0)) {
-      const lookMs = CONSUMER_EARLY_LOOK_MS * 2 ** Math.min(arrival.earlyLooks++, 10)
-      return this.#later(arrival, Math.min(CONSUMER_EARLY_LOOK_MS_MAX, lookMs) * (0.5 + this.#parts.core.random.next()))
-    }
-    const result = await countEarly(this.#parts, arrival)
-    if (result.kind === 'settled') return this.#settle(new Map([[arrival, result]]))
-    return this.#giveBack([arrival], CONSUMER_EARLY_LOOK_MS_MAX)
+  /** Back to the broker, where others may be quicker; one that came too often is parked. */
+  async #giveUp(arrivals: readonly Arrival[]): Promise<void> {
+    const late = new Set(arrivals)
+    const dropped = this.#backlog.drop((arrival) => late.has(arrival))
+    const orphans = dropped.filter(({ delivery }) => (delivery.delivered ?? 0) >= CONSUMER_ORPHANED_AFTER)
+    const others = dropped.filter((arrival) => !orphans.includes(arrival))
+    if (others.length > 0) await this.#broker.giveBack(deliveriesOf(others), CONSUMER_EARLY_BACK_MS)
+    if (orphans.length > 0) await this.#settle(await parkOrphans(this.#parts, orphans))
+    this.#room.ring()
   }
 
   #later(arrival: Arrival, delayMs: number): void {
@@ -253,18 +270,12 @@ export class ConsumerLoop<Tx> {
     return this.#broker.extends || this.#now - arrival.at + delayMs < this.#broker.holdsForMs / 2
   }
 
-  /** Full, and everybody waits for a predecessor that has no room to come in: the oldest go back. */
-  #relieve(): void {
-    if (this.#active > 0) return
-    const early = this.#backlog.drop(({ earlySince }) => earlySince !== null)
-    if (early.length === 0) return
-    void this.#broker.giveBack(deliveriesOf(early), CONSUMER_EARLY_LOOK_MS_MAX)
-    this.#room.ring()
-  }
-
   #revoked(partitions: readonly string[]): void {
     const lost = new Set(partitions)
-    this.#backlog.drop(({ delivery }) => delivery.position !== undefined && lost.has(delivery.position.partition))
+    const dropped = this.#backlog.drop(
+      ({ delivery }) => delivery.position !== undefined && lost.has(delivery.position.partition),
+    )
+    for (const arrival of dropped) this.#earlies.delete(arrival)
     this.#parts.tracker?.forget(partitions)
     this.#room.ring()
   }
@@ -293,6 +304,7 @@ export class ConsumerLoop<Tx> {
   /** What runs may end; what did not begin goes back at once. */
   async #end(): Promise<void> {
     this.#cancelTimer()
+    this.#earlies.stop()
     const until = this.#now + this.#parts.settings.deadlineMs
     while (this.#active > 0 && this.#now < until) await this.#room.wait(Math.min(50, until - this.#now))
     this.#cancelHold()

@@ -1,8 +1,6 @@
 import type { Arrival } from '../inbox/arrival.ts'
 import { describeError } from '../inbox/describe-error.ts'
-import { messageIdentity } from '../inbox/identity.ts'
 import { letterOf } from '../inbox/letter.ts'
-import { CONSUMER_ORPHANED_AFTER } from '../limits.ts'
 import type { Letter, LetterReason } from '../store/dead-letters.ts'
 import { processBatch, type Fate, type Fates } from './consumer-batch.ts'
 import { processLeased } from './consumer-leased.ts'
@@ -211,22 +209,17 @@ async function setAside<Tx>(parts: ConsumerParts<Tx>, park: Map<Arrival, Why>, r
   }
 }
 
-/** An early message that goes back to the broker: counted, and parked when its predecessor never comes. */
-export async function countEarly<Tx>(parts: ConsumerParts<Tx>, arrival: Arrival): Promise<Result> {
+/** Messages whose predecessors never came. */
+export async function parkOrphans<Tx>(parts: ConsumerParts<Tx>, arrivals: readonly Arrival[]): Promise<Results> {
   const results: Results = new Map()
-  try {
-    const { inbox, settings } = parts
-    const error = new Orphaned(`its predecessor '${String(arrival.delivery.previous).slice(0, 80)}' is not applied`)
-    const { line, fingerprint } = describeError(error)
-    // Under an id of its own: waiting is no failure of the message itself.
-    const { source, message } = arrival.item
-    const { id } = messageIdentity({ consumer: settings.name, source, message: `early ${message}` })
-    const failures = [{ id, counted: false, error: line, fingerprint }]
-    const [tries] = await inbox.failed({ consumer: settings.name, failures })
-    if ((tries?.attempts ?? 0) < CONSUMER_ORPHANED_AFTER) return { kind: 'early' }
-    await setAside(parts, new Map([[arrival, { reason: 'orphaned', error }]]), results)
-  } catch (error) {
-    return { kind: 'troubled', error }
+  const why = ({ delivery }: Arrival): Why => {
+    const error = new Orphaned(`its predecessor '${String(delivery.previous).slice(0, 80)}' is not applied`)
+    return { reason: 'orphaned', error }
   }
-  return results.get(arrival) ?? { kind: 'early' }
+  try {
+    await setAside(parts, new Map(arrivals.map((arrival) => [arrival, why(arrival)])), results)
+  } catch (error) {
+    for (const arrival of arrivals) results.set(arrival, { kind: 'troubled', error })
+  }
+  return results
 }

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { effectivelyOnce, event, type Once, type Signal } from '../../src/index.ts'
+import { effectivelyOnce, event, type Once, type Signal, type Store } from '../../src/index.ts'
 import { pgStore, type PgTx } from '../../src/store/postgres/pg.ts'
 
 export const events = {
@@ -19,14 +19,17 @@ export interface World {
   close(): Promise<void>
 }
 
+/** A planted mistake in the store. */
+export type Flaw = (store: Store<PgTx<pg.PoolClient>>) => Store<PgTx<pg.PoolClient>>
+
 /** A service with a table of effects: one row per application of a message. */
-export async function openWorld(url: string, max = 20): Promise<World> {
+export async function openWorld(url: string, max = 20, flaw: Flaw = (store) => store): Promise<World> {
   const pool = new pg.Pool({ connectionString: url, max })
   pool.on('error', () => {})
   const signals: Signal[] = []
   const once = effectivelyOnce({
     namespace: 'consumer',
-    store: pgStore(pool),
+    store: flaw(pgStore(pool)),
     events,
     guard: 'off',
     sweep: false,
