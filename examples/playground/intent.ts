@@ -1,0 +1,24 @@
+import type { Vertices } from './settings.ts'
+
+export type Outcome = 'ran' | 'replayed' | 'conflict' | 'lost' | 'failed' | 'refused'
+
+export interface RequestMade {
+  readonly at: number
+  readonly outcome: Outcome
+  /** The HTTP status; undefined where no answer came. */
+  readonly status?: number
+}
+
+/** What one customer wants: to be charged once, however often it has to be asked for. */
+export interface Intent {
+  readonly causation: string
+  readonly round: number
+  readonly vertices: Vertices
+  readonly amount: number
+  readonly madeAt: number
+  readonly requests: RequestMade[]
+  requestCount: number
+  replays: number
+  conflicts: number
+  answeredAt: number | null
+}

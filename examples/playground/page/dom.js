@@ -1,0 +1,28 @@
+/** An element by its id: the page has all of them from the start. */
+export function byId(id) {
+  return document.getElementById(id)
+}
+
+/** Writes a text only where it is another one, so that nothing is painted or read out for nothing. */
+export function write(element, text) {
+  const value = String(text)
+  if (element.textContent !== value) element.textContent = value
+}
+
+export function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name)
+  for (const [attribute, value] of Object.entries(attributes)) made.setAttribute(attribute, value)
+  made.append(...children)
+  return made
+}
+
+export function drawing(name, attributes = {}) {
+  const made = document.createElementNS('http://www.w3.org/2000/svg', name)
+  for (const [attribute, value] of Object.entries(attributes)) made.setAttribute(attribute, value)
+  return made
+}
+
+export function plural(n, word) {
+  if (n === 1) return `1 ${word}`
+  return `${n.toLocaleString('en')} ${word.endsWith('s') ? `${word}es` : `${word}s`}`
+}

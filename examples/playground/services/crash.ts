@@ -1,0 +1,41 @@
+import { writeSync } from 'node:fs'
+import { isCrashPoint, type CrashPoint } from '../settings.ts'
+
+const STDOUT = 1
+const PATIENCE_MS = 20_000
+let armed: CrashPoint | undefined
+
+/** What the parent says: take over as process number `boot`, at this port; or die at a point. */
+export interface Order {
+  readonly boot?: number
+  readonly port?: number
+  readonly arm?: CrashPoint | null
+}
+
+/** The process is loaded and waits as a spare, until the parent lets it take the place of the one that died. */
+export function takeOver(): Promise<{ boot: number; port: number }> {
+  // Without a parent nobody needs this process.
+  process.on('disconnect', () => process.exit(0))
+  // Ctrl-C reaches every process of the terminal; the parent decides when this one ends.
+  process.on('SIGINT', () => {})
+  process.send?.({ loaded: true })
+  return new Promise((resolve) => {
+    process.on('message', ({ boot, port = 0, arm }: Order) => {
+      if (boot !== undefined) resolve({ boot, port })
+      armed = isCrashPoint(arm) ? arm : undefined
+    })
+  })
+}
+
+/** A place to die: where it is armed the process says so and stands still, with all its locks, until it is killed. */
+export function pass(point: CrashPoint): void {
+  if (armed !== point) return
+  writeSync(STDOUT, `${point}\n`)
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PATIENCE_MS)
+  process.exit(3) // nobody came
+}
+
+/** Tells the parent that requests are served, and where. */
+export function ready(port = 0): void {
+  process.send?.({ port })
+}
