@@ -2,6 +2,7 @@ import { Table } from './table.ts'
 import { Transaction } from './transaction.ts'
 import type { Change, Isolation } from './transaction.ts'
 import { EventLog } from './event-log.ts'
+import type { AttemptRow, ConsumerRow, InboxRow, LetterRow, MarkRow, PositionRow } from './inbox-rows.ts'
 import type { AckRow, AnswerRow, HeldRow, RecordRow, RecoverRow, RelayRow, ShardRow, StepRow } from './rows.ts'
 import type { Row } from '../store.ts'
 
@@ -56,6 +57,12 @@ export class MemoryDatabase {
   readonly shards: Table<ShardRow> = new Table('shard')
   readonly acks: Table<AckRow> = new Table('ack')
   readonly held: Table<HeldRow> = new Table('held')
+  readonly consumers: Table<ConsumerRow> = new Table('consumer')
+  readonly inbox: Table<InboxRow> = new Table('inbox')
+  readonly marks: Table<MarkRow> = new Table('mark')
+  readonly attempts: Table<AttemptRow> = new Table('attempt')
+  readonly letters: Table<LetterRow> = new Table('letter')
+  readonly positions: Table<PositionRow> = new Table('position')
   readonly user: Map<string, Table<Row>> = new Map()
   readonly advisory: Map<string, Transaction> = new Map()
   readonly open: Set<Transaction> = new Set()

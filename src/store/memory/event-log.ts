@@ -3,8 +3,10 @@ import type { SentEventRow } from './rows.ts'
 /** Committed events, by shard in the order of their numbers: append-only, as the table is. */
 export class EventLog {
   private readonly shards = new Map<number, SentEventRow[]>()
+  private readonly heads = new Map<string, string>()
 
   add(row: SentEventRow): void {
+    if (isOrdered(row)) this.heads.set(row.aggregateId, row.id)
     const log = this.shards.get(row.shard)
     if (log === undefined) return void this.shards.set(row.shard, [row])
     let i = log.length
@@ -12,6 +14,11 @@ export class EventLog {
     while (i > 0 && (log[i - 1] as SentEventRow).seq > row.seq) i--
     if (i === log.length) log.push(row)
     else log.splice(i, 0, row)
+  }
+
+  /** The last ordered event of an aggregate. */
+  head(aggregateId: string): string | null {
+    return this.heads.get(aggregateId) ?? null
   }
 
   after(shard: number, cursor: number, limit: number): readonly SentEventRow[] {
@@ -30,6 +37,11 @@ export class EventLog {
   all(): SentEventRow[] {
     return [...this.shards.values()].flat().sort((a, b) => a.seq - b.seq)
   }
+}
+
+/** Ordered entries carry the id of the event before them. */
+export function isOrdered({ headers }: Pick<SentEventRow, 'headers'>): boolean {
+  return headers.includes('"previous"')
 }
 
 /** Where the first event with this number, or a later one, is. */

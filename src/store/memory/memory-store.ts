@@ -7,6 +7,7 @@ import type { Step } from './connection.ts'
 import { MemoryDatabase } from './database.ts'
 import type { DatabaseClock } from './database.ts'
 import { isTransient, storeFailure } from './failure.ts'
+import { memoryInbox } from './inbox.ts'
 import { memoryLeases } from './leases.ts'
 import { connectionOf, memoryTx } from './memory-tx.ts'
 import type { MemoryTx } from './memory-tx.ts'
@@ -66,6 +67,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
     leases: memoryLeases(client),
     batches: memoryBatches(client),
     outbox: memoryOutbox(client),
+    inbox: memoryInbox(client),
     begin: (params) => begin(client, params),
     read: ({ id }) => read(client, id),
     refuse: (params) => autocommit(client, 'refuse', (work) => client.statements.refuse(work, params)),

@@ -98,6 +98,12 @@ export class Transaction {
     this.entries.push({ kind: 'event', row })
   }
 
+  /** The last event of an aggregate that this transaction wrote itself. */
+  lastEvent(likes: (row: SentEventRow) => boolean): SentEventRow | undefined {
+    for (const entry of this.entries.toReversed()) if (entry.kind === 'event' && likes(entry.row)) return entry.row
+    return undefined
+  }
+
   /** The height to come back to. */
   mark(): number {
     return this.entries.length

@@ -2,6 +2,7 @@ import type { Answer } from '../../../lifecycle/answer.ts'
 import type { Claim, Claimed, CompleteParams, EventRow, Held, RefuseParams } from '../../store.ts'
 import type { Sight } from '../../../lifecycle/record.ts'
 import type { Work } from '../connection.ts'
+import { isOrdered } from '../event-log.ts'
 import { claimEnded, leaseTaken } from '../failure.ts'
 import { answerKey, dayOf, isHeldBy } from '../rows.ts'
 import type { RecordRow } from '../rows.ts'
@@ -69,7 +70,16 @@ export async function append(work: Work, events: readonly EventRow[]): Promise<v
   const pause = work.pause('append.locked')
   if (pause !== undefined) await pause
   tx.check()
-  for (const event of events) tx.appendEvent({ ...event, seq: database.nextSeq(), createdAt: database.now() })
+  for (const event of events) {
+    const headers = isOrdered(event) ? chained(work, event) : event.headers
+    tx.appendEvent({ ...event, headers, seq: database.nextSeq(), createdAt: database.now() })
+  }
+}
+
+/** Under the shard's lock nobody else can become the event before this one. */
+function chained({ database, tx }: Work, { aggregateId, headers }: EventRow): string {
+  const own = tx.lastEvent((row) => row.aggregateId === aggregateId && isOrdered(row))
+  return JSON.stringify({ ...JSON.parse(headers), previous: own?.id ?? database.events.head(aggregateId) })
 }
 
 export function shardsOf(events: readonly EventRow[]): number[] {

@@ -1,8 +1,11 @@
+import { failed, tries, trying } from './attempts.ts'
 import { claimBatch, userStatement } from './batch.ts'
 import { claim, readAnswer, renew, reread } from './claim.ts'
 import { append, complete, completeLeased, refuse, refuseLeased } from './complete.ts'
+import { completeInbox, enterMessage, lookAt, openConsumer, passPositions, positionsOf, takeMessages } from './inbox.ts'
 import { heartbeat, lapsed, release, settle, suspend, takeOver, unknown } from './lease.ts'
 import { blocked, due, fenceShards, nextDue, promoteHeld, settleHeld } from './held.ts'
+import { countLetters, discardLetters, getLetter, listLetters, parkLetters } from './letters.ts'
 import {
   ack,
   beat,
@@ -16,6 +19,7 @@ import {
 } from './relay.ts'
 import { resend } from './resend.ts'
 import { finishStep, startStep, steps } from './steps.ts'
+import { sweepInbox } from './sweep-inbox.ts'
 import { dropAnswers, suspendLapsed, sweepRecords } from './sweep.ts'
 
 /** Every statement the store sends, by name; the simulator replaces single ones by wrong ones and must notice. */
@@ -27,19 +31,31 @@ export interface Statements {
   readonly claim: typeof claim
   readonly claimBatch: typeof claimBatch
   readonly complete: typeof complete
+  readonly completeInbox: typeof completeInbox
   readonly completeLeased: typeof completeLeased
+  readonly countLetters: typeof countLetters
   readonly cursors: typeof cursors
   readonly destinations: typeof destinations
+  readonly discardLetters: typeof discardLetters
   readonly dropAnswers: typeof dropAnswers
   readonly due: typeof due
+  readonly enterMessage: typeof enterMessage
+  readonly failed: typeof failed
   readonly fenceShards: typeof fenceShards
   readonly finishStep: typeof finishStep
   readonly forgetDestination: typeof forgetDestination
+  readonly getLetter: typeof getLetter
   readonly heartbeat: typeof heartbeat
   readonly lapsed: typeof lapsed
   readonly leaseShards: typeof leaseShards
+  readonly listLetters: typeof listLetters
+  readonly lookAt: typeof lookAt
   readonly nextDue: typeof nextDue
+  readonly openConsumer: typeof openConsumer
   readonly openDestination: typeof openDestination
+  readonly parkLetters: typeof parkLetters
+  readonly passPositions: typeof passPositions
+  readonly positionsOf: typeof positionsOf
   readonly promoteHeld: typeof promoteHeld
   readonly readAnswer: typeof readAnswer
   readonly readEvents: typeof readEvents
@@ -56,8 +72,12 @@ export interface Statements {
   readonly steps: typeof steps
   readonly suspend: typeof suspend
   readonly suspendLapsed: typeof suspendLapsed
+  readonly sweepInbox: typeof sweepInbox
   readonly sweepRecords: typeof sweepRecords
+  readonly takeMessages: typeof takeMessages
   readonly takeOver: typeof takeOver
+  readonly tries: typeof tries
+  readonly trying: typeof trying
   readonly unknown: typeof unknown
   readonly userStatement: typeof userStatement
 }
@@ -70,19 +90,31 @@ export const STATEMENTS: Statements = {
   claim,
   claimBatch,
   complete,
+  completeInbox,
   completeLeased,
+  countLetters,
   cursors,
   destinations,
+  discardLetters,
   dropAnswers,
   due,
+  enterMessage,
+  failed,
   fenceShards,
   finishStep,
   forgetDestination,
+  getLetter,
   heartbeat,
   lapsed,
   leaseShards,
+  listLetters,
+  lookAt,
   nextDue,
+  openConsumer,
   openDestination,
+  parkLetters,
+  passPositions,
+  positionsOf,
   promoteHeld,
   readAnswer,
   readEvents,
@@ -99,8 +131,12 @@ export const STATEMENTS: Statements = {
   steps,
   suspend,
   suspendLapsed,
+  sweepInbox,
   sweepRecords,
+  takeMessages,
   takeOver,
+  tries,
+  trying,
   unknown,
   userStatement,
 }

@@ -1,0 +1,91 @@
+import type { CompleteInboxParams, Inbox, InboxSession, Taken, TakeParams } from '../inbox.ts'
+import type { Session } from '../store.ts'
+import { autocommit, commitWith, inside } from './client.ts'
+import type { Client } from './client.ts'
+import type { Connection, Work } from './connection.ts'
+import { claimEnded, storeFailure } from './failure.ts'
+import { connectionOf } from './memory-tx.ts'
+import type { MemoryTx } from './memory-tx.ts'
+import { MemorySession } from './session.ts'
+
+/** Consumers in memory: every method but `take` is one statement that commits by itself. */
+export function memoryInbox(client: Client): Inbox<MemoryTx> {
+  const { statements } = client
+  const one = <T>(label: string, body: (work: Work) => T | Promise<T>): Promise<T> => autocommit(client, label, body)
+  return {
+    letters: {
+      list: (params) => one('letters.list', (work) => statements.listLetters(work, params)),
+      get: ({ id }) => one('letters.get', (work) => statements.getLetter(work, id)),
+      count: ({ filter }) => one('letters.count', (work) => statements.countLetters(work, filter)),
+      discard: ({ filter, limit }) => one('letters.discard', (work) => statements.discardLetters(work, filter, limit)),
+    },
+    open: (params) => one('inbox.open', (work) => statements.openConsumer(work, params)),
+    take: (params) => take(client, params),
+    look: ({ consumer, items }) => one('inbox.look', (work) => statements.lookAt(work, consumer, items)),
+    enter: (session, { consumer, item }) => {
+      const connection = connectionOf(session.tx)
+      if (connection === undefined) return Promise.resolve(false)
+      return inside(connection, 'inbox.enter', (work) => statements.enterMessage(work, consumer, item))
+    },
+    trying: ({ consumer, ids }) => one('inbox.trying', (work) => statements.trying(work, consumer, ids)),
+    tries: ({ ids }) => one('inbox.tries', (work) => statements.tries(work, ids)),
+    failed: ({ consumer, failures }) => one('inbox.failed', (work) => statements.failed(work, consumer, failures)),
+    park: ({ consumer, letters, positions }) =>
+      one('inbox.park', async (work) => {
+        await statements.parkLetters(work, consumer, letters)
+        if (positions !== null) await statements.passPositions(work, consumer, positions.source, positions.positions)
+      }),
+    positions: ({ consumer, source }) =>
+      one('inbox.positions', (work) => statements.positionsOf(work, consumer, source)),
+    pass: ({ consumer, source, positions }) =>
+      one('inbox.pass', (work) => statements.passPositions(work, consumer, source, positions)),
+    sweep: ({ limit }) => one('inbox.sweep', (work) => statements.sweepInbox(work, limit)),
+  }
+}
+
+/** BEGIN and the rows in one trip. */
+async function take(client: Client, params: TakeParams): Promise<Taken<MemoryTx>> {
+  const { consumer, items, deadlineMs, redrive = false } = params
+  const connection = await client.pool.take()
+  try {
+    const sights = await connection.trip('inbox.take', (server) => {
+      connection.begin({ deadlineMs })
+      return connection.execute(server, 'inbox.take', (work) =>
+        client.statements.takeMessages(work, consumer, items, redrive),
+      )
+    })
+    return { sights, session: new MemoryInboxSession(client, connection) }
+  } catch (error) {
+    connection.tx?.rollback()
+    client.pool.give(connection)
+    throw storeFailure(error)
+  }
+}
+
+/** One open transaction that began with its inbox rows. */
+class MemoryInboxSession implements InboxSession<MemoryTx> {
+  readonly session: Session<MemoryTx>
+  private readonly client: Client
+  private readonly connection: Connection
+  private readonly began: Connection['tx']
+
+  constructor(client: Client, connection: Connection) {
+    this.client = client
+    this.connection = connection
+    this.began = connection.tx
+    this.session = new MemorySession(client, connection)
+  }
+
+  async complete({ events, ...params }: CompleteInboxParams): Promise<'committed' | 'rolledBack'> {
+    const { client, connection } = this
+    if (events.length > 0) await this.session.append(events)
+    return commitWith(client, connection, 'inbox.complete', async (work) => {
+      if (work.tx !== this.began) throw claimEnded()
+      await client.statements.completeInbox(work, params)
+    })
+  }
+
+  rollback(): Promise<void> {
+    return this.session.rollback()
+  }
+}

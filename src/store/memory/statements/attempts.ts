@@ -1,0 +1,67 @@
+import type { AttemptEntry, Failure, Tries } from '../../inbox.ts'
+import type { Work } from '../connection.ts'
+import type { AttemptRow } from '../inbox-rows.ts'
+
+const TIMELINE_MAX = 50
+
+/** Attempts are counted before the handler. Answers without this one among the unfinished. */
+export async function trying(work: Work, consumer: string, ids: readonly string[]): Promise<Tries[]> {
+  const all: Tries[] = []
+  for (const id of [...new Set(ids)].sort()) {
+    const row = await change(work, { id, consumer, attempts: 1, unfinished: 1, timeline: [] }, (known) => ({
+      ...known,
+      attempts: known.attempts + 1,
+      unfinished: known.unfinished + 1,
+    }))
+    all.push({ ...triesOf(row), unfinished: row.unfinished - 1 })
+  }
+  return all
+}
+
+export function tries({ database, tx }: Work, ids: readonly string[]): Tries[] {
+  return ids.flatMap((id) => {
+    const row = database.attempts.seen(id, tx)
+    return row === undefined ? [] : triesOf(row)
+  })
+}
+
+/** Failures. The first and the last entries of a long timeline stay. */
+export async function failed(work: Work, consumer: string, failures: readonly Failure[]): Promise<Tries[]> {
+  const all: Tries[] = []
+  for (const { id, counted, error, fingerprint } of failures) {
+    const entry: AttemptEntry = { at: Math.floor(work.database.now() / 1000), error, fingerprint }
+    const more = counted ? 0 : 1
+    const row = await change(work, { id, consumer, attempts: more, unfinished: 0, timeline: [entry] }, (known) => ({
+      ...known,
+      attempts: known.attempts + more,
+      unfinished: 0,
+      timeline: [...shortened(known.timeline), entry],
+    }))
+    all.push(triesOf(row))
+  }
+  return all
+}
+
+function shortened(timeline: readonly AttemptEntry[]): readonly AttemptEntry[] {
+  return timeline.length < TIMELINE_MAX ? timeline : timeline.filter((_, i) => i !== 1)
+}
+
+async function change(
+  { database, tx }: Work,
+  fresh: AttemptRow,
+  next: (known: AttemptRow) => AttemptRow,
+): Promise<AttemptRow> {
+  for (;;) {
+    if (await database.attempts.insert(fresh.id, fresh, tx)) return fresh
+    const known = await database.attempts.lock(fresh.id, tx, 'update')
+    // Forgotten while it was waited for.
+    if (known === undefined) continue
+    const changed = next(known)
+    database.attempts.put(fresh.id, changed, tx)
+    return changed
+  }
+}
+
+function triesOf({ id, attempts, unfinished, timeline }: AttemptRow): Tries {
+  return { id, attempts: Math.max(1, attempts), unfinished, timeline }
+}

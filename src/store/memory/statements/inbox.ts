@@ -1,0 +1,121 @@
+import type { CompleteInboxParams, InboxItem, InboxSight, OpenInboxParams, StoredPosition } from '../../inbox.ts'
+import type { Work } from '../connection.ts'
+import { positionKey } from '../inbox-rows.ts'
+import { settleLetters } from './letters.ts'
+
+export async function openConsumer({ database, tx }: Work, params: OpenInboxParams): Promise<void> {
+  const { consumer: name, inboxForMs, rememberForMs, lettersForMs } = params
+  const row = { name, inboxForMs, rememberForMs, lettersForMs }
+  if (await database.consumers.insert(name, row, tx)) return
+  await database.consumers.lock(name, tx, 'update')
+  database.consumers.put(name, row, tx)
+}
+
+/**
+ * Takes what can be taken. One statement: what stands in the way is seen by the snapshot it began with, then the locks
+ * are tried, then the rows inserted. Never waits: whoever is at work on a message holds its lock.
+ */
+export async function takeMessages(
+  work: Work,
+  consumer: string,
+  items: readonly InboxItem[],
+  redrive: boolean,
+): Promise<InboxSight[]> {
+  const seen = items.map((item) => obstacle(work, consumer, item, redrive))
+  const pause = work.pause('take.locks')
+  if (pause !== undefined) await pause
+  work.tx.check()
+  const sights: InboxSight[] = []
+  for (const [i, item] of items.entries()) {
+    const sight = seen[i] ?? (work.tx.tryAdvisory(inboxLock(item)) ? 'taken' : 'busy')
+    sights.push(sight === 'taken' && !(await insertRow(work, consumer, item)) ? 'duplicate' : sight)
+  }
+  return sights
+}
+
+/** The same look without taking anything. */
+export function lookAt(work: Work, consumer: string, items: readonly InboxItem[]): InboxSight[] {
+  return items.map((item) =>
+    isApplied(work, item.id) ? 'duplicate' : (obstacle(work, consumer, item, false) ?? 'taken'),
+  )
+}
+
+/** One message in a transaction that somebody else ends. */
+export async function enterMessage(work: Work, consumer: string, item: InboxItem): Promise<boolean> {
+  if (!work.tx.tryAdvisory(inboxLock(item)) || work.database.marks.seen(item.id, work.tx) !== undefined) return false
+  return insertRow(work, consumer, item)
+}
+
+/** Everything that commits beside the effect. */
+export async function completeInbox(
+  work: Work,
+  { consumer, tried, redriven, positions }: Omit<CompleteInboxParams, 'events'>,
+): Promise<void> {
+  const { attempts } = work.database
+  for (const id of tried) {
+    if ((await attempts.lock(id, work.tx, 'update')) !== undefined) attempts.put(id, undefined, work.tx)
+  }
+  await settleLetters(work, redriven)
+  if (positions !== null) await passPositions(work, consumer, positions.source, positions.positions)
+}
+
+/** A position never goes back. */
+export async function passPositions(
+  { database, tx }: Work,
+  consumer: string,
+  source: string,
+  positions: readonly StoredPosition[],
+): Promise<void> {
+  for (const { partition, next } of positions) {
+    const key = positionKey(consumer, source, partition)
+    if (await database.positions.insert(key, { consumer, source, partition, next }, tx)) continue
+    const known = await database.positions.lock(key, tx, 'update')
+    if (known === undefined || BigInt(known.next) >= BigInt(next)) continue
+    database.positions.put(key, { ...known, next }, tx)
+  }
+}
+
+export function positionsOf({ database, tx }: Work, consumer: string, source: string): StoredPosition[] {
+  return database.positions
+    .rows(tx)
+    .filter(([, row]) => row.consumer === consumer && row.source === source)
+    .map(([, { partition, next }]) => ({ partition, next }))
+}
+
+function insertRow({ database, tx }: Work, consumer: string, item: InboxItem): Promise<boolean> {
+  const { id, source, message } = item
+  return database.inbox.insert(id, { id, consumer, source, message, at: database.now() }, tx)
+}
+
+/** What stands in the way of a message; null: nothing but, perhaps, its own row. */
+export function obstacle(work: Work, consumer: string, item: InboxItem, redrive: boolean): InboxSight | null {
+  const { database, tx } = work
+  if (database.marks.seen(item.id, tx) !== undefined) return 'duplicate'
+  const own = database.letters.seen(item.id, tx)
+  if (!redrive && own !== undefined && own.state !== 'redriven') return 'parked'
+  if (!redrive && item.aggregate !== null && isParked(work, consumer, item))
+    return isApplied(work, item.id) ? 'duplicate' : 'behind'
+  if (item.previous === null || isPassed(work, item.previous)) return null
+  return isApplied(work, item.id) ? 'duplicate' : 'early'
+}
+
+function isParked({ database, tx }: Work, consumer: string, { source, aggregate }: InboxItem): boolean {
+  return database.letters
+    .rows(tx)
+    .some(
+      ([, row]) =>
+        row.state === 'parked' && row.consumer === consumer && row.source === source && row.aggregate === aggregate,
+    )
+}
+
+/** Applied, remembered, or settled without running. */
+function isPassed(work: Work, id: string): boolean {
+  const state = work.database.letters.seen(id, work.tx)?.state
+  return isApplied(work, id) || state === 'skipped' || state === 'discarded'
+}
+
+function isApplied({ database, tx }: Work, id: string): boolean {
+  return database.inbox.seen(id, tx) !== undefined || database.marks.seen(id, tx) !== undefined
+}
+
+const inboxLock = ({ lock }: InboxItem): string => `inbox ${lock}`

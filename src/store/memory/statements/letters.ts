@@ -1,0 +1,114 @@
+import type { Letter, LetterCounts, LetterFilter, ListLettersParams, StoredLetter } from '../../dead-letters.ts'
+import type { Work } from '../connection.ts'
+import type { LetterRow } from '../inbox-rows.ts'
+
+const GROUPS_MAX = 100
+
+/** Sets messages aside, with their attempts, unless they were applied or set aside meanwhile. */
+export async function parkLetters(work: Work, consumer: string, letters: readonly Letter[]): Promise<void> {
+  const { database, tx } = work
+  for (const letter of letters) {
+    const tried = database.attempts.seen(letter.id, tx)
+    if (database.inbox.seen(letter.id, tx) === undefined) {
+      const row: LetterRow = {
+        ...letter,
+        consumer,
+        attempts: Math.max(letter.attempts, tried?.attempts ?? 0),
+        timeline: JSON.stringify(tried?.timeline ?? []),
+        seq: database.next(),
+        parkedAt: Math.floor(database.now() / 1000),
+        settledAt: null,
+      }
+      await database.letters.insert(letter.id, row, tx)
+    }
+    if ((await database.attempts.lock(letter.id, tx, 'update')) !== undefined)
+      database.attempts.put(letter.id, undefined, tx)
+  }
+}
+
+export async function settleLetters({ database, tx }: Work, ids: readonly string[]): Promise<void> {
+  for (const id of ids) {
+    const row = await database.letters.lock(id, tx, 'update', ({ state }) => state !== 'redriven')
+    if (row === undefined) continue
+    database.letters.put(id, { ...row, state: 'redriven', settledAt: Math.floor(database.now() / 1000) }, tx)
+  }
+}
+
+export function listLetters(work: Work, { filter, limit, after = -1 }: ListLettersParams): StoredLetter[] {
+  const all = rowsOf(work)
+  return all
+    .filter((row) => row.seq > after && isMeant(row, filter))
+    .slice(0, limit)
+    .map((row) => withBlocks(row, all))
+}
+
+export function getLetter(work: Work, id: string): StoredLetter | null {
+  const all = rowsOf(work)
+  const row = all.find((of) => of.id === id)
+  return row === undefined ? null : withBlocks(row, all)
+}
+
+export function countLetters(work: Work, filter: LetterFilter): LetterCounts {
+  const groups = new Map<string, LetterCounts['groups'][number]>()
+  const meant = rowsOf(work).filter((row) => isMeant(row, filter))
+  for (const { consumer, fingerprint, reason, error, parkedAt } of meant) {
+    const key = JSON.stringify([consumer, fingerprint, reason])
+    const { count, firstAt, lastAt } = groups.get(key) ?? { count: 0, firstAt: parkedAt, lastAt: parkedAt }
+    groups.set(key, {
+      consumer,
+      fingerprint,
+      reason,
+      error,
+      count: count + 1,
+      firstAt: Math.min(firstAt, parkedAt),
+      lastAt: Math.max(lastAt, parkedAt),
+    })
+  }
+  return {
+    total: meant.length,
+    oldestAt: meant.reduce<number | null>((oldest, { parkedAt }) => Math.min(oldest ?? parkedAt, parkedAt), null),
+    groups: [...groups.values()].sort((a, b) => b.count - a.count).slice(0, GROUPS_MAX),
+  }
+}
+
+export async function discardLetters(work: Work, filter: LetterFilter, limit: number): Promise<number> {
+  const { database, tx } = work
+  let discarded = 0
+  for (const { id } of rowsOf(work).filter((row) => isOpen(row) && isMeant(row, filter))) {
+    if (discarded >= limit) break
+    const row = await database.letters.lock(id, tx, 'update', isOpen)
+    if (row === undefined) continue
+    database.letters.put(id, { ...row, state: 'discarded', settledAt: Math.floor(database.now() / 1000) }, tx)
+    discarded += 1
+  }
+  return discarded
+}
+
+function isOpen({ state }: LetterRow): boolean {
+  return state === 'parked' || state === 'skipped'
+}
+
+function rowsOf({ database, tx }: Work): LetterRow[] {
+  return database.letters
+    .rows(tx)
+    .map(([, row]) => row)
+    .sort((a, b) => a.seq - b.seq)
+}
+
+function withBlocks(row: LetterRow, all: readonly LetterRow[]): StoredLetter {
+  const { consumer, source, aggregate, seq } = row
+  const isBehind = (of: LetterRow): boolean =>
+    of.state === 'parked' && of.consumer === consumer && of.source === source && of.aggregate === aggregate
+  const blocks = aggregate === null ? 0 : all.filter((of) => of.seq > seq && isBehind(of)).length
+  return { ...row, blocks }
+}
+
+function isMeant(row: LetterRow, filter: LetterFilter): boolean {
+  const { states, ids, from, to, ...equal } = filter
+  for (const [name, value] of Object.entries(equal)) {
+    if (value !== undefined && row[name as keyof LetterRow] !== value) return false
+  }
+  if (states !== undefined && !states.includes(row.state)) return false
+  if (ids !== undefined && !ids.includes(row.id)) return false
+  return (from === undefined || row.parkedAt >= from) && (to === undefined || row.parkedAt < to)
+}

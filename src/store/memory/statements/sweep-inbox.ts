@@ -1,0 +1,32 @@
+import type { SweptInbox } from '../../inbox.ts'
+import type { Work } from '../connection.ts'
+
+/** Old inbox rows become marks, old marks and settled letters go. None that is locked. */
+export function sweepInbox({ database, tx }: Work, limit: number): SweptInbox {
+  const now = database.now()
+  const swept = { marked: 0, rows: 0, marks: 0, letters: 0 }
+  for (const [id, { consumer, at }] of database.inbox.rows(tx)) {
+    const of = database.consumers.seen(consumer, tx)
+    if (of === undefined || swept.rows >= limit || at >= now - of.inboxForMs * 1000) continue
+    if (database.inbox.locked(id, tx, 'update')) continue
+    database.inbox.put(id, undefined, tx)
+    swept.rows += 1
+    if (of.rememberForMs <= of.inboxForMs || database.marks.locked(id, tx, 'update')) continue
+    database.marks.put(id, { id, forgetAt: at + of.rememberForMs * 1000 }, tx)
+    swept.marked += 1
+  }
+  for (const [id, { forgetAt }] of database.marks.rows(tx)) {
+    if (swept.marks >= limit || forgetAt >= now || database.marks.locked(id, tx, 'update')) continue
+    database.marks.put(id, undefined, tx)
+    swept.marks += 1
+  }
+  for (const [id, { consumer, state, settledAt, parkedAt }] of database.letters.rows(tx)) {
+    const of = database.consumers.seen(consumer, tx)
+    const over = (settledAt ?? parkedAt) * 1000 < now - (of?.lettersForMs ?? 0) * 1000
+    if (of === undefined || state === 'parked' || !over || swept.letters >= limit) continue
+    if (database.letters.locked(id, tx, 'update')) continue
+    database.letters.put(id, undefined, tx)
+    swept.letters += 1
+  }
+  return { ...swept, finished: Math.max(swept.rows, swept.marks, swept.letters) < limit }
+}
