@@ -11,9 +11,9 @@ export { inProcessSink } from './sink/in-process.ts'
 export type { OutgoingEvent, Sink, Verdict as SinkVerdict } from './sink/sink.ts'
 export type { Relay, RelayOptions, Worker } from './outbox/relay.ts'
 export type { Consumer, ConsumerOptions, Delivering, Handlers } from './once/consumer-types.ts'
-export type { DeadLetter, DeadLetterFilter, DeadLetters } from './dead-letter/dead-letters.ts'
+export type { DeadLetter, DeadLetterFilter, DeadLetters, ImportedLetters } from './dead-letter/dead-letters.ts'
+export type { Accountable } from './dead-letter/accountable.ts'
 export type {
-  Accountable,
   AuditRecord,
   Redrive,
   RedriveFilter,

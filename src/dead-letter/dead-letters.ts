@@ -8,6 +8,8 @@ import type {
   StoredLetter,
 } from '../store/dead-letters.ts'
 import type { AttemptEntry } from '../store/inbox.ts'
+import type { Redrives } from '../store/redrives.ts'
+import { exportLetters, importLetters } from './ndjson.ts'
 
 /** Which dead letters: every part that is given must match. Parked ones, unless `state` says otherwise. */
 export interface DeadLetterFilter {
@@ -72,6 +74,22 @@ export interface DeadLetters {
   count(filter?: DeadLetterFilter): Promise<LetterCounts>
   /** Settles letters without running them: their successors may go on. Answers with how many. */
   discard(filter: DeadLetterFilter, options?: { limit?: number }): Promise<number>
+  /**
+   * One JSON document per letter (NDJSON). Bodies are as `mask` shows them, unless `reveal`: a masked letter cannot be
+   * imported.
+   */
+  export(filter?: DeadLetterFilter, options?: { reveal?: boolean }): AsyncIterable<string>
+  /** Parks what was exported. Letters that are known, or applied, stay as they are. Every line is checked before it counts. */
+  import(lines: AsyncIterable<string> | Iterable<string>, by: { by: string; why: string }): Promise<ImportedLetters>
+}
+
+export interface ImportedLetters {
+  readonly lines: number
+  readonly imported: number
+  /** Applied already: left out. */
+  readonly applied: number
+  /** Dead letters already. */
+  readonly known: number
 }
 
 const LIST_LIMIT_DEFAULT = 100
@@ -90,8 +108,13 @@ const PARTS = new Set([
   'until',
 ])
 
-export function deadLettersOf(letters: StoredLetters): DeadLetters {
+export function deadLettersOf<Tx>(letters: StoredLetters, redrives: Redrives<Tx> | undefined): DeadLetters {
   return {
+    export: (filter = {}, { reveal = false } = {}) => exportLetters(letters, storedFilter(filter), reveal),
+    import(lines, by) {
+      if (!redrives) throw onceError('ONCE_UNSUPPORTED', { detail: 'this store cannot import dead letters' })
+      return importLetters(redrives, lines, by)
+    },
     async list(filter = {}, { limit, after } = {}) {
       const rows = await letters.list({ filter: storedFilter(filter), limit: checkLimit(limit), after })
       return rows.map((row) => letterOf(row, false))

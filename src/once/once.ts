@@ -252,9 +252,9 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
   }
 
   get deadLetters(): DeadLetters {
-    const { inbox, name } = this.core.store
+    const { inbox, redrives, name } = this.core.store
     if (!inbox) throw onceError('ONCE_UNSUPPORTED', { detail: `the ${name} store has no dead letters` })
-    return deadLettersOf(inbox.letters)
+    return deadLettersOf(inbox.letters, redrives)
   }
 
   get redrive(): Redrive {

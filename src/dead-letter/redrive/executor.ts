@@ -46,6 +46,8 @@ export class RedriveExecutor<Tx> {
   #exhausted = false
   /** Their attempt ended without a decision: told with the next beat. */
   #ended: number[] = []
+  /** Of early letters, by their place. */
+  readonly #looks = new Map<number, number>()
   #troubles = 0
   #lost = false
 
@@ -255,17 +257,24 @@ export class RedriveExecutor<Tx> {
       case 'failed':
         return failure(ord, isFinal(fate.error) ? 'refused' : 'failed', fate.error)
       case 'early':
-        if (arrival.earlyLooks++ >= REDRIVE_EARLY_LOOKS) {
+        if (this.#look(arrival) > REDRIVE_EARLY_LOOKS) {
           return failure(ord, 'orphaned', new Error('its predecessor is not applied'), 'blocked')
         }
         arrival.earlySince ??= this.#now
-        return this.#later(arrival, EARLY_LOOK_MS * 2 ** arrival.earlyLooks)
+        return this.#later(arrival, EARLY_LOOK_MS * 2 ** (this.#looks.get(ord) ?? 0))
       case 'again':
         arrival.alone = fate.alone
         return this.#later(arrival, 0)
       default:
         return this.#later(arrival, CONSUMER_BUSY_MS)
     }
+  }
+
+  /** How often it was looked at in vain. */
+  #look({ seq }: Arrival): number {
+    const looks = (this.#looks.get(seq) ?? 0) + 1
+    this.#looks.set(seq, looks)
+    return looks
   }
 
   #later(arrival: Arrival, delayMs: number): 'later' {

@@ -1,14 +1,13 @@
-import { onceError } from '../../errors.ts'
 import {
   REDRIVE_CANARY_DEFAULT,
   REDRIVE_PAUSE_AT_DEFAULT,
   REDRIVE_RATE_DEFAULT,
   REDRIVE_RATE_MAX,
-  REDRIVE_WHY_LENGTH_MAX,
 } from '../../limits.ts'
 import type { LetterFilter } from '../../store/dead-letters.ts'
 import { storedFilter } from '../dead-letters.ts'
-import type { Accountable, RedriveFilter, RedriveOptions } from './types.ts'
+import { checkAccountable, invalid, type Accountable } from '../accountable.ts'
+import type { RedriveFilter, RedriveOptions } from './types.ts'
 
 const OPTIONS = new Set(['by', 'why', 'canary', 'rate', 'pauseAt', 'transform', 'force', 'reorder'])
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
@@ -54,20 +53,4 @@ export function checkRedrive(options: RedriveOptions): CheckedRedrive {
 export function checkRate(rate: number = REDRIVE_RATE_DEFAULT): number {
   if (typeof rate === 'number' && rate > 0 && rate <= REDRIVE_RATE_MAX) return rate
   throw invalid(`rate must be letters per second, up to ${REDRIVE_RATE_MAX}`)
-}
-
-/** Nobody acts without a name and a reason. */
-export function checkAccountable(given: Accountable): Accountable {
-  for (const name of ['by', 'why'] as const) {
-    const text: unknown = given?.[name]
-    if (typeof text !== 'string' || text.trim() === '' || text.includes('\0') || text.length > REDRIVE_WHY_LENGTH_MAX) {
-      const what = name === 'by' ? 'who does it' : 'the reason'
-      throw invalid(`${name} must say ${what}, in at most ${REDRIVE_WHY_LENGTH_MAX} characters`)
-    }
-  }
-  return { by: given.by, why: given.why }
-}
-
-export function invalid(detail: string): Error {
-  return onceError('ONCE_OPTION_INVALID', { detail })
 }

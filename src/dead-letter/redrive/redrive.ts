@@ -3,10 +3,11 @@ import { sleep, type Clock } from '../../platform/clock.ts'
 import type { DeadLetters } from '../../store/dead-letters.ts'
 import type { ChangeRedriveParams, Redrives, RedriveState, StoredRedrive } from '../../store/redrives.ts'
 import type { Store } from '../../store/store.ts'
-import { checkAccountable, checkFilter, checkRate, checkRedrive, invalid } from './options.ts'
+import { checkAccountable, invalid, type Accountable } from '../accountable.ts'
+import { checkFilter, checkRate, checkRedrive } from './options.ts'
 import { planOf, refusalsOf } from './plan.ts'
 import { previewTransform, writeCopies, type Transform } from './transform.ts'
-import type { Accountable, AuditRecord, Redrive, RedriveFilter, RedriveOptions, RedriveStatus } from './types.ts'
+import type { AuditRecord, Redrive, RedriveFilter, RedriveOptions, RedriveStatus } from './types.ts'
 
 const LIST_LIMIT_MAX = 10_000
 const WATCH_MS_DEFAULT = 500

@@ -1,4 +1,5 @@
 import type { RedriveState } from '../../store/redrives.ts'
+import type { Accountable } from '../accountable.ts'
 import type { DeadLetterFilter } from '../dead-letters.ts'
 import type { Transform, TransformPreview } from './transform.ts'
 
@@ -6,12 +7,6 @@ import type { Transform, TransformPreview } from './transform.ts'
 export interface RedriveFilter extends DeadLetterFilter {
   /** Letters by `DeadLetter.id`. */
   ids?: readonly string[]
-}
-
-/** Who does it, and why: both go into the audit. */
-export interface Accountable {
-  by: string
-  why: string
 }
 
 export interface RedriveOptions extends Accountable {

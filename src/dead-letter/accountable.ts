@@ -1,0 +1,24 @@
+import { onceError } from '../errors.ts'
+import { REDRIVE_WHY_LENGTH_MAX } from '../limits.ts'
+
+/** Who does it, and why: both go into the audit. */
+export interface Accountable {
+  by: string
+  why: string
+}
+
+/** Nobody acts without a name and a reason. */
+export function checkAccountable(given: Accountable): Accountable {
+  for (const name of ['by', 'why'] as const) {
+    const text: unknown = given?.[name]
+    if (typeof text !== 'string' || text.trim() === '' || text.includes('\0') || text.length > REDRIVE_WHY_LENGTH_MAX) {
+      const what = name === 'by' ? 'who does it' : 'the reason'
+      throw invalid(`${name} must say ${what}, in at most ${REDRIVE_WHY_LENGTH_MAX} characters`)
+    }
+  }
+  return { by: given.by, why: given.why }
+}
+
+export function invalid(detail: string): Error {
+  return onceError('ONCE_OPTION_INVALID', { detail })
+}

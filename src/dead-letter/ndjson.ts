@@ -1,0 +1,151 @@
+import { onceError } from '../errors.ts'
+import { messageIdentity } from '../inbox/identity.ts'
+import { LETTER_LINE_BYTES_MAX } from '../limits.ts'
+import type { DeadLetters, LetterFilter, LetterReason, StoredLetter } from '../store/dead-letters.ts'
+import type { ImportedLetter, Redrives } from '../store/redrives.ts'
+import { checkAccountable, type Accountable } from './accountable.ts'
+
+const PAGE = 500
+
+/** One JSON document per line. A masked letter is exported as it may be seen, and then cannot be imported. */
+export async function* exportLetters(
+  letters: DeadLetters,
+  filter: LetterFilter,
+  reveal: boolean,
+): AsyncGenerator<string> {
+  for (let after = 0; ;) {
+    const page = await letters.list({ filter, limit: PAGE, after })
+    for (const letter of page) {
+      after = letter.seq
+      yield lineOf(letter, reveal)
+    }
+    if (page.length < PAGE) return
+  }
+}
+
+function lineOf(letter: StoredLetter, reveal: boolean): string {
+  const {
+    seq: _seq,
+    blocks: _blocks,
+    settledAt: _settled,
+    causes,
+    headers,
+    timeline,
+    shown,
+    body,
+    parkedAt,
+    ...same
+  } = letter
+  const masked = shown !== null && !reveal
+  return JSON.stringify({
+    ...same,
+    parkedAt: new Date(parkedAt).toISOString(),
+    causes: JSON.parse(causes) as unknown,
+    headers: JSON.parse(headers) as unknown,
+    timeline: JSON.parse(timeline) as unknown,
+    body: masked ? shown : body,
+    ...(masked ? { masked } : { shown }),
+  })
+}
+
+/** In pages, each in one statement; the audit knows what came. */
+export async function importLetters<Tx>(
+  redrives: Redrives<Tx>,
+  lines: AsyncIterable<string> | Iterable<string>,
+  given: Accountable,
+): Promise<{ lines: number; imported: number; applied: number; known: number }> {
+  const { by, why } = checkAccountable(given)
+  const total = { lines: 0, imported: 0, applied: 0, known: 0 }
+  let page = new Map<string, ImportedLetter>()
+  const write = async (): Promise<void> => {
+    if (page.size === 0) return
+    const { imported, applied } = await redrives.import({ letters: [...page.values()] })
+    total.imported += imported
+    total.applied += applied
+    page = new Map()
+  }
+  let at = 0
+  for await (const line of lines) {
+    at++
+    if (line.trim() === '') continue
+    const letter = readLine(line, at)
+    total.lines++
+    page.set(letter.id, letter)
+    if (page.size >= PAGE) await write()
+  }
+  await write()
+  total.known = total.lines - total.imported - total.applied
+  await redrives.write({ by, action: 'import', redrive: null, why, detail: JSON.stringify(total) })
+  return total
+}
+
+const REASONS = new Set<LetterReason>([
+  'failed',
+  'crashed',
+  'unreadable',
+  'unknownType',
+  'behind',
+  'orphaned',
+  'refused',
+])
+const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
+
+/** A line as `exportLetters` wrote it. Whatever its state was, it is parked again, or skipped. `at`: for messages. */
+export function readLine(line: string, at: number): ImportedLetter {
+  const bad = (what: string): Error => onceError('ONCE_OPTION_INVALID', { detail: `line ${at}: ${what}` })
+  if (Buffer.byteLength(line) > LETTER_LINE_BYTES_MAX) throw bad(`more than ${LETTER_LINE_BYTES_MAX} bytes`)
+  let value: unknown
+  try {
+    value = JSON.parse(line)
+  } catch {
+    throw bad('not JSON')
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw bad('no dead letter')
+  const of = value as Record<string, unknown>
+  if (of['masked'] === true) throw bad('the body is masked; export with reveal')
+  const text = (name: string): string => {
+    const found = of[name]
+    if (typeof found !== 'string' || found.includes('\0')) throw bad(`'${name}' is no text`)
+    return found
+  }
+  const maybe = (name: string): string | null => (of[name] === null || of[name] === undefined ? null : text(name))
+  const [consumer, source, message, previous] = [text('consumer'), text('source'), text('message'), maybe('previous')]
+  const { id } = messageIdentity({ consumer, source, message })
+  if (of['id'] !== id) throw bad(`the id does not belong to its consumer, source and message`)
+  if (previous !== null && !UUID.test(previous)) throw bad(`'previous' is no id`)
+  const reason = text('reason') as LetterReason
+  if (!REASONS.has(reason)) throw bad(`unknown reason '${reason.slice(0, 40)}'`)
+  const parkedAt = Date.parse(text('parkedAt'))
+  if (Number.isNaN(parkedAt)) throw bad(`'parkedAt' is no time`)
+  const { attempts, headers } = of
+  if (!Number.isInteger(attempts) || (attempts as number) < 0) throw bad(`'attempts' is no number`)
+  if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) throw bad(`'headers' is no object`)
+  if (!Array.isArray(of['causes']) || !Array.isArray(of['timeline'])) throw bad(`'causes' and 'timeline' are lists`)
+  return {
+    id,
+    consumer,
+    source,
+    message,
+    previous,
+    reason,
+    parkedAt,
+    type: text('type'),
+    aggregate: maybe('aggregate'),
+    tenant: maybe('tenant'),
+    state: of['state'] === 'skipped' ? 'skipped' : 'parked',
+    error: maybe('error'),
+    fingerprint: text('fingerprint'),
+    causes: clean(of['causes']),
+    timeline: clean(of['timeline']),
+    headers: clean(headers),
+    body: text('body'),
+    shown: maybe('shown'),
+    traceparent: maybe('traceparent'),
+    attempts: attempts as number,
+  }
+}
+
+/** PostgreSQL has no place for NUL in JSON. */
+function clean(value: unknown): string {
+  return JSON.stringify(value).replaceAll('\\u0000', '')
+}
