@@ -7,7 +7,6 @@ import {
   countSegmentSql,
   detachSegmentSql,
   dropSegmentSql,
-  foldHeadsSql,
   forgetSegmentSql,
   keepHeldSql,
   lockTableSql,
@@ -17,6 +16,7 @@ import {
   SEGMENT_LOCK_SQL,
   segmentStatesSql,
   sweepKeptSql,
+  sweepLinksSql,
   turnOverSql,
   type SegmentTable,
 } from './sql/outbox-retention.ts'
@@ -108,7 +108,7 @@ export class PostgresOutboxRetention<Tx> {
       await this.#query(markSegmentSql(this.#schema, 'event', no, 5, events))
     }
     if (ageMs < resendForMs) return
-    if (state < 6) await this.#query(foldHeadsSql(this.#schema, no))
+    if (state < 6) await this.#query(sweepLinksSql(this.#schema, no))
     const dropped = await this.#drop('event', segment, [keepHeldSql(this.#schema, no)], swept)
     if (dropped) swept.events += events
   }

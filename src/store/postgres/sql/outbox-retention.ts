@@ -96,13 +96,12 @@ select d.destination, d.shard::int4 as shard, c.stored::float8 as stored, a.coun
        where k.destination = d.destination and k.shard = d.shard and k.event_segment = ${no}) a) on a.counted <> c.stored`
 }
 
-/** The last id of each ordered aggregate outlives its segment: one write per aggregate and segment. */
-export function foldHeadsSql(schema: string, no: number): string {
+/** Of ordered aggregates: all but the last event, as far as their events are dropped. */
+export function sweepLinksSql(schema: string, no: number): string {
   return `
-insert into ${schema}.head as h (aggregateid, seq, id)
-select distinct on (e.aggregateid) e.aggregateid, e.seq, e.id from ${schema}.event_${no} e
- where jsonb_exists(e.headers, 'previous') order by e.aggregateid, e.seq desc
-on conflict (aggregateid) do update set seq = excluded.seq, id = excluded.id where h.seq < excluded.seq`
+delete from ${schema}.link l
+ where l.seq <= (select max(e.seq) from ${schema}.event_${no} e)
+   and exists (select 1 from ${schema}.link n where n.aggregateid = l.aggregateid and n.seq > l.seq)`
 }
 
 /** Held events outlive their segment, under the table's lock: nobody can hold another one meanwhile. */

@@ -32,50 +32,44 @@ export function segmentsSql(schema: string): readonly string[] {
     `alter table ${schema}.event_1 alter column segment set default pg_sequence_last_value('${schema}.event_segment')::int4`,
     `create table ${schema}.event (like ${schema}.event_1 including defaults) partition by list (segment)`,
     `create index event_shard_seq on ${schema}.event (shard, seq)`,
-    // Of ordered entries: an event finds its predecessor.
-    `create index event_ordered on ${schema}.event (aggregateid, seq) where jsonb_exists(headers, 'previous')`,
     `alter table ${schema}.event attach partition ${schema}.event_1 for values in (1)`,
     // Held events whose segment was dropped.
     `create table ${schema}.event_0 partition of ${schema}.event for values in (0)`,
-    `create or replace function ${schema}.event_order() returns trigger language plpgsql as $$
-begin
-  new.shard := get_byte(sha256(convert_to(new.aggregateid, 'UTF8')), 0) & 63;
-  perform pg_advisory_xact_lock(3598, new.shard::int4);
-  if new.segment <> pg_sequence_last_value('${schema}.event_segment') then
-    raise exception using errcode = '40001', message = 'effectively-once: a new segment began while this event waited for its turn. Run the transaction again';
-  end if;
-  new.seq := nextval('${schema}.event_seq');
-  return new;
-end $$`,
-    `create trigger event_order before insert on ${schema}.event for each row when (new.seq is null) execute function ${schema}.event_order()`,
-
-    // The last event of each ordered aggregate, once its segment was dropped.
-    `create table ${schema}.head (
+    // The events of ordered entries: each finds its predecessor here. Apart from the events, so that others pay nothing;
+    // inserted only, so that an old snapshot slows nothing down. The sweeper removes all but the last of an aggregate.
+    `create table ${schema}.link (
   seq bigint not null,
   id uuid not null,
-  aggregateid text not null primary key
+  aggregateid text not null,
+  primary key (aggregateid, seq)
 )`,
-    // Under the shard's lock, and by a statement of its own: it sees who committed while we waited for the lock.
-    `create function ${schema}.event_previous() returns trigger language plpgsql as $$
+    // Plain SQL leaves seq out: lock the shard, then draw the number. An ordered event reads its predecessor under the
+    // same lock, by a statement of its own: it sees who committed while we waited.
+    `create or replace function ${schema}.event_order() returns trigger language plpgsql as $$
 declare
   _previous uuid;
 begin
-  if new.segment = 0 then
-    return new;
+  if new.seq is null then
+    new.shard := get_byte(sha256(convert_to(new.aggregateid, 'UTF8')), 0) & 63;
+    perform pg_advisory_xact_lock(3598, new.shard::int4);
+    if new.segment <> pg_sequence_last_value('${schema}.event_segment') then
+      raise exception using errcode = '40001', message = 'effectively-once: a new segment began while this event waited for its turn. Run the transaction again';
+    end if;
+    new.seq := nextval('${schema}.event_seq');
   end if;
-  if current_setting('transaction_isolation') <> 'read committed' then
-    raise exception using errcode = 'EO003', message = 'effectively-once: ordered events need READ COMMITTED; a stricter level hides the event before this one';
+  if jsonb_exists(new.headers, 'previous') and new.segment > 0 then
+    if current_setting('transaction_isolation') <> 'read committed' then
+      raise exception using errcode = 'EO003', message = 'effectively-once: ordered events need READ COMMITTED; a stricter level hides the event before this one';
+    end if;
+    perform pg_advisory_xact_lock(3598, new.shard::int4);
+    select l.id into _previous from ${schema}.link l where l.aggregateid = new.aggregateid order by l.seq desc limit 1;
+    insert into ${schema}.link (aggregateid, seq, id) values (new.aggregateid, new.seq, new.id);
+    new.headers := jsonb_set(new.headers, '{previous}', coalesce(to_jsonb(_previous), 'null'));
   end if;
-  perform pg_advisory_xact_lock(3598, new.shard::int4);
-  select e.id into _previous from ${schema}.event e
-   where e.aggregateid = new.aggregateid and jsonb_exists(e.headers, 'previous') and e.segment > 0 order by e.seq desc limit 1;
-  if not found then
-    select h.id into _previous from ${schema}.head h where h.aggregateid = new.aggregateid;
-  end if;
-  new.headers := jsonb_set(new.headers, '{previous}', coalesce(to_jsonb(_previous), 'null'));
   return new;
 end $$`,
-    `create trigger event_previous before insert on ${schema}.event for each row when (jsonb_exists(new.headers, 'previous')) execute function ${schema}.event_previous()`,
+    `create trigger event_order before insert on ${schema}.event for each row
+  when (new.seq is null or jsonb_exists(new.headers, 'previous')) execute function ${schema}.event_order()`,
 
     // Insert-only: an updated cursor would slow down while an old snapshot is open.
     `create table ${schema}.ack (
