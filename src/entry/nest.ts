@@ -2,3 +2,4 @@ export { IdempotencyInterceptor, Idempotent, InjectOnce, OnceContext, OnceModule
 export type { NestOptions } from '../http/nest.ts'
 export type { IdempotencyOptions, RouteOptions } from '../http/options.ts'
 export type { Policy } from '../http/policy.ts'
+export { nodeWebhook as webhook } from '../http/webhook-mounts.ts'

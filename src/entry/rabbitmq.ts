@@ -1,3 +1,5 @@
 export { rabbitmqSink } from '../sink/rabbitmq.ts'
 export type { RabbitmqSinkOptions } from '../sink/rabbitmq.ts'
+export { rabbitmqSource } from '../source/rabbitmq.ts'
+export type { RabbitmqSourceOptions } from '../source/rabbitmq.ts'
 export type { RabbitmqChannel, RabbitmqConnection } from '../sink/rabbitmq-client.ts'

@@ -1,0 +1,2 @@
+export { githubSource } from '../source/github.ts'
+export type { GithubEvent, GithubEvents, GithubSourceOptions } from '../source/github.ts'

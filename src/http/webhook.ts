@@ -1,0 +1,81 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { isOnceError, onceError } from '../errors.ts'
+import { BODY_BYTES_MAX } from '../limits.ts'
+import type { Consumer, PushedAnswer, PushedConsumer } from '../once/consumer-types.ts'
+import type { PushedRequest } from '../source/source.ts'
+import { collect, tooLarge } from './content-coding.ts'
+import { bodyOf } from './node-body.ts'
+
+/** A consumer that can be mounted. By shape: two copies of the package may meet. */
+export function pushedConsumer(consumer: Consumer): PushedConsumer {
+  if (typeof (consumer as Partial<PushedConsumer> | undefined)?.receive === 'function')
+    return consumer as PushedConsumer
+  const detail = 'webhook() needs a consumer whose source is pushed, such as stripeSource() or standardWebhooksSource()'
+  throw onceError('ONCE_OPTION_INVALID', { detail })
+}
+
+/** For everything that stands on node:http. The raw body is read here; a parser that ran before must have kept it. */
+export async function receiveNode(
+  consumer: PushedConsumer,
+  req: IncomingMessage,
+  seen: { readonly body?: unknown; readonly rawBody?: unknown },
+): Promise<PushedAnswer> {
+  try {
+    const { body, parsed } = await bodyOf(req, seen)
+    if (parsed !== undefined) {
+      const detail =
+        'A parser read the body before this route, and a signature needs its bytes. Mount webhook() before it, or keep rawBody'
+      throw onceError('ONCE_BODY_UNSEEN', { detail })
+    }
+    return await consumer.receive(requestOf(req.method, req.headers, bytesOf(body)))
+  } catch (error) {
+    return failure(error)
+  }
+}
+
+/** For everything that speaks Request and Response. */
+export async function receiveWeb(consumer: PushedConsumer, request: Request): Promise<Response> {
+  const { status, headers, body } = await receiveRequest(consumer, request)
+  return new Response(body === '' ? null : body, { status, headers })
+}
+
+async function receiveRequest(consumer: PushedConsumer, request: Request): Promise<PushedAnswer> {
+  try {
+    const bytes = request.body ? await collect(request.body, BODY_BYTES_MAX, tooLarge) : new Uint8Array(0)
+    return await consumer.receive(requestOf(request.method, Object.fromEntries(request.headers), bytes))
+  } catch (error) {
+    return failure(error)
+  }
+}
+
+export function writeNode(res: ServerResponse, { status, headers, body }: PushedAnswer): void {
+  res.writeHead(status, headers)
+  res.end(body)
+}
+
+function requestOf(
+  method: string | undefined,
+  headers: Readonly<Record<string, string | readonly string[] | undefined>>,
+  body: Uint8Array,
+): PushedRequest {
+  const plain: Record<string, string | undefined> = {}
+  for (const [name, value] of Object.entries(headers))
+    plain[name] = Array.isArray(value) ? value.join(', ') : (value as string)
+  return { method: method ?? 'POST', headers: plain, body, now: Date.now() }
+}
+
+function bytesOf(body: Uint8Array | string | undefined): Uint8Array {
+  return typeof body === 'string' ? Buffer.from(body) : (body ?? new Uint8Array(0))
+}
+
+function failure(error: unknown): PushedAnswer {
+  const known = isOnceError(error) ? error : onceError('ONCE_INVARIANT', { cause: error })
+  if (!isOnceError(error)) process.emitWarning(error instanceof Error ? error : String(error))
+  const title = known.message.slice(known.code.length + 1)
+  const body = JSON.stringify({
+    type: known.code.slice(5).toLowerCase().replaceAll('_', '-'),
+    status: known.status,
+    title,
+  })
+  return { status: known.status, headers: { 'content-type': 'application/problem+json' }, body }
+}

@@ -1,0 +1,56 @@
+import { pushedDelivery } from './pushed-delivery.ts'
+import { checkSecrets, isId, jsonObject, refused, signedBy, type Secrets } from './signature.ts'
+import type { PushedSource } from './source.ts'
+
+export interface GithubSourceOptions {
+  /** The webhook's secret; several while it is changed. */
+  secret: Secrets
+}
+
+/** What a handler is given: the delivery's id and event with its payload. */
+export interface GithubEvent<T extends string = string, P = Record<string, unknown>> {
+  /** `X-GitHub-Delivery`: the same when it is redelivered. */
+  readonly id: string
+  /** `X-GitHub-Event`, such as 'push' or 'issues'. */
+  readonly type: T
+  readonly payload: P
+}
+
+/** Handlers of a map from event to payload, such as `EventPayloadMap` of @octokit/webhooks-types. */
+export type GithubEvents<P> = { [T in keyof P & string]: GithubEvent<T, P[T]> }
+
+/**
+ * GitHub's webhooks, with content type application/json. They carry no timestamp: only the inbox keeps an old delivery
+ * from being applied again.
+ *
+ * @example
+ * once.consumer('ci', { from: githubSource<EventPayloadMap>({ secret }) }, { push: async ({ payload }, { tx }) => … })
+ */
+export function githubSource<P = Record<string, Record<string, unknown>>>(
+  options: GithubSourceOptions,
+): PushedSource<GithubEvents<P>> {
+  const secrets = checkSecrets(options?.secret, 'githubSource()')
+  return {
+    kind: 'pushed',
+    name: 'github',
+    redeliversFor: '3d',
+    receive({ headers, body }) {
+      const hex = /^sha256=([0-9a-f]{64})$/i.exec(headers['x-hub-signature-256'] ?? '')?.[1]
+      if (!signedBy(secrets, hex === undefined ? [] : [Buffer.from(hex, 'hex')], body)) {
+        return refused('ONCE_SIGNATURE_INVALID', 'X-Hub-Signature-256 is missing or does not match the body')
+      }
+      const id = headers['x-github-delivery']
+      const type = headers['x-github-event']
+      const payload = jsonObject(body)
+      if (!isId(id) || !isId(type) || !payload) {
+        const detail = 'the body is no GitHub event; the webhook must have the content type application/json'
+        return refused('ONCE_BODY_INVALID', detail)
+      }
+      if (type === 'ping') return { kind: 'answer', status: 200, body: 'pong' }
+      const event: GithubEvent = { id, type, payload }
+      const owner = (payload['repository'] as { owner?: { login?: unknown } } | undefined)?.owner?.login
+      const tenant = isId(owner) ? owner : undefined
+      return { kind: 'delivery', delivery: pushedDelivery({ id, source: 'github', type, event, body, tenant }) }
+    },
+  }
+}

@@ -1,0 +1,61 @@
+import type { Duration } from '../duration.ts'
+import { pushedDelivery } from './pushed-delivery.ts'
+import { checkSecrets, isFresh, isId, jsonObject, refused, signedBy, toleranceOf, type Secrets } from './signature.ts'
+import type { ByType, PushedSource } from './source.ts'
+
+export interface StripeSourceOptions {
+  /** The endpoint's signing secret, `whsec_…`; several while it is rolled. */
+  secret: Secrets
+  /** How old a signature may be, and how far ahead. Default '5m' */
+  tolerance?: Duration
+}
+
+/** What we need of an event; your own `Stripe.Event` is what handlers get. */
+interface AnyEvent {
+  readonly type: string
+}
+
+/**
+ * Stripe's webhooks. The event's id is the key, so a retry, a resend from the dashboard and a second endpoint are all the
+ * same event.
+ *
+ * @example
+ * const billing = once.consumer('billing', { from: stripeSource<Stripe.Event>({ secret }) }, { 'invoice.paid': … })
+ * app.post('/webhooks/stripe', webhook(billing))
+ */
+export function stripeSource<U extends AnyEvent = AnyEvent>(options: StripeSourceOptions): PushedSource<ByType<U>> {
+  const secrets = checkSecrets(options?.secret, 'stripeSource()')
+  const toleranceMs = toleranceOf(options.tolerance)
+  return {
+    kind: 'pushed',
+    name: 'stripe',
+    // An event can be sent again by hand for this long.
+    redeliversFor: '30d',
+    receive({ headers, body, now }) {
+      const { timestamp, signatures } = readSignature(headers['stripe-signature'])
+      if (!signedBy(secrets, signatures, `${timestamp}.`, body)) {
+        return refused('ONCE_SIGNATURE_INVALID', 'Stripe-Signature is missing or does not match the body')
+      }
+      if (!isFresh(timestamp, now, toleranceMs)) {
+        return refused('ONCE_TIMESTAMP_STALE', 'the timestamp of Stripe-Signature is too far from now')
+      }
+      const event = jsonObject(body)
+      const { id, type, account } = event ?? {}
+      if (!isId(id) || !isId(type)) return refused('ONCE_BODY_INVALID', 'the body is no Stripe event')
+      const tenant = isId(account) ? account : undefined
+      return { kind: 'delivery', delivery: pushedDelivery({ id, source: 'stripe', type, event, body, tenant }) }
+    },
+  }
+}
+
+/** `t=1492774577,v1=5257…,v1=…,v0=…`: only v1 is a signature we know. */
+function readSignature(header: string | undefined): { timestamp: string; signatures: Uint8Array[] } {
+  let timestamp = ''
+  const signatures: Uint8Array[] = []
+  for (const part of (header ?? '').split(',')) {
+    const [name, value = ''] = part.trim().split('=', 2)
+    if (name === 't') timestamp = value
+    else if (name === 'v1' && /^[0-9a-f]{64}$/i.test(value)) signatures.push(Buffer.from(value, 'hex'))
+  }
+  return { timestamp, signatures }
+}
