@@ -7,10 +7,13 @@ import { describe, expect, it } from 'vitest'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const TIMEOUT_MS = 120_000
 
-/** `npm start`, without npm. */
-async function tellStory(env: Record<string, string> = {}): Promise<{ out: string; errors: string; code: number }> {
+/** `npm start -- --story-only`, without npm. */
+async function tellStory(
+  env: Record<string, string> = {},
+  args: readonly string[] = ['--story-only'],
+): Promise<{ out: string; errors: string; code: number }> {
   const { NO_COLOR: _no, FORCE_COLOR: _force, ...inherited } = process.env
-  const child = spawn(process.execPath, ['--import', 'tsx', 'examples/story/main.ts'], {
+  const child = spawn(process.execPath, ['--import', 'tsx', 'examples/story/main.ts', ...args], {
     cwd: root,
     env: { ...inherited, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -33,7 +36,7 @@ const ESCAPE = '\u001b'
 
 describe('npm start', () => {
   it(
-    'tells of three requests and two killed processes, and one charge each',
+    'tells of three requests, two killed processes and a repeated event: one charge and one receipt each',
     async () => {
       const { out, errors, code } = await tellStory({ NO_COLOR: '1', FORCE_COLOR: '1' })
       expect({ errors, code }).toEqual({ errors: '', code: 0 })
@@ -51,8 +54,6 @@ describe('npm start', () => {
         'ledger | 0 charges before the retry',
         'retry | got charge #2 of 700 | the handler ran',
         'ledger | 1 charge',
-      ])
-      expect(chapter(out, '3.')).toEqual([
         'key | order-1003, charge 900',
         'child | COMMIT done',
         'parent | killed it: SIGKILL; it answered nobody',
@@ -60,7 +61,17 @@ describe('npm start', () => {
         'retry | got charge #3 of 900 | replay, nothing ran',
         'ledger | 1 charge',
       ])
-      expect(out).toContain('3 keys, 7 requests, 2 kills: every key was charged once.')
+      expect(chapter(out, '3.')).toEqual([
+        'key | order-1004, charge 300',
+        'request | got charge #4 of 300 | the handler ran',
+        'ledger | 1 charge',
+        'relay | sent 4 events, also those of the processes that were killed',
+        'broker | made 8 deliveries of them',
+        'consumer | its handler ran 4 times',
+        'receipts | 1 for each of the 4 keys',
+      ])
+      expect(out).toContain('4 keys, 8 requests, 2 kills, 8 deliveries: one charge and one receipt per key.')
+      expect(out).not.toContain('The playground is open')
       expect(out).not.toContain(ESCAPE)
     },
     TIMEOUT_MS,
@@ -72,9 +83,28 @@ describe('npm start', () => {
       const { out, code } = await tellStory({ STORY_PLANT: 'order-1002', FORCE_COLOR: '1' })
       expect(code).toBe(1)
       expect(out).toContain(`${ESCAPE}[31m2 charges: there must be 1${ESCAPE}[0m`)
-      expect(out).toContain(`${ESCAPE}[31mNot charged once: order-1002${ESCAPE}[0m`)
-      expect(out).not.toContain('every key was charged once')
+      expect(out).toContain(`${ESCAPE}[31mNot one charge and one receipt: order-1002${ESCAPE}[0m`)
+      expect(out).not.toContain('one charge and one receipt per key')
     },
     TIMEOUT_MS,
   )
+
+  it(
+    'says so in red, and opens no playground, when an event made two receipts',
+    async () => {
+      const { out, code } = await tellStory({ STORY_PLANT_RECEIPT: 'order-1004', FORCE_COLOR: '1' }, [])
+      expect(code).toBe(1)
+      expect(out).toContain(`${ESCAPE}[31m2 for order-1004: there must be 1${ESCAPE}[0m`)
+      expect(out).not.toContain('The playground is open')
+    },
+    TIMEOUT_MS,
+  )
+
+  it('refuses an option it does not know, in one line', async () => {
+    expect(await tellStory({}, ['--nonsense'])).toEqual({
+      out: '',
+      errors: 'There is no option --nonsense. Use: npm start [-- --story-only]\n',
+      code: 2,
+    })
+  })
 })

@@ -1,6 +1,7 @@
 /**
- * The story in the terminal, on embedded SQLite in a temporary folder: three requests with one key, one charge; a
- * process killed at its COMMIT, retried, one charge; killed right after it, retried, one charge.
+ * `npm start`: the story in the terminal, on embedded SQLite in a temporary folder, then the playground in the browser.
+ * Three requests with one key, one charge; a process killed at its COMMIT and one right after it, retried, one charge
+ * each; an event delivered twice, one receipt. `--story-only` (or STORY_ONLY=1) ends here.
  */
 import { spawn } from 'node:child_process'
 import { once as onceEvent } from 'node:events'
@@ -9,33 +10,47 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { showPlayground } from '../playground/show.ts'
+import { TwiceBroker } from './broker.ts'
 import { hasColour, openPage } from './page.ts'
-import { charge, openLedger, openShop, prepare, type Charge, type Shop } from './shop.ts'
+import { charge, openLedger, openShop, prepare, writeReceipts, type Charge, type Shop } from './shop.ts'
 
 // node:sqlite says on every start that it is experimental. That is no part of this story; any other warning is.
 process.removeAllListeners('warning').on('warning', (warning) => {
   if (warning.name !== 'ExperimentalWarning') console.error(String(warning))
 })
 
-const page = openPage((text) => void process.stdout.write(text), hasColour(process.env, process.stdout.isTTY))
+const unknown = process.argv.slice(2).find((argument) => argument !== '--story-only')
+if (unknown !== undefined) {
+  console.error(`There is no option ${unknown}. Use: npm start [-- --story-only]`)
+  process.exit(2)
+}
+const storyOnly = process.argv.includes('--story-only') || process.env['STORY_ONLY'] === '1'
+
+const write = (text: string): void => void process.stdout.write(text)
+const page = openPage(write, hasColour(process.env, process.stdout.isTTY))
 const folder = await mkdtemp(join(tmpdir(), 'effectively-once-story-'))
 const file = join(folder, 'shop.db')
 await prepare(file)
 const ledger = await openLedger(file)
-const counts = new Map<string, number>()
+const counts = new Map<string, { charges: number; receipts: number }>()
 let requests = 0
 let kills = 0
+let deliveries = 0
 
 try {
-  page.title('effectively-once: one key, one charge')
+  page.title('effectively-once: one key, one charge, one receipt')
   await threeRequests('order-1001', 500)
+  page.chapter('2. A process killed with SIGKILL: in mid-commit, and right after its commit')
   await killedChild('order-1002', 700, 'during')
   await killedChild('order-1003', 900, 'after')
+  await deliveredTwice('order-1004', 300)
   process.exitCode = summary()
 } finally {
   ledger.close()
   await rm(folder, { recursive: true, force: true })
 }
+if (process.exitCode === 0 && !storyOnly) await showPlayground(write)
 
 async function threeRequests(key: string, amount: number): Promise<void> {
   page.chapter('1. Three requests with one key')
@@ -54,11 +69,6 @@ async function threeRequests(key: string, amount: number): Promise<void> {
 }
 
 async function killedChild(key: string, amount: number, moment: 'during' | 'after'): Promise<void> {
-  page.chapter(
-    moment === 'during'
-      ? '2. A process killed with SIGKILL in mid-commit'
-      : '3. A process killed right after its commit, before its answer',
-  )
   page.line('key', `${key}, charge ${amount}`)
   const { where, signal, answers } = await runAndKill(key, amount, moment)
   page.line('child', where === 'at COMMIT' ? 'charge, record and answer written; COMMIT is next' : 'COMMIT done')
@@ -68,6 +78,33 @@ async function killedChild(key: string, amount: number, moment: 'during' | 'afte
   tell('retry', await charge(shop, key, amount))
   await shop.close()
   count(key)
+}
+
+async function deliveredTwice(key: string, amount: number): Promise<void> {
+  page.chapter('3. An event delivered twice')
+  page.line('key', `${key}, charge ${amount}`)
+  const shop = openShop(file)
+  tell('request', await charge(shop, key, amount))
+  count(key)
+  const broker = new TwiceBroker()
+  const { runs } = await writeReceipts(shop, broker)
+  await shop.close()
+  deliveries = [...broker.delivered.values()].reduce((sum, times) => sum + times, 0)
+  const events = broker.delivered.size
+  page.line('relay', `sent ${plural(events, 'event')}, also those of the processes that were killed`)
+  page.line('broker', `made ${plural(deliveries, 'delivery')} of them`)
+  page.line(
+    'consumer',
+    `its handler ran ${plural(
+      [...runs.values()].reduce((a, b) => a + b, 0),
+      'time',
+    )}`,
+  )
+  if (process.env['STORY_PLANT_RECEIPT'] === key) ledger.plant('receipts', key)
+  for (const [of, { charges }] of counts) counts.set(of, { charges, receipts: ledger.receipts(of) })
+  const wrong = [...counts].filter(([, { receipts }]) => receipts !== 1)
+  if (wrong.length === 0) page.good('receipts', `1 for each of the ${counts.size} keys`)
+  for (const [of, { receipts }] of wrong) page.bad('receipts', `${receipts} for ${of}: there must be 1`)
 }
 
 /** Starts a process of the shop, waits until it stands at the named moment, and kills it there. */
@@ -104,26 +141,27 @@ function tell(caller: string, { got, replay }: { got: Charge; replay: boolean })
 
 /** By plain SQL through a connection of its own: what the tables say, not what we say. */
 function count(key: string): void {
-  if (process.env['STORY_PLANT'] === key) ledger.plant(key)
+  if (process.env['STORY_PLANT'] === key) ledger.plant('charges', key)
   const charges = ledger.charges(key)
-  counts.set(key, charges)
+  counts.set(key, { charges, receipts: 0 })
   if (charges === 1) page.good('ledger', '1 charge')
   else page.bad('ledger', `${plural(charges, 'charge')}: there must be 1`)
 }
 
 function summary(): number {
-  const wrong = [...counts].filter(([, charges]) => charges !== 1)
+  const wrong = [...counts].filter(([, { charges, receipts }]) => charges !== 1 || receipts !== 1)
   page.chapter('Summary')
-  page.line('key', 'charges')
-  for (const [key, charges] of counts) page.line(key, `${charges}`)
+  page.line('key', 'charges   receipts')
+  for (const [key, { charges, receipts }] of counts) page.line(key, `${String(charges).padEnd(10)}${receipts}`)
   page.gap()
-  if (wrong.length === 0)
-    page.good('', `${counts.size} keys, ${requests} requests, ${kills} kills: every key was charged once.`)
-  else page.bad('', `Not charged once: ${wrong.map(([key]) => key).join(', ')}`)
+  const done = `${counts.size} keys, ${requests} requests, ${kills} kills, ${plural(deliveries, 'delivery')}`
+  if (wrong.length === 0) page.good('', `${done}: one charge and one receipt per key.`)
+  else page.bad('', `Not one charge and one receipt: ${wrong.map(([key]) => key).join(', ')}`)
   page.gap()
   return wrong.length === 0 ? 0 : 1
 }
 
 function plural(n: number, word: string): string {
-  return `${n} ${word}${n === 1 ? '' : 's'}`
+  if (n === 1) return `1 ${word}`
+  return `${n} ${word.endsWith('y') ? `${word.slice(0, -1)}ies` : `${word}s`}`
 }

@@ -1,9 +1,14 @@
-import { effectivelyOnce, type Once } from '../../src/index.ts'
+import { effectivelyOnce, event, type Once } from '../../src/index.ts'
 import { sqliteStore, type SqlTx } from '../../src/entry/sqlite.ts'
 import { findLibrary, type OpenFile } from '../../src/store/sqlite/client.ts'
 import { assembleSqliteStore } from '../../src/store/sqlite/sqlite.ts'
+import type { TwiceBroker } from './broker.ts'
 
-export type Shop = Once<SqlTx, {}>
+/** What the shop tells others: its catalogue. */
+const events = { 'charge.created': event<{ charge: number; key: string }>(({ key }) => key) }
+
+export type ShopEvents = typeof events
+export type Shop = Once<SqlTx, ShopEvents>
 
 export interface Charge {
   readonly id: number
@@ -12,7 +17,7 @@ export interface Charge {
 
 /** The whole service: one file, one instance. Another instance on the same file is to it what another process is. */
 export function openShop(file: string): Shop {
-  return effectivelyOnce({ namespace: 'shop', store: sqliteStore({ file }), inFlight: { waitFor: '5s' } })
+  return effectivelyOnce({ namespace: 'shop', store: sqliteStore({ file }), events, inFlight: { waitFor: '5s' } })
 }
 
 /** The same service on a store that lets us interfere with its COMMIT: how the story kills a process there. */
@@ -29,41 +34,69 @@ export function openShopInterrupted(file: string, atCommit: (commit: () => void)
       return { ...client, run }
     }
   }
-  return effectivelyOnce({ namespace: 'shop', store: assembleSqliteStore({ file }, { library }), sweep: false })
+  return effectivelyOnce({ namespace: 'shop', store: assembleSqliteStore({ file }, { library }), events, sweep: false })
 }
 
 export async function prepare(file: string): Promise<void> {
   const store = sqliteStore({ file })
   await store.schema.migrate()
-  await store.transaction((tx) =>
-    tx.query('create table charges (id integer primary key, key text not null, amount integer not null)'),
-  )
+  await store.transaction(async (tx) => {
+    await tx.query('create table charges (id integer primary key, key text not null, amount integer not null)')
+    // Nothing here refuses a second receipt for the same charge: keeping it out is the consumer's work.
+    await tx.query('create table receipts (id integer primary key, key text not null, charge integer not null)')
+  })
   await store.close()
 }
 
 /** One request for one charge: what the caller got, and whether anything ran for it. */
 export async function charge(shop: Shop, key: string, amount: number): Promise<{ got: Charge; replay: boolean }> {
   let replay = true
-  const got = await shop.run({ scope: 'customer-7', key, input: { amount } }, async ({ tx }) => {
+  const got = await shop.run({ scope: 'customer-7', key, input: { amount } }, async ({ tx, publish }) => {
     replay = false
     const insert = 'insert into charges (key, amount) values ($1, $2) returning id, amount'
     const { rows } = await tx.query<Charge>(insert, [key, amount])
-    return rows[0] as Charge
+    const made = rows[0] as Charge
+    await publish('charge.created', { charge: made.id, key })
+    return made
   })
   return { got, replay }
+}
+
+/** Sends the shop's events to a broker, and writes a receipt for each that comes from there. */
+export async function writeReceipts(shop: Shop, broker: TwiceBroker): Promise<{ runs: Map<string, number> }> {
+  const runs = new Map<string, number>()
+  await shop.relay({ to: broker.sink }).drain()
+  const receipts = shop.consumer(
+    'receipts',
+    { from: broker.source },
+    {
+      'charge.created': async ({ data: { key, charge } }, { tx }) => {
+        runs.set(key, (runs.get(key) ?? 0) + 1)
+        await tx.query('insert into receipts (key, charge) values ($1, $2)', [key, charge])
+      },
+    },
+  )
+  // What comes again while it is at work is left for the next time.
+  while ((await receipts.drain()) > 0);
+  return { runs }
 }
 
 /** A second connection that knows nothing of keys: plain SQL on the same file. */
 export async function openLedger(file: string): Promise<{
   charges(key: string): number
-  /** A double charge, made by hand: what the story must notice. */
-  plant(key: string): void
+  receipts(key: string): number
+  /** A double charge or receipt, made by hand: what the story must notice. */
+  plant(table: 'charges' | 'receipts', key: string): void
   close(): void
 }> {
   const client = (await findLibrary())(file)
   return {
     charges: (key) => Number(client.all('select count(*) as n from charges where key = ?', [key])[0]?.['n']),
-    plant: (key) => void client.run('insert into charges (key, amount) values (?, 0)', [key]),
+    receipts: (key) => Number(client.all('select count(*) as n from receipts where key = ?', [key])[0]?.['n']),
+    plant: (table, key) => {
+      const column = table === 'charges' ? 'amount' : 'charge'
+      client.run(`insert into ${table} (key, ${column}) values (?, 0)`, [key])
+    },
     close: () => client.close(),
   }
 }
