@@ -29,7 +29,7 @@ export class KafkaProducerSlot {
       try {
         return await untilAborted(work(producer), signal)
       } catch (error) {
-        await this.#discard(producer)
+        void this.#discard(producer)
         throw error
       }
     })
@@ -79,6 +79,7 @@ export class KafkaProducerSlot {
     return producer
   }
 
+  /** Nobody waits for it, except at the end: a producer in trouble may take its time to close. */
   async #discard(producer: KafkaProducer): Promise<void> {
     if (this.#producer === producer) this.#producer = undefined
     await producer.close(true).catch(() => {})

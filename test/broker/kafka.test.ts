@@ -221,7 +221,7 @@ await describeLate('relays to Kafka killed at random', { server: 'kafka', postgr
 await describeLate('a Kafka that is stopped and started again', { server: 'kafka', postgres: true }, () => {
   it('says so, and gets everything in the end', { timeout: 120_000 }, async ({ skip }) => {
     const alone = await startAlone('kafka')
-    if ('missing' in alone || !alone.halt) return skip('no Kafka that could be halted')
+    if ('missing' in alone || !alone.halt) skip('no Kafka that could be halted')
     const server = alone as Halting
     const database = await freshDatabase()
     try {

@@ -1,5 +1,7 @@
 import { Connection } from 'rabbitmq-client'
 import { rabbitmqSink } from '../../../src/sink/rabbitmq.ts'
+import { rabbitmqSource } from '../../../src/source/rabbitmq.ts'
+import type { Sink } from '../../../src/sink/sink.ts'
 import type { Received } from '../../../src/testing/sink-contract/index.ts'
 import { receivedFrom, type Broker } from './broker.ts'
 
@@ -14,8 +16,21 @@ export const rabbitmq: Broker = {
     await connection.onConnect(10_000)
     /** A queue gives each message to one reader only, so what was read is kept here. */
     const seen: Received[] = []
+    const sinks: Sink[] = []
     return {
-      sink: () => rabbitmqSink(connection, { queue: place }),
+      sink() {
+        const sink = rabbitmqSink(connection, { queue: place })
+        sinks.push(sink)
+        return sink
+      },
+      source: (events) => rabbitmqSource(connection, { queue: place, events }),
+      async sendText(text) {
+        const channel = await connection.acquire()
+        await channel.confirmSelect()
+        await channel.basicPublish({ routingKey: place, durable: true }, text)
+        await channel.close()
+      },
+      unsettled: async () => (await connection.queueDeclare({ queue: place, passive: true })).messageCount,
       async received() {
         const channel = await connection.acquire()
         await channel.basicQos({ prefetchCount: PREFETCH })
@@ -33,7 +48,11 @@ export const rabbitmq: Broker = {
       tooLarge: 1_100_000,
       back: () => connection.onConnect(20_000, true),
       remove: async () => void (await connection.queueDelete(place)),
-      close: () => connection.close(),
+      async close() {
+        // A connection closes when its last channel has.
+        for (const sink of sinks) await sink.close?.()
+        await connection.close()
+      },
     }
   },
 }

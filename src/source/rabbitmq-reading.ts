@@ -1,0 +1,151 @@
+import { RABBITMQ_PREFETCH_MAX } from '../limits.ts'
+import { onChannel, type RabbitmqChannel, type RabbitmqConnection } from '../sink/rabbitmq-client.ts'
+import { bodyOf, copiedHeaders, RabbitmqDelivery } from './rabbitmq-delivery.ts'
+import { Waiting } from './waiting.ts'
+import type { ReceiveParams } from './source.ts'
+
+export interface RabbitmqReadingOptions {
+  readonly queue: string
+  readonly name: string
+  readonly prefetch: number
+  /** One process reads at a time: what is given back stays here, in its order. */
+  readonly singleActive: boolean
+  readonly signal: AbortSignal
+}
+
+/** One channel that reads, replaced when it is gone; what was unsettled on it comes again. */
+export class RabbitmqReading {
+  readonly #connection: RabbitmqConnection
+  readonly #options: RabbitmqReadingOptions
+  readonly #arrived: Waiting<RabbitmqDelivery>
+  readonly #timers = new Set<NodeJS.Timeout>()
+  #channel: Promise<RabbitmqChannel> | undefined
+  #closed = false
+
+  constructor(connection: RabbitmqConnection, options: RabbitmqReadingOptions) {
+    this.#connection = connection
+    this.#options = options
+    this.#arrived = new Waiting(options.signal)
+  }
+
+  /** Rejects when the queue cannot be read. */
+  async start(): Promise<void> {
+    await this.#reading()
+  }
+
+  async next({ max, waitMs, signal }: ReceiveParams): Promise<readonly RabbitmqDelivery[]> {
+    if (!this.#closed && !this.#arrived.any) await this.#reading()
+    return this.#arrived.take(max, waitMs, signal)
+  }
+
+  /** The server does not confirm it; but it answers a question that was asked afterwards, when it has heard it. */
+  async ack(deliveries: readonly RabbitmqDelivery[]): Promise<void> {
+    const channels = new Set<RabbitmqChannel>()
+    for (const { channel, message } of deliveries) {
+      if (!channel.active) continue
+      channel.basicAck({ deliveryTag: message.deliveryTag })
+      channels.add(channel)
+    }
+    await Promise.all([...channels].map((channel) => this.#limit(channel)))
+  }
+
+  giveBack(deliveries: readonly RabbitmqDelivery[], delayMs: number): void {
+    if (delayMs <= 0 && !this.#options.singleActive) return this.#requeue(deliveries)
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer)
+      if (this.#options.singleActive) this.#here(deliveries)
+      else void this.#toTheEnd(deliveries)
+    }, delayMs)
+    timer.unref()
+    this.#timers.add(timer)
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    for (const timer of this.#timers) clearTimeout(timer)
+    this.#arrived.end()
+    const channel = await this.#channel?.catch(() => undefined)
+    await channel?.close().catch(() => {})
+  }
+
+  #requeue(deliveries: readonly RabbitmqDelivery[]): void {
+    for (const { channel, message } of deliveries) {
+      if (channel.active) channel.basicNack({ deliveryTag: message.deliveryTag, requeue: true })
+    }
+  }
+
+  #here(deliveries: readonly RabbitmqDelivery[]): void {
+    const { name } = this.#options
+    for (const { message, channel } of deliveries) {
+      if (channel.active) this.#arrived.push(new RabbitmqDelivery(message, channel, name, true))
+    }
+  }
+
+  /**
+   * A copy goes to the end of the queue before the original is acknowledged. Requeued, it would come first again, keep out
+   * what it waits for, and use up the queue's delivery limit, after which RabbitMQ drops it.
+   */
+  async #toTheEnd(deliveries: readonly RabbitmqDelivery[]): Promise<void> {
+    const open = deliveries.filter(({ channel }) => channel.active)
+    try {
+      await onChannel(this.#connection, async (channel) => {
+        await channel.confirmSelect()
+        let returned = 0
+        channel.on('basic.return', () => void returned++)
+        await Promise.all(open.map((delivery) => channel.basicPublish(...this.#copyOf(delivery))))
+        await new Promise((resolve) => setImmediate(resolve))
+        if (returned > 0) throw new Error('the queue is gone')
+      })
+      await this.ack(open)
+    } catch {
+      this.#requeue(open)
+    }
+  }
+
+  #copyOf(delivery: RabbitmqDelivery): Parameters<RabbitmqChannel['basicPublish']> {
+    const { messageId, appId, type, contentType, body } = delivery.message
+    const envelope = {
+      routingKey: this.#options.queue,
+      mandatory: true,
+      durable: true,
+      headers: copiedHeaders(delivery),
+      ...(messageId === undefined ? {} : { messageId }),
+      ...(appId === undefined ? {} : { appId }),
+      ...(type === undefined ? {} : { type }),
+      ...(contentType === undefined ? {} : { contentType }),
+    }
+    return [envelope, Buffer.from(bodyOf(body))]
+  }
+
+  #limit(channel: RabbitmqChannel): Promise<unknown> {
+    return channel.basicQos({ prefetchCount: Math.min(RABBITMQ_PREFETCH_MAX, this.#options.prefetch) })
+  }
+
+  #reading(): Promise<RabbitmqChannel> {
+    const former = (this.#channel ?? Promise.resolve(undefined)).catch(() => undefined)
+    this.#channel = former.then((channel) => {
+      if (channel?.active) return channel
+      if (!this.#connection.ready) throw new Error('RabbitMQ is not connected')
+      return this.#open()
+    })
+    return this.#channel
+  }
+
+  async #open(): Promise<RabbitmqChannel> {
+    const { queue, name } = this.#options
+    const channel = await this.#connection.acquire({ emitErrorsFromChannel: true })
+    const gone = (): void => {
+      // What nobody was given yet comes again on another channel.
+      this.#arrived.drop((delivery) => delivery.channel === channel)
+      this.#arrived.ring()
+    }
+    channel.on('error', gone)
+    channel.on('close', gone)
+    channel.on('basic.cancel', () => void channel.close())
+    await this.#limit(channel)
+    await channel.basicConsume({ queue }, (message) => {
+      if (channel.active) this.#arrived.push(new RabbitmqDelivery(message, channel, name))
+    })
+    return channel
+  }
+}

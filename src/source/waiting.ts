@@ -1,0 +1,55 @@
+/** What has arrived and waits to be taken. */
+export class Waiting<T> {
+  #items: T[] = []
+  #ring: () => void = () => {}
+  #ended = false
+  readonly #signal: AbortSignal
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal
+  }
+
+  get any(): boolean {
+    return this.#items.length > 0
+  }
+
+  push(...items: readonly T[]): void {
+    this.#items.push(...items)
+    this.#ring()
+  }
+
+  drop(unwanted: (item: T) => boolean): void {
+    this.#items = this.#items.filter((item) => !unwanted(item))
+  }
+
+  /** Whoever waits looks again. */
+  ring(): void {
+    this.#ring()
+  }
+
+  end(): void {
+    this.#ended = true
+    this.#items = []
+    this.#ring()
+  }
+
+  /** At least one as soon as there is one; none when the time is over, somebody aborts, or somebody rings. */
+  async take(max: number, waitMs: number, signal: AbortSignal): Promise<T[]> {
+    const over = (): boolean => this.#ended || signal.aborted || this.#signal.aborted
+    if (this.#items.length === 0 && !over()) await this.#rung(waitMs, signal)
+    return over() ? [] : this.#items.splice(0, max)
+  }
+
+  async #rung(ms: number, signal: AbortSignal): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const ring = (): void => {
+        clearTimeout(timer)
+        for (const watched of [signal, this.#signal]) watched.removeEventListener('abort', ring)
+        resolve()
+      }
+      const timer = setTimeout(ring, ms)
+      this.#ring = ring
+      for (const watched of [signal, this.#signal]) watched.addEventListener('abort', ring)
+    })
+  }
+}
