@@ -3,8 +3,8 @@ import { createDatabase, onServer, openOnce, openPool, type BenchOnce } from '..
 import { median, ratio } from '../support/measure.ts'
 import type { Bench, Found } from './group.ts'
 
-const EVENTS = 20_000
-const EVENTS_QUICK = 6_000
+const EVENTS = 8_000
+const EVENTS_QUICK = 3_000
 const AGGREGATES = 1_000
 const ROUNDS = 3
 

@@ -41,6 +41,14 @@ export type Signal =
       readonly partitionsDropped: number
       readonly partitionsBusy: number
     }
+  /** Old inbox rows became marks, old ones went. */
+  | {
+      readonly kind: 'sweptInbox'
+      readonly marked: number
+      readonly rows: number
+      readonly marks: number
+      readonly letters: number
+    }
   /** A sink acknowledged events. */
   | { readonly kind: 'sent'; readonly destination: string; readonly events: number }
   /** An event was set aside after its last attempt, by its place in the outbox. */

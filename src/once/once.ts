@@ -20,7 +20,6 @@ import { callerOf } from '../outbox/caller.ts'
 import { createRelay, type Relay, type RelayOptions } from '../outbox/relay.ts'
 import { outboxSource } from '../source/outbox.ts'
 import type { EventsOf, PulledSource } from '../source/source.ts'
-import type { Swept } from '../store/store.ts'
 import { attemptAtomic, type Produce } from './atomic.ts'
 import type { Item } from './batch.ts'
 import { Batcher } from './batched.ts'
@@ -44,7 +43,7 @@ import { ReplayCache } from './replay-cache.ts'
 import { outboxOf, resendNow } from './resend.ts'
 import { requestOf, type Request } from './request.ts'
 import { checkSettings, invalid, refuseUnknown } from './settings.ts'
-import { startSweeper, sweepNow } from './sweeper.ts'
+import { startSweeper, sweepNow, type SweptAll } from './sweeper.ts'
 import type {
   BatchedOptions,
   BatchedRun,
@@ -298,7 +297,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     return this.core.store.schema.migrate()
   }
 
-  async sweep(options: { limit?: number; signal?: AbortSignal } = {}): Promise<Swept> {
+  async sweep(options: { limit?: number; signal?: AbortSignal } = {}): Promise<SweptAll> {
     const { limit } = options
     if (limit !== undefined && (!Number.isInteger(limit) || limit < 1 || limit > SWEEP_LIMIT_MAX)) {
       throw invalid(`limit must be a whole number from 1 to ${SWEEP_LIMIT_MAX}`)

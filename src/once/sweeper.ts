@@ -1,19 +1,30 @@
 import { SWEEP_EVERY_MS, SWEEP_LIMIT_DEFAULT } from '../limits.ts'
+import type { SweptInbox } from '../store/inbox.ts'
 import type { Swept } from '../store/store.ts'
 import type { Core } from './core.ts'
+
+export interface SweptAll extends Swept {
+  /** What became of the memory of consumers; null where there is none. */
+  readonly inbox: SweptInbox | null
+}
 
 /** Sweeps now. */
 export async function sweepNow<Tx>(
   core: Core<Tx>,
   limit: number = SWEEP_LIMIT_DEFAULT,
   signal?: AbortSignal,
-): Promise<Swept> {
+): Promise<SweptAll> {
   const { replayForMs, resendForMs, observe } = core.settings
   const swept = await core.store.retention.sweep({ limit, replayForMs, resendForMs, signal })
   const { records, events, suspended, partitionsDropped, partitionsBusy } = swept
   observe({ kind: 'swept', records, events, suspended, partitionsDropped, partitionsBusy })
   for (const miscounted of swept.miscounted) observe({ kind: 'miscounted', ...miscounted })
-  return swept
+  const inbox = (await core.store.inbox?.sweep({ limit, signal })) ?? null
+  if (inbox && inbox.marked + inbox.rows + inbox.marks + inbox.letters > 0) {
+    const { marked, rows, marks, letters } = inbox
+    observe({ kind: 'sweptInbox', marked, rows, marks, letters })
+  }
+  return { ...swept, inbox, finished: swept.finished && (inbox?.finished ?? true) }
 }
 
 /** Sweeps in the background; the timer keeps no process alive. Returns how to stop. */

@@ -7,9 +7,10 @@ import type { PublishOptions } from '../outbox/publisher.ts'
 import type { Relay, RelayOptions } from '../outbox/relay.ts'
 import type { Alphabet } from '../key/derive.ts'
 import type { EventsOf, PulledSource } from '../source/source.ts'
-import type { Row, Store, Swept } from '../store/store.ts'
+import type { Row, Store } from '../store/store.ts'
 import type { Consumer, ConsumerOptions, Handlers } from './consumer-types.ts'
 import type { Final } from './final.ts'
+import type { SweptAll } from './sweeper.ts'
 
 /** What a duplicate gets while the first one runs: a refusal at once, or the answer if it comes in time. */
 export type InFlight = 'reject' | { waitFor: Duration }
@@ -104,7 +105,7 @@ export interface Once<Tx, E extends Events> {
   /** Operations whose outcome is unknown, oldest first, by their hashed identity. */
   unknown(options?: { limit?: number }): Promise<readonly { id: string; sinceMs: number }[]>
   migrate(): Promise<{ from: number; to: number }>
-  sweep(options?: { limit?: number; signal?: AbortSignal }): Promise<Swept>
+  sweep(options?: { limit?: number; signal?: AbortSignal }): Promise<SweptAll>
   close(): Promise<void>
 }
 

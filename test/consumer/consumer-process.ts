@@ -7,16 +7,17 @@ import { INSERT, openWorld } from './world.ts'
 const [database = '', flaw = 'none'] = process.argv.slice(2)
 const world = await openWorld(database, 6, flaw === 'rowAfterEffect' ? rowAfterEffect : undefined)
 const from = tableSource(world.pool, { ackFirst: flaw === 'ackFirst' })
-await world.once
-  .consumer(
-    'effects',
-    { from, concurrency: 4, batch: 32, attempts: 100 },
-    {
-      'step.made': async ({ id, data }, { tx, publish }) => {
-        await tx.query(INSERT, [id, data.aggregate, data.n])
-        if (data.n % 10 === 0) await publish('step.seen', { id })
-      },
+const attempts = flaw === 'killer' ? 3 : 100
+const consumer = world.once.consumer(
+  'effects',
+  { from, concurrency: 4, batch: 32, attempts },
+  {
+    'step.made': async ({ id, data }, { tx, publish }) => {
+      if (data.aggregate === 'killer') process.kill(process.pid, 'SIGKILL')
+      await tx.query(INSERT, [id, data.aggregate, data.n])
+      if (data.n % 10 === 0) await publish('step.seen', { id })
     },
-  )
-  .start()
+  },
+)
+await consumer.start()
 process.stdout.write('ready\n')
