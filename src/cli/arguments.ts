@@ -1,49 +1,164 @@
-import { parseArgs } from 'node:util'
+import { parseArgs, type ParseArgsConfig } from 'node:util'
 import { UsageError } from './usage.ts'
 
-export const COMMANDS = ['migrate', 'sweep', 'help'] as const
-export type Command = (typeof COMMANDS)[number]
+const TEXT = { type: 'string' } as const
+const FLAG = { type: 'boolean' } as const
+
+const OPTIONS = {
+  url: TEXT,
+  schema: TEXT,
+  json: FLAG,
+  help: { ...FLAG, short: 'h' },
+  sql: FLAG,
+  consumer: TEXT,
+  source: TEXT,
+  type: TEXT,
+  aggregate: TEXT,
+  tenant: TEXT,
+  fingerprint: TEXT,
+  reason: TEXT,
+  state: TEXT,
+  since: TEXT,
+  until: TEXT,
+  id: { ...TEXT, multiple: true },
+  limit: TEXT,
+  after: TEXT,
+  reveal: FLAG,
+  why: TEXT,
+  by: TEXT,
+  canary: TEXT,
+  'stop-after-canary': FLAG,
+  rate: TEXT,
+  'pause-at': TEXT,
+  force: FLAG,
+  reorder: FLAG,
+  transform: TEXT,
+  detach: FLAG,
+  'no-retry': FLAG,
+  to: TEXT,
+  'secret-env': TEXT,
+  namespace: TEXT,
+  drain: FLAG,
+  'resend-for': TEXT,
+} satisfies NonNullable<ParseArgsConfig['options']>
+
+export type Option = keyof typeof OPTIONS
+
+const EVERYWHERE: readonly Option[] = ['url', 'schema', 'json', 'help']
+const FILTER: readonly Option[] = [
+  'consumer',
+  'source',
+  'type',
+  'aggregate',
+  'tenant',
+  'fingerprint',
+  'reason',
+  'state',
+  'since',
+  'until',
+]
+const ACCOUNTABLE: readonly Option[] = ['why', 'by']
+const RUN: readonly Option[] = [
+  'id',
+  'canary',
+  'stop-after-canary',
+  'rate',
+  'pause-at',
+  'force',
+  'reorder',
+  'transform',
+  'detach',
+]
+
+/** Every command, with its options and the name of what follows it ('' = nothing; '?' at the end: it may be missing). */
+const COMMANDS: Readonly<Record<string, { readonly options: readonly Option[]; readonly operand: string }>> = {
+  migrate: { options: ['sql'], operand: '' },
+  status: { options: [], operand: '' },
+  doctor: { options: [], operand: '' },
+  sweep: { options: ['resend-for'], operand: '' },
+  relay: { options: ['to', 'secret-env', 'namespace', 'drain'], operand: '' },
+  'dead-letters list': { options: [...FILTER, 'limit', 'after', 'reveal'], operand: '' },
+  'dead-letters count': { options: FILTER, operand: '' },
+  'dead-letters show': { options: ['reveal'], operand: 'the id of a letter' },
+  'dead-letters export': { options: [...FILTER, 'reveal'], operand: '' },
+  'dead-letters import': { options: ACCOUNTABLE, operand: 'a file, or - for standard input' },
+  'dead-letters discard': { options: [...FILTER, ...ACCOUNTABLE, 'id', 'limit'], operand: '' },
+  'redrive plan': { options: [...FILTER, 'id', 'force', 'reorder', 'transform', 'reveal'], operand: '' },
+  'redrive run': {
+    options: [...FILTER, ...ACCOUNTABLE, ...RUN],
+    operand: '',
+  },
+  'redrive list': { options: ['limit'], operand: '' },
+  'redrive show': { options: [], operand: 'the number of a redrive' },
+  'redrive watch': { options: [], operand: 'the number of a redrive' },
+  'redrive pause': { options: ACCOUNTABLE, operand: 'the number of a redrive' },
+  'redrive resume': {
+    options: [...ACCOUNTABLE, 'rate', 'no-retry', 'transform', 'detach'],
+    operand: 'the number of a redrive',
+  },
+  'redrive abort': { options: ACCOUNTABLE, operand: 'the number of a redrive' },
+  'redrive audit': { options: ['limit'], operand: 'the number of a redrive?' },
+  demo: { options: [], operand: '' },
+  help: { options: [], operand: '' },
+}
+
+export type Values = {
+  readonly [Name in Option]?: (typeof OPTIONS)[Name] extends { readonly multiple: true }
+    ? string[]
+    : (typeof OPTIONS)[Name] extends { readonly type: 'boolean' }
+      ? boolean
+      : string
+}
 
 export interface Arguments {
-  readonly command: Command
+  /** 'migrate', 'redrive run', … */
+  readonly command: string
+  readonly operand: string | undefined
+  readonly values: Values
   readonly url: string | undefined
   readonly schema: string | undefined
-  readonly sql: boolean
   readonly json: boolean
 }
 
 export function readArguments(argv: readonly string[], environment: NodeJS.ProcessEnv): Arguments {
   const { values, positionals } = parse(argv)
-  const [name = 'help', ...rest] = positionals
-  const command = COMMANDS.find((known) => known === name)
-  if (!command) throw new UsageError(`unknown command '${name.slice(0, 40)}'; try: effectively-once help`)
-  if (rest.length > 0) throw new UsageError(`'${rest.join(' ').slice(0, 40)}' is one argument too many`)
-  if (values.sql && command !== 'migrate') throw new UsageError('--sql goes with migrate')
-  const { schema, sql = false, json = false } = values
-  return { command: values.help ? 'help' : command, url: values.url ?? environment['DATABASE_URL'], schema, sql, json }
+  const { command, rest } = values.help ? { command: 'help', rest: [] } : commandOf(positionals)
+  const { options, operand } = COMMANDS[command] as (typeof COMMANDS)[string]
+  for (const name of values.help ? [] : (Object.keys(values) as Option[])) {
+    if (!EVERYWHERE.includes(name) && !options.includes(name)) throw new UsageError(misplaced(name, command))
+  }
+  const [first, ...more] = rest
+  if (first === undefined && operand !== '' && !operand.endsWith('?'))
+    throw new UsageError(`${command} needs ${operand}`)
+  const tooMany = operand === '' ? rest : more
+  if (tooMany.length > 0) throw new UsageError(`'${tooMany.join(' ').slice(0, 40)}' is one argument too many`)
+  const { schema, json = false } = values
+  return { command, operand: first, values, url: values.url ?? environment['DATABASE_URL'], schema, json }
 }
 
-function parse(argv: readonly string[]): ReturnType<typeof parseWith> {
+function commandOf(positionals: readonly string[]): { command: string; rest: readonly string[] } {
+  const [name = 'help', second, ...rest] = positionals
+  const parts = Object.keys(COMMANDS).filter((command) => command.startsWith(`${name} `))
+  if (parts.length === 0) {
+    if (Object.hasOwn(COMMANDS, name)) return { command: name, rest: positionals.slice(1) }
+    throw new UsageError(`unknown command '${name.slice(0, 40)}'; try: effectively-once help`)
+  }
+  if (second === undefined && name === 'dead-letters') return { command: 'dead-letters list', rest: [] }
+  if (second !== undefined && Object.hasOwn(COMMANDS, `${name} ${second}`))
+    return { command: `${name} ${second}`, rest }
+  const known = parts.map((command) => command.slice(name.length + 1)).join(', ')
+  throw new UsageError(`${name} ${second === undefined ? 'needs' : `has no '${second.slice(0, 40)}':`} one of ${known}`)
+}
+
+function misplaced(name: Option, command: string): string {
+  const homes = Object.keys(COMMANDS).filter((known) => COMMANDS[known]?.options.includes(name))
+  return `--${name} goes with ${homes.length > 3 ? `${homes.slice(0, 3).join(', ')}, …` : homes.join(', ')}, not with ${command}`
+}
+
+function parse(argv: readonly string[]): { values: Values; positionals: string[] } {
   try {
-    return parseWith(argv)
+    return parseArgs({ args: [...argv], allowPositionals: true, options: OPTIONS })
   } catch (error) {
     throw new UsageError(error instanceof Error ? (error.message.split('\n', 1)[0] ?? '') : String(error))
   }
-}
-
-function parseWith(argv: readonly string[]): {
-  values: { url?: string; schema?: string; sql?: boolean; json?: boolean; help?: boolean }
-  positionals: string[]
-} {
-  return parseArgs({
-    args: [...argv],
-    allowPositionals: true,
-    options: {
-      url: { type: 'string' },
-      schema: { type: 'string' },
-      sql: { type: 'boolean' },
-      json: { type: 'boolean' },
-      help: { type: 'boolean', short: 'h' },
-    },
-  })
 }

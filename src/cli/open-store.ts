@@ -1,43 +1,109 @@
+import { existsSync } from 'node:fs'
 import { onceError } from '../errors.ts'
+import { effectivelyOnce } from '../once/once.ts'
+import type { Once } from '../once/types.ts'
 import { pgStore, type PoolLike, type PoolClientLike } from '../store/postgres/pg.ts'
 import { sqliteStore } from '../store/sqlite/sqlite.ts'
-import type { Store } from '../store/store.ts'
+import type { Row, Store } from '../store/store.ts'
 import type { Arguments } from './arguments.ts'
 import { UsageError } from './usage.ts'
 
 export interface Opened {
   readonly store: Store<unknown>
+  readonly once: Once<unknown, {}>
   /** Where it is, without a password. */
   readonly where: string
+  /** Quoted; null: SQLite. */
+  readonly schema: string | null
+  /** For looking around: never for changes. */
+  query(sql: string, values?: unknown[]): Promise<Row[]>
+  /** PostgreSQL only: a connection of its own. */
+  connect?(): Promise<Connection>
   close(): Promise<void>
 }
 
+export interface Connection {
+  query(query: { name?: string; text: string; values?: unknown[] }): Promise<{ rows: Row[] }>
+  /** The port of our own end; undefined over a Unix socket. */
+  readonly localPort: number | undefined
+  release(): void
+}
+
 /** The store a URL names: the command line needs no user code. */
-export async function openStore({ url, schema }: Pick<Arguments, 'url' | 'schema'>): Promise<Opened> {
+export async function openStore(given: Pick<Arguments, 'url' | 'schema' | 'command' | 'values'>): Promise<Opened> {
+  const { url, schema } = given
   if (!url) throw new UsageError('no database: give --url postgres://… or set DATABASE_URL')
-  if (/^postgres(?:ql)?:/i.test(url)) return openPostgres(url, schema)
+  if (/^postgres(?:ql)?:/i.test(url)) return openPostgres(url, given)
   if (/^[a-z][a-z0-9+.-]+:\/\//i.test(url) && !/^(?:file|sqlite):/i.test(url)) {
     throw new UsageError(`'${url.split(':', 1)[0] ?? ''}' databases are not known; PostgreSQL and SQLite files are`)
   }
   if (schema !== undefined) throw new UsageError('--schema is for PostgreSQL')
-  const store = sqliteStore({ file: url.replace(/^(?:file|sqlite):(?:\/\/)?/i, '') })
-  return { store, where: url, close: () => store.close() }
-}
-
-async function openPostgres(url: string, schema: string | undefined): Promise<Opened> {
-  const pool = new (await loadPool())({ connectionString: url, max: 4, connectionTimeoutMillis: 10_000 })
-  const store = pgStore(pool, schema === undefined ? {} : { schema })
+  const file = url.replace(/^(?:file|sqlite):(?:\/\/)?/i, '')
+  if (given.command !== 'migrate' && file !== ':memory:' && !existsSync(file)) {
+    throw onceError('ONCE_NOT_MIGRATED', {
+      detail: `There is no file "${file}". Run: npx effectively-once migrate --url ${file}`,
+    })
+  }
+  const store = sqliteStore({ file })
+  const once = onceOf(store, given)
   return {
     store,
-    where: withoutPassword(url),
+    once,
+    where: url,
+    schema: null,
+    query: async (sql, values) => (await store.transaction((tx) => tx.query(sql, values))).rows,
+    close: () => once.close(),
+  }
+}
+
+async function openPostgres(url: string, given: Pick<Arguments, 'schema' | 'values'>): Promise<Opened> {
+  const { schema } = given
+  const where = withoutPassword(url)
+  const pool = new (await loadPool())({ connectionString: url, max: 4, connectionTimeoutMillis: 10_000 })
+  // A connection that breaks while it is idle is no news: the next query tells.
+  pool.on('error', () => {})
+  const store = pgStore(pool, schema === undefined ? {} : { schema }) as Store<unknown>
+  const once = onceOf(store, given)
+  return {
+    store,
+    once,
+    where,
+    schema: `"${schema ?? 'effectively_once'}"`,
+    query: async (sql, values) => (await pool.query(sql, values)).rows,
+    async connect() {
+      const client = await pool.connect()
+      return {
+        query: (query) => client.query(query),
+        localPort: client.connection?.stream?.localPort,
+        release: () => client.release(true),
+      }
+    },
     async close() {
-      await store.close()
+      await once.close()
       await pool.end()
     },
   }
 }
 
-type Pool = new (options: object) => PoolLike<PoolClientLike> & { end(): Promise<void> }
+function onceOf(store: Store<unknown>, { values }: Pick<Arguments, 'values'>): Once<unknown, {}> {
+  return effectivelyOnce({ namespace: values.namespace ?? 'effectively-once', store, sweep: false, guard: 'off' })
+}
+
+/** As much of pg's pool as is used here. */
+interface PgPool extends PoolLike<PoolClientLike> {
+  query(sql: string, values?: unknown[]): Promise<{ rows: Row[] }>
+  connect(): Promise<PgClient>
+  on(event: 'error', listener: () => void): void
+  end(): Promise<void>
+}
+
+interface PgClient extends PoolClientLike {
+  query(query: { name?: string; text: string; values?: unknown[] }): Promise<{ rows: Row[] }>
+  readonly connection?: { readonly stream?: { readonly localPort?: number } }
+  release(destroy?: boolean): void
+}
+
+type Pool = new (options: object) => PgPool
 
 /** `pg` is an optional peer: asked for by a name the compiler does not follow. */
 async function loadPool(): Promise<Pool> {

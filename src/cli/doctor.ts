@@ -1,0 +1,227 @@
+import { SCHEMA_VERSION } from '../store/postgres/migrations.ts'
+import { MIGRATIONS as SQLITE_MIGRATIONS } from '../store/sqlite/migrations.ts'
+import type { Facts, ServerFacts } from './facts.ts'
+import { inspect } from './inspect.ts'
+import { ago, using, type Run } from './report.ts'
+import { EXIT } from './usage.ts'
+
+/** 'problem': something does not work, or will not. 'warning': worth a look. 'fine': what was looked at. */
+export interface Finding {
+  readonly level: 'problem' | 'warning' | 'fine'
+  /** For machines; an error code of ours where there is one. */
+  readonly code: string
+  readonly line: string
+  /** The command, or the deed, that mends it. */
+  readonly mend?: string
+}
+
+const RELAY_PATIENCE_MS = 10_000
+const CONSUMER_SEEN_MS = 60_000
+const LETTERS_OLD_MS = 7 * 86_400_000
+const REMEMBER_MS_MIN = 7 * 86_400_000
+const SKEW_MS_MAX = 1_000
+const LOCKS_HELD_SHARE = 0.5
+/** Batches of 256 requests take a lock each. */
+const LOCK_BUDGET_MIN = 4_096
+
+export const doctor: Run = (given) =>
+  using(given, async (opened) => {
+    const version = await opened.store.schema.version()
+    const latest = latestOf(opened.schema)
+    const findings =
+      version === latest ? findingsOf(await inspect(opened)) : [versionFinding(version, latest, opened.where)]
+    const wrong = findings.filter(({ level }) => level !== 'fine')
+    const text = [
+      ...findings.map(({ level, line, mend }) => `${MARKS[level]} ${line}${mend ? `\n         → ${mend}` : ''}`),
+      '',
+      wrong.length === 0 ? `${opened.where}: nothing is wrong` : `${opened.where}: ${tally(findings)}`,
+    ].join('\n')
+    const problems = findings.some(({ level }) => level === 'problem')
+    return {
+      text,
+      data: { where: opened.where, version, latest, findings },
+      exit: problems ? EXIT.attention : EXIT.done,
+    }
+  })
+
+const MARKS = { problem: 'PROBLEM ', warning: 'warning ', fine: 'ok      ' } as const
+
+export function latestOf(schema: string | null): number {
+  return schema === null ? (SQLITE_MIGRATIONS.at(-1)?.version ?? 0) : SCHEMA_VERSION
+}
+
+function tally(findings: readonly Finding[]): string {
+  const of = (wanted: Finding['level']): number => findings.filter(({ level }) => level === wanted).length
+  return `${of('problem')} problems, ${of('warning')} warnings`
+}
+
+export function versionFinding(version: number, latest: number, where: string): Finding {
+  const migrate = 'npx effectively-once migrate'
+  if (version === 0)
+    return { level: 'problem', code: 'ONCE_NOT_MIGRATED', line: `${where} was never migrated`, mend: migrate }
+  if (version < latest) {
+    const line = `${where} is at version ${version}, this code wants ${latest}`
+    return { level: 'problem', code: 'ONCE_NOT_MIGRATED', line, mend: migrate }
+  }
+  const line = `${where} is at version ${version}, this code knows ${latest}`
+  return { level: 'problem', code: 'ONCE_SCHEMA_NEWER', line, mend: 'npm i effectively-once@latest' }
+}
+
+/** Everything that the facts tell, the worst first. */
+export function findingsOf(facts: Facts): Finding[] {
+  const findings = [
+    ...outboxFindings(facts),
+    ...operationFindings(facts),
+    ...consumerFindings(facts),
+    ...(facts.server ? serverFindings(facts.server) : []),
+  ]
+  const order = ['problem', 'warning', 'fine']
+  return findings.toSorted((a, b) => order.indexOf(a.level) - order.indexOf(b.level))
+}
+
+function outboxFindings({ destinations, unsent }: Facts): Finding[] {
+  const code = 'ONCE_OUTBOX_WAITING'
+  const findings = destinations.flatMap(({ name, waiting, oldestMs, relays, parked }): Finding[] => {
+    const found: Finding[] = []
+    if (waiting > 0 && relays === 0) {
+      const line = `${waiting} events wait for '${name}', the oldest for ${ago(oldestMs)}, and no relay runs`
+      found.push({
+        level: 'problem',
+        code,
+        line,
+        mend: 'once.relay({ to }).start(), or: npx effectively-once relay --to URL',
+      })
+    } else if (waiting > 0 && (oldestMs ?? 0) > RELAY_PATIENCE_MS) {
+      const line = `${waiting} events wait for '${name}', the oldest for ${ago(oldestMs)}, although ${relays} relays run`
+      found.push({
+        level: 'warning',
+        code: 'outbox-lag',
+        line,
+        mend: 'look at the sink, and at what the relay observes',
+      })
+    }
+    if (parked > 0) {
+      const line = `${parked} events for '${name}' were parked after their last attempt`
+      found.push({
+        level: 'warning',
+        code: 'outbox-parked',
+        line,
+        mend: 'see effectively_once.held, then once.resend()',
+      })
+    }
+    return found.length > 0 ? found : [fine('outbox', `everything was sent to '${name}'`)]
+  })
+  if (unsent.events === 0) return findings.length > 0 ? findings : [fine('outbox', 'no events wait')]
+  const line = `${unsent.events} events wait, the oldest for ${ago(unsent.oldestMs)}, and nothing was ever sent anywhere`
+  const mend = 'once.relay({ to }).start(), or: npx effectively-once relay --to URL'
+  return [...findings, { level: 'problem', code, line, mend }]
+}
+
+function operationFindings({ unknown, lapsed, inProgress }: Facts): Finding[] {
+  const findings: Finding[] = []
+  if (unknown > 0) {
+    const line = `the outcome of ${unknown} operations is unknown: their retries are refused`
+    findings.push({
+      level: 'problem',
+      code: 'ONCE_OUTCOME_UNKNOWN',
+      line,
+      mend: 'once.unknown(), ask the provider, once.settle()',
+    })
+  }
+  if (lapsed > 0) {
+    const line = `${lapsed} leased operations were abandoned: nobody renews their lease`
+    findings.push({
+      level: 'warning',
+      code: 'lapsed',
+      line,
+      mend: 'the client retries, or: once.recover({ name: handler })',
+    })
+  }
+  return findings.length > 0 ? findings : [fine('operations', `${inProgress} in progress, none abandoned or unknown`)]
+}
+
+function consumerFindings({ consumers, letters, redrives }: Facts): Finding[] {
+  const findings: Finding[] = []
+  const now = Date.now()
+  if (letters.total > 0) {
+    const oldestMs = letters.oldestAt === null ? 0 : now - letters.oldestAt
+    const line = `${letters.total} dead letters of ${letters.groups.length} kinds, the oldest set aside ${ago(oldestMs)} ago`
+    const level = oldestMs > LETTERS_OLD_MS ? 'problem' : 'warning'
+    findings.push({
+      level,
+      code: 'dead-letters',
+      line,
+      mend: 'npx effectively-once dead-letters count, then redrive plan',
+    })
+  }
+  for (const { name, older, rememberMs, seenAgoMs } of consumers) {
+    if (older > 0) {
+      const line = `${older} dead letters of '${name}' are older than it remembers (${ago(rememberMs)}): whether they were applied cannot be told`
+      const mend = `check them, then: npx effectively-once redrive run --consumer ${name} --force --why …, or discard them`
+      findings.push({ level: 'problem', code: 'ONCE_HORIZON_SHORT', line, mend })
+    }
+    if (rememberMs < REMEMBER_MS_MIN) {
+      const line = `'${name}' remembers messages for ${ago(rememberMs)} only: a later redelivery runs again`
+      findings.push({ level: 'warning', code: 'ONCE_HORIZON_SHORT', line, mend: `raise rememberFor of '${name}'` })
+    }
+    const waits = redrives.some(({ consumer, state }) => consumer === name && state === 'running')
+    if (waits && seenAgoMs > CONSUMER_SEEN_MS) {
+      const line = `a redrive waits for the consumer '${name}', which was last seen ${ago(seenAgoMs)} ago`
+      findings.push({
+        level: 'problem',
+        code: 'redrive-waits',
+        line,
+        mend: `start a process that runs once.consumer('${name}', …)`,
+      })
+    }
+  }
+  for (const { redrive, consumer, state, reason } of redrives) {
+    if (state !== 'paused' && state !== 'preparing') continue
+    const line = `redrive ${redrive} of '${consumer}' is ${state}${reason === null ? '' : `: ${reason}`}`
+    const mend = `npx effectively-once redrive resume ${redrive} --why …, or abort`
+    findings.push({ level: 'warning', code: 'redrive-paused', line, mend })
+  }
+  return findings.length > 0 ? findings : [fine('consumers', `${consumers.length} consumers, no dead letters`)]
+}
+
+function serverFindings(server: ServerFacts): Finding[] {
+  const { missingDays, strays, lockBudget, locksHeld, shardHolders, skewMs, between, preparedLost } = server
+  const findings: Finding[] = []
+  if (missingDays.length > 0 || strays > 0) {
+    const line =
+      missingDays.length > 0
+        ? `no partition for the answers of ${missingDays.join(', ')}`
+        : `${strays} answers lie in the default partition, which cannot be dropped`
+    findings.push({ level: 'warning', code: 'answer-partitions', line, mend: 'npx effectively-once sweep' })
+  }
+  for (const { pid, shards, ms, state, query } of shardHolders) {
+    const line = `process ${pid} (${state}) has held ${shards} outbox shards for ${ago(ms)}; other producers wait: ${query}`
+    const mend = `commit right after inserting events; now: select pg_terminate_backend(${pid})`
+    findings.push({ level: 'problem', code: 'shard-held', line, mend })
+  }
+  const budget = `${locksHeld} advisory locks held of about ${lockBudget}`
+  if (locksHeld > lockBudget * LOCKS_HELD_SHARE || lockBudget < LOCK_BUDGET_MIN) {
+    const mend = 'raise max_locks_per_transaction, or lower max of once.batched'
+    findings.push({ level: 'warning', code: 'lock-budget', line: `${budget}: large batches may fail (53200)`, mend })
+  } else findings.push(fine('lock-budget', budget))
+  if (preparedLost) {
+    const line = 'a pooler loses prepared statements'
+    const mend =
+      'PgBouncer 1.21 with max_prepared_statements, or postgres(url, { prepare: false }); pgStore goes on without names'
+    findings.push({ level: 'warning', code: 'pooler', line, mend })
+  } else findings.push(fine('pooler', between ? 'through a pooler, prepared statements work' : 'no pooler in between'))
+  if (Math.abs(skewMs) > SKEW_MS_MAX) {
+    const line = `this machine's clock is ${ago(Math.abs(skewMs))} ${skewMs > 0 ? 'behind' : 'ahead of'} the database's`
+    findings.push({
+      level: 'warning',
+      code: 'clock-skew',
+      line,
+      mend: 'synchronise the clocks; webhook signatures carry times',
+    })
+  } else findings.push(fine('clock-skew', 'the clocks agree'))
+  return findings
+}
+
+function fine(code: string, line: string): Finding {
+  return { level: 'fine', code, line }
+}

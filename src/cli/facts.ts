@@ -1,0 +1,81 @@
+import type { LetterCounts } from '../store/dead-letters.ts'
+import type { StoredRedrive } from '../store/redrives.ts'
+import type { Row } from '../store/store.ts'
+
+/** What the database shows, for `status` and `doctor`. */
+export interface Facts {
+  readonly inProgress: number
+  /** In progress, and their lease has lapsed. */
+  readonly lapsed: number
+  readonly unknown: number
+  /** Events that were never sent to this destination; at most 10,000 are counted per shard. */
+  readonly destinations: readonly {
+    readonly name: string
+    readonly waiting: number
+    readonly oldestMs: number | null
+    readonly relays: number
+    readonly parked: number
+  }[]
+  /** All events, where nothing was ever sent anywhere. */
+  readonly unsent: { readonly events: number; readonly oldestMs: number | null }
+  readonly consumers: readonly {
+    readonly name: string
+    readonly seenAgoMs: number
+    readonly rememberMs: number
+    /** Parked letters that are older than it remembers. */
+    readonly older: number
+  }[]
+  readonly letters: LetterCounts
+  readonly redrives: readonly StoredRedrive[]
+  /** Null: not PostgreSQL. */
+  readonly server: ServerFacts | null
+}
+
+export interface ServerFacts {
+  /** Days of the coming ones without a partition for answers. */
+  readonly missingDays: readonly string[]
+  /** Answers in the default partition. */
+  readonly strays: number
+  readonly lockBudget: number
+  readonly locksHeld: number
+  /** Transactions that have held an outbox shard for long. */
+  readonly shardHolders: readonly {
+    readonly pid: number
+    readonly shards: number
+    readonly ms: number
+    readonly state: string
+    readonly query: string
+  }[]
+  /** Positive: the database is ahead of this machine. */
+  readonly skewMs: number
+  /** Something stands between us and the server. */
+  readonly between: boolean
+  /** A prepared statement was not there any more, or was there already. */
+  readonly preparedLost: boolean
+}
+
+export type Looked = Omit<Facts, 'letters' | 'redrives'>
+
+/** Rows by the names both databases give them. */
+export function destinationsOf(rows: readonly Row[]): Facts['destinations'] {
+  return rows.map((row) => ({
+    name: String(row['destination']),
+    waiting: Number(row['waiting']),
+    oldestMs: maybe(row['oldest_ms']),
+    relays: Number(row['relays']),
+    parked: Number(row['parked']),
+  }))
+}
+
+export function consumersOf(rows: readonly Row[]): Facts['consumers'] {
+  return rows.map((row) => ({
+    name: String(row['name']),
+    seenAgoMs: Number(row['seen_ago']),
+    rememberMs: Number(row['remember_ms']),
+    older: Number(row['older']),
+  }))
+}
+
+export function maybe(value: unknown): number | null {
+  return value === null || value === undefined ? null : Number(value)
+}

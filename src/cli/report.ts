@@ -1,0 +1,61 @@
+import type { Arguments } from './arguments.ts'
+import { openStore, type Opened } from './open-store.ts'
+import type { ExitCode } from './usage.ts'
+
+/** What a command found out: `text` for people, `data` for --json. */
+export interface Report {
+  readonly text: string
+  readonly data: unknown
+  readonly exit?: ExitCode
+}
+
+export interface Told {
+  /** Progress, for people: standard error. */
+  progress(line: string): void
+  /** Standard output, as it comes. Resolves when there is room for more. */
+  out(line: string): Promise<void>
+  /** Aborts at the first SIGINT or SIGTERM. */
+  readonly signal: AbortSignal
+}
+
+export type Run = (given: Arguments, told: Told) => Promise<Report>
+
+export async function using<T>(given: Arguments, work: (opened: Opened) => Promise<T>): Promise<T> {
+  const opened = await openStore(given)
+  try {
+    return await work(opened)
+  } finally {
+    await opened.close()
+  }
+}
+
+/** Columns as wide as their widest cell. */
+export function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
+  const lines = [head, ...rows].map((row) => row.map(String))
+  const widths = head.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)))
+  return lines
+    .map((line) =>
+      line
+        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
+}
+
+export function ago(ms: number | null): string {
+  if (ms === null) return 'never'
+  const units = [
+    [86_400_000, 'd'],
+    [3_600_000, 'h'],
+    [60_000, 'm'],
+    [1_000, 's'],
+  ] as const
+  for (const [unit, name] of units) if (ms >= unit) return `${Math.floor(ms / unit)}${name}`
+  return `${Math.max(0, Math.round(ms))}ms`
+}
+
+export function shortened(text: string | null, length: number): string {
+  const line = (text ?? '').replaceAll(/\s+/g, ' ')
+  return line.length > length ? `${line.slice(0, length - 1)}…` : line
+}
