@@ -21,9 +21,19 @@ export const UNKNOWN_SERVER: ServerJudgement = {
   warnings: [],
 }
 
-/** Entries are known by their ids for this long, and this many of them: IDMP's limits are 24 hours and 10,000. */
-const IDEMPOTENT_SECONDS = 3_600
+/** Entries are known by their ids for this long, and this many of each producer: 10,000 is the most there can be. */
+const IDEMPOTENT_SECONDS = 300
 const IDEMPOTENT_ENTRIES = 10_000
+/** As many names as there are, so that more ids are known. What a server has unless it is told. */
+const PRODUCERS = 16
+const UNTOLD = { seconds: 100, entries: 100 }
+
+/** Under which the server knows an aggregate's entries. The same for every relay: one sends again what another one began. */
+export function producerOf(aggregate: string): string {
+  let hash = 0
+  for (let i = 0; i < aggregate.length; i++) hash = (Math.imul(hash, 31) + aggregate.charCodeAt(i)) >>> 0
+  return `effectively-once-${hash % PRODUCERS}`
+}
 
 export async function judgeServer(
   redis: RedisCommands,
@@ -32,7 +42,8 @@ export async function judgeServer(
   const warnings: string[] = []
   const settings = await settingsOf(redis).catch(() => undefined)
   const version = versionOf(String(await redis.call('INFO', 'server')))
-  const dedup = version >= 8.06 ? await deduplication(redis, options.stream) : undefined
+  // Where scripts are not allowed, events are added without: twice is better than not at all.
+  const dedup = version >= 8.06 ? await deduplication(redis, options.stream).catch(() => undefined) : undefined
   if (!settings) warnings.push('CONFIG GET is not allowed here: whether acknowledged events are on disk is not known')
   else warnings.push(...durability(settings), ...forgetting(settings))
   const flushes = settings?.get('appendonly') === 'yes' && settings.get('appendfsync') === 'always'
@@ -40,9 +51,12 @@ export async function judgeServer(
     warnings.push('no replica is waited for: the loss of the machine can lose acknowledged events. Set waitFor')
   }
   if (!dedup) {
-    warnings.push('XADD has no IDMP before Redis 8.6: an event that a relay sends twice is in the stream twice')
-  } else if (dedup.entries < IDEMPOTENT_ENTRIES) {
-    warnings.push(`idmp-maxsize is ${dedup.entries}: of more events sent again at once only the last are recognised`)
+    warnings.push('IDMP is not to be had (Redis 8.6): an event that a relay sends twice is in the stream twice')
+  } else {
+    const known = dedup.entries * PRODUCERS
+    warnings.push(
+      `IDMP knows about ${known} events for ${dedup.seconds} s: what is sent twice beyond that is there twice`,
+    )
   }
   return {
     proves: options.replicas > 0 ? 'replicated' : flushes ? 'flushed' : 'accepted',
@@ -85,20 +99,28 @@ function versionOf(info: string): number {
 }
 
 /**
- * How long the server knows entries by their ids. The settings of a stream are written once, when it is made: to set them
- * again forgets every id.
+ * How long the server knows entries by their ids. The settings of a stream are written before it has its first entry: to
+ * set them later forgets every id.
  */
 async function deduplication(redis: RedisCommands, stream: string): Promise<{ seconds: number; entries: number }> {
   await redis.call('EVAL', MAKE_STREAM, '1', stream, String(IDEMPOTENT_SECONDS), String(IDEMPOTENT_ENTRIES))
   const info = pairsOf(await redis.call('XINFO', 'STREAM', stream))
-  return { seconds: Number(info.get('idmp-duration') ?? 0), entries: Number(info.get('idmp-maxsize') ?? 0) }
+  return {
+    seconds: Number(info.get('idmp-duration') ?? UNTOLD.seconds),
+    entries: Number(info.get('idmp-maxsize') ?? UNTOLD.entries),
+  }
 }
 
-/** A stream can only be made empty through a group. */
+/** A stream can only be made empty through a group. One that never had an entry knows no id that could be forgotten. */
 const MAKE_STREAM = `
 if redis.call('EXISTS', KEYS[1]) == 0 then
   redis.call('XGROUP', 'CREATE', KEYS[1], 'effectively-once', '$', 'MKSTREAM')
   redis.call('XGROUP', 'DESTROY', KEYS[1], 'effectively-once')
-  redis.call('XCFGSET', KEYS[1], 'IDMP-DURATION', ARGV[1], 'IDMP-MAXSIZE', ARGV[2])
+end
+local info = redis.call('XINFO', 'STREAM', KEYS[1])
+for i = 1, #info, 2 do
+  if info[i] == 'entries-added' and info[i + 1] == 0 then
+    redis.call('XCFGSET', KEYS[1], 'IDMP-DURATION', ARGV[1], 'IDMP-MAXSIZE', ARGV[2])
+  end
 end
 return 0`

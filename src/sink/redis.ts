@@ -2,7 +2,7 @@ import { milliseconds, type Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
 import { REDIS_BATCH, REDIS_WAIT_MS_DEFAULT, REDIS_WAIT_MS_MAX } from '../limits.ts'
 import { redisCommands, type RedisClient } from './redis-client.ts'
-import { judgeServer, UNKNOWN_SERVER, type ServerJudgement } from './redis-server.ts'
+import { judgeServer, producerOf, UNKNOWN_SERVER, type ServerJudgement } from './redis-server.ts'
 import { cloudEventJson, SENT, type OutgoingEvent, type Sink, type Verdict } from './sink.ts'
 
 export interface RedisSinkOptions {
@@ -17,8 +17,6 @@ export interface RedisSinkOptions {
 }
 
 const OPTIONS = new Set(['stream', 'name', 'maxLength', 'waitFor'])
-/** Under which the server knows our entries. Relays share it, because one sends again what another one began. */
-const PRODUCER = 'effectively-once'
 
 /**
  * Appends to a Redis stream, each event as one entry with a CloudEvents JSON document. For clients of ioredis and of redis.
@@ -32,7 +30,7 @@ export function redisSink(client: RedisClient, options: RedisSinkOptions): Sink 
   let judged: ServerJudgement = UNKNOWN_SERVER
 
   function entryOf(event: OutgoingEvent, json: string): readonly string[] {
-    const known = judged.idempotent ? ['IDMP', PRODUCER, event.brokerId] : []
+    const known = judged.idempotent ? ['IDMP', producerOf(event.aggregate.id), event.brokerId] : []
     return ['XADD', stream, ...known, ...trim, '*', 'brokerid', event.brokerId, 'event', json]
   }
 

@@ -1,6 +1,6 @@
 import { milliseconds, type Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
-import { NATS_ACK_WAIT_MS_DEFAULT, NATS_ACK_WAIT_MS_MAX, NATS_ACK_WAIT_MS_MIN } from '../limits.ts'
+import { INBOX_MS_MAX, NATS_ACK_WAIT_MS_DEFAULT, NATS_ACK_WAIT_MS_MAX, NATS_ACK_WAIT_MS_MIN } from '../limits.ts'
 import type { Events } from '../outbox/event.ts'
 import { ensureDurable, type NatsConsumerApi, type NatsStreamApi } from './nats-durable.ts'
 import { NatsFetching, type NatsPullConsumer } from './nats-fetching.ts'
@@ -58,7 +58,7 @@ export function natsSource<E extends Events>(
     kind: 'pulled',
     name,
     get redeliversFor(): Duration | 'forever' {
-      return keptForMs === Infinity ? 'forever' : `${keptForMs}ms`
+      return keptForMs > INBOX_MS_MAX ? 'forever' : `${keptForMs}ms`
     },
     holdsFor: `${ackWaitMs}ms`,
     features: { orders: false, counts: true, marksRedelivered: true, delays: true, positions: false },

@@ -61,6 +61,10 @@ export class RedisReading {
         if (performance.now() >= until) break
       }
       return []
+    } catch (error) {
+      // The stream was deleted, and the group with it.
+      if (/NOGROUP/.test(String(error))) await this.#group.make()
+      throw error
     } finally {
       signal.removeEventListener('abort', this.#unblock)
     }
@@ -115,22 +119,13 @@ export class RedisReading {
       () => this.#reads.delete(tracked),
     )
     this.#reads.add(tracked)
-    const entries = await withinTime(read, block + GRACE_MS, signal).catch((error: unknown) => {
-      if (/NOGROUP/.test(String(error))) return this.#makeAgain(error)
-      throw error
-    })
+    const entries = await withinTime(read, block + GRACE_MS, signal)
     if (entries === 'late') {
       // Whatever it still brings is nobody's: others may have it at once.
       void read.then((late) => this.giveBack(late.map(({ id }) => id), 0)).catch(() => {}) // prettier-ignore
       return []
     }
     return entries.map((entry) => this.#deliveryOf(entry, 1))
-  }
-
-  /** The stream was deleted, and the group with it. */
-  async #makeAgain(error: unknown): Promise<never> {
-    await this.#group.make()
-    throw error
   }
 
   readonly #unblock = (): void => {

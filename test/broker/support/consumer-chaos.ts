@@ -7,7 +7,7 @@ import { Processes } from './processes.ts'
 
 export const CONSUMER = 'effects'
 /** What a killed process held comes again after this. */
-export const HOLDS_FOR: Duration = '3s'
+export const HOLDS_FOR: Duration = '2s'
 const PER_AGGREGATE = 10
 /** How far an event may be from its place: a chain is out of order, and its parts are not a whole run apart. */
 const SHUFFLE_WINDOW = 2_000
@@ -23,6 +23,8 @@ export interface ConsumerChaosParams {
   readonly events: number
   readonly consumers: number
   readonly kills: number
+  /** A process that was killed is replaced by another one; otherwise fewer are left: that is quicker. */
+  readonly replace: boolean
   readonly timeoutMs: number
 }
 
@@ -64,7 +66,8 @@ export async function consumerChaos(params: ConsumerChaosParams): Promise<Consum
       const sent = sendAll(sink, sends.slice(at, at + portion))
       if (consumers.kills < params.kills) {
         await new Promise((resolve) => setTimeout(resolve, Math.random() * 500))
-        await consumers.replaceOne()
+        if (params.replace) await consumers.replaceOne()
+        else consumers.killOne()
       }
       await sent
     }
