@@ -23,8 +23,8 @@ export interface ConsumerChaosParams {
   readonly events: number
   readonly consumers: number
   readonly kills: number
-  /** A process that was killed is replaced by another one; otherwise fewer are left: that is quicker. */
-  readonly replace: boolean
+  /** false: a process that was killed is not replaced, fewer are left: that is quicker. Default true */
+  readonly replace?: boolean
   readonly timeoutMs: number
 }
 
@@ -66,7 +66,7 @@ export async function consumerChaos(params: ConsumerChaosParams): Promise<Consum
       const sent = sendAll(sink, sends.slice(at, at + portion))
       if (consumers.kills < params.kills) {
         await new Promise((resolve) => setTimeout(resolve, Math.random() * 500))
-        if (params.replace) await consumers.replaceOne()
+        if (params.replace ?? true) await consumers.replaceOne()
         else consumers.killOne()
       }
       await sent
