@@ -1,11 +1,13 @@
 import { Admin, Consumer, Producer, type Message } from '@platformatic/kafka'
 import { kafkaSink } from '../../../src/sink/kafka.ts'
 import type { MakeKafkaProducer } from '../../../src/sink/kafka-client.ts'
+import type { MakeKafkaConsumer } from '../../../src/source/kafka-client.ts'
+import { kafkaSource } from '../../../src/source/kafka.ts'
 import type { Received } from '../../../src/testing/sink-contract/index.ts'
 import { receivedFrom, type Broker } from './broker.ts'
 
 const PARTITIONS = 6
-const QUIET_MS = 300
+const READ_MS_MAX = 60_000
 const READ_COMMITTED = 1
 
 export const kafka: Broker = {
@@ -16,6 +18,17 @@ export const kafka: Broker = {
     if (make) await makeTopic(admin, place)
     return {
       sink: () => kafkaSink(makerFor(url), { topic: place }),
+      source: (events, { holdsFor } = {}) =>
+        kafkaSource(readerFor(url), {
+          topic: place,
+          events,
+          ...(holdsFor === undefined ? {} : { sessionTimeout: holdsFor }),
+        }),
+      async sendText(text) {
+        const producer = new Producer({ clientId: 'tests', bootstrapBrokers })
+        await producer.send({ messages: [{ topic: place, value: Buffer.from(text) }], acks: -1 })
+        await producer.close()
+      },
       tooLarge: 1_200_000,
       received: async () => (await recordsOf(url, place)).map(asReceived),
       async back() {
@@ -35,6 +48,11 @@ export const kafka: Broker = {
 export function makerFor(url: string): MakeKafkaProducer {
   const bootstrapBrokers = [new URL(url).host]
   return (settings) => new Producer({ clientId: 'tests', bootstrapBrokers, connectTimeout: 2_000, ...settings })
+}
+
+export function readerFor(url: string): MakeKafkaConsumer {
+  const bootstrapBrokers = [new URL(url).host]
+  return (settings) => new Consumer({ clientId: 'tests', bootstrapBrokers, connectTimeout: 2_000, ...settings })
 }
 
 export async function makeTopic(admin: Admin, topic: string, configs: Record<string, string> = {}): Promise<void> {
@@ -62,16 +80,13 @@ export async function recordsOf(url: string, topic: string, isolationLevel = REA
       maxWaitTime: 100,
       isolationLevel,
     })
-    let last = performance.now()
-    const reached = new Map<number, bigint>()
-    stream.on('data', (message) => {
-      all.push(message)
-      reached.set(message.partition, message.offset + 1n)
-      last = performance.now()
-    })
-    const done = (): boolean => ends.every((end, partition) => end === 0n || (reached.get(partition) ?? 0n) >= end)
-    // Where a transaction ended there is a marker that nobody is shown: then a quiet moment is the end.
-    while (!done() && performance.now() - last < QUIET_MS) await new Promise((resolve) => setTimeout(resolve, 10))
+    stream.on('data', (message) => void all.push(message))
+    // Also past the markers where transactions ended, which nobody is shown.
+    const done = (): boolean =>
+      ends.every((end, partition) => end === 0n || (stream.offsetsToFetch.get(`${topic}:${partition}`) ?? 0n) >= end)
+    const deadline = performance.now() + READ_MS_MAX
+    while (!done() && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 10))
+    await new Promise((resolve) => setImmediate(resolve))
     await stream.close()
     return all
   } finally {

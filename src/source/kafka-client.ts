@@ -1,0 +1,120 @@
+/** What is used of a `Consumer` of @platformatic/kafka 1.x; one is made for membership of the group, one for fetching. */
+export type MakeKafkaConsumer = (settings: KafkaConsumerSettings) => KafkaConsumer
+
+/** What the source asks of its consumers: spread it into the constructor's options, last. */
+export interface KafkaConsumerSettings {
+  groupId: string
+  autocommit: false
+  /** Read committed. */
+  isolationLevel: 1
+  sessionTimeout: number
+  rebalanceTimeout: number
+  heartbeatInterval: number
+  retries: number
+  retryDelay: number
+  autocreateTopics: false
+}
+
+export interface KafkaConsumer {
+  readonly topics: { track(topic: string): boolean }
+  joinGroup(options?: Record<string, never>): Promise<unknown>
+  fetch(options: {
+    node: number
+    topics: { topicId: string; partitions: KafkaFetchPartition[] }[]
+    minBytes: number
+    maxBytes: number
+    maxWaitTime: number
+    isolationLevel: number
+  }): Promise<KafkaFetched>
+  listOffsets(options: {
+    topics: string[]
+    partitions?: Record<string, number[]>
+    timestamp?: bigint
+  }): Promise<ReadonlyMap<string, readonly bigint[]>>
+  metadata(options: { topics?: string[]; autocreateTopics?: boolean; forceUpdate?: boolean }): Promise<{
+    readonly topics: ReadonlyMap<
+      string,
+      { readonly id: string; readonly partitions: readonly { readonly leader: number }[] }
+    >
+  }>
+  on(event: 'consumer:group:join', listener: (joined: { assignments?: readonly KafkaAssignment[] }) => void): unknown
+  close(force?: boolean): Promise<void>
+}
+
+export interface KafkaAssignment {
+  readonly topic: string
+  readonly partitions: readonly number[]
+}
+
+export interface KafkaFetchPartition {
+  partition: number
+  fetchOffset: bigint
+  currentLeaderEpoch: number
+  lastFetchedEpoch: number
+  partitionMaxBytes: number
+}
+
+export interface KafkaFetched {
+  readonly responses: readonly {
+    readonly topicId: string
+    readonly partitions: readonly KafkaFetchedPartition[]
+  }[]
+}
+
+export interface KafkaFetchedPartition {
+  readonly partitionIndex: number
+  readonly errorCode?: number
+  readonly abortedTransactions: readonly { readonly producerId: bigint; readonly firstOffset: bigint }[]
+  readonly records?: readonly KafkaBatch[]
+}
+
+export interface KafkaBatch {
+  readonly firstOffset: bigint
+  readonly lastOffsetDelta: number
+  readonly attributes: number
+  readonly producerId: bigint
+  readonly records: readonly KafkaBatchRecord[]
+}
+
+export interface KafkaBatchRecord {
+  readonly offsetDelta: number
+  readonly key: Buffer | null
+  readonly value: Buffer | null
+  readonly headers: Iterable<readonly [Buffer | null | undefined, Buffer | null | undefined]>
+}
+
+const TRANSACTIONAL = 0x10
+const CONTROL = 0x20
+const ABORT = 0
+
+/** A record that was committed, where it is. */
+export interface KafkaFound {
+  readonly offset: bigint
+  readonly record: KafkaBatchRecord
+}
+
+/**
+ * What a fetch brought of a partition, without what transactions took back. The client's own filter overlooks a
+ * transaction whose end was not fetched yet, and all but one of a producer's.
+ */
+export function committedIn(partition: KafkaFetchedPartition, from: bigint): { found: KafkaFound[]; next: bigint } {
+  const starts = partition.abortedTransactions.toSorted((a, b) => (a.firstOffset < b.firstOffset ? -1 : 1))
+  const undone = new Set<bigint>()
+  const found: KafkaFound[] = []
+  let next = from
+  for (const batch of partition.records ?? []) {
+    const last = batch.firstOffset + BigInt(batch.lastOffsetDelta)
+    while (starts[0] && starts[0].firstOffset <= last) undone.add((starts.shift() as (typeof starts)[0]).producerId)
+    next = last + 1n > next ? last + 1n : next
+    if (batch.attributes & CONTROL) {
+      if (batch.records[0]?.key?.readInt16BE(2) === ABORT) undone.delete(batch.producerId)
+      continue
+    }
+    if (batch.attributes & TRANSACTIONAL && undone.has(batch.producerId)) continue
+    for (const record of batch.records) {
+      const offset = batch.firstOffset + BigInt(record.offsetDelta)
+      if (offset >= from) found.push({ offset, record })
+    }
+  }
+  return { found, next }
+}

@@ -1,0 +1,287 @@
+import { KAFKA_FETCH_BYTES, KAFKA_FETCH_MS, KAFKA_PARTITION_BYTES } from '../limits.ts'
+import { isKafkaError } from '../sink/kafka-client.ts'
+import {
+  committedIn,
+  type KafkaAssignment,
+  type KafkaConsumer,
+  type KafkaFetched,
+  type KafkaFetchedPartition,
+} from './kafka-client.ts'
+import { KafkaDelivery } from './kafka-delivery.ts'
+import type { Positions, ReceiveParams } from './source.ts'
+import { Waiting } from './waiting.ts'
+
+const EARLIEST = -2n
+const LATEST = -1n
+const OFFSET_OUT_OF_RANGE = 1
+
+export interface KafkaReadingOptions {
+  readonly topic: string
+  readonly name: string
+  readonly from: 'earliest' | 'latest'
+  readonly prefetch: number
+  readonly positions: Positions
+  readonly signal: AbortSignal
+  /** A consumer that joins the group, or that fetches. */
+  make(): KafkaConsumer
+  warn(error: unknown): void
+}
+
+/** A partition that is ours. */
+interface Owned {
+  readonly partition: number
+  readonly name: string
+  next: bigint
+  /** Records that a process may have died of: they were in hand when the position was written. */
+  suspects: number
+}
+
+/** Reads the partitions that the group assigns, each from where the database says; Kafka's own offsets are not used. */
+export class KafkaReading {
+  readonly #options: KafkaReadingOptions
+  readonly #arrived: Waiting<KafkaDelivery>
+  readonly #owned = new Map<string, Owned>()
+  readonly #timers = new Set<NodeJS.Timeout>()
+  #revoked: (partitions: readonly string[]) => void = () => {}
+  #member: KafkaConsumer | undefined
+  #fetcher: KafkaConsumer | undefined
+  /** What the group assigned and is not begun yet. */
+  #begin: number[] = []
+  #working: Promise<void> | undefined
+  #failure: { readonly error: unknown } | undefined
+  #closed = false
+
+  constructor(options: KafkaReadingOptions) {
+    this.#options = options
+    this.#arrived = new Waiting(options.signal)
+  }
+
+  /** Rejects when the topic cannot be had. */
+  async start(): Promise<void> {
+    const { topic } = this.#options
+    await this.#fetching().metadata({ topics: [topic], autocreateTopics: false, forceUpdate: true })
+    this.#join()
+  }
+
+  onRevoked(callback: (partitions: readonly string[]) => void): void {
+    this.#revoked = callback
+  }
+
+  async next({ max, waitMs, signal }: ReceiveParams): Promise<readonly KafkaDelivery[]> {
+    const until = performance.now() + waitMs
+    for (;;) {
+      if (!this.#arrived.any && !this.#closed) {
+        this.#throwFailure()
+        this.#join()
+        this.#working ??= this.#work().finally(() => {
+          this.#working = undefined
+          this.#arrived.ring()
+        })
+      }
+      const left = until - performance.now()
+      const taken = await this.#arrived.take(max, Math.max(0, left), signal)
+      const over = this.#closed || signal.aborted || this.#options.signal.aborted || left <= 0
+      if (taken.length > 0 || over) return taken
+    }
+  }
+
+  /** A log takes nothing back: it comes again from here. */
+  giveBack(deliveries: readonly KafkaDelivery[], delayMs: number): void {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer)
+      const { name } = this.#options
+      for (const { found, position } of deliveries) {
+        if (!this.#owned.has(position.partition)) continue
+        this.#arrived.push(new KafkaDelivery(found, position.partition, name, true))
+      }
+    }, delayMs)
+    timer.unref()
+    this.#timers.add(timer)
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    for (const timer of this.#timers) clearTimeout(timer)
+    this.#arrived.end()
+    const [member, fetcher] = [this.#member, this.#fetcher]
+    this.#member = undefined
+    this.#fetcher = undefined
+    // Leaving tells the others at once; a server that is away cannot be told.
+    await Promise.allSettled([member?.close(true), fetcher?.close(true)])
+    await this.#working?.catch(() => {})
+  }
+
+  #throwFailure(): void {
+    const failure = this.#failure
+    this.#failure = undefined
+    if (failure) throw failure.error
+  }
+
+  #fetching(): KafkaConsumer {
+    if (!this.#fetcher) {
+      this.#fetcher = this.#made((client, error) => {
+        if (this.#fetcher === client) this.#fetcher = undefined
+        this.#fail(error)
+      })
+    }
+    return this.#fetcher
+  }
+
+  /** Another member of the group, when there is none. */
+  #join(): void {
+    if (this.#member || this.#closed) return
+    const lost = (client: KafkaConsumer, error: unknown): void => {
+      if (this.#member !== client) return
+      this.#member = undefined
+      void client.close(true).catch(() => {})
+      this.#fail(error)
+    }
+    const member = this.#made(lost)
+    this.#member = member
+    member.on('consumer:group:join', ({ assignments }) => {
+      if (this.#member === member) this.#assigned(assignments ?? [])
+    })
+    member.joinGroup({}).catch((error: unknown) => lost(member, error))
+  }
+
+  #made(onError: (client: KafkaConsumer, error: unknown) => void): KafkaConsumer {
+    const client = this.#options.make()
+    client.topics.track(this.#options.topic)
+    const emitter = client as unknown as { on(event: 'error', listener: (error: unknown) => void): unknown }
+    emitter.on('error', (error) => onError(client, error))
+    return client
+  }
+
+  #fail(error: unknown): void {
+    if (this.#closed) return
+    this.#failure = { error }
+    this.#arrived.ring()
+  }
+
+  /** What stays ours goes on where it is: everything before is in the consumer's hands. */
+  #assigned(assignments: readonly KafkaAssignment[]): void {
+    const { topic } = this.#options
+    const ours = assignments.filter((one) => one.topic === topic).flatMap(({ partitions }) => [...partitions])
+    const names = new Set(ours.map((partition) => this.#nameOf(partition)))
+    const lost = [...this.#owned.keys()].filter((name) => !names.has(name))
+    for (const name of lost) this.#owned.delete(name)
+    if (lost.length > 0) {
+      this.#arrived.drop(({ position }) => lost.includes(position.partition))
+      this.#revoked(lost)
+    }
+    this.#begin = ours.filter((partition) => !this.#owned.has(this.#nameOf(partition)))
+    this.#arrived.ring()
+  }
+
+  #nameOf(partition: number): string {
+    return `${this.#options.topic}/${partition}`
+  }
+
+  async #work(): Promise<void> {
+    try {
+      await this.#seek()
+      if (this.#owned.size > 0) await this.#fetch()
+      else await new Promise((resolve) => setTimeout(resolve, 20))
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  /** New partitions begin where the database says, or at the topic's own begin or end. */
+  async #seek(): Promise<void> {
+    const begin = this.#begin
+    if (begin.length === 0) return
+    const known = await this.#options.positions.read(begin.map((partition) => this.#nameOf(partition)))
+    const fresh = begin.filter((partition) => !known.has(this.#nameOf(partition)))
+    const ends = fresh.length > 0 ? await this.#ends(fresh, this.#options.from) : new Map<number, bigint>()
+    // The group may have thought better of it meanwhile.
+    if (this.#begin !== begin) return
+    this.#begin = []
+    for (const partition of begin) {
+      const name = this.#nameOf(partition)
+      const next = BigInt(known.get(name) ?? ends.get(partition) ?? 0n)
+      this.#owned.set(name, { partition, name, next, suspects: this.#options.prefetch })
+    }
+  }
+
+  async #ends(partitions: readonly number[], which: 'earliest' | 'latest'): Promise<Map<number, bigint>> {
+    const { topic } = this.#options
+    const timestamp = which === 'earliest' ? EARLIEST : LATEST
+    const offsets = await this.#fetching().listOffsets({
+      topics: [topic],
+      partitions: { [topic]: [...partitions] },
+      timestamp,
+    })
+    return new Map(partitions.map((partition) => [partition, offsets.get(topic)?.[partition] ?? 0n]))
+  }
+
+  async #fetch(): Promise<void> {
+    const { topic } = this.#options
+    const fetcher = this.#fetching()
+    const metadata = (await fetcher.metadata({ topics: [topic], autocreateTopics: false })).topics.get(topic)
+    if (!metadata) throw new Error(`Kafka has no topic '${topic}'`)
+    const byLeader = new Map<number, Owned[]>()
+    for (const owned of this.#owned.values()) {
+      const leader = metadata.partitions[owned.partition]?.leader ?? -1
+      byLeader.set(leader, [...(byLeader.get(leader) ?? []), owned])
+    }
+    await Promise.all([...byLeader].map(([node, owned]) => this.#fetchFrom(fetcher, node, metadata.id, owned)))
+  }
+
+  async #fetchFrom(fetcher: KafkaConsumer, node: number, topicId: string, asked: readonly Owned[]): Promise<void> {
+    const partitions = asked.map(({ partition, next }) => ({
+      partition,
+      fetchOffset: next,
+      currentLeaderEpoch: -1,
+      lastFetchedEpoch: -1,
+      partitionMaxBytes: KAFKA_PARTITION_BYTES,
+    }))
+    const limits = { minBytes: 1, maxBytes: KAFKA_FETCH_BYTES, maxWaitTime: KAFKA_FETCH_MS, isolationLevel: 1 }
+    try {
+      const fetched = await fetcher.fetch({ node, topics: [{ topicId, partitions }], ...limits })
+      for (const partition of partitionsIn(fetched)) this.#take(asked, partition)
+    } catch (error) {
+      if (!isKafkaError(error, 'OFFSET_OUT_OF_RANGE')) throw error
+      await this.#skipDeleted(asked, error)
+    }
+  }
+
+  #take(asked: readonly Owned[], fetched: KafkaFetchedPartition): void {
+    const owned = asked.find(({ partition }) => partition === fetched.partitionIndex)
+    // It may have gone to somebody else meanwhile.
+    if (!owned || this.#owned.get(owned.name) !== owned) return
+    const { found, next } = committedIn(fetched, owned.next)
+    owned.next = next
+    const { name } = this.#options
+    this.#arrived.push(...found.map((one) => new KafkaDelivery(one, owned.name, name, owned.suspects-- > 0)))
+  }
+
+  /** The topic's retention was faster than we are: what is gone is told, and reading goes on. */
+  async #skipDeleted(asked: readonly Owned[], error: unknown): Promise<void> {
+    const { response } = findResponse(error)
+    const gone = partitionsIn(response).filter(({ errorCode }) => errorCode === OFFSET_OUT_OF_RANGE)
+    const begins = await this.#ends(gone.map(({ partitionIndex }) => partitionIndex), 'earliest') // prettier-ignore
+    for (const owned of asked) {
+      const begin = begins.get(owned.partition)
+      if (begin === undefined) continue
+      const lost = `events ${owned.next} to ${begin} of ${owned.name} were deleted before they were read`
+      this.#options.warn(new Error(begin > owned.next ? lost : `${owned.name} ends before position ${owned.next}`))
+      owned.next = begin
+    }
+  }
+}
+
+function partitionsIn(fetched: KafkaFetched | undefined): KafkaFetchedPartition[] {
+  return (fetched?.responses ?? []).flatMap(({ partitions }) => [...partitions])
+}
+
+/** The answer that a refusal came in: the client has it on the error, or on one inside. */
+function findResponse(error: unknown): { readonly response?: KafkaFetched } {
+  const { response, errors } = (error ?? {}) as { response?: KafkaFetched; errors?: readonly unknown[] }
+  if (response) return { response }
+  for (const inner of errors ?? []) {
+    const found = findResponse(inner)
+    if (found.response) return found
+  }
+  return {}
+}
