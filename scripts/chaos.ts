@@ -12,7 +12,7 @@ import { consumerChaos } from '../test/broker/support/consumer-chaos.ts'
 import { brokerOutage } from '../test/broker/support/outage.ts'
 import { relayChaos } from '../test/broker/support/relay-chaos.ts'
 
-const TIMEOUT_MS = 300_000
+const TIMEOUT_MS = 1_800_000
 const EVENTS = 100_000
 const OUTAGE_SECONDS = 30
 /** Full jitter up to 30 s: a relay that waits makes a few dozen calls in half a minute, one that does not, thousands. */
