@@ -22,6 +22,8 @@ export interface RedriveWorld {
   readonly signals: Signal[]
   /** While it returns an error, a message fails with it. */
   fails: (id: string, data: { broken?: boolean }) => Error | null
+  /** How long each message takes. */
+  pauseMs: number
   consumer(options?: { concurrency?: number; attempts?: number; onFailure?: 'park' | 'skip' }): Consumer
   /** Messages that fail now, and are dead letters afterwards. */
   park(...messages: MemoryMessage[]): Promise<void>
@@ -67,6 +69,7 @@ export async function openRedriveWorld(backend: Backend, where: string): Promise
     signals,
     sql,
     fails: () => null,
+    pauseMs: 0,
     consumer(options = {}) {
       const consumer = once.consumer(
         CONSUMER,
@@ -74,6 +77,7 @@ export async function openRedriveWorld(backend: Backend, where: string): Promise
         {
           'step.made': async (event, { tx }) => {
             await tx.query('insert into applied (id, note) values ($1, $2)', [event.id, String(event.data?.note ?? '')])
+            if (world.pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, world.pauseMs))
             const error = world.fails(event.id, (event.data ?? {}) as { broken?: boolean })
             if (error) throw error
           },
