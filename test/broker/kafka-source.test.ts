@@ -82,9 +82,9 @@ await describeLate('a Kafka source', { server: 'kafka' }, (url) => {
       const of = (list: readonly Delivery[]) => ids(list.filter(({ aggregate }) => aggregate === subject))
       expect(of(deliveries)).toEqual(ids(events.filter((event) => event.subject === subject)))
     }
-    const [first] = deliveries
-    const event = events.find(({ id }) => id === first?.id)
-    const { source, type, traceparent, data } = first?.event as ReceivedEvent
+    const first = deliveries[0] as Delivery
+    const event = events.find(({ id }) => id === first.id)
+    const { source, type, traceparent, data } = first.event as ReceivedEvent
     expect({ source, type, traceparent, data }).toEqual({
       source: event?.source,
       type: event?.type,

@@ -120,7 +120,7 @@ await describeLate('a RabbitMQ source', { server: 'rabbitmq' }, (url) => {
       const again = await take(one.subscription, 2)
       expect(numbers(again)).toEqual([1, 2])
       expect(again.every(({ redelivered }) => redelivered)).toBe(true)
-      await one.subscription.ack([...again.slice(0, 1)])
+      await one.subscription.ack(again.slice(0, 1))
       await one.subscription.close()
       const taken = await take(two.subscription, 3)
       expect(numbers(taken)).toEqual([2, 3, 4])
