@@ -6,8 +6,8 @@ import type { ChargeCreated } from './catalogue.ts'
 import type { Delivered, Message, QueueName } from './services/broker-client.ts'
 
 const HOLD_MS = 5_000
-const COPIES_MAX = 3
-const COPY_DELAY_MS = 600
+const COPIES_MAX = 2
+const COPY_DELAY_MS = 400
 
 /** What became of one event. */
 export interface Logged {
@@ -26,6 +26,8 @@ interface Waiting {
   at: number
   held: boolean
   deliveries: number
+  /** How often it comes again although it was acknowledged. */
+  readonly copies: number
 }
 
 export class Broker {
@@ -50,8 +52,7 @@ export class Broker {
       logged.arrivals++
       this.#log.set(message.id, logged)
       this.#changed.add(logged)
-      const copies = this.duplicates ? 2 + Math.floor(Math.random() * (COPIES_MAX - 1)) : 1
-      for (let copy = 0; copy < copies; copy++) this.#enqueue(message, data, copy * COPY_DELAY_MS * Math.random())
+      this.#enqueue(message, this.duplicates ? 1 + Math.floor(Math.random() * COPIES_MAX) : 0, 0)
     }
     this.#ring()
   }
@@ -74,7 +75,9 @@ export class Broker {
       if (!waiting) continue
       this.#queues[queue].delete(handle)
       this.#logged(waiting.message).acknowledged++
+      if (waiting.copies > 0) this.#enqueue(waiting.message, waiting.copies - 1, COPY_DELAY_MS * Math.random())
     }
+    this.#ring()
   }
 
   /** Held for somebody who needs longer, or given back to come again. */
@@ -111,10 +114,10 @@ export class Broker {
     this.#ring()
   }
 
-  #enqueue(message: Message, data: ChargeCreated, delayMs: number): void {
+  #enqueue(message: Message, copies: number, delayMs: number): void {
     const handle = String(++this.#handles)
-    const waiting = { handle, message, at: Date.now() + delayMs, held: false, deliveries: 0 }
-    this.#queues[this.#routes(data)].set(handle, waiting)
+    const waiting = { handle, message, copies, at: Date.now() + delayMs, held: false, deliveries: 0 }
+    this.#queues[this.#routes(message.data as ChargeCreated)].set(handle, waiting)
   }
 
   #deliver(waiting: Waiting, now: number): Delivered {

@@ -1,14 +1,26 @@
 import { existsSync } from 'node:fs'
 import { debianBinary } from './debian.ts'
+import { isRequired } from './index.ts'
 import { messageOf } from './process.ts'
 
 /** A browser on this machine, or why there is none. It is no server: whoever tests with it starts and ends it. */
 export type Browser = { readonly executable: string; readonly from: string } | { readonly missing: string }
 
-/** The browser that `CHROMIUM` names, else Debian's, which is installed when we may. */
+/**
+ * The browser that `CHROMIUM` names, else Debian's, which is installed when we may. Throws where there is none and
+ * `REQUIRE_SERVICES` asks for it.
+ */
 export async function findChromium(
   environment: Readonly<Record<string, string | undefined>> = process.env,
 ): Promise<Browser> {
+  const browser = await look(environment)
+  if ('missing' in browser && isRequired('chromium', environment)) {
+    throw new Error(`REQUIRE_SERVICES asks for a browser that cannot be had. ${browser.missing}`)
+  }
+  return browser
+}
+
+async function look(environment: Readonly<Record<string, string | undefined>>): Promise<Browser> {
   const named = environment['CHROMIUM']
   if (named) {
     return existsSync(named)

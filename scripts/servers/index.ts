@@ -96,7 +96,7 @@ async function startOne(
 }
 
 /** `REQUIRE_SERVICES` is `all` or a comma-separated list of server names. */
-function isRequired(name: string, environment: Readonly<Record<string, string | undefined>>): boolean {
+export function isRequired(name: string, environment: Readonly<Record<string, string | undefined>>): boolean {
   const required = (environment['REQUIRE_SERVICES'] ?? '').split(',').map((part) => part.trim())
   return required.includes('all') || required.includes(name)
 }
