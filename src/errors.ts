@@ -67,9 +67,9 @@ const TABLE = {
   // consumers
   ONCE_SIGNATURE_INVALID: [401, false, 'The signature is missing or does not match the body'],
   ONCE_TIMESTAMP_STALE: [401, false, 'The timestamp is too far from now'],
+  ONCE_HORIZON_SHORT: [500, false, 'A late redelivery would be taken for a new message. Raise rememberFor'],
   ONCE_REDRIVE_REFUSED: [409, false, 'The redrive was refused; nothing runs'],
   ONCE_REDRIVE_UNKNOWN: [404, false, 'There is no such redrive, or not in that state'],
-  ONCE_HORIZON_SHORT: [500, false, 'A late redelivery would be taken for a new message. Raise rememberFor'],
   // the development guard
   ONCE_TX_BYPASSED: [
     500,

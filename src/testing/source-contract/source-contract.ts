@@ -1,0 +1,192 @@
+import assert from 'node:assert/strict'
+import type { Delivery, PulledSource, ReceivedEvent, Subscription } from '../../source/source.ts'
+import type { MemoryMessage } from './memory-broker.ts'
+
+/** A pulled source on its real server, with nothing in it, and a way to fill it. */
+export interface SourceTarget {
+  readonly source: PulledSource<unknown>
+  /** Events of type 'step.made', in this order. */
+  publish(...messages: readonly MemoryMessage[]): Promise<void> | void
+  /** A message that is no event. Absent where the source cannot hold one. */
+  readonly publishText?: (text: string) => Promise<void> | void
+  close(): Promise<void>
+}
+
+const WAIT_MS = 10_000
+const QUIET_MS = 400
+
+class Reader {
+  readonly warnings: unknown[] = []
+  readonly #source: PulledSource<unknown>
+  readonly #stop = new AbortController()
+  readonly #open: Subscription[] = []
+
+  constructor(source: PulledSource<unknown>) {
+    this.#source = source
+  }
+
+  async subscribe(): Promise<Subscription> {
+    const subscription = await this.#source.open({
+      consumer: 'contract',
+      signal: this.#stop.signal,
+      prefetch: 100,
+      positions: { read: () => Promise.resolve(new Map()) },
+      warn: (error) => void this.warnings.push(error),
+    })
+    this.#open.push(subscription)
+    return subscription
+  }
+
+  async end(subscription: Subscription): Promise<void> {
+    this.#open.splice(this.#open.indexOf(subscription), 1)
+    await subscription.close()
+  }
+
+  async close(): Promise<void> {
+    for (const subscription of this.#open.splice(0)) await subscription.close()
+    this.#stop.abort()
+  }
+}
+
+/** So many deliveries, or fewer when the time is over. */
+async function take(from: Subscription, count: number, waitMs: number = WAIT_MS): Promise<Delivery[]> {
+  const taken: Delivery[] = []
+  const until = performance.now() + waitMs
+  const { signal } = new AbortController()
+  while (taken.length < count && performance.now() < until) {
+    const left = Math.max(1, until - performance.now())
+    taken.push(...(await from.receive({ max: count - taken.length, waitMs: left, signal })))
+  }
+  return taken
+}
+
+const idsOf = (deliveries: readonly Delivery[]): string[] => deliveries.map(({ id }) => id)
+let serial = 0
+/** Where ids are UUIDs in a table, these are as well. */
+function messages(count: number, aggregate = 'a'): MemoryMessage[] {
+  return Array.from({ length: count }, (_, n) => {
+    const id = `00000000-0000-4000-8000-${String(++serial).padStart(12, '0')}`
+    return { id, aggregate, data: { aggregate, n } }
+  })
+}
+
+type Body = (target: SourceTarget, reader: Reader) => Promise<void>
+
+const CASES: Readonly<Record<string, Body>> = {
+  async 'declares what it is'({ source }) {
+    assert.equal(source.kind, 'pulled')
+    assert.ok(source.name !== '' && source.name.length <= 200)
+    assert.match(source.redeliversFor, /^(?:forever|[\d.]+(?:ms|s|m|h|d))$/)
+    assert.match(source.holdsFor, /^(?:connection|[\d.]+(?:ms|s|m|h|d))$/)
+    for (const feature of ['orders', 'counts', 'marksRedelivered', 'delays', 'positions'] as const) {
+      assert.equal(typeof source.features[feature], 'boolean')
+    }
+  },
+  async 'delivers everything, with what it is'(target, reader) {
+    const sent = messages(30)
+    await target.publish(...sent)
+    const taken = await take(await reader.subscribe(), 30)
+    assert.deepEqual(new Set(idsOf(taken)), new Set(sent.map(({ id }) => id)))
+    const first = taken.find(({ id }) => id === sent[0]?.id)
+    assert.ok(first)
+    assert.equal(first.type, 'step.made')
+    assert.equal(first.aggregate, 'a')
+    assert.equal(first.problem, undefined)
+    assert.equal(first.redelivered, false)
+    if (target.source.features.counts) assert.equal(first.delivered, 1)
+    const event = first.event as ReceivedEvent
+    assert.deepEqual([event.id, event.type, event.data], [first.id, 'step.made', sent[0]?.data])
+    assert.ok(first.body.length > 0)
+    if (target.source.features.orders)
+      assert.deepEqual(
+        idsOf(taken),
+        sent.map(({ id }) => id),
+      )
+  },
+  async 'what is acknowledged does not come again'(target, reader) {
+    await target.publish(...messages(5))
+    const subscription = await reader.subscribe()
+    await subscription.ack(await take(subscription, 5))
+    await reader.end(subscription)
+    assert.deepEqual(await take(await reader.subscribe(), 1, QUIET_MS), [])
+  },
+  async 'what is not settled comes again, and is marked'(target, reader) {
+    const sent = messages(4)
+    await target.publish(...sent)
+    const first = await reader.subscribe()
+    const taken = await take(first, 4)
+    await first.ack(taken.slice(0, 1))
+    await reader.end(first)
+    const again = await take(await reader.subscribe(), 3)
+    assert.deepEqual(new Set(idsOf(again)), new Set(idsOf(taken.slice(1))))
+  },
+  async 'what is given back comes again, not before its time'(target, reader) {
+    await target.publish(...messages(1))
+    const subscription = await reader.subscribe()
+    const [delivery] = await take(subscription, 1)
+    assert.ok(delivery)
+    const at = performance.now()
+    await subscription.giveBack([delivery], { delayMs: QUIET_MS })
+    const [again] = await take(subscription, 1)
+    assert.equal(again?.id, delivery.id)
+    if (target.source.features.delays) assert.ok(performance.now() - at >= QUIET_MS * 0.8)
+    if (target.source.features.marksRedelivered) assert.equal(again?.redelivered, true)
+    if (target.source.features.counts) assert.ok((again?.delivered ?? 0) > 1)
+    await subscription.ack([again as Delivery])
+  },
+  async 'an empty source is quiet, and a signal ends the wait'(target, reader) {
+    const subscription = await reader.subscribe()
+    assert.deepEqual(await take(subscription, 1, QUIET_MS), [])
+    const stop = new AbortController()
+    setTimeout(() => stop.abort(), 100)
+    const at = performance.now()
+    assert.deepEqual(await subscription.receive({ max: 1, waitMs: WAIT_MS, signal: stop.signal }), [])
+    assert.ok(performance.now() - at < WAIT_MS / 2)
+  },
+  async 'gives no more than it is asked for'(target, reader) {
+    await target.publish(...messages(10))
+    const subscription = await reader.subscribe()
+    const { signal } = new AbortController()
+    assert.ok((await subscription.receive({ max: 3, waitMs: WAIT_MS, signal })).length <= 3)
+  },
+  async 'what is no event is told, not thrown'(target, reader) {
+    if (!target.publishText) return
+    await target.publishText('this is no event')
+    const subscription = await reader.subscribe()
+    const [delivery] = await take(subscription, 1)
+    assert.ok(delivery?.problem)
+    assert.ok(delivery.id.length > 0)
+    assert.ok(delivery.body.includes('this is no event'))
+    await (subscription.reject
+      ? subscription.reject([delivery], { reason: 'unreadable' })
+      : subscription.ack([delivery]))
+    await reader.end(subscription)
+    assert.deepEqual(await take(await reader.subscribe(), 1, QUIET_MS), [])
+  },
+}
+
+export const sourceContractNames: readonly string[] = Object.keys(CASES)
+
+/**
+ * What a consumer relies on, as black-box cases against a pulled source and its real server. For any test runner.
+ *
+ * @example
+ * for (const { name, run } of sourceContract(openTarget)) test(name, run)
+ */
+export function sourceContract(
+  open: () => Promise<SourceTarget>,
+): readonly { readonly name: string; run(): Promise<void> }[] {
+  return Object.entries(CASES).map(([name, body]) => ({
+    name,
+    async run() {
+      const target = await open()
+      const reader = new Reader(target.source)
+      try {
+        await body(target, reader)
+      } finally {
+        await reader.close()
+        await target.close()
+      }
+    },
+  }))
+}
