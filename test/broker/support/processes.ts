@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { programBeside } from '../../../scripts/program.ts'
 
-const READY_MS = 30_000
+const READY_MS = 90_000
 
 /** Child processes of one program, killed without warning and replaced. Each prints a line when it is ready. */
 export class Processes {

@@ -4,7 +4,7 @@ import type { OutgoingEvent } from '../../../src/sink/sink.ts'
 import type { Delivery, PulledSource, ReceivedEvent, Subscription } from '../../../src/source/source.ts'
 import { eventFor } from '../../../src/testing/sink-contract/index.ts'
 
-/** A source on its real server, at a place of its own. `holdsFor` should be about a second. */
+/** A source on its real server, at a place of its own. `holdsFor` should be about two seconds. */
 export interface SourceTarget {
   readonly source: PulledSource<unknown>
   send(...events: readonly OutgoingEvent[]): Promise<void>
@@ -99,9 +99,18 @@ const CASES: Readonly<Record<string, CaseBody>> = {
     await sleep(200)
     const events = some('soon', 20)
     await bench.target.send(...events)
-    const first = await waiting
-    assert.ok(performance.now() - began < 2_000)
-    assert.deepEqual(ids([...first, ...(await take(subscription, 19))]), ids(events))
+    const seen = await waiting
+    const tookMs = performance.now() - began
+    await subscription.ack(seen)
+    while (seen.length < 20) {
+      const more = await take(subscription, 1)
+      if (more.length === 0) break
+      await subscription.ack(more)
+      seen.push(...more)
+    }
+    assert.deepEqual(ids(seen), ids(events))
+    // Waiting does not go on until the time is over.
+    assert.ok(tookMs < WAIT_MS - 1_000, `after ${tookMs} ms`)
   },
   async 'answers with nothing when the time is over, and at most what was asked for'(bench) {
     const subscription = await bench.subscribe()
@@ -161,7 +170,7 @@ const CASES: Readonly<Record<string, CaseBody>> = {
       assert.deepEqual(ids(again), [held.id])
       assert.ok((again[0]?.delivered ?? 0) >= 2)
       await second.ack(again)
-      assert.deepEqual(ids(await take(second, 1, 1_500)), [])
+      assert.deepEqual(ids(await take(second, 1, 2_500)), [])
       await first.ack([mine])
     } finally {
       clearInterval(working)

@@ -11,7 +11,7 @@ export async function sourceTarget(name: string, server: Halting): Promise<Sourc
   await sink.open?.()
   if (!there.source || !there.sendText) throw new Error(`${name} has no source yet`)
   return {
-    source: there.source({}, { holdsFor: '1s' }),
+    source: there.source({}, { holdsFor: '2s' }),
     sendText: (text) => there.sendText?.(text) ?? Promise.resolve(),
     async send(...events) {
       const verdicts = await sink.send(events, { signal: new AbortController().signal })
