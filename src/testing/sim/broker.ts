@@ -31,11 +31,15 @@ export class Broker {
   }
 
   /** An event that somebody gave it, whoever that was. */
-  accept(data: EventData, process: string): void {
+  accept(data: EventData, process: string, of?: Pick<OutgoingEvent, 'id' | 'previous'>): void {
     const name = nameOf(data)
     const before = this.accepted.get(name) ?? 0
     this.accepted.set(name, before + 1)
     this.world.outbox.settled(name)
+    if (of !== undefined && this.world.settings.consumer !== null) {
+      this.world.outbox.sent(name)
+      this.world.queue.add(of.id, data, of.previous ?? null)
+    }
     this.world.note({ kind: 'accept', event: name, aggregate: data.aggregate, first: before === 0, process })
   }
 
@@ -46,7 +50,7 @@ export class Broker {
       return this.killed(process)
     if (world.hit('pausePastLease', 'send')) process.pause()
     await this.travel(process)
-    const verdicts = this.take(process, datas, orders)
+    const verdicts = this.take(process, events, orders)
     if (!process.alive) return never()
     if (world.hit('dieAfterEffect', 'send')) return this.killed(process)
     // Nobody will ever answer: the relay must give up by itself.
@@ -75,20 +79,21 @@ export class Broker {
   }
 
   /** null: it is down, perhaps after some of them. */
-  private take(process: SimProcess, datas: readonly EventData[], orders: boolean): Verdict[] | null {
+  private take(process: SimProcess, events: readonly OutgoingEvent[], orders: boolean): Verdict[] | null {
     const { world } = this
     if (this.down) return null
-    const verdicts = Array.from<Verdict>({ length: datas.length })
+    const verdicts = Array.from<Verdict>({ length: events.length })
     const failed = new Set<string>()
-    const cut = world.hit('brokerCut', 'send') ? world.dice.below(datas.length) : datas.length
-    for (const index of this.order(datas.length, orders).slice(0, cut)) {
-      const data = datas[index]!
+    const cut = world.hit('brokerCut', 'send') ? world.dice.below(events.length) : events.length
+    for (const index of this.order(events.length, orders).slice(0, cut)) {
+      const event = events[index]!
+      const data = event.data as EventData
       const refused = (orders && failed.has(data.aggregate)) || this.refuses(data)
       if (refused) failed.add(data.aggregate)
-      else this.accept(data, process.name)
+      else this.accept(data, process.name, event)
       verdicts[index] = refused ? this.failure(data) : SENT
     }
-    return cut < datas.length ? null : verdicts
+    return cut < events.length ? null : verdicts
   }
 
   /** A broker that does not keep the order of one call takes its events in any. */

@@ -35,6 +35,10 @@ export const FAULTS = {
   brokerLate: 0.1,
   brokerCut: 0.1,
   brokerRefusal: 0.1,
+  brokerDuplicate: 0.4,
+  brokerReorder: 1,
+  ackLost: 0.15,
+  rebalance: 0.06,
 } as const
 
 export type FaultKind = keyof typeof FAULTS

@@ -2,4 +2,11 @@ import { decide } from '../../lifecycle/decide.ts'
 import { STATEMENTS } from '../../store/memory/statements/index.ts'
 import type { Flaw } from './process.ts'
 
-export const SOUND: Flaw = { decide, statements: STATEMENTS, wrap: (store) => store, sink: (sink) => sink }
+export const SOUND: Flaw = {
+  decide,
+  statements: STATEMENTS,
+  wrap: (store) => store,
+  sink: (sink) => sink,
+  hears: () => true,
+  source: (source) => source,
+}

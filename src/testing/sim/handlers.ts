@@ -31,6 +31,7 @@ export type BatchedCall = (of: {
   inFlight?: { waitFor: `${number}ms` }
 }) => Promise<Value>
 
+const FINE = { is: 'fine' } as const
 const PAD = 'x'.repeat(ANSWER_STORED_BYTES_MAX)
 
 /** One call of one plan on one process, through the real code. */
@@ -63,7 +64,7 @@ async function remark(world: World, process: SimProcess, tx: MemoryTx): Promise<
   const key = `remark-${exec}`
   await tx.insert('remarks', { exec })
   const aggregate = 'agg-0'
-  await process.once.join(tx).publish('made', { aggregate, key, exec, ordinal: 0, temper: { is: 'fine' } })
+  await process.once.join(tx).publish('made', { aggregate, key, exec, ordinal: 0, temper: FINE, taste: FINE })
 }
 
 export async function atomic(

@@ -1,5 +1,6 @@
 import type { DatabaseObserver } from '../../store/memory/database.ts'
 import type { AckRow, AnswerRow, HeldRow, RecordRow, SentEventRow, StepRow } from '../../store/memory/rows.ts'
+import type { LetterRow } from '../../store/memory/inbox-rows.ts'
 import type { Change, Transaction } from '../../store/memory/transaction.ts'
 import type { RawNote } from './observed.ts'
 import type { CommittedEvent, Effect, Note, RecordChange } from './trace.ts'
@@ -25,12 +26,15 @@ export class Ledger implements DatabaseObserver {
     const steps: { key: string; before: StepRow | null; after: StepRow | null }[] = []
     const answers: { key: string; token: number; text: string | null }[] = []
     const events: CommittedEvent[] = []
+    const applied: string[] = []
     const acks: { before: AckRow | undefined; after: AckRow }[] = []
     for (const { table, key, before, after } of changes) {
       if (table === 'shard' || table === 'relay') continue
       if (table === 'ack') acks.push({ before: before as AckRow | undefined, after: after as AckRow })
       else if (table === 'held') this.held(before, after)
       else if (table === 'event') events.push(this.world.outbox.commit(after as SentEventRow))
+      else if (table === 'applied') applied.push(this.applied(after as { event: string }))
+      else if (table === 'letter') this.letter(before, after)
       else if (table === 'remarks') effects.push(remarkOf(after as { exec: number }))
       else if (table === 'record') records.push(this.recordChange(key, before, after))
       else if (table === 'effects' && after !== undefined) effects.push(this.effect(after))
@@ -41,9 +45,19 @@ export class Ledger implements DatabaseObserver {
     for (const { before, after } of acks) this.acked(before, after)
     const notes: Note[] = []
     for (const { op, id, token } of raw) notes.push({ op, key: world.keyOf(id), token })
-    if (records.length + effects.length + steps.length + answers.length + notes.length + events.length === 0) return
+    if (
+      records.length +
+        effects.length +
+        steps.length +
+        answers.length +
+        notes.length +
+        events.length +
+        applied.length ===
+      0
+    )
+      return
     const held = this.before(raw, records)
-    world.note({ kind: 'commit', records, effects, steps, answers, notes, held, events })
+    world.note({ kind: 'commit', records, effects, steps, answers, notes, held, events, applied })
     for (const { token, key } of notes) {
       const before = held.find((of) => of.key === key)
       if (token !== null && before?.token !== undefined && String(before.token) !== token)
@@ -66,6 +80,19 @@ export class Ledger implements DatabaseObserver {
     const event = this.world.outbox.held((row ?? (before as HeldRow)).seq, row)
     const { state = null, attempts = 0, reason = null } = row ?? {}
     this.world.note({ kind: 'held', event, state, attempts, reason })
+  }
+
+  private applied({ event }: { event: string }): string {
+    this.world.outbox.consumed(event)
+    return event
+  }
+
+  private letter(before: object | undefined, after: object | undefined): void {
+    const row = after as LetterRow | undefined
+    const event = this.world.outbox.nameOfId((row ?? (before as LetterRow)).message)
+    if (row !== undefined) this.world.outbox.consumed(event)
+    const { state = null, reason = null, attempts = 0 } = row ?? {}
+    this.world.note({ kind: 'letter', event, state, reason, attempts })
   }
 
   private recordChange(id: string, before: object | undefined, after: object | undefined): RecordChange {

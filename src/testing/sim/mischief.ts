@@ -44,6 +44,7 @@ export class Mischief {
         world.broker.down = false
       })
     }
+    if (world.settings.consumer !== null && world.hit('rebalance', 'queue')) world.queue.rebalance()
     if (world.hit('sweeperAtWorst', 'sweep')) this.sweep()
     if (world.hit('answerDropped', 'answer')) this.drop()
   }

@@ -11,6 +11,8 @@ export interface EventData {
   readonly exec: number
   readonly ordinal: number
   readonly temper: Temper
+  /** How the consumer takes it. */
+  readonly taste: Temper
 }
 
 /** How the broker takes an event: well, badly for some times, never, or its sender dies of it. */
@@ -23,6 +25,7 @@ export type Temper =
 export interface PlannedEvent {
   readonly aggregate: string
   readonly temper: Temper
+  readonly taste: Temper
   /** Not sent before this long after it was published; 0: at once. */
   readonly delayMs: number
 }
@@ -36,9 +39,27 @@ export interface RelaySettings {
   readonly batch: number | null
 }
 
+/** Consumers beside the relays, one in every process. */
+export interface ConsumerSettings {
+  readonly attempts: number
+  readonly onFailure: OnFailure
+  readonly batch: number
+  readonly concurrency: number
+  readonly pipelined: boolean
+  /** Events carry their predecessors. */
+  readonly ordered: boolean
+  /** The broker hands out in any order. */
+  readonly reorders: boolean
+  readonly holdsForMs: number
+  readonly extends: boolean
+  /** How often a handler dislikes an event. */
+  readonly trouble: number
+}
+
 export type SimEvents = { readonly made: EventDef<EventData> }
 
 export const EVENTS: SimEvents = { made: event<EventData>(({ aggregate }) => aggregate) }
+export const ORDERED_EVENTS: SimEvents = { made: event<EventData>(({ aggregate }) => aggregate, { ordered: true }) }
 export const DESTINATION = 'broker'
 
 const FINE: Temper = { is: 'fine' }
@@ -60,6 +81,24 @@ export function drawRelay(dice: Dice): RelaySettings {
   }
 }
 
+/** Ordered events leave in order or not at all: a relay that gives one up would leave its successors waiting for ever. */
+export function drawConsumer(dice: Dice): ConsumerSettings {
+  const roll = dice.next()
+  const ordered = dice.chance(0.5)
+  return {
+    attempts: 1 + dice.below(4),
+    onFailure: roll < 0.5 ? 'park' : roll < 0.8 ? 'block' : 'skip',
+    batch: 1 + dice.below(8),
+    concurrency: 1 + dice.below(3),
+    pipelined: dice.chance(0.3),
+    ordered,
+    reorders: ordered || dice.chance(0.5),
+    holdsForMs: 300 + dice.below(1_000),
+    extends: dice.chance(0.5),
+    trouble: dice.chance(0.6) ? dice.next() * 0.3 : 0,
+  }
+}
+
 export interface EventsDrawn {
   readonly aggregates: number
   /** How often an event is not fine. */
@@ -67,15 +106,19 @@ export interface EventsDrawn {
   readonly onFailure: OnFailure
   /** The most events of one operation. */
   readonly eventsMax: number
+  readonly consumer: ConsumerSettings | null
 }
 
-export function drawEvents(dice: Dice, { aggregates, trouble, onFailure, eventsMax }: EventsDrawn): PlannedEvent[] {
+export function drawEvents(dice: Dice, drawn: EventsDrawn): PlannedEvent[] {
+  const { aggregates, trouble, onFailure, eventsMax, consumer } = drawn
   return Array.from({ length: dice.chance(0.15) ? 0 : 1 + dice.below(eventsMax) }, () => {
     const n = dice.below(aggregates)
     const temper = dice.chance(trouble) ? drawTemper(dice, onFailure) : FINE
     // A deadly one stands alone: the deaths of relays are counted for what is sent the first time, not for what is held.
-    if (temper.is === 'deadly') return { aggregate: `deadly-${dice.below(1_000_000)}`, temper, delayMs: 0 }
-    return { aggregate: AGGREGATES[n] ?? `agg-${n}`, temper, delayMs: dice.chance(0.05) ? 1 + dice.below(300) : 0 }
+    if (temper.is === 'deadly') return { aggregate: `deadly-${dice.below(1_000_000)}`, temper, taste: FINE, delayMs: 0 }
+    const taste = consumer !== null && dice.chance(consumer.trouble) ? drawTemper(dice, consumer.onFailure) : FINE
+    const delayMs = consumer?.ordered !== true && dice.chance(0.05) ? 1 + dice.below(300) : 0
+    return { aggregate: AGGREGATES[n] ?? `agg-${n}`, temper, taste, delayMs }
   })
 }
 

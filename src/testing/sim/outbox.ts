@@ -11,12 +11,16 @@ export class SimOutbox {
   readonly pending = new Set<string>()
   committed = 0
   private readonly bySeq = new Map<number, string>()
+  private readonly byId = new Map<string, string>()
+  /** Arrived, and neither applied nor set aside by the consumer. */
+  readonly unread = new Set<string>()
+  private readonly read = new Set<string>()
   private readonly arrived = new Set<string>()
 
   /** The events of one execution, in the order it publishes them. */
   publish(publish: Publish, key: string, exec: number, events: readonly PlannedEvent[], nowMs: number): void {
-    for (const [ordinal, { aggregate, temper, delayMs }] of events.entries()) {
-      const data: EventData = { aggregate, key, exec, ordinal, temper }
+    for (const [ordinal, { aggregate, temper, taste, delayMs }] of events.entries()) {
+      const data: EventData = { aggregate, key, exec, ordinal, temper, taste }
       const options = delayMs === 0 ? {} : { notBefore: new Date(nowMs + delayMs) }
       // What is wrong with it fails the operation, not this call.
       publish('made', data, options).catch(() => undefined)
@@ -28,6 +32,7 @@ export class SimOutbox {
     const name = nameOf(data)
     this.committed += 1
     this.bySeq.set(row.seq, name)
+    this.byId.set(row.id, name)
     if (!this.arrived.has(name)) this.pending.add(name)
     const delayed = row.headers.includes('"notbefore"')
     return {
@@ -45,6 +50,21 @@ export class SimOutbox {
   settled(name: string): void {
     this.arrived.add(name)
     this.pending.delete(name)
+  }
+
+  /** The broker's other side has it. */
+  sent(name: string): void {
+    if (!this.read.has(name)) this.unread.add(name)
+  }
+
+  /** Applied, or set aside. */
+  consumed(name: string): void {
+    this.read.add(name)
+    this.unread.delete(name)
+  }
+
+  nameOfId(id: string): string {
+    return this.byId.get(id) ?? id
   }
 
   nameOf(seq: number): string {

@@ -1,8 +1,8 @@
 import { identity } from '../../key/identity.ts'
 import type { Dice } from './dice.ts'
 import type { FaultKind } from './fault.ts'
-import { drawEvents, drawRelay } from './outbox-plan.ts'
-import type { PlannedEvent, RelaySettings } from './outbox-plan.ts'
+import { drawConsumer, drawEvents, drawRelay } from './outbox-plan.ts'
+import type { ConsumerSettings, PlannedEvent, RelaySettings } from './outbox-plan.ts'
 import type { Mode } from './trace.ts'
 
 /** One key's operation, as a script: what its handler does, and how it is called. */
@@ -35,6 +35,8 @@ export interface Plan {
 /** What kind of world is wanted: any, one with relays, or one with relays and so many operations. */
 export interface Size {
   readonly relays: boolean
+  /** With consumers behind the broker. */
+  readonly consumers?: boolean
   readonly operations: number | null
 }
 
@@ -56,6 +58,8 @@ export interface Settings {
   readonly zombies: boolean
   /** Every process relays what was published; null: nothing is. */
   readonly relay: RelaySettings | null
+  /** Every process consumes what the broker has; null: nobody does. */
+  readonly consumer: ConsumerSettings | null
   /** Clients at work at once; null: all of them. */
   readonly lanes: number | null
   readonly aggregates: number
@@ -65,18 +69,21 @@ export interface Settings {
 }
 
 const NOTHING: readonly PlannedEvent[] = []
-const RELAYS_SHARE = 0.06
+const RELAYS_SHARE = 0.05
+const CONSUMERS_SHARE = 0.3
 
 export const NAMESPACE = 'sim'
 export const SCOPE = 'tenant'
 
-export function drawSettings(dice: Dice, { relays, operations }: Size = ANY): Settings {
+export function drawSettings(dice: Dice, { relays, consumers, operations }: Size = ANY): Settings {
   const deadlineMs = 150 + dice.below(150)
-  const relay = dice.chance(RELAYS_SHARE) || relays ? drawRelay(dice) : null
+  const drawn = dice.chance(RELAYS_SHARE) || relays ? drawRelay(dice) : null
+  const consumer = drawn !== null && (dice.chance(CONSUMERS_SHARE) || consumers) ? drawConsumer(dice) : null
+  const relay = drawn !== null && consumer?.ordered ? { ...drawn, onFailure: 'block' as const } : drawn
   const zombies = relay === null && dice.chance(0.25)
   const many = operations !== null
   return {
-    processes: zombies || many ? 2 + dice.below(2) : 1 + dice.below(3),
+    processes: zombies || many || consumer !== null ? 2 + dice.below(2) : 1 + dice.below(3),
     poolSize: (many ? 4 : 1) + dice.below(4),
     leaseMs: 100 + dice.below(150),
     deadlineMs,
@@ -91,6 +98,7 @@ export function drawSettings(dice: Dice, { relays, operations }: Size = ANY): Se
         : 150 + dice.below(350),
     zombies,
     relay,
+    consumer,
     lanes: many ? 4 + dice.below(12) : null,
     aggregates: many ? 4 + dice.below(200) : 1 + dice.below(4),
     eventsMax: many ? 12 : 3,

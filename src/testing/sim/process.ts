@@ -7,15 +7,19 @@ import type { OnceInstance } from '../../once/once.ts'
 import { memoryStore } from '../../store/memory/memory-store.ts'
 import type { MemoryStore } from '../../store/memory/memory-store.ts'
 import type { MemoryTx } from '../../store/memory/memory-tx.ts'
+import type { Consumer } from '../../once/consumer-types.ts'
 import type { Sink } from '../../sink/sink.ts'
+import type { PulledSource } from '../../source/source.ts'
 import type { Store } from '../../store/store.ts'
 import { Dice } from './dice.ts'
 import { batchedOperations } from './handlers.ts'
 import type { BatchedCall } from './handlers.ts'
 import { observed } from './observed.ts'
-import { EVENTS } from './outbox-plan.ts'
+import { consumerOf } from './consumers.ts'
+import { EVENTS, ORDERED_EVENTS } from './outbox-plan.ts'
 import type { SimEvents } from './outbox-plan.ts'
 import { NAMESPACE } from './plan.ts'
+import type { SimHandles } from './queue.ts'
 import type { Owner } from './scheduler.ts'
 import { inContext, noContext, sharedContext } from './shared-context.ts'
 import { Wire } from './wire.ts'
@@ -27,6 +31,9 @@ export interface Flaw {
   readonly statements: MemoryStoreStatements
   wrap(store: MemoryStore, process: SimProcess): Store<MemoryTx>
   sink(sink: Sink, process: SimProcess): Sink
+  /** Whether a signal reaches whoever observes. */
+  hears(signal: Signal): boolean
+  source(source: PulledSource<SimHandles>, process: SimProcess): PulledSource<SimHandles>
 }
 
 type MemoryStoreStatements = NonNullable<NonNullable<Parameters<typeof memoryStore>[0]>['statements']>
@@ -39,6 +46,7 @@ export class SimProcess implements Owner {
   readonly batched: BatchedCall
   readonly wire: Wire
   readonly relay: Relay | null
+  readonly consumer: Consumer | null
   alive = true
   paused = false
   readonly world: World
@@ -68,7 +76,7 @@ export class SimProcess implements Owner {
       {
         namespace: NAMESPACE,
         store: flaw.wrap(this.store, this),
-        events: EVENTS,
+        events: settings.consumer?.ordered ? ORDERED_EVENTS : EVENTS,
         observe: (signal) => this.observe(signal),
         replayFor: `${settings.replayForMs}ms`,
         goneFor: `${settings.goneForMs}ms`,
@@ -82,19 +90,24 @@ export class SimProcess implements Owner {
     Object.assign(this.once.core, { enclosing: world.nests ? sharedContext() : noContext() })
     this.batched = batchedOperations(world, this)
     this.relay = this.relays()
+    this.consumer = settings.consumer === null ? null : consumerOf(world, this, settings.consumer)
     world.note({ kind: 'process', process: name, what: 'born' })
   }
 
-  /** Relays from now on; where it cannot start it tries again. */
-  async send(): Promise<void> {
-    while (this.relay !== null && !this.world.resting) {
+  /** Relays or consumes from now on; where it cannot start it tries again. */
+  async start(worker: Relay | Consumer): Promise<void> {
+    while (!this.world.resting) {
       try {
-        await this.relay.start()
+        await worker.start()
         return
       } catch {
         await this.sleep(20 + 80 * this.world.dice.next())
       }
     }
+  }
+
+  workers(): (Relay | Consumer)[] {
+    return [this.relay, this.consumer].filter((worker) => worker !== null)
   }
 
   sleep(ms: number): Promise<void> {
@@ -152,6 +165,10 @@ export class SimProcess implements Owner {
   }
 
   private observe(signal: Signal): void {
+    if (!this.world.flaw.hears(signal)) return
+    if (signal.kind === 'sent') this.world.note({ kind: 'told', signal: 'sent', count: signal.events })
+    if (signal.kind === 'consumed') this.world.note({ kind: 'told', signal: 'applied', count: signal.applied })
+    if (signal.kind === 'deadLetter') this.world.note({ kind: 'told', signal: 'letters', count: 1 })
     if (signal.kind !== 'parked') return
     this.world.note({ kind: 'parked', process: this.name, event: this.world.outbox.nameOf(signal.seq) })
   }

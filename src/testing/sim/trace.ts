@@ -1,7 +1,8 @@
+import type { LetterState } from '../../store/dead-letters.ts'
 import type { HeldState } from '../../store/outbox.ts'
 import type { RecordRow, StepRow } from '../../store/memory/rows.ts'
 import type { FaultKind } from './fault.ts'
-import type { RelaySettings } from './outbox-plan.ts'
+import type { ConsumerSettings, RelaySettings } from './outbox-plan.ts'
 import type { Plan } from './plan.ts'
 
 export type Mode = 'atomic' | 'leased' | 'batched' | 'nested' | 'joined'
@@ -46,7 +47,7 @@ export interface Note {
 /** Everything the checkers may look at. `t` is virtual time, `now` the database's, in milliseconds. */
 export type TraceEvent = { readonly t: number; readonly now: number } & (
   | { readonly kind: 'policy'; readonly expired: 'gone' | 'rerun' }
-  | { readonly kind: 'relay'; readonly relay: RelaySettings }
+  | { readonly kind: 'relay'; readonly relay: RelaySettings; readonly consumer: ConsumerSettings | null }
   | { readonly kind: 'plan'; readonly plan: Plan }
   | { readonly kind: 'fault'; readonly fault: FaultKind; readonly at: string }
   | { readonly kind: 'process'; readonly process: string; readonly what: 'born' | 'died' | 'paused' | 'resumed' }
@@ -99,6 +100,8 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
       readonly notes: readonly Note[]
       /** In the order in which they are numbered. */
       readonly events: readonly CommittedEvent[]
+      /** Events whose effects the consumer committed. */
+      readonly applied: readonly string[]
       /** The committed tokens and states of the keys in `notes`, before this commit. */
       readonly held: readonly { readonly key: string; readonly token: number | null; readonly state: string | null }[]
     }
@@ -120,6 +123,16 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
       readonly attempts: number
       readonly reason: string | null
     }
+  /** A dead letter was written or changed; null: it went. */
+  | {
+      readonly kind: 'letter'
+      readonly event: string
+      readonly state: LetterState | null
+      readonly reason: string | null
+      readonly attempts: number
+    }
+  /** What a relay or a consumer told whoever observes. */
+  | { readonly kind: 'told'; readonly signal: 'applied' | 'sent' | 'letters'; readonly count: number }
   /** A relay told whoever observes that it gave an event up. */
   | { readonly kind: 'parked'; readonly process: string; readonly event: string }
   | {
@@ -155,6 +168,8 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
       readonly usedConnections: number
       /** Committed, and neither sent nor given up. */
       readonly pending: readonly string[]
+      /** Sent, and neither applied nor set aside. */
+      readonly unread: readonly string[]
     }
 )
 

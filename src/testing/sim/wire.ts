@@ -3,7 +3,7 @@ import { deadlockDetected, HalfOpen, serializationFailure } from '../../store/me
 import type { SimProcess } from './process.ts'
 import type { World } from './world.ts'
 
-const COMMITS = new Set(['complete', 'completeStep', 'batch.complete', 'user.commit'])
+const COMMITS = new Set(['complete', 'completeStep', 'batch.complete', 'user.commit', 'inbox.complete'])
 const CAN_CONFLICT = new Set(['tx.insert', 'complete', 'batch.effect', 'completeStep'])
 
 /**

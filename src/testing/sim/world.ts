@@ -14,6 +14,7 @@ import type { Plan, Settings, Size } from './plan.ts'
 import { SimProcess } from './process.ts'
 import type { Flaw } from './process.ts'
 import { Provider } from './provider.ts'
+import { Queue } from './queue.ts'
 import { endContexts } from './shared-context.ts'
 import { Scheduler } from './scheduler.ts'
 import type { Owner } from './scheduler.ts'
@@ -22,6 +23,7 @@ import type { TraceEvent } from './trace.ts'
 const EPOCH = Date.UTC(2030, 0, 1, 22)
 const CONVERGENCE_STEPS = 5_000
 const STEPS_PER_OPERATION = 200
+const LATE_ROUNDS = 3
 
 type Unstamped = TraceEvent extends infer E ? (E extends TraceEvent ? Omit<E, 't' | 'now'> : never) : never
 
@@ -39,6 +41,7 @@ export class World {
   readonly provider: Provider
   readonly clients: Clients
   readonly broker: Broker
+  readonly queue: Queue
   readonly outbox: SimOutbox = new SimOutbox()
   readonly plans: readonly Plan[]
   /** Some operation runs inside another. */
@@ -55,6 +58,7 @@ export class World {
   crashes = 0
   /** How far the database's clock is from virtual time. */
   databaseOffset = 0
+  private readonly tastes = new Map<string, number>()
   private readonly byKey = new Map<string, Plan>()
   private readonly keys = new Map<string, string>()
   private ticks = 0
@@ -80,12 +84,14 @@ export class World {
     this.provider = new Provider(this)
     this.clients = new Clients(this)
     this.broker = new Broker(this)
+    this.queue = new Queue(this)
     for (const plan of this.plans) {
       this.byKey.set(plan.key, plan)
       this.keys.set(plan.id, plan.key)
     }
     this.note({ kind: 'policy', expired: this.settings.expired })
-    if (this.settings.relay !== null) this.note({ kind: 'relay', relay: this.settings.relay })
+    if (this.settings.relay !== null)
+      this.note({ kind: 'relay', relay: this.settings.relay, consumer: this.settings.consumer })
     for (const plan of this.plans) this.note({ kind: 'plan', plan })
   }
 
@@ -102,9 +108,16 @@ export class World {
     const bound = CONVERGENCE_STEPS + this.plans.length * STEPS_PER_OPERATION
     await this.scheduler.run(() => this.isDone(), this.settings.chaosSteps)
     this.calm()
-    const phase = await this.scheduler.run(() => this.isDone(), bound)
+    let phase = await this.scheduler.run(() => this.isDone(), bound)
     this.rest()
-    const rest = await this.scheduler.run(() => false, CONVERGENCE_STEPS)
+    let rest = await this.scheduler.run(() => false, CONVERGENCE_STEPS)
+    // What nobody waits for any more may still commit, after the relays have stopped: they look once more.
+    for (let round = 0; round < LATE_ROUNDS && phase === 'until' && rest === 'idle' && !this.isDone(); round++) {
+      this.rouse()
+      phase = await this.scheduler.run(() => this.isDone(), bound)
+      this.rest()
+      rest = await this.scheduler.run(() => false, CONVERGENCE_STEPS)
+    }
     this.note({
       kind: 'end',
       phase: phase === 'until' && rest === 'idle' ? 'idle' : 'bound',
@@ -112,6 +125,7 @@ export class World {
       openTransactions: this.database.open.size,
       advisoryLocks: this.database.advisory.size,
       pending: [...this.outbox.pending],
+      unread: [...this.outbox.unread],
       usedConnections: this.processes.reduce((sum, { store }) => sum + store.pool.used.size, 0),
     })
     if (this.nests) endContexts()
@@ -145,6 +159,13 @@ export class World {
     return this.database.records.seen(id, null) ?? null
   }
 
+  /** How often a handler had this event in hand. */
+  tasted(event: string): number {
+    const times = (this.tastes.get(event) ?? 0) + 1
+    this.tastes.set(event, times)
+    return times
+  }
+
   planOf(key: string): Plan {
     return this.byKey.get(key)!
   }
@@ -160,7 +181,7 @@ export class World {
 
   private spawn(): SimProcess {
     const process = new SimProcess(this, `p${++this.born}`)
-    if (process.relay !== null) this.scheduler.post(process, () => void process.send())
+    this.employ(process)
     return process
   }
 
@@ -172,14 +193,24 @@ export class World {
   }
 
   private isDone(): boolean {
-    return this.clients.undecided === 0 && this.outbox.pending.size === 0
+    const { pending, unread } = this.outbox
+    return this.clients.undecided === 0 && pending.size === 0 && unread.size === 0 && this.queue.messages.size === 0
+  }
+
+  private rouse(): void {
+    this.resting = false
+    for (const process of this.processes.filter(({ alive }) => alive)) this.employ(process)
+  }
+
+  private employ(process: SimProcess): void {
+    for (const worker of process.workers()) this.scheduler.post(process, () => void process.start(worker))
   }
 
   /** Relays look for ever: they are told to stop, as a service that ends tells them. */
   private rest(): void {
     this.resting = true
     for (const process of this.processes) {
-      if (process.relay !== null) this.scheduler.post(process, () => void process.relay?.stop())
+      for (const worker of process.workers()) this.scheduler.post(process, () => void worker.stop())
     }
   }
 }

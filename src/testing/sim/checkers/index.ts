@@ -1,9 +1,11 @@
 import type { TraceEvent } from '../trace.ts'
 import { answeredIsCommitted } from './answered-is-committed.ts'
 import { bounded } from './bounded.ts'
+import { appliedOrder } from './applied-order.ts'
 import type { Checker } from './checker.ts'
 import { claimedFirst } from './claimed-first.ts'
 import { commitOrder } from './commit-order.ts'
+import { consumedOnce } from './consumed-once.ts'
 import { converges } from './converges.ts'
 import { declaredEdges } from './declared-edges.ts'
 import { exactRefusals } from './exact-refusals.ts'
@@ -11,6 +13,7 @@ import { expiry } from './expiry.ts'
 import { failurePolicy } from './failure-policy.ts'
 import { fenced } from './fenced.ts'
 import { finishedSteps } from './finished-steps.ts'
+import { letters } from './letters.ts'
 import { noneLost } from './none-lost.ts'
 import { oneEffect } from './one-effect.ts'
 import { oneRuns } from './one-runs.ts'
@@ -21,6 +24,7 @@ import { publishedIffCommitted } from './published-iff-committed.ts'
 import { risingTokens } from './rising-tokens.ts'
 import { sameBytes } from './same-bytes.ts'
 import { stableKeys } from './stable-keys.ts'
+import { told } from './told.ts'
 import { sweeper } from './sweeper.ts'
 
 export type { Checker } from './checker.ts'
@@ -34,6 +38,11 @@ export const CHECKERS: readonly Checker[] = [
   publishedIffCommitted,
   noneLost,
   commitOrder,
+  consumedOnce,
+  appliedOrder,
+  parked,
+  letters,
+  told,
   fenced,
   risingTokens,
   declaredEdges,
@@ -47,7 +56,6 @@ export const CHECKERS: readonly Checker[] = [
   converges,
   claimedFirst,
   exactRefusals,
-  parked,
 ]
 
 /** What is broken, each with the number of its promise. */

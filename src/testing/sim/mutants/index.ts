@@ -1,6 +1,7 @@
 import { runSchedule } from '../run.ts'
 import { CLAIM_MUTANTS } from './claim-mutants.ts'
 import { CLIENT_MUTANTS } from './client-mutants.ts'
+import { CONSUMER_MUTANTS } from './consumer-mutants.ts'
 import { LEASE_MUTANTS } from './lease-mutants.ts'
 import type { Mutant } from './mutant.ts'
 import { OUTBOX_MUTANTS } from './outbox-mutants.ts'
@@ -8,7 +9,13 @@ import { ANY } from '../plan.ts'
 
 export type { Mutant } from './mutant.ts'
 
-export const MUTANTS: readonly Mutant[] = [...CLAIM_MUTANTS, ...LEASE_MUTANTS, ...CLIENT_MUTANTS, ...OUTBOX_MUTANTS]
+export const MUTANTS: readonly Mutant[] = [
+  ...CLAIM_MUTANTS,
+  ...LEASE_MUTANTS,
+  ...CLIENT_MUTANTS,
+  ...OUTBOX_MUTANTS,
+  ...CONSUMER_MUTANTS,
+]
 
 export interface Hunt {
   readonly mutant: string
@@ -20,7 +27,7 @@ export interface Hunt {
 
 /** Schedules with one mutant in them, until one of them breaks a promise that the sound code keeps on the same seed. */
 export async function hunt(mutant: Mutant, of: { readonly seed: number; readonly schedules: number }): Promise<Hunt> {
-  const size = { ...ANY, relays: mutant.relays === true }
+  const size = { ...ANY, relays: mutant.relays === true, consumers: mutant.consumers === true }
   for (let n = 0; n < of.schedules; n++) {
     const seed = of.seed + n
     const { violations } = await runSchedule(seed, mutant.flaw, size)

@@ -13,6 +13,8 @@ export interface Mutant {
   readonly flaw: Flaw
   /** Only a world with relays can show it. */
   readonly relays?: boolean
+  /** Only a world with consumers can. */
+  readonly consumers?: boolean
 }
 
 /** Wrong inside the database. */

@@ -1,0 +1,24 @@
+import { eventsOf } from '../trace.ts'
+import type { Checker } from './checker.ts'
+
+export const appliedOrder: Checker = {
+  id: '44',
+  says: 'ordered events of an aggregate are applied in the order of their commits, whatever order they come in',
+  check(trace) {
+    const broken: string[] = []
+    if (!eventsOf(trace, 'relay').some(({ consumer }) => consumer?.ordered === true)) return broken
+    const order = new Map<string, { place: number; aggregate: string }>()
+    const last = new Map<string, { place: number; event: string }>()
+    for (const commit of eventsOf(trace, 'commit')) {
+      for (const { event, aggregate } of commit.events) order.set(event, { place: order.size, aggregate })
+      for (const event of commit.applied) {
+        const { place, aggregate } = order.get(event) ?? { place: -1, aggregate: '' }
+        const before = last.get(aggregate)
+        if (before !== undefined && before.place > place)
+          broken.push(`${aggregate}: ${event} was applied after ${before.event}, and was committed before it`)
+        else last.set(aggregate, { place, event })
+      }
+    }
+    return broken
+  },
+}

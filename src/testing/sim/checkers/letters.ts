@@ -1,0 +1,14 @@
+import { eventsOf } from '../trace.ts'
+import type { Checker } from './checker.ts'
+
+export const letters: Checker = {
+  id: 'I23, 32',
+  says: 'a dead letter of a consumer says why, and after how many attempts',
+  check(trace) {
+    return eventsOf(trace, 'letter').flatMap(({ event, state, reason, attempts }) => {
+      if (state !== 'parked' && state !== 'skipped') return []
+      if (reason !== null && (reason === 'behind' || attempts > 0)) return []
+      return `${event} is ${state} as '${reason}' after ${attempts} attempts: nobody can know why`
+    })
+  },
+}

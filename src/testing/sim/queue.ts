@@ -1,0 +1,182 @@
+import type { Delivery, PulledSource, ReceiveParams, Subscription } from '../../source/source.ts'
+import type { ConsumerSettings, EventData } from './outbox-plan.ts'
+import type { SimProcess } from './process.ts'
+import { never } from './wire.ts'
+import type { World } from './world.ts'
+
+/** One message of the broker, until somebody acknowledges it. */
+interface Message {
+  readonly id: string
+  readonly data: EventData
+  readonly previous: string | null
+  delivered: number
+  /** Not given to anybody before this time. */
+  visibleAt: number
+  /** Whose hand it is in: a number for each hand-over. */
+  receipt: number
+}
+
+interface Held extends Delivery {
+  readonly message: Message
+  readonly receipt: number
+}
+
+const WAIT_MS = 120
+
+/** The broker's other side: hands messages out, takes those back that were not settled in time, forgets nothing. */
+export class Queue {
+  readonly messages = new Set<Message>()
+  private readonly world: World
+  private readonly waiting = new Set<() => void>()
+  private receipts = 0
+
+  constructor(world: World) {
+    this.world = world
+  }
+
+  add(id: string, data: EventData, previous: string | null): void {
+    const copies = this.world.hit('brokerDuplicate', id) ? 1 + this.world.dice.below(3) : 1
+    for (let n = 0; n < copies; n++) this.messages.add({ id, data, previous, delivered: 0, visibleAt: 0, receipt: 0 })
+    this.ring()
+  }
+
+  /** Everything that is in somebody's hand is given to whoever asks next. */
+  rebalance(): void {
+    for (const message of this.messages) if (message.receipt !== 0) message.visibleAt = 0
+    this.ring()
+  }
+
+  sourceOf(process: SimProcess, { holdsForMs, extends: extending }: ConsumerSettings): PulledSource<SimHandles> {
+    return {
+      kind: 'pulled',
+      name: 'broker',
+      redeliversFor: '1h',
+      holdsFor: `${holdsForMs}ms`,
+      features: { orders: false, counts: true, marksRedelivered: true, delays: true, positions: false },
+      open: async () => {
+        await this.travel(process, 'subscribe')
+        return this.subscription(process, holdsForMs, extending)
+      },
+    }
+  }
+
+  private subscription(process: SimProcess, holdsForMs: number, extending: boolean): Subscription {
+    const until = (): number => this.world.scheduler.time + holdsForMs
+    return {
+      receive: (params) => this.receive(process, params, until),
+      ack: (deliveries) =>
+        this.settle(process, 'ack', deliveries, (message) => {
+          this.messages.delete(message)
+        }),
+      giveBack: (deliveries, { delayMs }) =>
+        this.settle(process, 'giveBack', deliveries, (message) => {
+          message.visibleAt = this.world.scheduler.time + delayMs
+          message.receipt = 0
+        }),
+      ...(extending && {
+        extend: (deliveries) =>
+          this.settle(process, 'extend', deliveries, (message) => {
+            message.visibleAt = until()
+          }),
+      }),
+      // What was not settled comes again when its time is over.
+      close: () => Promise.resolve(),
+    }
+  }
+
+  private async receive(process: SimProcess, params: ReceiveParams, until: () => number): Promise<readonly Delivery[]> {
+    await this.travel(process, 'receive')
+    if (!this.messages.size || !this.visible().length) await this.wait(process, params)
+    const taken = this.world.broker.down ? [] : this.pick(params.max, until)
+    if (!process.alive) return never()
+    await process.turn('receive')
+    return taken
+  }
+
+  /** In the order they came, or in any. */
+  private pick(max: number, until: () => number): Held[] {
+    const { dice, settings } = this.world
+    const visible = this.visible()
+    const taken: Held[] = []
+    while (taken.length < max && visible.length > 0) {
+      const [message] = visible.splice(settings.consumer?.reorders ? dice.below(visible.length) : 0, 1)
+      if (message === undefined) break
+      if (settings.consumer?.reorders) this.world.happened('brokerReorder', message.id)
+      message.delivered += 1
+      message.receipt = ++this.receipts
+      message.visibleAt = until()
+      taken.push(deliveryOf(message))
+    }
+    return taken
+  }
+
+  private visible(): Message[] {
+    const { time } = this.world.scheduler
+    return [...this.messages].filter(({ visibleAt }) => visibleAt <= time)
+  }
+
+  private async settle(
+    process: SimProcess,
+    label: string,
+    deliveries: readonly Delivery[],
+    change: (message: Message) => void,
+  ): Promise<void> {
+    await this.travel(process, label)
+    if (this.world.hit('ackLost', label)) throw new Error('the acknowledgement was lost')
+    for (const { message, receipt } of deliveries as readonly Held[]) {
+      // In somebody else's hand by now: a late word changes nothing.
+      if (message.receipt === receipt) change(message)
+    }
+    if (!process.alive) return never()
+    await process.turn(label)
+    if (this.world.hit('ackLost', label)) throw new Error('the reply was lost')
+  }
+
+  private async travel(process: SimProcess, label: string): Promise<void> {
+    await process.turn(label)
+    if (!process.alive) return never()
+    await this.world.scheduler.turn(this.world.server)
+  }
+
+  private wait(process: SimProcess, { waitMs, signal }: ReceiveParams): Promise<void> {
+    return new Promise((resolve) => {
+      const end = (): void => {
+        cancel()
+        this.waiting.delete(end)
+        signal.removeEventListener('abort', end)
+        resolve()
+      }
+      const cancel = this.world.scheduler.after(process, Math.min(waitMs, WAIT_MS), end)
+      this.waiting.add(end)
+      if (signal.aborted) end()
+      else signal.addEventListener('abort', end, { once: true })
+    })
+  }
+
+  private ring(): void {
+    for (const end of this.waiting) this.world.scheduler.post(this.world.server, end)
+  }
+}
+
+export interface SimHandles {
+  readonly made: EventData
+}
+
+function deliveryOf(message: Message): Held {
+  const { id, data, previous, delivered, receipt } = message
+  return {
+    id,
+    source: 'sim',
+    type: 'made',
+    aggregate: data.aggregate,
+    previous,
+    event: data,
+    body: JSON.stringify(data),
+    headers: {},
+    delivered,
+    redelivered: delivered > 1,
+    traceparent: undefined,
+    message,
+    receipt,
+  }
+}
