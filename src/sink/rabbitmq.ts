@@ -147,6 +147,8 @@ export function rabbitmqSink(connection: RabbitmqConnection, options: RabbitmqSi
     },
     dedupes: false,
     orders: true,
+    // What was confirmed of a call that failed is sent again: calls are kept small.
+    batch: RABBITMQ_PUBLISHES_MAX,
     async open() {
       await connection.onConnect(RABBITMQ_CONNECT_MS, true)
       const warnings = await openTopology(connection, options)
