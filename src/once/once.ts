@@ -12,18 +12,16 @@ import {
   LEASE_MS_MIN,
   RECOVER_INPUT_BYTES_MAX,
   RECOVER_LIMIT_DEFAULT,
-  RELAY_LEASE_MS_DEFAULT,
   SWEEP_LIMIT_MAX,
 } from '../limits.ts'
 import type { Events } from '../outbox/event.ts'
 import { callerOf } from '../outbox/caller.ts'
 import { createRelay, type Relay, type RelayOptions } from '../outbox/relay.ts'
-import { outboxSource } from '../source/outbox.ts'
 import type { EventsOf, PulledSource } from '../source/source.ts'
 import { attemptAtomic, type Produce } from './atomic.ts'
 import type { Item } from './batch.ts'
 import { Batcher } from './batched.ts'
-import { answerOfFinal, answerOfValue, jsonOf, valueOf } from './codec.ts'
+import { answerOfValue, jsonOf, valueOf } from './codec.ts'
 import { createConsumer } from './consumer.ts'
 import type { Consumer, ConsumerOptions, Handlers } from './consumer-types.ts'
 import type { Core } from './core.ts'
@@ -35,6 +33,7 @@ import { publishJoined, runJoined } from './join.ts'
 import { attemptLeased, type LeasedProduce, type LeasedRequest } from './leased.ts'
 import { runNested } from './nested.ts'
 import { sleep } from '../platform/clock.ts'
+import { ownOutbox } from './own-outbox.ts'
 import { Pace } from './pace.ts'
 import { systemParts, type Parts } from './parts.ts'
 import { leasedProduceOf, produceOf } from './produce.ts'
@@ -43,6 +42,7 @@ import { ReplayCache } from './replay-cache.ts'
 import { outboxOf, resendNow } from './resend.ts'
 import { requestOf, type Request } from './request.ts'
 import { checkSettings, invalid, refuseUnknown } from './settings.ts'
+import { storedVerdict } from './stored-verdict.ts'
 import { startSweeper, sweepNow, type SweptAll } from './sweeper.ts'
 import type {
   BatchedOptions,
@@ -89,7 +89,6 @@ const RUN_OPTIONS = new Set([
   'recover',
 ])
 const BATCHED_OPTIONS = new Set(['statement', 'respond', 'max'])
-
 /** One operation of a batch, before it is queued. */
 export type BatchItem = Pick<Item, 'request' | 'statement' | 'respond'>
 
@@ -234,20 +233,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
   }
 
   get outbox(): PulledSource<EventsOf<E>> {
-    const { clock, settings, relays } = this.core
-    return outboxSource<E>({
-      outbox: outboxOf(this.core),
-      clock,
-      observe: settings.observe,
-      source: settings.namespace,
-      leaseMs: RELAY_LEASE_MS_DEFAULT,
-      keptForMs: settings.resendForMs,
-      onPublished(wake) {
-        const woken = { wake, stop: () => Promise.resolve() }
-        relays.add(woken)
-        return () => relays.delete(woken)
-      },
-    })
+    return ownOutbox<Tx, E>(this.core)
   }
 
   get deadLetters(): DeadLetters {
@@ -361,10 +347,4 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
 function checkStatement(made: BatchItem['statement']): void {
   if (typeof made?.sql !== 'string' || !Array.isArray(made.values))
     throw invalid('statement must return { sql, values }')
-}
-
-function storedVerdict(verdict: Verdict): Parameters<Core<unknown>['store']['leases']['settle']>[0]['verdict'] {
-  if ('failed' in verdict) return { kind: 'failed', answer: answerOfFinal(verdict.failed) }
-  if ('done' in verdict) return { kind: 'done', step: verdict.step, result: jsonOf(verdict.done, 'the verdict') }
-  return { kind: 'rerun', step: verdict.step }
 }
