@@ -1,0 +1,15 @@
+/** An outside call under the key that the step derived: the same key, however often it is made. */
+export async function callProvider(
+  url: string,
+  body: unknown,
+  key: string,
+  signal: AbortSignal,
+): Promise<{ id: string; declined: boolean }> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { 'idempotency-key': key },
+    body: JSON.stringify(body),
+    signal,
+  })
+  return (await response.json()) as { id: string; declined: boolean }
+}

@@ -1,0 +1,30 @@
+/** Sends the confirmation through somebody else's mail service: a leased consumer, because that is an outside call. */
+import { effectivelyOnce } from '../../../src/index.ts'
+import { webhook } from '../../../src/entry/node.ts'
+import { sqliteStore } from '../../../src/entry/sqlite.ts'
+import { standardWebhooksSource } from '../../../src/entry/webhook.ts'
+import { events, SECRET } from '../catalogue.ts'
+import { callProvider } from './call-provider.ts'
+import { addresses, file, serve, tellDeliveries } from './serve.ts'
+
+const [provider = ''] = addresses
+const ATTEMPTS = 1_000 // the provider loses answers: no event is to blame
+const once = effectivelyOnce({ namespace: 'email', store: sqliteStore({ file }), observe: tellDeliveries })
+await once.migrate()
+
+const email = once.consumer(
+  'email',
+  { from: standardWebhooksSource({ secret: SECRET, events }), lease: '1s', attempts: ATTEMPTS },
+  {
+    'confirmation.due': async ({ data: { order, customer } }, { step, commit }) => {
+      const mail = await step('send', ({ key, signal }) =>
+        callProvider(`${provider}/mails`, { order, to: customer }, key, signal),
+      )
+      return commit(async ({ tx }) => {
+        await tx.query('insert into mails (order_id, mail) values ($1, $2)', [order, mail.id])
+      })
+    },
+  },
+)
+await email.start()
+serve(webhook(email))

@@ -1,0 +1,45 @@
+/** Takes orders over HTTP, charges the card under a derived key, and tells the others through its outbox. */
+import { text } from 'node:stream/consumers'
+import { effectivelyOnce } from '../../../src/index.ts'
+import { idempotency } from '../../../src/entry/node.ts'
+import { sqliteStore } from '../../../src/entry/sqlite.ts'
+import { webhookSink } from '../../../src/entry/webhook.ts'
+import { events, MAIL_DELAY_MS, SECRET, type Order } from '../catalogue.ts'
+import { callProvider } from './call-provider.ts'
+import { addresses, file, serve } from './serve.ts'
+
+const [provider = '', ...receivers] = addresses
+// What a killed process was at waits this long for the next one.
+const LEASE = '1s'
+const RELAY_LEASE = '2s'
+// Processes are killed for fun here: no event is to blame.
+const ATTEMPTS = 1_000
+
+const once = effectivelyOnce({ namespace: 'orders', store: sqliteStore({ file }), events })
+await once.migrate()
+// Whatever a handler throws is the provider's lost answer: the customer gets a 500 and asks again.
+const idempotent = idempotency(once, { scope: (req) => String(req.headers['x-customer'] ?? ''), onError: () => {} })
+
+const placeOrder = idempotent({ lease: LEASE }, async (req, res, { step, commit }) => {
+  const order = JSON.parse(await text(req)) as Order
+  const payment = await step('charge', ({ key, signal }) =>
+    callProvider(`${provider}/payments`, { order: order.id, amount: order.amount, card: order.card }, key, signal),
+  )
+  return commit(async ({ tx, publish }) => {
+    res.setHeader('content-type', 'application/json')
+    if (payment.declined) return res.writeHead(402).end(JSON.stringify({ order: order.id, error: 'card declined' }))
+    const { id, customer, sku, amount, referrer } = order
+    await tx.query('insert into orders (order_id, customer, payment) values ($1, $2, $3)', [id, customer, payment.id])
+    const notBefore = new Date(Date.now() + MAIL_DELAY_MS)
+    await publish('order.placed', { order: id, sku, amount, referrer })
+    await publish('confirmation.due', { order: id, customer, notBefore: notBefore.toISOString() }, { notBefore })
+    return res.writeHead(201).end(JSON.stringify({ order: id, payment: payment.id }))
+  })
+})
+
+for (const url of receivers) {
+  await once
+    .relay({ to: webhookSink({ url, secret: SECRET, timeout: '5s' }), lease: RELAY_LEASE, attempts: ATTEMPTS })
+    .start()
+}
+serve(placeOrder)

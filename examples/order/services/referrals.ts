@@ -1,0 +1,26 @@
+/** Credits whoever brought the customer. A closed account fails for ever: parked as a dead letter, until redriven. */
+import { effectivelyOnce } from '../../../src/index.ts'
+import { webhook } from '../../../src/entry/node.ts'
+import { sqliteStore } from '../../../src/entry/sqlite.ts'
+import { standardWebhooksSource } from '../../../src/entry/webhook.ts'
+import { events, REWARD, SECRET } from '../catalogue.ts'
+import { file, serve, tellDeliveries } from './serve.ts'
+
+const ATTEMPTS = 3
+const once = effectivelyOnce({ namespace: 'referrals', store: sqliteStore({ file }), observe: tellDeliveries })
+await once.migrate()
+
+const referrals = once.consumer(
+  'referrals',
+  { from: standardWebhooksSource({ secret: SECRET, events }), attempts: ATTEMPTS },
+  {
+    'order.placed': async ({ data: { order, referrer } }, { tx }) => {
+      await tx.query('insert into credits (order_id, account) values ($1, $2)', [order, referrer])
+      const credit = 'update accounts set balance = balance + $1 where name = $2 and is_open = 1 returning name'
+      const { rows } = await tx.query(credit, [REWARD, referrer])
+      if (rows.length === 0) throw new Error(`the account of ${referrer} is closed`)
+    },
+  },
+)
+await referrals.start()
+serve(webhook(referrals))
