@@ -1,0 +1,49 @@
+/** Makes docs/playground.png anew: `npm run playground:screenshot`. Every vertex was away once; now all three are back. */
+import { fileURLToPath } from 'node:url'
+import { findChromium } from '../../scripts/servers/chromium.ts'
+import { launch, startPlayground } from './world.ts'
+
+const FILE = fileURLToPath(new URL('../../docs/playground.png', import.meta.url))
+const ALL = { key: true, outbox: true, inbox: true }
+const CALM = { lostResponses: false, retryStorm: false, duplicates: false, crash: 'off' }
+const LEAKS = [
+  [{ key: false }, { lostResponses: true }],
+  [{ outbox: false }, { crash: 'after-commit' }],
+  [{ inbox: false }, { duplicates: true }],
+] as const
+
+const found = await findChromium()
+if ('missing' in found) {
+  console.error(`No browser: ${found.missing}`)
+  process.exit(1)
+}
+const started = await startPlayground()
+const browser = await launch(found.executable)
+try {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, colorScheme: 'light' })
+  await page.goto(started.url)
+  for (const [vertices, faults] of LEAKS) {
+    await started.post('/settings', { vertices: { ...ALL, ...vertices }, faults: { ...CALM, ...faults }, traffic: 6 })
+    await started.until(({ rounds: [round] }) => {
+      const leaks = Object.values(round?.audit.leaks ?? {}).reduce(
+        (sum, leak) => sum + leak.duplicates + leak.losses,
+        0,
+      )
+      return (round?.audit.intents ?? 0) >= 20 && leaks >= 3
+    }, 'a leak')
+  }
+  await started.post('/settings', { faults: CALM, traffic: 0 })
+  await started.until(({ unsettled }) => unsettled === 0, 'calm')
+  const faults = { lostResponses: true, retryStorm: true, duplicates: true, crash: 'anywhere' }
+  await started.post('/settings', { vertices: ALL, faults, traffic: 6 })
+  await started.until(({ rounds: [round] }) => (round?.audit.intents ?? 0) >= 30, 'thirty operations')
+  // Fewer at a time, so that those on the page are on their whole way.
+  await started.post('/settings', { traffic: 1.5 })
+  await started.until(({ operations }) => operations.filter(({ receipts }) => receipts === 1).length >= 4, 'receipts')
+  await page.waitForTimeout(100)
+  await page.screenshot({ path: FILE, fullPage: true })
+  console.log(`docs/playground.png: ${JSON.stringify((await started.snapshot()).rounds[0]?.audit.leaks)}`)
+} finally {
+  await browser.close()
+  await started.stop()
+}
