@@ -73,7 +73,8 @@ async function startFromMaven(): Promise<RunningServer> {
       }
       const lines = Object.entries(properties).map(([name, value]) => `${name}=${value}\n`)
       const file = await give(join(directory, 'server.properties'), lines.join(''), {})
-      const cluster = randomBytes(16).toString('base64url')
+      // A leading dash would be taken for an option.
+      const cluster = randomBytes(16).toString('base64url').replace(/^-/, 'A')
       await run(java, [...JAVA, '-cp', classes, 'kafka.tools.StorageTool', 'format', '-t', cluster, '-c', file], {
         timeoutMs: FORMAT_MS,
         cwd: directory,
