@@ -60,10 +60,13 @@ export class Lane {
     return taken
   }
 
-  /** When somebody in it may run; Infinity: nobody is waiting for a time. */
+  /** When somebody in it may run; Infinity: nobody is waiting for a time. What is behind a retry waits with it. */
   nextAt(): number {
     let next = Infinity
-    for (const { notBefore } of this.#queue) next = Math.min(next, notBefore)
+    for (const { notBefore, earlySince } of this.#ordered()) {
+      next = Math.min(next, notBefore)
+      if (earlySince === null || notBefore === 0) break
+    }
     return next
   }
 

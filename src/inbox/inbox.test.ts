@@ -1,0 +1,184 @@
+import { describe, expect, it } from 'vitest'
+import { EnvelopeDelivery } from '../source/envelope.ts'
+import type { Delivery } from '../source/source.ts'
+import { Arrival } from './arrival.ts'
+import { Backlog } from './backlog.ts'
+import { describeError } from './describe-error.ts'
+import { findHorizon } from './horizon.ts'
+import { PositionTracker } from './positions.ts'
+
+const ANY = { suspects: true }
+let seq = 0
+
+function arrival(id: string, aggregate: string | null = null, previous?: string): Arrival {
+  const body = JSON.stringify({ id, source: 's', type: 't', subject: aggregate ?? undefined, previous })
+  const delivery = new EnvelopeDelivery({ body, headers: {}, place: id, source: 's' }, { redelivered: false })
+  return new Arrival({ delivery, consumer: 'c', message: id, problem: undefined, seq: seq++, at: 0 })
+}
+
+const ids = (arrivals: readonly Arrival[]): string[] => arrivals.map(({ item }) => item.message)
+const pick = (backlog: Backlog, now = 0, max = 10): string[] => ids(backlog.pick(max, now, ANY.suspects))
+
+describe('the backlog', () => {
+  it('gives one aggregate to one batch at a time, in order', () => {
+    const backlog = new Backlog()
+    const [a1, a2, b1] = [arrival('a1', 'a'), arrival('a2', 'a'), arrival('b1', 'b')]
+    for (const one of [a1, a2, b1]) backlog.add(one)
+    expect(pick(backlog, 0, 1)).toEqual(['a1'])
+    expect(pick(backlog)).toEqual(['b1'])
+    backlog.add(arrival('a3', 'a'))
+    expect(pick(backlog)).toEqual([])
+    backlog.done([a1], true)
+    expect(pick(backlog)).toEqual(['a2', 'a3'])
+  })
+
+  it('a retry holds up what is behind it, and comes first again', () => {
+    const backlog = new Backlog()
+    const [a1, a2] = [arrival('a1', 'a'), arrival('a2', 'a')]
+    backlog.add(a1)
+    backlog.add(a2)
+    expect(pick(backlog)).toEqual(['a1', 'a2'])
+    a1.notBefore = 100
+    backlog.later([a2])
+    backlog.later([a1])
+    expect(pick(backlog, 50)).toEqual([])
+    expect(backlog.nextAt()).toBeLessThanOrEqual(100)
+    expect(pick(backlog, 100)).toEqual(['a1', 'a2'])
+  })
+
+  it('an early one holds up only its successors', () => {
+    const backlog = new Backlog()
+    const [o3, o4, o1] = [arrival('o3', 'o', 'o2'), arrival('o4', 'o', 'o3'), arrival('o1', 'o', '')]
+    for (const one of [o4, o3, o1]) backlog.add(one)
+    // Predecessors first, whatever the order they came in.
+    expect(pick(backlog)).toEqual(['o3', 'o4', 'o1'])
+    for (const one of [o3, o4]) Object.assign(one, { earlySince: 0, notBefore: Infinity })
+    backlog.later([o3, o4, o1])
+    expect(pick(backlog)).toEqual(['o1'])
+    const o2 = arrival('o2', 'o', 'o1')
+    backlog.add(o2)
+    backlog.done([o1], true)
+    expect(pick(backlog)).toEqual(['o2'])
+    backlog.done([o2], true)
+    expect(pick(backlog)).toEqual(['o3'])
+  })
+
+  it('whoever must run alone does', () => {
+    const backlog = new Backlog()
+    const [a, b] = [arrival('a'), arrival('b')]
+    b.alone = true
+    backlog.add(a)
+    backlog.add(b)
+    expect(pick(backlog)).toEqual(['a'])
+    expect(pick(backlog)).toEqual(['b'])
+    const [s, t] = [arrival('s'), arrival('t')]
+    s.suspect = true
+    backlog.add(s)
+    backlog.add(t)
+    expect(ids(backlog.pick(10, 0, false))).toEqual(['t'])
+    expect(ids(backlog.pick(10, 0, true))).toEqual(['s'])
+  })
+
+  it('a second delivery of a message in hand shares its fate', () => {
+    const backlog = new Backlog()
+    const first = arrival('x')
+    expect([backlog.add(first), backlog.add(arrival('x'))]).toEqual([true, false])
+    expect(first.deliveries).toHaveLength(2)
+    expect(backlog.size).toBe(1)
+    expect(backlog.drop(() => true)).toEqual([first])
+    expect([backlog.size, pick(backlog)]).toEqual([0, []])
+  })
+})
+
+describe('positions', () => {
+  const at = (offset: number): Delivery =>
+    ({ position: { partition: 'p', offset: String(offset), next: String(offset + 1) } }) as Delivery
+
+  it('are passed up to the first that is not settled', () => {
+    const tracker = new PositionTracker()
+    const [a, b, c] = [at(7), at(8), at(9)] as const
+    for (const one of [a, b, c, b]) tracker.received(one)
+    expect(tracker.after([b])).toEqual([])
+    tracker.settled([b])
+    expect(tracker.after([a])).toEqual([{ partition: 'p', next: '9' }])
+    expect(tracker.after([a, c])).toEqual([{ partition: 'p', next: '10' }])
+    tracker.settled([a])
+    expect(tracker.after([c])).toEqual([{ partition: 'p', next: '10' }])
+    tracker.forget(['p'])
+    expect(tracker.after([c])).toEqual([])
+  })
+})
+
+describe('an error', () => {
+  const make = (text: string, cause?: unknown): Error => new Error(text, { cause })
+
+  it('has the fingerprint of its kind, whatever ids it carries', () => {
+    const [one, two] = ['order 17 of "ann"', 'order 99 of "bob"'].map((text) => describeError(make(text)))
+    expect(one?.fingerprint).toBe(two?.fingerprint)
+    expect(describeError(make('stock is empty')).fingerprint).not.toBe(one?.fingerprint)
+    expect(describeError(make('order 1 of "x"', new TypeError('deep'))).fingerprint).not.toBe(one?.fingerprint)
+  })
+
+  it('is described whatever it is', () => {
+    const loop = make('loop')
+    loop.cause = loop
+    for (const odd of [undefined, null, 1, 'text', { a: 1n }, loop, make('n\0ul'), make('x'.repeat(9_000))]) {
+      const { line, causes } = describeError(odd)
+      expect(line.length).toBeLessThanOrEqual(500)
+      expect(line).not.toContain('\0')
+      expect(JSON.parse(causes)).toBeInstanceOf(Array)
+    }
+  })
+})
+
+describe('the horizon', () => {
+  const day = 86_400_000
+  const of = { source: 's', redeliversForMs: day, retriesForMs: 1_000, rememberForMs: 2 * day }
+
+  it('is short where a redelivery or a retry can come after it', () => {
+    expect(findHorizon(of)).toBeNull()
+    expect(findHorizon({ ...of, rememberForMs: day / 2 })).toMatchObject({ kind: 'short' })
+    expect(findHorizon({ ...of, retriesForMs: 3 * day })).toMatchObject({ kind: 'short' })
+    expect(findHorizon({ ...of, redeliversForMs: Infinity })).toMatchObject({ kind: 'endless' })
+  })
+})
+
+describe('an envelope', () => {
+  const read = (body: string | Uint8Array, headers: Record<string, string> = {}): EnvelopeDelivery =>
+    new EnvelopeDelivery({ body, headers, place: 'here', source: 'broker' }, { redelivered: false })
+
+  it('is read in structured and in binary mode', () => {
+    const structured = read(
+      '{"specversion":"1.0","id":"1","source":"s","type":"t","subject":"a","previous":"0","data":{"n":1}}',
+    )
+    const headers = { 'ce-id': '1', 'ce-source': 's', 'ce-type': 't', 'ce-subject': 'a', 'ce-previous': '0' }
+    const binary = read(new TextEncoder().encode('{"n":1}'), headers)
+    for (const { id, source, type, aggregate, previous, event } of [structured, binary]) {
+      expect({ id, source, type, aggregate, previous }).toEqual({
+        id: '1',
+        source: 's',
+        type: 't',
+        aggregate: 'a',
+        previous: '0',
+      })
+      expect(event).toMatchObject({ data: { n: 1 } })
+    }
+  })
+
+  it.each([
+    'no json',
+    '[]',
+    'null',
+    '{"id":"","source":"s","type":"t"}',
+    '{"id":1,"source":"s","type":"t"}',
+    `{"id":"${'x'.repeat(256)}","source":"s","type":"t"}`,
+    '{"id":"1","source":"s"}',
+  ])('that cannot be read says why: %s', (body) => {
+    expect(read(body)).toMatchObject({ id: 'here', source: 'broker', problem: expect.any(String) as string })
+  })
+
+  it('keeps bytes that are no text', () => {
+    const { problem, body } = read(new Uint8Array([0xff, 0xfe, 0]))
+    expect([problem === undefined, body]).toEqual([false, 'base64://4A'])
+  })
+})
