@@ -1,14 +1,7 @@
 #!/usr/bin/env node
 import { isOnceError } from '../errors.ts'
 import { readArguments } from './arguments.ts'
-import * as deadLetters from './dead-letters.ts'
-import { demo } from './demo.ts'
-import { doctor } from './doctor.ts'
-import { migrate, sweep } from './maintain.ts'
-import * as redrive from './redrive.ts'
-import { relay } from './relay.ts'
 import type { Run, Told } from './report.ts'
-import { status } from './status.ts'
 import { EXIT, USAGE, UsageError, type ExitCode } from './usage.ts'
 
 // node:sqlite says on every start that it is experimental: no news for whoever runs this.
@@ -18,35 +11,37 @@ process.removeAllListeners('warning').on('warning', (warning) => {
 // `… | head` is no failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
 
-const RUNS: Readonly<Record<string, Run>> = {
-  migrate,
-  status,
-  doctor,
-  sweep,
-  relay,
-  'dead-letters list': deadLetters.list,
-  'dead-letters count': deadLetters.count,
-  'dead-letters show': deadLetters.show,
-  'dead-letters export': deadLetters.exportAll,
-  'dead-letters import': deadLetters.importAll,
-  'dead-letters discard': deadLetters.discard,
-  'redrive plan': redrive.plan,
-  'redrive run': redrive.run,
-  'redrive list': redrive.list,
-  'redrive show': redrive.show,
-  'redrive watch': redrive.watch,
-  'redrive pause': redrive.pause,
-  'redrive resume': redrive.resume,
-  'redrive abort': redrive.abort,
-  'redrive audit': redrive.audit,
-  demo,
-  help: async () => ({ text: USAGE, data: { usage: USAGE } }),
+/** Each is loaded when it is asked for. */
+const RUNS: Readonly<Record<string, () => Promise<Run>>> = {
+  migrate: async () => (await import('./maintain.ts')).migrate,
+  status: async () => (await import('./status.ts')).status,
+  doctor: async () => (await import('./doctor.ts')).doctor,
+  sweep: async () => (await import('./maintain.ts')).sweep,
+  relay: async () => (await import('./relay.ts')).relay,
+  'dead-letters list': async () => (await import('./dead-letters.ts')).list,
+  'dead-letters count': async () => (await import('./dead-letters.ts')).count,
+  'dead-letters show': async () => (await import('./dead-letters.ts')).show,
+  'dead-letters export': async () => (await import('./dead-letters.ts')).exportAll,
+  'dead-letters import': async () => (await import('./dead-letters.ts')).importAll,
+  'dead-letters discard': async () => (await import('./dead-letters.ts')).discard,
+  'redrive plan': async () => (await import('./redrive.ts')).plan,
+  'redrive run': async () => (await import('./redrive.ts')).run,
+  'redrive list': async () => (await import('./redrive.ts')).list,
+  'redrive show': async () => (await import('./redrive.ts')).show,
+  'redrive watch': async () => (await import('./redrive.ts')).watch,
+  'redrive pause': async () => (await import('./redrive.ts')).pause,
+  'redrive resume': async () => (await import('./redrive.ts')).resume,
+  'redrive abort': async () => (await import('./redrive.ts')).abort,
+  'redrive audit': async () => (await import('./redrive.ts')).audit,
+  demo: async () => (await import('./demo.ts')).demo,
+  help: async () => async () => ({ text: USAGE, data: { usage: USAGE } }),
 }
 
 /** One line per mistake, no stack: 2 when the command line is wrong, 1 when the work failed. */
 async function main(): Promise<ExitCode> {
   const given = readArguments(process.argv.slice(2), process.env)
-  const { text, data, exit = EXIT.done } = await (RUNS[given.command] as Run)(given, teller())
+  const run = await (RUNS[given.command] as () => Promise<Run>)()
+  const { text, data, exit = EXIT.done } = await run(given, teller())
   if (given.json && data !== undefined) console.log(JSON.stringify(data))
   else if (!given.json && text !== '') console.log(text)
   return exit

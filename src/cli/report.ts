@@ -1,5 +1,5 @@
 import type { Arguments } from './arguments.ts'
-import { openStore, type Opened } from './open-store.ts'
+import type { Opened } from './open-store.ts'
 import type { ExitCode } from './usage.ts'
 
 /** What a command found out: `text` for people, `data` for --json. */
@@ -21,6 +21,8 @@ export interface Told {
 export type Run = (given: Arguments, told: Told) => Promise<Report>
 
 export async function using<T>(given: Arguments, work: (opened: Opened) => Promise<T>): Promise<T> {
+  // Bad input is answered before the stores are loaded.
+  const { openStore } = await import('./open-store.ts')
   const opened = await openStore(given)
   try {
     return await work(opened)

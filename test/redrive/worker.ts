@@ -18,5 +18,5 @@ for (;;) {
     redelivered += some.length
     process.send?.({ redelivered })
   }
-  await new Promise((resolve) => setTimeout(resolve, 20))
+  await new Promise((resolve) => setTimeout(resolve, 60))
 }
