@@ -76,12 +76,13 @@ export const NAMESPACE = 'sim'
 export const SCOPE = 'tenant'
 
 export function drawSettings(dice: Dice, { relays, consumers, operations }: Size = ANY): Settings {
+  const many = operations !== null
   const deadlineMs = 150 + dice.below(150)
   const drawn = dice.chance(RELAYS_SHARE) || relays ? drawRelay(dice) : null
-  const consumer = drawn !== null && (dice.chance(CONSUMERS_SHARE) || consumers) ? drawConsumer(dice) : null
+  const consuming = consumers || (!many && dice.chance(CONSUMERS_SHARE))
+  const consumer = drawn !== null && consuming ? drawConsumer(dice) : null
   const relay = drawn !== null && consumer?.ordered ? { ...drawn, onFailure: 'block' as const } : drawn
   const zombies = relay === null && dice.chance(0.25)
-  const many = operations !== null
   return {
     processes: zombies || many || consumer !== null ? 2 + dice.below(2) : 1 + dice.below(3),
     poolSize: (many ? 4 : 1) + dice.below(4),
@@ -101,8 +102,8 @@ export function drawSettings(dice: Dice, { relays, consumers, operations }: Size
     consumer,
     lanes: many ? 4 + dice.below(12) : null,
     aggregates: many ? 4 + dice.below(200) : 1 + dice.below(4),
-    eventsMax: many ? 12 : 3,
-    trouble: dice.chance(0.5) ? dice.next() * (many ? 0.05 : 0.4) : 0,
+    eventsMax: many ? 16 : 3,
+    trouble: dice.chance(0.5) ? dice.next() * (many ? 0.01 : 0.4) : 0,
   }
 }
 
