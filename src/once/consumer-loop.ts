@@ -164,12 +164,16 @@ export class ConsumerLoop<Tx> {
     this.#arm()
   }
 
-  /** As many as take about CONSUMER_BATCH_MS together: slow handlers get transactions of their own. */
+  /**
+   * As many as take about CONSUMER_BATCH_MS together: slow handlers get transactions of their own. Those that run at the
+   * same time slow each other down, which is no reason for smaller batches.
+   */
   #size(): number {
-    const { batch, leaseMs, delivery } = this.#parts.settings
+    const { batch, leaseMs, delivery, deadlineMs } = this.#parts.settings
     if (leaseMs !== null || delivery === 'at-most-once') return 1
     if (this.#pace === null) return Math.min(batch, FIRST_BATCH)
-    return Math.max(1, Math.min(batch, Math.floor(CONSUMER_BATCH_MS / Math.max(this.#pace, 0.001))))
+    const ms = Math.min(CONSUMER_BATCH_MS * (this.#active + 1), deadlineMs / 10)
+    return Math.max(1, Math.min(batch, Math.floor(ms / Math.max(this.#pace, 0.001))))
   }
 
   async #work(batch: readonly Arrival[]): Promise<void> {
