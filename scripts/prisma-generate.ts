@@ -6,17 +6,26 @@ import { dirname, join } from 'node:path'
 import { pathToFileURL, fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
-const folder = fileURLToPath(new URL('../test/support/prisma/', import.meta.url))
-const schemaFile = join(folder, 'schema.prisma')
-const stampFile = join(folder, 'generated', '.stamp')
+const FOLDERS = ['../test/support/prisma/', '../examples/02-fastify-prisma/']
 
 /**
- * Generates the Prisma client of the tests, unless it is there and made from this schema by this version.
+ * Generates the Prisma clients of the tests and of the example, unless they are there and made from these schemas by this
+ * version.
  *
  * Nothing is downloaded. The command line insists on a schema engine, although generating a client never starts one; any
  * file that exists satisfies it.
  */
 export async function generatePrismaClient(): Promise<'generated' | 'fresh'> {
+  let outcome: 'generated' | 'fresh' = 'fresh'
+  for (const folder of FOLDERS) {
+    if ((await generateIn(fileURLToPath(new URL(folder, import.meta.url)))) === 'generated') outcome = 'generated'
+  }
+  return outcome
+}
+
+async function generateIn(folder: string): Promise<'generated' | 'fresh'> {
+  const schemaFile = join(folder, 'schema.prisma')
+  const stampFile = join(folder, 'generated', '.stamp')
   const require = createRequire(import.meta.url)
   const manifest = require.resolve('prisma/package.json')
   const { version } = require(manifest) as { version: string }
@@ -38,5 +47,5 @@ export async function generatePrismaClient(): Promise<'generated' | 'fresh'> {
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  console.log(`Prisma client of the tests: ${await generatePrismaClient()}`)
+  console.log(`Prisma clients of the tests and examples: ${await generatePrismaClient()}`)
 }

@@ -1,0 +1,38 @@
+/**
+ * A payment on Express and PostgreSQL: the charge, its event and the stored answer commit together.
+ *
+ * DATABASE_URL=postgres://localhost/shop PORT=3000 npx tsx examples/01-express-postgres/main.ts
+ * curl -i localhost:3000/charges -H 'Idempotency-Key: order-1' -H 'X-Customer: ann' --json '{"amount":500}'
+ */
+import express from 'express'
+import pg from 'pg'
+import { effectivelyOnce, event } from '../../src/index.ts' // 'effectively-once'
+import { idempotency } from '../../src/entry/express.ts' // 'effectively-once/express'
+import { pgStore } from '../../src/entry/pg.ts' // 'effectively-once/pg'
+import { crashPoint, observe } from '../crash.ts'
+
+const pool = new pg.Pool({ connectionString: process.env['DATABASE_URL'] })
+await pool.query(
+  'create table if not exists charges (id serial primary key, customer text not null, amount int not null)',
+)
+
+const events = { 'charge.created': event<{ id: number; customer: string }>(({ customer }) => customer) }
+const once = effectivelyOnce({ namespace: 'payments', store: pgStore(pool), events, observe })
+await once.migrate()
+
+// Whose key it is. With real authentication: (req) => req.user.id
+const idempotent = idempotency(once, { scope: (req) => req.get('x-customer') ?? '' })
+
+const app = express().use(express.json())
+app.post(
+  '/charges',
+  idempotent(async (req, res, { tx, publish, scope }) => {
+    const insert = 'insert into charges (customer, amount) values ($1, $2) returning id, customer, amount'
+    const { rows } = await tx.query<{ id: number; customer: string }>(insert, [scope, req.body.amount])
+    const [charge] = rows
+    if (charge) await publish('charge.created', charge)
+    crashPoint('before-commit')
+    res.status(201).json(charge) // leaves after the commit
+  }),
+)
+app.listen(Number(process.env['PORT'] ?? 3000), '127.0.0.1')

@@ -1,0 +1,40 @@
+/**
+ * A receiver of Stripe's webhooks: the provider's event id is the key, its retries and manual resends are the same event.
+ * What fails too often is parked as a dead letter instead of being lost when the provider gives up.
+ *
+ * STRIPE_SECRET=whsec_… FILE=billing.db PORT=3000 npx tsx examples/05-webhook-receiver/main.ts
+ */
+import express from 'express'
+import { effectivelyOnce } from '../../src/index.ts' // 'effectively-once'
+import { webhook } from '../../src/entry/express.ts' // 'effectively-once/express'
+import { sqliteStore } from '../../src/entry/sqlite.ts' // 'effectively-once/sqlite'
+import { stripeSource } from '../../src/entry/stripe.ts' // 'effectively-once/stripe'
+import { crashPoint, observe } from '../crash.ts'
+
+/** Of Stripe's own types: `stripeSource<Stripe.Event>`. */
+type InvoicePaid = { id: string; type: 'invoice.paid'; data: { object: { id: string; amount_paid: number } } }
+
+const store = sqliteStore({ file: process.env['FILE'] ?? 'billing.db' })
+await store.transaction((tx) =>
+  tx.query('create table if not exists payments (id integer primary key, invoice text not null, amount int not null)'),
+)
+const once = effectivelyOnce({ namespace: 'billing', store, observe })
+await once.migrate()
+
+const billing = once.consumer(
+  'billing',
+  { from: stripeSource<InvoicePaid>({ secret: process.env['STRIPE_SECRET'] ?? '' }) },
+  {
+    'invoice.paid': async ({ data: { object: invoice } }, { tx }) => {
+      const insert = 'insert into payments (invoice, amount) values ($1, $2)'
+      await tx.query(insert, [invoice.id, invoice.amount_paid])
+      crashPoint('before-commit')
+    },
+  },
+)
+await billing.start()
+
+const app = express()
+// Before any body parser: the signature is over the bytes.
+app.post('/webhooks/stripe', webhook(billing))
+app.listen(Number(process.env['PORT'] ?? 3000), '127.0.0.1')
