@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { isAlive, startPlayground, type Started } from './world.ts'
 
 const TIMEOUT_MS = 240_000
@@ -18,6 +18,7 @@ describe('npm start', () => {
     async () => {
       const before = new Set(await readdir(tmpdir()))
       const started = await startPlayground(['node', '--import', 'tsx', 'examples/story/main.ts'])
+      onTestFinished(async () => void (await started.stop()))
       const page = await fetch(started.url)
       expect(page.status).toBe(200)
       expect(await page.text()).toContain('The Effectively-Once Triangle')

@@ -38,7 +38,9 @@ try {
   await started.until(({ unsettled }) => unsettled === 0, 'calm')
   const faults = { lostResponses: true, retryStorm: true, duplicates: true, crash: 'anywhere' }
   await started.post('/settings', { vertices: ALL, faults, traffic: 6 })
-  await started.until(({ rounds: [round] }) => (round?.audit.intents ?? 0) >= 30, 'thirty operations')
+  await started.until(({ rounds: [round] }) => {
+    return round?.vertices.inbox === true && round.audit.intents >= 30
+  }, 'thirty operations')
   // Fewer at a time, so that those on the page are on their whole way.
   await started.post('/settings', { traffic: 1.5 })
   await started.until(({ operations }) => operations.filter(({ receipts }) => receipts === 1).length >= 4, 'receipts')
