@@ -195,9 +195,10 @@ export class ConsumerLoop<Tx> {
       if (result.kind === 'settled') (result.applied ? settled : passed).push(arrival)
       else await this.#postpone(arrival, result)
     }
-    await this.#acknowledge([...settled, ...passed], results)
+    // Before the broker is told: a duplicate that comes meanwhile is an arrival of its own, not a twin nobody settles.
     this.#backlog.done(settled, true)
     this.#backlog.done(passed, false)
+    await this.#acknowledge([...settled, ...passed], results)
   }
 
   async #acknowledge(arrivals: readonly Arrival[], results: Results): Promise<void> {
@@ -266,8 +267,14 @@ export class ConsumerLoop<Tx> {
   }
 
   async #giveBack(arrivals: readonly Arrival[], delayMs: number): Promise<void> {
-    if (await this.#broker.giveBack(deliveriesOf(arrivals), delayMs)) return this.#backlog.done(arrivals, false)
-    for (const arrival of arrivals) this.#later(arrival, delayMs)
+    const given = new Set(deliveriesOf(arrivals))
+    if (!(await this.#broker.giveBack([...given], delayMs))) {
+      for (const arrival of arrivals) this.#later(arrival, delayMs)
+      return
+    }
+    this.#backlog.done(arrivals, false)
+    const twins = deliveriesOf(arrivals).filter((delivery) => !given.has(delivery))
+    if (twins.length > 0) await this.#broker.giveBack(twins, delayMs)
   }
 
   #mayHold(arrival: Arrival, delayMs: number): boolean {
