@@ -9,7 +9,6 @@ export const NAMESPACE_BYTES_MAX = 255
 export const STEP_NAME_BYTES_MAX = 200
 export const STEPS_MAX = 1_000
 export const JSON_DEPTH_MAX = 200
-export const DERIVED_KEY_LENGTH_MIN = 16
 export const DERIVED_KEY_LENGTH_MAX = 255
 
 /** An answer up to this size is stored and replayed; a larger one makes the record unreplayable. */
@@ -61,7 +60,6 @@ export const BATCH_QUEUE_MAX = 10_000
 export const SHARDS = 64
 export const EVENT_BYTES_MAX: number = 256 * 1024
 export const EVENTS_PER_OPERATION_MAX = 1_000
-export const EVENT_TYPE_BYTES_MAX = 255
 export const AGGREGATE_BYTES_MAX = 255
 
 export const SWEEP_LIMIT_DEFAULT = 10_000

@@ -1,3 +1,4 @@
+import { orderBreaks } from './checkers/commit-order.ts'
 import { runSchedule } from './run.ts'
 import { eventsOf } from './trace.ts'
 import type { TraceEvent } from './trace.ts'
@@ -52,7 +53,7 @@ export async function workEvents(shift: EventsShift, progress: (events: number) 
       const world = await runSchedule(seed, undefined, { relays: true, operations: OPERATIONS })
       mergeEvents(tally, { ...judge(world.trace), worlds: 1, crashes: world.crashes, steps: world.steps })
       if (world.violations.length > 0) tally.broken.push({ seed, violations: world.violations })
-      tally.orderBreaks += world.violations.filter((violation) => violation.startsWith('I8:')).length
+      tally.orderBreaks += orderBreaks(world.violations)
       progress(tally.events)
     }
     return tally
