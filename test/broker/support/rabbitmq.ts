@@ -7,6 +7,8 @@ import { receivedFrom, type Broker } from './broker.ts'
 
 const PREFETCH = 2_000
 const QUIET_MS = 250
+const LOOKS = 12
+const LOOK_MS = 300
 
 export const rabbitmq: Broker = {
   server: 'rabbitmq',
@@ -30,7 +32,15 @@ export const rabbitmq: Broker = {
         await channel.basicPublish({ routingKey: place, durable: true }, text)
         await channel.close()
       },
-      unsettled: async () => (await connection.queueDeclare({ queue: place, passive: true })).messageCount,
+      // What a reader holds cannot be seen: the queue must stay empty for a while.
+      async unsettled() {
+        let most = 0
+        for (let look = 0; look < LOOKS && most === 0; look++) {
+          if (look > 0) await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+          most = (await connection.queueDeclare({ queue: place, passive: true })).messageCount
+        }
+        return most
+      },
       async received() {
         const channel = await connection.acquire()
         await channel.basicQos({ prefetchCount: PREFETCH })
