@@ -173,7 +173,7 @@ export const ERROR_CAUSES_MAX = 8
 export const ERROR_STACK_LENGTH_MAX = 4_000
 
 /** Of one request to Kafka: half of what a topic takes as it comes (`max.message.bytes`). */
-export const KAFKA_BATCH_BYTES = 512 * 1024
+export const KAFKA_BATCH_BYTES: number = 512 * 1024
 /** Of one call of Kafka's client, before the relay's own patience begins. */
 export const KAFKA_RETRIES = 2
 export const KAFKA_RETRY_MS = 200
@@ -223,5 +223,5 @@ export const KAFKA_SESSION_MS_MIN = 1_000
 export const KAFKA_SESSION_MS_MAX = 300_000
 /** How long a fetch waits for news, and how much it brings. */
 export const KAFKA_FETCH_MS = 500
-export const KAFKA_FETCH_BYTES = 4 * 1024 * 1024
-export const KAFKA_PARTITION_BYTES = 1024 * 1024
+export const KAFKA_FETCH_BYTES: number = 4 * 1024 * 1024
+export const KAFKA_PARTITION_BYTES: number = 1024 * 1024

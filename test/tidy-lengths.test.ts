@@ -38,7 +38,7 @@ function functionsOf(path: string, text: string): Found[] {
       for (const child of Array.isArray(value) ? value : [value]) if (isNode(child)) visit(child, own)
     }
   }
-  visit(parseAst(text, { lang: 'ts' }, path) as unknown as Node, 'module')
+  visit(parseAst(text, { lang: 'ts' }, path), 'module')
   return found
 }
 

@@ -14,7 +14,24 @@ import {
   tryingSql,
 } from './sql/inbox.ts'
 
-const STATEMENTS = {
+export type InboxStatementName =
+  | 'inboxTake'
+  | 'inboxLook'
+  | 'inboxEnter'
+  | 'inboxDone'
+  | 'inboxDoneBeside'
+  | 'inboxTries'
+  | 'inboxTrying'
+  | 'inboxFailed'
+  | 'inboxPark'
+  | 'inboxPositions'
+  | 'inboxPass'
+  | 'inboxOpen'
+  | 'letterList'
+  | 'letterCount'
+  | 'letterDiscard'
+
+const STATEMENTS: Readonly<Record<InboxStatementName, (schema: string) => string>> = {
   inboxTake: takeSql,
   inboxLook: lookSql,
   inboxEnter: enterSql,
@@ -30,9 +47,7 @@ const STATEMENTS = {
   letterList: listLettersSql,
   letterCount: countLettersSql,
   letterDiscard: discardLettersSql,
-} as const
-
-export type InboxStatementName = keyof typeof STATEMENTS
+}
 
 export type InboxBind = (name: InboxStatementName, values: readonly unknown[]) => PgStatement
 

@@ -9,7 +9,7 @@ import type { World } from './world.ts'
 /** Where events go: it accepts, refuses, is away for a while, and its answers get lost. It forgets nothing it accepted. */
 export class Broker {
   /** How often each event was accepted. */
-  readonly accepted = new Map<string, number>()
+  readonly accepted: Map<string, number> = new Map()
   down = false
   private readonly world: World
   private readonly failures = new Map<string, number>()

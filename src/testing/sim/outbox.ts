@@ -8,12 +8,12 @@ export type Publish = (type: 'made', data: EventData, options?: { notBefore?: Da
 /** What was committed to the outbox, and what of it is not yet where it belongs. */
 export class SimOutbox {
   /** Committed, and neither accepted by the broker nor given up. */
-  readonly pending = new Set<string>()
+  readonly pending: Set<string> = new Set()
   committed = 0
   private readonly bySeq = new Map<number, string>()
   private readonly byId = new Map<string, string>()
   /** Arrived, and neither applied nor set aside by the consumer. */
-  readonly unread = new Set<string>()
+  readonly unread: Set<string> = new Set()
   private readonly read = new Set<string>()
   private readonly arrived = new Set<string>()
 

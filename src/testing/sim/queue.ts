@@ -25,7 +25,7 @@ const WAIT_MS = 120
 
 /** The broker's other side: hands messages out, takes those back that were not settled in time, forgets nothing. */
 export class Queue {
-  readonly messages = new Set<Message>()
+  readonly messages: Set<Message> = new Set()
   private readonly world: World
   private readonly waiting = new Set<() => void>()
   private receipts = 0
