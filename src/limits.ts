@@ -211,7 +211,7 @@ export const REDRIVE_WINDOW_MIN = 10
 /** Started this often and never ended: it ends its process, and stays parked. */
 export const REDRIVE_STARTS_MAX = 3
 /** Looked at this often for its predecessor, a letter stays parked. */
-export const REDRIVE_EARLY_LOOKS = 6
+export const REDRIVE_EARLY_LOOKS = 4
 export const REDRIVE_TROUBLES_MAX = 10
 /** How long redrives that ended stay, with the copies they hold. The audit stays. */
 export const REDRIVE_KEPT_MS: number = 90 * 24 * 3_600_000

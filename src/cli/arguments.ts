@@ -4,7 +4,50 @@ import { UsageError } from './usage.ts'
 const TEXT = { type: 'string' } as const
 const FLAG = { type: 'boolean' } as const
 
-const OPTIONS = {
+/** What may be given, by name. */
+export interface Values {
+  url?: string
+  schema?: string
+  json?: boolean
+  help?: boolean
+  sql?: boolean
+  consumer?: string
+  source?: string
+  type?: string
+  aggregate?: string
+  tenant?: string
+  fingerprint?: string
+  reason?: string
+  state?: string
+  since?: string
+  until?: string
+  id?: string[]
+  limit?: string
+  after?: string
+  reveal?: boolean
+  why?: string
+  by?: string
+  canary?: string
+  'stop-after-canary'?: boolean
+  rate?: string
+  'pause-at'?: string
+  force?: boolean
+  reorder?: boolean
+  transform?: string
+  detach?: boolean
+  'no-retry'?: boolean
+  to?: string
+  'secret-env'?: string
+  namespace?: string
+  drain?: boolean
+  'resend-for'?: string
+}
+
+export type Option = keyof Values
+
+type Given = NonNullable<ParseArgsConfig['options']>[string]
+
+const OPTIONS: Readonly<Record<Option, Given>> = {
   url: TEXT,
   schema: TEXT,
   json: FLAG,
@@ -40,9 +83,7 @@ const OPTIONS = {
   namespace: TEXT,
   drain: FLAG,
   'resend-for': TEXT,
-} satisfies NonNullable<ParseArgsConfig['options']>
-
-export type Option = keyof typeof OPTIONS
+}
 
 const EVERYWHERE: readonly Option[] = ['url', 'schema', 'json', 'help']
 const FILTER: readonly Option[] = [
@@ -102,14 +143,6 @@ const COMMANDS: Readonly<Record<string, { readonly options: readonly Option[]; r
   help: { options: [], operand: '' },
 }
 
-export type Values = {
-  readonly [Name in Option]?: (typeof OPTIONS)[Name] extends { readonly multiple: true }
-    ? string[]
-    : (typeof OPTIONS)[Name] extends { readonly type: 'boolean' }
-      ? boolean
-      : string
-}
-
 export interface Arguments {
   /** 'migrate', 'redrive run', … */
   readonly command: string
@@ -157,7 +190,8 @@ function misplaced(name: Option, command: string): string {
 
 function parse(argv: readonly string[]): { values: Values; positionals: string[] } {
   try {
-    return parseArgs({ args: [...argv], allowPositionals: true, options: OPTIONS })
+    const { values, positionals } = parseArgs({ args: [...argv], allowPositionals: true, options: OPTIONS })
+    return { values: values as Values, positionals }
   } catch (error) {
     throw new UsageError(error instanceof Error ? (error.message.split('\n', 1)[0] ?? '') : String(error))
   }

@@ -1,7 +1,27 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
+import { existsSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { afterAll } from 'vitest'
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+let built: string | undefined
+
+afterAll(() => {
+  if (built !== undefined) rmSync(dirname(dirname(built)), { recursive: true, force: true })
+})
+
+/** Compiled once, as users run it: a loader takes longer than most commands. Inside the repository, where packages resolve. */
+function main(): string {
+  if (built !== undefined) return built
+  const folder = join(ROOT, '.compiled', `cli-${process.pid}`)
+  const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc')
+  spawnSync(process.execPath, [tsc, '-p', 'tsconfig.build.json', '--noCheck', '--outDir', folder], { cwd: ROOT })
+  built = join(folder, 'cli', 'main.js')
+  if (!existsSync(built)) throw new Error('the command line could not be compiled')
+  return built
+}
 
 export interface Ran {
   readonly code: number
@@ -13,7 +33,7 @@ export interface Ran {
 export function cli(args: readonly string[], options: { env?: NodeJS.ProcessEnv; input?: string } = {}): Promise<Ran> {
   const env = { ...process.env, DATABASE_URL: '', ONCE_WEBHOOK_SECRET: '', ...options.env }
   return new Promise((resolve) => {
-    const child = execFile(process.execPath, ['--import', 'tsx', MAIN, ...args], { env }, (error, out, err) => {
+    const child = execFile(process.execPath, [main(), ...args], { env }, (error, out, err) => {
       resolve({ code: typeof error?.code === 'number' ? error.code : error ? -1 : 0, out, err })
     })
     child.stdin?.end(options.input ?? '')

@@ -1,4 +1,5 @@
 import { expect } from 'vitest'
+import { letterLine } from './letters.ts'
 import { BY, CONSUMER, type RedriveWorld } from './world.ts'
 
 /** What a redrive promises, on any store. */
@@ -207,5 +208,48 @@ export const CASES: Readonly<Record<string, (world: RedriveWorld) => Promise<voi
     const [letter] = await world.once.deadLetters.list({ state: 'redriven' })
     expect(letter?.message).toBe('a')
     expect(JSON.parse(letter?.body ?? '')).toMatchObject({ id: 'a', data: { broken: true, note: 'x' } })
+  },
+
+  async 'keeps a chain of ordered events in order, however it was parked; a missing link stays parked'(world) {
+    await world.consumer().drain()
+    // 3 follows 2 follows 1 follows 0; 8 follows 7, which nobody ever saw.
+    const lines = [letterLine(3, 2), letterLine(2, 1), letterLine(1, 0), letterLine(0), letterLine(8, 7)]
+    expect(await world.once.deadLetters.import(lines, BY)).toMatchObject({ imported: 5 })
+    const { id } = await world.once.redrive.run({}, { ...BY, rate: 10_000, canary: 0 })
+    const consumer = await world.consumer().start()
+    expect(await world.ended(id)).toMatchObject({ state: 'done', applied: 4, blocked: 1, failed: 0 })
+    await consumer.stop()
+    expect([...(await world.applied()).keys()]).toEqual(['m0', 'm1', 'm2', 'm3'])
+    expect((await world.once.deadLetters.list()).map(({ message }) => message)).toEqual(['m8'])
+  },
+
+  async 'a holder that was taken over writes nothing; what ends its process again and again stays parked'(world) {
+    await world.park({ id: 'one' }, { id: 'two' })
+    const { redrives, inbox } = world.store
+    if (!redrives || !inbox) throw new Error('no redrives')
+    const { id } = await world.once.redrive.run({}, { ...BY, canary: 0 })
+    const old = await redrives.claim({ consumer: CONSUMER, leaseMs: 30 })
+    if (!old) throw new Error('nothing to claim')
+    expect(await redrives.claim({ consumer: CONSUMER, leaseMs: 60_000 })).toBeNull()
+    await new Promise((resolve) => setTimeout(resolve, 60))
+    const taken = await redrives.claim({ consumer: CONSUMER, leaseMs: 300 })
+    expect(Number(taken?.token)).toBeGreaterThan(Number(old.token))
+    const items = await redrives.items({ redrive: id, outcomes: ['pending'], after: 0, limit: 10 })
+    expect(items.map(({ ord }) => ord)).toEqual([1, 2])
+    expect(await redrives.beat({ ...old, leaseMs: 100, starting: [1], ended: [] })).toBeNull()
+    expect(await redrives.decide({ ...old, decisions: [{ ord: 1, outcome: 'already' }] })).toBe(false)
+    const { session } = await inbox.take({ consumer: CONSUMER, items: [], deadlineMs: 5_000, redrive: true })
+    expect(await redrives.settle(session.session, { ...old, ords: [1] })).toBe(false)
+    expect(await redrives.settle(session.session, { ...(taken as typeof old), ords: [1] })).toBe(true)
+    await session.rollback()
+    for (let start = 0; start < 3; start++) {
+      expect(await redrives.beat({ ...(taken as typeof old), leaseMs: 50, starting: [2], ended: [] })).not.toBeNull()
+    }
+    await new Promise((resolve) => setTimeout(resolve, 60))
+    const consumer = await world.consumer().start()
+    expect(await world.ended(id)).toMatchObject({ state: 'done', applied: 1, failed: 1 })
+    await consumer.stop()
+    expect((await world.applied()).size).toBe(1)
+    expect(await world.once.deadLetters.list()).toMatchObject([{ reason: 'crashed', state: 'parked' }])
   },
 }

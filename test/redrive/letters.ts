@@ -10,9 +10,10 @@ export function messageAt(n: number): MemoryMessage & { id: string } {
 }
 
 /** The same as a dead letter, as `dead-letters export` writes it. */
-export function letterLine(n: number): string {
+export function letterLine(n: number, previous?: number): string {
   const { id: message, aggregate, data } = messageAt(n)
   const [source, type] = ['memory', 'step.made']
+  const before = previous === undefined ? null : messageAt(previous).id
   return JSON.stringify({
     id: messageIdentity({ consumer: CONSUMER, source, message }).id,
     consumer: CONSUMER,
@@ -20,7 +21,7 @@ export function letterLine(n: number): string {
     message,
     type,
     aggregate,
-    previous: null,
+    previous: before === null ? null : messageIdentity({ consumer: CONSUMER, source, message: before }).id,
     tenant: null,
     state: 'parked',
     reason: n % PER_AGGREGATE === 0 ? 'failed' : 'behind',

@@ -30,12 +30,12 @@ select consumer, min(known) as known, max(seen_ago) as seen_ago, sum(matching) a
   count(distinct case when overtaking then source || char(0) || aggregate end) as reordered
 from c group by consumer order by sum(matching) desc, consumer`
 
-export const CREATE = `insert into effectively_once_redrive (consumer, actor, why, state, canary, canary_stops, rate, pause_at, created_at)
+export const CREATE: string = `insert into effectively_once_redrive (consumer, actor, why, state, canary, canary_stops, rate, pause_at, created_at)
   values (?, ?, ?, ?, ?, ?, ?, ?, ${NOW}) on conflict (consumer) where state in (1, 2, 3) do nothing returning id`
 /** $12 redrive */
 export const FREEZE: string = `insert into effectively_once_redrive_item (redrive, ord, letter)
   select $12, row_number() over (order by t.seq), t.id from (with ${FROZEN} select * from t) t`
-export const ACTIVE = `select id from effectively_once_redrive where consumer = ? and state in (1, 2, 3)`
+export const ACTIVE: string = `select id from effectively_once_redrive where consumer = ? and state in (1, 2, 3)`
 
 const count = (state: number): string =>
   `(select count(*) from effectively_once_redrive_item i where i.redrive = r.id and i.state = ${state}) as n${state}`
@@ -43,54 +43,54 @@ export const READ: string = `select r.*, coalesce(r.lease_until > ${NOW}, 0) as 
     ${[0, 1, 2, 3, 4, 5].map(count).join(', ')}
   from effectively_once_redrive r left join effectively_once_consumer k on k.name = r.consumer
   where $1 is null or r.id = $1 order by r.id desc limit $2`
-export const ITEMS = `select i.ord, i.state as outcome, i.starts, i.body as copy, d.*, 0 as blocks
+export const ITEMS: string = `select i.ord, i.state as outcome, i.starts, i.body as copy, d.*, 0 as blocks
   from effectively_once_redrive_item i join ${LETTER} d on d.id = i.letter
   where i.redrive = ? and i.state in (select value from json_each(?)) and i.ord > ? order by i.ord limit ?`
-export const COPY = `update effectively_once_redrive_item set body = ? where redrive = ? and ord = ?
+export const COPY: string = `update effectively_once_redrive_item set body = ? where redrive = ? and ord = ?
   and exists (select 1 from effectively_once_redrive r where r.id = redrive and r.state = 1)`
 
 /** $1 redrive, $2 from, $3 to, $4 reason, $5 token, $6 retry, $7 the canary is over, $8 rate */
-export const CHANGE = `update effectively_once_redrive set state = $3, reason = $4, rate = coalesce($8, rate),
+export const CHANGE: string = `update effectively_once_redrive set state = $3, reason = $4, rate = coalesce($8, rate),
     canary = case when $7 then 0 else canary end, round = round + $6, ended_at = case when $3 in (4, 5) then ${NOW} end
   where id = $1 and state in (select value from json_each($2)) and ($5 is null or token = cast($5 as integer))`
-export const RETRY = `update effectively_once_redrive_item set state = 0, starts = 0 where redrive = ? and state in (3, 4)`
+export const RETRY: string = `update effectively_once_redrive_item set state = 0, starts = 0 where redrive = ? and state in (3, 4)`
 
-export const SEEN = `update effectively_once_consumer set seen_at = ${NOW} where name = ? and seen_at < ${NOW} - 10000`
+export const SEEN: string = `update effectively_once_consumer set seen_at = ${NOW} where name = ? and seen_at < ${NOW} - 10000`
 /** $1 consumer */
-export const LOOK = `select exists (select 1 from effectively_once_redrive where consumer = $1 and state = 2
+export const LOOK: string = `select exists (select 1 from effectively_once_redrive where consumer = $1 and state = 2
     and (lease_until is null or lease_until < ${NOW})) as free,
   exists (select 1 from effectively_once_consumer where name = $1 and seen_at < ${NOW} - 10000) as unseen`
-export const CLAIM = `update effectively_once_redrive set token = token + 1, lease_until = ${NOW} + ? where consumer = ? and state = 2
+export const CLAIM: string = `update effectively_once_redrive set token = token + 1, lease_until = ${NOW} + ? where consumer = ? and state = 2
   and (lease_until is null or lease_until < ${NOW}) returning id, token, rate, pause_at`
-export const BEAT = `update effectively_once_redrive set lease_until = ${NOW} + ? where id = ? and token = cast(? as integer) returning *`
-export const STARTED = `update effectively_once_redrive_item set starts = starts + 1 where redrive = ? and ord in (select value from json_each(?))`
-export const ENDED = `update effectively_once_redrive_item set starts = 0 where redrive = ? and ord in (select value from json_each(?))`
-export const DECIDED = `select count(*) as decided, coalesce(sum(state = 3), 0) as failed from effectively_once_redrive_item
+export const BEAT: string = `update effectively_once_redrive set lease_until = ${NOW} + ? where id = ? and token = cast(? as integer) returning *`
+export const STARTED: string = `update effectively_once_redrive_item set starts = starts + 1 where redrive = ? and ord in (select value from json_each(?))`
+export const ENDED: string = `update effectively_once_redrive_item set starts = 0 where redrive = ? and ord in (select value from json_each(?))`
+export const DECIDED: string = `select count(*) as decided, coalesce(sum(state = 3), 0) as failed from effectively_once_redrive_item
   where redrive = ? and round = ? and state in (1, 2, 3)`
-export const HELD = `select round from effectively_once_redrive where id = ? and token = cast(? as integer)`
-export const RELEASE = `update effectively_once_redrive set lease_until = null where id = ? and token = cast(? as integer)`
+export const HELD: string = `select round from effectively_once_redrive where id = ? and token = cast(? as integer)`
+export const RELEASE: string = `update effectively_once_redrive set lease_until = null where id = ? and token = cast(? as integer)`
 
 /** $1 redrive, $2 ord */
 const ITEM_LETTER = `(select letter from effectively_once_redrive_item where redrive = $1 and ord = $2 and state = 0)`
-export const SETTLE_LETTER = `update ${LETTER} set state = 3, settled_at = ${NOW} where id = ${ITEM_LETTER} and state in (1, 2)`
+export const SETTLE_LETTER: string = `update ${LETTER} set state = 3, settled_at = ${NOW} where id = ${ITEM_LETTER} and state in (1, 2)`
 /** $3 error, $4 reason, $5 fingerprint, $6 causes */
-export const FAIL_LETTER = `update ${LETTER} set attempts = attempts + 1, error = $3, reason = $4, fingerprint = $5, causes = $6,
+export const FAIL_LETTER: string = `update ${LETTER} set attempts = attempts + 1, error = $3, reason = $4, fingerprint = $5, causes = $6,
     timeline = json_insert(case when json_array_length(timeline) >= 50 then json_remove(timeline, '$[1]') else timeline end,
       '$[#]', json_object('at', ${NOW}, 'error', $3, 'fingerprint', $5))
   where id = ${ITEM_LETTER} and state in (1, 2)`
 /** Successors of a parked one in this redrive wait with it. $3 round */
-export const BLOCK = `update effectively_once_redrive_item set state = 4, starts = 0, round = $3 where redrive = $1 and state = 0 and letter in (
+export const BLOCK: string = `update effectively_once_redrive_item set state = 4, starts = 0, round = $3 where redrive = $1 and state = 0 and letter in (
   select d.id from ${LETTER} f join ${LETTER} d on ${same('d', 'f')} and d.seq > f.seq where f.id = ${ITEM_LETTER} and f.state = 1)`
 /** $3 round, $4 outcome */
-export const DECIDE = `update effectively_once_redrive_item set state = $4, starts = 0, round = $3 where redrive = $1 and ord = $2 and state = 0`
+export const DECIDE: string = `update effectively_once_redrive_item set state = $4, starts = 0, round = $3 where redrive = $1 and ord = $2 and state = 0`
 
-export const AUDIT = `select * from effectively_once_audit where $1 is null or redrive = $1 order by seq desc limit $2`
-export const WRITE = `insert into effectively_once_audit (at, actor, action, redrive, why, detail) values (${NOW}, ?, ?, ?, ?, ?)`
-export const APPLIED = `select exists (select 1 from effectively_once_inbox where id = $1)
+export const AUDIT: string = `select * from effectively_once_audit where $1 is null or redrive = $1 order by seq desc limit $2`
+export const WRITE: string = `insert into effectively_once_audit (at, actor, action, redrive, why, detail) values (${NOW}, ?, ?, ?, ?, ?)`
+export const APPLIED: string = `select exists (select 1 from effectively_once_inbox where id = $1)
   or exists (select 1 from effectively_once_mark where id = $1) as applied`
-export const IMPORT = `insert into ${LETTER} (id, consumer, source, message, type, aggregate, previous, tenant, state, reason, error,
+export const IMPORT: string = `insert into ${LETTER} (id, consumer, source, message, type, aggregate, previous, tenant, state, reason, error,
     fingerprint, causes, body, shown, headers, traceparent, attempts, timeline, parked_at)
   values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (id) do nothing`
 const OLD = `select id from effectively_once_redrive where state in (4, 5) and ended_at < ${NOW} - ?`
-export const SWEEP_ITEMS = `delete from effectively_once_redrive_item where redrive in (${OLD})`
-export const SWEEP = `delete from effectively_once_redrive where id in (${OLD})`
+export const SWEEP_ITEMS: string = `delete from effectively_once_redrive_item where redrive in (${OLD})`
+export const SWEEP: string = `delete from effectively_once_redrive where id in (${OLD})`
