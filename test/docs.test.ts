@@ -27,7 +27,8 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const README_LINES_MAX = 150
 const TIMEOUT_MS = 120_000
 
-const pages = ['README.md', 'CHANGELOG.md', ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`)]
+const texts = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'))
+const pages = ['README.md', 'CHANGELOG.md', ...texts.map((name) => `docs/${name}`)]
 
 function read(page: string): string {
   return readFileSync(join(root, page), 'utf8')

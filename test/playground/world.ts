@@ -24,12 +24,16 @@ export interface Started {
 }
 
 export async function startPlayground(
-  command: readonly string[] = [process.execPath, '--import', 'tsx', 'examples/playground/main.ts'],
+  program = 'examples/playground/main.ts',
+  environment: Readonly<Record<string, string>> = {},
 ): Promise<Started> {
   const began = performance.now()
-  const [file = '', ...args] = command
-  const env = { ...process.env, PORT: '0', NO_COLOR: '1' }
-  const child = spawn(file, args, { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'inherit'] })
+  const env = { ...process.env, PORT: '0', NO_COLOR: '1', ...environment }
+  const child = spawn(process.execPath, ['--import', 'tsx', program], {
+    cwd: ROOT,
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const exited = once(child, 'exit') as Promise<[code: number | null]>
   const url = await addressOf(child)
   const snapshot = async (): Promise<Snapshot> => (await (await fetch(`${url}snapshot`)).json()) as Snapshot
