@@ -13,6 +13,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc')
 const TIMEOUT_MS = 180_000
+/** Decorators are the framework's own. */
+const NEEDS_PEER = new Set(['./nest'])
 
 interface Manifest {
   readonly exports: Readonly<Record<string, string | { readonly types: string; readonly default: string }>>
@@ -130,6 +132,31 @@ describe('the package', () => {
     expect(await runFile('load.cjs', code)).toBe('function function function\n')
   })
 
+  it('runs an operation once, required from a script', async () => {
+    const code = `const { effectivelyOnce } = require('effectively-once')
+      const { sqliteStore } = require('effectively-once/sqlite')
+      const once = effectivelyOnce({ namespace: 'shop', store: sqliteStore({ file: ':memory:' }), guard: 'off' })
+      let ran = 0
+      once.migrate()
+        .then(() => once.run({ scope: 'global', key: 'a', input: 1 }, async () => ++ran))
+        .then(() => once.run({ scope: 'global', key: 'a', input: 1 }, async () => ++ran))
+        .then(() => once.close())
+        .then(() => console.log(ran))`
+    expect(await runFile('run.cjs', code)).toBe('1\n')
+  })
+
+  it('loads every subpath without its client or framework, imported and required', async () => {
+    const subpaths = Object.keys(manifest.exports).filter((path) => path !== './package.json' && !NEEDS_PEER.has(path))
+    expect(subpaths.length).toBeGreaterThan(15)
+    const names = JSON.stringify(subpaths.map((path) => `effectively-once${path.slice(1)}`))
+    const told = `${subpaths.length} loaded\n`
+    const imported = `const all = await Promise.all(${names}.map((name) => import(name)))
+      console.log(all.filter((module) => Object.keys(module).length > 0).length, 'loaded')`
+    expect(await runFile('subpaths.mjs', imported)).toBe(told)
+    const required = `console.log(${names}.map(require).filter((module) => Object.keys(module).length > 0).length, 'loaded')`
+    expect(await runFile('subpaths.cjs', required)).toBe(told)
+  })
+
   it('loads every store without its client', async () => {
     const stores = ['drizzle', 'kysely', 'pg', 'pglite', 'postgres', 'prisma', 'sqlite']
     const code = `for (const name of ${JSON.stringify(stores)}) {
@@ -181,6 +208,28 @@ describe('the package', () => {
       }
       await writeFile(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['types.ts'] }))
       expect(await run(process.execPath, [tsc, '-p', '.'], project)).toBe('')
+    },
+    TIMEOUT_MS,
+  )
+
+  it(
+    'is used from TypeScript that compiles to CommonJS',
+    async () => {
+      const code = `import { effectivelyOnce } from 'effectively-once'
+        import { sqliteStore } from 'effectively-once/sqlite'
+        const once = effectivelyOnce({ namespace: 'shop', store: sqliteStore({ file: ':memory:' }), guard: 'off' })
+        const main = async (): Promise<void> => {
+          await once.migrate()
+          const double = (): Promise<number> => once.run({ scope: 'global', key: 'a', input: 2 }, async () => 4)
+          console.log((await double()) + (await double()))
+          await once.close()
+        }
+        void main()`
+      await writeFile(join(project, 'script.cts'), code)
+      const options = ['--module', 'nodenext', '--target', 'es2022', '--strict', '--types', 'node', '--ignoreConfig']
+      await run(process.execPath, [tsc, ...options, 'script.cts'], project)
+      expect(await readFile(join(project, 'script.cjs'), 'utf8')).toContain('require("effectively-once")')
+      expect(await run(process.execPath, ['script.cjs'], project)).toBe('8\n')
     },
     TIMEOUT_MS,
   )
