@@ -2,7 +2,7 @@ import { webhookSink } from '../sink/webhook.ts'
 import { using, type Run } from './report.ts'
 import { UsageError } from './usage.ts'
 
-const SECRET_DEFAULT = 'ONCE_WEBHOOK_SECRET'
+const SECRET_DEFAULT = 'WEBHOOK_SECRET'
 const PROGRESS_MS = 5_000
 
 /** Events to a webhook, without a program of one's own. Other sinks need their client: `once.relay({ to })`. */

@@ -63,7 +63,7 @@ redrive, and dead-letters import and discard
   --no-retry                 resume: leave what failed
 
 relay
-  --secret-env NAME          the environment variable with the webhook's secret; default ONCE_WEBHOOK_SECRET
+  --secret-env NAME          the environment variable with the webhook's secret; default WEBHOOK_SECRET
   --namespace NAME           the source of the events; default: effectively-once
 
 Exit codes: 0 done, 1 it failed, 2 the command line is wrong, 3 done but somebody should look.`

@@ -1,4 +1,4 @@
-import { SWEEP_EVERY_MS, SWEEP_LIMIT_DEFAULT } from '../limits.ts'
+import { REDRIVE_KEPT_MS, SWEEP_EVERY_MS, SWEEP_LIMIT_DEFAULT } from '../limits.ts'
 import type { SweptInbox } from '../store/inbox.ts'
 import type { Swept } from '../store/store.ts'
 import type { Core } from './core.ts'
@@ -24,6 +24,7 @@ export async function sweepNow<Tx>(
     const { marked, rows, marks, letters } = inbox
     observe({ kind: 'sweptInbox', marked, rows, marks, letters })
   }
+  await core.store.redrives?.sweep({ keepForMs: REDRIVE_KEPT_MS })
   return { ...swept, inbox, finished: swept.finished && (inbox?.finished ?? true) }
 }
 

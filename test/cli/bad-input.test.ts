@@ -18,7 +18,7 @@ const SPAWNED: readonly (readonly [string, string, number])[] = [
   ['doctor', 'no database', 2],
   ['sweep --url FILE --resend-for never', 'resend-for', 2],
   ['relay --url FILE --to nats://localhost', '--to must be an http(s) URL', 2],
-  ['relay --url FILE --to http://127.0.0.1:9/', 'ONCE_WEBHOOK_SECRET must hold', 2],
+  ['relay --url FILE --to http://127.0.0.1:9/', 'WEBHOOK_SECRET must hold', 2],
   ['dead-letters list --url FILE --since yesterday', '--since must be a time', 2],
   ['dead-letters show 17 --url FILE', "'17' is no id of a dead letter", 2],
   ['dead-letters import NONE --url FILE --why x', 'there is no file', 2],

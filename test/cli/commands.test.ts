@@ -215,7 +215,7 @@ describePostgres('doctor and relay on PostgreSQL', (database) => {
       try {
         const args = ['relay', '--drain', '--to', `http://127.0.0.1:${port}/hook`, '--url', database.url, '--json']
         const secret = `whsec_${Buffer.from('a secret of 24 bytes or so').toString('base64')}`
-        const { code, out, err } = await cli(args, { env: { ONCE_WEBHOOK_SECRET: secret } })
+        const { code, out, err } = await cli(args, { env: { WEBHOOK_SECRET: secret } })
         expect({ code, err }).toEqual({ code: 0, err: '' })
         expect(JSON.parse(out)).toMatchObject({ sent: 1 })
         expect(got).toHaveLength(1)

@@ -31,7 +31,7 @@ export interface Ran {
 
 /** The command line, spawned for real. */
 export function cli(args: readonly string[], options: { env?: NodeJS.ProcessEnv; input?: string } = {}): Promise<Ran> {
-  const env = { ...process.env, DATABASE_URL: '', ONCE_WEBHOOK_SECRET: '', ...options.env }
+  const env = { ...process.env, DATABASE_URL: '', WEBHOOK_SECRET: '', ...options.env }
   return new Promise((resolve) => {
     const child = execFile(process.execPath, [main(), ...args], { env }, (error, out, err) => {
       resolve({ code: typeof error?.code === 'number' ? error.code : error ? -1 : 0, out, err })
