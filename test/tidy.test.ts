@@ -42,6 +42,9 @@ const rules = {
     if (!['store', 'outbox', 'inbox'].includes(source.folder)) return []
     return importsInto(source, ['once', 'http'])
   },
+  aboveOnce(source: Source) {
+    return ['http', 'entry', 'testing', 'cli'].includes(source.folder) ? [] : importsInto(source, ['http'])
+  },
   leaves(source: Source) {
     return importsInto(
       source,
@@ -88,6 +91,9 @@ describe('imports', () => {
   })
   it('store, outbox and inbox know nothing of once and http', () => {
     expect(offences(rules.belowOnce)).toEqual([])
+  })
+  it('http is imported by its entries alone', () => {
+    expect(offences(rules.aboveOnce)).toEqual([])
   })
   it('testing, cli, dashboard and entry are imported by nobody', () => {
     expect(offences(rules.leaves)).toEqual([])
@@ -160,6 +166,8 @@ describe('the rules themselves', () => {
     expect(check(rules.selfContained, 'src/key/a.ts', `import { b } from '../once/b.ts'`)).toBe(1)
     expect(check(rules.selfContained, 'src/key/a.ts', `import { b } from '../errors.ts'`)).toBe(0)
     expect(check(rules.belowOnce, 'src/store/postgres/a.ts', `import { b } from '../../once/b.ts'`)).toBe(1)
+    expect(check(rules.aboveOnce, 'src/source/a.ts', `import { b } from '../http/b.ts'`)).toBe(1)
+    expect(check(rules.aboveOnce, 'src/entry/a.ts', `export { b } from '../http/b.ts'`)).toBe(0)
     expect(check(rules.leaves, 'src/once/a.ts', `import { b } from '../testing/b.ts'`)).toBe(1)
     expect(check(rules.leaves, 'src/entry/testing.ts', `export * from '../testing/b.ts'`)).toBe(0)
     expect(check(rules.packages, 'src/store/pg.ts', `import type { Pool } from 'pg'`)).toBe(1)
