@@ -34,6 +34,7 @@ export function githubSource<P = Record<string, Record<string, unknown>>>(
     kind: 'pushed',
     name: 'github',
     redeliversFor: '3d',
+    revive: ({ id, type, body }): GithubEvent => ({ id, type, payload: JSON.parse(body) as Record<string, unknown> }),
     receive({ headers, body }) {
       const hex = /^sha256=([0-9a-f]{64})$/i.exec(headers['x-hub-signature-256'] ?? '')?.[1]
       if (!signedBy(secrets, hex === undefined ? [] : [Buffer.from(hex, 'hex')], body)) {

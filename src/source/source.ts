@@ -15,16 +15,21 @@ interface Described<M> {
   /** How late a redelivery can come: what the inbox must remember at least. 'forever': the broker never forgets. */
   readonly redeliversFor: Duration | 'forever'
   /**
-   * What the handler is given of a dead letter that runs again. Default: the CloudEvent in its body and headers, else its
-   * JSON. Throws when it cannot be read.
+   * What the handler is given of a dead letter that runs again, where its body is no CloudEvent. Default: its JSON. Throws
+   * when it cannot be read.
    */
-  revive?(letter: {
-    readonly type: string
-    readonly body: string
-    readonly headers: Readonly<Record<string, string>>
-  }): unknown
+  revive?(letter: RevivedLetter): unknown
   /** Never set: it carries `M`. */
   readonly '~handles'?: M
+}
+
+export interface RevivedLetter {
+  /** The message's own id. */
+  readonly id: string
+  readonly source: string
+  readonly type: string
+  readonly body: string
+  readonly headers: Readonly<Record<string, string>>
 }
 
 /** A broker, a table: the consumer asks for more when it has room. */

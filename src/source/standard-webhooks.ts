@@ -35,6 +35,7 @@ export function standardWebhooksSource<E extends Events = {}>(
     kind: 'pushed',
     name: source,
     redeliversFor,
+    revive: ({ body, ...of }) => eventIn(JSON.parse(body) as Record<string, unknown>, of),
     receive(request) {
       const { headers, body, now } = request
       const id = headers['webhook-id'] ?? ''
@@ -63,10 +64,18 @@ function read({ headers, body }: PushedRequest, id: string, source: string): Pus
     if (delivery.problem === undefined) return { kind: 'delivery', delivery }
     return refused('ONCE_BODY_INVALID', delivery.problem)
   }
-  const { type, data, timestamp } = document ?? {}
-  if (!isId(type)) return refused('ONCE_BODY_INVALID', 'the body has no type')
+  const { type } = document ?? {}
+  if (!document || !isId(type)) return refused('ONCE_BODY_INVALID', 'the body has no type')
   const { traceparent } = headers
-  const time = typeof timestamp === 'string' ? timestamp : undefined
-  const event: ReceivedEvent = { id, source, type, subject: undefined, time, data, traceparent, headers: {} }
+  const event = { ...eventIn(document, { id, source, type }), traceparent }
   return { kind: 'delivery', delivery: pushedDelivery({ id, source, type, event, body, traceparent }) }
+}
+
+/** The event of a body as Standard Webhooks recommends it: type, timestamp, data. */
+function eventIn(
+  { data, timestamp }: Readonly<Record<string, unknown>>,
+  { id, source, type }: { readonly id: string; readonly source: string; readonly type: string },
+): ReceivedEvent {
+  const time = typeof timestamp === 'string' ? timestamp : undefined
+  return { id, source, type, subject: undefined, time, data, traceparent: undefined, headers: {} }
 }

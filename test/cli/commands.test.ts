@@ -133,7 +133,7 @@ describe('the command line on a SQLite file', () => {
       expect(code).toBe(0)
       expect(data.findings.find(({ code: of }) => of === 'dead-letters')).toMatchObject({ level: 'warning' })
       expect((await json('status')).data).toMatchObject({
-        version: 4,
+        version: expect.any(Number),
         letters: { total: 2 },
         consumers: [{ name: CONSUMER }],
       })

@@ -252,4 +252,36 @@ export const CASES: Readonly<Record<string, (world: RedriveWorld) => Promise<voi
     expect((await world.applied()).size).toBe(1)
     expect(await world.once.deadLetters.list()).toMatchObject([{ reason: 'crashed', state: 'parked' }])
   },
+
+  async 'a leased consumer resumes after its recorded steps'(world) {
+    const calls: string[] = []
+    let broken = true
+    const mail = world.once.consumer(
+      'mail',
+      { from: world.broker.source, lease: '5s', attempts: 1 },
+      {
+        'step.made': async (event, { step, commit }) => {
+          await step('send', async () => void calls.push(event.id))
+          return commit(async ({ tx }) => {
+            await tx.query('insert into applied (id) values ($1)', [event.id])
+            if (broken) throw new Error('the mailbox is full')
+          })
+        },
+      },
+    )
+    world.broker.publish({ id: 'l1', aggregate: 'a' }, { id: 'l2', aggregate: 'a' })
+    await mail.drain()
+    expect(calls).toEqual(['l1'])
+    expect(await world.once.deadLetters.list({ consumer: 'mail' })).toMatchObject([
+      { message: 'l1' },
+      { message: 'l2' },
+    ])
+    broken = false
+    const { id } = await world.once.redrive.run({ consumer: 'mail' }, BY)
+    world.broker.publish({ id: 'l1', aggregate: 'a' })
+    await mail.drain()
+    expect(await world.once.redrive.status(id)).toMatchObject({ state: 'done', applied: 2 })
+    expect(calls).toEqual(['l1', 'l2'])
+    expect(await world.applied()).toEqual(new Map([['l1', 1], ['l2', 1]])) // prettier-ignore
+  },
 }

@@ -5,17 +5,25 @@ import type { StoredLetter } from '../../store/dead-letters.ts'
 
 type Reviving = Pick<Source<unknown>, 'revive'>
 
-/** What a handler is given of a letter, or why it cannot be read. */
+/**
+ * What a handler is given of a letter, or why it cannot be read. `copy`: the changed event, or the changed JSON of a body
+ * that is no CloudEvent.
+ */
 export function eventOf(
-  { type, source, body, headers }: StoredLetter,
+  letter: StoredLetter,
   from: Reviving | null,
+  copy: string | null = null,
 ): { readonly event: unknown } | { readonly problem: string } {
-  const known = JSON.parse(headers) as Record<string, string>
+  const { message: id, source, type, body } = letter
   try {
-    if (from?.revive) return { event: from.revive({ type, body, headers: known }) }
+    const headers = JSON.parse(letter.headers) as Record<string, string>
     const bytes = body.startsWith('base64:') ? Buffer.from(body.slice('base64:'.length), 'base64') : body
-    const read = readCloudEvent({ body: bytes, headers: known, place: null, source })
-    return { event: typeof read === 'string' ? (JSON.parse(bytes.toString()) as unknown) : read.event }
+    const read = readCloudEvent({ body: bytes, headers, place: null, source })
+    if (typeof read !== 'string') return { event: copy === null ? read.event : (JSON.parse(copy) as unknown) }
+    const text = copy ?? bytes.toString()
+    return {
+      event: from?.revive ? from.revive({ id, source, type, body: text, headers }) : (JSON.parse(text) as unknown),
+    }
   } catch (error) {
     return { problem: `it cannot be read: ${error instanceof Error ? error.message : String(error)}` }
   }
@@ -26,7 +34,7 @@ export function arrivalOf(
   letter: StoredLetter,
   of: { readonly copy: string | null; readonly from: Reviving; readonly seq: number; readonly at: number },
 ): Arrival {
-  const read = of.copy === null ? eventOf(letter, of.from) : { event: JSON.parse(of.copy) as unknown }
+  const read = eventOf(letter, of.from, of.copy)
   const problem = 'problem' in read ? read.problem : undefined
   const event = 'event' in read ? read.event : undefined
   const { consumer, source, message, aggregate, body, headers, tenant, traceparent } = letter

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { describeSqlite } from '../../../test/support/sqlite.ts'
 import { begin, libraryCalled, makeAnswer, makeClaim, query } from '../../../test/support/sqlite-data.ts'
+import { MIGRATIONS } from './migrations.ts'
 
 const NEWEST = 2
 
