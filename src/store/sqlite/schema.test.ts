@@ -3,7 +3,7 @@ import { describeSqlite } from '../../../test/support/sqlite.ts'
 import { begin, libraryCalled, makeAnswer, makeClaim, query } from '../../../test/support/sqlite-data.ts'
 import { MIGRATIONS } from './migrations.ts'
 
-const NEWEST = 2
+const NEWEST = MIGRATIONS.length
 
 describeSqlite('the schema', (lab) => {
   it('is made once', async () => {
