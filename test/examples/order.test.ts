@@ -40,8 +40,10 @@ describe('the order example', () => {
       expect(declined).toMatchObject([{ charges: 0, orders: 0, movements: 0, mails: 0, credits: 0, sameAgain: true }])
       // Ten at random, and the referrals service once more while it redrives.
       expect(Object.values(report.kills).reduce((sum, times) => sum + times, 0)).toBe(11)
-      expect(report).toMatchObject({ parked: 2, redriven: 2, published: 14, resent: 42 })
-      expect(report.deliveries).toBeGreaterThanOrEqual(42)
+      expect(report).toMatchObject({ parked: 2, redriven: 2, published: 14 })
+      // To three services each; what a relay is still busy with is not sent again.
+      expect(report.resent).toBeGreaterThan(14)
+      expect(report.deliveries).toBeGreaterThanOrEqual(report.resent)
     },
     TIMEOUT_MS,
   )
