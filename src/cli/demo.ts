@@ -21,13 +21,14 @@ export const demo: Run = async (given, { signal }) => {
     throw onceError('ONCE_UNSUPPORTED', { detail })
   }
   const stdio: StdioOptions = given.json ? ['ignore', 'ignore', 'inherit'] : 'inherit'
-  const child: ChildProcess = spawn(process.execPath, [...place.node, place.file], {
+  const child: ChildProcess = spawn(process.execPath, [...place.node, place.file, '--story-only'], {
     stdio,
     cwd: join(HERE, '..', '..'),
     signal,
   })
   const code = await new Promise<number>((resolve, reject) => {
-    child.once('error', reject)
+    // Interrupted: no failure.
+    child.once('error', (error) => (signal.aborted ? resolve(0) : reject(error)))
     child.once('exit', (exit) => resolve(exit ?? 1))
   })
   return { text: '', data: { told: code === 0 }, exit: code === 0 ? EXIT.done : EXIT.failed }
