@@ -1,8 +1,22 @@
 import { defineConfig } from 'vitest/config'
 
+const ALL = ['src/**/*.test.ts', 'test/**/*.test.ts', 'scripts/**/*.test.ts']
+/** Real brokers, browsers and many killed processes: `npm run test:long`, so that `npm test` stays quick. */
+const LONG = [
+  'test/broker/**/*.test.ts',
+  'test/cli/**/*.test.ts',
+  'test/consumer/{chaos,modes}.test.ts',
+  'test/examples/**/*.test.ts',
+  'test/playground/**/*.test.ts',
+  'test/redrive/**/*.test.ts',
+  'test/relay/{embedded,order,relay,resend,retention}.test.ts',
+]
+const isLong = process.env['TESTS'] === 'long'
+
 export default defineConfig({
   test: {
-    include: ['src/**/*.test.ts', 'test/**/*.test.ts', 'scripts/**/*.test.ts'],
+    include: isLong ? LONG : ALL,
+    exclude: ['**/node_modules/**', '.compiled/**', ...(isLong ? [] : LONG)],
     globalSetup: ['test/support/global-setup.ts'],
     maxWorkers: 2,
     testTimeout: 30_000,
