@@ -1,6 +1,5 @@
 import { deriveEventId } from '../key/derive.ts'
 import { Publisher, type PublishOptions } from '../outbox/publisher.ts'
-import { newUuid } from '../platform/uuid.ts'
 import type { Produce } from './atomic.ts'
 import type { Core } from './core.ts'
 import type { Enclosing } from './enclosing.ts'
@@ -35,7 +34,7 @@ export async function publishJoined<Tx>(
 ): Promise<string> {
   const { events, namespace } = core.settings
   const publisher = new Publisher(events, namespace, (ordinal) =>
-    deriveEventId({ id: newUuid(), life: undefined, ordinal }),
+    deriveEventId({ id: core.random.uuid(), life: undefined, ordinal }),
   )
   const id = await publisher.publish(type, data, options)
   const session = await core.store.join(tx)

@@ -8,7 +8,6 @@ import {
   RELAY_LEASE_MS_MIN,
   SINK_NAME_LENGTH_MAX,
 } from '../limits.ts'
-import { newUuid } from '../platform/uuid.ts'
 import type { Sink } from '../sink/sink.ts'
 import { Bell } from './bell.ts'
 import { Listener } from './listener.ts'
@@ -139,7 +138,7 @@ class SinkRelay implements WakeableRelay {
       },
     }
     // A relay that is started again is another one: nothing of its former life counts.
-    const loop = new RelayLoop({ ...this.#parts, relay: newUuid() }, state, this.#bell)
+    const loop = new RelayLoop({ ...this.#parts, relay: this.#parts.random.uuid() }, state, this.#bell)
     let over: (outcome: Promise<void>) => void = () => {}
     const ended = new Promise<void>((resolve) => (over = resolve))
     const running: Running = Object.assign(state, { loop, ended })

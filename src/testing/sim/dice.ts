@@ -1,3 +1,4 @@
+import { uuid8Of } from '../../key/uuid.ts'
 import type { Random } from '../../platform/random.ts'
 
 /** Seeded randomness (sfc32): the same seed, the same world. */
@@ -21,6 +22,11 @@ export class Dice implements Random {
     this.b = (this.c + (this.c << 3)) | 0
     this.c = (((this.c << 21) | (this.c >>> 11)) + t) | 0
     return (t >>> 0) / 0x1_0000_0000
+  }
+
+  uuid(): string {
+    const digits = Array.from({ length: 32 }, () => this.below(16).toString(16)).join('')
+    return uuid8Of(digits)
   }
 
   /** A whole number in [0, n). */
