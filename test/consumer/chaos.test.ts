@@ -24,10 +24,10 @@ describePostgres('consumers that are killed', (database) => {
       try {
         const result = await consumerChaos({
           database: own.url,
-          events: 400,
+          events: 2_000,
           processes: 4,
-          kills: 4,
-          timeoutMs: 30_000,
+          kills: 12,
+          timeoutMs: 60_000,
           flaw,
         })
         expect(result.lost + result.twice).toBeGreaterThan(0)
@@ -35,6 +35,6 @@ describePostgres('consumers that are killed', (database) => {
         await own.drop()
       }
     },
-    60_000,
+    90_000,
   )
 })

@@ -201,9 +201,14 @@ describe.skipIf('missing' in found)('the playground in a browser', () => {
 
   it.each(['light', 'dark'] as const)('is %s where that is preferred, and can be read', async (colorScheme) => {
     await page.emulateMedia({ colorScheme })
+    // Colours change in a moment, not at once.
+    await expect.poll(() => unreadable(colorScheme)).toEqual([])
+  })
+
+  const unreadable = async (colorScheme: 'light' | 'dark'): Promise<[string, number][]> => {
     const paper = await colourOf('body', 'backgroundColor')
-    if (colorScheme === 'dark') expect(luminance(paper)).toBeLessThan(0.05)
-    else expect(luminance(paper)).toBeGreaterThan(0.8)
+    const isDark = luminance(paper) < 0.05
+    if (isDark !== (colorScheme === 'dark')) return [['body', luminance(paper)]]
     const ratios: [string, number][] = []
     for (const selector of ['body', '.lead', '.note', '#new-round', '[data-count=losses]']) {
       ratios.push([selector, contrast(await colourOf(selector), paper)])
@@ -214,9 +219,8 @@ describe.skipIf('missing' in found)('the playground in a browser', () => {
     }
     // Red is red on this paper too.
     ratios.push(['danger', contrast(await page.evaluate<string>(DANGER), paper)])
-    expect(ratios).toHaveLength(9)
-    expect(ratios.filter(([, ratio]) => ratio < READABLE)).toEqual([])
-  })
+    return ratios.filter(([, ratio]) => !(ratio >= READABLE))
+  }
 
   it(
     'fits a phone',
