@@ -25,8 +25,8 @@ export async function createDatabase(serverUrl: string, name: string): Promise<s
   return url.href
 }
 
-export function openPool(url: string): pg.Pool {
-  const pool = new pg.Pool({ connectionString: url, max: CALLERS })
+export function openPool(url: string, options: pg.PoolConfig & { readonly pipeline?: boolean } = {}): pg.Pool {
+  const pool = new pg.Pool({ connectionString: url, max: CALLERS, ...options })
   // An idle connection that the server ends at the very end is nobody's loss.
   pool.on('error', () => {})
   return pool
