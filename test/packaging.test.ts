@@ -45,6 +45,7 @@ describe('the package', () => {
     await mkdir(stage)
     // Built beside the tree: a leftover in dist must not be packed, and nobody else's build is disturbed.
     await run(process.execPath, [tsc, '-p', 'tsconfig.build.json', '--outDir', join(stage, 'dist')], root)
+    await run(process.execPath, [join('scripts', 'build-story.mjs'), join(stage, 'dist')], root)
     for (const name of ['package.json', 'README.md', 'CHANGELOG.md', 'LICENSE']) {
       await cp(join(root, name), join(stage, name))
     }
@@ -115,6 +116,11 @@ describe('the package', () => {
   })
 
   const LOAD = `console.log(typeof core.effectivelyOnce, typeof sqlite.sqliteStore, typeof pg.pgStore)`
+
+  it('tells the story from the command line', { timeout: TIMEOUT_MS }, async () => {
+    const cli = join(project, 'node_modules', 'effectively-once', 'dist', 'cli', 'main.js')
+    expect(await run(process.execPath, [cli, 'demo'], project)).toContain('one charge and one receipt per key')
+  })
 
   it('is imported from a module', async () => {
     const code = `import * as core from 'effectively-once'

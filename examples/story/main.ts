@@ -7,10 +7,9 @@ import { spawn } from 'node:child_process'
 import { once as onceEvent } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { extname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { showPlayground } from '../playground/show.ts'
 import { TwiceBroker } from './broker.ts'
 import { hasColour, openPage } from './page.ts'
 import { charge, openLedger, openShop, prepare, writeReceipts, type Charge, type Shop } from './shop.ts'
@@ -50,7 +49,11 @@ try {
   ledger.close()
   await rm(folder, { recursive: true, force: true })
 }
-if (process.exitCode === 0 && !storyOnly) await showPlayground(write)
+if (process.exitCode === 0 && !storyOnly) {
+  // The package has the story alone.
+  const { showPlayground } = await import('../playground/show.ts')
+  await showPlayground(write)
+}
 
 async function threeRequests(key: string, amount: number): Promise<void> {
   page.chapter('1. Three requests with one key')
@@ -114,7 +117,7 @@ async function runAndKill(
   moment: string,
 ): Promise<{ where: string; signal: string; answers: number }> {
   requests++
-  const script = fileURLToPath(new URL('child.ts', import.meta.url))
+  const script = fileURLToPath(new URL(`child${extname(import.meta.url)}`, import.meta.url))
   const child = spawn(process.execPath, [...process.execArgv, script, file, key, String(amount), moment], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, NODE_NO_WARNINGS: '1' },
