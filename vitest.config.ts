@@ -5,11 +5,11 @@ const ALL = ['src/**/*.test.ts', 'test/**/*.test.ts', 'scripts/**/*.test.ts']
 const LONG = [
   'test/broker/**/*.test.ts',
   'test/cli/**/*.test.ts',
-  'test/consumer/{chaos,modes}.test.ts',
+  'test/consumer/**/*.test.ts',
   'test/examples/**/*.test.ts',
   'test/playground/**/*.test.ts',
   'test/redrive/**/*.test.ts',
-  'test/relay/{embedded,order,relay,resend,retention}.test.ts',
+  'test/relay/**/*.test.ts',
 ]
 const isLong = process.env['TESTS'] === 'long'
 
