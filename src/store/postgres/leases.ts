@@ -59,6 +59,7 @@ export class PostgresLeases<Tx> implements Leases<Tx> {
       claim.replayForMs,
       claim.goneForMs,
       leaseMs,
+      seen.state === 'completed',
     ])
     return claimedOf(row)
   }

@@ -62,6 +62,7 @@ export class PostgresSession<Tx> implements Session<Tx> {
         claim.fingerprintVersion,
         claim.replayForMs,
         claim.goneForMs,
+        seen.state === 'completed',
       ]),
     )
     const claimed = claimedOf(row)

@@ -48,6 +48,17 @@ export const LEASE_CASES: readonly Case[] = [
     },
   },
   {
+    name: 'one that was seen in progress is not taken over once it is completed, expired or not',
+    async test({ store }) {
+      const claim = claimOf(newKey(), 1, { replayForMs: 40 })
+      const { token } = await winLease(store, claim, 10)
+      const seen = await recordOf(store, claim)
+      assert.equal(await store.leases.refuse({ id: claim.id, token, claim, answer: answerOf('"no"', 402) }), true)
+      await pass(80)
+      assert.equal(await store.leases.takeOver({ ...leaseOf(claim), seen }), null, 'run again before it is forgotten')
+    },
+  },
+  {
     name: 'two who take over at once: one wins',
     async test({ store }) {
       const claim = claimOf(newKey())

@@ -92,12 +92,17 @@ export async function renew({ database, tx }: Work, of: Claim, seen: StoredRecor
     of.id,
     tx,
     'update',
-    (row) => String(row.token) === seen.token && (isOver(row, database.now()) || isUntouched(database, row, tx)),
+    (row) => isSeen(row, seen) && (isOver(row, database.now()) || isUntouched(database, row, tx)),
   )
   if (row === undefined) return null
   const next = newLife(database, row, of, BORN_COMPLETED)
   database.records.put(of.id, next, tx)
   return claimedOf(next)
+}
+
+/** A record that was completed since keeps its token. */
+export function isSeen(row: RecordRow, seen: StoredRecord): boolean {
+  return String(row.token) === seen.token && row.state === seen.state
 }
 
 export function isOver(row: RecordRow, now: number): boolean {

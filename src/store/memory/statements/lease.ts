@@ -4,7 +4,7 @@ import type { Work } from '../connection.ts'
 import type { MemoryDatabase } from '../database.ts'
 import { claimedOf, isHeldBy, stepKey } from '../rows.ts'
 import type { RecordRow } from '../rows.ts'
-import { isOver, newLife, nextToken, timesOf } from './claim.ts'
+import { isOver, isSeen, newLife, nextToken, timesOf } from './claim.ts'
 import { completeRow } from './complete.ts'
 
 const ATTEMPT_MAX = 32_000
@@ -19,7 +19,7 @@ export async function takeOver(
     claim.id,
     tx,
     'update',
-    (row) => String(row.token) === seen.token && (isOver(row, database.now()) || isLapsed(row, database.now())),
+    (row) => isSeen(row, seen) && (isOver(row, database.now()) || isLapsed(row, database.now())),
   )
   if (row === undefined) return null
   const next = isOver(row, database.now())

@@ -30,7 +30,7 @@ export function readRecordSql(schema: string): string {
 /**
  * Gives an expired record a new life in the open transaction, or takes a lapsed leased one over that has no step yet.
  * Locks: the record's row. Returns no row when it changed since it was seen.
- * $1 id, $2 seen token, $3 fp, $4 fp version, $5 replay ms, $6 gone ms
+ * $1 id, $2 seen token, $3 fp, $4 fp version, $5 replay ms, $6 gone ms, $7 seen completed
  */
 export function renewSql(schema: string): string {
   return `
@@ -41,7 +41,7 @@ update ${schema}.record r
        expires_at = n.at + $5::float8 * interval '1 millisecond',
        forget_at = n.at + ($5::float8 + $6::float8) * interval '1 millisecond'
   from (select c.at, (extract(epoch from c.at) * 1000000)::bigint as us from (select clock_timestamp() as at) c) n
- where r.id = $1::text::uuid and r.token = $2::text::bigint
+ where r.id = $1::text::uuid and r.token = $2::text::bigint and r.state = case when $7::bool then 2 else 1 end
    and (r.state = 2 and r.expires_at <= clock_timestamp()
         or r.state = 1 and r.lease_until <= clock_timestamp() and r.expires_at > clock_timestamp()
            and not exists (select 1 from ${schema}.step s where s.id = r.id))

@@ -1,7 +1,8 @@
 /**
  * Takes over a lapsed lease (same life, next attempt), or starts a new life after expiry. Locks the record's row.
  * No row: somebody else was quicker. A token never repeats, also across a sweep: it is at least the database's time.
- * $1 id, $2 seen token, $3 fp, $4 fp version, $5 replay ms, $6 gone ms, $7 lease ms
+ * One that was seen in progress, and has been completed under the same token since, is not taken for an expired one.
+ * $1 id, $2 seen token, $3 fp, $4 fp version, $5 replay ms, $6 gone ms, $7 lease ms, $8 seen completed
  */
 export function takeOverSql(schema: string): string {
   return `
@@ -15,7 +16,7 @@ update ${schema}.record r
        expires_at = case when r.state = 1 then r.expires_at else n.at + $5::float8 * interval '1 millisecond' end,
        forget_at = case when r.state = 1 then r.forget_at else n.at + ($5::float8 + $6::float8) * interval '1 millisecond' end
   from (select c.at, (extract(epoch from c.at) * 1000000)::bigint as us from (select clock_timestamp() as at) c) n
- where r.id = $1::text::uuid and r.token = $2::text::bigint
+ where r.id = $1::text::uuid and r.token = $2::text::bigint and r.state = case when $8::bool then 2 else 1 end
    and (r.state = 1 and r.lease_until <= clock_timestamp() and r.expires_at > clock_timestamp()
         or r.state = 2 and r.expires_at <= clock_timestamp())
 returning r.token::text as new_token, r.life::text as new_life, r.attempt::int4 as new_attempt, (r.expires_at at time zone 'utc')::date::text as new_day`
