@@ -31,6 +31,14 @@ export function milliseconds(value: Duration | undefined, fallback: number, limi
   return ms
 }
 
+/** For people: '2d', in the largest unit of which it has at least one. `round`: how many of it are told. */
+export function durationText(ms: number, round: (count: number) => number): string {
+  for (const unit of ['d', 'h', 'm', 's'] as const) {
+    if (ms >= UNIT_MS[unit]) return `${round(ms / UNIT_MS[unit])}${unit}`
+  }
+  return `${Math.round(ms)}ms`
+}
+
 function show(value: unknown): string {
   return typeof value === 'string' ? `'${value.slice(0, 40)}'` : String(value).slice(0, 40)
 }

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import type { Sink } from '../../src/index.ts'
+import type { OutgoingEvent, Sink } from '../../src/index.ts'
 import { SENT } from '../../src/sink/sink.ts'
 import type { BenchOnce } from '../support/database.ts'
 
@@ -15,17 +15,10 @@ const WRITER_MS = 500
 export async function commitToSend(once: BenchOnce, name: string, ms: number): Promise<number[]> {
   const waits: number[] = []
   let from = Infinity
-  const to: Sink = {
-    name,
-    proves: 'accepted',
-    dedupes: false,
-    orders: true,
-    send: (events) => {
-      const now = Date.now()
-      if (performance.now() >= from) for (const event of events) waits.push(now - Date.parse(event.time))
-      return Promise.resolve(events.map(() => SENT))
-    },
-  }
+  const to = sinkThatTells(name, (events) => {
+    const now = Date.now()
+    if (performance.now() >= from) for (const event of events) waits.push(now - Date.parse(event.time))
+  })
   const relay = once.relay({ to })
   await relay.drain()
   await relay.start()
@@ -50,6 +43,20 @@ function publishOne(once: BenchOnce, key: string, n: number): Promise<unknown> {
   return once.run({ scope: 'bench', key, input: n }, ({ publish }) =>
     publish('charge.created', { id: key, account: `account-${n % 1_000}`, amount: 1 }),
   )
+}
+
+/** Takes everything at once, and says so. */
+function sinkThatTells(name: string, tell: (events: readonly OutgoingEvent[]) => void): Sink {
+  return {
+    name,
+    proves: 'accepted',
+    dedupes: false,
+    orders: true,
+    send: (events) => {
+      tell(events)
+      return Promise.resolve(events.map(() => SENT))
+    },
+  }
 }
 
 /** Somebody else's transaction that writes and stays open, again and again. Answers how to stop. */
@@ -77,16 +84,7 @@ export async function firstOfQuiet(relaying: BenchOnce, publishing: BenchOnce, t
   const waits: number[] = []
   let arrived: (() => void) | undefined
   const name = `quiet ${performance.now()}`
-  const to: Sink = {
-    name,
-    proves: 'accepted',
-    dedupes: false,
-    orders: true,
-    send: (events) => {
-      arrived?.()
-      return Promise.resolve(events.map(() => SENT))
-    },
-  }
+  const to = sinkThatTells(name, () => arrived?.())
   const relay = relaying.relay({ to })
   await relay.drain()
   await relay.start()

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { effectivelyOnce } from '../../src/index.ts'
+import { effectivelyOnce, type DeadLetter } from '../../src/index.ts'
 import { sqliteStore } from '../../src/entry/sqlite.ts'
 import { ACCOUNTS, CLOSED_ACCOUNT, SERVICES, SKUS, type Order, type ServiceName } from './catalogue.ts'
 import { placeOrder, type Seen } from './customers.ts'
@@ -49,7 +49,8 @@ export async function runOrders({ orders: count, kills, seed, say = () => {} }: 
     if (!(await until(async () => isSettled(await look(), orders, false), deadline))) {
       problems.push('not everything arrived in time')
     }
-    const parked = await redrive(databases, services.referrals, deadline, problems, say)
+    const unpayable = orders.filter(({ card, referrer }) => card === 'good' && referrer === CLOSED_ACCOUNT)
+    const parked = await redrive(databases, services.referrals, unpayable.length, deadline, problems, say)
     if (!(await until(async () => isSettled(await look(), orders, true), deadline))) {
       problems.push('not every credit arrived in time')
     }
@@ -147,6 +148,7 @@ async function killAtRandom(
 async function redrive(
   databases: Databases,
   referrals: Service,
+  expected: number,
   deadline: number,
   problems: string[],
   say: (line: string) => void,
@@ -157,7 +159,13 @@ async function redrive(
     sweep: false,
   })
   try {
-    const letters = await once.deadLetters.list({ consumer: 'referrals' }, { limit: 10_000 })
+    const list = (): Promise<readonly DeadLetter[]> =>
+      once.deadLetters.list({ consumer: 'referrals' }, { limit: 10_000 })
+    // A credit is tried some times before it is parked: mended earlier, it would never be.
+    if (!(await until(async () => ordersOf(await list()).size >= expected, deadline))) {
+      problems.push('not every credit to a closed account was parked in time')
+    }
+    const letters = await list()
     if (letters.length === 0) return new Set()
     say(`${letters.length} dead letters: ${letters[0]?.error}; the account is opened, and they are redriven`)
     await databases.rows('referrals', `update accounts set is_open = 1 where name = '${CLOSED_ACCOUNT}' returning name`)
@@ -170,7 +178,7 @@ async function redrive(
       const status = await once.redrive.status(id)
       problems.push(`the redrive is ${status?.state}, with ${status?.left} letters left: ${status?.reason ?? ''}`)
     }
-    return new Set(letters.flatMap(({ aggregate }) => aggregate ?? []))
+    return ordersOf(letters)
   } finally {
     await once.close()
   }

@@ -1,3 +1,4 @@
+import { durationText } from '../duration.ts'
 import type { Arguments } from './arguments.ts'
 import type { Opened } from './open-store.ts'
 import type { ExitCode } from './usage.ts'
@@ -46,15 +47,7 @@ export function table(head: readonly string[], rows: readonly (readonly (string 
 }
 
 export function ago(ms: number | null): string {
-  if (ms === null) return 'never'
-  const units = [
-    [86_400_000, 'd'],
-    [3_600_000, 'h'],
-    [60_000, 'm'],
-    [1_000, 's'],
-  ] as const
-  for (const [unit, name] of units) if (ms >= unit) return `${Math.floor(ms / unit)}${name}`
-  return `${Math.max(0, Math.round(ms))}ms`
+  return ms === null ? 'never' : durationText(Math.max(0, ms), Math.floor)
 }
 
 export function shortened(text: string | null, length: number): string {

@@ -1,3 +1,5 @@
+import { durationText } from '../duration.ts'
+
 /** What must be remembered, and what is: in milliseconds, Infinity for 'forever'. */
 export interface Horizon {
   readonly source: string
@@ -34,12 +36,5 @@ export function findHorizon(of: Horizon): HorizonFinding | null {
 }
 
 function days(ms: number): string {
-  const units = [
-    [86_400_000, 'd'],
-    [3_600_000, 'h'],
-    [60_000, 'm'],
-    [1_000, 's'],
-  ] as const
-  for (const [unit, name] of units) if (ms >= unit) return `${Math.round((ms / unit) * 10) / 10}${name}`
-  return `${Math.round(ms)}ms`
+  return durationText(ms, (count) => Math.round(count * 10) / 10)
 }

@@ -91,7 +91,6 @@ async function run<Tx>(
   const ending = await session.complete({ claim: request.claim, claimed, answer, events: made.events, fenced: false })
   if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
   const outcome = { answer: made.answer, replayed: false }
-  for (const tell of made.afterCommit) tell()
   wakeRelays(core, made.events.length)
   const durationMs = core.clock.now() - startedAt
   core.pace.note(request.route, durationMs)
@@ -107,7 +106,6 @@ async function run<Tx>(
 
 interface Made extends Produced {
   readonly events: readonly EventRow[]
-  readonly afterCommit: readonly (() => void)[]
 }
 
 /** Runs the handler inside its transaction; whatever goes wrong, the transaction is over when this throws. */
@@ -137,7 +135,6 @@ export async function perform<Tx>(
     session,
     tx: handle.tx,
     publisher,
-    afterCommit: [],
     outer: core.enclosing.get(),
     turn: Promise.resolve(),
   }
@@ -152,7 +149,7 @@ export async function perform<Tx>(
     const events = await publisher.take()
     await watched?.ended(produced, events.length)
     if (produced.fate === 'complete') checkHeld(produced.answer)
-    return { ...produced, events, afterCommit: enclosing.afterCommit }
+    return { ...produced, events }
   } catch (error) {
     op.end()
     handle.revoke()

@@ -10,7 +10,7 @@ import { replayed } from './execute.ts'
 import { isFinal } from './final.ts'
 import { refusalOf, replayOf, type Attempt } from './outcome.ts'
 import type { Request } from './request.ts'
-import { remember } from './settle-claim.ts'
+import { remember } from './settle.ts'
 
 /** One waiting request of a batched route. */
 export interface Item {

@@ -3,9 +3,9 @@ import type { Arrival } from '../inbox/arrival.ts'
 import { RERUN_BACKOFF_MS, RERUNS_MAX } from '../limits.ts'
 import { sleep } from '../platform/clock.ts'
 import type { InboxItem, InboxSession, InboxSight } from '../store/inbox.ts'
-import type { Session } from '../store/store.ts'
+import type { EventRow, Session } from '../store/store.ts'
 import { isTransient } from './atomic.ts'
-import { handle, type Handled } from './consumer-handler.ts'
+import { handle } from './consumer-handler.ts'
 import { deliveriesOf, positionsAfter, type ConsumerParts } from './consumer-parts.ts'
 import { wakeRelays } from './core.ts'
 
@@ -90,9 +90,9 @@ async function attemptBatch<Tx>(
       await session.rollback()
       return fates
     }
-    const handled = await (settings.pipelined ? runTogether : runInOrder)(parts, session, taken)
+    const published = await (settings.pipelined ? runTogether : runInOrder)(parts, session, taken)
     const settled = [...taken, ...[...fates].filter(([, { kind }]) => kind === 'duplicate').map(([arrival]) => arrival)]
-    const events = handled.flatMap((one) => one.events)
+    const events = published.flat()
     await settleRedriven?.(session.session, taken)
     const ending = await session.complete({
       consumer,
@@ -102,7 +102,6 @@ async function attemptBatch<Tx>(
       positions: positionsAfter(parts, deliveriesOf(settled)),
     })
     if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
-    for (const { afterCommit } of handled) for (const tell of afterCommit) tell()
     wakeRelays(core, events.length)
   } catch (error) {
     // Past the deadline a query may still be running on this connection: nobody waits behind it.
@@ -145,16 +144,16 @@ async function runInOrder<Tx>(
   { core, settings }: ConsumerParts<Tx>,
   { session }: InboxSession<Tx>,
   taken: readonly Arrival[],
-): Promise<Handled[]> {
-  const handled: Handled[] = []
+): Promise<(readonly EventRow[])[]> {
+  const published: (readonly EventRow[])[] = []
   for (const arrival of taken) {
     try {
-      handled.push(await handle(core, settings, session, arrival))
+      published.push(await handle(core, settings, session, arrival))
     } catch (error) {
       throw new HandlerFailed(arrival, error)
     }
   }
-  return handled
+  return published
 }
 
 /** All at once, those of one aggregate one after the other. The first to fail is the one that failed by itself. */
@@ -162,8 +161,8 @@ async function runTogether<Tx>(
   { core, settings }: ConsumerParts<Tx>,
   { session }: InboxSession<Tx>,
   taken: readonly Arrival[],
-): Promise<Handled[]> {
-  const handled = new Map<Arrival, Handled>()
+): Promise<(readonly EventRow[])[]> {
+  const published = new Map<Arrival, readonly EventRow[]>()
   let failure: HandlerFailed | undefined
   const lines = new Map<string | Arrival, Arrival[]>()
   for (const arrival of taken) {
@@ -175,7 +174,7 @@ async function runTogether<Tx>(
       for (const arrival of line) {
         if (failure) return
         try {
-          handled.set(arrival, await handle(core, settings, session, arrival))
+          published.set(arrival, await handle(core, settings, session, arrival))
         } catch (error) {
           failure ??= new HandlerFailed(arrival, error)
         }
@@ -183,7 +182,7 @@ async function runTogether<Tx>(
     }),
   )
   if (failure) throw failure
-  return taken.map((arrival) => handled.get(arrival) as Handled)
+  return taken.map((arrival) => published.get(arrival) ?? [])
 }
 
 /** The store's own trouble counts against no message. */

@@ -8,23 +8,17 @@ import { LazySignal, withDeadline } from './deadline.ts'
 import type { Enclosing } from './enclosing.ts'
 import { AtomicOperation } from './operation.ts'
 
-export interface Handled {
-  readonly events: readonly EventRow[]
-  readonly afterCommit: readonly (() => void)[]
-}
-
-const NOTHING: Handled = { events: [], afterCommit: [] }
 const COMPLETE = { fate: 'complete', answer: { status: 200 } } as const
 
-/** Runs one message's handler inside an open transaction. Whoever opened it ends it, whatever happens here. */
+/** Runs one message's handler inside an open transaction, and answers with what it published. Whoever opened it ends it, whatever happens here. */
 export async function handle<Tx>(
   core: Core<Tx>,
   { name, handlers, deadlineMs }: ConsumerSettings,
   session: Session<Tx>,
   { delivery, item, attempts, counted }: Arrival,
-): Promise<Handled> {
+): Promise<readonly EventRow[]> {
   const handler = handlers.get(delivery.type)
-  if (!handler) return NOTHING
+  if (!handler) return []
   const route = `${name} ${delivery.type}`
   const revocable = session.revocable()
   const { events, namespace } = core.settings
@@ -48,7 +42,6 @@ export async function handle<Tx>(
     session,
     tx: revocable.tx,
     publisher,
-    afterCommit: [],
     outer: undefined,
     turn: Promise.resolve(),
   }
@@ -62,7 +55,7 @@ export async function handle<Tx>(
     revocable.revoke()
     const published = await publisher.take()
     await watched?.ended(COMPLETE, published.length)
-    return { events: published, afterCommit: enclosing.afterCommit }
+    return published
   } finally {
     op.end()
     revocable.revoke()

@@ -13,8 +13,6 @@ export interface Enclosing {
   readonly session: Session<unknown> | null
   readonly tx: unknown
   readonly publisher: Publisher | null
-  /** Runs after the outermost commit: only then do others learn of a nested answer. */
-  readonly afterCommit: (() => void)[]
   readonly outer: Enclosing | undefined
   /** Nested operations take turns: two savepoints of one transaction cannot overlap. */
   turn: Promise<void>

@@ -16,7 +16,6 @@ export async function runJoined<Tx>(core: Core<Tx>, tx: Tx, request: Request, pr
     session,
     tx,
     publisher: null,
-    afterCommit: [],
     outer: core.enclosing.get(),
     turn: Promise.resolve(),
   }

@@ -1,6 +1,6 @@
 import { isOnceError, onceError } from '../errors.ts'
-import { CLAIM_TRIES_MAX, RERUN_BACKOFF_MS, RERUNS_MAX } from '../limits.ts'
-import type { Sight } from '../lifecycle/record.ts'
+import { RERUN_BACKOFF_MS, RERUNS_MAX } from '../limits.ts'
+import type { StoredRecord } from '../lifecycle/record.ts'
 import { shortId } from '../observe/signal.ts'
 import type { Events } from '../outbox/event.ts'
 import { sleep } from '../platform/clock.ts'
@@ -8,10 +8,9 @@ import type { Claimed, LeaseParams } from '../store/store.ts'
 import { capped, checkHeld, isTransient, perform, type Produce } from './atomic.ts'
 import { wakeRelays, type Core } from './core.ts'
 import { LazySignal } from './deadline.ts'
-import { replayed } from './execute.ts'
-import { refusalOf, replayOf, type Attempt, type Busy, type Outcome, type Produced } from './outcome.ts'
+import type { Attempt, Outcome, Produced } from './outcome.ts'
 import type { Request } from './request.ts'
-import { remember } from './settle-claim.ts'
+import { settle, type Seat, type Settled } from './settle.ts'
 import { Steps } from './step.ts'
 import type { LeasedOperation } from './types.ts'
 
@@ -46,58 +45,24 @@ export async function attemptLeased<Tx>(
   return run(core, request, settled.claimed, produce)
 }
 
-type Settled =
-  { readonly kind: 'won'; readonly claimed: Claimed } | { readonly kind: 'replay'; readonly outcome: Outcome } | Busy
-
 async function settleLease<Tx>(core: Core<Tx>, request: LeasedRequest): Promise<Settled> {
-  const { claim, policy, leaseMs, recover } = request
+  const { claim, leaseMs, recover } = request
   const { leases } = core.store
-  let { sight, claimed } = await leases.claim({ claim, leaseMs, recover })
-  for (let tries = 0; tries < CLAIM_TRIES_MAX; tries++) {
-    const decision = core.decide(sight, policy)
-    switch (decision.do) {
-      case 'run':
-        if (!claimed) throw onceError('ONCE_INVARIANT', { detail: 'a claim was won without a token' })
-        return { kind: 'won', claimed }
-      case 'reread':
-        sight = await look(core, request, sight)
-        break
-      case 'claimAgain':
-        ;({ sight, claimed } = await leases.claim({ claim, leaseMs, recover }))
-        break
-      case 'renew':
-      case 'takeOver': {
-        const taken = await leases.takeOver({ claim, leaseMs, recover, seen: decision.record })
-        if (taken) {
-          core.settings.observe({
-            kind: 'takenOver',
-            id: shortId(claim.id),
-            route: request.route,
-            attempt: taken.attempt,
-          })
-          return { kind: 'won', claimed: taken }
-        }
-        sight = await look(core, request, sight)
-        break
-      }
-      case 'replay': {
-        const { answer } = await core.store.read({ id: claim.id })
-        const outcome = replayOf(answer)
-        remember(core, request, outcome, decision.record.expiresInMs)
-        replayed(core, request, 'database')
-        return { kind: 'replay', outcome }
-      }
-      case 'inFlight':
-        return { kind: 'busy', retryAfterMs: decision.retryAfterMs }
-      default:
-        throw refusalOf(decision)
-    }
+  const params = { claim, leaseMs, recover }
+  const reread = async (): Promise<StoredRecord | null> => (await core.store.read({ id: claim.id })).record
+  const seat: Seat = {
+    claim: () => leases.claim(params),
+    reread,
+    answer: async () => (await core.store.read({ id: claim.id })).answer,
+    async take(seen, sight) {
+      const claimed = await leases.takeOver({ ...params, seen })
+      if (!claimed) return { ...sight, record: await reread(), reread: true }
+      const { attempt } = claimed
+      core.settings.observe({ kind: 'takenOver', id: shortId(claim.id), route: request.route, attempt })
+      return { kind: 'won', claimed }
+    },
   }
-  throw onceError('ONCE_CONFLICT', { detail: 'The record changed with every look at it' })
-}
-
-async function look<Tx>(core: Core<Tx>, { claim }: Request, sight: Sight): Promise<Sight> {
-  return { ...sight, record: (await core.store.read({ id: claim.id })).record, reread: true }
+  return settle(core, request, seat, await leases.claim(params))
 }
 
 async function run<Tx>(
@@ -138,7 +103,6 @@ async function run<Tx>(
       session: null,
       tx: undefined,
       publisher: null,
-      afterCommit: [],
       outer: core.enclosing.get(),
       turn: Promise.resolve(),
     }
@@ -200,7 +164,6 @@ async function commitOnce<Tx>(
   const ending = await session.complete({ claim: request.claim, claimed, answer, events: made.events, fenced: true })
   if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
   const outcome = { answer: made.answer, replayed: false }
-  for (const tell of made.afterCommit) tell()
   wakeRelays(core, made.events.length)
   return outcome
 }

@@ -8,7 +8,7 @@ import { isInside, type Enclosing } from './enclosing.ts'
 import { AtomicOperation } from './operation.ts'
 import { inFlightError, type Outcome, type Produced } from './outcome.ts'
 import type { Request } from './request.ts'
-import { remember, settleClaim } from './settle-claim.ts'
+import { settleClaim } from './settle-claim.ts'
 import type { Operation } from './types.ts'
 
 /** The transaction a nested operation lives and dies with. */
@@ -87,9 +87,6 @@ async function run<Tx>(
     if (again.kind !== 'won') throw onceError('ONCE_CONFLICT', { detail: 'A nested refusal lost its claim' })
     await complete(host, { claim: request.claim, claimed: again.claimed, answer: stored }, [])
   }
-  host.enclosing.afterCommit.push(() => {
-    if (stored.kept) remember(core, request, outcome, request.claim.replayForMs)
-  })
   return outcome
 }
 

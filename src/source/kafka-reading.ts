@@ -9,6 +9,7 @@ import {
 } from './kafka-client.ts'
 import { KafkaDelivery } from './kafka-delivery.ts'
 import type { Positions, ReceiveParams } from './source.ts'
+import { Timers } from './timers.ts'
 import { Waiting } from './waiting.ts'
 
 const EARLIEST = -2n
@@ -41,7 +42,7 @@ export class KafkaReading {
   readonly #options: KafkaReadingOptions
   readonly #arrived: Waiting<KafkaDelivery>
   readonly #owned = new Map<string, Owned>()
-  readonly #timers = new Set<NodeJS.Timeout>()
+  readonly #timers = new Timers()
   #revoked: (partitions: readonly string[]) => void = () => {}
   #member: KafkaConsumer | undefined
   #fetcher: KafkaConsumer | undefined
@@ -87,21 +88,18 @@ export class KafkaReading {
 
   /** A log takes nothing back: it comes again from here. */
   giveBack(deliveries: readonly KafkaDelivery[], delayMs: number): void {
-    const timer = setTimeout(() => {
-      this.#timers.delete(timer)
+    this.#timers.after(delayMs, () => {
       const { name } = this.#options
       for (const { found, position } of deliveries) {
         if (!this.#owned.has(position.partition)) continue
         this.#arrived.push(new KafkaDelivery(found, position.partition, name, true))
       }
-    }, delayMs)
-    timer.unref()
-    this.#timers.add(timer)
+    })
   }
 
   async close(): Promise<void> {
     this.#closed = true
-    for (const timer of this.#timers) clearTimeout(timer)
+    this.#timers.clear()
     this.#arrived.end()
     const [member, fetcher] = [this.#member, this.#fetcher]
     this.#member = undefined

@@ -1,5 +1,6 @@
 import type { NatsMessage } from './nats-delivery.ts'
 import type { ReceiveParams } from './source.ts'
+import { untilRung } from './waiting.ts'
 
 export interface NatsPullConsumer {
   fetch(options: { max_messages: number; expires: number; bind: boolean }): Promise<NatsMessages>
@@ -45,7 +46,7 @@ export class NatsFetching {
       const leftMs = until - performance.now()
       if (leftMs <= 0) break
       this.#fetching ??= this.#fetch(max, Math.min(EXPIRES_MS_MAX, Math.max(EXPIRES_MS_MIN, Math.ceil(leftMs))))
-      await this.#rung(leftMs, signal)
+      await untilRung(leftMs, [signal, this.#signal], (ring) => (this.#ring = ring))
     }
     return this.#queue.splice(0, max)
   }
@@ -77,19 +78,5 @@ export class NatsFetching {
       this.#fetching = undefined
       this.#ring()
     }
-  }
-
-  /** Until something happens, the time is over, or nobody waits any more. */
-  async #rung(ms: number, signal: AbortSignal): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const ring = (): void => {
-        clearTimeout(timer)
-        for (const watched of [signal, this.#signal]) watched.removeEventListener('abort', ring)
-        resolve()
-      }
-      const timer = setTimeout(ring, ms)
-      this.#ring = ring
-      for (const watched of [signal, this.#signal]) watched.addEventListener('abort', ring)
-    })
   }
 }

@@ -1,8 +1,9 @@
 import { RABBITMQ_PREFETCH_MAX } from '../limits.ts'
 import { onChannel, type RabbitmqChannel, type RabbitmqConnection } from '../sink/rabbitmq-client.ts'
 import { bodyOf, copiedHeaders, RabbitmqDelivery } from './rabbitmq-delivery.ts'
-import { Waiting } from './waiting.ts'
 import type { ReceiveParams } from './source.ts'
+import { Timers } from './timers.ts'
+import { Waiting } from './waiting.ts'
 
 export interface RabbitmqReadingOptions {
   readonly queue: string
@@ -18,7 +19,7 @@ export class RabbitmqReading {
   readonly #connection: RabbitmqConnection
   readonly #options: RabbitmqReadingOptions
   readonly #arrived: Waiting<RabbitmqDelivery>
-  readonly #timers = new Set<NodeJS.Timeout>()
+  readonly #timers = new Timers()
   #channel: Promise<RabbitmqChannel> | undefined
   #closed = false
 
@@ -51,18 +52,15 @@ export class RabbitmqReading {
 
   giveBack(deliveries: readonly RabbitmqDelivery[], delayMs: number): void {
     if (delayMs <= 0 && !this.#options.singleActive) return this.#requeue(deliveries)
-    const timer = setTimeout(() => {
-      this.#timers.delete(timer)
+    this.#timers.after(delayMs, () => {
       if (this.#options.singleActive) this.#here(deliveries)
       else void this.#toTheEnd(deliveries)
-    }, delayMs)
-    timer.unref()
-    this.#timers.add(timer)
+    })
   }
 
   async close(): Promise<void> {
     this.#closed = true
-    for (const timer of this.#timers) clearTimeout(timer)
+    this.#timers.clear()
     this.#arrived.end()
     const channel = await this.#channel?.catch(() => undefined)
     await channel?.close().catch(() => {})

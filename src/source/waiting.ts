@@ -36,20 +36,27 @@ export class Waiting<T> {
   /** At least one as soon as there is one; none when the time is over, somebody aborts, or somebody rings. */
   async take(max: number, waitMs: number, signal: AbortSignal): Promise<T[]> {
     const over = (): boolean => this.#ended || signal.aborted || this.#signal.aborted
-    if (this.#items.length === 0 && !over()) await this.#rung(waitMs, signal)
+    if (this.#items.length === 0 && !over()) {
+      await untilRung(waitMs, [signal, this.#signal], (ring) => (this.#ring = ring))
+    }
     return over() ? [] : this.#items.splice(0, max)
   }
+}
 
-  async #rung(ms: number, signal: AbortSignal): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const ring = (): void => {
-        clearTimeout(timer)
-        for (const watched of [signal, this.#signal]) watched.removeEventListener('abort', ring)
-        resolve()
-      }
-      const timer = setTimeout(ring, ms)
-      this.#ring = ring
-      for (const watched of [signal, this.#signal]) watched.addEventListener('abort', ring)
-    })
-  }
+/** Until somebody calls what `hang` is given, the time is over, or nobody waits any more. */
+export async function untilRung(
+  ms: number,
+  signals: readonly AbortSignal[],
+  hang: (ring: () => void) => void,
+): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const ring = (): void => {
+      clearTimeout(timer)
+      for (const signal of signals) signal.removeEventListener('abort', ring)
+      resolve()
+    }
+    const timer = setTimeout(ring, ms)
+    hang(ring)
+    for (const signal of signals) signal.addEventListener('abort', ring)
+  })
 }

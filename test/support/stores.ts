@@ -20,6 +20,7 @@ import { sqliteStore } from '../../src/entry/sqlite.ts'
 import { effectivelyOnce, type Once, type OnceOptions } from '../../src/index.ts'
 import type { Row, Store } from '../../src/store/store.ts'
 import { describePostgres } from './postgres.ts'
+import { inTransaction } from './transaction.ts'
 
 /** A store as a user would set it up, and ways to look at the same database from beside it. */
 export interface Bed {
@@ -53,20 +54,7 @@ const openPg: Opener = async (url) => {
   return {
     store: pgStore(pool),
     raw: async (tx: pg.PoolClient, text, values) => (await tx.query<Row>(text, values as unknown[])).rows,
-    async own(work) {
-      const client = await pool.connect()
-      try {
-        await client.query('begin')
-        const result = await work(client)
-        await client.query('commit')
-        return result
-      } catch (error) {
-        await client.query('rollback')
-        throw error
-      } finally {
-        client.release()
-      }
-    },
+    own: (work) => inTransaction(pool, work),
     admin,
     close: async () => void (await Promise.all([pool.end(), end()])),
   }

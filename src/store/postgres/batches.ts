@@ -10,8 +10,9 @@ import type {
   UserStatement,
 } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
+import { commit } from './commit.ts'
 import type { PgConnection, PgDriver } from './driver.ts'
-import { commitError, storeError } from './errors.ts'
+import { storeError } from './errors.ts'
 import { answerValues, claimedOf, eventArrays } from './rows.ts'
 import { isConnectionLost, isPreparedStatementLost, sqlStateOf } from './sqlstate.ts'
 import type { Bind } from './statements.ts'
@@ -119,11 +120,7 @@ class PostgresBatchSession<Tx> implements BatchSession {
       this.#xid,
       ...eventArrays(items.flatMap(({ events }) => events)),
     ])
-    try {
-      return await this.#connection.commit(last)
-    } catch (error) {
-      throw commitError(error, this.#schema)
-    }
+    return commit(this.#connection, last, this.#schema)
   }
 
   rollback(): Promise<void> {

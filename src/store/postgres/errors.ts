@@ -42,6 +42,15 @@ export function storeError(error: unknown, schema: string): OnceError {
   })
 }
 
+/** Work of ours, with what its failure means. */
+export async function told<T>(schema: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw storeError(error, schema)
+  }
+}
+
 /** COMMIT also checks what the handler's statements deferred: such an error is the handler's own, not the store's. */
 export function commitError(error: unknown, schema: string): unknown {
   return HANDLERS_OWN.test(sqlStateOf(error) ?? '') ? error : storeError(error, schema)

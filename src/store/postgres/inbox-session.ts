@@ -1,8 +1,8 @@
 import type { CompleteInboxParams, InboxSession } from '../inbox.ts'
 import type { Session } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
+import { commit } from './commit.ts'
 import type { PgConnection } from './driver.ts'
-import { commitError } from './errors.ts'
 import { positionArrays } from './inbox-rows.ts'
 import type { InboxBind } from './inbox-statements.ts'
 
@@ -45,11 +45,7 @@ export class PostgresInboxSession<Tx> implements InboxSession<Tx> {
           ...positionArrays(consumer, positions),
         ])
       : this.#bind('inboxDone', [this.#xid])
-    try {
-      return await this.#connection.commit(last)
-    } catch (error) {
-      throw commitError(error, this.#schema)
-    }
+    return commit(this.#connection, last, this.#schema)
   }
 
   rollback(): Promise<void> {

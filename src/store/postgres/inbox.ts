@@ -17,7 +17,7 @@ import type {
 import type { Row, Session } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
 import type { PgDriver } from './driver.ts'
-import { storeError } from './errors.ts'
+import { told } from './errors.ts'
 import { itemArrays, letterArrays, positionArrays, sightsOf, triesOf } from './inbox-rows.ts'
 import { PostgresInboxSession } from './inbox-session.ts'
 import { inboxStatements, type InboxBind, type InboxStatementName } from './inbox-statements.ts'
@@ -50,7 +50,7 @@ export class PostgresInbox<Tx> implements Inbox<Tx> {
 
   async take({ consumer, items, deadlineMs, redrive = false }: TakeParams): Promise<Taken<Tx>> {
     const deadline = String(deadlineMs + SERVER_DEADLINE_SLACK_MS)
-    return this.#told(async () => {
+    return told(this.#schema, async () => {
       const first = this.#bind('inboxTake', [consumer, redrive, deadline, ...itemArrays(items)])
       const { connection, rows } = await this.#driver.begin(first)
       const session = new PostgresSession(connection, this.#bindAll, this.#schema)
@@ -76,7 +76,7 @@ export class PostgresInbox<Tx> implements Inbox<Tx> {
     session: Session<Tx>,
     { consumer, item }: { readonly consumer: string; readonly item: InboxItem },
   ): Promise<boolean> {
-    return this.#told(async () => {
+    return told(this.#schema, async () => {
       const statement = this.#bind('inboxEnter', [consumer, ...itemArrays([item])])
       return (await this.#driver.join(session.tx).query(statement)).length === 1
     })
@@ -115,18 +115,10 @@ export class PostgresInbox<Tx> implements Inbox<Tx> {
   }
 
   sweep(params: { readonly limit: number; readonly signal?: AbortSignal | undefined }): Promise<SweptInbox> {
-    return this.#told(() => this.#sweeper.sweep(params.limit, params.signal))
+    return told(this.#schema, () => this.#sweeper.sweep(params.limit, params.signal))
   }
 
   #query(name: InboxStatementName, values: readonly unknown[]): Promise<readonly Row[]> {
-    return this.#told(() => this.#driver.query(this.#bind(name, values)))
-  }
-
-  async #told<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await work()
-    } catch (error) {
-      throw storeError(error, this.#schema)
-    }
+    return told(this.#schema, () => this.#driver.query(this.#bind(name, values)))
   }
 }

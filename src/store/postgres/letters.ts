@@ -8,13 +8,12 @@ import type {
   StoredLetter,
 } from '../dead-letters.ts'
 import { LETTER_STATES } from '../dead-letters.ts'
+import { countsOf, groupOf } from '../letter-counts.ts'
 import type { Row } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
 import type { PgDriver } from './driver.ts'
 import { storeError } from './errors.ts'
 import type { InboxBind, InboxStatementName } from './inbox-statements.ts'
-
-const GROUPS_MAX = 100
 
 export class PostgresLetters<Tx> implements DeadLetters {
   readonly #driver: PgDriver<Tx>
@@ -36,21 +35,7 @@ export class PostgresLetters<Tx> implements DeadLetters {
   }
 
   async count({ filter }: { readonly filter: LetterFilter }): Promise<LetterCounts> {
-    const rows = await this.#query('letterCount', filterValues(filter))
-    const groups = rows.map((row) => ({
-      consumer: String(row['consumer']),
-      fingerprint: String(row['fingerprint']),
-      reason: row['reason'] as LetterReason,
-      error: row['error'] as string | null,
-      count: Number(row['count']),
-      firstAt: Number(row['first_at']),
-      lastAt: Number(row['last_at']),
-    }))
-    return {
-      total: groups.reduce((sum, { count }) => sum + count, 0),
-      oldestAt: groups.length === 0 ? null : Math.min(...groups.map(({ firstAt }) => firstAt)),
-      groups: groups.slice(0, GROUPS_MAX),
-    }
+    return countsOf((await this.#query('letterCount', filterValues(filter))).map(groupOf))
   }
 
   async discard({ filter, limit }: { readonly filter: LetterFilter; readonly limit: number }): Promise<number> {

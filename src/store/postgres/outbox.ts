@@ -23,7 +23,7 @@ import type {
 import type { Row } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
 import type { PgConnection, PgDriver, PgStatement } from './driver.ts'
-import { storeError } from './errors.ts'
+import { told } from './errors.ts'
 import { postgresCalls } from './outbox-calls.ts'
 import type { Bind, StatementName } from './statements.ts'
 
@@ -49,7 +49,7 @@ export class PostgresOutbox<Tx> implements Outbox {
 
   async beat({ destination, relay, leaseMs, leases }: BeatParams): Promise<Beat> {
     const statement = this.#bind('beat', [destination, relay, leaseMs, ...leaseArrays(leases)])
-    const [row] = await this.#told(() => this.#driver.aside(statement))
+    const [row] = await told(this.#schema, () => this.#driver.aside(statement))
     return {
       relays: Number(row?.['relays']),
       free: Number(row?.['free']),
@@ -134,7 +134,7 @@ export class PostgresOutbox<Tx> implements Outbox {
 
   async settleHeld(params: SettleHeldParams): Promise<readonly BlockedAggregate[]> {
     const { destination, leases } = params
-    return this.#told(async () => {
+    return told(this.#schema, async () => {
       const { connection, rows } = await this.#driver.begin(
         this.#bind('fenceShards', [destination, ...leaseArrays(leases), String(RELAY_SETTLE_MS)]),
       )
@@ -203,19 +203,11 @@ export class PostgresOutbox<Tx> implements Outbox {
       this.#lanes.set(destination, lane)
     }
     const { query } = lane
-    return this.#told(() => query.call(lane, this.#bind(name, values)))
+    return told(this.#schema, () => query.call(lane, this.#bind(name, values)))
   }
 
   #query(name: StatementName, values: readonly unknown[]): Promise<readonly Row[]> {
-    return this.#told(() => this.#driver.query(this.#bind(name, values)))
-  }
-
-  async #told<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await work()
-    } catch (error) {
-      throw storeError(error, this.#schema)
-    }
+    return told(this.#schema, () => this.#driver.query(this.#bind(name, values)))
   }
 }
 

@@ -10,8 +10,9 @@ import type {
   Savepoint,
   Session,
 } from '../store.ts'
+import { commit } from './commit.ts'
 import type { PgConnection, PgStatement } from './driver.ts'
-import { commitError, storeError } from './errors.ts'
+import { storeError } from './errors.ts'
 import { answerOf, answerValues, claimedOf, eventArrays, eventValues, recordOf, shownBy } from './rows.ts'
 import type { Shown } from './rows.ts'
 import type { Bind } from './statements.ts'
@@ -79,7 +80,7 @@ export class PostgresSession<Tx> implements Session<Tx> {
   }
 
   async complete(params: CompleteParams): Promise<'committed' | 'rolledBack'> {
-    return this.#commit(this.#completing(params))
+    return commit(this.#connection, this.#completing(params), this.#schema)
   }
 
   async completeInside(params: CompleteParams): Promise<void> {
@@ -91,7 +92,8 @@ export class PostgresSession<Tx> implements Session<Tx> {
   }
 
   async completeStep(params: FinishStepParams): Promise<'committed' | 'rolledBack'> {
-    return this.#commit(this.#bind('completeStep', [params.id, params.token, params.life, params.name, params.result]))
+    const last = this.#bind('completeStep', [params.id, params.token, params.life, params.name, params.result])
+    return commit(this.#connection, last, this.#schema)
   }
 
   async savepoint(): Promise<Savepoint> {
@@ -154,14 +156,6 @@ export class PostgresSession<Tx> implements Session<Tx> {
       return await this.#connection.query(statement)
     } catch (error) {
       throw storeError(error, this.#schema)
-    }
-  }
-
-  async #commit(last: PgStatement): Promise<'committed' | 'rolledBack'> {
-    try {
-      return await this.#connection.commit(last)
-    } catch (error) {
-      throw commitError(error, this.#schema)
     }
   }
 }

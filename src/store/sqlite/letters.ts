@@ -1,13 +1,6 @@
 import { LETTER_STATES } from '../dead-letters.ts'
-import type {
-  DeadLetters,
-  Letter,
-  LetterCounts,
-  LetterFilter,
-  LetterReason,
-  LetterState,
-  StoredLetter,
-} from '../dead-letters.ts'
+import type { DeadLetters, Letter, LetterFilter, LetterReason, LetterState, StoredLetter } from '../dead-letters.ts'
+import { countsOf, groupOf } from '../letter-counts.ts'
 import type { Row } from '../store.ts'
 import { NOW } from './migrations.ts'
 import { numbered } from './numbered.ts'
@@ -15,8 +8,6 @@ import type { Reader } from './reader.ts'
 import type { Turn } from './turn.ts'
 import type { Bindable } from './value.ts'
 import type { Writer } from './writer.ts'
-
-const GROUPS_MAX = 100
 
 const PARK =
   numbered(`insert into effectively_once_dead_letter (id, source, message, type, aggregate, previous, tenant, state, reason,
@@ -50,7 +41,8 @@ export function sqliteLetters({ writer, reader }: { writer: Writer; reader: Read
   return {
     list,
     get: async ({ id }) => (await list({ filter: { ids: [id] }, limit: 1 }))[0] ?? null,
-    count: async ({ filter }) => countsOf(await reader.all(COUNT.sql, COUNT.values(filterValues(filter)))),
+    count: async ({ filter }) =>
+      countsOf((await reader.all(COUNT.sql, COUNT.values(filterValues(filter)))).map(groupOf)),
     discard: ({ filter, limit }) =>
       writer.write((turn) => turn.run(DISCARD.sql, DISCARD.values([...filterValues(filter), limit]))),
   }
@@ -79,23 +71,6 @@ export function filterValues(filter: LetterFilter): Bindable[] {
     from ?? null,
     to ?? null,
   ]
-}
-
-function countsOf(rows: readonly Row[]): LetterCounts {
-  const groups = rows.map((row) => ({
-    consumer: String(row['consumer']),
-    fingerprint: String(row['fingerprint']),
-    reason: row['reason'] as LetterReason,
-    error: row['error'] as string | null,
-    count: Number(row['count']),
-    firstAt: Number(row['first_at']),
-    lastAt: Number(row['last_at']),
-  }))
-  return {
-    total: groups.reduce((sum, { count }) => sum + count, 0),
-    oldestAt: groups.length === 0 ? null : Math.min(...groups.map(({ firstAt }) => firstAt)),
-    groups: groups.slice(0, GROUPS_MAX),
-  }
 }
 
 export function letterOf(row: Row): StoredLetter {

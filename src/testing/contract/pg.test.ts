@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { describePostgres } from '../../../test/support/postgres.ts'
+import { inTransaction } from '../../../test/support/transaction.ts'
 import { pgStore } from '../../store/postgres/pg.ts'
 import { storeContract } from './store-contract.ts'
 import type { StoreSubject } from './store-contract.ts'
@@ -33,20 +34,7 @@ describePostgres('the contract, on PostgreSQL', (database) => {
       statement: (key) => ({ sql: 'insert into effects values ($1)', values: [key] }),
       poison: () => ({ sql: 'select 1/0', values: [] }),
       fail: async (tx: Tx) => void (await tx.query('select 1/0').catch(() => undefined)),
-      async transaction(work) {
-        const client = await pool.connect()
-        try {
-          await client.query('begin')
-          const result = await work(client)
-          await client.query('commit')
-          return result
-        } catch (error) {
-          await client.query('rollback')
-          throw error
-        } finally {
-          client.release()
-        }
-      },
+      transaction: (work) => inTransaction(pool, work),
       dropAnswers: async () => void (await pool.query('delete from effectively_once.answer')),
       close: () => store.close(),
     }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Delivery, PulledSource, ReceivedEvent, Subscription } from '../../source/source.ts'
 import type { MemoryMessage } from './memory-broker.ts'
+import { take as takeWithin } from './take.ts'
 
 /** A pulled source on its real server, with nothing in it, and a way to fill it. */
 export interface SourceTarget {
@@ -48,18 +49,8 @@ class Reader {
   }
 }
 
-/** So many deliveries, or fewer when the time is over. */
-async function take(from: Subscription, count: number, waitMs: number = WAIT_MS): Promise<Delivery[]> {
-  const taken: Delivery[] = []
-  const until = performance.now() + waitMs
-  const { signal } = new AbortController()
-  while (taken.length < count && performance.now() < until) {
-    const left = Math.max(1, until - performance.now())
-    taken.push(...(await from.receive({ max: count - taken.length, waitMs: left, signal })))
-  }
-  return taken
-}
-
+const take = (from: Subscription, count: number, waitMs = WAIT_MS): Promise<Delivery[]> =>
+  takeWithin(from, count, waitMs)
 const idsOf = (deliveries: readonly Delivery[]): string[] => deliveries.map(({ id }) => id)
 let serial = 0
 /** Where ids are UUIDs in a table, these are as well. */

@@ -3,6 +3,7 @@ import { milliseconds } from '../../../src/duration.ts'
 import type { OutgoingEvent } from '../../../src/sink/sink.ts'
 import type { Delivery, PulledSource, ReceivedEvent, Subscription } from '../../../src/source/source.ts'
 import { eventFor } from '../../../src/testing/sink-contract/index.ts'
+import { take as takeWithin } from '../../../src/testing/source-contract/take.ts'
 
 /** A source on its real server, at a place of its own. `holdsFor` should be about two seconds. */
 export interface SourceTarget {
@@ -51,18 +52,8 @@ class Bench {
   }
 }
 
-/** At least `count` deliveries, unless the time is over. */
-async function take(from: Subscription, count: number, waitMs = WAIT_MS): Promise<Delivery[]> {
-  const taken: Delivery[] = []
-  const until = performance.now() + waitMs
-  const { signal } = new AbortController()
-  while (taken.length < count && performance.now() < until) {
-    const left = Math.max(1, until - performance.now())
-    taken.push(...(await from.receive({ max: count - taken.length, waitMs: left, signal })))
-  }
-  return taken
-}
-
+const take = (from: Subscription, count: number, waitMs = WAIT_MS): Promise<Delivery[]> =>
+  takeWithin(from, count, waitMs)
 const ids = (deliveries: readonly { readonly id: string }[]): string[] => deliveries.map(({ id }) => id)
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 const some = (name: string, count: number): OutgoingEvent[] =>

@@ -1,8 +1,7 @@
 import type { Letter, LetterCounts, LetterFilter, ListLettersParams, StoredLetter } from '../../dead-letters.ts'
+import { countsOf, type LetterGroup } from '../../letter-counts.ts'
 import type { Work } from '../connection.ts'
 import type { LetterRow } from '../inbox-rows.ts'
-
-const GROUPS_MAX = 100
 
 /** Sets messages aside, with their attempts, unless they were applied or set aside meanwhile. */
 export async function parkLetters(work: Work, consumer: string, letters: readonly Letter[]): Promise<void> {
@@ -49,9 +48,9 @@ export function getLetter(work: Work, id: string): StoredLetter | null {
 }
 
 export function countLetters(work: Work, filter: LetterFilter): LetterCounts {
-  const groups = new Map<string, LetterCounts['groups'][number]>()
-  const meant = rowsOf(work).filter((row) => isMeant(row, filter))
-  for (const { consumer, fingerprint, reason, error, parkedAt } of meant) {
+  const groups = new Map<string, LetterGroup>()
+  for (const row of rowsOf(work).filter((one) => isMeant(one, filter))) {
+    const { consumer, fingerprint, reason, error, parkedAt } = row
     const key = JSON.stringify([consumer, fingerprint, reason])
     const { count, firstAt, lastAt } = groups.get(key) ?? { count: 0, firstAt: parkedAt, lastAt: parkedAt }
     groups.set(key, {
@@ -64,11 +63,7 @@ export function countLetters(work: Work, filter: LetterFilter): LetterCounts {
       lastAt: Math.max(lastAt, parkedAt),
     })
   }
-  return {
-    total: meant.length,
-    oldestAt: meant.reduce<number | null>((oldest, { parkedAt }) => Math.min(oldest ?? parkedAt, parkedAt), null),
-    groups: [...groups.values()].sort((a, b) => b.count - a.count).slice(0, GROUPS_MAX),
-  }
+  return countsOf([...groups.values()].sort((a, b) => b.count - a.count))
 }
 
 export async function discardLetters(work: Work, filter: LetterFilter, limit: number): Promise<number> {

@@ -1,0 +1,75 @@
+import { onceError } from '../errors.ts'
+import type { Answer } from '../lifecycle/answer.ts'
+import type { Sight, StoredRecord } from '../lifecycle/record.ts'
+import { CLAIM_TRIES_MAX } from '../limits.ts'
+import type { Claimed } from '../store/store.ts'
+import type { Core } from './core.ts'
+import { replayed } from './execute.ts'
+import { refusalOf, replayOf, type Busy, type Outcome } from './outcome.ts'
+import type { Request } from './request.ts'
+
+/** What a claim came to. Refusals are thrown. */
+export type Settled =
+  { readonly kind: 'won'; readonly claimed: Claimed } | { readonly kind: 'replay'; readonly outcome: Outcome } | Busy
+
+/** Where a claim is settled: inside an open transaction, or by statements that commit by themselves. */
+export interface Seat {
+  claim(): Promise<{ readonly sight: Sight; readonly claimed: Claimed | null }>
+  /** A new statement, hence a new snapshot. */
+  reread(): Promise<StoredRecord | null>
+  /** A new life for an expired record, or the next attempt of a lapsed one; a sight when somebody was quicker. */
+  take(seen: StoredRecord, sight: Sight): Promise<Settled | Sight>
+  answer(record: StoredRecord): Promise<Answer | null>
+}
+
+/**
+ * From the first sight of a key to a decision that can be believed: nobody is refused from a snapshot that is older than
+ * the locks, and a record that was swept in between is claimed again.
+ */
+export async function settle<Tx>(
+  core: Core<Tx>,
+  request: Request,
+  seat: Seat,
+  first: { readonly sight: Sight; readonly claimed: Claimed | null },
+): Promise<Settled> {
+  let { sight, claimed } = first
+  for (let tries = 0; tries < CLAIM_TRIES_MAX; tries++) {
+    const decision = core.decide(sight, request.policy)
+    switch (decision.do) {
+      case 'run':
+        if (!claimed) throw onceError('ONCE_INVARIANT', { detail: 'a claim was won without a token' })
+        return { kind: 'won', claimed }
+      case 'reread':
+        sight = { ...sight, record: await seat.reread(), reread: true }
+        break
+      case 'claimAgain':
+        ;({ sight, claimed } = await seat.claim())
+        break
+      case 'renew':
+      case 'takeOver': {
+        const taken = await seat.take(decision.record, sight)
+        if ('kind' in taken) return taken
+        sight = taken
+        break
+      }
+      case 'replay': {
+        const outcome = replayOf(await seat.answer(decision.record))
+        remember(core, request, outcome, decision.record.expiresInMs)
+        replayed(core, request, 'database')
+        return { kind: 'replay', outcome }
+      }
+      case 'inFlight':
+        return { kind: 'busy', retryAfterMs: decision.retryAfterMs }
+      default:
+        throw refusalOf(decision)
+    }
+  }
+  throw onceError('ONCE_CONFLICT', { detail: 'The record changed with every look at it' })
+}
+
+/** Counted from the call, before which no statement of it ran: the memory never outlives the record. */
+export function remember<Tx>(core: Core<Tx>, { claim, at }: Request, outcome: Outcome, expiresInMs: number): void {
+  if (!outcome.answer.kept) return
+  const { fingerprint, fingerprintVersion } = claim
+  core.cache.set(claim.id, { fingerprint, fingerprintVersion, answer: outcome.answer, until: at + expiresInMs })
+}

@@ -1,0 +1,17 @@
+/** What is to happen later, unless it is called off before. Keeps no process alive. */
+export class Timers {
+  readonly #pending = new Set<NodeJS.Timeout>()
+
+  after(delayMs: number, happen: () => void): void {
+    const timer = setTimeout(() => {
+      this.#pending.delete(timer)
+      happen()
+    }, delayMs)
+    timer.unref()
+    this.#pending.add(timer)
+  }
+
+  clear(): void {
+    for (const timer of this.#pending) clearTimeout(timer)
+  }
+}

@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest'
+import { describeSqlite } from '../../../test/support/sqlite.ts'
+import type { SqlTx } from '../../store/sqlite/tx.ts'
+import { storeContract } from './store-contract.ts'
+import type { StoreSubject } from './store-contract.ts'
+
+/** One writer at a time, no server that ends transactions, and a failed statement fails alone. */
+const UNASKED = new Set([
+  'while one runs, the same request is told apart from another one, and nobody waits',
+  'a duplicate that is refused never sees less than what was committed before it asked',
+  'a batch does not wait for a key that runs elsewhere',
+  'inbox: what runs elsewhere is busy, and the rest of the batch does not wait',
+  'a transaction in which a statement failed is not committed, whatever was swallowed',
+  'the server ends a transaction at its deadline, and its key is free',
+])
+
+describeSqlite('the contract, on SQLite', (lab) => {
+  async function make(): Promise<StoreSubject<SqlTx>> {
+    const store = await lab.store()
+    await store.transaction(async (tx) => {
+      await tx.query('create table poison (id integer primary key)', [])
+      await tx.query('insert into poison (id) values (1)', [])
+    })
+    return {
+      store,
+      effect: async (tx, key) => void (await tx.query('insert into charge (key, amount) values ($1, 1)', [key])),
+      effects: async (key) =>
+        store.transaction(async (tx) => {
+          const { rows } = await tx.query<{ n: number }>('select count(*) as n from charge where key = $1', [key])
+          return rows[0]?.n ?? 0
+        }),
+      statement: (key) => ({ sql: 'insert into charge (key, amount) values ($1, 1)', values: [key] }),
+      poison: () => ({ sql: 'insert into poison (id) values (1)', values: [] }),
+      transaction: (work) => store.transaction(work),
+      dropAnswers: () =>
+        store.transaction(async (tx) => void (await tx.query('delete from effectively_once_answer', []))),
+      close: async () => {},
+    }
+  }
+
+  const cases = storeContract(make)
+  const asked = cases.filter(({ name }) => !UNASKED.has(name))
+
+  for (const { name, run } of asked) test(name, async () => expect(await run()).toBeUndefined())
+
+  test('what it cannot be asked is just that', async () => {
+    const skipped = new Set<string>()
+    for (const { name, run } of cases) if (UNASKED.has(name) && (await run())) skipped.add(name)
+    expect(skipped).toEqual(UNASKED)
+  })
+})
