@@ -161,6 +161,8 @@ async function redrive(
   try {
     const list = (): Promise<readonly DeadLetter[]> =>
       once.deadLetters.list({ consumer: 'referrals' }, { limit: 10_000 })
+    const ordersOf = (letters: readonly DeadLetter[]): Set<string> =>
+      new Set(letters.flatMap(({ aggregate }) => aggregate ?? []))
     // A credit is tried some times before it is parked: mended earlier, it would never be.
     if (!(await until(async () => ordersOf(await list()).size >= expected, deadline))) {
       problems.push('not every credit to a closed account was parked in time')
