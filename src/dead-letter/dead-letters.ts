@@ -9,6 +9,8 @@ import type {
 } from '../store/dead-letters.ts'
 import type { AttemptEntry } from '../store/inbox.ts'
 import type { Redrives } from '../store/redrives.ts'
+import type { Accountable } from './accountable.ts'
+import { discardLetters } from './discard.ts'
 import { exportLetters, importLetters } from './ndjson.ts'
 
 /** Which dead letters: every part that is given must match. Parked ones, unless `state` says otherwise. */
@@ -72,15 +74,17 @@ export interface DeadLetters {
   get(id: string, options?: { reveal?: boolean }): Promise<DeadLetter | null>
   /** How many, since when, and of which kinds. */
   count(filter?: DeadLetterFilter): Promise<LetterCounts>
-  /** Settles letters without running them: their successors may go on. Answers with how many. */
-  discard(filter: DeadLetterFilter, options?: { limit?: number }): Promise<number>
+  /**
+   * Settles letters without running them, with an entry in the audit: their successors may go on. Answers with how many.
+   */
+  discard(filter: DeadLetterFilter, by: Accountable & { limit?: number }): Promise<number>
   /**
    * One JSON document per letter (NDJSON). Bodies are as `mask` shows them, unless `reveal`: a masked letter cannot be
    * imported.
    */
   export(filter?: DeadLetterFilter, options?: { reveal?: boolean }): AsyncIterable<string>
   /** Parks what was exported. Letters that are known, or applied, stay as they are. Every line is checked before it counts. */
-  import(lines: AsyncIterable<string> | Iterable<string>, by: { by: string; why: string }): Promise<ImportedLetters>
+  import(lines: AsyncIterable<string> | Iterable<string>, by: Accountable): Promise<ImportedLetters>
 }
 
 export interface ImportedLetters {
@@ -124,9 +128,9 @@ export function deadLettersOf<Tx>(letters: StoredLetters, redrives: Redrives<Tx>
       return row && letterOf(row, reveal)
     },
     count: (filter = {}) => letters.count({ filter: storedFilter(filter) }),
-    discard(filter, { limit } = {}) {
-      const asked = storedFilter(filter)
-      return letters.discard({ filter: asked, limit: checkLimit(limit, LIST_LIMIT_MAX) })
+    async discard(filter, by) {
+      if (!redrives) throw onceError('ONCE_UNSUPPORTED', { detail: 'this store has no audit' })
+      return discardLetters({ letters, redrives }, { filter: storedFilter(filter), asked: filter }, by)
     },
   }
 }
@@ -149,8 +153,7 @@ export function storedFilter(filter: DeadLetterFilter): LetterFilter {
   }
 }
 
-function checkLimit(limit: number | undefined, fallback: number = LIST_LIMIT_DEFAULT): number {
-  if (limit === undefined) return fallback
+function checkLimit(limit: number = LIST_LIMIT_DEFAULT): number {
   if (Number.isInteger(limit) && limit >= 1 && limit <= LIST_LIMIT_MAX) return limit
   throw invalid(`limit must be a whole number from 1 to ${LIST_LIMIT_MAX}`)
 }

@@ -151,7 +151,7 @@ export const CASES: Readonly<Record<string, (world: RedriveWorld) => Promise<voi
     const one = letters.find(({ message }) => message === 'one')
     const item = { id: one?.id as string, lock: '1', source: 'memory', message: 'one', aggregate: null, previous: null }
     const taken = await world.store.inbox?.take({ consumer: CONSUMER, items: [item], deadlineMs: 5_000, redrive: true })
-    await taken?.session.session.tx.query(`insert into applied (id) values ('one')`)
+    if (taken) await world.write(taken.session.session.tx, 'one')
     await taken?.session.complete({ consumer: CONSUMER, events: [], tried: [], redriven: [], positions: null })
     expect(await world.once.redrive.plan({})).toMatchObject({ matching: 3, applied: 1 })
     const { id } = await world.once.redrive.run({}, BY)
@@ -164,10 +164,32 @@ export const CASES: Readonly<Record<string, (world: RedriveWorld) => Promise<voi
     expect((await world.once.redrive.audit())[1]).toMatchObject({ action: 'discard', by: 'bob', why: 'a test order' })
   },
 
+  async 'discards only for whoever gives a name and a reason, and the audit keeps both'(world) {
+    await world.park({ id: 'one' }, { id: 'two' }, { id: 'three' })
+    const { deadLetters, redrive } = world.once
+    for (const nobody of [undefined, {}, { by: 'bob' }, { by: ' ', why: 'x' }, { by: 'bob', why: '' }] as never[])
+      await expect(deadLetters.discard({}, nobody)).rejects.toMatchObject({ code: 'ONCE_OPTION_INVALID' })
+    await expect(deadLetters.discard({}, { ...BY, limit: 0 })).rejects.toMatchObject({ code: 'ONCE_OPTION_INVALID' })
+    await expect(deadLetters.discard({ no: 1 } as never, BY)).rejects.toMatchObject({ code: 'ONCE_OPTION_INVALID' })
+    expect(await redrive.audit()).toEqual([])
+    expect((await deadLetters.count()).total).toBe(3)
+    expect(await deadLetters.discard({ consumer: CONSUMER }, { by: 'bob', why: 'test orders', limit: 2 })).toBe(2)
+    expect(await redrive.audit()).toMatchObject([
+      {
+        by: 'bob',
+        why: 'test orders',
+        action: 'discard',
+        redrive: null,
+        detail: { filter: { consumer: CONSUMER }, limit: 2 },
+      },
+    ])
+    expect((await deadLetters.count()).total).toBe(1)
+    expect((await deadLetters.count({ state: 'discarded' })).total).toBe(2)
+  },
+
   async 'refuses letters older than the inbox remembers, unless forced'(world) {
     await world.park({ id: 'old' })
-    const table = world.store.name === 'sqlite' ? 'effectively_once_consumer' : 'effectively_once.consumer'
-    await world.sql(`update ${table} set remember_ms = 0`)
+    await world.forget()
     await new Promise((resolve) => setTimeout(resolve, 5))
     expect(await world.once.redrive.plan({})).toMatchObject({ matching: 1, older: 1 })
     await expect(world.once.redrive.run({}, BY)).rejects.toThrow("1 letters are older than 'receipts' remembers")
@@ -201,7 +223,7 @@ export const CASES: Readonly<Record<string, (world: RedriveWorld) => Promise<voi
     const { id } = await redrive.run({}, { ...BY, transform: mend })
     await world.consumer().drain()
     expect(await redrive.status(id)).toMatchObject({ state: 'done', applied: 2 })
-    expect((await world.sql('select id, note from applied order by id')).map((row) => ({ ...row }))).toEqual([
+    expect((await world.written()).toSorted((a, b) => (a.id < b.id ? -1 : 1))).toEqual([
       { id: 'a', note: 'x!' },
       { id: 'b', note: 'y!' },
     ])
@@ -263,7 +285,7 @@ export const CASES: Readonly<Record<string, (world: RedriveWorld) => Promise<voi
         'step.made': async (event, { step, commit }) => {
           await step('send', async () => void calls.push(event.id))
           return commit(async ({ tx }) => {
-            await tx.query('insert into applied (id) values ($1)', [event.id])
+            await world.write(tx, event.id)
             if (broken) throw new Error('the mailbox is full')
           })
         },

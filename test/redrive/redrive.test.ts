@@ -34,3 +34,17 @@ describe('a redrive on SQLite', () => {
     it(name, async () => expect(await run(await opened())).toBeUndefined(), TIMEOUT_MS)
   }
 })
+
+describe('a redrive in memory', () => {
+  for (const [name, run] of Object.entries(CASES)) {
+    it(
+      name,
+      async () => {
+        const world = await openRedriveWorld('memory', '')
+        undo.push(world.close)
+        expect(await run(world)).toBeUndefined()
+      },
+      TIMEOUT_MS,
+    )
+  }
+})

@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { effectivelyOnce, type Consumer, type Once, type RedriveStatus, type Signal } from '../../src/index.ts'
+import { memoryStore } from '../../src/store/memory/memory-store.ts'
+import type { MemoryTx } from '../../src/store/memory/memory-tx.ts'
 import { pgStore } from '../../src/store/postgres/pg.ts'
 import { sqliteStore } from '../../src/store/sqlite/sqlite.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -29,22 +31,29 @@ export interface RedriveWorld {
   park(...messages: MemoryMessage[]): Promise<void>
   /** How often each message was applied, in the order of the first time. */
   applied(): Promise<Map<string, number>>
+  /** One application, in its handler's transaction. */
+  write(tx: SomeTx, id: string, note?: string): Promise<void>
+  /** What was applied, in order. */
+  written(): Promise<readonly { readonly id: string; readonly note: string | null }[]>
+  /** The inbox remembers nothing from now on. */
+  forget(): Promise<void>
   sql(text: string): Promise<Record<string, unknown>[]>
   /** Until the redrive stops. */
   ended(id: number): Promise<RedriveStatus>
   close(): Promise<void>
 }
 
-export type Backend = 'pg' | 'sqlite'
+export type Backend = 'pg' | 'sqlite' | 'memory'
 
 export const CONSUMER = 'receipts'
 
-/** Opens a service whose consumer writes one row per application. `where`: a URL, or a file. */
+/** Opens a service whose consumer writes one row per application. `where`: a URL, a file, or nothing for memory. */
 export async function openRedriveWorld(backend: Backend, where: string): Promise<RedriveWorld> {
   const pool = backend === 'pg' ? new pg.Pool({ connectionString: where, max: 12 }) : undefined
   pool?.on('error', () => {})
-  const sqlite = pool ? undefined : sqliteStore({ file: where })
-  const store = (pool ? pgStore(pool) : sqlite) as unknown as Store<SomeTx>
+  const memory = backend === 'memory' ? memoryStore() : undefined
+  const sqlite = backend === 'sqlite' ? sqliteStore({ file: where }) : undefined
+  const store = (pool ? pgStore(pool) : (sqlite ?? memory)) as unknown as Store<SomeTx>
   const signals: Signal[] = []
   const once: SomeOnce = effectivelyOnce({
     namespace: 'redrive',
@@ -59,7 +68,7 @@ export async function openRedriveWorld(backend: Backend, where: string): Promise
     return (asked?.rows ?? []) as Record<string, unknown>[]
   }
   const serial = pool ? 'bigserial primary key' : 'integer primary key autoincrement'
-  await sql(`create table if not exists applied (seq ${serial}, id text not null, note text)`)
+  if (!memory) await sql(`create table if not exists applied (seq ${serial}, id text not null, note text)`)
   const broker = memoryBroker()
   const consumers = new Set<Consumer>()
   const world: RedriveWorld = {
@@ -76,7 +85,7 @@ export async function openRedriveWorld(backend: Backend, where: string): Promise
         { from: broker.source, attempts: 1, batch: 20, ...options },
         {
           'step.made': async (event, { tx }) => {
-            await tx.query('insert into applied (id, note) values ($1, $2)', [event.id, String(event.data?.note ?? '')])
+            await world.write(tx, event.id, String(event.data?.note ?? ''))
             if (world.pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, world.pauseMs))
             const error = world.fails(event.id, (event.data ?? {}) as { broken?: boolean })
             if (error) throw error
@@ -94,8 +103,28 @@ export async function openRedriveWorld(backend: Backend, where: string): Promise
       world.fails = before
     },
     async applied() {
-      const rows = await sql('select id, count(*) as n from applied group by id order by min(seq)')
-      return new Map(rows.map(({ id, n }) => [String(id), Number(n)]))
+      const times = new Map<string, number>()
+      for (const { id } of await world.written()) times.set(id, (times.get(id) ?? 0) + 1)
+      return times
+    },
+    async write(tx, id, note) {
+      if (memory) await (tx as unknown as MemoryTx).insert('applied', { id, note: note ?? null })
+      else await tx.query('insert into applied (id, note) values ($1, $2)', [id, note ?? null])
+    },
+    async written() {
+      const rows = memory ? memory.rows('applied') : await sql('select id, note from applied order by seq')
+      return rows.map(({ id, note }) => ({ id: String(id), note: note as string | null }))
+    },
+    async forget() {
+      const { database } = memory ?? {}
+      if (!database) {
+        await sql(`update ${pool ? 'effectively_once.consumer' : 'effectively_once_consumer'} set remember_ms = 0`)
+        return
+      }
+      const tx = database.begin()
+      for (const [name, row] of database.consumers.rows(tx))
+        database.consumers.put(name, { ...row, rememberForMs: 0 }, tx)
+      tx.commit()
     },
     async ended(id) {
       let last: RedriveStatus | undefined

@@ -4,6 +4,7 @@ import type { DeadLetters } from '../../store/dead-letters.ts'
 import type { ChangeRedriveParams, Redrives, RedriveState, StoredRedrive } from '../../store/redrives.ts'
 import type { Store } from '../../store/store.ts'
 import { checkAccountable, invalid, type Accountable } from '../accountable.ts'
+import { discardLetters } from '../discard.ts'
 import { checkFilter, checkRate, checkRedrive } from './options.ts'
 import { planOf, refusalsOf } from './plan.ts'
 import { previewTransform, writeCopies, type Transform } from './transform.ts'
@@ -124,13 +125,9 @@ class Redriving implements Redrive {
     }))
   }
 
-  async discard(filter: RedriveFilter, options: Accountable & { limit?: number }): Promise<number> {
-    const { by, why } = checkAccountable(options)
-    const stored = checkFilter(filter)
-    const limit = checkLimit(options.limit ?? LIST_LIMIT_MAX)
-    // Written down first: an entry without its deed is harmless.
-    await this.#redrives.write({ by, action: 'discard', redrive: null, why, detail: JSON.stringify({ filter, limit }) })
-    return this.#letters.discard({ filter: stored, limit })
+  async discard(filter: RedriveFilter, by: Accountable & { limit?: number }): Promise<number> {
+    const stores = { letters: this.#letters, redrives: this.#redrives }
+    return discardLetters(stores, { filter: checkFilter(filter), asked: filter }, by)
   }
 
   /** Copies first: nothing runs before the last of them is written. */

@@ -3,6 +3,7 @@ import { Transaction } from './transaction.ts'
 import type { Change, Isolation } from './transaction.ts'
 import { EventLog } from './event-log.ts'
 import type { AttemptRow, ConsumerRow, InboxRow, LetterRow, MarkRow, PositionRow } from './inbox-rows.ts'
+import type { ActiveRedriveRow, AuditRow, RedriveFenceRow, RedriveItemRow, RedriveRow } from './redrive-rows.ts'
 import type { AckRow, AnswerRow, HeldRow, RecordRow, RecoverRow, RelayRow, ShardRow, StepRow } from './rows.ts'
 import type { Row } from '../store.ts'
 
@@ -63,6 +64,11 @@ export class MemoryDatabase {
   readonly attempts: Table<AttemptRow> = new Table('attempt')
   readonly letters: Table<LetterRow> = new Table('letter')
   readonly positions: Table<PositionRow> = new Table('position')
+  readonly redrives: Table<RedriveRow> = new Table('redrive')
+  readonly redriveFences: Table<RedriveFenceRow> = new Table('redriveFence')
+  readonly redriveItems: Table<RedriveItemRow> = new Table('redriveItem')
+  readonly activeRedrives: Table<ActiveRedriveRow> = new Table('activeRedrive')
+  readonly audits: Table<AuditRow> = new Table('audit')
   readonly user: Map<string, Table<Row>> = new Map()
   readonly advisory: Map<string, Transaction> = new Map()
   readonly open: Set<Transaction> = new Set()
@@ -71,6 +77,7 @@ export class MemoryDatabase {
   private serial = 0
   private eventSerial = 0
   private resends = 0
+  private redriveSerial = 0
 
   constructor(options: DatabaseOptions = {}) {
     this.clock = options.clock ?? systemDatabaseClock
@@ -94,6 +101,10 @@ export class MemoryDatabase {
 
   nextResend(): number {
     return ++this.resends
+  }
+
+  nextRedrive(): number {
+    return ++this.redriveSerial
   }
 
   begin(options: BeginOptions = {}): Transaction {

@@ -7,6 +7,8 @@ export interface ConsumerRow {
   readonly inboxForMs: number
   readonly rememberForMs: number
   readonly lettersForMs: number
+  /** When a process last showed that it runs this consumer. */
+  readonly seenAt: number
 }
 
 export interface InboxRow {

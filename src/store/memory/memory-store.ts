@@ -12,6 +12,7 @@ import { memoryLeases } from './leases.ts'
 import { connectionOf, memoryTx } from './memory-tx.ts'
 import type { MemoryTx } from './memory-tx.ts'
 import { memoryOutbox } from './outbox.ts'
+import { memoryRedrives } from './redrives.ts'
 import { Pool } from './pool.ts'
 import type { PoolOptions } from './pool.ts'
 import type { SentEventRow } from './rows.ts'
@@ -68,6 +69,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
     batches: memoryBatches(client),
     outbox: memoryOutbox(client),
     inbox: memoryInbox(client),
+    redrives: memoryRedrives(client),
     begin: (params) => begin(client, params),
     read: ({ id }) => read(client, id),
     refuse: (params) => autocommit(client, 'refuse', (work) => client.statements.refuse(work, params)),

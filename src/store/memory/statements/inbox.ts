@@ -5,7 +5,7 @@ import { settleLetters } from './letters.ts'
 
 export async function openConsumer({ database, tx }: Work, params: OpenInboxParams): Promise<void> {
   const { consumer: name, inboxForMs, rememberForMs, lettersForMs } = params
-  const row = { name, inboxForMs, rememberForMs, lettersForMs }
+  const row = { name, inboxForMs, rememberForMs, lettersForMs, seenAt: database.now() }
   if (await database.consumers.insert(name, row, tx)) return
   await database.consumers.lock(name, tx, 'update')
   database.consumers.put(name, row, tx)
@@ -114,7 +114,7 @@ function isPassed(work: Work, id: string): boolean {
   return isApplied(work, id) || state === 'skipped' || state === 'discarded'
 }
 
-function isApplied({ database, tx }: Work, id: string): boolean {
+export function isApplied({ database, tx }: Work, id: string): boolean {
   return database.inbox.seen(id, tx) !== undefined || database.marks.seen(id, tx) !== undefined
 }
 

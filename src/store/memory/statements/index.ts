@@ -17,6 +17,26 @@ import {
   readEvents,
   releaseShards,
 } from './relay.ts'
+import {
+  beatRedrive,
+  claimRedrive,
+  consumerSeen,
+  decideRedrive,
+  importLetters,
+  readAudit,
+  releaseRedrive,
+  settleRedrive,
+  sweepRedrives,
+} from './redrive-run.ts'
+import {
+  changeRedrive,
+  copyRedrive,
+  createRedrive,
+  planRedrive,
+  readRedrives,
+  redriveItems,
+  writeAudit,
+} from './redrive.ts'
 import { resend } from './resend.ts'
 import { finishStep, startStep, steps } from './steps.ts'
 import { sweepInbox } from './sweep-inbox.ts'
@@ -27,14 +47,21 @@ export interface Statements {
   readonly ack: typeof ack
   readonly append: typeof append
   readonly beat: typeof beat
+  readonly beatRedrive: typeof beatRedrive
   readonly blocked: typeof blocked
+  readonly changeRedrive: typeof changeRedrive
   readonly claim: typeof claim
   readonly claimBatch: typeof claimBatch
+  readonly claimRedrive: typeof claimRedrive
   readonly complete: typeof complete
   readonly completeInbox: typeof completeInbox
   readonly completeLeased: typeof completeLeased
+  readonly consumerSeen: typeof consumerSeen
+  readonly copyRedrive: typeof copyRedrive
   readonly countLetters: typeof countLetters
+  readonly createRedrive: typeof createRedrive
   readonly cursors: typeof cursors
+  readonly decideRedrive: typeof decideRedrive
   readonly destinations: typeof destinations
   readonly discardLetters: typeof discardLetters
   readonly dropAnswers: typeof dropAnswers
@@ -46,6 +73,7 @@ export interface Statements {
   readonly forgetDestination: typeof forgetDestination
   readonly getLetter: typeof getLetter
   readonly heartbeat: typeof heartbeat
+  readonly importLetters: typeof importLetters
   readonly lapsed: typeof lapsed
   readonly leaseShards: typeof leaseShards
   readonly listLetters: typeof listLetters
@@ -55,45 +83,60 @@ export interface Statements {
   readonly openDestination: typeof openDestination
   readonly parkLetters: typeof parkLetters
   readonly passPositions: typeof passPositions
+  readonly planRedrive: typeof planRedrive
   readonly positionsOf: typeof positionsOf
   readonly promoteHeld: typeof promoteHeld
   readonly readAnswer: typeof readAnswer
+  readonly readAudit: typeof readAudit
   readonly readEvents: typeof readEvents
+  readonly readRedrives: typeof readRedrives
+  readonly redriveItems: typeof redriveItems
   readonly refuse: typeof refuse
   readonly refuseLeased: typeof refuseLeased
   readonly release: typeof release
+  readonly releaseRedrive: typeof releaseRedrive
   readonly releaseShards: typeof releaseShards
   readonly renew: typeof renew
   readonly reread: typeof reread
   readonly resend: typeof resend
   readonly settle: typeof settle
   readonly settleHeld: typeof settleHeld
+  readonly settleRedrive: typeof settleRedrive
   readonly startStep: typeof startStep
   readonly steps: typeof steps
   readonly suspend: typeof suspend
   readonly suspendLapsed: typeof suspendLapsed
   readonly sweepInbox: typeof sweepInbox
   readonly sweepRecords: typeof sweepRecords
+  readonly sweepRedrives: typeof sweepRedrives
   readonly takeMessages: typeof takeMessages
   readonly takeOver: typeof takeOver
   readonly tries: typeof tries
   readonly trying: typeof trying
   readonly unknown: typeof unknown
   readonly userStatement: typeof userStatement
+  readonly writeAudit: typeof writeAudit
 }
 
 export const STATEMENTS: Statements = {
   ack,
   append,
   beat,
+  beatRedrive,
   blocked,
+  changeRedrive,
   claim,
   claimBatch,
+  claimRedrive,
   complete,
   completeInbox,
   completeLeased,
+  consumerSeen,
+  copyRedrive,
   countLetters,
+  createRedrive,
   cursors,
+  decideRedrive,
   destinations,
   discardLetters,
   dropAnswers,
@@ -105,6 +148,7 @@ export const STATEMENTS: Statements = {
   forgetDestination,
   getLetter,
   heartbeat,
+  importLetters,
   lapsed,
   leaseShards,
   listLetters,
@@ -114,29 +158,37 @@ export const STATEMENTS: Statements = {
   openDestination,
   parkLetters,
   passPositions,
+  planRedrive,
   positionsOf,
   promoteHeld,
   readAnswer,
+  readAudit,
   readEvents,
+  readRedrives,
+  redriveItems,
   refuse,
   refuseLeased,
   release,
+  releaseRedrive,
   releaseShards,
   renew,
   reread,
   resend,
   settle,
   settleHeld,
+  settleRedrive,
   startStep,
   steps,
   suspend,
   suspendLapsed,
   sweepInbox,
   sweepRecords,
+  sweepRedrives,
   takeMessages,
   takeOver,
   tries,
   trying,
   unknown,
   userStatement,
+  writeAudit,
 }

@@ -79,11 +79,11 @@ export async function discardLetters(work: Work, filter: LetterFilter, limit: nu
   return discarded
 }
 
-function isOpen({ state }: LetterRow): boolean {
+export function isOpen({ state }: LetterRow): boolean {
   return state === 'parked' || state === 'skipped'
 }
 
-function rowsOf({ database, tx }: Work): LetterRow[] {
+export function rowsOf({ database, tx }: Work): LetterRow[] {
   return database.letters
     .rows(tx)
     .map(([, row]) => row)
@@ -98,7 +98,7 @@ function withBlocks(row: LetterRow, all: readonly LetterRow[]): StoredLetter {
   return { ...row, blocks }
 }
 
-function isMeant(row: LetterRow, filter: LetterFilter): boolean {
+export function isMeant(row: LetterRow, filter: LetterFilter): boolean {
   const { states, ids, from, to, ...equal } = filter
   for (const [name, value] of Object.entries(equal)) {
     if (value !== undefined && row[name as keyof LetterRow] !== value) return false

@@ -1,0 +1,21 @@
+import type { DeadLetters as StoredLetters, LetterFilter } from '../store/dead-letters.ts'
+import type { Redrives } from '../store/redrives.ts'
+import { checkAccountable, invalid, type Accountable } from './accountable.ts'
+
+const LIMIT_MAX = 10_000
+
+/** Settles letters without running them, with an entry in the audit. Answers with how many. */
+export async function discardLetters(
+  stores: { readonly letters: StoredLetters; readonly redrives: Pick<Redrives<never>, 'write'> },
+  of: { readonly filter: LetterFilter; readonly asked: object },
+  options: Accountable & { limit?: number },
+): Promise<number> {
+  const { by, why } = checkAccountable(options)
+  const { limit = LIMIT_MAX } = options
+  if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX)
+    throw invalid(`limit must be a whole number from 1 to ${LIMIT_MAX}`)
+  const detail = JSON.stringify({ filter: of.asked, limit })
+  // Written down first: an entry without its deed is harmless.
+  await stores.redrives.write({ by, action: 'discard', redrive: null, why, detail })
+  return stores.letters.discard({ filter: of.filter, limit })
+}

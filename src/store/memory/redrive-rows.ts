@@ -1,0 +1,48 @@
+import type { AuditEntry, RedriveOutcome, RedriveState } from '../redrives.ts'
+
+/** The tables of redrives. Times are microseconds of the database's clock. */
+export interface RedriveRow {
+  readonly id: number
+  readonly consumer: string
+  readonly state: RedriveState
+  readonly round: number
+  readonly token: number
+  readonly leaseUntil: number | null
+  readonly rate: number
+  readonly pauseAt: number
+  readonly canary: number
+  readonly canaryStops: boolean
+  readonly reason: string | null
+  readonly by: string
+  readonly why: string
+  readonly createdAt: number
+  readonly endedAt: number | null
+}
+
+export interface RedriveItemRow {
+  readonly redrive: number
+  readonly ord: number
+  readonly letter: string
+  readonly state: RedriveOutcome
+  readonly round: number
+  readonly starts: number
+  readonly body: string | null
+}
+
+/**
+ * The key of a redrive's row. Its holder shares it until its effect has committed, whoever takes over must have it
+ * alone; what changes other columns waits for neither.
+ */
+export interface RedriveFenceRow {
+  readonly token: number
+}
+
+/** A consumer's one redrive that has not ended. */
+export interface ActiveRedriveRow {
+  readonly redrive: number
+}
+
+export type AuditRow = AuditEntry
+
+export const redriveKey = (redrive: number): string => String(redrive)
+export const itemKey = (redrive: number, ord: number): string => `${redrive} ${ord}`

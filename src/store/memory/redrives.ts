@@ -1,0 +1,43 @@
+import type { Redrives } from '../redrives.ts'
+import { autocommit, inside } from './client.ts'
+import type { Client } from './client.ts'
+import type { Work } from './connection.ts'
+import { connectionOf } from './memory-tx.ts'
+import type { MemoryTx } from './memory-tx.ts'
+
+/** Redrives in memory: every method is one statement that commits by itself, but `settle` is one of the effect's. */
+export function memoryRedrives(client: Client): Redrives<MemoryTx> {
+  const { statements } = client
+  const one = <T>(label: string, body: (work: Work) => T | Promise<T>): Promise<T> => autocommit(client, label, body)
+  const get: Redrives<MemoryTx>['get'] = async ({ redrive }) =>
+    (await one('redrive.read', (work) => statements.readRedrives(work, redrive, 1)))[0] ?? null
+  return {
+    plan: ({ filter }) => one('redrive.plan', (work) => statements.planRedrive(work, filter)),
+    create: (params) => one('redrive.create', (work) => statements.createRedrive(work, params)),
+    items: (params) => one('redrive.items', (work) => statements.redriveItems(work, params)),
+    copy: ({ redrive, copies }) => one('redrive.copy', (work) => statements.copyRedrive(work, redrive, copies)),
+    async change(params) {
+      const changed = await one('redrive.change', (work) => statements.changeRedrive(work, params))
+      return changed ? get({ redrive: params.redrive }) : null
+    },
+    get,
+    list: ({ limit }) => one('redrive.read', (work) => statements.readRedrives(work, null, limit)),
+    async claim({ consumer, leaseMs }) {
+      await one('redrive.seen', (work) => statements.consumerSeen(work, consumer))
+      return one('redrive.claim', (work) => statements.claimRedrive(work, consumer, leaseMs))
+    },
+    // Beside the pool: handlers may hold every connection.
+    beat: (params) => autocommit(client, 'redrive.beat', (work) => statements.beatRedrive(work, params), 'aside'),
+    settle(session, params) {
+      const connection = connectionOf(session.tx)
+      if (connection === undefined) return Promise.resolve(false)
+      return inside(connection, 'redrive.settle', (work) => statements.settleRedrive(work, params))
+    },
+    decide: (params) => one('redrive.decide', (work) => statements.decideRedrive(work, params)),
+    release: (params) => one('redrive.release', (work) => statements.releaseRedrive(work, params)),
+    audit: ({ redrive, limit }) => one('redrive.audit', (work) => statements.readAudit(work, redrive, limit)),
+    write: (entry) => one('redrive.write', (work) => statements.writeAudit(work, entry)),
+    import: ({ letters }) => one('letters.import', (work) => statements.importLetters(work, letters)),
+    sweep: ({ keepForMs }) => one('redrive.sweep', (work) => statements.sweepRedrives(work, keepForMs)),
+  }
+}
