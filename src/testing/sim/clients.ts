@@ -2,7 +2,6 @@ import { isOnceError } from '../../errors.ts'
 import { isFinal } from '../../once/final.ts'
 import { invoke, leased } from './handlers.ts'
 import type { Value } from './handlers.ts'
-import { SCOPE } from './plan.ts'
 import type { Plan } from './plan.ts'
 import type { SimProcess } from './process.ts'
 import type { Result } from './trace.ts'
@@ -152,7 +151,7 @@ export class Clients {
     await new Promise<void>((resolve) => {
       const go = (): void => world.scheduler.post(world.owner, resolve)
       world.scheduler.after(world.owner, PATIENCE_MS, resolve)
-      world.scheduler.post(process, () => void process.once.settle({ scope: SCOPE, key: plan.key }, word).then(go, go))
+      world.scheduler.post(process, () => void process.once.settle(plan.address, word).then(go, go))
     })
   }
 

@@ -6,7 +6,6 @@ import { ANSWER_STORED_BYTES_MAX } from '../../limits.ts'
 import type { SimEvents } from './outbox-plan.ts'
 import type { Publish } from './outbox.ts'
 import type { Plan } from './plan.ts'
-import { SCOPE } from './plan.ts'
 import type { SimProcess } from './process.ts'
 import type { World } from './world.ts'
 
@@ -36,7 +35,7 @@ const PAD = 'x'.repeat(ANSWER_STORED_BYTES_MAX)
 
 /** One call of one plan on one process, through the real code. */
 export function invoke(world: World, process: SimProcess, plan: Plan, input: number, call: number): Promise<unknown> {
-  const of = { scope: SCOPE, key: plan.key, input: { input, key: plan.key }, ...waiting(plan) }
+  const of = { ...plan.address, input: inputOf(plan, input), ...waiting(plan) }
   switch (plan.mode) {
     case 'leased':
       return process.once.run(
@@ -56,6 +55,11 @@ export function invoke(world: World, process: SimProcess, plan: Plan, input: num
     default:
       return process.once.run(of, (op) => atomic(world, process, plan, input, call, op))
   }
+}
+
+/** Where nobody needs it, the input does not say whose it is: two tenants may ask for the very same thing. */
+function inputOf({ mode, key }: Plan, input: number): BatchedInput {
+  return mode === 'leased' || mode === 'batched' ? { input, key } : ({ input } as BatchedInput)
 }
 
 /** An event without a key, in the user's own transaction, and the row it belongs to. */
@@ -143,7 +147,7 @@ function publish(world: World, { key, events }: Plan, exec: number, through: Pub
 async function nested(world: World, process: SimProcess, key: string, input: number, call: number): Promise<void> {
   const plan = world.planOf(key)
   try {
-    await process.once.run({ scope: SCOPE, key, input: { input, key } }, (op) =>
+    await process.once.run({ ...plan.address, input: inputOf(plan, input) }, (op) =>
       atomic(world, process, plan, input, call, op),
     )
   } catch (error) {

@@ -1,4 +1,6 @@
 import { identity } from '../../key/identity.ts'
+import { crossingAddress, SCOPE } from './address.ts'
+import type { Address } from './address.ts'
 import type { Dice } from './dice.ts'
 import type { FaultKind } from './fault.ts'
 import { drawConsumer, drawEvents, drawRelay } from './outbox-plan.ts'
@@ -7,7 +9,10 @@ import type { Mode } from './trace.ts'
 
 /** One key's operation, as a script: what its handler does, and how it is called. */
 export interface Plan {
+  /** Its name in this world: no other operation has it, in whatever scope. */
   readonly key: string
+  /** What its clients send. */
+  readonly address: Address
   readonly id: string
   readonly mode: Mode
   /** Pauses of the handler, in milliseconds. */
@@ -37,6 +42,8 @@ export interface Size {
   readonly relays: boolean
   /** With consumers behind the broker. */
   readonly consumers?: boolean
+  /** With several tenants. */
+  readonly scopes?: boolean
   readonly operations: number | null
 }
 
@@ -66,16 +73,19 @@ export interface Settings {
   readonly eventsMax: number
   /** How often the broker dislikes an event. */
   readonly trouble: number
+  /** Several tenants, whose names and keys look alike. */
+  readonly scopes: boolean
 }
 
 const NOTHING: readonly PlannedEvent[] = []
 const RELAYS_SHARE = 0.05
 const CONSUMERS_SHARE = 0.3
 
-export const NAMESPACE = 'sim'
-export const SCOPE = 'tenant'
+const SCOPES_SHARE = 0.05
 
-export function drawSettings(dice: Dice, { relays, consumers, operations }: Size = ANY): Settings {
+export const NAMESPACE = 'sim'
+
+export function drawSettings(dice: Dice, { relays, consumers, scopes, operations }: Size = ANY): Settings {
   const many = operations !== null
   const deadlineMs = 150 + dice.below(150)
   const drawn = dice.chance(RELAYS_SHARE) || relays ? drawRelay(dice) : null
@@ -104,6 +114,7 @@ export function drawSettings(dice: Dice, { relays, consumers, operations }: Size
     aggregates: many ? 4 + dice.below(200) : 1 + dice.below(4),
     eventsMax: many ? 16 : 3,
     trouble: dice.chance(0.5) ? dice.next() * (many ? 0.01 : 0.4) : 0,
+    scopes: scopes || dice.chance(SCOPES_SHARE),
   }
 }
 
@@ -112,15 +123,26 @@ export function drawPlans(
   settings: Settings,
   rates: Readonly<Record<FaultKind, number>>,
   { operations }: Size = ANY,
+  named: (address: Address) => Address = (address) => address,
 ): Plan[] {
-  const count = operations ?? (settings.zombies ? 1 : (settings.relay === null ? 1 : 2) + dice.below(3))
+  const few = settings.zombies ? 1 : (settings.relay === null ? 1 : 2) + dice.below(3)
+  const count = operations ?? (settings.scopes ? Math.max(2, few) : few)
+  const first = settings.scopes ? 2 * dice.below(2) : 0
   const plans: Plan[] = []
   for (let n = 0; n < count; n++) {
     const mode = settings.zombies ? 'leased' : drawMode(dice)
-    plans.push(drawPlan(dice, settings, rates, `key-${n}`, mode))
+    const key = `key-${n}`
+    const address = named(settings.scopes ? crossingAddress(first + n) : { scope: SCOPE, key })
+    plans.push(drawPlan(dice, settings, rates, { key, address, mode }))
   }
   const inner = plans.flatMap((plan) => plan.inner ?? [])
-  return [...plans, ...inner.map((key) => ({ ...drawPlan(dice, settings, rates, key, 'atomic'), oversize: false }))]
+  return [
+    ...plans,
+    ...inner.map((key) => {
+      const address = named({ scope: SCOPE, key })
+      return { ...drawPlan(dice, settings, rates, { key, address, mode: 'atomic' }), oversize: false }
+    }),
+  ]
 }
 
 function drawMode(dice: Dice): Mode {
@@ -135,10 +157,9 @@ function drawPlan(
   dice: Dice,
   settings: Settings,
   rates: Readonly<Record<FaultKind, number>>,
-  key: string,
-  mode: Mode,
+  { key, address, mode }: Pick<Plan, 'key' | 'address' | 'mode'>,
 ): Plan {
-  const { id } = identity({ namespace: NAMESPACE, scope: SCOPE, key })
+  const { id } = identity({ namespace: NAMESPACE, ...address })
   const leased = mode === 'leased'
   const count = leased ? dice.below(3) + (settings.zombies ? 1 : 0) : 0
   const steps = Array.from({ length: count }, (_, n) => ({
@@ -148,6 +169,7 @@ function drawPlan(
   }))
   return {
     key,
+    address,
     id,
     mode,
     sleepMs: dice.chance(0.5) ? dice.below(25) : 0,

@@ -11,6 +11,7 @@ import type { Consumer } from '../../once/consumer-types.ts'
 import type { Sink } from '../../sink/sink.ts'
 import type { PulledSource } from '../../source/source.ts'
 import type { Store } from '../../store/store.ts'
+import type { Address } from './address.ts'
 import { Dice } from './dice.ts'
 import { batchedOperations } from './handlers.ts'
 import type { BatchedCall } from './handlers.ts'
@@ -31,6 +32,8 @@ export interface Flaw {
   readonly statements: MemoryStoreStatements
   wrap(store: MemoryStore, process: SimProcess): Store<MemoryTx>
   sink(sink: Sink, process: SimProcess): Sink
+  /** What the process takes for whose operation it is. */
+  named(address: Address): Address
   /** Whether a signal reaches whoever observes. */
   hears(signal: Signal): boolean
   source(source: PulledSource<SimHandles>, process: SimProcess): PulledSource<SimHandles>

@@ -72,7 +72,7 @@ export class World {
     this.settings = drawSettings(this.dice, size)
     this.rates = drawRates(this.dice, this.settings.zombies)
     this.faults = Object.fromEntries(FAULT_KINDS.map((kind) => [kind, 0])) as Record<FaultKind, number>
-    this.plans = drawPlans(this.dice, this.settings, this.rates, size)
+    this.plans = drawPlans(this.dice, this.settings, this.rates, size, (address) => flaw.named(address))
     this.nests = this.plans.some(({ inner }) => inner !== null)
     const clock = {
       // Never the same microsecond twice.

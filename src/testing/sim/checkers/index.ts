@@ -3,6 +3,7 @@ import { answeredIsCommitted } from './answered-is-committed.ts'
 import { bounded } from './bounded.ts'
 import { appliedOrder } from './applied-order.ts'
 import type { Checker } from './checker.ts'
+import { noCrossing } from './no-crossing.ts'
 import { claimedFirst } from './claimed-first.ts'
 import { commitOrder } from './commit-order.ts'
 import { consumedOnce } from './consumed-once.ts'
@@ -52,6 +53,7 @@ export const CHECKERS: readonly Checker[] = [
   finishedSteps,
   stableKeys,
   oversize,
+  noCrossing,
   bounded,
   converges,
   claimedFirst,

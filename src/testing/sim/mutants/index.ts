@@ -5,6 +5,7 @@ import { CONSUMER_MUTANTS } from './consumer-mutants.ts'
 import { LEASE_MUTANTS } from './lease-mutants.ts'
 import type { Mutant } from './mutant.ts'
 import { OUTBOX_MUTANTS } from './outbox-mutants.ts'
+import { SCOPE_MUTANTS } from './scope-mutants.ts'
 import { ANY } from '../plan.ts'
 
 export type { Mutant } from './mutant.ts'
@@ -15,6 +16,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...CLIENT_MUTANTS,
   ...OUTBOX_MUTANTS,
   ...CONSUMER_MUTANTS,
+  ...SCOPE_MUTANTS,
 ]
 
 export interface Hunt {
@@ -27,7 +29,12 @@ export interface Hunt {
 
 /** Schedules with one mutant in them, until one of them breaks a promise that the sound code keeps on the same seed. */
 export async function hunt(mutant: Mutant, of: { readonly seed: number; readonly schedules: number }): Promise<Hunt> {
-  const size = { ...ANY, relays: mutant.relays === true, consumers: mutant.consumers === true }
+  const size = {
+    ...ANY,
+    relays: mutant.relays === true,
+    consumers: mutant.consumers === true,
+    scopes: mutant.scopes === true,
+  }
   for (let n = 0; n < of.schedules; n++) {
     const seed = of.seed + n
     const { violations } = await runSchedule(seed, mutant.flaw, size)

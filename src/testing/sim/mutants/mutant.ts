@@ -15,6 +15,8 @@ export interface Mutant {
   readonly relays?: boolean
   /** Only a world with consumers can. */
   readonly consumers?: boolean
+  /** Only a world with several tenants can. */
+  readonly scopes?: boolean
 }
 
 /** Wrong inside the database. */
