@@ -93,6 +93,8 @@ export const RELAY_BATCH_EVENTS = 2_048
 export const RELAY_BATCH_BYTES: number = 16 * 1024 * 1024
 /** What is under way when a relay dies is tried again in parts: this many events, halved for each death. */
 export const RELAY_SUSPECT_EVENTS = 128
+/** Held events that were under way when a relay died are tried in parts of this many, and one by one after the next. */
+export const RELAY_SUSPECT_HELD = 16
 /** A relay that stops while it settles held events keeps its shards from the others for this long at most. */
 export const RELAY_SETTLE_MS = 5_000
 /** Between two looks at an empty outbox. With the heartbeats, at most one query per second. */

@@ -5,6 +5,7 @@ import { behind, delayed, dueNow, failed, notBeforeOf } from './holding.ts'
 import { HeaderReader, Outgoing } from './outgoing.ts'
 import type { RelayParts } from './relay-parts.ts'
 import type { Shard } from './shard.ts'
+import { attemptsOf } from './tries.ts'
 
 /** What was read in one go, behind the cursors of its shards. */
 export interface Batch {
@@ -29,7 +30,7 @@ export function parcelsOf(events: readonly HeldEvent[], source: string): Parcel[
   const reader = new HeaderReader()
   return events.map((stored) => ({
     stored,
-    event: new Outgoing(stored, reader.read(stored.headers), source, stored.attempts + 1, stored.resend),
+    event: new Outgoing(stored, reader.read(stored.headers), source, attemptsOf(stored) + 1, stored.resend),
   }))
 }
 

@@ -1,10 +1,18 @@
-import type { Ack, BlockedAggregate, HoldParams, SettleHeldParams } from '../store/outbox.ts'
+import type { Ack, EventPlace, HoldParams, Settled, SettleHeldParams } from '../store/outbox.ts'
+import type { ShardLease, TryHeldParams } from '../store/outbox.ts'
 import { backoffMs } from './backoff.ts'
 import type { Bell } from './bell.ts'
 import type { Keeper } from './keeper.ts'
 import type { LoopState } from './loop-state.ts'
 import type { RelayParts } from './relay-parts.ts'
 import type { Shard } from './shard.ts'
+
+/** What was written, and may be told. */
+export interface Written {
+  /** The shards that are still ours. */
+  readonly ours: ReadonlySet<number>
+  readonly parked: readonly EventPlace[]
+}
 
 /** Writes down what was sent and what is sent next, and tells whoever observes. */
 export class Ledger {
@@ -22,30 +30,42 @@ export class Ledger {
   }
 
   /**
-   * Writes until it is written: what was sent must not be sent again because of a passing trouble. Answers with the
-   * shards that are still ours.
+   * Writes until it is written: what was sent must not be sent again because of a passing trouble. Shards that are not
+   * ours any more are dropped.
    */
-  async ack(acks: readonly Ack[], hold: readonly HoldParams[]): Promise<ReadonlySet<number>> {
+  async ack(acks: readonly Ack[], hold: readonly HoldParams[]): Promise<Written> {
     const { outbox, sink } = this.#parts
-    const ours = new Set(await this.#written(() => outbox.ack({ destination: sink.name, acks, hold })))
-    const lost = new Map(acks.filter(({ shard }) => !ours.has(shard)).map(({ shard, token }) => [shard, token]))
-    const held = [...this.#keeper.shards.values()]
-    if (lost.size > 0) this.#keeper.drop(held.filter(({ shard, token }) => lost.get(shard) === token))
-    return ours
+    const { ours, parked } = await this.#written(() => outbox.ack({ destination: sink.name, acks, hold }))
+    return { ours: this.#dropLost(acks, ours), parked }
+  }
+
+  /** Held events are sent next. Answers with the shards that are still ours. */
+  async announce(params: TryHeldParams): Promise<ReadonlySet<number>> {
+    return this.#dropLost(params.leases, await this.#written(() => this.#parts.outbox.tryHeld(params)))
   }
 
   /**
    * The same for held events; written twice it says the same. When it cannot be told whether it was written, nobody here
    * knows who waits: these shards are given back, and asked for anew.
    */
-  async settle(params: SettleHeldParams): Promise<readonly BlockedAggregate[]> {
+  async settle(params: SettleHeldParams): Promise<Settled> {
     try {
-      return await this.#written(() => this.#parts.outbox.settleHeld(params))
+      const settled = await this.#written(() => this.#parts.outbox.settleHeld(params))
+      this.#dropLost(params.leases, settled.ours)
+      return settled
     } catch (error) {
       const touched = new Set(params.touched.map(({ shard }) => shard))
       await this.#keeper.giveBack([...this.#keeper.shards.values()].filter(({ shard }) => touched.has(shard)))
       throw error
     }
+  }
+
+  #dropLost(leases: readonly ShardLease[], still: readonly number[]): ReadonlySet<number> {
+    const ours = new Set(still)
+    const lost = new Map(leases.filter(({ shard }) => !ours.has(shard)).map(({ shard, token }) => [shard, token]))
+    const held = [...this.#keeper.shards.values()]
+    if (lost.size > 0) this.#keeper.drop(held.filter(({ shard, token }) => lost.get(shard) === token))
+    return ours
   }
 
   async #written<T>(write: () => Promise<T>): Promise<T> {
@@ -61,12 +81,13 @@ export class Ledger {
     }
   }
 
-  tell(sent: number, held: readonly HoldParams[]): void {
+  /** What the sink took is true, whoever owns the shard now; what was given up only where it was written. */
+  tell(sent: number, held: readonly HoldParams[], parked: readonly EventPlace[]): void {
     const { observe, sink } = this.#parts
     this.sent += sent
     if (sent > 0) observe({ kind: 'sent', destination: sink.name, events: sent })
-    for (const { state, shard, seq, reason } of held) {
-      if (state !== 'parked' || reason === null) continue
+    for (const { shard, seq } of parked) {
+      const reason = held.find((of) => of.shard === shard && of.seq === seq)?.reason ?? ''
       observe({ kind: 'parked', destination: sink.name, shard, seq, reason })
     }
   }

@@ -125,7 +125,7 @@ export class RelayLoop {
   async #pass(batch: Batch): Promise<void> {
     const fresh = [...batch.ends].filter(([shard]) => shard.fresh)
     if (fresh.length > 0) {
-      const ours = await this.#tools.ledger.ack(
+      const { ours } = await this.#tools.ledger.ack(
         fresh.map(([shard, ends]) => intent(shard, endOf(ends), 1)),
         [],
       )
@@ -145,14 +145,12 @@ export class RelayLoop {
     const { hold, blocks } = remains(this.#parts, sorted.delivery)
     const held = [...sorted.held, ...hold]
     const acks = acksOf(stillOurs(batch, this.#keeper), next)
-    const ours = await this.#tools.ledger.ack(acks, held)
+    const { ours, parked } = await this.#tools.ledger.ack(acks, held)
     for (const ack of acks) if (ours.has(ack.shard)) this.#keeper.shards.get(ack.shard)?.advance(ack)
-    for (const { shard, aggregateId, parked } of blocks) {
-      this.#keeper.shards.get(shard)?.blocked.set(aggregateId, parked)
-    }
+    for (const of of blocks) this.#keeper.shards.get(of.shard)?.blocked.set(of.aggregateId, of.parked)
     if (held.length > 0) this.#dueAt = 0
     this.#ahead = next
-    this.#tools.ledger.tell(sorted.delivery.sent, held)
+    this.#tools.ledger.tell(sorted.delivery.sent, held, parked)
   }
 
   /** Everything from the cursors on is read again. */
@@ -163,12 +161,8 @@ export class RelayLoop {
   }
 
   async #sendDue(): Promise<void> {
-    const result = await sendDue(this.#parts, this.#keeper, this.#sender, this.#tools.ledger, this.#state, {
-      limit: RELAY_DUE_HEADS,
-      behind: RELAY_DUE_BEHIND,
-    })
-    this.#dueAt = result.nextInMs === null ? Infinity : this.#parts.clock.now() + result.nextInMs
-    this.#tools.ledger.tell(result.sent, result.changed)
+    const nextInMs = await sendDue(this.#tools, { limit: RELAY_DUE_HEADS, behind: RELAY_DUE_BEHIND })
+    this.#dueAt = nextInMs === null ? Infinity : this.#parts.clock.now() + nextInMs
   }
 
   /** Something failed on our side: everything from the cursors on is read again after a while. */

@@ -3,7 +3,7 @@ import { endOf, passedBy, remains, sort, type Batch, type End } from './batch.ts
 import type { Ack, HoldParams } from '../store/outbox.ts'
 import { failed } from './holding.ts'
 import type { Keeper } from './keeper.ts'
-import { intent, type Ledger } from './ledger.ts'
+import { intent, type Ledger, type Written } from './ledger.ts'
 import type { LoopState } from './loop-state.ts'
 import type { Reading } from './reading.ts'
 import type { RelayParts } from './relay-parts.ts'
@@ -57,16 +57,17 @@ async function sendPart(shard: Shard, part: Batch, { parts, keeper, sender, ledg
   const ends = part.ends.get(shard) ?? []
   const end = endOf(ends) ?? 0
   const announced = await ledger.ack([intent(shard, Math.max(upTo, end), attempt + 1)], [])
-  if (!announced.has(shard.shard)) return false
+  if (!announced.ours.has(shard.shard)) return false
   const sorted = sort(part, keeper.shards, parts.sink, parts.source)
   if ((await sender.deliver(sorted.delivery, state)) !== 'done') return false
   const { hold, blocks } = remains(parts, sorted.delivery)
   const held = [...sorted.held, ...hold]
   // The rest of what was under way stays suspect, under the number it had.
   const following = end < upTo ? { tryingTo: upTo, attempt } : { tryingTo: null, attempt: 0 }
-  if (!(await pass(shard, ends, following, held, ledger))) return false
+  const written = await pass(shard, ends, following, held, ledger)
+  ledger.tell(sorted.delivery.sent, held, written.parked)
+  if (!written.ours.has(shard.shard)) return false
   for (const { aggregateId, parked } of blocks) shard.blocked.set(aggregateId, parked)
-  ledger.tell(sorted.delivery.sent, held)
   return true
 }
 
@@ -75,23 +76,23 @@ async function giveUp(shard: Shard, { events, ends }: Batch, { parts, ledger }: 
   const error = new Error(`${attempt} relays ended while they sent this event`)
   // An event behind a parked one is parked with it, whoever it would have killed.
   const held = events.map((stored) => failed(parts, stored, { error, retryable: false }, attempt))
-  if (!(await pass(shard, ends.get(shard) ?? [], { tryingTo: null, attempt: 0 }, held, ledger))) return false
+  const written = await pass(shard, ends.get(shard) ?? [], { tryingTo: null, attempt: 0 }, held, ledger)
+  if (!written.ours.has(shard.shard)) return false
   for (const { aggregateId, state } of held) if (state === 'parked') shard.blocked.set(aggregateId, true)
-  ledger.tell(0, held)
+  ledger.tell(0, held, written.parked)
   return true
 }
 
-/** Moves the cursor behind a part; false when the shard is no longer ours. */
+/** Moves the cursor behind a part, unless the shard is no longer ours. */
 async function pass(
   shard: Shard,
   ends: readonly End[],
   following: Pick<Ack, 'tryingTo' | 'attempt'>,
   held: readonly HoldParams[],
   ledger: Ledger,
-): Promise<boolean> {
+): Promise<Written> {
   const acks = passedBy(shard, ends, following)
   const written = await ledger.ack(acks, held)
-  if (!written.has(shard.shard)) return false
-  for (const ack of acks) shard.advance(ack)
-  return true
+  if (written.ours.has(shard.shard)) for (const ack of acks) shard.advance(ack)
+  return written
 }

@@ -104,7 +104,8 @@ export class OutboxSubscription implements Subscription {
     }
     if (sent.length > 0) {
       const leases = [...this.#keeper.shards.values()]
-      await outbox.settleHeld({ destination: this.#destination, leases, sent, changed: [], park: [], touched: [] })
+      const untouched = { changed: [], kept: [], park: [], touched: [] }
+      await outbox.settleHeld({ destination: this.#destination, leases, sent, ...untouched })
     }
     this.#flushSoon()
   }
@@ -156,7 +157,8 @@ export class OutboxSubscription implements Subscription {
     if (fresh.length === 0) return
     // Announced before anything is delivered: whoever takes over from a dead process knows that something was under way.
     const acks = fresh.map((shard) => intent(shard, UNDER_WAY, 1))
-    const ours = new Set(await this.#parts.outbox.ack({ destination: this.#destination, acks, hold: [] }))
+    const acked = await this.#parts.outbox.ack({ destination: this.#destination, acks, hold: [] })
+    const ours = new Set(acked.ours)
     for (const shard of fresh) {
       if (!ours.has(shard.shard)) continue
       this.#windows.set(shard, new ShardWindow(shard))
@@ -287,7 +289,8 @@ export class OutboxSubscription implements Subscription {
     })
     this.#holds = []
     try {
-      const ours = new Set(await this.#parts.outbox.ack({ destination: this.#destination, acks: acks.flat(), hold }))
+      const acked = await this.#parts.outbox.ack({ destination: this.#destination, acks: acks.flat(), hold })
+      const ours = new Set(acked.ours)
       for (const [index, window] of windows.entries()) {
         const last = acks[index]?.at(-1)
         if (last && ours.has(last.shard)) window.passed(last)

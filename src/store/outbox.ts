@@ -13,14 +13,19 @@ export interface Outbox {
   /** Events behind the cursors, in order within each shard; never a shard with a gap. */
   read(params: ReadEventsParams): Promise<EventsRead>
   /**
-   * Inserts cursors, the intent of the next batch, and what must be held, in one statement. Answers with the shards that
-   * are still ours; of the others nothing was written.
+   * Inserts cursors, the intent of the next batch, and what must be held, in one statement. Of shards that are no longer
+   * ours nothing is written.
    */
-  ack(params: AckParams): Promise<readonly number[]>
+  ack(params: AckParams): Promise<Acked>
   /** Held events whose time has come, each with those of its aggregate that wait behind it, in order. */
   due(params: DueParams): Promise<Due>
+  /**
+   * Counts held events as tried, before they are sent: whoever finds them after this relay died knows what may have
+   * killed it. Answers with the shards that are still ours; of the others nothing was written.
+   */
+  tryHeld(params: TryHeldParams): Promise<readonly number[]>
   /** What became of held events. Nothing is written for shards that are no longer ours. */
-  settleHeld(params: SettleHeldParams): Promise<readonly BlockedAggregate[]>
+  settleHeld(params: SettleHeldParams): Promise<Settled>
   /**
    * Sets events that were sent already aside to be sent again, under another broker id. Answers how many. They are due
    * at once, each aggregate's in order.
@@ -144,6 +149,19 @@ export interface Ack extends ShardLease {
   readonly attempt: number
 }
 
+/** What was really written. */
+export interface Acked {
+  /** The shards that are still ours. */
+  readonly ours: readonly number[]
+  /** Those of the given events that are stored as parked, with their reason. */
+  readonly parked: readonly EventPlace[]
+}
+
+export interface EventPlace {
+  readonly shard: number
+  readonly seq: number
+}
+
 export type HeldState = 'waiting' | 'delayed' | 'parked' | 'skipped'
 
 /** By the number they are stored under. */
@@ -179,19 +197,42 @@ export interface Due {
 export interface HeldEvent extends StoredEvent {
   readonly state: 'waiting' | 'delayed'
   readonly attempts: number
+  /** How often it was on its way when nothing more was heard of its relay; 0: never, or it had a verdict since. */
+  readonly tried: number
   /** The number of the deliberate resend it belongs to; 0: none. */
   readonly resend: number
+}
+
+export interface TryHeldParams {
+  readonly destination: string
+  readonly leases: readonly ShardLease[]
+  readonly events: readonly TriedEvent[]
+}
+
+export interface TriedEvent extends EventPlace {
+  /** This one included. */
+  readonly tried: number
+  /** When it is due should this relay die of it; null: as it is. */
+  readonly dueInMs: number | null
 }
 
 export interface SettleHeldParams {
   readonly destination: string
   readonly leases: readonly ShardLease[]
-  readonly sent: readonly { readonly shard: number; readonly seq: number }[]
+  readonly sent: readonly EventPlace[]
+  /** They had a verdict: what was counted as tried is forgotten. */
   readonly changed: readonly HoldParams[]
+  /** They were not sent after all, and are counted as they were before. */
+  readonly kept: readonly Omit<TriedEvent, 'dueInMs'>[]
   /** Aggregates whose waiting events are parked as one sequence. */
   readonly park: readonly { readonly shard: number; readonly aggregateId: string }[]
-  /** Aggregates to look at again: the first that still waits is due now. Answered with those that are still blocked. */
+  /** Aggregates to look at again: the first that still waits is due now. */
   readonly touched: readonly { readonly shard: number; readonly aggregateId: string }[]
+}
+
+export interface Settled extends Acked {
+  /** Those of the touched aggregates that are still blocked. */
+  readonly blocked: readonly BlockedAggregate[]
 }
 
 export interface ResendParams {

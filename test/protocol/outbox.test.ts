@@ -105,12 +105,13 @@ describeAll('the outbox', (place) => {
       attempt: 1,
     }
     // Lapsed, but nobody took over: the token decides, not the clock.
-    expect(await outbox.ack({ destination, acks: [ack], hold: [] })).toEqual([mine.shard])
-    expect(await outbox.ack({ destination, acks: [ack], hold: [] })).toEqual([mine.shard])
+    expect(await outbox.ack({ destination, acks: [ack], hold: [] })).toEqual({ ours: [mine.shard], parked: [] })
+    expect(await outbox.ack({ destination, acks: [ack], hold: [] })).toEqual({ ours: [mine.shard], parked: [] })
     const theirs = owner(await outbox.lease({ destination, relay: TWO, leaseMs: 60_000, limit: 64 }), first)
     expect(theirs).toMatchObject({ token: mine.token + 1, cursor: first.seq, tryingTo: third.seq, attempt: 1 })
     const late = { ...ack, cursor: second.seq }
-    expect(await outbox.ack({ destination, acks: [late], hold: [held(second, { dueInMs: 0 })] })).toEqual([])
+    const given = [held(second, { state: 'parked', attempts: 1, reason: 'no' })]
+    expect(await outbox.ack({ destination, acks: [late], hold: given })).toEqual({ ours: [], parked: [] })
     expect((await outbox.due({ destination, shards: [mine.shard], limit: 10, behind: 10 })).events).toEqual([])
     const from = [{ shard: theirs.shard, cursor: theirs.cursor, segment: theirs.segment }]
     const read = await outbox.read({ destination, from, perShard: 1, limit: 10 })
@@ -118,7 +119,7 @@ describeAll('the outbox', (place) => {
     expect(read.free).toBe(false)
     // Released without having been tried: the next owner has no reason to suspect it.
     const intent = { ...theirs, tryingTo: third.seq, attempt: 2 }
-    expect(await outbox.ack({ destination, acks: [intent], hold: [] })).toEqual([theirs.shard])
+    expect((await outbox.ack({ destination, acks: [intent], hold: [] })).ours).toEqual([theirs.shard])
     await outbox.release({ destination, relay: TWO, leases: [theirs], leaving: true })
     const next = owner(await outbox.lease({ destination, relay: ONE, leaseMs: 60_000, limit: 64 }), first)
     expect(next).toMatchObject({ cursor: first.seq, tryingTo: null, attempt: 0 })
@@ -147,22 +148,27 @@ describeAll('the outbox', (place) => {
       [all[0].seq, 1, 'waiting'],
       [all[1].seq, 0, 'waiting'],
     ])
-    const settle = { destination, leases: [mine], park: [], touched: [{ shard, aggregateId: aggregate }] }
+    const settle = { destination, leases: [mine], kept: [], park: [], touched: [{ shard, aggregateId: aggregate }] }
     const sent = [all[0], all[1]]
     // A stranger changes nothing.
-    expect(await outbox.settleHeld({ ...settle, leases: [{ shard, token: 99 }], sent, changed: [] })).toEqual([])
+    const nothing = { ours: [], parked: [], blocked: [] }
+    expect(await outbox.settleHeld({ ...settle, leases: [{ shard, token: 99 }], sent, changed: [] })).toEqual(nothing)
     const blocked = { shard, aggregateId: aggregate, parked: false }
-    expect(await outbox.settleHeld({ ...settle, sent, changed: [] })).toEqual([blocked])
+    expect((await outbox.settleHeld({ ...settle, sent, changed: [] })).blocked).toEqual([blocked])
     const rest = await outbox.due({ destination, shards: [shard], limit: 10, behind: 10 })
     expect(rest.events.map(({ seq }) => seq)).toEqual([all[2].seq])
     const again = held(all[2], { attempts: 1, dueInMs: 60_000, reason: 'again' })
-    expect(await outbox.settleHeld({ ...settle, sent: [], changed: [again] })).toEqual([blocked])
+    expect((await outbox.settleHeld({ ...settle, sent: [], changed: [again] })).blocked).toEqual([blocked])
     const none = await outbox.due({ destination, shards: [shard], limit: 10, behind: 10 })
     expect(none.events).toEqual([])
     expect(none.nextInMs).toBeGreaterThan(30_000)
     const given = held(all[2], { state: 'parked', attempts: 2, reason: 'over' })
     const parked = { ...blocked, parked: true }
-    expect(await outbox.settleHeld({ ...settle, sent: [], changed: [given], park: settle.touched })).toEqual([parked])
+    expect(await outbox.settleHeld({ ...settle, sent: [], changed: [given], park: settle.touched })).toEqual({
+      ours: [shard],
+      parked: [{ shard, seq: all[2].seq }],
+      blocked: [parked],
+    })
     await outbox.release({ destination, relay: ONE, leases: [mine], leaving: true })
     const next = owner(await outbox.lease({ destination, relay: TWO, leaseMs: 60_000, limit: 64 }), all[0])
     expect(next.blocked).toEqual([parked])

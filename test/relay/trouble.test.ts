@@ -37,6 +37,7 @@ describePostgres('the relay in trouble', () => {
       read: (params) => inner.read(params),
       ack: (params) => inner.ack(params),
       due: (params) => inner.due(params),
+      tryHeld: (params) => inner.tryHeld(params),
       settleHeld: (params) => inner.settleHeld(params),
       release: (params) => inner.release(params),
       resend: (params) => inner.resend(params),

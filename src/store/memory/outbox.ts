@@ -1,8 +1,8 @@
 import { RELAY_SETTLE_MS, SHARDS } from '../../limits.ts'
-import type { BlockedAggregate, Outbox, ResendParams, SettleHeldParams, ShardState } from '../outbox.ts'
+import type { Outbox, ResendParams, Settled, SettleHeldParams, ShardState } from '../outbox.ts'
 import { autocommit } from './client.ts'
 import type { Client } from './client.ts'
-import { storeFailure } from './failure.ts'
+import { LineBroken, storeFailure } from './failure.ts'
 
 /** The relay in memory: every method is one statement that commits by itself, but for what concerns held events. */
 export function memoryOutbox(client: Client): Outbox {
@@ -23,6 +23,7 @@ export function memoryOutbox(client: Client): Outbox {
       )
       return { events, nextInMs }
     },
+    tryHeld: (params) => autocommit(client, 'outbox.try', (work) => statements.tryHeld(work, params)),
     settleHeld: (params) => settleHeld(client, params),
     resend: (params) => resend(client, params),
     destinations: () => autocommit(client, 'outbox.destinations', (work) => statements.destinations(work)),
@@ -63,7 +64,7 @@ async function resend(client: Client, params: ResendParams): Promise<number> {
 }
 
 /** A transaction: the shards are fenced first, and stay so until it commits. */
-async function settleHeld(client: Client, params: SettleHeldParams): Promise<readonly BlockedAggregate[]> {
+async function settleHeld(client: Client, params: SettleHeldParams): Promise<Settled> {
   const { statements, pool } = client
   const { destination, leases } = params
   const connection = await pool.take()
@@ -75,11 +76,14 @@ async function settleHeld(client: Client, params: SettleHeldParams): Promise<rea
     })
     const ours = new Set(fenced)
     const own = <T extends { readonly shard: number }>(rows: readonly T[]): T[] => rows.filter((r) => ours.has(r.shard))
-    const { sent, changed, park, touched } = params
-    const settled = { destination, sent: own(sent), changed: own(changed), park: own(park), touched: own(touched) }
-    const blocked = await connection.statement('outbox.settle', (work) => statements.settleHeld(work, settled))
-    await connection.trip('outbox.commit', async () => void connection.tx?.commit())
-    return blocked
+    const { sent, changed, kept, park, touched } = params
+    const mine = { sent: own(sent), changed: own(changed), kept: own(kept), park: own(park), touched: own(touched) }
+    const settled = await connection.statement('outbox.settle', (work) =>
+      statements.settleHeld(work, { destination, ...mine }),
+    )
+    const committed = await connection.trip('outbox.commit', async () => connection.tx?.commit())
+    if (committed !== true) throw new LineBroken()
+    return { ours: fenced, ...settled }
   } catch (error) {
     connection.tx?.rollback()
     throw storeFailure(error)

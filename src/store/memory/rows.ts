@@ -76,6 +76,8 @@ export interface HeldRow {
   readonly aggregateId: string
   readonly state: HeldState
   readonly attempts: number
+  /** How often it was on its way when nothing more was heard of its relay. */
+  readonly tried: number
   /** The number of the deliberate resend it belongs to; 0: none. */
   readonly resend: number
   readonly dueAt: number | null

@@ -19,6 +19,7 @@ export function storeError(error: unknown, schema: string): OnceError {
       return onceError('ONCE_ROLLED_BACK', { cause: error })
     case '3F000':
     case '42P01':
+    case '42703':
     case '42883':
       return onceError('ONCE_NOT_MIGRATED', {
         detail: `Schema ${schema} is missing or incomplete in this database. Run: npx effectively-once migrate`,

@@ -136,6 +136,12 @@ end $$`,
   },
   { version: 3, name: 'consumers', statements: inboxTablesSql },
   { version: 4, name: 'redrives', statements: redriveTablesSql },
+  {
+    version: 5,
+    name: 'held events that end their relay',
+    // How often it was on its way when nothing more was heard of its relay.
+    statements: (schema) => [`alter table ${schema}.held add column tried int4 not null default 0`],
+  },
 ]
 
 export const SCHEMA_VERSION: number = MIGRATIONS.length

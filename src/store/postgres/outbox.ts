@@ -1,6 +1,8 @@
+import { onceError } from '../../errors.ts'
 import { RELAY_SETTLE_MS, SHARDS } from '../../limits.ts'
 import { HELD_STATES } from '../outbox.ts'
 import type {
+  Acked,
   AckParams,
   Beat,
   BeatParams,
@@ -8,6 +10,7 @@ import type {
   Calls,
   Due,
   DueParams,
+  EventPlace,
   EventsRead,
   HoldParams,
   LeaseShardsParams,
@@ -15,10 +18,12 @@ import type {
   ReadEventsParams,
   ReleaseParams,
   ResendParams,
+  Settled,
   SettleHeldParams,
   ShardLease,
   ShardState,
   StoredEvent,
+  TryHeldParams,
 } from '../outbox.ts'
 import type { Row } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
@@ -104,7 +109,7 @@ export class PostgresOutbox<Tx> implements Outbox {
     }
   }
 
-  async ack({ destination, acks, hold }: AckParams): Promise<readonly number[]> {
+  async ack({ destination, acks, hold }: AckParams): Promise<Acked> {
     const [row] = await this.#work(destination, 'ack', [
       destination,
       arrayLiteral(acks.map(({ shard }) => shard)),
@@ -116,7 +121,7 @@ export class PostgresOutbox<Tx> implements Outbox {
       arrayLiteral(acks.map(({ counted }) => counted)),
       ...heldArrays(hold),
     ])
-    return numbersOf(row?.['ours'])
+    return { ours: numbersOf(row?.['ours']), parked: placesOf(row?.['parked']) }
   }
 
   async due({ destination, shards, limit, behind }: DueParams): Promise<Due> {
@@ -126,13 +131,25 @@ export class PostgresOutbox<Tx> implements Outbox {
       ...eventOf(row),
       state: row['state'] === 2 ? ('delayed' as const) : ('waiting' as const),
       attempts: Number(row['attempts']),
+      tried: Number(row['tried']),
       resend: Number(row['resend']),
     }))
     const [next] = events.length > 0 ? [] : await this.#query('nextDue', [destination, list])
     return { events, nextInMs: events.length > 0 ? 0 : numberOrNull(next?.['next_in_ms']) }
   }
 
-  async settleHeld(params: SettleHeldParams): Promise<readonly BlockedAggregate[]> {
+  async tryHeld({ destination, leases, events }: TryHeldParams): Promise<readonly number[]> {
+    const [row] = await this.#query('tryHeld', [
+      destination,
+      ...leaseArrays(leases),
+      ...placeArrays(events),
+      arrayLiteral(events.map(({ tried }) => tried)),
+      arrayLiteral(events.map(({ dueInMs }) => dueInMs)),
+    ])
+    return numbersOf(row?.['ours'])
+  }
+
+  async settleHeld(params: SettleHeldParams): Promise<Settled> {
     const { destination, leases } = params
     return told(this.#schema, async () => {
       const { connection, rows } = await this.#driver.begin(
@@ -140,9 +157,9 @@ export class PostgresOutbox<Tx> implements Outbox {
       )
       try {
         const ours = new Set(rows.map((row) => Number(row['shard'])))
-        const blocked = await this.#settle(connection, params, ours)
-        await connection.commit()
-        return blocked
+        const settled = await this.#settle(connection, params, ours)
+        if ((await connection.commit()) !== 'committed') throw onceError('ONCE_ROLLED_BACK')
+        return settled
       } catch (error) {
         await connection.rollback()
         throw error
@@ -176,23 +193,30 @@ export class PostgresOutbox<Tx> implements Outbox {
 
   async #settle(
     connection: PgConnection<Tx>,
-    { destination, sent, changed, park, touched }: SettleHeldParams,
+    { destination, sent, changed, kept, park, touched }: SettleHeldParams,
     ours: ReadonlySet<number>,
-  ): Promise<BlockedAggregate[]> {
+  ): Promise<Settled> {
     const own = <T extends { readonly shard: number }>(rows: readonly T[]): T[] => rows.filter((r) => ours.has(r.shard))
-    const shardsOf = (rows: readonly { readonly shard: number }[]): string =>
-      arrayLiteral(rows.map(({ shard }) => shard))
-    const statements: PgStatement[] = []
-    const seqs = arrayLiteral(own(sent).map(({ seq }) => seq))
-    if (sent.length > 0) statements.push(this.#bind('deleteHeld', [destination, shardsOf(own(sent)), seqs]))
-    if (changed.length > 0) statements.push(this.#bind('changeHeld', [destination, ...heldArrays(own(changed))]))
-    const parked = arrayLiteral(own(park).map(({ aggregateId }) => aggregateId))
-    if (park.length > 0) statements.push(this.#bind('parkHeld', [destination, shardsOf(own(park)), parked]))
-    const again = [destination, shardsOf(own(touched)), arrayLiteral(own(touched).map((t) => t.aggregateId))]
+    // First, so that its rows are the first ones.
+    const statements: PgStatement[] = [this.#bind('changeHeld', [destination, ...heldArrays(own(changed))])]
+    if (sent.length > 0) statements.push(this.#bind('deleteHeld', [destination, ...placeArrays(own(sent))]))
+    const counts = arrayLiteral(own(kept).map(({ tried }) => tried))
+    if (kept.length > 0) statements.push(this.#bind('keepHeld', [destination, ...placeArrays(own(kept)), counts]))
+    const aggregatesOf = (rows: readonly AggregatePlace[]): [string, string] => [
+      arrayLiteral(own(rows).map(({ shard }) => shard)),
+      arrayLiteral(own(rows).map(({ aggregateId }) => aggregateId)),
+    ]
+    if (park.length > 0) statements.push(this.#bind('parkHeld', [destination, ...aggregatesOf(park)]))
+    const again = [destination, ...aggregatesOf(touched)]
     statements.push(this.#bind('promoteHeld', again), this.#bind('stillBlocked', again))
     const outcome = await connection.pipeline(statements)
     if (outcome.kind === 'failed') throw outcome.error
-    return (outcome.rows.at(-1) ?? []).map(blockedOf)
+    const parked = (outcome.rows[0] ?? []).filter((row) => row['parked'] === true)
+    return {
+      ours: [...ours],
+      parked: parked.map((row) => ({ shard: Number(row['shard']), seq: Number(row['seq']) })),
+      blocked: (outcome.rows.at(-1) ?? []).map(blockedOf),
+    }
   }
 
   /** The relay's hot path, beside whatever else the pool is busy with. */
@@ -213,6 +237,12 @@ export class PostgresOutbox<Tx> implements Outbox {
 
 function leaseArrays(leases: readonly ShardLease[]): [string, string] {
   return [arrayLiteral(leases.map(({ shard }) => shard)), arrayLiteral(leases.map(({ token }) => token))]
+}
+
+type AggregatePlace = Omit<BlockedAggregate, 'parked'>
+
+function placeArrays(places: readonly EventPlace[]): [string, string] {
+  return [arrayLiteral(places.map(({ shard }) => shard)), arrayLiteral(places.map(({ seq }) => seq))]
 }
 
 function heldArrays(rows: readonly HoldParams[]): string[] {
@@ -257,6 +287,14 @@ function byShard(rows: readonly Row[]): Map<number, Row> {
 
 function numbersOf(list: unknown): number[] {
   return typeof list === 'string' && list !== '' ? list.split(',').map(Number) : []
+}
+
+function placesOf(list: unknown): EventPlace[] {
+  if (typeof list !== 'string' || list === '') return []
+  return list.split(',').map((place) => {
+    const [shard, seq] = place.split(' ').map(Number) as [number, number]
+    return { shard, seq }
+  })
 }
 
 function numberOrNull(value: unknown): number | null {

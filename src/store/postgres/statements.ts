@@ -19,6 +19,7 @@ import {
   deleteHeldSql,
   dueSql,
   fenceShardsSql,
+  keepHeldSql,
   leaseShardsSql,
   nextDueSql,
   openDestinationSql,
@@ -27,6 +28,7 @@ import {
   readEventsSql,
   releaseShardsSql,
   stillBlockedSql,
+  tryHeldSql,
 } from './sql/outbox.ts'
 import { destinationsSql, forgetDestinationSql, nextResendSql, resendSql } from './sql/outbox-resend.ts'
 import { RECORD_COLUMNS } from './sql/record-columns.ts'
@@ -75,7 +77,9 @@ export type StatementName =
   | 'nextDue'
   | 'fenceShards'
   | 'deleteHeld'
+  | 'tryHeld'
   | 'changeHeld'
+  | 'keepHeld'
   | 'parkHeld'
   | 'promoteHeld'
   | 'stillBlocked'
@@ -135,7 +139,9 @@ function texts(schema: string): Readonly<Record<StatementName, string>> {
     nextDue: nextDueSql(schema),
     fenceShards: fenceShardsSql(schema),
     deleteHeld: deleteHeldSql(schema),
+    tryHeld: tryHeldSql(schema),
     changeHeld: changeHeldSql(schema),
+    keepHeld: keepHeldSql(schema),
     parkHeld: parkHeldSql(schema),
     promoteHeld: promoteHeldSql(schema),
     stillBlocked: stillBlockedSql(schema),

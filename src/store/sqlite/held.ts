@@ -3,10 +3,13 @@ import type {
   BlockedAggregate,
   Due,
   DueParams,
+  EventPlace,
   HeldEvent,
   HoldParams,
+  Settled,
   SettleHeldParams,
   ShardLease,
+  TryHeldParams,
 } from '../outbox.ts'
 import type { Row } from '../store.ts'
 import { NOW } from './migrations.ts'
@@ -19,8 +22,11 @@ const OURS = 'select 1 from effectively_once_shard where destination = ? and sha
 const HOLD = `insert or ignore into effectively_once_held
   (destination, shard, seq, aggregateid, state, attempts, due_at, held_at, reason)
   values (?, ?, ?, ?, ?, ?, coalesce(?, ${NOW} + ?), ${NOW}, ?)`
-const CHANGE = `update effectively_once_held set state = ?, attempts = ?, due_at = coalesce(?, ${NOW} + ?), reason = ?
+const CHANGE = `update effectively_once_held set state = ?, attempts = ?, due_at = coalesce(?, ${NOW} + ?), reason = ?, tried = 0
   where destination = ? and shard = ? and seq = ?`
+const TRY = `update effectively_once_held set tried = ?, due_at = coalesce(${NOW} + ?, due_at)
+  where destination = ? and shard = ? and seq = ?`
+const PARKED = `select 1 from effectively_once_held where destination = ? and shard = ? and seq = ? and state = 3`
 const SENT = 'delete from effectively_once_held where destination = ? and shard = ? and seq = ?'
 const PARK = `update effectively_once_held set state = 3, due_at = null
   where destination = ? and shard = ? and aggregateid = ? and state = 1`
@@ -32,10 +38,10 @@ export const READ_BLOCKED = `select shard, aggregateid, max(state = 3) as parked
   where destination = ? and shard = ? and state in (1, 3) group by shard, aggregateid`
 
 const MINE = 'h.shard in (select value from json_each(?))'
-const HEADS = `select ${EVENT_COLUMNS}, h.state, h.attempts, h.resend from effectively_once_held h
+const HEADS = `select ${EVENT_COLUMNS}, h.state, h.attempts, h.tried, h.resend from effectively_once_held h
   join effectively_once_event e on e.seq = h.seq
   where h.destination = ? and h.due_at <= ${NOW} and ${MINE} and h.state in (1, 2) order by h.due_at limit ?`
-const BEHIND = `select ${EVENT_COLUMNS}, h.state, h.attempts, h.resend from effectively_once_held h
+const BEHIND = `select ${EVENT_COLUMNS}, h.state, h.attempts, h.tried, h.resend from effectively_once_held h
   join effectively_once_event e on e.seq = h.seq
   where h.destination = ? and h.shard = ? and h.aggregateid = ? and h.state = 1 and h.seq > ? order by h.seq limit ?`
 const NEXT = `select min(h.due_at) - ${NOW} as next from effectively_once_held h
@@ -73,17 +79,36 @@ export function promote(
   turn.run(PROMOTE, [destination, shard, destination, shard, aggregateId])
 }
 
-export function settleHeld(turn: Turn, params: SettleHeldParams): BlockedAggregate[] {
+/** Counts what is sent next. */
+export function tryHeld(turn: Turn, { destination, leases, events }: TryHeldParams): number[] {
+  const ours = leases.filter((lease) => isOurs(turn, destination, lease)).map(({ shard }) => shard)
+  for (const { shard, seq, tried, dueInMs } of events) {
+    if (ours.includes(shard)) turn.run(TRY, [tried, dueInMs, destination, shard, seq])
+  }
+  return ours
+}
+
+/** Those that are stored as parked. What stands behind a parked one has no reason of its own, and is not asked for. */
+export function parkedOf(turn: Turn, destination: string, rows: readonly HoldParams[]): EventPlace[] {
+  const told = rows.filter(({ state, reason }) => state === 'parked' && reason !== null)
+  return told.flatMap(({ shard, seq }) =>
+    turn.all(PARKED, [destination, shard, seq]).length === 1 ? { shard, seq } : [],
+  )
+}
+
+export function settleHeld(turn: Turn, params: SettleHeldParams): Settled {
   const { destination } = params
   const ours = new Set(params.leases.filter((lease) => isOurs(turn, destination, lease)).map(({ shard }) => shard))
   const own = <T extends { readonly shard: number }>(rows: readonly T[]): T[] => rows.filter((r) => ours.has(r.shard))
   for (const { shard, seq } of own(params.sent)) turn.run(SENT, [destination, shard, seq])
   for (const row of own(params.changed)) turn.run(CHANGE, [...stateOf(row), destination, row.shard, row.seq])
+  for (const { shard, seq, tried } of own(params.kept)) turn.run(TRY, [tried, null, destination, shard, seq])
   for (const { shard, aggregateId } of own(params.park)) turn.run(PARK, [destination, shard, aggregateId])
-  return own(params.touched).flatMap(({ shard, aggregateId }) => {
+  const blocked = own(params.touched).flatMap(({ shard, aggregateId }) => {
     promote(turn, destination, { shard, aggregateId })
     return turn.all(STILL_BLOCKED, [destination, shard, aggregateId]).map(blockedOf)
   })
+  return { ours: [...ours], parked: parkedOf(turn, destination, own(params.changed)), blocked }
 }
 
 export function blockedOf(row: Row): BlockedAggregate {
@@ -97,5 +122,10 @@ function stateOf({ state, attempts, notBefore, dueInMs, reason }: HoldParams): B
 
 function heldOf(row: Row): HeldEvent {
   const state = Number(row['state']) === 2 ? 'delayed' : 'waiting'
-  return { ...eventOf(row), state, attempts: Number(row['attempts']), resend: Number(row['resend']) }
+  const [attempts, tried, resend] = [row['attempts'], row['tried'], row['resend']].map(Number) as [
+    number,
+    number,
+    number,
+  ]
+  return { ...eventOf(row), state, attempts, tried, resend }
 }

@@ -130,4 +130,9 @@ export const MIGRATIONS: readonly Migration[] = [
   },
   { version: 3, statements: INBOX_TABLES },
   { version: 4, statements: REDRIVE_TABLES },
+  {
+    version: 5,
+    // How often a held event was on its way when nothing more was heard of its relay.
+    statements: ['alter table effectively_once_held add column tried integer not null default 0'],
+  },
 ]

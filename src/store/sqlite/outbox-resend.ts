@@ -16,7 +16,7 @@ const RESEND = `insert into effectively_once_held
     and not exists (select 1 from effectively_once_held x
       where x.destination = a.destination and x.shard = e.shard and x.seq = e.seq and x.state <> 4)
   on conflict (destination, shard, seq) do update set
-    state = 1, attempts = 0, resend = excluded.resend, due_at = excluded.due_at, reason = null`
+    state = 1, attempts = 0, tried = 0, resend = excluded.resend, due_at = excluded.due_at, reason = null`
 
 /** Sets events that were sent already aside: the first of each aggregate is due now, the others wait behind it. */
 export function resend(turn: Turn, { destination, since, until, type, aggregateId }: ResendParams): number {

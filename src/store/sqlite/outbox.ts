@@ -1,7 +1,7 @@
 import { SHARDS } from '../../limits.ts'
-import type { AckParams, Beat, BeatParams, EventsRead, Outbox, ReadEventsParams, ShardState } from '../outbox.ts'
+import type { Acked, AckParams, Beat, BeatParams, EventsRead, Outbox, ReadEventsParams, ShardState } from '../outbox.ts'
 import type { LeaseShardsParams, ReleaseParams } from '../outbox.ts'
-import { blockedOf, dueEvents, hold, isOurs, promote, READ_BLOCKED, settleHeld } from './held.ts'
+import { blockedOf, dueEvents, hold, isOurs, parkedOf, promote, READ_BLOCKED, settleHeld, tryHeld } from './held.ts'
 import { NOW } from './migrations.ts'
 import { EVENT_COLUMNS, eventOf } from './outbox-event.ts'
 import { forget, resend } from './outbox-resend.ts'
@@ -45,6 +45,7 @@ export function sqliteOutbox({ writer, reader }: { writer: Writer; reader: Reade
     read: (params) => read(reader, params),
     ack: (params) => writer.write((turn) => ack(turn, params)),
     due: (params) => dueEvents(reader, params),
+    tryHeld: (params) => writer.write((turn) => tryHeld(turn, params)),
     settleHeld: (params) => writer.write((turn) => settleHeld(turn, params)),
     resend: (params) => writer.write((turn) => resend(turn, params)),
     destinations: async () => (await reader.all(DESTINATIONS)).map((row) => String(row['destination'])),
@@ -94,14 +95,15 @@ async function read(reader: Reader, { destination, from, perShard, limit }: Read
   return { events: rows.map(eventOf), free, sealed: 0 }
 }
 
-function ack(turn: Turn, { destination, acks, hold: held }: AckParams): number[] {
+function ack(turn: Turn, { destination, acks, hold: held }: AckParams): Acked {
   const ours = acks.filter((of) => isOurs(turn, destination, of))
   for (const { shard, cursor, tryingTo, attempt } of ours) {
     turn.run(ACK, [destination, shard, cursor, tryingTo, attempt])
   }
   const shards = new Set(ours.map(({ shard }) => shard))
-  for (const row of held) if (shards.has(row.shard)) hold(turn, destination, row)
-  return [...shards]
+  const written = held.filter(({ shard }) => shards.has(shard))
+  for (const row of written) hold(turn, destination, row)
+  return { ours: [...shards], parked: parkedOf(turn, destination, written) }
 }
 
 function release(turn: Turn, { destination, relay, leases, leaving }: ReleaseParams): void {

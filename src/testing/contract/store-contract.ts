@@ -2,6 +2,7 @@ import { BATCH_CASES } from './batches.ts'
 import { CLAIM_CASES } from './claims.ts'
 import { INBOX_CASES } from './inbox.ts'
 import { LEASE_CASES } from './leases.ts'
+import { HELD_CASES } from './held.ts'
 import { OUTBOX_CASES } from './outbox.ts'
 import { RETENTION_CASES } from './retention.ts'
 import { STEP_CASES } from './steps.ts'
@@ -31,6 +32,7 @@ export function storeContract(make: () => Promise<StoreSubject<any>>): readonly 
     ...STEP_CASES,
     ...BATCH_CASES,
     ...OUTBOX_CASES,
+    ...HELD_CASES,
     ...INBOX_CASES,
     ...RETENTION_CASES,
   ]

@@ -58,6 +58,8 @@ export class Broker {
     if (verdicts !== null && world.hit('brokerReplyLost', 'send')) throw new Error('the reply of the broker was lost')
     await world.scheduler.turn(process)
     if (verdicts === null) throw new Error('the broker is down')
+    // When it writes down what failed, its shards are another's.
+    if (verdicts.some(({ kind }) => kind === 'failed') && world.hit('relayAsleep', 'send')) process.pause()
     return verdicts
   }
 

@@ -37,6 +37,10 @@ export interface RelaySettings {
   /** What the sink promises. */
   readonly orders: boolean
   readonly batch: number | null
+  /** How many of the events the broker dislikes end whoever sends them. */
+  readonly deadly: number
+  /** How many events are not to be sent at once. */
+  readonly delayed: number
 }
 
 /** Consumers beside the relays, one in every process. */
@@ -78,6 +82,8 @@ export function drawRelay(dice: Dice): RelaySettings {
     onFailure: roll < 0.5 ? 'park' : roll < 0.8 ? 'block' : 'skip',
     orders: dice.chance(0.5),
     batch: dice.chance(0.3) ? 1 + dice.below(3) : null,
+    deadly: dice.chance(0.2) ? 0.3 : 0.01,
+    delayed: dice.chance(0.2) ? 0.5 : 0.05,
   }
 }
 
@@ -104,28 +110,27 @@ export interface EventsDrawn {
   /** How often an event is not fine. */
   readonly trouble: number
   readonly onFailure: OnFailure
+  readonly relay: RelaySettings | null
   /** The most events of one operation. */
   readonly eventsMax: number
   readonly consumer: ConsumerSettings | null
 }
 
 export function drawEvents(dice: Dice, drawn: EventsDrawn): PlannedEvent[] {
-  const { aggregates, trouble, onFailure, eventsMax, consumer } = drawn
+  const { aggregates, trouble, onFailure, relay, eventsMax, consumer } = drawn
   return Array.from({ length: dice.chance(0.15) ? 0 : 1 + dice.below(eventsMax) }, () => {
     const n = dice.below(aggregates)
-    const temper = dice.chance(trouble) ? drawTemper(dice, onFailure) : FINE
-    // A deadly one stands alone: the deaths of relays are counted for what is sent the first time, not for what is held.
-    if (temper.is === 'deadly') return { aggregate: `deadly-${dice.below(1_000_000)}`, temper, taste: FINE, delayMs: 0 }
+    const temper = dice.chance(trouble) ? drawTemper(dice, onFailure, relay?.deadly) : FINE
     const taste = consumer !== null && dice.chance(consumer.trouble) ? drawTemper(dice, consumer.onFailure) : FINE
-    const delayMs = consumer?.ordered !== true && dice.chance(0.05) ? 1 + dice.below(300) : 0
+    const delayMs = consumer?.ordered !== true && dice.chance(relay?.delayed ?? 0) ? 1 + dice.below(300) : 0
     return { aggregate: AGGREGATES[n] ?? `agg-${n}`, temper, taste, delayMs }
   })
 }
 
-function drawTemper(dice: Dice, onFailure: OnFailure): Temper {
+function drawTemper(dice: Dice, onFailure: OnFailure, deadly = 0.03): Temper {
   const roll = dice.next()
-  if (roll < 0.65 || onFailure === 'block') return { is: 'failing', times: 1 + dice.below(5) }
-  return roll < 0.97 ? { is: 'poison', retryable: dice.chance(0.6) } : { is: 'deadly' }
+  if (onFailure === 'block' || roll < 0.65 * (1 - deadly)) return { is: 'failing', times: 1 + dice.below(5) }
+  return roll < 1 - deadly ? { is: 'poison', retryable: dice.chance(0.6) } : { is: 'deadly' }
 }
 
 export function nameOf({ key, exec, ordinal }: EventData): string {

@@ -1,4 +1,14 @@
-import type { BlockedAggregate, DueParams, HeldEvent, HoldParams, SettleHeldParams, ShardLease } from '../../outbox.ts'
+import type {
+  BlockedAggregate,
+  DueParams,
+  EventPlace,
+  HeldEvent,
+  HoldParams,
+  Settled,
+  SettleHeldParams,
+  ShardLease,
+  TryHeldParams,
+} from '../../outbox.ts'
 import type { Work } from '../connection.ts'
 import { heldKey, shardKey, storedEventOf } from '../rows.ts'
 import type { HeldRow } from '../rows.ts'
@@ -38,8 +48,8 @@ export function due({ database, tx }: Work, { destination, shards, limit, behind
   return bySeq([...found.keys()]).flatMap((row) => {
     const event = database.events.find(row.shard, row.seq)
     if (event === undefined || !isWaiting(row)) return []
-    const { attempts, resend: number } = row
-    return { ...storedEventOf(event), state: row.state as 'waiting' | 'delayed', attempts, resend: number }
+    const { attempts, tried, resend: number } = row
+    return { ...storedEventOf(event), state: row.state as 'waiting' | 'delayed', attempts, tried, resend: number }
   })
 }
 
@@ -83,14 +93,33 @@ export async function fenceShards(
   return ours
 }
 
-/** The statements of a settlement, one after the other: gone, changed, parked, the next of each line, who still waits. */
+/** Counts what is sent next; the shards are looked at, not held: a late one counts once too often. */
+export async function tryHeld(work: Work, { destination, leases, events }: TryHeldParams): Promise<number[]> {
+  const { database, tx } = work
+  const ours = leases
+    .filter(({ shard, token }) => database.shards.seen(shardKey(destination, shard), tx)?.token === token)
+    .map(({ shard }) => shard)
+  const now = database.now()
+  for (const { shard, seq, tried, dueInMs } of events) {
+    if (!ours.includes(shard)) continue
+    const key = heldKey(destination, shard, seq)
+    const known = await database.held.lock(key, tx, 'update')
+    if (known === undefined) continue
+    const dueAt = dueInMs === null ? known.dueAt : now + dueInMs * 1000
+    database.held.put(key, { ...known, tried, dueAt }, tx)
+  }
+  return ours
+}
+
+/** The statements of a settlement: gone, changed, as before, parked, the next of each line, who still waits. */
 export async function settleHeld(
   work: Work,
-  { destination, sent, changed, park, touched }: Omit<SettleHeldParams, 'leases'>,
-): Promise<BlockedAggregate[]> {
+  { destination, sent, changed, kept, park, touched }: Omit<SettleHeldParams, 'leases'>,
+): Promise<Omit<Settled, 'ours'>> {
   const { held } = work.database
   const { tx } = work
   const now = work.database.now()
+  const parked: EventPlace[] = []
   for (const { shard, seq } of sent) {
     const key = heldKey(destination, shard, seq)
     if ((await held.lock(key, tx, 'update')) !== undefined) held.put(key, undefined, tx)
@@ -98,7 +127,14 @@ export async function settleHeld(
   for (const of of changed) {
     const key = heldKey(destination, of.shard, of.seq)
     const known = await held.lock(key, tx, 'update')
-    if (known !== undefined) held.put(key, heldRowOf(of, destination, now, known.resend), tx)
+    if (known === undefined) continue
+    held.put(key, heldRowOf(of, destination, now, known.resend), tx)
+    if (isTold(of)) parked.push({ shard: of.shard, seq: of.seq })
+  }
+  for (const { shard, seq, tried } of kept) {
+    const key = heldKey(destination, shard, seq)
+    const known = await held.lock(key, tx, 'update')
+    if (known !== undefined) held.put(key, { ...known, tried }, tx)
   }
   for (const place of park) {
     for (const row of lineOf(work, destination, place)) {
@@ -108,9 +144,10 @@ export async function settleHeld(
     }
   }
   await promoteHeld(work, destination, touched)
-  return touched.flatMap((place) =>
+  const blocked = touched.flatMap((place) =>
     blockedOf(held.rows(tx).flatMap(([, row]) => (isWith(row, destination, place) ? [row] : []))),
   )
+  return { parked, blocked }
 }
 
 /** The first of each aggregate that still waits is due now, unless it has a time. */
@@ -128,7 +165,12 @@ export async function promoteHeld(work: Work, destination: string, places: reado
 export function heldRowOf(of: HoldParams, destination: string, now: number, resend = 0): HeldRow {
   const { shard, seq, aggregateId, state, attempts, reason, dueInMs, notBefore } = of
   const dueAt = notBefore !== null ? Date.parse(notBefore) * 1000 : dueInMs === null ? null : now + dueInMs * 1000
-  return { destination, shard, seq, aggregateId, state, attempts, resend, dueAt, reason }
+  return { destination, shard, seq, aggregateId, state, attempts, tried: 0, resend, dueAt, reason }
+}
+
+/** What stands behind a parked one has no reason of its own. */
+export function isTold({ state, reason }: HoldParams): boolean {
+  return state === 'parked' && reason !== null
 }
 
 function lineOf({ database, tx }: Work, destination: string, place: Place): HeldRow[] {

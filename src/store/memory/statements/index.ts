@@ -4,7 +4,7 @@ import { claim, readAnswer, renew, reread } from './claim.ts'
 import { append, complete, completeLeased, refuse, refuseLeased } from './complete.ts'
 import { completeInbox, enterMessage, lookAt, openConsumer, passPositions, positionsOf, takeMessages } from './inbox.ts'
 import { heartbeat, lapsed, release, settle, suspend, takeOver, unknown } from './lease.ts'
-import { blocked, due, fenceShards, nextDue, promoteHeld, settleHeld } from './held.ts'
+import { blocked, due, fenceShards, nextDue, promoteHeld, settleHeld, tryHeld } from './held.ts'
 import { countLetters, discardLetters, getLetter, listLetters, parkLetters } from './letters.ts'
 import {
   ack,
@@ -112,6 +112,7 @@ export interface Statements {
   readonly takeMessages: typeof takeMessages
   readonly takeOver: typeof takeOver
   readonly tries: typeof tries
+  readonly tryHeld: typeof tryHeld
   readonly trying: typeof trying
   readonly unknown: typeof unknown
   readonly userStatement: typeof userStatement
@@ -187,6 +188,7 @@ export const STATEMENTS: Statements = {
   takeMessages,
   takeOver,
   tries,
+  tryHeld,
   trying,
   unknown,
   userStatement,

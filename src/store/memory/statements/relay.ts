@@ -1,8 +1,10 @@
 import { SHARDS } from '../../../limits.ts'
 import type {
+  Acked,
   AckParams,
   Beat,
   BeatParams,
+  EventPlace,
   EventsRead,
   LeaseShardsParams,
   ReadEventsParams,
@@ -14,7 +16,7 @@ import type { Work } from '../connection.ts'
 import { ackKey, heldKey, relayKey, shardKey, storedEventOf } from '../rows.ts'
 import type { AckRow } from '../rows.ts'
 import type { Table } from '../table.ts'
-import { heldRowOf, isDue } from './held.ts'
+import { heldRowOf, isDue, isTold } from './held.ts'
 
 const FORGOTTEN_MICROS = 3_600_000_000
 
@@ -105,7 +107,7 @@ export function readEvents(work: Work, { destination, from, perShard, limit }: R
 }
 
 /** Cursors are inserted where the token is still ours; nothing is locked, so a late one may still be written. */
-export async function ack(work: Work, { destination, acks, hold }: AckParams): Promise<number[]> {
+export async function ack(work: Work, { destination, acks, hold }: AckParams): Promise<Acked> {
   const { database, tx } = work
   const ours: number[] = []
   for (const { shard, cursor, token, segment, counted, tryingTo, attempt } of acks) {
@@ -115,11 +117,16 @@ export async function ack(work: Work, { destination, acks, hold }: AckParams): P
     await database.acks.insert(ackKey(row), row, tx)
   }
   const now = database.now()
+  const parked: EventPlace[] = []
   for (const of of hold) {
     if (!ours.includes(of.shard)) continue
-    await database.held.insert(heldKey(destination, of.shard, of.seq), heldRowOf(of, destination, now), tx)
+    const key = heldKey(destination, of.shard, of.seq)
+    const known = database.held.seen(key, tx)
+    const held = await database.held.insert(key, heldRowOf(of, destination, now), tx)
+    // Somebody may have held it meanwhile, in another way: then ours was not written.
+    if (isTold(of) && (held || known?.state === 'parked')) parked.push({ shard: of.shard, seq: of.seq })
   }
-  return ours
+  return { ours, parked }
 }
 
 export function destinations({ database, tx }: Work): string[] {

@@ -42,5 +42,5 @@ function isMeant({ createdAt, type, aggregateId }: SentEventRow, of: ResendParam
 }
 
 function placed({ shard, seq, aggregateId }: SentEventRow, destination: string): Omit<HeldRow, 'resend' | 'dueAt'> {
-  return { destination, shard, seq, aggregateId, state: 'waiting', attempts: 0, reason: null }
+  return { destination, shard, seq, aggregateId, state: 'waiting', attempts: 0, tried: 0, reason: null }
 }

@@ -23,7 +23,7 @@ with c as materialized (
      and not exists (select 1 from ${schema}.held x
                       where x.destination = $1::text and x.shard = e.shard and x.seq = e.seq and x.state <> 4)
   on conflict (destination, shard, seq) do update
-     set state = 1, attempts = 0, resend = excluded.resend, due_at = excluded.due_at, reason = null
+     set state = 1, attempts = 0, tried = 0, resend = excluded.resend, due_at = excluded.due_at, reason = null
    where held.state = 4
   returning 1
 )

@@ -101,7 +101,8 @@ const EVENT_COLUMNS = `e.shard::int4 as shard, e.seq::float8 as seq, e.segment, 
 
 /**
  * The acknowledgement: a cursor is inserted where the token is still ours. It is written after the send, so even a late
- * one is true; the fence only makes its owner stop. Locks nothing.
+ * one is true; the fence only makes its owner stop. What was held by somebody else meanwhile is not ours to tell of.
+ * Locks nothing.
  * $1 destination, $2 shards, $3 cursors, $4 tokens, $5 trying to, $6 attempts, $7 segments, $8 counts, held events from $9
  */
 export function ackSql(schema: string): string {
@@ -115,13 +116,22 @@ with m as materialized (
   insert into ${schema}.ack (destination, shard, cursor, token, trying_to, attempt, event_segment, counted)
   select $1::text, m.shard, m.cursor, m.token, m.trying_to, m.attempt, m.event_segment, m.counted from m
   on conflict do nothing
+), v as materialized (
+  select v.* from ${heldRows(9)} where v.shard in (select m.shard from m)
 ), h as (
   insert into ${schema}.held (destination, shard, seq, aggregateid, state, attempts, due_at, reason)
-  select $1::text, v.shard, v.seq, v.aggregateid, v.state, v.attempts, ${DUE_AT}, v.reason
-    from ${heldRows(9)} join m on m.shard = v.shard
+  select $1::text, v.shard, v.seq, v.aggregateid, v.state, v.attempts, ${DUE_AT}, v.reason from v
   on conflict do nothing
+  returning shard, seq
+), p as (
+  select v.shard, v.seq from v
+   where v.state = 3 and v.reason is not null
+     and ((v.shard, v.seq) in (select h.shard, h.seq from h)
+       or exists (select 1 from ${schema}.held x
+                   where x.destination = $1::text and x.shard = v.shard and x.seq = v.seq and x.state = 3))
 )
-select coalesce(string_agg(m.shard::text, ','), '') as ours from m`
+select (select coalesce(string_agg(m.shard::text, ','), '') from m) as ours,
+       (select coalesce(string_agg(p.shard::text || ' ' || p.seq::text, ','), '') from p) as parked`
 }
 
 const DUE_AT = `coalesce(v.not_before::timestamptz, clock_timestamp() + v.due_in * interval '1 millisecond')`
@@ -139,21 +149,21 @@ function heldRows(first: number): string {
 export function dueSql(schema: string): string {
   return `
 with heads as materialized (
-  select shard, seq, aggregateid, state, attempts, resend from ${schema}.held
+  select shard, seq, aggregateid, state, attempts, tried, resend from ${schema}.held
    where destination = $1::text and due_at <= clock_timestamp() and shard = any($2::text::int4[]) and state in (1, 2)
    order by due_at limit $3::int4
 ), d as (
-  select shard, seq, state, attempts, resend from heads
+  select shard, seq, state, attempts, tried, resend from heads
   union
-  select b.shard, b.seq, b.state, b.attempts, b.resend
+  select b.shard, b.seq, b.state, b.attempts, b.tried, b.resend
     from heads cross join lateral (
-      select shard, seq, state, attempts, resend from ${schema}.held h
+      select shard, seq, state, attempts, tried, resend from ${schema}.held h
        where h.destination = $1::text and h.shard = heads.shard and h.aggregateid = heads.aggregateid
          and h.state = 1 and h.seq > heads.seq
        order by h.seq limit $4::int4) b
    where heads.state = 1
 )
-select ${EVENT_COLUMNS}, d.state::int4 as state, d.attempts::int4 as attempts, d.resend
+select ${EVENT_COLUMNS}, d.state::int4 as state, d.attempts::int4 as attempts, d.tried, d.resend
   from d join ${schema}.event e on e.shard = d.shard and e.seq = d.seq
  order by e.shard, e.seq`
 }
@@ -163,6 +173,27 @@ export function nextDueSql(schema: string): string {
   return `
 select extract(epoch from min(due_at) - clock_timestamp())::float8 * 1000 as next_in_ms from ${schema}.held
  where destination = $1::text and due_at is not null and shard = any($2::text::int4[]) and state in (1, 2)`
+}
+
+/**
+ * Before held events are sent: what is counted here and never settled was on its way when its relay died. Locks the
+ * events' rows; their shards are only looked at, so a late one counts once too often, and sends nothing.
+ * $1 destination, $2 shards, $3 tokens, $4 shards of the events, $5 seqs, $6 tried, $7 due in ms
+ */
+export function tryHeldSql(schema: string): string {
+  return `
+with m as materialized (
+  select s.shard from ${schema}.shard s
+    join unnest($2::text::int4[], $3::text::int8[]) v(shard, token) on s.shard = v.shard and s.token = v.token
+   where s.destination = $1::text
+), u as (
+  update ${schema}.held h
+     set tried = v.tried, due_at = coalesce(clock_timestamp() + v.due_in * interval '1 millisecond', h.due_at)
+    from unnest($4::text::int4[], $5::text::int8[], $6::text::int4[], $7::text::float8[]) v(shard, seq, tried, due_in)
+    join m on m.shard = v.shard
+   where h.destination = $1::text and h.shard = v.shard and h.seq = v.seq
+)
+select coalesce(string_agg(m.shard::text, ','), '') as ours from m`
 }
 
 /**
@@ -188,11 +219,19 @@ delete from ${schema}.held h using unnest($2::text::int4[], $3::text::int8[]) v(
  where h.destination = $1::text and h.shard = v.shard and h.seq = v.seq`
 }
 
-/** $1 destination, rows from $2 */
+/** Answers with what was there to change. $1 destination, rows from $2 */
 export function changeHeldSql(schema: string): string {
   return `
-update ${schema}.held h set state = v.state, attempts = v.attempts, due_at = ${DUE_AT}, reason = v.reason
+update ${schema}.held h set state = v.state, attempts = v.attempts, due_at = ${DUE_AT}, reason = v.reason, tried = 0
   from ${heldRows(2)}
+ where h.destination = $1::text and h.shard = v.shard and h.seq = v.seq
+returning h.shard::int4 as shard, h.seq::float8 as seq, h.state = 3 and h.reason is not null as parked`
+}
+
+/** What was not sent after all. $1 destination, $2 shards, $3 seqs, $4 tried */
+export function keepHeldSql(schema: string): string {
+  return `
+update ${schema}.held h set tried = v.tried from unnest($2::text::int4[], $3::text::int8[], $4::text::int4[]) v(shard, seq, tried)
  where h.destination = $1::text and h.shard = v.shard and h.seq = v.seq`
 }
 

@@ -1,6 +1,7 @@
 import { eventLock, shardsOf } from '../../../store/memory/statements/complete.ts'
 import { STATEMENTS } from '../../../store/memory/statements/index.ts'
 import type { Sink, Verdict } from '../../../sink/sink.ts'
+import type { HoldParams, Outbox } from '../../../store/outbox.ts'
 import type { EventRow } from '../../../store/store.ts'
 import type { MemoryStore } from '../../../store/memory/memory-store.ts'
 import type { EventData } from '../outbox-plan.ts'
@@ -58,8 +59,7 @@ const FOUND_WITH_RELAYS: readonly Mutant[] = [
 
   statement('I8', 'nobody waits for a head that failed twice', {
     async settleHeld(work, params) {
-      await STATEMENTS.settleHeld(work, params)
-      return []
+      return { ...(await STATEMENTS.settleHeld(work, params)), blocked: [] }
     },
   }),
 
@@ -83,6 +83,15 @@ const FOUND_WITH_RELAYS: readonly Mutant[] = [
       }),
   }),
 
+  client('I23', 'tells that it gave up before that is written', (store) => ({
+    ...store,
+    outbox: tellingAtOnce(store.outbox as Outbox),
+  })),
+
+  statement('I7', 'what is sent from among the held is not counted before', {
+    tryHeld: async (work, params) => STATEMENTS.tryHeld(work, { ...params, events: [] }),
+  }),
+
   statement('I23', 'forgets why it gave up', {
     ack: (work, params) =>
       STATEMENTS.ack(work, { ...params, hold: params.hold.map((of) => ({ ...of, reason: null })) }),
@@ -93,6 +102,17 @@ const FOUND_WITH_RELAYS: readonly Mutant[] = [
 
 /** Mutants of publishing and relaying: hunted in worlds that have relays. */
 export const OUTBOX_MUTANTS: readonly Mutant[] = FOUND_WITH_RELAYS.map((mutant) => ({ ...mutant, relays: true }))
+
+/** Answers with what it was given, not with what it wrote. */
+function tellingAtOnce(outbox: Outbox): Outbox {
+  const given = (held: readonly HoldParams[]): readonly HoldParams[] =>
+    held.filter(({ state, reason }) => state === 'parked' && reason !== null)
+  return {
+    ...outbox,
+    ack: async (params) => ({ ...(await outbox.ack(params)), parked: given(params.hold) }),
+    settleHeld: async (params) => ({ ...(await outbox.settleHeld(params)), parked: given(params.changed) }),
+  }
+}
 
 async function oneByOne(sink: Sink, ...[events, given]: Parameters<Sink['send']>): Promise<Verdict[]> {
   const verdicts: Verdict[] = []

@@ -1,0 +1,40 @@
+import { RELAY_SUSPECT_HELD } from '../limits.ts'
+import type { HeldEvent, HoldParams } from '../store/outbox.ts'
+import { failed } from './holding.ts'
+import type { RelayParts } from './relay-parts.ts'
+
+/** From so many deaths on an event goes alone: one more, and it was that one. */
+const ALONE = 2
+
+/**
+ * What is sent together: events that were under way at as many deaths as each other, each aggregate's in order. Those of
+ * the fewest come first: whoever is innocent is cleared before the culprit is tried again.
+ */
+export function partOf(events: readonly HeldEvent[]): readonly HeldEvent[] {
+  const firsts = new Map<string, HeldEvent>()
+  for (const event of events) if (!firsts.has(event.aggregateId)) firsts.set(event.aggregateId, event)
+  const tried = Math.min(...[...firsts.values()].map((first) => first.tried))
+  const closed = new Set<string>()
+  const part: HeldEvent[] = []
+  const limit = tried === 0 ? Infinity : tried < ALONE ? RELAY_SUSPECT_HELD : 1
+  for (const event of events) {
+    if (part.length === limit) break
+    // Behind one that is not sent now nothing of its aggregate is.
+    if (event.tried !== tried) closed.add(event.aggregateId)
+    else if (!closed.has(event.aggregateId)) part.push(event)
+  }
+  return part
+}
+
+/** Deaths at which it was alone count as attempts; at the others it may be innocent. */
+export function attemptsOf({ attempts, tried }: Pick<HeldEvent, 'attempts' | 'tried'>): number {
+  return attempts + Math.max(0, tried - ALONE)
+}
+
+/** What has ended as many relays as it may is given up; undefined: it is tried again. */
+export function culprit(parts: RelayParts, event: HeldEvent): HoldParams | undefined {
+  const { tried, attempts } = event
+  if (tried <= ALONE || attempts + tried < parts.attempts || parts.onFailure === 'block') return undefined
+  const error = new Error(`${tried} relays ended while they sent this event`)
+  return failed(parts, event, { error, retryable: false }, attempts + tried)
+}

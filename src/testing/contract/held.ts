@@ -1,0 +1,146 @@
+import { strict as assert } from 'node:assert'
+import { newUuid } from '../../platform/uuid.ts'
+import type { StoredEvent } from '../../store/outbox.ts'
+import { held, LEASE_MS, placeOf, Relayer, typeOf, unlessOutbox as unless } from './relayer.ts'
+import type { Case } from './subject.ts'
+
+export const HELD_CASES: readonly Case[] = [
+  {
+    name: 'outbox: what is held comes when it is due, with its line behind it, until it is settled',
+    unless,
+    async test(subject) {
+      const relay = await Relayer.open(subject)
+      await relay.publish('a', 3)
+      const mine = await relay.lease()
+      const [head, second, third] = await relay.read()
+      assert.ok(head && second && third)
+      const hold = [held(head, { dueInMs: 0, attempts: 1, reason: 'no' }), held(second, {}), held(third, {})]
+      await relay.ack(mine, { cursor: third.seq, tryingTo: null, attempt: 0 }, hold)
+      const due = await relay.due(mine)
+      assert.deepEqual(due.events.map(typeOf), ['a.0', 'a.1', 'a.2'])
+      assert.deepEqual(
+        due.events.map(({ attempts }) => attempts),
+        [1, 0, 0],
+      )
+      const place = { shard: mine.shard, aggregateId: relay.aggregate }
+      const settled = await relay.settle(mine, { sent: [head], touched: [place] })
+      assert.deepEqual(settled, { ours: [mine.shard], parked: [], blocked: [{ ...place, parked: false }] })
+      assert.deepEqual((await relay.due(mine)).events.map(typeOf), ['a.1', 'a.2'])
+      assert.deepEqual((await relay.settle(mine, { sent: [second, third], touched: [place] })).blocked, [])
+      assert.deepEqual(await relay.due(mine), { events: [], nextInMs: null })
+    },
+  },
+  {
+    name: 'outbox: a parked head parks its line; the next owner is told who waits',
+    unless,
+    async test(subject) {
+      const relay = await Relayer.open(subject)
+      await relay.publish('a', 2)
+      const mine = await relay.lease()
+      const [head, second] = await relay.read()
+      assert.ok(head && second)
+      const hold = [held(head, { dueInMs: 0, attempts: 1, reason: 'no' }), held(second, {})]
+      await relay.ack(mine, { cursor: second.seq, tryingTo: null, attempt: 0 }, hold)
+      const place = { shard: mine.shard, aggregateId: relay.aggregate }
+      const parked = held(head, { state: 'parked', attempts: 2, reason: 'no' })
+      const settled = await relay.settle(mine, { changed: [parked], park: [place], touched: [place] })
+      const written = { ours: [mine.shard], parked: [{ shard: head.shard, seq: head.seq }] }
+      assert.deepEqual(settled, { ...written, blocked: [{ ...place, parked: true }] })
+      assert.deepEqual(await relay.due(mine), { events: [], nextInMs: null })
+      await relay.outbox.release({ destination: relay.destination, relay: newUuid(), leases: [mine], leaving: false })
+      const next = await relay.lease()
+      assert.deepEqual(next.blocked, [{ ...place, parked: true }])
+      // The former owner settles nothing any more, and is told so.
+      const late = await relay.settle(mine, { sent: [second], changed: [parked], touched: [place] })
+      assert.deepEqual(late, { ours: [], parked: [], blocked: [] })
+      assert.deepEqual((await relay.lease(LEASE_MS, next)).blocked, [{ ...place, parked: true }])
+    },
+  },
+  {
+    name: 'outbox: an acknowledgement tells of what it parked, also the second time, and not of what another one holds',
+    unless,
+    async test(subject) {
+      const relay = await Relayer.open(subject)
+      await relay.publish('a', 2)
+      const mine = await relay.lease()
+      const [first, second] = await relay.read()
+      assert.ok(first && second)
+      const parked = held(first, { state: 'parked', attempts: 1, reason: 'no' })
+      const behind = held(second, { state: 'parked' })
+      const passed = { cursor: second.seq, tryingTo: null, attempt: 0 }
+      for (const time of ['first', 'again'])
+        assert.deepEqual((await relay.ack(mine, passed, [parked, behind])).parked, [placeOf(first)], time)
+      await relay.settle(mine, { changed: [held(first, { dueInMs: 0 })] })
+      assert.deepEqual((await relay.ack(mine, passed, [parked])).parked, [])
+    },
+  },
+  {
+    name: 'outbox: what is tried from among the held is counted before, by the owner alone, until it is settled',
+    unless,
+    async test(subject) {
+      const relay = await Relayer.open(subject)
+      await relay.publish('a', 3)
+      const mine = await relay.lease()
+      const [head, second, third] = await relay.read()
+      assert.ok(head && second && third)
+      const hold = [held(head, { dueInMs: 0, attempts: 1, reason: 'no' }), held(second, {}), held(third, {})]
+      await relay.ack(mine, { cursor: third.seq, tryingTo: null, attempt: 0 }, hold)
+      const counts = async (): Promise<number[]> => (await relay.due(mine)).events.map(({ tried }) => tried)
+      assert.deepEqual(await counts(), [0, 0, 0])
+      const tries = [head, second].map((event) => ({ ...placeOf(event), tried: 1, dueInMs: null }))
+      assert.deepEqual(await relay.tries({ ...mine, token: mine.token + 1 }, tries), [])
+      assert.deepEqual(await counts(), [0, 0, 0])
+      for (let time = 0; time < 2; time++) assert.deepEqual(await relay.tries(mine, tries), [mine.shard])
+      assert.deepEqual(await counts(), [1, 1, 0])
+      // Whoever comes next finds it so.
+      const next = await relay.lease(LEASE_MS, mine)
+      assert.deepEqual(await counts(), [1, 1, 0])
+      await relay.settle(next, { kept: [{ ...placeOf(second), tried: 0 }], changed: [held(head, { dueInMs: 0 })] })
+      assert.deepEqual(await counts(), [0, 0, 0])
+      await relay.tries(next, [{ ...placeOf(head), tried: 3, dueInMs: 60_000 }])
+      const due = await relay.due(next)
+      assert.deepEqual(due.events, [])
+      assert.ok((due.nextInMs ?? 0) > 30_000, 'what was alone when a relay died waits a while')
+    },
+  },
+  {
+    name: 'outbox: what waits behind nothing is due for whoever leases its shard next',
+    unless,
+    async test(subject) {
+      const relay = await Relayer.open(subject)
+      await relay.publish('a', 2)
+      const mine = await relay.lease()
+      const [first, second] = await relay.read()
+      assert.ok(first && second)
+      // As a late acknowledgement does, whose head was settled meanwhile.
+      await relay.ack(mine, { cursor: second.seq, tryingTo: null, attempt: 0 }, [held(first, {}), held(second, {})])
+      assert.deepEqual(await relay.due(mine), { events: [], nextInMs: null })
+      const next = await relay.lease(LEASE_MS, mine)
+      assert.deepEqual((await relay.due(next)).events.map(typeOf), ['a.0', 'a.1'])
+    },
+  },
+  {
+    name: 'outbox: a resend sets aside what was sent, under its own number, each aggregate in order',
+    unless,
+    async test(subject) {
+      const relay = await Relayer.open(subject)
+      const since = new Date(Date.now() - 3_600_000).toISOString()
+      const wanted = { destination: relay.destination, since, until: null, type: null, aggregateId: relay.aggregate }
+      await relay.publish('a', 3)
+      const mine = await relay.lease()
+      const events = await relay.read()
+      const second = events[1] as StoredEvent
+      await relay.ack(mine, { cursor: second.seq, tryingTo: null, attempt: 0 })
+      // What the cursor has not passed is sent anyway.
+      assert.equal(await relay.outbox.resend({ ...wanted, type: 'a.1' }), 1)
+      assert.equal(await relay.outbox.resend(wanted), 1)
+      const due = await relay.due(mine)
+      assert.deepEqual(due.events.map(typeOf), ['a.0', 'a.1'])
+      assert.ok(due.events.every(({ resend, attempts }) => resend > 0 && attempts === 0))
+      assert.equal((await relay.beat([mine])).due, true)
+      assert.ok((await relay.outbox.destinations()).includes(relay.destination))
+      await relay.outbox.forget({ destination: relay.destination })
+      assert.ok(!(await relay.outbox.destinations()).includes(relay.destination))
+    },
+  },
+]

@@ -1,0 +1,114 @@
+import { strict as assert } from 'node:assert'
+import { newUuid } from '../../platform/uuid.ts'
+import { shardOf } from '../../outbox/publisher.ts'
+import { SHARDS } from '../../limits.ts'
+import type { AckParams, EventPlace, HoldParams, Outbox, ShardState, StoredEvent } from '../../store/outbox.ts'
+import type { EventRow } from '../../store/store.ts'
+import { claimOf, completing, newKey, win } from './make.ts'
+import type { StoreSubject } from './subject.ts'
+
+export const LEASE_MS = 20_000
+const ALL = 1_000_000
+
+export const unlessOutbox = ({ store }: StoreSubject<unknown>): string | null =>
+  store.outbox ? null : 'the store has no outbox'
+
+/** A relay's calls on one shard, from the end of what others left there. */
+export class Relayer {
+  readonly outbox: Outbox
+  readonly destination: string = newKey()
+  readonly aggregate: string = newKey()
+  private readonly subject: StoreSubject<unknown>
+  private from = 0
+  /** Where events are written now. */
+  private segment = 0
+
+  private constructor(subject: StoreSubject<unknown>) {
+    this.subject = subject
+    this.outbox = subject.store.outbox as Outbox
+  }
+
+  static async open(subject: StoreSubject<unknown>): Promise<Relayer> {
+    const relay = new Relayer(subject)
+    await relay.outbox.open({ destination: relay.destination })
+    await relay.outbox.open({ destination: relay.destination })
+    relay.from = (await relay.read({ limit: ALL })).at(-1)?.seq ?? 0
+    return relay
+  }
+
+  /** One operation that commits so many events. */
+  async publish(name: string, count: number): Promise<void> {
+    const claim = claimOf(newKey())
+    const { session, claimed } = await win(this.subject.store, claim)
+    const events = Array.from({ length: count }, (_, n) => eventOf(this.aggregate, `${name}.${n}`, n))
+    assert.equal(await session.complete({ ...completing(claim, claimed, '1'), events }), 'committed')
+  }
+
+  async read(of: { cursor?: number; limit?: number } = {}): Promise<readonly StoredEvent[]> {
+    const shard = shardOf(this.aggregate)
+    const { cursor = this.from, limit = 100 } = of
+    const from = [{ shard, cursor, segment: 0 }]
+    const { events } = await this.outbox.read({ destination: this.destination, from, perShard: limit, limit })
+    this.segment = events.at(-1)?.segment ?? this.segment
+    return limit === ALL ? events : events.filter(({ aggregateId }) => aggregateId === this.aggregate)
+  }
+
+  /** The shard of the aggregate, among all that are free; `known`: after it was given back. */
+  async lease(leaseMs: number = LEASE_MS, known?: ShardState): Promise<ShardState> {
+    const { destination } = this
+    if (known) await this.outbox.release({ destination, relay: newUuid(), leases: [known], leaving: false })
+    const leased = await this.outbox.lease({ destination, relay: newUuid(), leaseMs, limit: SHARDS })
+    const mine = leased.find(({ shard }) => shard === shardOf(this.aggregate))
+    assert.ok(mine, 'the shard was not free')
+    return mine
+  }
+
+  ack(
+    { shard, token }: ShardState,
+    of: Pick<AckParams['acks'][number], 'cursor' | 'tryingTo' | 'attempt'>,
+    hold: readonly HoldParams[] = [],
+  ): ReturnType<Outbox['ack']> {
+    const passed = { segment: this.segment, counted: 1 }
+    return this.outbox.ack({ destination: this.destination, acks: [{ shard, token, ...passed, ...of }], hold })
+  }
+
+  beat(leases: readonly ShardState[]): ReturnType<Outbox['beat']> {
+    return this.outbox.beat({ destination: this.destination, relay: newUuid(), leaseMs: LEASE_MS, leases })
+  }
+
+  due({ shard }: ShardState): ReturnType<Outbox['due']> {
+    return this.outbox.due({ destination: this.destination, shards: [shard], limit: 10, behind: 10 })
+  }
+
+  settle(
+    lease: ShardState,
+    of: Partial<Omit<Parameters<Outbox['settleHeld']>[0], 'destination' | 'leases'>>,
+  ): ReturnType<Outbox['settleHeld']> {
+    const { destination } = this
+    const nothing = { sent: [], changed: [], kept: [], park: [], touched: [] }
+    return this.outbox.settleHeld({ destination, leases: [lease], ...nothing, ...of })
+  }
+
+  tries(lease: ShardState, events: Parameters<Outbox['tryHeld']>[0]['events']): ReturnType<Outbox['tryHeld']> {
+    return this.outbox.tryHeld({ destination: this.destination, leases: [lease], events })
+  }
+}
+
+export function eventOf(aggregateId: string, type: string, n = 0): EventRow {
+  const headers = '{"source":"contract"}'
+  const shard = shardOf(aggregateId)
+  return { id: newUuid(), shard, aggregateType: 'contract', aggregateId, type, payload: `{"n":${n}}`, headers }
+}
+
+export function held({ shard, seq, aggregateId }: StoredEvent, of: Partial<HoldParams>): HoldParams {
+  const waiting = { state: 'waiting', attempts: 0, dueInMs: null, notBefore: null, reason: null } as const
+  return { shard, seq, aggregateId, ...waiting, ...of }
+}
+
+export function placeOf({ shard, seq }: EventPlace): EventPlace {
+  return { shard, seq }
+}
+
+export function typeOf({ type }: StoredEvent): string {
+  return type
+}
