@@ -6,6 +6,7 @@ import type { InboxItem, InboxSession, InboxSight } from '../store/inbox.ts'
 import type { EventRow, Session } from '../store/store.ts'
 import { isTransient } from './atomic.ts'
 import { handle } from './consumer-handler.ts'
+import { keepsArrivalOrder, notBehind } from './consumer-lanes.ts'
 import { deliveriesOf, positionsAfter, type ConsumerParts } from './consumer-parts.ts'
 import { wakeRelays } from './core.ts'
 
@@ -81,7 +82,7 @@ async function attemptBatch<Tx>(
     else fates.set(arrival, { kind: sight })
   }
   try {
-    if (outranTheirPredecessor(arrivals, fates)) {
+    if (outranTheirPredecessor(arrivals, fates, keepsArrivalOrder(parts))) {
       await session.rollback()
       for (const arrival of taken) fates.set(arrival, AGAIN)
       return fates
@@ -124,15 +125,22 @@ function itemsOf(arrivals: readonly Arrival[]): InboxItem[] {
   )
 }
 
-/** Somebody was taken although a predecessor in the same batch was not, because it runs elsewhere: told as early. */
-function outranTheirPredecessor(arrivals: readonly Arrival[], fates: Fates): boolean {
+/**
+ * Somebody was taken although a predecessor in the same batch was not, because it runs elsewhere: told as early; by the
+ * order of arrival alone, as busy too.
+ */
+function outranTheirPredecessor(arrivals: readonly Arrival[], fates: Fates, byArrival: boolean): boolean {
   const missing = new Set<string>()
+  const free = byArrival ? notBehind(arrivals, (arrival) => fates.get(arrival)?.kind === 'busy') : null
   let outran = false
   for (const arrival of arrivals) {
     const fate = fates.get(arrival)
     const early = arrival.item.previous !== null && missing.has(arrival.item.previous)
     if (!fate && early) {
       fates.set(arrival, { kind: 'early' })
+      outran = true
+    } else if (!fate && free && !free.has(arrival)) {
+      fates.set(arrival, { kind: 'busy' })
       outran = true
     }
     if (early || (fate && fate.kind !== 'duplicate')) missing.add(arrival.item.id)

@@ -242,7 +242,9 @@ export class ConsumerLoop<Tx> {
     const delayMs = backoffMs(this.#parts, attempts)
     this.#broker.failed(arrival, error, attempts)
     arrival.alone = true
-    if (delayMs <= CONSUMER_REST_MS_MAX && this.#mayHold(arrival, delayMs)) return this.#later(arrival, delayMs)
+    // Given back, it would come after what its source delivers meanwhile.
+    const rests = this.#source.features.orders || delayMs <= CONSUMER_REST_MS_MAX
+    if (rests && this.#mayHold(arrival, delayMs)) return this.#later(arrival, delayMs)
     const { aggregate, source } = arrival.item
     const behind = this.#backlog.drop(
       ({ item }) => aggregate !== null && item.aggregate === aggregate && item.source === source,

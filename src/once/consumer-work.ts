@@ -4,6 +4,7 @@ import { letterOf } from '../inbox/letter.ts'
 import type { Letter, LetterReason } from '../store/dead-letters.ts'
 import { processBatch, type Fate, type Fates } from './consumer-batch.ts'
 import { processLeased } from './consumer-leased.ts'
+import { notBehind } from './consumer-lanes.ts'
 import { deliveriesOf, positionsAfter, type ConsumerParts } from './consumer-parts.ts'
 import { isFinal } from './final.ts'
 
@@ -41,7 +42,7 @@ export async function workOn<Tx>(parts: ConsumerParts<Tx>, batch: readonly Arriv
     else run.push(arrival)
   }
   try {
-    const ready = await counted(parts, run, park, results)
+    const ready = waitingBehind(batch, await counted(parts, run, park, results), park, results)
     const fates = await fatesOf(parts, ready)
     for (const [arrival, fate] of fates) await judge(parts, arrival, fate, park, results)
     await setAside(parts, park, results)
@@ -130,6 +131,18 @@ async function counted<Tx>(
     if (arrival) Object.assign(arrival, { tried: true, counted: true, attempts: tries.attempts })
   }
   return arrivals.filter((arrival) => !held.has(arrival))
+}
+
+/** Behind one that waits, or that is about to be parked, nobody of its aggregate runs now. */
+function waitingBehind(
+  batch: readonly Arrival[],
+  ready: readonly Arrival[],
+  park: ReadonlyMap<Arrival, Why>,
+  results: Results,
+): Arrival[] {
+  const free = notBehind(batch, (arrival) => park.has(arrival) || results.get(arrival)?.kind === 'again')
+  for (const arrival of ready) if (!free.has(arrival)) results.set(arrival, { kind: 'again' })
+  return ready.filter((arrival) => free.has(arrival))
 }
 
 async function fatesOf<Tx>(parts: ConsumerParts<Tx>, arrivals: readonly Arrival[]): Promise<Fates> {

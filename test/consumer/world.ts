@@ -4,6 +4,7 @@ import { pgStore, type PgTx } from '../../src/store/postgres/pg.ts'
 
 export const events = {
   'step.made': event<{ aggregate: string; n: number }>((step) => step.aggregate),
+  'link.made': event<{ aggregate: string; n: number }>((link) => link.aggregate, { ordered: true }),
   'step.seen': event<{ id: string }>((step) => step.id),
 }
 
@@ -23,8 +24,13 @@ export interface World {
 export type Flaw = (store: Store<PgTx<pg.PoolClient>>) => Store<PgTx<pg.PoolClient>>
 
 /** A service with a table of effects: one row per application of a message. */
-export async function openWorld(url: string, max = 20, flaw: Flaw = (store) => store): Promise<World> {
-  const pool = new pg.Pool({ connectionString: url, max })
+export async function openWorld(
+  url: string,
+  max = 20,
+  flaw: Flaw = (store) => store,
+  pipeline = false,
+): Promise<World> {
+  const pool = new pg.Pool({ connectionString: url, max, application_name: String(process.pid), pipeline })
   pool.on('error', () => {})
   const signals: Signal[] = []
   const once = effectivelyOnce({
@@ -37,8 +43,10 @@ export async function openWorld(url: string, max = 20, flaw: Flaw = (store) => s
   })
   await once.migrate()
   await pool.query(
-    'create table if not exists applied (seq bigserial, id text not null, aggregate text, n int, at timestamptz default now())',
+    `create table if not exists applied (seq bigserial, id text not null, aggregate text, n int, before int,
+       who text default current_setting('application_name'))`,
   )
+  await pool.query('create index if not exists applied_aggregate on applied (aggregate, n)')
   return {
     pool,
     once,
@@ -60,7 +68,9 @@ export async function openWorld(url: string, max = 20, flaw: Flaw = (store) => s
   }
 }
 
-export const INSERT = 'insert into applied (id, aggregate, n) values ($1, $2, $3)'
+/** The effect, with what it saw of its aggregate: what was committed before it, or ran before it in its transaction. */
+export const INSERT = `insert into applied (id, aggregate, n, before)
+  select $1::text, $2::text, $3::int, (select coalesce(max(n), 0) from applied where aggregate = $2::text)`
 
 export async function until(condition: () => boolean | Promise<boolean>, ms = 20_000): Promise<void> {
   const deadline = performance.now() + ms
