@@ -1,6 +1,6 @@
 import { onceError } from '../errors.ts'
 
-const NANOS_PER_MS = 1_000_000
+export const NANOS_PER_MS = 1_000_000
 const CONSUMER_NOT_FOUND = 10_014
 const STREAM_NOT_FOUND = 10_059
 
@@ -14,12 +14,16 @@ export interface NatsConsumerConfig {
 
 export interface NatsConsumerApi {
   info(stream: string, durable: string): Promise<{ readonly config: NatsConsumerConfig }>
-  add(stream: string, config: never): Promise<unknown>
+  add(stream: string, config: never): Promise<{ readonly name: string }>
   update(stream: string, durable: string, config: never): Promise<unknown>
 }
 
 export interface NatsStreamApi {
-  info(stream: string): Promise<{ readonly config: { readonly max_age: number } }>
+  info(
+    stream: string,
+  ): Promise<{ readonly config: { readonly max_age: number }; readonly state: { readonly first_seq: number } }>
+  add(config: never): Promise<unknown>
+  purge(stream: string, options: { seq: number }): Promise<unknown>
 }
 
 /**
@@ -37,14 +41,14 @@ export async function ensureDurable(
   },
 ): Promise<number> {
   const { stream, durable, ackWaitMs } = wanted
-  const { max_age } = (await manager.streams.info(stream).catch(explained)).config
+  const { max_age } = (await streamInfo(manager.streams, stream)).config
   const found = await manager.consumers.info(stream, durable).catch((error: unknown) => {
     if (codeOf(error) === CONSUMER_NOT_FOUND) return undefined
     throw error
   })
   if (!found) await manager.consumers.add(stream, newDurable() as never)
   else await check(found.config)
-  return max_age > 0 ? Math.ceil(max_age / NANOS_PER_MS) : Infinity
+  return keptForMs(max_age)
 
   function newDurable(): Record<string, unknown> {
     return {
@@ -72,15 +76,27 @@ export async function ensureDurable(
       await manager.consumers.update(stream, durable, { ack_wait: ackWaitMs * NANOS_PER_MS } as never)
     }
   }
+}
 
-  function explained(error: unknown): never {
+export async function streamInfo(
+  streams: NatsStreamApi,
+  stream: string,
+): Promise<Awaited<ReturnType<NatsStreamApi['info']>>> {
+  try {
+    return await streams.info(stream)
+  } catch (error) {
     if (codeOf(error) === STREAM_NOT_FOUND) throw invalid(`the stream '${stream}' does not exist`, error)
     throw error
   }
 }
 
+/** Infinity: for ever. */
+export function keptForMs(maxAge: number): number {
+  return maxAge > 0 ? Math.ceil(maxAge / NANOS_PER_MS) : Infinity
+}
+
 /** Servers before 2.10 know only one. */
-function filter(subjects: readonly string[]): Record<string, unknown> {
+export function filter(subjects: readonly string[]): Record<string, unknown> {
   if (subjects.length === 0) return {}
   return subjects.length === 1 ? { filter_subject: subjects[0] } : { filter_subjects: [...subjects] }
 }

@@ -29,7 +29,7 @@ export class NatsFetching {
   #ring: () => void = () => {}
   #closed = false
 
-  constructor(connect: () => Promise<NatsPullConsumer>, consumer: NatsPullConsumer, signal: AbortSignal) {
+  constructor(connect: () => Promise<NatsPullConsumer>, consumer: NatsPullConsumer | undefined, signal: AbortSignal) {
     this.#connect = connect
     this.#consumer = consumer
     this.#signal = signal

@@ -2,18 +2,15 @@ import { milliseconds, type Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
 import { INBOX_MS_MAX, NATS_ACK_WAIT_MS_DEFAULT, NATS_ACK_WAIT_MS_MAX, NATS_ACK_WAIT_MS_MIN } from '../limits.ts'
 import type { Events } from '../outbox/event.ts'
-import { ensureDurable, type NatsConsumerApi, type NatsStreamApi } from './nats-durable.ts'
+import { LOG_FEATURES, LogReading, logSubscription } from './log-reading.ts'
+import { ensureDurable, keptForMs, streamInfo } from './nats-durable.ts'
 import { NatsFetching, type NatsPullConsumer } from './nats-fetching.ts'
 import { NatsDelivery, type NatsMessage } from './nats-delivery.ts'
+import { NatsLog, natsTurn, type NatsLogClient } from './nats-log.ts'
 import type { Delivery, EventsOf, PulledSource, Subscription } from './source.ts'
 
 /** What is used of `jetstream(connection)` of @nats-io/jetstream. */
-export interface NatsJetStreamReader {
-  readonly consumers: { get(stream: string, durable: string): Promise<NatsPullConsumer> }
-  jetstreamManager(
-    checkAPI?: boolean,
-  ): Promise<{ readonly consumers: NatsConsumerApi; readonly streams: NatsStreamApi }>
-}
+export type NatsJetStreamReader = NatsLogClient
 
 export interface NatsSourceOptions<E extends Events> {
   stream: string
@@ -25,10 +22,16 @@ export interface NatsSourceOptions<E extends Events> {
   subjects?: readonly string[]
   /** How long an event may be unsettled before NATS delivers it again. Default '30s' */
   ackWait?: Duration
+  /**
+   * Of the consumer's processes one reads, the others stand by: then an aggregate's events are handled in the order of
+   * the stream. Where it is in the stream is stored with the effects, not in a durable; `ackWait` after a process died
+   * another one goes on. Default false
+   */
+  singleActive?: boolean
   name?: string
 }
 
-const OPTIONS = new Set(['stream', 'events', 'durable', 'subjects', 'ackWait', 'name'])
+const OPTIONS = new Set(['stream', 'events', 'durable', 'subjects', 'ackWait', 'singleActive', 'name'])
 
 /**
  * Reads a JetStream stream through a durable pull consumer, which processes of the same consumer share. An event is
@@ -46,28 +49,52 @@ export function natsSource<E extends Events>(
   }
   const unknown = Object.keys(options ?? {}).find((option) => !OPTIONS.has(option))
   if (unknown !== undefined) throw invalid(`unknown option '${unknown.slice(0, 40)}' of natsSource()`)
-  const { stream, subjects = [] } = options ?? {}
+  const { stream, subjects = [], singleActive = false } = options ?? {}
   if (!isName(stream)) throw invalid('natsSource({ stream }) needs the name of a stream')
   if (typeof options.events !== 'object' || options.events === null) throw invalid('natsSource() needs { events }')
+  if (typeof singleActive !== 'boolean') throw invalid('singleActive of natsSource() must be true or false')
   const limits = { option: 'ackWait', min: NATS_ACK_WAIT_MS_MIN, max: NATS_ACK_WAIT_MS_MAX }
   const ackWaitMs = milliseconds(options.ackWait, NATS_ACK_WAIT_MS_DEFAULT, limits)
   const name = options.name ?? `nats ${stream}`
-  let keptForMs = Infinity
+  let keptMs = Infinity
+  const redeliversFor = (): Duration | 'forever' => (keptMs > INBOX_MS_MAX ? 'forever' : `${keptMs}ms`)
+  const durableOf = (consumer: string): string => {
+    const durable = options.durable ?? consumer
+    if (!isName(durable)) throw invalid(`'${String(durable).slice(0, 80)}' is no name of a durable; set durable`)
+    return durable
+  }
 
+  if (singleActive) {
+    return {
+      kind: 'pulled',
+      name,
+      get redeliversFor() {
+        return redeliversFor()
+      },
+      holdsFor: 'connection',
+      features: LOG_FEATURES,
+      async open({ consumer, ...params }) {
+        const { streams } = await js.jetstreamManager(false)
+        keptMs = keptForMs((await streamInfo(streams, stream)).config.max_age)
+        const turn = await natsTurn(js, { name: `${stream}_${durableOf(consumer)}_turn`, keptMs: ackWaitMs })
+        const log = new NatsLog(js, { ...params, stream, subjects, name })
+        return logSubscription(new LogReading({ ...params, log, turn, partition: stream }))
+      },
+    }
+  }
   return {
     kind: 'pulled',
     name,
-    get redeliversFor(): Duration | 'forever' {
-      return keptForMs > INBOX_MS_MAX ? 'forever' : `${keptForMs}ms`
+    get redeliversFor() {
+      return redeliversFor()
     },
     holdsFor: `${ackWaitMs}ms`,
     features: { orders: false, counts: true, marksRedelivered: true, delays: true, positions: false },
     async open({ consumer, signal, warn }) {
-      const durable = options.durable ?? consumer
-      if (!isName(durable)) throw invalid(`'${String(durable).slice(0, 80)}' is no name of a durable; set durable`)
+      const durable = durableOf(consumer)
       const connect = async (): Promise<NatsPullConsumer> => {
         const manager = await js.jetstreamManager(false)
-        keptForMs = await ensureDurable(manager, { stream, durable, subjects, ackWaitMs, warn })
+        keptMs = await ensureDurable(manager, { stream, durable, subjects, ackWaitMs, warn })
         return js.consumers.get(stream, durable)
       }
       return subscribe(new NatsFetching(connect, await connect(), signal), name)

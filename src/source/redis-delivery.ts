@@ -1,4 +1,5 @@
-import { EnvelopeDelivery } from './envelope.ts'
+import { pairsOf } from '../sink/redis-client.ts'
+import { EnvelopeDelivery, type Handling } from './envelope.ts'
 
 /** An entry of a stream: its fields by lower-case name. */
 export interface RedisEntry {
@@ -10,12 +11,9 @@ export class RedisDelivery extends EnvelopeDelivery {
   /** The entry's id. */
   readonly entry: string
 
-  constructor(entry: RedisEntry, of: { readonly stream: string; readonly name: string; readonly delivered: number }) {
+  constructor(entry: RedisEntry, of: { readonly stream: string; readonly name: string } & Handling) {
     const { event, data, ...headers } = entry.fields
-    super(
-      { body: event ?? data ?? '', headers, place: `${of.stream}:${entry.id}`, source: of.name },
-      { delivered: of.delivered, redelivered: of.delivered > 1 },
-    )
+    super({ body: event ?? data ?? '', headers, place: `${of.stream}:${entry.id}`, source: of.name }, of)
     this.entry = entry.id
   }
 }
@@ -30,4 +28,12 @@ export function entriesOf(reply: unknown): RedisEntry[] {
     for (let i = 0; i + 1 < flat.length; i += 2) fields[(flat[i] as string).toLowerCase()] = flat[i + 1] as string
     return [{ id: String(item[0]), fields }]
   })
+}
+
+/** A read of one stream: a list of pairs in RESP2; in RESP3 a map, which ioredis makes a flat list of. */
+export function freshOf(reply: unknown): RedisEntry[] {
+  if (Array.isArray(reply) && Array.isArray(reply[0])) {
+    return (reply as unknown[][]).flatMap(([, entries]) => entriesOf(entries))
+  }
+  return [...pairsOf(reply).values()].flatMap(entriesOf)
 }

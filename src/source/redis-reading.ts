@@ -1,6 +1,6 @@
 import { REDIS_CLAIM_MS_MAX } from '../limits.ts'
-import { pairsOf, type RedisCommands } from '../sink/redis-client.ts'
-import { entriesOf, RedisDelivery, type RedisEntry } from './redis-delivery.ts'
+import type { RedisCommands } from '../sink/redis-client.ts'
+import { freshOf, RedisDelivery, type RedisEntry } from './redis-delivery.ts'
 import type { RedisGroup } from './redis-group.ts'
 import type { ReceiveParams } from './source.ts'
 
@@ -134,16 +134,13 @@ export class RedisReading {
   }
 
   #deliveryOf(entry: RedisEntry, delivered: number): RedisDelivery {
-    return new RedisDelivery(entry, { stream: this.#group.names.stream, name: this.#name, delivered })
+    return new RedisDelivery(entry, {
+      stream: this.#group.names.stream,
+      name: this.#name,
+      delivered,
+      redelivered: delivered > 1,
+    })
   }
-}
-
-/** A read of one stream: a list of pairs in RESP2; in RESP3 a map, which ioredis makes a flat list of. */
-function freshOf(reply: unknown): RedisEntry[] {
-  if (Array.isArray(reply) && Array.isArray(reply[0])) {
-    return (reply as unknown[][]).flatMap(([, entries]) => entriesOf(entries))
-  }
-  return [...pairsOf(reply).values()].flatMap(entriesOf)
 }
 
 async function withinTime<T>(work: Promise<T>, ms: number, signal: AbortSignal): Promise<T | 'late'> {

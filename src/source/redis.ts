@@ -4,8 +4,10 @@ import { REDIS_IDLE_MS_DEFAULT, REDIS_IDLE_MS_MAX, REDIS_IDLE_MS_MIN } from '../
 import type { Events } from '../outbox/event.ts'
 import { newUuid } from '../platform/uuid.ts'
 import { redisCommands, type RedisClient } from '../sink/redis-client.ts'
+import { LOG_FEATURES, LogReading, logSubscription } from './log-reading.ts'
 import type { RedisDelivery } from './redis-delivery.ts'
 import { RedisGroup } from './redis-group.ts'
+import { redisLog, redisTurn } from './redis-log.ts'
 import { RedisReading } from './redis-reading.ts'
 import type { Delivery, EventsOf, PulledSource, Subscription } from './source.ts'
 
@@ -18,10 +20,16 @@ export interface RedisSourceOptions<E extends Events> {
   group?: string
   /** How long an event may be unsettled before another process claims it. Default '30s' */
   idle?: Duration
+  /**
+   * Of the consumer's processes one reads, the others stand by: then an aggregate's events are handled in the order of
+   * the stream. Where it is in the stream is stored with the effects; `idle` after a process died another one goes on.
+   * Default false
+   */
+  singleActive?: boolean
   name?: string
 }
 
-const OPTIONS = new Set(['stream', 'events', 'group', 'idle', 'name'])
+const OPTIONS = new Set(['stream', 'events', 'group', 'idle', 'singleActive', 'name'])
 
 /**
  * Reads a Redis stream through a consumer group, which processes of the same consumer share. What a process left unsettled
@@ -37,13 +45,28 @@ export function redisSource<E extends Events>(
   const redis = redisCommands(client, 'redisSource()')
   const unknown = Object.keys(options ?? {}).find((option) => !OPTIONS.has(option))
   if (unknown !== undefined) throw invalid(`unknown option '${unknown.slice(0, 40)}' of redisSource()`)
-  const { stream } = options ?? {}
+  const { stream, singleActive = false } = options ?? {}
   if (typeof stream !== 'string' || stream === '') throw invalid('redisSource({ stream }) needs the key of a stream')
   if (typeof options.events !== 'object' || options.events === null) throw invalid('redisSource() needs { events }')
+  if (typeof singleActive !== 'boolean') throw invalid('singleActive of redisSource() must be true or false')
   const limits = { option: 'idle', min: REDIS_IDLE_MS_MIN, max: REDIS_IDLE_MS_MAX }
   const idleMs = milliseconds(options.idle, REDIS_IDLE_MS_DEFAULT, limits)
   const name = options.name ?? `redis ${stream}`
 
+  if (singleActive) {
+    return {
+      kind: 'pulled',
+      name,
+      redeliversFor: 'forever',
+      holdsFor: 'connection',
+      features: LOG_FEATURES,
+      async open({ consumer, ...params }) {
+        const turn = redisTurn(redis, { key: `${stream}:${options.group ?? consumer}:turn`, keptMs: idleMs })
+        const log = redisLog(await redis.another(), { stream, name })
+        return logSubscription(new LogReading({ ...params, log, turn, partition: stream }))
+      },
+    }
+  }
   return {
     kind: 'pulled',
     name,

@@ -1,0 +1,171 @@
+import type { Delivery, Position, Positions, ReceiveParams, SourceFeatures, Subscription } from './source.ts'
+import { Timers } from './timers.ts'
+import { untilRung, Waiting } from './waiting.ts'
+
+/** How often those who stand by look whether it is their turn. */
+const LOOK_MS_MAX = 1_000
+
+/** Who of a consumer's processes reads. Two may believe so for a while: that costs work, and breaks nothing. */
+export interface Turn {
+  /** How long it is kept without being asked for again. */
+  readonly keptMs: number
+  /** Takes it where it is nobody's, keeps it where it is ours. False: somebody else has it. */
+  hold(): Promise<boolean>
+  leave(): Promise<void>
+}
+
+export interface LogDelivery extends Delivery {
+  readonly position: Position
+}
+
+/** A stream of a broker, read from any position on. */
+export interface Log {
+  /** At least one as soon as there is one, in order; none when the time is over. `suspects`: so many may have ended a process. */
+  read(from: bigint, params: ReceiveParams & { readonly suspects: number }): Promise<readonly LogDelivery[]>
+  close(): Promise<void>
+}
+
+export interface LogReadingOptions {
+  readonly log: Log
+  readonly turn: Turn
+  /** Of the positions: a stream has one. */
+  readonly partition: string
+  readonly prefetch: number
+  readonly positions: Positions
+  readonly signal: AbortSignal
+}
+
+/**
+ * A stream in its own order. One process reads it, from where the database says, which was committed with the effects; the
+ * others stand by. Whoever reads has everything before in hand or knows it applied, so even two readers at a time keep the
+ * order: each of them runs an event after those before it, and the inbox tells which are applied.
+ */
+export class LogReading {
+  readonly #options: LogReadingOptions
+  readonly #arrived: Waiting<LogDelivery>
+  readonly #timers = new Timers()
+  #revoked: (partitions: readonly string[]) => void = () => {}
+  /** Where it goes on; undefined: it is not our turn. */
+  #next: bigint | undefined
+  #suspects = 0
+  #heldAt = 0
+  #closed = false
+
+  constructor(options: LogReadingOptions) {
+    this.#options = options
+    this.#arrived = new Waiting(options.signal)
+  }
+
+  onRevoked(callback: (partitions: readonly string[]) => void): void {
+    this.#revoked = callback
+  }
+
+  async next(params: ReceiveParams): Promise<readonly LogDelivery[]> {
+    const { signal } = this.#options
+    const until = performance.now() + params.waitMs
+    const isOver = (): boolean => this.#closed || params.signal.aborted || signal.aborted
+    while (!isOver()) {
+      if (this.#arrived.any) return this.#arrived.take(params.max, 0, params.signal)
+      const leftMs = until - performance.now()
+      if (leftMs <= 0) break
+      if (this.#next === undefined && !(await this.#takeTurn())) {
+        await untilRung(Math.min(leftMs, this.#lookMs), [params.signal, signal], () => {})
+        continue
+      }
+      const found = await this.#read({ ...params, waitMs: Math.min(leftMs, this.#options.turn.keptMs) })
+      if (found.length > 0) return found
+    }
+    return []
+  }
+
+  /** A log takes nothing back: it comes again from here. */
+  giveBack(deliveries: readonly LogDelivery[], delayMs: number): void {
+    this.#timers.after(delayMs, () => {
+      if (this.#next !== undefined) this.#arrived.push(...deliveries)
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#timers.clear()
+    this.#arrived.end()
+    const { log, turn } = this.#options
+    const left = this.#next === undefined ? undefined : turn.leave()
+    this.#next = undefined
+    await Promise.allSettled([left, log.close()])
+  }
+
+  get #lookMs(): number {
+    return Math.min(LOOK_MS_MAX, this.#options.turn.keptMs / 4)
+  }
+
+  async #read(params: ReceiveParams): Promise<readonly LogDelivery[]> {
+    const from = this.#next
+    if (from === undefined) return []
+    const found = await this.#options.log.read(from, { ...params, suspects: this.#suspects })
+    // It may be somebody else's turn meanwhile, or ours again from another position.
+    if (this.#next !== from) return []
+    const last = found.at(-1)
+    if (last) this.#next = BigInt(last.position.next)
+    this.#suspects = Math.max(0, this.#suspects - found.length)
+    return found
+  }
+
+  async #takeTurn(): Promise<boolean> {
+    const { turn, positions, partition, prefetch } = this.#options
+    const at = performance.now()
+    if (!(await turn.hold())) return false
+    const known = await positions.read([partition])
+    if (this.#closed) return false
+    this.#heldAt = at
+    this.#next = BigInt(known.get(partition) ?? 0)
+    this.#suspects = prefetch
+    this.#keepTurn()
+    return true
+  }
+
+  #keepTurn(): void {
+    const { turn } = this.#options
+    this.#timers.after(turn.keptMs / 3, () => {
+      const at = performance.now()
+      turn.hold().then(
+        (isOurs) => {
+          if (this.#closed || this.#next === undefined) return
+          if (!isOurs) return this.#lose()
+          this.#heldAt = at
+          this.#keepTurn()
+        },
+        () => {
+          if (this.#closed || this.#next === undefined) return
+          if (performance.now() - this.#heldAt > turn.keptMs) this.#lose()
+          else this.#keepTurn()
+        },
+      )
+    })
+  }
+
+  #lose(): void {
+    this.#next = undefined
+    this.#arrived.drop(() => true)
+    this.#revoked([this.#options.partition])
+  }
+}
+
+export const LOG_FEATURES: SourceFeatures = {
+  orders: true,
+  counts: false,
+  marksRedelivered: true,
+  delays: true,
+  positions: true,
+}
+
+export function logSubscription(reading: LogReading): Subscription {
+  return {
+    receive: (params) => reading.next(params),
+    // The position was stored with the effect.
+    ack: async () => {},
+    giveBack: async (deliveries, { delayMs }) => reading.giveBack(deliveries as readonly LogDelivery[], delayMs),
+    onRevoked: (callback) => reading.onRevoked(callback),
+    close: () => reading.close(),
+  }
+}
