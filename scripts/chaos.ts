@@ -2,23 +2,34 @@
  * The long runs on real brokers. Each prints what it counted and fails when a promise was broken.
  *
  * npm run chaos:brokers -- nats [events]     relays killed by SIGKILL at random
- * npm run chaos:consumer -- nats [events]    every event sent 1-5 times, to consumers killed by SIGKILL at random
+ * npm run chaos:consumer -- nats [events] [--in-order] [--flaw=…]
+ *                                            every event delivered 1-5 times, to consumers killed by SIGKILL at random: in random
+ *                                            order with `ordered` events, or in order without them; also of table and outbox
  * npm run chaos:outage -- nats [seconds]     the broker stopped in mid-run and started again
  */
+import { parseArgs } from 'node:util'
 import { startAlone, startServers, type RunningServer } from './servers/index.ts'
 import { brokerNamed, brokerNames } from '../test/broker/support/broker.ts'
+import { feedNames } from '../test/broker/support/consumer-feeds.ts'
+import { FLAWS } from '../test/broker/support/consumer-flaws.ts'
 import type { Halting } from '../test/broker/support/describe-broker.ts'
 import { consumerChaos } from '../test/broker/support/consumer-chaos.ts'
 import { brokerOutage } from '../test/broker/support/outage.ts'
 import { relayChaos } from '../test/broker/support/relay-chaos.ts'
 
 const TIMEOUT_MS = 1_800_000
+/** What is lost never comes. */
+const FLAWED_MS = 120_000
 const EVENTS = 100_000
 const OUTAGE_SECONDS = 30
 /** Full jitter up to 30 s: a relay that waits makes a few dozen calls in half a minute, one that does not, thousands. */
 const ATTEMPTS_PER_OUTAGE_MAX = 60
 
-const [kind = '', name = '', amount] = process.argv.slice(2)
+const { values: options, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { 'in-order': { type: 'boolean', default: false }, flaw: { type: 'string', default: 'none' } },
+})
+const [kind = '', name = '', amount] = positionals
 
 async function brokers({ url }: RunningServer, database: string): Promise<string[]> {
   const events = Number(amount ?? EVENTS)
@@ -43,48 +54,44 @@ async function outage(server: RunningServer, database: string): Promise<string[]
   return broken({ lost: result.lost, 'out of order': result.inversions, 'attempts too many': tooMany })
 }
 
-async function consumers({ url }: RunningServer, database: string): Promise<string[]> {
+async function consumers(url: string, database: string): Promise<string[]> {
   const events = Number(amount ?? EVENTS)
-  const kills = Math.max(3, Math.round(events / 5_000))
-  const result = await consumerChaos({
-    broker: name,
-    url,
-    database,
-    events,
-    consumers: 4,
-    kills,
-    timeoutMs: TIMEOUT_MS,
-  })
-  console.log(result)
-  const { lost, twice, inversions, deadLetters, unsettled } = result
-  return broken({ lost, twice, 'out of order': inversions, 'dead letters': deadLetters, unsettled })
+  const kills = Math.max(4, Math.round(events / 4_000))
+  const flaw = FLAWS.find((known) => known === options.flaw)
+  if (!flaw) throw new Error(`no flaw '${options.flaw}'; there are ${FLAWS.join(', ')}`)
+  const params = { broker: name, url, database, events, consumers: 4, kills, flaw, inOrder: options['in-order'] }
+  const result = await consumerChaos({ ...params, timeoutMs: flaw === 'none' ? TIMEOUT_MS : FLAWED_MS })
+  console.log(JSON.stringify(result))
+  const { lost, twice, orderBreaks, deadLetters, unsettled } = result
+  return broken({ lost, twice, 'out of order': orderBreaks, 'dead letters': deadLetters, unsettled })
 }
 
 function broken(counts: Record<string, number>): string[] {
   return Object.entries(counts).flatMap(([what, count]) => (count > 0 ? [`${count} ${what}`] : []))
 }
 
-const runs = { brokers, outage, consumer: consumers }
+const runs = { brokers, outage, consumer: ({ url }: RunningServer, database: string) => consumers(url, database) }
 
 async function main(): Promise<number> {
-  if (!Object.hasOwn(runs, kind) || !brokerNames.some((known) => known === name)) {
+  const names = kind === 'consumer' ? feedNames : brokerNames
+  if (!Object.hasOwn(runs, kind) || !names.some((known) => known === name)) {
     console.error(
-      `usage: npm run chaos:brokers -- <${brokerNames.join('|')}> [events], or chaos:outage -- <…> [seconds]`,
+      `usage: npm run chaos:${kind === 'consumer' ? kind : 'brokers'} -- <${names.join('|')}> [events], or chaos:outage -- <…> [seconds]`,
     )
     return 2
   }
-  const { server: serverName } = await brokerNamed(name)
-  const alone = await startAlone(serverName)
+  const isBroker = brokerNames.some((known) => known === name)
+  const alone = isBroker ? await startAlone((await brokerNamed(name)).server) : undefined
   const servers = await startServers(['postgres'])
   try {
-    if ('missing' in alone) throw new Error(`no ${serverName}: ${alone.missing}`)
+    if (alone && 'missing' in alone) throw new Error(`no ${name}: ${alone.missing}`)
     if ('missing' in servers.postgres) throw new Error(`no PostgreSQL: ${servers.postgres.missing}`)
     const database = servers.postgres.url
-    const problems = await runs[kind as keyof typeof runs](alone, database)
+    const problems = await (alone ? runs[kind as keyof typeof runs](alone, database) : consumers('', database))
     for (const problem of problems) console.error(`BROKEN: ${problem}`)
     return problems.length > 0 ? 1 : 0
   } finally {
-    if ('stop' in alone) await alone.stop()
+    if (alone && 'stop' in alone) await alone.stop()
     await servers.stop()
   }
 }

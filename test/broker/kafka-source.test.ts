@@ -5,9 +5,8 @@ import { KafkaProducerSlot, sendTo } from '../../src/sink/kafka-producer.ts'
 import { kafkaSource, type KafkaSourceOptions } from '../../src/source/kafka.ts'
 import type { Delivery, ReceivedEvent, Subscription } from '../../src/source/source.ts'
 import { eventFor } from '../../src/testing/sink-contract/index.ts'
-import { freshDatabase } from '../support/postgres.ts'
-import { consumerChaos } from './support/consumer-chaos.ts'
 import { describeLate } from './support/describe-late.ts'
+import { survivesKills } from './support/describe-consumer-chaos.ts'
 import { makerFor, makeTopic, readerFor } from './support/kafka.ts'
 
 const { signal } = new AbortController()
@@ -204,14 +203,5 @@ await describeLate('a Kafka source', { server: 'kafka' }, (url) => {
 })
 
 await describeLate('consumers of Kafka killed at random', { server: 'kafka', postgres: true }, (url) => {
-  it('events that come 1 to 5 times in random order: every effect once, in order', { timeout: 180_000 }, async () => {
-    const database = await freshDatabase()
-    try {
-      const params = { broker: 'kafka', url, database: database.url, events: 2_000, consumers: 4, kills: 2 }
-      const { lost, twice, inversions, deadLetters } = await consumerChaos({ ...params, timeoutMs: 120_000 })
-      expect({ lost, twice, inversions, deadLetters }).toEqual({ lost: 0, twice: 0, inversions: 0, deadLetters: 0 })
-    } finally {
-      await database.drop()
-    }
-  })
+  survivesKills('kafka', url, 'noLanes')
 })

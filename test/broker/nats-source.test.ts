@@ -2,9 +2,8 @@ import { AckPolicy, jetstream, jetstreamManager, type JetStreamManager } from '@
 import { connect, nanos, type NatsConnection } from '@nats-io/transport-node'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { natsSource, type NatsSourceOptions } from '../../src/source/nats.ts'
-import { freshDatabase } from '../support/postgres.ts'
-import { consumerChaos } from './support/consumer-chaos.ts'
 import { describeAlone, describeServers } from './support/describe-broker.ts'
+import { survivesKills } from './support/describe-consumer-chaos.ts'
 import { sourceCases } from './support/source-cases.ts'
 import { sourceTarget } from './support/source-target.ts'
 
@@ -15,20 +14,7 @@ describeAlone('what a consumer relies on, NATS', 'nats', (own) => {
 })
 
 describeServers('consumers of NATS killed at random', ['postgres', 'nats'], ({ nats }) => {
-  it('events that come 1 to 5 times in random order: every effect once, in order', { timeout: 180_000 }, async () => {
-    const database = await freshDatabase()
-    try {
-      const params = { broker: 'nats', url: nats, database: database.url, events: 2_000, consumers: 4, kills: 2 }
-      const { lost, twice, inversions, deadLetters } = await consumerChaos({
-        ...params,
-        replace: false,
-        timeoutMs: 120_000,
-      })
-      expect({ lost, twice, inversions, deadLetters }).toEqual({ lost: 0, twice: 0, inversions: 0, deadLetters: 0 })
-    } finally {
-      await database.drop()
-    }
-  })
+  survivesKills('nats', nats, 'shared')
 })
 
 describeServers('a source for NATS', ['nats'], ({ nats }) => {

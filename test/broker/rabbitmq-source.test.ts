@@ -4,9 +4,8 @@ import { rabbitmqSink } from '../../src/sink/rabbitmq.ts'
 import { rabbitmqSource, type RabbitmqSourceOptions } from '../../src/source/rabbitmq.ts'
 import type { Delivery, Subscription } from '../../src/source/source.ts'
 import { eventFor } from '../../src/testing/sink-contract/index.ts'
-import { freshDatabase } from '../support/postgres.ts'
-import { consumerChaos } from './support/consumer-chaos.ts'
 import { describeLate } from './support/describe-late.ts'
+import { survivesKills } from './support/describe-consumer-chaos.ts'
 import { proxyOf, type Proxy } from './support/proxy.ts'
 import { sourceCases } from './support/source-cases.ts'
 import { sourceTarget } from './support/source-target.ts'
@@ -145,14 +144,5 @@ await describeLate('a RabbitMQ source', { server: 'rabbitmq' }, (url) => {
 })
 
 await describeLate('consumers of RabbitMQ killed at random', { server: 'rabbitmq', postgres: true }, (url) => {
-  it('events that come 1 to 5 times in random order: every effect once, in order', { timeout: 180_000 }, async () => {
-    const database = await freshDatabase()
-    try {
-      const params = { broker: 'rabbitmq', url, database: database.url, events: 2_000, consumers: 4, kills: 2 }
-      const { lost, twice, inversions, deadLetters } = await consumerChaos({ ...params, timeoutMs: 120_000 })
-      expect({ lost, twice, inversions, deadLetters }).toEqual({ lost: 0, twice: 0, inversions: 0, deadLetters: 0 })
-    } finally {
-      await database.drop()
-    }
-  })
+  survivesKills('rabbitmq', url, 'shared')
 })

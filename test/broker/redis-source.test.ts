@@ -3,9 +3,8 @@ import { createClient } from 'redis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { RedisClient } from '../../src/sink/redis-client.ts'
 import { redisSource } from '../../src/source/redis.ts'
-import { freshDatabase } from '../support/postgres.ts'
-import { consumerChaos } from './support/consumer-chaos.ts'
 import { describeAlone, describeServers } from './support/describe-broker.ts'
+import { survivesKills } from './support/describe-consumer-chaos.ts'
 import { sourceCases } from './support/source-cases.ts'
 import { sourceTarget } from './support/source-target.ts'
 
@@ -16,20 +15,7 @@ describeAlone('what a consumer relies on, Redis', 'redis', (own) => {
 })
 
 describeServers('consumers of Redis killed at random', ['postgres', 'redis'], ({ redis }) => {
-  it('events that come 1 to 5 times in random order: every effect once, in order', { timeout: 180_000 }, async () => {
-    const database = await freshDatabase()
-    try {
-      const params = { broker: 'redis', url: redis, database: database.url, events: 2_000, consumers: 4, kills: 2 }
-      const { lost, twice, inversions, deadLetters } = await consumerChaos({
-        ...params,
-        replace: false,
-        timeoutMs: 120_000,
-      })
-      expect({ lost, twice, inversions, deadLetters }).toEqual({ lost: 0, twice: 0, inversions: 0, deadLetters: 0 })
-    } finally {
-      await database.drop()
-    }
-  })
+  survivesKills('redis', redis, 'shared')
 })
 
 describeServers('a source for Redis', ['redis'], ({ redis }) => {

@@ -1,16 +1,14 @@
-/** A consumer of the table's queue in a process of its own: consumer-process <database> <flaw> */
+/** A consumer of the table's queue in a process of its own, which some messages end: consumer-process <database> */
 import '../broker/support/with-parent.ts'
-import { rowAfterEffect } from './flawed-store.ts'
 import { tableSource } from './table-source.ts'
 import { INSERT, openWorld } from './world.ts'
 
-const [database = '', flaw = 'none'] = process.argv.slice(2)
-const world = await openWorld(database, 6, flaw === 'rowAfterEffect' ? rowAfterEffect : undefined)
-const from = tableSource(world.pool, { ackFirst: flaw === 'ackFirst' })
-const attempts = flaw === 'killer' ? 3 : 100
+const [database = ''] = process.argv.slice(2)
+const world = await openWorld(database, 6)
+const from = tableSource(world.pool)
 const consumer = world.once.consumer(
   'effects',
-  { from, concurrency: 4, batch: 32, attempts },
+  { from, concurrency: 4, batch: 32, attempts: 3 },
   {
     'step.made': async ({ id, data }, { tx, publish }) => {
       if (data.aggregate === 'killer') process.kill(process.pid, 'SIGKILL')

@@ -3,7 +3,7 @@ import { EnvelopeDelivery } from '../../src/source/envelope.ts'
 import type { Delivery, PulledSource, ReceivedEvent } from '../../src/source/source.ts'
 
 /** How long a killed process keeps what it had. */
-const HOLDS_FOR_MS = 1_500
+const HOLDS_FOR_MS = 2_000
 
 interface QueueRow {
   readonly no: string
@@ -20,23 +20,22 @@ class TableDelivery extends EnvelopeDelivery {
 }
 
 export const QUEUE = `create table if not exists queue (
-  no bigserial primary key, body text not null, place float8 not null default random(), delivered int not null default 0,
+  no bigserial primary key, body text not null, delivered int not null default 0, owner text,
   free_at timestamptz not null default '-infinity'
 )`
 
-export interface Flaws {
-  /** Acknowledged when it is received: before the commit. */
-  readonly ackFirst?: boolean
-}
+/** Whoever lost them to somebody else leaves them alone. Nobody waits for a lock. */
+const MINE = `no in (select no from queue where no = any($1::bigint[]) and owner = $2 order by no for update skip locked)`
 
-/** A broker in a table, for several processes: in random order, with redelivery of what a killed process held. */
+/** A broker in a table, for several processes, with redelivery of what a killed process held. */
 export function tableSource(
   pool: pg.Pool,
-  flaws: Flaws = {},
 ): PulledSource<{ 'step.made': ReceivedEvent<'step.made', { aggregate: string; n: number }> }> {
-  const done = async (deliveries: readonly Delivery[]): Promise<void> => {
+  const owner = String(process.pid)
+  const free = async (deliveries: readonly Delivery[], ms: number): Promise<void> => {
     const numbers = (deliveries as readonly TableDelivery[]).map(({ no }) => no)
-    await pool.query('delete from queue where no = any($1::bigint[])', [numbers])
+    const text = `update queue set free_at = now() + $3::int * interval '1 ms' where ${MINE}`
+    await pool.query(text, [numbers, owner, ms])
   }
   return {
     name: 'queue',
@@ -49,32 +48,24 @@ export function tableSource(
         const until = performance.now() + waitMs
         for (;;) {
           const { rows } = await pool.query<QueueRow>(
-            `update queue set delivered = delivered + 1, free_at = now() + $2::int * interval '1 ms' where no in (
-               select no from queue where free_at <= now() order by place limit $1 for update skip locked)
+            `update queue set delivered = delivered + 1, owner = $3, free_at = now() + $2::int * interval '1 ms' where no in (
+               select no from queue where free_at <= now() order by no limit $1 for update skip locked)
              returning no, body, delivered`,
-            [Math.min(max, 64), HOLDS_FOR_MS],
+            [Math.min(max, 64), HOLDS_FOR_MS, owner],
           )
-          const deliveries = rows.map((row) => new TableDelivery(row))
-          if (flaws.ackFirst) await done(deliveries)
-          if (rows.length > 0 || signal.aborted || performance.now() > until) return deliveries
+          if (rows.length > 0 || signal.aborted || performance.now() > until) {
+            return rows.map((row) => new TableDelivery(row))
+          }
           await new Promise((resolve) => setTimeout(resolve, 20))
         }
       },
-      ack: done,
-      async giveBack(deliveries, { delayMs }) {
+      async ack(deliveries) {
         const numbers = (deliveries as readonly TableDelivery[]).map(({ no }) => no)
-        await pool.query(`update queue set free_at = now() + $2::int * interval '1 ms' where no = any($1::bigint[])`, [
-          numbers,
-          delayMs,
-        ])
+        const text = `delete from queue where no in (select no from queue where no = any($1::bigint[]) order by no for update)`
+        await pool.query(text, [numbers])
       },
-      async extend(deliveries) {
-        const numbers = (deliveries as readonly TableDelivery[]).map(({ no }) => no)
-        await pool.query(`update queue set free_at = now() + $2::int * interval '1 ms' where no = any($1::bigint[])`, [
-          numbers,
-          HOLDS_FOR_MS,
-        ])
-      },
+      giveBack: (deliveries, { delayMs }) => free(deliveries, delayMs),
+      extend: (deliveries) => free(deliveries, HOLDS_FOR_MS),
       close: async () => {},
     }),
   }

@@ -8,8 +8,16 @@ import type { Received } from '../../../src/testing/sink-contract/index.ts'
 /** A broker as the tests see it. One file per broker in this folder, named like the broker. */
 export interface Broker {
   readonly server: ServerName
-  /** Connects to a place of its own: a stream, a queue, a topic. `make`: it is made, and must be removed. */
-  open(params: { readonly url: string; readonly place: string; readonly make: boolean }): Promise<BrokerPlace>
+  /**
+   * Connects to a place of its own: a stream, a queue, a topic. `make`: it is made, and must be removed. `inOrder`: it is
+   * read with what keeps the broker's own order.
+   */
+  open(params: {
+    readonly url: string
+    readonly place: string
+    readonly make: boolean
+    readonly inOrder?: boolean
+  }): Promise<BrokerPlace>
 }
 
 export interface BrokerPlace {
@@ -20,6 +28,8 @@ export interface BrokerPlace {
   sendText?(text: string): Promise<void>
   /** What this consumer has still to be given, or to settle. */
   unsettled?(consumer: string): Promise<number>
+  /** Of a log that is read by positions in the database: where each partition ends. undefined: it is not read so. */
+  ends?(): Promise<ReadonlyMap<string, bigint> | undefined>
   /** Everything that arrived so far, in order; where the broker keeps several logs, in order within each aggregate. */
   received(): Promise<readonly Received[]>
   /** Data with so many bytes is more than the broker takes. */

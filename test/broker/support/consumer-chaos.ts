@@ -1,21 +1,18 @@
-import type { Duration } from '../../../src/duration.ts'
-import type { OutgoingEvent } from '../../../src/sink/sink.ts'
-import { eventFor } from '../../../src/testing/sink-contract/index.ts'
-import { openWorld } from '../../consumer/world.ts'
-import { brokerNamed } from './broker.ts'
+import { openWorld, type World } from '../../consumer/world.ts'
+import { openFeed, type Feed } from './consumer-feeds.ts'
+import type { PlantedFlaw } from './consumer-flaws.ts'
+import { eventsOf, sendsOf } from './consumer-sends.ts'
 import { Processes } from './processes.ts'
 
-export const CONSUMER = 'effects'
-/** What a killed process held comes again after this. */
-export const HOLDS_FOR: Duration = '2s'
-const PER_AGGREGATE = 10
-/** How far an event may be from its place: a chain is out of order, and its parts are not a whole run apart. */
-const SHUFFLE_WINDOW = 2_000
-const AT_A_TIME = 40
-const COPIES_MAX = 5
-const CHUNK = 500
+const LOOK_MS = 250
+const PORTION = 5_000
+/** So far may sending be ahead of the consumers: what is given back to a queue comes after everything in it. */
+const AHEAD = 20_000
+/** With a planted mistake something may never come: it is over when nothing happens for so long. */
+const QUIET_MS = 10_000
 
 export interface ConsumerChaosParams {
+  /** A broker, 'table' or 'outbox'. */
   readonly broker: string
   readonly url: string
   /** An empty PostgreSQL database. */
@@ -23,114 +20,152 @@ export interface ConsumerChaosParams {
   readonly events: number
   readonly consumers: number
   readonly kills: number
-  /** false: a process that was killed is not replaced, fewer are left: that is quicker. Default true */
-  readonly replace?: boolean
+  /** Delivered in order, without `ordered` events. Default: in random order, half of the aggregates with them */
+  readonly inOrder?: boolean
+  readonly flaw?: PlantedFlaw
   readonly timeoutMs: number
 }
 
 export interface ConsumerChaosResult {
+  readonly broker: string
+  readonly delivered: 'in order' | 'in random order'
   readonly events: number
   readonly deliveries: number
   readonly kills: number
   /** Effects that did not happen. */
   readonly lost: number
-  /** Effects that happened more than once. */
+  /** Effects that happened more than once, and events published by them. */
   readonly twice: number
-  /** Of `ordered` events, per aggregate. */
-  readonly inversions: number
+  /** Effects that did not see the one before them, of aggregates that have an order. */
+  readonly orderBreaks: number
   readonly deadLetters: number
-  /** What the broker has still to deliver. */
+  /** The broker has nothing left to deliver. */
+  readonly settled: boolean
   readonly unsettled: number
   readonly seconds: number
 }
 
 /**
- * Each event is sent 1 to 5 times, in random order within a window, to consumer processes that are killed at random. Half of
- * the aggregates have `ordered` events.
+ * Each event is delivered 1 to 5 times to consumer processes that are killed at random, half of the time the one that
+ * worked last: of those that stand by nobody would learn anything.
  */
 export async function consumerChaos(params: ConsumerChaosParams): Promise<ConsumerChaosResult> {
   const began = performance.now()
-  const broker = await brokerNamed(params.broker)
+  const { broker, events, inOrder = false, flaw = 'none' } = params
   const place = `consumer_${Math.random().toString(36).slice(2)}`
-  const there = await broker.open({ url: params.url, place, make: true })
   const world = await openWorld(params.database)
-  const args = [params.broker, params.database, params.url, place]
+  const shared = flaw === 'shared'
+  const feed = await openFeed({ name: broker, url: params.url, place, inOrder, shared }, world)
+  const args = [broker, params.database, params.url, place, inOrder ? 'inOrder' : 'random', flaw]
   const consumers = new Processes('consumer-process', args)
-  const sends = shuffled(copiesOf(params.events))
+  const wanted = sendsOf({ events, inOrder })
+  // The outbox has each of them once, in order: its source is made to repeat them.
+  const sends = broker === 'outbox' ? eventsOf({ events, inOrder }) : wanted
+  const deadline = performance.now() + params.timeoutMs
   try {
-    const sink = there.sink()
-    await sink.open?.()
     await consumers.start(params.consumers)
-    const portion = Math.ceil(sends.length / (params.kills + 1))
-    for (let at = 0; at < sends.length; at += portion) {
-      const sent = sendAll(sink, sends.slice(at, at + portion))
-      if (consumers.kills < params.kills) {
-        await new Promise((resolve) => setTimeout(resolve, Math.random() * 500))
-        if (params.replace ?? true) await consumers.replaceOne()
-        else consumers.killOne()
-      }
-      await sent
+    const watch = new Watch(world, { deadline, quietMs: flaw === 'none' ? Infinity : QUIET_MS })
+    await Promise.all([sendPaced(feed, sends, watch, events), killAtRandom(consumers, watch, params)])
+    while (!watch.isOver && !(await isDone(world, feed, events))) {
+      await watch.progress()
+      await sleep(LOOK_MS)
     }
-    const unsettled = async (): Promise<number> => (await there.unsettled?.(CONSUMER)) ?? 0
-    const deadline = performance.now() + params.timeoutMs
-    const arrived = async (): Promise<boolean> =>
-      (await world.count('(select distinct id from applied) a')) === params.events && (await unsettled()) === 0
-    while (!(await arrived()) && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 200))
     await consumers.end()
     return {
-      events: params.events,
-      deliveries: sends.length,
+      broker,
+      delivered: inOrder ? 'in order' : 'in random order',
+      events,
+      deliveries: wanted.length,
       kills: consumers.kills,
-      lost: params.events - (await world.count('(select distinct id from applied) a')),
-      twice: await world.count('(select id from applied group by id having count(*) > 1) a'),
-      inversions: await world.count(`(
-        select n, lag(n) over (partition by aggregate order by seq) as before from applied where aggregate like 'o%'
-      ) a where before >= n`),
-      deadLetters: await world.count('effectively_once.dead_letter'),
-      unsettled: await unsettled(),
+      ...(await outcomeOf(world, events)),
+      ...(await leftOf(feed)),
       seconds: Math.round((performance.now() - began) / 100) / 10,
     }
   } finally {
     await consumers.end()
-    await there.remove().catch(() => {})
-    await there.close()
+    await feed.close()
     await world.close()
   }
 }
 
-export function copiesOf(events: number): OutgoingEvent[] {
-  return Array.from({ length: events }, (_, i) => i).flatMap((i) => {
-    // Some aggregates at a time, as in life.
-    const block = Math.floor(i / (AT_A_TIME * PER_AGGREGATE))
-    const within = i % (AT_A_TIME * PER_AGGREGATE)
-    const ordered = within % 2 === 0
-    const aggregate = `${ordered ? 'o' : 'u'}${block}-${within % AT_A_TIME}`
-    const n = Math.floor(within / AT_A_TIME) + 1
-    const idOf = (which: number): string => (which === 0 ? '' : `${aggregate}-${which}`)
-    const event = { ...eventFor(aggregate, n), id: idOf(n), previous: ordered ? idOf(n - 1) : undefined }
-    const copies = 1 + Math.floor(Math.random() * COPIES_MAX)
-    // Under ids of their own, as deliberate resends are: the broker must not drop them.
-    return Array.from({ length: copies }, (_unused, copy) => ({ ...event, brokerId: `${event.id}:r${copy}` }))
-  })
-}
+/** How far it is, and when there is nothing more to wait for. */
+class Watch {
+  readonly world: World
+  readonly #until: { readonly deadline: number; readonly quietMs: number }
+  #last = 0
+  #changedAt = performance.now()
 
-/** In random order, each at most about a window from where it was. */
-export function shuffled<T>(list: readonly T[]): T[] {
-  return list
-    .map((item, at) => ({ item, at: at + Math.random() * SHUFFLE_WINDOW }))
-    .toSorted((a, b) => a.at - b.at)
-    .map(({ item }) => item)
-}
-
-export async function sendAll(
-  sink: {
-    send(events: readonly OutgoingEvent[], options: { signal: AbortSignal }): Promise<readonly { kind: string }[]>
-  },
-  events: readonly OutgoingEvent[],
-): Promise<void> {
-  const { signal } = new AbortController()
-  for (let at = 0; at < events.length; at += CHUNK) {
-    const verdicts = await sink.send(events.slice(at, at + CHUNK), { signal })
-    if (verdicts.some(({ kind }) => kind !== 'sent')) throw new Error('an event could not be sent')
+  constructor(world: World, until: { readonly deadline: number; readonly quietMs: number }) {
+    this.world = world
+    this.#until = until
   }
+
+  /** About: also of what was rolled back. Counting the rows each time would be most of the database's work. */
+  async progress(): Promise<number> {
+    const { rows } = await this.world.pool.query<{ n: string }>('select last_value as n from applied_seq_seq')
+    const now = Number(rows[0]?.n ?? 0)
+    if (now !== this.#last) this.#changedAt = performance.now()
+    this.#last = now
+    return now
+  }
+
+  get isOver(): boolean {
+    const now = performance.now()
+    return now > this.#until.deadline || now - this.#changedAt > this.#until.quietMs
+  }
+}
+
+async function sendPaced(feed: Feed, sends: ReturnType<typeof sendsOf>, watch: Watch, events: number): Promise<void> {
+  for (let at = 0; at < sends.length; at += PORTION) {
+    const isAhead = async (): Promise<boolean> => at - ((await watch.progress()) / events) * sends.length > AHEAD
+    while ((await isAhead()) && !watch.isOver) await sleep(LOOK_MS)
+    await feed.send(sends.slice(at, at + PORTION))
+  }
+}
+
+/** Spread over the run: one for each part of the events that is applied. */
+async function killAtRandom(consumers: Processes, watch: Watch, { kills, events }: ConsumerChaosParams): Promise<void> {
+  const { world } = watch
+  while (consumers.kills < kills && !watch.isOver) {
+    const applied = await watch.progress()
+    if (applied >= events && (await world.count('applied')) >= events) return
+    if (consumers.kills < Math.floor((applied / events) * (kills + 1))) {
+      await consumers.replaceOne(Math.random() < 0.5 ? await lastAtWork(world) : undefined)
+    }
+    await sleep(50 + Math.random() * 150)
+  }
+}
+
+async function lastAtWork(world: World): Promise<number | undefined> {
+  const { rows } = await world.pool.query<{ who: string }>('select who from applied order by seq desc limit 1')
+  return rows[0] && Number(rows[0].who)
+}
+
+async function isDone(world: World, feed: Feed, events: number): Promise<boolean> {
+  return (await world.count('(select distinct id from applied) a')) >= events && (await feed.unsettled()) === 0
+}
+
+async function outcomeOf(
+  world: World,
+  events: number,
+): Promise<Pick<ConsumerChaosResult, 'lost' | 'twice' | 'orderBreaks' | 'deadLetters'>> {
+  const published = `effectively_once.event where type = 'step.seen'`
+  const once = await world.count(`(select distinct payload->>'id' from ${published}) e`)
+  return {
+    lost: events - (await world.count('(select distinct id from applied) a')),
+    twice:
+      (await world.count('(select id from applied group by id having count(*) > 1) a')) +
+      ((await world.count(published)) - once),
+    orderBreaks: await world.count(`applied where aggregate not like 'u%' and before <> n - 1`),
+    deadLetters: await world.count('effectively_once.dead_letter'),
+  }
+}
+
+async function leftOf(feed: Feed): Promise<Pick<ConsumerChaosResult, 'settled' | 'unsettled'>> {
+  const unsettled = await feed.unsettled()
+  return { settled: unsettled === 0, unsettled }
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
 }

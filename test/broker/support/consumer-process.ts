@@ -1,22 +1,28 @@
-/** A consumer in a process of its own: consumer-process <broker> <database> <broker's address> <place> */
+/** A consumer in a process of its own: consumer-process <feed> <database> <broker's address> <place> <random|inOrder> <flaw> */
 import './with-parent.ts'
-import { INSERT, events, openWorld } from '../../consumer/world.ts'
-import { brokerNamed } from './broker.ts'
-import { CONSUMER, HOLDS_FOR } from './consumer-chaos.ts'
+import { rowAfterEffect } from '../../consumer/flawed-store.ts'
+import { INSERT, openWorld } from '../../consumer/world.ts'
+import { CONSUMER, sourceOf } from './consumer-feeds.ts'
+import { flawed, type PlantedFlaw } from './consumer-flaws.ts'
 
-const [name = '', database = '', url = '', place = ''] = process.argv.slice(2)
-const broker = await brokerNamed(name)
-const there = await broker.open({ url, place, make: false })
-if (!there.source) throw new Error(`${name} has no source`)
-const world = await openWorld(database, 6)
+const [name = '', database = '', url = '', place = '', order = '', given = 'none'] = process.argv.slice(2)
+const flaw = given as PlantedFlaw
+const world = await openWorld(database, 6, flaw === 'rowAfterEffect' ? rowAfterEffect : undefined, true)
+const from = await sourceOf({ name, url, place, inOrder: order === 'inOrder', shared: flaw === 'shared' }, world)
+const delivery = flaw === 'noInbox' ? 'at-least-once' : 'once'
+const apply = async (
+  { id, data }: { id: string; data: { aggregate: string; n: number } },
+  { tx, publish }: { tx: { query(text: string, values: unknown[]): Promise<unknown> }; publish: Publish },
+): Promise<void> => {
+  await tx.query(INSERT, [id, data.aggregate, data.n])
+  if (data.n % 10 === 0) await publish('step.seen', { id })
+}
+type Publish = (type: 'step.seen', data: { id: string }) => Promise<unknown>
+
 const consumer = world.once.consumer(
   CONSUMER,
-  { from: there.source(events, { holdsFor: HOLDS_FOR }), concurrency: 5, batch: 128, horizon: 'warn', attempts: 100 },
-  {
-    'step.made': async ({ id, data }, { tx }) => {
-      await tx.query(INSERT, [id, data.aggregate, data.n])
-    },
-  },
+  { from: flawed(from, flaw), concurrency: 4, batch: 128, pipelined: true, horizon: 'warn', attempts: 100, delivery },
+  { 'step.made': apply, 'link.made': apply },
 )
 await consumer.start()
 process.stdout.write('ready\n')

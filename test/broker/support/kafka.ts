@@ -30,6 +30,15 @@ export const kafka: Broker = {
         await producer.send({ messages: [{ topic: place, value: Buffer.from(text) }], acks: -1 })
         await producer.close()
       },
+      async ends() {
+        const reader = new Consumer({ clientId: 'tests', groupId: `ends-${place}`, bootstrapBrokers })
+        try {
+          const ends = (await reader.listOffsets({ topics: [place] })).get(place) ?? []
+          return new Map(ends.map((end, partition) => [`${place}/${partition}`, end]))
+        } finally {
+          await Promise.resolve(reader.close(true))
+        }
+      },
       tooLarge: 1_200_000,
       received: async () => (await recordsOf(url, place)).map(asReceived),
       async back() {

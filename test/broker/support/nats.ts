@@ -9,7 +9,7 @@ const DUPLICATE_WINDOW_MS = 120_000
 
 export const nats: Broker = {
   server: 'nats',
-  async open({ url, place, make }) {
+  async open({ url, place, make, inOrder = false }) {
     const connection = await connect({
       servers: url,
       reconnectTimeWait: 100,
@@ -26,11 +26,21 @@ export const nats: Broker = {
     return {
       sink: () => natsSink(jetstream(connection), { stream: place, timeout: '1s' }),
       source: (events, { holdsFor = '30s' } = {}) =>
-        natsSource(jetstream(connection), { stream: place, events, ackWait: holdsFor }),
+        natsSource(jetstream(connection), {
+          stream: place,
+          events,
+          ackWait: holdsFor,
+          ...(inOrder ? { singleActive: true } : {}),
+        }),
       sendText: async (text) => void (await jetstream(connection).publish(`${place}.text`, text)),
       async unsettled(consumer) {
         const { num_pending, num_ack_pending } = await manager.consumers.info(place, consumer)
         return num_pending + num_ack_pending
+      },
+      async ends() {
+        if (!inOrder) return undefined
+        const { state } = await manager.streams.info(place)
+        return new Map([[place, BigInt(state.last_seq) + 1n]])
       },
       async received() {
         const { state } = await manager.streams.info(place)

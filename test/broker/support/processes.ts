@@ -21,16 +21,17 @@ export class Processes {
     await Promise.all(Array.from({ length: count }, () => this.#startOne()))
   }
 
-  /** Kills one of them with SIGKILL. */
-  killOne(): void {
+  /** Kills one of them with SIGKILL: the one with this number if it runs, else any. */
+  killOne(pid?: number): void {
     const running = [...this.#running]
-    const victim = running[Math.floor(Math.random() * running.length)]
+    const chosen = running.find((child) => child.pid === pid)
+    const victim = chosen ?? running[Math.floor(Math.random() * running.length)]
     if (victim?.kill('SIGKILL')) this.kills++
   }
 
   /** Kills one of them with SIGKILL and starts another one. */
-  async replaceOne(): Promise<void> {
-    this.killOne()
+  async replaceOne(pid?: number): Promise<void> {
+    this.killOne(pid)
     await this.start()
   }
 

@@ -12,20 +12,24 @@ const LOOK_MS = 300
 
 export const rabbitmq: Broker = {
   server: 'rabbitmq',
-  async open({ url, place }) {
+  async open({ url, place, make, inOrder = false }) {
     const connection = new Connection({ url, retryLow: 50, retryHigh: 200, acquireTimeout: 5_000 })
     connection.on('error', () => {})
     await connection.onConnect(10_000)
+    if (make && inOrder) {
+      const args = { 'x-queue-type': 'quorum' as const, 'x-single-active-consumer': true }
+      await connection.queueDeclare({ queue: place, durable: true, arguments: args })
+    }
     /** A queue gives each message to one reader only, so what was read is kept here. */
     const seen: Received[] = []
     const sinks: Sink[] = []
     return {
       sink() {
-        const sink = rabbitmqSink(connection, { queue: place })
+        const sink = rabbitmqSink(connection, { queue: place, declare: !inOrder })
         sinks.push(sink)
         return sink
       },
-      source: (events) => rabbitmqSource(connection, { queue: place, events }),
+      source: (events) => rabbitmqSource(connection, { queue: place, events, singleActive: inOrder }),
       async sendText(text) {
         const channel = await connection.acquire()
         await channel.confirmSelect()

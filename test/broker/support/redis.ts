@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis'
 import { redisSink } from '../../../src/sink/redis.ts'
 import { redisSource } from '../../../src/source/redis.ts'
+import { positionOf } from '../../../src/source/redis-log.ts'
 import type { Received } from '../../../src/testing/sink-contract/index.ts'
 import { receivedFrom, type Broker } from './broker.ts'
 
@@ -9,7 +10,7 @@ const TOO_LARGE = 1024 * 1024
 
 export const redis: Broker = {
   server: 'redis',
-  async open({ url, place, make }) {
+  async open({ url, place, make, inOrder = false }) {
     const client = new Redis(url, { lazyConnect: true, retryStrategy: () => 100, autoResendUnfulfilledCommands: false })
     client.on('error', () => {})
     await client.connect()
@@ -17,12 +18,18 @@ export const redis: Broker = {
     if (make) await client.config('SET', 'proto-max-bulk-len', TOO_LARGE)
     return {
       sink: () => redisSink(client, { stream: place }),
-      source: (events, { holdsFor = '30s' } = {}) => redisSource(client, { stream: place, events, idle: holdsFor }),
+      source: (events, { holdsFor = '30s' } = {}) =>
+        redisSource(client, { stream: place, events, idle: holdsFor, ...(inOrder ? { singleActive: true } : {}) }),
       sendText: async (text) => void (await client.xadd(place, '*', 'event', text)),
       async unsettled(consumer) {
         const group = ((await client.xinfo('GROUPS', place)) as unknown[][]).find((found) => found[1] === consumer)
         const of = (name: string): number => Number(group?.[group.indexOf(name) + 1] ?? 0)
         return (await client.xlen(place)) - of('entries-read') + of('pending')
+      },
+      async ends() {
+        if (!inOrder) return undefined
+        const [last] = await client.xrevrange(place, '+', '-', 'COUNT', 1)
+        return new Map(last ? [[place, positionOf(last[0]) + 1n]] : [])
       },
       async received() {
         const seen: Received[] = []
