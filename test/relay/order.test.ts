@@ -148,4 +148,35 @@ describePostgres('16 producers on 300 aggregates beside 4 relays', () => {
     const others = await world.pool.query(`select 1 from effectively_once.held where aggregateid <> 'poison'`)
     expect(others.rowCount).toBe(0)
   })
+
+  it('so is one that is held when it does, and whoever was held beside it arrives', { timeout: 120_000 }, async () => {
+    const innocents = 60
+    // All of them are held first, because of their time, and come up together.
+    await world.pool.query(
+      `insert into effectively_once.event (aggregatetype, aggregateid, type, payload, headers)
+       select 'step', a, 'step.made', jsonb_build_object('aggregate', a, 'n', 1), jsonb_build_object('notbefore', now()::text)
+         from (select case when g = 30 then 'poison' else 'late' || g end as a from generate_series(0, $1::int4) g) v`,
+      [innocents],
+    )
+    const poison = async (): Promise<{ state: number; attempts: number; reason: string } | undefined> =>
+      (await world.pool.query(`select state, attempts, reason from effectively_once.held where aggregateid = 'poison'`))
+        .rows[0]
+    const over = async (): Promise<boolean> => (await poison())?.state === 3
+    let deaths = 0
+    while (!(await over()) && deaths < 8) {
+      const child = await startChild('poison')
+      await Promise.race([onceEvent(child, 'exit'), until(over, 15_000).catch(() => {})])
+      if (child.exitCode !== null || child.signalCode !== null) deaths++
+    }
+    // Once among all, once among some, and alone.
+    expect(await poison()).toEqual({
+      state: 3,
+      attempts: 3,
+      reason: 'Error: 3 relays ended while they sent this event',
+    })
+    expect(deaths).toBe(3)
+    await until(() => new Set(sent().map(({ aggregate }) => aggregate)).size === innocents)
+    expect(sent().some(({ aggregate }) => aggregate === 'poison')).toBe(false)
+    await until(async () => (await world.pool.query('select 1 from effectively_once.held')).rowCount === 1)
+  })
 })

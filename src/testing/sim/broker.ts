@@ -6,6 +6,8 @@ import type { SimProcess } from './process.ts'
 import { never } from './wire.ts'
 import type { World } from './world.ts'
 
+const NAPS_MAX = 3
+
 /** Where events go: it accepts, refuses, is away for a while, and its answers get lost. It forgets nothing it accepted. */
 export class Broker {
   /** How often each event was accepted. */
@@ -13,9 +15,12 @@ export class Broker {
   down = false
   private readonly world: World
   private readonly failures = new Map<string, number>()
+  /** So many more times a relay nods off, in peace too: chaos is over before many events have failed for the last time. */
+  private naps: number
 
   constructor(world: World) {
     this.world = world
+    this.naps = Math.ceil(world.rates.relayAsleep * NAPS_MAX)
   }
 
   /** The sink of one process. */
@@ -58,8 +63,7 @@ export class Broker {
     if (verdicts !== null && world.hit('brokerReplyLost', 'send')) throw new Error('the reply of the broker was lost')
     await world.scheduler.turn(process)
     if (verdicts === null) throw new Error('the broker is down')
-    // When it writes down what failed, its shards are another's.
-    if (verdicts.some(({ kind }) => kind === 'failed') && world.hit('relayAsleep', 'send')) process.pause()
+    if (this.naps > 0 && verdicts.some(({ kind }) => kind === 'failed') && world.dice.chance(0.5)) this.nod(process)
     return verdicts
   }
 
@@ -126,6 +130,17 @@ export class Broker {
   private failure({ temper }: EventData): Verdict {
     const retryable = temper.is !== 'poison' || temper.retryable
     return { kind: 'failed', error: new Error('the broker refused it'), retryable }
+  }
+
+  /** The database thinks that its lease is over, and it stops: others have its shards when it writes down what failed. */
+  private nod(process: SimProcess): void {
+    const { world } = this
+    const lease = world.settings.relay?.leaseMs ?? 0
+    this.naps -= 1
+    world.happened('relayAsleep', 'send')
+    world.databaseOffset += lease
+    process.pause()
+    world.scheduler.after(world.owner, lease * world.dice.between(0.05, 0.5), () => process.resume())
   }
 
   private killed(process: SimProcess): Promise<never> {

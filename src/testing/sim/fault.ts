@@ -35,7 +35,7 @@ export const FAULTS = {
   brokerLate: 0.1,
   brokerCut: 0.1,
   brokerRefusal: 0.1,
-  relayAsleep: 0.3,
+  relayAsleep: 1,
   brokerDuplicate: 0.4,
   brokerReorder: 1,
   ackLost: 0.15,

@@ -83,9 +83,9 @@ const FOUND_WITH_RELAYS: readonly Mutant[] = [
       }),
   }),
 
-  client('I23', 'tells that it gave up before that is written', (store) => ({
+  client('I23', 'tells that it gave up before that is written', (store, process) => ({
     ...store,
-    outbox: tellingAtOnce(store.outbox as Outbox),
+    outbox: tellingAtOnce(store.outbox as Outbox, process),
   })),
 
   statement('I7', 'what is sent from among the held is not counted before', {
@@ -103,14 +103,24 @@ const FOUND_WITH_RELAYS: readonly Mutant[] = [
 /** Mutants of publishing and relaying: hunted in worlds that have relays. */
 export const OUTBOX_MUTANTS: readonly Mutant[] = FOUND_WITH_RELAYS.map((mutant) => ({ ...mutant, relays: true }))
 
-/** Answers with what it was given, not with what it wrote. */
-function tellingAtOnce(outbox: Outbox): Outbox {
-  const given = (held: readonly HoldParams[]): readonly HoldParams[] =>
-    held.filter(({ state, reason }) => state === 'parked' && reason !== null)
+/** Whoever observes hears of it first; then it is written, or it is not. */
+function tellingAtOnce(outbox: Outbox, { world, name }: SimProcess): Outbox {
+  const tell = (held: readonly HoldParams[]): void => {
+    for (const { state, seq, reason } of held) {
+      if (state !== 'parked' || reason === null) continue
+      world.note({ kind: 'parked', process: name, event: world.outbox.nameOf(seq) })
+    }
+  }
   return {
     ...outbox,
-    ack: async (params) => ({ ...(await outbox.ack(params)), parked: given(params.hold) }),
-    settleHeld: async (params) => ({ ...(await outbox.settleHeld(params)), parked: given(params.changed) }),
+    async ack(params) {
+      tell(params.hold)
+      return { ...(await outbox.ack(params)), parked: [] }
+    },
+    async settleHeld(params) {
+      tell(params.changed)
+      return { ...(await outbox.settleHeld(params)), parked: [] }
+    },
   }
 }
 
