@@ -6,13 +6,14 @@ import { shortId } from '../observe/signal.ts'
 import type { Events } from '../outbox/event.ts'
 import { Publisher } from '../outbox/publisher.ts'
 import { sleep } from '../platform/clock.ts'
-import type { Claimed, EventRow, Session } from '../store/store.ts'
+import type { Begun, Claimed, EventRow, Session } from '../store/store.ts'
 import { wakeRelays, type Core } from './core.ts'
 import { LazySignal, withDeadline } from './deadline.ts'
 import type { Enclosing } from './enclosing.ts'
 import { AtomicOperation } from './operation.ts'
 import type { Attempt, Produced } from './outcome.ts'
 import type { Request } from './request.ts'
+import { settledAtOnce, type Settled } from './settle.ts'
 import { settleClaim } from './settle-claim.ts'
 import type { Operation } from './types.ts'
 
@@ -20,21 +21,24 @@ import type { Operation } from './types.ts'
 export type Produce<Tx> = (op: Operation<Tx, Events>) => Promise<Produced>
 
 /** Atomic mode: claim, handler, events and answer in one transaction. A crash is a rollback. */
-export async function attemptAtomic<Tx>(
+export function attemptAtomic<Tx>(
   core: Core<Tx>,
   request: Request,
   produce: Produce<Tx>,
   won: () => void = () => {},
+  attempt = 1,
 ): Promise<Attempt> {
-  for (let rerun = 1; ; rerun++) {
-    try {
-      return await attemptOnce(core, request, produce, rerun, won)
-    } catch (error) {
-      if (!request.rerunnable || rerun > RERUNS_MAX || !isTransient(core, error)) throw conflictOf(core, error)
-      core.settings.observe({ kind: 'rerun', id: shortId(request.claim.id), route: request.route, attempt: rerun + 1 })
-      await sleep(core.clock, RERUN_BACKOFF_MS * 2 ** rerun * core.random.next())
-    }
-  }
+  return attemptOnce(core, request, produce, attempt, won).catch(async (error: unknown) => {
+    if (!request.rerunnable || attempt > RERUNS_MAX || !isTransient(core, error)) throw conflictOf(core, error)
+    core.settings.observe({
+      kind: 'rerun',
+      id: shortId(request.claim.id),
+      route: request.route,
+      attempt: attempt + 1,
+    })
+    await sleep(core.clock, RERUN_BACKOFF_MS * 2 ** attempt * core.random.next())
+    return attemptAtomic(core, request, produce, won, attempt + 1)
+  })
 }
 
 /** A serialization failure or a deadlock, in our own statements or in the handler's. */
@@ -54,32 +58,18 @@ async function attemptOnce<Tx>(
   attempt: number,
   won: () => void,
 ): Promise<Attempt> {
-  const { session, ...first } = await core.store.begin({ claim: request.claim, deadlineMs: request.deadlineMs })
-  let settled
-  try {
-    settled = await settleClaim(core, request, session, first)
-  } catch (error) {
-    await session.rollback()
-    throw error
+  const begun = await core.store.begin({ claim: request.claim, deadlineMs: request.deadlineMs })
+  const { session } = begun
+  const settled = settledAtOnce(core, request, begun) ?? (await settledOrRolledBack(core, request, begun))
+  if (settled.kind !== 'won') {
+    // The caller has what it came for; the connection goes back by itself. A refusal's locks say who is running: at once.
+    if (settled.kind === 'replay' && session.leave) session.leave()
+    else void session.rollback()
+    return settled.kind === 'busy' ? settled : { ...settled, kind: 'outcome', stored: true }
   }
-  if (settled.kind === 'won') {
-    won()
-    return run(core, request, session, { ...settled.claimed, attempt }, produce)
-  }
-  // The caller has what it came for; the connection goes back by itself. A refusal's locks say who is running: at once.
-  if (settled.kind === 'replay' && session.leave) session.leave()
-  else void session.rollback()
-  return settled.kind === 'busy' ? settled : { ...settled, kind: 'outcome', stored: true }
-}
-
-async function run<Tx>(
-  core: Core<Tx>,
-  request: Request,
-  session: Session<Tx>,
-  claimed: Claimed,
-  produce: Produce<Tx>,
-): Promise<Attempt> {
+  won()
   const startedAt = core.clock.now()
+  const claimed = attempt === settled.claimed.attempt ? settled.claimed : { ...settled.claimed, attempt }
   const made = await perform(core, request, session, claimed, produce)
   if (made.fate !== 'complete') {
     await session.rollback()
@@ -90,18 +80,24 @@ async function run<Tx>(
   const answer = capped(made.answer)
   const ending = await session.complete({ claim: request.claim, claimed, answer, events: made.events, fenced: false })
   if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
-  const outcome = { answer: made.answer, replayed: false }
   wakeRelays(core, made.events.length)
+  tellCompleted(core, request, attempt, startedAt)
+  return { kind: 'outcome', outcome: { answer: made.answer, replayed: false }, stored: answer.kept }
+}
+
+async function settledOrRolledBack<Tx>(core: Core<Tx>, request: Request, begun: Begun<Tx>): Promise<Settled> {
+  try {
+    return await settleClaim(core, request, begun.session, begun)
+  } catch (error) {
+    await begun.session.rollback()
+    throw error
+  }
+}
+
+function tellCompleted<Tx>(core: Core<Tx>, request: Request, attempt: number, startedAt: number): void {
   const durationMs = core.clock.now() - startedAt
   core.pace.note(request.route, durationMs)
-  core.settings.observe({
-    kind: 'completed',
-    id: shortId(request.claim.id),
-    route: request.route,
-    durationMs,
-    attempt: claimed.attempt,
-  })
-  return { kind: 'outcome', outcome, stored: answer.kept }
+  core.settings.observe({ kind: 'completed', id: shortId(request.claim.id), route: request.route, durationMs, attempt })
 }
 
 interface Made extends Produced {
@@ -136,20 +132,21 @@ export async function perform<Tx>(
     tx: handle.tx,
     publisher,
     outer: core.enclosing.get(),
-    turn: Promise.resolve(),
+    turn: undefined,
   }
   const watched = core.guard?.watch(request, session)
   try {
-    await watched?.started
+    if (watched) await watched.started
     const produced = await withDeadline(core.clock, request.deadlineMs, signal, () =>
       core.enclosing.run(enclosing, () => produce(op)),
     )
     op.end()
     handle.revoke()
-    const events = await publisher.take()
-    await watched?.ended(produced, events.length)
+    const taken = publisher.take()
+    const events = taken instanceof Promise ? await taken : taken
+    if (watched) await watched.ended(produced, events.length)
     if (produced.fate === 'complete') checkHeld(produced.answer)
-    return { ...produced, events }
+    return { answer: produced.answer, fate: produced.fate, events }
   } catch (error) {
     op.end()
     handle.revoke()

@@ -43,7 +43,7 @@ export async function handle<Tx>(
     tx: revocable.tx,
     publisher,
     outer: undefined,
-    turn: Promise.resolve(),
+    turn: undefined,
   }
   const watched = core.guard?.watch({ route, claim: item }, session)
   try {

@@ -15,7 +15,7 @@ export interface Enclosing {
   readonly publisher: Publisher | null
   readonly outer: Enclosing | undefined
   /** Nested operations take turns: two savepoints of one transaction cannot overlap. */
-  turn: Promise<void>
+  turn: Promise<void> | undefined
 }
 
 export type EnclosingContext = Context<Enclosing>

@@ -17,7 +17,7 @@ export async function runJoined<Tx>(core: Core<Tx>, tx: Tx, request: Request, pr
     tx,
     publisher: null,
     outer: core.enclosing.get(),
-    turn: Promise.resolve(),
+    turn: undefined,
   }
   // Nobody here sees the user's commit, so nothing is remembered: a retry reads the record.
   return runNested(core, { session, tx, enclosing }, request, produce)

@@ -104,7 +104,7 @@ async function run<Tx>(
       tx: undefined,
       publisher: null,
       outer: core.enclosing.get(),
-      turn: Promise.resolve(),
+      turn: undefined,
     }
     const commit = (make: Produce<Tx>): Promise<Outcome> => commitLeased(core, request, claimed, steps, signal, make)
     const finish = await core.enclosing.run(enclosing, () => produce({ op, commit }))

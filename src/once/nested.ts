@@ -125,7 +125,7 @@ async function perform<Tx>(
     route: request.route,
     publisher,
     outer: host.enclosing,
-    turn: Promise.resolve(),
+    turn: undefined,
   }
   try {
     const produced = await core.enclosing.run(enclosing, () => produce(op))

@@ -22,6 +22,16 @@ export interface Seat {
   answer(record: StoredRecord): Promise<Answer | null>
 }
 
+/** Nearly every fresh key is won at the first sight: nothing to wait for. */
+export function settledAtOnce<Tx>(
+  core: Core<Tx>,
+  request: Request,
+  first: { readonly sight: Sight; readonly claimed: Claimed | null },
+): (Settled & { kind: 'won' }) | null {
+  if (!first.claimed || core.decide(first.sight, request.policy).do !== 'run') return null
+  return { kind: 'won', claimed: first.claimed }
+}
+
 /**
  * From the first sight of a key to a decision that can be believed: nobody is refused from a snapshot that is older than
  * the locks, and a record that was swept in between is claimed again.

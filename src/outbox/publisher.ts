@@ -1,6 +1,6 @@
 import { onceError } from '../errors.ts'
 import { EVENTS_PER_OPERATION_MAX, SHARDS } from '../limits.ts'
-import { sha256 } from '../platform/sha256.ts'
+import { sha256Hex } from '../platform/sha256.ts'
 import type { EventRow } from '../store/store.ts'
 import type { EventDef, Events } from './event.ts'
 import { aggregateOf, invalidEvent, isTraceparent, notBeforeOf, payloadOf, traceparentOf } from './event-parts.ts'
@@ -111,7 +111,7 @@ export class Publisher {
 
 /** The same in the table's trigger, so that producers of plain SQL meet ours in the same shard. */
 export function shardOf(aggregateId: string): number {
-  return (sha256(aggregateId)[0] as number) % SHARDS
+  return Number.parseInt(sha256Hex(aggregateId).slice(0, 2), 16) % SHARDS
 }
 
 function pathOf(path: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined): string {

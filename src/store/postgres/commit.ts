@@ -2,14 +2,12 @@ import type { PgConnection, PgStatement } from './driver.ts'
 import { commitError } from './errors.ts'
 
 /** The last statement and COMMIT, with what a failure of either means. */
-export async function commit(
+export function commit(
   connection: PgConnection<unknown>,
   last: PgStatement,
   schema: string,
 ): Promise<'committed' | 'rolledBack'> {
-  try {
-    return await connection.commit(last)
-  } catch (error) {
+  return connection.commit(last).catch((error: unknown) => {
     throw commitError(error, schema)
-  }
+  })
 }

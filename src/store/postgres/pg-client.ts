@@ -1,3 +1,5 @@
+import type { FrequentStatements } from './pg-frequent.ts'
+
 /**
  * What we use of node-postgres, structurally: nothing is imported from it, not even types. The pool's and the client's
  * public faces are for inference; the wire is what `Submittable`s (pg-cursor, pg-query-stream) are given by every pg 8.
@@ -72,5 +74,6 @@ export interface PgWire {
 export interface PgManner {
   /** False once a pooler was seen that does not keep prepared statements. */
   prepared: boolean
+  readonly frequent: FrequentStatements
   readonly onTrip: ((statements: number) => void) | undefined
 }

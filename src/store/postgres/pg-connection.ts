@@ -34,7 +34,7 @@ export class PgTransaction<Tx> implements PgConnection<Tx> {
   }
 
   revocable(): { readonly tx: Tx; revoke(): void } {
-    return facadeOf(this.#open().client) as { readonly tx: Tx; revoke(): void }
+    return facadeOf(this.#open().client, this.#manner) as { readonly tx: Tx; revoke(): void }
   }
 
   async query(statement: PgStatement): Promise<readonly Row[]> {

@@ -1,13 +1,17 @@
 import { onceError } from '../../errors.ts'
 import type { OnceError } from '../../errors.ts'
-import type { PgClient } from './pg-client.ts'
+import type { PgClient, PgManner } from './pg-client.ts'
 import { takesTransaction } from './pg-control.ts'
+import { queryPrepared } from './pg-frequent.ts'
 
 /** The client behind a handle; null once the handle was taken back. */
 const LIVE: unique symbol = Symbol('effectively-once: client of a transaction handle')
 
+const MANNER: unique symbol = Symbol('effectively-once: manner of a transaction handle')
+
 interface Facade {
   [LIVE]: PgClient | null
+  [MANNER]: PgManner
 }
 
 const HIDDEN: readonly string[] = ['release', 'connect', 'end']
@@ -16,8 +20,8 @@ const HIDDEN: readonly string[] = ['release', 'connect', 'end']
  * A handle on a client that can be taken back. It is an instance of the client's own class with the client's public
  * members, each of which asks first whether the handle is still good.
  */
-export function facadeOf(client: PgClient): { readonly tx: object; revoke(): void } {
-  const tx = new (handleFor(client))(client)
+export function facadeOf(client: PgClient, manner: PgManner): { readonly tx: object; revoke(): void } {
+  const tx = new (handleFor(client))(client, manner)
   return {
     tx,
     revoke() {
@@ -31,7 +35,7 @@ export function clientBehind(tx: object): PgClient {
   return LIVE in tx ? liveOf(tx as Facade) : (tx as PgClient)
 }
 
-type Handle = new (client: PgClient) => Facade
+type Handle = new (client: PgClient, manner: PgManner) => Facade
 
 const handles = new WeakMap<object, Handle>()
 
@@ -40,8 +44,9 @@ function handleFor(client: PgClient): Handle {
   const base = Object.getPrototypeOf(client) as object
   let handle = handles.get(base)
   if (!handle) {
-    const made = function (this: Facade, live: PgClient): void {
+    const made = function (this: Facade, live: PgClient, manner: PgManner): void {
       this[LIVE] = live
+      this[MANNER] = manner
     }
     made.prototype = makePrototype(client, base)
     handle = made as unknown as Handle
@@ -93,6 +98,12 @@ function query(this: Facade, config: unknown, values?: unknown, callback?: unkno
   const text = typeof config === 'string' ? config : (config as { text?: unknown } | null | undefined)?.text
   if (typeof text === 'string' && takesTransaction(text)) {
     return refuse(onceError('ONCE_TX_TAKEN'), config, values, callback)
+  }
+  // Without values pg asks for no plan; with a callback it answers another way.
+  if (typeof config === 'string' && Array.isArray(values) && callback === undefined && !client.native) {
+    const manner = this[MANNER]
+    const name = manner.prepared ? manner.frequent.nameOf(config) : ''
+    if (name !== '') return queryPrepared(client, manner, { name, text: config, values })
   }
   return client.query(config, values, callback)
 }

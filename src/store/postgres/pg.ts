@@ -7,6 +7,7 @@ import { PgAside } from './pg-aside.ts'
 import type { PgManner, PgPool, PgTx, PoolClientLike, PoolLike } from './pg-client.ts'
 import { PgTransaction } from './pg-connection.ts'
 import { clientBehind } from './pg-facade.ts'
+import { FrequentStatements } from './pg-frequent.ts'
 import { PgLeft } from './pg-left.ts'
 import { linkOf } from './pg-link.ts'
 import type { PgLink } from './pg-link.ts'
@@ -54,7 +55,7 @@ export function pgDriver<C extends PoolClientLike>(
     'pgStore(pool) needs a pg.Pool: on a single client, other queries would join the transaction',
   )
   const root = pool as unknown as PgPool
-  const manner: PgManner = { prepared: true, onTrip: options.onTrip }
+  const manner: PgManner = { prepared: true, frequent: new FrequentStatements(), onTrip: options.onTrip }
   const aside = new PgAside(root, manner)
   const lanes: PgAside[] = []
   const left = new PgLeft(root, manner)
@@ -83,13 +84,14 @@ export function pgDriver<C extends PoolClientLike>(
       const taken = left.take()
       const link = taken ?? (await checkOut(root))
       const opening = taken ? [ROLLBACK, BEGIN, first] : [BEGIN, first]
-      const outcome = await retried(
-        manner,
-        () => link.run(opening, manner),
-        () => link.run([ROLLBACK], manner),
-      )
+      const named = manner.prepared
+      let outcome = await link.run(opening, manner)
       const connection = new PgTransaction<PgTx<C>>(link, manner, { joined: false, left })
       if (outcome.failedAt < 0) return { connection, rows: outcome.rows.at(-1) ?? [] }
+      if (named && isNamesFault(manner, outcome) && (await link.run([ROLLBACK], manner)).failedAt < 0) {
+        outcome = await link.run(opening, manner)
+        if (outcome.failedAt < 0) return { connection, rows: outcome.rows.at(-1) ?? [] }
+      }
       await connection.rollback()
       throw outcome.error
     },
@@ -114,22 +116,18 @@ export function pgDriver<C extends PoolClientLike>(
   }
 }
 
-/**
- * Once more when a prepared statement was lost by a pooler (then without names) or is stale: only where nothing has run
- * that the failure, and `undo`, did not undo.
- */
-async function retried(
-  manner: PgManner,
-  run: () => Promise<TripOutcome>,
-  undo?: () => Promise<TripOutcome>,
-): Promise<TripOutcome> {
+/** Once more when only the statement's name was at fault: the failure has undone what there was. */
+async function retried(manner: PgManner, run: () => Promise<TripOutcome>): Promise<TripOutcome> {
   const named = manner.prepared
   const outcome = await run()
-  if (outcome.failedAt < 0 || !named) return outcome
-  if (isPreparedStatementLost(outcome.error)) manner.prepared = false
-  else if (!isPlanStale(outcome.error)) return outcome
-  const undone = undo ? (await undo()).failedAt < 0 : true
-  return undone ? run() : outcome
+  return outcome.failedAt >= 0 && named && isNamesFault(manner, outcome) ? run() : outcome
+}
+
+/** A prepared statement was lost by a pooler (names are not used any more, then) or is stale. */
+function isNamesFault(manner: PgManner, { error }: TripOutcome): boolean {
+  if (isPreparedStatementLost(error)) manner.prepared = false
+  else return isPlanStale(error)
+  return true
 }
 
 function rowsOf(outcome: TripOutcome): readonly Row[] {

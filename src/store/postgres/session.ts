@@ -79,7 +79,7 @@ export class PostgresSession<Tx> implements Session<Tx> {
     return { record, answer: answerOf(row) }
   }
 
-  async complete(params: CompleteParams): Promise<'committed' | 'rolledBack'> {
+  complete(params: CompleteParams): Promise<'committed' | 'rolledBack'> {
     return commit(this.#connection, this.#completing(params), this.#schema)
   }
 

@@ -32,10 +32,26 @@ export function isConnectionLost(error: unknown): boolean {
   return state.startsWith('08') || BROKEN.has(state)
 }
 
-/** Worth running the whole transaction again: serialization failure, deadlock. */
+/** Worth running the whole transaction again: serialization failure, deadlock, what was marked so. */
 export function isTransient(error: unknown): boolean {
   const state = sqlStateOf(error)
-  return state === '40001' || state === '40P01'
+  return state === '40001' || state === '40P01' || isMarked(error)
+}
+
+const marked = new WeakSet<object>()
+
+/** What was no fault of the statement, and will not happen again. */
+export function markTransient(error: unknown): void {
+  if (typeof error === 'object' && error !== null) marked.add(error)
+}
+
+function isMarked(error: unknown): boolean {
+  let current: unknown = error
+  for (let depth = 0; depth < 6 && typeof current === 'object' && current !== null; depth++) {
+    if (marked.has(current)) return true
+    current = (current as { cause?: unknown }).cause
+  }
+  return false
 }
 
 /** A pooler between us and the server does not keep prepared statements. */

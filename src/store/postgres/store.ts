@@ -78,16 +78,19 @@ class PostgresStore<Tx> implements Store<Tx> {
     if (driver.watch) this.watch = driver.watch
   }
 
-  async begin({ claim, deadlineMs }: BeginParams): Promise<Begun<Tx>> {
-    try {
-      const first = this.#bind('claim', claimValues(claim, deadlineMs + SERVER_DEADLINE_SLACK_MS))
-      const { connection, rows } = await this.#driver.begin(first)
-      const shown = shownBy(rows[0])
-      const { sight, claimed } = shown
-      return { sight, claimed, session: new PostgresSession(connection, this.#bind, this.#schema, shown) }
-    } catch (error) {
-      throw storeError(error, this.#schema)
-    }
+  /** On the path of every operation: as few promises as possible. */
+  begin({ claim, deadlineMs }: BeginParams): Promise<Begun<Tx>> {
+    const first = this.#bind('claim', claimValues(claim, deadlineMs + SERVER_DEADLINE_SLACK_MS))
+    return this.#driver.begin(first).then(
+      ({ connection, rows }) => {
+        const shown = shownBy(rows[0])
+        const session = new PostgresSession(connection, this.#bind, this.#schema, shown)
+        return { sight: shown.sight, claimed: shown.claimed, session }
+      },
+      (error: unknown) => {
+        throw storeError(error, this.#schema)
+      },
+    )
   }
 
   async read({ id }: { readonly id: string }): Promise<Reading> {
