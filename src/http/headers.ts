@@ -74,16 +74,18 @@ export function checkStored(pairs: HeaderPairs): HeaderPairs {
   return pairs
 }
 
-/** One header of a Node message: a number, a text or several. */
-export function* flatHeaders(
+/** The headers of a Node message, each a number, a text or several. */
+export function flatHeaders(
   headers: Readonly<Record<string, string | number | readonly string[] | undefined>>,
-): Generator<readonly [string, string]> {
+): HeaderPairs {
+  const pairs: (readonly [string, string])[] = []
   for (const name of Object.keys(headers)) {
     const value = headers[name]
     if (value === undefined) continue
-    if (typeof value === 'object') for (const each of value) yield [name, each]
-    else yield [name, String(value)]
+    if (typeof value === 'object') for (const each of value) pairs.push([name, each])
+    else pairs.push([name, String(value)])
   }
+  return pairs
 }
 
 function checkValue(name: string, value: string): string {

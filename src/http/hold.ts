@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { onceError } from '../errors.ts'
 import { ANSWER_HELD_BYTES_MAX } from '../limits.ts'
+import { type Deferred, deferred } from './deferred.ts'
 import { endWith } from './exchange.ts'
 import { flatHeaders, type HeaderPairs } from './headers.ts'
 import { type Callback, type Chunk, HeldResponse, type Holder } from './held-response.ts'
@@ -28,24 +29,35 @@ export class Hold implements Holder {
   #state: 'open' | 'ended' | 'failed' | 'over' = 'open'
   #begun = false
   #closed = false
-  #answered!: Promise<Held>
-  #resolve!: (held: Held) => void
-  #reject!: (error: Error) => void
+  #answer: Held | undefined
   #failure: Error | undefined
+  /** Made when somebody waits. */
+  #waiting: Deferred<Held> | undefined
 
   constructor(res: ServerResponse, streams: 'buffer' | 'refuse' | undefined) {
     this.#res = res
     this.#streams = streams
     this.#before = { status: res.statusCode, headers: res.getHeaders() }
     this.#finishers = res.rawListeners('finish')
-    this.#expect()
     if (res.destroyed) this.closed()
     this.#held = new HeldResponse(res, this)
   }
 
   /** The held answer, once `end` was called. Rejects when it cannot be held. */
   get answered(): Promise<Held> {
-    return this.#answered
+    if (this.#answer) return Promise.resolve(this.#answer)
+    if (this.#failure && this.#state === 'failed') return Promise.reject(this.#failure)
+    if (!this.#waiting) {
+      this.#waiting = deferred()
+      // It may fail when nobody listens any more.
+      this.#waiting.promise.catch(() => {})
+    }
+    return this.#waiting.promise
+  }
+
+  /** The same without a wait; undefined while there is none. */
+  get answer(): Held | undefined {
+    return this.#answer
   }
 
   /** Something was written, piped or ended: an answer is on its way. */
@@ -64,14 +76,16 @@ export class Hold implements Holder {
     this.#state = 'failed'
     this.#chunks = []
     this.#failure = error
-    this.#reject(error)
+    this.#answer = undefined
+    this.#waiting?.reject(error)
   }
 
   /** Forgets what was written: somebody else answers, or the handler once more. */
   reset(): void {
     if (this.#state === 'over') return
-    if (this.#state !== 'open') this.#expect()
+    if (this.#state !== 'open') this.#waiting = undefined
     this.#state = 'open'
+    this.#answer = undefined
     this.#chunks = []
     this.#size = 0
     this.#begun = false
@@ -173,7 +187,8 @@ export class Hold implements Holder {
     if (events && !this.#isWhole()) return
     this.#state = 'ended'
     res.finished = true
-    this.#resolve({ status: res.statusCode, headers: [...flatHeaders(res.getHeaders())], body: this.#body() })
+    this.#answer = { status: res.statusCode, headers: flatHeaders(res.getHeaders()), body: this.#body() }
+    this.#waiting?.resolve(this.#answer)
     process.nextTick(() => this.#tellFinished())
   }
 
@@ -208,14 +223,5 @@ export class Hold implements Holder {
     this.#res.finished = false
     this.#held.letGo()
     if (this.#closed) this.#res.destroyed = true
-  }
-
-  #expect(): void {
-    this.#answered = new Promise<Held>((resolve, reject) => {
-      this.#resolve = resolve
-      this.#reject = reject
-    })
-    // It may fail when nobody listens any more.
-    this.#answered.catch(() => {})
   }
 }

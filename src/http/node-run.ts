@@ -7,7 +7,7 @@ import type { Outcome, Produced } from '../once/outcome.ts'
 import type { LeasedOperation, Operation } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
 import { pickHeaders } from './headers.ts'
-import { Hold } from './hold.ts'
+import { type Held, Hold } from './hold.ts'
 import { type AnyOperation, type Exchange, noAnswer, writeAnswer } from './exchange.ts'
 import { jsonAnswer } from './json-answer.ts'
 import { mute } from './held-response.ts'
@@ -33,10 +33,9 @@ export class NodeRun<Tx, E extends Events, Req> {
     this.#exchange = exchange
   }
 
-  readonly produce: Produce<Tx> = async (op) => {
+  readonly produce: Produce<Tx> = (op) => {
     const hold = this.#held()
-    await this.#call(op, hold)
-    return this.#made(hold)
+    return this.#call(op, hold).then(() => this.#made(hold))
   }
 
   readonly produceLeased: LeasedProduce<Tx> = async (tools): Promise<Finish> => {
@@ -120,9 +119,13 @@ export class NodeRun<Tx, E extends Events, Req> {
     return isOnceError(error) && (error === this.#commitFailure || error === hold.failure)
   }
 
-  async #made(hold: Hold): Promise<Produced> {
+  /** Most handlers have answered by now. */
+  #made(hold: Hold): Produced | Promise<Produced> {
+    return hold.answer ? this.#producedOf(hold.answer) : hold.answered.then((held) => this.#producedOf(held))
+  }
+
+  #producedOf({ status, headers, body }: Held): Produced {
     const { route } = this.#protection
-    const { status, headers, body } = await hold.answered
     const bare = status === 204 || status === 304
     const answer = { status, headers: pickHeaders(headers, route.kept), body: bare ? null : body, kept: true }
     return { answer, fate: fateOfAnswer(answer, { keep4xx: route.keep4xx, threw: this.#threw }) }

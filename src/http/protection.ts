@@ -83,9 +83,10 @@ export class Protection<Tx, E extends Events, Req> {
     return { ...stored, headers: [...found.headers, REPLAYED] }
   }
 
-  async atomic(incoming: Incoming<Req>, request: Request, produce: Produce<Tx>): Promise<Reply> {
-    const outcome = await this.instance.atomic(request, (op) => this.#stored(request, produce(op)))
-    return this.reply(incoming, request, outcome)
+  atomic(incoming: Incoming<Req>, request: Request, produce: Produce<Tx>): Promise<Reply> {
+    return this.instance
+      .atomic(request, (op) => this.#stored(request, produce(op)))
+      .then((outcome) => (outcome.replayed ? this.reply(incoming, request, outcome) : FRESH))
   }
 
   async leased(incoming: Incoming<Req>, request: Request, produce: LeasedProduce<Tx>): Promise<Reply> {
@@ -110,15 +111,18 @@ export class Protection<Tx, E extends Events, Req> {
     return isOnceError(error) ? problemOf(error, this.#style) : null
   }
 
-  async #stored(request: Request, made: Promise<Produced>): Promise<Produced> {
-    const { answer, fate } = await made
-    if (fate === 'release') return { answer, fate }
-    return { answer: await toStored(this.route, request, answer), fate }
+  #stored(request: Request, made: Promise<Produced>): Promise<Produced> {
+    return made.then((produced) => {
+      if (produced.fate === 'release') return produced
+      const stored = toStored(this.route, request, produced.answer)
+      const { fate } = produced
+      return stored instanceof Promise ? stored.then((answer) => ({ answer, fate })) : { answer: stored, fate }
+    })
   }
 
   /** What the client gets of an outcome. */
   async reply(incoming: Incoming<Req>, request: Request, outcome: Outcome): Promise<Reply> {
-    if (!outcome.replayed) return { kind: 'fresh' }
+    if (!outcome.replayed) return FRESH
     const { onReplay } = this.route
     const found = await fromStored(this.route, request, outcome.answer)
     const answer = await this.#current(request, found)
@@ -138,6 +142,8 @@ export class Protection<Tx, E extends Events, Req> {
     throw onceError('ONCE_GONE', { detail: 'The answer was stored by another version of this API' })
   }
 }
+
+const FRESH: Reply = { kind: 'fresh' }
 
 /** Stripe's name for it, and by now everybody's. */
 export const REPLAYED: readonly [string, string] = ['idempotent-replayed', 'true']

@@ -15,22 +15,42 @@ export type Attempting = (won: () => void) => Promise<Attempt>
  * in this process never takes a connection; one elsewhere is refused, or waited for without holding a connection.
  */
 export async function execute<Tx>(core: Core<Tx>, request: Request, attempt: Attempting): Promise<Outcome> {
+  // This call stands for all duplicates of this process until it ends.
+  let running: Running | undefined
+  let ending: Ending = OPEN
   try {
     if (core.closed) throw onceError('ONCE_CLOSED')
     const until = core.clock.now() + request.waitMs
     for (;;) {
       const known = fromMemory(core, request)
       if (known) return known
-      const running = core.inFlight.get(request.claim.id)
-      if (!running) return await lead(core, request, attempt, until)
-      const attached = await attach(core, request, running, until)
+      const other = core.inFlight.get(request.claim.id)
+      if (!other) break
+      const attached = await attach(core, request, other, until)
       if (attached) return attached
+    }
+    const leading = (running = core.inFlight.start(request.claim.id, request.claim.fingerprint))
+    const won = (): void => leading.run()
+    for (let pollMs = WAIT_POLL_MS_MIN; ; pollMs = Math.min(pollMs * 2, WAIT_POLL_MS_MAX)) {
+      const result = await attempt(won)
+      if (result.kind === 'outcome') {
+        if (result.stored) ending = { kind: 'answered', outcome: result.outcome }
+        return result.outcome
+      }
+      won()
+      const leftMs = until - core.clock.now()
+      if (leftMs <= 0) throw inFlightError(result.retryAfterMs ?? core.pace.retryAfterMs(request.route))
+      await sleep(core.clock, Math.min(leftMs, pollMs * (0.5 + core.random.next())))
     }
   } catch (error) {
     if (isOnceError(error)) turnedAway(core, request, error)
     throw error
+  } finally {
+    running?.end(ending)
   }
 }
+
+const OPEN: Ending = { kind: 'open' }
 
 function fromMemory<Tx>(core: Core<Tx>, request: Request): Outcome | null {
   const entry = core.cache.get(request.claim.id)
@@ -63,28 +83,6 @@ function attachedTo<Tx>(core: Core<Tx>, request: Request, ending: Ending): Outco
   if (ending.kind === 'open' || ending.outcome.replayed) return null
   replayed(core, request, 'attached')
   return { answer: ending.outcome.answer, replayed: true }
-}
-
-/** This call stands for all duplicates of this process until it ends. */
-async function lead<Tx>(core: Core<Tx>, request: Request, attempt: Attempting, until: number): Promise<Outcome> {
-  const running = core.inFlight.start(request.claim.id, request.claim.fingerprint)
-  const won = (): void => running.run()
-  let ending: Ending = { kind: 'open' }
-  try {
-    for (let pollMs = WAIT_POLL_MS_MIN; ; pollMs = Math.min(pollMs * 2, WAIT_POLL_MS_MAX)) {
-      const result = await attempt(won)
-      if (result.kind === 'outcome') {
-        if (result.stored) ending = { kind: 'answered', outcome: result.outcome }
-        return result.outcome
-      }
-      running.run()
-      const leftMs = until - core.clock.now()
-      if (leftMs <= 0) throw inFlightError(result.retryAfterMs ?? core.pace.retryAfterMs(request.route))
-      await sleep(core.clock, Math.min(leftMs, pollMs * (0.5 + core.random.next())))
-    }
-  } finally {
-    running.end(ending)
-  }
 }
 
 export function replayed<Tx>(core: Core<Tx>, request: Request, from: 'memory' | 'database' | 'attached'): void {
