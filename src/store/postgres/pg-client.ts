@@ -54,6 +54,8 @@ export interface PgClient {
   readonly pipeline?: boolean
   /** pg-native. */
   readonly native?: unknown
+  /** Results in binary. */
+  readonly binary?: boolean
 }
 
 /** pg's Connection. */

@@ -2,6 +2,8 @@
 export interface Columns {
   readonly names: readonly string[]
   readonly parsers: readonly ((text: string) => unknown)[]
+  /** As the server described them. */
+  readonly fields: readonly ColumnField[]
 }
 
 export interface ColumnField {
@@ -9,7 +11,7 @@ export interface ColumnField {
   readonly dataTypeID: number
 }
 
-export const NO_COLUMNS: Columns = { names: [], parsers: [] }
+export const NO_COLUMNS: Columns = { names: [], parsers: [], fields: [] }
 
 const BOOL = 16
 const NUMBERS: ReadonlySet<number> = new Set([21, 23, 26, 700, 701])
@@ -30,6 +32,7 @@ export function columnsOf(
   return {
     names: fields.map((field) => field.name),
     parsers: fields.map((field) => parserOf(field.dataTypeID)),
+    fields,
   }
 }
 

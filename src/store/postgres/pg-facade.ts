@@ -2,7 +2,8 @@ import { onceError } from '../../errors.ts'
 import type { OnceError } from '../../errors.ts'
 import type { PgClient, PgManner } from './pg-client.ts'
 import { takesTransaction } from './pg-control.ts'
-import { queryPrepared } from './pg-frequent.ts'
+import { queryFrequent } from './pg-frequent.ts'
+import { linkOf } from './pg-link.ts'
 
 /** The client behind a handle; null once the handle was taken back. */
 const LIVE: unique symbol = Symbol('effectively-once: client of a transaction handle')
@@ -100,10 +101,11 @@ function query(this: Facade, config: unknown, values?: unknown, callback?: unkno
     return refuse(onceError('ONCE_TX_TAKEN'), config, values, callback)
   }
   // Without values pg asks for no plan; with a callback it answers another way.
-  if (typeof config === 'string' && Array.isArray(values) && callback === undefined && !client.native) {
+  if (typeof config === 'string' && Array.isArray(values) && values.length > 0 && !callback && !client.binary) {
     const manner = this[MANNER]
-    const name = manner.prepared ? manner.frequent.nameOf(config) : ''
-    if (name !== '') return queryPrepared(client, manner, { name, text: config, values })
+    const link = linkOf(client)
+    const name = manner.prepared && link.way === 'grouped' ? manner.frequent.nameOf(config) : ''
+    if (name !== '') return queryFrequent(link, manner, { name, text: config, values })
   }
   return client.query(config, values, callback)
 }

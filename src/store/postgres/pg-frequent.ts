@@ -1,6 +1,11 @@
 import { sha256Hex } from '../../platform/sha256.ts'
-import type { PgClient, PgManner } from './pg-client.ts'
-import { isPreparedStatementLost, markTransient, sqlStateOf } from './sqlstate.ts'
+import type { Row } from '../store.ts'
+import type { PgStatement } from './driver.ts'
+import type { PgManner } from './pg-client.ts'
+import type { ColumnField } from './pg-columns.ts'
+import type { PgLink } from './pg-link.ts'
+import { isPlanStale } from './pg-pipeline.ts'
+import { isPreparedStatementLost, markTransient } from './sqlstate.ts'
 
 /** A text that came this often is worth a name on the server. */
 const USES = 5
@@ -31,36 +36,45 @@ export class FrequentStatements {
       return ''
     }
     this.#uses.delete(text)
-    const name = `effectively_once.tx.${sha256Hex(text).slice(0, 16)}`
+    const name = `effectively_once.user.${sha256Hex(text).slice(0, 16)}`
     this.#names.set(text, name)
     return name
   }
-
-  forget(text: string): void {
-    this.#names.set(text, '')
-  }
 }
 
-/** As pg would run it, under a name. What only the name made fail is worth another run, without it. */
-export function queryPrepared(
-  client: PgClient,
-  manner: PgManner,
-  { name, text, values }: { readonly name: string; readonly text: string; readonly values: unknown },
-): unknown {
-  return new Promise((resolve, reject) => {
-    client.query({ name, text, values }, undefined, (error: Error | null, result: unknown) => {
-      if (!error) return resolve(result)
-      // As pg does for its promises: its own stack ends at the socket.
-      Error.captureStackTrace(error)
-      const lost = isPreparedStatementLost(error)
-      const stale = sqlStateOf(error) === CACHED_PLAN
-      if (lost) manner.prepared = false
-      if (stale) manner.frequent.forget(text)
-      if (lost || stale) markTransient(error)
-      reject(error)
-    })
+/** What pg answers. */
+export interface PgResult {
+  readonly command: string
+  readonly rowCount: number | null
+  readonly oid: number | null
+  readonly rows: readonly Row[]
+  readonly fields: readonly ColumnField[]
+}
+
+/** As pg would answer it, under a name. What only the name made fail is worth another run. */
+export function queryFrequent(link: PgLink, manner: PgManner, statement: PgStatement): Promise<PgResult> {
+  return link.run([statement], manner, 'theirs').then(({ failedAt, error, rows, tag, columns }) => {
+    if (failedAt < 0) return resultOf(tag, rows[0] ?? [], columns?.fields ?? [])
+    // As pg does for its promises: its own stack ends at the socket.
+    if (error instanceof Error) Error.captureStackTrace(error)
+    const lost = isPreparedStatementLost(error)
+    if (lost) manner.prepared = false
+    if (lost || isPlanStale(error)) markTransient(error)
+    throw error
   })
 }
 
-/** feature_not_supported: also what the server says of a prepared statement whose columns changed. */
-const CACHED_PLAN = '0A000'
+/** `INSERT 0 1`, `UPDATE 3`, `BEGIN`: a command, the oid of an age long past, and how many rows. */
+const TAG = /^([A-Za-z]+)(?: (\d+))?(?: (\d+))?/
+
+function resultOf(tag: string, rows: readonly Row[], fields: readonly ColumnField[]): PgResult {
+  const [, command = '', first, second] = TAG.exec(tag) ?? []
+  const count = second ?? first
+  return {
+    command,
+    rowCount: count === undefined ? null : Number(count),
+    oid: second === undefined ? null : Number(first),
+    rows,
+    fields,
+  }
+}

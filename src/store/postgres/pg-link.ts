@@ -65,10 +65,10 @@ export class PgLink {
     return new Promise((settle) => {
       client.query(
         new Pipeline({
+          text: ours || statements.length > 1 ? undefined : statements[0]?.text,
           steps,
           prepared: this.#prepared,
           parserOf: ours ? ownParser : (oid) => client.getTypeParser(oid, 'text'),
-          keepColumns: ours,
           settle,
         }),
       )

@@ -25,6 +25,8 @@ export interface TripOutcome {
   readonly error: unknown
   /** The group was written to the socket: the server may have run it. */
   readonly sent: boolean
+  /** Of the last statement that returned rows, where they are known. */
+  readonly columns?: Columns | null
 }
 
 /** What one connection has prepared: name → what the server knows under it. */
@@ -53,15 +55,16 @@ export interface PipelineStep {
 export class Pipeline {
   /** pg replaces it when it has a `query_timeout`, and expects it to be called at the end. */
   callback: (error?: unknown) => void = nothing
+  /** A single statement of the user's: whoever traces pg's `query` looks here, and puts its own callback above. */
+  readonly text: string | undefined
   readonly #steps: readonly PipelineStep[]
   readonly #prepared: PreparedStatements
   readonly #parserOf: (oid: number) => (text: string) => unknown
-  /** Our own columns never change without an error, so their description is asked for once per connection. */
-  readonly #keepColumns: boolean
   readonly #settle: (outcome: TripOutcome) => void
   readonly #rows: Row[][] = []
   #current: Row[] = []
   #columns: Columns | null = null
+  #last: Columns | null = null
   #index = 0
   #tag = ''
   #sent = false
@@ -73,16 +76,16 @@ export class Pipeline {
   readonly #prepares: (PreparedStatement | null)[] = []
 
   constructor(options: {
+    readonly text?: string | undefined
     readonly steps: readonly PipelineStep[]
     readonly prepared: PreparedStatements
     readonly parserOf: (oid: number) => (text: string) => unknown
-    readonly keepColumns: boolean
     readonly settle: (outcome: TripOutcome) => void
   }) {
+    this.text = options.text
     this.#steps = options.steps
     this.#prepared = options.prepared
     this.#parserOf = options.parserOf
-    this.#keepColumns = options.keepColumns
     this.#settle = options.settle
   }
 
@@ -117,7 +120,8 @@ export class Pipeline {
     const known = this.#prepared.get(step.name)
     if (known?.text === step.text) {
       this.#prepares.push(null)
-      return this.#keepColumns && known.columns !== null
+      // The columns of a prepared statement never change without an error: described once per connection.
+      return known.columns !== null
     }
     if (known) writeCloseStatement(step.name)
     writeParse(step.name, step.text)
@@ -131,7 +135,7 @@ export class Pipeline {
   #knownColumns(): Columns | null {
     const step = this.#steps[this.#index]
     if (!step || step.silent) return null
-    if (step.name !== '') return this.#keepColumns ? (this.#prepared.get(step.name)?.columns ?? null) : null
+    if (step.name !== '') return this.#prepared.get(step.name)?.columns ?? null
     if (step.text !== this.#unnamed.text) this.#unnamed = { text: step.text, columns: null }
     return this.#unnamed.columns
   }
@@ -162,10 +166,11 @@ export class Pipeline {
   #next(): void {
     const step = this.#steps[this.#index]
     if (step?.name === '') this.#unnamed.columns = this.#columns
-    else if (step && this.#keepColumns) {
+    else if (step) {
       const known = this.#prepared.get(step.name)
       if (known) known.columns ??= this.#columns ?? NO_COLUMNS
     }
+    this.#last = this.#columns
     this.#rows.push(this.#current)
     this.#current = []
     this.#index += 1
@@ -200,8 +205,8 @@ export class Pipeline {
   #finish(failedAt: number, error: unknown): void {
     if (this.#done) return
     this.#done = true
-    this.callback()
-    this.#settle({ rows: this.#rows, tag: this.#tag, failedAt, error, sent: this.#sent })
+    this.callback(failedAt < 0 ? null : error)
+    this.#settle({ rows: this.#rows, tag: this.#tag, failedAt, error, sent: this.#sent, columns: this.#last })
   }
 
   handlePortalSuspended(): void {
