@@ -65,7 +65,7 @@ export class PgLink {
     return new Promise((settle) => {
       client.query(
         new Pipeline({
-          text: ours || statements.length > 1 ? undefined : statements[0]?.text,
+          shown: ours || statements.length > 1 ? undefined : statements[0],
           steps,
           prepared: this.#prepared,
           parserOf: ours ? ownParser : (oid) => client.getTypeParser(oid, 'text'),

@@ -55,8 +55,10 @@ export interface PipelineStep {
 export class Pipeline {
   /** pg replaces it when it has a `query_timeout`, and expects it to be called at the end. */
   callback: (error?: unknown) => void = nothing
-  /** A single statement of the user's: whoever traces pg's `query` looks here, and puts its own callback above. */
+  /** Of a single statement of the user's: whoever traces pg's `query` looks here, and puts its own callback above. */
+  readonly name: string | undefined
   readonly text: string | undefined
+  readonly values: readonly unknown[] | undefined
   readonly #steps: readonly PipelineStep[]
   readonly #prepared: PreparedStatements
   readonly #parserOf: (oid: number) => (text: string) => unknown
@@ -76,13 +78,15 @@ export class Pipeline {
   readonly #prepares: (PreparedStatement | null)[] = []
 
   constructor(options: {
-    readonly text?: string | undefined
+    readonly shown?: PgStatement | undefined
     readonly steps: readonly PipelineStep[]
     readonly prepared: PreparedStatements
     readonly parserOf: (oid: number) => (text: string) => unknown
     readonly settle: (outcome: TripOutcome) => void
   }) {
-    this.text = options.text
+    this.name = options.shown?.name
+    this.text = options.shown?.text
+    this.values = options.shown?.values
     this.#steps = options.steps
     this.#prepared = options.prepared
     this.#parserOf = options.parserOf
