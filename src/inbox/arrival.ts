@@ -1,4 +1,5 @@
 import type { Delivery } from '../source/source.ts'
+import type { Letter, LetterReason } from '../store/dead-letters.ts'
 import type { InboxItem } from '../store/inbox.ts'
 import { messageIdentity } from './identity.ts'
 
@@ -37,6 +38,8 @@ export class Arrival {
   suspect = false
   /** It made a batch fail: runs alone. */
   alone = false
+  /** It was set aside, and no reply came: found parked later, it is told as this. */
+  setAside: { readonly reason: LetterReason; readonly letter: Letter } | null = null
 
   constructor(of: ArrivalOptions) {
     const { delivery, consumer, message } = of

@@ -27,9 +27,9 @@ export async function processLeased<Tx>(
   const { name } = settings
   const { item, delivery } = arrival
   try {
-    const [sight = 'taken'] = await inbox.look({ consumer: name, items: [item] })
-    const held = settleRedriven !== undefined && (sight === 'parked' || sight === 'behind')
-    if (sight !== 'taken' && !held) return { kind: sight }
+    const redrive = settleRedriven !== undefined
+    const [sight = 'taken'] = await inbox.look({ consumer: name, items: [item], redrive })
+    if (sight !== 'taken') return { kind: sight }
     const handler = settings.handlers.get(delivery.type)
     const request = requestOf(core.settings, {
       scope: `consumer ${name}`,
@@ -40,7 +40,9 @@ export async function processLeased<Tx>(
       rerunnable: false,
       overrides: { deadline: `${settings.deadlineMs}ms` },
     })
-    const leased = { ...request, leaseMs: settings.leaseMs as number, recover: null }
+    // A dead letter may be redriven for as long as the inbox remembers: its steps must be there then.
+    const resumableForMs = Math.max(settings.rememberForMs, request.claim.replayForMs)
+    const leased = { ...request, leaseMs: settings.leaseMs as number, recover: null, resumableForMs }
     const attempt = await attemptLeased(core, leased, produceOf(parts, arrival, handler, settleRedriven), () => {})
     if (attempt.kind === 'busy') return { kind: 'busy' }
     return { kind: attempt.outcome.replayed ? 'duplicate' : 'applied' }

@@ -27,7 +27,7 @@ export interface Parked {
 export type Results = Map<Arrival, Result>
 
 const APPLIED: Result = { kind: 'settled', applied: true, parked: null }
-const PASSED: Result = { kind: 'settled', applied: false, parked: null }
+const PASSED = { kind: 'settled', applied: false, parked: null } as const
 
 /** One batch from the broker's hand to the database and back. Never throws for what a message does. */
 export async function workOn<Tx>(parts: ConsumerParts<Tx>, batch: readonly Arrival[]): Promise<Results> {
@@ -166,7 +166,7 @@ async function judge<Tx>(
       results.set(arrival, APPLIED)
       break
     case 'parked':
-      results.set(arrival, PASSED)
+      results.set(arrival, { ...PASSED, parked: arrival.setAside })
       break
     case 'behind':
       park.set(arrival, { reason: 'behind', error: new Behind('an earlier message of its aggregate is parked') })
@@ -216,10 +216,11 @@ async function setAside<Tx>(parts: ConsumerParts<Tx>, park: Map<Arrival, Why>, r
     return letterOf(arrival, { state, reason, error }, settings.mask)
   })
   const positions = positionsAfter(parts, deliveriesOf([...park.keys()]))
-  await inbox.park({ consumer: settings.name, letters, positions })
   for (const [index, [arrival, { reason }]] of [...park].entries()) {
-    results.set(arrival, { kind: 'settled', applied: false, parked: { reason, letter: letters[index] as Letter } })
+    arrival.setAside = { reason, letter: letters[index] as Letter }
   }
+  await inbox.park({ consumer: settings.name, letters, positions })
+  for (const arrival of park.keys()) results.set(arrival, { ...PASSED, parked: arrival.setAside })
 }
 
 /** Messages whose predecessors never came. */

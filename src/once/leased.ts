@@ -17,6 +17,8 @@ import type { LeasedOperation } from './types.ts'
 export interface LeasedRequest extends Request {
   readonly leaseMs: number
   readonly recover: LeaseParams['recover']
+  /** How long another attempt may take it over, where that is not as long as its answer will be kept. */
+  readonly resumableForMs?: number
 }
 
 /** How a leased handler ends: what its `commit` stored, or a refusal. Throwing anything else releases the lease. */
@@ -46,9 +48,9 @@ export async function attemptLeased<Tx>(
 }
 
 async function settleLease<Tx>(core: Core<Tx>, request: LeasedRequest): Promise<Settled> {
-  const { claim, leaseMs, recover } = request
+  const { claim, leaseMs, recover, resumableForMs = claim.replayForMs } = request
   const { leases } = core.store
-  const params = { claim, leaseMs, recover }
+  const params = { claim: { ...claim, replayForMs: resumableForMs }, leaseMs, recover }
   const reread = async (): Promise<StoredRecord | null> => (await core.store.read({ id: claim.id })).record
   const seat: Seat = {
     claim: () => leases.claim(params),

@@ -16,7 +16,7 @@ export interface Inbox<Tx> {
    */
   take(params: TakeParams): Promise<Taken<Tx>>
   /** What `take` would see, without a transaction: 'taken' means that nothing stands in the way. */
-  look(params: { readonly consumer: string; readonly items: readonly InboxItem[] }): Promise<readonly InboxSight[]>
+  look(params: LookParams): Promise<readonly InboxSight[]>
   /**
    * Inserts the row in somebody else's open transaction, last before its commit (leased consumers). False: another
    * transaction has it, or holds it, and this one must not commit.
@@ -81,6 +81,8 @@ export interface TakeParams {
   /** Redrive: a dead letter of the item, or of its aggregate, does not stand in the way. */
   readonly redrive?: boolean
 }
+
+export type LookParams = Pick<TakeParams, 'consumer' | 'items' | 'redrive'>
 
 export interface Taken<Tx> {
   readonly sights: readonly InboxSight[]

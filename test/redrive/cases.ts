@@ -1,4 +1,5 @@
 import { expect } from 'vitest'
+import { effectivelyOnce } from '../../src/index.ts'
 import { letterLine } from './letters.ts'
 import { BY, CONSUMER, type RedriveWorld } from './world.ts'
 
@@ -273,6 +274,59 @@ export const CASES: Readonly<Record<string, (world: RedriveWorld) => Promise<voi
     await consumer.stop()
     expect((await world.applied()).size).toBe(1)
     expect(await world.once.deadLetters.list()).toMatchObject([{ reason: 'crashed', state: 'parked' }])
+  },
+
+  async 'a leased consumer keeps a chain of ordered events in order too'(world) {
+    const leased = world.once.consumer(
+      CONSUMER,
+      { from: world.broker.source, lease: '5s' },
+      { 'step.made': async (event, { commit }) => commit(({ tx }) => world.write(tx, event.id)) },
+    )
+    await leased.drain()
+    await world.once.deadLetters.import([letterLine(2, 1), letterLine(1, 0), letterLine(0)], BY)
+    // The canary is the last of the chain, and the others are not in hand: it waits, and nothing overtakes.
+    await world.once.redrive.run({}, { ...BY, rate: 10_000, canary: 1 })
+    await leased.drain()
+    expect(await world.applied()).toEqual(new Map())
+    await world.once.redrive.run({}, { ...BY, rate: 10_000, canary: 0 })
+    await leased.drain()
+    expect([...(await world.applied()).keys()]).toEqual(['m0', 'm1', 'm2'])
+  },
+
+  async 'a leased letter that waited for longer than answers are kept runs again, after its steps'(world) {
+    const { store, broker } = world
+    const once = effectivelyOnce({
+      namespace: 'redrive',
+      store,
+      guard: 'off',
+      sweep: false,
+      replayFor: '1s',
+      goneFor: '0s',
+    })
+    const calls: string[] = []
+    let broken = true
+    const mail = once.consumer(
+      'mail',
+      { from: broker.source, lease: '1s', attempts: 1 },
+      {
+        'step.made': async (event, { step, commit }) => {
+          await step('send', async () => void calls.push(event.id))
+          return commit(async ({ tx }) => {
+            await world.write(tx, event.id)
+            if (broken) throw new Error('the mailbox is full')
+          })
+        },
+      },
+    )
+    broker.publish({ id: 'l1' })
+    await mail.drain()
+    broken = false
+    await new Promise((resolve) => setTimeout(resolve, 1_100))
+    await once.sweep()
+    const { id } = await once.redrive.run({ consumer: 'mail' }, BY)
+    await mail.drain()
+    expect(await once.redrive.status(id)).toMatchObject({ state: 'done', applied: 1 })
+    expect(calls).toEqual(['l1'])
   },
 
   async 'a leased consumer resumes after its recorded steps'(world) {

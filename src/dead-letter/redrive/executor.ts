@@ -1,4 +1,4 @@
-import { onceError } from '../../errors.ts'
+import { isOnceError, onceError } from '../../errors.ts'
 import type { Arrival } from '../../inbox/arrival.ts'
 import { Backlog } from '../../inbox/backlog.ts'
 import { describeError } from '../../inbox/describe-error.ts'
@@ -49,6 +49,8 @@ export class RedriveExecutor<Tx> {
   /** Of early letters, by their place. */
   readonly #looks = new Map<number, number>()
   #troubles = 0
+  /** Their commit may have come through: told when it is known. */
+  readonly #unsure = new Set<number>()
   #lost = false
 
   constructor(parts: ConsumerParts<Tx>, redrives: Redrives<Tx>, lease: RedriveLease, signal: AbortSignal) {
@@ -157,6 +159,7 @@ export class RedriveExecutor<Tx> {
     const limit = Math.min(REDRIVE_PAGE, max - this.#backlog.size)
     if (limit < 1) return
     const page = { redrive: this.#lease.redrive, outcomes: ['pending'] as const, after: this.#loaded, limit }
+    await this.#tellUnsure()
     const items = await this.#redrives.items(page)
     this.#exhausted = items.length < limit
     const decided: Decided[] = []
@@ -171,6 +174,18 @@ export class RedriveExecutor<Tx> {
       arrival.suspect = starts > 0
     }
     await this.#decide(decided)
+  }
+
+  /** What was applied although its reply was lost. */
+  async #tellUnsure(): Promise<void> {
+    if (this.#unsure.size === 0) return
+    const { redrive, consumer } = this.#lease
+    const ords = [...this.#unsure]
+    const span = Math.max(...ords) - Math.min(...ords) + 1
+    const page = { redrive, outcomes: ['applied'] as const, after: Math.min(...ords) - 1, limit: span }
+    const applied = (await this.#redrives.items(page)).filter(({ ord }) => this.#unsure.has(ord)).length
+    this.#unsure.clear()
+    if (applied > 0) this.#parts.core.settings.observe({ kind: 'consumed', consumer, messages: applied, applied })
   }
 
   #obstacle({ ord, letter, starts }: RedriveItem, { problem, delivery }: Arrival): RedriveDecision | null {
@@ -235,7 +250,10 @@ export class RedriveExecutor<Tx> {
     let troubled: unknown
     for (const [arrival, fate] of fates) {
       if (fate.kind === 'applied') applied++
-      if (fate.kind === 'troubled') troubled = fate.error
+      if (fate.kind === 'troubled') {
+        troubled = fate.error
+        if (isOnceError(fate.error, 'ONCE_COMMIT_UNKNOWN')) this.#unsure.add(this.#ordOf(arrival))
+      }
       const decision = fate.kind === 'applied' ? null : this.#decisionOf(arrival, fate)
       if (decision === 'later') continue
       if (decision) decided.push([arrival, decision])

@@ -21,7 +21,8 @@ export function memoryInbox(client: Client): Inbox<MemoryTx> {
     },
     open: (params) => one('inbox.open', (work) => statements.openConsumer(work, params)),
     take: (params) => take(client, params),
-    look: ({ consumer, items }) => one('inbox.look', (work) => statements.lookAt(work, consumer, items)),
+    look: ({ consumer, items, redrive = false }) =>
+      one('inbox.look', (work) => statements.lookAt(work, consumer, items, redrive)),
     enter: (session, { consumer, item }) => {
       const connection = connectionOf(session.tx)
       if (connection === undefined) return Promise.resolve(false)

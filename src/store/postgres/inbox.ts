@@ -4,6 +4,7 @@ import type {
   Inbox,
   InboxItem,
   InboxSight,
+  LookParams,
   OpenInboxParams,
   ParkParams,
   PositionsParams,
@@ -62,14 +63,8 @@ export class PostgresInbox<Tx> implements Inbox<Tx> {
     })
   }
 
-  async look({
-    consumer,
-    items,
-  }: {
-    readonly consumer: string
-    readonly items: readonly InboxItem[]
-  }): Promise<readonly InboxSight[]> {
-    return sightsOf((await this.#query('inboxLook', [consumer, ...itemArrays(items)]))[0])
+  async look({ consumer, items, redrive = false }: LookParams): Promise<readonly InboxSight[]> {
+    return sightsOf((await this.#query('inboxLook', [consumer, redrive, ...itemArrays(items)]))[0])
   }
 
   async enter(

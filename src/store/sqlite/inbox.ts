@@ -63,8 +63,8 @@ export function sqliteInbox(parts: { writer: Writer; reader: Reader; handles: Ha
     open: ({ consumer, inboxForMs, rememberForMs, lettersForMs }) =>
       writer.write((turn) => void turn.run(OPEN, [consumer, inboxForMs, rememberForMs, lettersForMs])),
     take: (params) => take(writer, handles, params),
-    look: ({ consumer, items }) =>
-      writer.write((turn) => items.map((item) => sightOf(look(turn, consumer, item), false))),
+    look: ({ consumer, items, redrive = false }) =>
+      writer.write((turn) => items.map((item) => sightOf(look(turn, consumer, item), redrive))),
     enter: async (session, { consumer, item }) => {
       const turn = handles.turnOf(session.tx)
       const seen = sightOf(look(turn, consumer, item), true)

@@ -1,8 +1,10 @@
 import type { DatabaseObserver } from '../../store/memory/database.ts'
 import type { AckRow, AnswerRow, HeldRow, RecordRow, SentEventRow, StepRow } from '../../store/memory/rows.ts'
 import type { LetterRow } from '../../store/memory/inbox-rows.ts'
+import type { AuditRow, RedriveRow } from '../../store/memory/redrive-rows.ts'
 import type { Change, Transaction } from '../../store/memory/transaction.ts'
 import type { RawNote } from './observed.ts'
+import { tagOf } from './readers.ts'
 import type { CommittedEvent, Effect, Note, RecordChange } from './trace.ts'
 import type { World } from './world.ts'
 
@@ -34,7 +36,9 @@ export class Ledger implements DatabaseObserver {
       else if (table === 'held') this.held(before, after)
       else if (table === 'event') events.push(this.world.outbox.commit(after as SentEventRow))
       else if (table === 'applied') applied.push(this.applied(after as { event: string }))
-      else if (table === 'letter') this.letter(before, after)
+      else if (table === 'letter') this.letter(before, after, changes)
+      else if (table === 'redrive') this.redrive(before, after, changes)
+      else if (table === 'audit') this.audit(after as AuditRow)
       else if (table === 'remarks') effects.push(remarkOf(after as { exec: number }))
       else if (table === 'record') records.push(this.recordChange(key, before, after))
       else if (table === 'effects' && after !== undefined) effects.push(this.effect(after))
@@ -84,15 +88,36 @@ export class Ledger implements DatabaseObserver {
 
   private applied({ event }: { event: string }): string {
     this.world.outbox.consumed(event)
+    this.world.outbox.applied.add(event)
     return event
   }
 
-  private letter(before: object | undefined, after: object | undefined): void {
+  private letter(before: object | undefined, after: object | undefined, changes: readonly Change[]): void {
     const row = after as LetterRow | undefined
-    const event = this.world.outbox.nameOfId((row ?? (before as LetterRow)).message)
+    const { message, consumer } = row ?? (before as LetterRow)
+    const event = tagOf(consumer, this.world.outbox.nameOfId(message))
     if (row !== undefined) this.world.outbox.consumed(event)
     const { state = null, reason = null, attempts = 0 } = row ?? {}
-    this.world.note({ kind: 'letter', event, state, reason, attempts })
+    const from = (before as LetterRow | undefined)?.state ?? null
+    const here = changes.some(
+      ({ table, after: of }) => table === 'applied' && (of as { event: string }).event === event,
+    )
+    const applied = here || this.world.outbox.applied.has(event)
+    this.world.note({ kind: 'letter', event, from, state, reason, attempts, applied })
+  }
+
+  private redrive(before: object | undefined, after: object | undefined, changes: readonly Change[]): void {
+    const { id, state } = (after ?? before) as RedriveRow
+    const from = (before as RedriveRow | undefined)?.state ?? null
+    if (from === state) return
+    const audited = changes.some(({ table, after: of }) => table === 'audit' && (of as AuditRow).redrive === id)
+    const items = this.world.database.redriveItems.rows(null)
+    const pending = items.filter(([, item]) => item.redrive === id && item.state === 'pending').length
+    this.world.note({ kind: 'redrive', redrive: id, from, state, audited, pending })
+  }
+
+  private audit({ action, by, redrive }: AuditRow): void {
+    this.world.note({ kind: 'audit', action, by, redrive })
   }
 
   private recordChange(id: string, before: object | undefined, after: object | undefined): RecordChange {

@@ -15,6 +15,8 @@ export class SimOutbox {
   /** Arrived, and neither applied nor set aside by the consumer. */
   readonly unread: Set<string> = new Set()
   private readonly read = new Set<string>()
+  /** What each reader has applied. */
+  readonly applied: Set<string> = new Set()
   private readonly arrived = new Set<string>()
 
   /** The events of one execution, in the order it publishes them. */

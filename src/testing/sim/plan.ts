@@ -4,6 +4,8 @@ import type { Address } from './address.ts'
 import type { Dice } from './dice.ts'
 import type { FaultKind } from './fault.ts'
 import { drawConsumer, drawEvents, drawRelay } from './outbox-plan.ts'
+import { drawReaders, NO_READERS, withLetters } from './readers.ts'
+import type { ReadersSettings, ReadersWanted } from './readers.ts'
 import type { ConsumerSettings, PlannedEvent, RelaySettings } from './outbox-plan.ts'
 import type { Mode } from './trace.ts'
 
@@ -38,7 +40,7 @@ export interface Plan {
 }
 
 /** What kind of world is wanted: any, one with relays, or one with relays and so many operations. */
-export interface Size {
+export interface Size extends ReadersWanted {
   readonly relays: boolean
   /** With consumers behind the broker. */
   readonly consumers?: boolean
@@ -50,7 +52,7 @@ export interface Size {
 export const ANY: Size = { relays: false, operations: null }
 
 /** How one world is made. */
-export interface Settings {
+export interface Settings extends ReadersSettings {
   readonly processes: number
   readonly poolSize: number
   readonly leaseMs: number
@@ -85,12 +87,14 @@ const SCOPES_SHARE = 0.05
 
 export const NAMESPACE = 'sim'
 
-export function drawSettings(dice: Dice, { relays, consumers, scopes, operations }: Size = ANY): Settings {
+export function drawSettings(dice: Dice, { relays, consumers, scopes, operations, ...wanted }: Size = ANY): Settings {
   const many = operations !== null
   const deadlineMs = 150 + dice.below(150)
   const drawn = dice.chance(RELAYS_SHARE) || relays ? drawRelay(dice) : null
   const consuming = consumers || (!many && dice.chance(CONSUMERS_SHARE))
-  const consumer = drawn !== null && consuming ? drawConsumer(dice) : null
+  const reading = drawn !== null && consuming ? drawConsumer(dice) : null
+  const readers = reading === null ? NO_READERS : drawReaders(dice, wanted)
+  const consumer = reading !== null && readers.redrives ? withLetters(dice, reading) : reading
   const relay = drawn !== null && consumer?.ordered ? { ...drawn, onFailure: 'block' as const } : drawn
   const zombies = relay === null && dice.chance(0.25)
   return {
@@ -106,10 +110,11 @@ export function drawSettings(dice: Dice, { relays, consumers, scopes, operations
       ? operations * 60
       : relay === null
         ? (zombies ? 100 : 40) + dice.below(160)
-        : 150 + dice.below(350),
+        : 150 + dice.below(350) + (readers.redrives ? 600 + dice.below(1_200) : 0),
     zombies,
     relay,
     consumer,
+    ...readers,
     lanes: many ? 4 + dice.below(12) : null,
     aggregates: many ? 4 + dice.below(200) : 1 + dice.below(4),
     eventsMax: many ? 16 : 3,

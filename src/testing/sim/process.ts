@@ -49,7 +49,7 @@ export class SimProcess implements Owner {
   readonly batched: BatchedCall
   readonly wire: Wire
   readonly relay: Relay | null
-  readonly consumer: Consumer | null
+  readonly consumers: readonly Consumer[]
   alive = true
   paused = false
   readonly world: World
@@ -93,7 +93,8 @@ export class SimProcess implements Owner {
     Object.assign(this.once.core, { enclosing: world.nests ? sharedContext() : noContext() })
     this.batched = batchedOperations(world, this)
     this.relay = this.relays()
-    this.consumer = settings.consumer === null ? null : consumerOf(world, this, settings.consumer)
+    const { consumer } = settings
+    this.consumers = consumer === null ? [] : settings.readers.map((of) => consumerOf(world, this, consumer, of))
     world.note({ kind: 'process', process: name, what: 'born' })
   }
 
@@ -110,7 +111,7 @@ export class SimProcess implements Owner {
   }
 
   workers(): (Relay | Consumer)[] {
-    return [this.relay, this.consumer].filter((worker) => worker !== null)
+    return [...(this.relay === null ? [] : [this.relay]), ...this.consumers]
   }
 
   sleep(ms: number): Promise<void> {

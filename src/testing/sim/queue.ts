@@ -1,6 +1,9 @@
 import type { Delivery, PulledSource, ReceiveParams, Subscription } from '../../source/source.ts'
+import { nameOf } from './outbox-plan.ts'
 import type { ConsumerSettings, EventData } from './outbox-plan.ts'
 import type { SimProcess } from './process.ts'
+import { tagOf } from './readers.ts'
+import type { Reader } from './readers.ts'
 import { never } from './wire.ts'
 import type { World } from './world.ts'
 
@@ -23,15 +26,49 @@ interface Held extends Delivery {
 
 const WAIT_MS = 120
 
+/** What the broker has for each consumer: all of them get everything. */
+export class Queues {
+  private readonly world: World
+  private readonly queues: ReadonlyMap<string, Queue>
+
+  constructor(world: World) {
+    this.world = world
+    this.queues = new Map(world.settings.readers.map((reader) => [reader.name, new Queue(world, reader)]))
+  }
+
+  get size(): number {
+    let size = 0
+    for (const { messages } of this.queues.values()) size += messages.size
+    return size
+  }
+
+  of({ name }: Reader): Queue {
+    return this.queues.get(name)!
+  }
+
+  add(id: string, data: EventData, previous: string | null): void {
+    for (const [reader, queue] of this.queues) {
+      this.world.outbox.sent(tagOf(reader, nameOf(data)))
+      queue.add(id, data, previous)
+    }
+  }
+
+  rebalance(): void {
+    for (const queue of this.queues.values()) queue.rebalance()
+  }
+}
+
 /** The broker's other side: hands messages out, takes those back that were not settled in time, forgets nothing. */
 export class Queue {
   readonly messages: Set<Message> = new Set()
   private readonly world: World
+  private readonly source: string
   private readonly waiting = new Set<() => void>()
   private receipts = 0
 
-  constructor(world: World) {
+  constructor(world: World, { source }: Reader) {
     this.world = world
+    this.source = source
   }
 
   add(id: string, data: EventData, previous: string | null): void {
@@ -105,7 +142,7 @@ export class Queue {
       message.delivered += 1
       message.receipt = ++this.receipts
       message.visibleAt = until()
-      taken.push(deliveryOf(message))
+      taken.push(deliveryOf(message, this.source))
     }
     return taken
   }
@@ -162,11 +199,11 @@ export interface SimHandles {
   readonly made: EventData
 }
 
-function deliveryOf(message: Message): Held {
+function deliveryOf(message: Message, source: string): Held {
   const { id, data, previous, delivered, receipt } = message
   return {
     id,
-    source: 'sim',
+    source,
     type: 'made',
     aggregate: data.aggregate,
     previous,

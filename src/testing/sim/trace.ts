@@ -1,4 +1,5 @@
 import type { LetterState } from '../../store/dead-letters.ts'
+import type { RedriveState } from '../../store/redrives.ts'
 import type { HeldState } from '../../store/outbox.ts'
 import type { RecordRow, StepRow } from '../../store/memory/rows.ts'
 import type { FaultKind } from './fault.ts'
@@ -47,7 +48,14 @@ export interface Note {
 /** Everything the checkers may look at. `t` is virtual time, `now` the database's, in milliseconds. */
 export type TraceEvent = { readonly t: number; readonly now: number } & (
   | { readonly kind: 'policy'; readonly expired: 'gone' | 'rerun' }
-  | { readonly kind: 'relay'; readonly relay: RelaySettings; readonly consumer: ConsumerSettings | null }
+  | {
+      readonly kind: 'relay'
+      readonly relay: RelaySettings
+      readonly consumer: ConsumerSettings | null
+      readonly readers: readonly string[]
+      /** Somebody redrives what is parked, in the end all of it, with handlers that are mended. */
+      readonly redrives: boolean
+    }
   | { readonly kind: 'plan'; readonly plan: Plan }
   | { readonly kind: 'fault'; readonly fault: FaultKind; readonly at: string }
   | { readonly kind: 'process'; readonly process: string; readonly what: 'born' | 'died' | 'paused' | 'resumed' }
@@ -127,10 +135,24 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
   | {
       readonly kind: 'letter'
       readonly event: string
+      readonly from: LetterState | null
       readonly state: LetterState | null
       readonly reason: string | null
       readonly attempts: number
+      /** Its effect is committed, by this commit or before. */
+      readonly applied: boolean
     }
+  /** A redrive changed its state. `audited`: with an entry in the audit, in the same commit. */
+  | {
+      readonly kind: 'redrive'
+      readonly redrive: number
+      readonly from: RedriveState | null
+      readonly state: RedriveState
+      readonly audited: boolean
+      /** Letters nothing is known of yet. */
+      readonly pending: number
+    }
+  | { readonly kind: 'audit'; readonly action: string; readonly by: string; readonly redrive: number | null }
   /** What a relay or a consumer told whoever observes. */
   | { readonly kind: 'told'; readonly signal: 'applied' | 'sent' | 'letters'; readonly count: number }
   /** A relay told whoever observes that it gave an event up. */
@@ -170,6 +192,8 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
       readonly pending: readonly string[]
       /** Sent, and neither applied nor set aside. */
       readonly unread: readonly string[]
+      /** Dead letters nobody has settled. */
+      readonly parked: readonly string[]
     }
 )
 

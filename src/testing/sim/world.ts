@@ -14,7 +14,9 @@ import type { Plan, Settings, Size } from './plan.ts'
 import { SimProcess } from './process.ts'
 import type { Flaw } from './process.ts'
 import { Provider } from './provider.ts'
-import { Queue } from './queue.ts'
+import { Operator } from './operator.ts'
+import { Queues } from './queue.ts'
+import { tagOf } from './readers.ts'
 import { endContexts } from './shared-context.ts'
 import { Scheduler } from './scheduler.ts'
 import type { Owner } from './scheduler.ts'
@@ -24,6 +26,8 @@ const EPOCH = Date.UTC(2030, 0, 1, 22)
 const CONVERGENCE_STEPS = 5_000
 const STEPS_PER_OPERATION = 200
 const LATE_ROUNDS = 3
+/** Leases of redrives are long, and must lapse. */
+const REDRIVE_STEPS = 30_000
 
 type Unstamped = TraceEvent extends infer E ? (E extends TraceEvent ? Omit<E, 't' | 'now'> : never) : never
 
@@ -41,10 +45,11 @@ export class World {
   readonly provider: Provider
   readonly clients: Clients
   readonly broker: Broker
-  readonly queue: Queue
+  readonly queue: Queues
+  readonly operator: Operator
   readonly outbox: SimOutbox = new SimOutbox()
   readonly plans: readonly Plan[]
-  /** Some operation runs inside another. */
+  /** Some operation runs inside another, or a leased consumer's inbox row inside its last transaction. */
   readonly nests: boolean
   readonly trace: TraceEvent[] = []
   readonly processes: SimProcess[] = []
@@ -73,7 +78,7 @@ export class World {
     this.rates = drawRates(this.dice, this.settings.zombies)
     this.faults = Object.fromEntries(FAULT_KINDS.map((kind) => [kind, 0])) as Record<FaultKind, number>
     this.plans = drawPlans(this.dice, this.settings, this.rates, size, (address) => flaw.named(address))
-    this.nests = this.plans.some(({ inner }) => inner !== null)
+    this.nests = this.settings.readerLeaseMs !== null || this.plans.some(({ inner }) => inner !== null)
     const clock = {
       // Never the same microsecond twice.
       now: () => EPOCH + this.scheduler.time + this.databaseOffset + ++this.ticks / 1000,
@@ -84,14 +89,21 @@ export class World {
     this.provider = new Provider(this)
     this.clients = new Clients(this)
     this.broker = new Broker(this)
-    this.queue = new Queue(this)
+    this.queue = new Queues(this)
+    this.operator = new Operator(this)
     for (const plan of this.plans) {
       this.byKey.set(plan.key, plan)
       this.keys.set(plan.id, plan.key)
     }
     this.note({ kind: 'policy', expired: this.settings.expired })
     if (this.settings.relay !== null)
-      this.note({ kind: 'relay', relay: this.settings.relay, consumer: this.settings.consumer })
+      this.note({
+        kind: 'relay',
+        relay: this.settings.relay,
+        consumer: this.settings.consumer,
+        readers: this.settings.readers.map(({ name }) => name),
+        redrives: this.settings.redrives,
+      })
     for (const plan of this.plans) this.note({ kind: 'plan', plan })
   }
 
@@ -105,7 +117,9 @@ export class World {
     this.clients.start()
     const mischief = new Mischief(this)
     mischief.start()
-    const bound = CONVERGENCE_STEPS + this.plans.length * STEPS_PER_OPERATION
+    this.operator.start()
+    const steps = this.settings.redrives ? REDRIVE_STEPS : CONVERGENCE_STEPS
+    const bound = steps + this.plans.length * STEPS_PER_OPERATION
     await this.scheduler.run(() => this.isDone(), this.settings.chaosSteps)
     this.calm()
     let phase = await this.scheduler.run(() => this.isDone(), bound)
@@ -126,6 +140,7 @@ export class World {
       advisoryLocks: this.database.advisory.size,
       pending: [...this.outbox.pending],
       unread: [...this.outbox.unread],
+      parked: this.parkedLetters(),
       usedConnections: this.processes.reduce((sum, { store }) => sum + store.pool.used.size, 0),
     })
     if (this.nests) endContexts()
@@ -166,6 +181,12 @@ export class World {
     return times
   }
 
+  /** Everybody has an answer, and every event is where it belongs. */
+  get isDrained(): boolean {
+    const { pending, unread } = this.outbox
+    return this.clients.undecided === 0 && pending.size === 0 && unread.size === 0 && this.queue.size === 0
+  }
+
   planOf(key: string): Plan {
     return this.byKey.get(key)!
   }
@@ -193,8 +214,14 @@ export class World {
   }
 
   private isDone(): boolean {
-    const { pending, unread } = this.outbox
-    return this.clients.undecided === 0 && pending.size === 0 && unread.size === 0 && this.queue.messages.size === 0
+    return this.operator.isDone && this.isDrained
+  }
+
+  private parkedLetters(): string[] {
+    const letters = this.database.letters.rows(null).map(([, row]) => row)
+    return letters
+      .filter(({ state }) => state === 'parked')
+      .map(({ consumer, message }) => tagOf(consumer, this.outbox.nameOfId(message)))
   }
 
   private rouse(): void {

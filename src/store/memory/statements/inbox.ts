@@ -34,9 +34,9 @@ export async function takeMessages(
 }
 
 /** The same look without taking anything. */
-export function lookAt(work: Work, consumer: string, items: readonly InboxItem[]): InboxSight[] {
+export function lookAt(work: Work, consumer: string, items: readonly InboxItem[], redrive: boolean): InboxSight[] {
   return items.map((item) =>
-    isApplied(work, item.id) ? 'duplicate' : (obstacle(work, consumer, item, false) ?? 'taken'),
+    isApplied(work, item.id) ? 'duplicate' : (obstacle(work, consumer, item, redrive) ?? 'taken'),
   )
 }
 

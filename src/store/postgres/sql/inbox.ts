@@ -26,12 +26,12 @@ select (select string_agg(case when s.sight = 0 and i.id is null then '1' else s
        ${deadlineExpression('$3::text')} as deadline`
 }
 
-/** The same look without taking anything. $1 consumer, items from $2 */
+/** The same look without taking anything. $1 consumer, $2 redrive, items from $3 */
 export function lookSql(schema: string): string {
   return `
 select string_agg(case when exists (select 1 from ${schema}.inbox i where i.id = v.id) then '1'
-    else (case ${obstacles(schema, 'true')} else 0 end)::text end, ',' order by v.n) as sights
-  from ${itemRows(2)}`
+    else (case ${obstacles(schema, 'not $2::bool')} else 0 end)::text end, ',' order by v.n) as sights
+  from ${itemRows(3)}`
 }
 
 /** One message in a transaction that somebody else ends. Locks as above. $1 consumer, items from $2 */

@@ -1,3 +1,4 @@
+import { untagged } from '../readers.ts'
 import { eventsOf } from '../trace.ts'
 import type { Checker } from './checker.ts'
 
@@ -11,12 +12,14 @@ export const appliedOrder: Checker = {
     const last = new Map<string, { place: number; event: string }>()
     for (const commit of eventsOf(trace, 'commit')) {
       for (const { event, aggregate } of commit.events) order.set(event, { place: order.size, aggregate })
-      for (const event of commit.applied) {
+      for (const tag of commit.applied) {
+        const { event, reader } = untagged(tag)
         const { place, aggregate } = order.get(event) ?? { place: -1, aggregate: '' }
-        const before = last.get(aggregate)
+        const line = `${reader} ${aggregate}`
+        const before = last.get(line)
         if (before !== undefined && before.place > place)
-          broken.push(`${aggregate}: ${event} was applied after ${before.event}, and was committed before it`)
-        else last.set(aggregate, { place, event })
+          broken.push(`${aggregate}: ${tag} was applied after ${before.event}, and was committed before it`)
+        else last.set(line, { place, event: tag })
       }
     }
     return broken

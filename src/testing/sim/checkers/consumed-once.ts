@@ -1,3 +1,4 @@
+import { tagOf } from '../readers.ts'
 import { eventsOf } from '../trace.ts'
 import type { Checker } from './checker.ts'
 
@@ -6,7 +7,8 @@ export const consumedOnce: Checker = {
   says: 'a consumer applies each event it was sent at most once, and at least once unless a dead letter has it',
   check(trace) {
     const broken: string[] = []
-    if (!eventsOf(trace, 'relay').some(({ consumer }) => consumer !== null)) return broken
+    const readers = eventsOf(trace, 'relay').flatMap((relay) => relay.readers)
+    if (readers.length === 0) return broken
     const applied = new Map<string, number>()
     for (const event of eventsOf(trace, 'commit').flatMap((commit) => commit.applied)) {
       const times = (applied.get(event) ?? 0) + 1
@@ -15,8 +17,9 @@ export const consumedOnce: Checker = {
     }
     const letters = new Set(eventsOf(trace, 'letter').flatMap(({ event, state }) => (state === null ? [] : event)))
     for (const { event, first } of eventsOf(trace, 'accept')) {
-      if (first && !applied.has(event) && !letters.has(event))
-        broken.push(`${event} was sent, and neither applied nor set aside`)
+      for (const tag of first ? readers.map((reader) => tagOf(reader, event)) : []) {
+        if (!applied.has(tag) && !letters.has(tag)) broken.push(`${tag} was sent, and neither applied nor set aside`)
+      }
     }
     return broken
   },

@@ -1,5 +1,6 @@
 import type { TraceEvent } from '../trace.ts'
 import { answeredIsCommitted } from './answered-is-committed.ts'
+import { audited } from './audited.ts'
 import { bounded } from './bounded.ts'
 import { appliedOrder } from './applied-order.ts'
 import type { Checker } from './checker.ts'
@@ -22,6 +23,7 @@ import { otherFingerprint } from './other-fingerprint.ts'
 import { oversize } from './oversize.ts'
 import { parked } from './parked.ts'
 import { publishedIffCommitted } from './published-iff-committed.ts'
+import { redriven } from './redriven.ts'
 import { risingTokens } from './rising-tokens.ts'
 import { sameBytes } from './same-bytes.ts'
 import { stableKeys } from './stable-keys.ts'
@@ -43,7 +45,9 @@ export const CHECKERS: readonly Checker[] = [
   appliedOrder,
   parked,
   letters,
+  redriven,
   told,
+  audited,
   fenced,
   risingTokens,
   declaredEdges,

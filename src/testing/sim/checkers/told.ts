@@ -11,7 +11,7 @@ export const told: Checker = {
     for (const { signal, count } of eventsOf(trace, 'told')) heard[signal] += count
     const applied = eventsOf(trace, 'commit').reduce((sum, commit) => sum + commit.applied.length, 0)
     if (heard.applied < applied) broken.push(`${applied} messages were applied, and ${heard.applied} told of`)
-    const written = eventsOf(trace, 'letter').filter(({ state }) => state === 'parked' || state === 'skipped').length
+    const written = eventsOf(trace, 'letter').filter(({ from, state }) => from === null && state !== null).length
     if (heard.letters < written) broken.push(`${written} dead letters were written, and ${heard.letters} told of`)
     return broken
   },

@@ -94,7 +94,7 @@ function lateRow(): Pick<typeof STATEMENTS, 'takeMessages' | 'completeInbox'> {
   const waiting = new WeakMap<Transaction, { readonly consumer: string; readonly items: readonly InboxItem[] }>()
   return {
     async takeMessages(work, consumer, items) {
-      const sights = lookAt(work, consumer, items)
+      const sights = lookAt(work, consumer, items, false)
       waiting.set(work.tx, { consumer, items: items.filter((_, i) => sights[i] === 'taken') })
       return sights
     },

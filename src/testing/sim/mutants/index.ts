@@ -5,6 +5,7 @@ import { CONSUMER_MUTANTS } from './consumer-mutants.ts'
 import { LEASE_MUTANTS } from './lease-mutants.ts'
 import type { Mutant } from './mutant.ts'
 import { OUTBOX_MUTANTS } from './outbox-mutants.ts'
+import { READER_MUTANTS, REDRIVE_MUTANTS } from './redrive-mutants.ts'
 import { SCOPE_MUTANTS } from './scope-mutants.ts'
 import { ANY } from '../plan.ts'
 
@@ -16,6 +17,8 @@ export const MUTANTS: readonly Mutant[] = [
   ...CLIENT_MUTANTS,
   ...OUTBOX_MUTANTS,
   ...CONSUMER_MUTANTS,
+  ...REDRIVE_MUTANTS,
+  ...READER_MUTANTS,
   ...SCOPE_MUTANTS,
 ]
 
@@ -34,6 +37,8 @@ export async function hunt(mutant: Mutant, of: { readonly seed: number; readonly
     relays: mutant.relays === true,
     consumers: mutant.consumers === true,
     scopes: mutant.scopes === true,
+    readers: mutant.readers === true,
+    redrives: mutant.redrives === true,
   }
   for (let n = 0; n < of.schedules; n++) {
     const seed = of.seed + n

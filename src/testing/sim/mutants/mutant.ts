@@ -17,6 +17,10 @@ export interface Mutant {
   readonly consumers?: boolean
   /** Only a world with several tenants can. */
   readonly scopes?: boolean
+  /** Only a world with two consumers that look alike can. */
+  readonly readers?: boolean
+  /** Only a world where dead letters are redriven can. */
+  readonly redrives?: boolean
 }
 
 /** Wrong inside the database. */

@@ -1,0 +1,115 @@
+import type { Redrive, RedriveStatus } from '../../dead-letter/redrive/types.ts'
+import type { SimProcess } from './process.ts'
+import type { Reader } from './readers.ts'
+import type { World } from './world.ts'
+
+const PATIENCE_MS = 1_500
+const LOOK_MS = 300
+const BY = { by: 'ada', why: 'it is 2 am' }
+
+/**
+ * Somebody who redrives dead letters, pauses, resumes, aborts, and discards some, from whatever process; in the morning
+ * everything that is still parked is redriven once more, and nothing is left half done.
+ */
+export class Operator {
+  private readonly world: World
+  private deeds = 0
+  private resumed = 0
+  private done: boolean
+
+  constructor(world: World) {
+    this.world = world
+    this.done = !world.settings.redrives
+  }
+
+  get isDone(): boolean {
+    return this.done
+  }
+
+  start(): void {
+    if (!this.done) void this.work()
+  }
+
+  private async work(): Promise<void> {
+    const { world } = this
+    while (world.chaos) {
+      await this.sleep(world.dice.between(20, 400))
+      if (world.chaos) await this.deed()
+    }
+    await this.finish()
+    while (!world.isDrained) await this.sleep(LOOK_MS)
+    for (const reader of world.settings.readers) {
+      await this.ask((process) => process.once.redrive.run({ consumer: reader.name }, { ...BY, canary: 0, pauseAt: 1 }))
+      await this.finish()
+    }
+    this.done = true
+  }
+
+  private deed(): Promise<unknown> {
+    const { dice, settings } = this.world
+    const reader = dice.pick(settings.readers)
+    const roll = dice.next()
+    if (roll < 0.5) return this.run(reader)
+    if (roll < 0.8) return this.ask((process) => this.change(process.once.redrive))
+    return this.ask((process) => this.discard(process, reader))
+  }
+
+  private run({ name: consumer }: Reader): Promise<unknown> {
+    const { dice, settings } = this.world
+    const canary = dice.pick([0, 1, 3, { letters: 1, after: 'pause' } as const])
+    const rate = dice.pick([5, 50, 1_000])
+    const pauseAt = dice.pick([0.2, 1])
+    // Where order is kept nothing may overtake.
+    const any = settings.consumer?.ordered !== true && dice.chance(0.4)
+    const filter = any ? { consumer, state: ['parked', 'skipped'] as const } : { consumer }
+    return this.ask((process) => process.once.redrive.run(filter, { ...BY, canary, rate, pauseAt, reorder: any }))
+  }
+
+  private async change(redrive: Redrive): Promise<unknown> {
+    const active = (await redrive.list()).find(isActive)
+    if (active === undefined) return undefined
+    const { dice } = this.world
+    if (active.state === 'paused') return redrive.resume(active.id, { ...BY, retry: dice.chance(0.7) })
+    return dice.chance(0.6) ? redrive.pause(active.id, BY) : redrive.abort(active.id, BY)
+  }
+
+  private async discard(process: SimProcess, { name: consumer }: Reader): Promise<unknown> {
+    const { deadLetters, redrive } = process.once
+    if (this.world.dice.chance(0.3)) return deadLetters.discard({ consumer, reason: 'crashed' }, BY)
+    const [letter] = await deadLetters.list({ consumer }, { limit: 1 })
+    return letter && redrive.discard({ ids: [letter.id] }, BY)
+  }
+
+  /** Until no redrive is under way: what pauses is resumed once, then given up. */
+  private async finish(): Promise<void> {
+    while (this.world.database.activeRedrives.rows(null).length > 0) {
+      await this.sleep(LOOK_MS)
+      await this.ask(async ({ once: { redrive } }) => {
+        const paused = (await redrive.list()).find(({ state }) => state === 'paused')
+        if (paused === undefined) return
+        if (this.resumed++ % 2 === 0) await redrive.resume(paused.id, BY)
+        else await redrive.abort(paused.id, BY)
+      })
+    }
+  }
+
+  /** On some process; it may die of it, or not answer in time. What it did, it did. */
+  private ask(deed: (process: SimProcess) => Promise<unknown>): Promise<void> {
+    const { world } = this
+    const process = world.dice.pick(world.processes)
+    this.deeds += 1
+    return new Promise((resolve) => {
+      const go = (): void => world.scheduler.post(world.owner, resolve)
+      world.scheduler.after(world.owner, PATIENCE_MS, resolve)
+      world.scheduler.post(process, () => void deed(process).then(go, go))
+    })
+  }
+
+  private sleep(ms: number): Promise<void> {
+    return this.world.scheduler.sleep(this.world.owner, ms)
+  }
+}
+
+function isActive({ state }: RedriveStatus): boolean {
+  return state === 'running' || state === 'paused'
+}

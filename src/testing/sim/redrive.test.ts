@@ -1,0 +1,39 @@
+import { describe, expect, test } from 'vitest'
+import { READER_MUTANTS, REDRIVE_MUTANTS } from './mutants/redrive-mutants.ts'
+import { hunt } from './mutants/index.ts'
+import { ANY } from './plan.ts'
+import type { Size } from './plan.ts'
+import { runSchedule } from './run.ts'
+
+const SEEDS = 40
+const HUNT_SCHEDULES = 400
+const TIMEOUT_MS = 240_000
+const WORLD: Size = { ...ANY, relays: true, consumers: true, redrives: true }
+
+describe('worlds in which dead letters are redriven', () => {
+  test('keep every promise, and are not empty', { timeout: TIMEOUT_MS }, async () => {
+    const seen = { redriven: 0, discarded: 0, paused: 0, aborted: 0, done: 0, resumed: 0, died: 0 }
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const { violations, trace } = await runSchedule(seed, undefined, WORLD)
+      expect(violations, `seed ${seed}`).toEqual([])
+      let running = false
+      for (const happened of trace) {
+        if (happened.kind === 'letter' && happened.state === 'redriven') seen.redriven += 1
+        if (happened.kind === 'letter' && happened.state === 'discarded') seen.discarded += 1
+        if (happened.kind === 'process' && happened.what === 'died' && running) seen.died += 1
+        if (happened.kind !== 'redrive') continue
+        const { from, state } = happened
+        running = state === 'running'
+        if (from === 'paused' && running) seen.resumed += 1
+        if (state === 'paused' || state === 'aborted' || state === 'done') seen[state] += 1
+      }
+    }
+    const never = Object.entries(seen).flatMap(([what, times]) => (times === 0 ? what : []))
+    expect(never).toEqual([])
+  })
+
+  test.each([...REDRIVE_MUTANTS, ...READER_MUTANTS])('notice: $name', { timeout: TIMEOUT_MS }, async (mutant) => {
+    const { broke } = await hunt(mutant, { seed: 1, schedules: HUNT_SCHEDULES })
+    expect(broke).not.toBeNull()
+  })
+})
