@@ -189,7 +189,11 @@ export class OutboxSubscription implements Subscription {
     const fresh = events.filter(({ seq }) => !this.#dueInHand.has(seq) && !inHand.has(seq))
     for (const { seq } of fresh) this.#dueInHand.add(seq)
     this.#dueAt = nextInMs === null ? Infinity : clock.now() + Math.max(nextInMs, events.length > 0 ? 1_000 : 1)
-    return fresh.map((event) => new OutboxDelivery(event, { held: true, delivered: 1, source }))
+    return fresh.map((event) => {
+      const window = this.#windowOf(event.shard)
+      const doubtful = window !== undefined && (this.#doubtful.get(window.shard) ?? 0) > 0
+      return new OutboxDelivery(event, { held: true, delivered: doubtful ? 2 : 1, source })
+    })
   }
 
   /** Held events that were delivered and are not settled yet. */
