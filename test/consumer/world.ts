@@ -42,11 +42,9 @@ export async function openWorld(
     observe: (signal) => void signals.push(signal),
   })
   await once.migrate()
-  await pool.query(
-    `create table if not exists applied (seq bigserial, id text not null, aggregate text, n int, before int,
-       who text default current_setting('application_name'))`,
-  )
-  await pool.query('create index if not exists applied_aggregate on applied (aggregate, n)')
+  // Whoever is started in mid-run must not wait for the others' locks, nor they for its.
+  const { rows } = await pool.query<{ there: boolean }>(`select to_regclass('applied_aggregate') is not null as there`)
+  if (!rows[0]?.there) await pool.query(TABLE)
   return {
     pool,
     once,
@@ -67,6 +65,10 @@ export async function openWorld(
     },
   }
 }
+
+const TABLE = `create table if not exists applied (seq bigserial, id text not null, aggregate text, n int, before int,
+    who text default current_setting('application_name'));
+  create index if not exists applied_aggregate on applied (aggregate, n)`
 
 /** The effect, with what it saw of its aggregate: what was committed before it, or ran before it in its transaction. */
 export const INSERT = `insert into applied (id, aggregate, n, before)

@@ -12,7 +12,7 @@ import { repeating } from './repeating.ts'
 
 export const CONSUMER = 'effects'
 /** What a killed process held comes again after this. */
-const HOLDS_FOR: Duration = '2s'
+const HOLDS_FOR: Duration = '5s'
 const CHUNK = 500
 
 /** Where the events of a run come from: a broker, a table that is one, or the outbox itself. */

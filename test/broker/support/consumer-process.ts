@@ -7,7 +7,7 @@ import { flawed, type PlantedFlaw } from './consumer-flaws.ts'
 
 const [name = '', database = '', url = '', place = '', order = '', given = 'none'] = process.argv.slice(2)
 const flaw = given as PlantedFlaw
-const world = await openWorld(database, 6, flaw === 'rowAfterEffect' ? rowAfterEffect : undefined, true)
+const world = await openWorld(database, 8, flaw === 'rowAfterEffect' ? rowAfterEffect : undefined, true)
 const from = await sourceOf({ name, url, place, inOrder: order === 'inOrder', shared: flaw === 'shared' }, world)
 const delivery = flaw === 'noInbox' ? 'at-least-once' : 'once'
 const apply = async (
@@ -15,13 +15,13 @@ const apply = async (
   { tx, publish }: { tx: { query(text: string, values: unknown[]): Promise<unknown> }; publish: Publish },
 ): Promise<void> => {
   await tx.query(INSERT, [id, data.aggregate, data.n])
-  if (data.n % 10 === 0) await publish('step.seen', { id })
+  if (data.n === 10 && data.aggregate.endsWith('0')) await publish('step.seen', { id })
 }
 type Publish = (type: 'step.seen', data: { id: string }) => Promise<unknown>
 
 const consumer = world.once.consumer(
   CONSUMER,
-  { from: flawed(from, flaw), concurrency: 4, batch: 128, pipelined: true, horizon: 'warn', attempts: 100, delivery },
+  { from: flawed(from, flaw), concurrency: 6, batch: 128, pipelined: true, horizon: 'warn', attempts: 100, delivery },
   { 'step.made': apply, 'link.made': apply },
 )
 await consumer.start()

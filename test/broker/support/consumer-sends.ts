@@ -3,8 +3,8 @@ import { eventFor } from '../../../src/testing/sink-contract/index.ts'
 
 const PER_AGGREGATE = 10
 /** How far an event may be from its place: a chain is out of order, and its parts are not a whole run apart. */
-const WINDOW = 1_000
-const AT_A_TIME = 40
+const WINDOW = 3_000
+const AT_A_TIME = 200
 const COPIES_MAX = 5
 
 export interface Sends {
