@@ -41,7 +41,7 @@ export function sightsOf(row: Row | undefined): InboxSight[] {
 export function triesOf(row: Row): Tries {
   return {
     id: String(row['id']),
-    attempts: Number(row['attempts']),
+    attempts: Math.max(1, Number(row['attempts'])),
     unfinished: Number(row['unfinished']),
     timeline: JSON.parse(String(row['timeline'])) as Tries['timeline'],
   }

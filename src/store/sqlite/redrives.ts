@@ -92,12 +92,13 @@ function create(turn: Turn, params: CreateRedriveParams): CreatedRedrive {
   const [row] = turn.all(PLAN.sql, PLAN.values(filterValues(filter)))
   if (!row) return { kind: 'refused', plan: null }
   const plan = planOf(row)
+  const [active] = turn.all(sql.ACTIVE, [filter.consumer])
+  if (active) return { kind: 'active', redrive: Number(active['id']) }
   if (!plan.known || (!force && plan.older > 0) || (!reorder && plan.overtaking > 0)) return { kind: 'refused', plan }
   const state = stateNumber(prepare ? 'preparing' : 'running')
   const values = [filter.consumer, by, why, state, canary, canaryStops ? 1 : 0, rate, pauseAt]
   const [made] = turn.all(sql.CREATE, values)
-  if (!made) return { kind: 'active', redrive: Number(turn.all(sql.ACTIVE, [filter.consumer])[0]?.['id']) }
-  const redrive = Number(made['id'])
+  const redrive = Number(made?.['id'])
   const letters = turn.run(FREEZE.sql, FREEZE.values([...filterValues(filter), redrive]))
   write(turn, {
     by,

@@ -37,7 +37,10 @@ export async function createRedrive(work: Work, params: CreateRedriveParams): Pr
   const frozen = freeze(work, filter)
   if (frozen.length === 0) return { kind: 'refused', plan: null }
   const plan = planOf(work, consumer, frozen)
-  if (!plan.known || (!force && plan.older > 0) || (!reorder && plan.overtaking > 0)) return { kind: 'refused', plan }
+  if (!plan.known || (!force && plan.older > 0) || (!reorder && plan.overtaking > 0)) {
+    const active = database.activeRedrives.seen(consumer, tx)
+    return active === undefined ? { kind: 'refused', plan } : { kind: 'active', redrive: active.redrive }
+  }
   const redrive = database.nextRedrive()
   if (!(await database.activeRedrives.insert(consumer, { redrive }, tx)))
     return { kind: 'active', redrive: database.activeRedrives.seen(consumer, tx)?.redrive ?? 0 }

@@ -1,0 +1,255 @@
+import { isOnceError } from '../../errors.ts'
+import { messageIdentity } from '../../inbox/identity.ts'
+import type { Letter, LetterFilter } from '../../store/dead-letters.ts'
+import type { Inbox, InboxItem, InboxSight, Taken } from '../../store/inbox.ts'
+import { DEADLINE_MS, LONG_MS } from '../contract/make.ts'
+import type { StoreSubject } from '../contract/subject.ts'
+import { MESSAGES } from './inbox-script.ts'
+import type { InboxOp, MessageFilter } from './inbox-script.ts'
+import { InboxTeller } from './inbox-teller.ts'
+import { RedrivePlayer } from './redrive-player.ts'
+
+interface Actor {
+  readonly taken: Taken<unknown>
+  readonly redrive: boolean
+  readonly messages: readonly number[]
+}
+
+const SOURCE = 'shop'
+
+/** Plays a script about messages on one store and tells what came back. */
+export class InboxPlayer {
+  private readonly subject: StoreSubject<unknown>
+  private readonly inbox: Inbox<unknown>
+  private readonly consumer: string
+  private readonly teller: InboxTeller
+  private readonly redrives: RedrivePlayer
+  private readonly items: readonly InboxItem[]
+  private readonly actors = new Map<number, Actor>()
+
+  constructor(subject: StoreSubject<unknown>, consumer: string) {
+    this.subject = subject
+    this.inbox = subject.store.inbox as Inbox<unknown>
+    this.consumer = consumer
+    this.items = Array.from({ length: MESSAGES }, (_, n) => itemOf(consumer, n))
+    this.teller = new InboxTeller(this.items)
+    this.redrives = new RedrivePlayer(subject, consumer, this.items, this.teller)
+  }
+
+  async open(): Promise<void> {
+    const times = { inboxForMs: LONG_MS, rememberForMs: LONG_MS * 2, lettersForMs: LONG_MS }
+    await this.inbox.open({ consumer: this.consumer, ...times })
+  }
+
+  async play(op: InboxOp): Promise<unknown> {
+    try {
+      return (await this.perform(op)) ?? 'nothing'
+    } catch (error) {
+      return { error: isOnceError(error) ? error.code : 'raw' }
+    }
+  }
+
+  /** Ends every open transaction: whoever waits can go on. */
+  async letGo(): Promise<void> {
+    for (const [name, { taken }] of this.actors) {
+      this.actors.delete(name)
+      await taken.session.rollback()
+    }
+  }
+
+  /** What is committed, at the end. */
+  async state(): Promise<unknown> {
+    const { consumer, inbox, items } = this
+    return {
+      sights: await inbox.look({ consumer, items }),
+      redriven: await inbox.look({ consumer, items, redrive: true }),
+      tries: this.teller.tries(await inbox.tries({ consumer, ids: items.map(({ id }) => id) })),
+      letters: (await inbox.letters.list({ filter: { consumer }, limit: 100 })).map((of) => this.teller.letter(of)),
+      positions: (await inbox.positions({ consumer, source: SOURCE })).toSorted(byPartition),
+      effects: await Promise.all(items.map(({ message }) => this.subject.effects(`${consumer} ${message}`))),
+      redrives: await this.redrives.state(),
+    }
+  }
+
+  private perform(op: InboxOp): Promise<unknown> | null {
+    const { inbox, consumer } = this
+    switch (op.do) {
+      case 'take':
+        return this.take(op.actor, op)
+      case 'complete':
+        return this.complete(op)
+      case 'rollback':
+        return this.rollback(op.actor)
+      case 'apply':
+        return this.apply(op)
+      case 'look':
+        return inbox.look({ consumer, items: this.of(op.messages), redrive: op.redrive })
+      case 'enter':
+        return this.enter(this.items[op.message]!)
+      case 'trying':
+      case 'tries':
+        return inbox[op.do]({ consumer, ids: this.idsOf([op.message]) }).then((all) => this.teller.tries(all))
+      case 'failed':
+        return this.failed(op)
+      case 'park':
+        return inbox.park({ consumer, letters: [this.letter(op)], positions: null }).then(() => 'parked')
+      case 'pass': {
+        const positions = [{ partition: String(op.partition), next: String(op.next) }]
+        return inbox.pass({ consumer, source: SOURCE, positions }).then(() => 'passed')
+      }
+      case 'positions':
+        return inbox.positions({ consumer, source: SOURCE }).then((all) => all.toSorted(byPartition))
+      case 'getLetter':
+        return inbox.letters.get({ id: this.items[op.message]!.id }).then((of) => of && this.teller.letter(of))
+      case 'list':
+        return inbox.letters
+          .list({ filter: this.filter(op), limit: 100 })
+          .then((all) => all.map((of) => this.teller.letter(of)))
+      case 'count':
+        return inbox.letters.count({ filter: this.filter(op) }).then((counts) => this.teller.counts(counts))
+      case 'discard':
+        return inbox.letters.discard({ filter: this.filter(op), limit: op.limit })
+      default:
+        return this.redrives.play(op, (of) => this.filter(of))
+    }
+  }
+
+  private async take(actor: number, op: { messages: readonly number[]; redrive: boolean }): Promise<unknown> {
+    if (this.actors.has(actor)) return null
+    const { messages, redrive } = op
+    const params = { consumer: this.consumer, items: this.of(messages), deadlineMs: DEADLINE_MS, redrive }
+    const before = await this.inbox.look(params)
+    const taken = await this.inbox.take(params)
+    const sights = settled(taken.sights, before)
+    this.actors.set(actor, { taken, redrive, messages })
+    await this.effects(taken, messages)
+    return sights
+  }
+
+  private async complete(op: { actor: number; tried: boolean; settles: boolean }): Promise<unknown> {
+    const actor = this.actors.get(op.actor)
+    if (actor === undefined) return null
+    this.actors.delete(op.actor)
+    return this.end(actor, op)
+  }
+
+  private async rollback(name: number): Promise<unknown> {
+    const actor = this.actors.get(name)
+    if (actor === undefined) return null
+    this.actors.delete(name)
+    await actor.taken.session.rollback()
+    return 'rolled back'
+  }
+
+  /** Taken and ended at once: all that a store with one writer can do. */
+  private async apply(op: { messages: readonly number[]; redrive: boolean; settles: boolean }): Promise<unknown> {
+    const { messages, redrive, settles } = op
+    const params = { consumer: this.consumer, items: this.of(messages), deadlineMs: DEADLINE_MS, redrive }
+    const before = await this.inbox.look(params)
+    const taken = await this.inbox.take(params)
+    await this.effects(taken, messages)
+    return [settled(taken.sights, before), await this.end({ taken, redrive, messages }, { tried: true, settles })]
+  }
+
+  private async effects({ sights, session }: Taken<unknown>, messages: readonly number[]): Promise<void> {
+    for (const message of messages.filter((_, i) => sights[i] === 'taken'))
+      await this.subject.effect(session.session.tx, `${this.consumer} m${message}`)
+  }
+
+  private async end(actor: Actor, { tried, settles }: { tried: boolean; settles: boolean }): Promise<unknown> {
+    const { session, sights } = actor.taken
+    const mine = actor.messages.filter((_, i) => isTaken(sights[i]))
+    try {
+      const settled = settles ? await this.redrives.settle(session.session, mine) : null
+      if (settled === false) {
+        await session.rollback()
+        return 'not settled'
+      }
+      const ids = this.idsOf(mine)
+      // A letter is settled with its effect, one way or the other.
+      const redriven = actor.redrive && settled === null ? ids : []
+      const params = { consumer: this.consumer, events: [], tried: tried ? ids : [], redriven, positions: null }
+      return [settled, await session.complete(params)]
+    } catch (error) {
+      await session.rollback()
+      throw error
+    }
+  }
+
+  private async enter(item: InboxItem): Promise<unknown> {
+    const { inbox, consumer } = this
+    const { session } = await inbox.take({ consumer, items: [], deadlineMs: DEADLINE_MS })
+    const entered = await inbox.enter(session.session, { consumer, item })
+    if (!entered) await session.rollback()
+    else await session.complete({ consumer, events: [], tried: [], redriven: [item.id], positions: null })
+    return entered
+  }
+
+  private async failed({ message, counted }: { message: number; counted: boolean }): Promise<unknown> {
+    const failure = { id: this.items[message]!.id, counted, error: `no ${message}`, fingerprint: `f${message % 2}` }
+    return this.teller.tries(await this.inbox.failed({ consumer: this.consumer, failures: [failure] }))
+  }
+
+  private letter({ message, skip, reason }: Extract<InboxOp, { do: 'park' }>): Letter {
+    const { id, source, message: name, aggregate, previous } = this.items[message]!
+    return {
+      id,
+      source,
+      message: name,
+      aggregate,
+      previous,
+      type: 'order.placed',
+      tenant: null,
+      state: skip ? 'skipped' : 'parked',
+      reason,
+      error: `no ${message}`,
+      fingerprint: `f${message % 2}`,
+      causes: '[]',
+      body: '{"a":1}',
+      shown: null,
+      headers: '{}',
+      traceparent: null,
+      attempts: 1,
+    }
+  }
+
+  private filter({ filter, message }: { filter: MessageFilter; message: number }): LetterFilter & { consumer: string } {
+    const { consumer } = this
+    const { id, aggregate } = this.items[message]!
+    if (filter === 'one') return { consumer, ids: [id] }
+    if (filter === 'reason') return { consumer, reason: 'failed', states: ['parked', 'skipped'] }
+    return filter === 'aggregate' && aggregate !== null ? { consumer, aggregate } : { consumer, states: ['parked'] }
+  }
+
+  /** A predecessor in the same batch is taken with it, or not at all. */
+  private of(messages: readonly number[]): InboxItem[] {
+    const batch = messages.map((message) => this.items[message]!)
+    const here = new Set(batch.map(({ id }) => id))
+    return batch.map((item) => (here.has(item.previous ?? '') ? { ...item, previous: null } : item))
+  }
+
+  private idsOf(messages: readonly number[]): string[] {
+    return this.of(messages).map(({ id }) => id)
+  }
+}
+
+/** Two without an aggregate, a chain of three, two of one aggregate without a chain. */
+function itemOf(consumer: string, n: number): InboxItem {
+  const message = `m${n}`
+  const previous = n === 3 || n === 4 ? messageIdentity({ consumer, source: SOURCE, message: `m${n - 1}` }).id : null
+  const aggregate = n < 2 ? null : n < 5 ? 'chain' : 'line'
+  return { ...messageIdentity({ consumer, source: SOURCE, message }), source: SOURCE, message, aggregate, previous }
+}
+
+/** What is applied and has a letter too is settled either way: which word says so is the store's own. */
+function settled(sights: readonly InboxSight[], before: readonly InboxSight[]): InboxSight[] {
+  return sights.map((sight, i) => (sight === 'parked' && before[i] === 'duplicate' ? 'duplicate' : sight))
+}
+
+function isTaken(sight: InboxSight | undefined): boolean {
+  return sight === 'taken'
+}
+
+function byPartition(a: { partition: string }, b: { partition: string }): number {
+  return Number(a.partition) - Number(b.partition)
+}
