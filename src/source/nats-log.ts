@@ -29,19 +29,25 @@ export async function natsTurn(
   const { streams } = await js.jetstreamManager(false)
   const config = { name, subjects: [name], storage: 'memory', max_msgs_per_subject: 1, max_age: keptMs * NANOS_PER_MS }
   // Harmless where it is there.
-  await streams.add(config as never)
+  const make = (): Promise<unknown> => streams.add(config as never)
+  await make()
+  let isMade = true
   /** Of our message; 0: there must be none. */
   let sequence = 0
   return {
     keptMs,
     async hold() {
+      // A server that was away has forgotten it.
+      if (!isMade) await make()
+      isMade = true
       try {
         const expect = { lastSubjectSequence: sequence }
         sequence = (await js.publish(name, '', { timeout: PUBLISH_MS, expect })).seq
         return true
       } catch (error) {
-        if (codeOf(error) !== WRONG_LAST_SEQUENCE) throw error
         sequence = 0
+        isMade = codeOf(error) === WRONG_LAST_SEQUENCE
+        if (!isMade) throw error
         return false
       }
     },

@@ -26,6 +26,8 @@ interface Target {
   readonly source: PulledSource<unknown>
   /** Somebody else has the turn from now on. */
   usurp(): Promise<void>
+  /** What says whose turn it is, is gone. */
+  forget(): Promise<unknown>
 }
 
 function cases(name: 'nats' | 'redis', url: () => string, target: (place: string) => Promise<Target>): void {
@@ -86,6 +88,20 @@ function cases(name: 'nats' | 'redis', url: () => string, target: (place: string
     expect(numbers(await take(one, 2, 10_000))).toEqual([7, 8])
     await one.close()
   })
+
+  it('goes on when nobody knows any more whose turn it is', async () => {
+    const one = await open()
+    expect(numbers(await take(one, 2))).toEqual([7, 8])
+    await of.forget()
+    await new Promise((resolve) => setTimeout(resolve, KEPT_MS))
+    await send(9, 9)
+    const seen: unknown[] = []
+    for (const until = Date.now() + 15_000; !seen.includes(9) && Date.now() < until;) {
+      seen.push(...numbers(await take(one, 1, 500).catch(() => [])))
+    }
+    expect(seen).toContain(9)
+    await one.close()
+  })
 }
 
 describeServers('one of several consumers of NATS reads', ['nats'], ({ nats }) => {
@@ -106,7 +122,8 @@ describeServers('one of several consumers of NATS reads', ['nats'], ({ nats }) =
       })
       const js = jetstream(connection)
       const source = natsSource(js, { stream, events: {}, ackWait: `${KEPT_MS}ms`, singleActive: true })
-      return { source, usurp: async () => void (await js.publish(turn, '')) }
+      const forget = (): Promise<unknown> => manager.streams.delete(turn)
+      return { source, usurp: async () => void (await js.publish(turn, '')), forget }
     },
   )
 })
@@ -122,7 +139,7 @@ describeServers('one of several consumers of Redis reads', ['redis'], ({ redis }
       close.push(() => client.disconnect())
       const source = redisSource(client, { stream, events: {}, idle: `${KEPT_MS}ms`, singleActive: true })
       const usurp = async () => void (await client.set(`${stream}:one:turn`, 'another', 'PX', KEPT_MS))
-      return { source, usurp }
+      return { source, usurp, forget: () => client.del(`${stream}:one:turn`) }
     },
   )
 })
