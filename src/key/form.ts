@@ -11,6 +11,7 @@ interface Pair {
  * A character below U+0100 is taken as one byte: that is how servers hand over a raw URL.
  */
 export function canonicalForm(text: string): string {
+  if (text === '') return ''
   const pairs: Pair[] = []
   let sorted = true
   for (let start = text.startsWith('?') ? 1 : 0; start <= text.length;) {

@@ -11,7 +11,8 @@ export interface MediaType {
  */
 export function parseMediaType(value: string | undefined): MediaType {
   const text = value ?? ''
-  let at = endOf(text, 0, ';')
+  const semicolon = text.indexOf(';')
+  let at = semicolon < 0 ? text.length : semicolon
   const essence = text.slice(0, at).trim().toLowerCase()
   let boundary: string | undefined
   let charset: string | undefined
