@@ -91,7 +91,7 @@ export const RELAY_ATTEMPTS_MAX = 1_000
 /** Events that are read, sent and acknowledged together. */
 export const RELAY_BATCH_EVENTS = 2_048
 export const RELAY_BATCH_BYTES: number = 16 * 1024 * 1024
-/** What is under way when a relay dies is tried again in parts: this many events, halved for each death. */
+/** What is under way when a relay dies is tried again in halves: of at most this many events of one shard. */
 export const RELAY_SUSPECT_EVENTS = 128
 /** Held events that were under way when a relay died are tried in parts of this many, and one by one after the next. */
 export const RELAY_SUSPECT_HELD = 16

@@ -16,7 +16,7 @@ export class Shard implements ShardLease {
   readonly blocked: Map<string, boolean>
   /** No batch of this lease was announced yet. */
   fresh = true
-  /** What the last owner was sending when it died: sent in parts, and alone. */
+  /** What the last owner was sending when it died: sent in halves, apart from everything else. */
   suspect: { readonly upTo: number; readonly attempt: number } | null
 
   constructor(state: ShardState) {

@@ -30,25 +30,30 @@ export function suspectOf({ shards }: Keeper): Shard | undefined {
 }
 
 /**
- * What was under way when a relay died may have killed it. It is sent alone, in parts that are halved with every death,
- * and given up when a single event has killed as many as it may. False: it was not sent.
+ * What was under way when a relay died may have killed it. It is sent apart from everything else, in halves that are
+ * announced as such, so that each death leaves half of them; and given up when an event was alone at the last of as many
+ * deaths as it may cause. False: it was not sent.
  */
 export async function trySuspect(shard: Shard, tools: Tools): Promise<boolean> {
   const { parts, reading } = tools
   const { upTo, attempt } = shard.suspect as NonNullable<Shard['suspect']>
-  const events = Math.max(1, RELAY_SUSPECT_EVENTS >> attempt)
   shard.rewind()
-  const part = await reading.part(shard, events)
-  const end = endOf(part.ends.get(shard))
-  if (end === null) {
+  const { events } = await reading.part(shard, RELAY_SUSPECT_EVENTS)
+  const suspects = events.filter(({ seq }) => seq <= upTo).length
+  shard.rewind()
+  const part = suspects === 0 ? undefined : await reading.part(shard, Math.ceil(suspects / 2))
+  const end = endOf(part?.ends.get(shard))
+  if (part === undefined || end === null) {
     shard.suspect = null
     return true
   }
-  const culprit = events === 1 && attempt >= parts.attempts && parts.onFailure !== 'block'
+  // The first time it was under way with events of other shards.
+  const alone = suspects === 1 && attempt > 1
+  const culprit = alone && attempt >= parts.attempts && parts.onFailure !== 'block'
   const done = culprit ? await giveUp(shard, part, tools) : await sendPart(shard, part, tools)
   if (!done) return false
   shard.fresh = false
-  if (end >= upTo) shard.suspect = null
+  shard.suspect = end < upTo ? { upTo, attempt: 1 } : null
   return true
 }
 
@@ -56,14 +61,14 @@ async function sendPart(shard: Shard, part: Batch, { parts, keeper, sender, ledg
   const { upTo, attempt } = shard.suspect as NonNullable<Shard['suspect']>
   const ends = part.ends.get(shard) ?? []
   const end = endOf(ends) ?? 0
-  const announced = await ledger.ack([intent(shard, Math.max(upTo, end), attempt + 1)], [])
+  const announced = await ledger.ack([intent(shard, end, attempt + 1)], [])
   if (!announced.ours.has(shard.shard)) return false
   const sorted = sort(part, keeper.shards, parts.sink, parts.source)
   if ((await sender.deliver(sorted.delivery, state)) !== 'done') return false
   const { hold, blocks } = remains(parts, sorted.delivery)
   const held = [...sorted.held, ...hold]
-  // The rest of what was under way stays suspect, under the number it had.
-  const following = end < upTo ? { tryingTo: upTo, attempt } : { tryingTo: null, attempt: 0 }
+  // The rest of what was under way stays suspect. It is counted anew: it was never sent without these.
+  const following = end < upTo ? { tryingTo: upTo, attempt: 1 } : { tryingTo: null, attempt: 0 }
   const written = await pass(shard, ends, following, held, ledger)
   ledger.tell(sorted.delivery.sent, held, written.parked)
   if (!written.ours.has(shard.shard)) return false

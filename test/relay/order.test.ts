@@ -9,6 +9,7 @@ import { inProcessSink } from '../../src/index.ts'
 import { describePostgres, freshDatabase, type FreshDatabase } from '../support/postgres.ts'
 import { pgStore } from '../../src/store/postgres/pg.ts'
 import { numberingStore, type Numbering } from './mutants.ts'
+import { shardOf } from '../../src/outbox/publisher.ts'
 import { committedOf, judge, openWorld, prepare, until, type Step, type World } from './world.ts'
 
 const PRODUCERS = 16
@@ -126,12 +127,14 @@ describePostgres('16 producers on 300 aggregates beside 4 relays', () => {
   })
 
   it('an event that kills its relay is found and parked, and the rest arrives', { timeout: 120_000 }, async () => {
-    for (let i = 0; i < 200; i++) await world.make(`a${i % 20}`)
+    // Some of them stand before and behind it in its shard.
+    const neighbour = neighbourOf('poison')
+    for (let i = 0; i < 200; i++) await world.make(i % 40 === 0 ? neighbour : `a${i % 20}`)
     await world.pool.query(
       `insert into effectively_once.event (aggregatetype, aggregateid, type, payload)
        values ('step', 'poison', 'step.made', '{"aggregate": "poison", "n": 1}')`,
     )
-    for (let i = 0; i < 200; i++) await world.make(`a${i % 20}`)
+    for (let i = 0; i < 200; i++) await world.make(i % 40 === 0 ? neighbour : `a${i % 20}`)
     const parked = async (): Promise<number> =>
       (await world.pool.query(`select 1 from effectively_once.held where state = 3 and aggregateid = 'poison'`))
         .rowCount ?? 0
@@ -180,3 +183,8 @@ describePostgres('16 producers on 300 aggregates beside 4 relays', () => {
     await until(async () => (await world.pool.query('select 1 from effectively_once.held')).rowCount === 1)
   })
 })
+
+/** Another aggregate of the same shard. */
+function neighbourOf(aggregate: string): string {
+  for (let n = 0; ; n++) if (shardOf(`n${n}`) === shardOf(aggregate)) return `n${n}`
+}

@@ -75,12 +75,14 @@ export const OUTBOX_CASES: readonly Case[] = [
       const mine = await relay.lease(SHORT_MS)
       const [first, second] = await relay.read()
       assert.ok(first && second)
-      const announced = { cursor: first.seq, tryingTo: second.seq, attempt: 1 }
+      await relay.ack(mine, { cursor: first.seq, tryingTo: second.seq + 1, attempt: 1 })
+      // The same owner may announce something else from the same cursor.
+      const announced = { cursor: first.seq, tryingTo: second.seq, attempt: 2 }
       assert.deepEqual(await relay.ack(mine, announced), { ours: [mine.shard], parked: [] })
       assert.deepEqual((await relay.read({ cursor: first.seq })).map(typeOf), ['a.1', 'a.2'])
       await pass(SHORT_MS * 3)
       const next = await relay.lease()
-      assert.deepEqual([next.cursor, next.tryingTo, next.attempt], [first.seq, second.seq, 1])
+      assert.deepEqual([next.cursor, next.tryingTo, next.attempt], [first.seq, second.seq, 2])
       const given = held(second, { state: 'parked', attempts: 1, reason: 'no' })
       const late = await relay.ack(mine, { cursor: second.seq, tryingTo: null, attempt: 0 }, [given])
       assert.deepEqual(late, { ours: [], parked: [] })

@@ -114,7 +114,9 @@ export async function ack(work: Work, { destination, acks, hold }: AckParams): P
     if (database.shards.seen(shardKey(destination, shard), tx)?.token !== token) continue
     ours.push(shard)
     const row: AckRow = { destination, shard, cursor, token, segment, counted, tryingTo, attempt }
-    await database.acks.insert(ackKey(row), row, tx)
+    if (await database.acks.insert(ackKey(row), row, tx)) continue
+    // The same owner announces something else from the same cursor.
+    if ((await database.acks.lock(ackKey(row), tx, 'update')) !== undefined) database.acks.put(ackKey(row), row, tx)
   }
   const now = database.now()
   const parked: EventPlace[] = []

@@ -102,7 +102,7 @@ const EVENT_COLUMNS = `e.shard::int4 as shard, e.seq::float8 as seq, e.segment, 
 /**
  * The acknowledgement: a cursor is inserted where the token is still ours. It is written after the send, so even a late
  * one is true; the fence only makes its owner stop. What was held by somebody else meanwhile is not ours to tell of.
- * Locks nothing.
+ * Locks nothing; only where the same owner announces something else from the same cursor, suspects, a row is updated.
  * $1 destination, $2 shards, $3 cursors, $4 tokens, $5 trying to, $6 attempts, $7 segments, $8 counts, held events from $9
  */
 export function ackSql(schema: string): string {
@@ -115,7 +115,9 @@ with m as materialized (
 ), a as (
   insert into ${schema}.ack (destination, shard, cursor, token, trying_to, attempt, event_segment, counted)
   select $1::text, m.shard, m.cursor, m.token, m.trying_to, m.attempt, m.event_segment, m.counted from m
-  on conflict do nothing
+  on conflict (destination, shard, cursor, token, segment) do update
+     set trying_to = excluded.trying_to, attempt = excluded.attempt
+   where (ack.trying_to, ack.attempt) is distinct from (excluded.trying_to, excluded.attempt)
 ), v as materialized (
   select v.* from ${heldRows(9)} where v.shard in (select m.shard from m)
 ), h as (
