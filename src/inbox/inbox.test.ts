@@ -99,10 +99,11 @@ describe('positions', () => {
     const [a, b, c] = [at(7), at(8), at(9)] as const
     for (const one of [a, b, c, b]) tracker.received(one)
     expect(tracker.after([b])).toEqual([])
-    tracker.settled([b])
+    expect(tracker.settled([b])).toEqual([])
     expect(tracker.after([a])).toEqual([{ partition: 'p', next: '9' }])
     expect(tracker.after([a, c])).toEqual([{ partition: 'p', next: '10' }])
-    tracker.settled([a])
+    // Nobody else passes what was settled before it.
+    expect(tracker.settled([a])).toEqual([{ partition: 'p', next: '9' }])
     expect(tracker.after([c])).toEqual([{ partition: 'p', next: '10' }])
     tracker.forget(['p'])
     expect(tracker.after([c])).toEqual([])

@@ -40,14 +40,17 @@ export class PositionTracker {
     })
   }
 
-  settled(deliveries: readonly Delivery[]): void {
+  /** Answers how far the partitions are passed now. Whoever settles the first of them passes those settled behind it. */
+  settled(deliveries: readonly Delivery[]): StoredPosition[] {
+    const passed = new Map<string, string>()
     for (const { position } of deliveries) {
       if (!position) continue
       const { open } = this.#of(position.partition)
       const entry = open.find((candidate) => candidate.position.offset === position.offset)
       if (entry) entry.settled = true
-      while (open[0]?.settled) open.shift()
+      while (open[0]?.settled) passed.set(position.partition, (open.shift() as (typeof open)[0]).position.next)
     }
+    return [...passed].map(([partition, next]) => ({ partition, next }))
   }
 
   /** The partition is somebody else's now. */

@@ -17,7 +17,7 @@ import { sleep } from '../platform/clock.ts'
 import type { Delivery, PulledSource } from '../source/source.ts'
 import type { Broker } from './consumer-broker.ts'
 import type { ConsumerSettings } from './consumer-options.ts'
-import { backoffMs, deliveriesOf, positionsAfter, type ConsumerParts } from './consumer-parts.ts'
+import { backoffMs, deliveriesOf, type ConsumerParts } from './consumer-parts.ts'
 import { parkOrphans, workOn, type Result, type Results } from './consumer-work.ts'
 
 /** How many messages a consumer has in hand at most. */
@@ -205,14 +205,14 @@ export class ConsumerLoop<Tx> {
     if (arrivals.length === 0) return
     const { tracker, inbox, settings, core } = this.#parts
     const deliveries = deliveriesOf(arrivals)
-    const positions = tracker && positionsAfter(this.#parts, deliveries)
-    if (positions) {
+    // Before anything is waited for: of two that end together, the later one passes both.
+    const positions = tracker?.settled(deliveries) ?? []
+    if (positions.length > 0) {
       // What committed with an effect is passed already; a position never goes back.
-      await inbox.pass({ consumer: settings.name, ...positions }).catch((error: unknown) => {
+      await inbox.pass({ consumer: settings.name, source: this.#source.name, positions }).catch((error: unknown) => {
         core.settings.observe({ kind: 'troubled', task: 'consumer', error })
       })
     }
-    tracker?.settled(deliveries)
     this.handled += arrivals.length
     await this.#broker.settled(arrivals, results)
   }

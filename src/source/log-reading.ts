@@ -118,8 +118,10 @@ export class LogReading {
     const known = await positions.read([partition])
     if (this.#closed) return false
     this.#heldAt = at
-    this.#next = BigInt(known.get(partition) ?? 0)
-    this.#suspects = prefetch
+    const next = known.get(partition)
+    this.#next = BigInt(next ?? 0)
+    // Nobody can have died of what nobody has read.
+    this.#suspects = next === undefined ? 0 : prefetch
     this.#keepTurn()
     return true
   }

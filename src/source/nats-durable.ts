@@ -24,6 +24,10 @@ export interface NatsStreamApi {
   ): Promise<{ readonly config: { readonly max_age: number }; readonly state: { readonly first_seq: number } }>
   add(config: never): Promise<unknown>
   purge(stream: string, options: { seq: number }): Promise<unknown>
+  getMessage(
+    stream: string,
+    query: { last_by_subj: string },
+  ): Promise<{ readonly seq: number; readonly data: Uint8Array } | null>
 }
 
 /**

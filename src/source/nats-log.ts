@@ -1,10 +1,11 @@
+import { newUuid } from '../platform/uuid.ts'
 import type { Log, LogDelivery, Turn } from './log-reading.ts'
 import { NatsDelivery, type NatsMessage } from './nats-delivery.ts'
 import { codeOf, filter, NANOS_PER_MS, streamInfo, type NatsConsumerApi, type NatsStreamApi } from './nats-durable.ts'
 import { NatsFetching, type NatsPullConsumer } from './nats-fetching.ts'
 
 const WRONG_LAST_SEQUENCE = 10_071
-const PUBLISH_MS = 2_000
+const PUBLISH_MS = 5_000
 /** The server removes a reader that nobody asks for so long; another one is made then. */
 const READER_IDLE_MS = 60_000
 
@@ -32,24 +33,31 @@ export async function natsTurn(
   const make = (): Promise<unknown> => streams.add(config as never)
   await make()
   let isMade = true
+  const member = newUuid()
   /** Of our message; 0: there must be none. */
   let sequence = 0
+  const write = async (): Promise<boolean> => {
+    try {
+      const expect = { lastSubjectSequence: sequence }
+      sequence = (await js.publish(name, member, { timeout: PUBLISH_MS, expect })).seq
+      return true
+    } catch (error) {
+      isMade = codeOf(error) === WRONG_LAST_SEQUENCE
+      if (!isMade) throw error
+      return false
+    }
+  }
   return {
     keptMs,
     async hold() {
       // A server that was away has forgotten it.
       if (!isMade) await make()
       isMade = true
-      try {
-        const expect = { lastSubjectSequence: sequence }
-        sequence = (await js.publish(name, '', { timeout: PUBLISH_MS, expect })).seq
-        return true
-      } catch (error) {
-        sequence = 0
-        isMade = codeOf(error) === WRONG_LAST_SEQUENCE
-        if (!isMade) throw error
-        return false
-      }
+      if (await write()) return true
+      // It may be ours all the same: the answer came too late.
+      const found = await streams.getMessage(name, { last_by_subj: name })
+      sequence = found && new TextDecoder().decode(found.data) === member ? found.seq : 0
+      return sequence > 0 && (await write())
     },
     // Up to our own message: what somebody else wrote since stays.
     async leave() {

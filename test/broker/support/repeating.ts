@@ -33,20 +33,20 @@ class Repeating implements Subscription {
   }
 
   async receive(params: Parameters<Subscription['receive']>[0]): Promise<Delivery[]> {
-    const came = this.#due(params.max)
-    if (came.length < params.max) {
-      const waitMs = came.length > 0 || this.#later.length > 0 ? Math.min(params.waitMs, 20) : params.waitMs
-      const fresh = await this.#of.receive({ ...params, max: params.max - came.length, waitMs })
-      for (const delivery of fresh) {
-        const { data } = delivery.event as { data: Parameters<typeof copiesOf>[0] }
-        const copies = delivery.type === 'step.seen' ? 1 : copiesOf(data)
-        this.#open.set(delivery, copies)
-        came.push(this.#copyOf(delivery))
-        for (let copy = 1; copy < copies; copy++) {
-          this.#later.push({ delivery: this.#copyOf(delivery), at: performance.now() + Math.random() * LATE_MS })
-        }
+    const waitMs = this.#later.length > 0 ? Math.min(params.waitMs, 20) : params.waitMs
+    const fresh = await this.#of.receive({ ...params, max: Math.ceil(params.max / 2), waitMs })
+    const first: Delivery[] = []
+    for (const delivery of fresh) {
+      const { data } = delivery.event as { data: Parameters<typeof copiesOf>[0] }
+      const copies = delivery.type === 'step.seen' ? 1 : copiesOf(data)
+      this.#open.set(delivery, copies)
+      first.push(this.#copyOf(delivery))
+      for (let copy = 1; copy < copies; copy++) {
+        this.#later.push({ delivery: this.#copyOf(delivery), at: performance.now() + Math.random() * LATE_MS })
       }
     }
+    // Not taken out before the wait: what is lost meanwhile must not come, its first delivery may have been dropped.
+    const came = [...first, ...this.#due(params.max - first.length)]
     return this.#inOrder ? came : shuffled(came)
   }
 
