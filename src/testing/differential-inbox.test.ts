@@ -15,13 +15,13 @@ const LENGTH = 50
 const TIMEOUT_MS = 600_000
 
 /** Messages, dead letters and redrives: the same scripts, the same answers. */
-async function compare(seed: number, real: StoreSubject<unknown>, held: boolean): Promise<void> {
+async function compare(seed: number, real: StoreSubject<unknown>, held: boolean): Promise<[unknown, unknown]> {
   const consumer = `diff-${process.pid}-${seed}`
   const model = inMemory()
   const players = [new InboxPlayer(model, consumer), new InboxPlayer(real, consumer)] as const
   for (const player of players) await player.open()
-  const [expected, told] = await besideEachOther(players, drawInboxScript(new Dice(seed), LENGTH, held))
-  expect(told, `seed ${seed}`).toEqual(expected)
+  const [expected, told] = await besideEachOther(players, drawInboxScript(new Dice(seed), LENGTH, held), held)
+  return [told, expected]
 }
 
 describePostgres('the inbox in memory against PostgreSQL', (database) => {
@@ -37,7 +37,10 @@ describePostgres('the inbox in memory against PostgreSQL', (database) => {
 
   test(`${SCRIPTS} scripts of ${LENGTH} calls`, { timeout: TIMEOUT_MS }, async () => {
     const real = onPostgres(pool)
-    for (let seed = 1; seed <= SCRIPTS; seed++) await compare(seed, real, true)
+    for (let seed = 1; seed <= SCRIPTS; seed++) {
+      const [told, expected] = await compare(seed, real, true)
+      expect(told, `seed ${seed}`).toEqual(expected)
+    }
     await real.close()
   })
 })
@@ -45,6 +48,9 @@ describePostgres('the inbox in memory against PostgreSQL', (database) => {
 describeSqlite('the inbox in memory against SQLite', (lab) => {
   test(`${SCRIPTS} scripts of ${LENGTH} calls`, { timeout: TIMEOUT_MS }, async () => {
     const real = onSqlite(await lab.store())
-    for (let seed = 1; seed <= SCRIPTS; seed++) await compare(seed, real, false)
+    for (let seed = 1; seed <= SCRIPTS; seed++) {
+      const [told, expected] = await compare(seed, real, false)
+      expect(told, `seed ${seed}`).toEqual(expected)
+    }
   })
 })

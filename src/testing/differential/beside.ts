@@ -13,10 +13,15 @@ interface Plays<Op> {
 export async function besideEachOther<Op>(
   players: readonly [model: Plays<Op>, real: Plays<Op>],
   script: readonly Op[],
+  /** Transactions stay open between calls, so a call may have to wait: both must, or neither. */
+  waits = true,
 ): Promise<readonly [model: readonly unknown[], real: readonly unknown[]]> {
   const told: [unknown[], unknown[]] = [[], []]
   try {
-    for (const op of script) await playBoth(players, op, told)
+    for (const op of script) {
+      if (waits) await playBoth(players, op, told)
+      else for (const [i, player] of players.entries()) told[i]!.push([op, await player.play(op)])
+    }
   } finally {
     for (const player of players) await player.letGo()
   }

@@ -53,7 +53,24 @@ const ALONE = ['items', 'items', 'copy', 'status', 'status', 'audit', 'positions
 
 /** `held`: transactions stay open between calls; a store with one writer has none. */
 export function drawInboxScript(dice: Dice, length: number, held: boolean): InboxOp[] {
-  return Array.from({ length }, () => drawOp(dice, held))
+  const script = Array.from({ length }, () => drawOp(dice, held))
+  return dice.chance(0.3) ? script : [...underWay(dice), ...script]
+}
+
+/** Some letters are parked, and a redrive of them is claimed: what comes next concerns it. */
+function underWay(dice: Dice): InboxOp[] {
+  const parks = some(dice, MESSAGES).map((message): InboxOp => ({
+    do: 'park',
+    message,
+    skip: false,
+    reason: dice.pick(REASONS),
+  }))
+  const canary = dice.below(3)
+  return [
+    ...parks,
+    { do: 'create', filter: 'all', message: 0, canary, reorder: true, prepare: false },
+    { do: 'claim', lapses: dice.chance(0.3) },
+  ]
 }
 
 function drawOp(dice: Dice, held: boolean): InboxOp {
@@ -61,6 +78,7 @@ function drawOp(dice: Dice, held: boolean): InboxOp {
   const message = dice.below(MESSAGES)
   const messages = some(dice, MESSAGES)
   const redrive = dice.chance(0.3)
+  if (dice.chance(0.3)) return drawWork(dice)
   const roll = dice.next()
   if (held && roll < 0.16) return { do: 'take', actor, messages, redrive }
   if (held && roll < 0.26) return { do: 'complete', actor, tried: dice.chance(0.5), settles: dice.chance(0.5) }
@@ -95,6 +113,19 @@ function drawOp(dice: Dice, held: boolean): InboxOp {
   return { do: dice.pick(ALONE) }
 }
 
+/** What whoever works on a redrive says. */
+function drawWork(dice: Dice): InboxOp {
+  const back = dice.chance(0.9) ? 0 : 1
+  const roll = dice.next()
+  if (roll < 0.35) return { do: 'beat', back, starting: some(dice, ORDS), ended: some(dice, ORDS) }
+  if (roll < 0.65) {
+    const outcome = dice.pick(['already', 'gone', 'failed', 'failed', 'blocked'] as const)
+    return { do: 'decide', back, ord: 1 + dice.below(ORDS), outcome }
+  }
+  if (roll < 0.8) return drawChange(dice)
+  return roll < 0.9 ? { do: 'items' } : { do: 'claim', lapses: dice.chance(0.5) }
+}
+
 function drawChange(dice: Dice): InboxOp {
   const moves = [
     { from: ['running'], to: 'paused' },
@@ -116,5 +147,5 @@ function drawChange(dice: Dice): InboxOp {
 
 function some(dice: Dice, of: number): number[] {
   const all = Array.from({ length: of }, (_, n) => n).filter(() => dice.chance(0.35))
-  return dice.chance(0.5) ? all : all.reverse()
+  return dice.chance(0.5) ? all : all.toReversed()
 }

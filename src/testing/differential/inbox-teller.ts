@@ -1,6 +1,6 @@
 import type { LetterCounts, StoredLetter } from '../../store/dead-letters.ts'
 import type { InboxItem, Tries } from '../../store/inbox.ts'
-import type { AuditEntry, RedriveItem, StoredPlan, StoredRedrive } from '../../store/redrives.ts'
+import type { AuditEntry, RedriveBeat, RedriveItem, StoredPlan, StoredRedrive } from '../../store/redrives.ts'
 
 /** What a store said about messages, in words that two stores can be compared by: no times, no ids of its own. */
 export class InboxTeller {
@@ -25,7 +25,7 @@ export class InboxTeller {
       unfinished,
       timeline.map(({ error, fingerprint }) => [error, fingerprint]),
     ])
-    return told.sort()
+    return told.toSorted(([a], [b]) => Number(a) - Number(b))
   }
 
   counts({ total, oldestAt, groups }: LetterCounts): unknown {
@@ -45,6 +45,11 @@ export class InboxTeller {
     const { redrive, consumer: _, createdAt, endedAt, seenAgoMs, ...same } = of
     const times = { created: createdAt > 0, ended: endedAt !== null, seen: seenAgoMs !== null }
     return { ...same, ...times, redrive: this.number(redrive) }
+  }
+
+  /** Without a canary nobody asks how many of it are decided. */
+  beat({ canaryDecided, canaryFailed, ...same }: RedriveBeat): unknown {
+    return same.canary > 0 ? { ...same, canaryDecided, canaryFailed } : same
   }
 
   audit({ by, action, redrive, why, detail }: AuditEntry): unknown {

@@ -76,7 +76,9 @@ export class RedrivePlayer {
         return this.change(op, redrive)
       case 'beat':
         return this.held(op.back, (held) =>
-          redrives.beat({ ...held, leaseMs: LEASE_MS, starting: op.starting, ended: except(op.ended, op.starting) }),
+          redrives
+            .beat({ ...held, leaseMs: LEASE_MS, starting: op.starting, ended: except(op.ended, op.starting) })
+            .then((beat) => beat && teller.beat(beat)),
         )
       case 'decide':
         return this.held(op.back, (held) => redrives.decide({ ...held, decisions: [decisionOf(op)] }))

@@ -37,7 +37,7 @@ export function onPostgres(pool: pg.Pool): StoreSubject<unknown> {
 /** With a table `charge (key, amount)`. */
 export function onSqlite(store: SqliteStore): StoreSubject<unknown> {
   return {
-    store: store as unknown as Store<unknown>,
+    store,
     async effect(tx, key) {
       const { query } = tx as { query(sql: string, values: unknown[]): Promise<unknown> }
       await query('insert into charge (key, amount) values ($1, 1)', [key])

@@ -1,0 +1,222 @@
+import { createServer, connect, type AddressInfo, type Socket } from 'node:net'
+import pg from 'pg'
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { describePostgres } from '../support/postgres.ts'
+import { BY, CONSUMER, openRedriveWorld, type RedriveWorld } from '../redrive/world.ts'
+import { cli } from './run.ts'
+
+const TIMEOUT_MS = 120_000
+
+interface Finding {
+  readonly level: string
+  readonly code: string
+  readonly line: string
+  readonly mend?: string
+}
+
+/** Each finding is provoked on a real server, and says so in one line. */
+describePostgres('doctor finds, on PostgreSQL', (database) => {
+  let world: RedriveWorld
+
+  beforeAll(async () => {
+    world = await openRedriveWorld('pg', database.url)
+  }, TIMEOUT_MS)
+  beforeEach(async () => {
+    await world.sql(`truncate effectively_once.held, effectively_once.ack, effectively_once.relay, effectively_once.shard,
+      effectively_once.record, effectively_once.redrive, effectively_once.redrive_item, effectively_once.dead_letter`)
+  })
+  afterAll(() => world.close())
+
+  async function findings(env: NodeJS.ProcessEnv = {}, url = database.url): Promise<readonly Finding[]> {
+    const { out, err } = await cli(['doctor', '--url', url, '--json'], { env })
+    if (out === '') throw new Error(err)
+    return (JSON.parse(out) as { findings: Finding[] }).findings
+  }
+
+  async function found(code: string, env?: NodeJS.ProcessEnv, url?: string): Promise<readonly Finding[]> {
+    return (await findings(env, url)).filter((finding) => finding.code === code)
+  }
+
+  /** An event that waits for 'shop'. */
+  async function waiting(): Promise<void> {
+    await world.store.outbox?.open({ destination: 'shop' })
+    await world.sql(
+      `insert into effectively_once.event (aggregatetype, aggregateid, type, payload) values ('a', 'a1', 't', '{}')`,
+    )
+  }
+
+  it(
+    'events that wait although relays run, and none that runs',
+    async () => {
+      await waiting()
+      const [idle] = await found('ONCE_OUTBOX_WAITING')
+      expect(idle).toMatchObject({ level: 'problem' })
+      expect(idle?.line).toMatch(/^\d+ events wait for 'shop', the oldest for .+, and no relay runs$/)
+      const relay = crypto.randomUUID()
+      await world.store.outbox?.beat({ destination: 'shop', relay, leaseMs: 60_000, leases: [] })
+      await world.sql(`update effectively_once.event set created_at = now() - interval '1 minute'`)
+      const [lag] = await found('outbox-lag')
+      expect(lag).toMatchObject({ level: 'warning', mend: expect.stringContaining('look at the sink') })
+      expect(lag?.line).toMatch(/^\d+ events wait for 'shop', the oldest for 1m.*, although 1 relays run$/)
+    },
+    TIMEOUT_MS,
+  )
+
+  it(
+    'events that were parked',
+    async () => {
+      await waiting()
+      await world.sql(`insert into effectively_once.held (destination, shard, seq, aggregateid, state, attempts, reason)
+        select 'shop', shard, seq, aggregateid, 3, 4, 'no' from effectively_once.event limit 1`)
+      expect(await found('outbox-parked')).toEqual([
+        {
+          level: 'warning',
+          code: 'outbox-parked',
+          line: `1 events for 'shop' were parked after their last attempt`,
+          mend: 'see effectively_once.held, then once.resend()',
+        },
+      ])
+    },
+    TIMEOUT_MS,
+  )
+
+  it(
+    'leased operations that were abandoned',
+    async () => {
+      await world.sql(`insert into effectively_once.record (token, life, expires_at, forget_at, lease_until, id, scope, fp, fp_version, state, attempt)
+        values (1, 1, now() + interval '1 day', now() + interval '2 days', now() - interval '1 minute', gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 1, 1, 1)`)
+      const [lapsed] = await found('lapsed')
+      expect(lapsed).toMatchObject({
+        level: 'warning',
+        line: '1 leased operations were abandoned: nobody renews their lease',
+      })
+    },
+    TIMEOUT_MS,
+  )
+
+  it(
+    'redrives that are paused',
+    async () => {
+      await world.park({ id: 'p1' })
+      const { id } = await world.once.redrive.run({}, BY)
+      await world.once.redrive.pause(id, { by: 'bob', why: 'lunch' })
+      expect(await found('redrive-paused')).toMatchObject([
+        { level: 'warning', line: `redrive ${id} of '${CONSUMER}' is paused: lunch` },
+      ])
+    },
+    TIMEOUT_MS,
+  )
+
+  it(
+    'letters that nobody has looked at for a week',
+    async () => {
+      await world.park({ id: 'o1' })
+      await world.sql(`update effectively_once.dead_letter set parked_at = now() - interval '8 days'`)
+      const [old] = await found('dead-letters')
+      expect(old).toMatchObject({ level: 'problem' })
+      expect(old?.line).toMatch(/^1 dead letters of 1 kinds, the oldest set aside 8d.* ago$/)
+    },
+    TIMEOUT_MS,
+  )
+
+  it(
+    'too many locks',
+    async () => {
+      const client = new pg.Client({ connectionString: database.url })
+      await client.connect()
+      try {
+        await client.query(`select count(pg_advisory_lock(n)) from generate_series(1, (select
+          current_setting('max_locks_per_transaction')::int * (current_setting('max_connections')::int + current_setting('max_prepared_transactions')::int) / 2 + 100)) n`)
+        const [budget] = await found('lock-budget')
+        expect(budget).toMatchObject({ level: 'warning' })
+        expect(budget?.line).toMatch(/^\d+ advisory locks held of about \d+: large batches may fail \(53200\)$/)
+      } finally {
+        await client.end()
+      }
+    },
+    TIMEOUT_MS,
+  )
+
+  it(
+    'a clock that is wrong',
+    async () => {
+      const ahead = `data:text/javascript,${encodeURIComponent('const now = Date.now; Date.now = () => now() + 5000')}`
+      expect(await found('clock-skew', { NODE_OPTIONS: `--import=${ahead}` })).toMatchObject([
+        { level: 'warning', line: expect.stringMatching(/^this machine's clock is .+ ahead of the database's$/) },
+      ])
+    },
+    TIMEOUT_MS,
+  )
+
+  it(
+    'a pooler that loses prepared statements',
+    async () => {
+      const pooler = await forgetfulPooler(database.url)
+      try {
+        expect(await found('pooler', {}, pooler.url)).toMatchObject([
+          { level: 'warning', line: 'a pooler loses prepared statements' },
+        ])
+      } finally {
+        pooler.close()
+      }
+    },
+    TIMEOUT_MS,
+  )
+
+  it(
+    'a schema that is older than this code',
+    async () => {
+      await world.sql('create table kept as select * from effectively_once.version')
+      await world.sql('delete from effectively_once.version where version = (select max(version) from kept)')
+      const [older] = await findings()
+      await world.sql(
+        'insert into effectively_once.version select * from kept where version = (select max(version) from kept)',
+      )
+      expect(older).toMatchObject({ code: 'ONCE_NOT_MIGRATED', mend: 'npx effectively-once migrate' })
+      expect(older?.line).toMatch(/ is at version \d+, this code wants \d+$/)
+    },
+    TIMEOUT_MS,
+  )
+})
+
+const BIND = 'B'.charCodeAt(0)
+const NAME = Buffer.from('effectively_once_doctor\0')
+
+/**
+ * Stands before the server as a pooler does that hands out other servers' connections: a statement that was prepared
+ * before is not there any more. It lets the first use through, and asks for another name afterwards.
+ */
+async function forgetfulPooler(url: string): Promise<{ url: string; close(): void }> {
+  const to = new URL(url)
+  const sockets = new Set<Socket>()
+  const server = createServer((client) => {
+    const upstream = connect(Number(to.port), to.hostname)
+    for (const socket of [client, upstream]) {
+      sockets.add(socket)
+      socket.on('error', () => {})
+      socket.on('close', () => client.destroy())
+    }
+    client.on('data', (data: Buffer) => void upstream.write(forget(data)))
+    upstream.on('data', (data: Buffer) => void client.write(data))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const through = new URL(url)
+  through.hostname = '127.0.0.1'
+  through.port = String((server.address() as AddressInfo).port)
+  return {
+    url: through.href,
+    close() {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+    },
+  }
+}
+
+/** A Bind to the statement without a Parse in front of it means one that was prepared earlier: it is gone. */
+function forget(data: Buffer): Buffer {
+  const at = data[0] === BIND ? data.indexOf(NAME) : -1
+  if (at < 0) return data
+  const gone = Buffer.from(data)
+  gone.write('x', at)
+  return gone
+}
