@@ -7,7 +7,7 @@ import { flawed, type PlantedFlaw } from './consumer-flaws.ts'
 
 const [name = '', database = '', url = '', place = '', order = '', given = 'none'] = process.argv.slice(2)
 const flaw = given as PlantedFlaw
-const world = await openWorld(database, 8, flaw === 'rowAfterEffect' ? rowAfterEffect : undefined, true)
+const world = await openWorld(database, 12, flaw === 'rowAfterEffect' ? rowAfterEffect : undefined, true)
 const from = await sourceOf({ name, url, place, inOrder: order === 'inOrder', shared: flaw === 'shared' }, world)
 const delivery = flaw === 'noInbox' ? 'at-least-once' : 'once'
 const apply = async (
@@ -21,7 +21,16 @@ type Publish = (type: 'step.seen', data: { id: string }) => Promise<unknown>
 
 const consumer = world.once.consumer(
   CONSUMER,
-  { from: flawed(from, flaw), concurrency: 6, batch: 128, pipelined: true, horizon: 'warn', attempts: 100, delivery },
+  {
+    from: flawed(from, flaw),
+    concurrency: 10,
+    batch: 128,
+    deadline: '60s',
+    pipelined: true,
+    horizon: 'warn',
+    attempts: 100,
+    delivery,
+  },
   { 'step.made': apply, 'link.made': apply },
 )
 await consumer.start()
