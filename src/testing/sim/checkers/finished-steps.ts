@@ -9,10 +9,19 @@ export const finishedSteps: Checker = {
     const begun = new Map<string, number>()
     const reruns = new Map<string, number>()
     const started = new Map<number, number>()
+    /** When each attempt won its lease. */
+    const won = new Map<string, number>()
     for (const [i, event] of trace.entries()) {
-      if (event.kind === 'run') started.set(event.exec, i)
-      else if (event.kind === 'verdict' && event.rerun) reruns.set(`${event.key} ${event.life} ${event.step}`, i)
+      if (event.kind === 'run') {
+        // Whoever slept between winning its lease and starting is not later than what was settled meanwhile.
+        const { exec, key, record, attempt } = event
+        started.set(exec, won.get(`${key} ${record?.life} ${attempt}`) ?? i)
+      } else if (event.kind === 'verdict' && event.rerun) reruns.set(`${event.key} ${event.life} ${event.step}`, i)
       else if (event.kind === 'commit') {
+        for (const { key, after } of event.records) {
+          const name = `${key} ${after?.life} ${after?.attempt}`
+          if (after?.state === 'inProgress' && !won.has(name)) won.set(name, i)
+        }
         for (const { key, before, after } of event.steps) {
           const name = `${key} ${(after ?? before)?.life} ${(after ?? before)?.name}`
           if (after?.state === 'done') done.set(name, i)
