@@ -1,12 +1,13 @@
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { describePostgres } from '../../test/support/postgres.ts'
+import { describeSqlite } from '../../test/support/sqlite.ts'
 import { pgStore } from '../store/postgres/pg.ts'
 import type { StoreSubject } from './contract/subject.ts'
 import { besideEachOther } from './differential/beside.ts'
 import { OutboxPlayer } from './differential/outbox-player.ts'
 import { drawOutboxScript } from './differential/outbox-script.ts'
-import { inMemory, onPostgres } from './differential/subjects.ts'
+import { inMemory, onPostgres, onSqlite } from './differential/subjects.ts'
 import { Dice } from './sim/dice.ts'
 
 const SCRIPTS = 40
@@ -40,5 +41,15 @@ describePostgres('the outbox in memory against PostgreSQL', (database) => {
       expect(told, `seed ${seed}`).toEqual(expected)
     }
     await real.close()
+  })
+})
+
+describeSqlite('the outbox in memory against SQLite', (lab) => {
+  test(`${SCRIPTS} scripts of ${LENGTH} calls`, { timeout: TIMEOUT_MS }, async () => {
+    const real = onSqlite(await lab.store())
+    for (let seed = 1; seed <= SCRIPTS; seed++) {
+      const [told, expected] = await compare(seed, real)
+      expect(told, `seed ${seed}`).toEqual(expected)
+    }
   })
 })

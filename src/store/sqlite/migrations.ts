@@ -135,4 +135,9 @@ export const MIGRATIONS: readonly Migration[] = [
     // How often a held event was on its way when nothing more was heard of its relay.
     statements: ['alter table effectively_once_held add column tried integer not null default 0'],
   },
+  {
+    version: 6,
+    // Who wrote the intent: only its own relay takes it back.
+    statements: ['alter table effectively_once_ack add column token integer not null default 0'],
+  },
 ]

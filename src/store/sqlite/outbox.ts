@@ -24,13 +24,15 @@ const LEASE = `update effectively_once_shard set token = token + 1, lease_until 
   returning shard, token`
 const CURSOR = 'select cursor, trying_to, attempt from effectively_once_ack where destination = ? and shard = ?'
 const READ = `select * from (select ${EVENT_COLUMNS} from effectively_once_event e where e.shard = ? and e.seq > ? order by e.seq limit ?)`
-const ACK = `insert into effectively_once_ack (destination, shard, cursor, trying_to, attempt) values (?, ?, ?, ?, ?)
-  on conflict (destination, shard) do update set
-    cursor = max(cursor, excluded.cursor), trying_to = excluded.trying_to, attempt = excluded.attempt`
+const ACK = `insert into effectively_once_ack (destination, shard, cursor, trying_to, attempt, token) values (?, ?, ?, ?, ?, ?)
+  on conflict (destination, shard) do update set cursor = max(cursor, excluded.cursor),
+    trying_to = excluded.trying_to, attempt = excluded.attempt, token = excluded.token`
 // A new token: a late heartbeat cannot lease it again for nobody.
 const RELEASE = `update effectively_once_shard set lease_until = 0, token = token + 1
   where destination = ? and shard = ? and token = ?`
-const UNTRIED = `update effectively_once_ack set trying_to = null, attempt = 0 where destination = ? and shard = ?`
+// What a dead relay left is evidence, and stays.
+const UNTRIED = `update effectively_once_ack set trying_to = null, attempt = 0
+  where destination = ? and shard = ? and token = ?`
 
 /** The relay on SQLite: every write is a short transaction, fenced by its token under the writer's lock. */
 export function sqliteOutbox({ writer, reader }: { writer: Writer; reader: Reader }): Outbox {
@@ -97,8 +99,8 @@ async function read(reader: Reader, { destination, from, perShard, limit }: Read
 
 function ack(turn: Turn, { destination, acks, hold: held }: AckParams): Acked {
   const ours = acks.filter((of) => isOurs(turn, destination, of))
-  for (const { shard, cursor, tryingTo, attempt } of ours) {
-    turn.run(ACK, [destination, shard, cursor, tryingTo, attempt])
+  for (const { shard, cursor, tryingTo, attempt, token } of ours) {
+    turn.run(ACK, [destination, shard, cursor, tryingTo, attempt, token])
   }
   const shards = new Set(ours.map(({ shard }) => shard))
   const written = held.filter(({ shard }) => shards.has(shard))
@@ -108,7 +110,7 @@ function ack(turn: Turn, { destination, acks, hold: held }: AckParams): Acked {
 
 function release(turn: Turn, { destination, relay, leases, leaving }: ReleaseParams): void {
   for (const { shard, token } of leases) {
-    if (turn.run(RELEASE, [destination, shard, token]) === 1) turn.run(UNTRIED, [destination, shard])
+    if (turn.run(RELEASE, [destination, shard, token]) === 1) turn.run(UNTRIED, [destination, shard, token])
   }
   if (leaving) turn.run(LEAVE, [destination, relay])
 }

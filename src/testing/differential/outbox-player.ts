@@ -117,14 +117,11 @@ export class OutboxPlayer {
     const { destination } = this
     const leaseMs = lapses ? SHORT_MS : LEASE_MS
     const leases = this.leases[relay]!
-    const { relays, free, ours, due } = await this.outbox.beat({
-      destination,
-      relay: this.relay(relay),
-      leaseMs,
-      leases,
-    })
+    const { relays, ours, due } = await this.outbox.beat({ destination, relay: this.relay(relay), leaseMs, leases })
     await pause()
-    return { relays, free, ours: ours.length, due }
+    // Not what is free: whether it is counted before or after this beat is each store's own affair. And what is over
+    // within a millisecond may be over before it is counted.
+    return { ours: ours.length, due, ...(lapses ? {} : { relays }) }
   }
 
   private async release({ relay, leaving }: Extract<OutboxOp, { do: 'release' }>): Promise<unknown> {
