@@ -18,44 +18,52 @@ export interface Holder {
 }
 
 /**
- * One response that is held. Its prototype is exchanged for one that asks the holder, made once per kind of response:
- * twelve properties put on every response, and taken off again, cost more than the rest of holding it.
+ * One response that is held: its methods are replaced by ours, which ask the holder, and given back by assignment. Not
+ * taken off again, and the prototype not exchanged: either would make Node's own code slow on this response.
  */
 export class HeldResponse {
   readonly #res: Held
-  readonly #base: ServerResponse
   /** Own properties that others put there before, under the names of ours. */
-  #aside: Map<string, PropertyDescriptor> | undefined
+  readonly #own: Partial<Methods> | undefined
   #socket: ServerResponse['socket']
   readonly #isPipelined: boolean
 
   constructor(res: ServerResponse, holder: Holder) {
-    this.#res = res as Held
-    this.#base = Object.getPrototypeOf(res) as ServerResponse
+    const held = res as Held
+    this.#res = held
+    this.#own = ownMethods(held)
     this.#socket = res.socket
     this.#isPipelined = res.socket === null
-    this.#res[HOLDER] = holder
-    const held = heldPrototype(this.#base)
-    Object.setPrototypeOf(res, held)
-    for (const name of NAMES) {
-      if (!Object.hasOwn(res, name)) continue
-      const own = Object.getOwnPropertyDescriptor(res, name) as PropertyDescriptor
-      this.#aside = (this.#aside ?? new Map()).set(name, own)
-      Object.defineProperty(res, name, Object.getOwnPropertyDescriptor(held, name) as PropertyDescriptor)
-    }
+    held[HOLDER] = holder
+    // Name by name: a loop over names would make a dictionary of every response.
+    held.write = METHODS.write
+    held.end = METHODS.end
+    held.writeHead = METHODS.writeHead
+    held.flushHeaders = METHODS.flushHeaders
+    held.addTrailers = METHODS.addTrailers
+    held.emit = METHODS.emit
+    held.writeContinue = METHODS.writeContinue
+    held.writeProcessing = METHODS.writeProcessing
+    held.writeEarlyHints = METHODS.writeEarlyHints
+    if (!Object.hasOwn(res, 'headersSent')) Object.defineProperties(res, ENDED)
     this.#hideSocket()
   }
 
   /** The response as it was, without what a handler put over it meanwhile: that has done its work. */
   letGo(): void {
     const res = this.#res
+    const own = this.#own
+    const base = Object.getPrototypeOf(res) as Methods
     res[HOLDER] = undefined
-    Object.setPrototypeOf(res, this.#base)
-    for (const name of NAMES) {
-      const aside = this.#aside?.get(name)
-      if (aside) Object.defineProperty(res, name, aside)
-      else if (Object.hasOwn(res, name)) Reflect.deleteProperty(res, name)
-    }
+    res.write = own?.write ?? base.write
+    res.end = own?.end ?? base.end
+    res.writeHead = own?.writeHead ?? base.writeHead
+    res.flushHeaders = own?.flushHeaders ?? base.flushHeaders
+    res.addTrailers = own?.addTrailers ?? base.addTrailers
+    res.emit = own?.emit ?? base.emit
+    res.writeContinue = own?.writeContinue ?? base.writeContinue
+    res.writeProcessing = own?.writeProcessing ?? base.writeProcessing
+    res.writeEarlyHints = own?.writeEarlyHints ?? base.writeEarlyHints
     if (this.#isPipelined) Object.defineProperty(res, 'socket', dataOf(this.#socket))
     else Object.assign(res, { socket: this.#socket })
   }
@@ -83,93 +91,93 @@ export function mute(res: ServerResponse): void {
 
 const HOLDER = Symbol('effectively-once.holder')
 
-interface Held extends ServerResponse {
-  [HOLDER]: Holder | undefined
-}
+// oxlint-disable-next-line no-explicit-any -- as many kinds of arguments as Node has
+type Method = (...args: any[]) => any
+type Methods = Record<MethodName, Method>
+type MethodName =
+  | 'write'
+  | 'end'
+  | 'writeHead'
+  | 'flushHeaders'
+  | 'addTrailers'
+  | 'emit'
+  | 'writeContinue'
+  | 'writeProcessing'
+  | 'writeEarlyHints'
 
-const prototypes = new WeakMap<ServerResponse, object>()
-
-function heldPrototype(base: ServerResponse): object {
-  let held = prototypes.get(base)
-  if (!held) prototypes.set(base, (held = Object.create(base, descriptorsOver(base)) as object))
-  return held
-}
+type Held = Omit<ServerResponse, MethodName> & Methods & { [HOLDER]: Holder | undefined }
 
 /** A response that is no longer held may still be asked this way, by whoever took a method off it. */
-function descriptorsOver(base: ServerResponse): PropertyDescriptorMap {
-  const call = (res: Held, name: keyof ServerResponse, args: readonly unknown[]): unknown =>
-    Reflect.apply(base[name] as (...all: unknown[]) => unknown, res, args)
-  const methods = {
-    write(this: Held, ...args: Parameters<Holder['write']>): unknown {
-      const holder = this[HOLDER]
-      return holder ? holder.write(...args) : call(this, 'write', args)
-    },
-    end(this: Held, ...args: Parameters<Holder['end']>): unknown {
-      const holder = this[HOLDER]
-      if (!holder) return call(this, 'end', args)
-      holder.end(...args)
-      return this
-    },
-    writeHead(this: Held, ...args: Parameters<Holder['writeHead']>): unknown {
-      const holder = this[HOLDER]
-      if (!holder) return call(this, 'writeHead', args)
-      holder.writeHead(...args)
-      return this
-    },
-    flushHeaders(this: Held): unknown {
-      const holder = this[HOLDER]
-      return holder ? holder.flushHeaders() : call(this, 'flushHeaders', [])
-    },
-    addTrailers(this: Held, ...args: unknown[]): unknown {
-      return this[HOLDER] ? undefined : call(this, 'addTrailers', args)
-    },
-    emit(this: Held, event: string, ...args: unknown[]): unknown {
-      const holder = this[HOLDER]
-      if (holder && event === 'pipe') holder.piped()
-      if (!holder || event !== 'close') return call(this, 'emit', [event, ...args])
-      holder.closed()
-      return false
-    },
-    ...Object.fromEntries(
-      (['writeContinue', 'writeProcessing', 'writeEarlyHints'] as const).map((name) => [
-        name,
-        function informational(this: Held, ...args: unknown[]): unknown {
-          if (!this[HOLDER]) return call(this, name, args)
-          throw onceError('ONCE_ANSWER_INVALID', { detail: 'Informational answers cannot be held until the commit' })
-        },
-      ]),
-    ),
-  }
-  return {
-    ...Object.fromEntries(Object.entries(methods).map(([name, value]) => [name, dataOf(value)])),
-    headersSent: endedOver(base, 'headersSent'),
-    writableEnded: endedOver(base, 'writableEnded'),
+function unheld(res: Held, name: MethodName, args: readonly unknown[]): unknown {
+  return Reflect.apply((Object.getPrototypeOf(res) as Methods)[name], res, args)
+}
+
+function informational(name: MethodName): Method {
+  return function (this: Held, ...args: unknown[]): unknown {
+    if (!this[HOLDER]) return unheld(this, name, args)
+    throw onceError('ONCE_ANSWER_INVALID', { detail: 'Informational answers cannot be held until the commit' })
   }
 }
 
-function endedOver(base: ServerResponse, name: 'headersSent' | 'writableEnded'): PropertyDescriptor {
+const METHODS: Methods = {
+  write(this: Held, ...args: Parameters<Holder['write']>): unknown {
+    const holder = this[HOLDER]
+    return holder ? holder.write(...args) : unheld(this, 'write', args)
+  },
+  end(this: Held, ...args: Parameters<Holder['end']>): unknown {
+    const holder = this[HOLDER]
+    if (!holder) return unheld(this, 'end', args)
+    holder.end(...args)
+    return this
+  },
+  writeHead(this: Held, ...args: Parameters<Holder['writeHead']>): unknown {
+    const holder = this[HOLDER]
+    if (!holder) return unheld(this, 'writeHead', args)
+    holder.writeHead(...args)
+    return this
+  },
+  flushHeaders(this: Held): unknown {
+    const holder = this[HOLDER]
+    return holder ? holder.flushHeaders() : unheld(this, 'flushHeaders', [])
+  },
+  addTrailers(this: Held, ...args: unknown[]): unknown {
+    return this[HOLDER] ? undefined : unheld(this, 'addTrailers', args)
+  },
+  emit(this: Held, event: string, ...args: unknown[]): unknown {
+    const holder = this[HOLDER]
+    if (holder && event === 'pipe') holder.piped()
+    if (!holder || event !== 'close') return unheld(this, 'emit', [event, ...args])
+    holder.closed()
+    return false
+  },
+  writeContinue: informational('writeContinue'),
+  writeProcessing: informational('writeProcessing'),
+  writeEarlyHints: informational('writeEarlyHints'),
+}
+
+function ownMethods(res: Held): Partial<Methods> | undefined {
+  let own: Partial<Methods> | undefined
+  for (const name of Object.keys(METHODS) as MethodName[]) {
+    if (Object.hasOwn(res, name)) (own ??= {})[name] = res[name]
+  }
+  return own
+}
+
+/** They stay: once nothing is held, they say what the response says. */
+const ENDED: PropertyDescriptorMap = {
+  headersSent: endedOver('headersSent'),
+  writableEnded: endedOver('writableEnded'),
+}
+
+function endedOver(name: 'headersSent' | 'writableEnded'): PropertyDescriptor {
   return {
     get(this: Held): unknown {
       const holder = this[HOLDER]
-      return holder ? holder.isEnded : Reflect.get(base, name, this)
+      return holder ? holder.isEnded : Reflect.get(Object.getPrototypeOf(this) as object, name, this)
     },
     configurable: true,
   }
 }
-
-const NAMES = [
-  'write',
-  'end',
-  'writeHead',
-  'flushHeaders',
-  'addTrailers',
-  'emit',
-  'writeContinue',
-  'writeProcessing',
-  'writeEarlyHints',
-  'headersSent',
-  'writableEnded',
-] as const
 
 function dataOf(value: unknown): PropertyDescriptor {
   return { value, writable: true, configurable: true, enumerable: true }
