@@ -65,6 +65,7 @@ function isShared(
   return first.process === second.process && first.now <= expiresAt && other.t >= second.t && other.t <= own.t
 }
 
+/** A relay sleeps by the database's clock going on without it. */
 function isClockTrouble(event: TraceEvent): boolean {
-  return event.kind === 'fault' && /clock/i.test(event.fault)
+  return event.kind === 'fault' && (event.fault === 'relayAsleep' || /clock/i.test(event.fault))
 }
