@@ -7,7 +7,10 @@ import type { SimProcess } from './process.ts'
 import type { Result } from './trace.ts'
 import type { World } from './world.ts'
 
-const PATIENCE_MS = 600
+export const CALL_PATIENCE_MS = 600
+export const ENCORES_MAX = 2
+/** Some come back when their answers have expired: at most so many times later than that. */
+export const ENCORE_LATE_MAX = 2
 const TEXT_MAX = 300
 
 interface Client {
@@ -48,7 +51,7 @@ export class Clients {
     const count = settings.zombies ? 2 + dice.below(2) : 1 + dice.below(more)
     return Array.from({ length: count }, (_, i) => {
       const input = i > 0 && dice.chance(0.2) ? 2 : 1
-      return { number: from + i, plan, input, encores: dice.chance(again) ? 1 + dice.below(2) : 0 }
+      return { number: from + i, plan, input, encores: dice.chance(again) ? 1 + dice.below(ENCORES_MAX) : 0 }
     })
   }
 
@@ -66,7 +69,9 @@ export class Clients {
       while (!(await this.ask(client))) await this.sleep(world.dice.between(1, world.chaos ? 120 : 60))
       if (encores === 0) break
       await this.sleep(
-        world.dice.chance(0.5) ? world.dice.below(200) : world.settings.replayForMs * world.dice.between(0.8, 2),
+        world.dice.chance(0.5)
+          ? world.dice.below(200)
+          : world.settings.replayForMs * world.dice.between(0.8, ENCORE_LATE_MAX),
       )
     }
     this.undecided -= 1
@@ -100,7 +105,7 @@ export class Clients {
     const call = ++this.calls
     const from = { name: `c${number}`, alive: true, paused: false }
     return new Promise((resolve) => {
-      const patience = world.hit('clientDisconnect', plan.key) ? world.dice.below(30) : PATIENCE_MS
+      const patience = world.hit('clientDisconnect', plan.key) ? world.dice.below(30) : CALL_PATIENCE_MS
       world.scheduler.after(world.owner, patience, () => resolve(null))
       world.scheduler.post(process, () => {
         const record = world.record(plan.id)
@@ -150,7 +155,7 @@ export class Clients {
     const word = verdict === 'rerun' ? ({ step, rerun: true } as const) : { step, done: verdict.done }
     await new Promise<void>((resolve) => {
       const go = (): void => world.scheduler.post(world.owner, resolve)
-      world.scheduler.after(world.owner, PATIENCE_MS, resolve)
+      world.scheduler.after(world.owner, CALL_PATIENCE_MS, resolve)
       world.scheduler.post(process, () => void process.once.settle(plan.address, word).then(go, go))
     })
   }

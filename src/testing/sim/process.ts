@@ -26,6 +26,9 @@ import { inContext, noContext, sharedContext } from './shared-context.ts'
 import { Wire } from './wire.ts'
 import type { World } from './world.ts'
 
+/** Somebody starts another in its place. */
+export const RESTART_MS_MAX = 200
+
 /** What is wrong on purpose: nothing, or one mutant. */
 export interface Flaw {
   readonly decide: typeof decide
@@ -136,7 +139,7 @@ export class SimProcess implements Owner {
     for (const connection of this.wire.connections) {
       world.scheduler.after(world.server, world.dice.between(0, 40), () => connection.hangUp())
     }
-    world.scheduler.after(world.owner, world.dice.between(5, 200), () => world.restart(this))
+    world.scheduler.after(world.owner, world.dice.between(5, RESTART_MS_MAX), () => world.restart(this))
   }
 
   /** Stops, past its lease and its deadline as like as not, and goes on as if nothing had happened. */

@@ -9,6 +9,7 @@ import type { FaultKind } from './fault.ts'
 import { Ledger } from './ledger.ts'
 import { Mischief } from './mischief.ts'
 import { SimOutbox } from './outbox.ts'
+import { stepsInPeace } from './patience.ts'
 import { ANY, drawPlans, drawSettings } from './plan.ts'
 import type { Plan, Settings, Size } from './plan.ts'
 import { SimProcess } from './process.ts'
@@ -23,11 +24,9 @@ import type { Owner } from './scheduler.ts'
 import type { TraceEvent } from './trace.ts'
 
 const EPOCH = Date.UTC(2030, 0, 1, 22)
-const CONVERGENCE_STEPS = 5_000
-const STEPS_PER_OPERATION = 200
+/** Everything is done, and everybody was told to stop: nothing is left to wait for but deadlines. */
+const REST_STEPS = 5_000
 const LATE_ROUNDS = 3
-/** Leases of redrives are long, and must lapse. */
-const REDRIVE_STEPS = 30_000
 
 type Unstamped = TraceEvent extends infer E ? (E extends TraceEvent ? Omit<E, 't' | 'now'> : never) : never
 
@@ -118,19 +117,18 @@ export class World {
     const mischief = new Mischief(this)
     mischief.start()
     this.operator.start()
-    const steps = this.settings.redrives ? REDRIVE_STEPS : CONVERGENCE_STEPS
-    const bound = steps + this.plans.length * STEPS_PER_OPERATION
+    const bound = stepsInPeace(this.settings, this.plans)
     await this.scheduler.run(() => this.isDone(), this.settings.chaosSteps)
     this.calm()
     let phase = await this.scheduler.run(() => this.isDone(), bound)
     this.rest()
-    let rest = await this.scheduler.run(() => false, CONVERGENCE_STEPS)
+    let rest = await this.scheduler.run(() => false, REST_STEPS)
     // What nobody waits for any more may still commit, after the relays have stopped: they look once more.
     for (let round = 0; round < LATE_ROUNDS && phase === 'until' && rest === 'idle' && !this.isDone(); round++) {
       this.rouse()
       phase = await this.scheduler.run(() => this.isDone(), bound)
       this.rest()
-      rest = await this.scheduler.run(() => false, CONVERGENCE_STEPS)
+      rest = await this.scheduler.run(() => false, REST_STEPS)
     }
     this.note({
       kind: 'end',

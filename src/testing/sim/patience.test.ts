@@ -1,0 +1,43 @@
+import { describe, expect, test } from 'vitest'
+import type { PlannedEvent, Temper } from './outbox-plan.ts'
+import { stepsInPeace } from './patience.ts'
+import { ANY, drawSettings } from './plan.ts'
+import { Dice } from './dice.ts'
+import { runSchedule } from './run.ts'
+
+const SIZE = { ...ANY, relays: true, consumers: true, readers: true }
+/** Two readers, three processes, an event that kills four consumers of each, and a client that comes back twice. */
+const LONG_WAITS = 14_104
+
+function world(): Parameters<typeof stepsInPeace>[0] {
+  return { ...drawSettings(new Dice(1), SIZE), redrives: false }
+}
+
+function planned(taste: Temper): { events: PlannedEvent[] } {
+  return { events: [{ aggregate: 'agg-0', temper: { is: 'fine' }, taste, delayMs: 0 }] }
+}
+
+describe('the bound of a world in peace', () => {
+  test('covers the leases that must lapse after an event killed whoever read it, for each reader', () => {
+    const settings = world()
+    const { attempts, holdsForMs } = settings.consumer!
+    expect(settings.readers).toHaveLength(2)
+    const more = stepsInPeace(settings, [planned({ is: 'deadly' })]) - stepsInPeace(settings, [planned({ is: 'fine' })])
+    expect(more).toBeGreaterThanOrEqual(2 * attempts * holdsForMs)
+  })
+
+  test('covers the backoffs of what fails, each twice as long as the one before', () => {
+    const fails = (times: number): number => stepsInPeace(world(), [planned({ is: 'failing', times })])
+    expect(fails(5) - fails(4)).toBe(2 * (fails(4) - fails(3)))
+  })
+
+  test('covers clients that come back twice after their answers have expired', () => {
+    const settings = world()
+    const longer = { ...settings, replayForMs: settings.replayForMs + 1_000 }
+    expect(stepsInPeace(longer, []) - stepsInPeace(settings, [])).toBe(4_000)
+  })
+
+  test('a world that waits long comes to rest within it', async () => {
+    expect((await runSchedule(LONG_WAITS)).violations).toEqual([])
+  })
+})
