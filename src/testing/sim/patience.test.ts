@@ -26,9 +26,10 @@ describe('the bound of a world in peace', () => {
     expect(more).toBeGreaterThanOrEqual(2 * attempts * holdsForMs)
   })
 
-  test('covers the backoffs of what fails, each twice as long as the one before', () => {
+  test('covers the backoffs of what fails, each twice as long as the one before, for each reader', () => {
     const fails = (times: number): number => stepsInPeace(world(), [planned({ is: 'failing', times })])
-    expect(fails(5) - fails(4)).toBe(2 * (fails(4) - fails(3)))
+    expect(fails(2) - fails(1)).toBe(2 * 200)
+    expect(fails(5) - fails(4)).toBe(2 * 1_600)
   })
 
   test('covers clients that come back twice after their answers have expired', () => {

@@ -41,16 +41,9 @@ function eventsMs({ relay, consumer, readers }: World, plans: readonly Pick<Plan
 
 /** From the first attempt until it went through or was given up. */
 function troubleMs(temper: Temper, attempts: number, backoffMs: number, lapsesMs: number): number {
-  switch (temper.is) {
-    case 'fine':
-      return 0
-    case 'deadly':
-      return attempts * (lapsesMs + RESTART_MS_MAX)
-    case 'poison':
-      return backoffsMs(backoffMs, attempts)
-    case 'failing':
-      return backoffsMs(backoffMs, temper.times)
-  }
+  if (temper.is === 'fine') return 0
+  if (temper.is === 'deadly') return attempts * (lapsesMs + RESTART_MS_MAX)
+  return backoffsMs(backoffMs, temper.is === 'failing' ? temper.times : attempts)
 }
 
 /** Each is up to twice as long as the one before. */
