@@ -215,6 +215,9 @@ export const REDRIVE_STARTS_MAX = 3
 /** Looked at this often for its predecessor, a letter stays parked. */
 export const REDRIVE_EARLY_LOOKS = 4
 export const REDRIVE_TROUBLES_MAX = 10
+/** Whoever stops looks so often what became of commits whose reply was lost. */
+export const UNSURE_LOOKS_MAX = 4
+export const UNSURE_LOOK_MS = 50
 /** How long redrives that ended stay, with the copies they hold. The audit stays. */
 export const REDRIVE_KEPT_MS: number = 90 * 24 * 3_600_000
 export const REDRIVE_WHY_LENGTH_MAX = 500

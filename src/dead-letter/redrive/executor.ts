@@ -20,6 +20,7 @@ import type { LetterReason } from '../../store/dead-letters.ts'
 import type { RedriveBeat, RedriveDecision, RedriveItem, RedriveLease, Redrives } from '../../store/redrives.ts'
 import { FailureWindow, RedrivePace } from './pace.ts'
 import { arrivalOf } from './revive.ts'
+import type { Unsure } from './unsure.ts'
 
 type Decided = readonly [Arrival, RedriveDecision]
 
@@ -49,14 +50,18 @@ export class RedriveExecutor<Tx> {
   /** Of early letters, by their place. */
   readonly #looks = new Map<number, number>()
   #troubles = 0
-  /** Their commit may have come through: told when it is known. */
-  readonly #unsure = new Set<number>()
+  readonly #unsure: Unsure<Tx>
   #lost = false
 
-  constructor(parts: ConsumerParts<Tx>, redrives: Redrives<Tx>, lease: RedriveLease, signal: AbortSignal) {
+  constructor(
+    parts: ConsumerParts<Tx>,
+    { redrives, lease, unsure }: { redrives: Redrives<Tx>; lease: RedriveLease; unsure: Unsure<Tx> },
+    signal: AbortSignal,
+  ) {
     this.#parts = { ...parts, tracker: null }
     this.#redrives = redrives
     this.#lease = lease
+    this.#unsure = unsure
     this.#signal = signal
     this.#pace = new RedrivePace(parts.core.clock, lease.rate)
   }
@@ -73,6 +78,8 @@ export class RedriveExecutor<Tx> {
         decided += step
       }
     } finally {
+      // While nobody else can have applied them.
+      await this.#unsure.tell().catch(() => {})
       if (!this.#lost) await this.#redrives.release(this.#lease).catch(() => {})
     }
     return decided
@@ -159,7 +166,7 @@ export class RedriveExecutor<Tx> {
     const limit = Math.min(REDRIVE_PAGE, max - this.#backlog.size)
     if (limit < 1) return
     const page = { redrive: this.#lease.redrive, outcomes: ['pending'] as const, after: this.#loaded, limit }
-    await this.#tellUnsure()
+    await this.#unsure.clear()
     const items = await this.#redrives.items(page)
     this.#exhausted = items.length < limit
     const decided: Decided[] = []
@@ -174,18 +181,6 @@ export class RedriveExecutor<Tx> {
       arrival.suspect = starts > 0
     }
     await this.#decide(decided)
-  }
-
-  /** What was applied although its reply was lost. */
-  async #tellUnsure(): Promise<void> {
-    if (this.#unsure.size === 0) return
-    const { redrive, consumer } = this.#lease
-    const ords = [...this.#unsure]
-    const span = Math.max(...ords) - Math.min(...ords) + 1
-    const page = { redrive, outcomes: ['applied'] as const, after: Math.min(...ords) - 1, limit: span }
-    const applied = (await this.#redrives.items(page)).filter(({ ord }) => this.#unsure.has(ord)).length
-    this.#unsure.clear()
-    if (applied > 0) this.#parts.core.settings.observe({ kind: 'consumed', consumer, messages: applied, applied })
   }
 
   #obstacle({ ord, letter, starts }: RedriveItem, { problem, delivery }: Arrival): RedriveDecision | null {
@@ -249,10 +244,13 @@ export class RedriveExecutor<Tx> {
     let applied = 0
     let troubled: unknown
     for (const [arrival, fate] of fates) {
-      if (fate.kind === 'applied') applied++
+      // Now or before: an unsure one may come through only now, and is a duplicate then.
+      if (fate.kind === 'applied' || fate.kind === 'duplicate') applied++
       if (fate.kind === 'troubled') {
         troubled = fate.error
-        if (isOnceError(fate.error, 'ONCE_COMMIT_UNKNOWN')) this.#unsure.add(this.#ordOf(arrival))
+        if (isOnceError(fate.error, 'ONCE_COMMIT_UNKNOWN')) {
+          this.#unsure.add(this.#lease.redrive, this.#ordOf(arrival))
+        }
       }
       const decision = fate.kind === 'applied' ? null : this.#decisionOf(arrival, fate)
       if (decision === 'later') continue
