@@ -5,6 +5,7 @@ import type { World } from './world.ts'
 
 const PATIENCE_MS = 1_500
 const LOOK_MS = 300
+const ASKED_MAX = 5
 const BY = { by: 'ada', why: 'it is 2 am' }
 
 /**
@@ -38,11 +39,22 @@ export class Operator {
     }
     await this.finish()
     while (!world.isDrained) await this.sleep(LOOK_MS)
-    for (const reader of world.settings.readers) {
-      await this.ask((process) => process.once.redrive.run({ consumer: reader.name }, { ...BY, canary: 0, pauseAt: 1 }))
-      await this.finish()
-    }
+    for (const reader of world.settings.readers) await this.redriveAll(reader)
     this.done = true
+  }
+
+  /**
+   * One redrive of everything, by mended handlers: what is parked after it is somebody's fault. The process that is asked
+   * may have died just before peace, and is not replaced yet: whoever gets no answer asks another one.
+   */
+  private async redriveAll({ name: consumer }: Reader): Promise<void> {
+    for (let asked = 0; asked < ASKED_MAX; asked++) {
+      const run = ({ once }: SimProcess): Promise<unknown> =>
+        once.redrive.run({ consumer }, { ...BY, canary: 0, pauseAt: 1 })
+      const answered = await this.ask(run)
+      await this.finish()
+      if (answered) return
+    }
   }
 
   private deed(): Promise<unknown> {
@@ -93,14 +105,14 @@ export class Operator {
     }
   }
 
-  /** On some process; it may die of it, or not answer in time. What it did, it did. */
-  private ask(deed: (process: SimProcess) => Promise<unknown>): Promise<void> {
+  /** On some process; it may die of it, or not answer in time: false. What it did, it did. */
+  private ask(deed: (process: SimProcess) => Promise<unknown>): Promise<boolean> {
     const { world } = this
     const process = world.dice.pick(world.processes)
     this.deeds += 1
     return new Promise((resolve) => {
-      const go = (): void => world.scheduler.post(world.owner, resolve)
-      world.scheduler.after(world.owner, PATIENCE_MS, resolve)
+      const go = (): void => world.scheduler.post(world.owner, () => resolve(true))
+      world.scheduler.after(world.owner, PATIENCE_MS, () => resolve(false))
       world.scheduler.post(process, () => void deed(process).then(go, go))
     })
   }
