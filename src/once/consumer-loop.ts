@@ -153,10 +153,12 @@ export class ConsumerLoop<Tx> {
       if (!first) break
       for (const arrival of batch) this.#earlies.delete(arrival)
       this.#active++
-      if (first.suspect) this.#suspectRunning = true
+      // As it was when it was picked: what the database knows of its attempts may change that meanwhile.
+      const { suspect } = first
+      if (suspect) this.#suspectRunning = true
       void this.#work(batch).finally(() => {
         this.#active--
-        if (first.suspect) this.#suspectRunning = false
+        if (suspect) this.#suspectRunning = false
         this.#room.ring()
         this.#dispatch()
       })

@@ -1,0 +1,48 @@
+import { expect, it, vi } from 'vitest'
+import { messageIdentity } from '../inbox/identity.ts'
+import { memoryStore } from '../store/memory/memory-store.ts'
+import { memoryBroker, type MemoryBroker } from '../testing/source-contract/memory-broker.ts'
+import { effectivelyOnce } from './once.ts'
+
+const NAME = 'reader'
+
+/** Delivered once, to somebody who is gone: the next delivery is a redelivery. */
+async function deliveredBefore({ source }: MemoryBroker, signal: AbortSignal): Promise<void> {
+  const subscription = await source.open({ consumer: NAME, signal } as never)
+  await subscription.receive({ max: 10, waitMs: 20, signal })
+  await subscription.close()
+}
+
+it('runs every message that may have ended a process, also after another one of them has failed', async () => {
+  const store = memoryStore()
+  const broker = memoryBroker()
+  const ids = ['a', 'b', 'c']
+  broker.publish(...ids.map((id) => ({ id, aggregate: id })))
+  await deliveredBefore(broker, new AbortController().signal)
+  await store.inbox!.open({ consumer: NAME, inboxForMs: 1e9, rememberForMs: 1e9, lettersForMs: 1e9 })
+  // A process ended while it was at all of them.
+  const items = ids.map((message) => messageIdentity({ consumer: NAME, source: 'memory', message }).id)
+  await store.inbox!.trying({ consumer: NAME, ids: items })
+  const once = effectivelyOnce({ namespace: 'test', store, guard: 'off', sweep: false, observe: () => {} })
+  const runs: string[] = []
+  let running = 0
+  let together = 0
+  const consumer = once.consumer(
+    NAME,
+    { from: broker.source, concurrency: 3 },
+    {
+      'step.made': async ({ id }) => {
+        runs.push(id)
+        together = Math.max(together, ++running)
+        await new Promise((resolve) => setTimeout(resolve, 5))
+        running--
+        if (runs.filter((run) => run === id).length === 1) throw new Error('it fails once')
+      },
+    },
+  )
+  await consumer.start()
+  await vi.waitFor(() => expect(broker.left).toBe(0), { timeout: 5_000 })
+  await consumer.stop()
+  expect(runs.toSorted()).toEqual(['a', 'a', 'b', 'b', 'c', 'c'])
+  expect(together).toBe(1)
+})
