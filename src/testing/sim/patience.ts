@@ -28,7 +28,10 @@ function encoresMs({ replayForMs }: World): number {
   return ENCORES_MAX * (ENCORE_LATE_MAX * replayForMs + CALL_PATIENCE_MS)
 }
 
-/** One event may keep all others waiting: those of its aggregate, those of its batch, and whoever dies of it. */
+/**
+ * One event may keep all others waiting: those of its aggregate, those of its batch, and whoever dies of it. Who comes
+ * back after its answer has expired publishes its events again.
+ */
 function eventsMs({ relay, consumer, readers }: World, plans: readonly Pick<Plan, 'events'>[]): number {
   let ms = 0
   for (const { temper, taste } of plans.flatMap(({ events }) => events)) {
@@ -36,13 +39,14 @@ function eventsMs({ relay, consumer, readers }: World, plans: readonly Pick<Plan
     if (consumer !== null)
       ms += readers.length * troubleMs(taste, consumer.attempts, CONSUMER_BACKOFF_MS, consumer.holdsForMs)
   }
-  return ms
+  return (1 + ENCORES_MAX) * ms
 }
 
 /** From the first attempt until it went through or was given up. */
 function troubleMs(temper: Temper, attempts: number, backoffMs: number, lapsesMs: number): number {
   if (temper.is === 'fine') return 0
-  if (temper.is === 'deadly') return attempts * (lapsesMs + RESTART_MS_MAX)
+  // Once more than it is tried: of its first batch nobody knows which one it was.
+  if (temper.is === 'deadly') return (attempts + 1) * (lapsesMs + RESTART_MS_MAX)
   return backoffsMs(backoffMs, temper.is === 'failing' ? temper.times : attempts)
 }
 
