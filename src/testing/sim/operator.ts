@@ -5,7 +5,7 @@ import type { World } from './world.ts'
 
 const PATIENCE_MS = 1_500
 const LOOK_MS = 300
-const ASKED_MAX = 5
+const ROUNDS_MAX = 10
 const BY = { by: 'ada', why: 'it is 2 am' }
 
 /**
@@ -17,6 +17,9 @@ export class Operator {
   private deeds = 0
   private resumed = 0
   private done: boolean
+  /** Redrives from before peace. */
+  private readonly night = new Set<number>()
+  private rounds = 0
 
   constructor(world: World) {
     this.world = world
@@ -24,11 +27,18 @@ export class Operator {
   }
 
   get isDone(): boolean {
-    return this.done
+    return this.done && (this.rounds >= ROUNDS_MAX || this.untried() === undefined)
   }
 
   start(): void {
     if (!this.done) void this.work()
+  }
+
+  /** Something came after everybody had gone home: another morning. */
+  rouse(): void {
+    if (!this.done || this.isDone) return
+    this.done = false
+    void this.morning()
   }
 
   private async work(): Promise<void> {
@@ -38,23 +48,34 @@ export class Operator {
       if (world.chaos) await this.deed()
     }
     await this.finish()
-    while (!world.isDrained) await this.sleep(LOOK_MS)
-    for (const reader of world.settings.readers) await this.redriveAll(reader)
-    this.done = true
+    for (const [, { id }] of world.database.redrives.rows(null)) this.night.add(id)
+    await this.morning()
   }
 
   /**
-   * One redrive of everything, by mended handlers: what is parked after it is somebody's fault. The process that is asked
-   * may have died just before peace, and is not replaced yet: whoever gets no answer asks another one.
+   * One redrive of every letter, by mended handlers: what is parked after it is somebody's fault, and is not tried again.
+   * More than one redrive where the process that was asked is dead and not replaced yet, and where a message comes and is
+   * parked after the redrive was made: the relay gave it up, and yet it was under way.
    */
-  private async redriveAll({ name: consumer }: Reader): Promise<void> {
-    for (let asked = 0; asked < ASKED_MAX; asked++) {
-      const run = ({ once }: SimProcess): Promise<unknown> =>
-        once.redrive.run({ consumer }, { ...BY, canary: 0, pauseAt: 1 })
-      const answered = await this.ask(run)
+  private async morning(): Promise<void> {
+    for (; this.rounds < ROUNDS_MAX; this.rounds++) {
+      while (!this.world.isDrained) await this.sleep(LOOK_MS)
+      const consumer = this.untried()
+      if (consumer === undefined) break
+      await this.ask(({ once }) => once.redrive.run({ consumer }, { ...BY, canary: 0, pauseAt: 1 }))
       await this.finish()
-      if (answered) return
     }
+    this.done = true
+  }
+
+  /** A consumer with a parked letter that no redrive of the morning has had. */
+  private untried(): string | undefined {
+    const { database, settings } = this.world
+    if (!settings.redrives) return undefined
+    const items = database.redriveItems.rows(null).filter(([, { redrive }]) => !this.night.has(redrive))
+    const tried = new Set(items.map(([, { letter }]) => letter))
+    const letters = database.letters.rows(null)
+    return letters.find(([id, { state }]) => state === 'parked' && !tried.has(id))?.[1].consumer
   }
 
   private deed(): Promise<unknown> {
@@ -105,14 +126,14 @@ export class Operator {
     }
   }
 
-  /** On some process; it may die of it, or not answer in time: false. What it did, it did. */
-  private ask(deed: (process: SimProcess) => Promise<unknown>): Promise<boolean> {
+  /** On some process; it may die of it, or not answer in time. What it did, it did. */
+  private ask(deed: (process: SimProcess) => Promise<unknown>): Promise<void> {
     const { world } = this
     const process = world.dice.pick(world.processes)
     this.deeds += 1
     return new Promise((resolve) => {
-      const go = (): void => world.scheduler.post(world.owner, () => resolve(true))
-      world.scheduler.after(world.owner, PATIENCE_MS, () => resolve(false))
+      const go = (): void => world.scheduler.post(world.owner, resolve)
+      world.scheduler.after(world.owner, PATIENCE_MS, resolve)
       world.scheduler.post(process, () => void deed(process).then(go, go))
     })
   }

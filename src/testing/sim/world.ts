@@ -225,6 +225,7 @@ export class World {
   private rouse(): void {
     this.resting = false
     for (const process of this.processes.filter(({ alive }) => alive)) this.employ(process)
+    this.operator.rouse()
   }
 
   private employ(process: SimProcess): void {
