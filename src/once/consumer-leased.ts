@@ -69,7 +69,10 @@ function produceOf<Tx>(
       outcome = await commit(async (inner) => {
         made = await make(inner)
         const session = core.enclosing.get()?.session as Session<Tx>
-        if (!(await inbox.enter(session, { consumer: settings.name, item }))) throw new Overtaken('applied elsewhere')
+        const redrive = settleRedriven !== undefined
+        if (!(await inbox.enter(session, { consumer: settings.name, item, redrive }))) {
+          throw new Overtaken('applied or set aside elsewhere')
+        }
         await settleRedriven?.(session, [arrival])
         return { answer: answerOfValue(undefined), fate: 'complete' }
       })

@@ -19,9 +19,9 @@ export interface Inbox<Tx> {
   look(params: LookParams): Promise<readonly InboxSight[]>
   /**
    * Inserts the row in somebody else's open transaction, last before its commit (leased consumers). False: another
-   * transaction has it, or holds it, and this one must not commit.
+   * transaction has it, or holds it, or has set it aside meanwhile (unless this is a redrive), and this one must not commit.
    */
-  enter(session: Session<Tx>, params: { readonly consumer: string; readonly item: InboxItem }): Promise<boolean>
+  enter(session: Session<Tx>, params: EnterParams): Promise<boolean>
   /** Commits that these are about to be tried, before anything runs: a message that kills its process is counted. */
   trying(params: TryingParams): Promise<readonly Tries[]>
   /** What is known of those that were tried before; nothing is counted. */
@@ -83,6 +83,13 @@ export interface TakeParams {
 }
 
 export type LookParams = Pick<TakeParams, 'consumer' | 'items' | 'redrive'>
+
+export interface EnterParams {
+  readonly consumer: string
+  readonly item: InboxItem
+  /** A dead letter of its own does not stand in the way. */
+  readonly redrive?: boolean
+}
 
 export interface Taken<Tx> {
   readonly sights: readonly InboxSight[]

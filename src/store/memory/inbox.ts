@@ -23,10 +23,10 @@ export function memoryInbox(client: Client): Inbox<MemoryTx> {
     take: (params) => take(client, params),
     look: ({ consumer, items, redrive = false }) =>
       one('inbox.look', (work) => statements.lookAt(work, consumer, items, redrive)),
-    enter: (session, { consumer, item }) => {
+    enter: (session, { consumer, item, redrive = false }) => {
       const connection = connectionOf(session.tx)
       if (connection === undefined) return Promise.resolve(false)
-      return inside(connection, 'inbox.enter', (work) => statements.enterMessage(work, consumer, item))
+      return inside(connection, 'inbox.enter', (work) => statements.enterMessage(work, consumer, item, redrive))
     },
     trying: ({ consumer, ids }) => one('inbox.trying', (work) => statements.trying(work, consumer, ids)),
     tries: ({ ids }) => one('inbox.tries', (work) => statements.tries(work, ids)),

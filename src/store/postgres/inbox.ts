@@ -2,7 +2,7 @@ import { SERVER_DEADLINE_SLACK_MS } from '../../limits.ts'
 import type {
   FailedParams,
   Inbox,
-  InboxItem,
+  EnterParams,
   InboxSight,
   LookParams,
   OpenInboxParams,
@@ -67,12 +67,9 @@ export class PostgresInbox<Tx> implements Inbox<Tx> {
     return sightsOf((await this.#query('inboxLook', [consumer, redrive, ...itemArrays(items)]))[0])
   }
 
-  async enter(
-    session: Session<Tx>,
-    { consumer, item }: { readonly consumer: string; readonly item: InboxItem },
-  ): Promise<boolean> {
+  async enter(session: Session<Tx>, { consumer, item, redrive = false }: EnterParams): Promise<boolean> {
     return told(this.#schema, async () => {
-      const statement = this.#bind('inboxEnter', [consumer, ...itemArrays([item])])
+      const statement = this.#bind('inboxEnter', [consumer, redrive, ...itemArrays([item])])
       return (await this.#driver.join(session.tx).query(statement)).length === 1
     })
   }

@@ -65,10 +65,10 @@ export function sqliteInbox(parts: { writer: Writer; reader: Reader; handles: Ha
     take: (params) => take(writer, handles, params),
     look: ({ consumer, items, redrive = false }) =>
       writer.write((turn) => items.map((item) => sightOf(look(turn, consumer, item), redrive))),
-    enter: async (session, { consumer, item }) => {
+    enter: async (session, { consumer, item, redrive = false }) => {
       const turn = handles.turnOf(session.tx)
-      const seen = sightOf(look(turn, consumer, item), true)
-      return seen !== 'duplicate' && insert(turn, consumer, item)
+      const seen = sightOf(look(turn, consumer, item), redrive)
+      return seen !== 'duplicate' && seen !== 'parked' && insert(turn, consumer, item)
     },
     tries: async ({ ids }) => (await reader.all(READ_TRIES, [JSON.stringify(ids)])).map(triesOf),
     trying: ({ consumer, ids }) =>

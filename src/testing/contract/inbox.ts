@@ -141,6 +141,22 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     assert.equal(await inbox.letters.discard({ filter: { consumer }, limit: 10 }), 1)
     assert.deepEqual(await apply(subject, consumer, [b]), ['parked'])
   },
+  async 'what was set aside while it ran is not entered any more, but by a redrive'(subject) {
+    const consumer = await opened(subject)
+    const inbox = inboxOf(subject)
+    const item = itemOf(consumer, newKey())
+    const enter = async (redrive: boolean): Promise<boolean> => {
+      const { session } = await inbox.take({ consumer, items: [], deadlineMs: DEADLINE_MS })
+      const entered = await inbox.enter(session.session, { consumer, item, redrive })
+      if (entered) await session.complete({ consumer, ...NOTHING, redriven: [item.id] })
+      else await session.rollback()
+      return entered
+    }
+    await inbox.park({ consumer, letters: [letterOf(item, { state: 'skipped', reason: 'crashed' })], positions: null })
+    assert.equal(await enter(false), false)
+    assert.equal(await enter(true), true)
+    assert.equal(await enter(true), false)
+  },
   async 'an applied message is never parked'(subject) {
     const consumer = await opened(subject)
     const item = itemOf(consumer, newKey())

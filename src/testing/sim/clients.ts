@@ -181,6 +181,7 @@ const recovering = new WeakMap<SimProcess, number>()
 /** Housekeeping finishes what nobody comes back for. */
 export async function recover(world: World, process: SimProcess): Promise<void> {
   recovering.set(process, (recovering.get(process) ?? 0) + 1)
+  world.note({ kind: 'recovering', process: process.name })
   try {
     await process.once.recover({
       again: (op, { key, input }: { key: string; input: number }) =>

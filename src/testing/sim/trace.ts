@@ -92,6 +92,8 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
       readonly rivals: number
       readonly record: RecordRow | null
     }
+  /** A process looks for abandoned operations. */
+  | { readonly kind: 'recovering'; readonly process: string }
   /** A process has finished the abandoned operations it looked for: their executions have call 0. */
   | { readonly kind: 'recovered'; readonly process: string }
   | { readonly kind: 'ran'; readonly exec: number; readonly how: 'returned' | 'threw' | 'refused' }

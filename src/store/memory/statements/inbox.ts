@@ -41,8 +41,11 @@ export function lookAt(work: Work, consumer: string, items: readonly InboxItem[]
 }
 
 /** One message in a transaction that somebody else ends. */
-export async function enterMessage(work: Work, consumer: string, item: InboxItem): Promise<boolean> {
-  if (!work.tx.tryAdvisory(inboxLock(item)) || work.database.marks.seen(item.id, work.tx) !== undefined) return false
+export async function enterMessage(work: Work, consumer: string, item: InboxItem, redrive: boolean): Promise<boolean> {
+  const { database, tx } = work
+  if (!tx.tryAdvisory(inboxLock(item)) || database.marks.seen(item.id, tx) !== undefined) return false
+  const own = database.letters.seen(item.id, tx)
+  if (!redrive && own !== undefined && own.state !== 'redriven') return false
   return insertRow(work, consumer, item)
 }
 

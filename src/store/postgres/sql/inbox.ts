@@ -34,12 +34,13 @@ select string_agg(case when exists (select 1 from ${schema}.inbox i where i.id =
   from ${itemRows(3)}`
 }
 
-/** One message in a transaction that somebody else ends. Locks as above. $1 consumer, items from $2 */
+/** One message in a transaction that somebody else ends. Locks as above. $1 consumer, $2 redrive, items from $3 */
 export function enterSql(schema: string): string {
   return `
 insert into ${schema}.inbox (consumer, source, message, id)
-select $1::text, v.source, v.message, v.id from ${itemRows(2)}
+select $1::text, v.source, v.message, v.id from ${itemRows(3)}
  where pg_try_advisory_xact_lock(v.lock) and not exists (select 1 from ${schema}.mark m where m.id = v.id)
+   and ($2::bool or not exists (select 1 from ${schema}.dead_letter d where d.id = v.id and d.state <> 3))
 on conflict do nothing returning true as entered`
 }
 

@@ -21,7 +21,8 @@ export const exactRefusals: Checker = {
         (other) => isBeside(other, own) && other.t <= t && (ended.get(other.call)?.t ?? Infinity) >= t,
       )
       // The process itself is running it, and has not been told yet that it committed, or that it lost its lease.
-      if (beside.some((other) => isRunner(other, own)) || isRunningIn(trace, own, t)) continue
+      if (beside.some((other) => isRunner(other, own)) || isRunningIn(trace, own, t) || isTakenIn(trace, own, t))
+        continue
       const why = beside.length > 0 ? 'its process was only looking' : 'the key had its answer'
       broken.push(`call ${call} of ${key} got 409, but ${why}`)
     }
@@ -43,6 +44,22 @@ function isRunningIn(trace: readonly TraceEvent[], { key, process }: EventOf<'ca
       run.t <= t &&
       (!ended.has(run.exec) || (run.call === 0 && isRecovering(trace, run, t))),
   )
+}
+
+/** Whether its housekeeping took the key over and has not got to its handler yet: it slept, and was not told of the end. */
+function isTakenIn(trace: readonly TraceEvent[], { key, process }: EventOf<'call'>, t: number): boolean {
+  const before = trace.filter((event) => event.t <= t)
+  const since = before.findLastIndex((event) => event.kind === 'recovering' && event.process === process)
+  if (since < 0) return false
+  const round = before.slice(since)
+  return (
+    !round.some((event) => event.kind === 'recovered' && event.process === process) &&
+    round.some((event) => event.kind === 'commit' && event.records.some((of) => of.key === key && isTakeOver(of)))
+  )
+}
+
+function isTakeOver({ before, after }: EventOf<'commit'>['records'][number]): boolean {
+  return after?.state === 'inProgress' && (before?.attempt ?? 0) < after.attempt
 }
 
 function isRecovering(trace: readonly TraceEvent[], run: EventOf<'run'>, t: number): boolean {

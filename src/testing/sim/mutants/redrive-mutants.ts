@@ -68,7 +68,8 @@ const FOUND_WITH_READERS: readonly Mutant[] = [
         items.map((item) => run(consumer, item)),
         redrive,
       ),
-    enterMessage: (work, consumer, item) => STATEMENTS.enterMessage(work, consumer, run(consumer, item)),
+    enterMessage: (work, consumer, item, redrive) =>
+      STATEMENTS.enterMessage(work, consumer, run(consumer, item), redrive),
   }),
 ]
 
