@@ -1,4 +1,3 @@
-import { sha256Hex } from '../../platform/sha256.ts'
 import type { Row } from '../store.ts'
 import type { PgStatement } from './driver.ts'
 import type { PgManner } from './pg-client.ts'
@@ -6,39 +5,21 @@ import type { ColumnField } from './pg-columns.ts'
 import type { PgLink } from './pg-link.ts'
 import { isPlanStale } from './pg-pipeline.ts'
 import { isPreparedStatementLost, markTransient } from './sqlstate.ts'
+import { StatementNames } from './user-statements.ts'
 
 /** A text that came this often is worth a name on the server. */
 const USES = 5
-/** Names stay on every connection; what a handler writes into its texts must not fill the server. */
-const NAMES_MAX = 64
-const COUNTED_MAX = 512
 
 /**
- * The handlers' statements that come again and again: prepared, the server parses and plans them once per connection.
- * What may return other columns tomorrow (`*`) is left as it is: a prepared statement would fail once, after the change.
+ * The handlers' statements that come again and again. What may return other columns tomorrow (`*`) is left as it is: a
+ * prepared statement would fail once, after the change.
  */
 export class FrequentStatements {
-  readonly #names = new Map<string, string>()
-  readonly #uses = new Map<string, number>()
+  readonly #names = new StatementNames({ after: USES })
 
   /** '' = not prepared. */
   nameOf(text: string): string {
-    const name = this.#names.get(text)
-    return name === undefined ? this.#count(text) : name
-  }
-
-  #count(text: string): string {
-    if (this.#names.size >= NAMES_MAX || text.includes('*')) return ''
-    const uses = (this.#uses.get(text) ?? 0) + 1
-    if (uses < USES) {
-      if (this.#uses.size >= COUNTED_MAX) this.#uses.clear()
-      this.#uses.set(text, uses)
-      return ''
-    }
-    this.#uses.delete(text)
-    const name = `effectively_once.user.${sha256Hex(text).slice(0, 16)}`
-    this.#names.set(text, name)
-    return name
+    return text.includes('*') ? '' : this.#names.nameOf(text)
   }
 }
 

@@ -2,31 +2,53 @@ import { sha256Hex } from '../../platform/sha256.ts'
 import type { UserStatement } from '../store.ts'
 import type { PgStatement } from './driver.ts'
 
+/** Names stay on every connection: what is written into the texts themselves must not fill the server. */
 const NAMES_MAX = 64
+const COUNTED_MAX = 512
 
-/**
- * A batched route sends the same text again and again: prepared, the server parses and plans it once per connection.
- * Bounded, because a route may also write its values into the text, and every name stays on the server.
- */
-export class UserStatements {
+/** Names for texts of the user's that are worth preparing: the server parses and plans them once per connection. */
+export class StatementNames {
   readonly #names = new Map<string, string>()
+  readonly #uses = new Map<string, number>()
   readonly #max: number
+  readonly #after: number
 
-  /** Only a driver that prepares anew after a table has changed may give names. */
-  constructor(driver: { readonly pipelined: boolean }) {
-    this.#max = driver.pipelined ? NAMES_MAX : 0
+  /** `after`: how often a text must come before it gets one. */
+  constructor({ max = NAMES_MAX, after = 1 }: { readonly max?: number; readonly after?: number } = {}) {
+    this.#max = max
+    this.#after = after
   }
 
-  bind({ sql, values }: UserStatement): PgStatement {
-    return { name: this.#name(sql), text: sql, values }
+  /** '' = not prepared. */
+  nameOf(text: string): string {
+    return this.#names.get(text) ?? this.#count(text)
   }
 
-  #name(text: string): string {
-    const known = this.#names.get(text)
-    if (known !== undefined) return known
+  #count(text: string): string {
     if (this.#names.size >= this.#max) return ''
+    const uses = (this.#uses.get(text) ?? 0) + 1
+    if (uses < this.#after) {
+      if (this.#uses.size >= COUNTED_MAX) this.#uses.clear()
+      this.#uses.set(text, uses)
+      return ''
+    }
+    this.#uses.delete(text)
     const name = `effectively_once.user.${sha256Hex(text).slice(0, 16)}`
     this.#names.set(text, name)
     return name
+  }
+}
+
+/** A batched route sends the same text again and again, from the first request on. */
+export class UserStatements {
+  readonly #names: StatementNames
+
+  /** Only a driver that prepares anew after a table has changed may give names. */
+  constructor(driver: { readonly pipelined: boolean }) {
+    this.#names = new StatementNames(driver.pipelined ? {} : { max: 0 })
+  }
+
+  bind({ sql, values }: UserStatement): PgStatement {
+    return { name: this.#names.nameOf(sql), text: sql, values }
   }
 }

@@ -10,12 +10,8 @@ export const HELD_CASES: readonly Case[] = [
     unless,
     async test(subject) {
       const relay = await Relayer.open(subject)
-      await relay.publish('a', 3)
-      const mine = await relay.lease()
-      const [head, second, third] = await relay.read()
-      assert.ok(head && second && third)
-      const hold = [held(head, { dueInMs: 0, attempts: 1, reason: 'no' }), held(second, {}), held(third, {})]
-      await relay.ack(mine, { cursor: third.seq, tryingTo: null, attempt: 0 }, hold)
+      const { mine, events } = await relay.hold(3)
+      const [head, second, third] = events
       const due = await relay.due(mine)
       assert.deepEqual(due.events.map(typeOf), ['a.0', 'a.1', 'a.2'])
       assert.deepEqual(
@@ -35,12 +31,8 @@ export const HELD_CASES: readonly Case[] = [
     unless,
     async test(subject) {
       const relay = await Relayer.open(subject)
-      await relay.publish('a', 2)
-      const mine = await relay.lease()
-      const [head, second] = await relay.read()
-      assert.ok(head && second)
-      const hold = [held(head, { dueInMs: 0, attempts: 1, reason: 'no' }), held(second, {})]
-      await relay.ack(mine, { cursor: second.seq, tryingTo: null, attempt: 0 }, hold)
+      const { mine, events } = await relay.hold(2)
+      const [head, second] = events
       const place = { shard: mine.shard, aggregateId: relay.aggregate }
       const parked = held(head, { state: 'parked', attempts: 2, reason: 'no' })
       const settled = await relay.settle(mine, { changed: [parked], park: [place], touched: [place] })
@@ -61,10 +53,8 @@ export const HELD_CASES: readonly Case[] = [
     unless,
     async test(subject) {
       const relay = await Relayer.open(subject)
-      await relay.publish('a', 2)
-      const mine = await relay.lease()
-      const [first, second] = await relay.read()
-      assert.ok(first && second)
+      const { mine, events } = await relay.begin(2)
+      const [first, second] = events
       const parked = held(first, { state: 'parked', attempts: 1, reason: 'no' })
       const behind = held(second, { state: 'parked' })
       const passed = { cursor: second.seq, tryingTo: null, attempt: 0 }
@@ -79,12 +69,8 @@ export const HELD_CASES: readonly Case[] = [
     unless,
     async test(subject) {
       const relay = await Relayer.open(subject)
-      await relay.publish('a', 3)
-      const mine = await relay.lease()
-      const [head, second, third] = await relay.read()
-      assert.ok(head && second && third)
-      const hold = [held(head, { dueInMs: 0, attempts: 1, reason: 'no' }), held(second, {}), held(third, {})]
-      await relay.ack(mine, { cursor: third.seq, tryingTo: null, attempt: 0 }, hold)
+      const { mine, events } = await relay.hold(3)
+      const [head, second] = events
       const counts = async (): Promise<number[]> => (await relay.due(mine)).events.map(({ tried }) => tried)
       assert.deepEqual(await counts(), [0, 0, 0])
       const tries = [head, second].map((event) => ({ ...placeOf(event), tried: 1, dueInMs: null }))
@@ -108,10 +94,8 @@ export const HELD_CASES: readonly Case[] = [
     unless,
     async test(subject) {
       const relay = await Relayer.open(subject)
-      await relay.publish('a', 2)
-      const mine = await relay.lease()
-      const [first, second] = await relay.read()
-      assert.ok(first && second)
+      const { mine, events } = await relay.begin(2)
+      const [first, second] = events
       // As a late acknowledgement does, whose head was settled meanwhile.
       await relay.ack(mine, { cursor: second.seq, tryingTo: null, attempt: 0 }, [held(first, {}), held(second, {})])
       assert.deepEqual(await relay.due(mine), { events: [], nextInMs: null })

@@ -13,6 +13,10 @@ const ALL = 1_000_000
 export const unlessOutbox = ({ store }: StoreSubject<unknown>): string | null =>
   store.outbox ? null : 'the store has no outbox'
 
+type Events<N extends 2 | 3> = N extends 2
+  ? readonly [StoredEvent, StoredEvent]
+  : readonly [StoredEvent, StoredEvent, StoredEvent]
+
 /** A relay's calls on one shard, from the end of what others left there. */
 export class Relayer {
   readonly outbox: Outbox
@@ -42,6 +46,25 @@ export class Relayer {
     const { session, claimed } = await win(this.subject.store, claim)
     const events = Array.from({ length: count }, (_, n) => eventOf(this.aggregate, `${name}.${n}`, n))
     assert.equal(await session.complete({ ...completing(claim, claimed, '1'), events }), 'committed')
+  }
+
+  /** Publishes so many events, leases their shard and reads them. */
+  async begin<const N extends 2 | 3>(count: N): Promise<{ mine: ShardState; events: Events<N> }> {
+    await this.publish('a', count)
+    const mine = await this.lease()
+    const events = await this.read()
+    assert.equal(events.length, count)
+    return { mine, events: events as unknown as Events<N> }
+  }
+
+  /** The same, and holds them: the first failed once and is due, the others wait behind it. */
+  async hold<const N extends 2 | 3>(count: N): Promise<{ mine: ShardState; events: Events<N> }> {
+    const begun = await this.begin(count)
+    const [head, ...behind] = begun.events as readonly [StoredEvent, ...StoredEvent[]]
+    const hold = [held(head, { dueInMs: 0, attempts: 1, reason: 'no' }), ...behind.map((event) => held(event, {}))]
+    const cursor = (behind.at(-1) ?? head).seq
+    await this.ack(begun.mine, { cursor, tryingTo: null, attempt: 0 }, hold)
+    return begun
   }
 
   async read(of: { cursor?: number; limit?: number } = {}): Promise<readonly StoredEvent[]> {
