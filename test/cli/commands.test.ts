@@ -161,14 +161,14 @@ describePostgres('doctor and relay on PostgreSQL', (database) => {
       try {
         // A raw producer that does not commit, an unknown operation, a missing day, old letters, a consumer nobody runs.
         await client.query(
-          `insert into effectively_once.event (aggregatetype, aggregateid, type, payload) values ('a', 'a1', 't', '{}')`,
+          `insert into effectively_once.outbox (aggregatetype, aggregateid, type, payload) values ('a', 'a1', 't', '{}')`,
         )
         await world.park({ id: 'old' })
         await client.query(`insert into effectively_once.record (token, life, expires_at, forget_at, id, scope, fp, fp_version, state, attempt)
           values (1, 1, now(), now(), gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 1, 3, 1)`)
         await client.query('begin')
         await client.query(
-          `insert into effectively_once.event (aggregatetype, aggregateid, type, payload) values ('a', 'a2', 't', '{}')`,
+          `insert into effectively_once.outbox (aggregatetype, aggregateid, type, payload) values ('a', 'a2', 't', '{}')`,
         )
         const day = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10).replaceAll('-', '')
         await world.sql(`drop table effectively_once.answer_${day}`)

@@ -41,7 +41,7 @@ describePostgres('doctor finds, on PostgreSQL', (database) => {
   async function waiting(): Promise<void> {
     await world.store.outbox?.open({ destination: 'shop' })
     await world.sql(
-      `insert into effectively_once.event (aggregatetype, aggregateid, type, payload) values ('a', 'a1', 't', '{}')`,
+      `insert into effectively_once.outbox (aggregatetype, aggregateid, type, payload) values ('a', 'a1', 't', '{}')`,
     )
   }
 

@@ -35,7 +35,7 @@ describePostgres('the source contract, on PostgreSQL', () => {
       async publish(...messages) {
         for (const { id, aggregate, data } of messages) {
           await world.pool.query(
-            `insert into effectively_once.event (id, aggregatetype, aggregateid, type, payload, headers)
+            `insert into effectively_once.outbox (id, aggregatetype, aggregateid, type, payload, headers)
              values ($1, 'step', $2, 'step.made', $3, '{}')`,
             [id, aggregate, JSON.stringify(data)],
           )

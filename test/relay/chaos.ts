@@ -27,7 +27,7 @@ const MAKE = `
 with c as (
   insert into counter values ($1, ${STEPS}) on conflict (id) do update set n = counter.n + ${STEPS} returning id, n
 )
-insert into effectively_once.event (aggregatetype, aggregateid, type, payload)
+insert into effectively_once.outbox (aggregatetype, aggregateid, type, payload)
 select 'step', c.id, 'step.made', jsonb_build_object('aggregate', c.id, 'n', c.n - ${STEPS} + s)
   from c, generate_series(1, ${STEPS}) s order by s`
 

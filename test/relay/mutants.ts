@@ -9,28 +9,26 @@ type Tx = PgTx<pg.PoolClient>
 /** How producers number their events. 'locked' is ours; the others lose events behind a cursor. */
 export type Numbering = 'locked' | 'plainCursor' | 'lateLock'
 
-const LOCK = 'select pg_advisory_xact_lock(3598, $9::int4)'
+const LOCK = 'pg_advisory_xact_lock(3598, $9::int4) is not null'
 const NEXT = `nextval('"effectively_once".event_seq')`
-/** A slow server, at the same place in all of them: between the number and whatever comes after it. */
-const PAUSE = 'pg_sleep(random() * 0.03)'
+/** The end of the expression that numbers an event. */
+const NUMBER = ` and ${LOCK}\n  then ${NEXT} end`
+/** A slow server, at the same place in all of them: beside the number, before whatever comes after it. */
+const PAUSE = 'pg_sleep(random() * 0.03) is not null'
 
-const REWRITTEN: Record<Numbering, (text: string) => string> = {
-  locked: (text) => text.replace(LOCK, `${LOCK}, ${PAUSE}`),
-  plainCursor: (text) => text.replace(LOCK, `select n.seq, ${PAUSE} from (select ${NEXT} as seq offset 0) n`),
-  lateLock: (text) =>
-    text.replace(
-      LOCK,
-      `select n.seq, pg_advisory_xact_lock(3598, $9::int4) from (select m.seq, ${PAUSE} from (select ${NEXT} as seq offset 0) m offset 0) n`,
-    ),
+const REWRITTEN: Record<Numbering, string> = {
+  locked: ` and ${LOCK} and ${PAUSE} then ${NEXT} end`,
+  plainCursor: ` then (select n.seq from (select ${NEXT} as seq offset 0) n where ${PAUSE}) end`,
+  lateLock: ` then (select m.seq from (select n.seq from (select ${NEXT} as seq offset 0) n where ${PAUSE} offset 0) m where ${LOCK}) end`,
 }
 
 /** A store whose completing statement numbers its event in another way. */
 export function numberingStore(pool: pg.Pool, numbering: Numbering): Store<Tx> {
   const driver = pgDriver(pool)
   const changed = (statement: PgStatement): PgStatement => {
-    if (!statement.text.includes(LOCK)) return statement
-    const [before, after] = REWRITTEN[numbering](statement.text).split('), a as (') as [string, string]
-    const text = `${before}), a as (${numbering === 'locked' ? after : after.replace(NEXT, 'k.seq')}`
+    if (!statement.name.endsWith('.completeEvent')) return statement
+    if (!statement.text.includes(NUMBER)) throw new Error('the statement to plant this mistake in has changed')
+    const text = statement.text.replace(NUMBER, REWRITTEN[numbering])
     return { ...statement, name: `${numbering} ${statement.name}`, text }
   }
   const wrapped: PgDriver<Tx> = {

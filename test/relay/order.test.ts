@@ -131,7 +131,7 @@ describePostgres('16 producers on 300 aggregates beside 4 relays', () => {
     const neighbour = neighbourOf('poison')
     for (let i = 0; i < 200; i++) await world.make(i % 40 === 0 ? neighbour : `a${i % 20}`)
     await world.pool.query(
-      `insert into effectively_once.event (aggregatetype, aggregateid, type, payload)
+      `insert into effectively_once.outbox (aggregatetype, aggregateid, type, payload)
        values ('step', 'poison', 'step.made', '{"aggregate": "poison", "n": 1}')`,
     )
     for (let i = 0; i < 200; i++) await world.make(i % 40 === 0 ? neighbour : `a${i % 20}`)
@@ -156,7 +156,7 @@ describePostgres('16 producers on 300 aggregates beside 4 relays', () => {
     const innocents = 60
     // All of them are held first, because of their time, and come up together.
     await world.pool.query(
-      `insert into effectively_once.event (aggregatetype, aggregateid, type, payload, headers)
+      `insert into effectively_once.outbox (aggregatetype, aggregateid, type, payload, headers)
        select 'step', a, 'step.made', jsonb_build_object('aggregate', a, 'n', 1), jsonb_build_object('notbefore', now()::text)
          from (select case when g = 30 then 'poison' else 'late' || g end as a from generate_series(0, $1::int4) g) v`,
       [innocents],

@@ -229,7 +229,7 @@ describePostgres('the relay', () => {
         const aggregate = `a${Math.floor(Math.random() * 5)}`
         await world.pool.query(
           `with c as (insert into counter values ($1, 1) on conflict (id) do update set n = counter.n + 1 returning n)
-           insert into effectively_once.event (aggregatetype, aggregateid, type, payload)
+           insert into effectively_once.outbox (aggregatetype, aggregateid, type, payload)
            select 'step', $1, 'step.made', jsonb_build_object('aggregate', $1::text, 'n', n) from c`,
           [aggregate],
         )

@@ -134,7 +134,7 @@ describePostgres('the segments of the outbox', () => {
     await reader.query('select count(*) from effectively_once.event')
     await writer.query('begin')
     await writer.query(
-      `insert into effectively_once.event (aggregatetype, aggregateid, type, payload) values ('step', 'open', 'step.made', '{}')`,
+      `insert into effectively_once.outbox (aggregatetype, aggregateid, type, payload) values ('step', 'open', 'step.made', '{}')`,
     )
     let slowest = 0
     const state = { going: true }

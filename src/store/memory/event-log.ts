@@ -1,3 +1,4 @@
+import { isOrdered } from '../ordered.ts'
 import type { SentEventRow } from './rows.ts'
 
 /** Committed events, by shard in the order of their numbers: append-only, as the table is. */
@@ -37,11 +38,6 @@ export class EventLog {
   all(): SentEventRow[] {
     return [...this.shards.values()].flat().sort((a, b) => a.seq - b.seq)
   }
-}
-
-/** Ordered entries carry the id of the event before them. */
-export function isOrdered({ headers }: Pick<SentEventRow, 'headers'>): boolean {
-  return headers.includes('"previous"')
 }
 
 /** Where the first event with this number, or a later one, is. */

@@ -9,6 +9,7 @@ import type {
   EffectsOutcome,
   UserStatement,
 } from '../store.ts'
+import { isOrdered } from '../ordered.ts'
 import { arrayLiteral } from './array-literal.ts'
 import { commit } from './commit.ts'
 import type { PgConnection, PgDriver } from './driver.ts'
@@ -109,7 +110,8 @@ class PostgresBatchSession<Tx> implements BatchSession {
 
   async complete(items: readonly Omit<CompleteParams, 'fenced'>[]): Promise<'committed' | 'rolledBack'> {
     const answers = items.map(({ answer }) => answerValues(answer))
-    const last = this.#bind('batchComplete', [
+    const events = items.flatMap((item) => item.events)
+    const last = this.#bind(events.some(isOrdered) ? 'batchCompleteOrdered' : 'batchComplete', [
       arrayLiteral(items.map(({ claim }) => claim.id)),
       arrayLiteral(items.map(({ claimed }) => claimed.answerDay)),
       arrayLiteral(items.map(({ claimed }) => claimed.token)),
@@ -118,7 +120,7 @@ class PostgresBatchSession<Tx> implements BatchSession {
       arrayLiteral(answers.map(([, , body]) => body)),
       arrayLiteral(answers.map(([, , , kept]) => kept)),
       this.#xid,
-      ...eventArrays(items.flatMap(({ events }) => events)),
+      ...eventArrays(events),
     ])
     return commit(this.#connection, last, this.#schema)
   }

@@ -1,6 +1,7 @@
 import { claimFunctionsSql } from './sql/claim-function.ts'
 import { inboxTablesSql } from './sql/inbox-tables.ts'
 import { segmentsSql } from './sql/outbox-segments.ts'
+import { outboxViewSql } from './sql/outbox-view.ts'
 import { redriveTablesSql } from './sql/redrive-tables.ts'
 
 /**
@@ -142,6 +143,7 @@ end $$`,
     // How often it was on its way when nothing more was heard of its relay.
     statements: (schema) => [`alter table ${schema}.held add column tried int4 not null default 0`],
   },
+  { version: 6, name: 'a way of its own for plain SQL and ordered events', statements: outboxViewSql },
 ]
 
 export const SCHEMA_VERSION: number = MIGRATIONS.length

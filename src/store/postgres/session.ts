@@ -10,6 +10,7 @@ import type {
   Savepoint,
   Session,
 } from '../store.ts'
+import { isOrdered } from '../ordered.ts'
 import { commit } from './commit.ts'
 import type { PgConnection, PgStatement } from './driver.ts'
 import { storeError } from './errors.ts'
@@ -88,7 +89,7 @@ export class PostgresSession<Tx> implements Session<Tx> {
   }
 
   async append(events: readonly EventRow[]): Promise<void> {
-    await this.#query(this.#bind('append', eventArrays(events)))
+    await this.#query(this.#bind(events.some(isOrdered) ? 'appendOrdered' : 'append', eventArrays(events)))
   }
 
   async completeStep(params: FinishStepParams): Promise<'committed' | 'rolledBack'> {
@@ -142,6 +143,8 @@ export class PostgresSession<Tx> implements Session<Tx> {
       : [claim.id, claimed.answerDay, claimed.token, ...answerValues(answer), this.#xid]
     const [event] = events
     if (!event) return this.#bind(fenced ? 'completeLeased' : 'complete', values)
+    if (events.some(isOrdered))
+      return this.#bind(fenced ? 'completeLeasedOrdered' : 'completeOrdered', [...values, ...eventArrays(events)])
     if (events.length > 1)
       return this.#bind(fenced ? 'completeLeasedEvents' : 'completeEvents', [...values, ...eventArrays(events)])
     return this.#bind(fenced ? 'completeLeasedEvent' : 'completeEvent', [...values, ...eventValues(event)])

@@ -46,11 +46,14 @@ export type StatementName =
   | 'complete'
   | 'completeEvent'
   | 'completeEvents'
+  | 'completeOrdered'
   | 'completeLeased'
   | 'completeLeasedEvent'
   | 'completeLeasedEvents'
+  | 'completeLeasedOrdered'
   | 'refuseLeased'
   | 'append'
+  | 'appendOrdered'
   | 'leaseClaim'
   | 'takeOver'
   | 'heartbeat'
@@ -66,6 +69,7 @@ export type StatementName =
   | 'settleFailed'
   | 'batchClaim'
   | 'batchComplete'
+  | 'batchCompleteOrdered'
   | 'openDestination'
   | 'beat'
   | 'leaseShards'
@@ -107,12 +111,15 @@ function texts(schema: string): Readonly<Record<StatementName, string>> {
     refuse: refuseSql(schema, RECORD_COLUMNS),
     complete: completeSql(schema),
     completeEvent: completeEventSql(schema),
-    completeEvents: completeEventsSql(schema),
+    completeEvents: completeEventsSql(schema, 'event'),
+    completeOrdered: completeEventsSql(schema, 'outbox'),
     completeLeased: completeLeasedSql(schema, 'none'),
     completeLeasedEvent: completeLeasedSql(schema, 'one'),
     completeLeasedEvents: completeLeasedSql(schema, 'many'),
+    completeLeasedOrdered: completeLeasedSql(schema, 'many', 'outbox'),
     refuseLeased: refuseLeasedSql(schema),
-    append: appendSql(schema),
+    append: appendSql(schema, 'event'),
+    appendOrdered: appendSql(schema, 'outbox'),
     leaseClaim: leaseClaimSql(schema),
     takeOver: takeOverSql(schema),
     heartbeat: heartbeatSql(schema),
@@ -127,7 +134,8 @@ function texts(schema: string): Readonly<Record<StatementName, string>> {
     settleStep: settleStepSql(schema),
     settleFailed: settleFailedSql(schema),
     batchClaim: batchClaimSql(schema),
-    batchComplete: batchCompleteSql(schema),
+    batchComplete: batchCompleteSql(schema, 'event'),
+    batchCompleteOrdered: batchCompleteSql(schema, 'outbox'),
     openDestination: openDestinationSql(schema),
     beat: beatSql(schema),
     leaseShards: leaseShardsSql(schema),

@@ -1,3 +1,4 @@
+import { isOrdered } from '../ordered.ts'
 import type { EventRow } from '../store.ts'
 import { NOW } from './migrations.ts'
 import type { Turn } from './turn.ts'
@@ -11,8 +12,9 @@ const INSERT = `insert into effectively_once_event
 
 /** One writer: the order of `seq` is the order of commits. */
 export function appendEvents(turn: Turn, events: readonly EventRow[]): void {
-  for (const { shard, id, aggregateType, aggregateId, type, payload, headers } of events) {
-    const ordered = headers.includes('"previous"') ? chained(turn, aggregateId, headers) : headers
+  for (const event of events) {
+    const { shard, id, aggregateType, aggregateId, type, payload, headers } = event
+    const ordered = isOrdered(event) ? chained(turn, aggregateId, headers) : headers
     turn.run(INSERT, [shard, id, aggregateType, aggregateId, type, payload, ordered])
   }
 }

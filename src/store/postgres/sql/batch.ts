@@ -1,5 +1,6 @@
 import { deadlineExpression } from './claim-function.ts'
-import { EVENT_LOCK_CLASS } from './complete.ts'
+import { eventsSql, stillClaimedSql } from './complete.ts'
+import type { Into } from './complete.ts'
 
 /**
  * Claims of many requests in one statement, sorted by identity by the caller, one per identity. Each takes its two
@@ -31,23 +32,13 @@ returning o.id::text as id, o.token::text as new_token, (o.expires_at at time zo
  * Answers and events of a whole batch. Locks: the shards' advisory locks, ascending, before the first \`seq\`.
  * $1 ids, $2 days, $3 tokens, $4 statuses, $5 headers, $6 bodies (base64), $7 kept, $8 claiming xid, events from $9
  */
-export function batchCompleteSql(schema: string): string {
+export function batchCompleteSql(schema: string, into: Into): string {
   return `
-with k as materialized (
-  select pg_advisory_xact_lock(${EVENT_LOCK_CLASS}, o.shard)
-    from (select distinct s as shard from unnest($9::text::int4[]) s order by s) o
-), g as materialized (
-  select count(*) from k
-), a as (
+with ${eventsSql(schema, 9, '', into)}, a as (
   insert into ${schema}.answer (id, day, token, status, headers, body, kept)
   select v.id, v.day, v.token, v.status, v.headers, decode(v.body, 'base64'), v.kept
     from unnest($1::text::uuid[], $2::text::date[], $3::text::bigint[], $4::text::int4[], $5::text::text[], $6::text::text[], $7::text::bool[])
          as v(id, day, token, status, headers, body, kept)
-), e as (
-  insert into ${schema}.event (seq, shard, id, aggregatetype, aggregateid, type, payload, headers, created_at)
-  select nextval('${schema}.event_seq'), v.shard, v.id, v.aggregatetype, v.aggregateid, v.type, v.payload::jsonb, v.headers::jsonb, clock_timestamp()
-    from g, unnest($9::text::int4[], $10::text::uuid[], $11::text::text[], $12::text::text[], $13::text::text[], $14::text::text[], $15::text::text[])
-         as v(shard, id, aggregatetype, aggregateid, type, payload, headers)
 )
-select case when pg_current_xact_id()::text = $8::text then true else ${schema}.fail('EO002') end as done`
+select ${stillClaimedSql(schema)} as done`
 }

@@ -7,6 +7,9 @@
  * sequence is the commit order.
  */
 
+/** Ordered events go where their predecessor is found: outbox-view.ts. The others do not pay for the way. */
+export type Into = 'event' | 'outbox'
+
 /**
  * Nothing to publish, one event, many: one event is by far the most frequent, and without arrays it costs a third.
  * $1 id, $2 day, $3 token, $4 status, $5 headers, $6 body (base64), $7 kept, $8 claiming xid, events from $9
@@ -15,19 +18,20 @@ export function completeSql(schema: string): string {
   return `${insertAnswerSql(schema)} select ${ANSWER} where ${stillClaimedSql(schema)}`
 }
 
+/** The number is drawn behind the check and the lock, in one expression: a plan of two inserts and nothing else. */
 export function completeEventSql(schema: string): string {
   return `
-with k as materialized (
-  select pg_advisory_xact_lock(${EVENT_LOCK_CLASS}, $9::int4)
-), a as (
+with a as (
   ${insertAnswerSql(schema)} values (${ANSWER})
 )
-${insertEventSql(schema)} select ${eventColumns(schema, 9)} from k where ${stillClaimedSql(schema)}`
+${insertEventSql(schema, 'event')}
+values (case when ${stillClaimedSql(schema)} and pg_advisory_xact_lock(${EVENT_LOCK_CLASS}, $9::int4) is not null
+  then nextval('${schema}.event_seq') end, ${eventColumns(9)})`
 }
 
-export function completeEventsSql(schema: string): string {
+export function completeEventsSql(schema: string, into: Into): string {
   return `
-with ${eventsSql(schema, 9, '')}, a as (
+with ${eventsSql(schema, 9, '', into)}, a as (
   ${insertAnswerSql(schema)} values (${ANSWER})
 )
 select ${stillClaimedSql(schema)} as done`
@@ -36,7 +40,7 @@ select ${stillClaimedSql(schema)} as done`
 const ANSWER = `$1::text::uuid, $2::text::date, $3::text::bigint, $4::int4, $5::text, decode($6::text, 'base64'), $7::bool`
 
 /** True, or an error: never false. */
-function stillClaimedSql(schema: string): string {
+export function stillClaimedSql(schema: string): string {
   return `case when pg_current_xact_id()::text = $8::text then true else ${schema}.fail('EO002') end`
 }
 
@@ -48,15 +52,15 @@ function insertAnswerSql(schema: string): string {
  * Leased: the record must still be in progress under our token. Locks the record's row.
  * $1 id, $2 token, $3 status, $4 headers, $5 body (base64), $6 kept, $7 replay ms, $8 gone ms, events from $9
  */
-export function completeLeasedSql(schema: string, events: 'none' | 'one' | 'many'): string {
+export function completeLeasedSql(schema: string, events: 'none' | 'one' | 'many', into: Into = 'event'): string {
   const publish = {
     none: '',
     one: `k as materialized (
   select pg_advisory_xact_lock(${EVENT_LOCK_CLASS}, $9::int4) from u
 ), e as (
-  ${insertEventSql(schema)} select ${eventColumns(schema, 9)} from k
+  ${insertEventSql(schema, 'event')} select nextval('${schema}.event_seq'), ${eventColumns(9)} from k
 ), `,
-    many: `${eventsSql(schema, 9, ', u')}, `,
+    many: `${eventsSql(schema, 9, ', u', into)}, `,
   }[events]
   return `
 with ${fenceSql(schema)}, ${publish}a as (
@@ -77,8 +81,8 @@ select true as done from u`
 }
 
 /** Events alone (join(tx).publish). Events from $1. */
-export function appendSql(schema: string): string {
-  return `with ${eventsSql(schema, 1, '')} select (select count(*) from k)::int4 as shards`
+export function appendSql(schema: string, into: Into): string {
+  return `with ${eventsSql(schema, 1, '', into)} select (select count(*) from k)::int4 as shards`
 }
 
 function fenceSql(schema: string): string {
@@ -94,27 +98,31 @@ function fenceSql(schema: string): string {
 )`
 }
 
-function insertEventSql(schema: string): string {
-  return `insert into ${schema}.event (seq, shard, id, aggregatetype, aggregateid, type, payload, headers, created_at)`
+function insertEventSql(schema: string, into: Into): string {
+  return `insert into ${schema}.${into} (seq, shard, id, aggregatetype, aggregateid, type, payload, headers, created_at)`
 }
 
-/** Of one event: shard, id, aggregate type, aggregate id, type, payload and headers. */
-function eventColumns(schema: string, first: number): string {
+/** Of one event, behind its number: shard, id, aggregate type, aggregate id, type, payload and headers. */
+function eventColumns(first: number): string {
   const p = (n: number): string => `$${first + n}`
-  return `nextval('${schema}.event_seq'), ${p(0)}::int4, ${p(1)}::text::uuid, ${p(2)}::text, ${p(3)}::text, ${p(4)}::text, ${p(5)}::text::jsonb, ${p(6)}::text::jsonb, clock_timestamp()`
+  return `${p(0)}::int4, ${p(1)}::text::uuid, ${p(2)}::text, ${p(3)}::text, ${p(4)}::text, ${p(5)}::text::jsonb, ${p(6)}::text::jsonb, clock_timestamp()`
 }
 
-/** The same of many, as array parameters: shard, id, aggregate type, aggregate id, type, payload and headers. */
-function eventsSql(schema: string, first: number, source: string): string {
+/**
+ * The same of many, as array parameters: shard, id, aggregate type, aggregate id, type, payload and headers. The locks
+ * come first, all of them.
+ */
+export function eventsSql(schema: string, first: number, source: string, into: Into): string {
   const p = (n: number): string => `$${first + n}::text`
+  const seq = into === 'event' ? `nextval('${schema}.event_seq')` : 'null::bigint'
   return `k as materialized (
   select pg_advisory_xact_lock(${EVENT_LOCK_CLASS}, o.shard)
     from (select distinct s as shard from unnest(${p(0)}::int4[]) s order by s) o
 ), g as materialized (
   select count(*) from k
 ), e as (
-  ${insertEventSql(schema)}
-  select nextval('${schema}.event_seq'), v.shard, v.id, v.aggregatetype, v.aggregateid, v.type, v.payload::jsonb, v.headers::jsonb, clock_timestamp()
+  ${insertEventSql(schema, into)}
+  select ${seq}, v.shard, v.id, v.aggregatetype, v.aggregateid, v.type, v.payload::jsonb, v.headers::jsonb, clock_timestamp()
     from g${source}, unnest(${p(0)}::int4[], ${p(1)}::uuid[], ${p(2)}::text[], ${p(3)}::text[], ${p(4)}::text[], ${p(5)}::text[], ${p(6)}::text[])
          as v(shard, id, aggregatetype, aggregateid, type, payload, headers)
 )`
