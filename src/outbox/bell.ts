@@ -3,7 +3,7 @@ import type { Clock } from '../platform/clock.ts'
 /** Wakes one sleeper early. A ring while nobody sleeps is kept for the next one. */
 export class Bell {
   readonly #clock: Clock
-  #rung = false
+  #rung: 'no' | 'nudged' | 'rung' = 'no'
   #wake: (() => void) | undefined
 
   constructor(clock: Clock) {
@@ -11,13 +11,19 @@ export class Bell {
   }
 
   ring(): void {
-    this.#rung = true
+    this.#rung = 'rung'
+    this.#wake?.()
+  }
+
+  /** Wakes without news: whoever sleeps looks around, and has no reason to expect more. */
+  nudge(): void {
+    if (this.#rung === 'no') this.#rung = 'nudged'
     this.#wake?.()
   }
 
   /** True when it was rung before the time was over. */
   async wait(ms: number): Promise<boolean> {
-    if (!this.#rung) {
+    if (this.#rung === 'no') {
       await new Promise<void>((resolve) => {
         const cancel = this.#clock.after(ms, resolve, true)
         this.#wake = () => {
@@ -28,7 +34,7 @@ export class Bell {
       this.#wake = undefined
     }
     const rung = this.#rung
-    this.#rung = false
-    return rung
+    this.#rung = 'no'
+    return rung === 'rung'
   }
 }

@@ -39,7 +39,8 @@ export class RelayLoop {
     this.#state = state
     this.#bell = bell
     const { outbox, clock, observe, relay, leaseMs, sink } = parts
-    const tell = (): void => bell.ring()
+    // A heartbeat is no news: an idle relay goes on looking as rarely as before.
+    const tell = (): void => bell.nudge()
     this.#keeper = new Keeper({ outbox, clock, observe, destination: sink.name, relay, leaseMs, tell })
     this.#reading = new Reading(outbox, sink.name, this.#keeper)
     this.#sender = new Sender(parts, this.#keeper, bell, state.once ? SINK_TRIES_ONCE : Infinity)

@@ -1,0 +1,52 @@
+import { describe, expect, test } from 'vitest'
+import { effectivelyOnce, inProcessSink } from '../index.ts'
+import { systemClock } from '../platform/clock.ts'
+import { memoryStore } from '../store/memory/memory-store.ts'
+import type { Outbox } from '../store/outbox.ts'
+import { Bell } from './bell.ts'
+
+describe('a bell', () => {
+  const LONG_MS = 60_000
+
+  test('wakes whoever sleeps; only a ring is news', async () => {
+    const bell = new Bell(systemClock)
+    const nudged = bell.wait(LONG_MS)
+    bell.nudge()
+    expect(await nudged).toBe(false)
+    const rung = bell.wait(LONG_MS)
+    bell.ring()
+    expect(await rung).toBe(true)
+  })
+
+  test('is heard by the next sleeper too, once, and a nudge does not take a ring back', async () => {
+    const bell = new Bell(systemClock)
+    bell.ring()
+    bell.nudge()
+    expect(await bell.wait(LONG_MS)).toBe(true)
+    bell.nudge()
+    expect(await bell.wait(LONG_MS)).toBe(false)
+    const begun = performance.now()
+    expect(await bell.wait(30)).toBe(false)
+    expect(performance.now() - begun).toBeGreaterThan(20)
+  })
+
+  test('that a heartbeat rings does not make an idle relay look more often', async () => {
+    const store = memoryStore()
+    const outbox = store.outbox as Outbox
+    let looks = 0
+    const counting: Outbox = Object.create(outbox, {
+      read: { value: (...args: Parameters<Outbox['read']>) => (looks++, outbox.read(...args)) },
+    })
+    const once = effectivelyOnce({ namespace: 'bell', store: { ...store, outbox: counting }, guard: 'off' })
+    const relay = await once.relay({ to: inProcessSink(() => {}), lease: '1s' }).start()
+    // Quick looks at first, each after twice the time.
+    await new Promise((resolve) => setTimeout(resolve, 1_500))
+    looks = 0
+    await new Promise((resolve) => setTimeout(resolve, 2_000))
+    await relay.stop()
+    await once.close()
+    // Six heartbeats, each with one look, and two or three of its own.
+    expect(looks).toBeGreaterThan(2)
+    expect(looks).toBeLessThan(12)
+  })
+})
