@@ -39,16 +39,16 @@ export class Broker {
   }
 
   ack(deliveries: readonly Delivery[]): Promise<boolean> {
-    return this.#told(() => this.#subscription.ack(deliveries))
+    return this.told(() => this.#subscription.ack(deliveries))
   }
 
   giveBack(deliveries: readonly Delivery[], delayMs: number): Promise<boolean> {
     this.#observe({ kind: 'givenBack', consumer: this.#consumer, messages: deliveries.length })
-    return this.#told(() => this.#subscription.giveBack(deliveries, { delayMs: Math.round(delayMs) }))
+    return this.told(() => this.#subscription.giveBack(deliveries, { delayMs: Math.round(delayMs) }))
   }
 
   extend(deliveries: readonly Delivery[]): Promise<boolean> {
-    return this.#told(async () => this.#subscription.extend?.(deliveries))
+    return this.told(async () => this.#subscription.extend?.(deliveries))
   }
 
   /** Acknowledges, or rejects what a dead letter has. */
@@ -73,7 +73,7 @@ export class Broker {
     for (const [reason, deliveries] of reject) {
       const { reject: refuse } = this.#subscription
       if (!refuse) await this.ack(deliveries)
-      else await this.#told(() => refuse.call(this.#subscription, deliveries, { reason }))
+      else await this.told(() => refuse.call(this.#subscription, deliveries, { reason }))
     }
   }
 
@@ -84,10 +84,11 @@ export class Broker {
   }
 
   close(): Promise<boolean> {
-    return this.#told(() => this.#subscription.close())
+    return this.told(() => this.#subscription.close())
   }
 
-  async #told(work: () => Promise<void>): Promise<boolean> {
+  /** Whether it could be done. Why not is told to whoever observes. */
+  async told(work: () => Promise<void>): Promise<boolean> {
     try {
       await work()
       return true

@@ -180,14 +180,26 @@ export class ConsumerLoop<Tx> {
 
   async #work(batch: readonly Arrival[]): Promise<void> {
     const startedAt = this.#now
-    if (this.#parts.settings.delivery === 'at-most-once') {
-      // Before anything runs; if that cannot be had, nothing runs.
-      if (!(await this.#broker.ack(deliveriesOf(batch)))) return this.#backlog.later(batch)
+    if (this.#parts.settings.delivery === 'at-most-once' && !(await this.#ackFirst(deliveriesOf(batch)))) {
+      return this.#backlog.later(batch)
     }
     const results = await workOn(this.#parts, batch)
     const pace = (this.#now - startedAt) / batch.length
     this.#pace = this.#pace === null ? pace : this.#pace * 0.8 + pace * 0.2
     await this.#settle(results)
+  }
+
+  /** Before anything runs; if that cannot be had, nothing runs. Of a log the position goes first: it decides. */
+  async #ackFirst(deliveries: readonly Delivery[]): Promise<boolean> {
+    const { inbox, settings } = this.#parts
+    const positions = deliveries.flatMap(({ position }) => position ?? [])
+    if (positions.length > 0) {
+      const passed = this.#broker.told(() =>
+        inbox.pass({ consumer: settings.name, source: this.#source.name, positions }),
+      )
+      if (!(await passed)) return false
+    }
+    return this.#broker.ack(deliveries)
   }
 
   async #settle(results: Results): Promise<void> {

@@ -92,6 +92,40 @@ describePostgres('how a consumer delivers', (database) => {
     expect(await world.once.deadLetters.list({ consumer: 'once only' })).toMatchObject([{ reason: 'failed' }])
   })
 
+  it('at most once, of a log: the position is stored before anything runs', async () => {
+    const source: typeof broker.source = {
+      ...broker.source,
+      features: { ...broker.source.features, positions: true },
+      async open(params) {
+        const subscription = await broker.source.open(params)
+        const receive = subscription.receive.bind(subscription)
+        let offset = 40
+        subscription.receive = async (asked) => {
+          const deliveries = await receive(asked)
+          for (const delivery of deliveries) {
+            Object.assign(delivery, { position: { partition: 'p', offset: String(offset), next: String(++offset) } })
+          }
+          return deliveries
+        }
+        return subscription
+      },
+    }
+    broker.publish({ id: 'first' }, { id: 'second' })
+    const stored: unknown[] = []
+    const consumer = world.once.consumer(
+      'log',
+      { from: source, delivery: 'at-most-once', concurrency: 1 },
+      {
+        'step.made': async () => {
+          const { rows } = await world.pool.query(`select next from effectively_once.position where consumer = 'log'`)
+          stored.push(...rows)
+        },
+      },
+    )
+    await consumer.drain()
+    expect(stored).toEqual([{ next: '41' }, { next: '42' }])
+  })
+
   it.each([false, true])('poison in a batch costs nobody else anything (pipelined: %s)', async (pipelined) => {
     const name = `poison ${pipelined}`
     broker.publish(
