@@ -154,6 +154,8 @@ export const CONSUMER_WAIT_MS = 1_000
 /** Full jitter: a random time up to the base, doubled for each attempt, up to the maximum. */
 export const CONSUMER_BACKOFF_MS = 100
 export const CONSUMER_BACKOFF_MS_MAX = 60_000
+/** So many that were there when a process ended run together; whoever was there twice runs alone. */
+export const CONSUMER_SUSPECTS_MAX = 16
 /** A message that runs elsewhere is given back for this long. */
 export const CONSUMER_BUSY_MS = 250
 /** Early messages wait in memory for their predecessors, so many, this long, looked at together; then they go back. */

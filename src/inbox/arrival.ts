@@ -34,9 +34,9 @@ export class Arrival {
   tried = false
   /** This attempt was counted before it began. */
   counted = false
-  /** It may have ended a process: runs alone, one at a time. */
+  /** It may have ended a process: runs with others of its kind, one batch of them at a time. */
   suspect = false
-  /** It made a batch fail: runs alone. */
+  /** It made a batch fail, or was there when more than one process ended: runs alone. */
   alone = false
   /** It was set aside, and no reply came: found parked later, it is told as this. */
   setAside: { readonly reason: LetterReason; readonly letter: Letter } | null = null

@@ -1,5 +1,5 @@
 import type { Arrival } from './arrival.ts'
-import { Lane } from './lane.ts'
+import { Lane, togetherMax } from './lane.ts'
 
 /**
  * What was delivered and is not settled yet. Arrivals of one aggregate are never under way at the same time, unless one
@@ -46,18 +46,24 @@ export class Backlog {
     }
     const batch: Arrival[] = []
     const passed: Lane[] = []
-    while (this.#head < this.#listed.length && batch.length < max) {
+    const turned: Lane[] = []
+    while (this.#head < this.#listed.length) {
+      const [first] = batch
+      const room = first ? togetherMax(first, max) - batch.length : max
+      // Suspects that wait are next to each other: whoever is none ends their batch, and keeps its place.
+      if (room <= 0 || first?.alone || (first?.suspect && turned.length > 0)) break
       const lane = this.#listed[this.#head++] as Lane
       lane.listed = false
-      const taken = lane.take(max - batch.length, now, { alone: batch.length === 0, suspects })
+      const taken = lane.take(room, now, { first, suspects })
       batch.push(...taken)
-      if (taken[0]?.alone || taken[0]?.suspect) break
       if (taken.length > 0) continue
-      if (lane.nextAt() > now) this.#resting.add(lane)
+      if (lane.awaitsTurn) turned.push(lane)
+      else if (lane.nextAt() > now) this.#resting.add(lane)
       else passed.push(lane)
     }
     this.#compact()
     for (const lane of passed) this.#list(lane)
+    this.#listFirst(turned)
     return batch
   }
 
@@ -80,7 +86,8 @@ export class Backlog {
       if (!lane) continue
       lane.out--
       lane.add(arrival)
-      this.#list(lane)
+      if (arrival.suspect && lane.out === 0 && !lane.listed) this.#listFirst([lane])
+      else this.#list(lane)
     }
   }
 
@@ -136,6 +143,17 @@ export class Backlog {
     if (lane.listed || lane.out > 0 || lane.size === 0) return
     lane.listed = true
     this.#listed.push(lane)
+  }
+
+  /** Behind everybody else they would wait for as long as there is anybody else, and a log cannot be passed without them. */
+  #listFirst(lanes: readonly Lane[]): void {
+    if (lanes.length === 0) return
+    for (const lane of lanes) {
+      this.#resting.delete(lane)
+      lane.listed = true
+    }
+    this.#listed = [...lanes, ...this.#listed.slice(this.#head)]
+    this.#head = 0
   }
 
   #compact(): void {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { CONSUMER_SUSPECTS_MAX } from '../limits.ts'
 import { EnvelopeDelivery } from '../source/envelope.ts'
 import type { Delivery } from '../source/source.ts'
 import { Arrival } from './arrival.ts'
@@ -79,6 +80,43 @@ describe('the backlog', () => {
     expect(ids(backlog.pick(10, 0, true))).toEqual(['s'])
   })
 
+  it('whoever must run alone does not wait for all that comes after it', () => {
+    const backlog = new Backlog()
+    const suspect = arrival('suspect', 's')
+    suspect.suspect = true
+    backlog.add(arrival('first'))
+    for (const one of [suspect, arrival('second'), arrival('third'), arrival('fourth')]) backlog.add(one)
+    expect(pick(backlog, 0, 2)).toEqual(['first', 'second'])
+    expect(pick(backlog, 0, 2)).toEqual(['suspect'])
+    backlog.later([suspect])
+    expect(pick(backlog, 0, 2)).toEqual(['suspect'])
+    backlog.later([suspect])
+    // Another one that must run alone is under way.
+    expect(ids(backlog.pick(3, 0, false))).toEqual(['third', 'fourth'])
+    backlog.add(arrival('fifth'))
+    backlog.add(arrival('sixth'))
+    expect(ids(backlog.pick(1, 0, false))).toEqual(['fifth'])
+    expect(pick(backlog, 0, 2)).toEqual(['suspect'])
+    expect(pick(backlog, 0, 2)).toEqual(['sixth'])
+  })
+
+  it('suspects run together, a few at a time, with nobody else', () => {
+    const backlog = new Backlog()
+    const suspects = Array.from({ length: CONSUMER_SUSPECTS_MAX + 2 }, (_, i) => arrival(`s${i}`))
+    for (const one of suspects) one.suspect = true
+    const twice = suspects.at(-1) as Arrival
+    twice.alone = true
+    for (const one of [arrival('a'), ...suspects, arrival('b')]) backlog.add(one)
+    expect(pick(backlog, 0, 100)).toEqual(['a', 'b'])
+    backlog.add(arrival('c'))
+    const first = backlog.pick(100, 0, true)
+    expect(first).toEqual(suspects.slice(0, CONSUMER_SUSPECTS_MAX))
+    // One batch of them at a time.
+    expect(ids(backlog.pick(100, 0, false))).toEqual(['c'])
+    backlog.done(first, true)
+    expect([pick(backlog, 0, 100), pick(backlog, 0, 100)]).toEqual([['s16'], ['s17']])
+  })
+
   it('a second delivery of a message in hand shares its fate', () => {
     const backlog = new Backlog()
     const first = arrival('x')
@@ -107,6 +145,30 @@ describe('positions', () => {
     expect(tracker.after([c])).toEqual([{ partition: 'p', next: '10' }])
     tracker.forget(['p'])
     expect(tracker.after([c])).toEqual([])
+  })
+
+  it('are in order, whatever order they come in', () => {
+    const tracker = new PositionTracker()
+    const [a, b, c, d] = [at(9), at(10), at(100), at(11)] as const
+    for (const one of [a, c, b, d]) tracker.received(one)
+    expect(tracker.settled([c, d, b])).toEqual([])
+    // It came again, and is settled already.
+    tracker.received(c)
+    expect(tracker.settled([a])).toEqual([{ partition: 'p', next: '101' }])
+    // What was passed may come again too.
+    tracker.received(b)
+    expect(tracker.settled([b])).toEqual([{ partition: 'p', next: '11' }])
+  })
+
+  it('cost the same however many wait behind one that is not settled', () => {
+    const tracker = new PositionTracker()
+    const many = 100_000
+    const all = Array.from({ length: many }, (_, i) => at(i))
+    const began = performance.now()
+    for (const one of all) tracker.received(one)
+    for (const one of all.slice(1)) tracker.settled([one])
+    expect(tracker.settled(all.slice(0, 1))).toEqual([{ partition: 'p', next: String(many) }])
+    expect(performance.now() - began).toBeLessThan(3_000)
   })
 })
 

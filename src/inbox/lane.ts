@@ -1,4 +1,17 @@
+import { CONSUMER_SUSPECTS_MAX } from '../limits.ts'
 import type { Arrival } from './arrival.ts'
+
+export interface Company {
+  /** Somebody of the batch that it would join; undefined: nobody is there yet. */
+  readonly first: Arrival | undefined
+  /** Those that may have ended a process may run. */
+  readonly suspects: boolean
+}
+
+/** How many run together with this one. */
+export function togetherMax({ suspect }: Arrival, max: number): number {
+  return suspect ? Math.min(max, CONSUMER_SUSPECTS_MAX) : max
+}
 
 /** Arrivals of one aggregate, one after the other. */
 export class Lane {
@@ -7,6 +20,8 @@ export class Lane {
   out = 0
   /** In the line of those that may be picked. */
   listed = false
+  /** Nothing was taken the last time, because whoever is next must not run with those who were there. */
+  awaitsTurn = false
   #queue: Arrival[] = []
 
   constructor(key: string | null) {
@@ -33,14 +48,16 @@ export class Lane {
 
   /**
    * The arrivals that may run now, in the order they must run, at most `max`. Whoever waits for a retry holds up
-   * everything behind it; an `ordered` one that is early holds up only its successors. One that must run alone does.
+   * everything behind it; an `ordered` one that is early holds up only its successors. One that must run alone does, and
+   * suspects run with suspects.
    */
-  take(max: number, now: number, may: { readonly alone: boolean; readonly suspects: boolean }): Arrival[] {
+  take(max: number, now: number, company: Company): Arrival[] {
+    this.awaitsTurn = false
     if (this.out > 0) return []
     const taken: Arrival[] = []
     const missing = new Set<string>()
     for (const arrival of this.#ordered()) {
-      if (taken.length >= max) break
+      if (taken.length >= togetherMax(arrival, max)) break
       const { id, previous } = arrival.item
       const follows = previous !== null && missing.has(previous)
       if (follows || (arrival.earlySince !== null && arrival.notBefore > now)) {
@@ -48,8 +65,8 @@ export class Lane {
         continue
       }
       if (arrival.notBefore > now) break
-      if (arrival.alone || arrival.suspect) {
-        if (may.alone && taken.length === 0 && (may.suspects || !arrival.suspect)) taken.push(arrival)
+      if (!mayJoin(arrival, taken[0] ?? company.first) || (arrival.suspect && !company.suspects)) {
+        this.awaitsTurn = taken.length === 0
         break
       }
       taken.push(arrival)
@@ -91,4 +108,8 @@ export class Lane {
     }
     return ordered
   }
+}
+
+function mayJoin(arrival: Arrival, first: Arrival | undefined): boolean {
+  return !first || (!arrival.alone && !first.alone && arrival.suspect === first.suspect)
 }

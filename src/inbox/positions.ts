@@ -1,9 +1,61 @@
 import type { Delivery, Position } from '../source/source.ts'
 import type { StoredPosition } from '../store/inbox.ts'
 
-/** What was delivered of one partition and is not passed yet, in order. */
-interface Partition {
-  readonly open: { readonly position: Position; settled: boolean }[]
+interface Entry {
+  readonly offset: bigint
+  readonly next: string
+  settled: boolean
+}
+
+/**
+ * What was delivered of one partition and is not passed yet. Behind one that waits there may be very many: nothing here
+ * goes through all of them.
+ */
+class Partition {
+  readonly #known = new Map<string, Entry>()
+  /** By offset, from `#head` on. */
+  #open: Entry[] = []
+  #head = 0
+
+  add({ offset, next }: Position): void {
+    if (this.#known.has(offset)) return
+    const entry = { offset: BigInt(offset), next, settled: false }
+    this.#known.set(offset, entry)
+    let index = this.#open.length
+    while (index > this.#head && (this.#open[index - 1] as Entry).offset > entry.offset) index--
+    if (index === this.#open.length) this.#open.push(entry)
+    else this.#open.splice(index, 0, entry)
+  }
+
+  settle({ offset }: Position): void {
+    const entry = this.#known.get(offset)
+    if (entry) entry.settled = true
+  }
+
+  /** Where it would be if these were settled too. */
+  after(settling: ReadonlySet<string>): string | undefined {
+    let next: string | undefined
+    for (let at = this.#head; at < this.#open.length; at++) {
+      const entry = this.#open[at] as Entry
+      if (!entry.settled && !settling.has(String(entry.offset))) break
+      next = entry.next
+    }
+    return next
+  }
+
+  /** Forgets what is settled, up to the first that is not. */
+  pass(): string | undefined {
+    let next: string | undefined
+    for (let entry = this.#open[this.#head]; entry?.settled; entry = this.#open[++this.#head]) {
+      next = entry.next
+      this.#known.delete(String(entry.offset))
+    }
+    if (this.#head > 1_024 || this.#head === this.#open.length) {
+      this.#open = this.#open.slice(this.#head)
+      this.#head = 0
+    }
+    return next
+  }
 }
 
 /**
@@ -14,12 +66,7 @@ export class PositionTracker {
   readonly #partitions = new Map<string, Partition>()
 
   received({ position }: Delivery): void {
-    if (!position) return
-    const { open } = this.#of(position.partition)
-    if (open.some((entry) => entry.position.offset === position.offset)) return
-    let index = open.length
-    while (index > 0 && BigInt((open[index - 1] as (typeof open)[0]).position.offset) > BigInt(position.offset)) index--
-    open.splice(index, 0, { position, settled: false })
+    if (position) this.#of(position.partition).add(position)
   }
 
   /** Where the partitions of these would be if they were settled too. */
@@ -31,26 +78,23 @@ export class PositionTracker {
       offsets.set(position.partition, of.add(position.offset))
     }
     return [...offsets].flatMap(([partition, settling]) => {
-      let next: string | undefined
-      for (const { position, settled } of this.#of(partition).open) {
-        if (!settled && !settling.has(position.offset)) break
-        next = position.next
-      }
+      const next = this.#of(partition).after(settling)
       return next === undefined ? [] : [{ partition, next }]
     })
   }
 
   /** Answers how far the partitions are passed now. Whoever settles the first of them passes those settled behind it. */
   settled(deliveries: readonly Delivery[]): StoredPosition[] {
-    const passed = new Map<string, string>()
+    const touched = new Set<string>()
     for (const { position } of deliveries) {
       if (!position) continue
-      const { open } = this.#of(position.partition)
-      const entry = open.find((candidate) => candidate.position.offset === position.offset)
-      if (entry) entry.settled = true
-      while (open[0]?.settled) passed.set(position.partition, (open.shift() as (typeof open)[0]).position.next)
+      this.#of(position.partition).settle(position)
+      touched.add(position.partition)
     }
-    return [...passed].map(([partition, next]) => ({ partition, next }))
+    return [...touched].flatMap((partition) => {
+      const next = this.#of(partition).pass()
+      return next === undefined ? [] : [{ partition, next }]
+    })
   }
 
   /** The partition is somebody else's now. */
@@ -61,7 +105,7 @@ export class PositionTracker {
   #of(partition: string): Partition {
     let found = this.#partitions.get(partition)
     if (!found) {
-      found = { open: [] }
+      found = new Partition()
       this.#partitions.set(partition, found)
     }
     return found

@@ -46,3 +46,31 @@ it('runs every message that may have ended a process, also after another one of 
   expect(runs.toSorted()).toEqual(['a', 'a', 'b', 'b', 'c', 'c'])
   expect(together).toBe(1)
 })
+
+it('holds nothing against a message whose batch was run again because of another one', async () => {
+  const store = memoryStore()
+  const broker = memoryBroker()
+  broker.publish({ id: 'innocent', aggregate: 'i' }, { id: 'guilty', aggregate: 'g' })
+  await deliveredBefore(broker, new AbortController().signal)
+  const once = effectivelyOnce({ namespace: 'test', store, guard: 'off', sweep: false, observe: () => {} })
+  const attempts: number[] = []
+  let failures = 0
+  const consumer = once.consumer(
+    NAME,
+    { from: broker.source, attempts: 1 },
+    {
+      'step.made': async ({ id }, { attempt }) => {
+        if (id === 'innocent') attempts.push(attempt)
+        else if (++failures > 0) throw new Error('it always fails')
+      },
+    },
+  )
+  await consumer.start()
+  await vi.waitFor(() => expect(broker.left).toBe(0), { timeout: 5_000 })
+  await consumer.stop()
+  const letters = await once.deadLetters.list({ consumer: NAME })
+  expect(letters.map(({ message, reason }) => [message, reason])).toEqual([['guilty', 'failed']])
+  // In a batch, and alone: that one was its own.
+  expect(failures).toBe(2)
+  expect(attempts).toEqual([1, 1])
+})

@@ -180,12 +180,13 @@ export class ConsumerLoop<Tx> {
 
   async #work(batch: readonly Arrival[]): Promise<void> {
     const startedAt = this.#now
+    const apart = batch[0]?.suspect || batch[0]?.alone
     if (this.#parts.settings.delivery === 'at-most-once' && !(await this.#ackFirst(deliveriesOf(batch)))) {
       return this.#backlog.later(batch)
     }
     const results = await workOn(this.#parts, batch)
-    const pace = (this.#now - startedAt) / batch.length
-    this.#pace = this.#pace === null ? pace : this.#pace * 0.8 + pace * 0.2
+    // What runs apart says nothing of what the others take together.
+    if (!apart) this.#keepPace((this.#now - startedAt) / batch.length)
     await this.#settle(results)
   }
 
@@ -200,6 +201,10 @@ export class ConsumerLoop<Tx> {
       if (!(await passed)) return false
     }
     return this.#broker.ack(deliveries)
+  }
+
+  #keepPace(pace: number): void {
+    this.#pace = this.#pace === null ? pace : this.#pace * 0.8 + pace * 0.2
   }
 
   async #settle(results: Results): Promise<void> {

@@ -92,8 +92,9 @@ async function leavesRow<Tx>(
 }
 
 /**
- * Attempts of redelivered messages are committed before they run: one that ends its process is counted. Those that ended
- * one already run alone; past the last attempt they do not run at all.
+ * Attempts of redelivered messages are committed before they run: one that ends its process is counted. Those that were
+ * there when one ended run apart, and alone when that ended one too, or when it could be their last attempt: nobody is
+ * parked for what another one did. Past the last attempt they do not run at all.
  */
 async function counted<Tx>(
   { inbox, settings }: ConsumerParts<Tx>,
@@ -101,7 +102,8 @@ async function counted<Tx>(
   park: Map<Arrival, Why>,
   results: Results,
 ): Promise<Arrival[]> {
-  const again = arrivals.filter(({ delivery, suspect }) => delivery.redelivered || suspect)
+  // What this process counted and did not end is the same attempt still, whoever was in its way.
+  const again = arrivals.filter((arrival) => (arrival.delivery.redelivered || arrival.suspect) && !arrival.counted)
   if (again.length === 0 || settings.delivery !== 'once') return [...arrivals]
   const consumer = settings.name
   const sights = await inbox.look({ consumer, items: again.map(({ item }) => item) })
@@ -113,14 +115,15 @@ async function counted<Tx>(
     if (!tries) continue
     arrival.tried = true
     arrival.attempts = tries.attempts
-    const wasSuspect = arrival.suspect
+    const { suspect: wasSuspect, alone: wasAlone } = arrival
     arrival.suspect = tries.unfinished > 0
+    if (tries.unfinished > 1 || (arrival.suspect && tries.attempts + 1 >= settings.attempts)) arrival.alone = true
     if (tries.attempts >= settings.attempts && settings.onFailure !== 'block') {
       const crashed = tries.unfinished > 0
       const detail = crashed ? `it was started ${tries.attempts} times and ended its process` : 'it failed too often'
       park.set(arrival, { reason: crashed ? 'crashed' : 'failed', error: new Quarantined(detail) })
       held.add(arrival)
-    } else if (arrival.suspect && !wasSuspect && arrivals.length > 1) {
+    } else if (arrivals.length > 1 && ((arrival.suspect && !wasSuspect) || (arrival.alone && !wasAlone))) {
       results.set(arrival, { kind: 'again' })
       held.add(arrival)
     }
