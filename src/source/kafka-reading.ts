@@ -6,7 +6,9 @@ import {
   type KafkaConsumer,
   type KafkaFetched,
   type KafkaFetchedPartition,
+  type KafkaFound,
 } from './kafka-client.ts'
+import { inTurn } from './in-turn.ts'
 import { KafkaDelivery } from './kafka-delivery.ts'
 import type { Positions, ReceiveParams } from './source.ts'
 import { Timers } from './timers.ts'
@@ -37,10 +39,17 @@ interface Owned {
   suspects: number
 }
 
+/** It is read when somebody takes it: a fetch brings thousands, and a partition may go before its turn comes. */
+interface Unread {
+  readonly found: KafkaFound
+  readonly partition: string
+  readonly redelivered: boolean
+}
+
 /** Reads the partitions that the group assigns, each from where the database says; Kafka's own offsets are not used. */
 export class KafkaReading {
   readonly #options: KafkaReadingOptions
-  readonly #arrived: Waiting<KafkaDelivery>
+  readonly #arrived: Waiting<Unread>
   readonly #owned = new Map<string, Owned>()
   readonly #timers = new Timers()
   #revoked: (partitions: readonly string[]) => void = () => {}
@@ -82,19 +91,22 @@ export class KafkaReading {
       const left = until - performance.now()
       const taken = await this.#arrived.take(max, Math.max(0, left), signal)
       const over = this.#closed || signal.aborted || this.#options.signal.aborted || left <= 0
-      if (taken.length > 0 || over) return taken
+      if (taken.length > 0 || over) return taken.map((one) => this.#read(one))
     }
   }
 
   /** A log takes nothing back: it comes again from here. */
   giveBack(deliveries: readonly KafkaDelivery[], delayMs: number): void {
     this.#timers.after(delayMs, () => {
-      const { name } = this.#options
       for (const { found, position } of deliveries) {
-        if (!this.#owned.has(position.partition)) continue
-        this.#arrived.push(new KafkaDelivery(found, position.partition, name, true))
+        const { partition } = position
+        if (this.#owned.has(partition)) this.#arrived.push({ found, partition, redelivered: true })
       }
     })
+  }
+
+  #read({ found, partition, redelivered }: Unread): KafkaDelivery {
+    return new KafkaDelivery(found, partition, this.#options.name, redelivered)
   }
 
   async close(): Promise<void> {
@@ -164,7 +176,7 @@ export class KafkaReading {
     const lost = [...this.#owned.keys()].filter((name) => !names.has(name))
     for (const name of lost) this.#owned.delete(name)
     if (lost.length > 0) {
-      this.#arrived.drop(({ position }) => lost.includes(position.partition))
+      this.#arrived.drop(({ partition }) => lost.includes(partition))
       this.#revoked(lost)
     }
     this.#begin = ours.filter((partition) => !this.#owned.has(this.#nameOf(partition)))
@@ -237,21 +249,21 @@ export class KafkaReading {
     const limits = { minBytes: 1, maxBytes: KAFKA_FETCH_BYTES, maxWaitTime: KAFKA_FETCH_MS, isolationLevel: 1 }
     try {
       const fetched = await fetcher.fetch({ node, topics: [{ topicId, partitions }], ...limits })
-      for (const partition of partitionsIn(fetched)) this.#take(asked, partition)
+      // One partition after the other, the last would wait for all the others.
+      this.#arrived.pushAll(inTurn(partitionsIn(fetched).map((partition) => this.#take(asked, partition))))
     } catch (error) {
       if (!isKafkaError(error, 'OFFSET_OUT_OF_RANGE')) throw error
       await this.#skipDeleted(asked, error)
     }
   }
 
-  #take(asked: readonly Owned[], fetched: KafkaFetchedPartition): void {
+  #take(asked: readonly Owned[], fetched: KafkaFetchedPartition): Unread[] {
     const owned = asked.find(({ partition }) => partition === fetched.partitionIndex)
     // It may have gone to somebody else meanwhile.
-    if (!owned || this.#owned.get(owned.name) !== owned) return
+    if (!owned || this.#owned.get(owned.name) !== owned) return []
     const { found, next } = committedIn(fetched, owned.next)
     owned.next = next
-    const { name } = this.#options
-    this.#arrived.push(...found.map((one) => new KafkaDelivery(one, owned.name, name, owned.suspects-- > 0)))
+    return found.map((one) => ({ found: one, partition: owned.name, redelivered: owned.suspects-- > 0 }))
   }
 
   /** The topic's retention was faster than we are: what is gone is told, and reading goes on. */

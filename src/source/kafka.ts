@@ -67,7 +67,8 @@ export function kafkaSource<E extends Events>(
         autocommit: false,
         isolationLevel: 1,
         sessionTimeout,
-        rebalanceTimeout: sessionTimeout * 2,
+        // Members come back with their next heartbeat, whatever they are doing: nobody needs longer than a session.
+        rebalanceTimeout: sessionTimeout,
         heartbeatInterval: Math.floor(sessionTimeout / 4),
         retries: KAFKA_RETRIES,
         retryDelay: KAFKA_RETRY_MS,

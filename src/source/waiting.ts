@@ -14,7 +14,12 @@ export class Waiting<T> {
   }
 
   push(...items: readonly T[]): void {
-    this.#items.push(...items)
+    this.pushAll(items)
+  }
+
+  /** However many: a call has room for only so many arguments. */
+  pushAll(items: readonly T[]): void {
+    for (const item of items) this.#items.push(item)
     this.#ring()
   }
 

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { kafkaSink } from '../../src/sink/kafka.ts'
 import { KafkaProducerSlot, sendTo } from '../../src/sink/kafka-producer.ts'
 import { kafkaSource, type KafkaSourceOptions } from '../../src/source/kafka.ts'
+import type { MakeKafkaConsumer } from '../../src/source/kafka-client.ts'
 import type { Delivery, ReceivedEvent, Subscription } from '../../src/source/source.ts'
 import { eventFor } from '../../src/testing/sink-contract/index.ts'
 import { describeLate } from './support/describe-late.ts'
@@ -45,10 +46,15 @@ await describeLate('a Kafka source', { server: 'kafka' }, (url) => {
     topic: string,
     stored: ReadonlyMap<string, string> = new Map(),
     options: Partial<KafkaSourceOptions<{}>> = {},
+    asked: { sessionTimeout: number; rebalanceTimeout: number }[] = [],
   ): Promise<Reader> {
     const warnings: string[] = []
     const revoked: string[] = []
-    const source = kafkaSource(readerFor(url), { topic, events: {}, sessionTimeout: '2s', ...options })
+    const make: MakeKafkaConsumer = (settings) => {
+      asked.push(settings)
+      return readerFor(url)(settings)
+    }
+    const source = kafkaSource(make, { topic, events: {}, sessionTimeout: '2s', ...options })
     const subscription = await source.open({
       consumer: `group-${topic}`,
       signal,
@@ -90,6 +96,18 @@ await describeLate('a Kafka source', { server: 'kafka' }, (url) => {
       traceparent: event?.traceparent,
       data: event?.data,
     })
+  })
+
+  it('brings its partitions in turn, and needs no longer than a session to share them', async () => {
+    const topic = await freshTopic()
+    await send(topic, some('a', 240))
+    const asked: { sessionTimeout: number; rebalanceTimeout: number }[] = []
+    const deliveries = await take(await read(topic, new Map(), {}, asked), 240)
+    const partitions = deliveries.map(({ position }) => position?.partition)
+    const all = new Set(partitions)
+    expect(all.size).toBeGreaterThan(2)
+    expect(new Set(partitions.slice(0, all.size))).toEqual(all)
+    expect(asked[0]).toMatchObject({ sessionTimeout: 2_000, rebalanceTimeout: 2_000 })
   })
 
   it('goes on where the database says, not where Kafka does', async () => {
