@@ -43,6 +43,20 @@ export interface ConsumerChaosResult {
   readonly settled: boolean
   readonly unsettled: number
   readonly seconds: number
+  /** Where the seconds went. */
+  readonly phases: ConsumerChaosPhases
+}
+
+export interface ConsumerChaosPhases {
+  /** Until the first consumers are ready. */
+  readonly starting: number
+  /** Until the last event was sent; the consumers are at work meanwhile. */
+  readonly feeding: number
+  /** From then on until every effect is there. */
+  readonly consuming: number
+  /** From then on until the broker has nothing left. */
+  readonly settling: number
+  readonly comparing: number
 }
 
 /**
@@ -51,6 +65,7 @@ export interface ConsumerChaosResult {
  */
 export async function consumerChaos(params: ConsumerChaosParams): Promise<ConsumerChaosResult> {
   const began = performance.now()
+  const laps = new Laps()
   const { broker, events, inOrder = false, flaw = 'none' } = params
   const place = `consumer_${Math.random().toString(36).slice(2)}`
   const world = await openWorld(params.database)
@@ -64,28 +79,47 @@ export async function consumerChaos(params: ConsumerChaosParams): Promise<Consum
   const deadline = performance.now() + params.timeoutMs
   try {
     await consumers.start(params.consumers)
+    const starting = laps.next()
     const watch = new Watch(world, { deadline, quietMs: flaw === 'none' ? Infinity : QUIET_MS })
-    await Promise.all([sendPaced(feed, sends, watch, events), killAtRandom(consumers, watch, params)])
-    while (!watch.isOver && !(await isDone(world, feed, events))) {
-      await watch.progress()
-      await sleep(LOOK_MS)
-    }
+    let feeding = 0
+    const sending = sendPaced(feed, sends, watch, events).then(() => (feeding = laps.next()))
+    await Promise.all([sending, killAtRandom(consumers, watch, params)])
+    await untilOver(watch, async () => (await world.count('(select distinct id from applied) a')) >= events)
+    const consuming = laps.next()
+    await untilOver(watch, async () => (await feed.unsettled()) === 0)
+    const settling = laps.next()
     await consumers.end()
+    const outcome = { ...(await outcomeOf(world, events)), ...(await leftOf(feed)) }
     return {
       broker,
       delivered: inOrder ? 'in order' : 'in random order',
       events,
       deliveries: wanted.length,
       kills: consumers.kills,
-      ...(await outcomeOf(world, events)),
-      ...(await leftOf(feed)),
-      seconds: Math.round((performance.now() - began) / 100) / 10,
+      ...outcome,
+      seconds: seconds(performance.now() - began),
+      phases: { starting, feeding, consuming, settling, comparing: laps.next() },
     }
   } finally {
     await consumers.end()
     await feed.close()
     await world.close()
   }
+}
+
+/** The seconds from one to the next. */
+class Laps {
+  #last = performance.now()
+
+  next(): number {
+    const [before, now] = [this.#last, performance.now()]
+    this.#last = now
+    return seconds(now - before)
+  }
+}
+
+function seconds(ms: number): number {
+  return Math.round(ms / 100) / 10
 }
 
 /** How far it is, and when there is nothing more to wait for. */
@@ -141,8 +175,11 @@ async function lastAtWork(world: World): Promise<number | undefined> {
   return rows[0] && Number(rows[0].who)
 }
 
-async function isDone(world: World, feed: Feed, events: number): Promise<boolean> {
-  return (await world.count('(select distinct id from applied) a')) >= events && (await feed.unsettled()) === 0
+async function untilOver(watch: Watch, isDone: () => Promise<boolean>): Promise<void> {
+  while (!watch.isOver && !(await isDone())) {
+    await watch.progress()
+    await sleep(LOOK_MS)
+  }
 }
 
 async function outcomeOf(
