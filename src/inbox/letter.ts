@@ -1,4 +1,4 @@
-import type { Letter, LetterReason } from '../store/dead-letters.ts'
+import type { Letter, LetterReason, NewLetter } from '../store/dead-letters.ts'
 import type { Arrival } from './arrival.ts'
 import { describeError } from './describe-error.ts'
 
@@ -10,13 +10,14 @@ export function letterOf(
   arrival: Arrival,
   why: { readonly state: Letter['state']; readonly reason: LetterReason; readonly error: unknown },
   mask: Mask | undefined,
-): Letter {
+): NewLetter {
   const { delivery, item } = arrival
   const { line, fingerprint, causes } = describeError(why.error)
   const { type, source, tenant, traceparent } = delivery
   const body = clean(delivery.body)
   return {
     id: item.id,
+    lock: item.lock,
     source: item.source,
     message: item.message,
     type,

@@ -209,7 +209,10 @@ async function failed<Tx>(
   else results.set(arrival, { kind: 'retry', error, attempts: arrival.attempts })
 }
 
-/** Dead letters, with what of the log they pass, in one statement. */
+/**
+ * Dead letters, with what of the log they pass, in one transaction. What runs elsewhere at this moment is not set aside:
+ * whoever has it may be about to commit it.
+ */
 async function setAside<Tx>(parts: ConsumerParts<Tx>, park: Map<Arrival, Why>, results: Results): Promise<void> {
   if (park.size === 0) return
   const { inbox, settings } = parts
@@ -222,8 +225,15 @@ async function setAside<Tx>(parts: ConsumerParts<Tx>, park: Map<Arrival, Why>, r
   for (const [index, [arrival, { reason }]] of [...park].entries()) {
     arrival.setAside = { reason, letter: letters[index] as Letter }
   }
-  await inbox.park({ consumer: settings.name, letters, positions })
-  for (const arrival of park.keys()) results.set(arrival, { ...PASSED, parked: arrival.setAside })
+  const { name: consumer, deadlineMs } = settings
+  const busy = new Set(await inbox.park({ consumer, letters, positions, deadlineMs }))
+  for (const arrival of park.keys()) {
+    if (!busy.has(arrival.item.id)) results.set(arrival, { ...PASSED, parked: arrival.setAside })
+    else {
+      arrival.setAside = null
+      results.set(arrival, { kind: 'busy' })
+    }
+  }
 }
 
 /** Messages whose predecessors never came. */

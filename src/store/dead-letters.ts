@@ -58,6 +58,11 @@ export interface Letter {
   readonly attempts: number
 }
 
+export interface NewLetter extends Letter {
+  /** The message's advisory lock: decimal text of a signed 64-bit number. */
+  readonly lock: string
+}
+
 export interface StoredLetter extends Omit<Letter, 'state'> {
   readonly consumer: string
   readonly state: LetterState

@@ -1,4 +1,4 @@
-import type { DeadLetters, Letter } from './dead-letters.ts'
+import type { DeadLetters, NewLetter } from './dead-letters.ts'
 import type { EventRow, Session } from './store.ts'
 
 /**
@@ -29,10 +29,11 @@ export interface Inbox<Tx> {
   /** Commits failures, with their errors. Answers with what is known of each by now. */
   failed(params: FailedParams): Promise<readonly Tries[]>
   /**
-   * Sets messages aside, with their attempts, unless they were applied or set aside meanwhile. What a log has read is
-   * passed in the same transaction.
+   * Sets messages aside, with their attempts, unless they were applied or set aside meanwhile, each under its lock:
+   * nobody runs it then. Answers with the ids of those that run elsewhere: nothing is done about them, and no position is
+   * passed. With none of these, what a log has read is passed in the same transaction.
    */
-  park(params: ParkParams): Promise<void>
+  park(params: ParkParams): Promise<readonly string[]>
   /** Where this consumer is in a log. */
   positions(params: PositionsParams): Promise<readonly StoredPosition[]>
   /** Moves positions forward without an effect: duplicates, and messages nobody handles. */
@@ -101,7 +102,8 @@ export interface InboxSession<Tx> {
   readonly session: Session<Tx>
   /**
    * Events, positions, and what is known of the attempts; then COMMIT, in one trip where the client can. Raises inside
-   * the database when a handler ended the transaction. 'rolledBack' when the server's tag says so.
+   * the database when a handler ended the transaction, or (ONCE_CONFLICT) when one of those taken was set aside before its
+   * lock was had: `take` could not see that. 'rolledBack' when the server's tag says so.
    */
   complete(params: CompleteInboxParams): Promise<'committed' | 'rolledBack'>
   rollback(): Promise<void>
@@ -155,8 +157,9 @@ export interface Failure {
 
 export interface ParkParams {
   readonly consumer: string
-  readonly letters: readonly Letter[]
+  readonly letters: readonly NewLetter[]
   readonly positions: CompleteInboxParams['positions']
+  readonly deadlineMs: number
 }
 
 export interface PositionsParams {

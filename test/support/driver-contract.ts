@@ -4,6 +4,7 @@ import type { PgDriver, PgStatement } from '../../src/store/postgres/driver.ts'
 import { effectivelyOnce, event, type Once } from '../../src/index.ts'
 import { isConnectionLost, sqlStateOf } from '../../src/store/postgres/sqlstate.ts'
 import { postgresStore } from '../../src/store/postgres/store.ts'
+import { inboxWorks } from './inbox-works.ts'
 
 /** A client under test, and its own ways to do what users do. The table is `effect (id int primary key, note text)`. */
 export interface Bench<Tx> {
@@ -433,6 +434,7 @@ export function storeWorks<Tx>(make: () => Promise<Bench<Tx>>): void {
     afterAll(async () => {
       await bench.close()
     })
+    inboxWorks(() => bench)
 
     it('runs once, replays, and refuses another input', async () => {
       const run = (input: unknown): Promise<unknown> =>

@@ -38,6 +38,9 @@ export const leaseTaken = (): ServerError => new ServerError('EO001', 'the lease
 export const claimEnded = (): ServerError =>
   new ServerError('EO002', 'the claiming transaction was ended by the handler')
 
+export const setAsideMeanwhile = (): ServerError =>
+  new ServerError('EO004', 'a message was set aside before its lock was had')
+
 /** Worth running the whole transaction again. */
 export function isTransient(error: unknown): boolean {
   return error instanceof ServerError && (error.code === '40001' || error.code === '40P01')
@@ -51,6 +54,7 @@ export function isDeadline(error: unknown): boolean {
 const CODES: Readonly<Record<string, OnceCode>> = {
   EO001: 'ONCE_LEASE_LOST',
   EO002: 'ONCE_TX_TAKEN',
+  EO004: 'ONCE_CONFLICT',
   '25P01': 'ONCE_TX_REQUIRED',
   '25P02': 'ONCE_ROLLED_BACK',
   '25P03': 'ONCE_DEADLINE',

@@ -1,6 +1,7 @@
-import type { CompleteInboxParams, Inbox, InboxSession, Taken, TakeParams } from '../inbox.ts'
+import { onceError } from '../../errors.ts'
+import type { CompleteInboxParams, EnterParams, Inbox, InboxSession, ParkParams, Taken, TakeParams } from '../inbox.ts'
 import type { Session } from '../store.ts'
-import { autocommit, commitWith, inside } from './client.ts'
+import { autocommit, commitWith } from './client.ts'
 import type { Client } from './client.ts'
 import type { Connection, Work } from './connection.ts'
 import { claimEnded, storeFailure } from './failure.ts'
@@ -8,7 +9,7 @@ import { connectionOf } from './memory-tx.ts'
 import type { MemoryTx } from './memory-tx.ts'
 import { MemorySession } from './session.ts'
 
-/** Consumers in memory: every method but `take` is one statement that commits by itself. */
+/** Consumers in memory: every method but `take`, `enter` and `park` is one statement that commits by itself. */
 export function memoryInbox(client: Client): Inbox<MemoryTx> {
   const { statements } = client
   const one = <T>(label: string, body: (work: Work) => T | Promise<T>): Promise<T> => autocommit(client, label, body)
@@ -26,16 +27,12 @@ export function memoryInbox(client: Client): Inbox<MemoryTx> {
     enter: (session, { consumer, item, redrive = false }) => {
       const connection = connectionOf(session.tx)
       if (connection === undefined) return Promise.resolve(false)
-      return inside(connection, 'inbox.enter', (work) => statements.enterMessage(work, consumer, item, redrive))
+      return enter(client, connection, { consumer, item, redrive })
     },
     trying: ({ consumer, ids }) => one('inbox.trying', (work) => statements.trying(work, consumer, ids)),
     tries: ({ ids }) => one('inbox.tries', (work) => statements.tries(work, ids)),
     failed: ({ consumer, failures }) => one('inbox.failed', (work) => statements.failed(work, consumer, failures)),
-    park: ({ consumer, letters, positions }) =>
-      one('inbox.park', async (work) => {
-        await statements.parkLetters(work, consumer, letters)
-        if (positions !== null) await statements.passPositions(work, consumer, positions.source, positions.positions)
-      }),
+    park: (params) => park(client, params),
     positions: ({ consumer, source }) =>
       one('inbox.positions', (work) => statements.positionsOf(work, consumer, source)),
     pass: ({ consumer, source, positions }) =>
@@ -55,12 +52,53 @@ async function take(client: Client, params: TakeParams): Promise<Taken<MemoryTx>
         client.statements.takeMessages(work, consumer, items, redrive),
       )
     })
-    return { sights, session: new MemoryInboxSession(client, connection) }
+    const taken = items.flatMap(({ id }, i) => (sights[i] === 'taken' && !redrive ? id : []))
+    return { sights, session: new MemoryInboxSession(client, connection, taken) }
   } catch (error) {
     connection.tx?.rollback()
     client.pool.give(connection)
     throw storeFailure(error)
   }
+}
+
+/** The lock and the row: two statements in one trip. */
+async function enter(client: Client, connection: Connection, params: Required<EnterParams>): Promise<boolean> {
+  const { consumer, item, redrive } = params
+  const { statements } = client
+  try {
+    return await connection.trip('inbox.enter', async (server) => {
+      const had = await connection.execute(server, 'inbox.enter.lock', (work) => statements.lockMessage(work, item))
+      if (!had) return false
+      return connection.execute(server, 'inbox.enter', (work) => statements.enterMessage(work, consumer, item, redrive))
+    })
+  } catch (error) {
+    throw storeFailure(error)
+  }
+}
+
+/** BEGIN and the locks in one trip, the letters and COMMIT in another: these see what was committed before the locks. */
+async function park(client: Client, { consumer, letters, positions, deadlineMs }: ParkParams): Promise<string[]> {
+  const { pool, statements } = client
+  const connection = await pool.take()
+  let busy: string[]
+  try {
+    busy = await connection.trip('inbox.park.lock', (server) => {
+      connection.begin({ deadlineMs })
+      return connection.execute(server, 'inbox.park.lock', (work) => statements.lockLetters(work, letters))
+    })
+  } catch (error) {
+    connection.tx?.rollback()
+    pool.give(connection)
+    throw storeFailure(error)
+  }
+  const free = letters.flatMap(({ lock: _, ...letter }) => (busy.includes(letter.id) ? [] : letter))
+  const ending = await commitWith(client, connection, 'inbox.park', async (work) => {
+    await statements.parkLetters(work, consumer, free)
+    if (positions !== null && busy.length === 0)
+      await statements.passPositions(work, consumer, positions.source, positions.positions)
+  })
+  if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
+  return busy
 }
 
 /** One open transaction that began with its inbox rows. */
@@ -69,20 +107,22 @@ class MemoryInboxSession implements InboxSession<MemoryTx> {
   private readonly client: Client
   private readonly connection: Connection
   private readonly began: Connection['tx']
+  private readonly taken: readonly string[]
 
-  constructor(client: Client, connection: Connection) {
+  constructor(client: Client, connection: Connection, taken: readonly string[]) {
     this.client = client
     this.connection = connection
     this.began = connection.tx
+    this.taken = taken
     this.session = new MemorySession(client, connection)
   }
 
   async complete({ events, ...params }: CompleteInboxParams): Promise<'committed' | 'rolledBack'> {
-    const { client, connection } = this
+    const { client, connection, taken } = this
     if (events.length > 0) await this.session.append(events)
     return commitWith(client, connection, 'inbox.complete', async (work) => {
       if (work.tx !== this.began) throw claimEnded()
-      await client.statements.completeInbox(work, params)
+      await client.statements.completeInbox(work, { ...params, taken })
     })
   }
 

@@ -13,6 +13,8 @@ export function storeError(error: unknown, schema: string): OnceError {
       return onceError('ONCE_LEASE_LOST', { cause: error })
     case 'EO002':
       return onceError('ONCE_TX_TAKEN', { cause: error })
+    case 'EO004':
+      return onceError('ONCE_CONFLICT', { cause: error })
     case '25P01':
       return onceError('ONCE_TX_REQUIRED', { cause: error })
     case '25P02':

@@ -27,6 +27,10 @@ export function itemArrays(items: readonly InboxItem[]): string[] {
   ]
 }
 
+export function lockArrays(of: readonly Pick<InboxItem, 'id' | 'lock'>[]): [ids: string, locks: string] {
+  return [arrayLiteral(of.map(({ id }) => id)), arrayLiteral(of.map(({ lock }) => lock))]
+}
+
 export function letterArrays(letters: readonly Letter[]): string[] {
   return LETTER_COLUMNS.map((column) =>
     arrayLiteral(letters.map((letter) => (column === 'state' ? LETTER_STATES.indexOf(letter.state) : letter[column]))),

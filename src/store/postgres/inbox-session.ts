@@ -12,18 +12,20 @@ export class PostgresInboxSession<Tx> implements InboxSession<Tx> {
   readonly #connection: PgConnection<Tx>
   readonly #bind: InboxBind
   readonly #xid: string
+  readonly #taken: string
   readonly #schema: string
 
   constructor(
     connection: PgConnection<Tx>,
     session: Session<Tx>,
     bind: InboxBind,
-    of: { readonly xid: string; readonly schema: string },
+    of: { readonly xid: string; readonly schema: string; readonly taken: readonly string[] },
   ) {
     this.session = session
     this.#connection = connection
     this.#bind = bind
     this.#xid = of.xid
+    this.#taken = arrayLiteral(of.taken)
     this.#schema = of.schema
   }
 
@@ -40,11 +42,12 @@ export class PostgresInboxSession<Tx> implements InboxSession<Tx> {
     const last = beside
       ? this.#bind('inboxDoneBeside', [
           this.#xid,
+          this.#taken,
           arrayLiteral(tried),
           arrayLiteral(redriven),
           ...positionArrays(consumer, positions),
         ])
-      : this.#bind('inboxDone', [this.#xid])
+      : this.#bind('inboxDone', [this.#xid, this.#taken])
     return commit(this.#connection, last, this.#schema)
   }
 

@@ -3,8 +3,10 @@ import { countLettersSql, discardLettersSql, listLettersSql, parkSql } from './s
 import {
   doneBesideSql,
   doneSql,
+  enterLockSql,
   enterSql,
   failedSql,
+  lockSql,
   lookSql,
   openConsumerSql,
   passPositions,
@@ -17,6 +19,8 @@ import {
 export type InboxStatementName =
   | 'inboxTake'
   | 'inboxLook'
+  | 'inboxLock'
+  | 'inboxEnterLock'
   | 'inboxEnter'
   | 'inboxDone'
   | 'inboxDoneBeside'
@@ -34,6 +38,8 @@ export type InboxStatementName =
 const STATEMENTS: Readonly<Record<InboxStatementName, (schema: string) => string>> = {
   inboxTake: takeSql,
   inboxLook: lookSql,
+  inboxLock: lockSql,
+  inboxEnterLock: enterLockSql,
   inboxEnter: enterSql,
   inboxDone: doneSql,
   inboxDoneBeside: doneBesideSql,

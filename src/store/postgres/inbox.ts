@@ -1,3 +1,4 @@
+import { onceError } from '../../errors.ts'
 import { SERVER_DEADLINE_SLACK_MS } from '../../limits.ts'
 import type {
   FailedParams,
@@ -17,9 +18,10 @@ import type {
 } from '../inbox.ts'
 import type { Row, Session } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
+import { commit } from './commit.ts'
 import type { PgDriver } from './driver.ts'
 import { told } from './errors.ts'
-import { itemArrays, letterArrays, positionArrays, sightsOf, triesOf } from './inbox-rows.ts'
+import { itemArrays, letterArrays, lockArrays, positionArrays, sightsOf, triesOf } from './inbox-rows.ts'
 import { PostgresInboxSession } from './inbox-session.ts'
 import { inboxStatements, type InboxBind, type InboxStatementName } from './inbox-statements.ts'
 import { InboxSweeper } from './inbox-sweeper.ts'
@@ -27,7 +29,7 @@ import { PostgresLetters } from './letters.ts'
 import { PostgresSession } from './session.ts'
 import type { Bind } from './statements.ts'
 
-/** Consumers on PostgreSQL: every method is one statement. */
+/** Consumers on PostgreSQL: every method but `take`, `enter` and `park` is one statement. */
 export class PostgresInbox<Tx> implements Inbox<Tx> {
   readonly letters: PostgresLetters<Tx>
   readonly #driver: PgDriver<Tx>
@@ -55,11 +57,10 @@ export class PostgresInbox<Tx> implements Inbox<Tx> {
       const first = this.#bind('inboxTake', [consumer, redrive, deadline, ...itemArrays(items)])
       const { connection, rows } = await this.#driver.begin(first)
       const session = new PostgresSession(connection, this.#bindAll, this.#schema)
-      const xid = String(rows[0]?.['xid'])
-      return {
-        sights: sightsOf(rows[0]),
-        session: new PostgresInboxSession(connection, session, this.#bind, { xid, schema: this.#schema }),
-      }
+      const sights = sightsOf(rows[0])
+      const taken = items.flatMap(({ id }, i) => (sights[i] === 'taken' && !redrive ? id : []))
+      const of = { xid: String(rows[0]?.['xid']), schema: this.#schema, taken }
+      return { sights, session: new PostgresInboxSession(connection, session, this.#bind, of) }
     })
   }
 
@@ -69,8 +70,12 @@ export class PostgresInbox<Tx> implements Inbox<Tx> {
 
   async enter(session: Session<Tx>, { consumer, item, redrive = false }: EnterParams): Promise<boolean> {
     return told(this.#schema, async () => {
-      const statement = this.#bind('inboxEnter', [consumer, redrive, ...itemArrays([item])])
-      return (await this.#driver.join(session.tx).query(statement)).length === 1
+      const lock = this.#bind('inboxEnterLock', [item.lock])
+      const enter = this.#bind('inboxEnter', [consumer, redrive, ...itemArrays([item])])
+      const outcome = await this.#driver.join(session.tx).pipeline([lock, enter])
+      if (outcome.kind === 'failed') throw outcome.error
+      // A lock that only the second had is younger than what it saw.
+      return outcome.rows[0]?.[0]?.['had'] === true && outcome.rows[1]?.length === 1
     })
   }
 
@@ -93,8 +98,18 @@ export class PostgresInbox<Tx> implements Inbox<Tx> {
     return rows.map(triesOf)
   }
 
-  async park({ consumer, letters, positions }: ParkParams): Promise<void> {
-    await this.#query('inboxPark', [consumer, ...letterArrays(letters), ...positionArrays(consumer, positions)])
+  async park({ consumer, letters, positions, deadlineMs }: ParkParams): Promise<readonly string[]> {
+    return told(this.#schema, async () => {
+      const first = this.#bind('inboxLock', [String(deadlineMs + SERVER_DEADLINE_SLACK_MS), ...lockArrays(letters)])
+      const { connection, rows } = await this.#driver.begin(first)
+      const running = String(rows[0]?.['busy']).split(',').filter(Boolean)
+      const free = letters.filter(({ id }) => !running.includes(id))
+      const passed = positionArrays(consumer, running.length > 0 ? null : positions)
+      const last = this.#bind('inboxPark', [consumer, ...letterArrays(free), ...passed])
+      const ending = await commit(connection, last, this.#schema)
+      if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
+      return running
+    })
   }
 
   async positions({ consumer, source }: PositionsParams): Promise<readonly StoredPosition[]> {

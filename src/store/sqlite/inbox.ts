@@ -136,10 +136,12 @@ function fail(turn: Turn, { consumer, failures }: FailedParams): Tries[] {
   )
 }
 
-function park(turn: Turn, { consumer, letters, positions }: ParkParams): void {
+/** Whoever runs a message has the writer: it is not this one. */
+function park(turn: Turn, { consumer, letters, positions }: ParkParams): readonly string[] {
   for (const letter of letters) parkLetter(turn, consumer, letter)
   for (const { id } of letters) turn.run(FORGET_TRIES, [id])
   pass(turn, consumer, positions)
+  return []
 }
 
 function pass(turn: Turn, consumer: string, positions: CompleteInboxParams['positions']): void {

@@ -16,6 +16,7 @@ const PARK =
     max($17, coalesce((select attempts from effectively_once_attempt where id = $1), 0)),
     coalesce((select timeline from effectively_once_attempt where id = $1), '[]'), $18, ${NOW}
   where not exists (select 1 from effectively_once_inbox where id = $1)
+    and not exists (select 1 from effectively_once_mark where id = $1)
   on conflict (id) do nothing`)
 const SETTLE = `update effectively_once_dead_letter set state = 3, settled_at = ${NOW} where id = ? and state <> 3`
 

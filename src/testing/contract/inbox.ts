@@ -1,6 +1,6 @@
 import { strict as assert } from 'node:assert'
 import { messageIdentity } from '../../inbox/identity.ts'
-import type { Letter } from '../../store/dead-letters.ts'
+import type { Letter, NewLetter } from '../../store/dead-letters.ts'
 import type { CompleteInboxParams, Inbox, InboxItem } from '../../store/inbox.ts'
 import { DEADLINE_MS, LONG_MS, newKey } from './make.ts'
 import { oneWriter, type Case, type StoreSubject } from './subject.ts'
@@ -25,10 +25,11 @@ function itemOf(consumer: string, message: string, more: Partial<InboxItem> = {}
   }
 }
 
-function letterOf(item: InboxItem, more: Partial<Letter> = {}): Letter {
-  const { id, source, message, aggregate, previous } = item
+function letterOf(item: InboxItem, more: Partial<Letter> = {}): NewLetter {
+  const { id, lock, source, message, aggregate, previous } = item
   return {
     id,
+    lock,
     source,
     message,
     aggregate,
@@ -60,6 +61,10 @@ async function apply(subject: Subject, consumer: string, items: readonly InboxIt
   const redriven = redrive ? items.map(({ id }) => id) : []
   assert.equal(await session.complete({ consumer, ...NOTHING, redriven }), 'committed')
   return sights
+}
+
+function park(subject: Subject, consumer: string, letters: readonly NewLetter[]): Promise<readonly string[]> {
+  return inboxOf(subject).park({ consumer, letters, positions: null, deadlineMs: DEADLINE_MS })
 }
 
 async function opened(subject: Subject, more: { inboxForMs?: number; rememberForMs?: number } = {}): Promise<string> {
@@ -111,7 +116,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     assert.deepEqual(await apply(subject, consumer, [items[1]]), ['early'])
     await apply(subject, consumer, [items[0]])
     assert.deepEqual(await inbox.look({ consumer, items: [items[1], items[2]] }), ['taken', 'early'])
-    await inbox.park({ consumer, letters: [letterOf(items[1], { state: 'skipped' })], positions: null })
+    await park(subject, consumer, [letterOf(items[1], { state: 'skipped' })])
     assert.deepEqual(await apply(subject, consumer, [items[1], items[2]]), ['parked', 'taken'])
   },
   async 'a parked message is not run, its aggregate waits behind it, and a redrive runs it once'(subject) {
@@ -120,10 +125,10 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     const aggregate = newKey()
     const [a, b] = [itemOf(consumer, newKey(), { aggregate }), itemOf(consumer, newKey(), { aggregate })]
     await inbox.failed({ consumer, failures: [{ id: a.id, counted: false, error: 'first', fingerprint: 'f1' }] })
-    await inbox.park({ consumer, letters: [letterOf(a)], positions: null })
-    await inbox.park({ consumer, letters: [letterOf(a, { error: 'again' })], positions: null })
+    await park(subject, consumer, [letterOf(a)])
+    await park(subject, consumer, [letterOf(a, { error: 'again' })])
     assert.deepEqual(await apply(subject, consumer, [a, b]), ['parked', 'behind'])
-    await inbox.park({ consumer, letters: [letterOf(b, { reason: 'behind' })], positions: null })
+    await park(subject, consumer, [letterOf(b, { reason: 'behind' })])
     const [head, behind, ...others] = await inbox.letters.list({ filter: { consumer }, limit: 10 })
     assert.equal(others.length, 0)
     assert.deepEqual([head?.message, head?.blocks, head?.error, behind?.reason], [a.message, 1, 'no', 'behind'])
@@ -152,7 +157,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
       else await session.rollback()
       return entered
     }
-    await inbox.park({ consumer, letters: [letterOf(item, { state: 'skipped', reason: 'crashed' })], positions: null })
+    await park(subject, consumer, [letterOf(item, { state: 'skipped', reason: 'crashed' })])
     assert.equal(await enter(false), false)
     assert.equal(await enter(true), true)
     assert.equal(await enter(true), false)
@@ -161,7 +166,16 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     const consumer = await opened(subject)
     const item = itemOf(consumer, newKey())
     await apply(subject, consumer, [item])
-    await inboxOf(subject).park({ consumer, letters: [letterOf(item)], positions: null })
+    await park(subject, consumer, [letterOf(item)])
+    assert.equal(await inboxOf(subject).letters.get({ id: item.id }), null)
+  },
+  async 'nor is one that is only a mark by now'(subject) {
+    const consumer = await opened(subject, { inboxForMs: 0 })
+    const item = itemOf(consumer, newKey())
+    await apply(subject, consumer, [item])
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    await inboxOf(subject).sweep({ limit: 100_000 })
+    assert.deepEqual(await park(subject, consumer, [letterOf(item)]), [])
     assert.equal(await inboxOf(subject).letters.get({ id: item.id }), null)
   },
   async 'attempts are counted before and after, and forgotten with the effect'(subject) {
@@ -231,7 +245,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     const letters = items.map((item, n) =>
       letterOf(item, { fingerprint: n === 0 ? 'f1' : 'f2', tenant: `t${n}`, type: n === 2 ? 'other' : 'order.placed' }),
     )
-    await inbox.park({ consumer, letters, positions: null })
+    await park(subject, consumer, letters)
     const { total, groups, oldestAt } = await inbox.letters.count({ filter: { consumer } })
     assert.equal(total, 3)
     assert.ok(oldestAt !== null && Math.abs(oldestAt - Date.now()) < LONG_MS)
@@ -287,7 +301,57 @@ const BUSY: Case = {
   },
 }
 
+const NOT_PARKED: Case = {
+  name: 'inbox: what runs elsewhere is not set aside, and no position is passed beyond it',
+  unless: (subject) => unless(subject) ?? oneWriter(subject),
+  async test(subject) {
+    const consumer = await opened(subject)
+    const inbox = inboxOf(subject)
+    const [a, b] = [itemOf(consumer, newKey()), itemOf(consumer, newKey())]
+    const set = (...items: readonly InboxItem[]): Promise<readonly string[]> => {
+      const positions = { source: 'log', positions: [{ partition: 'p', next: '7' }] }
+      return inbox.park({ consumer, letters: items.map((item) => letterOf(item)), positions, deadlineMs: DEADLINE_MS })
+    }
+    const lettersOf = async (): Promise<unknown[]> =>
+      (await inbox.letters.list({ filter: { consumer }, limit: 10 })).map(({ id }) => id)
+    const failure = { counted: false, error: 'no', fingerprint: 'f' }
+    await inbox.failed({ consumer, failures: [a, b].map(({ id }) => ({ ...failure, id })) })
+    const { session } = await inbox.take({ consumer, items: [a], deadlineMs: DEADLINE_MS })
+    await subject.effect(session.session.tx, a.message)
+    assert.deepEqual(await set(b, a), [a.id])
+    assert.deepEqual(await lettersOf(), [b.id])
+    assert.deepEqual(await inbox.positions({ consumer, source: 'log' }), [])
+    assert.deepEqual(
+      (await inbox.tries({ consumer, ids: [a.id, b.id] })).map(({ id }) => id),
+      [a.id],
+    )
+    assert.equal(await session.complete({ consumer, ...NOTHING, tried: [a.id] }), 'committed')
+    assert.deepEqual(await set(a), [])
+    assert.deepEqual(await lettersOf(), [b.id])
+    assert.deepEqual(await inbox.positions({ consumer, source: 'log' }), [{ partition: 'p', next: '7' }])
+    assert.equal(await subject.effects(a.message), 1)
+  },
+}
+
+const ROLLED_BACK: Case = {
+  name: 'inbox: what ran elsewhere and was rolled back is set aside after that',
+  unless: (subject) => unless(subject) ?? oneWriter(subject),
+  async test(subject) {
+    const consumer = await opened(subject)
+    const inbox = inboxOf(subject)
+    const item = itemOf(consumer, newKey())
+    const { session } = await inbox.take({ consumer, items: [item], deadlineMs: DEADLINE_MS })
+    assert.deepEqual(await park(subject, consumer, [letterOf(item)]), [item.id])
+    await session.rollback()
+    assert.deepEqual(await park(subject, consumer, [letterOf(item)]), [])
+    assert.deepEqual(await apply(subject, consumer, [item]), ['parked'])
+    assert.equal(await subject.effects(item.message), 0)
+  },
+}
+
 export const INBOX_CASES: readonly Case[] = [
   ...Object.entries(CASES).map(([name, test]) => ({ name: `inbox: ${name}`, unless, test })),
   BUSY,
+  NOT_PARKED,
+  ROLLED_BACK,
 ]

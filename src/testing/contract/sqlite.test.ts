@@ -10,6 +10,8 @@ const UNASKED = new Set([
   'a duplicate that is refused never sees less than what was committed before it asked',
   'a batch does not wait for a key that runs elsewhere',
   'inbox: what runs elsewhere is busy, and the rest of the batch does not wait',
+  'inbox: what runs elsewhere is not set aside, and no position is passed beyond it',
+  'inbox: what ran elsewhere and was rolled back is set aside after that',
   'a transaction in which a statement failed is not committed, whatever was swallowed',
   'the server ends a transaction at its deadline, and its key is free',
 ])

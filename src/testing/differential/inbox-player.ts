@@ -1,6 +1,6 @@
 import { isOnceError } from '../../errors.ts'
 import { messageIdentity } from '../../inbox/identity.ts'
-import type { Letter, LetterFilter } from '../../store/dead-letters.ts'
+import type { LetterFilter, NewLetter } from '../../store/dead-letters.ts'
 import type { Inbox, InboxItem, InboxSight, Taken } from '../../store/inbox.ts'
 import { DEADLINE_MS, LONG_MS } from '../contract/make.ts'
 import type { StoreSubject } from '../contract/subject.ts'
@@ -92,7 +92,9 @@ export class InboxPlayer {
       case 'failed':
         return this.failed(op)
       case 'park':
-        return inbox.park({ consumer, letters: [this.letter(op)], positions: null }).then(() => 'parked')
+        return inbox
+          .park({ consumer, letters: [this.letter(op)], positions: null, deadlineMs: DEADLINE_MS })
+          .then((busy) => (busy.length > 0 ? 'busy' : 'parked'))
       case 'pass': {
         const positions = [{ partition: String(op.partition), next: String(op.next) }]
         return inbox.pass({ consumer, source: SOURCE, positions }).then(() => 'passed')
@@ -190,10 +192,11 @@ export class InboxPlayer {
     return this.teller.tries(await this.inbox.failed({ consumer: this.consumer, failures: [failure] }))
   }
 
-  private letter({ message, skip, reason }: Extract<InboxOp, { do: 'park' }>): Letter {
-    const { id, source, message: name, aggregate, previous } = this.items[message]!
+  private letter({ message, skip, reason }: Extract<InboxOp, { do: 'park' }>): NewLetter {
+    const { id, lock, source, message: name, aggregate, previous } = this.items[message]!
     return {
       id,
+      lock,
       source,
       message: name,
       aggregate,

@@ -4,7 +4,7 @@ import type { Address } from './address.ts'
 import type { Dice } from './dice.ts'
 import type { FaultKind } from './fault.ts'
 import { drawConsumer, drawEvents, drawRelay } from './outbox-plan.ts'
-import { drawReaders, NO_READERS, withLetters } from './readers.ts'
+import { drawReaders, NO_READERS, withLetters, withRivals } from './readers.ts'
 import type { ReadersSettings, ReadersWanted } from './readers.ts'
 import type { ConsumerSettings, PlannedEvent, RelaySettings } from './outbox-plan.ts'
 import type { Mode } from './trace.ts'
@@ -94,7 +94,7 @@ export function drawSettings(dice: Dice, { relays, consumers, scopes, operations
   const consuming = consumers || (!many && dice.chance(CONSUMERS_SHARE))
   const reading = drawn !== null && consuming ? drawConsumer(dice) : null
   const readers = reading === null ? NO_READERS : drawReaders(dice, wanted)
-  const consumer = reading !== null && readers.redrives ? withLetters(dice, reading) : reading
+  const consumer = reading === null ? null : consumerOf(dice, readers, reading)
   const relay = drawn !== null && consumer?.ordered ? { ...drawn, onFailure: 'block' as const } : drawn
   const zombies = relay === null && dice.chance(0.25)
   return {
@@ -105,7 +105,7 @@ export function drawSettings(dice: Dice, { relays, consumers, scopes, operations
     replayForMs: 1_000 + dice.below(1_000),
     goneForMs: dice.chance(0.3) ? 0 : dice.below(2_000),
     expired: dice.chance(0.5) ? 'rerun' : 'gone',
-    workPause: dice.chance(0.5) ? dice.next() * 0.6 : 0,
+    workPause: dice.chance(0.5) || readers.rivals ? dice.next() * 0.6 : 0,
     chaosSteps: many
       ? operations * 60
       : relay === null
@@ -121,6 +121,11 @@ export function drawSettings(dice: Dice, { relays, consumers, scopes, operations
     trouble: dice.chance(0.5) ? dice.next() * (many ? 0.01 : 0.4) : 0,
     scopes: scopes || dice.chance(SCOPES_SHARE),
   }
+}
+
+function consumerOf(dice: Dice, { redrives, rivals }: ReadersSettings, drawn: ConsumerSettings): ConsumerSettings {
+  if (rivals) return withRivals(dice, drawn)
+  return redrives ? withLetters(dice, drawn) : drawn
 }
 
 export function drawPlans(

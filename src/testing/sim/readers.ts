@@ -24,24 +24,29 @@ export interface ReadersSettings {
   readonly readerLeaseMs: number | null
   /** Somebody redrives and discards dead letters. */
   readonly redrives: boolean
+  /** Messages come to others while they run, who give them up at once. */
+  readonly rivals: boolean
 }
 
 export interface ReadersWanted {
   /** Two consumers with names that look alike. */
   readonly readers?: boolean
   readonly redrives?: boolean
+  /** Never by chance. */
+  readonly rivals?: boolean
 }
 
-export function drawReaders(dice: Dice, { readers, redrives }: ReadersWanted): ReadersSettings {
-  const leased = dice.chance(LEASED_SHARE)
+export function drawReaders(dice: Dice, { readers, redrives, rivals = false }: ReadersWanted): ReadersSettings {
+  const leased = dice.chance(rivals ? 0.5 : LEASED_SHARE)
   return {
     readers: readers || dice.chance(CROSSING_SHARE) ? CROSSING : [READER],
     readerLeaseMs: leased ? 100 + dice.below(300) : null,
     redrives: redrives || dice.chance(REDRIVES_SHARE),
+    rivals,
   }
 }
 
-export const NO_READERS: ReadersSettings = { readers: [], readerLeaseMs: null, redrives: false }
+export const NO_READERS: ReadersSettings = { readers: [], readerLeaseMs: null, redrives: false, rivals: false }
 
 /** Where letters are redriven, there must be some. */
 export function withLetters(dice: Dice, consumer: ConsumerSettings): ConsumerSettings {
@@ -51,6 +56,19 @@ export function withLetters(dice: Dice, consumer: ConsumerSettings): ConsumerSet
     onFailure: onFailure === 'block' ? 'park' : onFailure,
     attempts: Math.min(consumer.attempts, 2),
     trouble: Math.max(trouble, dice.between(0.2, 0.6)),
+  }
+}
+
+/** Held for less than a handler takes, failing as a rule, and given up after one attempt. */
+export function withRivals(dice: Dice, consumer: ConsumerSettings): ConsumerSettings {
+  return {
+    ...withLetters(dice, consumer),
+    attempts: 1,
+    holdsForMs: 5 + dice.below(60),
+    extends: false,
+    batch: 1 + dice.below(3),
+    concurrency: 2 + dice.below(3),
+    trouble: dice.between(0.4, 0.8),
   }
 }
 

@@ -35,8 +35,15 @@ export class Wire {
     }
     if (label === 'takeOver.commit' && world.chaos && world.dice.chance(0.4)) return this.meet()
     if (label === 'finishStep.commit' && world.hit('slowStatement', label)) return this.stall()
+    if (world.settings.rivals && label.endsWith('.locks') && world.dice.chance(0.4)) return this.linger()
     if (!world.dice.chance(world.settings.workPause)) return undefined
     return world.scheduler.turn(world.server)
+  }
+
+  /** Between what a statement saw and its locks there is time for whole transactions of others. */
+  private async linger(): Promise<void> {
+    const { world } = this
+    for (let turns = world.dice.below(60); turns >= 0; turns--) await world.scheduler.turn(world.server)
   }
 
   /** A statement that takes longer than the lease of the one who sent it, and who has stopped meanwhile. */

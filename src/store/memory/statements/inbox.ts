@@ -1,6 +1,8 @@
 import type { CompleteInboxParams, InboxItem, InboxSight, OpenInboxParams, StoredPosition } from '../../inbox.ts'
 import type { Work } from '../connection.ts'
+import { setAsideMeanwhile } from '../failure.ts'
 import { positionKey } from '../inbox-rows.ts'
+import { inboxLock, isApplied } from './applied.ts'
 import { settleLetters } from './letters.ts'
 
 export async function openConsumer({ database, tx }: Work, params: OpenInboxParams): Promise<void> {
@@ -27,7 +29,7 @@ export async function takeMessages(
   work.tx.check()
   const sights: InboxSight[] = []
   for (const [i, item] of items.entries()) {
-    const sight = seen[i] ?? (work.tx.tryAdvisory(inboxLock(item)) ? 'taken' : 'busy')
+    const sight = seen[i] ?? (work.tx.tryAdvisory(inboxLock(item.lock)) ? 'taken' : 'busy')
     sights.push(sight === 'taken' && !(await insertRow(work, consumer, item)) ? 'duplicate' : sight)
   }
   return sights
@@ -40,21 +42,25 @@ export function lookAt(work: Work, consumer: string, items: readonly InboxItem[]
   )
 }
 
-/** One message in a transaction that somebody else ends. */
+/** One message, locked before, in a transaction that somebody else ends. */
 export async function enterMessage(work: Work, consumer: string, item: InboxItem, redrive: boolean): Promise<boolean> {
-  const { database, tx } = work
-  if (!tx.tryAdvisory(inboxLock(item)) || database.marks.seen(item.id, tx) !== undefined) return false
-  const own = database.letters.seen(item.id, tx)
-  if (!redrive && own !== undefined && own.state !== 'redriven') return false
+  if (work.database.marks.seen(item.id, work.tx) !== undefined) return false
+  if (!redrive && isSetAside(work, item.id)) return false
   return insertRow(work, consumer, item)
+}
+
+export interface CompletedInbox extends Omit<CompleteInboxParams, 'events'> {
+  /** What was taken and is no redrive: none of these has a dead letter, or nothing commits. */
+  readonly taken: readonly string[]
 }
 
 /** Everything that commits beside the effect. */
 export async function completeInbox(
   work: Work,
-  { consumer, tried, redriven, positions }: Omit<CompleteInboxParams, 'events'>,
+  { consumer, taken, tried, redriven, positions }: CompletedInbox,
 ): Promise<void> {
   const { attempts } = work.database
+  if (taken.some((id) => isSetAside(work, id))) throw setAsideMeanwhile()
   for (const id of tried) {
     if ((await attempts.lock(id, work.tx, 'update')) !== undefined) attempts.put(id, undefined, work.tx)
   }
@@ -94,12 +100,16 @@ function insertRow({ database, tx }: Work, consumer: string, item: InboxItem): P
 export function obstacle(work: Work, consumer: string, item: InboxItem, redrive: boolean): InboxSight | null {
   const { database, tx } = work
   if (database.marks.seen(item.id, tx) !== undefined) return 'duplicate'
-  const own = database.letters.seen(item.id, tx)
-  if (!redrive && own !== undefined && own.state !== 'redriven') return 'parked'
+  if (!redrive && isSetAside(work, item.id)) return 'parked'
   if (!redrive && item.aggregate !== null && isParked(work, consumer, item))
     return isApplied(work, item.id) ? 'duplicate' : 'behind'
   if (item.previous === null || isPassed(work, item.previous)) return null
   return isApplied(work, item.id) ? 'duplicate' : 'early'
+}
+
+function isSetAside({ database, tx }: Work, id: string): boolean {
+  const own = database.letters.seen(id, tx)
+  return own !== undefined && own.state !== 'redriven'
 }
 
 function isParked({ database, tx }: Work, consumer: string, { source, aggregate }: InboxItem): boolean {
@@ -116,9 +126,3 @@ function isPassed(work: Work, id: string): boolean {
   const state = work.database.letters.seen(id, work.tx)?.state
   return isApplied(work, id) || state === 'skipped' || state === 'discarded'
 }
-
-export function isApplied({ database, tx }: Work, id: string): boolean {
-  return database.inbox.seen(id, tx) !== undefined || database.marks.seen(id, tx) !== undefined
-}
-
-const inboxLock = ({ lock }: InboxItem): string => `inbox ${lock}`

@@ -1,3 +1,4 @@
+import { lockMessage } from './applied.ts'
 import { failed, tries, trying } from './attempts.ts'
 import { claimBatch, userStatement } from './batch.ts'
 import { claim, readAnswer, renew, reread } from './claim.ts'
@@ -5,7 +6,7 @@ import { append, complete, completeLeased, refuse, refuseLeased } from './comple
 import { completeInbox, enterMessage, lookAt, openConsumer, passPositions, positionsOf, takeMessages } from './inbox.ts'
 import { heartbeat, lapsed, release, settle, suspend, takeOver, unknown } from './lease.ts'
 import { blocked, due, fenceShards, nextDue, promoteHeld, settleHeld, tryHeld } from './held.ts'
-import { countLetters, discardLetters, getLetter, listLetters, parkLetters } from './letters.ts'
+import { countLetters, discardLetters, getLetter, listLetters, lockLetters, parkLetters } from './letters.ts'
 import {
   ack,
   beat,
@@ -77,6 +78,8 @@ export interface Statements {
   readonly lapsed: typeof lapsed
   readonly leaseShards: typeof leaseShards
   readonly listLetters: typeof listLetters
+  readonly lockLetters: typeof lockLetters
+  readonly lockMessage: typeof lockMessage
   readonly lookAt: typeof lookAt
   readonly nextDue: typeof nextDue
   readonly openConsumer: typeof openConsumer
@@ -153,6 +156,8 @@ export const STATEMENTS: Statements = {
   lapsed,
   leaseShards,
   listLetters,
+  lockLetters,
+  lockMessage,
   lookAt,
   nextDue,
   openConsumer,

@@ -1,28 +1,45 @@
-import type { Letter, LetterCounts, LetterFilter, ListLettersParams, StoredLetter } from '../../dead-letters.ts'
+import type {
+  Letter,
+  LetterCounts,
+  LetterFilter,
+  ListLettersParams,
+  NewLetter,
+  StoredLetter,
+} from '../../dead-letters.ts'
 import { countsOf, type LetterGroup } from '../../letter-counts.ts'
 import type { Work } from '../connection.ts'
 import type { LetterRow } from '../inbox-rows.ts'
+import { isApplied, lockMessage } from './applied.ts'
 
-/** Sets messages aside, with their attempts, unless they were applied or set aside meanwhile. */
+/** The ids of those whose lock another transaction has. A statement of its own, as of whoever enters a message. */
+export async function lockLetters(work: Work, letters: readonly NewLetter[]): Promise<string[]> {
+  const busy: string[] = []
+  for (const letter of letters) if (!(await lockMessage(work, letter))) busy.push(letter.id)
+  return busy
+}
+
+/** Sets messages aside that were locked before, with their attempts, unless they were applied or set aside meanwhile. */
 export async function parkLetters(work: Work, consumer: string, letters: readonly Letter[]): Promise<void> {
   const { database, tx } = work
   for (const letter of letters) {
-    const tried = database.attempts.seen(letter.id, tx)
-    if (database.inbox.seen(letter.id, tx) === undefined) {
-      const row: LetterRow = {
-        ...letter,
-        consumer,
-        attempts: Math.max(letter.attempts, tried?.attempts ?? 0),
-        timeline: JSON.stringify(tried?.timeline ?? []),
-        seq: database.next(),
-        parkedAt: Math.floor(database.now() / 1000),
-        settledAt: null,
-      }
-      await database.letters.insert(letter.id, row, tx)
-    }
+    if (!isApplied(work, letter.id)) await insertLetter(work, consumer, letter)
     if ((await database.attempts.lock(letter.id, tx, 'update')) !== undefined)
       database.attempts.put(letter.id, undefined, tx)
   }
+}
+
+export async function insertLetter({ database, tx }: Work, consumer: string, letter: Letter): Promise<void> {
+  const tried = database.attempts.seen(letter.id, tx)
+  const row: LetterRow = {
+    ...letter,
+    consumer,
+    attempts: Math.max(letter.attempts, tried?.attempts ?? 0),
+    timeline: JSON.stringify(tried?.timeline ?? []),
+    seq: database.next(),
+    parkedAt: Math.floor(database.now() / 1000),
+    settledAt: null,
+  }
+  await database.letters.insert(letter.id, row, tx)
 }
 
 export async function settleLetters({ database, tx }: Work, ids: readonly string[]): Promise<void> {

@@ -11,7 +11,7 @@ import type { Work } from '../connection.ts'
 import type { LetterRow } from '../inbox-rows.ts'
 import { redriveKey } from '../redrive-rows.ts'
 import type { RedriveItemRow } from '../redrive-rows.ts'
-import { isApplied } from './inbox.ts'
+import { isApplied } from './applied.ts'
 import { isOpen } from './letters.ts'
 import { changeItem, itemsOf, sameAggregate } from './redrive.ts'
 

@@ -17,7 +17,7 @@ import type { Work } from '../connection.ts'
 import type { LetterRow } from '../inbox-rows.ts'
 import { itemKey, redriveKey } from '../redrive-rows.ts'
 import type { RedriveItemRow, RedriveRow } from '../redrive-rows.ts'
-import { isApplied } from './inbox.ts'
+import { isApplied } from './applied.ts'
 import { isMeant, isOpen, rowsOf } from './letters.ts'
 
 /** What is asked of redrives: each is one statement, and sees what was committed when it began. */

@@ -1,7 +1,8 @@
 import { passPositions } from './inbox.ts'
 
 /**
- * Sets messages aside with their attempts, unless they were applied meanwhile. Locks the rows of their attempts.
+ * Sets messages aside whose locks a statement before this one has, with their attempts, unless they were applied before
+ * that. Locks the rows of their attempts.
  * $1 consumer, letters from $2, then positions
  */
 export function parkSql(schema: string): string {
@@ -19,6 +20,7 @@ select $1::text, ${LETTER_COLUMNS.map((column) => (column === 'attempts' ? 'grea
        coalesce(t.timeline, '[]')
   from v left join t on t.id = v.id
  where not exists (select 1 from ${schema}.inbox i where i.id = v.id)
+   and not exists (select 1 from ${schema}.mark m where m.id = v.id)
  order by v.n
 on conflict (id) do nothing`
 }

@@ -34,7 +34,29 @@ select string_agg(case when exists (select 1 from ${schema}.inbox i where i.id =
   from ${itemRows(3)}`
 }
 
-/** One message in a transaction that somebody else ends. Locks as above. $1 consumer, $2 redrive, items from $3 */
+/**
+ * Tries the locks of messages; answers with the ids of those that run elsewhere. A statement of its own: under READ
+ * COMMITTED the next one sees whatever was committed before the locks were had, and this one does not.
+ * $1 deadline ms, $2 ids, $3 locks
+ */
+export function lockSql(): string {
+  return `
+with v as materialized (
+  select v.id, pg_try_advisory_xact_lock(v.lock) as had from unnest($2::text::uuid[], $3::text::int8[]) v(id, lock)
+)
+select coalesce(string_agg(v.id::text, ',') filter (where not v.had), '') as busy, ${deadlineExpression('$1::text')} as deadline
+  from v`
+}
+
+/** The same for one message in a transaction that somebody else ends. $1 lock */
+export function enterLockSql(): string {
+  return `select pg_try_advisory_xact_lock($1::text::int8) as had`
+}
+
+/**
+ * One message in a transaction that somebody else ends, after its lock; without it this would wait for whoever has it,
+ * so it asks again. $1 consumer, $2 redrive, items from $3
+ */
 export function enterSql(schema: string): string {
   return `
 insert into ${schema}.inbox (consumer, source, message, id)
@@ -67,29 +89,34 @@ function obstacles(schema: string, held: string): string {
       then case when ${applied} then 1 else 4 end`
 }
 
-/** The claiming transaction goes on: true, or an error. $1 xid */
+/**
+ * The claiming transaction goes on, and none of those taken was set aside between the snapshot of `take` and its locks:
+ * true, or an error. From the locks on nobody can. $1 xid, $2 those taken that are no redrive
+ */
 export function doneSql(schema: string): string {
-  return `select ${stillOurs(schema, '$1')} as done`
+  return `select ${stillOurs(schema)} as done`
 }
 
 /**
  * The same with everything that commits beside the effect. Locks the rows it changes.
- * $1 xid, $2 attempts to forget, $3 redriven, positions from $4
+ * $1 xid, $2 those taken that are no redrive, $3 attempts to forget, $4 redriven, positions from $5
  */
 export function doneBesideSql(schema: string): string {
   return `
 with t as (
-  delete from ${schema}.attempt where id = any($2::text::uuid[])
+  delete from ${schema}.attempt where id = any($3::text::uuid[])
 ), d as (
-  update ${schema}.dead_letter set state = 3, settled_at = clock_timestamp() where id = any($3::text::uuid[]) and state <> 3
+  update ${schema}.dead_letter set state = 3, settled_at = clock_timestamp() where id = any($4::text::uuid[]) and state <> 3
 ), p as (
-  ${passPositions(schema, 4)}
+  ${passPositions(schema, 5)}
 )
-select ${stillOurs(schema, '$1')} as done`
+select ${stillOurs(schema)} as done`
 }
 
-function stillOurs(schema: string, xid: string): string {
-  return `case when pg_current_xact_id()::text = ${xid}::text then true else ${schema}.fail('EO002') end`
+function stillOurs(schema: string): string {
+  return `case when pg_current_xact_id()::text <> $1::text then ${schema}.fail('EO002')
+    when exists (select 1 from ${schema}.dead_letter d where d.id = any($2::text::uuid[]) and d.state <> 3) then ${schema}.fail('EO004')
+    else true end`
 }
 
 /** A position never goes back. $first consumer, source, partitions, positions */

@@ -26,6 +26,7 @@ import { publishedIffCommitted } from './published-iff-committed.ts'
 import { redriven } from './redriven.ts'
 import { risingTokens } from './rising-tokens.ts'
 import { sameBytes } from './same-bytes.ts'
+import { setAside } from './set-aside.ts'
 import { stableKeys } from './stable-keys.ts'
 import { told } from './told.ts'
 import { sweeper } from './sweeper.ts'
@@ -45,6 +46,7 @@ export const CHECKERS: readonly Checker[] = [
   appliedOrder,
   parked,
   letters,
+  setAside,
   redriven,
   told,
   audited,

@@ -7,6 +7,7 @@ import type { Mutant } from './mutant.ts'
 import { OUTBOX_MUTANTS } from './outbox-mutants.ts'
 import { READER_MUTANTS, REDRIVE_MUTANTS } from './redrive-mutants.ts'
 import { SCOPE_MUTANTS } from './scope-mutants.ts'
+import { SET_ASIDE_MUTANTS } from './set-aside-mutants.ts'
 import { ANY } from '../plan.ts'
 
 export type { Mutant } from './mutant.ts'
@@ -19,6 +20,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...CONSUMER_MUTANTS,
   ...REDRIVE_MUTANTS,
   ...READER_MUTANTS,
+  ...SET_ASIDE_MUTANTS,
   ...SCOPE_MUTANTS,
 ]
 
@@ -39,6 +41,7 @@ export async function hunt(mutant: Mutant, of: { readonly seed: number; readonly
     scopes: mutant.scopes === true,
     readers: mutant.readers === true,
     redrives: mutant.redrives === true,
+    rivals: mutant.rivals === true,
   }
   for (let n = 0; n < of.schedules; n++) {
     const seed = of.seed + n

@@ -21,6 +21,8 @@ export interface Mutant {
   readonly readers?: boolean
   /** Only a world where dead letters are redriven can. */
   readonly redrives?: boolean
+  /** Only a world in which messages are given up while they run can. */
+  readonly rivals?: boolean
 }
 
 /** Wrong inside the database. */

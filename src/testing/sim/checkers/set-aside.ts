@@ -1,0 +1,27 @@
+import type { LetterState } from '../../../store/dead-letters.ts'
+import type { Checker } from './checker.ts'
+
+export const setAside: Checker = {
+  id: 'I9, 32',
+  says: 'what is applied has no dead letter that is not settled, and what has one is applied by a redrive alone',
+  check(trace) {
+    const broken: string[] = []
+    const states = new Map<string, LetterState>()
+    for (const happened of trace) {
+      if (happened.kind === 'letter') {
+        const { event, state, from, applied } = happened
+        if (state === null) states.delete(event)
+        else states.set(event, state)
+        if (from === null && applied) broken.push(`${event} was set aside as ${state}, and its effect is committed`)
+      } else if (happened.kind === 'commit') {
+        // The letters of a commit are told before it: what a redrive applies is redriven by now.
+        for (const event of happened.applied) {
+          const state = states.get(event)
+          if (state !== undefined && state !== 'redriven')
+            broken.push(`${event} was applied, and its letter is ${state}`)
+        }
+      }
+    }
+    return broken
+  },
+}

@@ -1,0 +1,93 @@
+import { beforeAll, expect, it } from 'vitest'
+import { messageIdentity } from '../../src/inbox/identity.ts'
+import type { Letter, NewLetter } from '../../src/store/dead-letters.ts'
+import type { Inbox, InboxItem, Taken } from '../../src/store/inbox.ts'
+import { postgresStore } from '../../src/store/postgres/store.ts'
+import type { Bench } from './driver-contract.ts'
+
+const CONSUMER = 'inbox-works'
+const DEADLINE_MS = 20_000
+const NOTHING = { consumer: CONSUMER, events: [], tried: [], redriven: [], positions: null }
+
+/** Who may run a message and who may set it aside, over any client. */
+export function inboxWorks<Tx>(benchOf: () => Bench<Tx>): void {
+  let inbox: Inbox<Tx>
+  beforeAll(async () => {
+    inbox = postgresStore(benchOf().driver).inbox as Inbox<Tx>
+    await inbox.open({ consumer: CONSUMER, inboxForMs: 1e6, rememberForMs: 1e6, lettersForMs: 1e6 })
+  })
+
+  const take = (...items: InboxItem[]): Promise<Taken<Tx>> =>
+    inbox.take({ consumer: CONSUMER, items, deadlineMs: DEADLINE_MS })
+  const park = (...items: InboxItem[]): Promise<readonly string[]> =>
+    inbox.park({ consumer: CONSUMER, letters: items.map(letterOf), positions: null, deadlineMs: DEADLINE_MS })
+  const looks = (item: InboxItem): Promise<unknown> => inbox.look({ consumer: CONSUMER, items: [item] })
+
+  /** As one that was set aside between what `take` saw and the locks it had. */
+  const setAsideUnlocked = async (tx: Tx, { id, source, message }: InboxItem): Promise<void> => {
+    const { driver, raw, admin } = benchOf()
+    const text = `insert into effectively_once.dead_letter (consumer, id, source, message, type, state, reason, fingerprint, causes, body, headers, attempts, timeline)
+      values ('${CONSUMER}', '${id}', '${source}', '${message}', 't', 1, 'failed', 'f', '[]', '', '{}', 1, '[]')`
+    await (driver.single ? raw(tx, text) : admin(text))
+  }
+
+  it('sets aside what nobody runs, and leaves what somebody does', async () => {
+    const [a, b] = [itemOf('a'), itemOf('b')]
+    expect(await park(b)).toEqual([])
+    expect([await looks(b), await looks(a)]).toEqual([['parked'], ['taken']])
+    // With one connection in all it would wait for its turn.
+    if (benchOf().driver.single) return
+    const { session } = await take(a)
+    expect(await park(a, b)).toEqual([a.id])
+    expect(await session.complete(NOTHING)).toBe('committed')
+    expect(await park(a)).toEqual([])
+    expect([await looks(a), await inbox.letters.get({ id: a.id })]).toEqual([['duplicate'], null])
+  })
+
+  it.each([[[]], [['tried']]])('commits nothing that was set aside before its lock was had: %j', async (tried) => {
+    const item = itemOf(`late ${tried.length}`)
+    const { sights, session } = await take(item)
+    expect(sights).toEqual(['taken'])
+    await setAsideUnlocked(session.session.tx, item)
+    const ending = session.complete({ ...NOTHING, tried: tried.map(() => item.id) })
+    await expect(ending).rejects.toMatchObject({ code: 'ONCE_CONFLICT' })
+    await session.rollback()
+    if (!benchOf().driver.single) expect(await looks(item)).toEqual(['parked'])
+  })
+
+  it('enters what nobody runs and nobody set aside', async () => {
+    const [a, b] = [itemOf('entered'), itemOf('aside')]
+    await park(b)
+    const enter = async (item: InboxItem, redrive = false): Promise<boolean> => {
+      const { session } = await take()
+      const entered = await inbox.enter(session.session, { consumer: CONSUMER, item, redrive })
+      if (entered) await session.complete({ ...NOTHING, redriven: [item.id] })
+      else await session.rollback()
+      return entered
+    }
+    expect([await enter(a), await enter(a), await enter(b), await enter(b, true)]).toEqual([true, false, false, true])
+    if (benchOf().driver.single) return
+    const c = itemOf('elsewhere')
+    const { session } = await take(c)
+    expect(await enter(c)).toBe(false)
+    await session.rollback()
+    expect(await enter(c)).toBe(true)
+  })
+}
+
+function itemOf(message: string): InboxItem {
+  const of = { consumer: CONSUMER, source: 'shop', message }
+  return { ...messageIdentity(of), source: of.source, message, aggregate: null, previous: null }
+}
+
+function letterOf({ id, lock, source, message, aggregate, previous }: InboxItem): NewLetter {
+  const why: Pick<Letter, 'state' | 'reason' | 'error' | 'fingerprint' | 'causes'> = {
+    state: 'parked',
+    reason: 'failed',
+    error: 'no',
+    fingerprint: 'f',
+    causes: '[]',
+  }
+  const sent = { type: 't', tenant: null, body: '', shown: null, headers: '{}', traceparent: null, attempts: 1 }
+  return { id, lock, source, message, aggregate, previous, ...why, ...sent }
+}
