@@ -13,9 +13,12 @@ const MARK = 'insert into effectively_once_mark (id, forget_at) values (?, ?) on
 const UNROW = 'delete from effectively_once_inbox where id = ?'
 const FORGET = `delete from effectively_once_mark where id in
   (select id from effectively_once_mark where forget_at < ${NOW} order by forget_at limit ?)`
+// What was not applied stays while its aggregate has a parked letter: those behind it ask for it.
 const LETTERS = `delete from effectively_once_dead_letter where seq in (select d.seq from effectively_once_dead_letter d
   join effectively_once_consumer c on c.name = d.consumer
-  where d.state <> 1 and coalesce(d.settled_at, d.parked_at) < ${NOW} - c.letters_ms limit ?)`
+  where d.state <> 1 and coalesce(d.settled_at, d.parked_at) < ${NOW} - c.letters_ms
+    and (d.state = 3 or d.aggregate is null or not exists (select 1 from effectively_once_dead_letter p
+      where p.consumer = d.consumer and p.source = d.source and p.aggregate = d.aggregate and p.state = 1)) limit ?)`
 const TRIES = `delete from effectively_once_attempt where id in (select a.id from effectively_once_attempt a
   join effectively_once_consumer c on c.name = a.consumer
   where a.updated_at < ${NOW} - max(c.remember_ms, c.inbox_ms) limit ?)`

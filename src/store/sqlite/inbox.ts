@@ -27,7 +27,8 @@ const OPEN = `insert into effectively_once_consumer (name, inbox_ms, remember_ms
     letters_ms = excluded.letters_ms, seen_at = excluded.seen_at`
 const INSERT = `insert into effectively_once_inbox (id, consumer, source, message, at) values (?, ?, ?, ?, ${NOW})
   on conflict (id) do nothing`
-// One statement per message: applied (or marked), its own letter, a parked one of its aggregate, its predecessor.
+// One statement per message: applied (or marked), its own letter, a parked one of its aggregate, its predecessor. A
+// discarded one keeps nobody waiting if nothing before it does.
 const LOOK = numbered(`select exists (select 1 from effectively_once_inbox where id = $1)
     or exists (select 1 from effectively_once_mark where id = $1) as applied,
   exists (select 1 from effectively_once_dead_letter where id = $1 and state <> 3) as parked,
@@ -35,7 +36,16 @@ const LOOK = numbered(`select exists (select 1 from effectively_once_inbox where
     where consumer = $3 and source = $4 and aggregate = $2 and state = 1) as behind,
   $5 is not null and not exists (select 1 from effectively_once_inbox where id = $5)
     and not exists (select 1 from effectively_once_mark where id = $5)
-    and not exists (select 1 from effectively_once_dead_letter where id = $5 and state in (2, 4)) as early`)
+    and not exists (
+      with recursive chain(id) as (
+        select $5 union
+        select d.previous from chain c join effectively_once_dead_letter d on d.id = c.id and d.state = 4 and d.previous is not null
+      )
+      select 1 from chain c
+      where exists (select 1 from effectively_once_inbox a where a.id = c.id)
+        or exists (select 1 from effectively_once_mark m where m.id = c.id)
+        or exists (select 1 from effectively_once_dead_letter d where d.id = c.id and (d.state = 2 or d.state = 4 and (d.previous is null
+          or d.reason = 'orphaned' and not exists (select 1 from effectively_once_dead_letter o where o.id = d.previous))))) as early`)
 const ENTRY = `json_object('at', ${NOW}, 'error', ?, 'fingerprint', ?)`
 const TRIES = 'id, attempts, unfinished, timeline'
 const READ_TRIES = `select ${TRIES} from effectively_once_attempt where id in (select value from json_each(?))`

@@ -1,78 +1,11 @@
 import { strict as assert } from 'node:assert'
 import { messageIdentity } from '../../inbox/identity.ts'
-import type { Letter, NewLetter } from '../../store/dead-letters.ts'
-import type { CompleteInboxParams, Inbox, InboxItem } from '../../store/inbox.ts'
+import type { CompleteInboxParams } from '../../store/inbox.ts'
+import { apply, inboxOf, itemOf, letterOf, NOTHING, opened, park, unless } from './inbox-make.ts'
 import { DEADLINE_MS, LONG_MS, newKey } from './make.ts'
 import { oneWriter, type Case, type StoreSubject } from './subject.ts'
 
 type Subject = StoreSubject<unknown>
-
-const unless = ({ store }: Subject): string | null => (store.inbox ? null : 'the store has no inbox')
-
-function inboxOf({ store }: Subject): Inbox<unknown> {
-  assert.ok(store.inbox)
-  return store.inbox
-}
-
-function itemOf(consumer: string, message: string, more: Partial<InboxItem> = {}): InboxItem {
-  return {
-    ...messageIdentity({ consumer, source: 'shop', message }),
-    source: 'shop',
-    message,
-    aggregate: null,
-    previous: null,
-    ...more,
-  }
-}
-
-function letterOf(item: InboxItem, more: Partial<Letter> = {}): NewLetter {
-  const { id, lock, source, message, aggregate, previous } = item
-  return {
-    id,
-    lock,
-    source,
-    message,
-    aggregate,
-    previous,
-    type: 'order.placed',
-    tenant: null,
-    state: 'parked',
-    reason: 'failed',
-    error: 'no',
-    fingerprint: 'f1',
-    causes: '[]',
-    body: '{"a":1}',
-    shown: null,
-    headers: '{}',
-    traceparent: null,
-    attempts: 1,
-    ...more,
-  }
-}
-
-const NOTHING: Omit<CompleteInboxParams, 'consumer'> = { events: [], tried: [], redriven: [], positions: null }
-
-async function apply(subject: Subject, consumer: string, items: readonly InboxItem[], redrive = false) {
-  const inbox = inboxOf(subject)
-  const { sights, session } = await inbox.take({ consumer, items, deadlineMs: DEADLINE_MS, redrive })
-  for (const [i, { message }] of items.entries()) {
-    if (sights[i] === 'taken') await subject.effect(session.session.tx, message)
-  }
-  const redriven = redrive ? items.map(({ id }) => id) : []
-  assert.equal(await session.complete({ consumer, ...NOTHING, redriven }), 'committed')
-  return sights
-}
-
-function park(subject: Subject, consumer: string, letters: readonly NewLetter[]): Promise<readonly string[]> {
-  return inboxOf(subject).park({ consumer, letters, positions: null, deadlineMs: DEADLINE_MS })
-}
-
-async function opened(subject: Subject, more: { inboxForMs?: number; rememberForMs?: number } = {}): Promise<string> {
-  const consumer = newKey()
-  const times = { inboxForMs: LONG_MS, rememberForMs: LONG_MS * 2, lettersForMs: LONG_MS, ...more }
-  await inboxOf(subject).open({ consumer, ...times })
-  return consumer
-}
 
 const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
   async 'one of two deliveries is taken, in one batch or in two'(subject) {
@@ -301,57 +234,7 @@ const BUSY: Case = {
   },
 }
 
-const NOT_PARKED: Case = {
-  name: 'inbox: what runs elsewhere is not set aside, and no position is passed beyond it',
-  unless: (subject) => unless(subject) ?? oneWriter(subject),
-  async test(subject) {
-    const consumer = await opened(subject)
-    const inbox = inboxOf(subject)
-    const [a, b] = [itemOf(consumer, newKey()), itemOf(consumer, newKey())]
-    const set = (...items: readonly InboxItem[]): Promise<readonly string[]> => {
-      const positions = { source: 'log', positions: [{ partition: 'p', next: '7' }] }
-      return inbox.park({ consumer, letters: items.map((item) => letterOf(item)), positions, deadlineMs: DEADLINE_MS })
-    }
-    const lettersOf = async (): Promise<unknown[]> =>
-      (await inbox.letters.list({ filter: { consumer }, limit: 10 })).map(({ id }) => id)
-    const failure = { counted: false, error: 'no', fingerprint: 'f' }
-    await inbox.failed({ consumer, failures: [a, b].map(({ id }) => ({ ...failure, id })) })
-    const { session } = await inbox.take({ consumer, items: [a], deadlineMs: DEADLINE_MS })
-    await subject.effect(session.session.tx, a.message)
-    assert.deepEqual(await set(b, a), [a.id])
-    assert.deepEqual(await lettersOf(), [b.id])
-    assert.deepEqual(await inbox.positions({ consumer, source: 'log' }), [])
-    assert.deepEqual(
-      (await inbox.tries({ consumer, ids: [a.id, b.id] })).map(({ id }) => id),
-      [a.id],
-    )
-    assert.equal(await session.complete({ consumer, ...NOTHING, tried: [a.id] }), 'committed')
-    assert.deepEqual(await set(a), [])
-    assert.deepEqual(await lettersOf(), [b.id])
-    assert.deepEqual(await inbox.positions({ consumer, source: 'log' }), [{ partition: 'p', next: '7' }])
-    assert.equal(await subject.effects(a.message), 1)
-  },
-}
-
-const ROLLED_BACK: Case = {
-  name: 'inbox: what ran elsewhere and was rolled back is set aside after that',
-  unless: (subject) => unless(subject) ?? oneWriter(subject),
-  async test(subject) {
-    const consumer = await opened(subject)
-    const inbox = inboxOf(subject)
-    const item = itemOf(consumer, newKey())
-    const { session } = await inbox.take({ consumer, items: [item], deadlineMs: DEADLINE_MS })
-    assert.deepEqual(await park(subject, consumer, [letterOf(item)]), [item.id])
-    await session.rollback()
-    assert.deepEqual(await park(subject, consumer, [letterOf(item)]), [])
-    assert.deepEqual(await apply(subject, consumer, [item]), ['parked'])
-    assert.equal(await subject.effects(item.message), 0)
-  },
-}
-
 export const INBOX_CASES: readonly Case[] = [
   ...Object.entries(CASES).map(([name, test]) => ({ name: `inbox: ${name}`, unless, test })),
   BUSY,
-  NOT_PARKED,
-  ROLLED_BACK,
 ]

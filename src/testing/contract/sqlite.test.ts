@@ -12,6 +12,7 @@ const UNASKED = new Set([
   'inbox: what runs elsewhere is busy, and the rest of the batch does not wait',
   'inbox: what runs elsewhere is not set aside, and no position is passed beyond it',
   'inbox: what ran elsewhere and was rolled back is set aside after that',
+  'inbox: what became a dead letter after it was taken is not committed, and is no failure of its own',
   'a transaction in which a statement failed is not committed, whatever was swallowed',
   'the server ends a transaction at its deadline, and its key is free',
 ])

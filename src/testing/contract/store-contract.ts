@@ -1,6 +1,7 @@
 import { BATCH_CASES } from './batches.ts'
 import { CLAIM_CASES } from './claims.ts'
 import { INBOX_CASES } from './inbox.ts'
+import { SET_ASIDE_CASES } from './set-aside.ts'
 import { LEASE_CASES } from './leases.ts'
 import { HELD_CASES } from './held.ts'
 import { OUTBOX_CASES } from './outbox.ts'
@@ -34,6 +35,7 @@ export function storeContract(make: () => Promise<StoreSubject<any>>): readonly 
     ...OUTBOX_CASES,
     ...HELD_CASES,
     ...INBOX_CASES,
+    ...SET_ASIDE_CASES,
     ...RETENTION_CASES,
   ]
   return cases.map(({ name, unless, test }) => ({

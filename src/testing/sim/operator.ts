@@ -7,6 +7,7 @@ const PATIENCE_MS = 1_500
 const LOOK_MS = 300
 const ROUNDS_MAX = 10
 const BY = { by: 'ada', why: 'it is 2 am' }
+const MORNING = { by: 'bob', why: 'the handlers are mended' }
 
 /**
  * Somebody who redrives dead letters, pauses, resumes, aborts, and discards some, from whatever process; in the morning
@@ -17,8 +18,6 @@ export class Operator {
   private deeds = 0
   private resumed = 0
   private done: boolean
-  /** Redrives from before peace. */
-  private readonly night = new Set<number>()
   private rounds = 0
 
   constructor(world: World) {
@@ -48,7 +47,6 @@ export class Operator {
       if (world.chaos) await this.deed()
     }
     await this.finish()
-    for (const [, { id }] of world.database.redrives.rows(null)) this.night.add(id)
     await this.morning()
   }
 
@@ -62,17 +60,22 @@ export class Operator {
       while (!this.world.isDrained) await this.sleep(LOOK_MS)
       const consumer = this.untried()
       if (consumer === undefined) break
-      await this.ask(({ once }) => once.redrive.run({ consumer }, { ...BY, canary: 0, pauseAt: 1 }))
+      await this.ask(({ once }) => once.redrive.run({ consumer }, { ...MORNING, canary: 0, pauseAt: 1 }))
       await this.finish()
     }
     this.done = true
   }
 
-  /** A consumer with a parked letter that no redrive of the morning has had. */
+  /**
+   * A consumer with a parked letter that no redrive of the morning has had. What was asked for in the night may be done
+   * in the morning, by a process that stood still: another redrive, with its canary, or the end of the morning's own.
+   */
   private untried(): string | undefined {
     const { database, settings } = this.world
     if (!settings.redrives) return undefined
-    const items = database.redriveItems.rows(null).filter(([, { redrive }]) => !this.night.has(redrive))
+    const redrives = database.redrives.rows(null).map(([, row]) => row)
+    const ours = new Set(redrives.flatMap(({ id, by, state }) => (by === MORNING.by && state !== 'aborted' ? id : [])))
+    const items = database.redriveItems.rows(null).filter(([, { redrive }]) => ours.has(redrive))
     const tried = new Set(items.map(([, { letter }]) => letter))
     const letters = database.letters.rows(null)
     return letters.find(([id, { state }]) => state === 'parked' && !tried.has(id))?.[1].consumer
@@ -109,18 +112,19 @@ export class Operator {
   private async discard(process: SimProcess, { name: consumer }: Reader): Promise<unknown> {
     const { deadLetters, redrive } = process.once
     if (this.world.dice.chance(0.3)) return deadLetters.discard({ consumer, reason: 'crashed' }, BY)
-    const [letter] = await deadLetters.list({ consumer }, { limit: 1 })
-    return letter && redrive.discard({ ids: [letter.id] }, BY)
+    // From the middle of a chain, too.
+    const letters = await deadLetters.list({ consumer }, { limit: 5 })
+    return letters.length > 0 && redrive.discard({ ids: [this.world.dice.pick(letters).id] }, BY)
   }
 
-  /** Until no redrive is under way: what pauses is resumed once, then given up. */
+  /** Until no redrive is under way: what pauses is resumed once, then given up; the morning's own goes on. */
   private async finish(): Promise<void> {
     while (this.world.database.activeRedrives.rows(null).length > 0) {
       await this.sleep(LOOK_MS)
       await this.ask(async ({ once: { redrive } }) => {
         const paused = (await redrive.list()).find(({ state }) => state === 'paused')
         if (paused === undefined) return
-        if (this.resumed++ % 2 === 0) await redrive.resume(paused.id, BY)
+        if (paused.by === MORNING.by || this.resumed++ % 2 === 0) await redrive.resume(paused.id, BY)
         else await redrive.abort(paused.id, BY)
       })
     }

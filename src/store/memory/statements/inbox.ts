@@ -2,6 +2,7 @@ import type { CompleteInboxParams, InboxItem, InboxSight, OpenInboxParams, Store
 import type { Work } from '../connection.ts'
 import { setAsideMeanwhile } from '../failure.ts'
 import { positionKey } from '../inbox-rows.ts'
+import type { LetterRow } from '../inbox-rows.ts'
 import { inboxLock, isApplied } from './applied.ts'
 import { settleLetters } from './letters.ts'
 
@@ -121,8 +122,21 @@ function isParked({ database, tx }: Work, consumer: string, { source, aggregate 
     )
 }
 
-/** Applied, remembered, or settled without running. */
+/**
+ * Applied, remembered, skipped; or discarded, and so was everything before it, back to such a one, to the first of its
+ * aggregate, or to one that never came at all.
+ */
 function isPassed(work: Work, id: string): boolean {
-  const state = work.database.letters.seen(id, work.tx)?.state
-  return isApplied(work, id) || state === 'skipped' || state === 'discarded'
+  const letterOf = (of: string): LetterRow | undefined => work.database.letters.seen(of, work.tx)
+  const walked = new Set<string>()
+  for (let at: string = id; !walked.has(at);) {
+    walked.add(at)
+    const letter = letterOf(at)
+    if (isApplied(work, at) || letter?.state === 'skipped') return true
+    if (letter?.state !== 'discarded') return false
+    const { previous, reason } = letter
+    if (previous === null || (reason === 'orphaned' && letterOf(previous) === undefined)) return true
+    at = previous
+  }
+  return false
 }

@@ -1,5 +1,6 @@
 import type { SweptInbox } from '../../inbox.ts'
 import type { Work } from '../connection.ts'
+import { sameAggregate } from './redrive.ts'
 
 /** Old inbox rows become marks, old marks and settled letters go. None that is locked. */
 export function sweepInbox({ database, tx }: Work, limit: number): SweptInbox {
@@ -20,10 +21,15 @@ export function sweepInbox({ database, tx }: Work, limit: number): SweptInbox {
     database.marks.put(id, undefined, tx)
     swept.marks += 1
   }
-  for (const [id, { consumer, state, settledAt, parkedAt }] of database.letters.rows(tx)) {
+  const letters = database.letters.rows(tx)
+  const parked = letters.flatMap(([, row]) => (row.state === 'parked' ? row : []))
+  for (const [id, row] of letters) {
+    const { consumer, state, settledAt, parkedAt } = row
     const of = database.consumers.seen(consumer, tx)
     const over = (settledAt ?? parkedAt) * 1000 < now - (of?.lettersForMs ?? 0) * 1000
     if (of === undefined || state === 'parked' || !over || swept.letters >= limit) continue
+    // Those behind it ask for what was not applied.
+    if (state !== 'redriven' && parked.some((other) => sameAggregate(other, row))) continue
     if (database.letters.locked(id, tx, 'update')) continue
     database.letters.put(id, undefined, tx)
     swept.letters += 1

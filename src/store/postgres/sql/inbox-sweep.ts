@@ -54,7 +54,10 @@ with doomed as materialized (
 select count(*)::int4 as rows from gone`
 }
 
-/** Settled dead letters, and attempts of messages that never came again. $1 limit */
+/**
+ * Settled dead letters, and attempts of messages that never came again. What was not applied stays while its aggregate has
+ * a parked letter: those behind it ask for it. $1 limit
+ */
 export function sweepLettersSql(schema: string): string {
   return `
 with a as (
@@ -64,7 +67,10 @@ with a as (
 ), gone as (
   delete from ${schema}.dead_letter where id in (
     select d.id from ${schema}.dead_letter d join ${schema}.consumer c on c.name = d.consumer
-     where d.state <> 1 and coalesce(d.settled_at, d.parked_at) < ${ago('c.letters_ms')} limit $1::int4 for update of d skip locked)
+     where d.state <> 1 and coalesce(d.settled_at, d.parked_at) < ${ago('c.letters_ms')}
+       and (d.state = 3 or d.aggregate is null or not exists (select 1 from ${schema}.dead_letter p
+         where p.consumer = d.consumer and p.source = d.source and p.aggregate = d.aggregate and p.state = 1))
+     limit $1::int4 for update of d skip locked)
   returning 1
 )
 select count(*)::int4 as rows from gone`

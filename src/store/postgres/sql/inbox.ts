@@ -85,8 +85,25 @@ function obstacles(schema: string, held: string): string {
     when v.previous is not null
       and not exists (select 1 from ${schema}.inbox p where p.id = v.previous)
       and not exists (select 1 from ${schema}.mark p where p.id = v.previous)
-      and not exists (select 1 from ${letter} where d.id = v.previous and d.state in (2, 4))
+      and not ${isSettledFor(schema, 'v.previous')}
       then case when ${applied} then 1 else 4 end`
+}
+
+/**
+ * Whether a message that was not applied keeps nobody waiting: it was skipped, or discarded and so was everything before
+ * it, back to one that was applied or skipped, to the first of its aggregate, or to one that never came at all.
+ */
+function isSettledFor(schema: string, id: string): string {
+  const of = (table: string, alias: string): string => `select 1 from ${schema}.${table} ${alias} where ${alias}.id`
+  return `exists (
+        with recursive chain(id) as (
+          select ${id} union
+          select d.previous from chain c join ${schema}.dead_letter d on d.id = c.id and d.state = 4 and d.previous is not null
+        )
+        select 1 from chain c
+         where exists (${of('inbox', 'a')} = c.id) or exists (${of('mark', 'm')} = c.id)
+            or exists (${of('dead_letter', 'd')} = c.id and (d.state = 2 or d.state = 4
+              and (d.previous is null or d.reason = 'orphaned' and not exists (${of('dead_letter', 'o')} = d.previous)))))`
 }
 
 /**

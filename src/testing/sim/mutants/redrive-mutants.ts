@@ -41,6 +41,16 @@ const FOUND_WITH_REDRIVES: readonly Mutant[] = [
     },
   }),
 
+  statement('44', 'behind a discarded letter everything passes, whatever is parked before it', {
+    takeMessages: (work, consumer, items, redrive) =>
+      STATEMENTS.takeMessages(
+        work,
+        consumer,
+        items.map((item) => (isDiscarded(work, item.previous) ? { ...item, previous: null } : item)),
+        redrive,
+      ),
+  }),
+
   statement('I24', 'discards without an entry in the audit', { writeAudit: () => Promise.resolve() }),
 ]
 
@@ -80,6 +90,10 @@ export const READER_MUTANTS: readonly Mutant[] = FOUND_WITH_READERS.map((mutant)
   consumers: true,
   readers: true,
 }))
+
+function isDiscarded({ database, tx }: Work, id: string | null): boolean {
+  return id !== null && database.letters.seen(id, tx)?.state === 'discarded'
+}
 
 function renamed(consumer: string, item: InboxItem): InboxItem {
   const { source, message } = item

@@ -1,0 +1,83 @@
+import { strict as assert } from 'node:assert'
+import { messageIdentity } from '../../inbox/identity.ts'
+import type { Letter, NewLetter } from '../../store/dead-letters.ts'
+import type { CompleteInboxParams, Inbox, InboxItem, InboxSight } from '../../store/inbox.ts'
+import { DEADLINE_MS, LONG_MS, newKey } from './make.ts'
+import type { StoreSubject } from './subject.ts'
+
+type Subject = StoreSubject<unknown>
+
+export const unless = ({ store }: Subject): string | null => (store.inbox ? null : 'the store has no inbox')
+
+export function inboxOf({ store }: Subject): Inbox<unknown> {
+  assert.ok(store.inbox)
+  return store.inbox
+}
+
+export function itemOf(consumer: string, message: string, more: Partial<InboxItem> = {}): InboxItem {
+  return {
+    ...messageIdentity({ consumer, source: 'shop', message }),
+    source: 'shop',
+    message,
+    aggregate: null,
+    previous: null,
+    ...more,
+  }
+}
+
+export function letterOf(item: InboxItem, more: Partial<Letter> = {}): NewLetter {
+  const { id, lock, source, message, aggregate, previous } = item
+  return {
+    id,
+    lock,
+    source,
+    message,
+    aggregate,
+    previous,
+    type: 'order.placed',
+    tenant: null,
+    state: 'parked',
+    reason: 'failed',
+    error: 'no',
+    fingerprint: 'f1',
+    causes: '[]',
+    body: '{"a":1}',
+    shown: null,
+    headers: '{}',
+    traceparent: null,
+    attempts: 1,
+    ...more,
+  }
+}
+
+export const NOTHING: Omit<CompleteInboxParams, 'consumer'> = { events: [], tried: [], redriven: [], positions: null }
+
+export async function apply(
+  subject: Subject,
+  consumer: string,
+  items: readonly InboxItem[],
+  redrive = false,
+): Promise<readonly InboxSight[]> {
+  const inbox = inboxOf(subject)
+  const { sights, session } = await inbox.take({ consumer, items, deadlineMs: DEADLINE_MS, redrive })
+  for (const [i, { message }] of items.entries()) {
+    if (sights[i] === 'taken') await subject.effect(session.session.tx, message)
+  }
+  const redriven = redrive ? items.map(({ id }) => id) : []
+  assert.equal(await session.complete({ consumer, ...NOTHING, redriven }), 'committed')
+  return sights
+}
+
+export function park(subject: Subject, consumer: string, letters: readonly NewLetter[]): Promise<readonly string[]> {
+  return inboxOf(subject).park({ consumer, letters, positions: null, deadlineMs: DEADLINE_MS })
+}
+
+export async function opened(
+  subject: Subject,
+  more: { inboxForMs?: number; rememberForMs?: number; lettersForMs?: number } = {},
+): Promise<string> {
+  const consumer = newKey()
+  const times = { inboxForMs: LONG_MS, rememberForMs: LONG_MS * 2, lettersForMs: LONG_MS, ...more }
+  await inboxOf(subject).open({ consumer, ...times })
+  return consumer
+}

@@ -1,0 +1,156 @@
+import { strict as assert } from 'node:assert'
+import type { InboxItem } from '../../store/inbox.ts'
+import { apply, inboxOf, itemOf, letterOf, NOTHING, opened, park, unless } from './inbox-make.ts'
+import { DEADLINE_MS, newKey } from './make.ts'
+import { oneWriter, type Case } from './subject.ts'
+
+const NOT_PARKED: Case = {
+  name: 'inbox: what runs elsewhere is not set aside, and no position is passed beyond it',
+  unless: (subject) => unless(subject) ?? oneWriter(subject),
+  async test(subject) {
+    const consumer = await opened(subject)
+    const inbox = inboxOf(subject)
+    const [a, b] = [itemOf(consumer, newKey()), itemOf(consumer, newKey())]
+    const set = (...items: readonly InboxItem[]): Promise<readonly string[]> => {
+      const positions = { source: 'log', positions: [{ partition: 'p', next: '7' }] }
+      return inbox.park({ consumer, letters: items.map((item) => letterOf(item)), positions, deadlineMs: DEADLINE_MS })
+    }
+    const lettersOf = async (): Promise<unknown[]> =>
+      (await inbox.letters.list({ filter: { consumer }, limit: 10 })).map(({ id }) => id)
+    const failure = { counted: false, error: 'no', fingerprint: 'f' }
+    await inbox.failed({ consumer, failures: [a, b].map(({ id }) => ({ ...failure, id })) })
+    const { session } = await inbox.take({ consumer, items: [a], deadlineMs: DEADLINE_MS })
+    await subject.effect(session.session.tx, a.message)
+    assert.deepEqual(await set(b, a), [a.id])
+    assert.deepEqual(await lettersOf(), [b.id])
+    assert.deepEqual(await inbox.positions({ consumer, source: 'log' }), [])
+    assert.deepEqual(
+      (await inbox.tries({ consumer, ids: [a.id, b.id] })).map(({ id }) => id),
+      [a.id],
+    )
+    assert.equal(await session.complete({ consumer, ...NOTHING, tried: [a.id] }), 'committed')
+    assert.deepEqual(await set(a), [])
+    assert.deepEqual(await lettersOf(), [b.id])
+    assert.deepEqual(await inbox.positions({ consumer, source: 'log' }), [{ partition: 'p', next: '7' }])
+    assert.equal(await subject.effects(a.message), 1)
+  },
+}
+
+const ROLLED_BACK: Case = {
+  name: 'inbox: what ran elsewhere and was rolled back is set aside after that',
+  unless: (subject) => unless(subject) ?? oneWriter(subject),
+  async test(subject) {
+    const consumer = await opened(subject)
+    const inbox = inboxOf(subject)
+    const item = itemOf(consumer, newKey())
+    const { session } = await inbox.take({ consumer, items: [item], deadlineMs: DEADLINE_MS })
+    assert.deepEqual(await park(subject, consumer, [letterOf(item)]), [item.id])
+    await session.rollback()
+    assert.deepEqual(await park(subject, consumer, [letterOf(item)]), [])
+    assert.deepEqual(await apply(subject, consumer, [item]), ['parked'])
+    assert.equal(await subject.effects(item.message), 0)
+  },
+}
+
+const DISCARDED: Case = {
+  name: 'inbox: a discarded message lets its successors pass if everything before it does',
+  unless,
+  async test(subject) {
+    const consumer = await opened(subject)
+    const inbox = inboxOf(subject)
+    const aggregate = newKey()
+    const chain: InboxItem[] = []
+    for (let n = 0; n < 5; n++)
+      chain.push(itemOf(consumer, newKey(), { aggregate, previous: chain[n - 1]?.id ?? null }))
+    const [first, second, third, fourth, fifth] = chain as [InboxItem, InboxItem, InboxItem, InboxItem, InboxItem]
+    const discard = (...items: InboxItem[]): Promise<number> =>
+      inbox.letters.discard({ filter: { consumer, ids: items.map(({ id }) => id) }, limit: 10 })
+    const looks = (item: InboxItem): Promise<unknown> => inbox.look({ consumer, items: [item], redrive: true })
+    await park(subject, consumer, [letterOf(first)])
+    await park(
+      subject,
+      consumer,
+      [second, third, fourth].map((item) => letterOf(item, { reason: 'behind' })),
+    )
+    assert.equal(await discard(second, third), 2)
+    assert.deepEqual(await looks(fourth), ['early'])
+    assert.deepEqual(await apply(subject, consumer, [first], true), ['taken'])
+    assert.deepEqual(await looks(fourth), ['taken'])
+    assert.equal(await discard(fourth), 1)
+    assert.deepEqual(await apply(subject, consumer, [fifth]), ['taken'])
+  },
+}
+
+const ORPHANED: Case = {
+  name: 'inbox: behind a discarded one whose predecessor never came its successors go on, until that comes and is parked',
+  unless,
+  async test(subject) {
+    const consumer = await opened(subject)
+    const inbox = inboxOf(subject)
+    const lost = itemOf(consumer, newKey())
+    const orphan = itemOf(consumer, newKey(), { previous: lost.id })
+    const next = itemOf(consumer, newKey(), { previous: orphan.id })
+    const looks = (item: InboxItem): Promise<unknown> => inbox.look({ consumer, items: [item] })
+    await park(subject, consumer, [letterOf(orphan, { reason: 'orphaned' })])
+    assert.deepEqual(await looks(next), ['early'])
+    assert.equal(await inbox.letters.discard({ filter: { consumer }, limit: 10 }), 1)
+    assert.deepEqual(await looks(next), ['taken'])
+    await park(subject, consumer, [letterOf(lost)])
+    assert.deepEqual(await looks(next), ['early'])
+    assert.equal(await inbox.letters.discard({ filter: { consumer }, limit: 10 }), 1)
+    assert.deepEqual(await looks(next), ['taken'])
+  },
+}
+
+const KEPT: Case = {
+  name: 'inbox: a discarded letter stays while its aggregate has a parked one',
+  unless,
+  async test(subject) {
+    const consumer = await opened(subject, { lettersForMs: 0 })
+    const inbox = inboxOf(subject)
+    const aggregate = newKey()
+    const first = itemOf(consumer, newKey(), { aggregate })
+    const second = itemOf(consumer, newKey(), { aggregate, previous: first.id })
+    const alone = itemOf(consumer, newKey(), { aggregate: newKey() })
+    const swept = async (): Promise<unknown[]> => {
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      await inbox.sweep({ limit: 100_000 })
+      return (await inbox.letters.list({ filter: { consumer }, limit: 10 })).map(({ id }) => id)
+    }
+    await park(subject, consumer, [letterOf(first), letterOf(second, { reason: 'behind' }), letterOf(alone)])
+    const ids = [first.id, alone.id]
+    assert.equal(await inbox.letters.discard({ filter: { consumer, ids }, limit: 10 }), 2)
+    assert.deepEqual(await swept(), [first.id, second.id])
+    assert.deepEqual(await apply(subject, consumer, [second], true), ['taken'])
+    assert.deepEqual(await swept(), [])
+  },
+}
+
+const IMPORTED: Case = {
+  name: 'inbox: what became a dead letter after it was taken is not committed, and is no failure of its own',
+  unless: (subject) => (subject.store.redrives ? oneWriter(subject) : 'the store has no redrives') ?? unless(subject),
+  async test(subject) {
+    const consumer = await opened(subject)
+    const inbox = inboxOf(subject)
+    for (const redrive of [false, true]) {
+      const [a, b] = [itemOf(consumer, newKey()), itemOf(consumer, newKey())]
+      const { session } = await inbox.take({ consumer, items: [a, b], deadlineMs: DEADLINE_MS, redrive })
+      await subject.effect(session.session.tx, a.message)
+      // The one way to make a letter without the message's lock: as if it had been made before the lock was had.
+      const { lock: _, ...letter } = letterOf(b)
+      const imported = { ...letter, consumer, timeline: '[]', parkedAt: Date.now() }
+      await subject.store.redrives!.import({ letters: [imported] })
+      const ending = session.complete({ consumer, ...NOTHING, redriven: redrive ? [b.id] : [] })
+      if (redrive) assert.equal(await ending, 'committed')
+      else await assert.rejects(ending, { code: 'ONCE_CONFLICT' })
+      await session.rollback()
+      assert.deepEqual(
+        await inbox.look({ consumer, items: [a, b] }),
+        redrive ? ['duplicate', 'duplicate'] : ['taken', 'parked'],
+      )
+      assert.equal(await subject.effects(a.message), redrive ? 1 : 0)
+    }
+  },
+}
+
+export const SET_ASIDE_CASES: readonly Case[] = [NOT_PARKED, ROLLED_BACK, IMPORTED, DISCARDED, ORPHANED, KEPT]
