@@ -120,8 +120,8 @@ export class LogReading {
     this.#heldAt = at
     const next = known.get(partition)
     this.#next = BigInt(next ?? 0)
-    // Nobody can have died of what nobody has read.
-    this.#suspects = next === undefined ? 0 : prefetch
+    // Also where no position is known: whoever read before us may have died of the first one.
+    this.#suspects = prefetch
     this.#keepTurn()
     return true
   }

@@ -1,0 +1,37 @@
+import { expect, it } from 'vitest'
+import { EnvelopeDelivery } from './envelope.ts'
+import { LogReading } from './log-reading.ts'
+import type { LogDelivery } from './log-reading.ts'
+
+const PREFETCH = 3
+const LENGTH = 5
+
+function deliveryAt(offset: number, redelivered: boolean): LogDelivery {
+  const position = { partition: 'p', offset: String(offset), next: String(offset + 1) }
+  const envelope = { body: '{}', headers: {}, place: String(offset), source: 's' }
+  return Object.assign(new EnvelopeDelivery(envelope, { redelivered }), { position })
+}
+
+it.each([undefined, '0'])(
+  'whoever read before may have died of the first ones, also before any position was stored (%s)',
+  async (stored) => {
+    const signal = new AbortController().signal
+    const reading = new LogReading({
+      log: {
+        read: async (from, { suspects }) =>
+          Array.from({ length: LENGTH }, (_, i) => deliveryAt(Number(from) + i, i < suspects)),
+        close: async () => {},
+      },
+      turn: { keptMs: 60_000, hold: async () => true, leave: async () => {} },
+      partition: 'p',
+      prefetch: PREFETCH,
+      positions: { read: async () => new Map(stored === undefined ? [] : [['p', stored]]) },
+      signal,
+    })
+    const read = async (): Promise<boolean[]> =>
+      (await reading.next({ max: LENGTH, waitMs: 1_000, signal })).map(({ redelivered }) => redelivered)
+    expect(await read()).toEqual([true, true, true, false, false])
+    expect(await read()).toEqual([false, false, false, false, false])
+    await reading.close()
+  },
+)
