@@ -102,9 +102,20 @@ export class FastifyExchange<Req> implements Exchange<Req> {
   }
 }
 
+/** Of answers that are sent more than once. */
+const payloads = new WeakMap<Answer, Buffer | string>()
+
+function payloadOf(answer: Answer, body: Uint8Array): Buffer | string {
+  let payload = payloads.get(answer)
+  if (payload === undefined) {
+    payload = payloadMade(answer, asBuffer(body))
+    payloads.set(answer, payload)
+  }
+  return payload
+}
+
 /** Text leaves in one piece with its head, which costs half; it must be the same bytes again. */
-function payloadOf({ headers }: Answer, body: Uint8Array): Buffer | string {
-  const bytes = asBuffer(body)
+function payloadMade({ headers }: Answer, bytes: Buffer): Buffer | string {
   const isText = bytes.byteLength <= JOINED_BYTES_MAX && isUtf8(bytes) && headers.every(([, value]) => isPlain(value))
   return isText ? bytes.toString() : bytes
 }

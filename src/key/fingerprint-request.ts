@@ -91,10 +91,12 @@ function fingerprintMultipart(request: RequestParts, media: MediaType, body: Uin
   return hexToFingerprint(hash)
 }
 
+const PREFIX = `eo:fp:${FINGERPRINT_VERSION}:request;`
+
 /** The body stands last and needs no length, so that a stream can be hashed as it comes. */
 function writeHead(head: RequestHead, media: MediaType, kind: BodyKind): string {
-  const fields = [head.method.toUpperCase(), head.path, canonicalForm(head.query ?? ''), media.essence, kind]
-  return `eo:fp:${FINGERPRINT_VERSION}:request;${fields.map(frame).join('')}${writeHeaders(head.headers ?? {})}`
+  const target = frame(head.method.toUpperCase()) + frame(head.path) + frame(canonicalForm(head.query ?? ''))
+  return `${PREFIX}${target}${frame(media.essence)}${frame(kind)}${writeHeaders(head.headers ?? {})}`
 }
 
 function writeHeaders(headers: NonNullable<RequestHead['headers']>): string {

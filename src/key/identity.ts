@@ -7,8 +7,6 @@ export interface Identity {
   readonly id: string
   /** The same over (namespace, scope): quotas and the erasure of a tenant need it. */
   readonly scope: string
-  /** The advisory lock of the identity: a signed 64-bit number in decimal, the first half of the id. */
-  readonly lock: string
 }
 
 /** What all keys of one scope have in common. */
@@ -25,15 +23,19 @@ let ownersHeld = 0
 /** Changing anything here gives every stored key a new identity, so every retry would run again. */
 export function identity(of: { namespace: string; scope: string; key: string }): Identity {
   const owner = owners.get(of.namespace)?.get(of.scope) ?? remember(of.namespace, of.scope)
-  const hex = sha256Hex(owner.prefix + frame(of.key))
-  return { id: uuidOf(hex), scope: owner.scope, lock: BigInt.asIntN(64, half(hex, 0)).toString() }
+  return { id: uuidOf(sha256Hex(owner.prefix + frame(of.key))), scope: owner.scope }
+}
+
+/** The advisory lock of an identity: a signed 64-bit number in decimal, the first half of the id. */
+export function lockOf(id: string): string {
+  return BigInt.asIntN(64, half(id.replaceAll('-', ''), 0)).toString()
 }
 
 /**
  * The lock of one identity under one fingerprint: holding it tells "the same is running" from "another is running". Both
  * are hashes already: the half of the id that is not its own lock, and half of the fingerprint, cost no third one.
  */
-export function lockOf(id: string, fingerprint: string): string {
+export function fingerprintLockOf(id: string, fingerprint: string): string {
   const mixed = half(id.replaceAll('-', ''), 16) ^ half(fingerprint.replaceAll('-', ''), 0)
   return BigInt.asIntN(64, mixed).toString()
 }

@@ -9,7 +9,7 @@ import { capped, checkHeld, isTransient, perform, type Produce } from './atomic.
 import { wakeRelays, type Core } from './core.ts'
 import { LazySignal } from './deadline.ts'
 import type { Attempt, Outcome, Produced } from './outcome.ts'
-import type { Request } from './request.ts'
+import { resumable, type Request } from './request.ts'
 import { settle, type Seat, type Settled } from './settle.ts'
 import { Steps } from './step.ts'
 import type { LeasedOperation } from './types.ts'
@@ -50,7 +50,7 @@ export async function attemptLeased<Tx>(
 async function settleLease<Tx>(core: Core<Tx>, request: LeasedRequest): Promise<Settled> {
   const { claim, leaseMs, recover, resumableForMs = claim.replayForMs } = request
   const { leases } = core.store
-  const params = { claim: { ...claim, replayForMs: resumableForMs }, leaseMs, recover }
+  const params = { claim: resumable(claim, resumableForMs), leaseMs, recover }
   const reread = async (): Promise<StoredRecord | null> => (await core.store.read({ id: claim.id })).record
   const seat: Seat = {
     claim: () => leases.claim(params),

@@ -1,5 +1,5 @@
 import { FINGERPRINT_VERSION, fingerprintInput } from '../key/fingerprint.ts'
-import { identity, lockOf } from '../key/identity.ts'
+import { fingerprintLockOf, identity, lockOf, type Identity } from '../key/identity.ts'
 import { checkKey, checkScope } from '../key/parse-key.ts'
 import type { Policy } from '../lifecycle/decide.ts'
 import type { Claim } from '../store/store.ts'
@@ -42,21 +42,15 @@ export function requestOf(settings: Settings, params: RequestParams): Request {
   const scope = checkScope(params.scope)
   const key = checkKey(params.key)
   const overrides = params.overrides ?? NO_OVERRIDES
-  const { id, scope: scopeId, lock } = identity({ namespace: settings.namespace, scope, key })
+  const ids = identity({ namespace: settings.namespace, scope, key })
   const { fingerprint } = params
   return {
     key,
     scope,
-    claim: {
-      id,
-      scope: scopeId,
-      lock,
-      fingerprintLock: lockOf(id, fingerprint),
-      fingerprint,
-      fingerprintVersion: FINGERPRINT_VERSION,
+    claim: new RequestClaim(ids, fingerprint, {
       replayForMs: replayForMs(overrides.replayFor, settings.replayForMs),
       goneForMs: goneForMs(overrides.goneFor, settings.goneForMs),
-    },
+    }),
     policy: {
       fingerprint,
       fingerprintVersion: FINGERPRINT_VERSION,
@@ -69,6 +63,38 @@ export function requestOf(settings: Settings, params: RequestParams): Request {
     rerunnable: params.rerunnable,
     traceparent: params.traceparent,
   }
+}
+
+/** Its locks are numbers that only a claim needs, and a replay from memory claims nothing: they are made when asked for. */
+class RequestClaim implements Claim {
+  readonly id: string
+  readonly scope: string
+  readonly fingerprint: string
+  readonly fingerprintVersion = FINGERPRINT_VERSION
+  readonly replayForMs: number
+  readonly goneForMs: number
+
+  constructor(of: Identity, fingerprint: string, keeps: Pick<Claim, 'replayForMs' | 'goneForMs'>) {
+    this.id = of.id
+    this.scope = of.scope
+    this.fingerprint = fingerprint
+    this.replayForMs = keeps.replayForMs
+    this.goneForMs = keeps.goneForMs
+  }
+
+  get lock(): string {
+    return lockOf(this.id)
+  }
+
+  get fingerprintLock(): string {
+    return fingerprintLockOf(this.id, this.fingerprint)
+  }
+}
+
+/** The same claim with an answer that may be taken over for another time. */
+export function resumable(claim: Claim, replayForMs: number): Claim {
+  const { lock, fingerprintLock } = claim
+  return { ...claim, lock, fingerprintLock, replayForMs }
 }
 
 export { fingerprintInput }

@@ -2,7 +2,7 @@ import { strict as assert } from 'node:assert'
 import { isOnceError } from '../../errors.ts'
 import type { OnceCode } from '../../errors.ts'
 import { fingerprintInput } from '../../key/fingerprint.ts'
-import { identity, lockOf } from '../../key/identity.ts'
+import { fingerprintLockOf, identity, lockOf } from '../../key/identity.ts'
 import type { Answer } from '../../lifecycle/answer.ts'
 import type { Sight } from '../../lifecycle/record.ts'
 import type { Claim, Claimed, CompleteParams, LeaseParams, Session, Store } from '../../store/store.ts'
@@ -29,10 +29,10 @@ export function claimOf(
   input: unknown = 1,
   { replayForMs = LONG_MS, goneForMs = LONG_MS }: Times = {},
 ): Claim {
-  const { id, scope, lock } = identity({ namespace: 'contract', scope: 'tenant', key })
+  const { id, scope } = identity({ namespace: 'contract', scope: 'tenant', key })
   const fingerprint = fingerprintInput(input)
-  const fingerprintLock = lockOf(id, fingerprint)
-  return { id, scope, lock, fingerprintLock, fingerprint, fingerprintVersion: 1, replayForMs, goneForMs }
+  const fingerprintLock = fingerprintLockOf(id, fingerprint)
+  return { id, scope, lock: lockOf(id), fingerprintLock, fingerprint, fingerprintVersion: 1, replayForMs, goneForMs }
 }
 
 export function answerOf(text: string, status = 200): Answer {
