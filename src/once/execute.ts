@@ -20,7 +20,8 @@ export async function execute<Tx>(core: Core<Tx>, request: Request, attempt: Att
   let ending: Ending = OPEN
   try {
     if (core.closed) throw onceError('ONCE_CLOSED')
-    const until = core.clock.now() + request.waitMs
+    let lookedAt = core.clock.now()
+    const until = lookedAt + request.waitMs
     for (;;) {
       const known = fromMemory(core, request)
       if (known) return known
@@ -28,6 +29,7 @@ export async function execute<Tx>(core: Core<Tx>, request: Request, attempt: Att
       if (!other) break
       const attached = await attach(core, request, other, until)
       if (attached) return attached
+      lookedAt = core.clock.now()
     }
     const leading = (running = core.inFlight.start(request.claim.id, request.claim.fingerprint))
     const won = (): void => leading.run()
@@ -37,10 +39,11 @@ export async function execute<Tx>(core: Core<Tx>, request: Request, attempt: Att
         if (result.stored) ending = { kind: 'answered', outcome: result.outcome }
         return result.outcome
       }
-      won()
+      leading.busy(lookedAt)
       const leftMs = until - core.clock.now()
       if (leftMs <= 0) throw inFlightError(result.retryAfterMs ?? core.pace.retryAfterMs(request.route))
       await sleep(core.clock, Math.min(leftMs, pollMs * (0.5 + core.random.next())))
+      lookedAt = core.clock.now()
     }
   } catch (error) {
     if (isOnceError(error)) turnedAway(core, request, error)
@@ -63,7 +66,7 @@ function fromMemory<Tx>(core: Core<Tx>, request: Request): Outcome | null {
 /** Waits for this process's own run of the key; null means: it ended without an answer for us, look again. */
 async function attach<Tx>(core: Core<Tx>, request: Request, running: Running, until: number): Promise<Outcome | null> {
   const same = running.fingerprint === request.claim.fingerprint
-  if ((await running.decided) === 'ended') {
+  if ((await running.decided(request.at)) === 'ended') {
     const ending = await running.ended
     return same ? attachedTo(core, request, ending) : null
   }

@@ -12,7 +12,9 @@ export class Running {
   readonly #left: () => void
   #is: 'looking' | 'running' | 'ended' = 'looking'
   #ending: Ending = { kind: 'open' }
-  #decided: Waiting<'running' | 'ended'> | undefined
+  /** When the last look began that found the key running elsewhere. */
+  #busyAt = -Infinity
+  #undecided: Undecided[] | undefined
   #ended: Waiting<Ending> | undefined
 
   constructor(fingerprint: string, left: () => void) {
@@ -21,12 +23,13 @@ export class Running {
   }
 
   /**
-   * Settles when the key is known to be running, here or elsewhere, or when the call ended without running it: until
-   * then it only looks at the record, and nobody may be refused because of it.
+   * Settles when the key is known to be running, here, or elsewhere by a look that is not older than `at`, or when the
+   * call ended without running it: nobody may be refused because of what was true before it came.
    */
-  get decided(): Promise<'running' | 'ended'> {
+  decided(at: number): Promise<'running' | 'ended'> {
     if (this.#is !== 'looking') return Promise.resolve(this.#is)
-    return (this.#decided ??= waiting()).promise
+    if (this.#busyAt >= at) return Promise.resolve('running')
+    return new Promise((settle) => (this.#undecided ??= []).push({ at, settle }))
   }
 
   /** Settles when the operation ended; never rejects. 'open': released, or unknown: look again. */
@@ -38,17 +41,35 @@ export class Running {
   run(): void {
     if (this.#is !== 'looking') return
     this.#is = 'running'
-    this.#decided?.settle('running')
+    this.#decide('running', Infinity)
+  }
+
+  /** It runs elsewhere, by a look that began at this time. */
+  busy(lookedAt: number): void {
+    this.#busyAt = lookedAt
+    this.#decide('running', lookedAt)
   }
 
   end(ending: Ending): void {
     this.#left()
-    const decided = this.#is === 'looking' ? this.#decided : undefined
     this.#is = 'ended'
     this.#ending = ending
-    decided?.settle('ended')
+    this.#decide('ended', Infinity)
     this.#ended?.settle(ending)
   }
+
+  #decide(as: 'running' | 'ended', upTo: number): void {
+    const undecided = this.#undecided
+    if (!undecided) return
+    this.#undecided = undecided.filter(({ at }) => at > upTo)
+    for (const { at, settle } of undecided) if (at <= upTo) settle(as)
+  }
+}
+
+interface Undecided {
+  /** When the call came. */
+  readonly at: number
+  settle(as: 'running' | 'ended'): void
 }
 
 interface Waiting<T> {
