@@ -1,5 +1,6 @@
 import { expect, it, vi } from 'vitest'
 import { messageIdentity } from '../inbox/identity.ts'
+import type { Signal } from '../observe/signal.ts'
 import { memoryStore } from '../store/memory/memory-store.ts'
 import { memoryBroker, type MemoryBroker } from '../testing/source-contract/memory-broker.ts'
 import { effectivelyOnce } from './once.ts'
@@ -73,4 +74,30 @@ it('holds nothing against a message whose batch was run again because of another
   // In a batch, and alone: that one was its own.
   expect(failures).toBe(2)
   expect(attempts).toEqual([1, 1])
+})
+
+it('counts no attempt of a message that runs elsewhere', { timeout: 30_000 }, async () => {
+  const store = memoryStore()
+  const [held, bouncing] = [memoryBroker(), memoryBroker()]
+  for (const broker of [held, bouncing]) broker.publish({ id: 'slow', aggregate: 's' })
+  await deliveredBefore(bouncing, new AbortController().signal)
+  let fail: (error: Error) => void = () => {}
+  const running = new Promise<void>((_, reject) => (fail = reject))
+  running.catch(() => {})
+  let runs = 0
+  let bounces = 0
+  const observe = ({ kind }: Signal): void => void (kind === 'givenBack' && bounces++)
+  const once = effectivelyOnce({ namespace: 'test', store, guard: 'off', sweep: false, observe })
+  const other = effectivelyOnce({ namespace: 'test', store, guard: 'off', sweep: false, observe })
+  const options = { attempts: 2 }
+  const handlers = { 'step.made': async () => (runs++ === 0 ? running : undefined) }
+  const first = await once.consumer(NAME, { from: held.source, ...options }, handlers).start()
+  await vi.waitFor(() => expect(runs).toBe(1), { timeout: 5_000 })
+  const second = await other.consumer(NAME, { from: bouncing.source, ...options }, handlers).start()
+  await vi.waitFor(() => expect(bounces).toBeGreaterThan(3), { timeout: 10_000 })
+  fail(new Error('its first failure'))
+  await vi.waitFor(() => expect([held.left, bouncing.left]).toEqual([0, 0]), { timeout: 10_000 })
+  await Promise.all([first.stop(), second.stop()])
+  expect(await once.deadLetters.list({ consumer: NAME })).toEqual([])
+  expect(runs).toBe(2)
 })

@@ -18,7 +18,7 @@ import type { Delivery, PulledSource } from '../source/source.ts'
 import type { Broker } from './consumer-broker.ts'
 import type { ConsumerSettings } from './consumer-options.ts'
 import { backoffMs, deliveriesOf, type ConsumerParts } from './consumer-parts.ts'
-import { parkOrphans, workOn, type Result, type Results } from './consumer-work.ts'
+import { parkOrphans, uncount, workOn, type Result, type Results } from './consumer-work.ts'
 
 /** How many messages a consumer has in hand at most. */
 export function prefetchOf({ concurrency, batch, leaseMs }: ConsumerSettings): number {
@@ -289,6 +289,7 @@ export class ConsumerLoop<Tx> {
 
   async #giveBack(arrivals: readonly Arrival[], delayMs: number): Promise<void> {
     const given = new Set(deliveriesOf(arrivals))
+    await uncount(this.#parts, arrivals)
     if (!(await this.#broker.giveBack([...given], delayMs))) {
       for (const arrival of arrivals) this.#later(arrival, delayMs)
       return
@@ -308,6 +309,7 @@ export class ConsumerLoop<Tx> {
       ({ delivery }) => delivery.position !== undefined && lost.has(delivery.position.partition),
     )
     for (const arrival of dropped) this.#earlies.delete(arrival)
+    void uncount(this.#parts, dropped)
     this.#parts.tracker?.forget(partitions)
     this.#room.ring()
   }
@@ -341,6 +343,7 @@ export class ConsumerLoop<Tx> {
     while (this.#active > 0 && this.#now < until) await this.#room.wait(Math.min(50, until - this.#now))
     this.#cancelHold()
     const left = this.#backlog.drop(() => true)
+    await uncount(this.#parts, left)
     if (left.length > 0) await this.#broker.giveBack(deliveriesOf(left), 0)
   }
 }

@@ -136,6 +136,19 @@ async function counted<Tx>(
   return arrivals.filter((arrival) => !held.has(arrival))
 }
 
+/** What was counted and leaves our hands before it began: it runs elsewhere, or will. Nothing may be held against it. */
+export async function uncount<Tx>(
+  { inbox, settings, core }: ConsumerParts<Tx>,
+  arrivals: readonly Arrival[],
+): Promise<void> {
+  const counted = arrivals.filter((arrival) => arrival.counted)
+  if (counted.length === 0) return
+  for (const arrival of counted) arrival.counted = false
+  await inbox.untry({ consumer: settings.name, ids: counted.map(({ item }) => item.id) }).catch((error: unknown) => {
+    core.settings.observe({ kind: 'troubled', task: 'consumer', error })
+  })
+}
+
 /** Behind one that waits, or that is about to be parked, nobody of its aggregate runs now. */
 function waitingBehind(
   batch: readonly Arrival[],

@@ -24,6 +24,8 @@ export interface Inbox<Tx> {
   enter(session: Session<Tx>, params: EnterParams): Promise<boolean>
   /** Commits that these are about to be tried, before anything runs: a message that kills its process is counted. */
   trying(params: TryingParams): Promise<readonly Tries[]>
+  /** Takes one of these back for each: it did not begin after all. What others counted meanwhile stays. */
+  untry(params: TryingParams): Promise<void>
   /** What is known of those that were tried before; nothing is counted. */
   tries(params: TryingParams): Promise<readonly Tries[]>
   /** Commits failures, with their errors. Answers with what is known of each by now. */

@@ -30,6 +30,7 @@ export function memoryInbox(client: Client): Inbox<MemoryTx> {
       return enter(client, connection, { consumer, item, redrive })
     },
     trying: ({ consumer, ids }) => one('inbox.trying', (work) => statements.trying(work, consumer, ids)),
+    untry: ({ ids }) => one('inbox.untry', (work) => statements.untry(work, ids)),
     tries: ({ ids }) => one('inbox.tries', (work) => statements.tries(work, ids)),
     failed: ({ consumer, failures }) => one('inbox.failed', (work) => statements.failed(work, consumer, failures)),
     park: (params) => park(client, params),

@@ -14,6 +14,7 @@ import {
   takeSql,
   triesSql,
   tryingSql,
+  untrySql,
 } from './sql/inbox.ts'
 
 export type InboxStatementName =
@@ -26,6 +27,7 @@ export type InboxStatementName =
   | 'inboxDoneBeside'
   | 'inboxTries'
   | 'inboxTrying'
+  | 'inboxUntry'
   | 'inboxFailed'
   | 'inboxPark'
   | 'inboxPositions'
@@ -45,6 +47,7 @@ const STATEMENTS: Readonly<Record<InboxStatementName, (schema: string) => string
   inboxDoneBeside: doneBesideSql,
   inboxTries: triesSql,
   inboxTrying: tryingSql,
+  inboxUntry: untrySql,
   inboxFailed: failedSql,
   inboxPark: parkSql,
   inboxPositions: positionsSql,

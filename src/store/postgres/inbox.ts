@@ -83,6 +83,10 @@ export class PostgresInbox<Tx> implements Inbox<Tx> {
     return (await this.#query('inboxTrying', [consumer, arrayLiteral(ids)])).map(triesOf)
   }
 
+  async untry({ ids }: TryingParams): Promise<void> {
+    await this.#query('inboxUntry', [arrayLiteral(ids)])
+  }
+
   async tries({ ids }: TryingParams): Promise<readonly Tries[]> {
     return (await this.#query('inboxTries', [arrayLiteral(ids)])).map(triesOf)
   }

@@ -53,6 +53,10 @@ const TRYING = `insert into effectively_once_attempt (id, consumer, attempts, un
   values (?, ?, 1, 1, '[]', ${NOW})
   on conflict (id) do update set attempts = attempts + 1, unfinished = unfinished + 1, updated_at = excluded.updated_at
   returning id, attempts, unfinished - 1 as unfinished, timeline`
+const UNTRY = [
+  `delete from effectively_once_attempt where id = ? and attempts <= 1 and timeline = '[]'`,
+  'update effectively_once_attempt set attempts = max(attempts - 1, 0), unfinished = max(unfinished - 1, 0) where id = ?',
+]
 const FAILED = `insert into effectively_once_attempt (id, consumer, attempts, unfinished, timeline, updated_at)
   values (?, ?, ?, 0, json_array(${ENTRY}), ${NOW})
   on conflict (id) do update set attempts = attempts + excluded.attempts, unfinished = 0, updated_at = excluded.updated_at,
@@ -83,6 +87,10 @@ export function sqliteInbox(parts: { writer: Writer; reader: Reader; handles: Ha
     tries: async ({ ids }) => (await reader.all(READ_TRIES, [JSON.stringify(ids)])).map(triesOf),
     trying: ({ consumer, ids }) =>
       writer.write((turn) => ids.flatMap((id) => turn.all(TRYING, [id, consumer]).map(triesOf))),
+    untry: ({ ids }) =>
+      writer.write((turn) => {
+        for (const id of ids) for (const sql of UNTRY) turn.run(sql, [id])
+      }),
     failed: (params) => writer.write((turn) => fail(turn, params)),
     park: (params) => writer.write((turn) => park(turn, params)),
     positions: async ({ consumer, source }) =>

@@ -130,6 +130,29 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     await session.complete({ consumer, ...NOTHING, tried: [item.id] })
     assert.deepEqual(await tries(), [[1, 0]])
   },
+  async 'attempts that did not begin are taken back, and nobody else is'(subject) {
+    const consumer = await opened(subject)
+    const inbox = inboxOf(subject)
+    const [once, twice, failing, never] = [1, 2, 3, 4].map(() => itemOf(consumer, newKey()).id) as [
+      string,
+      string,
+      string,
+      string,
+    ]
+    await inbox.trying({ consumer, ids: [once, twice, failing] })
+    await inbox.trying({ consumer, ids: [twice] })
+    const failure = { id: failing, counted: true, error: 'e', fingerprint: 'f' }
+    await inbox.failed({ consumer, failures: [failure] })
+    await inbox.trying({ consumer, ids: [failing] })
+    const ids = [never, failing, twice, once]
+    await inbox.untry({ consumer, ids })
+    const known = new Map((await inbox.tries({ consumer, ids })).map((tries) => [tries.id, tries]))
+    assert.equal(known.size, 2)
+    assert.deepEqual([known.get(twice)?.attempts, known.get(twice)?.unfinished], [1, 1])
+    assert.deepEqual([known.get(failing)?.attempts, known.get(failing)?.unfinished], [1, 0])
+    assert.equal(known.get(failing)?.timeline.length, 1)
+    await inbox.untry({ consumer, ids: [] })
+  },
   async 'positions commit with the effect, and never go back'(subject) {
     const consumer = await opened(subject)
     const inbox = inboxOf(subject)

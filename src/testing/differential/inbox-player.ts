@@ -89,6 +89,8 @@ export class InboxPlayer {
       case 'trying':
       case 'tries':
         return inbox[op.do]({ consumer, ids: this.idsOf([op.message]) }).then((all) => this.teller.tries(all))
+      case 'untry':
+        return inbox.untry({ consumer, ids: this.idsOf([op.message]) }).then(() => 'taken back')
       case 'failed':
         return this.failed(op)
       case 'park':

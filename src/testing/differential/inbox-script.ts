@@ -11,7 +11,7 @@ export type InboxOp =
   | { readonly do: 'rollback'; readonly actor: number }
   | { readonly do: 'apply'; readonly messages: readonly number[]; readonly redrive: boolean; readonly settles: boolean }
   | { readonly do: 'look'; readonly messages: readonly number[]; readonly redrive: boolean }
-  | { readonly do: 'enter' | 'trying' | 'tries' | 'getLetter' | 'import'; readonly message: number }
+  | { readonly do: 'enter' | 'trying' | 'untry' | 'tries' | 'getLetter' | 'import'; readonly message: number }
   | { readonly do: 'failed'; readonly message: number; readonly counted: boolean }
   | { readonly do: 'park'; readonly message: number; readonly skip: boolean; readonly reason: LetterReason }
   | { readonly do: 'pass'; readonly partition: number; readonly next: number }
@@ -85,7 +85,8 @@ function drawOp(dice: Dice, held: boolean): InboxOp {
   if (held && roll < 0.3) return { do: 'rollback', actor }
   if (roll < 0.36) return { do: 'apply', messages, redrive, settles: dice.chance(0.5) }
   if (roll < 0.42) return { do: 'look', messages, redrive }
-  if (roll < 0.48) return { do: dice.pick(['enter', 'trying', 'tries', 'getLetter', 'import'] as const), message }
+  if (roll < 0.48)
+    return { do: dice.pick(['enter', 'trying', 'untry', 'tries', 'getLetter', 'import'] as const), message }
   if (roll < 0.52) return { do: 'failed', message, counted: dice.chance(0.5) }
   if (roll < 0.62) return { do: 'park', message, skip: dice.chance(0.2), reason: dice.pick(REASONS) }
   if (roll < 0.64) return { do: 'pass', partition: dice.below(2), next: dice.below(20) }

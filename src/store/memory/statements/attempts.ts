@@ -18,6 +18,18 @@ export async function trying(work: Work, consumer: string, ids: readonly string[
   return all
 }
 
+/** Attempts that did not begin after all. */
+export async function untry({ database, tx }: Work, ids: readonly string[]): Promise<void> {
+  for (const id of [...new Set(ids)].sort()) {
+    const known = await database.attempts.lock(id, tx, 'update')
+    if (known === undefined) continue
+    const isOnly = known.attempts <= 1 && known.timeline.length === 0
+    const attempts = Math.max(0, known.attempts - 1)
+    const unfinished = Math.max(0, known.unfinished - 1)
+    database.attempts.put(id, isOnly ? undefined : { ...known, attempts, unfinished }, tx)
+  }
+}
+
 export function tries({ database, tx }: Work, ids: readonly string[]): Tries[] {
   return ids.flatMap((id) => {
     const row = database.attempts.seen(id, tx)

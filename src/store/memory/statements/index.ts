@@ -1,5 +1,5 @@
 import { lockMessage } from './applied.ts'
-import { failed, tries, trying } from './attempts.ts'
+import { failed, tries, trying, untry } from './attempts.ts'
 import { claimBatch, userStatement } from './batch.ts'
 import { claim, readAnswer, renew, reread } from './claim.ts'
 import { append, complete, completeLeased, refuse, refuseLeased } from './complete.ts'
@@ -117,6 +117,7 @@ export interface Statements {
   readonly tries: typeof tries
   readonly tryHeld: typeof tryHeld
   readonly trying: typeof trying
+  readonly untry: typeof untry
   readonly unknown: typeof unknown
   readonly userStatement: typeof userStatement
   readonly writeAudit: typeof writeAudit
@@ -195,6 +196,7 @@ export const STATEMENTS: Statements = {
   tries,
   tryHeld,
   trying,
+  untry,
   unknown,
   userStatement,
   writeAudit,

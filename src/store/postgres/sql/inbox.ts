@@ -165,6 +165,19 @@ on conflict (id) do update set attempts = a.attempts + 1, unfinished = a.unfinis
 returning a.id::text as id, a.attempts, (a.unfinished - 1)::int4 as unfinished, a.timeline::text as timeline`
 }
 
+/** Attempts that did not begin after all. Locks the rows, in their order. $1 ids */
+export function untrySql(schema: string): string {
+  return `
+with v as materialized (
+  select a.id, a.attempts <= 1 and a.timeline = '[]' as only from ${schema}.attempt a
+   where a.id = any($1::text::uuid[]) order by a.id for update
+), gone as (
+  delete from ${schema}.attempt a using v where a.id = v.id and v.only
+)
+update ${schema}.attempt a set attempts = greatest(a.attempts - 1, 0), unfinished = greatest(a.unfinished - 1, 0)
+  from v where a.id = v.id and not v.only`
+}
+
 /** Failures. The first and the last entries of a long timeline stay. $1 consumer, $2 ids, $3 counted, $4 errors, $5 fingerprints */
 export function failedSql(schema: string): string {
   return `
