@@ -109,7 +109,7 @@ export class Publisher {
   }
 }
 
-/** The same in the table's trigger, so that producers of plain SQL meet ours in the same shard. */
+/** The same in the trigger of the view, so that producers of plain SQL meet ours in the same shard. */
 export function shardOf(aggregateId: string): number {
   return Number.parseInt(sha256Hex(aggregateId).slice(0, 2), 16) % SHARDS
 }
