@@ -18,7 +18,7 @@ const CEILINGS_KB: Readonly<Record<string, number>> = {
   '.': 58,
   drizzle: 33,
   kysely: 32,
-  pg: 36,
+  pg: 38,
   pglite: 32,
   postgres: 33,
   prisma: 32,
