@@ -26,7 +26,7 @@ export function identity(of: { namespace: string; scope: string; key: string }):
   return { id: uuidOf(sha256Hex(owner.prefix + frame(of.key))), scope: owner.scope }
 }
 
-/** The advisory lock of an identity: a signed 64-bit number in decimal, the first half of the id. */
+/** The advisory lock of an id, be it a key's or a message's: a signed 64-bit number in decimal, its first half. */
 export function lockOf(id: string): string {
   return BigInt.asIntN(64, half(id.replaceAll('-', ''), 0)).toString()
 }

@@ -91,7 +91,7 @@ class RequestClaim implements Claim {
   }
 }
 
-/** The same claim with an answer that may be taken over for another time. */
+/** The same claim with another end of its life. A spread alone would lose the locks. */
 export function resumable(claim: Claim, replayForMs: number): Claim {
   const { lock, fingerprintLock } = claim
   return { ...claim, lock, fingerprintLock, replayForMs }

@@ -1,40 +1,34 @@
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, expect, it } from 'vitest'
 import { inProcessSink, type OutgoingEvent, type Relay, type RelayOptions } from '../../src/index.ts'
-import { freshDatabase, type FreshDatabase, describePostgres } from '../support/postgres.ts'
-import { committedOf, judge, openWorld, prepare, until, type Step, type World } from './world.ts'
+import { describePostgres } from '../support/postgres.ts'
+import { freshWorld } from './fresh-world.ts'
+import { committedOf, judge, until, type Step } from './world.ts'
 
 describePostgres('the relay', () => {
-  let database: FreshDatabase
-  let world: World
+  const here = freshWorld()
   const relays: Relay[] = []
 
-  beforeEach(async () => {
-    database = await freshDatabase()
-    world = await openWorld(database.url)
-    await prepare(world)
-  })
   afterEach(async () => {
     await Promise.all(relays.splice(0).map((relay) => relay.stop()))
-    await world.close()
-    await database.drop()
   })
 
   function relay(options: RelayOptions): Relay {
-    const made = world.once.relay({ lease: '1500ms', ...options })
+    const made = here.world.once.relay({ lease: '1500ms', ...options })
     relays.push(made)
     return made
   }
 
   const stepOf = (event: OutgoingEvent): Step => event.data as Step
   const held = async () =>
-    (await world.pool.query('select state, attempts, aggregateid, reason from effectively_once.held order by seq')).rows
+    (await here.world.pool.query('select state, attempts, aggregateid, reason from effectively_once.held order by seq'))
+      .rows
 
   it('sends what was committed, with its attributes, and nothing twice', async () => {
     const seen: OutgoingEvent[] = []
-    for (const aggregate of ['a', 'b', 'a']) await world.make(aggregate)
+    for (const aggregate of ['a', 'b', 'a']) await here.world.make(aggregate)
     const drained = await relay({ to: inProcessSink((event) => seen.push(event)) }).drain()
     expect(drained).toBe(3)
-    expect(judge(seen.map(stepOf), await committedOf(world))).toEqual({ lost: 0, inversions: 0, duplicates: 0 })
+    expect(judge(seen.map(stepOf), await committedOf(here.world))).toEqual({ lost: 0, inversions: 0, duplicates: 0 })
     const [first] = seen as [OutgoingEvent]
     expect(first).toMatchObject({ specversion: '1.0', source: 'relay', type: 'step.made', attempt: 1 })
     expect(first.aggregate).toEqual({ type: 'step', id: first.subject })
@@ -45,7 +39,7 @@ describePostgres('the relay', () => {
   })
 
   it('sends to each destination what the other one has already', async () => {
-    await world.make('a')
+    await here.world.make('a')
     expect(await relay({ to: inProcessSink(() => {}, { name: 'one' }) }).drain()).toBe(1)
     expect(await relay({ to: inProcessSink(() => {}, { name: 'two' }) }).drain()).toBe(1)
   })
@@ -55,7 +49,7 @@ describePostgres('the relay', () => {
     await relay({ to: inProcessSink(() => void seen.push(performance.now())) }).start()
     await new Promise((resolve) => setTimeout(resolve, 1_500))
     const before = performance.now()
-    await world.make('a')
+    await here.world.make('a')
     await until(() => seen.length === 1)
     expect((seen[0] ?? 0) - before).toBeLessThan(300)
   })
@@ -68,18 +62,18 @@ describePostgres('the relay', () => {
       if (broken && step.aggregate === 'bad') throw new Error('not now')
       seen.push(step)
     })
-    for (let i = 0; i < 5; i++) for (const aggregate of ['bad', 'good']) await world.make(aggregate)
+    for (let i = 0; i < 5; i++) for (const aggregate of ['bad', 'good']) await here.world.make(aggregate)
     await relay({ to, attempts: 1_000 }).start()
     await until(() => seen.filter(({ aggregate }) => aggregate === 'good').length === 5)
-    await world.make('bad')
-    await world.make('good')
+    await here.world.make('bad')
+    await here.world.make('good')
     await until(() => seen.length === 6)
     await until(async () => (await held()).length === 6)
     broken = false
     await until(() => seen.length === 12)
-    await world.make('bad')
+    await here.world.make('bad')
     await until(() => seen.length === 13)
-    expect(judge(seen, await committedOf(world))).toEqual({ lost: 0, inversions: 0, duplicates: 0 })
+    expect(judge(seen, await committedOf(here.world))).toEqual({ lost: 0, inversions: 0, duplicates: 0 })
     await until(async () => (await held()).length === 0)
   })
 
@@ -90,11 +84,11 @@ describePostgres('the relay', () => {
       if (step.aggregate === 'bad' && step.n === 2) throw new Error('never')
       seen.push(step)
     })
-    for (let i = 0; i < 3; i++) for (const aggregate of ['bad', 'good']) await world.make(aggregate)
+    for (let i = 0; i < 3; i++) for (const aggregate of ['bad', 'good']) await here.world.make(aggregate)
     await relay({ to, attempts: 3 }).start()
-    await until(() => world.signals.some(({ kind }) => kind === 'parked'))
-    await world.make('bad')
-    await world.make('good')
+    await until(() => here.world.signals.some(({ kind }) => kind === 'parked'))
+    await here.world.make('bad')
+    await here.world.make('good')
     await until(() => seen.length === 5)
     await until(async () => (await held()).length === 3)
     expect(await held()).toEqual([
@@ -102,7 +96,7 @@ describePostgres('the relay', () => {
       { state: 3, attempts: 0, aggregateid: 'bad', reason: null },
       { state: 3, attempts: 0, aggregateid: 'bad', reason: null },
     ])
-    expect(world.signals.filter(({ kind }) => kind === 'parked')).toHaveLength(1)
+    expect(here.world.signals.filter(({ kind }) => kind === 'parked')).toHaveLength(1)
   })
 
   it('skips on request, and says what it skipped', async () => {
@@ -112,7 +106,7 @@ describePostgres('the relay', () => {
       if (step.n === 1) throw new Error('never')
       seen.push(step)
     })
-    for (let i = 0; i < 4; i++) await world.make('a')
+    for (let i = 0; i < 4; i++) await here.world.make('a')
     await relay({ to, attempts: 2, onFailure: 'skip' }).start()
     await until(() => seen.length === 3)
     expect(seen.map(({ n }) => n)).toEqual([2, 3, 4])
@@ -126,8 +120,8 @@ describePostgres('the relay', () => {
       failures++
       throw new Error('never')
     })
-    await world.make('a')
-    await world.make('a')
+    await here.world.make('a')
+    await here.world.make('a')
     await relay({ to, attempts: 1, onFailure: 'block' }).start()
     await until(() => failures > 3)
     expect((await held()).map(({ state }) => state)).toEqual([1, 1])
@@ -146,7 +140,7 @@ describePostgres('the relay', () => {
         return sent.map(() => ({ kind: 'sent' as const }))
       },
     }
-    for (let i = 0; i < 10; i++) await world.make(`a${i}`)
+    for (let i = 0; i < 10; i++) await here.world.make(`a${i}`)
     await relay({ to, attempts: 1 }).start()
     await until(() => sizes.length > 4)
     expect(sizes[0]).toBe(10)
@@ -159,9 +153,9 @@ describePostgres('the relay', () => {
   it('honours notBefore without holding up what follows', async () => {
     const seen: [number, number][] = []
     const started = performance.now()
-    const client = await world.pool.connect()
+    const client = await here.world.pool.connect()
     await client.query('begin')
-    const joined = world.once.join(client)
+    const joined = here.world.once.join(client)
     await joined.publish('step.made', { aggregate: 'a', n: 1 }, { notBefore: new Date(Date.now() + 1_500) })
     await joined.publish('step.made', { aggregate: 'a', n: 2 })
     await client.query('commit')
@@ -179,13 +173,16 @@ describePostgres('the relay', () => {
       inProcessSink((event) => void seen[name].push(stepOf(event)), { name: 'shared' })
     const owned = async () =>
       Number(
-        (await world.pool.query(`select count(*) n from effectively_once.shard where lease_until > clock_timestamp()`))
-          .rows[0].n,
+        (
+          await here.world.pool.query(
+            `select count(*) n from effectively_once.shard where lease_until > clock_timestamp()`,
+          )
+        ).rows[0].n,
       )
     const one = await relay({ to: sink('one'), lease: '12s' }).start()
     const two = await relay({ to: sink('two'), lease: '12s' }).start()
     const feed = async (from: number) => {
-      for (let i = from; i < from + 100; i++) await world.make(`a${i}`)
+      for (let i = from; i < from + 100; i++) await here.world.make(`a${i}`)
     }
     await until(async () => {
       await feed(0)
@@ -214,7 +211,7 @@ describePostgres('the relay', () => {
     const seen: Step[] = []
     const paused = await relay({ to: inProcessSink((event) => void seen.push(stepOf(event))) }).start()
     paused.pause()
-    await world.make('a')
+    await here.world.make('a')
     await new Promise((resolve) => setTimeout(resolve, 2_000))
     expect(seen).toEqual([])
     paused.resume()
@@ -227,7 +224,7 @@ describePostgres('the relay', () => {
     const produce = async (): Promise<void> => {
       for (let i = 0; i < 60; i++) {
         const aggregate = `a${Math.floor(Math.random() * 5)}`
-        await world.pool.query(
+        await here.world.pool.query(
           `with c as (insert into counter values ($1, 1) on conflict (id) do update set n = counter.n + 1 returning n)
            insert into effectively_once.outbox (aggregatetype, aggregateid, type, payload)
            select 'step', $1, 'step.made', jsonb_build_object('aggregate', $1::text, 'n', n) from c`,
@@ -237,7 +234,7 @@ describePostgres('the relay', () => {
     }
     await Promise.all(Array.from({ length: 8 }, produce))
     await until(() => seen.length >= 480)
-    expect(judge(seen, await committedOf(world))).toEqual({ lost: 0, inversions: 0, duplicates: 0 })
+    expect(judge(seen, await committedOf(here.world))).toEqual({ lost: 0, inversions: 0, duplicates: 0 })
   })
 
   it('refuses absurd options', () => {
@@ -250,7 +247,7 @@ describePostgres('the relay', () => {
       { to, lease: '1ms' },
       { to, x: 1 },
     ]) {
-      expect(() => world.once.relay(options as never)).toThrow(/ONCE_OPTION_INVALID/)
+      expect(() => here.world.once.relay(options as never)).toThrow(/ONCE_OPTION_INVALID/)
     }
   })
 })

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, expect, it } from 'vitest'
 import { inProcessSink, type OutgoingEvent, type RelayOptions } from '../../src/index.ts'
 import { createRelay, type Relay } from '../../src/outbox/relay.ts'
 import { systemClock } from '../../src/platform/clock.ts'
@@ -6,30 +6,23 @@ import { systemRandom } from '../../src/platform/random.ts'
 import type { Sink } from '../../src/sink/sink.ts'
 import type { Outbox } from '../../src/store/outbox.ts'
 import { pgStore } from '../../src/store/postgres/pg.ts'
-import { describePostgres, freshDatabase, type FreshDatabase } from '../support/postgres.ts'
-import { committedOf, judge, openWorld, prepare, until, type Step, type World } from './world.ts'
+import { describePostgres } from '../support/postgres.ts'
+import { freshWorld } from './fresh-world.ts'
+import { committedOf, judge, until, type Step } from './world.ts'
 
 describePostgres('the relay in trouble', () => {
-  let database: FreshDatabase
-  let world: World
+  const here = freshWorld()
   const relays: Relay[] = []
 
-  beforeEach(async () => {
-    database = await freshDatabase()
-    world = await openWorld(database.url)
-    await prepare(world)
-  })
   afterEach(async () => {
     await Promise.all(relays.splice(0).map((relay) => relay.stop()))
-    await world.close()
-    await database.drop()
   })
 
   const stepOf = (event: OutgoingEvent): Step => event.data as Step
 
   /** A relay whose outbox fails as it is told to. */
   function relay(options: RelayOptions, change: (outbox: Outbox) => Partial<Outbox> = () => ({})): Relay {
-    const inner = pgStore(world.pool).outbox as Outbox
+    const inner = pgStore(here.world.pool).outbox as Outbox
     const outbox: Outbox = {
       open: (params) => inner.open(params),
       beat: (params) => inner.beat(params),
@@ -96,11 +89,11 @@ describePostgres('the relay in trouble', () => {
           }),
         ),
     }
-    for (let i = 0; i < 60; i++) await world.make(`a${i % 6}`)
+    for (let i = 0; i < 60; i++) await here.world.make(`a${i % 6}`)
     await relay({ to, attempts: 1_000 }).start()
     await until(() => seen.length >= 60)
     expect(crowded).toBe(0)
-    expect(judge(seen, await committedOf(world))).toEqual({ lost: 0, inversions: 0, duplicates: 0 })
+    expect(judge(seen, await committedOf(here.world))).toEqual({ lost: 0, inversions: 0, duplicates: 0 })
   })
 
   it('sends nothing past half a lease without a heartbeat, and the next owner goes on', async () => {
@@ -115,34 +108,34 @@ describePostgres('the relay in trouble', () => {
       beat: (params) =>
         performance.now() > silentSince ? Promise.reject(new Error('no connection')) : outbox.beat(params),
     })).start()
-    await world.make('a')
+    await here.world.make('a')
     await until(() => seen.length === 1)
     silentSince = performance.now()
-    while (performance.now() < silentSince + 2_500) await world.make('a')
+    while (performance.now() < silentSince + 2_500) await here.world.make('a')
     // The last heartbeat may have been just before.
     expect(Math.max(...sentAt) - silentSince).toBeLessThan(1_200)
     await relay({ to, lease: '2s' }).start()
-    await until(async () => judge(seen, await committedOf(world)).lost === 0)
-    expect(judge(seen, await committedOf(world)).inversions).toBe(0)
+    await until(async () => judge(seen, await committedOf(here.world)).lost === 0)
+    expect(judge(seen, await committedOf(here.world)).inversions).toBe(0)
   })
 
   it('an acknowledgement that fails for a while is written, and nothing is sent twice', async () => {
     const seen: Step[] = []
     let failures = 0
-    for (let i = 0; i < 30; i++) await world.make(`a${i % 3}`)
+    for (let i = 0; i < 30; i++) await here.world.make(`a${i % 3}`)
     await relay({ to: inProcessSink((event) => void seen.push(stepOf(event))) }, (outbox) => ({
       ack: (params) => (failures++ < 3 ? Promise.reject(new Error('no connection')) : outbox.ack(params)),
     })).start()
     await until(() => seen.length >= 30)
-    await world.make('a0')
+    await here.world.make('a0')
     await until(() => seen.length >= 31)
-    expect(judge(seen, await committedOf(world))).toEqual({ lost: 0, inversions: 0, duplicates: 0 })
+    expect(judge(seen, await committedOf(here.world))).toEqual({ lost: 0, inversions: 0, duplicates: 0 })
   })
 
   it('a batch that was sent but never acknowledged is sent again', async () => {
     const seen: Step[] = []
     const to = inProcessSink((event) => void seen.push(stepOf(event)))
-    for (let i = 0; i < 10; i++) await world.make(`a${i % 3}`)
+    for (let i = 0; i < 10; i++) await here.world.make(`a${i % 3}`)
     const lost = relay({ to, lease: '1s' }, (outbox) => ({
       // The announcement passes, the acknowledgement does not, and nobody says goodbye.
       ack: (params) => (seen.length === 0 ? outbox.ack(params) : Promise.reject(new Error('no connection'))),
@@ -153,12 +146,12 @@ describePostgres('the relay in trouble', () => {
     await lost.stop()
     await relay({ to, lease: '1s' }).start()
     await until(() => seen.length >= 20)
-    const { lost: missing, inversions, duplicates } = judge(seen, await committedOf(world))
+    const { lost: missing, inversions, duplicates } = judge(seen, await committedOf(here.world))
     expect({ missing, inversions, duplicates }).toEqual({ missing: 0, inversions: 0, duplicates: 10 })
   })
 
   it('drain tells when the sink stays out of order', async () => {
-    await world.make('a')
+    await here.world.make('a')
     const to: Sink = { ...inProcessSink(() => {}), send: () => Promise.reject(new Error('refused')) }
     await expect(relay({ to }).drain()).rejects.toThrow(/refused/)
     expect(await relay({ to: inProcessSink(() => {}) }).drain()).toBe(1)

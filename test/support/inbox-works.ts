@@ -1,13 +1,14 @@
 import { beforeAll, expect, it } from 'vitest'
-import { messageIdentity } from '../../src/inbox/identity.ts'
-import type { Letter, NewLetter } from '../../src/store/dead-letters.ts'
 import type { Inbox, InboxItem, Taken } from '../../src/store/inbox.ts'
 import { postgresStore } from '../../src/store/postgres/store.ts'
+import { itemOf as itemFor, letterOf, NOTHING as NOTHING_BESIDE } from '../../src/testing/contract/inbox-make.ts'
+import { DEADLINE_MS } from '../../src/testing/contract/make.ts'
 import type { Bench } from './driver-contract.ts'
 
 const CONSUMER = 'inbox-works'
-const DEADLINE_MS = 20_000
-const NOTHING = { consumer: CONSUMER, events: [], tried: [], redriven: [], positions: null }
+const NOTHING = { consumer: CONSUMER, ...NOTHING_BESIDE }
+
+const itemOf = (message: string): InboxItem => itemFor(CONSUMER, message)
 
 /** Who may run a message and who may set it aside, over any client. */
 export function inboxWorks<Tx>(benchOf: () => Bench<Tx>): void {
@@ -20,7 +21,12 @@ export function inboxWorks<Tx>(benchOf: () => Bench<Tx>): void {
   const take = (...items: InboxItem[]): Promise<Taken<Tx>> =>
     inbox.take({ consumer: CONSUMER, items, deadlineMs: DEADLINE_MS })
   const park = (...items: InboxItem[]): Promise<readonly string[]> =>
-    inbox.park({ consumer: CONSUMER, letters: items.map(letterOf), positions: null, deadlineMs: DEADLINE_MS })
+    inbox.park({
+      consumer: CONSUMER,
+      letters: items.map((item) => letterOf(item)),
+      positions: null,
+      deadlineMs: DEADLINE_MS,
+    })
   const looks = (item: InboxItem): Promise<unknown> => inbox.look({ consumer: CONSUMER, items: [item] })
 
   /** As one that was set aside between what `take` saw and the locks it had. */
@@ -73,21 +79,4 @@ export function inboxWorks<Tx>(benchOf: () => Bench<Tx>): void {
     await session.rollback()
     expect(await enter(c)).toBe(true)
   })
-}
-
-function itemOf(message: string): InboxItem {
-  const of = { consumer: CONSUMER, source: 'shop', message }
-  return { ...messageIdentity(of), source: of.source, message, aggregate: null, previous: null }
-}
-
-function letterOf({ id, lock, source, message, aggregate, previous }: InboxItem): NewLetter {
-  const why: Pick<Letter, 'state' | 'reason' | 'error' | 'fingerprint' | 'causes'> = {
-    state: 'parked',
-    reason: 'failed',
-    error: 'no',
-    fingerprint: 'f',
-    causes: '[]',
-  }
-  const sent = { type: 't', tenant: null, body: '', shown: null, headers: '{}', traceparent: null, attempts: 1 }
-  return { id, lock, source, message, aggregate, previous, ...why, ...sent }
 }

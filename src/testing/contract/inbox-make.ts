@@ -72,10 +72,21 @@ export function park(subject: Subject, consumer: string, letters: readonly NewLe
   return inboxOf(subject).park({ consumer, letters, positions: null, deadlineMs: DEADLINE_MS })
 }
 
-export async function opened(
+interface Times {
+  readonly inboxForMs?: number
+  readonly rememberForMs?: number
+  readonly lettersForMs?: number
+}
+
+/** A new consumer, and the inbox that knows it. */
+export async function reading(
   subject: Subject,
-  more: { inboxForMs?: number; rememberForMs?: number; lettersForMs?: number } = {},
-): Promise<string> {
+  more: Times = {},
+): Promise<{ readonly consumer: string; readonly inbox: Inbox<unknown> }> {
+  return { consumer: await opened(subject, more), inbox: inboxOf(subject) }
+}
+
+export async function opened(subject: Subject, more: Times = {}): Promise<string> {
   const consumer = newKey()
   const times = { inboxForMs: LONG_MS, rememberForMs: LONG_MS * 2, lettersForMs: LONG_MS, ...more }
   await inboxOf(subject).open({ consumer, ...times })

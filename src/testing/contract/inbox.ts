@@ -1,7 +1,7 @@
 import { strict as assert } from 'node:assert'
 import { messageIdentity } from '../../inbox/identity.ts'
 import type { CompleteInboxParams } from '../../store/inbox.ts'
-import { apply, inboxOf, itemOf, letterOf, NOTHING, opened, park, unless } from './inbox-make.ts'
+import { apply, inboxOf, itemOf, letterOf, NOTHING, opened, park, reading, unless } from './inbox-make.ts'
 import { DEADLINE_MS, LONG_MS, newKey } from './make.ts'
 import { oneWriter, type Case, type StoreSubject } from './subject.ts'
 
@@ -38,8 +38,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     assert.deepEqual(await apply(subject, one, [itemOf(one, message, other)]), ['taken'])
   },
   async 'a message is early until its predecessor is applied, skipped or discarded'(subject) {
-    const consumer = await opened(subject)
-    const inbox = inboxOf(subject)
+    const { consumer, inbox } = await reading(subject)
     const [first, second, third] = [1, 2, 3].map(() => newKey()) as [string, string, string]
     const items = [
       itemOf(consumer, first),
@@ -53,8 +52,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     assert.deepEqual(await apply(subject, consumer, [items[1], items[2]]), ['parked', 'taken'])
   },
   async 'a parked message is not run, its aggregate waits behind it, and a redrive runs it once'(subject) {
-    const consumer = await opened(subject)
-    const inbox = inboxOf(subject)
+    const { consumer, inbox } = await reading(subject)
     const aggregate = newKey()
     const [a, b] = [itemOf(consumer, newKey(), { aggregate }), itemOf(consumer, newKey(), { aggregate })]
     await inbox.failed({ consumer, failures: [{ id: a.id, counted: false, error: 'first', fingerprint: 'f1' }] })
@@ -80,8 +78,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     assert.deepEqual(await apply(subject, consumer, [b]), ['parked'])
   },
   async 'what was set aside while it ran is not entered any more, but by a redrive'(subject) {
-    const consumer = await opened(subject)
-    const inbox = inboxOf(subject)
+    const { consumer, inbox } = await reading(subject)
     const item = itemOf(consumer, newKey())
     const enter = async (redrive: boolean): Promise<boolean> => {
       const { session } = await inbox.take({ consumer, items: [], deadlineMs: DEADLINE_MS })
@@ -112,8 +109,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     assert.equal(await inboxOf(subject).letters.get({ id: item.id }), null)
   },
   async 'attempts are counted before and after, and forgotten with the effect'(subject) {
-    const consumer = await opened(subject)
-    const inbox = inboxOf(subject)
+    const { consumer, inbox } = await reading(subject)
     const item = itemOf(consumer, newKey())
     const failure = { id: item.id, counted: false, error: 'a "quoted" {error}', fingerprint: 'f' }
     assert.deepEqual((await inbox.failed({ consumer, failures: [failure] }))[0]?.attempts, 1)
@@ -131,8 +127,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     assert.deepEqual(await tries(), [[1, 0]])
   },
   async 'attempts that did not begin are taken back, and nobody else is'(subject) {
-    const consumer = await opened(subject)
-    const inbox = inboxOf(subject)
+    const { consumer, inbox } = await reading(subject)
     const [once, twice, failing, never] = [1, 2, 3, 4].map(() => itemOf(consumer, newKey()).id) as [
       string,
       string,
@@ -154,8 +149,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     await inbox.untry({ consumer, ids: [] })
   },
   async 'positions commit with the effect, and never go back'(subject) {
-    const consumer = await opened(subject)
-    const inbox = inboxOf(subject)
+    const { consumer, inbox } = await reading(subject)
     const at = async (): Promise<string | undefined> =>
       (await inbox.positions({ consumer, source: 'log' })).find(({ partition }) => partition === 'orders/0')?.next
     const move = (next: string): CompleteInboxParams['positions'] => ({
@@ -195,8 +189,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     assert.deepEqual(await apply(subject, consumer, [item]), ['taken'])
   },
   async 'letters are filtered and counted'(subject) {
-    const consumer = await opened(subject)
-    const inbox = inboxOf(subject)
+    const { consumer, inbox } = await reading(subject)
     const items = [1, 2, 3].map((n) => itemOf(consumer, newKey(), { aggregate: `a${n}` }))
     const letters = items.map((item, n) =>
       letterOf(item, { fingerprint: n === 0 ? 'f1' : 'f2', tenant: `t${n}`, type: n === 2 ? 'other' : 'order.placed' }),
@@ -229,8 +222,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     )
   },
   async 'enters a transaction of somebody else’s, once'(subject) {
-    const consumer = await opened(subject)
-    const inbox = inboxOf(subject)
+    const { consumer, inbox } = await reading(subject)
     const item = itemOf(consumer, newKey())
     const session = async (): Promise<boolean> => {
       const { session: open } = await inbox.take({ consumer, items: [], deadlineMs: DEADLINE_MS })

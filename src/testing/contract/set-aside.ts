@@ -1,15 +1,17 @@
 import { strict as assert } from 'node:assert'
 import type { InboxItem } from '../../store/inbox.ts'
-import { apply, inboxOf, itemOf, letterOf, NOTHING, opened, park, unless } from './inbox-make.ts'
+import { apply, itemOf, letterOf, NOTHING, park, reading, unless } from './inbox-make.ts'
 import { DEADLINE_MS, newKey } from './make.ts'
-import { oneWriter, type Case } from './subject.ts'
+import { oneWriter, type Case, type StoreSubject } from './subject.ts'
+
+/** Only where two transactions can be open at once. */
+const unlessAlone = (subject: StoreSubject<unknown>): string | null => unless(subject) ?? oneWriter(subject)
 
 const NOT_PARKED: Case = {
   name: 'inbox: what runs elsewhere is not set aside, and no position is passed beyond it',
-  unless: (subject) => unless(subject) ?? oneWriter(subject),
+  unless: unlessAlone,
   async test(subject) {
-    const consumer = await opened(subject)
-    const inbox = inboxOf(subject)
+    const { consumer, inbox } = await reading(subject)
     const [a, b] = [itemOf(consumer, newKey()), itemOf(consumer, newKey())]
     const set = (...items: readonly InboxItem[]): Promise<readonly string[]> => {
       const positions = { source: 'log', positions: [{ partition: 'p', next: '7' }] }
@@ -38,10 +40,9 @@ const NOT_PARKED: Case = {
 
 const ROLLED_BACK: Case = {
   name: 'inbox: what ran elsewhere and was rolled back is set aside after that',
-  unless: (subject) => unless(subject) ?? oneWriter(subject),
+  unless: unlessAlone,
   async test(subject) {
-    const consumer = await opened(subject)
-    const inbox = inboxOf(subject)
+    const { consumer, inbox } = await reading(subject)
     const item = itemOf(consumer, newKey())
     const { session } = await inbox.take({ consumer, items: [item], deadlineMs: DEADLINE_MS })
     assert.deepEqual(await park(subject, consumer, [letterOf(item)]), [item.id])
@@ -56,8 +57,7 @@ const DISCARDED: Case = {
   name: 'inbox: a discarded message lets its successors pass if everything before it does',
   unless,
   async test(subject) {
-    const consumer = await opened(subject)
-    const inbox = inboxOf(subject)
+    const { consumer, inbox } = await reading(subject)
     const aggregate = newKey()
     const chain: InboxItem[] = []
     for (let n = 0; n < 5; n++)
@@ -85,8 +85,7 @@ const ORPHANED: Case = {
   name: 'inbox: behind a discarded one whose predecessor never came its successors go on, until that comes and is parked',
   unless,
   async test(subject) {
-    const consumer = await opened(subject)
-    const inbox = inboxOf(subject)
+    const { consumer, inbox } = await reading(subject)
     const lost = itemOf(consumer, newKey())
     const orphan = itemOf(consumer, newKey(), { previous: lost.id })
     const next = itemOf(consumer, newKey(), { previous: orphan.id })
@@ -106,8 +105,7 @@ const KEPT: Case = {
   name: 'inbox: a discarded letter stays while its aggregate has a parked one',
   unless,
   async test(subject) {
-    const consumer = await opened(subject, { lettersForMs: 0 })
-    const inbox = inboxOf(subject)
+    const { consumer, inbox } = await reading(subject, { lettersForMs: 0 })
     const aggregate = newKey()
     const first = itemOf(consumer, newKey(), { aggregate })
     const second = itemOf(consumer, newKey(), { aggregate, previous: first.id })
@@ -130,8 +128,7 @@ const IMPORTED: Case = {
   name: 'inbox: what became a dead letter after it was taken is not committed, and is no failure of its own',
   unless: (subject) => (subject.store.redrives ? oneWriter(subject) : 'the store has no redrives') ?? unless(subject),
   async test(subject) {
-    const consumer = await opened(subject)
-    const inbox = inboxOf(subject)
+    const { consumer, inbox } = await reading(subject)
     for (const redrive of [false, true]) {
       const [a, b] = [itemOf(consumer, newKey()), itemOf(consumer, newKey())]
       const { session } = await inbox.take({ consumer, items: [a, b], deadlineMs: DEADLINE_MS, redrive })

@@ -2,6 +2,7 @@ import { isOnceError } from '../../errors.ts'
 import { messageIdentity } from '../../inbox/identity.ts'
 import type { LetterFilter, NewLetter } from '../../store/dead-letters.ts'
 import type { Inbox, InboxItem, InboxSight, Taken } from '../../store/inbox.ts'
+import { letterOf } from '../contract/inbox-make.ts'
 import { DEADLINE_MS, LONG_MS } from '../contract/make.ts'
 import type { StoreSubject } from '../contract/subject.ts'
 import { MESSAGES } from './inbox-script.ts'
@@ -195,27 +196,8 @@ export class InboxPlayer {
   }
 
   private letter({ message, skip, reason }: Extract<InboxOp, { do: 'park' }>): NewLetter {
-    const { id, lock, source, message: name, aggregate, previous } = this.items[message]!
-    return {
-      id,
-      lock,
-      source,
-      message: name,
-      aggregate,
-      previous,
-      type: 'order.placed',
-      tenant: null,
-      state: skip ? 'skipped' : 'parked',
-      reason,
-      error: `no ${message}`,
-      fingerprint: `f${message % 2}`,
-      causes: '[]',
-      body: '{"a":1}',
-      shown: null,
-      headers: '{}',
-      traceparent: null,
-      attempts: 1,
-    }
+    const state = skip ? 'skipped' : 'parked'
+    return letterOf(this.items[message]!, { state, reason, error: `no ${message}`, fingerprint: `f${message % 2}` })
   }
 
   private filter({ filter, message }: { filter: MessageFilter; message: number }): LetterFilter & { consumer: string } {
