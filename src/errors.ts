@@ -24,9 +24,16 @@ const TABLE = {
   ONCE_DEADLINE: [503, true, 'The operation passed its deadline; nothing was committed'],
   ONCE_LEASE_LOST: [503, true, 'Another attempt took this operation over; nothing was committed here'],
   ONCE_QUEUE_FULL: [503, true, 'Too many operations are waiting'],
-  ONCE_ROLLED_BACK: [500, false, 'A failed statement rolled the transaction back, but the handler went on'],
+  ONCE_ROLLED_BACK: [500, false, 'The database rolled the transaction back, but the handler went on'],
   ONCE_NOT_MIGRATED: [500, false, 'The schema "effectively_once" is missing. Run: npx effectively-once migrate'],
   ONCE_SCHEMA_NEWER: [500, false, 'The database schema is newer than this code'],
+  ONCE_RIGHTS_MISSING: [500, false, 'The role of this connection has not the rights for that'],
+  ONCE_NAMESPACE_UNDECIDED: [
+    500,
+    false,
+    'Rows from before namespaces are in this database, and nothing tells whose they are. Run: npx effectively-once migrate --adopt NAME',
+  ],
+  ONCE_NAMESPACES_FULL: [500, false, 'This database has no number left for another namespace. Use another schema'],
   ONCE_CLOSED: [500, false, 'This instance was closed'],
   ONCE_PEER_MISSING: [500, false, 'A package this store needs is not installed'],
   ONCE_UNSUPPORTED: [500, false, 'This store cannot do that'],
@@ -57,7 +64,7 @@ const TABLE = {
   ],
   ONCE_NESTED_LEASE: [500, false, 'A leased operation cannot run inside another operation'],
   ONCE_STEP_INVALID: [500, false, 'The step is not valid'],
-  ONCE_STEP_PENDING: [500, false, 'The handler ended while a step was still running. Await every step'],
+  ONCE_STEP_PENDING: [500, false, 'A step began while its operation was committing. Begin every step before commit'],
   ONCE_NOT_COMMITTED: [500, false, 'A leased handler must return commit(...)'],
   // events
   ONCE_EVENT_UNKNOWN: [500, false, 'This event type is not in the catalogue'],
@@ -68,6 +75,11 @@ const TABLE = {
   ONCE_SIGNATURE_INVALID: [401, false, 'The signature is missing or does not match the body'],
   ONCE_TIMESTAMP_STALE: [401, false, 'The timestamp is too far from now'],
   ONCE_HORIZON_SHORT: [500, false, 'A late redelivery would be taken for a new message. Raise rememberFor'],
+  ONCE_SOURCE_RECREATED: [
+    500,
+    false,
+    'The topic or stream was deleted and made again. Its positions are those of the old one',
+  ],
   ONCE_REDRIVE_REFUSED: [409, false, 'The redrive was refused; nothing runs'],
   ONCE_REDRIVE_UNKNOWN: [404, false, 'There is no such redrive, or not in that state'],
   // the development guard
@@ -84,6 +96,7 @@ const TABLE = {
   ],
   ONCE_POOL_STARVED: [500, false, 'All connections are held by operations, one of which waits for another. Use tx'],
   ONCE_KEY_CHURN: [500, false, 'Equal requests with different keys: is the client making a new key per retry?'],
+  ONCE_SCOPE_SHARED: [500, false, 'One key came from two callers, and the scope is shared by all. Scope by the caller'],
   ONCE_WRITER_HELD: [500, false, 'The only writer was held too long. Await nothing but tx, or use a lease'],
   ONCE_INVARIANT: [500, false, 'An internal assumption does not hold; this is a defect in effectively-once'],
 } as const
@@ -130,7 +143,12 @@ export function onceError(code: OnceCode, options?: OnceErrorOptions): OnceError
 
 export function isOnceError(error: unknown, code?: OnceCode): error is OnceError {
   const candidate = error as Partial<OnceError> | null
-  return candidate?.name === 'OnceError' && (code === undefined || candidate.code === code)
+  try {
+    return candidate?.name === 'OnceError' && (code === undefined || candidate.code === code)
+  } catch {
+    // Anything can be thrown, also what throws when it is looked at.
+    return false
+  }
 }
 
 /** The problem type of RFC 9457 is the code in kebab case: one vocabulary for programs and for documents. */

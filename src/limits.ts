@@ -16,9 +16,11 @@ export const ANSWER_STORED_BYTES_MAX: number = 1024 * 1024
 /** An answer over this size is never held: the operation rolls back. */
 export const ANSWER_HELD_BYTES_MAX: number = 8 * 1024 * 1024
 /** A request body is read whole before the operation starts, and decoded before it is hashed; both up to here. */
-export const BODY_BYTES_MAX: number = 8 * 1024 * 1024
+export const BODY_BYTES_DEFAULT: number = 8 * 1024 * 1024
+export const BODY_BYTES_MAX: number = 512 * 1024 * 1024
 export const STEP_RESULT_BYTES_MAX: number = 1024 * 1024
 export const RECOVER_INPUT_BYTES_MAX: number = 1024 * 1024
+export const RECOVER_NAME_BYTES_MAX = 255
 
 export const DEADLINE_MS_DEFAULT = 30_000
 export const DEADLINE_MS_MIN = 10
@@ -26,6 +28,24 @@ export const DEADLINE_MS_MAX: number = 10 * 60_000
 /** The server's own deadline comes this much later, so that a healthy process can roll back by itself first. */
 export const SERVER_DEADLINE_SLACK_MS = 200
 export const LEASE_MS_DEFAULT = 30_000
+/** The whole of a leased operation, renewals included. */
+export const ENDS_WITHIN_MS_DEFAULT: number = 15 * 60_000
+export const ENDS_WITHIN_MS_MIN = 100
+export const ENDS_WITHIN_MS_MAX: number = 7 * 24 * 3_600_000
+/** How long the caller of a failed leased operation waits for the release of its lease. */
+export const RELEASE_MS_MAX = 2_000
+/** A heartbeat waits for its answer at least this long, however short the lease. */
+export const HEARTBEAT_MS_MIN = 1_000
+/** A statement on a connection beside the pool, such as a relay's heartbeat: without an answer, that connection is dead. */
+export const ASIDE_WITHIN_MS = 10_000
+/** Other statements of ours, and a connection that is asked for: without an answer for so long, it is dead. */
+export const STATEMENT_WITHIN_MS = 30_000
+/** Sweeping, counting, changing tables: what may take its time. */
+export const MAINTENANCE_WITHIN_MS: number = 10 * 60_000
+/** A transaction with a deadline has this much more for each answer. */
+export const ANSWER_SLACK_MS = 5_000
+/** The store gives a heartbeat up first, and its connection with it. */
+export const HEARTBEAT_SLACK_MS = 500
 export const LEASE_MS_MIN = 100
 export const LEASE_MS_MAX: number = 24 * 3_600_000
 export const REPLAY_MS_DEFAULT: number = 24 * 3_600_000
@@ -53,25 +73,61 @@ export const BATCH_REQUESTS_MAX = 256
 export const BATCHES_IN_FLIGHT_MAX = 2
 /** At most this part of a batch may come from one scope while others wait. */
 export const BATCH_SCOPE_SHARE = 4
-/** At most this part of the server's advisory lock budget goes to one batch. */
-export const BATCH_LOCK_SHARE = 16
+/** The part of the server's lock table that everything of one store takes together: so many processes find room. */
+export const LOCK_SHARE = 16
+/** One transaction takes at most this part of it. */
+export const LOCK_PARTS_MIN = 4
+/** After the table was full the budget grows by one for so many transactions. */
+export const LOCK_GROWS_EVERY = 8
 export const BATCH_QUEUE_MAX = 10_000
+/** After one request passed the deadline the others run again, each time with this part of the time before, … */
+export const BATCH_LATE_SHARE = 4
+/** … but no less than this, … */
+export const BATCH_LATE_MS_MIN = 250
+/** … and not past so many times their own deadline. */
+export const BATCH_LATE_DEADLINES = 2
+/** A connection that was ended is waited for: doubled each time, so often. */
+export const BATCH_SHADOW_MS = 10
+export const BATCH_SHADOWS_MAX = 5
 
+/** Of each namespace. */
 export const SHARDS = 64
+/** Of one database: the number of a shard has two bytes. */
+export const NAMESPACES_MAX = 512
 export const EVENT_BYTES_MAX: number = 256 * 1024
 export const EVENTS_PER_OPERATION_MAX = 1_000
+/** Of a tenant, and of a partition key. */
+export const EVENT_NAME_BYTES_MAX = 255
+export const EVENT_HEADERS_MAX = 32
+/** Names and values together. */
+export const EVENT_HEADERS_BYTES_MAX: number = 8 * 1024
 export const AGGREGATE_BYTES_MAX = 255
 
 export const SWEEP_LIMIT_DEFAULT = 10_000
 export const SWEEP_LIMIT_MAX = 1_000_000
 export const SWEEP_EVERY_MS = 60_000
+/** The first sweep of a process, and the one after a sweep that left something over. */
+export const SWEEP_SOON_MS = 1_000
+/** A sweeper that died is waited for this long. */
+export const SWEEP_LEASE_MS: number = 5 * 60_000
 /** Retention DDL waits at most this long for its lock: a queued lock stops every request behind it. */
 export const RETENTION_LOCK_TIMEOUT_MS = 50
 /** Answer partitions are made this many days ahead of the farthest expiry, and never for more days than the maximum. */
 export const PARTITIONS_AHEAD_DAYS = 2
 export const PARTITIONS_MAX_DAYS = 35
-/** One step of the sweeper's walk: 4 MiB of records. */
+/** The default partition is looked through, while nobody can write into it, up to this size. */
+export const ANSWERS_LOOKED_THROUGH_BYTES: number = 8 * 1024 * 1024
+/** What only the owner of the tables can do is told to others when it is so many days late. */
+export const OWNER_LATE_DAYS = 2
+/** One part of a table, as the sweeper looks at it: 4 MiB. */
 export const SWEEP_BLOCKS = 512
+/** One part is looked at for so many rows that a sweep may remove. */
+export const SWEEP_ROWS_PER_PART = 10_000
+/** When a part is looked at again: never sooner, and never later. */
+export const SWEEP_PART_MS_MIN: number = 15 * 60_000
+export const SWEEP_PART_MS_MAX: number = 6 * 3_600_000
+/** A segment that was miscounted is counted again after this long. */
+export const MISCOUNTED_AGAIN_MS: number = 3_600_000
 
 export const RECOVER_LIMIT_DEFAULT = 100
 
@@ -91,6 +147,20 @@ export const RELAY_ATTEMPTS_MAX = 1_000
 /** Events that are read, sent and acknowledged together. */
 export const RELAY_BATCH_EVENTS = 2_048
 export const RELAY_BATCH_BYTES: number = 16 * 1024 * 1024
+/** A sink is handed this many events at first, later as many as it takes in about this time. */
+export const RELAY_CALL_EVENTS = 12
+export const RELAY_CALL_MS = 1_000
+/** Verdicts are written together: at most this long after they came. */
+export const RELAY_FLUSH_MS = 50
+/** A call without a verdict for this long, or for half a lease if that is longer, is given up. */
+export const RELAY_SILENCE_MS_MIN = 5_000
+/** While a sink is out of order, one event is tried after each pause: none is longer. */
+export const RELAY_DOWN_MS_MAX = 1_500
+/** A relay that is told to stop waits this long for what is under way. */
+export const RELAY_STOP_MS_DEFAULT = 10_000
+/** So much of it is for writing down what was sent. */
+export const RELAY_STOP_WRITE_MS = 1_000
+export const RELAY_STOP_MS_MAX: number = 10 * 60_000
 /** What is under way when a relay dies is tried again in halves: of at most this many events of one shard. */
 export const RELAY_SUSPECT_EVENTS = 128
 /** Held events that were under way when a relay died are tried in parts of this many, and one by one after the next. */
@@ -100,6 +170,9 @@ export const RELAY_SETTLE_MS = 5_000
 /** Between two looks at an empty outbox. With the heartbeats, at most one query per second. */
 export const RELAY_POLL_MS_MIN = 5
 export const RELAY_POLL_MS_MAX = 1_120
+/** While something is under way; and while there is enough to hand over. */
+export const RELAY_POLL_BUSY_MS = 100
+export const RELAY_READ_MS = 20
 /** Full jitter: a random time up to the base, doubled for each attempt, up to the maximum. */
 export const RELAY_BACKOFF_MS = 100
 export const RELAY_BACKOFF_MS_MAX = 30_000
@@ -113,19 +186,29 @@ export const SEGMENTS_PER_WINDOW = 7
 export const SEGMENT_MS_MAX: number = 24 * 3_600_000
 /** Acknowledgements are begun anew past this size: only the newest of each shard matters. */
 export const ACK_SEGMENT_BYTES: number = 32 * 1024 * 1024
+/** The last millisecond that every store can write as a time. */
+export const NOT_BEFORE_MS_MAX: number = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 export const RELAY_DUE_HEADS = 64
 export const RELAY_DUE_BEHIND = 64
-export const HELD_REASON_LENGTH_MAX = 500
+/** Parked events that one transaction puts back in line, at most. */
+export const RELAY_UNPARK_EVENTS = 1_000
+/** Aggregates whose parked events one transaction looks at, at most. */
+export const PARKED_LINES_MAX = 100
+export const PARKED_LIST_DEFAULT = 100
+export const PARKED_LIST_MAX = 10_000
 export const SINK_NAME_LENGTH_MAX = 200
 
 export const WEBHOOK_TIMEOUT_MS_DEFAULT = 10_000
 export const WEBHOOK_TIMEOUT_MS_MAX = 120_000
+/** Of an answer's body, which nobody reads: past it the connection is given up. */
+export const WEBHOOK_ANSWER_BYTES_MAX: number = 64 * 1024
 export const WEBHOOK_CONCURRENCY_DEFAULT = 16
 export const WEBHOOK_CONCURRENCY_MAX = 1_000
 
 export const NATS_TIMEOUT_MS_DEFAULT = 5_000
 export const NATS_TIMEOUT_MS_MAX = 120_000
 /** Acknowledgements waited for at a time. */
+export const NATS_CALLS = 4
 export const NATS_PUBLISHES_MAX = 512
 /** Entries of one transaction: the server does nothing else meanwhile. */
 export const REDIS_BATCH = 512
@@ -150,6 +233,9 @@ export const CONSUMER_BATCH_MS = 250
 /** Messages in hand, for each transaction at a time. */
 export const CONSUMER_PREFETCH_MIN = 64
 export const CONSUMER_PREFETCH_MAX = 4_096
+/** Bytes in hand: past them nothing more is read; of one shard of the outbox at most this part of them. */
+export const CONSUMER_BYTES_MAX: number = 32 * 1024 * 1024
+export const CONSUMER_BYTES_SHARE = 8
 export const CONSUMER_WAIT_MS = 1_000
 /** Full jitter: a random time up to the base, doubled for each attempt, up to the maximum. */
 export const CONSUMER_BACKOFF_MS = 100
@@ -158,6 +244,8 @@ export const CONSUMER_BACKOFF_MS_MAX = 60_000
 export const CONSUMER_SUSPECTS_MAX = 16
 /** A message that runs elsewhere is given back for this long. */
 export const CONSUMER_BUSY_MS = 250
+/** So often the reader of a log looks whether the database still knows how far it has come. */
+export const CONSUMER_POSITION_LOOK_MS = 2_000
 /** Early messages wait in memory for their predecessors, so many, this long, looked at together; then they go back. */
 export const CONSUMER_EARLY_MAX = 10_000
 export const CONSUMER_EARLY_MS = 30_000

@@ -7,6 +7,7 @@ import type { Guard } from './guard.ts'
 import { KeyChurn } from './key-churn.ts'
 import { watchOutsideCalls } from './outside-call.ts'
 import { RunningOperations } from './running.ts'
+import { SharedScope } from './shared-scope.ts'
 import { Warner } from './warn.ts'
 import { WatchedOperation } from './watched.ts'
 import { WrittenCounter } from './written.ts'
@@ -27,6 +28,7 @@ export function createGuard({ mode, store, clock, observe, enclosing, isStoreHos
   const warner = new Warner(observe)
   const counter = new WrittenCounter()
   const churn = new KeyChurn(clock)
+  const shared = new SharedScope()
   const stops = [watchOutsideCalls(running, isStoreHost ?? (() => false))]
   if (store.watch) stops.push(watchBypasses(store.watch, running))
   return {
@@ -35,9 +37,14 @@ export function createGuard({ mode, store, clock, observe, enclosing, isStoreHos
       const finding = churn.seen(operation)
       if (finding) warner.warn(finding)
     },
+    seenCaller({ route, claim }, credentials) {
+      const finding = shared.seen(route, claim.id, credentials)
+      if (finding) warner.warn(finding)
+    },
     stop() {
       for (const stop of stops.splice(0)) stop()
       churn.clear()
+      shared.clear()
     },
   }
 }

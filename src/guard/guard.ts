@@ -14,6 +14,8 @@ export interface Guard {
     readonly key: string
     readonly claim: { readonly fingerprint: string }
   }): void
+  /** Called for requests whose scope is everybody's: what the caller showed of itself. */
+  seenCaller(operation: { readonly route: string; readonly claim: { readonly id: string } }, credentials: string): void
   stop(): void
 }
 

@@ -1,5 +1,6 @@
 import { isOnceError, onceError } from '../errors.ts'
 import { JSON_DEPTH_MAX } from '../limits.ts'
+import { entriesOf } from './entries.ts'
 import { compilePointers, type Omit } from './json-pointer.ts'
 
 /** Stands where an ignored array element was: how many there are still counts, what it was does not. */
@@ -8,7 +9,8 @@ export const OMITTED = '_'
 /**
  * RFC 8785 text of a JavaScript value: members sorted by UTF-16 units, no white space, numbers as ECMAScript writes
  * them. Two values get the same text if and only if they are the same JSON. What JSON would drop or flatten in
- * silence (functions, symbols, Map, Set, NaN, …) is refused, because the fingerprint would not see it change.
+ * silence (functions, symbols, Map, Set, NaN, private fields, …) is refused, because the fingerprint would not see it
+ * change. FormData, URLSearchParams and Headers count by their entries, in a text that no JSON has.
  * `undefined` itself has the empty text: an operation without input is a legitimate operation.
  */
 export function canonicalValue(value: unknown, ignore?: readonly string[]): string {
@@ -31,7 +33,7 @@ function write(value: unknown, key: string, omit: Omit | undefined, parents: obj
     case 'string':
       return quote(value)
     case 'number':
-      if (!Number.isFinite(value)) throw invalid(`it holds ${value}, which JSON cannot say`)
+      if (!Number.isFinite(value)) throw beyondLimits(`it holds ${value}, which JSON cannot say`)
       return String(value)
     case 'boolean':
       return value ? 'true' : 'false'
@@ -64,7 +66,8 @@ function writeReplaced(value: ToJson, key: string, omit: Omit | undefined, paren
 
 function writePlain(value: object, key: string, omit: Omit | undefined, parents: object[]): string | undefined {
   if (parents.length >= JSON_DEPTH_MAX || parents.includes(value)) {
-    throw invalid(parents.includes(value) ? 'it contains itself' : `it is nested over ${JSON_DEPTH_MAX} levels deep`)
+    if (parents.includes(value)) throw invalid('it contains itself')
+    throw beyondLimits(`it is nested over ${JSON_DEPTH_MAX} levels deep`)
   }
   const below = omit === 'omitted' ? undefined : omit
   parents.push(value)
@@ -90,15 +93,27 @@ function writeMembers(
   omit: ReadonlyMap<string, Omit> | undefined,
   parents: object[],
 ): string | undefined {
-  const prototype: unknown = Object.getPrototypeOf(value)
+  const prototype = Object.getPrototypeOf(value) as object | null
   if (prototype !== Object.prototype && prototype !== null) {
     // By tag, not by instanceof: values cross realms (test runners, workers).
     const tag = Object.prototype.toString.call(value).slice('[object '.length, -1)
     if (LOSSY.has(tag) || ArrayBuffer.isView(value)) throw invalid(`it holds a ${tag}, which JSON does not carry`)
+    if (isBlob(value, tag)) throw invalid(`it holds a ${tag}, ${BLOB_ADVICE}`)
     // JSON unwraps `new String('a')`; a class may call itself a String without being one.
     const inner: unknown = BOXED.has(tag) ? value.valueOf() : value
     if (typeof inner !== 'object') return write(inner, key, omit, parents)
+    const entries = entriesOf(value, tag, omit)
+    const empty = Object.keys(value).length === 0
+    if (entries !== undefined) {
+      const text = `${tag}${writeArray(entries, undefined, parents)}`
+      return empty ? text : text + writeOwn(value, omit, parents)
+    }
+    if (empty && !isPlain(prototype)) throw invalid(`it holds ${nameOf(prototype, tag)} ${HIDDEN}`)
   }
+  return writeOwn(value, omit, parents)
+}
+
+function writeOwn(value: object, omit: ReadonlyMap<string, Omit> | undefined, parents: object[]): string {
   const members = value as Readonly<Record<string, unknown>>
   const names = sortNames(Object.keys(members))
   let text = '{'
@@ -152,8 +167,41 @@ const LOSSY: ReadonlySet<string> = new Set(
 )
 const BOXED: ReadonlySet<string> = new Set(['Number', 'String', 'Boolean'])
 
+const BLOB_ADVICE =
+  'whose bytes cannot be read without waiting. Put a digest of them (SHA-256) into the input, and ignore the file itself'
+const HIDDEN =
+  'without members of its own, whatever it keeps inside. Pass its content as plain data, or give it a toJSON'
+
+/** A File may carry members that somebody added; its content is not among them. */
+function isBlob(value: object, tag: string): boolean {
+  return (tag === 'Blob' || tag === 'File') && typeof (value as Partial<Blob>).arrayBuffer === 'function'
+}
+
+/** A plain object of another realm, or one made by a parser that wants no prototype: being empty is all it says. */
+function isPlain(prototype: object): boolean {
+  return Object.getPrototypeOf(prototype) === null
+}
+
+function nameOf(prototype: object, tag: string): string {
+  const name: unknown = tag === 'Object' ? prototype.constructor?.name : tag
+  return typeof name === 'string' && name !== '' ? `a ${name}` : 'an object'
+}
+
 function refuse(value: unknown): never {
   throw invalid(`it holds a ${typeof value}, which JSON cannot say`)
+}
+
+const beyond = new WeakSet<object>()
+
+function beyondLimits(what: string): Error {
+  const error = invalid(what)
+  beyond.add(error)
+  return error
+}
+
+/** A number or a depth that a client can send, and a parser takes. */
+export function isBeyondLimits(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && beyond.has(error)
 }
 
 function invalid(what: string): Error {

@@ -8,8 +8,6 @@ const ALGORITHMS: ReadonlyMap<string, RegExp> = new Map([
 
 /**
  * One spelling of a `Content-Digest` or `Repr-Digest` value (`sha-256=:…:, sha-512=:…:`): known algorithms, sorted.
- * It stands for a body too large to hash again. Nothing here compares it with the body: a client that lies about
- * its digest can only be answered with an answer of its own scope and key.
  */
 export function canonicalDigest(value: string): string {
   const found = new Map<string, string>()
@@ -24,6 +22,17 @@ export function canonicalDigest(value: string): string {
   }
   if (found.size === 0) throw invalid('The digest of the body names neither sha-256 nor sha-512')
   return [...ALGORITHMS.keys()].flatMap((name) => (found.has(name) ? [`${name}=${found.get(name)}`] : [])).join(',')
+}
+
+/** Every digest that the value names must be that of the bytes. */
+export async function checkDigest(value: string, bytes: Uint8Array): Promise<void> {
+  for (const entry of canonicalDigest(value).split(',')) {
+    const name = entry.slice(0, entry.indexOf('='))
+    const said = entry.slice(entry.indexOf('=') + 2, -1)
+    const made = new Uint8Array(await crypto.subtle.digest(name.toUpperCase(), new Uint8Array(bytes)))
+    if (btoa(String.fromCharCode(...made)) !== said)
+      throw invalid(`The body does not have the ${name} digest it came with`)
+  }
 }
 
 function invalid(detail: string): Error {

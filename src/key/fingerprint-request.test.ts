@@ -92,6 +92,12 @@ describe('fingerprintRequest', () => {
     expect(fingerprintRequest(multipart('x'))).toBe('01800ab8-04c7-544a-fb59-56051763136b')
     expect(fingerprintRequest({ ...post, contentType: 'text/plain' })).toBe('4861e115-304d-3d67-de12-435a25270ba9')
     expect(fingerprintRequest({ ...post, digest })).toBe('5caa9b57-4c62-70a6-5b54-5ad233a105cb')
+    const parsed = { ...post, body: undefined, parsed: { to: 'é', amount: 500, list: [1, null, true, { a: 0.5 }] } }
+    expect(fingerprintRequest(parsed)).toBe('4ed0ca85-d427-9e0a-155b-f52af46a8154')
+    expect(fingerprintRequest({ ...parsed, contentType: 'text/plain' })).toBe('a5424bda-f35e-48b1-0853-f8bd28fcb55c')
+    expect(fingerprintRequest({ ...form(''), body: undefined, parsed: { a: ['1', '2'], b: '' } })).toBe(
+      'fa9e2193-b600-e22c-bce5-31b39e2c4617',
+    )
     expect(fingerprintRequest({ method: 'DELETE', path: '/x' })).toBe('f0a90b2c-b7f7-76fe-4558-a976c1d5d672')
   })
 

@@ -1,6 +1,7 @@
+import { isOnceError, onceError } from '../errors.ts'
 import { createSha256, type Sha256, sha256Hex } from '../platform/sha256.ts'
 import { canonicalText } from './canonical-text.ts'
-import { canonicalValue } from './canonical-value.ts'
+import { canonicalValue, isBeyondLimits } from './canonical-value.ts'
 import { canonicalDigest } from './digest-field.ts'
 import { FINGERPRINT_VERSION } from './fingerprint.ts'
 import { canonicalForm } from './form.ts'
@@ -49,7 +50,7 @@ export function fingerprintRequest(request: RequestParts): string {
   const body = typeof request.body === 'string' ? new TextEncoder().encode(request.body) : request.body
   if (digest !== undefined) return finish(request, media, 'digest', canonicalDigest(digest))
   if (body === undefined && parsed !== undefined) {
-    return finish(request, media, isJson(media) ? 'json' : 'parsed', canonicalValue(parsed, ignore))
+    return finish(request, media, isJson(media) ? 'json' : 'parsed', canonicalParsed(parsed, ignore))
   }
   if (body === undefined || body.length === 0) return finish(request, media, 'raw', '')
   if (isJson(media)) return finish(request, media, 'json', canonicalText(body, ignore))
@@ -62,6 +63,16 @@ export function fingerprintRequest(request: RequestParts): string {
       .update(writeHead(request, media, 'raw'))
       .update(body),
   )
+}
+
+/** A parser is more patient than we are: what it took and cannot be told apart is the client's mistake all the same. */
+function canonicalParsed(parsed: unknown, ignore: readonly string[] | undefined): string {
+  try {
+    return canonicalValue(parsed, ignore)
+  } catch (cause) {
+    if (!isOnceError(cause) || !isBeyondLimits(cause)) throw cause
+    throw onceError('ONCE_BODY_INVALID', { detail: cause.message.slice(cause.code.length + 1), cause })
+  }
 }
 
 /** A fingerprint over a stream. */

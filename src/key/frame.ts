@@ -1,7 +1,4 @@
-/** Part of every engine we run on; the language level we compile against does not list it yet. */
-interface WellFormed {
-  isWellFormed(): boolean
-}
+import { isWellFormed } from '../platform/storable.ts'
 
 /**
  * Length-prefixed text: fields in a row stay apart whatever they hold, so ('a', 'bc') and ('ab', 'c') never hash
@@ -13,8 +10,4 @@ export function frame(text: string): string {
   let units = ''
   for (let i = 0; i < text.length; i++) units += text.charCodeAt(i).toString(16).padStart(4, '0')
   return `u${text.length}:${units}`
-}
-
-export function isWellFormed(text: string): boolean {
-  return (text as string & WellFormed).isWellFormed()
 }

@@ -1,5 +1,6 @@
 import { onceError } from '../errors.ts'
 import { KEY_BYTES_MAX, NAMESPACE_BYTES_MAX, SCOPE_BYTES_MAX } from '../limits.ts'
+import { isStorable } from '../platform/storable.ts'
 
 /**
  * One rule for every key, from a header or from `run()`: 1 to 255 characters of printable ASCII, with no space at
@@ -38,6 +39,7 @@ export function checkScope(scope: unknown): string {
 /** Which service owns the keys: chosen once, by the program. */
 export function checkNamespace(namespace: unknown): string {
   if (typeof namespace !== 'string' || namespace === '') throw optionInvalid('namespace is a string that is not empty')
+  if (!isStorable(namespace)) throw optionInvalid('namespace has NUL or half of a surrogate pair')
   if (isOver(namespace, NAMESPACE_BYTES_MAX)) {
     throw optionInvalid(`A namespace is at most ${NAMESPACE_BYTES_MAX} bytes long`)
   }

@@ -40,6 +40,8 @@ export type Signal =
       readonly suspended: number
       readonly partitionsDropped: number
       readonly partitionsBusy: number
+      /** Another process was at it: nothing was done here. */
+      readonly skipped: boolean
     }
   /** Old inbox rows became marks, old ones went. */
   | {
@@ -79,6 +81,13 @@ export type Signal =
       readonly fingerprint: string
       readonly error: unknown
     }
+  /** Told at the start of a consumer: types of the catalogue it has no handler for, and what becomes of them. */
+  | {
+      readonly kind: 'unhandled'
+      readonly consumer: string
+      readonly types: readonly string[]
+      readonly fate: 'parked' | 'ignored'
+    }
   /** A message was set aside. */
   | {
       readonly kind: 'deadLetter'
@@ -95,6 +104,8 @@ export type Signal =
       readonly state: string
       readonly reason: string | null
     }
+  /** The server's table of locks was full: from now on this process holds at most so many at a time. */
+  | { readonly kind: 'crowded'; readonly task: 'batch' | 'consumer' | 'redrive'; readonly locks: number }
   /** Messages went back to the broker: busy, early, or to be tried later. */
   | { readonly kind: 'givenBack'; readonly consumer: string; readonly messages: number }
   /** Work in the background failed and will be tried again. */
