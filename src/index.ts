@@ -8,9 +8,10 @@ export type { OnceCode } from './errors.ts'
 export type { Duration } from './duration.ts'
 export type { Signal } from './observe/signal.ts'
 export { inProcessSink } from './sink/in-process.ts'
-export type { OutgoingEvent, Sink, Verdict as SinkVerdict } from './sink/sink.ts'
-export type { Relay, RelayOptions, Worker } from './outbox/relay.ts'
-export type { Consumer, ConsumerOptions, Delivering, Handlers } from './once/consumer-types.ts'
+export type { OutgoingEvent, SendOptions, Sink, Verdict as SinkVerdict } from './sink/sink.ts'
+export type { Relay, RelayOptions, StopOptions, Worker } from './outbox/relay.ts'
+export type { Parked, ParkedEvent, ParkedListOptions, ParkedOptions } from './once/parked-types.ts'
+export type { Consumer, ConsumerOptions, Delivering, Handlers, UnknownTypes } from './once/consumer-types.ts'
 export type { DeadLetter, DeadLetterFilter, DeadLetters, ImportedLetters } from './dead-letter/dead-letters.ts'
 export type { Accountable } from './dead-letter/accountable.ts'
 export type {
@@ -37,6 +38,7 @@ export type {
   Operation,
   OpOf,
   Recovered,
+  MigrateOptions,
   ResendOptions,
   RunOptions,
   Step,

@@ -2,4 +2,5 @@ export { IdempotencyInterceptor, Idempotent, InjectOnce, OnceContext, OnceModule
 export type { NestOptions } from '../http/nest.ts'
 export type { IdempotencyOptions, RouteOptions } from '../http/options.ts'
 export type { Policy } from '../http/policy.ts'
+export type { BatchedAnswer, BatchedRoute } from '../http/batched.ts'
 export { nodeWebhook as webhook } from '../http/webhook-mounts.ts'

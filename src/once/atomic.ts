@@ -4,17 +4,19 @@ import type { Answer } from '../lifecycle/answer.ts'
 import { ANSWER_HELD_BYTES_MAX, ANSWER_STORED_BYTES_MAX, RERUN_BACKOFF_MS, RERUNS_MAX } from '../limits.ts'
 import { shortId } from '../observe/signal.ts'
 import type { Events } from '../outbox/event.ts'
-import { Publisher } from '../outbox/publisher.ts'
+import { Publisher, type Origin } from '../outbox/publisher.ts'
 import { sleep } from '../platform/clock.ts'
 import type { Begun, Claimed, EventRow, Session } from '../store/store.ts'
 import { wakeRelays, type Core } from './core.ts'
-import { LazySignal, withDeadline } from './deadline.ts'
-import type { Enclosing } from './enclosing.ts'
+import { LazySignal, TimeLimit, withinMs } from './deadline.ts'
+import { Enclosing, openEnclosing } from './enclosing.ts'
+import { handleOf } from './handle.ts'
 import { AtomicOperation } from './operation.ts'
-import type { Attempt, Produced } from './outcome.ts'
+import type { Attempt, Produced, Holds } from './outcome.ts'
 import type { Request } from './request.ts'
 import { settledAtOnce, type Settled } from './settle.ts'
 import { settleClaim } from './settle-claim.ts'
+import { SharedTransaction } from './shared-transaction.ts'
 import type { Operation } from './types.ts'
 
 /** Makes an answer of an operation: the handler, wrapped by whoever encodes its result. */
@@ -25,10 +27,11 @@ export function attemptAtomic<Tx>(
   core: Core<Tx>,
   request: Request,
   produce: Produce<Tx>,
-  won: () => void = () => {},
+  won: Holds = () => {},
   attempt = 1,
 ): Promise<Attempt> {
   return attemptOnce(core, request, produce, attempt, won).catch(async (error: unknown) => {
+    won(false)
     if (!request.rerunnable || attempt > RERUNS_MAX || !isTransient(core, error)) throw conflictOf(core, error)
     core.settings.observe({
       kind: 'rerun',
@@ -43,11 +46,28 @@ export function attemptAtomic<Tx>(
 
 /** A serialization failure or a deadlock, in our own statements or in the handler's. */
 export function isTransient<Tx>(core: Core<Tx>, error: unknown): boolean {
-  return isOnceError(error, 'ONCE_CONFLICT') || core.store.isTransient?.(error) === true
+  try {
+    return isOnceError(error, 'ONCE_CONFLICT') || core.store.isTransient?.(error) === true
+  } catch {
+    // It cannot even be read.
+    return false
+  }
+}
+
+/** Runs a transaction again after a conflict, a few times; the last error is thrown as it is. */
+export async function rerunAfterConflicts<Tx, T>(core: Core<Tx>, attempt: () => Promise<T>): Promise<T> {
+  for (let rerun = 1; ; rerun++) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (rerun > RERUNS_MAX || !isTransient(core, error)) throw error
+      await sleep(core.clock, RERUN_BACKOFF_MS * 2 ** rerun * core.random.next())
+    }
+  }
 }
 
 /** What is left after the last re-run is ours to answer for: nothing was committed, and a retry may succeed. */
-function conflictOf<Tx>(core: Core<Tx>, error: unknown): unknown {
+export function conflictOf<Tx>(core: Core<Tx>, error: unknown): unknown {
   return !isOnceError(error) && isTransient(core, error) ? onceError('ONCE_CONFLICT', { cause: error }) : error
 }
 
@@ -56,7 +76,7 @@ async function attemptOnce<Tx>(
   request: Request,
   produce: Produce<Tx>,
   attempt: number,
-  won: () => void,
+  won: Holds,
 ): Promise<Attempt> {
   const begun = await core.store.begin({ claim: request.claim, deadlineMs: request.deadlineMs })
   const { session } = begun
@@ -67,11 +87,13 @@ async function attemptOnce<Tx>(
     else void session.rollback()
     return settled.kind === 'busy' ? settled : { ...settled, kind: 'outcome', stored: true }
   }
-  won()
+  won(true)
   const startedAt = core.clock.now()
   const claimed = attempt === settled.claimed.attempt ? settled.claimed : { ...settled.claimed, attempt }
-  const made = await perform(core, request, session, claimed, produce)
+  const transaction = new SharedTransaction(session)
+  const made = await perform(core, request, transaction, claimed, produce)
   if (made.fate !== 'complete') {
+    won(false)
     await session.rollback()
     if (made.fate === 'release')
       return { kind: 'outcome', outcome: { answer: made.answer, replayed: false }, stored: false }
@@ -80,6 +102,7 @@ async function attemptOnce<Tx>(
   const answer = capped(made.answer)
   const ending = await session.complete({ claim: request.claim, claimed, answer, events: made.events, fenced: false })
   if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
+  transaction.committed()
   wakeRelays(core, made.events.length)
   tellCompleted(core, request, attempt, startedAt)
   return { kind: 'outcome', outcome: { answer: made.answer, replayed: false }, stored: answer.kept }
@@ -108,56 +131,65 @@ interface Made extends Produced {
 export async function perform<Tx>(
   core: Core<Tx>,
   request: Request,
-  session: Session<Tx>,
+  transaction: SharedTransaction,
   claimed: Claimed,
   produce: Produce<Tx>,
   signal: LazySignal = new LazySignal(),
 ): Promise<Made> {
-  const handle = session.revocable()
+  const session = transaction.session as Session<Tx>
   const publisher = publisherOf(core, request, claimed)
+  const { route } = request
   const { id } = request.claim
-  const op = new AtomicOperation({
-    id,
-    key: request.key,
-    scope: request.scope,
-    attempt: claimed.attempt,
-    tx: handle.tx,
-    signal,
-    publisher,
-  })
-  const enclosing: Enclosing = {
-    id,
-    route: request.route,
-    session,
-    tx: handle.tx,
-    publisher,
-    outer: core.enclosing.get(),
-    turn: undefined,
-  }
+  const enclosing = new Enclosing({ id, route, transaction, publisher, outer: openEnclosing(core.enclosing) })
+  const op = operationOf(core, request, claimed, enclosing, signal)
   const watched = core.guard?.watch(request, session)
   try {
     if (watched) await watched.started
-    const produced = await withDeadline(core.clock, request.deadlineMs, signal, () =>
+    const produced = await new TimeLimit(core.clock, request.deadlineMs, signal, enclosing).run(() =>
       core.enclosing.run(enclosing, () => produce(op)),
     )
-    op.end()
-    handle.revoke()
-    const taken = publisher.take()
-    const events = taken instanceof Promise ? await taken : taken
+    const taken = withinMs(core.clock, request.deadlineMs, publisher.take())
+    const published = taken instanceof Promise ? await taken : taken
+    const standing = produced.fate === 'complete' ? transaction.standing(published) : published
+    const events = standing instanceof Promise ? await standing : standing
     if (watched) await watched.ended(produced, events.length)
     if (produced.fate === 'complete') checkHeld(produced.answer)
     return { answer: produced.answer, fate: produced.fate, events }
   } catch (error) {
-    op.end()
-    handle.revoke()
+    enclosing.end()
     // Past the deadline a query may still be running on this connection: do not make the caller wait behind it.
     if (isOnceError(error, 'ONCE_DEADLINE')) void session.rollback()
     else await session.rollback()
-    core.settings.observe({ kind: 'released', id: shortId(id), route: request.route })
+    core.settings.observe({ kind: 'released', id: shortId(id), route })
     throw error
   } finally {
     watched?.stop()
   }
+}
+
+/** What the handler of an operation gets: a handle of its own on the transaction, taken back when the operation ends. */
+export function operationOf<Tx>(
+  core: Core<Tx>,
+  request: Request,
+  { attempt }: Claimed,
+  enclosing: Enclosing,
+  signal: LazySignal,
+): AtomicOperation<Tx> {
+  const handle = handleOf(core, enclosing)
+  const op = new AtomicOperation({
+    id: request.claim.id,
+    key: request.key,
+    scope: request.scope,
+    attempt,
+    tx: handle.tx,
+    signal,
+    publisher: enclosing.publisher as Publisher,
+  })
+  enclosing.onEnd(() => {
+    op.end()
+    handle.revoke()
+  })
+  return op
 }
 
 /** The refusal alone is stored; if somebody else was quicker, the caller gets what the record says. */
@@ -171,10 +203,15 @@ async function refuse<Tx>(core: Core<Tx>, request: Request, answer: Answer): Pro
   return { kind: 'outcome', outcome, stored: stored.kept }
 }
 
-export function publisherOf<Tx>(core: Core<Tx>, request: Request, { life }: Claimed): Publisher {
-  const { events, namespace } = core.settings
+export function publisherOf<Tx>(
+  core: Core<Tx>,
+  request: Request,
+  { life }: Claimed,
+  origin: Origin = core.namespace,
+): Publisher {
+  const { events } = core.settings
   const { claim, traceparent } = request
-  return new Publisher(events, namespace, (ordinal) => deriveEventId({ id: claim.id, life, ordinal }), traceparent)
+  return new Publisher(events, origin, (ordinal) => deriveEventId({ id: claim.id, life, ordinal }), traceparent)
 }
 
 /** Over the cap the first caller gets the whole answer, and the record says that it cannot be replayed. */

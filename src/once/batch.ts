@@ -1,39 +1,26 @@
 import { isOnceError, onceError } from '../errors.ts'
-import { RERUNS_MAX } from '../limits.ts'
+import {
+  BATCH_LATE_DEADLINES,
+  BATCH_LATE_MS_MIN,
+  BATCH_LATE_SHARE,
+  BATCH_SHADOW_MS,
+  BATCH_SHADOWS_MAX,
+  RERUN_BACKOFF_MS,
+  RERUNS_MAX,
+} from '../limits.ts'
 import type { Answer } from '../lifecycle/answer.ts'
-import type { Publisher } from '../outbox/publisher.ts'
-import type { Batches, BatchSession, Claimed, EventRow, Row, UserStatement } from '../store/store.ts'
-import { capped, checkHeld, isTransient, publisherOf } from './atomic.ts'
+import { sleep } from '../platform/clock.ts'
+import type { Batches, BatchSession, Claimed, EventRow, Row } from '../store/store.ts'
+import { AnswerTime } from './answer-time.ts'
+import { attemptAtomic, capped, checkHeld, conflictOf, isTransient, publisherOf } from './atomic.ts'
+import { BatchRefusal, type Item } from './batch-item.ts'
 import { answerOfFinal } from './codec.ts'
 import { wakeRelays, type Core } from './core.ts'
+import { tellCrowded } from './crowding.ts'
 import { replayed } from './execute.ts'
 import { isFinal } from './final.ts'
-import { refusalOf, replayOf, type Attempt } from './outcome.ts'
-import type { Request } from './request.ts'
+import { refusalOf, replayOf } from './outcome.ts'
 import { remember } from './settle.ts'
-
-/** One waiting request of a batched route. */
-export interface Item {
-  readonly request: Request
-  readonly statement: UserStatement
-  /** Throws a `Final` or a `BatchRefusal` to be refused without its effect. */
-  respond(rows: readonly Row[], publisher: Publisher): Answer | Promise<Answer>
-  /** The key is ours. */
-  won(): void
-  resolve(attempt: Attempt): void
-  reject(error: unknown): void
-  tries: number
-}
-
-/** Thrown by `respond`: this answer alone is stored, as it is. */
-export class BatchRefusal extends Error {
-  readonly answer: Answer
-
-  constructor(answer: Answer) {
-    super('the answer keeps no rows')
-    this.answer = answer
-  }
-}
 
 interface Won extends Item {
   readonly claimed: Claimed
@@ -55,63 +42,103 @@ export interface Remains {
 
 const NOTHING: Remains = { again: [], crowded: false }
 
+/** One transaction under way. */
+interface Round<Tx> {
+  readonly core: Core<Tx>
+  readonly batches: Batches
+  readonly startedAt: number
+  readonly deadlineMs: number
+}
+
 /**
  * One transaction for many requests: claims, each winner's own effect, answers and events, one commit. Never throws:
- * every request is answered, refused, or among those to run again.
+ * every request is answered, refused, or among those to run again. What one request does wrong is its own error, and the
+ * others are run without it: nothing of this transaction was committed then.
  */
 export async function runBatch<Tx>(core: Core<Tx>, batches: Batches, items: readonly Item[]): Promise<Remains> {
   const sorted = items.toSorted((a, b) => (a.request.claim.id < b.request.claim.id ? -1 : 1))
   const [first] = sorted
   if (!first) return NOTHING
+  const shadows = Math.max(...sorted.map((item) => item.shadows))
+  if (shadows > 0) await sleep(core.clock, BATCH_SHADOW_MS * 2 ** shadows)
+  const startedAt = core.clock.now()
+  for (const item of sorted) item.since ??= startedAt
+  const deadlineMs = deadlineOf(first.request.deadlineMs, sorted)
+  const round: Round<Tx> = { core, batches, startedAt, deadlineMs }
   let opened
   try {
     opened = await batches.open({
       claims: sorted.map((item) => item.request.claim),
-      deadlineMs: first.request.deadlineMs,
+      deadlineMs,
       rerun: first.request.policy.expired === 'rerun',
     })
   } catch (error) {
-    return failed(core, batches, sorted, error)
+    return failed(round, sorted, error)
   }
+  const { session, won } = opened
   const winners: Won[] = []
+  const shadowed: Item[] = []
   for (const item of sorted) {
-    const claimed = opened.won.get(item.request.claim.id)
+    const claimed = won.get(item.request.claim.id)
     if (claimed) {
-      item.won()
+      item.won(true)
       winners.push(Object.assign(item, { claimed }))
-    } else void answerLoser(core, item)
+    } else if (isShadowed(item)) shadowed.push(item)
+    else void answerLoser(core, item)
   }
-  if (winners.length === 0) {
-    await opened.session.rollback()
-    return NOTHING
-  }
-  return runWinners(core, batches, opened.session, winners)
+  const { again, crowded } = await settled(round, session, winners)
+  for (const items of again) for (const item of items) item.won(false)
+  return { again: [shadowed, ...again], crowded }
 }
 
-async function runWinners<Tx>(
-  core: Core<Tx>,
-  batches: Batches,
-  session: BatchSession,
-  winners: readonly Won[],
-): Promise<Remains> {
-  const effects = await session.effects(winners.map((item) => item.statement))
-  if (effects.kind === 'failed') {
+/** A connection that the server ended is told so before the server lets go of its locks. */
+function isShadowed(item: Item): boolean {
+  return (item.lost || item.late > 0) && item.shadows++ < BATCH_SHADOWS_MAX
+}
+
+async function settled<Tx>(round: Round<Tx>, session: BatchSession, winners: readonly Won[]): Promise<Remains> {
+  if (winners.length === 0) {
     await session.rollback()
-    if (batches.isCrowded?.(effects.error)) return failed(core, batches, winners, effects.error)
-    const culprit = winners[effects.index]
-    if (culprit) return without(core, winners, culprit, effects.error)
-    // Lost behind the last effect: no request's fault, and nothing was committed.
-    return failed(core, batches, winners, onceError('ONCE_STORE_UNAVAILABLE', { cause: effects.error }))
+    return NOTHING
+  }
+  try {
+    return await runWinners(round, session, winners)
+  } catch (error) {
+    await session.rollback()
+    return failed(round, winners, error)
+  }
+}
+
+/** Whoever runs again after a deadline has waited already: the next one who hangs is found sooner. */
+function deadlineOf(ms: number, items: readonly Item[]): number {
+  const late = Math.max(...items.map((item) => item.late))
+  return Math.max(ms / BATCH_LATE_SHARE ** late, Math.min(ms, BATCH_LATE_MS_MIN))
+}
+
+async function runWinners<Tx>(round: Round<Tx>, session: BatchSession, winners: readonly Won[]): Promise<Remains> {
+  const { core, batches } = round
+  const effects = await session.effects(winners.map((item) => item.statement))
+  if (effects.kind !== 'done') {
+    const { index, error } = effects
+    const culprit = winners[index]
+    await session.rollback()
+    if (effects.kind === 'ended') return ended(round, winners, culprit, effects.late, error)
+    return culprit && !batches.isCrowded?.(error)
+      ? without(round, winners, culprit, error)
+      : failed(round, winners, error)
   }
   const ready: Ready[] = []
+  const time = new AnswerTime(core.clock, round.startedAt + round.deadlineMs)
   for (const [index, item] of winners.entries()) {
     try {
-      ready.push(await readyOf(core, item, effects.rows[index] ?? []))
+      ready.push(await readyOf(core, item, effects.rows[index] ?? [], time))
     } catch (error) {
+      time.end()
       await session.rollback()
-      return without(core, winners, item, error)
+      return time.over ? tooLate(round, winners, item, error) : without(round, winners, item, error)
     }
   }
+  time.end()
   try {
     const ending = await session.complete(
       ready.map(({ item, answer, events }) => ({
@@ -123,7 +150,8 @@ async function runWinners<Tx>(
     )
     if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
   } catch (error) {
-    return failed(core, batches, winners, error)
+    if (isOnceError(error, 'ONCE_STORE_UNAVAILABLE')) return ended(round, winners, undefined, false, error)
+    return failed(round, winners, error)
   }
   for (const { item, answer } of ready) answerItem(item, answer)
   wakeRelays(
@@ -135,23 +163,50 @@ async function runWinners<Tx>(
 }
 
 /**
- * The transaction failed as a whole. Too many locks, or an effect that only COMMIT refused (a deferred constraint):
- * halves are run again, down to the culprit. Anything else is everybody's error.
+ * The transaction failed as a whole. A conflict: all run again. Too many locks, an effect that only COMMIT refused (a
+ * deferred constraint), a deadline: halves are run again, down to the culprit. Anything else is everybody's error.
  */
-function failed<Tx>(core: Core<Tx>, batches: Batches, items: readonly Item[], error: unknown): Remains {
+async function failed<Tx>(round: Round<Tx>, items: readonly Item[], error: unknown): Promise<Remains> {
+  const { core, batches } = round
+  if (isTransient(core, error)) return conflicted(core, items, items, error)
+  if (isOnceError(error, 'ONCE_DEADLINE') && items.length > 1) return halved(stillInTime(core, items, error))
   const crowded = batches.isCrowded?.(error) === true
   if (items.length > 1 && (crowded || !isOnceError(error))) {
     if (crowded) core.settings.observe({ kind: 'troubled', task: 'batch', error })
-    const half = Math.ceil(items.length / 2)
-    return { again: [items.slice(half), items.slice(0, half)], crowded }
+    tellCrowded(core, 'batch', error)
+    return halved(items, crowded)
   }
   for (const item of items) item.reject(error)
   return { again: [], crowded }
 }
 
+function halved(items: readonly Item[], crowded = false): Remains {
+  const half = Math.ceil(items.length / 2)
+  return { again: [items.slice(half), items.slice(0, half)], crowded }
+}
+
+/** Whoever lost too often gets the conflict for an answer; all others run again after a moment. */
+async function conflicted<Tx>(
+  core: Core<Tx>,
+  items: readonly Item[],
+  losers: readonly Item[],
+  error: unknown,
+): Promise<Remains> {
+  const given = new Set(losers.filter((item) => item.conflicts++ >= RERUNS_MAX))
+  for (const item of given) item.reject(conflictOf(core, error))
+  const conflicts = Math.max(...losers.map((item) => item.conflicts))
+  await sleep(core.clock, RERUN_BACKOFF_MS * 2 ** conflicts * core.random.next())
+  return { again: [items.filter((item) => !given.has(item))], crowded: false }
+}
+
 /** The culprit alone gets its error; the others run again at once. */
-function without<Tx>(core: Core<Tx>, items: readonly Won[], culprit: Won, error: unknown): Remains {
-  if (isTransient(core, error) && culprit.tries++ < RERUNS_MAX) return { again: [items], crowded: false }
+async function without<Tx>(
+  { core }: Round<Tx>,
+  items: readonly Item[],
+  culprit: Item,
+  error: unknown,
+): Promise<Remains> {
+  if (isTransient(core, error)) return conflicted(core, items, [culprit], error)
   if (isFinal(error)) void refuse(core, culprit, answerOfFinal(error))
   else if (error instanceof BatchRefusal) void refuse(core, culprit, error.answer)
   else culprit.reject(error)
@@ -159,11 +214,54 @@ function without<Tx>(core: Core<Tx>, items: readonly Won[], culprit: Won, error:
   return { again: [items.filter((item) => item !== culprit)], crowded: false }
 }
 
-async function readyOf<Tx>(core: Core<Tx>, item: Won, rows: readonly Row[]): Promise<Ready> {
+/** Not every client can tell a deadline from a lost connection: the time does. */
+function ended<Tx>(
+  round: Round<Tx>,
+  items: readonly Item[],
+  culprit: Item | undefined,
+  late: boolean,
+  error: unknown,
+): Remains {
+  const { core, startedAt, deadlineMs } = round
+  if (late || core.clock.now() - startedAt >= deadlineMs) return tooLate(round, items, culprit, error)
+  core.settings.observe({ kind: 'troubled', task: 'batch', error })
+  const [alone, others]: [Item[], Item[]] = [[], []]
+  for (const item of items) {
+    if (item.lost) item.reject(error)
+    else (item === culprit ? alone : others).push(item)
+    item.lost = true
+  }
+  // Perhaps the statement under way took the connection with it: it runs alone, and last.
+  return { again: [alone, others], crowded: false }
+}
+
+/** Who was under way at the deadline has passed it; the others run again in what time is left to them. */
+function tooLate<Tx>({ core }: Round<Tx>, items: readonly Item[], culprit: Item | undefined, error: unknown): Remains {
+  const deadline = isOnceError(error, 'ONCE_DEADLINE') ? error : onceError('ONCE_DEADLINE', { cause: error })
+  culprit?.reject(deadline)
+  core.settings.observe({ kind: 'batch', size: items.length, won: items.length, failed: culprit ? 1 : 0 })
+  const others = items.filter((item) => item !== culprit)
+  return { again: [stillInTime(core, others, deadline)], crowded: false }
+}
+
+/** The others are told that it is too late for them too. */
+function stillInTime<Tx>(core: Core<Tx>, items: readonly Item[], error: unknown): Item[] {
+  const now = core.clock.now()
+  return items.filter((item) => {
+    item.late += 1
+    const inTime = now < (item.since ?? now) + BATCH_LATE_DEADLINES * item.request.deadlineMs
+    if (!inTime) item.reject(error)
+    return inTime
+  })
+}
+
+async function readyOf<Tx>(core: Core<Tx>, item: Won, rows: readonly Row[], time: AnswerTime): Promise<Ready> {
   const publisher = publisherOf(core, item.request, item.claimed)
-  const answer = await item.respond(rows, publisher)
+  const made = item.respond(rows, publisher)
+  const answer = made instanceof Promise ? await time.wait(made) : made
   checkHeld(answer)
-  return { item, answer, events: await publisher.take() }
+  const events = publisher.take()
+  return { item, answer, events: events instanceof Promise ? await time.wait(events) : events }
 }
 
 function answerItem(item: Item, answer: Answer): void {
@@ -171,10 +269,12 @@ function answerItem(item: Item, answer: Answer): void {
 }
 
 async function refuse<Tx>(core: Core<Tx>, item: Item, answer: Answer): Promise<void> {
+  item.won(false)
   try {
     const sight = await core.store.refuse({ claim: item.request.claim, answer: capped(answer) })
     if (sight.inserted) answerItem(item, answer)
-    else await answerLoser(core, item)
+    // Somebody was quicker, or an expired record begins a new life with it.
+    else item.resolve(await attemptAtomic(core, item.request, async () => ({ answer, fate: 'complete' })))
   } catch (error) {
     item.reject(error)
   }
@@ -192,8 +292,15 @@ async function answerLoser<Tx>(core: Core<Tx>, item: Item): Promise<void> {
       remember(core, item.request, outcome, decision.record.expiresInMs)
       replayed(core, item.request, 'database')
       item.resolve({ kind: 'outcome', outcome, stored: true })
-    } else if (decision.do === 'inFlight' || decision.do === 'renew' || decision.do === 'takeOver') {
+    } else if (decision.do === 'inFlight' || decision.do === 'renew') {
       item.resolve({ kind: 'busy', retryAfterMs: decision.do === 'inFlight' ? decision.retryAfterMs : null })
+    } else if (decision.do === 'takeOver') {
+      // Only a leased handler knows its steps: a batch that waited for it would wait for ever.
+      item.reject(
+        onceError('ONCE_OUTCOME_UNKNOWN', {
+          detail: 'This operation was started with a lease and did not end; run it with a lease',
+        }),
+      )
     } else {
       item.reject(refusalOf(decision))
     }

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { describe, expect, it } from 'vitest'
 import type { BatchSession, Claim, Store } from '../store/store.ts'
 import { memoryStore } from '../store/memory/memory-store.ts'
@@ -61,4 +62,20 @@ describe('batches on a crowded server', () => {
     await expect(charge({ scope: 's', key: 'k', input: 1 })).rejects.toThrow('out of shared memory')
     await once.close()
   })
+})
+
+it('each request of a batch is answered in the context of its own caller', async () => {
+  const caller = new AsyncLocalStorage<number>()
+  const once = effectivelyOnce({ namespace: 'test', store: memoryStore(), guard: 'off', sweep: false })
+  const charge = once.batched<number, unknown>({
+    statement: (i) => ({ sql: 'insert into charges', values: [{ i }] }),
+    respond: async () => {
+      await Promise.resolve()
+      return caller.getStore()
+    },
+  })
+  const callers = Array.from({ length: 16 }, (_, i) => i)
+  const all = callers.map((i) => caller.run(i, () => charge({ scope: 's', key: `k${i}`, input: i })))
+  expect(await Promise.all(all)).toEqual(callers)
+  await once.close()
 })

@@ -1,9 +1,12 @@
 import { onceError } from '../errors.ts'
 import { BATCH_QUEUE_MAX, BATCH_REQUESTS_MAX, BATCH_SCOPE_SHARE, BATCHES_IN_FLIGHT_MAX } from '../limits.ts'
 import type { Batches } from '../store/store.ts'
-import { runBatch, type Item } from './batch.ts'
+import { runBatch } from './batch.ts'
+import { type Item } from './batch-item.ts'
 import type { Core } from './core.ts'
 import type { Attempt } from './outcome.ts'
+
+const UNTRIED = { conflicts: 0, late: 0, lost: false, shadows: 0, since: null } as const
 
 /**
  * Batched mode: requests that wait together share one transaction and one fsync, each with its own claim and its own
@@ -25,10 +28,10 @@ export class Batcher<Tx> {
     this.#max = Math.min(max, BATCH_REQUESTS_MAX)
   }
 
-  add(item: Omit<Item, 'resolve' | 'reject' | 'tries'>): Promise<Attempt> {
+  add(item: Omit<Item, 'resolve' | 'reject' | keyof typeof UNTRIED>): Promise<Attempt> {
     if (this.#waiting.length >= BATCH_QUEUE_MAX) return Promise.reject(onceError('ONCE_QUEUE_FULL'))
     return new Promise<Attempt>((resolve, reject) => {
-      this.#waiting.push({ ...item, resolve, reject, tries: 0 })
+      this.#waiting.push({ ...item, resolve, reject, ...UNTRIED })
       this.#schedule()
     })
   }

@@ -7,6 +7,12 @@ export function answerOfValue(value: unknown): Answer {
   return { status: 200, headers: [], body: bytesOf(value), kept: true }
 }
 
+/** The same of what may be a promise. */
+export function answerOfResult(made: unknown): Answer | Promise<Answer> {
+  const later = typeof (made as PromiseLike<unknown> | null | undefined)?.then === 'function'
+  return later ? Promise.resolve(made).then(answerOfValue) : answerOfValue(made)
+}
+
 export function answerOfFinal(refusal: Final): Answer {
   return { status: refusal.status, headers: refusal.headers, body: bytesOf(refusal.body), kept: true }
 }

@@ -1,14 +1,17 @@
-import { isOnceError, onceError, type OnceCode } from '../errors.ts'
+import { isOnceError, onceError } from '../errors.ts'
 import type { Arrival } from '../inbox/arrival.ts'
 import { RERUN_BACKOFF_MS, RERUNS_MAX } from '../limits.ts'
 import { sleep } from '../platform/clock.ts'
-import type { InboxItem, InboxSession, InboxSight } from '../store/inbox.ts'
+import type { InboxItem, InboxSight } from '../store/inbox.ts'
 import type { EventRow, Session } from '../store/store.ts'
 import { isTransient } from './atomic.ts'
 import { handle } from './consumer-handler.ts'
 import { keepsArrivalOrder, notBehind } from './consumer-lanes.ts'
 import { deliveriesOf, positionsAfter, type ConsumerParts } from './consumer-parts.ts'
-import { wakeRelays } from './core.ts'
+import { wakeRelays, type Core } from './core.ts'
+import { isCrowded } from './crowding.ts'
+import { SharedTransaction } from './shared-transaction.ts'
+import { isStoreTrouble } from './store-trouble.ts'
 
 /** What became of each arrival of a batch. */
 export type Fate =
@@ -49,7 +52,8 @@ export async function processBatch<Tx>(
       return await attemptBatch(parts, arrivals, settleRedriven)
     } catch (error) {
       const { core } = parts
-      if (rerun > RERUNS_MAX || !isTransient(core, error)) return fatesOfFailure(arrivals, error)
+      const cause = error instanceof HandlerFailed ? error.cause : error
+      if (rerun > RERUNS_MAX || !isTransient(core, cause)) return fatesOfFailure(core, arrivals, error)
       await sleep(core.clock, RERUN_BACKOFF_MS * 2 ** rerun * core.random.next())
     }
   }
@@ -91,9 +95,10 @@ async function attemptBatch<Tx>(
       await session.rollback()
       return fates
     }
-    const published = await (settings.pipelined ? runTogether : runInOrder)(parts, session, taken)
+    const transaction = new SharedTransaction(session.session)
+    const published = await (settings.pipelined ? runTogether : runInOrder)(parts, transaction, taken)
     const settled = [...taken, ...[...fates].filter(([, { kind }]) => kind === 'duplicate').map(([arrival]) => arrival)]
-    const events = published.flat()
+    const events = await transaction.standing(published.flat())
     await settleRedriven?.(session.session, taken)
     const ending = await session.complete({
       consumer,
@@ -103,14 +108,15 @@ async function attemptBatch<Tx>(
       positions: positionsAfter(parts, deliveriesOf(settled)),
     })
     if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
+    transaction.committed()
     wakeRelays(core, events.length)
   } catch (error) {
     // Past the deadline a query may still be running on this connection: nobody waits behind it.
     const cause = error instanceof HandlerFailed ? error.cause : error
     if (isOnceError(cause, 'ONCE_DEADLINE')) void session.rollback()
     else await session.rollback()
-    if (error instanceof HandlerFailed && isTransient(core, error.cause)) throw error.cause
-    for (const [arrival, fate] of fatesOfFailure(taken, error)) fates.set(arrival, fate)
+    if (error instanceof HandlerFailed && isTransient(core, cause)) throw error
+    for (const [arrival, fate] of fatesOfFailure(core, taken, error)) fates.set(arrival, fate)
     return fates
   }
   for (const arrival of taken) fates.set(arrival, APPLIED)
@@ -150,13 +156,13 @@ function outranTheirPredecessor(arrivals: readonly Arrival[], fates: Fates, byAr
 
 async function runInOrder<Tx>(
   { core, settings }: ConsumerParts<Tx>,
-  { session }: InboxSession<Tx>,
+  transaction: SharedTransaction,
   taken: readonly Arrival[],
 ): Promise<(readonly EventRow[])[]> {
   const published: (readonly EventRow[])[] = []
   for (const arrival of taken) {
     try {
-      published.push(await handle(core, settings, session, arrival))
+      published.push(await handle(core, settings, transaction, arrival))
     } catch (error) {
       throw new HandlerFailed(arrival, error)
     }
@@ -167,7 +173,7 @@ async function runInOrder<Tx>(
 /** All at once, those of one aggregate one after the other. The first to fail is the one that failed by itself. */
 async function runTogether<Tx>(
   { core, settings }: ConsumerParts<Tx>,
-  { session }: InboxSession<Tx>,
+  transaction: SharedTransaction,
   taken: readonly Arrival[],
 ): Promise<(readonly EventRow[])[]> {
   const published = new Map<Arrival, readonly EventRow[]>()
@@ -182,7 +188,7 @@ async function runTogether<Tx>(
       for (const arrival of line) {
         if (failure) return
         try {
-          published.set(arrival, await handle(core, settings, session, arrival))
+          published.set(arrival, await handle(core, settings, transaction, arrival))
         } catch (error) {
           failure ??= new HandlerFailed(arrival, error)
         }
@@ -193,23 +199,16 @@ async function runTogether<Tx>(
   return taken.map((arrival) => published.get(arrival) ?? [])
 }
 
-/** The store's own trouble counts against no message. */
-const STORE_TROUBLE = new Set<OnceCode>([
-  'ONCE_STORE_UNAVAILABLE',
-  'ONCE_COMMIT_UNKNOWN',
-  'ONCE_CONFLICT',
-  'ONCE_QUEUE_FULL',
-  'ONCE_NOT_MIGRATED',
-  'ONCE_CLOSED',
-])
-
-function fatesOfFailure(arrivals: readonly Arrival[], error: unknown): Fates {
+function fatesOfFailure<Tx>(core: Core<Tx>, arrivals: readonly Arrival[], error: unknown): Fates {
+  const trouble = error instanceof HandlerFailed ? error.cause : error
+  if (isCrowded(core, trouble))
+    return new Map(arrivals.map((arrival) => [arrival, { kind: 'troubled', error: trouble }]))
   if (error instanceof HandlerFailed) {
     const { arrival: culprit, cause } = error
     const failed: Fate = arrivals.length === 1 ? { kind: 'failed', error: cause } : ALONE
     return new Map(arrivals.map((arrival) => [arrival, arrival === culprit ? failed : AGAIN]))
   }
-  if (isOnceError(error) && STORE_TROUBLE.has(error.code)) {
+  if (isStoreTrouble(error)) {
     return new Map(arrivals.map((arrival) => [arrival, { kind: 'troubled', error }]))
   }
   // Found at the end, by the commit: no telling whose it was, so each runs alone.

@@ -30,12 +30,21 @@ export class Broker {
     return this.#subscription.extend !== undefined
   }
 
+  /** What it acknowledged may come again, should this process end. */
+  get acksLater(): boolean {
+    return this.#subscription.acksLater === true
+  }
+
   receive(params: ReceiveParams): Promise<readonly Delivery[]> {
     return this.#subscription.receive(params)
   }
 
   onRevoked(callback: (partitions: readonly string[]) => void): void {
     this.#subscription.onRevoked?.(callback)
+  }
+
+  again(partitions: readonly string[]): void {
+    this.#subscription.again?.(partitions)
   }
 
   ack(deliveries: readonly Delivery[]): Promise<boolean> {

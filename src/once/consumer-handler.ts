@@ -1,12 +1,15 @@
 import { deriveEventId } from '../key/derive.ts'
 import type { Arrival } from '../inbox/arrival.ts'
+import { readable } from '../inbox/readable-error.ts'
 import { Publisher } from '../outbox/publisher.ts'
 import type { EventRow, Session } from '../store/store.ts'
-import type { ConsumerSettings } from './consumer-options.ts'
+import type { ConsumerSettings, Handler } from './consumer-options.ts'
 import type { Core } from './core.ts'
-import { LazySignal, withDeadline } from './deadline.ts'
-import type { Enclosing } from './enclosing.ts'
+import { LazySignal, TimeLimit, withinMs } from './deadline.ts'
+import { Enclosing } from './enclosing.ts'
+import { handleOf } from './handle.ts'
 import { AtomicOperation } from './operation.ts'
+import type { SharedTransaction } from './shared-transaction.ts'
 
 const COMPLETE = { fate: 'complete', answer: { status: 200 } } as const
 
@@ -14,17 +17,18 @@ const COMPLETE = { fate: 'complete', answer: { status: 200 } } as const
 export async function handle<Tx>(
   core: Core<Tx>,
   { name, handlers, deadlineMs }: ConsumerSettings,
-  session: Session<Tx>,
+  transaction: SharedTransaction,
   { delivery, item, attempts, counted }: Arrival,
 ): Promise<readonly EventRow[]> {
   const handler = handlers.get(delivery.type)
   if (!handler) return []
   const route = `${name} ${delivery.type}`
-  const revocable = session.revocable()
-  const { events, namespace } = core.settings
-  const publisher = new Publisher(events, namespace, (ordinal) =>
+  const publisher = new Publisher(core.settings.events, core.namespace, (ordinal) =>
     deriveEventId({ id: item.id, life: undefined, ordinal }),
   )
+  const session = transaction.session as Session<Tx>
+  const enclosing = new Enclosing({ id: item.id, route, transaction, publisher, outer: undefined })
+  const revocable = handleOf(core, enclosing)
   const signal = new LazySignal()
   const attempt = counted ? attempts : attempts + 1
   const op = new AtomicOperation({
@@ -36,29 +40,30 @@ export async function handle<Tx>(
     signal,
     publisher,
   })
-  const enclosing: Enclosing = {
-    id: item.id,
-    route,
-    session,
-    tx: revocable.tx,
-    publisher,
-    outer: undefined,
-    turn: undefined,
-  }
+  enclosing.onEnd(() => {
+    op.end()
+    revocable.revoke()
+  })
   const watched = core.guard?.watch({ route, claim: item }, session)
   try {
     await watched?.started
-    await withDeadline(core.clock, deadlineMs, signal, () =>
-      core.enclosing.run(enclosing, () => Promise.resolve(handler(delivery.event, op as never))),
+    await new TimeLimit(core.clock, deadlineMs, signal, enclosing).run(() =>
+      core.enclosing.run(enclosing, () => called(handler, delivery.event, op)),
     )
-    op.end()
-    revocable.revoke()
-    const published = await publisher.take()
+    const published = await withinMs(core.clock, deadlineMs, publisher.take())
     await watched?.ended(COMPLETE, published.length)
     return published
   } finally {
-    op.end()
-    revocable.revoke()
+    enclosing.end()
     watched?.stop()
+  }
+}
+
+/** Whatever it throws can be read: everybody after this asks whose fault it was. */
+export async function called(handler: Handler, event: unknown, op: unknown): Promise<void> {
+  try {
+    await handler(event, op as never)
+  } catch (error) {
+    throw readable(error)
   }
 }

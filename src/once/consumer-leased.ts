@@ -5,10 +5,14 @@ import type { Events } from '../outbox/event.ts'
 import type { Session } from '../store/store.ts'
 import { answerOfValue } from './codec.ts'
 import type { Fate, SettleRedriven } from './consumer-batch.ts'
+import { called } from './consumer-handler.ts'
 import type { Handler } from './consumer-options.ts'
 import type { ConsumerParts } from './consumer-parts.ts'
+import { isCrowded } from './crowding.ts'
+import { openEnclosing } from './enclosing.ts'
 import { attemptLeased, type LeasedProduce } from './leased.ts'
 import { requestOf } from './request.ts'
+import { isStoreTrouble } from './store-trouble.ts'
 import type { Committed, LeasedOperation, Operation } from './types.ts'
 
 /** Another attempt entered the inbox first: this one must not commit. */
@@ -48,8 +52,7 @@ export async function processLeased<Tx>(
     return { kind: attempt.outcome.replayed ? 'duplicate' : 'applied' }
   } catch (error) {
     if (error instanceof Overtaken || isOnceError(error, 'ONCE_LEASE_LOST')) return { kind: 'busy' }
-    const troubled = isOnceError(error, 'ONCE_STORE_UNAVAILABLE') || isOnceError(error, 'ONCE_COMMIT_UNKNOWN')
-    return { kind: troubled ? 'troubled' : 'failed', error }
+    return { kind: isStoreTrouble(error) || isCrowded(core, error) ? 'troubled' : 'failed', error }
   }
 }
 
@@ -68,19 +71,22 @@ function produceOf<Tx>(
       let made: R | undefined
       outcome = await commit(async (inner) => {
         made = await make(inner)
-        const session = core.enclosing.get()?.session as Session<Tx>
+        // In its turn: beside a child that has a savepoint open, the row would be rolled back with the child.
+        const at = openEnclosing(core.enclosing)
+        const session = at?.session as Session<Tx>
+        const inTurn = <T>(work: () => Promise<T>): Promise<T> => (at ? at.inTurn(work) : work())
         const redrive = settleRedriven !== undefined
-        if (!(await inbox.enter(session, { consumer: settings.name, item, redrive }))) {
+        if (!(await inTurn(() => inbox.enter(session, { consumer: settings.name, item, redrive })))) {
           throw new Overtaken('applied or set aside elsewhere')
         }
-        await settleRedriven?.(session, [arrival])
+        if (settleRedriven) await inTurn(() => settleRedriven(session, [arrival]))
         return { answer: answerOfValue(undefined), fate: 'complete' }
       })
       return made as Committed<R>
     }
     // Not Object.assign: it would read the signal, and so build one that nobody asked for.
     const leased = Object.create(op, { commit: { value: commitWith, enumerable: true } }) as LeasedOperation<Tx, Events>
-    if (handler) await handler(delivery.event, leased as never)
+    if (handler) await called(handler, delivery.event, leased)
     else await commitWith(() => undefined)
     if (!outcome) throw onceError('ONCE_NOT_COMMITTED')
     return { kind: 'committed', outcome }

@@ -101,3 +101,68 @@ it('counts no attempt of a message that runs elsewhere', { timeout: 30_000 }, as
   expect(await once.deadLetters.list({ consumer: NAME })).toEqual([])
   expect(runs).toBe(2)
 })
+
+it('stops although its broker answers nothing any more', async () => {
+  const broker = memoryBroker()
+  broker.publish({ id: 'a', aggregate: 'a' }, { id: 'b', aggregate: 'a' })
+  const never = (): Promise<never> => new Promise(() => {})
+  const source = {
+    ...broker.source,
+    open: async (params: never) => {
+      const inner = await broker.source.open(params)
+      return { receive: inner.receive.bind(inner), ack: never, giveBack: never, close: never }
+    },
+  }
+  const once = effectivelyOnce({ namespace: 'test', store: memoryStore(), guard: 'off', sweep: false })
+  let ran = 0
+  const options = { from: source as typeof broker.source, deadline: '300ms' } as const
+  const consumer = once.consumer(NAME, options, {
+    'step.made': async () => {
+      ran++
+      throw new Error('not yet')
+    },
+  })
+  await consumer.start()
+  await vi.waitFor(() => expect(ran).toBeGreaterThan(0), { timeout: 5_000 })
+  const hangs = new Promise((resolve) => setTimeout(() => resolve('hangs'), 4_000))
+  expect(await Promise.race([consumer.stop(), hangs])).toBeUndefined()
+})
+
+it('has no more in hand than it has memory for', { timeout: 30_000 }, async () => {
+  const broker = memoryBroker()
+  const large = 'x'.repeat(1024 * 1024)
+  const ids = Array.from({ length: 200 }, (_, i) => `m${i}`)
+  broker.publish(...ids.map((id) => ({ id, aggregate: id, data: large })))
+  const once = effectivelyOnce({ namespace: 'test', store: memoryStore(), guard: 'off', sweep: false })
+  const asked: number[] = []
+  let inHand = 0
+  let most = 0
+  const { source } = broker
+  const counted: typeof source = {
+    ...source,
+    async open(params) {
+      const subscription = await source.open(params)
+      const less = (deliveries: readonly unknown[]): number => (inHand -= deliveries.length)
+      return {
+        ...subscription,
+        async receive(wanted) {
+          asked.push(wanted.max)
+          const came = await subscription.receive(wanted)
+          most = Math.max(most, (inHand += came.length))
+          return came
+        },
+        ack: (deliveries) => (less(deliveries), subscription.ack(deliveries)),
+        giveBack: (deliveries, how) => (less(deliveries), subscription.giveBack(deliveries, how)),
+      }
+    },
+  }
+  const seen = new Set<string>()
+  const consumer = once.consumer(NAME, { from: counted }, { 'step.made': async ({ id }) => void seen.add(id) })
+  await consumer.start()
+  await vi.waitFor(() => expect(broker.left).toBe(0), { timeout: 20_000 })
+  await consumer.stop()
+  expect(seen.size).toBe(ids.length)
+  // 32 MiB of them.
+  expect(most).toBeLessThanOrEqual(32)
+  expect(Math.max(...asked)).toBeGreaterThan(16)
+})

@@ -2,13 +2,10 @@ import { Arrival, keyOf } from '../inbox/arrival.ts'
 import { Backlog } from '../inbox/backlog.ts'
 import { Earlies } from '../inbox/earlies.ts'
 import {
-  CONSUMER_BATCH_MS,
   CONSUMER_BUSY_MS,
   CONSUMER_EARLY_BACK_MS,
   CONSUMER_EARLY_MS,
   CONSUMER_ORPHANED_AFTER,
-  CONSUMER_PREFETCH_MAX,
-  CONSUMER_PREFETCH_MIN,
   CONSUMER_REST_MS_MAX,
   CONSUMER_WAIT_MS,
 } from '../limits.ts'
@@ -16,17 +13,13 @@ import { Bell } from '../outbox/bell.ts'
 import { sleep } from '../platform/clock.ts'
 import type { Delivery, PulledSource } from '../source/source.ts'
 import type { Broker } from './consumer-broker.ts'
-import type { ConsumerSettings } from './consumer-options.ts'
-import { backoffMs, deliveriesOf, type ConsumerParts } from './consumer-parts.ts'
-import { parkOrphans, uncount, workOn, type Result, type Results } from './consumer-work.ts'
+import { ackFirst } from './consumer-first.ts'
+import { backoffMs, deliveriesOf, endedInTime, type ConsumerParts } from './consumer-parts.ts'
+import { lookForRewinds } from './consumer-rewinds.ts'
+import { BatchSize, prefetchOf, ReceiveSize } from './consumer-size.ts'
+import { parkOrphans, PASSED, uncount, workOn, type Result, type Results } from './consumer-work.ts'
+import { tellCrowded, withLocks } from './crowding.ts'
 
-/** How many messages a consumer has in hand at most. */
-export function prefetchOf({ concurrency, batch, leaseMs }: ConsumerSettings): number {
-  const wanted = leaseMs === null ? concurrency * batch : concurrency
-  return Math.min(CONSUMER_PREFETCH_MAX, Math.max(CONSUMER_PREFETCH_MIN, wanted * 2))
-}
-
-const FIRST_BATCH = 32
 /** What runs once does not wait longer for a retry. */
 const DRAIN_WAIT_MS = 5_000
 
@@ -42,6 +35,8 @@ export class ConsumerLoop<Tx> {
   readonly #stopping: AbortSignal
   readonly #prefetch: number
   readonly #room: Bell
+  readonly #size: BatchSize
+  readonly #receives = new ReceiveSize()
   /** Transactions at a time: an embedded store has one writer. */
   readonly #concurrency: number
   #active = 0
@@ -49,10 +44,9 @@ export class ConsumerLoop<Tx> {
   #waitingForIdle: (() => void)[] = []
   #seq = 0
   #troubles = 0
+  #restsUntil = 0
   #cancelTimer: () => void = () => {}
   #cancelHold: () => void = () => {}
-  /** Milliseconds per message, lately. */
-  #pace: number | null = null
 
   constructor(parts: ConsumerParts<Tx>, source: PulledSource<unknown>, broker: Broker, stopping: AbortSignal) {
     this.#parts = parts
@@ -61,6 +55,7 @@ export class ConsumerLoop<Tx> {
     this.#stopping = stopping
     this.#prefetch = prefetchOf(parts.settings)
     this.#room = new Bell(parts.core.clock)
+    this.#size = new BatchSize(parts.settings, parts.core.store.locks)
     this.#concurrency =
       parts.core.store.features.concurrentClaims || parts.settings.leaseMs !== null ? parts.settings.concurrency : 1
     const { core, inbox, settings } = parts
@@ -82,15 +77,17 @@ export class ConsumerLoop<Tx> {
   /** Until it is stopped; `once`: until nothing is left to do now. */
   async run(once: boolean): Promise<void> {
     this.#keepHolding()
+    const cancelLooks = lookForRewinds(this.#parts, this.#broker)
     try {
       while (!this.#stopping.aborted) {
         // Those who wait for a predecessor take no room: it could not come in.
         const left = this.#prefetch - this.#backlog.size + this.#earlies.size
-        if (left <= 0) {
+        const max = this.#receives.next(left, this.#backlog.bytes - this.#earlies.bytes)
+        if (max <= 0) {
           await this.#room.wait(CONSUMER_WAIT_MS)
           continue
         }
-        const came = await this.#receive(left, once || this.#waitingForIdle.length > 0)
+        const came = await this.#receive(max, once || this.#waitingForIdle.length > 0)
         if (came === 0 && this.#active === 0 && this.#backlog.size === 0) this.#tellIdle()
         if (came > 0 || !once) continue
         if (this.#active === 0 && this.#backlog.size === 0) return
@@ -99,6 +96,7 @@ export class ConsumerLoop<Tx> {
         this.#dispatch()
       }
     } finally {
+      cancelLooks()
       await this.#end()
       this.#tellIdle()
     }
@@ -123,6 +121,7 @@ export class ConsumerLoop<Tx> {
     try {
       const waitMs = once ? 20 : CONSUMER_WAIT_MS
       const deliveries = await this.#broker.receive({ max, waitMs, signal: this.#stopping })
+      this.#receives.came(deliveries)
       for (const delivery of deliveries) this.#add(delivery)
       this.#troubles = 0
       this.#dispatch()
@@ -139,16 +138,16 @@ export class ConsumerLoop<Tx> {
   }
 
   #add(delivery: Delivery): void {
-    const { settings, tracker } = this.#parts
+    const { core, settings, tracker } = this.#parts
     tracker?.received(delivery)
-    const { key, name: consumer } = settings
     const seq = this.#seq++
-    this.#backlog.add(new Arrival({ delivery, consumer, seq, at: this.#now, ...keyOf(key, delivery) }))
+    const consumer = core.namespace.hashed(settings.name)
+    this.#backlog.add(new Arrival({ delivery, consumer, seq, at: this.#now, ...keyOf(settings.key, delivery) }))
   }
 
   #dispatch(): void {
     while (this.#active < this.#concurrency && !this.#stopping.aborted) {
-      const batch = this.#backlog.pick(this.#size(), this.#now, !this.#suspectRunning)
+      const batch = this.#backlog.pick(this.#size.next(this.#active), this.#now, !this.#suspectRunning)
       const [first] = batch
       if (!first) break
       for (const arrival of batch) this.#earlies.delete(arrival)
@@ -156,7 +155,7 @@ export class ConsumerLoop<Tx> {
       // As it was when it was picked: what the database knows of its attempts may change that meanwhile.
       const { suspect } = first
       if (suspect) this.#suspectRunning = true
-      void this.#work(batch).finally(() => {
+      void withLocks(this.#parts.core, batch.length, () => this.#work(batch)).finally(() => {
         this.#active--
         if (suspect) this.#suspectRunning = false
         this.#room.ring()
@@ -166,53 +165,31 @@ export class ConsumerLoop<Tx> {
     this.#arm()
   }
 
-  /**
-   * As many as take about CONSUMER_BATCH_MS together: slow handlers get transactions of their own. Those that run at the
-   * same time slow each other down, which is no reason for smaller batches.
-   */
-  #size(): number {
-    const { batch, leaseMs, delivery, deadlineMs } = this.#parts.settings
-    if (leaseMs !== null || delivery === 'at-most-once') return 1
-    if (this.#pace === null) return Math.min(batch, FIRST_BATCH)
-    const ms = Math.min(CONSUMER_BATCH_MS * (this.#active + 1), deadlineMs / 10)
-    return Math.max(1, Math.min(batch, Math.floor(ms / Math.max(this.#pace, 0.001))))
-  }
-
   async #work(batch: readonly Arrival[]): Promise<void> {
     const startedAt = this.#now
     const apart = batch[0]?.suspect || batch[0]?.alone
-    if (this.#parts.settings.delivery === 'at-most-once' && !(await this.#ackFirst(deliveriesOf(batch)))) {
-      return this.#backlog.later(batch)
+    if (this.#parts.settings.delivery === 'at-most-once') {
+      const first = await ackFirst(this.#parts, { source: this.#source, broker: this.#broker }, batch)
+      if (first === 'begun') return this.#settle(new Map(batch.map((arrival) => [arrival, PASSED])))
+      if (first === 'troubled') {
+        const delayMs = backoffMs(this.#parts, ++this.#troubles)
+        for (const arrival of batch) this.#later(arrival, delayMs)
+        return
+      }
     }
     const results = await workOn(this.#parts, batch)
     // What runs apart says nothing of what the others take together.
-    if (!apart) this.#keepPace((this.#now - startedAt) / batch.length)
+    if (!apart) this.#size.took(this.#now - startedAt, batch.length)
     await this.#settle(results)
-  }
-
-  /** Before anything runs; if that cannot be had, nothing runs. Of a log the position goes first: it decides. */
-  async #ackFirst(deliveries: readonly Delivery[]): Promise<boolean> {
-    const { inbox, settings } = this.#parts
-    const positions = deliveries.flatMap(({ position }) => position ?? [])
-    if (positions.length > 0) {
-      const passed = this.#broker.told(() =>
-        inbox.pass({ consumer: settings.name, source: this.#source.name, positions }),
-      )
-      if (!(await passed)) return false
-    }
-    return this.#broker.ack(deliveries)
-  }
-
-  #keepPace(pace: number): void {
-    this.#pace = this.#pace === null ? pace : this.#pace * 0.8 + pace * 0.2
   }
 
   async #settle(results: Results): Promise<void> {
     const settled: Arrival[] = []
     const passed: Arrival[] = []
+    const troubled = this.#troubled(results)
     for (const [arrival, result] of results) {
       if (result.kind === 'settled') (result.applied ? settled : passed).push(arrival)
-      else await this.#postpone(arrival, result)
+      else await this.#postpone(arrival, result, troubled)
     }
     // Before the broker is told: a duplicate that comes meanwhile is an arrival of its own, not a twin nobody settles.
     this.#backlog.done(settled, true)
@@ -228,22 +205,38 @@ export class ConsumerLoop<Tx> {
     const positions = tracker?.settled(deliveries) ?? []
     if (positions.length > 0) {
       // What committed with an effect is passed already; a position never goes back.
-      await inbox.pass({ consumer: settings.name, source: this.#source.name, positions }).catch((error: unknown) => {
-        core.settings.observe({ kind: 'troubled', task: 'consumer', error })
-      })
+      const passing = inbox.pass({ consumer: settings.name, source: this.#source.name, positions })
+      await passing.then(
+        () => tracker?.wrote(positions),
+        (error: unknown) => core.settings.observe({ kind: 'troubled', task: 'consumer', error }),
+      )
     }
     this.handled += arrivals.length
     await this.#broker.settled(arrivals, results)
   }
 
-  async #postpone(arrival: Arrival, result: Exclude<Result, { kind: 'settled' }>): Promise<void> {
+  /** One trouble of all of them: told once, and waited for once. Answers for how long. */
+  #troubled(results: Results): number {
+    const trouble = [...results.values()].find((result) => result.kind === 'troubled')
+    if (!trouble) {
+      this.#troubles = 0
+      return 0
+    }
+    const { core } = this.#parts
+    core.settings.observe({ kind: 'troubled', task: 'consumer', error: trouble.error })
+    tellCrowded(core, 'consumer', trouble.error)
+    // Whoever ran beside it met the same trouble.
+    if (this.#now >= this.#restsUntil) this.#restsUntil = this.#now + backoffMs(this.#parts, ++this.#troubles)
+    return this.#restsUntil - this.#now
+  }
+
+  async #postpone(arrival: Arrival, result: Exclude<Result, { kind: 'settled' }>, troubledMs: number): Promise<void> {
     const { orders, delays } = this.#source.features
     switch (result.kind) {
       case 'again':
         return this.#later(arrival, 0)
       case 'troubled':
-        this.#parts.core.settings.observe({ kind: 'troubled', task: 'consumer', error: result.error })
-        return this.#later(arrival, backoffMs(this.#parts, ++this.#troubles))
+        return this.#later(arrival, troubledMs)
       case 'busy': {
         const delayMs = CONSUMER_BUSY_MS * (0.5 + this.#parts.core.random.next())
         // Its successors must not overtake it.
@@ -344,6 +337,6 @@ export class ConsumerLoop<Tx> {
     this.#cancelHold()
     const left = this.#backlog.drop(() => true)
     await uncount(this.#parts, left)
-    if (left.length > 0) await this.#broker.giveBack(deliveriesOf(left), 0)
+    if (left.length > 0) await endedInTime(this.#parts, this.#broker.giveBack(deliveriesOf(left), 0))
   }
 }

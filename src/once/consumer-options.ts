@@ -16,9 +16,12 @@ import {
   LETTERS_MS_DEFAULT,
   REMEMBER_MS_DEFAULT,
 } from '../limits.ts'
+import { isStorable } from '../platform/storable.ts'
 import type { Source } from '../source/source.ts'
+import { isName } from '../store/namespaced/names.ts'
 import type { ConsumerOptions, Delivering } from './consumer-types.ts'
 import { deadlineMs, invalid, oneOf, refuseUnknown, type Settings } from './settings.ts'
+import { checkUnknown, type Ignores } from './unknown-types.ts'
 
 /** Checked options, in milliseconds. */
 export interface ConsumerSettings {
@@ -32,7 +35,8 @@ export interface ConsumerSettings {
   readonly pipelined: boolean
   readonly delivery: Delivering
   readonly onFailure: 'park' | 'block' | 'skip'
-  readonly unknown: 'ignore' | 'park'
+  /** Of a type without a handler. */
+  readonly ignores: Ignores
   readonly key: ((event: unknown) => string) | undefined
   readonly mask: Mask | undefined
   readonly deadlineMs: number
@@ -71,8 +75,9 @@ export function checkConsumer(
   options: ConsumerOptions<unknown, Duration | undefined>,
   on: unknown,
 ): ConsumerSettings {
-  if (typeof name !== 'string' || name === '' || name.length > CONSUMER_NAME_LENGTH_MAX || name.includes('\0')) {
-    throw invalid(`the name of a consumer has 1 to ${CONSUMER_NAME_LENGTH_MAX} characters`)
+  const fits = typeof name === 'string' && name !== '' && name.length <= CONSUMER_NAME_LENGTH_MAX
+  if (!fits || !isName(name) || !isStorable(name)) {
+    throw invalid(`the name of a consumer has 1 to ${CONSUMER_NAME_LENGTH_MAX} characters, without NUL and U+001F`)
   }
   if (typeof options !== 'object' || options === null) throw invalid(`consumer('${name}') needs { from }`)
   refuseUnknown(options, OPTIONS, 'consumer()')
@@ -80,10 +85,11 @@ export function checkConsumer(
   if (options.lease !== undefined && delivery !== 'once') {
     throw invalid(`a leased consumer delivers 'once': its steps are what a retry resumes after`)
   }
+  const from = checkSource(options.from)
   const leased = { option: 'lease', min: LEASE_MS_MIN, max: LEASE_MS_MAX }
   return {
     name,
-    from: checkSource(options.from),
+    from,
     leaseMs: options.lease === undefined ? null : milliseconds(options.lease, LEASE_MS_DEFAULT, leased),
     concurrency: whole('concurrency', options.concurrency, CONSUMER_CONCURRENCY_DEFAULT, CONSUMER_CONCURRENCY_MAX),
     attempts: whole('attempts', options.attempts, CONSUMER_ATTEMPTS_DEFAULT, CONSUMER_ATTEMPTS_MAX),
@@ -91,7 +97,7 @@ export function checkConsumer(
     pipelined: oneOf('pipelined', options.pipelined, [true, false], false),
     delivery,
     onFailure: oneOf('onFailure', options.onFailure, ['park', 'block', 'skip'], 'park'),
-    unknown: oneOf('unknown', options.unknown, ['ignore', 'park'], 'ignore'),
+    ignores: checkUnknown(options.unknown, from),
     key: checkFunction('key', options.key) as ConsumerSettings['key'],
     mask: checkFunction('mask', options.mask),
     deadlineMs: deadlineMs(options.deadline, settings.deadlineMs),
@@ -122,6 +128,7 @@ function checkSource(from: unknown): Source<unknown> {
   const usable =
     source?.kind === 'pushed' ? typeof source.receive : source?.kind === 'pulled' ? typeof source.open : 'undefined'
   if (usable !== 'function') throw invalid('consumer({ from }) needs a source, such as once.outbox or natsSource(…)')
+  if (typeof source?.name !== 'string' || !isStorable(source.name)) throw invalid('the name of a source is a text')
   return source as Source<unknown>
 }
 

@@ -1,6 +1,7 @@
 import type { Arrival } from '../inbox/arrival.ts'
 import type { PositionTracker } from '../inbox/positions.ts'
 import { CONSUMER_BACKOFF_MS, CONSUMER_BACKOFF_MS_MAX } from '../limits.ts'
+import { sleep } from '../platform/clock.ts'
 import type { Delivery } from '../source/source.ts'
 import type { CompleteInboxParams, Inbox } from '../store/inbox.ts'
 import type { ConsumerSettings } from './consumer-options.ts'
@@ -33,4 +34,16 @@ export function deliveriesOf(arrivals: readonly Arrival[]): Delivery[] {
 export function backoffMs<Tx>({ core }: ConsumerParts<Tx>, attempts: number): number {
   const bound = Math.min(CONSUMER_BACKOFF_MS_MAX, CONSUMER_BACKOFF_MS * 2 ** Math.min(attempts - 1, 20))
   return Math.max(1, Math.round(bound * core.random.next()))
+}
+
+/** What runs may end when its consumer stops; nobody waits for what hangs past its deadline. False: it hangs. */
+export async function endedInTime<Tx>(
+  { core, settings }: ConsumerParts<Tx>,
+  work: Promise<unknown> | undefined,
+): Promise<boolean> {
+  const ended = new AbortController()
+  const late = sleep(core.clock, settings.deadlineMs, ended.signal).then(() => false)
+  const inTime = await Promise.race([Promise.resolve(work).then(() => true), late])
+  ended.abort()
+  return inTime
 }

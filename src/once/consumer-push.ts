@@ -3,7 +3,7 @@ import { onceError, problemTypeOf, type OnceCode, type OnceError } from '../erro
 import { Arrival, keyOf } from '../inbox/arrival.ts'
 import { CONSUMER_BUSY_MS } from '../limits.ts'
 import type { Delivery, PushedRequest, PushedSource } from '../source/source.ts'
-import type { ConsumerParts } from './consumer-parts.ts'
+import { endedInTime, type ConsumerParts } from './consumer-parts.ts'
 import type { PushedAnswer, PushedConsumer } from './consumer-types.ts'
 import { workOn, type Result } from './consumer-work.ts'
 
@@ -11,33 +11,41 @@ import { workOn, type Result } from './consumer-work.ts'
 const WAITING_MAX = 1_000
 const AGAIN_MAX = 5
 
+/** From a start to its stop. */
+interface Run {
+  readonly stop: AbortController
+  /** The consumer is known to the database. */
+  readonly ready: Promise<void>
+  readonly redriving: Promise<void>
+}
+
 /** A consumer that a provider calls. The answer settles the delivery: 2xx, and it does not come again. */
 export function createPushedConsumer<Tx>(parts: ConsumerParts<Tx>, prepare: () => Promise<void>): PushedConsumer {
   const { core, settings } = parts
   const source = settings.from as PushedSource<unknown>
-  const { name, concurrency } = settings
-  let ready: Promise<void> | undefined
-  let stopped = false
-  let redriving: { readonly stop: AbortController; readonly ended: Promise<void> } | undefined
-  let active = 0
+  const { name } = settings
+  const seats = new Seats(settings.concurrency)
   const running = new Set<Promise<unknown>>()
-  const waiting: (() => void)[] = []
+  let stopped = false
+  let run: Run | undefined
 
-  const enter = async (): Promise<boolean> => {
-    if (active >= concurrency) {
-      if (waiting.length >= WAITING_MAX) return false
-      await new Promise<void>((resolve) => waiting.push(resolve))
-    }
-    active++
-    return true
-  }
-  const leave = (): void => {
-    active--
-    waiting.shift()?.()
+  function begin(): Run {
+    const stop = new AbortController()
+    const ready = prepare().catch((error: unknown) => {
+      if (run === begun) run = undefined
+      throw error
+    })
+    const redriving = ready.then(
+      () => runRedrives(parts, stop.signal),
+      () => {},
+    )
+    const begun: Run = { stop, ready, redriving }
+    run = begun
+    return begun
   }
 
   async function process(delivery: Delivery): Promise<Result> {
-    const options = { delivery, consumer: name, seq: 0, at: core.clock.now() }
+    const options = { delivery, consumer: core.namespace.hashed(name), seq: 0, at: core.clock.now() }
     const arrival = new Arrival({ ...options, ...keyOf(settings.key, delivery) })
     for (let again = 0; ; again++) {
       const result = (await workOn(parts, [arrival])).get(arrival) as Result
@@ -48,20 +56,18 @@ export function createPushedConsumer<Tx>(parts: ConsumerParts<Tx>, prepare: () =
   const consumer: PushedConsumer = {
     name,
     async start() {
+      if (core.closed) throw onceError('ONCE_CLOSED')
       stopped = false
-      await (ready ??= prepare().catch((error: unknown) => {
-        ready = undefined
-        throw error
-      }))
-      if (redriving === undefined && !stopped) {
-        const stop = new AbortController()
-        redriving = { stop, ended: runRedrives(parts, stop.signal) }
-      }
+      await (run ?? begin()).ready
       return consumer
     },
     async stop() {
       stopped = true
-      await Promise.all(running)
+      const ending = run
+      run = undefined
+      ending?.stop.abort()
+      seats.turnAway()
+      await endedInTime(parts, Promise.all([ending?.redriving, ...running]))
     },
     drain: async () => 0,
     [Symbol.asyncDispose]: () => consumer.stop(),
@@ -69,24 +75,64 @@ export function createPushedConsumer<Tx>(parts: ConsumerParts<Tx>, prepare: () =
       const pushed = source.receive(request)
       if (pushed.kind === 'refused') return problem(onceError(pushed.code, { detail: pushed.detail }))
       if (pushed.kind === 'answer') return { status: pushed.status, headers: {}, body: pushed.body ?? '' }
-      if (stopped || core.closed) return problem(onceError('ONCE_CLOSED', { retryAfterMs: 1_000 }), 503)
+      if (stopped || core.closed) return away()
+      // A route may be mounted without a start: the first request makes up for it.
+      const { ready, stop } = run ?? begin()
       try {
-        // A route may be mounted without a start: the first request makes up for it.
-        await (ready === undefined ? consumer.start() : ready)
+        await ready
       } catch (error) {
         return problem(onceError('ONCE_STORE_UNAVAILABLE', { cause: error, retryAfterMs: 1_000 }))
       }
-      if (!(await enter())) return problem(onceError('ONCE_QUEUE_FULL', { retryAfterMs: 1_000 }))
-      const work = process(pushed.delivery).finally(leave)
-      running.add(work)
+      if (stop.signal.aborted) return away()
+      const seat = await seats.take()
+      if (seat !== 'taken')
+        return seat === 'away' ? away() : problem(onceError('ONCE_QUEUE_FULL', { retryAfterMs: 1_000 }))
+      const work = process(pushed.delivery).finally(() => seats.leave())
+      const ended = work.catch(() => {})
+      running.add(ended)
       try {
         return answerTo(parts, pushed.delivery, await work)
       } finally {
-        running.delete(work)
+        running.delete(ended)
       }
     },
   }
   return consumer
+}
+
+/** Of a consumer that was stopped: the provider sends it again, to whoever runs then. */
+function away(): PushedAnswer {
+  return problem(onceError('ONCE_CLOSED', { detail: 'This consumer was stopped', retryAfterMs: 1_000 }), 503)
+}
+
+/** Places for what runs at a time, and those who wait for one. */
+class Seats {
+  #free: number
+  readonly #waiting: ((seat: 'taken' | 'away') => void)[] = []
+
+  constructor(seats: number) {
+    this.#free = seats
+  }
+
+  async take(): Promise<'taken' | 'full' | 'away'> {
+    if (this.#free > 0) {
+      this.#free--
+      return 'taken'
+    }
+    if (this.#waiting.length >= WAITING_MAX) return 'full'
+    return new Promise((resolve) => this.#waiting.push(resolve))
+  }
+
+  /** The seat goes to whoever waits: nobody can come in between. */
+  leave(): void {
+    const next = this.#waiting.shift()
+    if (next) next('taken')
+    else this.#free++
+  }
+
+  turnAway(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve('away')
+  }
 }
 
 function answerTo<Tx>({ core, settings }: ConsumerParts<Tx>, { type }: Delivery, result: Result): PushedAnswer {

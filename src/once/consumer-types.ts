@@ -32,8 +32,12 @@ export interface ConsumerOptions<M, L extends Duration | undefined> {
    * are set aside. 'block': its aggregate waits until it succeeds. 'skip': set aside, its successors go on without it.
    */
   onFailure?: 'park' | 'block' | 'skip'
-  /** Messages of a type without a handler: acknowledged ('ignore', default), or set aside. */
-  unknown?: 'ignore' | 'park'
+  /**
+   * Messages of a type without a handler. 'park' (default): set aside, so that a newer version can run them. 'ignore':
+   * acknowledged and gone. `{ ignore: ['invoice.*'] }`: these are, the others are set aside. A provider's webhooks
+   * (`stripeSource`, `githubSource`) are ignored by default.
+   */
+  unknown?: UnknownTypes
   /** What makes two messages the same, instead of their id: the invoice of a payment. Order by `previous` is not kept then. */
   key?: (event: M[keyof M]) => string
   /** What a person may see of a dead letter's body. */
@@ -49,6 +53,9 @@ export interface ConsumerOptions<M, L extends Duration | undefined> {
   /** A source that can deliver again after `rememberFor`: refused at the start ('refuse', default), or told. */
   horizon?: 'refuse' | 'warn'
 }
+
+/** `*` stands for any text. */
+export type UnknownTypes = 'park' | 'ignore' | { readonly ignore: readonly string[] }
 
 export type Delivering = 'once' | 'at-least-once' | 'at-most-once'
 

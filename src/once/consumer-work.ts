@@ -27,7 +27,7 @@ export interface Parked {
 export type Results = Map<Arrival, Result>
 
 const APPLIED: Result = { kind: 'settled', applied: true, parked: null }
-const PASSED = { kind: 'settled', applied: false, parked: null } as const
+export const PASSED = { kind: 'settled', applied: false, parked: null } as const
 
 /** One batch from the broker's hand to the database and back. Never throws for what a message does. */
 export async function workOn<Tx>(parts: ConsumerParts<Tx>, batch: readonly Arrival[]): Promise<Results> {
@@ -82,7 +82,7 @@ async function leavesRow<Tx>(
   results: Results,
 ): Promise<boolean> {
   const { type, ordered = arrival.item.aggregate !== null } = arrival.delivery
-  if (settings.unknown === 'park') {
+  if (!settings.ignores(type)) {
     park.set(arrival, { reason: 'unknownType', error: new UnknownType(`no handler for '${type.slice(0, 80)}'`) })
     return false
   }

@@ -2,16 +2,19 @@ import { runRedrives, workOnRedrive } from '../dead-letter/redrive/redriver.ts'
 import { milliseconds, type Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
 import { findHorizon } from '../inbox/horizon.ts'
+import { lifeOf } from '../inbox/log-life.ts'
 import { PositionTracker } from '../inbox/positions.ts'
 import { CONSUMER_BACKOFF_MS_MAX, INBOX_MS_MAX } from '../limits.ts'
 import type { PulledSource } from '../source/source.ts'
 import { Broker } from './consumer-broker.ts'
-import { ConsumerLoop, prefetchOf } from './consumer-loop.ts'
+import { ConsumerLoop } from './consumer-loop.ts'
 import { checkConsumer, type ConsumerSettings } from './consumer-options.ts'
-import type { ConsumerParts } from './consumer-parts.ts'
+import { endedInTime, type ConsumerParts } from './consumer-parts.ts'
 import { createPushedConsumer } from './consumer-push.ts'
+import { prefetchOf } from './consumer-size.ts'
 import type { Consumer, ConsumerOptions } from './consumer-types.ts'
 import type { Core } from './core.ts'
+import { tellUnhandled } from './unknown-types.ts'
 
 export function createConsumer<Tx>(
   core: Core<Tx>,
@@ -20,19 +23,24 @@ export function createConsumer<Tx>(
   on: unknown,
 ): Consumer {
   const settings = checkConsumer(core.settings, name, options, on)
-  const { inbox } = core.store
+  const { inbox } = core.namespace
   if (!inbox) throw onceError('ONCE_UNSUPPORTED', { detail: `the ${core.store.name} store has no inbox` })
   const { from } = settings
+  const parts: ConsumerParts<Tx> = { core, inbox, settings, tracker: null }
+  let told = false
+  const prepared = async (): Promise<void> => {
+    await prepare(core, settings)
+    if (!told) tellUnhandled(settings, core.settings.observe)
+    told = true
+  }
   const consumer =
-    from.kind === 'pulled'
-      ? new PulledConsumer<Tx>({ core, inbox, settings, tracker: null }, from)
-      : createPushedConsumer<Tx>({ core, inbox, settings, tracker: null }, () => prepare(core, settings))
+    from.kind === 'pulled' ? new PulledConsumer<Tx>(parts, from, prepared) : createPushedConsumer<Tx>(parts, prepared)
   core.workers.add(consumer)
   return consumer
 }
 
 /** Makes the consumer known, and refuses a memory that is too short. */
-export async function prepare<Tx>(core: Core<Tx>, settings: ConsumerSettings): Promise<void> {
+async function prepare<Tx>(core: Core<Tx>, settings: ConsumerSettings): Promise<void> {
   const { name, inboxForMs, rememberForMs, lettersForMs, from, attempts, horizon, delivery } = settings
   if (delivery === 'once') {
     const limits = { option: 'redeliversFor', min: 0, max: INBOX_MS_MAX }
@@ -45,12 +53,15 @@ export async function prepare<Tx>(core: Core<Tx>, settings: ConsumerSettings): P
       core.settings.observe({ kind: 'troubled', task: 'consumer', error })
     }
   }
-  await core.store.inbox?.open({ consumer: name, inboxForMs, rememberForMs, lettersForMs })
+  await core.store.locks?.open()
+  await core.namespace.inbox?.open({ consumer: name, inboxForMs, rememberForMs, lettersForMs })
 }
 
 interface Running<Tx> {
   readonly loop: ConsumerLoop<Tx>
   readonly stop: AbortController
+  /** It only drains. */
+  readonly once: boolean
   readonly ended: Promise<void>
 }
 
@@ -58,15 +69,23 @@ class PulledConsumer<Tx> implements Consumer {
   readonly name: string
   readonly #parts: ConsumerParts<Tx>
   readonly #source: PulledSource<unknown>
+  readonly #prepare: () => Promise<void>
   #running: Promise<Running<Tx>> | undefined
 
-  constructor(parts: ConsumerParts<Tx>, source: PulledSource<unknown>) {
+  constructor(parts: ConsumerParts<Tx>, source: PulledSource<unknown>, prepare: () => Promise<void>) {
     this.name = parts.settings.name
     this.#parts = parts
     this.#source = source
+    this.#prepare = prepare
   }
 
   async start(): Promise<this> {
+    for (;;) {
+      const running = await this.#running?.catch(() => undefined)
+      if (!running || !(running.once || running.stop.signal.aborted)) break
+      // What stops, or only drains, does not go on: it ends first.
+      await running.ended.catch(() => {})
+    }
     await (this.#running ??= this.#begin(false))
     return this
   }
@@ -106,8 +125,10 @@ class PulledConsumer<Tx> implements Consumer {
     const stop = new AbortController()
     try {
       if (core.closed) throw onceError('ONCE_CLOSED')
-      await prepare(core, settings)
+      await this.#prepare()
       const source = this.#source
+      // What a former run left unsettled comes again: nothing of it counts.
+      const tracker = source.features.positions ? new PositionTracker() : null
       const subscription = await source.open({
         consumer: settings.name,
         signal: stop.signal,
@@ -115,21 +136,22 @@ class PulledConsumer<Tx> implements Consumer {
         positions: {
           read: async (partitions) => {
             const wanted = new Set(partitions)
-            const known = await inbox.positions({ consumer: settings.name, source: source.name })
-            return new Map(known.filter((p) => wanted.has(p.partition)).map((p) => [p.partition, p.next]))
+            const all = await inbox.positions({ consumer: settings.name, source: source.name })
+            const known = all.filter(({ partition }) => wanted.has(partition))
+            tracker?.began(known)
+            return new Map(known.map(({ partition, next }) => [partition, next]))
           },
+          lifeOf: (log) => lifeOf(inbox, { consumer: settings.name, source: source.name }, log),
         },
         warn: (error) => observe({ kind: 'troubled', task: 'consumer', error }),
       })
       const broker = new Broker(source, subscription, settings.name, observe)
-      // What a former run left unsettled comes again: nothing of it counts.
-      const tracker = source.features.positions ? new PositionTracker() : null
       const loop = new ConsumerLoop<Tx>({ ...this.#parts, tracker }, source, broker, stop.signal)
       const ended = this.#run(loop, broker, stop, once)
       ended.catch((error: unknown) => {
         if (!once) observe({ kind: 'troubled', task: 'consumer', error })
       })
-      return { loop, stop, ended }
+      return { loop, stop, once, ended }
     } catch (error) {
       this.#running = undefined
       throw error
@@ -143,8 +165,11 @@ class PulledConsumer<Tx> implements Consumer {
       if (once) loop.handled += await workOnRedrive(this.#parts, stop.signal)
     } finally {
       stop.abort()
-      await redrives
-      await broker.close()
+      await endedInTime(this.#parts, redrives)
+      if (!(await endedInTime(this.#parts, broker.close()))) {
+        const error = new Error(`${this.#source.name}: nobody answered that consumer '${this.name}' stops`)
+        this.#parts.core.settings.observe({ kind: 'troubled', task: 'consumer', error })
+      }
       this.#running = undefined
     }
   }

@@ -1,7 +1,8 @@
 import type { Guard } from '../guard/guard.ts'
 import type { WakeableRelay } from '../outbox/relay.ts'
+import type { OwnNamespace } from '../store/namespaced/own-namespace.ts'
 import type { Store } from '../store/store.ts'
-import type { EnclosingContext } from './enclosing.ts'
+import type { Enclosing, EnclosingContext } from './enclosing.ts'
 import type { Heart } from './heart.ts'
 import type { InFlightTable } from './in-flight.ts'
 import type { Pace } from './pace.ts'
@@ -12,11 +13,15 @@ import type { Settings } from './settings.ts'
 /** What one instance shares between its operations. All state lives here, none in modules. */
 export interface Core<Tx> extends Parts {
   readonly store: Store<Tx>
+  /** What of the store is this instance's own: outbox, inbox and redrives are used through it. */
+  readonly namespace: OwnNamespace<Tx>
   readonly settings: Settings
   readonly inFlight: InFlightTable
   readonly cache: ReplayCache
   readonly pace: Pace
   readonly enclosing: EnclosingContext
+  /** Whose handle a `tx` is: `join` may be called with it where the context is lost. Shared by the instances of a store. */
+  readonly handles: WeakMap<object, Enclosing>
   readonly heart: Heart
   /** null: off. */
   readonly guard: Guard | null

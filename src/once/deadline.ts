@@ -1,5 +1,6 @@
 import { onceError } from '../errors.ts'
 import type { Clock } from '../platform/clock.ts'
+import type { Enclosing } from './enclosing.ts'
 
 /** An abort signal that is only built when somebody asks for it: most handlers never do. */
 export class LazySignal {
@@ -26,33 +27,98 @@ export class LazySignal {
 }
 
 /**
- * Runs the work, but not past its deadline: then the signal aborts and the caller is told. The work itself cannot be
- * stopped from here; its revoked `tx` and the server's own deadline see to it that it commits nothing.
+ * Runs the work of an operation and waits for its children, but not past its time: then the signal aborts and the caller
+ * is told. The work itself cannot be stopped from here; its revoked handles, the fence and the server's own deadline see
+ * to it that it commits nothing. Either way the operation has ended when `run` settles.
  */
-export function withDeadline<T>(clock: Clock, ms: number, signal: LazySignal, work: () => Promise<T>): Promise<T> {
+export class TimeLimit {
+  readonly #clock: Clock
+  readonly #ms: number
+  readonly #signal: LazySignal
+  readonly #enclosing: Enclosing
+  readonly #endsAt: number
+  #cancel: () => void = () => {}
+  #concluded: { readonly value: unknown } | undefined
+
+  constructor(clock: Clock, ms: number, signal: LazySignal, enclosing: Enclosing) {
+    this.#clock = clock
+    this.#ms = ms
+    this.#signal = signal
+    this.#enclosing = enclosing
+    this.#endsAt = clock.now() + ms
+  }
+
+  run<T>(work: () => Promise<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      let settled = false
+      this.#arm(this.#ms)
+      // Whoever ends the operation, this limit or the operation around it, ends the wait for its work.
+      this.#enclosing.onStop(() => {
+        this.#cancel()
+        if (settled) return
+        if (this.#concluded) return resolve(this.#concluded.value as T)
+        const reason = this.#enclosing.closed()
+        this.#signal.abort(reason)
+        reject(reason)
+      })
+      const settle = (end: () => void, done = false): void => {
+        if (this.#enclosing.ended) return
+        if (this.#enclosing.pending > 0) return whenChildrenEnded(this.#clock, this.#enclosing, () => settle(end, done))
+        // A process that is held up runs its timers late: the time counts, not the timer.
+        if (done && !this.#concluded && this.#clock.now() >= this.#endsAt) return this.#pass()
+        settled = true
+        if (this.#concluded) resolve(this.#concluded.value as T)
+        else end()
+        this.#enclosing.end()
+      }
+      try {
+        work().then(
+          (value) => settle(() => resolve(value), true),
+          (error: unknown) => settle(() => reject(error)),
+        )
+      } catch (error) {
+        settle(() => reject(error))
+      }
+    })
+  }
+
+  /** It is committed: from now on this is what the work comes to, whatever else happens to it. */
+  conclude(value: unknown): void {
+    this.#concluded = { value }
+  }
+
+  /** While the database decides, the limit does not: answers how to go on, or undefined when the time was over before. */
+  pause(): (() => void) | undefined {
+    if (this.#enclosing.ended) return undefined
+    this.#cancel()
+    return () => {
+      if (!this.#enclosing.ended) this.#arm(Math.max(0, this.#endsAt - this.#clock.now()))
+    }
+  }
+
+  #arm(ms: number): void {
+    this.#cancel = this.#clock.after(ms, () => this.#pass(), true)
+  }
+
+  #pass(): void {
+    const error = onceError('ONCE_DEADLINE', {
+      detail: `The operation passed its deadline of ${this.#ms} ms; nothing was committed`,
+    })
+    this.#signal.abort(error)
+    this.#enclosing.end(error)
+  }
+}
+
+/** One turn later, because what follows a child directly may begin another one. */
+export function whenChildrenEnded(clock: Clock, enclosing: Enclosing, callback: () => void): void {
+  enclosing.whenIdle(() => (clock.soon ?? queueMicrotask)(callback))
+}
+
+/** Waits for what a schema of the user's validates, but not without end. */
+export function withinMs<T>(clock: Clock, ms: number, work: T | Promise<T>): T | Promise<T> {
+  if (!(work instanceof Promise)) return work
   return new Promise<T>((resolve, reject) => {
-    const cancel = clock.after(
-      ms,
-      () => {
-        const error = onceError('ONCE_DEADLINE', {
-          detail: `The operation passed its deadline of ${ms} ms; nothing was committed`,
-        })
-        signal.abort(error)
-        reject(error)
-      },
-      true,
-    )
-    const settle = (end: () => void): void => {
-      cancel()
-      end()
-    }
-    try {
-      work().then(
-        (value) => settle(() => resolve(value)),
-        (error: unknown) => settle(() => reject(error)),
-      )
-    } catch (error) {
-      settle(() => reject(error))
-    }
+    const cancel = clock.after(ms, () => reject(onceError('ONCE_DEADLINE')), true)
+    work.finally(cancel).then(resolve, reject)
   })
 }

@@ -1,21 +1,137 @@
-import { createContext, type Context } from '../platform/context.ts'
+import { onceError } from '../errors.ts'
 import type { Publisher } from '../outbox/publisher.ts'
-import type { Session } from '../store/store.ts'
+import { createContext, type Context } from '../platform/context.ts'
+import type { Session, TakeTurn } from '../store/store.ts'
+import type { SharedTransaction } from './shared-transaction.ts'
+import type { Turns } from './turns.ts'
+
+interface EnclosingOf {
+  /** Empty: no operation, but the user's own transaction that operations join. */
+  readonly id: string
+  readonly route: string
+  readonly outer: Enclosing | undefined
+  /** null inside a leased handler: there is no transaction to join. */
+  readonly transaction: SharedTransaction | null
+  readonly publisher: Publisher | null
+  /** Absent: the operation opened the transaction itself. */
+  readonly turns?: Turns
+}
 
 /**
  * The operation a call is made inside of. A `run` inside a `run` joins the outer transaction under a savepoint; taking a
- * second connection there would let a full pool wait for itself.
+ * second connection there would let a full pool wait for itself. The operation commits and releases nothing before its
+ * children have ended, and once it has ended it encloses nothing any more.
  */
-export interface Enclosing {
+export class Enclosing {
   readonly id: string
   readonly route: string
-  /** null inside a leased handler: there is no transaction to join. */
-  readonly session: Session<unknown> | null
-  readonly tx: unknown
-  readonly publisher: Publisher | null
   readonly outer: Enclosing | undefined
-  /** Nested operations take turns: two savepoints of one transaction cannot overlap. */
-  turn: Promise<void> | undefined
+  readonly transaction: SharedTransaction | null
+  readonly publisher: Publisher | null
+  /** The handler's own handle on the transaction. */
+  tx: unknown
+  readonly #turns: Turns | undefined
+  #pending = 0
+  #idle: (() => void)[] | undefined
+  #inside: Set<Enclosing> | undefined
+  #close: (() => void) | undefined
+  #stop: (() => void) | undefined
+  #ended = false
+  #reason: unknown
+
+  constructor(of: EnclosingOf) {
+    this.id = of.id
+    this.route = of.route
+    this.outer = of.outer
+    this.transaction = of.transaction
+    this.publisher = of.publisher
+    this.#turns = of.turns
+  }
+
+  get session(): Session<unknown> | null {
+    return this.transaction?.session ?? null
+  }
+
+  /** Its children take turns: two savepoints cannot overlap. */
+  get turns(): Turns | undefined {
+    return this.#turns ?? this.transaction?.turns
+  }
+
+  get ended(): boolean {
+    return this.#ended
+  }
+
+  get isUsers(): boolean {
+    return this.id === ''
+  }
+
+  /** For calls that come too late. */
+  checkOpen(): void {
+    if (this.#ended) throw this.closed()
+  }
+
+  closed(): unknown {
+    return this.#reason ?? onceError('ONCE_TX_CLOSED', { detail: 'The operation has ended. Await every call' })
+  }
+
+  get pending(): number {
+    return this.#pending
+  }
+
+  /** What has to be taken back when the operation ends, whoever ends it. */
+  onEnd(close: () => void): void {
+    this.#close = close
+  }
+
+  /** How the work is told that somebody else ended the operation. */
+  onStop(stop: () => void): void {
+    this.#stop = stop
+  }
+
+  /** A child: the operation does not end before it. */
+  track<T>(child: Promise<T>): Promise<T> {
+    this.#pending++
+    const done = (): void => {
+      if (--this.#pending === 0) for (const callback of this.#idle?.splice(0) ?? []) callback()
+    }
+    child.then(done, done)
+    return child
+  }
+
+  /** A child that opens a savepoint, in its turn. */
+  inTurn<T>(work: () => PromiseLike<T>): Promise<T> {
+    const { turns } = this
+    if (!turns) throw onceError('ONCE_INVARIANT', { detail: 'an operation without a transaction has no turns' })
+    return this.track(turns.run(work))
+  }
+
+  /** Calls back when no child is under way. */
+  whenIdle(callback: () => void): void {
+    if (this.#pending === 0) callback()
+    else (this.#idle ??= []).push(callback)
+  }
+
+  /** An operation inside this one is taken back with it. */
+  enter(inner: Enclosing): void {
+    ;(this.#inside ??= new Set()).add(inner)
+  }
+
+  leave(inner: Enclosing): void {
+    this.#inside?.delete(inner)
+  }
+
+  /** Takes its handles back, and those of whatever still runs inside. Its children must have ended, or lose their turn. */
+  end(reason?: unknown): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#reason = reason
+    this.#close?.()
+    this.#stop?.()
+    // The turns of the user's own transaction are the user's: what is joined later takes them again.
+    const turns = this.transaction?.joined === undefined ? this.turns : this.#turns
+    if (this.#pending > 0) turns?.close(this.closed())
+    for (const inner of this.#inside ?? []) inner.end(reason)
+  }
 }
 
 export type EnclosingContext = Context<Enclosing>
@@ -24,8 +140,32 @@ export function createEnclosingContext(): EnclosingContext {
   return createContext<Enclosing>()
 }
 
+/**
+ * The innermost operation around this call that has not ended. The user's own transaction is none: work that outlives
+ * what was joined to it cannot count on it, because nobody here sees its end.
+ */
+export function openEnclosing(context: EnclosingContext): Enclosing | undefined {
+  let at = context.get()
+  while (at && (at.ended || at.isUsers)) at = at.outer
+  return at
+}
+
 /** True when the operation is its own ancestor. */
 export function isInside(enclosing: Enclosing | undefined, id: string): boolean {
-  for (let at = enclosing; at; at = at.outer) if (at.id === id) return true
+  for (let at = enclosing; at; at = at.outer) if (!at.ended && at.id === id) return true
   return false
+}
+
+/**
+ * For the handles of an operation: a statement beside a child that has a savepoint open would be rolled back with the
+ * child, so it takes a turn like one. A statement of the child itself, made through the outer handle, does not wait.
+ */
+export function turnsOf(context: EnclosingContext, owner: Enclosing): TakeTurn {
+  return (statement) => {
+    if (!owner.turns?.taken) return undefined
+    let at = openEnclosing(context)
+    while (at && at.transaction !== owner.transaction) at = at.outer
+    const caller = at ?? owner
+    return caller.turns?.taken ? caller.inTurn(statement) : undefined
+  }
 }

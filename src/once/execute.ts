@@ -4,11 +4,11 @@ import { shortId } from '../observe/signal.ts'
 import { sleep } from '../platform/clock.ts'
 import type { Core } from './core.ts'
 import type { Ending, Running } from './in-flight.ts'
-import { inFlightError, type Attempt, type Outcome } from './outcome.ts'
+import { inFlightError, type Attempt, type Outcome, type Holds } from './outcome.ts'
 import type { Request } from './request.ts'
 
-/** One attempt, which says when it has won the key and the handler is about to run. */
-export type Attempting = (won: () => void) => Promise<Attempt>
+/** One attempt, which says when it has won the key and the handler is about to run (true), and when it lets go of it. */
+export type Attempting = (won: Holds) => Promise<Attempt>
 
 /**
  * One call of one key, whatever the mode: memory first, then this process's own operations, then an attempt. A duplicate
@@ -32,7 +32,9 @@ export async function execute<Tx>(core: Core<Tx>, request: Request, attempt: Att
       lookedAt = core.clock.now()
     }
     const leading = (running = core.inFlight.start(request.claim.id, request.claim.fingerprint))
-    const won = (): void => leading.run()
+    const won: Holds = (holds) => (holds ? leading.run() : leading.look())
+    // Before a connection is held: whoever publishes must know where.
+    if (core.namespace.pending) await core.namespace.enter()
     for (let pollMs = WAIT_POLL_MS_MIN; ; pollMs = Math.min(pollMs * 2, WAIT_POLL_MS_MAX)) {
       const result = await attempt(won)
       if (result.kind === 'outcome') {

@@ -26,12 +26,32 @@ export class Final extends Error {
 }
 
 export function final(response: FinalResponse): Final {
-  if (!Number.isInteger(response?.status) || response.status < 400 || response.status > 499) {
+  if (!isRefusal(response?.status)) {
     throw onceError('ONCE_OPTION_INVALID', { detail: 'final() needs a status from 400 to 499' })
+  }
+  if (response.headers !== undefined && !isHeaders(response.headers)) {
+    throw onceError('ONCE_OPTION_INVALID', { detail: "final() takes headers as [['name', 'value']]" })
   }
   return new Final(response)
 }
 
+/** By its shape: two copies of the package may meet. */
 export function isFinal(error: unknown): error is Final {
-  return (error as Partial<Final> | null)?.name === 'Final' && typeof (error as Partial<Final>).status === 'number'
+  const candidate = error as Partial<Final> | null | undefined
+  try {
+    return candidate?.name === 'Final' && isRefusal(candidate.status) && isHeaders(candidate.headers)
+  } catch {
+    return false
+  }
+}
+
+function isRefusal(status: unknown): boolean {
+  return Number.isInteger(status) && (status as number) >= 400 && (status as number) <= 499
+}
+
+function isHeaders(headers: unknown): boolean {
+  const isText = (part: unknown): boolean => typeof part === 'string'
+  return (
+    Array.isArray(headers) && headers.every((pair) => Array.isArray(pair) && pair.length === 2 && pair.every(isText))
+  )
 }

@@ -5,7 +5,7 @@ import { Heart } from './heart.ts'
 /** A heart whose clock and store are in our hands. */
 function make(): {
   heart: Heart
-  tick(): void
+  tick(ms?: number): void
   beats: { ids: string[]; answer(ours: string[]): void; fail(): void }[]
   troubles: number
 } {
@@ -17,8 +17,9 @@ function make(): {
         beats.push({ ids: held.map(({ id }) => id), answer: resolve, fail: () => reject(new Error('unreachable')) })
       }),
   }
+  let now = 0
   const clock = {
-    now: () => 0,
+    now: () => now,
     after(_ms: number, callback: () => void) {
       timers.add(callback)
       return () => void timers.delete(callback)
@@ -26,7 +27,8 @@ function make(): {
   }
   const made = {
     heart: new Heart(leases as unknown as Leases<unknown>, clock, () => made.troubles++),
-    tick() {
+    tick(ms = 0) {
+      now += ms
       for (const callback of Array.from(timers)) {
         timers.delete(callback)
         callback()
@@ -71,6 +73,44 @@ describe('the heart', () => {
     expect(beats).toHaveLength(1)
   })
 
+  it('a stop of the former holder does not stop the next one', async () => {
+    const { heart, tick, beats } = make()
+    const stopFormer = heart.hold({ id: 'a', token: '1', leaseMs: 300, onLost: () => {} })
+    heart.hold({ id: 'a', token: '2', leaseMs: 300, onLost: () => {} })
+    await stopFormer()
+    tick()
+    expect(beats.map(({ ids }) => ids)).toEqual([['a']])
+    heart.stop()
+  })
+
+  it('a second stop does not stop who holds a lease of the same length since', async () => {
+    const { heart, tick, beats } = make()
+    const stopFormer = heart.hold({ id: 'a', token: '1', leaseMs: 300, onLost: () => {} })
+    await stopFormer()
+    heart.hold({ id: 'b', token: '1', leaseMs: 300, onLost: () => {} })
+    await stopFormer()
+    for (let beat = 0; beat < 2; beat++) {
+      tick()
+      beats[beat]?.answer(['b'])
+      await turn()
+    }
+    expect(beats.map(({ ids }) => ids)).toEqual([['b'], ['b']])
+    heart.stop()
+  })
+
+  it('what a beat says of the former holder is not said of the next one', async () => {
+    const { heart, tick, beats } = make()
+    const lost: string[] = []
+    const stopFormer = heart.hold({ id: 'a', token: '1', leaseMs: 300, onLost: () => lost.push('former') })
+    tick()
+    const stopping = stopFormer()
+    heart.hold({ id: 'a', token: '2', leaseMs: 300, onLost: () => lost.push('next') })
+    beats[0]!.answer([])
+    await stopping
+    expect(lost).toEqual([])
+    heart.stop()
+  })
+
   it('misses a beat without giving up', async () => {
     const made = make()
     let lost = false
@@ -83,5 +123,32 @@ describe('the heart', () => {
     made.tick()
     expect(made.beats).toHaveLength(2)
     made.heart.stop()
+  })
+
+  it('tells of a lease that lapsed, also where every beat fails at once', async () => {
+    const { heart, tick, beats } = make()
+    let isTold = false
+    heart.hold({ id: 'a', token: '1', leaseMs: 300, onLost: () => {}, onLapsed: () => (isTold = true) })
+    const missed = async (): Promise<void> => {
+      tick(100)
+      beats.at(-1)?.fail()
+      await turn()
+    }
+    for (let beat = 0; beat < 2; beat++) await missed()
+    expect(isTold).toBe(false)
+    for (let beat = 0; beat < 2; beat++) await missed()
+    expect(isTold).toBe(true)
+    heart.stop()
+  })
+
+  it('tells those who still work when it stops', () => {
+    const { heart } = make()
+    const told: string[] = []
+    const letGo = heart.hold({ id: 'a', token: '1', leaseMs: 300, onLost: () => {}, onLapsed: () => told.push('a') })
+    heart.hold({ id: 'b', token: '1', leaseMs: 300, onLost: () => {}, onLapsed: () => told.push('b') })
+    void letGo()
+    heart.stop()
+    expect(told).toEqual(['b'])
+    expect(heart.isOver({ id: 'b', token: '1', leaseMs: 300 })).toBe(true)
   })
 })

@@ -1,17 +1,27 @@
-import type { Clock } from '../platform/clock.ts'
+import { onceError } from '../errors.ts'
+import { HEARTBEAT_MS_MIN, HEARTBEAT_SLACK_MS } from '../limits.ts'
+import { sleep, type Clock } from '../platform/clock.ts'
 import type { Observe } from '../observe/signal.ts'
 import type { Held, Leases } from '../store/store.ts'
 
 interface Lease extends Held {
   readonly leaseMs: number
+  /** Somebody else has it, by the database's word. */
   readonly onLost: () => void
+  /** It could not be renewed in time: somebody else may have it. */
+  readonly onLapsed?: () => void
+}
+
+interface Kept extends Lease {
+  /** Until when the last renewal that was answered holds, on this machine's clock. */
+  until: number
 }
 
 /** The leases of one length. */
 interface Group {
-  readonly held: Map<string, Lease>
-  /** The last beat; settled when none is under way. Never rejects. */
-  beat: Promise<void>
+  readonly held: Map<string, Kept>
+  /** The last beat; settled when none is under way. False: it may still reach the database. Never rejects. */
+  beat: Promise<boolean>
   cancel: () => void
 }
 
@@ -33,13 +43,14 @@ export class Heart {
 
   /**
    * Returns how to stop. Stopping waits for the beat under way: one that arrived after a release would give the lease
-   * back to a holder that has let go of it.
+   * back to a holder that has let go of it. False: that may still happen, so the lease must lapse by itself.
    */
-  hold(lease: Lease): () => Promise<void> {
+  hold(lease: Lease): () => Promise<boolean> {
     const group = this.#groups.get(lease.leaseMs) ?? this.#start(lease.leaseMs)
-    group.held.set(lease.id, lease)
+    const kept: Kept = { ...lease, until: this.#clock.now() + lease.leaseMs }
+    group.held.set(lease.id, kept)
     return () => {
-      if (group.held.get(lease.id) === lease) group.held.delete(lease.id)
+      if (group.held.get(lease.id) === kept) group.held.delete(lease.id)
       if (group.held.size === 0 && this.#groups.get(lease.leaseMs) === group) {
         group.cancel()
         this.#groups.delete(lease.leaseMs)
@@ -48,17 +59,28 @@ export class Heart {
     }
   }
 
+  /** Nobody keeps them alive any more: whoever still works is told. */
   stop(): void {
-    for (const group of this.#groups.values()) group.cancel()
+    for (const { cancel, held } of this.#groups.values()) {
+      cancel()
+      for (const lease of held.values()) lease.onLapsed?.()
+    }
     this.#groups.clear()
   }
 
+  /** Whether a lease is not known to be held at this moment: somebody else may have it. */
+  isOver({ id, token, leaseMs }: Held & { readonly leaseMs: number }): boolean {
+    const kept = this.#groups.get(leaseMs)?.held.get(id)
+    return kept?.token !== token || kept.until <= this.#clock.now()
+  }
+
   #start(leaseMs: number): Group {
-    const group: Group = { held: new Map(), beat: Promise.resolve(), cancel: () => {} }
+    const group: Group = { held: new Map(), beat: Promise.resolve(true), cancel: () => {} }
     const next = (): void => {
       group.cancel = this.#clock.after(leaseMs / 3, () => {
-        group.beat = this.#beat(group.held, leaseMs).then(() => {
+        group.beat = this.#beat(group.held, leaseMs).then((quiet) => {
           if (this.#groups.get(leaseMs) === group) next()
+          return quiet
         })
       })
     }
@@ -67,20 +89,49 @@ export class Heart {
     return group
   }
 
-  async #beat(held: Map<string, Lease>, leaseMs: number): Promise<void> {
+  async #beat(held: Map<string, Kept>, leaseMs: number): Promise<boolean> {
     const leases = [...held.values()]
+    if (leases.length === 0) return true
+    const sentAt = this.#clock.now()
+    const stopWatching = this.#watch(held, leases)
+    const withinMs = Math.max(leaseMs / 3, HEARTBEAT_MS_MIN)
+    const late = new AbortController()
+    let unanswered = false
     try {
-      const ours = new Set(
-        await this.#leases.heartbeat({ leases: leases.map(({ id, token }) => ({ id, token })), leaseMs }),
-      )
+      const answered = await Promise.race([
+        this.#leases.heartbeat({ leases: leases.map(({ id, token }) => ({ id, token })), leaseMs, withinMs }),
+        sleep(this.#clock, withinMs + HEARTBEAT_SLACK_MS, late.signal),
+      ])
+      unanswered = !answered
+      if (!answered) throw onceError('ONCE_STORE_UNAVAILABLE', { detail: `no answer to a heartbeat in ${withinMs} ms` })
+      const ours = new Set(answered)
       for (const lease of leases) {
-        if (ours.has(lease.id) || held.get(lease.id) !== lease) continue
+        if (held.get(lease.id) !== lease) continue
+        if (ours.has(lease.id)) {
+          lease.until = sentAt + leaseMs
+          continue
+        }
         held.delete(lease.id)
         lease.onLost()
       }
+      stopWatching()
+      return true
     } catch (error) {
-      // The token decides at the commit, not the clock: a missed beat is tried again, not given up.
+      // The token decides at the commit, not the clock: a missed beat is tried again, not given up. The watch goes on: a
+      // beat that fails at once renews nothing, either.
       this.#observe({ kind: 'troubled', task: 'heartbeat', error })
+      return !unanswered
+    } finally {
+      late.abort()
     }
+  }
+
+  /** While a beat has no answer, leases end by this machine's clock: whoever calls the outside world must know. */
+  #watch(held: Map<string, Kept>, leases: readonly Kept[]): () => void {
+    const until = Math.min(...leases.map((lease) => lease.until))
+    return this.#clock.after(Math.max(0, until - this.#clock.now()), () => {
+      const now = this.#clock.now()
+      for (const lease of leases) if (lease.until <= now && held.get(lease.id) === lease) lease.onLapsed?.()
+    })
   }
 }

@@ -44,6 +44,11 @@ export class Running {
     this.#decide('running', Infinity)
   }
 
+  /** The handler failed or refused: from its rollback on somebody else may have the key. */
+  look(): void {
+    if (this.#is === 'running') this.#is = 'looking'
+  }
+
   /** It runs elsewhere, by a look that began at this time. */
   busy(lookedAt: number): void {
     this.#busyAt = lookedAt

@@ -1,16 +1,18 @@
 import { isOnceError, onceError } from '../errors.ts'
-import { RERUN_BACKOFF_MS, RERUNS_MAX } from '../limits.ts'
+import { RELEASE_MS_MAX } from '../limits.ts'
 import type { StoredRecord } from '../lifecycle/record.ts'
 import { shortId } from '../observe/signal.ts'
 import type { Events } from '../outbox/event.ts'
 import { sleep } from '../platform/clock.ts'
-import type { Claimed, LeaseParams } from '../store/store.ts'
-import { capped, checkHeld, isTransient, perform, type Produce } from './atomic.ts'
+import type { Claimed, LeaseParams, Session } from '../store/store.ts'
+import { capped, checkHeld, conflictOf, perform, rerunAfterConflicts, type Produce } from './atomic.ts'
 import { wakeRelays, type Core } from './core.ts'
-import { LazySignal } from './deadline.ts'
-import type { Attempt, Outcome, Produced } from './outcome.ts'
+import { LazySignal, TimeLimit, whenChildrenEnded } from './deadline.ts'
+import { Enclosing, openEnclosing } from './enclosing.ts'
+import type { Attempt, Outcome, Produced, Holds } from './outcome.ts'
 import { resumable, type Request } from './request.ts'
 import { settle, type Seat, type Settled } from './settle.ts'
+import { SharedTransaction } from './shared-transaction.ts'
 import { Steps } from './step.ts'
 import type { LeasedOperation } from './types.ts'
 
@@ -38,13 +40,25 @@ export async function attemptLeased<Tx>(
   core: Core<Tx>,
   request: LeasedRequest,
   produce: LeasedProduce<Tx>,
-  won: () => void,
+  won: Holds,
 ): Promise<Attempt> {
   const settled = await settleLease(core, request)
   if (settled.kind === 'busy') return settled
   if (settled.kind === 'replay') return { kind: 'outcome', outcome: settled.outcome, stored: true }
-  won()
+  won(true)
   return run(core, request, settled.claimed, produce)
+}
+
+/** The same for a caller who is told of a conflict that is left after the last re-run. */
+export function answerLeased<Tx>(
+  core: Core<Tx>,
+  request: LeasedRequest,
+  produce: LeasedProduce<Tx>,
+  won: Holds,
+): Promise<Attempt> {
+  return attemptLeased(core, request, produce, won).catch((error: unknown) => {
+    throw conflictOf(core, error)
+  })
 }
 
 async function settleLease<Tx>(core: Core<Tx>, request: LeasedRequest): Promise<Settled> {
@@ -73,7 +87,7 @@ async function run<Tx>(
   claimed: Claimed,
   produce: LeasedProduce<Tx>,
 ): Promise<Attempt> {
-  const { claim, key, scope, leaseMs, deadlineMs } = request
+  const { claim, key, scope, leaseMs } = request
   const { leases } = core.store
   const held = { id: claim.id, token: claimed.token }
   const signal = new LazySignal()
@@ -83,33 +97,44 @@ async function run<Tx>(
     signal.abort(error)
     return error
   }
-  const letGo = core.heart.hold({ ...held, leaseMs, onLost: lost })
+  const letGo = core.heart.hold({
+    ...held,
+    leaseMs,
+    onLost: lost,
+    onLapsed: () => signal.abort(onceError('ONCE_LEASE_LOST')),
+  })
+  const isOver = (): boolean => core.heart.isOver({ ...held, leaseMs })
+  const enclosing = new Enclosing({
+    id: claim.id,
+    route: request.route,
+    outer: openEnclosing(core.enclosing),
+    transaction: null,
+    publisher: null,
+  })
+  const limit = new TimeLimit(core.clock, request.endsWithinMs, signal, enclosing)
   const startedAt = core.clock.now()
+  let steps: Steps<Tx> | undefined
   try {
     // A first attempt has recorded nothing yet.
     const recorded = claimed.attempt > 1 ? await leases.steps({ id: claim.id, life: claimed.life }) : []
-    const steps = new Steps({ leases, ...held, life: claimed.life, deadlineMs, signal, lost }, recorded)
+    const made = (steps = new Steps(
+      core,
+      { ...request, ...held, life: claimed.life, signal, lost, enclosing, isOver },
+      recorded,
+    ))
     const op = {
       id: claim.id,
       key,
       scope,
       attempt: claimed.attempt,
-      step: steps.face(),
+      step: made.face(),
       get signal() {
         return signal.signal
       },
     }
-    const enclosing = {
-      id: claim.id,
-      route: request.route,
-      session: null,
-      tx: undefined,
-      publisher: null,
-      outer: core.enclosing.get(),
-      turn: undefined,
-    }
-    const commit = (make: Produce<Tx>): Promise<Outcome> => commitLeased(core, request, claimed, steps, signal, make)
-    const finish = await core.enclosing.run(enclosing, () => produce({ op, commit }))
+    const commit = (make: Produce<Tx>): Promise<Outcome> =>
+      commitLeased(core, request, claimed, { steps: made, signal, limit, enclosing }, make)
+    const finish = await limit.run(() => core.enclosing.run(enclosing, () => produce({ op, commit })))
     if (finish.kind === 'committed') {
       const durationMs = core.clock.now() - startedAt
       core.pace.note(request.route, durationMs)
@@ -122,15 +147,31 @@ async function run<Tx>(
       })
       return { kind: 'outcome', outcome: finish.outcome, stored: true }
     }
+    if (made.unknown) throw made.unknown
     await letGo()
     return await refuseLeased(core, request, held, finish.produced, lost)
   } catch (error) {
-    await letGo()
-    await release(core, request, held, error)
-    throw error
+    const quiet = await letGo()
+    // A heartbeat or a call that may still be under way: the lease lapses by itself, and nobody takes over before.
+    if (quiet && enclosing.pending === 0) {
+      // A database that does not answer keeps nobody waiting: the lease lapses by itself.
+      const leaving = steps?.unknown ? suspend(core, held) : release(core, request, held)
+      const left = new AbortController()
+      await Promise.race([leaving, sleep(core.clock, Math.min(leaseMs, RELEASE_MS_MAX), left.signal)])
+      left.abort()
+    }
+    // Whatever the handler made of it, a retry is told the same: somebody has to say what became of the call.
+    throw steps?.unknown && !isOnceError(error, 'ONCE_LEASE_LOST') ? steps.unknown : error
   } finally {
     void letGo()
   }
+}
+
+interface Committing<Tx> {
+  readonly steps: Steps<Tx>
+  readonly signal: LazySignal
+  readonly limit: TimeLimit
+  readonly enclosing: Enclosing
 }
 
 /** The final transaction: handler, events and answer, fenced by a statement that raises in the database. */
@@ -138,18 +179,29 @@ async function commitLeased<Tx>(
   core: Core<Tx>,
   request: LeasedRequest,
   claimed: Claimed,
-  steps: Steps<Tx>,
-  signal: LazySignal,
+  committing: Committing<Tx>,
   produce: Produce<Tx>,
 ): Promise<Outcome> {
-  if (steps.pending > 0) throw onceError('ONCE_STEP_PENDING')
-  for (let rerun = 1; ; rerun++) {
-    try {
-      return await commitOnce(core, request, claimed, signal, produce)
-    } catch (error) {
-      if (rerun > RERUNS_MAX || !isTransient(core, error)) throw error
-      await sleep(core.clock, RERUN_BACKOFF_MS * 2 ** rerun * core.random.next())
-    }
+  const { steps, enclosing } = committing
+  while (enclosing.pending > 0) await new Promise<void>((go) => whenChildrenEnded(core.clock, enclosing, go))
+  enclosing.checkOpen()
+  if (steps.unknown) throw steps.unknown
+  steps.close()
+  return enclosing.track(commitNow(core, request, claimed, committing, produce))
+}
+
+async function commitNow<Tx>(
+  core: Core<Tx>,
+  request: LeasedRequest,
+  claimed: Claimed,
+  committing: Committing<Tx>,
+  produce: Produce<Tx>,
+): Promise<Outcome> {
+  try {
+    return await rerunAfterConflicts(core, () => commitOnce(core, request, claimed, committing, produce))
+  } catch (error) {
+    committing.steps.open()
+    throw error
   }
 }
 
@@ -157,15 +209,29 @@ async function commitOnce<Tx>(
   core: Core<Tx>,
   request: LeasedRequest,
   claimed: Claimed,
-  signal: LazySignal,
+  { signal, limit, enclosing }: Committing<Tx>,
   produce: Produce<Tx>,
 ): Promise<Outcome> {
-  const session = await core.store.leases.open({ deadlineMs: request.deadlineMs })
-  const made = await perform(core, request, session, claimed, produce, signal)
+  enclosing.checkOpen()
+  const transaction = new SharedTransaction(await core.store.leases.open({ deadlineMs: request.deadlineMs }))
+  const session = transaction.session as Session<Tx>
+  const made = await perform(core, request, transaction, claimed, produce, signal)
   const answer = capped(made.answer)
-  const ending = await session.complete({ claim: request.claim, claimed, answer, events: made.events, fenced: true })
-  if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
+  // From here on the database decides: whoever was told that nothing was committed must not be proved wrong.
+  const resume = limit.pause()
+  if (!resume) {
+    await session.rollback()
+    throw enclosing.closed()
+  }
   const outcome = { answer: made.answer, replayed: false }
+  try {
+    const ending = await session.complete({ claim: request.claim, claimed, answer, events: made.events, fenced: true })
+    if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
+    limit.conclude({ kind: 'committed', outcome } satisfies Finish)
+  } finally {
+    resume()
+  }
+  transaction.committed()
   wakeRelays(core, made.events.length)
   return outcome
 }
@@ -189,23 +255,21 @@ async function refuseLeased<Tx>(
   return { kind: 'outcome', outcome, stored: stored.kept }
 }
 
-/** The next attempt need not wait for the lease, except where a call of this attempt may still be under way. */
+/** The next attempt need not wait for the lease. What is no longer ours, or is unknown, stays as it is: the token decides. */
 async function release<Tx>(
   core: Core<Tx>,
   request: Request,
   held: { readonly id: string; readonly token: string },
-  error: unknown,
 ): Promise<void> {
-  if (
-    isOnceError(error, 'ONCE_LEASE_LOST') ||
-    isOnceError(error, 'ONCE_STEP_PENDING') ||
-    isOnceError(error, 'ONCE_OUTCOME_UNKNOWN')
-  )
-    return
   try {
     await core.store.leases.release(held)
     core.settings.observe({ kind: 'released', id: shortId(request.claim.id), route: request.route })
   } catch {
     // Unreachable store: the lease lapses by itself.
   }
+}
+
+/** Until somebody says what became of the call. An unreachable store: the next attempt asks again. */
+async function suspend<Tx>(core: Core<Tx>, held: { readonly id: string; readonly token: string }): Promise<void> {
+  await core.store.leases.suspend(held).catch(() => false)
 }

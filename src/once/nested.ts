@@ -1,51 +1,37 @@
 import { onceError } from '../errors.ts'
-import type { Events } from '../outbox/event.ts'
 import type { Claimed, EventRow, Savepoint, Session } from '../store/store.ts'
-import { capped, checkHeld, publisherOf, type Produce } from './atomic.ts'
-import type { Core } from './core.ts'
-import { LazySignal } from './deadline.ts'
-import { isInside, type Enclosing } from './enclosing.ts'
-import { AtomicOperation } from './operation.ts'
+import { capped, checkHeld, operationOf, publisherOf, type Produce } from './atomic.ts'
+import { wakeRelays, type Core } from './core.ts'
+import { LazySignal, TimeLimit, withinMs } from './deadline.ts'
+import { Enclosing, isInside } from './enclosing.ts'
 import { inFlightError, type Outcome, type Produced } from './outcome.ts'
 import type { Request } from './request.ts'
-import { settleClaim } from './settle-claim.ts'
-import type { Operation } from './types.ts'
+import { settleInside } from './settle-claim.ts'
+import type { SharedTransaction } from './shared-transaction.ts'
+import { Turns } from './turns.ts'
 
-/** The transaction a nested operation lives and dies with. */
-export interface Host<Tx> {
-  readonly session: Session<Tx>
-  readonly tx: Tx
-  readonly enclosing: Enclosing
+/** An enclosing operation, or the user's own transaction. */
+export interface Host extends Enclosing {
+  readonly transaction: SharedTransaction
 }
 
 /**
- * An operation inside somebody else's transaction, under a savepoint: a `run` inside a `run`, or `join(tx).run`. Its
- * record commits with the host, or not at all; its failure heals at the savepoint.
+ * An operation inside somebody else's transaction, under a savepoint: a `run` or `batched` inside a `run`, or
+ * `join(tx).run`. Its record commits with the host, or not at all; its failure heals at the savepoint.
  */
-export async function runNested<Tx>(
-  core: Core<Tx>,
-  host: Host<Tx>,
-  request: Request,
-  produce: Produce<Tx>,
-): Promise<Outcome> {
-  if (isInside(host.enclosing, request.claim.id)) throw inFlightError(0)
-  const before = host.enclosing.turn
-  let done: () => void = () => {}
-  host.enclosing.turn = new Promise((resolve) => (done = resolve))
-  try {
-    await before
-    return await nest(core, host, request, produce)
-  } finally {
-    done()
-  }
+export function runNested<Tx>(core: Core<Tx>, host: Host, request: Request, produce: Produce<Tx>): Promise<Outcome> {
+  if (isInside(host, request.claim.id)) return Promise.reject(inFlightError(0))
+  return host.inTurn(() => nest(core, host, request, produce))
 }
 
-async function nest<Tx>(core: Core<Tx>, host: Host<Tx>, request: Request, produce: Produce<Tx>): Promise<Outcome> {
-  const { session } = host
-  const savepoint = await session.savepoint()
+/** The same for whoever has the turn already. */
+export async function nest<Tx>(core: Core<Tx>, host: Host, request: Request, produce: Produce<Tx>): Promise<Outcome> {
+  host.checkOpen()
+  const savepoint = openSavepoint(host, await host.transaction.session.savepoint())
   let settled
   try {
-    settled = await settleClaim(core, request, session, await session.claim(request.claim))
+    settled = await settleInside(core, request, host)
+    host.checkOpen()
   } catch (error) {
     await savepoint.rollback()
     throw error
@@ -56,81 +42,109 @@ async function nest<Tx>(core: Core<Tx>, host: Host<Tx>, request: Request, produc
   return settled.outcome
 }
 
+/**
+ * Once the host has ended, its own rollback undoes the savepoint, and a statement sent after it would reach what is not
+ * ours any more.
+ */
+function openSavepoint(host: Host, savepoint: Savepoint): Savepoint {
+  return {
+    release() {
+      host.checkOpen()
+      return savepoint.release()
+    },
+    rollback: () => (host.ended ? Promise.resolve() : savepoint.rollback()),
+  }
+}
+
 async function run<Tx>(
   core: Core<Tx>,
-  host: Host<Tx>,
+  host: Host,
   request: Request,
   claimed: Claimed,
   savepoint: Savepoint,
   produce: Produce<Tx>,
 ): Promise<Outcome> {
-  let produced: Produced
-  let events: readonly EventRow[]
-  try {
-    ;({ produced, events } = await perform(core, host, request, claimed, produce))
-    checkHeld(produced.answer)
-  } catch (error) {
+  const { transaction } = host
+  const since = transaction.waiting
+  const rollBack = async (): Promise<void> => {
+    transaction.forget(since)
     await savepoint.rollback()
+  }
+  let produced: Produced
+  try {
+    const made = await perform(core, host, request, claimed, produce)
+    produced = made.produced
+    checkHeld(produced.answer)
+    if (produced.fate === 'complete') {
+      await complete(core, host, { claim: request.claim, claimed, answer: capped(produced.answer) }, made.events)
+      await savepoint.release()
+    }
+  } catch (error) {
+    await rollBack()
     throw error
   }
   const { answer, fate } = produced
   const outcome: Outcome = { answer, replayed: false }
-  const stored = capped(answer)
-  if (fate === 'complete') {
-    await complete(host, { claim: request.claim, claimed, answer: stored }, events)
-    await savepoint.release()
-  } else {
-    await savepoint.rollback()
-    if (fate === 'release') return outcome
-    // The refusal's record lives or dies with the host; the rows and events it refused are gone.
-    const again = await settleClaim(core, request, host.session, await host.session.claim(request.claim))
-    if (again.kind !== 'won') throw onceError('ONCE_CONFLICT', { detail: 'A nested refusal lost its claim' })
-    await complete(host, { claim: request.claim, claimed: again.claimed, answer: stored }, [])
-  }
+  if (fate === 'complete') return outcome
+  await rollBack()
+  if (fate === 'release') return outcome
+  // The refusal's record lives or dies with the host; the rows and events it refused are gone.
+  const again = await settleInside(core, request, host)
+  if (again.kind !== 'won') throw onceError('ONCE_CONFLICT', { detail: 'A nested refusal lost its claim' })
+  await complete(core, host, { claim: request.claim, claimed: again.claimed, answer: capped(answer) }, [])
   return outcome
 }
 
 async function complete<Tx>(
-  host: Host<Tx>,
+  core: Core<Tx>,
+  host: Host,
   params: Omit<Parameters<Session<Tx>['completeInside']>[0], 'events' | 'fenced'>,
   events: readonly EventRow[],
 ): Promise<void> {
+  host.checkOpen()
+  const { transaction, publisher: adopting } = host
+  const { claim, claimed } = params
   // Inside a run the outer completing statement writes them: one ascending order of shard locks per transaction.
-  const adopt = host.enclosing.publisher
-  await host.session.completeInside({ ...params, events: adopt ? [] : events, fenced: false })
-  adopt?.adopt(events)
+  const written = adopting ? [] : await transaction.standing(events)
+  await transaction.session.completeInside({ ...params, events: written, fenced: false })
+  adopting?.adopt(events)
+  const inside = { claim, token: claimed.token, events: adopting ? events : [] }
+  transaction.completed(inside, () => wakeRelays(core, events.length))
 }
 
 async function perform<Tx>(
   core: Core<Tx>,
-  host: Host<Tx>,
+  host: Host,
   request: Request,
   claimed: Claimed,
   produce: Produce<Tx>,
 ): Promise<{ produced: Produced; events: readonly EventRow[] }> {
-  const publisher = publisherOf(core, request, claimed)
+  const { transaction } = host
+  const { name, no } = core.namespace.originIn(transaction.session as Session<Tx>)
+  // A number that is registered in the transaction stands as long as the operation does only if it is registered before
+  // the handler opens a savepoint.
+  const known = typeof no === 'number' ? no : await no()
+  host.checkOpen()
+  const publisher = publisherOf(core, request, claimed, { name, no: known })
   const { id } = request.claim
-  const op: AtomicOperation<Tx> & Operation<Tx, Events> = new AtomicOperation({
-    id,
-    key: request.key,
-    scope: request.scope,
-    attempt: claimed.attempt,
-    tx: host.tx,
-    signal: new LazySignal(),
-    publisher,
-  })
-  const enclosing: Enclosing = {
-    ...host.enclosing,
+  const enclosing: Enclosing = new Enclosing({
     id,
     route: request.route,
+    transaction,
     publisher,
-    outer: host.enclosing,
-    turn: undefined,
-  }
+    outer: host,
+    turns: new Turns(),
+  })
+  const signal = new LazySignal()
+  const op = operationOf(core, request, claimed, enclosing, signal)
+  host.enter(enclosing)
   try {
-    const produced = await core.enclosing.run(enclosing, () => produce(op))
-    return { produced, events: await publisher.take() }
+    const produced = await new TimeLimit(core.clock, request.deadlineMs, signal, enclosing).run(() =>
+      core.enclosing.run(enclosing, () => produce(op)),
+    )
+    return { produced, events: await withinMs(core.clock, request.deadlineMs, publisher.take()) }
   } finally {
-    op.end()
+    enclosing.end()
+    host.leave(enclosing)
   }
 }

@@ -1,55 +1,53 @@
-import { deadLettersOf, type DeadLetters } from '../dead-letter/dead-letters.ts'
-import { redriveOf } from '../dead-letter/redrive/redrive.ts'
+import type { DeadLetters } from '../dead-letter/dead-letters.ts'
 import type { Redrive } from '../dead-letter/redrive/types.ts'
-import { milliseconds, type Duration } from '../duration.ts'
+import type { Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
 import { createGuard } from '../guard/create-guard.ts'
-import { fingerprintInput } from '../key/fingerprint.ts'
-import {
-  BATCH_REQUESTS_MAX,
-  LEASE_MS_DEFAULT,
-  LEASE_MS_MAX,
-  LEASE_MS_MIN,
-  RECOVER_INPUT_BYTES_MAX,
-  RECOVER_LIMIT_DEFAULT,
-  SWEEP_LIMIT_MAX,
-} from '../limits.ts'
+import { FINGERPRINT_VERSION, fingerprintInput } from '../key/fingerprint.ts'
+import { BATCH_REQUESTS_MAX, RECOVER_LIMIT_DEFAULT, SWEEP_LIMIT_MAX } from '../limits.ts'
 import type { Events } from '../outbox/event.ts'
 import { callerOf } from '../outbox/caller.ts'
 import { createRelay, type Relay, type RelayOptions } from '../outbox/relay.ts'
 import type { EventsOf, PulledSource } from '../source/source.ts'
 import { attemptAtomic, type Produce } from './atomic.ts'
-import type { Item } from './batch.ts'
+import { checkStatement, produceAlone, type Item } from './batch-item.ts'
 import { Batcher } from './batched.ts'
-import { answerOfValue, jsonOf, valueOf } from './codec.ts'
+import { answerOfResult, valueOf } from './codec.ts'
 import { createConsumer } from './consumer.ts'
 import type { Consumer, ConsumerOptions, Handlers } from './consumer-types.ts'
 import type { Core } from './core.ts'
-import { createEnclosingContext } from './enclosing.ts'
+import { openEnclosing } from './enclosing.ts'
 import { execute } from './execute.ts'
 import { Heart } from './heart.ts'
 import { InFlightTable } from './in-flight.ts'
 import { publishJoined, runJoined } from './join.ts'
-import { attemptLeased, type LeasedProduce, type LeasedRequest } from './leased.ts'
-import { runNested } from './nested.ts'
+import { answerLeased, type LeasedProduce, type LeasedRequest } from './leased.ts'
+import { leasedRequestOf } from './leased-request.ts'
+import { runNested, type Host } from './nested.ts'
+import { lettersOf, migrateNow, namespaceOf, redrivesOf } from './namespace.ts'
 import { sleep } from '../platform/clock.ts'
+import { inContext } from '../platform/context.ts'
 import { ownOutbox } from './own-outbox.ts'
 import { Pace } from './pace.ts'
+import { parkedOf } from './parked.ts'
+import type { Parked } from './parked-types.ts'
 import { systemParts, type Parts } from './parts.ts'
 import { leasedProduceOf, produceOf } from './produce.ts'
 import { recoverLapsed } from './recover.ts'
 import { ReplayCache } from './replay-cache.ts'
-import { outboxOf, resendNow } from './resend.ts'
+import { forgetNow, outboxOf, resendNow } from './resend.ts'
 import { requestOf, type Request } from './request.ts'
 import { checkSettings, invalid, refuseUnknown } from './settings.ts'
+import { enterContext } from './store-context.ts'
 import { storedVerdict } from './stored-verdict.ts'
-import { startSweeper, sweepNow, type SweptAll } from './sweeper.ts'
+import { Sweeper, type SweptAll } from './sweeper.ts'
 import type {
   BatchedOptions,
   BatchedRun,
   Jsonify,
   Joined,
   LeasedOperation,
+  MigrateOptions,
   Once,
   OnceOptions,
   Op,
@@ -83,6 +81,7 @@ const RUN_OPTIONS = new Set([
   'inFlight',
   'expired',
   'deadline',
+  'endsWithin',
   'replayFor',
   'goneFor',
   'ignore',
@@ -95,17 +94,21 @@ export type BatchItem = Pick<Item, 'request' | 'statement' | 'respond'>
 export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
   /** For adapters of this package; not public API. */
   readonly core: Core<Tx>
-  readonly #stopSweeper: () => void
+  readonly #sweeper: Sweeper<Tx>
+  readonly #leaveContext: () => boolean
 
   constructor(options: OnceOptions<Tx, E>, parts: Parts) {
     const settings = checkSettings(options)
     const { store } = options
-    const enclosing = createEnclosingContext()
+    const { context: enclosing, handles, leave } = enterContext(store)
+    this.#leaveContext = leave
     this.core = {
       ...parts,
       store,
+      namespace: namespaceOf(store, settings, parts),
       settings,
       enclosing,
+      handles,
       inFlight: new InFlightTable(),
       cache: new ReplayCache(parts.clock),
       pace: new Pace(),
@@ -119,7 +122,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
       closed: false,
     }
     if (settings.listen) this.core.relays.add(callerOf(store, settings.observe))
-    this.#stopSweeper = settings.sweep ? startSweeper(this.core) : () => {}
+    this.#sweeper = new Sweeper(this.core)
   }
 
   async run<R, const L extends Duration | undefined = undefined>(
@@ -131,7 +134,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
       operation.lease === undefined
         ? await this.atomic(request, produceOf(handler as (op: Operation<Tx, E>) => Promise<unknown>))
         : await this.leased(
-            this.#leasedRequest(operation, request),
+            leasedRequestOf(this.core, operation, request),
             leasedProduceOf(handler as (op: LeasedOperation<Tx, E>) => Promise<unknown>),
           )
     return valueOf(outcome.answer) as Jsonify<R>
@@ -140,17 +143,18 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
   /** An atomic operation with any kind of answer: what `run` and the HTTP adapters share. */
   atomic(request: Request, produce: Produce<Tx>): ReturnType<typeof execute> {
     const { core } = this
-    const outer = core.enclosing.get()
-    if (outer?.session) {
-      const host = { session: outer.session, tx: outer.tx, enclosing: outer }
-      return runNested(core as Core<unknown>, host, request, produce as Produce<unknown>)
-    }
-    return execute(core, request, (won) => attemptAtomic(core, request, produce, won))
+    const outer = openEnclosing(core.enclosing)
+    if (outer?.transaction) return runNested(core, outer as Host, request, produce)
+    const outcome = execute(core, request, (won) => attemptAtomic(core, request, produce, won))
+    return outer ? outer.track(outcome) : outcome
   }
 
   leased(request: LeasedRequest, produce: LeasedProduce<Tx>): ReturnType<typeof execute> {
-    if (this.core.enclosing.get()?.session) throw onceError('ONCE_NESTED_LEASE')
-    return execute(this.core, request, (won) => attemptLeased(this.core, request, produce, won))
+    const { core } = this
+    const outer = openEnclosing(core.enclosing)
+    if (outer?.transaction) throw onceError('ONCE_NESTED_LEASE')
+    const outcome = execute(core, request, (won) => answerLeased(core, request, produce, won))
+    return outer ? outer.track(outcome) : outcome
   }
 
   join(tx: Tx): Joined<Tx, E> {
@@ -184,7 +188,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
         request,
         statement: statement(input),
         respond: (rows, publisher) =>
-          answerOfValue(
+          answerOfResult(
             respond(rows as never, input, { publish: (type, data, o) => publisher.publish(type, data, o) }),
           ),
       })
@@ -201,7 +205,15 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     const batcher = new Batcher(core, batches, max)
     return (item) => {
       checkStatement(item.statement)
-      return execute(core, item.request, (won) => batcher.add({ ...item, won }))
+      const outer = openEnclosing(core.enclosing)
+      if (outer?.transaction) {
+        const { session } = outer.transaction
+        return runNested(core, outer as Host, item.request, (op) => produceAlone(session, item, op))
+      }
+      const outcome = execute(core, item.request, (won) =>
+        batcher.add({ ...item, respond: inContext(item.respond), won }),
+      )
+      return outer ? outer.track(outcome) : outcome
     }
   }
 
@@ -209,8 +221,8 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     const { clock, random, settings, relays } = this.core
     const outbox = outboxOf(this.core)
     const { observe, namespace: source, listen } = settings
-    const calls = listen ? outbox.calls : undefined
-    const relay = createRelay({ outbox, clock, random, observe, source, calls }, options)
+    const parts = { outbox, clock, random, observe, source, calls: listen ? outbox.calls : undefined }
+    const relay = createRelay({ ...parts, closed: () => this.core.closed }, options)
     relays.add(relay)
     return relay
   }
@@ -219,9 +231,12 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     return resendNow(this.core, events)
   }
 
-  async forget({ destination }: { destination: string }): Promise<void> {
-    if (typeof destination !== 'string') throw invalid('forget() needs { destination }')
-    await outboxOf(this.core).forget({ destination })
+  get parked(): Parked {
+    return parkedOf(this.core)
+  }
+
+  forget(options: { destination: string }): Promise<void> {
+    return forgetNow(this.core, options)
   }
 
   consumer<M, const L extends Duration | undefined = undefined>(
@@ -237,25 +252,26 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
   }
 
   get deadLetters(): DeadLetters {
-    const { inbox, redrives, name } = this.core.store
-    if (!inbox) throw onceError('ONCE_UNSUPPORTED', { detail: `the ${name} store has no dead letters` })
-    return deadLettersOf(inbox.letters, redrives)
+    return lettersOf(this.core)
   }
 
   get redrive(): Redrive {
-    return redriveOf(this.core.store, this.core.clock)
+    return redrivesOf(this.core)
   }
 
   recover(handlers: RecoverHandlers<Tx, E>, options: { limit?: number } = {}): Promise<Recovered> {
+    const known = new Map(Object.entries(handlers).filter(([, handler]) => handler !== undefined))
     return recoverLapsed(
       this.core,
-      options.limit ?? RECOVER_LIMIT_DEFAULT,
-      ({ name }, { scope, key, input, leaseMs }) => {
-        const handler = Object.hasOwn(handlers, name) ? handlers[name] : undefined
-        if (!handler) return null
-        const lease = `${leaseMs}ms` as const
-        return this.run({ scope, key, input, lease, recover: name }, (op) => handler(op, input) as Promise<never>).then(
-          () => {},
+      { limit: options.limit ?? RECOVER_LIMIT_DEFAULT, names: [...known.keys()] },
+      async ({ name }, { leaseMs, fingerprint, fingerprintVersion, ...sealed }) => {
+        const handler = known.get(name) as RecoverHandlers<Tx, E>[string]
+        const operation = { ...sealed, lease: `${leaseMs}ms` as const, recover: name }
+        const same = fingerprintVersion === FINGERPRINT_VERSION ? fingerprint : undefined
+        const request = leasedRequestOf(this.core, operation, this.#request(operation, handler, same))
+        return this.leased(
+          request,
+          leasedProduceOf((op: LeasedOperation<Tx, E>) => handler(op, sealed.input)),
         )
       },
     )
@@ -279,8 +295,8 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     return this.core.store.leases.unknown({ limit: options.limit ?? 100 })
   }
 
-  migrate(): Promise<{ from: number; to: number }> {
-    return this.core.store.schema.migrate()
+  migrate(options: MigrateOptions = {}): Promise<{ from: number; to: number }> {
+    return migrateNow(this.core, options)
   }
 
   async sweep(options: { limit?: number; signal?: AbortSignal } = {}): Promise<SweptAll> {
@@ -288,13 +304,13 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     if (limit !== undefined && (!Number.isInteger(limit) || limit < 1 || limit > SWEEP_LIMIT_MAX)) {
       throw invalid(`limit must be a whole number from 1 to ${SWEEP_LIMIT_MAX}`)
     }
-    return sweepNow(this.core, limit, options.signal)
+    return this.#sweeper.sweep(limit, options.signal)
   }
 
   async close(): Promise<void> {
     if (this.core.closed) return
     this.core.closed = true
-    this.#stopSweeper()
+    this.#sweeper.stop()
     const workers = [...this.core.relays, ...this.core.workers]
     await Promise.all(workers.map((worker) => worker.stop().catch(() => {})))
     // What runs may end, with its heartbeats and its connection; what hangs is not waited for past its deadline.
@@ -307,13 +323,13 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     this.core.heart.stop()
     this.core.guard?.stop()
     this.core.cache.clear()
-    this.core.enclosing.close()
-    await this.core.store.close()
+    if (this.#leaveContext()) await this.core.store.close()
   }
 
   #request(
     operation: RunOptions<Duration | undefined> | BatchedRun<unknown>,
     handler: { readonly name: string },
+    known?: string,
   ): Request {
     if (typeof operation !== 'object' || operation === null) throw invalid('an operation needs { scope, key, input }')
     refuseUnknown(operation, RUN_OPTIONS, 'an operation')
@@ -322,7 +338,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     const request = requestOf(this.core.settings, {
       scope,
       key,
-      fingerprint: fingerprintInput(input, ignore),
+      fingerprint: known ?? fingerprintInput(input, ignore),
       route: handler.name || 'run',
       at: this.core.clock.now(),
       rerunnable: true,
@@ -331,20 +347,4 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     this.core.guard?.seen(request)
     return request
   }
-
-  #leasedRequest(operation: RunOptions<Duration | undefined>, request: Request): LeasedRequest {
-    const limits = { option: 'lease', min: LEASE_MS_MIN, max: LEASE_MS_MAX }
-    const leaseMs = milliseconds(operation.lease, LEASE_MS_DEFAULT, limits)
-    if (operation.recover === undefined) return { ...request, leaseMs, recover: null }
-    const { scope, key, input, recover: name } = operation
-    const sealed = jsonOf({ scope, key, input, leaseMs }, 'the input')
-    if (Buffer.byteLength(sealed) > RECOVER_INPUT_BYTES_MAX)
-      throw invalid(`the input of a recoverable operation has at most ${RECOVER_INPUT_BYTES_MAX} bytes`)
-    return { ...request, leaseMs, recover: { namespace: this.core.settings.namespace, name, input: sealed } }
-  }
-}
-
-function checkStatement(made: BatchItem['statement']): void {
-  if (typeof made?.sql !== 'string' || !Array.isArray(made.values))
-    throw invalid('statement must return { sql, values }')
 }

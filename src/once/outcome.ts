@@ -47,3 +47,6 @@ export function replayOf(answer: Answer | null): Outcome {
   if (!answer?.kept) throw onceError('ONCE_UNREPLAYABLE')
   return { answer, replayed: true }
 }
+
+/** Told by an attempt: it holds the key, or is about to let go of it. */
+export type Holds = (holds: boolean) => void

@@ -11,6 +11,7 @@ export function ownOutbox<Tx, E extends Events>(core: Core<Tx>): PulledSource<Ev
   return outboxSource<E>({
     outbox: outboxOf(core),
     clock,
+    types: Object.keys(settings.events),
     observe: settings.observe,
     source: settings.namespace,
     leaseMs: RELAY_LEASE_MS_DEFAULT,

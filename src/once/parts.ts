@@ -7,6 +7,8 @@ export interface Parts {
   readonly clock: Clock
   readonly random: Random
   readonly decide: typeof decide
+  /** The number of the namespace, where whoever asks knows it: nothing is registered. */
+  readonly namespaceNo?: number
 }
 
 export const systemParts: Parts = { clock: systemClock, random: systemRandom, decide }

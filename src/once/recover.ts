@@ -1,32 +1,29 @@
 import { isOnceError } from '../errors.ts'
 import type { LapsedOperation } from '../store/store.ts'
 import type { Core } from './core.ts'
-import type { Recovered } from './types.ts'
+import type { Recovered, RunOptions } from './types.ts'
 
-/** What `recover: 'name'` seals: enough to run the operation again without its caller. */
-export interface Sealed {
-  readonly scope: string
-  readonly key: string
-  readonly input: unknown
+/** What `recover: 'name'` seals: enough to run the operation again without its caller, as its caller would. */
+export interface Sealed extends Omit<RunOptions<undefined>, 'lease' | 'recover'> {
   readonly leaseMs: number
+  /** JSON may change an input; what the operation means must stay the same. Absent in what earlier versions sealed. */
+  readonly fingerprint?: string
+  readonly fingerprintVersion?: number
 }
 
 /** Runs abandoned operations to the end, one after the other: this is housekeeping, not traffic. */
 export async function recoverLapsed<Tx>(
   core: Core<Tx>,
-  limit: number,
-  runSealed: (operation: LapsedOperation, sealed: Sealed) => Promise<void> | null,
+  /** Those that somebody here can finish: others must not stand in their way. */
+  { limit, names }: { readonly limit: number; readonly names: readonly string[] },
+  runSealed: (operation: LapsedOperation, sealed: Sealed) => Promise<unknown>,
 ): Promise<Recovered> {
   let finished = 0
   let left = 0
-  for (const operation of await core.store.leases.lapsed({ limit, namespace: core.settings.namespace })) {
+  for (const operation of await core.store.leases.lapsed({ limit, names, namespace: core.settings.namespace })) {
     try {
-      const run = runSealed(operation, JSON.parse(operation.input) as Sealed)
-      if (run === null) left++
-      else {
-        await run
-        finished++
-      }
+      await runSealed(operation, JSON.parse(operation.input) as Sealed)
+      finished++
     } catch (error) {
       left++
       // Another process was quicker: nothing is wrong.

@@ -3,7 +3,7 @@ import { fingerprintLockOf, identity, lockOf, type Identity } from '../key/ident
 import { checkKey, checkScope } from '../key/parse-key.ts'
 import type { Policy } from '../lifecycle/decide.ts'
 import type { Claim } from '../store/store.ts'
-import { deadlineMs, goneForMs, oneOf, replayForMs, waitMs, type Settings } from './settings.ts'
+import { deadlineMs, endsWithinMs, goneForMs, oneOf, replayForMs, waitMs, type Settings } from './settings.ts'
 import type { RunOptions } from './types.ts'
 
 /** One call of one key, checked and hashed: what every mode works with. */
@@ -13,6 +13,8 @@ export interface Request {
   readonly claim: Claim
   readonly policy: Policy
   readonly deadlineMs: number
+  /** Leased only: the whole operation ends within this time, however often its lease is renewed. */
+  readonly endsWithinMs: number
   /** 0: refuse a duplicate at once. */
   readonly waitMs: number
   /** For messages, metrics and the route's own Retry-After. */
@@ -33,7 +35,10 @@ export interface RequestParams {
   readonly at: number
   readonly rerunnable: boolean
   readonly traceparent?: string | undefined
-  readonly overrides?: Pick<RunOptions<undefined>, 'inFlight' | 'expired' | 'deadline' | 'replayFor' | 'goneFor'>
+  readonly overrides?: Pick<
+    RunOptions<undefined>,
+    'inFlight' | 'expired' | 'deadline' | 'endsWithin' | 'replayFor' | 'goneFor'
+  >
 }
 
 const NO_OVERRIDES: NonNullable<RequestParams['overrides']> = {}
@@ -48,7 +53,7 @@ export function requestOf(settings: Settings, params: RequestParams): Request {
     key,
     scope,
     claim: new RequestClaim(ids, fingerprint, {
-      replayForMs: replayForMs(overrides.replayFor, settings.replayForMs),
+      replayForMs: settings.reach.note(replayForMs(overrides.replayFor, settings.replayForMs)),
       goneForMs: goneForMs(overrides.goneFor, settings.goneForMs),
     }),
     policy: {
@@ -57,6 +62,7 @@ export function requestOf(settings: Settings, params: RequestParams): Request {
       expired: oneOf('expired', overrides.expired, ['gone', 'rerun'], settings.expired),
     },
     deadlineMs: deadlineMs(overrides.deadline, settings.deadlineMs),
+    endsWithinMs: endsWithinMs(overrides.endsWithin, settings.endsWithinMs),
     waitMs: waitMs(overrides.inFlight, settings.waitMs),
     route: params.route,
     at: params.at,

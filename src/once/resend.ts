@@ -1,4 +1,5 @@
 import { onceError } from '../errors.ts'
+import { isDate, isStorable, storableTime } from '../platform/storable.ts'
 import type { Outbox } from '../store/outbox.ts'
 import type { Core } from './core.ts'
 import { invalid, refuseUnknown } from './settings.ts'
@@ -13,7 +14,8 @@ export async function resendNow<Tx>(core: Core<Tx>, options: ResendOptions): Pro
   refuseUnknown(options, OPTIONS, 'resend()')
   const { destination, type, aggregate } = options
   for (const [name, value] of Object.entries({ destination, type, aggregate })) {
-    if (value !== undefined && (typeof value !== 'string' || value === '')) throw invalid(`${name} must be a text`)
+    if (value === undefined) continue
+    if (typeof value !== 'string' || value === '' || !isStorable(value)) throw invalid(`${name} must be a text`)
   }
   const since = timeOf('since', options.since)
   const until = options.until === undefined ? null : timeOf('until', options.until)
@@ -29,12 +31,18 @@ export async function resendNow<Tx>(core: Core<Tx>, options: ResendOptions): Pro
   return events
 }
 
-export function outboxOf<Tx>({ store }: Core<Tx>): Outbox {
-  if (!store.outbox) throw onceError('ONCE_UNSUPPORTED', { detail: `the ${store.name} store has no outbox` })
-  return store.outbox
+export async function forgetNow<Tx>(core: Core<Tx>, options: { destination: string }): Promise<void> {
+  const destination: unknown = options?.destination
+  if (typeof destination !== 'string' || !isStorable(destination)) throw invalid('forget() needs { destination }')
+  await outboxOf(core).forget({ destination })
+}
+
+export function outboxOf<Tx>({ store, namespace }: Core<Tx>): Outbox {
+  if (!namespace.outbox) throw onceError('ONCE_UNSUPPORTED', { detail: `the ${store.name} store has no outbox` })
+  return namespace.outbox
 }
 
 function timeOf(option: string, value: unknown): string {
-  if (!(value instanceof Date) || Number.isNaN(value.getTime())) throw invalid(`${option} must be a Date`)
-  return value.toISOString()
+  if (!isDate(value)) throw invalid(`${option} must be a Date`)
+  return storableTime(value).toISOString()
 }

@@ -5,6 +5,9 @@ import {
   DEADLINE_MS_DEFAULT,
   DEADLINE_MS_MAX,
   DEADLINE_MS_MIN,
+  ENDS_WITHIN_MS_DEFAULT,
+  ENDS_WITHIN_MS_MAX,
+  ENDS_WITHIN_MS_MIN,
   GONE_MS_DEFAULT,
   GONE_MS_MAX,
   REPLAY_MS_DEFAULT,
@@ -16,8 +19,10 @@ import {
   WAIT_MS_MAX,
 } from '../limits.ts'
 import type { Observe } from '../observe/signal.ts'
+import { isStorable } from '../platform/storable.ts'
 import type { Events } from '../outbox/event.ts'
 import type { Store } from '../store/store.ts'
+import { Reach } from './reach.ts'
 import type { InFlight, OnceOptions } from './types.ts'
 
 /** Checked options, in milliseconds. */
@@ -25,9 +30,12 @@ export interface Settings {
   readonly namespace: string
   readonly events: Events
   readonly replayForMs: number
+  /** What operations asked for instead. */
+  readonly reach: Reach
   readonly goneForMs: number
   readonly resendForMs: number
   readonly deadlineMs: number
+  readonly endsWithinMs: number
   /** 0: refuse a duplicate at once. */
   readonly waitMs: number
   readonly expired: 'gone' | 'rerun'
@@ -48,6 +56,7 @@ const OPTIONS = new Set([
   'inFlight',
   'expired',
   'deadline',
+  'endsWithin',
   'guard',
   'sweep',
   'listen',
@@ -58,10 +67,12 @@ export function checkSettings<Tx, E extends Events>(options: OnceOptions<Tx, E>)
   if (typeof options !== 'object' || options === null) throw invalid('effectivelyOnce() needs an options object')
   refuseUnknown(options, OPTIONS, 'effectivelyOnce()')
   checkStore(options.store)
+  const replayMs = replayForMs(options.replayFor, REPLAY_MS_DEFAULT)
   return {
     namespace: checkNamespace(options.namespace),
     events: checkEvents(options.events),
-    replayForMs: replayForMs(options.replayFor, REPLAY_MS_DEFAULT),
+    replayForMs: replayMs,
+    reach: new Reach(replayMs),
     goneForMs: goneForMs(options.goneFor, GONE_MS_DEFAULT),
     resendForMs: milliseconds(options.resendFor, RESEND_MS_DEFAULT, {
       option: 'resendFor',
@@ -69,6 +80,7 @@ export function checkSettings<Tx, E extends Events>(options: OnceOptions<Tx, E>)
       max: RESEND_MS_MAX,
     }),
     deadlineMs: deadlineMs(options.deadline, DEADLINE_MS_DEFAULT),
+    endsWithinMs: endsWithinMs(options.endsWithin, ENDS_WITHIN_MS_DEFAULT),
     waitMs: waitMs(options.inFlight, 0),
     expired: oneOf('expired', options.expired, ['gone', 'rerun'], 'gone'),
     guard: oneOf('guard', options.guard, ['off', 'warn', 'throw'], isProduction() ? 'off' : 'warn'),
@@ -84,6 +96,10 @@ export function replayForMs(value: Duration | undefined, fallback: number): numb
 
 export function goneForMs(value: Duration | undefined, fallback: number): number {
   return milliseconds(value, fallback, { option: 'goneFor', min: 0, max: GONE_MS_MAX })
+}
+
+export function endsWithinMs(value: Duration | undefined, fallback: number): number {
+  return milliseconds(value, fallback, { option: 'endsWithin', min: ENDS_WITHIN_MS_MIN, max: ENDS_WITHIN_MS_MAX })
 }
 
 export function deadlineMs(value: Duration | undefined, fallback: number): number {
@@ -123,6 +139,7 @@ function checkStore(store: unknown): void {
 function checkEvents(events: Events | undefined): Events {
   if (events === undefined) return {}
   for (const [type, definition] of Object.entries(events)) {
+    if (!isStorable(type)) throw invalid('a type of an event has NUL or half of a surrogate pair')
     if (typeof definition?.aggregate !== 'function')
       throw invalid(`events['${type.slice(0, 80)}'] must be made with event()`)
   }

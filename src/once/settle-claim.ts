@@ -3,10 +3,12 @@ import type { Answer } from '../lifecycle/answer.ts'
 import type { Sight, StoredRecord } from '../lifecycle/record.ts'
 import type { Claim, Claimed, Session } from '../store/store.ts'
 import type { Core } from './core.ts'
+import type { Enclosing } from './enclosing.ts'
 import type { Request } from './request.ts'
 import { settle, type Seat, type Settled } from './settle.ts'
+import type { SharedTransaction } from './shared-transaction.ts'
 
-/** Settles a claim in an open transaction. */
+/** Settles a claim in a transaction that was opened for it: what it reads of others is committed. */
 export function settleClaim<Tx>(
   core: Core<Tx>,
   request: Request,
@@ -16,24 +18,44 @@ export function settleClaim<Tx>(
   return settle(core, request, new SessionSeat(session, request.claim), first)
 }
 
+/** Claims in a transaction that others work in, too. */
+export async function settleInside<Tx>(
+  core: Core<Tx>,
+  request: Request,
+  host: Pick<Enclosing, 'checkOpen'> & { readonly transaction: SharedTransaction },
+): Promise<Settled> {
+  const { session } = host.transaction
+  const seat: Seat = Object.assign(new SessionSeat(session, request.claim, () => host.checkOpen()), {
+    afterCommit: (action: () => void) => host.transaction.afterCommit(action, request.claim.id),
+  })
+  host.checkOpen()
+  return settle(core, request, seat, await session.claim(request.claim))
+}
+
 class SessionSeat implements Seat {
   readonly #session: Session<unknown>
   readonly #claim: Claim
+  /** Asked before each statement that follows another one. */
+  readonly #check: () => void
 
-  constructor(session: Session<unknown>, claim: Claim) {
+  constructor(session: Session<unknown>, claim: Claim, check: () => void = () => {}) {
     this.#session = session
     this.#claim = claim
+    this.#check = check
   }
 
   claim(): ReturnType<Seat['claim']> {
+    this.#check()
     return this.#session.claim(this.#claim)
   }
 
   reread(): Promise<StoredRecord | null> {
+    this.#check()
     return this.#session.reread(this.#claim)
   }
 
   async answer(record: StoredRecord): Promise<Answer | null> {
+    this.#check()
     return (await this.#session.read({ id: this.#claim.id, seen: record })).answer
   }
 
@@ -43,6 +65,7 @@ class SessionSeat implements Seat {
    */
   async take(seen: StoredRecord, sight: Sight): Promise<Settled | Sight> {
     if (sight.sameRunning || sight.otherRunning) return { kind: 'busy', retryAfterMs: null }
+    this.#check()
     const claimed = await this.#session.renew(this.#claim, seen)
     if (claimed) return { kind: 'won', claimed }
     const record = await this.reread()

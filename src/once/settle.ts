@@ -20,6 +20,8 @@ export interface Seat {
   /** A new life for an expired record, or the next attempt of a lapsed one; a sight when somebody was quicker. */
   take(seen: StoredRecord, sight: Sight): Promise<Settled | Sight>
   answer(record: StoredRecord): Promise<Answer | null>
+  /** Absent: what was read is committed. Else the record may be of this very transaction, and is known to all only then. */
+  afterCommit?(action: () => void): void
 }
 
 /** Nearly every fresh key is won at the first sight: nothing to wait for. */
@@ -64,7 +66,9 @@ export async function settle<Tx>(
       }
       case 'replay': {
         const outcome = replayOf(await seat.answer(decision.record))
-        remember(core, request, outcome, decision.record.expiresInMs)
+        const keep = (): void => remember(core, request, outcome, decision.record.expiresInMs)
+        if (seat.afterCommit) seat.afterCommit(keep)
+        else keep()
         replayed(core, request, 'database')
         return { kind: 'replay', outcome }
       }

@@ -1,37 +1,61 @@
-import { onceError } from '../errors.ts'
+import { isOnceError, onceError, type OnceError } from '../errors.ts'
 import { deriveKey } from '../key/derive.ts'
 import { DERIVED_KEY_LENGTH_MAX, STEP_NAME_BYTES_MAX, STEP_RESULT_BYTES_MAX, STEPS_MAX } from '../limits.ts'
+import { isName } from '../platform/storable.ts'
 import type { Leases, Session, StoredStep } from '../store/store.ts'
+import { rerunAfterConflicts } from './atomic.ts'
 import { jsonOf } from './codec.ts'
-import type { LazySignal } from './deadline.ts'
+import type { Core } from './core.ts'
+import { LazySignal, TimeLimit } from './deadline.ts'
+import { Enclosing } from './enclosing.ts'
+import { handleOf } from './handle.ts'
+import { SharedTransaction } from './shared-transaction.ts'
 import type { Step, StepOptions } from './types.ts'
 
-interface Holder<Tx> {
-  readonly leases: Leases<Tx>
+interface Holder {
   readonly id: string
   readonly token: string
   readonly life: string
+  readonly route: string
   readonly deadlineMs: number
   readonly signal: LazySignal
+  /** The operation, which ends after its steps. */
+  readonly enclosing: Enclosing
+  /** The lease could not be renewed in time: somebody else may have it. */
+  isOver(): boolean
   /** Tells everybody that the lease is lost, and returns the error to throw. */
   lost(): Error
 }
 
 /** The steps of one attempt of a leased operation: recorded ones are not made again. */
 export class Steps<Tx> {
-  readonly #holder: Holder<Tx>
+  readonly #core: Core<Tx>
+  readonly #leases: Leases<Tx>
+  readonly #holder: Holder
   readonly #recorded: ReadonlyMap<string, StoredStep>
   readonly #names = new Set<string>()
-  #pending = 0
+  #open = true
+  #unknown: OnceError | undefined
 
-  constructor(holder: Holder<Tx>, recorded: readonly StoredStep[]) {
+  constructor(core: Core<Tx>, holder: Holder, recorded: readonly StoredStep[]) {
+    this.#core = core
+    this.#leases = core.store.leases
     this.#holder = holder
     this.#recorded = new Map(recorded.map((step) => [step.name, step]))
   }
 
-  /** Steps that were called and have not ended. */
-  get pending(): number {
-    return this.#pending
+  /** The outcome of a call is not known: nothing more may happen here, and the operation ends as unknown. */
+  get unknown(): OnceError | undefined {
+    return this.#unknown
+  }
+
+  /** No step begins while the operation commits: the commit would not wait for it. */
+  close(): void {
+    this.#open = false
+  }
+
+  open(): void {
+    this.#open = true
   }
 
   face(): Step<Tx> {
@@ -45,13 +69,9 @@ export class Steps<Tx> {
     return Object.assign(step, { tx }) as unknown as Step<Tx>
   }
 
-  async #counted<T>(work: () => Promise<T>): Promise<T> {
-    this.#pending++
-    try {
-      return await work()
-    } finally {
-      this.#pending--
-    }
+  /** A step is a child of its operation: nothing is committed or released while its call is under way. */
+  #counted<T>(work: () => Promise<T>): Promise<T> {
+    return this.#holder.enclosing.track(work())
   }
 
   async #call<T>(
@@ -59,7 +79,7 @@ export class Steps<Tx> {
     call: (s: { key: string; signal: AbortSignal }) => Promise<T>,
     options: StepOptions<T>,
   ): Promise<unknown> {
-    const { leases, id, token, life, signal } = this.#holder
+    const { id, token, life, signal } = this.#holder
     const known = this.#use(name)
     if (known?.state === 'done') return parse(known)
     const key = deriveKey({
@@ -72,44 +92,89 @@ export class Steps<Tx> {
     if (options.keyed === false) {
       const settled = known?.state === 'started' ? await this.#reconcile(name, options) : undefined
       if (settled) return settled.value
-      if (!(await leases.startStep({ id, token, life, name }))) throw this.#holder.lost()
+      if (!(await this.#leases.startStep({ id, token, life, name }))) throw this.#holder.lost()
+      // An answer may come so late that the next attempt has seen the step, and made the call itself.
+      this.#holder.enclosing.checkOpen()
+      if (this.#holder.isOver()) throw this.#holder.lost()
     }
     return this.#finish(name, await call({ key, signal: signal.signal }))
   }
 
   /** An earlier attempt died inside this call, and the provider does not honour keys: only it can say what happened. */
   async #reconcile<T>(name: string, options: StepOptions<T>): Promise<{ value: unknown } | undefined> {
-    const { leases, id, token } = this.#holder
     const verdict = options.reconcile ? await options.reconcile() : 'stop'
     if (verdict === 'rerun') return undefined
     if (verdict !== 'stop') return { value: await this.#finish(name, verdict.done) }
-    if (!(await leases.suspend({ id, token }))) throw this.#holder.lost()
-    throw onceError('ONCE_OUTCOME_UNKNOWN', {
+    // The operation is suspended when its other calls have ended: nobody may take it over before.
+    this.#unknown ??= onceError('ONCE_OUTCOME_UNKNOWN', {
       detail: `An earlier attempt died inside step '${name}'; its outcome is not known yet`,
     })
+    throw this.#unknown
   }
 
   async #finish(name: string, value: unknown): Promise<unknown> {
-    const { leases, id, token, life } = this.#holder
+    const { id, token, life } = this.#holder
     const result = resultOf(name, value)
-    if (!(await leases.finishStep({ id, token, life, name, result }))) throw this.#holder.lost()
+    if (!(await this.#leases.finishStep({ id, token, life, name, result }))) throw this.#holder.lost()
     return JSON.parse(result)
   }
 
   async #transaction<T>(name: string, work: (s: { tx: Tx }) => Promise<T>): Promise<unknown> {
-    const { leases, id, token, life, deadlineMs } = this.#holder
     const known = this.#use(name)
     if (known?.state === 'done') return parse(known)
-    const session = await leases.open({ deadlineMs })
-    const result = await inSession(session, name, work)
+    return rerunAfterConflicts(this.#core, () => {
+      this.#holder.enclosing.checkOpen()
+      return this.#transactionOnce(name, work)
+    })
+  }
+
+  async #transactionOnce<T>(name: string, work: (s: { tx: Tx }) => Promise<T>): Promise<unknown> {
+    const { id, token, life, deadlineMs } = this.#holder
+    const transaction = new SharedTransaction(await this.#leases.open({ deadlineMs }))
+    const session = transaction.session as Session<Tx>
+    const result = await this.#inTransaction(transaction, name, work)
     if ((await session.completeStep({ id, token, life, name, result })) !== 'committed')
       throw onceError('ONCE_ROLLED_BACK')
+    transaction.committed()
     return JSON.parse(result)
   }
 
+  /** Runs inside a transaction of the step's own, which operations begun by the work join. */
+  async #inTransaction<T>(
+    transaction: SharedTransaction,
+    name: string,
+    work: (s: { tx: Tx }) => Promise<T>,
+  ): Promise<string> {
+    const { clock, enclosing: context } = this.#core
+    const { id, route, deadlineMs, enclosing: outer } = this.#holder
+    const session = transaction.session as Session<Tx>
+    const enclosing = new Enclosing({ id, route, transaction, publisher: null, outer })
+    const handle = handleOf(this.#core, enclosing)
+    enclosing.onEnd(() => handle.revoke())
+    outer.enter(enclosing)
+    try {
+      const limit = new TimeLimit(clock, deadlineMs, new LazySignal(), enclosing)
+      const result = resultOf(name, await limit.run(() => context.run(enclosing, () => work({ tx: handle.tx }))))
+      await transaction.standing([])
+      return result
+    } catch (error) {
+      enclosing.end()
+      // Past the deadline a query may still be running on this connection: do not make the caller wait behind it.
+      if (isOnceError(error, 'ONCE_DEADLINE')) void session.rollback()
+      else await session.rollback()
+      throw error
+    } finally {
+      outer.leave(enclosing)
+    }
+  }
+
   #use(name: string): StoredStep | undefined {
-    if (typeof name !== 'string' || name === '' || Buffer.byteLength(name) > STEP_NAME_BYTES_MAX) {
-      throw onceError('ONCE_STEP_INVALID', { detail: `A step's name is a string of 1 to ${STEP_NAME_BYTES_MAX} bytes` })
+    this.#holder.enclosing.checkOpen()
+    if (!this.#open) {
+      throw onceError('ONCE_STEP_PENDING', { detail: `Step '${name}' began while the operation was committing` })
+    }
+    if (!isName(name, STEP_NAME_BYTES_MAX)) {
+      throw onceError('ONCE_STEP_INVALID', { detail: `A step's name is a text of 1 to ${STEP_NAME_BYTES_MAX} bytes` })
     }
     if (this.#names.has(name)) {
       throw onceError('ONCE_STEP_INVALID', {
@@ -120,22 +185,6 @@ export class Steps<Tx> {
       throw onceError('ONCE_STEP_INVALID', { detail: `An operation has at most ${STEPS_MAX} steps` })
     this.#names.add(name)
     return this.#recorded.get(name)
-  }
-}
-
-async function inSession<Tx, T>(
-  session: Session<Tx>,
-  name: string,
-  work: (s: { tx: Tx }) => Promise<T>,
-): Promise<string> {
-  const handle = session.revocable()
-  try {
-    return resultOf(name, await work({ tx: handle.tx }))
-  } catch (error) {
-    await session.rollback()
-    throw error
-  } finally {
-    handle.revoke()
   }
 }
 

@@ -1,5 +1,7 @@
-import { REDRIVE_KEPT_MS, SWEEP_EVERY_MS, SWEEP_LIMIT_DEFAULT } from '../limits.ts'
+import { isOnceError, type OnceError } from '../errors.ts'
+import { REDRIVE_KEPT_MS, SWEEP_EVERY_MS, SWEEP_LIMIT_DEFAULT, SWEEP_SOON_MS } from '../limits.ts'
 import type { SweptInbox } from '../store/inbox.ts'
+import { partsOf } from '../store/namespaced/names.ts'
 import type { Swept } from '../store/store.ts'
 import type { Core } from './core.ts'
 
@@ -8,43 +10,113 @@ export interface SweptAll extends Swept {
   readonly inbox: SweptInbox | null
 }
 
-/** Sweeps now. */
-export async function sweepNow<Tx>(
-  core: Core<Tx>,
-  limit: number = SWEEP_LIMIT_DEFAULT,
-  signal?: AbortSignal,
-): Promise<SweptAll> {
-  const { replayForMs, resendForMs, observe } = core.settings
-  const swept = await core.store.retention.sweep({ limit, replayForMs, resendForMs, signal })
-  const { records, events, suspended, partitionsDropped, partitionsBusy } = swept
-  observe({ kind: 'swept', records, events, suspended, partitionsDropped, partitionsBusy })
-  for (const miscounted of swept.miscounted) observe({ kind: 'miscounted', ...miscounted })
-  const inbox = (await core.store.inbox?.sweep({ limit, signal })) ?? null
-  if (inbox && inbox.marked + inbox.rows + inbox.marks + inbox.letters > 0) {
-    const { marked, rows, marks, letters } = inbox
-    observe({ kind: 'sweptInbox', marked, rows, marks, letters })
+/** Removes what is past its time: when told to, and in the background. */
+export class Sweeper<Tx> {
+  readonly #core: Core<Tx>
+  readonly #stopped = new AbortController()
+  /** Troubles that somebody else must end: each is told once. */
+  #told = new Set<string>()
+  #cancel = (): void => {}
+
+  #hurry = false
+
+  /** In the background unless the settings say otherwise. The timer keeps no process alive. */
+  constructor(core: Core<Tx>) {
+    this.#core = core
+    if (!core.settings.sweep) return
+    // Answers that expire later than any before need storage that is not there yet.
+    core.settings.reach.whenGrown(() => {
+      this.#hurry = true
+      this.#next(SWEEP_SOON_MS)
+    })
+    this.#next(SWEEP_SOON_MS)
   }
-  await core.store.redrives?.sweep({ keepForMs: REDRIVE_KEPT_MS })
-  return { ...swept, inbox, finished: swept.finished && (inbox?.finished ?? true) }
+
+  /** Everything that can be done is done, then the first failure is thrown. What needs other rights is no failure. */
+  async sweep(limit: number = SWEEP_LIMIT_DEFAULT, signal?: AbortSignal): Promise<SweptAll> {
+    const { store, settings } = this.#core
+    const { reach, resendForMs, observe } = settings
+    const troubles: unknown[] = []
+    const swept = await keeping(troubles, () =>
+      store.retention.sweep({ limit, replayForMs: reach.ms, resendForMs, signal }),
+    )
+    if (swept) {
+      const { records, events, suspended, partitionsDropped, partitionsBusy, skipped } = swept
+      observe({ kind: 'swept', records, events, suspended, partitionsDropped, partitionsBusy, skipped })
+      for (const of of miscountedOf(swept)) observe({ kind: 'miscounted', ...of })
+      if (skipped) return { ...swept, inbox: null }
+      troubles.push(...swept.troubles)
+    }
+    const inbox = (await keeping(troubles, () => store.inbox?.sweep({ limit, signal }))) ?? null
+    if (inbox && inbox.marked + inbox.rows + inbox.marks + inbox.letters > 0) {
+      const { marked, rows, marks, letters } = inbox
+      observe({ kind: 'sweptInbox', marked, rows, marks, letters })
+    }
+    await keeping(troubles, () => store.redrives?.sweep({ keepForMs: REDRIVE_KEPT_MS }))
+    const others = troubles.filter(isOthers)
+    this.#tell(others)
+    if (!swept || others.length < troubles.length) throw troubles.find((trouble) => !isOthers(trouble)) ?? troubles[0]
+    return {
+      ...swept,
+      miscounted: miscountedOf(swept),
+      inbox,
+      troubles: others,
+      finished: swept.finished && (inbox?.finished ?? true),
+    }
+  }
+
+  stop(): void {
+    this.#stopped.abort()
+    this.#cancel()
+  }
+
+  #next(ms: number): void {
+    if (this.#stopped.signal.aborted) return
+    this.#cancel()
+    // Jitter, so that the processes of one deployment do not sweep in step.
+    this.#cancel = this.#core.clock.after(ms * (0.5 + this.#core.random.next()), () => void this.#sweepInBackground())
+  }
+
+  async #sweepInBackground(): Promise<void> {
+    this.#hurry = false
+    try {
+      const { finished } = await this.sweep(SWEEP_LIMIT_DEFAULT, this.#stopped.signal)
+      if (!finished) this.#hurry = true
+    } catch (error) {
+      // Missing rights were told already.
+      if (!isOthers(error) && !this.#stopped.signal.aborted)
+        this.#core.settings.observe({ kind: 'troubled', task: 'sweep', error })
+    }
+    this.#next(this.#hurry ? SWEEP_SOON_MS : SWEEP_EVERY_MS)
+  }
+
+  /** What was told and is still so is not told again, however its numbers changed. */
+  #tell(troubles: readonly OnceError[]): void {
+    const kinds = new Set<string>()
+    for (const error of troubles) {
+      const kind = error.message.replaceAll(/\d+/g, '')
+      kinds.add(kind)
+      if (!this.#told.has(kind)) this.#core.settings.observe({ kind: 'troubled', task: 'sweep', error })
+    }
+    this.#told = kinds
+  }
 }
 
-/** Sweeps in the background; the timer keeps no process alive. Returns how to stop. */
-export function startSweeper<Tx>(core: Core<Tx>): () => void {
-  const stopped = new AbortController()
-  let cancel = (): void => {}
-  const next = (): void => {
-    // Jitter, so that the processes of one deployment do not sweep in step.
-    cancel = core.clock.after(SWEEP_EVERY_MS * (0.5 + core.random.next()), () => {
-      sweepNow(core, SWEEP_LIMIT_DEFAULT, stopped.signal)
-        .catch((error: unknown) => core.settings.observe({ kind: 'troubled', task: 'sweep', error }))
-        .finally(() => {
-          if (!stopped.signal.aborted) next()
-        })
-    })
+/** Whoever gave this role its rights must do something: trying again does not help. */
+function isOthers(error: unknown): error is OnceError {
+  return isOnceError(error, 'ONCE_RIGHTS_MISSING')
+}
+
+async function keeping<T>(troubles: unknown[], work: () => Promise<T> | undefined): Promise<T | undefined> {
+  try {
+    return await work()
+  } catch (error) {
+    troubles.push(error)
+    return undefined
   }
-  next()
-  return () => {
-    stopped.abort()
-    cancel()
-  }
+}
+
+/** Who sweeps does it for everybody: the shard says whose destination it is. */
+function miscountedOf(swept: Swept): Swept['miscounted'] {
+  return swept.miscounted.map((of) => ({ ...of, destination: partsOf(of.destination).name }))
 }

@@ -10,6 +10,7 @@ import type { EventsOf, PulledSource } from '../source/source.ts'
 import type { Row, Store } from '../store/store.ts'
 import type { Consumer, ConsumerOptions, Handlers } from './consumer-types.ts'
 import type { Final } from './final.ts'
+import type { Parked } from './parked-types.ts'
 import type { SweptAll } from './sweeper.ts'
 
 /** What a duplicate gets while the first one runs: a refusal at once, or the answer if it comes in time. */
@@ -34,6 +35,8 @@ export interface OnceOptions<Tx, E extends Events> {
   expired?: 'gone' | 'rerun'
   /** An operation past it is rolled back, by the server if need be. Default '30s' */
   deadline?: Duration
+  /** Leased operations: the whole of one, its outside calls included. Then `signal` aborts and the lease is let go. Default '15m' */
+  endsWithin?: Duration
   /** Development checks. Default 'warn'; 'off' when NODE_ENV is 'production'. */
   guard?: 'off' | 'warn' | 'throw'
   /** Whether this instance sweeps by itself, in the background. Default true */
@@ -57,6 +60,8 @@ export interface RunOptions<L extends Duration | undefined> {
   inFlight?: InFlight
   expired?: 'gone' | 'rerun'
   deadline?: Duration
+  /** Leased only: the whole operation, its outside calls included. Then `signal` aborts and the lease is let go. */
+  endsWithin?: Duration
   replayFor?: Duration
   goneFor?: Duration
   /** JSON pointers of `input` that do not change its meaning. */
@@ -81,6 +86,8 @@ export interface Once<Tx, E extends Events> {
    * event's id stays, so an inbox still applies it once. Answers how many; a relay sends them.
    */
   resend(events: ResendOptions): Promise<number>
+  /** Events that a relay gave up: look at them, send them after all, or leave them out. */
+  readonly parked: Parked
   /** Forgets a destination nobody sends to any more: until then nothing that it was not sent is dropped. */
   forget(options: { destination: string }): Promise<void>
   /**
@@ -104,9 +111,15 @@ export interface Once<Tx, E extends Events> {
   settle(operation: { scope: string; key: string }, verdict: Verdict): Promise<boolean>
   /** Operations whose outcome is unknown, oldest first, by their hashed identity. */
   unknown(options?: { limit?: number }): Promise<readonly { id: string; sinceMs: number }[]>
-  migrate(): Promise<{ from: number; to: number }>
+  /** Applies what is missing to the database: safe when many processes do it at once. */
+  migrate(options?: MigrateOptions): Promise<{ from: number; to: number }>
   sweep(options?: { limit?: number; signal?: AbortSignal }): Promise<SweptAll>
   close(): Promise<void>
+}
+
+export interface MigrateOptions {
+  /** The namespace that gets what was there before namespaces were told apart. Needed only where several left something. */
+  adopt?: string
 }
 
 export interface ResendOptions {
@@ -123,7 +136,7 @@ export interface ResendOptions {
 
 export interface Joined<Tx, E extends Events> {
   run<R>(
-    operation: Omit<RunOptions<undefined>, 'lease' | 'recover' | 'inFlight' | 'deadline'>,
+    operation: Omit<RunOptions<undefined>, 'lease' | 'recover' | 'inFlight' | 'endsWithin'>,
     handler: (op: Operation<Tx, E>) => Promise<R>,
   ): Promise<Jsonify<R>>
   publish: Operation<Tx, E>['publish']
@@ -187,7 +200,8 @@ export type TxOf<O> = O extends Once<infer Tx, infer _E> ? Tx : never
 
 export interface BatchedOptions<I, R, E extends Events> {
   statement: (input: I) => { sql: string; values: unknown[] }
-  respond: (rows: Row[], input: I, op: { publish: Operation<never, E>['publish'] }) => R
+  /** Every other request of the transaction waits for it: answer at once, or soon. */
+  respond: (rows: Row[], input: I, op: { publish: Operation<never, E>['publish'] }) => R | Promise<R>
   /** The most requests that share a transaction. Default 256 */
   max?: number
 }

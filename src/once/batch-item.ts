@@ -1,0 +1,61 @@
+import type { Answer } from '../lifecycle/answer.ts'
+import type { Publisher } from '../outbox/publisher.ts'
+import type { Row, Session, UserStatement } from '../store/store.ts'
+import { answerOfFinal } from './codec.ts'
+import { isFinal } from './final.ts'
+import type { Attempt, Holds, Produced } from './outcome.ts'
+import type { Request } from './request.ts'
+import { invalid } from './settings.ts'
+
+/** One waiting request of a batched route. */
+export interface Item {
+  readonly request: Request
+  readonly statement: UserStatement
+  /** Throws a `Final` or a `BatchRefusal` to be refused without its effect. */
+  respond(rows: readonly Row[], publisher: Pick<Publisher, 'publish'>): Answer | Promise<Answer>
+  /** The key is ours. */
+  readonly won: Holds
+  resolve(attempt: Attempt): void
+  reject(error: unknown): void
+  /** Runs that lost to somebody else's transaction. */
+  conflicts: number
+  /** Runs that were ended at their deadline. */
+  late: number
+  /** Its connection was lost under it once; not a second time. */
+  lost: boolean
+  /** How often it was kept out by its own last transaction, which the server had not let go of yet. */
+  shadows: number
+  /** When it first ran, on the monotonic clock. */
+  since: number | null
+}
+
+/** Thrown by `respond`: this answer alone is stored, as it is. */
+export class BatchRefusal extends Error {
+  readonly answer: Answer
+
+  constructor(answer: Answer) {
+    super('the answer keeps no rows')
+    this.answer = answer
+  }
+}
+
+/** The same request inside a transaction that is already open: its statement and its answer, without a batch. */
+export async function produceAlone(
+  session: Session<unknown>,
+  { statement, respond }: Pick<Item, 'statement' | 'respond'>,
+  publisher: Pick<Publisher, 'publish'>,
+): Promise<Produced> {
+  try {
+    return { answer: await respond(await session.execute(statement), publisher), fate: 'complete' }
+  } catch (error) {
+    if (isFinal(error)) return { answer: answerOfFinal(error), fate: 'refuse' }
+    if (error instanceof BatchRefusal) return { answer: error.answer, fate: 'refuse' }
+    throw error
+  }
+}
+
+/** What `statement` returned. */
+export function checkStatement(made: UserStatement): void {
+  if (typeof made?.sql !== 'string' || !Array.isArray(made.values))
+    throw invalid('statement must return { sql, values }')
+}

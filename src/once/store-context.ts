@@ -1,0 +1,31 @@
+import { createEnclosingContext, type Enclosing, type EnclosingContext } from './enclosing.ts'
+
+interface Shared {
+  readonly context: EnclosingContext
+  readonly handles: WeakMap<object, Enclosing>
+  instances: number
+}
+
+const shared = new WeakMap<object, Shared>()
+
+/**
+ * Instances on one store find each other's operations: a run of one inside a run of the other shares its transaction.
+ * Answers how to leave; the last one that leaves is told so, and closes the store.
+ */
+export function enterContext(store: object): Pick<Shared, 'context' | 'handles'> & { leave(): boolean } {
+  let entry = shared.get(store)
+  if (!entry) shared.set(store, (entry = { context: createEnclosingContext(), handles: new WeakMap(), instances: 0 }))
+  const { context, handles } = entry
+  const entered = entry
+  entered.instances++
+  return {
+    context,
+    handles,
+    leave() {
+      if (--entered.instances > 0) return false
+      shared.delete(store)
+      context.close()
+      return true
+    },
+  }
+}
