@@ -78,6 +78,8 @@ export interface StoredLetter extends Omit<Letter, 'state'> {
 }
 
 export interface LetterFilter {
+  /** The number of the namespace that their consumers belong to. Default: any */
+  readonly namespace?: number | undefined
   readonly consumer?: string | undefined
   readonly source?: string | undefined
   readonly type?: string | undefined
@@ -97,6 +99,8 @@ export interface ListLettersParams {
   readonly limit: number
   /** Only those after this `seq`. */
   readonly after?: number | undefined
+  /** false: nobody asks how many are parked behind them, and `blocks` is 0. */
+  readonly blocks?: boolean | undefined
 }
 
 export interface LetterCounts {

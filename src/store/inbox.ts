@@ -173,6 +173,8 @@ export interface StoredPosition {
   readonly partition: string
   /** Decimal text; a position only ever grows. */
   readonly next: string
+  /** Not passed where the database has not come this far: it was put back to an earlier state. Absent: nobody asks. */
+  readonly from?: string | undefined
 }
 
 export interface SweptInbox {

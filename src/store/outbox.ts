@@ -1,3 +1,5 @@
+import type { Parked } from './parked.ts'
+
 /**
  * The relay's part of the Store seam. A relay leases **shards** of a destination, reads their events behind a cursor and
  * acknowledges by a new cursor. `seq` grows in commit order within a shard, so a cursor passes nothing that could still
@@ -5,7 +7,7 @@
  */
 export interface Outbox {
   /** Makes the destination known; harmless when it is. */
-  open(params: { readonly destination: string }): Promise<void>
+  open(params: OpenDestinationParams): Promise<void>
   /** Shows that this relay lives, and extends its leases. One statement that open operations cannot hold up. */
   beat(params: BeatParams): Promise<Beat>
   /** Takes free shards, at most `limit`, with everything their last owner left. */
@@ -14,7 +16,8 @@ export interface Outbox {
   read(params: ReadEventsParams): Promise<EventsRead>
   /**
    * Inserts cursors, the intent of the next batch, and what must be held, in one statement. Of shards that are no longer
-   * ours nothing is written.
+   * ours nothing is written, nor of those where the database is behind what is told here: it was put back to an earlier
+   * state, by a failover that lost transactions or from a backup.
    */
   ack(params: AckParams): Promise<Acked>
   /** Held events whose time has come, each with those of its aggregate that wait behind it, in order. */
@@ -35,10 +38,15 @@ export interface Outbox {
   destinations(): Promise<readonly string[]>
   /** Forgets a destination that nobody sends to any more: it keeps no events from being dropped. */
   forget(params: { readonly destination: string }): Promise<void>
+  /** Absent where what was parked cannot be released. */
+  readonly parked?: Parked | undefined
   /** Absent where processes cannot call each other. */
   readonly calls?: Calls | undefined
-  /** Gives shards back at once. `leaving`: the relay is gone too, and the others share what it had. */
-  release(params: ReleaseParams): Promise<void>
+  /**
+   * Gives shards back at once. `leaving`: the relay is gone too, and the others share what it had. Answers how many were
+   * still ours.
+   */
+  release(params: ReleaseParams): Promise<number>
 }
 
 /** How processes tell each other that events were committed: a hint, never part of a producer's transaction. */
@@ -46,6 +54,12 @@ export interface Calls {
   call(): Promise<void>
   /** Answers how to stop. `lost`: no call will come any more. */
   listen(params: { called(): void; lost(error: unknown): void }): Promise<() => Promise<void>>
+}
+
+export interface OpenDestinationParams {
+  readonly destination: string
+  /** Whose events it is sent: those of the 64 shards from 64 times this number on. Default 0 */
+  readonly namespace?: number | undefined
 }
 
 export interface ShardLease {
@@ -57,7 +71,13 @@ export interface BeatParams {
   readonly destination: string
   readonly relay: string
   readonly leaseMs: number
-  readonly leases: readonly ShardLease[]
+  /** How long the others count on it; 0: not at all. Default: for the lease */
+  readonly presentMs?: number | undefined
+  /** Whoever finds the database behind `cursor` or `seen` does not own the shard any more. Absent: nobody asks. */
+  readonly leases: readonly (ShardLease & {
+    readonly cursor?: number | undefined
+    readonly seen?: SeenEvent | undefined
+  })[]
 }
 
 export interface Beat {
@@ -105,14 +125,36 @@ export interface ReadEventsParams {
   readonly perShard: number
   /** Of all shards together. */
   readonly limit: number
+  /** Nothing more is read once the payloads have so many bytes; one event always is. Default: without end */
+  readonly bytes?: number
+  /** The last one that an earlier read told of. Where it is not there any more, no segment is left out. */
+  readonly seal?: Seal | null
+  /** Who answered an earlier read. */
+  readonly server?: string | null
+}
+
+/** Nothing will ever be added to this segment or to one before it. */
+export interface Seal {
+  readonly segment: number
+  /** When it was sealed: in a database that was put back it may be sealed again, with other events in it. */
+  readonly at: string
 }
 
 export interface EventsRead {
   readonly events: readonly StoredEvent[]
+  /** `limit` or `bytes` may have cut something off. */
+  readonly cut: boolean
   /** Somebody let go of a shard: worth a beat. */
   readonly free: boolean
-  /** Nothing will ever be added to this segment or to one before it; 0: to none. */
-  readonly sealed: number
+  /** The last one there is; null: none. */
+  readonly seal: Seal | null
+  /** The seal that was given is there, or none was given. */
+  readonly isKnown: boolean
+  /**
+   * Who answered, where it is not the server that was given: it may have forgotten what was read before. null: the same
+   * one.
+   */
+  readonly server: string | null
 }
 
 export interface StoredEvent {
@@ -147,6 +189,17 @@ export interface Ack extends ShardLease {
   /** The last event of the batch that is sent next; null when nothing follows. */
   readonly tryingTo: number | null
   readonly attempt: number
+  /** The database must have come this far. Absent: nobody asks. */
+  readonly from?: number | undefined
+  /** These events must be there: then so is whatever was read with them. Absent: nobody asks. */
+  readonly seen?: readonly SeenEvent[] | undefined
+}
+
+/** An event that was read, by its id: in a database that was put back another one may get its number. */
+export interface SeenEvent {
+  readonly segment: number
+  readonly seq: number
+  readonly id: string
 }
 
 /** What was really written. */
@@ -186,6 +239,8 @@ export interface DueParams {
   /** Heads; each brings at most `behind` others. */
   readonly limit: number
   readonly behind: number
+  /** As of `ReadEventsParams`. */
+  readonly bytes?: number
 }
 
 export interface Due {
@@ -228,6 +283,8 @@ export interface SettleHeldParams {
   readonly park: readonly { readonly shard: number; readonly aggregateId: string }[]
   /** Aggregates to look at again: the first that still waits is due now. */
   readonly touched: readonly { readonly shard: number; readonly aggregateId: string }[]
+  /** Those of them that this relay took for parked: orphans among their events are put in line. */
+  readonly released?: readonly { readonly shard: number; readonly aggregateId: string }[] | undefined
 }
 
 export interface Settled extends Acked {
@@ -235,8 +292,7 @@ export interface Settled extends Acked {
   readonly blocked: readonly BlockedAggregate[]
 }
 
-export interface ResendParams {
-  readonly destination: string
+export interface ResendParams extends OpenDestinationParams {
   /** ISO times of publishing: from `since` on, before `until`. */
   readonly since: string
   readonly until: string | null

@@ -1,4 +1,4 @@
-import type { Letter, LetterFilter, LetterReason, LetterState, StoredLetter } from './dead-letters.ts'
+import type { LetterFilter, LetterReason, LetterState, NewLetter, StoredLetter } from './dead-letters.ts'
 import type { Session } from './store.ts'
 
 /**
@@ -22,7 +22,7 @@ export interface Redrives<Tx> {
   change(params: ChangeRedriveParams): Promise<StoredRedrive | null>
   get(params: { readonly redrive: number }): Promise<StoredRedrive | null>
   /** The newest first. */
-  list(params: { readonly limit: number }): Promise<readonly StoredRedrive[]>
+  list(params: { readonly limit: number; readonly namespace?: number | undefined }): Promise<readonly StoredRedrive[]>
   /** Leases the consumer's running redrive, if there is one that nobody holds. Shows that the consumer lives. */
   claim(params: { readonly consumer: string; readonly leaseMs: number }): Promise<RedriveLease | null>
   /** Extends the lease, and counts what is about to run. Null: it is no longer ours. */
@@ -36,10 +36,13 @@ export interface Redrives<Tx> {
   decide(params: RedriveHeld & { readonly decisions: readonly RedriveDecision[] }): Promise<boolean>
   release(params: RedriveHeld): Promise<void>
   /** The newest first. */
-  audit(params: { readonly redrive?: number | undefined; readonly limit: number }): Promise<readonly AuditEntry[]>
+  audit(params: AuditParams): Promise<readonly AuditEntry[]>
   write(entry: NewAuditEntry): Promise<void>
-  /** Letters from a file. Those that are applied or known stay as they are. */
-  import(params: { readonly letters: readonly ImportedLetter[] }): Promise<{ imported: number; applied: number }>
+  /**
+   * Letters from a file, each under its message's lock, as `park` has it. Those that are applied or known stay as they
+   * are; of those that run elsewhere nothing is written.
+   */
+  import(params: { readonly letters: readonly ImportedLetter[] }): Promise<ImportOutcome>
   /** Redrives that ended long ago, with the copies they hold. */
   sweep(params: { readonly keepForMs: number }): Promise<number>
 }
@@ -171,6 +174,8 @@ export interface ChangeRedriveParams {
   /** The canary is over. */
   readonly passed?: boolean | undefined
   readonly rate?: number | undefined
+  /** The number of the namespace, for the audit. Default 0 */
+  readonly namespace?: number | undefined
 }
 
 export interface RedriveHeld {
@@ -225,9 +230,26 @@ export interface AuditEntry {
   readonly detail: string
 }
 
-export type NewAuditEntry = Omit<AuditEntry, 'seq' | 'at'>
+export interface NewAuditEntry extends Omit<AuditEntry, 'seq' | 'at'> {
+  /** The number of the namespace it is about. Default 0 */
+  readonly namespace?: number | undefined
+}
 
-export interface ImportedLetter extends Omit<Letter, 'state'> {
+export interface AuditParams {
+  readonly redrive?: number | undefined
+  readonly limit: number
+  /** Default: any */
+  readonly namespace?: number | undefined
+}
+
+export interface ImportOutcome {
+  readonly imported: number
+  readonly applied: number
+  /** The ids of those that run elsewhere. */
+  readonly busy: readonly string[]
+}
+
+export interface ImportedLetter extends Omit<NewLetter, 'state'> {
   readonly consumer: string
   readonly state: Extract<LetterState, 'parked' | 'skipped'>
   readonly parkedAt: number

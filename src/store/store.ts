@@ -1,8 +1,11 @@
 import type { Answer } from '../lifecycle/answer.ts'
 import type { Sight, StoredRecord } from '../lifecycle/record.ts'
 import type { Inbox } from './inbox.ts'
+import type { LockBudget } from './lock-budget.ts'
+import type { Namespaces } from './namespaces.ts'
 import type { Outbox } from './outbox.ts'
 import type { Redrives } from './redrives.ts'
+import type { Retention } from './retention.ts'
 
 /**
  * The Store seam: what a database must do for the protocol, one method per statement or trip, so that the simulator can
@@ -18,6 +21,8 @@ export interface Store<Tx> {
   readonly schema: Schema
   readonly retention: Retention
   readonly leases: Leases<Tx>
+  /** What may be locked at a time. Absent where locks are not a table that others need too. */
+  readonly locks?: LockBudget
   /** Absent where requests cannot share a transaction. */
   readonly batches?: Batches
   /** Absent where events can be written but not relayed. */
@@ -26,6 +31,8 @@ export interface Store<Tx> {
   readonly inbox?: Inbox<Tx>
   /** Absent where dead letters cannot be run again. */
   readonly redrives?: Redrives<Tx>
+  /** Absent where one namespace has the store to itself. */
+  readonly namespaces?: Namespaces<Tx>
   /** What the development guard can watch. */
   readonly watch?: Watch
   /** Opens a READ COMMITTED transaction and claims in it: one trip. Nothing waits for another transaction. */
@@ -98,8 +105,13 @@ export interface Reading {
 export interface Session<Tx> {
   /** The user's own object, as the client made it: never handed out without `revocable`. */
   readonly tx: Tx
-  /** A handle that can be taken back: after `revoke` every call through it is ONCE_TX_CLOSED. */
-  revocable(): { readonly tx: Tx; revoke(): void }
+  /**
+   * A handle that can be taken back: after `revoke` every call through it is ONCE_TX_CLOSED. Before each statement
+   * `takeTurn` is asked whether the statement has to wait.
+   */
+  revocable(takeTurn?: TakeTurn): { readonly tx: Tx; revoke(): void }
+  /** A statement of the user's own that is not made through a handle. Its errors are thrown as they come. */
+  execute(statement: UserStatement): Promise<readonly Row[]>
   /** Claims in this transaction (nested run, join, claim again after a sweep). */
   claim(claim: Claim): Promise<{ readonly sight: Sight; readonly claimed: Claimed | null }>
   /** A new statement, hence a new snapshot. */
@@ -127,6 +139,9 @@ export interface Session<Tx> {
   /** Rows written through this transaction so far, outside our own tables; null where it cannot be told. */
   written?(): Promise<number | null>
 }
+
+/** undefined: the statement may go at once. Else it is sent in its turn, and this is what becomes of it. */
+export type TakeTurn = <T>(statement: () => PromiseLike<T>) => Promise<T> | undefined
 
 export interface Savepoint {
   release(): Promise<void>
@@ -164,8 +179,11 @@ export interface Leases<Tx> {
   claim(params: LeaseParams): Promise<{ readonly sight: Sight; readonly claimed: Claimed | null }>
   /** Takes a lapsed record over, or renews an expired one; null when somebody else was quicker. */
   takeOver(params: LeaseParams & { readonly seen: StoredRecord }): Promise<Claimed | null>
-  /** One statement for all leases of this process, on its own connection. Answers with the ids that are still ours. */
-  heartbeat(params: { readonly leases: readonly Held[]; readonly leaseMs: number }): Promise<readonly string[]>
+  /**
+   * One statement for all leases of this process, on its own connection. Answers with the ids that are still ours. A
+   * connection that does not answer within the time is given up, so that the next heartbeat has another.
+   */
+  heartbeat(params: HeartbeatParams): Promise<readonly string[]>
   /** Lets the lease lapse now, so that the next attempt need not wait. False when it is no longer ours. */
   release(params: Held): Promise<boolean>
   /** A final answer without business rows, fenced. False when the lease is no longer ours. */
@@ -181,8 +199,8 @@ export interface Leases<Tx> {
   settle(params: SettleParams): Promise<boolean>
   /** A transaction for `commit` and `step.tx`, with a server-side deadline. */
   open(params: { readonly deadlineMs: number }): Promise<Session<Tx>>
-  /** In-progress operations whose lease has lapsed, oldest first, with their sealed input when one was stored. */
-  lapsed(params: { readonly limit: number; readonly namespace: string }): Promise<readonly LapsedOperation[]>
+  /** In-progress operations whose lease has lapsed and whose input was sealed, oldest first. */
+  lapsed(params: LapsedParams): Promise<readonly LapsedOperation[]>
   /** Operations whose outcome is unknown, for the operator. */
   unknown(params: { readonly limit: number }): Promise<readonly { readonly id: string; readonly sinceMs: number }[]>
 }
@@ -190,6 +208,12 @@ export interface Leases<Tx> {
 export interface Held {
   readonly id: string
   readonly token: string
+}
+
+export interface HeartbeatParams {
+  readonly leases: readonly Held[]
+  readonly leaseMs: number
+  readonly withinMs?: number
 }
 
 export interface LeaseParams {
@@ -219,6 +243,13 @@ export interface SettleParams {
     | { readonly kind: 'done'; readonly step: string; readonly result: string }
     | { readonly kind: 'rerun'; readonly step: string }
     | { readonly kind: 'failed'; readonly answer: Answer }
+}
+
+export interface LapsedParams {
+  readonly limit: number
+  readonly namespace: string
+  /** Sealed under one of these names. Absent: under any. */
+  readonly names?: readonly string[]
 }
 
 export interface LapsedOperation {
@@ -263,54 +294,32 @@ export interface UserStatement {
 
 export type EffectsOutcome =
   | { readonly kind: 'done'; readonly rows: readonly (readonly Row[])[] }
-  /** `index` past the last statement: no statement's fault, the connection was lost. */
+  /** This statement's own error: without it the others may pass. */
   | { readonly kind: 'failed'; readonly index: number; readonly error: unknown }
+  /**
+   * The transaction was ended while this statement was under way (past the last one: none was): `late` at its deadline,
+   * otherwise because the connection is gone. The statement may or may not be the reason.
+   */
+  | { readonly kind: 'ended'; readonly index: number; readonly late: boolean; readonly error: unknown }
 
 export type Row = Record<string, unknown>
 
-export interface Retention {
-  /** Removes what is past its time, at most `limit` rows; never a live, unknown or half-done record. */
-  sweep(params: SweepParams): Promise<Swept>
-}
+export type { Miscounted, Retention, SweepParams, Swept } from './retention.ts'
 
-export interface SweepParams {
-  readonly limit: number
-  /** Answers written from now on expire this far ahead: their storage is made ready. */
-  readonly replayForMs: number
-  /** Sent events are kept this long; absent: for ever. */
-  readonly resendForMs?: number | undefined
-  readonly signal?: AbortSignal | undefined
-}
-
-export interface Swept {
-  readonly records: number
-  /** Sent events past their time. */
-  readonly events: number
-  /** Must be empty: what was sent is not what is stored. Nothing of such a segment is dropped. */
-  readonly miscounted: readonly Miscounted[]
-  /** In-progress operations past their time, now unknown. */
-  readonly suspended: number
-  readonly partitionsDropped: number
-  /** Partitions that could not be dropped because somebody uses them: tried again on the next sweep. */
-  readonly partitionsBusy: number
-  /** false: the limit was reached, there may be more. */
-  readonly finished: boolean
-}
-
-/** One shard of a segment of events, as one destination has counted it. */
-export interface Miscounted {
-  readonly destination: string
-  readonly segment: number
-  readonly shard: number
-  readonly stored: number
-  readonly acknowledged: number
+export interface MigrateParams {
+  /** The namespace that gets the rows of before there were numbers, whoever else uses the database. */
+  readonly adopt?: string | undefined
 }
 
 export interface Schema {
-  /** Applies what is missing; safe when many processes do it at once. ONCE_SCHEMA_NEWER when the database is ahead. */
-  migrate(): Promise<{ readonly from: number; readonly to: number }>
+  /**
+   * Applies what is missing; safe when many processes do it at once. Where nothing is missing, reading suffices.
+   * ONCE_SCHEMA_NEWER when the database is ahead; ONCE_NAMESPACE_UNDECIDED when several namespaces have rows of before
+   * there were numbers: `adopt` names whose they are.
+   */
+  migrate(params?: MigrateParams): Promise<{ readonly from: number; readonly to: number }>
   /** Every migration as SQL, for people who apply it themselves. */
-  sql(): string
+  sql(params?: MigrateParams): string
   /** The version the database has; 0 when it was never migrated. */
   version(): Promise<number>
 }

@@ -11,7 +11,7 @@ import type {
 import { commitWith } from './client.ts'
 import type { Client } from './client.ts'
 import type { Connection } from './connection.ts'
-import { storeFailure } from './failure.ts'
+import { isDeadline, LineBroken, storeFailure } from './failure.ts'
 
 export function memoryBatches(client: Client): Batches {
   return {
@@ -62,7 +62,9 @@ class MemoryBatch implements BatchSession {
       })
       return { kind: 'done', rows }
     } catch (error) {
-      return { kind: 'failed', index, error }
+      const late = isDeadline(error)
+      if (!late && !(error instanceof LineBroken)) return { kind: 'failed', index, error }
+      return { kind: 'ended', index, late, error: storeFailure(error) }
     }
   }
 

@@ -1,6 +1,5 @@
-import { onceError } from '../../errors.ts'
 import type { Connection, Work } from './connection.ts'
-import { LineBroken, storeFailure } from './failure.ts'
+import { commitFailure, storeFailure } from './failure.ts'
 import type { Pool } from './pool.ts'
 import type { Statements } from './statements/index.ts'
 
@@ -76,7 +75,7 @@ export async function commitWith(
       return committed ? 'committed' : 'rolledBack'
     })
   } catch (error) {
-    throw error instanceof LineBroken ? onceError('ONCE_COMMIT_UNKNOWN', { cause: error }) : storeFailure(error)
+    throw commitFailure(error)
   } finally {
     pool.give(connection)
   }

@@ -32,6 +32,8 @@ export class Connection {
   broken = false
   private readonly step: Step | null
   private executing = false
+  private busy = false
+  private readonly queue: (() => void)[] = []
   private hungUp = false
 
   constructor(database: MemoryDatabase, step: Step | null) {
@@ -45,8 +47,22 @@ export class Connection {
     return this.tx
   }
 
-  /** One trip: the bodies run one after the other, whatever happens to the client meanwhile. */
+  /** One trip at a time: whoever sends while another one is under way waits in line. */
   async trip<T>(label: string, body: (work: Omit<Work, 'tx'>) => Promise<T>): Promise<T> {
+    if (this.busy) await new Promise<void>((resolve) => this.queue.push(resolve))
+    this.busy = true
+    try {
+      return await this.travel(label, body)
+    } finally {
+      const next = this.queue.shift()
+      // The line is handed over: nobody comes between.
+      if (next === undefined) this.busy = false
+      else next()
+    }
+  }
+
+  /** The bodies run one after the other, whatever happens to the client meanwhile. */
+  private async travel<T>(label: string, body: (work: Omit<Work, 'tx'>) => Promise<T>): Promise<T> {
     if (this.broken) throw new LineBroken()
     await this.pass(label, 'send')
     if (this.broken) throw new LineBroken()

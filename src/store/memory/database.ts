@@ -5,7 +5,9 @@ import { EventLog } from './event-log.ts'
 import type { AttemptRow, ConsumerRow, InboxRow, LetterRow, MarkRow, PositionRow } from './inbox-rows.ts'
 import type { ActiveRedriveRow, AuditRow, RedriveFenceRow, RedriveItemRow, RedriveRow } from './redrive-rows.ts'
 import type { AckRow, AnswerRow, HeldRow, RecordRow, RecoverRow, RelayRow, ShardRow, StepRow } from './rows.ts'
+import type { NamespaceRow } from '../namespaces.ts'
 import type { Row } from '../store.ts'
+import type { Work } from './connection.ts'
 
 /** The database's own time: no process has it, and it may jump. Timers run by a clock that does not. */
 export interface DatabaseClock {
@@ -23,6 +25,9 @@ export const systemDatabaseClock: DatabaseClock = {
   },
 }
 
+/** Runs with every row a user's statement inserts into its table. What it throws is the statement's error. */
+export type Trigger = (work: Pick<Work, 'tx'>, row: Row) => void | Promise<void>
+
 /** Ground truth for checkers: what became durable, and who waited for whom. */
 export interface DatabaseObserver {
   committed?(tx: Transaction, changes: readonly Change[], now: number): void
@@ -33,7 +38,13 @@ export interface DatabaseOptions {
   readonly clock?: DatabaseClock
   /** Columns that must be unique together, by table. */
   readonly unique?: Readonly<Record<string, readonly string[]>>
+  /** By table, after each row. */
+  readonly triggers?: Readonly<Record<string, Trigger>>
+  /** By table, at COMMIT, with each row that was inserted or changed. */
+  readonly deferred?: Readonly<Record<string, (row: Row) => void>>
   readonly observer?: DatabaseObserver
+  /** Another schema of the same database: advisory locks belong to both. */
+  readonly beside?: MemoryDatabase
 }
 
 export interface BeginOptions {
@@ -48,6 +59,8 @@ export interface BeginOptions {
 export class MemoryDatabase {
   readonly clock: DatabaseClock
   readonly unique: Readonly<Record<string, readonly string[]>>
+  readonly triggers: Readonly<Record<string, Trigger>>
+  readonly deferred: Readonly<Record<string, (row: Row) => void>>
   observer: DatabaseObserver | null
   readonly records: Table<RecordRow> = new Table('record')
   readonly answers: Table<AnswerRow> = new Table('answer')
@@ -69,10 +82,12 @@ export class MemoryDatabase {
   readonly redriveItems: Table<RedriveItemRow> = new Table('redriveItem')
   readonly activeRedrives: Table<ActiveRedriveRow> = new Table('activeRedrive')
   readonly audits: Table<AuditRow> = new Table('audit')
+  readonly namespaces: Table<NamespaceRow> = new Table('namespace')
   readonly user: Map<string, Table<Row>> = new Map()
-  readonly advisory: Map<string, Transaction> = new Map()
+  readonly advisory: Map<string, Transaction>
   readonly open: Set<Transaction> = new Set()
   version = 0
+  private readonly schema: number
   private readonly timers = new Map<Transaction, () => void>()
   private serial = 0
   private eventSerial = 0
@@ -82,7 +97,16 @@ export class MemoryDatabase {
   constructor(options: DatabaseOptions = {}) {
     this.clock = options.clock ?? systemDatabaseClock
     this.unique = options.unique ?? {}
+    this.triggers = options.triggers ?? {}
+    this.deferred = options.deferred ?? {}
     this.observer = options.observer ?? null
+    this.advisory = options.beside?.advisory ?? new Map()
+    this.schema = options.beside === undefined ? 0 : options.beside.schema + 1
+  }
+
+  /** A lock is a number of the whole database: the first schema has the bare ones. */
+  lockName(lock: string): string {
+    return this.schema === 0 ? lock : `${this.schema} ${lock}`
   }
 
   /** clock_timestamp() in microseconds. */

@@ -7,7 +7,7 @@ export class EventLog {
   private readonly heads = new Map<string, string>()
 
   add(row: SentEventRow): void {
-    if (isOrdered(row)) this.heads.set(row.aggregateId, row.id)
+    if (isOrdered(row)) this.heads.set(headKey(row), row.id)
     const log = this.shards.get(row.shard)
     if (log === undefined) return void this.shards.set(row.shard, [row])
     let i = log.length
@@ -17,9 +17,9 @@ export class EventLog {
     else log.splice(i, 0, row)
   }
 
-  /** The last ordered event of an aggregate. */
-  head(aggregateId: string): string | null {
-    return this.heads.get(aggregateId) ?? null
+  /** The last ordered event of an aggregate: its shard says whose it is. */
+  head(of: Pick<SentEventRow, 'shard' | 'aggregateId'>): string | null {
+    return this.heads.get(headKey(of)) ?? null
   }
 
   after(shard: number, cursor: number, limit: number): readonly SentEventRow[] {
@@ -39,6 +39,9 @@ export class EventLog {
     return [...this.shards.values()].flat().sort((a, b) => a.seq - b.seq)
   }
 }
+
+const headKey = ({ shard, aggregateId }: Pick<SentEventRow, 'shard' | 'aggregateId'>): string =>
+  `${shard} ${aggregateId}`
 
 /** Where the first event with this number, or a later one, is. */
 function placeOf(log: readonly SentEventRow[], seq: number): number {

@@ -31,6 +31,10 @@ export const uniqueViolation = (table: string): ServerError =>
   new ServerError('23505', `a row of ${table} with this key exists`)
 export const transactionFailed = (): ServerError =>
   new ServerError('25P02', 'a statement failed before: the transaction can only be rolled back')
+export const noSuchSavepoint = (name: string): ServerError =>
+  new ServerError('3B001', `savepoint ${name} does not exist`)
+/** RAISE EXCEPTION, in a trigger or a function. */
+export const raised = (message: string): ServerError => new ServerError('P0001', message)
 export const serializationFailure = (): ServerError => new ServerError('40001', 'could not serialize access')
 export const deadlockDetected = (): ServerError => new ServerError('40P01', 'deadlock detected')
 export const idleTooLong = (): ServerError => new ServerError('25P03', 'the transaction passed its deadline')
@@ -55,11 +59,21 @@ const CODES: Readonly<Record<string, OnceCode>> = {
   EO001: 'ONCE_LEASE_LOST',
   EO002: 'ONCE_TX_TAKEN',
   EO004: 'ONCE_CONFLICT',
+  '3B001': 'ONCE_TX_TAKEN',
   '25P01': 'ONCE_TX_REQUIRED',
   '25P02': 'ONCE_ROLLED_BACK',
   '25P03': 'ONCE_DEADLINE',
   '40001': 'ONCE_CONFLICT',
   '40P01': 'ONCE_CONFLICT',
+}
+
+/** Data exceptions, constraint violations, errors raised by a trigger. */
+const HANDLERS_OWN = /^(?:22|23|27|44|P0)/
+
+/** COMMIT also checks what the handler's statements deferred: such an error is the handler's own. */
+export function commitFailure(error: unknown): OnceError | Error {
+  if (error instanceof LineBroken) return onceError('ONCE_COMMIT_UNKNOWN', { cause: error })
+  return error instanceof ServerError && HANDLERS_OWN.test(error.code) ? error : storeFailure(error)
 }
 
 /** How the store reports a failure of its own statements; errors of the user's statements stay as they came. */

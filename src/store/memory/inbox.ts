@@ -1,10 +1,10 @@
-import { onceError } from '../../errors.ts'
 import type { CompleteInboxParams, EnterParams, Inbox, InboxSession, ParkParams, Taken, TakeParams } from '../inbox.ts'
 import type { Session } from '../store.ts'
 import { autocommit, commitWith } from './client.ts'
 import type { Client } from './client.ts'
 import type { Connection, Work } from './connection.ts'
 import { claimEnded, storeFailure } from './failure.ts'
+import { underLocks } from './letter-locks.ts'
 import { connectionOf } from './memory-tx.ts'
 import type { MemoryTx } from './memory-tx.ts'
 import { MemorySession } from './session.ts'
@@ -77,29 +77,17 @@ async function enter(client: Client, connection: Connection, params: Required<En
   }
 }
 
-/** BEGIN and the locks in one trip, the letters and COMMIT in another: these see what was committed before the locks. */
-async function park(client: Client, { consumer, letters, positions, deadlineMs }: ParkParams): Promise<string[]> {
-  const { pool, statements } = client
-  const connection = await pool.take()
-  let busy: string[]
-  try {
-    busy = await connection.trip('inbox.park.lock', (server) => {
-      connection.begin({ deadlineMs })
-      return connection.execute(server, 'inbox.park.lock', (work) => statements.lockLetters(work, letters))
-    })
-  } catch (error) {
-    connection.tx?.rollback()
-    pool.give(connection)
-    throw storeFailure(error)
-  }
-  const free = letters.flatMap(({ lock: _, ...letter }) => (busy.includes(letter.id) ? [] : letter))
-  const ending = await commitWith(client, connection, 'inbox.park', async (work) => {
-    await statements.parkLetters(work, consumer, free)
+function park(client: Client, { consumer, letters, positions, deadlineMs }: ParkParams): Promise<readonly string[]> {
+  const { statements } = client
+  return underLocks(client, { label: 'inbox.park', letters, deadlineMs }, async (work, free, busy) => {
+    await statements.parkLetters(
+      work,
+      consumer,
+      free.map(({ lock: _, ...letter }) => letter),
+    )
     if (positions !== null && busy.length === 0)
       await statements.passPositions(work, consumer, positions.source, positions.positions)
   })
-  if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
-  return busy
 }
 
 /** One open transaction that began with its inbox rows. */

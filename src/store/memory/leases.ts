@@ -24,7 +24,7 @@ export function memoryLeases(client: Client): Leases<MemoryTx> {
     suspend: (held) => autocommit(client, 'suspend', (work) => statements.suspend(work, held)),
     settle: (params) => autocommit(client, 'settle', (work) => statements.settle(work, params)),
     open: ({ deadlineMs }) => open(client, deadlineMs),
-    lapsed: ({ limit, namespace }) => autocommit(client, 'lapsed', (work) => statements.lapsed(work, limit, namespace)),
+    lapsed: (params) => autocommit(client, 'lapsed', (work) => statements.lapsed(work, params)),
     unknown: ({ limit }) => autocommit(client, 'unknown', (work) => statements.unknown(work, limit)),
   }
 }

@@ -11,6 +11,7 @@ import { memoryInbox } from './inbox.ts'
 import { memoryLeases } from './leases.ts'
 import { connectionOf, memoryTx } from './memory-tx.ts'
 import type { MemoryTx } from './memory-tx.ts'
+import { adoptNamespace, memoryNamespaces } from './namespaces.ts'
 import { memoryOutbox } from './outbox.ts'
 import { memoryRedrives } from './redrives.ts'
 import { Pool } from './pool.ts'
@@ -22,8 +23,8 @@ import { STATEMENTS } from './statements/index.ts'
 import type { Statements } from './statements/index.ts'
 import type { Isolation } from './transaction.ts'
 
-/** Events are kept for ever. */
-const NO_EVENTS = { events: 0, miscounted: [] } as const
+/** Events are kept for ever, and nothing is in the way. */
+const NOTHING_ELSE = { events: 0, miscounted: [], skipped: false, troubles: [] } as const
 
 export interface MemoryStoreOptions {
   /** Columns that must be unique together, by table: `{ charges: ['id'] }`. */
@@ -39,6 +40,12 @@ export interface MemoryStoreOptions {
   readonly statements?: Statements
 }
 
+/** `deadlineMs`: what `transaction_timeout` is to PostgreSQL. */
+export interface TransactionOptions {
+  readonly isolation?: Isolation
+  readonly deadlineMs?: number
+}
+
 /** A store for tests: transactions, locks and snapshots as PostgreSQL has them, nothing on disk. */
 export interface MemoryStore extends Store<MemoryTx> {
   readonly database: MemoryDatabase
@@ -50,7 +57,7 @@ export interface MemoryStore extends Store<MemoryTx> {
   events(): readonly SentEventRow[]
   isTransient(error: unknown): boolean
   /** A transaction of your own, for `join`. */
-  transaction<R>(work: (tx: MemoryTx) => Promise<R>, options?: { isolation?: Isolation }): Promise<R>
+  transaction<R>(work: (tx: MemoryTx) => Promise<R>, options?: TransactionOptions): Promise<R>
 }
 
 export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
@@ -63,17 +70,18 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
     features: { transactional: true, concurrentClaims: true, serverDeadline: true, pipelined: true, durable: false },
     database,
     pool,
-    schema: memorySchema(database),
+    schema: memorySchema(database, client),
     retention: memoryRetention(client),
     leases: memoryLeases(client),
     batches: memoryBatches(client),
     outbox: memoryOutbox(client),
     inbox: memoryInbox(client),
     redrives: memoryRedrives(client),
+    namespaces: memoryNamespaces(client),
     begin: (params) => begin(client, params),
     read: ({ id }) => read(client, id),
     refuse: (params) => autocommit(client, 'refuse', (work) => client.statements.refuse(work, params)),
-    join: async (tx) => join(client, tx),
+    join: (tx) => join(client, tx),
     isTransient,
     close: () => Promise.resolve(),
     rows: (table) =>
@@ -82,7 +90,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
         .rows(null)
         .map(([, row]) => ({ ...row })),
     events: () => database.events.all(),
-    transaction: (work, { isolation = 'read committed' } = {}) => transaction(client, work, isolation),
+    transaction: (work, options) => transaction(client, work, options),
   }
 }
 
@@ -111,24 +119,30 @@ async function read(client: Client, id: string): Promise<Reading> {
   return { record, answer }
 }
 
-function join(client: Client, tx: MemoryTx): Session<MemoryTx> {
+async function join(client: Client, tx: MemoryTx): Promise<Session<MemoryTx>> {
   const connection = connectionOf(tx)
   if (connection?.tx === undefined || connection.tx === null || connection.tx.ended) throw onceError('ONCE_TX_REQUIRED')
   if (connection.tx.isolation !== 'read committed') throw onceError('ONCE_TX_ISOLATION')
-  return new MemorySession(client, connection, tx)
+  const session = new MemorySession(client, connection, tx)
+  await session.check()
+  return session
 }
 
-async function transaction<R>(client: Client, work: (tx: MemoryTx) => Promise<R>, isolation: Isolation): Promise<R> {
+async function transaction<R>(
+  client: Client,
+  work: (tx: MemoryTx) => Promise<R>,
+  options: TransactionOptions = {},
+): Promise<R> {
   const connection = await client.pool.take()
   const { tx, revoke } = memoryTx(connection)
   try {
-    await connection.trip('user.begin', async () => connection.begin({ isolation }))
+    await connection.trip('user.begin', async () => connection.begin(options))
     const result = await work(tx)
     const committed = await connection.trip('user.commit', async () => connection.tx?.commit() === true)
     if (!committed) throw onceError('ONCE_ROLLED_BACK')
     return result
   } catch (error) {
-    connection.tx?.rollback()
+    await connection.trip('user.rollback', async () => connection.tx?.rollback()).catch(() => undefined)
     throw error
   } finally {
     revoke()
@@ -144,18 +158,19 @@ function memoryRetention(client: Client): Retention {
       const suspended = await autocommit(client, 'suspendLapsed', (work) => statements.suspendLapsed(work, limit))
       const finished = records < limit && !signal?.aborted
       if (signal?.aborted)
-        return { records, ...NO_EVENTS, suspended, partitionsDropped: 0, partitionsBusy: 0, finished }
+        return { records, ...NOTHING_ELSE, suspended, partitionsDropped: 0, partitionsBusy: 0, finished }
       const days = await autocommit(client, 'dropAnswers', (work) => statements.dropAnswers(work))
-      return { records, ...NO_EVENTS, suspended, ...days, finished }
+      return { records, ...NOTHING_ELSE, suspended, ...days, finished }
     },
   }
 }
 
-function memorySchema(database: MemoryDatabase): Schema {
+function memorySchema(database: MemoryDatabase, client: Client): Schema {
   return {
-    async migrate() {
+    async migrate({ adopt } = {}) {
       const from = database.version
       database.version = 1
+      if (adopt !== undefined) await adoptNamespace(client, adopt)
       return { from, to: 1 }
     },
     sql: () => '',

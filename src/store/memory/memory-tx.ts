@@ -1,5 +1,5 @@
 import { onceError } from '../../errors.ts'
-import type { Row } from '../store.ts'
+import type { Row, TakeTurn } from '../store.ts'
 import type { Connection, Work } from './connection.ts'
 import { uniqueViolation } from './failure.ts'
 
@@ -18,11 +18,12 @@ export interface MemoryTx {
 const connections = new WeakMap<MemoryTx, Connection>()
 
 /** A handle on the connection's transaction. After `revoke` nothing reaches the connection. */
-export function memoryTx(connection: Connection): { readonly tx: MemoryTx; revoke(): void } {
+export function memoryTx(connection: Connection, takeTurn?: TakeTurn): { readonly tx: MemoryTx; revoke(): void } {
   let revoked = false
   const through = <T>(label: string, body: (work: Work) => T | Promise<T>): Promise<T> => {
-    if (revoked) return Promise.reject(onceError('ONCE_TX_CLOSED'))
-    return connection.statement(label, body)
+    const send = (): Promise<T> =>
+      revoked ? Promise.reject(onceError('ONCE_TX_CLOSED')) : connection.statement(label, body)
+    return takeTurn?.(send) ?? send()
   }
   const tx: MemoryTx = {
     insert: (table, row) => through('tx.insert', (work) => insertRow(work, table, row)),
@@ -34,6 +35,7 @@ export function memoryTx(connection: Connection): { readonly tx: MemoryTx; revok
     tx,
     revoke() {
       revoked = true
+      connections.delete(tx)
     },
   }
 }
@@ -42,11 +44,13 @@ export function connectionOf(tx: MemoryTx): Connection | undefined {
   return connections.get(tx)
 }
 
-export async function insertRow({ database, tx }: Work, table: string, row: Row): Promise<Row> {
+export async function insertRow(work: Work, table: string, row: Row): Promise<Row> {
+  const { database, tx } = work
   const columns = database.unique[table]
   const key = columns === undefined ? String(database.next()) : keyOf(columns, row)
   if (!(await database.table(table).insert(key, { ...row }, tx))) throw uniqueViolation(table)
   tx.written += 1
+  await database.triggers[table]?.(work, row)
   return { ...row }
 }
 

@@ -1,15 +1,17 @@
-import { RELAY_SETTLE_MS, SHARDS } from '../../limits.ts'
+import { RELAY_SETTLE_MS, RELAY_UNPARK_EVENTS, SHARDS } from '../../limits.ts'
 import type { Outbox, ResendParams, Settled, SettleHeldParams, ShardState } from '../outbox.ts'
+import type { Parked, SettledParked, SettleParkedParams } from '../parked.ts'
 import { autocommit } from './client.ts'
 import type { Client } from './client.ts'
+import type { Connection, Work } from './connection.ts'
 import { LineBroken, storeFailure } from './failure.ts'
 
 /** The relay in memory: every method is one statement that commits by itself, but for what concerns held events. */
 export function memoryOutbox(client: Client): Outbox {
   const { statements } = client
   return {
-    open: ({ destination }) =>
-      autocommit(client, 'outbox.open', (work) => statements.openDestination(work, destination)),
+    open: ({ destination, namespace = 0 }) =>
+      autocommit(client, 'outbox.open', (work) => statements.openDestination(work, destination, namespace)),
     beat: (params) => autocommit(client, 'outbox.beat', (work) => statements.beat(work, params), 'aside'),
     lease: (params) => lease(client, params),
     read: (params) => autocommit(client, 'outbox.read', (work) => statements.readEvents(work, params)),
@@ -30,6 +32,7 @@ export function memoryOutbox(client: Client): Outbox {
     forget: ({ destination }) =>
       autocommit(client, 'outbox.forget', (work) => statements.forgetDestination(work, destination)),
     release: (params) => autocommit(client, 'outbox.release', (work) => statements.releaseShards(work, params)),
+    parked: memoryParked(client),
   }
 }
 
@@ -41,7 +44,18 @@ async function lease(client: Client, params: Parameters<Outbox['lease']>[0]): Pr
   if (leased.length === 0) return []
   const shards = leased.map(({ shard }) => shard)
   const cursors = await autocommit(client, 'outbox.cursors', (work) => statements.cursors(work, destination, shards))
-  const blocked = await autocommit(client, 'outbox.blocked', (work) => statements.blocked(work, destination, shards))
+  let blocked = await autocommit(client, 'outbox.blocked', (work) => statements.blocked(work, destination, shards))
+  // The same may have parked events behind one that was released since.
+  const parked = blocked.filter((of) => of.parked)
+  if (parked.length > 0) {
+    const put = await autocommit(client, 'outbox.orphans', (work) =>
+      statements.unparkOrphans(work, destination, parked, RELAY_UNPARK_EVENTS),
+    )
+    if (put > 0) {
+      await autocommit(client, 'outbox.promote', (work) => statements.promoteHeld(work, destination, parked))
+      blocked = await autocommit(client, 'outbox.blocked', (work) => statements.blocked(work, destination, shards))
+    }
+  }
   // A late acknowledgement may have held events behind one that was settled since: the first of them would wait for ever.
   const touched = blocked.filter(({ parked }) => !parked)
   if (touched.length > 0)
@@ -57,33 +71,79 @@ async function lease(client: Client, params: Parameters<Outbox['lease']>[0]): Pr
 async function resend(client: Client, params: ResendParams): Promise<number> {
   const number = client.pool.database.nextResend()
   let events = 0
-  for (let shard = 0; shard < SHARDS; shard++) {
+  const first = (params.namespace ?? 0) * SHARDS
+  for (let shard = first; shard < first + SHARDS; shard++) {
     events += await autocommit(client, 'outbox.resend', (work) => client.statements.resend(work, params, shard, number))
   }
   return events
 }
 
+function memoryParked(client: Client): Parked {
+  const { statements } = client
+  return {
+    list: (params) => autocommit(client, 'parked.list', (work) => statements.listParked(work, params)),
+    lines: (params) => autocommit(client, 'parked.lines', (work) => statements.parkedLines(work, params)),
+    settle: (params) => settleParked(client, params),
+  }
+}
+
+/** A transaction: the shard is locked first, so that no settlement is under way. */
+function settleParked(client: Client, params: SettleParkedParams): Promise<SettledParked> {
+  const { statements } = client
+  const { destination, shard } = params
+  const nothing = { released: 0, skipped: 0, more: false }
+  return fenced(
+    client,
+    (work) => statements.lockShard(work, destination, shard),
+    async (connection, known) =>
+      known ? connection.statement('parked.settle', (work) => statements.settleParked(work, params)) : nothing,
+  )
+}
+
 /** A transaction: the shards are fenced first, and stay so until it commits. */
-async function settleHeld(client: Client, params: SettleHeldParams): Promise<Settled> {
-  const { statements, pool } = client
+function settleHeld(client: Client, params: SettleHeldParams): Promise<Settled> {
+  const { statements } = client
   const { destination, leases } = params
+  return fenced(
+    client,
+    (work) => statements.fenceShards(work, destination, leases),
+    async (connection, shards) => {
+      const ours = new Set(shards)
+      const own = <T extends { readonly shard: number }>(rows: readonly T[]): T[] =>
+        rows.filter((r) => ours.has(r.shard))
+      const { sent, changed, kept, park, touched, released = [] } = params
+      const mine = {
+        sent: own(sent),
+        changed: own(changed),
+        kept: own(kept),
+        park: own(park),
+        touched: own(touched),
+        released: own(released),
+      }
+      const settled = await connection.statement('outbox.settle', (work) =>
+        statements.settleHeld(work, { destination, ...mine }),
+      )
+      return { ours: shards, ...settled }
+    },
+  )
+}
+
+async function fenced<F, T>(
+  { pool }: Client,
+  fence: (work: Work) => Promise<F>,
+  settle: (connection: Connection, fence: F) => Promise<T>,
+): Promise<T> {
   const connection = await pool.take()
   try {
-    const fenced = await connection.trip('outbox.fence', (server) => {
-      // Past it the server ends it: a relay that stops here must not keep its shards from whoever takes over.
+    const found = await connection.trip('outbox.fence', (server) => {
+      // Past it the server ends it: who stops here must not keep the shards from whoever takes over.
       connection.begin({ deadlineMs: RELAY_SETTLE_MS })
-      return connection.execute(server, 'outbox.fence', (work) => statements.fenceShards(work, destination, leases))
+      return connection.execute(server, 'outbox.fence', fence)
     })
-    const ours = new Set(fenced)
-    const own = <T extends { readonly shard: number }>(rows: readonly T[]): T[] => rows.filter((r) => ours.has(r.shard))
-    const { sent, changed, kept, park, touched } = params
-    const mine = { sent: own(sent), changed: own(changed), kept: own(kept), park: own(park), touched: own(touched) }
-    const settled = await connection.statement('outbox.settle', (work) =>
-      statements.settleHeld(work, { destination, ...mine }),
-    )
+    const settled = await settle(connection, found)
     const committed = await connection.trip('outbox.commit', async () => connection.tx?.commit())
     if (committed !== true) throw new LineBroken()
-    return { ours: fenced, ...settled }
+    return settled
   } catch (error) {
     connection.tx?.rollback()
     throw storeFailure(error)

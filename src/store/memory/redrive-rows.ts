@@ -42,7 +42,10 @@ export interface ActiveRedriveRow {
   readonly redrive: number
 }
 
-export type AuditRow = AuditEntry
+export interface AuditRow extends AuditEntry {
+  /** The number of the namespace it is about. */
+  readonly namespace: number
+}
 
 export const redriveKey = (redrive: number): string => String(redrive)
 export const itemKey = (redrive: number, ord: number): string => `${redrive} ${ord}`

@@ -1,11 +1,13 @@
+import { DEADLINE_MS_DEFAULT } from '../../limits.ts'
 import type { Redrives } from '../redrives.ts'
 import { autocommit, inside } from './client.ts'
 import type { Client } from './client.ts'
 import type { Work } from './connection.ts'
+import { underLocks } from './letter-locks.ts'
 import { connectionOf } from './memory-tx.ts'
 import type { MemoryTx } from './memory-tx.ts'
 
-/** Redrives in memory: every method is one statement that commits by itself, but `settle` is one of the effect's. */
+/** Redrives in memory: every method but `import` is one statement that commits by itself, `settle` one of the effect's. */
 export function memoryRedrives(client: Client): Redrives<MemoryTx> {
   const { statements } = client
   const one = <T>(label: string, body: (work: Work) => T | Promise<T>): Promise<T> => autocommit(client, label, body)
@@ -21,7 +23,8 @@ export function memoryRedrives(client: Client): Redrives<MemoryTx> {
       return changed ? get({ redrive: params.redrive }) : null
     },
     get,
-    list: ({ limit }) => one('redrive.read', (work) => statements.readRedrives(work, null, limit)),
+    list: ({ limit, namespace }) =>
+      one('redrive.read', (work) => statements.readRedrives(work, null, limit, namespace)),
     async claim({ consumer, leaseMs }) {
       await one('redrive.seen', (work) => statements.consumerSeen(work, consumer))
       return one('redrive.claim', (work) => statements.claimRedrive(work, consumer, leaseMs))
@@ -35,9 +38,16 @@ export function memoryRedrives(client: Client): Redrives<MemoryTx> {
     },
     decide: (params) => one('redrive.decide', (work) => statements.decideRedrive(work, params)),
     release: (params) => one('redrive.release', (work) => statements.releaseRedrive(work, params)),
-    audit: ({ redrive, limit }) => one('redrive.audit', (work) => statements.readAudit(work, redrive, limit)),
+    audit: (params) => one('redrive.audit', (work) => statements.readAudit(work, params)),
     write: (entry) => one('redrive.write', (work) => statements.writeAudit(work, entry)),
-    import: ({ letters }) => one('letters.import', (work) => statements.importLetters(work, letters)),
+    async import({ letters }) {
+      let counts = { imported: 0, applied: 0 }
+      const of = { label: 'letters.import', letters, deadlineMs: DEADLINE_MS_DEFAULT }
+      const busy = await underLocks(client, of, async (work, free) => {
+        counts = await statements.importLetters(work, free)
+      })
+      return { ...counts, busy }
+    },
     sweep: ({ keepForMs }) => one('redrive.sweep', (work) => statements.sweepRedrives(work, keepForMs)),
   }
 }

@@ -81,6 +81,7 @@ export interface HeldRow {
   /** The number of the deliberate resend it belongs to; 0: none. */
   readonly resend: number
   readonly dueAt: number | null
+  readonly heldAt: number
   readonly reason: string | null
 }
 

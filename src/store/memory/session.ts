@@ -7,8 +7,11 @@ import type {
   EventRow,
   FinishStepParams,
   Reading,
+  Row,
   Savepoint,
   Session,
+  TakeTurn,
+  UserStatement,
 } from '../store.ts'
 import { commitWith, inside } from './client.ts'
 import type { Client } from './client.ts'
@@ -25,6 +28,7 @@ export class MemorySession implements Session<MemoryTx> {
   private readonly client: Client
   private readonly connection: Connection
   private readonly joined: boolean
+  private savepoints = 0
 
   constructor(client: Client, connection: Connection, joined?: MemoryTx) {
     this.client = client
@@ -33,8 +37,12 @@ export class MemorySession implements Session<MemoryTx> {
     this.tx = joined ?? memoryTx(connection).tx
   }
 
-  revocable(): { readonly tx: MemoryTx; revoke(): void } {
-    return memoryTx(this.connection)
+  revocable(takeTurn?: TakeTurn): { readonly tx: MemoryTx; revoke(): void } {
+    return memoryTx(this.connection, takeTurn)
+  }
+
+  execute(statement: UserStatement): Promise<readonly Row[]> {
+    return this.connection.statement('execute', (work) => this.client.statements.userStatement(work, statement))
   }
 
   claim(of: Claim): Promise<ClaimOutcome> {
@@ -75,11 +83,18 @@ export class MemorySession implements Session<MemoryTx> {
   }
 
   async savepoint(): Promise<Savepoint> {
-    const mark = await this.one('savepoint', ({ tx }) => tx.mark())
+    const name = `effectively_once_${++this.savepoints}`
+    await this.one('savepoint', ({ tx }) => tx.savepoint(name))
     return {
-      release: () => this.one('savepoint.release', () => undefined),
-      rollback: () => this.rollbackTo(mark),
+      release: () => this.one('savepoint.release', ({ tx }) => tx.release(name)),
+      rollback: () => this.rollbackTo(name),
     }
+  }
+
+  /** The user's own transaction must take statements. */
+  async check(): Promise<void> {
+    const savepoint = await this.savepoint()
+    await savepoint.release()
   }
 
   async rollback(): Promise<void> {
@@ -109,12 +124,18 @@ export class MemorySession implements Session<MemoryTx> {
   }
 
   /** ROLLBACK TO is the one statement a failed transaction takes. */
-  private async rollbackTo(mark: number): Promise<void> {
+  private async rollbackTo(name: string): Promise<void> {
     const { connection } = this
     try {
       await connection.trip('savepoint.rollback', async () => {
-        if (connection.tx?.ended) connection.tx.check()
-        connection.tx?.rollbackTo(mark)
+        const { tx } = connection
+        if (tx?.ended) tx.check()
+        try {
+          tx?.rollbackTo(name)
+        } catch (error) {
+          tx?.fail()
+          throw error
+        }
       })
     } catch (error) {
       throw storeFailure(error)

@@ -1,5 +1,6 @@
-import { deadlockDetected, idleTooLong, LineBroken, transactionFailed } from './failure.ts'
+import { deadlockDetected, idleTooLong, LineBroken, noSuchSavepoint, transactionFailed } from './failure.ts'
 import type { MemoryDatabase } from './database.ts'
+import type { Row } from '../store.ts'
 import type { SentEventRow } from './rows.ts'
 import type { Slot } from './table.ts'
 
@@ -24,8 +25,8 @@ export interface Change {
 }
 
 /**
- * One transaction: what it wrote and which locks it took, as a stack, so that a savepoint is a height of that stack.
- * Nothing it wrote is seen by anybody else before `commit`.
+ * One transaction: what it wrote and which locks it took, as a stack, so that a savepoint is a name and a height of that
+ * stack. Nothing it wrote is seen by anybody else before `commit`.
  */
 export class Transaction {
   readonly number: number
@@ -40,6 +41,7 @@ export class Transaction {
   /** What the statement under way wants to be known as; for whoever observes commits. */
   readonly notes: unknown[] = []
   private readonly entries: Entry[] = []
+  private readonly savepoints: { readonly name: string; readonly height: number }[] = []
   private readonly wakers: (() => void)[] = []
   private ownWaker: (() => void) | null = null
   private killedBy: Error | null = null
@@ -62,8 +64,11 @@ export class Transaction {
     throw this.killedBy ?? new LineBroken()
   }
 
+  /** What was done since the last savepoint is undone at once, its locks too; ROLLBACK only ends what is left. */
   fail(): void {
-    if (this.state === 'open') this.state = 'failed'
+    if (this.state !== 'open') return
+    this.state = 'failed'
+    this.undoTo(this.savepoints.at(-1)?.height ?? 0)
   }
 
   /** The caller holds the row, or nobody does. */
@@ -79,7 +84,8 @@ export class Transaction {
     this.entries.push({ kind: 'share', slot })
   }
 
-  tryAdvisory(lock: string): boolean {
+  tryAdvisory(of: string): boolean {
+    const lock = this.database.lockName(of)
     const holder = this.database.advisory.get(lock)
     if (holder === this) return true
     if (holder !== undefined) return false
@@ -89,8 +95,9 @@ export class Transaction {
   }
 
   /** Waits for whoever holds the lock, as `pg_advisory_xact_lock` does. */
-  async advisory(lock: string): Promise<void> {
-    while (!this.tryAdvisory(lock)) await this.waitFor(this.database.advisory.get(lock) as Transaction, lock)
+  async advisory(of: string): Promise<void> {
+    const lock = this.database.lockName(of)
+    while (!this.tryAdvisory(of)) await this.waitFor(this.database.advisory.get(lock) as Transaction, lock)
   }
 
   /** A new event: nobody could have written the same one, so there is nothing to lock. */
@@ -104,15 +111,22 @@ export class Transaction {
     return undefined
   }
 
-  /** The height to come back to. */
-  mark(): number {
-    return this.entries.length
+  /** Two may have the same name: the younger one hides the older. */
+  savepoint(name: string): void {
+    this.savepoints.push({ name, height: this.entries.length })
   }
 
-  rollbackTo(mark: number): void {
-    while (this.entries.length > mark) this.undo(this.entries.pop())
+  /** Ends it, and every one that was made after it. What was done since stays. */
+  release(name: string): void {
+    this.savepoints.length = this.savepointAt(name).index
+  }
+
+  /** It stays; those made after it are gone. The one statement that a failed transaction takes. */
+  rollbackTo(name: string): void {
+    const { index, height } = this.savepointAt(name)
+    this.savepoints.length = index + 1
+    this.undoTo(height)
     if (this.state === 'failed') this.state = 'open'
-    this.wakeOthers()
   }
 
   /** True when committed; a failed transaction rolls back instead, silently, as COMMIT does. */
@@ -123,6 +137,7 @@ export class Transaction {
       return false
     }
     const changes = this.changes()
+    this.runDeferred(changes)
     this.end('committed')
     for (const entry of this.entries) {
       if (entry.kind === 'write') settle(entry.slot)
@@ -137,7 +152,7 @@ export class Transaction {
   rollback(): void {
     if (this.ended) return
     this.end('rolledBack')
-    this.undoAll()
+    this.undoTo(0)
   }
 
   /** The server ends it: at its deadline, or because its client is gone. */
@@ -145,7 +160,7 @@ export class Transaction {
     if (this.ended) return
     this.killedBy = why
     this.end('killed')
-    this.undoAll()
+    this.undoTo(0)
     this.ownWaker?.()
   }
 
@@ -161,6 +176,15 @@ export class Transaction {
       this.ownWaker = resolve
     })
     this.waitingFor = null
+    this.ownWaker = null
+    this.check()
+  }
+
+  /** A statement that does not end by itself, as `pg_sleep` for a year does not. */
+  async hang(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.ownWaker = resolve
+    })
     this.ownWaker = null
     this.check()
   }
@@ -188,8 +212,26 @@ export class Transaction {
     this.database.ended(this)
   }
 
-  private undoAll(): void {
-    while (this.entries.length > 0) this.undo(this.entries.pop())
+  private savepointAt(name: string): { readonly index: number; readonly height: number } {
+    const index = this.savepoints.findLastIndex((savepoint) => savepoint.name === name)
+    const found = this.savepoints[index]
+    if (found === undefined) throw noSuchSavepoint(name)
+    return { index, height: found.height }
+  }
+
+  /** Constraints that are checked by COMMIT: what one of them raises rolls everything back. */
+  private runDeferred(changes: readonly Change[]): void {
+    const { deferred } = this.database
+    try {
+      for (const { table, after } of changes) if (after !== undefined) deferred[table]?.(after as Row)
+    } catch (error) {
+      this.rollback()
+      throw error
+    }
+  }
+
+  private undoTo(height: number): void {
+    while (this.entries.length > height) this.undo(this.entries.pop())
     this.wakeOthers()
   }
 

@@ -1,5 +1,5 @@
 import { onceError } from '../../errors.ts'
-import { BATCH_LOCK_SHARE, BATCH_REQUESTS_MAX, BATCHES_IN_FLIGHT_MAX } from '../../limits.ts'
+import { ANSWER_SLACK_MS, BATCH_REQUESTS_MAX, BATCHES_IN_FLIGHT_MAX, SERVER_DEADLINE_SLACK_MS } from '../../limits.ts'
 import type {
   Batches,
   BatchParams,
@@ -9,13 +9,15 @@ import type {
   EffectsOutcome,
   UserStatement,
 } from '../store.ts'
+import type { LockBudget } from '../lock-budget.ts'
 import { isOrdered } from '../ordered.ts'
 import { arrayLiteral } from './array-literal.ts'
 import { commit } from './commit.ts'
 import type { PgConnection, PgDriver } from './driver.ts'
+import { takesTransaction } from './pg-control.ts'
 import { storeError } from './errors.ts'
 import { answerValues, claimedOf, eventArrays } from './rows.ts'
-import { isConnectionLost, isPreparedStatementLost, sqlStateOf } from './sqlstate.ts'
+import { isPlanStale, isPreparedStatementLost, isRaised, isTimedOut, sqlStateOf } from './sqlstate.ts'
 import type { Bind } from './statements.ts'
 import { UserStatements } from './user-statements.ts'
 
@@ -25,31 +27,29 @@ export class PostgresBatches<Tx> implements Batches {
   readonly #bind: Bind
   readonly #schema: string
   readonly #users: UserStatements
+  readonly #locks: LockBudget
 
-  constructor(driver: PgDriver<Tx>, bind: Bind, schema: string) {
+  constructor(driver: PgDriver<Tx>, bind: Bind, schema: string, locks: LockBudget) {
     this.#driver = driver
     this.#bind = bind
     this.#schema = schema
     this.#users = new UserStatements(driver)
+    this.#locks = locks
   }
 
-  /** Advisory locks are a budget all transactions share: past it, whoever asks next fails with 53200. */
   async limit(): Promise<number> {
-    try {
-      const [row] = await this.#driver.query({ name: '', text: LOCK_BUDGET_SQL, values: [] })
-      const share = Math.floor(Number(row?.['budget']) / BATCH_LOCK_SHARE / BATCHES_IN_FLIGHT_MAX / LOCKS_EACH)
-      return Math.max(1, Math.min(BATCH_REQUESTS_MAX, share))
-    } catch (error) {
-      throw storeError(error, this.#schema)
-    }
+    await this.#locks.open()
+    return Math.max(1, Math.min(BATCH_REQUESTS_MAX, Math.floor(this.#locks.most(BATCHES_IN_FLIGHT_MAX) / LOCKS_EACH)))
   }
 
   isCrowded(error: unknown): boolean {
-    return sqlStateOf(error) === OUT_OF_SHARED_MEMORY
+    return this.#locks.isCrowded(error)
   }
 
   async open({ deadlineMs, claims, rerun }: BatchParams): ReturnType<Batches['open']> {
     const [first] = claims
+    const locks = claims.length * LOCKS_EACH
+    this.#locks.hold(locks)
     try {
       const { connection, rows } = await this.#driver.begin(
         this.#bind('batchClaim', [
@@ -60,10 +60,11 @@ export class PostgresBatches<Tx> implements Batches {
           first?.fingerprintVersion ?? 1,
           first?.replayForMs ?? 0,
           first?.goneForMs ?? 0,
-          String(deadlineMs),
+          String(Math.ceil(deadlineMs) + SERVER_DEADLINE_SLACK_MS),
           rerun,
           arrayLiteral(claims.map((claim) => claim.fingerprintLock)),
         ]),
+        { withinMs: deadlineMs + ANSWER_SLACK_MS },
       )
       const won = new Map(rows.map((row) => [String(row['id']), claimedOf(row) as Claimed]))
       return {
@@ -72,10 +73,12 @@ export class PostgresBatches<Tx> implements Batches {
           users: this.#users,
           schema: this.#schema,
           xid: String(rows[0]?.['xid'] ?? ''),
+          ended: () => this.#locks.give(locks),
         }),
         won,
       }
     } catch (error) {
+      this.#locks.give(locks)
       throw storeError(error, this.#schema)
     }
   }
@@ -87,25 +90,32 @@ class PostgresBatchSession<Tx> implements BatchSession {
   readonly #users: UserStatements
   readonly #schema: string
   readonly #xid: string
+  #ended: () => void
 
-  constructor(connection: PgConnection<Tx>, of: { bind: Bind; users: UserStatements; schema: string; xid: string }) {
+  constructor(
+    connection: PgConnection<Tx>,
+    of: { bind: Bind; users: UserStatements; schema: string; xid: string; ended: () => void },
+  ) {
     this.#connection = connection
     this.#bind = of.bind
     this.#users = of.users
     this.#schema = of.schema
     this.#xid = of.xid
+    this.#ended = of.ended
   }
 
   async effects(statements: readonly UserStatement[]): Promise<EffectsOutcome> {
-    const outcome = await this.#connection.pipeline(statements.map((statement) => this.#users.bind(statement)))
+    const bound = statements.map((statement) => this.#users.bind(statement))
+    const taking = statements.findIndex(({ sql }) => takesTransaction(sql))
+    if (taking >= 0) return { kind: 'failed', index: taking, error: onceError('ONCE_TX_TAKEN') }
+    const outcome = await this.#connection.pipeline(bound)
+    if (outcome.kind === 'done') return outcome
+    const { index, error, lost } = outcome
+    const late = isLate(error)
+    if (lost || late) return { kind: 'ended', index, late, error: storeError(error, this.#schema) }
     // A table changed under a prepared statement, or a pooler lost it: nobody's fault, and the next try prepares it anew.
-    if (outcome.kind === 'failed' && isConnectionLost(outcome.error)) {
-      return { kind: 'failed', index: statements.length, error: outcome.error }
-    }
-    if (outcome.kind === 'failed' && isPreparationLost(outcome.error)) {
-      return { ...outcome, error: onceError('ONCE_CONFLICT', { cause: outcome.error }) }
-    }
-    return outcome
+    const unprepared = bound[index]?.name !== '' && (isPlanStale(error) || isPreparedStatementLost(error))
+    return { kind: 'failed', index, error: unprepared ? onceError('ONCE_CONFLICT', { cause: error }) : error }
   }
 
   async complete(items: readonly Omit<CompleteParams, 'fenced'>[]): Promise<'committed' | 'rolledBack'> {
@@ -122,22 +132,22 @@ class PostgresBatchSession<Tx> implements BatchSession {
       this.#xid,
       ...eventArrays(events),
     ])
-    return commit(this.#connection, last, this.#schema)
+    return commit(this.#connection, last, this.#schema).finally(() => this.#end())
   }
 
   rollback(): Promise<void> {
-    return this.#connection.rollback()
+    return this.#connection.rollback().finally(() => this.#end())
+  }
+
+  #end(): void {
+    this.#ended()
+    this.#ended = () => {}
   }
 }
 
 /** The identity's and the fingerprint's. */
 const LOCKS_EACH = 2
-const OUT_OF_SHARED_MEMORY = '53200'
-const PLAN_STALE = '0A000'
-
-function isPreparationLost(error: unknown): boolean {
-  return sqlStateOf(error) === PLAN_STALE || isPreparedStatementLost(error)
+/** From version 17 on the server ends the connection; before that, the statement that takes too long. */
+function isLate(error: unknown): boolean {
+  return isTimedOut(error) || (sqlStateOf(error) === '57014' && !isRaised(error))
 }
-
-const LOCK_BUDGET_SQL = `
-select (current_setting('max_locks_per_transaction')::int8 * (current_setting('max_connections')::int8 + current_setting('max_prepared_transactions')::int8))::float8 as budget`

@@ -1,12 +1,13 @@
-import { onceError, type OnceError } from '../../errors.ts'
+import { isOnceError, onceError, type OnceError } from '../../errors.ts'
 import { invariant } from '../../invariant.ts'
-import { WRITER_HOLD_MS_MAX } from '../../limits.ts'
+import { MAINTENANCE_WITHIN_MS, STATEMENT_WITHIN_MS, WRITER_HOLD_MS_MAX } from '../../limits.ts'
 import { systemClock } from '../../platform/clock.ts'
-import type { Row } from '../store.ts'
-import { CommitLost } from './driver.ts'
+import type { Row, TakeTurn } from '../store.ts'
+import { CommitLost, CommitRefused } from './driver.ts'
 import type { PgConnection, PgDriver, PgStatement, PipelineOutcome } from './driver.ts'
 import { Lane } from './lane.ts'
-import { isConnectionLost, sqlStateOf } from './sqlstate.ts'
+import { Watchdog } from './pg-watchdog.ts'
+import { isConnectionLost, isSessionEnded, isTimedOut, sqlStateOf } from './sqlstate.ts'
 
 /** What a client whose transactions are callbacks must say for itself; `callbackDriver` makes a driver of it. */
 export interface CallbackClient<Tx> {
@@ -19,7 +20,7 @@ export interface CallbackClient<Tx> {
   transaction(callback: (tx: Tx) => Promise<void>): Promise<unknown>
   query(statement: PgStatement): Promise<readonly Row[]>
   queryIn(tx: Tx, statement: PgStatement): Promise<readonly Row[]>
-  revocable(tx: Tx, joined: boolean): Revocable<Tx>
+  revocable(tx: Tx, joined: boolean, takeTurn: TakeTurn | undefined): Revocable<Tx>
   /** False for the root handle. */
   isTransaction(tx: unknown): boolean
   /** Whether an error of the commit leaves its outcome open. */
@@ -38,21 +39,38 @@ const ALIVE: PgStatement = { name: '', text: 'select 1 as alive', values: [] }
 
 export function callbackDriver<Tx>(client: CallbackClient<Tx>): PgDriver<Tx> {
   const lane = client.single ? new Lane() : undefined
+  const watchdog = new Watchdog()
+  /** A database in this process does not fall silent. */
+  const within = <T>(ms: number, work: Promise<T>): Promise<T> => (client.single ? work : watchdog.within(ms, work))
+  const ask = (statement: PgStatement): Promise<readonly Row[]> =>
+    within(
+      statement.name === '' ? MAINTENANCE_WITHIN_MS : STATEMENT_WITHIN_MS,
+      beyondEchoes(() => client.query(statement), isTimedOut),
+    )
   const query = (statement: PgStatement): Promise<readonly Row[]> =>
-    lane ? lane.hold(() => client.query(statement)) : client.query(statement)
+    lane ? lane.hold(() => ask(statement)) : ask(statement)
   return {
     name: client.name,
     pipelined: false,
     single: client.single ?? false,
     query,
     aside: query,
-    async begin(first) {
+    async begin(first, { withinMs = MAINTENANCE_WITHIN_MS } = {}) {
       const release = await lane?.acquire()
       let open: OpenTransaction<Tx> | undefined
+      const patient = <T>(work: Promise<T>): Promise<T> => within(withinMs, work)
       try {
-        open = await openTransaction<Tx>((callback) => client.transaction(callback))
-        const rows = await client.queryIn(open.tx, first)
-        return { connection: new CallbackConnection(client, open.tx, open, release), rows }
+        const opening = beyondEchoes(
+          () => openTransaction<Tx>((callback) => client.transaction(callback), patient),
+          isSessionEnded,
+        )
+        open = await within(STATEMENT_WITHIN_MS, opening).catch((error: unknown) => {
+          // Nobody waits for it any more.
+          opening.then(({ rollback }) => rollback()).catch(() => {})
+          throw error
+        })
+        const rows = await patient(client.queryIn(open.tx, first))
+        return { connection: new CallbackConnection(client, open.tx, open, release, patient), rows }
       } catch (error) {
         await open?.rollback()
         release?.()
@@ -70,17 +88,44 @@ export function callbackDriver<Tx>(client: CallbackClient<Tx>): PgDriver<Tx> {
   }
 }
 
+/**
+ * postgres.js tells what ended a connection to whoever is next on it, who did not run. A BEGIN that is told so may be sent
+ * again; a statement that commits by itself only after a timeout, which leaves nothing behind in any case.
+ */
+async function beyondEchoes<T>(run: () => Promise<T>, isEcho: (error: unknown) => boolean): Promise<T> {
+  for (let echoes = 0; ; echoes++) {
+    try {
+      return await run()
+    } catch (error) {
+      if (echoes >= ECHOES_MAX || !isEcho(error)) throw error
+    }
+  }
+}
+
+/** As many connections may have been ended. */
+const ECHOES_MAX = 10
+
 class CallbackConnection<Tx> implements PgConnection<Tx> {
   readonly tx: Tx
   readonly #client: CallbackClient<Tx>
   readonly #open: OpenTransaction<Tx> | undefined
   readonly #release: () => void
+  readonly #patient: Patient
   readonly #handles: Revocable<Tx>[] = []
   /** Set when everybody else had waited long enough for the only connection. */
   #expired: OnceError | undefined
+  /** Our part is over: the client may have given the connection to somebody else. */
+  #ended = false
 
-  constructor(client: CallbackClient<Tx>, tx: Tx, open?: OpenTransaction<Tx>, release?: () => void) {
+  constructor(
+    client: CallbackClient<Tx>,
+    tx: Tx,
+    open?: OpenTransaction<Tx>,
+    release?: () => void,
+    patient: Patient = (work) => work,
+  ) {
     this.#client = client
+    this.#patient = patient
     this.tx = tx
     this.#open = open
     const cancel = release && systemClock.after(WRITER_HOLD_MS_MAX, () => void this.#expire())
@@ -90,14 +135,16 @@ class CallbackConnection<Tx> implements PgConnection<Tx> {
     }
   }
 
-  revocable(): { readonly tx: Tx; revoke(): void } {
-    const handle = this.#client.revocable(this.tx, this.#open === undefined)
+  revocable(takeTurn?: TakeTurn): { readonly tx: Tx; revoke(): void } {
+    const handle = this.#client.revocable(this.tx, this.#open === undefined, takeTurn)
     this.#handles.push(handle)
     return handle
   }
 
   query(statement: PgStatement): Promise<readonly Row[]> {
-    return this.#expired ? Promise.reject(this.#expired) : this.#client.queryIn(this.tx, statement)
+    if (this.#expired) return Promise.reject(this.#expired)
+    if (this.#ended) return Promise.reject(onceError('ONCE_TX_CLOSED'))
+    return this.#patient(this.#client.queryIn(this.tx, statement))
   }
 
   async pipeline(statements: readonly PgStatement[]): Promise<PipelineOutcome> {
@@ -106,7 +153,8 @@ class CallbackConnection<Tx> implements PgConnection<Tx> {
     const rows: (readonly Row[])[] = []
     for (const [index, statement] of statements.entries()) {
       const outcome = await (sent[index] ?? settled(this.query(statement)))
-      if (outcome.failed) return { kind: 'failed', index, error: outcome.error }
+      if (outcome.failed)
+        return { kind: 'failed', index, error: outcome.error, lost: await this.#isLost(outcome.error) }
       rows.push(outcome.value)
     }
     return { kind: 'done', rows }
@@ -115,8 +163,9 @@ class CallbackConnection<Tx> implements PgConnection<Tx> {
   async commit(last: PgStatement = ALIVE): Promise<'committed' | 'rolledBack'> {
     const open = this.#open
     invariant(open, 'a joined transaction is committed by whoever opened it')
-    await this.#quiet()
+    await this.quiet()
     const sent = settled(this.query(last))
+    this.#ended = true
     // A statement the client itself may refuse must be awaited: the COMMIT behind it would commit without it.
     const ahead = this.#client.sendsAhead === true && isPlain(last) && !open.over
     const commit = ahead ? settled(open.commit()) : undefined
@@ -130,11 +179,14 @@ class CallbackConnection<Tx> implements PgConnection<Tx> {
     const ended = await (commit ?? settled(open.commit()))
     this.#release()
     if (!ended.failed) return 'committed'
-    throw (this.#client.commitLost ?? isConnectionLost)(ended.error) ? new CommitLost(ended.error) : ended.error
+    const isLate = isOnceError(ended.error, 'ONCE_STORE_UNAVAILABLE')
+    if (isLate || (this.#client.commitLost ?? isConnectionLost)(ended.error)) throw new CommitLost(ended.error)
+    throw sqlStateOf(ended.error) === undefined ? ended.error : new CommitRefused(ended.error)
   }
 
   async rollback(): Promise<void> {
-    await this.#quiet()
+    this.#ended = this.#open !== undefined
+    await this.quiet()
     await this.#open?.rollback()
     this.#release()
   }
@@ -146,7 +198,14 @@ class CallbackConnection<Tx> implements PgConnection<Tx> {
     await this.rollback()
   }
 
-  async #quiet(): Promise<void> {
+  /** What is not the server's word may be the client's own on a value, or the socket's: the connection itself tells. */
+  async #isLost(error: unknown): Promise<boolean> {
+    if (!isConnectionLost(error)) return false
+    const answer = await settled(this.query(ALIVE))
+    return answer.failed && sqlStateOf(answer.error) !== '25P02'
+  }
+
+  async quiet(): Promise<void> {
     for (const handle of this.#handles) await handle.quiet?.()
   }
 }
@@ -165,6 +224,9 @@ function settled<T>(promise: Promise<T>): Promise<Settled<T>> {
   )
 }
 
+/** Waits, but not for ever. */
+type Patient = <T>(work: Promise<T>) => Promise<T>
+
 interface OpenTransaction<Tx> {
   readonly tx: Tx
   /** The client gave the transaction up by itself: its connection is gone. */
@@ -176,6 +238,7 @@ interface OpenTransaction<Tx> {
 /** A callback-shaped transaction turned inside out: its callback waits until somebody says how it ends. */
 function openTransaction<Tx>(
   transaction: (callback: (tx: Tx) => Promise<void>) => Promise<unknown>,
+  patient: Patient,
 ): Promise<OpenTransaction<Tx>> {
   return new Promise((resolve, reject) => {
     let over = false
@@ -191,12 +254,12 @@ function openTransaction<Tx>(
         },
         async commit() {
           if (!over) end?.commit()
-          await outer
+          await patient(outer)
         },
         async rollback() {
           // Once the client has let go, its connection may be somebody else's: it must not be told to end anything.
           if (!over) end?.rollback(ROLLED_BACK)
-          await settled(outer)
+          await settled(patient(outer))
         },
       })
       return ended

@@ -1,4 +1,4 @@
-import type { Row, Watch } from '../store.ts'
+import type { Row, TakeTurn, Watch } from '../store.ts'
 
 /**
  * What a PostgreSQL client must do for us: one small file per client implements it, structurally, without importing the
@@ -13,10 +13,19 @@ export interface PgDriver<Tx> {
   readonly single?: boolean
   /** One statement that commits by itself. */
   query(statement: PgStatement): Promise<readonly Row[]>
-  /** The same, on a connection that open operations cannot use up: heartbeats. Falls back to `query`. */
-  aside(statement: PgStatement): Promise<readonly Row[]>
-  /** `begin isolation level read committed`, then `first`. A failure leaves no connection behind. */
-  begin(first: PgStatement): Promise<{ readonly connection: PgConnection<Tx>; readonly rows: readonly Row[] }>
+  /**
+   * The same, on a connection that open operations cannot use up: heartbeats. A connection that does not answer in time
+   * is given up. Falls back to `query`.
+   */
+  aside(statement: PgStatement, withinMs?: number): Promise<readonly Row[]>
+  /**
+   * `begin isolation level read committed`, then `first`. A failure leaves no connection behind. A connection that leaves
+   * one of our statements without an answer for too long is given up, where the client lets us.
+   */
+  begin(
+    first: PgStatement,
+    options?: BeginOptions,
+  ): Promise<{ readonly connection: PgConnection<Tx>; readonly rows: readonly Row[] }>
   /** The user's own transaction object. Its `commit` and `rollback` are never called. */
   join(tx: Tx): PgConnection<Tx>
   /** A connection of its own for one relay's work, so that it does not queue behind producers. Absent: `query` serves. */
@@ -26,6 +35,11 @@ export interface PgDriver<Tx> {
   listen?(params: ListenParams): Promise<() => Promise<void>>
   /** Ends what the driver itself opened; never the user's pool. */
   close(): Promise<void>
+}
+
+export interface BeginOptions {
+  /** For each answer, in milliseconds. Default: MAINTENANCE_WITHIN_MS */
+  readonly withinMs?: number
 }
 
 export interface ListenParams {
@@ -39,13 +53,16 @@ export interface ListenParams {
 export interface PgConnection<Tx> {
   readonly tx: Tx
   /** `revoke` makes every further use of the handle ONCE_TX_CLOSED before it reaches the connection. */
-  revocable(): { readonly tx: Tx; revoke(): void }
+  revocable(takeTurn?: TakeTurn): { readonly tx: Tx; revoke(): void }
+  /** Resolves when nothing sent through a handle is on its way, where the client does not keep that order itself. */
+  quiet?(): Promise<void>
   query(statement: PgStatement): Promise<readonly Row[]>
   /** Many statements in one trip (or one by one where the client cannot); stops at the first failure. */
   pipeline(statements: readonly PgStatement[]): Promise<PipelineOutcome>
   /**
    * `last` (if any) and COMMIT, in one trip where the client can. 'rolledBack' when the tag is not COMMIT. An error of
-   * the server is thrown as it came (the transaction is over); a lost connection throws `CommitLost`.
+   * `last` is thrown as it came, one of COMMIT itself as `CommitRefused` (the transaction is over either way); a lost
+   * connection throws `CommitLost`.
    */
   commit(last?: PgStatement): Promise<'committed' | 'rolledBack'>
   /** Ends the transaction; never throws; a broken connection is discarded, not given back to the pool. */
@@ -63,12 +80,21 @@ export interface PgStatement {
 
 export type PipelineOutcome =
   | { readonly kind: 'done'; readonly rows: readonly (readonly Row[])[] }
-  | { readonly kind: 'failed'; readonly index: number; readonly error: unknown }
+  /** `lost`: the connection is gone, and with it the transaction. Otherwise the error is this statement's own. */
+  | { readonly kind: 'failed'; readonly index: number; readonly error: unknown; readonly lost: boolean }
 
 /** The connection broke after COMMIT was sent: nobody here knows whether it committed. */
 export class CommitLost extends Error {
   override readonly name: string = 'CommitLost'
   constructor(cause: unknown) {
     super('the reply to COMMIT was lost', { cause })
+  }
+}
+
+/** The server ran COMMIT and refused it: what the transaction's own statements had put off until then failed. */
+export class CommitRefused extends Error {
+  override readonly name: string = 'CommitRefused'
+  constructor(cause: unknown) {
+    super('COMMIT was refused', { cause })
   }
 }

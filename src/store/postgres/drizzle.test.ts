@@ -110,7 +110,7 @@ describePostgres('Drizzle on postgres.js', (database) => {
       },
     }
   }
-  driverContract(make, { server: true, joinHeals: false, echoes: 3 })
+  driverContract(make, { server: true, joinHeals: false })
   storeWorks(make)
 })
 

@@ -54,8 +54,8 @@ export function drizzleDriver<Tx>(db: DrizzleDatabase<Tx>): PgDriver<Tx> {
     },
     query: (statement) => send(root as Drizzle, statement),
     queryIn: (tx, statement) => send(tx as Drizzle, statement),
-    revocable(tx, joined) {
-      const held = leash()
+    revocable(tx, joined, takeTurn) {
+      const held = leash(takeTurn)
       return { tx: leashed(tx as Drizzle, (tx as Drizzle).session.client, held, joined) as Tx, revoke: held.revoke }
     },
     isTransaction: (tx) => hasMethods(tx, ['transaction', 'rollback']) && isPostgres(tx as Drizzle),
@@ -127,11 +127,12 @@ function leashed(tx: Drizzle, client: unknown, held: Leash, joined: boolean): Dr
       const prepared = tx.session.prepareQuery.call(this, query, ...rest)
       for (const verb of ['execute', 'all'] as const) {
         const run = prepared[verb].bind(prepared)
-        prepared[verb] = async (...args) => {
-          const refusal = held.refusal(query.sql)
-          if (refusal) throw refusal
-          return run(...args)
-        }
+        prepared[verb] = (...args) =>
+          held.send(async () => {
+            const refusal = held.refusal(query.sql)
+            if (refusal) throw refusal
+            return run(...args)
+          })
       }
       return prepared
     },

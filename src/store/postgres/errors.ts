@@ -1,9 +1,17 @@
 import { isOnceError, onceError, type OnceError } from '../../errors.ts'
-import { CommitLost } from './driver.ts'
-import { isConnectionLost, isTransient, sqlStateOf } from './sqlstate.ts'
+import { CommitLost, CommitRefused } from './driver.ts'
+import {
+  isConnectionLost,
+  isPlanStale,
+  isPreparedStatementLost,
+  isRaised,
+  isTransient,
+  sqlStateOf,
+} from './sqlstate.ts'
 
 /**
- * What a failed statement of ours means. Errors of the user's own statements never come through here: they are theirs.
+ * Whose fault an error is, is said here and nowhere else. This one: what a failed statement of ours means. Errors of the
+ * user's own statements never come through it: they are theirs, whatever their code looks like.
  */
 export function storeError(error: unknown, schema: string): OnceError {
   if (isOnceError(error)) return error
@@ -15,6 +23,17 @@ export function storeError(error: unknown, schema: string): OnceError {
       return onceError('ONCE_TX_TAKEN', { cause: error })
     case 'EO004':
       return onceError('ONCE_CONFLICT', { cause: error })
+    case 'EO005':
+      return onceError('ONCE_NAMESPACE_UNDECIDED', {
+        detail: `${messageOf(error).replace(/^.*effectively-once: /s, '')}. Run: npx effectively-once migrate --adopt NAME`,
+        cause: error,
+      })
+    // Only savepoints of our own are named by statements of our own.
+    case '3B001':
+      return onceError('ONCE_TX_TAKEN', {
+        detail: 'A savepoint from before the operation was released, or rolled back to, inside it',
+        cause: error,
+      })
     case '25P01':
       return onceError('ONCE_TX_REQUIRED', { cause: error })
     case '25P02':
@@ -27,12 +46,23 @@ export function storeError(error: unknown, schema: string): OnceError {
         detail: `Schema ${schema} is missing or incomplete in this database. Run: npx effectively-once migrate`,
         cause: error,
       })
+    case '42501':
+      return onceError('ONCE_RIGHTS_MISSING', {
+        detail: `The role of this connection has not the rights it needs in schema ${schema}: ${messageOf(error)}`,
+        cause: error,
+      })
     case '25P04':
     case '25P03':
     case '57014':
       return onceError('ONCE_DEADLINE', { cause: error })
+    // A limit of the role or the database on waiting for a lock that somebody else holds.
+    case '55P03':
+      return onceError('ONCE_CONFLICT', { cause: error })
   }
-  if (isTransient(error)) return onceError('ONCE_CONFLICT', { cause: error })
+  // What was lost or stale of a prepared statement is prepared anew, or not at all.
+  if (isTransient(error) || isPreparedStatementLost(error) || isPlanStale(error)) {
+    return onceError('ONCE_CONFLICT', { cause: error })
+  }
   if (isConnectionLost(error)) {
     return onceError('ONCE_STORE_UNAVAILABLE', {
       detail: `The store cannot be reached: ${messageOf(error)}`,
@@ -54,13 +84,26 @@ export async function told<T>(schema: string, work: () => Promise<T>): Promise<T
   }
 }
 
-/** COMMIT also checks what the handler's statements deferred: such an error is the handler's own, not the store's. */
-export function commitError(error: unknown, schema: string): unknown {
-  return HANDLERS_OWN.test(sqlStateOf(error) ?? '') ? error : storeError(error, schema)
+/** A statement of ours that carries what the user gave: what the database will not hold of it is the user's error. */
+export function writeError(error: unknown, schema: string): unknown {
+  return USERS_DATA.test(sqlStateOf(error) ?? '') ? error : storeError(error, schema)
 }
 
-/** Data exceptions, constraint violations, errors raised by a trigger. */
-const HANDLERS_OWN = /^(?:22|23|27|44|P0)/
+/** Data exceptions, constraint violations, too deep or too much, errors raised by a trigger. */
+const USERS_DATA = /^(?:22|23|27|44|54|P0)/
+
+/**
+ * The last statement is ours. COMMIT itself checks what the user's statements put off, and nothing of ours: its error is
+ * the user's, whatever its code, unless the server itself was in the way.
+ */
+export function commitError(error: unknown, schema: string): unknown {
+  if (!(error instanceof CommitRefused)) return writeError(error, schema)
+  const { cause } = error
+  return SERVERS_OWN.test(sqlStateOf(cause) ?? '') && !isRaised(cause) ? storeError(cause, schema) : cause
+}
+
+/** Out of resources, cancelled by an operator or a timeout, input and output, internal. */
+const SERVERS_OWN = /^(?:53|57014|58|F0|XX)/
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)

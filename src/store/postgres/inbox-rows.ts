@@ -5,7 +5,7 @@ import type { Row } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
 import { LETTER_COLUMNS } from './sql/dead-letter.ts'
 
-/** Consumer, source, partitions and positions, as every statement that passes them takes them. */
+/** Consumer, source, partitions, positions and where they come from, as every statement that passes them takes them. */
 export function positionArrays(consumer: string, positions: CompleteInboxParams['positions']): (string | null)[] {
   const of = positions?.positions ?? []
   return [
@@ -13,6 +13,7 @@ export function positionArrays(consumer: string, positions: CompleteInboxParams[
     positions?.source ?? '',
     arrayLiteral(of.map(({ partition }) => partition)),
     arrayLiteral(of.map(({ next }) => next)),
+    arrayLiteral(of.map(({ from }) => from ?? null)),
   ]
 }
 
@@ -29,6 +30,11 @@ export function itemArrays(items: readonly InboxItem[]): string[] {
 
 export function lockArrays(of: readonly Pick<InboxItem, 'id' | 'lock'>[]): [ids: string, locks: string] {
   return [arrayLiteral(of.map(({ id }) => id)), arrayLiteral(of.map(({ lock }) => lock))]
+}
+
+/** Ids in a row, as `lockSql` answers them. */
+export function idsIn(list: unknown): string[] {
+  return typeof list === 'string' ? list.split(',').filter(Boolean) : []
 }
 
 export function letterArrays(letters: readonly Letter[]): string[] {

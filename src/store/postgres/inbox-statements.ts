@@ -1,5 +1,6 @@
 import type { PgStatement } from './driver.ts'
-import { countLettersSql, discardLettersSql, listLettersSql, parkSql } from './sql/dead-letter.ts'
+import { preparedName } from './name.ts'
+import { countLettersSql, discardLettersSql, listLettersSql, parkSql, readLettersSql } from './sql/dead-letter.ts'
 import {
   doneBesideSql,
   doneSql,
@@ -34,6 +35,7 @@ export type InboxStatementName =
   | 'inboxPass'
   | 'inboxOpen'
   | 'letterList'
+  | 'letterRead'
   | 'letterCount'
   | 'letterDiscard'
 
@@ -54,6 +56,7 @@ const STATEMENTS: Readonly<Record<InboxStatementName, (schema: string) => string
   inboxPass: (schema: string) => passPositions(schema, 1),
   inboxOpen: openConsumerSql,
   letterList: listLettersSql,
+  letterRead: readLettersSql,
   letterCount: countLettersSql,
   letterDiscard: discardLettersSql,
 }
@@ -63,7 +66,7 @@ export type InboxBind = (name: InboxStatementName, values: readonly unknown[]) =
 /** The consumer's statements by name, for one schema. */
 export function inboxStatements(schema: string): InboxBind {
   const known = Object.fromEntries(
-    Object.entries(STATEMENTS).map(([name, sql]) => [name, { name: `${schema}.${name}`, text: sql(schema) }]),
+    Object.entries(STATEMENTS).map(([name, sql]) => [name, { name: preparedName(schema, name), text: sql(schema) }]),
   ) as Record<InboxStatementName, { readonly name: string; readonly text: string }>
   return (name, values) => ({ ...known[name], values })
 }

@@ -1,5 +1,5 @@
 import { onceError } from '../../errors.ts'
-import { SERVER_DEADLINE_SLACK_MS } from '../../limits.ts'
+import { ANSWER_SLACK_MS, SERVER_DEADLINE_SLACK_MS } from '../../limits.ts'
 import type {
   FailedParams,
   Inbox,
@@ -21,7 +21,7 @@ import { arrayLiteral } from './array-literal.ts'
 import { commit } from './commit.ts'
 import type { PgDriver } from './driver.ts'
 import { told } from './errors.ts'
-import { itemArrays, letterArrays, lockArrays, positionArrays, sightsOf, triesOf } from './inbox-rows.ts'
+import { idsIn, itemArrays, letterArrays, lockArrays, positionArrays, sightsOf, triesOf } from './inbox-rows.ts'
 import { PostgresInboxSession } from './inbox-session.ts'
 import { inboxStatements, type InboxBind, type InboxStatementName } from './inbox-statements.ts'
 import { InboxSweeper } from './inbox-sweeper.ts'
@@ -55,7 +55,7 @@ export class PostgresInbox<Tx> implements Inbox<Tx> {
     const deadline = String(deadlineMs + SERVER_DEADLINE_SLACK_MS)
     return told(this.#schema, async () => {
       const first = this.#bind('inboxTake', [consumer, redrive, deadline, ...itemArrays(items)])
-      const { connection, rows } = await this.#driver.begin(first)
+      const { connection, rows } = await this.#driver.begin(first, { withinMs: deadlineMs + ANSWER_SLACK_MS })
       const session = new PostgresSession(connection, this.#bindAll, this.#schema)
       const sights = sightsOf(rows[0])
       const taken = items.flatMap(({ id }, i) => (sights[i] === 'taken' && !redrive ? id : []))
@@ -105,8 +105,8 @@ export class PostgresInbox<Tx> implements Inbox<Tx> {
   async park({ consumer, letters, positions, deadlineMs }: ParkParams): Promise<readonly string[]> {
     return told(this.#schema, async () => {
       const first = this.#bind('inboxLock', [String(deadlineMs + SERVER_DEADLINE_SLACK_MS), ...lockArrays(letters)])
-      const { connection, rows } = await this.#driver.begin(first)
-      const running = String(rows[0]?.['busy']).split(',').filter(Boolean)
+      const { connection, rows } = await this.#driver.begin(first, { withinMs: deadlineMs + ANSWER_SLACK_MS })
+      const running = idsIn(rows[0]?.['busy'])
       const free = letters.filter(({ id }) => !running.includes(id))
       const passed = positionArrays(consumer, running.length > 0 ? null : positions)
       const last = this.#bind('inboxPark', [consumer, ...letterArrays(free), ...passed])

@@ -38,8 +38,8 @@ export function kyselyDriver<Tx>(db: KyselyDatabase<Tx>, options: KyselyOptions)
     transaction: (callback) => db.transaction().setIsolationLevel('read committed').execute(callback),
     query: (statement) => send(db as unknown as Executing, statement),
     queryIn: (tx, statement) => send(tx as Executing, statement),
-    revocable(tx) {
-      const held = leash()
+    revocable(tx, _, takeTurn) {
+      const held = leash(takeTurn)
       return { tx: guarded(tx as Executing, held) as Tx, revoke: held.revoke }
     },
     isTransaction: (tx) => hasMethods(tx, METHODS) && (tx as Executing).isTransaction,
@@ -87,11 +87,13 @@ function hold(executor: Executor, held: Leash): Executor {
     if (original) executor[name] = (...args) => by(() => Reflect.apply(original, executor, args), args)
   }
   for (const name of DERIVING) replace(name, (derive) => hold(derive() as Executor, held))
-  replace('executeQuery', async (execute, [query]) => {
-    const refusal = held.refusal((query as { sql?: unknown }).sql)
-    if (refusal) throw refusal
-    return execute()
-  })
+  replace('executeQuery', (execute, [query]) =>
+    held.send(async () => {
+      const refusal = held.refusal((query as { sql?: unknown }).sql)
+      if (refusal) throw refusal
+      return execute()
+    }),
+  )
   // Also what was compiled earlier, streams, and whoever asks for the connection itself.
   replace('provideConnection', async (provide) => {
     const refusal = held.refusal()

@@ -19,6 +19,30 @@ describe('Lane', () => {
     expect(seen).toEqual([1, -1, 2, -2, 3, -3])
   })
 
+  it('given back twice, it is not taken from who has it since', async () => {
+    const lane = new Lane(stopped().clock)
+    const release = await lane.acquire()
+    const second = lane.acquire()
+    let inside = 0
+    const third = lane.acquire().then((give) => {
+      inside++
+      return give
+    })
+    release()
+    release()
+    const giveSecond = await second
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(inside).toBe(0)
+    giveSecond()
+    const giveThird = await third
+    giveSecond()
+    const fourth = lane.acquire().then(() => inside++)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(inside).toBe(1)
+    giveThird()
+    await fourth
+  })
+
   it('refuses who comes when the queue is full', async () => {
     const lane = new Lane(stopped().clock)
     const release = await lane.acquire()

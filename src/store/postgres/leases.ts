@@ -1,9 +1,12 @@
+import { ANSWER_SLACK_MS, SERVER_DEADLINE_SLACK_MS } from '../../limits.ts'
 import type { StoredRecord } from '../../lifecycle/record.ts'
 import type {
   Claimed,
   FinishStepParams,
+  HeartbeatParams,
   Held,
   LapsedOperation,
+  LapsedParams,
   LeaseParams,
   Leases,
   RefuseParams,
@@ -50,7 +53,12 @@ export class PostgresLeases<Tx> implements Leases<Tx> {
     return { sight, claimed }
   }
 
-  async takeOver({ claim, leaseMs, seen }: LeaseParams & { readonly seen: StoredRecord }): Promise<Claimed | null> {
+  async takeOver({
+    claim,
+    leaseMs,
+    recover,
+    seen,
+  }: LeaseParams & { readonly seen: StoredRecord }): Promise<Claimed | null> {
     const [row] = await this.#query('takeOver', [
       claim.id,
       seen.token,
@@ -60,24 +68,21 @@ export class PostgresLeases<Tx> implements Leases<Tx> {
       claim.goneForMs,
       leaseMs,
       seen.state === 'completed',
+      recover?.namespace ?? null,
+      recover?.name ?? null,
+      recover?.input ?? null,
     ])
     return claimedOf(row)
   }
 
-  async heartbeat({
-    leases,
-    leaseMs,
-  }: {
-    readonly leases: readonly Held[]
-    readonly leaseMs: number
-  }): Promise<readonly string[]> {
+  async heartbeat({ leases, leaseMs, withinMs }: HeartbeatParams): Promise<readonly string[]> {
     const statement = this.#bind('heartbeat', [
       arrayLiteral(leases.map((held) => held.id)),
       arrayLiteral(leases.map((held) => held.token)),
       leaseMs,
     ])
     try {
-      return (await this.#driver.aside(statement)).map((row) => String(row['id']))
+      return (await this.#driver.aside(statement, withinMs)).map((row) => String(row['id']))
     } catch (error) {
       throw storeError(error, this.#schema)
     }
@@ -121,15 +126,17 @@ export class PostgresLeases<Tx> implements Leases<Tx> {
 
   async open({ deadlineMs }: { readonly deadlineMs: number }): Promise<Session<Tx>> {
     try {
-      const { connection } = await this.#driver.begin(this.#bind('deadline', [String(deadlineMs)]))
+      // The process speaks first: what the server ends, it ends with the connection.
+      const deadline = this.#bind('deadline', [String(deadlineMs + SERVER_DEADLINE_SLACK_MS)])
+      const { connection } = await this.#driver.begin(deadline, { withinMs: deadlineMs + ANSWER_SLACK_MS })
       return new PostgresSession(connection, this.#bind, this.#schema)
     } catch (error) {
       throw storeError(error, this.#schema)
     }
   }
 
-  async lapsed(params: { readonly limit: number; readonly namespace: string }): Promise<readonly LapsedOperation[]> {
-    const rows = await this.#query('lapsed', [params.namespace, params.limit])
+  async lapsed({ limit, namespace, names }: LapsedParams): Promise<readonly LapsedOperation[]> {
+    const rows = await this.#query('lapsed', [namespace, limit, names === undefined ? null : arrayLiteral(names)])
     return rows.map((row) => ({ id: String(row['id']), name: String(row['name']), input: String(row['input']) }))
   }
 

@@ -1,16 +1,20 @@
 import { onceError, type OnceError } from '../../errors.ts'
+import type { TakeTurn } from '../store.ts'
 import { takesTransaction } from './pg-control.ts'
 
 /** What holds a handle back: nothing at first, but for ending the transaction; everything once it is revoked. */
 export interface Leash {
   /** The error to refuse with, or nothing: asked right before a statement would reach the connection. */
   refusal(text?: unknown): OnceError | undefined
+  /** Sends the statement, in its turn where it has to wait for one. */
+  send<T>(statement: () => Promise<T>): Promise<T>
   revoke(): void
 }
 
-export function leash(): Leash {
+export function leash(takeTurn?: TakeTurn): Leash {
   let revoked = false
   return {
+    send: (statement) => takeTurn?.(statement) ?? statement(),
     refusal(text) {
       if (revoked) return onceError('ONCE_TX_CLOSED')
       return typeof text === 'string' && takesTransaction(text) ? onceError('ONCE_TX_TAKEN') : undefined

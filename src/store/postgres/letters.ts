@@ -26,8 +26,9 @@ export class PostgresLetters<Tx> implements DeadLetters {
     this.#schema = schema
   }
 
-  async list({ filter, limit, after = 0 }: ListLettersParams): Promise<readonly StoredLetter[]> {
-    return (await this.#query('letterList', [...filterValues(filter), after, limit])).map(letterOf)
+  async list({ filter, limit, after = 0, blocks = true }: ListLettersParams): Promise<readonly StoredLetter[]> {
+    const values = [...filterValues(filter), after, limit]
+    return (await this.#query(blocks ? 'letterList' : 'letterRead', values)).map(letterOf)
   }
 
   async get({ id }: { readonly id: string }): Promise<StoredLetter | null> {
@@ -52,13 +53,14 @@ export class PostgresLetters<Tx> implements DeadLetters {
 }
 
 export function filterValues(filter: LetterFilter): (string | number | null)[] {
-  const { consumer, source, type, aggregate, tenant, fingerprint, reason, states, ids, from, to } = filter
+  const { consumer, source, type, aggregate, tenant, fingerprint, reason, states, ids, from, to, namespace } = filter
   return [
     ...[consumer, source, type, aggregate, tenant, fingerprint, reason].map((value) => value ?? null),
     states ? arrayLiteral(states.map((state) => LETTER_STATES.indexOf(state))) : null,
     ids ? arrayLiteral(ids) : null,
     from ?? null,
     to ?? null,
+    namespace === undefined ? null : String(namespace),
   ]
 }
 

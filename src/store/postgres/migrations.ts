@@ -1,8 +1,11 @@
-import { claimFunctionsSql } from './sql/claim-function.ts'
+import { claimFunctionsSql, limitedClaimSql } from './sql/claim-function.ts'
 import { inboxTablesSql } from './sql/inbox-tables.ts'
+import { namespaceTablesSql } from './sql/namespace-tables.ts'
 import { segmentsSql } from './sql/outbox-segments.ts'
 import { outboxViewSql } from './sql/outbox-view.ts'
 import { redriveTablesSql } from './sql/redrive-tables.ts'
+import { segmentNowSql } from './sql/segment-now.ts'
+import { sweepTablesSql } from './sql/sweep-tables.ts'
 
 /**
  * Numbered and append-only: a released migration never changes (a test holds its checksum). One statement per entry, so
@@ -144,6 +147,10 @@ end $$`,
     statements: (schema) => [`alter table ${schema}.held add column tried int4 not null default 0`],
   },
   { version: 6, name: 'a way of its own for plain SQL and ordered events', statements: outboxViewSql },
+  { version: 7, name: 'notes of the sweeper', statements: sweepTablesSql },
+  { version: 8, name: 'namespaces', statements: namespaceTablesSql },
+  { version: 9, name: 'the segment that is written, as a row', statements: segmentNowSql },
+  { version: 10, name: "deadlines beside the limits of the database's owner", statements: limitedClaimSql },
 ]
 
 export const SCHEMA_VERSION: number = MIGRATIONS.length

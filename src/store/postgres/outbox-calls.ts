@@ -1,13 +1,13 @@
 import type { Calls } from '../outbox.ts'
 import type { PgDriver } from './driver.ts'
 import { storeError } from './errors.ts'
+import { channelName } from './name.ts'
 
 /** NOTIFY by a statement of its own, never in a producer's transaction: there it would halve the throughput. */
 export function postgresCalls<Tx>(driver: PgDriver<Tx>, schema: string): Calls | undefined {
   const { listen } = driver
   if (!listen) return undefined
-  // The schema's name is quoted already.
-  const channel = `${schema.slice(0, -1)}_event"`
+  const channel = channelName(schema)
   const text = `select pg_notify('${channel.slice(1, -1)}', '') is null as called`
   return {
     async call() {

@@ -1,4 +1,11 @@
-import { ACK_SEGMENT_BYTES, RETENTION_LOCK_TIMEOUT_MS, SEGMENT_MS_MAX, SEGMENTS_PER_WINDOW } from '../../limits.ts'
+import {
+  ACK_SEGMENT_BYTES,
+  MISCOUNTED_AGAIN_MS,
+  OWNER_LATE_DAYS,
+  RETENTION_LOCK_TIMEOUT_MS,
+  SEGMENT_MS_MAX,
+  SEGMENTS_PER_WINDOW,
+} from '../../limits.ts'
 import type { Miscounted, Row } from '../store.ts'
 import type { PgConnection, PgDriver } from './driver.ts'
 import {
@@ -21,6 +28,7 @@ import {
   type SegmentTable,
 } from './sql/outbox-retention.ts'
 import { sqlStateOf } from './sqlstate.ts'
+import type { SweepTasks } from './sweep-tasks.ts'
 
 export interface SweptOutbox {
   events: number
@@ -28,6 +36,18 @@ export interface SweptOutbox {
   segmentsDropped: number
   /** Could not be dropped because somebody uses them. */
   segmentsBusy: number
+}
+
+export const NO_EVENTS: Readonly<SweptOutbox> = { events: 0, miscounted: [], segmentsDropped: 0, segmentsBusy: 0 }
+
+const LATE_MS = OWNER_LATE_DAYS * 86_400_000
+
+interface Sweep {
+  readonly resendForMs: number
+  readonly limit: number
+  readonly signal?: AbortSignal | undefined
+  /** This role is not the owner: it neither makes segments nor drops them. */
+  readonly others: SweepTasks | null
 }
 
 interface Segment {
@@ -42,6 +62,13 @@ interface Segment {
   readonly bytes: number
 }
 
+interface Counted {
+  /** How old the segment was. */
+  readonly ageMs: number
+  readonly events: number
+  readonly miscounted: readonly Miscounted[]
+}
+
 /**
  * Turns segments over: attached, written, sealed when nobody can write into them any more, counted when every
  * destination has passed them, dropped after the resend window. A step that is not possible now is the next sweep's.
@@ -49,29 +76,34 @@ interface Segment {
 export class PostgresOutboxRetention<Tx> {
   readonly #driver: PgDriver<Tx>
   readonly #schema: string
+  readonly #miscounted = new Map<number, Counted>()
 
   constructor(driver: PgDriver<Tx>, schema: string) {
     this.#driver = driver
     this.#schema = schema
   }
 
-  async sweep(params: { resendForMs: number; limit: number; signal?: AbortSignal | undefined }): Promise<SweptOutbox> {
-    const swept: SweptOutbox = { events: 0, miscounted: [], segmentsDropped: 0, segmentsBusy: 0 }
+  async sweep(params: Sweep): Promise<SweptOutbox> {
+    const swept: SweptOutbox = { ...NO_EVENTS, miscounted: [] }
     const everyMs = Math.min(SEGMENT_MS_MAX, params.resendForMs / SEGMENTS_PER_WINDOW)
-    for (const segment of await this.#turn('event', ({ ageMs }) => ageMs >= everyMs)) {
+    for (const segment of await this.#turn('event', ({ ageMs }) => ageMs / everyMs, params.others)) {
       if (params.signal?.aborted) return swept
-      await this.#settleEvents(segment, params.resendForMs, swept)
+      await this.#settleEvents(segment, params, swept)
     }
-    for (const segment of await this.#turn('ack', ({ bytes }) => bytes >= ACK_SEGMENT_BYTES)) {
+    for (const segment of await this.#turn('ack', ({ bytes }) => bytes / ACK_SEGMENT_BYTES, params.others)) {
       if (params.signal?.aborted) return swept
-      if (segment.state >= 4) await this.#drop('ack', segment, [copyAcksSql(this.#schema, segment.no)], swept)
+      if (segment.state >= 4) await this.#drop('ack', segment, [copyAcksSql(this.#schema, segment.no)], params, swept)
     }
     await this.#query(sweepKeptSql(this.#schema), [params.limit])
     return swept
   }
 
   /** Goes on with the segments of a table, and answers with what there is then. */
-  async #turn(table: SegmentTable, isFull: (written: Segment) => boolean): Promise<Segment[]> {
+  async #turn(
+    table: SegmentTable,
+    fullness: (written: Segment) => number,
+    others: SweepTasks | null,
+  ): Promise<Segment[]> {
     for (const { no } of (await this.#states(table)).filter(({ unseen }) => unseen)) {
       await this.#query(seeWritersSql(this.#schema, table, no))
     }
@@ -83,34 +115,47 @@ export class PostgresOutboxRetention<Tx> {
     const written = segments.find(({ state }) => state === 2)
     const next = segments.find(({ state }) => state === 1)
     if (!written || segments.some(({ state }) => state === 3)) return segments
-    if (!next) {
+    if (!next && others) {
+      if (fullness(written) >= 2 && written.ageMs >= LATE_MS) others.late(`the outbox needs another ${table} segment`)
+    } else if (!next) {
       const statements = attachSegmentSql(this.#schema, table, written.no + 1)
       if (await this.#define(statements)) await this.#query(seeWritersSql(this.#schema, table, written.no + 1))
-    } else if (!next.open && !next.unseen && isFull(written)) {
+    } else if (!next.open && !next.unseen && fullness(written) >= 1) {
       await this.#define([turnOverSql(this.#schema, table, next.no)])
       await this.#query(seeWritersSql(this.#schema, table, written.no))
     }
     return this.#states(table)
   }
 
-  async #settleEvents(segment: Segment, resendForMs: number, swept: SweptOutbox): Promise<void> {
+  async #settleEvents(segment: Segment, params: Sweep, swept: SweptOutbox): Promise<void> {
     const { no, state, ageMs } = segment
-    if (state < 4 || !(state === 6 || (await this.#passed(no)))) return
+    // A counted one waits for its time.
+    if (state < 4 || (state === 5 && ageMs < params.resendForMs)) return
+    if (state !== 6 && !(await this.#passed(no))) return
     let { events } = segment
     if (state === 4) {
-      const rows = await this.#query(countSegmentSql(this.#schema, no))
-      const wrong = rows.filter((row) => row['destination'] !== null)
-      if (wrong.length > 0) {
-        swept.miscounted.push(...wrong.map((row) => miscountedOf(no, row)))
-        return
-      }
-      events = Number(rows[0]?.['events'] ?? 0)
+      const counted = await this.#counted(segment)
+      swept.miscounted.push(...counted.miscounted)
+      if (counted.miscounted.length > 0) return
+      events = counted.events
       await this.#query(markSegmentSql(this.#schema, 'event', no, 5, events))
     }
-    if (ageMs < resendForMs) return
-    if (state < 6) await this.#query(sweepLinksSql(this.#schema, no))
-    const dropped = await this.#drop('event', segment, [keepHeldSql(this.#schema, no)], swept)
+    if (ageMs < params.resendForMs) return
+    if (state < 6) for (const text of sweepLinksSql(this.#schema, no)) await this.#query(text)
+    const dropped = await this.#drop('event', segment, [keepHeldSql(this.#schema, no)], params, swept)
     if (dropped) swept.events += events
+  }
+
+  /** Counts the whole segment: once, and now and then where the result was wrong, until somebody has mended it. */
+  async #counted({ no, ageMs }: Segment): Promise<Counted> {
+    const before = this.#miscounted.get(no)
+    if (before && ageMs < before.ageMs + MISCOUNTED_AGAIN_MS) return before
+    const rows = await this.#query(countSegmentSql(this.#schema, no))
+    const miscounted = rows.filter((row) => row['destination'] !== null).map((row) => miscountedOf(no, row))
+    const counted = { ageMs, miscounted, events: Number(rows[0]?.['events'] ?? 0) }
+    if (miscounted.length > 0) this.#miscounted.set(no, counted)
+    else this.#miscounted.delete(no)
+    return counted
   }
 
   async #passed(no: number): Promise<boolean> {
@@ -120,10 +165,16 @@ export class PostgresOutboxRetention<Tx> {
   /** Detached under a short lock, then dropped when nobody can be waiting for it. */
   async #drop(
     table: SegmentTable,
-    { no, state }: Segment,
+    { no, state, ageMs }: Segment,
     before: readonly string[],
+    { others, resendForMs }: Sweep,
     swept: SweptOutbox,
   ): Promise<boolean> {
+    if (others) {
+      const keptForMs = table === 'event' ? resendForMs : 0
+      if (ageMs >= keptForMs + LATE_MS) others.late(`the ${table} segment ${no} of the outbox is past its time`)
+      return false
+    }
     const detach = [
       lockTableSql(this.#schema, table),
       ...before,

@@ -37,4 +37,54 @@ describePostgres('the outbox on PostgreSQL', (database) => {
     await expect(stopped.query('commit')).rejects.toThrow()
     await stopped.end().catch(() => undefined)
   })
+
+  test('a heartbeat and a settlement of the same relay do not wait for each other', async () => {
+    const { outbox } = pgStore(pool)
+    const destination = 'beside'
+    const relay = '00000000-0000-4000-8000-000000000002'
+    await outbox?.open({ destination })
+    const lease = { destination, relay, leaseMs: 60_000, limit: SHARDS }
+    const leases = [...((await outbox?.lease(lease)) ?? [])].toReversed()
+    const nothing = { sent: [], changed: [], kept: [], park: [], touched: [] }
+    const until = performance.now() + 2_000
+    const again = async (work: () => Promise<unknown> | undefined): Promise<void> => {
+      while (performance.now() < until) await work()
+    }
+    const all = Promise.all([
+      again(() => outbox?.beat({ destination, relay, leaseMs: 60_000, leases })),
+      again(() => outbox?.settleHeld({ destination, leases, ...nothing })),
+      again(() => outbox?.settleHeld({ destination, leases, ...nothing })),
+    ])
+    await expect(all).resolves.toHaveLength(3)
+  })
+
+  test('what many aggregates wait for is not asked of all of them', async () => {
+    const { outbox } = pgStore(pool)
+    const destination = 'crowded'
+    const relay = '00000000-0000-4000-8000-000000000003'
+    await outbox?.open({ destination })
+    const leases = (await outbox?.lease({ destination, relay, leaseMs: 60_000, limit: SHARDS })) ?? []
+    await pool.query(
+      `insert into effectively_once.held (destination, shard, seq, aggregateid, state, attempts, due_at)
+       select $1, n % ${SHARDS}, n, 'a' || n, 1, 1, now() from generate_series(1, 20000) n`,
+      [destination],
+    )
+    const touched = Array.from({ length: 64 }, (_, n) => ({ shard: (n + 1) % SHARDS, aggregateId: `a${n + 1}` }))
+    let least = Infinity
+    for (let i = 0; i < 8; i++) {
+      const begun = performance.now()
+      const settled = await outbox?.settleHeld({
+        destination,
+        leases,
+        sent: [],
+        changed: [],
+        kept: [],
+        park: [],
+        touched,
+      })
+      least = Math.min(least, performance.now() - begun)
+      expect(settled?.blocked).toHaveLength(64)
+    }
+    expect(least).toBeLessThan(60)
+  })
 })

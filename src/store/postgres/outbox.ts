@@ -1,5 +1,5 @@
 import { onceError } from '../../errors.ts'
-import { RELAY_SETTLE_MS, SHARDS } from '../../limits.ts'
+import { ANSWER_SLACK_MS, RELAY_SETTLE_MS, RELAY_UNPARK_EVENTS, SHARDS } from '../../limits.ts'
 import { HELD_STATES } from '../outbox.ts'
 import type {
   Acked,
@@ -14,6 +14,7 @@ import type {
   EventsRead,
   HoldParams,
   LeaseShardsParams,
+  OpenDestinationParams,
   Outbox,
   ReadEventsParams,
   ReleaseParams,
@@ -25,16 +26,20 @@ import type {
   StoredEvent,
   TryHeldParams,
 } from '../outbox.ts'
+import type { Parked } from '../parked.ts'
 import type { Row } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
 import type { PgConnection, PgDriver, PgStatement } from './driver.ts'
 import { told } from './errors.ts'
 import { postgresCalls } from './outbox-calls.ts'
+import { blockedOf, byShard, eventOf, numberOrNull, numbersOf, placesOf } from './outbox-rows.ts'
+import { postgresParked } from './parked.ts'
 import type { Bind, StatementName } from './statements.ts'
 
 /** The relay on PostgreSQL: every method is one statement, but for what concerns held events. */
 export class PostgresOutbox<Tx> implements Outbox {
   readonly calls: Calls | undefined
+  readonly parked: Parked
   readonly #driver: PgDriver<Tx>
   readonly #bind: Bind
   readonly #schema: string
@@ -46,14 +51,25 @@ export class PostgresOutbox<Tx> implements Outbox {
     this.#bind = bind
     this.#schema = schema
     this.calls = postgresCalls(driver, schema)
+    this.parked = postgresParked(driver, bind, schema)
   }
 
-  async open({ destination }: { readonly destination: string }): Promise<void> {
-    await this.#query('openDestination', [destination, SHARDS])
+  async open({ destination, namespace = 0 }: OpenDestinationParams): Promise<void> {
+    await this.#query('openDestination', [destination, SHARDS, namespace * SHARDS])
   }
 
-  async beat({ destination, relay, leaseMs, leases }: BeatParams): Promise<Beat> {
-    const statement = this.#bind('beat', [destination, relay, leaseMs, ...leaseArrays(leases)])
+  async beat({ destination, relay, leaseMs, presentMs = leaseMs, leases }: BeatParams): Promise<Beat> {
+    const statement = this.#bind('beat', [
+      destination,
+      relay,
+      leaseMs,
+      ...leaseArrays(leases),
+      presentMs,
+      arrayLiteral(leases.map(({ cursor }) => cursor ?? 0)),
+      arrayLiteral(leases.map(({ seen }) => seen?.segment ?? null)),
+      arrayLiteral(leases.map(({ seen }) => seen?.seq ?? null)),
+      arrayLiteral(leases.map(({ seen }) => seen?.id ?? null)),
+    ])
     const [row] = await told(this.#schema, () => this.#driver.aside(statement))
     return {
       relays: Number(row?.['relays']),
@@ -69,13 +85,17 @@ export class PostgresOutbox<Tx> implements Outbox {
     const shards = arrayLiteral(leased.map((row) => Number(row['shard'])))
     const cursors = byShard(await this.#query('cursors', [destination, shards]))
     // After the cursors: what a late acknowledgement of the last owner held is seen at least as far as its cursor.
-    const blocked = (await this.#query('blocked', [destination, shards])).map(blockedOf)
-    // A late acknowledgement may have held events behind one that was settled since: the first of them would wait for ever.
-    const waiting = blocked.filter(({ parked }) => !parked)
-    if (waiting.length > 0) {
-      const places = [arrayLiteral(waiting.map((of) => of.shard)), arrayLiteral(waiting.map((of) => of.aggregateId))]
-      await this.#query('promoteHeld', [destination, ...places])
+    let found = await this.#query('blocked', [destination, shards])
+    // The same may have parked events behind one that was released since.
+    const orphaned = found.filter((row) => row['orphaned'] === true).map(blockedOf)
+    if (orphaned.length > 0) {
+      await this.#query('unparkOrphans', [destination, ...aggregateArrays(orphaned), RELAY_UNPARK_EVENTS])
+      found = await this.#query('blocked', [destination, shards])
     }
+    const blocked = found.map(blockedOf)
+    // A late acknowledgement may have held events behind one that was settled since: the first of them would wait for ever.
+    const waiting = [...blocked.filter(({ parked }) => !parked), ...orphaned]
+    if (waiting.length > 0) await this.#query('promoteHeld', [destination, ...aggregateArrays(waiting)])
     return leased.map((row) => {
       const shard = Number(row['shard'])
       const left = cursors.get(shard)
@@ -92,7 +112,15 @@ export class PostgresOutbox<Tx> implements Outbox {
     })
   }
 
-  async read({ destination, from, perShard, limit }: ReadEventsParams): Promise<EventsRead> {
+  async read({
+    destination,
+    from,
+    perShard,
+    limit,
+    bytes = BYTES_MAX,
+    seal,
+    server = null,
+  }: ReadEventsParams): Promise<EventsRead> {
     const rows = await this.#work(destination, 'readEvents', [
       destination,
       arrayLiteral(from.map(({ shard }) => shard)),
@@ -100,16 +128,26 @@ export class PostgresOutbox<Tx> implements Outbox {
       perShard,
       limit,
       arrayLiteral(from.map(({ segment }) => segment)),
+      bytes,
+      seal?.segment ?? null,
+      seal?.at ?? null,
+      server,
     ])
     const [first] = rows
+    const sealed = first?.['sealed']
+    const events = first?.['seq'] === null ? [] : rows.map(eventOf)
     return {
-      events: first?.['seq'] === null ? [] : rows.map(eventOf),
+      events,
+      cut: events.length >= limit || isFull(events, bytes),
       free: first?.['free'] === true,
-      sealed: Number(first?.['sealed']),
+      seal: typeof sealed === 'number' ? { segment: sealed, at: String(first?.['sealed_at']) } : null,
+      isKnown: first?.['is_known'] === true,
+      server: typeof first?.['server'] === 'string' ? first['server'] : null,
     }
   }
 
   async ack({ destination, acks, hold }: AckParams): Promise<Acked> {
+    const seen = acks.flatMap((of) => of.seen ?? [])
     const [row] = await this.#work(destination, 'ack', [
       destination,
       arrayLiteral(acks.map(({ shard }) => shard)),
@@ -119,14 +157,19 @@ export class PostgresOutbox<Tx> implements Outbox {
       arrayLiteral(acks.map(({ attempt }) => attempt)),
       arrayLiteral(acks.map(({ segment }) => segment)),
       arrayLiteral(acks.map(({ counted }) => counted)),
+      arrayLiteral(acks.map(({ from }) => from ?? 0)),
+      arrayLiteral(acks.flatMap(({ shard, seen = [] }) => seen.map(() => shard))),
+      arrayLiteral(seen.map(({ segment }) => segment)),
+      arrayLiteral(seen.map(({ seq }) => seq)),
+      arrayLiteral(seen.map(({ id }) => id)),
       ...heldArrays(hold),
     ])
     return { ours: numbersOf(row?.['ours']), parked: placesOf(row?.['parked']) }
   }
 
-  async due({ destination, shards, limit, behind }: DueParams): Promise<Due> {
+  async due({ destination, shards, limit, behind, bytes = BYTES_MAX }: DueParams): Promise<Due> {
     const list = arrayLiteral(shards)
-    const rows = await this.#query('due', [destination, list, limit, behind])
+    const rows = await this.#query('due', [destination, list, limit, behind, bytes])
     const events = rows.map((row) => ({
       ...eventOf(row),
       state: row['state'] === 2 ? ('delayed' as const) : ('waiting' as const),
@@ -154,6 +197,7 @@ export class PostgresOutbox<Tx> implements Outbox {
     return told(this.#schema, async () => {
       const { connection, rows } = await this.#driver.begin(
         this.#bind('fenceShards', [destination, ...leaseArrays(leases), String(RELAY_SETTLE_MS)]),
+        { withinMs: RELAY_SETTLE_MS + ANSWER_SLACK_MS },
       )
       try {
         const ours = new Set(rows.map((row) => Number(row['shard'])))
@@ -168,10 +212,10 @@ export class PostgresOutbox<Tx> implements Outbox {
   }
 
   /** Shard by shard: each is one statement, and none takes long. */
-  async resend({ destination, since, until, type, aggregateId }: ResendParams): Promise<number> {
+  async resend({ destination, namespace = 0, since, until, type, aggregateId }: ResendParams): Promise<number> {
     const [next] = await this.#query('nextResend', [])
     let events = 0
-    for (let shard = 0; shard < SHARDS; shard++) {
+    for (let shard = namespace * SHARDS; shard < (namespace + 1) * SHARDS; shard++) {
       const values = [destination, shard, since, until, type, aggregateId, Number(next?.['no'])]
       const [row] = await this.#query('resend', values)
       events += Number(row?.['events'])
@@ -187,13 +231,15 @@ export class PostgresOutbox<Tx> implements Outbox {
     await this.#query('forgetDestination', [destination])
   }
 
-  async release({ destination, relay, leases, leaving }: ReleaseParams): Promise<void> {
-    await this.#query('releaseShards', [destination, ...leaseArrays(leases), leaving ? relay : null])
+  async release({ destination, relay, leases, leaving }: ReleaseParams): Promise<number> {
+    const values = [destination, ...leaseArrays(leases), leaving ? relay : null]
+    const [row] = await this.#query('releaseShards', values)
+    return Number(row?.['released'])
   }
 
   async #settle(
     connection: PgConnection<Tx>,
-    { destination, sent, changed, kept, park, touched }: SettleHeldParams,
+    { destination, sent, changed, kept, park, touched, released = [] }: SettleHeldParams,
     ours: ReadonlySet<number>,
   ): Promise<Settled> {
     const own = <T extends { readonly shard: number }>(rows: readonly T[]): T[] => rows.filter((r) => ours.has(r.shard))
@@ -202,12 +248,12 @@ export class PostgresOutbox<Tx> implements Outbox {
     if (sent.length > 0) statements.push(this.#bind('deleteHeld', [destination, ...placeArrays(own(sent))]))
     const counts = arrayLiteral(own(kept).map(({ tried }) => tried))
     if (kept.length > 0) statements.push(this.#bind('keepHeld', [destination, ...placeArrays(own(kept)), counts]))
-    const aggregatesOf = (rows: readonly AggregatePlace[]): [string, string] => [
-      arrayLiteral(own(rows).map(({ shard }) => shard)),
-      arrayLiteral(own(rows).map(({ aggregateId }) => aggregateId)),
-    ]
-    if (park.length > 0) statements.push(this.#bind('parkHeld', [destination, ...aggregatesOf(park)]))
-    const again = [destination, ...aggregatesOf(touched)]
+    if (park.length > 0) statements.push(this.#bind('parkHeld', [destination, ...aggregateArrays(own(park))]))
+    if (released.length > 0) {
+      const values = [destination, ...aggregateArrays(own(released)), RELAY_UNPARK_EVENTS]
+      statements.push(this.#bind('unparkOrphans', values))
+    }
+    const again = [destination, ...aggregateArrays(own(touched))]
     statements.push(this.#bind('promoteHeld', again), this.#bind('stillBlocked', again))
     const outcome = await connection.pipeline(statements)
     if (outcome.kind === 'failed') throw outcome.error
@@ -241,6 +287,10 @@ function leaseArrays(leases: readonly ShardLease[]): [string, string] {
 
 type AggregatePlace = Omit<BlockedAggregate, 'parked'>
 
+function aggregateArrays(places: readonly AggregatePlace[]): [string, string] {
+  return [arrayLiteral(places.map(({ shard }) => shard)), arrayLiteral(places.map(({ aggregateId }) => aggregateId))]
+}
+
 function placeArrays(places: readonly EventPlace[]): [string, string] {
   return [arrayLiteral(places.map(({ shard }) => shard)), arrayLiteral(places.map(({ seq }) => seq))]
 }
@@ -258,45 +308,11 @@ function heldArrays(rows: readonly HoldParams[]): string[] {
   ]
 }
 
-function eventOf(row: Row): StoredEvent {
-  return {
-    shard: row['shard'] as number,
-    seq: row['seq'] as number,
-    segment: row['segment'] as number,
-    id: row['id'] as string,
-    aggregateType: row['aggregatetype'] as string,
-    aggregateId: row['aggregateid'] as string,
-    type: row['type'] as string,
-    payload: row['payload'] as string | null,
-    headers: row['headers'] as string | null,
-    at: row['at'] as number,
-  }
-}
+const BYTES_MAX = Number.MAX_SAFE_INTEGER
 
-function blockedOf(row: Row): BlockedAggregate {
-  return {
-    shard: Number(row['shard']),
-    aggregateId: String(row['aggregateid']),
-    parked: row['parked'] === true,
-  }
-}
-
-function byShard(rows: readonly Row[]): Map<number, Row> {
-  return new Map(rows.map((row) => [Number(row['shard']), row]))
-}
-
-function numbersOf(list: unknown): number[] {
-  return typeof list === 'string' && list !== '' ? list.split(',').map(Number) : []
-}
-
-function placesOf(list: unknown): EventPlace[] {
-  if (typeof list !== 'string' || list === '') return []
-  return list.split(',').map((place) => {
-    const [shard, seq] = place.split(' ').map(Number) as [number, number]
-    return { shard, seq }
-  })
-}
-
-function numberOrNull(value: unknown): number | null {
-  return typeof value === 'number' ? value : null
+/** Whether the payloads may have so many bytes: a character has three at most. */
+function isFull(events: readonly StoredEvent[], bytes: number): boolean {
+  let characters = 0
+  for (const { payload } of events) characters += payload?.length ?? 0
+  return characters * 3 >= bytes
 }

@@ -1,4 +1,5 @@
 import { onceError } from '../../errors.ts'
+import { STATEMENT_WITHIN_MS } from '../../limits.ts'
 import type { PgClient, PgManner, PgPool } from './pg-client.ts'
 import { linkOf } from './pg-link.ts'
 import type { PgLink } from './pg-link.ts'
@@ -25,9 +26,11 @@ export class PgAside {
     this.#manner = manner
   }
 
-  /** One after the other. */
-  run(statement: PgStatement): Promise<TripOutcome> {
-    const turn = this.#tail.then(() => this.#run(statement))
+  /** One after the other. Without an answer within the time, the connection is given up and the statement has failed. */
+  run(statement: PgStatement, withinMs?: number): Promise<TripOutcome> {
+    const turn = this.#tail.then(() =>
+      withinMs === undefined ? this.#run(statement) : this.#runWithin(withinMs, statement),
+    )
     this.#tail = turn.catch(() => {})
     return turn
   }
@@ -39,19 +42,37 @@ export class PgAside {
     await within(CLOSE_WAIT_MS, this.#drop())
   }
 
+  async #runWithin(ms: number, statement: PgStatement): Promise<TripOutcome> {
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        // A server that does not answer does not take part in an orderly end, either.
+        this.#client?.connection?.stream?.destroy?.()
+        void this.#drop()
+        reject(onceError('ONCE_STORE_UNAVAILABLE', { detail: `no answer from the database within ${ms} ms` }))
+      }, ms)
+    })
+    try {
+      return await Promise.race([this.#run(statement), late])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
   async #run(statement: PgStatement): Promise<TripOutcome> {
     if (this.#closed) throw onceError('ONCE_CLOSED')
     const link = await this.#connected()
     link.client.ref?.()
     const outcome = await link.run([statement], this.#manner)
     if (link.broken || (outcome.failedAt >= 0 && isConnectionLost(outcome.error))) {
-      void this.#drop()
+      void this.#drop(link)
     } else link.client.unref?.()
     return outcome
   }
 
   async #connected(): Promise<PgLink> {
-    if ((await this.#link)?.broken) void this.#drop()
+    const link = await this.#link
+    if (link?.broken) void this.#drop(link)
     this.#link ??= this.#connect()
     try {
       return await this.#link
@@ -61,8 +82,10 @@ export class PgAside {
     }
   }
 
-  async #drop(): Promise<void> {
+  /** `link`: only if it is still the one in use. */
+  async #drop(link?: PgLink): Promise<void> {
     const client = this.#client
+    if (link && client !== link.client) return
     this.#client = null
     this.#link = null
     await client?.end().catch(() => {})
@@ -76,7 +99,7 @@ export class PgAside {
     const link = linkOf(client)
     link.hold()
     try {
-      await client.connect()
+      await answered(client, client.connect())
       await options?.onConnect?.(client)
     } catch (cause) {
       throw onceError('ONCE_STORE_UNAVAILABLE', {
@@ -86,6 +109,14 @@ export class PgAside {
     }
     return link
   }
+}
+
+/** A host that takes the connection and says nothing is not waited for. */
+async function answered(client: PgClient, connecting: Promise<unknown>): Promise<void> {
+  const timer = setTimeout(() => {
+    client.connection?.stream?.destroy(new Error(`no answer from the database within ${STATEMENT_WITHIN_MS} ms`))
+  }, STATEMENT_WITHIN_MS)
+  await connecting.finally(() => clearTimeout(timer))
 }
 
 async function within(ms: number, work: Promise<unknown>): Promise<void> {

@@ -1,4 +1,5 @@
 import type { FrequentStatements } from './pg-frequent.ts'
+import type { Watchdog } from './pg-watchdog.ts'
 
 /**
  * What we use of node-postgres, structurally: nothing is imported from it, not even types. The pool's and the client's
@@ -78,4 +79,5 @@ export interface PgManner {
   prepared: boolean
   readonly frequent: FrequentStatements
   readonly onTrip: ((statements: number) => void) | undefined
+  readonly watchdog: Watchdog
 }

@@ -1,6 +1,6 @@
 import { onceError } from '../../errors.ts'
-import type { Row } from '../store.ts'
-import { CommitLost } from './driver.ts'
+import type { Row, TakeTurn } from '../store.ts'
+import { CommitLost, CommitRefused } from './driver.ts'
 import type { PgConnection, PgStatement, PipelineOutcome } from './driver.ts'
 import type { PgManner } from './pg-client.ts'
 import { facadeOf } from './pg-facade.ts'
@@ -33,8 +33,8 @@ export class PgTransaction<Tx> implements PgConnection<Tx> {
     return this.#open().client as unknown as Tx
   }
 
-  revocable(): { readonly tx: Tx; revoke(): void } {
-    return facadeOf(this.#open().client, this.#manner) as { readonly tx: Tx; revoke(): void }
+  revocable(takeTurn?: TakeTurn): { readonly tx: Tx; revoke(): void } {
+    return facadeOf(this.#open().client, this.#manner, takeTurn) as { readonly tx: Tx; revoke(): void }
   }
 
   async query(statement: PgStatement): Promise<readonly Row[]> {
@@ -45,8 +45,10 @@ export class PgTransaction<Tx> implements PgConnection<Tx> {
 
   async pipeline(statements: readonly PgStatement[]): Promise<PipelineOutcome> {
     if (statements.length === 0) return { kind: 'done', rows: [] }
-    const { failedAt: index, error, rows } = await this.#open().run(statements, this.#manner, 'theirs')
-    return index < 0 ? { kind: 'done', rows } : { kind: 'failed', index, error: this.#learn(error) }
+    const link = this.#open()
+    const { failedAt: index, error, rows } = await link.run(statements, this.#manner, 'theirs')
+    if (index < 0) return { kind: 'done', rows }
+    return { kind: 'failed', index, error: this.#learn(error), lost: link.isLost(error) }
   }
 
   async commit(last?: PgStatement): Promise<'committed' | 'rolledBack'> {
@@ -90,7 +92,8 @@ export class PgTransaction<Tx> implements PgConnection<Tx> {
     const alive = (await link.run([NOTHING], this.#manner)).failedAt < 0
     if (alive) giveBack(link)
     else link.release(true)
-    return alive || sqlStateOf(error) === IDLE_IN_TRANSACTION ? error : new CommitLost(error)
+    if (alive) return new CommitRefused(error)
+    return isConnectionLost(error) && sqlStateOf(error) === IDLE_IN_TRANSACTION ? error : new CommitLost(error)
   }
 
   #open(): PgLink {
@@ -117,16 +120,10 @@ export class PgTransaction<Tx> implements PgConnection<Tx> {
  * says so in the order of its work: before the statement in front of COMMIT completed, COMMIT had not begun.
  */
 function isCommitLost({ error, failedAt }: TripOutcome, commitAt: number): boolean {
-  if (isSystemError(error)) return true
   if (!isConnectionLost(error)) return false
   const state = sqlStateOf(error)
   if (state === undefined || state.startsWith('08')) return true
   // Only a server that waited for the next statement says this one.
   if (state === IDLE_IN_TRANSACTION) return false
   return failedAt >= commitAt
-}
-
-/** EPIPE has the shape of a SQLSTATE, and is none. */
-function isSystemError(error: unknown): boolean {
-  return typeof (error as { syscall?: unknown } | null | undefined)?.syscall === 'string'
 }

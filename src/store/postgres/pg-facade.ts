@@ -1,5 +1,6 @@
 import { onceError } from '../../errors.ts'
 import type { OnceError } from '../../errors.ts'
+import type { TakeTurn } from '../store.ts'
 import type { PgClient, PgManner } from './pg-client.ts'
 import { takesTransaction } from './pg-control.ts'
 import { queryFrequent } from './pg-frequent.ts'
@@ -10,9 +11,12 @@ const LIVE: unique symbol = Symbol('effectively-once: client of a transaction ha
 
 const MANNER: unique symbol = Symbol('effectively-once: manner of a transaction handle')
 
+const TAKE_TURN: unique symbol = Symbol('effectively-once: turns of a transaction handle')
+
 interface Facade {
   [LIVE]: PgClient | null
   [MANNER]: PgManner
+  [TAKE_TURN]: TakeTurn | undefined
 }
 
 const HIDDEN: readonly string[] = ['release', 'connect', 'end']
@@ -21,8 +25,12 @@ const HIDDEN: readonly string[] = ['release', 'connect', 'end']
  * A handle on a client that can be taken back. It is an instance of the client's own class with the client's public
  * members, each of which asks first whether the handle is still good.
  */
-export function facadeOf(client: PgClient, manner: PgManner): { readonly tx: object; revoke(): void } {
-  const tx = new (handleFor(client))(client, manner)
+export function facadeOf(
+  client: PgClient,
+  manner: PgManner,
+  takeTurn?: TakeTurn,
+): { readonly tx: object; revoke(): void } {
+  const tx = new (handleFor(client))(client, manner, takeTurn)
   return {
     tx,
     revoke() {
@@ -36,7 +44,7 @@ export function clientBehind(tx: object): PgClient {
   return LIVE in tx ? liveOf(tx as Facade) : (tx as PgClient)
 }
 
-type Handle = new (client: PgClient, manner: PgManner) => Facade
+type Handle = new (client: PgClient, manner: PgManner, takeTurn: TakeTurn | undefined) => Facade
 
 const handles = new WeakMap<object, Handle>()
 
@@ -45,9 +53,10 @@ function handleFor(client: PgClient): Handle {
   const base = Object.getPrototypeOf(client) as object
   let handle = handles.get(base)
   if (!handle) {
-    const made = function (this: Facade, live: PgClient, manner: PgManner): void {
+    const made = function (this: Facade, live: PgClient, manner: PgManner, takeTurn: TakeTurn | undefined): void {
       this[LIVE] = live
       this[MANNER] = manner
+      this[TAKE_TURN] = takeTurn
     }
     made.prototype = makePrototype(client, base)
     handle = made as unknown as Handle
@@ -94,6 +103,34 @@ function refused(name: string): () => never {
 }
 
 function query(this: Facade, config: unknown, values?: unknown, callback?: unknown): unknown {
+  const takeTurn = this[TAKE_TURN]
+  if (takeTurn === undefined) return send.call(this, config, values, callback)
+  if (isSubmittable(config)) {
+    const turn = takeTurn(async () => void send.call(this, config, values, callback))
+    if (turn === undefined) return send.call(this, config, values, callback)
+    turn.catch((error: unknown) => (config as { handleError?(error: unknown): void }).handleError?.(error))
+    return config
+  }
+  const answer = answerOf(config, values, callback)
+  const turn = takeTurn(() =>
+    answer ? answered(this, config, values) : (send.call(this, config, values) as Promise<unknown>),
+  )
+  if (turn === undefined) return send.call(this, config, values, callback)
+  if (!answer) return turn
+  turn.then(
+    (result) => answer(null, result),
+    (error: unknown) => answer(error),
+  )
+  return undefined
+}
+
+/** A statement with a callback, once it has to wait, goes as one without. */
+function answered(facade: Facade, config: unknown, values: unknown): Promise<unknown> {
+  const plain = typeof config === 'object' && config !== null ? { ...config, callback: undefined } : config
+  return send.call(facade, plain, typeof values === 'function' ? undefined : values) as Promise<unknown>
+}
+
+function send(this: Facade, config: unknown, values?: unknown, callback?: unknown): unknown {
   const client = this[LIVE]
   if (client === null) return refuse(onceError('ONCE_TX_CLOSED'), config, values, callback)
   const text = typeof config === 'string' ? config : (config as { text?: unknown } | null | undefined)?.text
@@ -112,14 +149,25 @@ function query(this: Facade, config: unknown, values?: unknown, callback?: unkno
 
 /** As pg answers: a callback is called, a submittable throws, everything else is a rejected promise. */
 function refuse(error: OnceError, config: unknown, values: unknown, callback: unknown): unknown {
-  const given = config as { submit?: unknown; callback?: unknown } | null | undefined
-  const answer = [values, callback, given?.callback].find((candidate) => typeof candidate === 'function')
+  const answer = answerOf(config, values, callback)
   if (answer) {
     process.nextTick(answer, error)
     return undefined
   }
-  if (typeof given?.submit === 'function') throw error
+  if (isSubmittable(config)) throw error
   return Promise.reject(error)
+}
+
+type Answer = (error: unknown, result?: unknown) => void
+
+/** The callback, wherever pg takes one. */
+function answerOf(config: unknown, values: unknown, callback: unknown): Answer | undefined {
+  const given = config as { callback?: unknown } | null | undefined
+  return [values, callback, given?.callback].find((candidate) => typeof candidate === 'function') as Answer | undefined
+}
+
+function isSubmittable(config: unknown): boolean {
+  return typeof (config as { submit?: unknown } | null | undefined)?.submit === 'function'
 }
 
 function liveOf(facade: Facade): PgClient {

@@ -3,8 +3,7 @@ import type { PgStatement } from './driver.ts'
 import type { PgManner } from './pg-client.ts'
 import type { ColumnField } from './pg-columns.ts'
 import type { PgLink } from './pg-link.ts'
-import { isPlanStale } from './pg-pipeline.ts'
-import { isPreparedStatementLost, markTransient } from './sqlstate.ts'
+import { isPlanStale, isPreparedStatementLost, markTransient } from './sqlstate.ts'
 import { StatementNames } from './user-statements.ts'
 
 /** A text that came this often is worth a name on the server. */

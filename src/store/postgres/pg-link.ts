@@ -1,10 +1,14 @@
+import { onceError } from '../../errors.ts'
+import { STATEMENT_WITHIN_MS } from '../../limits.ts'
 import type { Row } from '../store.ts'
 import type { PgStatement } from './driver.ts'
 import type { PgClient, PgManner } from './pg-client.ts'
 import { ownParser } from './pg-columns.ts'
-import { isPlanStale, isSilent, Pipeline, stepOf } from './pg-pipeline.ts'
+import { isSilent, Pipeline, stepOf } from './pg-pipeline.ts'
 import type { PipelineStep, PreparedStatements, TripOutcome } from './pg-pipeline.ts'
 import { ownValue, valueMapperOf } from './pg-values.ts'
+import type { Wait } from './pg-watchdog.ts'
+import { isConnectionLost, isPlanStale, sqlStateOf } from './sqlstate.ts'
 
 /** Whose statements: ours are read by fixed rules, the user's exactly as pg would. */
 export type Whose = 'ours' | 'theirs'
@@ -19,6 +23,8 @@ export class PgLink {
   readonly way: 'grouped' | 'concurrent' | 'single'
   /** The first error that ended the connection while nobody was asking. */
   broken: { readonly error: unknown } | null = null
+  /** How long an answer to statements of ours may take. */
+  withinMs: number = STATEMENT_WITHIN_MS
   readonly #prepared: PreparedStatements = new Map()
   /** Names whose statement changed its columns: pg would go on using what it prepared. */
   readonly #stale = new Set<string>()
@@ -43,10 +49,31 @@ export class PgLink {
     this.client.release?.(destroy || this.broken !== null)
   }
 
+  /** Whether this error of a trip ended the connection: the server said so, or the socket had. */
+  isLost(error: unknown): boolean {
+    return this.broken !== null || (sqlStateOf(error) !== undefined && isConnectionLost(error))
+  }
+
   run(statements: readonly PgStatement[], manner: PgManner, whose: Whose = 'ours'): Promise<TripOutcome> {
     if (this.broken) return Promise.resolve(failed(0, this.broken.error, { sent: false }))
     if (this.way === 'grouped') return this.#group(statements, manner, whose)
-    return this.way === 'concurrent' ? this.#together(statements, manner, whose) : this.#each(statements, manner, whose)
+    const wait = whose === 'ours' ? this.#watched(manner) : undefined
+    const trip =
+      this.way === 'concurrent' ? this.#together(statements, manner, whose) : this.#each(statements, manner, whose)
+    return wait ? trip.finally(() => manner.watchdog.done(wait)) : trip
+  }
+
+  /** The user's own statements have the deadline of their operation; then the connection is rolled back, or ended. */
+  #watched({ watchdog }: PgManner): Wait | undefined {
+    const { withinMs } = this
+    return withinMs === Infinity ? undefined : watchdog.watch(withinMs, () => this.#giveUp(withinMs))
+  }
+
+  /** A server that does not answer does not take part in an orderly end: whoever waits is told by the socket's. */
+  #giveUp(withinMs: number): void {
+    const error = onceError('ONCE_STORE_UNAVAILABLE', { detail: `no answer from the database within ${withinMs} ms` })
+    this.broken ??= { error }
+    this.client.connection?.stream?.destroy(error)
   }
 
   #group(statements: readonly PgStatement[], manner: PgManner, whose: Whose): Promise<TripOutcome> {
@@ -62,7 +89,12 @@ export class PgLink {
       }
     }
     manner.onTrip?.(steps.length)
-    return new Promise((settle) => {
+    const wait = ours ? this.#watched(manner) : undefined
+    return new Promise((resolve) => {
+      const settle = (outcome: TripOutcome): void => {
+        if (wait) manner.watchdog.done(wait)
+        resolve(outcome)
+      }
       client.query(
         new Pipeline({
           shown: ours || statements.length > 1 ? undefined : statements[0],

@@ -3,7 +3,7 @@ import type { PgStatement } from './driver.ts'
 import type { PgWire } from './pg-client.ts'
 import { columnsOf, NO_COLUMNS, rowOf } from './pg-columns.ts'
 import type { ColumnField, Columns } from './pg-columns.ts'
-import { isPreparedStatementLost, sqlStateOf } from './sqlstate.ts'
+import { isPlanStale, isPreparedStatementLost } from './sqlstate.ts'
 import {
   startGroup,
   writeBind,
@@ -95,12 +95,27 @@ export class Pipeline {
 
   submit(connection: PgWire): Error | null {
     if (!connection.stream.writable) return new Error('The connection is closed')
-    startGroup()
-    for (const step of this.#steps) this.#write(step)
+    const unwritable = this.#writeAll()
+    if (unwritable) return unwritable
     this.#unnamed = { text: null, columns: null }
     this.#columns = this.#knownColumns()
     this.#sent = true
     connection.stream.write(writeSync())
+    return null
+  }
+
+  /** What pg would throw into whoever happens to read the socket: a value that turns out to be none. */
+  #writeAll(): Error | null {
+    startGroup()
+    for (const [index, step] of this.#steps.entries()) {
+      try {
+        this.#write(step)
+      } catch (error) {
+        for (const prepares of this.#prepares) if (prepares) prepares.text = null
+        this.#index = index
+        return error as Error
+      }
+    }
     return null
   }
 
@@ -231,19 +246,20 @@ export function stepOf(statement: PgStatement, named: boolean, mapper: (value: u
   return {
     name: named ? statement.name : '',
     text: statement.text,
-    values: statement.values.map((value) => mapper(value)),
+    values: statement.values.map((value) => checked(mapper(value))),
     silent: isSilent(statement),
   }
+}
+
+/** What a value of the user's was mapped to may claim to be bytes. */
+function checked(value: WireValue): WireValue {
+  if (typeof value === 'string' || value === null || ArrayBuffer.isView(value)) return value
+  throw new TypeError('a value of the statement is neither text nor bytes')
 }
 
 export const BEGIN: PgStatement = { name: 'eo_begin', text: 'begin isolation level read committed', values: [] }
 export const COMMIT: PgStatement = { name: 'eo_commit', text: 'commit', values: [] }
 export const ROLLBACK: PgStatement = { name: 'eo_rollback', text: 'rollback', values: [] }
-
-/** A prepared statement of ours returns other columns since somebody changed a table: it must be prepared anew. */
-export function isPlanStale(error: unknown): boolean {
-  return sqlStateOf(error) === '0A000'
-}
 
 /** Takes no values and returns no rows. */
 export function isSilent(statement: PgStatement): boolean {

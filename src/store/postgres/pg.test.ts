@@ -169,11 +169,12 @@ describePostgres('pg', (database) => {
       expect(await charges()).toEqual([])
     })
 
-    it('an error of COMMIT itself is thrown as it came, and the connection lives on', async () => {
+    it('an error of COMMIT itself is told apart from one of the last statement, and the connection lives on', async () => {
       const driver = driverOf(poolOf({ ...config, max: 1 }))
       const [before] = await driver.query(PID)
       const { connection } = await driver.begin(own('insert into late values (1), (1)'))
-      await expect(connection.commit(insertCharge(1))).rejects.toMatchObject({ code: '23505' })
+      const refused = { name: 'CommitRefused', cause: { code: '23505' } }
+      await expect(connection.commit(insertCharge(1))).rejects.toMatchObject(refused)
       expect(await charges()).toEqual([])
       expect(await driver.query(PID)).toEqual([before])
     })

@@ -1,8 +1,9 @@
 import { onceError } from '../../errors.ts'
 import type { OnceError } from '../../errors.ts'
 import type { Row, Store } from '../store.ts'
+import { ASIDE_WITHIN_MS, MAINTENANCE_WITHIN_MS, STATEMENT_WITHIN_MS } from '../../limits.ts'
 import { hasMethods, requireThat } from './leash.ts'
-import type { PgDriver, PgStatement } from './driver.ts'
+import type { BeginOptions, PgDriver, PgStatement } from './driver.ts'
 import { PgAside } from './pg-aside.ts'
 import type { PgManner, PgPool, PgTx, PoolClientLike, PoolLike } from './pg-client.ts'
 import { PgTransaction } from './pg-connection.ts'
@@ -11,11 +12,12 @@ import { FrequentStatements } from './pg-frequent.ts'
 import { PgLeft } from './pg-left.ts'
 import { linkOf } from './pg-link.ts'
 import type { PgLink } from './pg-link.ts'
-import { BEGIN, isPlanStale, ROLLBACK } from './pg-pipeline.ts'
+import { BEGIN, ROLLBACK } from './pg-pipeline.ts'
 import type { TripOutcome } from './pg-pipeline.ts'
 import { pgListen } from './pg-listen.ts'
 import { unwatched, watchPool } from './pg-watch.ts'
-import { isConnectionLost, isPreparedStatementLost } from './sqlstate.ts'
+import { Watchdog } from './pg-watchdog.ts'
+import { isConnectionLost, isPlanStale, isPreparedStatementLost } from './sqlstate.ts'
 import { postgresStore } from './store.ts'
 import type { PostgresStoreOptions } from './store.ts'
 
@@ -55,13 +57,15 @@ export function pgDriver<C extends PoolClientLike>(
     'pgStore(pool) needs a pg.Pool: on a single client, other queries would join the transaction',
   )
   const root = pool as unknown as PgPool
-  const manner: PgManner = { prepared: true, frequent: new FrequentStatements(), onTrip: options.onTrip }
+  const watchdog = new Watchdog()
+  const manner: PgManner = { prepared: true, frequent: new FrequentStatements(), onTrip: options.onTrip, watchdog }
   const aside = new PgAside(root, manner)
   const lanes: PgAside[] = []
   const left = new PgLeft(root, manner)
 
   async function query(statement: PgStatement): Promise<readonly Row[]> {
-    const link = await checkOut(root)
+    // What has no name is no statement of every day.
+    const link = await checkOut(root, watchdog, statement.name === '' ? MAINTENANCE_WITHIN_MS : STATEMENT_WITHIN_MS)
     const outcome = await retried(manner, () => link.run([statement], manner))
     link.release(outcome.failedAt >= 0 && isConnectionLost(outcome.error))
     return rowsOf(outcome)
@@ -77,12 +81,13 @@ export function pgDriver<C extends PoolClientLike>(
 
     query,
 
-    aside: async (statement) =>
-      root.Client ? rowsOf(await retried(manner, () => aside.run(statement))) : query(statement),
+    aside: async (statement, withinMs = ASIDE_WITHIN_MS) =>
+      root.Client ? rowsOf(await retried(manner, () => aside.run(statement, withinMs))) : query(statement),
 
-    async begin(first: PgStatement) {
+    async begin(first: PgStatement, { withinMs = MAINTENANCE_WITHIN_MS }: BeginOptions = {}) {
       const taken = left.take()
-      const link = taken ?? (await checkOut(root))
+      const link = taken ?? (await checkOut(root, watchdog, withinMs))
+      link.withinMs = withinMs
       const opening = taken ? [ROLLBACK, BEGIN, first] : [BEGIN, first]
       const named = manner.prepared
       let outcome = await link.run(opening, manner)
@@ -135,12 +140,20 @@ function rowsOf(outcome: TripOutcome): readonly Row[] {
   return outcome.rows[0] ?? []
 }
 
-function checkOut(pool: PgPool): Promise<PgLink> {
+function checkOut(pool: PgPool, watchdog: Watchdog, withinMs: number): Promise<PgLink> {
   return new Promise((resolve, reject) => {
+    let isLate = false
+    const wait = watchdog.watch(STATEMENT_WITHIN_MS, () => {
+      isLate = true
+      reject(unavailable(pool, new Error(`none came within ${STATEMENT_WITHIN_MS} ms`)))
+    })
     unwatched(() => {
       pool.connect((error, client) => {
+        watchdog.done(wait)
+        if (isLate) return client?.release?.()
         if (error || !client) return reject(unavailable(pool, error))
         const link = linkOf(client)
+        link.withinMs = withinMs
         link.hold()
         resolve(link)
       })

@@ -38,8 +38,8 @@ export function pgliteDriver<Tx>(db: PGliteDatabase<Tx>): PgDriver<Tx> {
       }),
     query: (statement) => send(db, statement),
     queryIn: (tx, statement) => send(tx as Queryable, statement),
-    revocable(tx) {
-      const held = leash()
+    revocable(tx, _, takeTurn) {
+      const held = leash(takeTurn)
       return { tx: guarded(tx as object, held) as Tx, revoke: held.revoke }
     },
     isTransaction: (tx) => hasMethods(tx, ['query', 'rollback']),
@@ -60,13 +60,14 @@ function guarded<T extends object>(tx: T, held: Leash): T {
       const value: unknown = Reflect.get(target, key)
       if (key === 'closed') return value === true || held.refusal() !== undefined
       if (typeof value !== 'function') return value
-      return (...args: unknown[]) => {
-        const text: unknown = Array.isArray(args[0]) ? args[0][0] : args[0]
-        const refusal =
-          held.refusal(key === 'listen' ? undefined : text) ??
-          (key === 'rollback' ? onceError('ONCE_TX_TAKEN') : undefined)
-        return refusal ? Promise.reject(refusal) : (Reflect.apply(value, target, args) as unknown)
-      }
+      return (...args: unknown[]) =>
+        held.send((): Promise<unknown> => {
+          const text: unknown = Array.isArray(args[0]) ? args[0][0] : args[0]
+          const refusal =
+            held.refusal(key === 'listen' ? undefined : text) ??
+            (key === 'rollback' ? onceError('ONCE_TX_TAKEN') : undefined)
+          return refusal ? Promise.reject(refusal) : (Reflect.apply(value, target, args) as Promise<unknown>)
+        })
     },
   })
 }

@@ -1,5 +1,5 @@
 import { onceError } from '../../errors.ts'
-import type { Row } from '../store.ts'
+import type { Row, TakeTurn } from '../store.ts'
 
 /** postgres.js as we see it at run time: a tag that is also an object. */
 export interface Sql {
@@ -29,6 +29,7 @@ interface Hooks {
   readonly life?: Life
   /** Not ours: postgres.js must keep its books. */
   readonly nativeSavepoints?: boolean
+  readonly takeTurn?: TakeTurn | undefined
 }
 
 /** The same handle, asking before each query reaches the connection, however late it is executed. */
@@ -72,10 +73,10 @@ export function unlessLost<T>(life: Life, end: Promise<T>): Promise<T> {
   )
 }
 
-function guarded(query: LazyQuery, { refusal, life }: Hooks): LazyQuery {
+function guarded(query: LazyQuery, { refusal, life, takeTurn }: Hooks): LazyQuery {
   const send = query.handler
   if (typeof send !== 'function') return query
-  const handler: Handler = (late) => {
+  const go = (late: LazyQuery): void => {
     const observed = (): Promise<unknown> =>
       Promise.prototype.then.call(late, undefined, (error: unknown) => {
         if (life && isGone(error)) life.lost ??= error
@@ -92,10 +93,20 @@ function guarded(query: LazyQuery, { refusal, life }: Hooks): LazyQuery {
     send(late)
     Reflect.deleteProperty(late, 'catch')
   }
+  const handler: Handler = (late) => {
+    const turn = takeTurn?.(async () => {
+      go(late)
+      await Promise.prototype.then.call(late, ignore, ignore)
+    })
+    if (turn) turn.catch((error: unknown) => late.reject(error))
+    else go(late)
+  }
   handler.debug = send.debug
   query.handler = handler
   return query
 }
+
+function ignore(): void {}
 
 function isGone(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code

@@ -3,35 +3,15 @@ import { describe, expect, expectTypeOf, it } from 'vitest'
 import { describePostgres } from '../../../test/support/postgres.ts'
 import type { Store } from '../store.ts'
 import { driverContract, storeWorks, refusesWrongHandles, type Bench } from '../../../test/support/driver-contract.ts'
+import { postgresJsBench } from '../../../test/support/postgres-js-bench.ts'
 import { CommitLost } from './driver.ts'
 import { postgresJsDriver, postgresJsStore } from './postgres-js.ts'
 
 type Tx = postgres.TransactionSql
 
 describePostgres('postgres.js', (database) => {
-  const make = async (): Promise<Bench<Tx>> => {
-    const sql = postgres(database.url, { max: 4, onnotice: () => {} })
-    const admin = postgres(database.url, { max: 1, onnotice: () => {} })
-    return {
-      driver: postgresJsDriver(sql),
-      insert: (tx, id) => tx`insert into effect (id) values (${id})`,
-      later(tx, id) {
-        const query = tx`insert into effect (id) values (${id})`
-        return () => query.then((rows) => rows)
-      },
-      nested: (tx, work) => tx.savepoint(work),
-      raw: (tx, text) => tx.unsafe(text),
-      own: (work) => sql.begin(work),
-      root: sql as unknown as Tx,
-      admin: (text) => admin.unsafe(text),
-      async close() {
-        // Without a timeout it waits for ever for a query whose connection was killed.
-        await sql.end({ timeout: 1 })
-        await admin.end()
-      },
-    }
-  }
-  driverContract(make, { server: true, joinHeals: false, echoes: 3 })
+  const make = (): Promise<Bench<Tx>> => postgresJsBench(database.url)
+  driverContract(make, { server: true, joinHeals: false })
   storeWorks(make)
 
   it('needs three trips at most: begin, first, and last with COMMIT', async () => {

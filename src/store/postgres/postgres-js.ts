@@ -42,9 +42,9 @@ export function postgresJsDriver<Tx>(sql: PostgresJsSql<Tx>): PgDriver<Tx> {
     },
     query: (statement) => send(root, statement),
     queryIn: (tx, statement) => send(tx as Sql, statement),
-    revocable(tx, joined) {
+    revocable(tx, joined, takeTurn) {
       const { refusal, revoke } = leash()
-      return { tx: guardedSql(tx as Sql, { refusal, nativeSavepoints: joined }) as Tx, revoke }
+      return { tx: guardedSql(tx as Sql, { refusal, nativeSavepoints: joined, takeTurn }) as Tx, revoke }
     },
     isTransaction: (tx) => hasMethods(tx, ['savepoint', 'unsafe']),
   })

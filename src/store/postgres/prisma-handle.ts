@@ -1,4 +1,5 @@
 import { onceError, type OnceError } from '../../errors.ts'
+import type { TakeTurn } from '../store.ts'
 import { leash } from './leash.ts'
 
 type Method = (...args: unknown[]) => unknown
@@ -7,8 +8,11 @@ type Method = (...args: unknown[]) => unknown
  * Prisma's promises start when they are awaited, and one of them may take several trips. So each is asked again when it
  * starts, and `quiet` waits for those on their way: Prisma would run the rest of them on a connection given back.
  */
-export function leashedPrisma(tx: object): { readonly tx: object; revoke(): void; quiet(): Promise<unknown> } {
-  const held = leash()
+export function leashedPrisma(
+  tx: object,
+  takeTurn?: TakeTurn,
+): { readonly tx: object; revoke(): void; quiet(): Promise<unknown> } {
+  const held = leash(takeTurn)
   const running = new Set<Promise<unknown>>()
 
   const client = (target: object): object =>
@@ -52,8 +56,10 @@ export function leashedPrisma(tx: object): { readonly tx: object; revoke(): void
           return (...args: unknown[]) => lazy(Reflect.apply(value, promise, args), text)
         }
         return (...args: unknown[]) => {
-          const refusal = held.refusal(text)
-          const started = refusal ? Promise.reject(refusal) : tracked((promise as Promise<unknown>).then((x) => x))
+          const started = held.send(() => {
+            const refusal = held.refusal(text)
+            return refusal ? Promise.reject(refusal) : tracked((promise as Promise<unknown>).then((x) => x))
+          })
           return Reflect.apply(started[key] as Method, started, args)
         }
       },

@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, expectTypeOf, it } from 'vitest'
 import { generatePrismaClient } from '../../../scripts/prisma-generate.ts'
 import { describePostgres } from '../../../test/support/postgres.ts'
 import type { Prisma, PrismaClient } from '../../../test/support/prisma/generated/client.ts'
+import { effectivelyOnce } from '../../index.ts'
 import type { Store } from '../store.ts'
 import { driverContract, storeWorks, refusesWrongHandles, type Bench } from '../../../test/support/driver-contract.ts'
 import { prismaDriver, prismaStore } from './prisma.ts'
@@ -70,23 +71,30 @@ describePostgres('Prisma', (database) => {
 
     it('waits for what was not awaited before it commits', async () => {
       await prisma.effect.deleteMany()
-      const slow = prisma.$extends({
-        query: {
-          effect: {
-            async create({ args, query }) {
-              await new Promise((resolve) => setTimeout(resolve, 100))
-              return query(args)
-            },
-          },
-        },
-      })
-      const { connection } = await prismaDriver(slow, { dialect: 'postgres' }).begin(ONE)
+      const { connection } = await prismaDriver(slowly(prisma), { dialect: 'postgres' }).begin(ONE)
       const { tx, revoke } = connection.revocable()
       const stray = tx.effect.create({ data: { id: 901 } }).then(() => 'written')
       revoke()
       expect(await connection.commit()).toBe('committed')
       expect(await stray).toBe('written')
       expect(await prisma.effect.count({ where: { id: 901 } })).toBe(1)
+    })
+
+    it('undoes with a nested operation what that did not await', async () => {
+      await prisma.effect.deleteMany()
+      const store = prismaStore(slowly(prisma), { dialect: 'postgres' })
+      await store.schema.migrate()
+      const once = effectivelyOnce({ namespace: 'prisma', store, guard: 'off', sweep: false })
+      const nested = (key: string, id: number, beside: () => Promise<unknown>): Promise<unknown> =>
+        once.run({ scope: 'u', key, input: 1 }, async ({ tx }) => {
+          await Promise.all([tx.effect.create({ data: { id } }), beside()])
+        })
+      await once.run({ scope: 'u', key: 'outer', input: 1 }, async () => {
+        const broken = nested('fails', 903, () => Promise.reject(new Error('beside it')))
+        await expect(broken).rejects.toThrow('beside it')
+        await nested('works', 904, async () => {})
+      })
+      expect((await prisma.effect.findMany()).map(({ id }) => id)).toEqual([904])
     })
 
     it('outlives the default timeout of Prisma', { timeout: 15_000 }, async () => {
@@ -130,3 +138,17 @@ describe('prismaStore', () => {
 })
 
 const ONE = { name: '', text: 'select 1 as one', values: [] }
+
+/** The same client, whose `create` takes its time before the statement is sent. */
+function slowly(prisma: PrismaClient) {
+  return prisma.$extends({
+    query: {
+      effect: {
+        async create({ args, query }) {
+          await new Promise((resolve) => setTimeout(resolve, 100))
+          return query(args)
+        },
+      },
+    },
+  })
+}

@@ -41,7 +41,8 @@ export function prismaDriver<Tx>(prisma: PrismaDatabase<Tx>, options: PrismaOpti
     transaction: (callback) => prisma.$transaction(callback, TRANSACTION),
     query: (statement) => send(prisma as unknown as Raw, statement),
     queryIn: (tx, statement) => send(tx as Raw, statement),
-    revocable: (tx) => leashedPrisma(tx as object) as { tx: Tx; revoke(): void; quiet(): Promise<unknown> },
+    revocable: (tx, _, takeTurn) =>
+      leashedPrisma(tx as object, takeTurn) as { tx: Tx; revoke(): void; quiet(): Promise<unknown> },
     isTransaction: (tx) => hasMethods(tx, ['$queryRawUnsafe']) && !hasMethods(tx, ['$connect']),
     commitLost: (error) => isConnectionLost(error) && !isOver(error),
   })

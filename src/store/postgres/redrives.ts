@@ -1,13 +1,17 @@
+import { onceError } from '../../errors.ts'
+import { DEADLINE_MS_DEFAULT, SERVER_DEADLINE_SLACK_MS } from '../../limits.ts'
 import { LETTER_STATES, type LetterFilter } from '../dead-letters.ts'
 import { auditOf, beatOf, outcomeNumbers, planOf, redriveOf, stateNumber } from '../redrive-rows.ts'
 import { REDRIVE_OUTCOMES } from '../redrives.ts'
 import type {
   AuditEntry,
+  AuditParams,
   BeatRedriveParams,
   ChangeRedriveParams,
   CreatedRedrive,
   CreateRedriveParams,
   ImportedLetter,
+  ImportOutcome,
   NewAuditEntry,
   RedriveBeat,
   RedriveCopy,
@@ -23,13 +27,16 @@ import type {
 } from '../redrives.ts'
 import type { Row, Session } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
+import { commit } from './commit.ts'
 import type { PgDriver, PgStatement } from './driver.ts'
-import { storeError } from './errors.ts'
+import { told } from './errors.ts'
+import { idsIn, lockArrays } from './inbox-rows.ts'
 import { filterValues, letterOf } from './letters.ts'
+import { lockSql } from './sql/inbox.ts'
 import * as making from './sql/redrive.ts'
 import * as running from './sql/redrive-run.ts'
 
-/** Redrives on PostgreSQL: every method is one statement. None is prepared by name: they are few and far between. */
+/** Redrives on PostgreSQL: every method but `import` is one statement. None is prepared by name: they are few and far between. */
 export class PostgresRedrives<Tx> implements Redrives<Tx> {
   readonly #driver: PgDriver<Tx>
   readonly #schema: string
@@ -46,7 +53,7 @@ export class PostgresRedrives<Tx> implements Redrives<Tx> {
   async create(params: CreateRedriveParams): Promise<CreatedRedrive> {
     const { filter, by, why, asked, prepare, canary, canaryStops, rate, pauseAt, force, reorder } = params
     const state = stateNumber(prepare ? 'preparing' : 'running')
-    const values = [by, why, asked, state, canary, canaryStops, rate, pauseAt, force, reorder]
+    const values = [by, why, asked, state, canary, canaryStops, rate, pauseAt, force, reorder, filter.namespace ?? 0]
     const [row] = await this.#query(making.createRedriveSql, [...filterValues(filter), ...values])
     if (!row) return { kind: 'refused', plan: null }
     const plan = planOf(row)
@@ -81,18 +88,20 @@ export class PostgresRedrives<Tx> implements Redrives<Tx> {
   async change(params: ChangeRedriveParams): Promise<StoredRedrive | null> {
     const { redrive, from, to, reason, by, why, action, token, retry = false, passed = false, rate } = params
     const states = [arrayLiteral(from.map(stateNumber)), stateNumber(to)]
-    const values = [redrive, ...states, reason, by, why, action, token ?? null, retry, passed, rate ?? null]
+    const { namespace = 0 } = params
+    const values = [redrive, ...states, reason, by, why, action, token ?? null, retry, passed, rate ?? null, namespace]
     const changed = await this.#query(making.changeRedriveSql, values)
     return changed.length === 0 ? null : this.get({ redrive })
   }
 
   async get({ redrive }: { readonly redrive: number }): Promise<StoredRedrive | null> {
-    const [row] = await this.#query(making.readRedrivesSql, [redrive, 1])
+    const [row] = await this.#query(making.readRedrivesSql, [redrive, 1, null])
     return row ? redriveOf(row) : null
   }
 
-  async list({ limit }: { readonly limit: number }): Promise<readonly StoredRedrive[]> {
-    return (await this.#query(making.readRedrivesSql, [null, limit])).map(redriveOf)
+  async list({ limit, namespace }: Parameters<Redrives<Tx>['list']>[0]): Promise<readonly StoredRedrive[]> {
+    const of = namespace === undefined ? null : String(namespace)
+    return (await this.#query(making.readRedrivesSql, [null, limit, of])).map(redriveOf)
   }
 
   async claim(params: { readonly consumer: string; readonly leaseMs: number }): Promise<RedriveLease | null> {
@@ -148,32 +157,31 @@ export class PostgresRedrives<Tx> implements Redrives<Tx> {
     await this.#query(running.releaseRedriveSql, [redrive, token])
   }
 
-  async audit(params: {
-    readonly redrive?: number | undefined
-    readonly limit: number
-  }): Promise<readonly AuditEntry[]> {
-    return (await this.#query(running.readAuditSql, [params.redrive ?? null, params.limit])).map(auditOf)
+  async audit({ redrive, limit, namespace }: AuditParams): Promise<readonly AuditEntry[]> {
+    return (await this.#query(running.readAuditSql, [redrive ?? null, limit, namespace ?? null])).map(auditOf)
   }
 
-  async write({ by, action, redrive, why, detail }: NewAuditEntry): Promise<void> {
-    await this.#query(running.writeAuditSql, [by, action, redrive, why, detail])
+  async write({ by, action, redrive, why, detail, namespace = 0 }: NewAuditEntry): Promise<void> {
+    await this.#query(running.writeAuditSql, [by, action, redrive, why, detail, namespace])
   }
 
-  async import({ letters }: { readonly letters: readonly ImportedLetter[] }): Promise<{
-    imported: number
-    applied: number
-  }> {
-    const rows = letters.map(({ state, causes, headers, timeline, parkedAt, ...same }, n) => ({
-      ...same,
-      n,
-      state: LETTER_STATES.indexOf(state),
-      causes: JSON.parse(causes) as unknown,
-      headers: JSON.parse(headers) as unknown,
-      timeline: JSON.parse(timeline) as unknown,
-      parked: parkedAt,
-    }))
-    const [row] = await this.#query(running.importLettersSql, [JSON.stringify(rows)])
-    return { imported: Number(row?.['imported']), applied: Number(row?.['applied']) }
+  async import({ letters }: { readonly letters: readonly ImportedLetter[] }): Promise<ImportOutcome> {
+    return this.#told(async () => {
+      const deadlineMs = String(DEADLINE_MS_DEFAULT + SERVER_DEADLINE_SLACK_MS)
+      const first = this.#statement(lockSql, [deadlineMs, ...lockArrays(letters)])
+      const { connection, rows } = await this.#driver.begin(first)
+      try {
+        const busy = idsIn(rows[0]?.['busy'])
+        const free = letters.filter(({ id }) => !busy.includes(id))
+        const [row] = await connection.query(this.#statement(running.importLettersSql, [importedJson(free)]))
+        const ending = await commit(connection, undefined, this.#schema)
+        if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
+        return { imported: Number(row?.['imported']), applied: Number(row?.['applied']), busy }
+      } catch (error) {
+        await connection.rollback()
+        throw error
+      }
+    })
   }
 
   async sweep({ keepForMs }: { readonly keepForMs: number }): Promise<number> {
@@ -188,11 +196,20 @@ export class PostgresRedrives<Tx> implements Redrives<Tx> {
     return { name: '', text: sql(this.#schema), values }
   }
 
-  async #told<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await work()
-    } catch (error) {
-      throw storeError(error, this.#schema)
-    }
+  #told<T>(work: () => Promise<T>): Promise<T> {
+    return told(this.#schema, work)
   }
+}
+
+function importedJson(letters: readonly ImportedLetter[]): string {
+  const rows = letters.map(({ lock: _, state, causes, headers, timeline, parkedAt, ...same }, n) => ({
+    ...same,
+    n,
+    state: LETTER_STATES.indexOf(state),
+    causes: JSON.parse(causes) as unknown,
+    headers: JSON.parse(headers) as unknown,
+    timeline: JSON.parse(timeline) as unknown,
+    parked: parkedAt,
+  }))
+  return JSON.stringify(rows)
 }

@@ -1,9 +1,11 @@
-import { onceError } from '../../errors.ts'
-import type { Row, Schema } from '../store.ts'
+import { onceError, type OnceError } from '../../errors.ts'
+import { adoptedElsewhere } from '../namespaced/adopted.ts'
+import type { MigrateParams, Row, Schema } from '../store.ts'
 import type { PgConnection, PgDriver } from './driver.ts'
 import { storeError } from './errors.ts'
 import { MIGRATIONS, SCHEMA_VERSION } from './migrations.ts'
 import type { PostgresRetention } from './retention.ts'
+import { ADOPT_SETTING_SQL, adoptSql, namespacesLockSql } from './sql/namespace.ts'
 import { sqlStateOf } from './sqlstate.ts'
 
 /** Numbered, append-only migrations, applied by one process at a time under an advisory lock. */
@@ -18,23 +20,30 @@ export class PostgresSchema<Tx> implements Schema {
     this.#retention = retention
   }
 
-  async migrate(): Promise<{ from: number; to: number }> {
+  async migrate({ adopt }: MigrateParams = {}): Promise<{ from: number; to: number }> {
+    // Where nothing is missing, reading suffices: most processes may do no more.
+    const version = await this.version()
+    this.#refuseNewer(version)
     try {
-      const from = await this.#apply()
-      await this.#retention.ensurePartitions(3)
+      const current = version === SCHEMA_VERSION && adopt === undefined
+      const from = current ? version : await this.#apply(adopt)
+      // What cannot be made ready now is the sweeper's, who also tells why.
+      await this.#retention.partitions.prepare().catch(() => {})
       return { from, to: SCHEMA_VERSION }
     } catch (error) {
-      throw storeError(error, this.#schema)
+      throw migrateError(error, this.#schema)
     }
   }
 
-  sql(): string {
+  sql({ adopt }: MigrateParams = {}): string {
+    const named = adopt === undefined ? [] : [ADOPT_SETTING_SQL.replace('$1::text', `'${adopt.replaceAll("'", "''")}'`)]
     const lines = MIGRATIONS.flatMap((migration) => [
       `-- ${migration.version}: ${migration.name}`,
       ...migration.statements(this.#schema).map((statement) => `${statement};`),
       `insert into ${this.#schema}.version (version) values (${migration.version});`,
     ])
-    return ['begin;', ...preamble(this.#schema).map((statement) => `${statement};`), ...lines, 'commit;', ''].join('\n')
+    const first = [...named, ...preamble(this.#schema)].map((statement) => `${statement};`)
+    return ['begin;', ...first, ...lines, 'commit;', ''].join('\n')
   }
 
   async version(): Promise<number> {
@@ -47,17 +56,26 @@ export class PostgresSchema<Tx> implements Schema {
     }
   }
 
+  #refuseNewer(version: number): void {
+    if (version <= SCHEMA_VERSION) return
+    throw onceError('ONCE_SCHEMA_NEWER', {
+      detail: `Schema ${this.#schema} is at version ${version}, this code knows ${SCHEMA_VERSION}. Upgrade effectively-once`,
+    })
+  }
+
   /** Everything in one transaction: ten processes may start at once, nine wait and find it done. */
-  async #apply(): Promise<number> {
-    const { connection } = await this.#driver.begin({ name: '', text: MIGRATION_LOCK_SQL, values: [this.#schema] })
+  async #apply(adopt: string | undefined): Promise<number> {
+    const { connection } = await this.#driver.begin(
+      { name: '', text: MIGRATION_LOCK_SQL, values: [this.#schema] },
+      // An index of a large table takes as long as it takes.
+      { withinMs: Infinity },
+    )
     try {
-      for (const statement of preamble(this.#schema)) await run(connection, statement)
+      const there = await connection.query({ name: '', text: SCHEMA_THERE_SQL, values: [this.#schema] })
+      for (const statement of preamble(this.#schema, there[0]?.['there'] === true)) await run(connection, statement)
       const from = versionOf(await connection.query({ name: '', text: versionSql(this.#schema), values: [] }))
-      if (from > SCHEMA_VERSION) {
-        throw onceError('ONCE_SCHEMA_NEWER', {
-          detail: `Schema ${this.#schema} is at version ${from}, this code knows ${SCHEMA_VERSION}. Upgrade effectively-once`,
-        })
-      }
+      this.#refuseNewer(from)
+      if (adopt !== undefined) await connection.query({ name: '', text: ADOPT_SETTING_SQL, values: [adopt] })
       for (const migration of MIGRATIONS.slice(from)) {
         for (const statement of migration.statements(this.#schema)) await run(connection, statement)
         await connection.query({
@@ -66,6 +84,7 @@ export class PostgresSchema<Tx> implements Schema {
           values: [migration.version],
         })
       }
+      if (adopt !== undefined) await this.#adopt(connection, adopt)
       if ((await connection.commit()) !== 'committed') throw onceError('ONCE_ROLLED_BACK')
       return from
     } catch (error) {
@@ -73,14 +92,24 @@ export class PostgresSchema<Tx> implements Schema {
       throw error
     }
   }
+
+  async #adopt(connection: PgConnection<Tx>, name: string): Promise<void> {
+    await connection.query({ name: '', text: namespacesLockSql(this.#schema), values: [] })
+    const [row] = await connection.query({ name: '', text: adoptSql(this.#schema), values: [name] })
+    if (row?.['owner'] !== name) throw adoptedElsewhere(name, row?.['owner'])
+  }
 }
 
 /** One key for all processes that migrate the same schema. $1 schema */
 const MIGRATION_LOCK_SQL = `select pg_advisory_xact_lock(hashtextextended('effectively-once:' || $1::text, 0))::text as locked`
 
-function preamble(schema: string): string[] {
+/** $1 schema */
+const SCHEMA_THERE_SQL = `select to_regnamespace($1::text) is not null as there`
+
+/** Whoever may make tables in a schema need not be allowed to make schemas. */
+function preamble(schema: string, there = false): string[] {
   return [
-    `create schema if not exists ${schema}`,
+    ...(there ? [] : [`create schema if not exists ${schema}`]),
     `create table if not exists ${schema}.version (version int4 primary key, applied_at timestamptz not null default clock_timestamp())`,
   ]
 }
@@ -91,6 +120,15 @@ function versionSql(schema: string): string {
 
 function versionOf(rows: readonly Row[]): number {
   return Number(rows[0]?.['version'] ?? 0)
+}
+
+function migrateError(error: unknown, schema: string): OnceError {
+  if (sqlStateOf(error) !== '42501') return storeError(error, schema)
+  const why = error instanceof Error ? error.message : String(error)
+  return onceError('ONCE_RIGHTS_MISSING', {
+    detail: `The role of this connection may not migrate schema ${schema}: ${why}. Let its owner run: npx effectively-once migrate`,
+    cause: error,
+  })
 }
 
 async function run<Tx>(connection: PgConnection<Tx>, text: string): Promise<void> {

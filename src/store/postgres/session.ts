@@ -7,16 +7,23 @@ import type {
   EventRow,
   FinishStepParams,
   Reading,
+  Row,
   Savepoint,
   Session,
+  TakeTurn,
+  UserStatement,
 } from '../store.ts'
 import { isOrdered } from '../ordered.ts'
 import { commit } from './commit.ts'
 import type { PgConnection, PgStatement } from './driver.ts'
-import { storeError } from './errors.ts'
+import { storeError, writeError } from './errors.ts'
+import { takesTransaction } from './pg-control.ts'
 import { answerOf, answerValues, claimedOf, eventArrays, eventValues, recordOf, shownBy } from './rows.ts'
 import type { Shown } from './rows.ts'
 import type { Bind } from './statements.ts'
+
+/** Two sessions may be on one connection, the user's own: a name that both use would be the other one's savepoint. */
+let savepoints = 0
 
 /** One open PostgreSQL transaction that carries a claim, a step, or the user's own work. */
 export class PostgresSession<Tx> implements Session<Tx> {
@@ -24,11 +31,10 @@ export class PostgresSession<Tx> implements Session<Tx> {
   readonly #connection: PgConnection<Tx>
   readonly #bind: Bind
   readonly #schema: string
-  /** The transaction that claimed. If another one completes, the handler ended ours: raise. */
+  /** The transaction that claimed first. If another one claims or completes, the handler ended ours: raise. */
   #xid: string
   /** What the last claim showed: of a record that can be replayed it brought the answer along. */
   #shown: Shown | undefined
-  #savepoints = 0
 
   constructor(connection: PgConnection<Tx>, bind: Bind, schema: string, shown?: Shown) {
     this.tx = connection.tx
@@ -39,14 +45,21 @@ export class PostgresSession<Tx> implements Session<Tx> {
     this.#xid = shown?.xid ?? ''
   }
 
-  revocable(): { readonly tx: Tx; revoke(): void } {
-    return this.#connection.revocable()
+  revocable(takeTurn?: TakeTurn): { readonly tx: Tx; revoke(): void } {
+    return this.#connection.revocable(takeTurn)
+  }
+
+  async execute({ sql, values }: UserStatement): Promise<readonly Row[]> {
+    if (takesTransaction(sql)) throw onceError('ONCE_TX_TAKEN')
+    const outcome = await this.#connection.pipeline([{ name: '', text: sql, values }])
+    if (outcome.kind === 'failed') throw outcome.error
+    return outcome.rows[0] ?? []
   }
 
   async claim(claim: Claim): ReturnType<Session<Tx>['claim']> {
     const [row] = await this.#query(this.#bind('claim', claimValues(claim, 0)))
     const { sight, claimed, xid } = (this.#shown = shownBy(row))
-    if (claimed) this.#xid = xid
+    if (claimed) this.#xid ||= xid
     return { sight, claimed }
   }
 
@@ -68,7 +81,7 @@ export class PostgresSession<Tx> implements Session<Tx> {
       ]),
     )
     const claimed = claimedOf(row)
-    if (claimed) this.#xid = String(row?.['xid'])
+    if (claimed) this.#xid ||= String(row?.['xid'])
     return claimed
   }
 
@@ -85,11 +98,11 @@ export class PostgresSession<Tx> implements Session<Tx> {
   }
 
   async completeInside(params: CompleteParams): Promise<void> {
-    await this.#query(this.#completing(params))
+    await this.#write(this.#completing(params))
   }
 
   async append(events: readonly EventRow[]): Promise<void> {
-    await this.#query(this.#bind(events.some(isOrdered) ? 'appendOrdered' : 'append', eventArrays(events)))
+    await this.#write(this.#bind(events.some(isOrdered) ? 'appendOrdered' : 'append', eventArrays(events)))
   }
 
   async completeStep(params: FinishStepParams): Promise<'committed' | 'rolledBack'> {
@@ -98,11 +111,11 @@ export class PostgresSession<Tx> implements Session<Tx> {
   }
 
   async savepoint(): Promise<Savepoint> {
-    const name = `effectively_once_${++this.#savepoints}`
-    await this.#command(`savepoint ${name}`)
+    const name = `effectively_once_${++savepoints}`
+    await this.#quietly(`savepoint ${name}`)
     return {
-      release: () => this.#command(`release savepoint ${name}`),
-      rollback: () => this.#command(`rollback to savepoint ${name}`),
+      release: () => this.#quietly(`release savepoint ${name}`),
+      rollback: () => this.#quietly(`rollback to savepoint ${name}`),
     }
   }
 
@@ -150,8 +163,18 @@ export class PostgresSession<Tx> implements Session<Tx> {
     return this.#bind(fenced ? 'completeLeasedEvent' : 'completeEvent', [...values, ...eventValues(event)])
   }
 
-  async #command(text: string): Promise<void> {
+  /** Whatever is on its way belongs to this side of the savepoint. */
+  async #quietly(text: string): Promise<void> {
+    await this.#connection.quiet?.()
     await this.#query({ name: '', text, values: [] })
+  }
+
+  async #write(statement: PgStatement): Promise<void> {
+    try {
+      await this.#connection.query(statement)
+    } catch (error) {
+      throw writeError(error, this.#schema)
+    }
   }
 
   async #query(statement: PgStatement): Promise<readonly Record<string, unknown>[]> {

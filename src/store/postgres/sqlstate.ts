@@ -1,35 +1,92 @@
-/** The five characters that say what went wrong, wherever the client or ORM hid them. */
-export function sqlStateOf(error: unknown): string | undefined {
+/** What the server itself said about a failure. */
+export interface Said {
+  /** Five characters. A user's own SQL may raise any. */
+  readonly state: string
+  /** In the server's language where the client does not say it in English. */
+  readonly severity: string | undefined
+  /** The server's C function. '': it has none, so it is a pooler's word. undefined: the client does not tell. */
+  readonly routine: string | undefined
+}
+
+interface Layer {
+  readonly code?: unknown
+  readonly originalCode?: unknown
+  readonly severity?: unknown
+  readonly routine?: unknown
+  readonly meta?: unknown
+  readonly driverAdapterError?: unknown
+  readonly cause?: unknown
+  readonly clientVersion?: unknown
+}
+
+const LAYERS_MAX = 6
+
+/** Wherever the client or ORM hid it; undefined when it was not the server that failed. */
+export function saidBy(error: unknown): Said | undefined {
   let current: unknown = error
-  for (let depth = 0; depth < 6 && typeof current === 'object' && current !== null; depth++) {
-    // A system error's code can look like one of ours: EPIPE.
+  for (let depth = 0; depth < LAYERS_MAX && typeof current === 'object' && current !== null; depth++) {
+    // A system error's code can look like one of the server's: EPIPE.
     if ('syscall' in current) return undefined
-    const layer = current as {
-      code?: unknown
-      meta?: unknown
-      cause?: unknown
-      originalCode?: unknown
-      driverAdapterError?: unknown
-    }
-    for (const code of [layer.code, layer.originalCode]) {
-      if (typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !/^P\d{4}$/.test(code)) return code
-    }
-    const inMeta = sqlStateOf(layer.meta)
-    if (inMeta) return inMeta
-    const inAdapter = sqlStateOf(layer.driverAdapterError)
-    if (inAdapter) return inAdapter
+    const layer = current as Layer
+    const said = saidIn(layer) ?? saidBy(layer.meta) ?? saidBy(layer.driverAdapterError)
+    if (said) return said
     current = layer.cause
   }
   return undefined
 }
 
-const BROKEN = new Set(['57P01', '57P02', '57P03', '57P05', '25P03', '25P04'])
+function saidIn(layer: Layer): Said | undefined {
+  // Prisma's own errors have a vocabulary of their own, P1000 to P6999; the server's word lies below.
+  if (layer.clientVersion !== undefined) return undefined
+  const state = [layer.code, layer.originalCode].find((code) => typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code))
+  if (state === undefined) return undefined
+  // Prisma's adapter gives the code another name, and drops the routine.
+  const routine = textOf(layer.routine) ?? (layer.originalCode === undefined ? '' : undefined)
+  return { state: state as string, severity: textOf(layer.severity), routine }
+}
 
-/** The connection is gone (or was never there): what was sent last may or may not have happened. */
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}
+
+/** The five characters that say what went wrong. */
+export function sqlStateOf(error: unknown): string | undefined {
+  return saidBy(error)?.state
+}
+
+/** Somebody's PL/pgSQL chose these five characters: they say nothing about the server. */
+export function isRaised(error: unknown): boolean {
+  return saidBy(error)?.routine === RAISE
+}
+
+const RAISE = 'exec_stmt_raise'
+const ENDED = new Set(['57P01', '57P02', '57P03', '57P05', '25P03', '25P04'])
+
+/**
+ * The connection is gone (or was never there): what was sent last may or may not have happened. The severity tells, not
+ * the code, which a user can raise: only what is FATAL ends a session.
+ */
 export function isConnectionLost(error: unknown): boolean {
+  const said = saidBy(error)
+  if (said === undefined) return true
+  const { state, severity, routine } = said
+  if (severity === 'FATAL' || severity === 'PANIC') return true
+  if (routine === RAISE) return false
+  // A pooler that lost its server says so as if it were one.
+  if (state.startsWith('08')) return routine === ''
+  // In another language than English only the code is left.
+  return severity !== 'ERROR' && ENDED.has(state)
+}
+
+/** The server itself ended a session that was well: for an operator, or for a timeout. */
+export function isSessionEnded(error: unknown): boolean {
+  return isConnectionLost(error) && ENDED.has(sqlStateOf(error) ?? '')
+}
+
+/** The same for a timeout: of the transaction, or of a client that let it rest. It has rolled back. */
+export function isTimedOut(error: unknown): boolean {
   const state = sqlStateOf(error)
-  if (state === undefined) return true
-  return state.startsWith('08') || BROKEN.has(state)
+  return (state === '25P04' || state === '25P03') && isConnectionLost(error)
 }
 
 /** Worth running the whole transaction again: serialization failure, deadlock, what was marked so. */
@@ -47,7 +104,7 @@ export function markTransient(error: unknown): void {
 
 function isMarked(error: unknown): boolean {
   let current: unknown = error
-  for (let depth = 0; depth < 6 && typeof current === 'object' && current !== null; depth++) {
+  for (let depth = 0; depth < LAYERS_MAX && typeof current === 'object' && current !== null; depth++) {
     if (marked.has(current)) return true
     current = (current as { cause?: unknown }).cause
   }
@@ -56,6 +113,12 @@ function isMarked(error: unknown): boolean {
 
 /** A pooler between us and the server does not keep prepared statements. */
 export function isPreparedStatementLost(error: unknown): boolean {
-  const state = sqlStateOf(error)
-  return state === '42P05' || state === '26000'
+  const said = saidBy(error)
+  return (said?.state === '42P05' || said?.state === '26000') && said.routine !== RAISE
+}
+
+/** A prepared statement returns other columns since somebody changed a table: it must be prepared anew. */
+export function isPlanStale(error: unknown): boolean {
+  const said = saidBy(error)
+  return said?.state === '0A000' && said.routine === 'RevalidateCachedQuery'
 }

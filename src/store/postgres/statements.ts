@@ -11,7 +11,6 @@ import {
 } from './sql/complete.ts'
 import { heartbeatSql, lapsedSql, releaseSql, suspendSql, takeOverSql, unknownSql } from './sql/lease.ts'
 import {
-  ackSql,
   beatSql,
   blockedSql,
   changeHeldSql,
@@ -29,11 +28,15 @@ import {
   releaseShardsSql,
   stillBlockedSql,
   tryHeldSql,
+  unparkOrphansSql,
 } from './sql/outbox.ts'
+import { ackSql } from './sql/outbox-ack.ts'
+import { listParkedSql, lockShardSql, parkedLinesSql, releaseParkedSql, skipParkedSql } from './sql/outbox-parked.ts'
 import { destinationsSql, forgetDestinationSql, nextResendSql, resendSql } from './sql/outbox-resend.ts'
 import { RECORD_COLUMNS } from './sql/record-columns.ts'
 import { completeStepSql, finishStepSql, settleFailedSql, settleStepSql, startStepSql, stepsSql } from './sql/step.ts'
 import type { PgStatement } from './driver.ts'
+import { preparedName } from './name.ts'
 
 /** Every statement of the protocol by name, for one schema. A name is also the name it is prepared under. */
 export type StatementName =
@@ -92,12 +95,18 @@ export type StatementName =
   | 'resend'
   | 'forgetDestination'
   | 'destinations'
+  | 'unparkOrphans'
+  | 'listParked'
+  | 'parkedLines'
+  | 'lockShard'
+  | 'releaseParked'
+  | 'skipParked'
 
 export type Bind = (name: StatementName, values: readonly unknown[]) => PgStatement
 
 export function statements(schema: string): Bind {
   const known = texts(schema)
-  const names = Object.fromEntries(Object.keys(known).map((name) => [name, `${schema}.${name}`]))
+  const names = Object.fromEntries(Object.keys(known).map((name) => [name, preparedName(schema, name)]))
   return (name, values) => ({ name: names[name] as string, text: known[name], values })
 }
 
@@ -158,5 +167,11 @@ function texts(schema: string): Readonly<Record<StatementName, string>> {
     resend: resendSql(schema),
     forgetDestination: forgetDestinationSql(schema),
     destinations: destinationsSql(schema),
+    unparkOrphans: unparkOrphansSql(schema),
+    listParked: listParkedSql(schema),
+    parkedLines: parkedLinesSql(schema),
+    lockShard: lockShardSql(schema),
+    releaseParked: releaseParkedSql(schema),
+    skipParked: skipParkedSql(schema),
   }
 }

@@ -1,12 +1,15 @@
 import { onceError } from '../../errors.ts'
 import type { Sight } from '../../lifecycle/record.ts'
-import { SERVER_DEADLINE_SLACK_MS } from '../../limits.ts'
+import { ANSWER_SLACK_MS, SERVER_DEADLINE_SLACK_MS } from '../../limits.ts'
+import type { LockBudget } from '../lock-budget.ts'
 import type { BeginParams, Begun, Reading, RefuseParams, Session, Store, StoreFeatures, Watch } from '../store.ts'
 import { PostgresBatches } from './batches.ts'
 import type { PgDriver } from './driver.ts'
 import { storeError } from './errors.ts'
 import { PostgresInbox } from './inbox.ts'
 import { PostgresLeases } from './leases.ts'
+import { lockBudget } from './locks.ts'
+import { PostgresNamespaces } from './namespaces.ts'
 import { PostgresOutbox } from './outbox.ts'
 import { PostgresRedrives } from './redrives.ts'
 import { PostgresRetention } from './retention.ts'
@@ -46,10 +49,12 @@ class PostgresStore<Tx> implements Store<Tx> {
   readonly schema: PostgresSchema<Tx>
   readonly retention: PostgresRetention<Tx>
   readonly leases: PostgresLeases<Tx>
+  readonly locks: LockBudget
   readonly batches: PostgresBatches<Tx>
   readonly outbox: PostgresOutbox<Tx>
   readonly inbox: PostgresInbox<Tx>
   readonly redrives: PostgresRedrives<Tx>
+  readonly namespaces: PostgresNamespaces<Tx>
   readonly watch?: Watch
   readonly #driver: PgDriver<Tx>
   readonly #bind: Bind
@@ -71,19 +76,28 @@ class PostgresStore<Tx> implements Store<Tx> {
     this.retention = new PostgresRetention(driver, schema)
     this.schema = new PostgresSchema(driver, schema, this.retention)
     this.leases = new PostgresLeases(driver, this.#bind, schema)
-    this.batches = new PostgresBatches(driver, this.#bind, schema)
+    this.locks = lockBudget(driver, schema)
+    this.batches = new PostgresBatches(driver, this.#bind, schema, this.locks)
     this.outbox = new PostgresOutbox(driver, this.#bind, schema)
     this.inbox = new PostgresInbox(driver, this.#bind, schema)
     this.redrives = new PostgresRedrives(driver, schema)
+    this.namespaces = new PostgresNamespaces(driver, schema)
     if (driver.watch) this.watch = driver.watch
   }
 
   /** On the path of every operation: as few promises as possible. */
   begin({ claim, deadlineMs }: BeginParams): Promise<Begun<Tx>> {
     const first = this.#bind('claim', claimValues(claim, deadlineMs + SERVER_DEADLINE_SLACK_MS))
-    return this.#driver.begin(first).then(
+    return this.#driver.begin(first, { withinMs: deadlineMs + ANSWER_SLACK_MS }).then(
       ({ connection, rows }) => {
-        const shown = shownBy(rows[0])
+        let shown
+        try {
+          shown = shownBy(rows[0])
+        } catch (error) {
+          // What cannot be read is no reason to keep the connection.
+          void connection.rollback()
+          throw error
+        }
         const session = new PostgresSession(connection, this.#bind, this.#schema, shown)
         return { sight: shown.sight, claimed: shown.claimed, session }
       },

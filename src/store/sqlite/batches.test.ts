@@ -77,6 +77,18 @@ describeSqlite('a batch', (lab) => {
     },
   )
 
+  it.each([0, 1, 2])('a statement that takes too long is told behind it: %i', async (slow) => {
+    const store = await lab.store()
+    const { session } = await store.batches!.open({ claims: claims(), deadlineMs: 60, rerun: false })
+    const COUNT =
+      'with recursive n(i) as (select 1 union all select i + 1 from n where i < $1) select count(*) as c from n'
+    const outcome = await session.effects(
+      claims().map((_, i) => ({ sql: COUNT, values: [i === slow ? 3_000_000 : 1] })),
+    )
+    expect(outcome).toMatchObject({ kind: 'ended', index: slow, late: true, error: { code: 'ONCE_DEADLINE' } })
+    await session.rollback()
+  })
+
   it('has room for what one batch may hold', async () => {
     const store = await lab.store()
     const limit = await store.batches!.limit()

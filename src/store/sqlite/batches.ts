@@ -1,3 +1,4 @@
+import { isOnceError } from '../../errors.ts'
 import { BATCH_REQUESTS_MAX } from '../../limits.ts'
 import type { Batches, BatchSession, Claim, Claimed, EffectsOutcome, Row, UserStatement } from '../store.ts'
 import { complete } from './answer.ts'
@@ -54,9 +55,14 @@ function runEffects(turn: Turn, handles: Handles, statements: readonly UserState
   for (const [index, { sql, values }] of statements.entries()) {
     try {
       rows.push(handles.query(turn, sql, values, (text) => endsTransaction(text) || isSavepoint(text)).rows)
+      // Nobody interrupts a statement: that it took too long is seen behind it.
+      turn.check()
     } catch (error) {
+      const late = isOnceError(error, 'ONCE_DEADLINE')
+      // Found before this one had begun: no statement took that long.
+      const under = late && rows.length === index ? statements.length : index
       turn.rollback()
-      return { kind: 'failed', index, error }
+      return late ? { kind: 'ended', index: under, late, error } : { kind: 'failed', index, error }
     }
   }
   return { kind: 'done', rows }

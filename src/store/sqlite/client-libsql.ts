@@ -8,6 +8,7 @@ type Libsql = new (file: string) => LibsqlDatabase
 interface LibsqlDatabase {
   readonly inTransaction: boolean
   prepare(sql: string): LibsqlStatement
+  exec(sql: string): void
   close(): void
 }
 
@@ -17,6 +18,12 @@ interface LibsqlStatement {
   run(values: readonly Bindable[]): { changes: number }
   safeIntegers(enabled: boolean): unknown
 }
+
+/**
+ * These are never prepared: a prepared one that was refused stays open in this library, and keeps its connection at that
+ * state of the file. Once another process has written, every `begin immediate` would then be refused, for ever.
+ */
+const TRANSACTION_CONTROL = /^(?:begin|commit|rollback|savepoint|release)\b/
 
 export function libsqlClient(Database: Libsql, file: string): Client {
   const database = new Database(file)
@@ -30,7 +37,11 @@ export function libsqlClient(Database: Libsql, file: string): Client {
     returnsRows: (sql) => prepared.get(sql).returnsRows,
     // Not `get`, which adds a column of its own to the row.
     all: (sql, values = []) => readable(prepared.get(sql).statement.all(values)),
-    run: (sql, values = []) => prepared.get(sql).statement.run(values).changes,
+    run(sql, values) {
+      if (values || !TRANSACTION_CONTROL.test(sql)) return prepared.get(sql).statement.run(values ?? []).changes
+      database.exec(sql)
+      return 0
+    },
     inTransaction: () => database.inTransaction,
     close() {
       prepared.clear()

@@ -9,7 +9,7 @@ const OUR_TABLE_MISSING =
   /no such table: (?:\w+\.)?effectively_once_|effectively_once_\w+ has no column|no such column: /
 
 function resultCode(error: unknown): number {
-  const { errcode, rawCode } = error as { errcode?: unknown; rawCode?: unknown }
+  const { errcode, rawCode } = (error ?? {}) as { errcode?: unknown; rawCode?: unknown }
   const code = errcode ?? rawCode
   return typeof code === 'number' ? code & 0xff : 0
 }

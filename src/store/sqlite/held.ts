@@ -1,3 +1,4 @@
+import { RELAY_UNPARK_EVENTS } from '../../limits.ts'
 import { HELD_STATES } from '../outbox.ts'
 import type {
   BlockedAggregate,
@@ -13,7 +14,7 @@ import type {
 } from '../outbox.ts'
 import type { Row } from '../store.ts'
 import { NOW } from './migrations.ts'
-import { EVENT_COLUMNS, eventOf } from './outbox-event.ts'
+import { EVENT_COLUMNS, eventOf, withinBytes } from './outbox-event.ts'
 import type { Reader } from './reader.ts'
 import type { Turn } from './turn.ts'
 import type { Bindable } from './value.ts'
@@ -28,19 +29,29 @@ const TRY = `update effectively_once_held set tried = ?, due_at = coalesce(${NOW
   where destination = ? and shard = ? and seq = ?`
 const PARKED = `select 1 from effectively_once_held where destination = ? and shard = ? and seq = ? and state = 3`
 const SENT = 'delete from effectively_once_held where destination = ? and shard = ? and seq = ?'
-const PARK = `update effectively_once_held set state = 3, due_at = null
-  where destination = ? and shard = ? and aggregateid = ? and state = 1`
+// A delayed one before it in line is not behind it.
+const PARK = `update effectively_once_held set state = 3, due_at = null, reason = null
+  where destination = ?1 and shard = ?2 and aggregateid = ?3 and state = 1 and seq >
+    (select min(x.seq) from effectively_once_held x
+      where x.destination = ?1 and x.shard = ?2 and x.aggregateid = ?3 and x.state = 3 and x.reason is not null)`
 const PROMOTE = `update effectively_once_held set due_at = ${NOW} where due_at is null and destination = ? and shard = ? and seq =
   (select min(seq) from effectively_once_held where destination = ? and shard = ? and aggregateid = ? and state = 1)`
 const STILL_BLOCKED = `select shard, aggregateid, max(state = 3) as parked from effectively_once_held
   where destination = ? and shard = ? and aggregateid = ? and state in (1, 3) group by shard, aggregateid`
+// Parked without a reason, behind nobody who has one: its head was released.
+const ORPHANS = `update effectively_once_held set state = 1, attempts = 0, tried = 0, due_at = null
+  where destination = ?1 and shard = ?2 and seq in (select x.seq from effectively_once_held x
+    where x.destination = ?1 and x.shard = ?2 and x.aggregateid = ?3 and x.state = 3 and x.reason is null
+      and x.seq < coalesce((select min(y.seq) from effectively_once_held y
+        where y.destination = ?1 and y.shard = ?2 and y.aggregateid = ?3 and y.state = 3 and y.reason is not null), 9223372036854775807)
+    order by x.seq limit ?4)`
 export const READ_BLOCKED = `select shard, aggregateid, max(state = 3) as parked from effectively_once_held
   where destination = ? and shard = ? and state in (1, 3) group by shard, aggregateid`
 
 const MINE = 'h.shard in (select value from json_each(?))'
-const HEADS = `select ${EVENT_COLUMNS}, h.state, h.attempts, h.tried, h.resend from effectively_once_held h
+const HEADS = withinBytes(`select ${EVENT_COLUMNS}, h.state, h.attempts, h.tried, h.resend from effectively_once_held h
   join effectively_once_event e on e.seq = h.seq
-  where h.destination = ? and h.due_at <= ${NOW} and ${MINE} and h.state in (1, 2) order by h.due_at limit ?`
+  where h.destination = ? and h.due_at <= ${NOW} and ${MINE} and h.state in (1, 2) order by h.due_at limit ?`)
 const BEHIND = `select ${EVENT_COLUMNS}, h.state, h.attempts, h.tried, h.resend from effectively_once_held h
   join effectively_once_event e on e.seq = h.seq
   where h.destination = ? and h.shard = ? and h.aggregateid = ? and h.state = 1 and h.seq > ? order by h.seq limit ?`
@@ -56,14 +67,22 @@ export function hold(turn: Turn, destination: string, row: HoldParams): void {
   turn.run(HOLD, [destination, shard, seq, aggregateId, ...stateOf(row)])
 }
 
-export async function dueEvents(reader: Reader, { destination, shards, limit, behind }: DueParams): Promise<Due> {
+export async function dueEvents(reader: Reader, params: DueParams): Promise<Due> {
+  const { destination, shards, limit, behind, bytes = Number.MAX_SAFE_INTEGER } = params
   const list = JSON.stringify(shards)
   const found = new Map<number, HeldEvent>()
-  for (const head of (await reader.all(HEADS, [destination, list, limit])).map(heldOf)) {
+  let left = bytes
+  for (const head of (await reader.all(HEADS, [destination, list, limit, bytes])).map(heldOf)) {
+    if (left <= 0) break
     found.set(head.seq, head)
-    if (head.state !== 'waiting') continue
+    left -= Buffer.byteLength(head.payload ?? '')
+    if (head.state !== 'waiting' || left <= 0) continue
     const following = await reader.all(BEHIND, [destination, head.shard, head.aggregateId, head.seq, behind])
-    for (const event of following.map(heldOf)) found.set(event.seq, event)
+    for (const event of following.map(heldOf)) {
+      if (left <= 0) break
+      found.set(event.seq, event)
+      left -= Buffer.byteLength(event.payload ?? '')
+    }
   }
   if (found.size > 0) return { events: [...found.values()].sort((a, b) => a.seq - b.seq), nextInMs: 0 }
   const next = (await reader.all(NEXT, [destination, list]))[0]?.['next'] ?? null
@@ -77,6 +96,16 @@ export function promote(
   { shard, aggregateId }: Omit<BlockedAggregate, 'parked'>,
 ): void {
   turn.run(PROMOTE, [destination, shard, destination, shard, aggregateId])
+}
+
+/** Orphans are put in line, the first ones first. Answers how many. */
+export function unparkOrphans(
+  turn: Turn,
+  destination: string,
+  { shard, aggregateId }: Omit<BlockedAggregate, 'parked'>,
+  limit: number = RELAY_UNPARK_EVENTS,
+): number {
+  return turn.run(ORPHANS, [destination, shard, aggregateId, limit])
 }
 
 /** Counts what is sent next. */
@@ -104,6 +133,7 @@ export function settleHeld(turn: Turn, params: SettleHeldParams): Settled {
   for (const row of own(params.changed)) turn.run(CHANGE, [...stateOf(row), destination, row.shard, row.seq])
   for (const { shard, seq, tried } of own(params.kept)) turn.run(TRY, [tried, null, destination, shard, seq])
   for (const { shard, aggregateId } of own(params.park)) turn.run(PARK, [destination, shard, aggregateId])
+  for (const place of own(params.released ?? [])) unparkOrphans(turn, destination, place)
   const blocked = own(params.touched).flatMap(({ shard, aggregateId }) => {
     promote(turn, destination, { shard, aggregateId })
     return turn.all(STILL_BLOCKED, [destination, shard, aggregateId]).map(blockedOf)

@@ -7,8 +7,8 @@ const CHUNK = 250
 
 // With one writer a row and its mark change places in one step.
 const OLD = `select i.id, i.at + c.remember_ms as forget_at, c.remember_ms > c.inbox_ms as remembered
-  from effectively_once_inbox i join effectively_once_consumer c on c.name = i.consumer
-  where i.at < ${NOW} - c.inbox_ms order by i.at limit ?`
+  from effectively_once_consumer c cross join effectively_once_inbox i
+  where i.consumer = c.name and i.at < ${NOW} - c.inbox_ms limit ?`
 const MARK = 'insert into effectively_once_mark (id, forget_at) values (?, ?) on conflict (id) do nothing'
 const UNROW = 'delete from effectively_once_inbox where id = ?'
 const FORGET = `delete from effectively_once_mark where id in

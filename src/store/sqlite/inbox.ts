@@ -66,6 +66,8 @@ const FAILED = `insert into effectively_once_attempt (id, consumer, attempts, un
 const FORGET_TRIES = 'delete from effectively_once_attempt where id = ?'
 const POSITIONS =
   'select partition, cast(next as text) as next from effectively_once_position where consumer = ? and source = ?'
+const REACHED = `select 1 from effectively_once_position where consumer = ? and source = ? and partition = ?
+  and next >= cast(? as integer)`
 const PASS = `insert into effectively_once_position (consumer, source, partition, next) values (?, ?, ?, cast(? as integer))
   on conflict (consumer, source, partition) do update set next = max(next, excluded.next)`
 
@@ -163,8 +165,9 @@ function park(turn: Turn, { consumer, letters, positions }: ParkParams): readonl
 }
 
 function pass(turn: Turn, consumer: string, positions: CompleteInboxParams['positions']): void {
-  for (const { partition, next } of positions?.positions ?? []) {
-    turn.run(PASS, [consumer, positions?.source ?? '', partition, next])
+  for (const { partition, next, from } of positions?.positions ?? []) {
+    const place = [consumer, positions?.source ?? '', partition]
+    if (from === undefined || turn.all(REACHED, [...place, from]).length > 0) turn.run(PASS, [...place, next])
   }
 }
 

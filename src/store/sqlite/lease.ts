@@ -25,8 +25,11 @@ const SUSPEND_OVERDUE = `update effectively_once_record set state = 3 where id i
   (select id from effectively_once_record where state <> 2 and ${OVERDUE} limit ?)`
 
 // A new token: whoever left the operation in doubt cannot finish it any more.
-const SETTLE = `update effectively_once_record set state = ?, token = ${NEXT_TOKEN}, lease_until = ${NOW}, ${NEW_TIMES}
+const settleSql = (state: 1 | 2, times: string): string =>
+  `update effectively_once_record set state = ${state}, token = ${NEXT_TOKEN}, lease_until = ${NOW}, ${times}
   where id = ? and (state = 3 or (${OVERDUE})) returning cast(life as text) as life, ${DAY} as day`
+const FAIL = settleSql(2, NEW_TIMES)
+const GO_ON = settleSql(1, `expires_at = max(expires_at, ${NOW} + ?), forget_at = max(forget_at, ${NOW} + ?)`)
 
 const STEP_DONE = `insert or replace into effectively_once_step (id, life, name, state, result)
   values (?, cast(? as integer), ?, 2, ?)`
@@ -34,8 +37,9 @@ const STEP_AGAIN = `delete from effectively_once_step where id = ? and life = ca
 
 export const READ_LAPSED: string = `select r.id, s.name, s.input
   from effectively_once_record r join effectively_once_recover s on s.id = r.id
-  where r.state <> 2 and r.state = 1 and r.lease_until <= ${NOW} and r.expires_at > ${NOW} and s.namespace = ?
-  order by r.lease_until limit ?`
+  where r.state <> 2 and r.state = 1 and r.lease_until <= ${NOW} and r.expires_at > ${NOW} and s.namespace = ?1
+    and (?2 is null or s.name in (select value from json_each(?2)))
+  order by r.lease_until limit ?3`
 
 export const READ_UNKNOWN: string = `select id, ${NOW} - lease_until as since from effectively_once_record
   where state <> 2 and (state = 3 or (${OVERDUE})) order by lease_until limit ?`
@@ -75,7 +79,7 @@ export function suspendOverdue(turn: Turn, limit: number): number {
 }
 
 export function settle(turn: Turn, { claim, verdict }: SettleParams): boolean {
-  const [row] = turn.all(SETTLE, [verdict.kind === 'failed' ? 2 : 1, ...timesOf(claim), claim.id])
+  const [row] = turn.all(verdict.kind === 'failed' ? FAIL : GO_ON, [...timesOf(claim), claim.id])
   if (!row) return false
   const life = String(row['life'])
   switch (verdict.kind) {

@@ -26,7 +26,10 @@ export function sqliteLeases(parts: { writer: Writer; reader: Reader; handles: H
     suspend: (held) => writer.write((turn) => suspend(turn, held)),
     settle: (params) => writer.write((turn) => settle(turn, params)),
     open: async ({ deadlineMs }) => sqliteSession(await writer.take({ deadlineMs }), handles),
-    lapsed: async ({ limit, namespace }) => (await reader.all(READ_LAPSED, [namespace, limit])).map(lapsedOf),
+    lapsed: async ({ limit, namespace, names }) =>
+      (await reader.all(READ_LAPSED, [namespace, names === undefined ? null : JSON.stringify(names), limit])).map(
+        lapsedOf,
+      ),
     unknown: async ({ limit }) => {
       const rows = await reader.all(READ_UNKNOWN, [limit])
       return rows.map((row) => ({ id: String(row['id']), sinceMs: Number(row['since']) }))

@@ -20,25 +20,47 @@ const PARK =
   on conflict (id) do nothing`)
 const SETTLE = `update effectively_once_dead_letter set state = 3, settled_at = ${NOW} where id = ? and state <> 3`
 
+/** The namespace that the stored name of a consumer belongs to: its number, as text. See namespaced/names.ts. */
+export function numberIn(column: string): string {
+  const at = `instr(${column}, char(31))`
+  return `case ${at} when 0 then '0' else substr(${column}, 1, ${at} - 1) end`
+}
+
 // Every part of the filter is asked for by a value that is not null.
-export const MATCHES = `($1 is null or d.consumer = $1) and ($2 is null or d.source = $2) and ($3 is null or d.type = $3)
+export const MATCHES: string = `($1 is null or d.consumer = $1) and ($2 is null or d.source = $2) and ($3 is null or d.type = $3)
   and ($4 is null or d.aggregate = $4) and ($5 is null or d.tenant = $5) and ($6 is null or d.fingerprint = $6)
   and ($7 is null or d.reason = $7) and ($8 is null or d.state in (select value from json_each($8)))
   and ($9 is null or d.id in (select value from json_each($9)))
-  and ($10 is null or d.parked_at >= $10) and ($11 is null or d.parked_at < $11)`
-const LIST =
-  numbered(`select d.*, (select count(*) from effectively_once_dead_letter b where b.consumer = d.consumer and b.source = d.source
-    and b.aggregate = d.aggregate and b.state = 1 and b.seq > d.seq) as blocks
-  from effectively_once_dead_letter d where ${MATCHES} and d.seq > $12 order by d.seq limit $13`)
+  and ($10 is null or d.parked_at >= $10) and ($11 is null or d.parked_at < $11)
+  and ($12 is null or ${numberIn('d.consumer')} = $12)`
+// Each aggregate is read once, however many of its letters are asked for: who is parked behind them is counted backwards.
+const LIST = numbered(`with p as materialized (
+  select d.id, d.seq, d.consumer, d.source, d.aggregate from effectively_once_dead_letter d
+  where ${MATCHES} and d.seq > $13 order by d.seq limit $14
+), g as materialized (
+  select consumer, source, aggregate, min(seq) as first from p where aggregate is not null group by 1, 2, 3
+), x as (
+  select id, consumer, source, aggregate, seq, 0 as parked from p
+  union all
+  select null, g.consumer, g.source, g.aggregate, e.seq, 1 from g cross join effectively_once_dead_letter e
+    on e.consumer = g.consumer and e.source = g.source and e.aggregate = g.aggregate and e.state = 1 and e.seq > g.first
+), n as materialized (
+  select id, sum(parked) over (partition by consumer, source, aggregate order by seq desc, parked rows unbounded preceding) as blocks from x
+)
+select d.*, n.blocks from n cross join effectively_once_dead_letter d on d.id = n.id order by d.seq`)
+const READ = numbered(`select d.*, 0 as blocks from effectively_once_dead_letter d
+  where ${MATCHES} and d.seq > $13 order by d.seq limit $14`)
 const COUNT = numbered(`select d.consumer, d.fingerprint, d.reason, max(d.error) as error, count(*) as count,
     min(d.parked_at) as first_at, max(d.parked_at) as last_at
   from effectively_once_dead_letter d where ${MATCHES} group by d.consumer, d.fingerprint, d.reason order by 5 desc, 1, 2`)
 const DISCARD = numbered(`update effectively_once_dead_letter set state = 4, settled_at = ${NOW} where seq in
-  (select d.seq from effectively_once_dead_letter d where ${MATCHES} and d.state in (1, 2) order by d.seq limit $12)`)
+  (select d.seq from effectively_once_dead_letter d where ${MATCHES} and d.state in (1, 2) order by d.seq limit $13)`)
 
 export function sqliteLetters({ writer, reader }: { writer: Writer; reader: Reader }): DeadLetters {
-  const list: DeadLetters['list'] = async ({ filter, limit, after = 0 }) =>
-    (await reader.all(LIST.sql, LIST.values([...filterValues(filter), after, limit]))).map(letterOf)
+  const list: DeadLetters['list'] = async ({ filter, limit, after = 0, blocks = true }) => {
+    const { sql, values } = blocks ? LIST : READ
+    return (await reader.all(sql, values([...filterValues(filter), after, limit]))).map(letterOf)
+  }
   return {
     list,
     get: async ({ id }) => (await list({ filter: { ids: [id] }, limit: 1 }))[0] ?? null,
@@ -64,13 +86,14 @@ export function settleLetters(turn: Turn, ids: readonly string[]): void {
 }
 
 export function filterValues(filter: LetterFilter): Bindable[] {
-  const { consumer, source, type, aggregate, tenant, fingerprint, reason, states, ids, from, to } = filter
+  const { consumer, source, type, aggregate, tenant, fingerprint, reason, states, ids, from, to, namespace } = filter
   return [
     ...[consumer, source, type, aggregate, tenant, fingerprint, reason].map((value) => value ?? null),
     states ? JSON.stringify(states.map((state) => LETTER_STATES.indexOf(state))) : null,
     ids ? JSON.stringify(ids) : null,
     from ?? null,
     to ?? null,
+    namespace === undefined ? null : String(namespace),
   ]
 }
 

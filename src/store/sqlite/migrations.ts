@@ -1,4 +1,5 @@
 import { INBOX_TABLES } from './inbox-tables.ts'
+import { NAMESPACE_TABLES } from './namespace-tables.ts'
 import { REDRIVE_TABLES } from './redrive-tables.ts'
 
 /** Numbered and append-only: a migration that was released is never edited. */
@@ -140,4 +141,13 @@ export const MIGRATIONS: readonly Migration[] = [
     // Who wrote the intent: only its own relay takes it back.
     statements: ['alter table effectively_once_ack add column token integer not null default 0'],
   },
+  {
+    version: 7,
+    // Consumers remember for different times: the sweeper finds the old rows of each.
+    statements: [
+      'create index effectively_once_inbox_consumer on effectively_once_inbox (consumer, at)',
+      'drop index effectively_once_inbox_at',
+    ],
+  },
+  { version: 8, statements: NAMESPACE_TABLES },
 ]

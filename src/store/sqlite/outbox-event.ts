@@ -18,3 +18,10 @@ export function eventOf(row: Row): StoredEvent {
     at: Number(row['created_at']),
   }
 }
+
+/** The first of these events whose payloads have about as many bytes together as the last value says; one at least. */
+export function withinBytes(events: string): string {
+  return `select * from (
+    select e.*, sum(length(cast(e.payload as blob))) over (rows unbounded preceding) as end from (${events}) e)
+   where end - length(cast(payload as blob)) < ?`
+}

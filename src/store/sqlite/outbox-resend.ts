@@ -35,4 +35,5 @@ export function forget(turn: Turn, destination: string): void {
   for (const table of ['relay', 'held', 'ack', 'shard']) {
     turn.run(`delete from effectively_once_${table} where destination = ?`, [destination])
   }
+  turn.run(`delete from effectively_once_unclaimed where kind = 'destination' and name = ?`, [destination])
 }

@@ -1,10 +1,12 @@
 import { SHARDS } from '../../limits.ts'
-import type { Acked, AckParams, Beat, BeatParams, EventsRead, Outbox, ReadEventsParams, ShardState } from '../outbox.ts'
-import type { LeaseShardsParams, ReleaseParams } from '../outbox.ts'
+import type { Ack, Acked, AckParams, Beat, BeatParams, EventsRead, Outbox, ReadEventsParams } from '../outbox.ts'
+import type { LeaseShardsParams, ReleaseParams, ShardState } from '../outbox.ts'
 import { blockedOf, dueEvents, hold, isOurs, parkedOf, promote, READ_BLOCKED, settleHeld, tryHeld } from './held.ts'
+import { unparkOrphans } from './held.ts'
 import { NOW } from './migrations.ts'
-import { EVENT_COLUMNS, eventOf } from './outbox-event.ts'
+import { EVENT_COLUMNS, eventOf, withinBytes } from './outbox-event.ts'
 import { forget, resend } from './outbox-resend.ts'
+import { sqliteParked } from './parked.ts'
 import type { Reader } from './reader.ts'
 import type { Turn } from './turn.ts'
 import type { Writer } from './writer.ts'
@@ -17,12 +19,14 @@ const EXTEND = `update effectively_once_shard set lease_until = ${NOW} + ? where
 const DUE = `select 1 from effectively_once_held where destination = ? and due_at <= ${NOW} and state in (1, 2)
   and shard in (select value from json_each(?)) limit 1`
 const DESTINATIONS = 'select distinct destination from effectively_once_shard order by 1'
-const RELAYS = `select count(*) as relays from effectively_once_relay where destination = ? and until > ${NOW}`
+const RELAYS = `select count(*) as relays from effectively_once_relay where destination = ? and id <> ? and until > ${NOW}`
 const FREE = `select count(*) as free from effectively_once_shard where destination = ? and lease_until <= ${NOW}`
-const LEASE = `update effectively_once_shard set token = token + 1, lease_until = ${NOW} + ? where destination = ? and shard in
+// A token is a time, or one more: it is not given again where a backup has forgotten the last ones.
+const LEASE = `update effectively_once_shard set token = max(token + 1, ${NOW}), lease_until = ${NOW} + ? where destination = ? and shard in
   (select shard from effectively_once_shard where destination = ? and lease_until <= ${NOW} order by shard limit ?)
   returning shard, token`
 const CURSOR = 'select cursor, trying_to, attempt from effectively_once_ack where destination = ? and shard = ?'
+const EVENT_ID = 'select id from effectively_once_event where seq = ? and shard = ?'
 const READ = `select * from (select ${EVENT_COLUMNS} from effectively_once_event e where e.shard = ? and e.seq > ? order by e.seq limit ?)`
 const ACK = `insert into effectively_once_ack (destination, shard, cursor, trying_to, attempt, token) values (?, ?, ?, ?, ?, ?)
   on conflict (destination, shard) do update set cursor = max(cursor, excluded.cursor),
@@ -37,9 +41,10 @@ const UNTRIED = `update effectively_once_ack set trying_to = null, attempt = 0
 /** The relay on SQLite: every write is a short transaction, fenced by its token under the writer's lock. */
 export function sqliteOutbox({ writer, reader }: { writer: Writer; reader: Reader }): Outbox {
   return {
-    open: ({ destination }) =>
+    open: ({ destination, namespace = 0 }) =>
       writer.write((turn) => {
-        for (let shard = 0; shard < SHARDS; shard++) turn.run(OPEN, [destination, shard])
+        const first = namespace * SHARDS
+        for (let shard = first; shard < first + SHARDS; shard++) turn.run(OPEN, [destination, shard])
       }),
     // Ahead of the queue: a lease must not lapse because many others wait.
     beat: (params) => writer.write((turn) => beat(turn, params), { urgent: true }),
@@ -53,15 +58,18 @@ export function sqliteOutbox({ writer, reader }: { writer: Writer; reader: Reade
     destinations: async () => (await reader.all(DESTINATIONS)).map((row) => String(row['destination'])),
     forget: ({ destination }) => writer.write((turn) => forget(turn, destination)),
     release: (params) => writer.write((turn) => release(turn, params)),
+    parked: sqliteParked({ writer, reader }),
   }
 }
 
-function beat(turn: Turn, { destination, relay, leaseMs, leases }: BeatParams): Beat {
+function beat(turn: Turn, { destination, relay, leaseMs, presentMs = leaseMs, leases }: BeatParams): Beat {
   turn.run(FORGET_RELAYS)
-  turn.run(PRESENT, [destination, relay, leaseMs])
-  const ours = leases.filter(({ shard, token }) => turn.run(EXTEND, [leaseMs, destination, shard, token]) === 1)
+  turn.run(PRESENT, [destination, relay, presentMs])
+  const ours = leases
+    .filter(({ shard, cursor, seen }) => !isForgotten(turn, destination, { shard, from: cursor, seen: seen && [seen] }))
+    .filter(({ shard, token }) => turn.run(EXTEND, [leaseMs, destination, shard, token]) === 1)
   return {
-    relays: Number(turn.all(RELAYS, [destination])[0]?.['relays']),
+    relays: Number(turn.all(RELAYS, [destination, relay])[0]?.['relays']) + 1,
     free: Number(turn.all(FREE, [destination])[0]?.['free']),
     ours: ours.map(({ shard }) => shard),
     due: turn.all(DUE, [destination, JSON.stringify(leases.map(({ shard }) => shard))]).length > 0,
@@ -73,6 +81,11 @@ function lease(turn: Turn, { destination, leaseMs, limit }: LeaseShardsParams): 
     const shard = Number(row['shard'])
     const [left] = turn.all(CURSOR, [destination, shard])
     const tryingTo = left?.['trying_to'] ?? null
+    const orphaned = turn
+      .all(READ_BLOCKED, [destination, shard])
+      .map(blockedOf)
+      .filter((of) => of.parked && unparkOrphans(turn, destination, of) > 0)
+    for (const of of orphaned) promote(turn, destination, of)
     const blocked = turn.all(READ_BLOCKED, [destination, shard]).map(blockedOf)
     for (const of of blocked) if (!of.parked) promote(turn, destination, of)
     return {
@@ -88,17 +101,23 @@ function lease(turn: Turn, { destination, leaseMs, limit }: LeaseShardsParams): 
   })
 }
 
-async function read(reader: Reader, { destination, from, perShard, limit }: ReadEventsParams): Promise<EventsRead> {
+/** Nothing is dropped by the segment. */
+const UNSEALED = { seal: null, isKnown: true, server: null }
+
+async function read(reader: Reader, params: ReadEventsParams): Promise<EventsRead> {
+  const { destination, from, perShard, limit, bytes = Number.MAX_SAFE_INTEGER } = params
   const free = Number((await reader.all(FREE, [destination]))[0]?.['free']) > 0
-  if (from.length === 0) return { events: [], free, sealed: 0 }
+  if (from.length === 0) return { events: [], cut: false, free, ...UNSEALED }
   // One look at each shard, in one statement: nothing is passed, whichever is cut off at the end.
-  const sql = `${from.map(() => READ).join(' union all ')} limit ?`
-  const rows = await reader.all(sql, [...from.flatMap(({ shard, cursor }) => [shard, cursor, perShard]), limit])
-  return { events: rows.map(eventOf), free, sealed: 0 }
+  const sql = withinBytes(`${from.map(() => READ).join(' union all ')} limit ?`)
+  const rows = await reader.all(sql, [...from.flatMap(({ shard, cursor }) => [shard, cursor, perShard]), limit, bytes])
+  const end = Number(rows.at(-1)?.['end'] ?? 0)
+  return { events: rows.map(eventOf), cut: rows.length >= limit || end >= bytes, free, ...UNSEALED }
 }
 
 function ack(turn: Turn, { destination, acks, hold: held }: AckParams): Acked {
-  const ours = acks.filter((of) => isOurs(turn, destination, of))
+  const forgotten = new Set(acks.filter((of) => isForgotten(turn, destination, of)).map(({ shard }) => shard))
+  const ours = acks.filter((of) => !forgotten.has(of.shard) && isOurs(turn, destination, of))
   for (const { shard, cursor, tryingTo, attempt, token } of ours) {
     turn.run(ACK, [destination, shard, cursor, tryingTo, attempt, token])
   }
@@ -108,9 +127,23 @@ function ack(turn: Turn, { destination, acks, hold: held }: AckParams): Acked {
   return { ours: [...shards], parked: parkedOf(turn, destination, written) }
 }
 
-function release(turn: Turn, { destination, relay, leases, leaving }: ReleaseParams): void {
-  for (const { shard, token } of leases) {
-    if (turn.run(RELEASE, [destination, shard, token]) === 1) turn.run(UNTRIED, [destination, shard, token])
-  }
+/** The file has come as far as its relay knows. Not so after a backup was restored. */
+function hasReached(turn: Turn, destination: string, shard: number, cursor = 0): boolean {
+  return cursor === 0 || cursor <= Number(turn.all(CURSOR, [destination, shard])[0]?.['cursor'] ?? 0)
+}
+
+function isForgotten(
+  turn: Turn,
+  destination: string,
+  { shard, from, seen = [] }: Pick<Ack, 'shard' | 'from' | 'seen'>,
+): boolean {
+  if (!hasReached(turn, destination, shard, from)) return true
+  return seen.some(({ seq, id }) => turn.all(EVENT_ID, [seq, shard])[0]?.['id'] !== id)
+}
+
+function release(turn: Turn, { destination, relay, leases, leaving }: ReleaseParams): number {
+  const ours = leases.filter(({ shard, token }) => turn.run(RELEASE, [destination, shard, token]) === 1)
+  for (const { shard, token } of ours) turn.run(UNTRIED, [destination, shard, token])
   if (leaving) turn.run(LEAVE, [destination, relay])
+  return ours.length
 }

@@ -1,4 +1,4 @@
-import { MATCHES } from './letters.ts'
+import { MATCHES, numberIn } from './letters.ts'
 import { NOW } from './migrations.ts'
 
 /** The statements of redrives. With one writer, several of them in one turn are as good as one. */
@@ -7,23 +7,32 @@ const LETTER = 'effectively_once_dead_letter'
 const same = (a: string, b: string): string =>
   `${a}.consumer = ${b}.consumer and ${a}.source = ${b}.source and ${a}.aggregate = ${b}.aggregate`
 
-/** The letters that match, and the successors that were parked behind them. $1-$11 filter */
+const COLUMNS = ['id', 'seq', 'consumer', 'source', 'aggregate', 'state', 'parked_at']
+const columns = (of: string): string => COLUMNS.map((column) => `${of}.${column}`).join(', ')
+
+/**
+ * The letters that match, and the successors that were parked behind them; `taken` is 0 for others that are parked in
+ * their aggregates, of which `waiting` is the first. Each aggregate is read once. $1-$12 filter
+ */
 const FROZEN = `m as materialized (
-  select d.* from ${LETTER} d where ${MATCHES} and d.state in (1, 2)
-), t as materialized (
-  select m.*, 1 as matching from m
+  select ${columns('d')} from ${LETTER} d where ${MATCHES} and d.state in (1, 2)
+), g as materialized (
+  select consumer, source, aggregate, min(case when state = 1 then seq end) as head from m where aggregate is not null group by 1, 2, 3
+), x as materialized (
+  select ${columns('m')}, 1 as matching, 1 as taken from m
   union all
-  select b.*, 0 from ${LETTER} b where b.state = 1 and b.reason = 'behind' and b.id not in (select id from m)
-    and exists (select 1 from m where ${same('m', 'b')} and m.seq < b.seq and m.state = 1)
+  select ${columns('d')}, 0, coalesce(d.reason = 'behind' and d.seq > g.head, 0) from g cross join ${LETTER} d on ${same('d', 'g')}
+    where d.state = 1 and (${MATCHES}) is not true
+), t as materialized (
+  select x.*, min(case when taken then null else seq end) over (partition by consumer, source, aggregate) as waiting from x
 )`
 
 export const PLAN: string = `with ${FROZEN}, c as materialized (
   select t.*, k.name is not null as known, ${NOW} - k.seen_at as seen_ago,
     exists (select 1 from effectively_once_inbox i where i.id = t.id) or exists (select 1 from effectively_once_mark x where x.id = t.id) as applied,
     coalesce(t.parked_at < ${NOW} - k.remember_ms, 0) as older,
-    t.aggregate is not null and (t.state = 2 or exists (select 1 from ${LETTER} e
-      where ${same('e', 't')} and e.state = 1 and e.seq < t.seq and e.id not in (select id from t))) as overtaking
-  from t left join effectively_once_consumer k on k.name = t.consumer
+    t.aggregate is not null and (t.state = 2 or coalesce(t.waiting < t.seq, 0)) as overtaking
+  from t left join effectively_once_consumer k on k.name = t.consumer where t.taken
 )
 select consumer, min(known) as known, max(seen_ago) as seen_ago, sum(matching) as matching, sum(1 - matching) as behind,
   sum(applied) as applied, sum(older) as older, sum(overtaking) as overtaking,
@@ -32,9 +41,9 @@ from c group by consumer order by sum(matching) desc, consumer`
 
 export const CREATE: string = `insert into effectively_once_redrive (consumer, actor, why, state, canary, canary_stops, rate, pause_at, created_at)
   values (?, ?, ?, ?, ?, ?, ?, ?, ${NOW}) on conflict (consumer) where state in (1, 2, 3) do nothing returning id`
-/** $12 redrive */
+/** $13 redrive */
 export const FREEZE: string = `insert into effectively_once_redrive_item (redrive, ord, letter)
-  select $12, row_number() over (order by t.seq), t.id from (with ${FROZEN} select * from t) t`
+  select $13, row_number() over (order by t.seq), t.id from (with ${FROZEN} select * from t where taken) t`
 export const ACTIVE: string = `select id from effectively_once_redrive where consumer = ? and state in (1, 2, 3)`
 
 const count = (state: number): string =>
@@ -42,7 +51,7 @@ const count = (state: number): string =>
 export const READ: string = `select r.*, coalesce(r.lease_until > ${NOW}, 0) as held, ${NOW} - k.seen_at as seen_ago,
     ${[0, 1, 2, 3, 4, 5].map(count).join(', ')}
   from effectively_once_redrive r left join effectively_once_consumer k on k.name = r.consumer
-  where $1 is null or r.id = $1 order by r.id desc limit $2`
+  where ($1 is null or r.id = $1) and ($3 is null or ${numberIn('r.consumer')} = $3) order by r.id desc limit $2`
 export const ITEMS: string = `select i.ord, i.state as outcome, i.starts, i.body as copy, d.*, 0 as blocks
   from effectively_once_redrive_item i join ${LETTER} d on d.id = i.letter
   where i.redrive = ? and i.state in (select value from json_each(?)) and i.ord > ? order by i.ord limit ?`
@@ -84,8 +93,10 @@ export const BLOCK: string = `update effectively_once_redrive_item set state = 4
 /** $3 round, $4 outcome */
 export const DECIDE: string = `update effectively_once_redrive_item set state = $4, starts = 0, round = $3 where redrive = $1 and ord = $2 and state = 0`
 
-export const AUDIT: string = `select * from effectively_once_audit where $1 is null or redrive = $1 order by seq desc limit $2`
-export const WRITE: string = `insert into effectively_once_audit (at, actor, action, redrive, why, detail) values (${NOW}, ?, ?, ?, ?, ?)`
+export const AUDIT: string = `select * from effectively_once_audit where ($1 is null or redrive = $1)
+  and ($3 is null or namespace = $3) order by seq desc limit $2`
+export const WRITE: string = `insert into effectively_once_audit (at, actor, action, redrive, why, detail, namespace)
+  values (${NOW}, ?, ?, ?, ?, ?, ?)`
 export const APPLIED: string = `select exists (select 1 from effectively_once_inbox where id = $1)
   or exists (select 1 from effectively_once_mark where id = $1) as applied`
 export const IMPORT: string = `insert into ${LETTER} (id, consumer, source, message, type, aggregate, previous, tenant, state, reason, error,

@@ -7,6 +7,7 @@ import type {
   CreatedRedrive,
   CreateRedriveParams,
   ImportedLetter,
+  ImportOutcome,
   NewAuditEntry,
   RedriveBeat,
   RedriveDecision,
@@ -39,7 +40,7 @@ const APPLIED = numbered(sql.APPLIED)
 export function sqliteRedrives(parts: { writer: Writer; reader: Reader; handles: Handles }): Redrives<SqlTx> {
   const { writer, reader, handles } = parts
   const read: Redrives<SqlTx>['get'] = async ({ redrive }) => {
-    const [row] = await reader.all(READ.sql, READ.values([redrive, 1]))
+    const [row] = await reader.all(READ.sql, READ.values([redrive, 1, null]))
     return row ? redriveOf(row) : null
   }
   return {
@@ -64,7 +65,10 @@ export function sqliteRedrives(parts: { writer: Writer; reader: Reader; handles:
       return changed ? read({ redrive: params.redrive }) : null
     },
     get: read,
-    list: async ({ limit }) => (await reader.all(READ.sql, READ.values([null, limit]))).map(redriveOf),
+    list: async ({ limit, namespace }) => {
+      const of = namespace === undefined ? null : String(namespace)
+      return (await reader.all(READ.sql, READ.values([null, limit, of]))).map(redriveOf)
+    },
     claim: async ({ consumer, leaseMs }) => {
       // The writer is not bothered while there is nothing to do.
       const [look] = await reader.all(LOOK.sql, LOOK.values([consumer]))
@@ -75,8 +79,8 @@ export function sqliteRedrives(parts: { writer: Writer; reader: Reader; handles:
     settle: async (session, params) => settle(handles.turnOf(session.tx), params),
     decide: (params) => writer.write((turn) => decide(turn, params)),
     release: ({ redrive, token }) => writer.write((turn) => void turn.run(sql.RELEASE, [redrive, token])),
-    audit: async ({ redrive, limit }) =>
-      (await reader.all(AUDIT.sql, AUDIT.values([redrive ?? null, limit]))).map(auditOf),
+    audit: async ({ redrive, limit, namespace }) =>
+      (await reader.all(AUDIT.sql, AUDIT.values([redrive ?? null, limit, namespace ?? null]))).map(auditOf),
     write: (entry) => writer.write((turn) => write(turn, entry)),
     import: ({ letters }) => writer.write((turn) => importAll(turn, letters)),
     sweep: ({ keepForMs }) =>
@@ -106,6 +110,7 @@ function create(turn: Turn, params: CreateRedriveParams): CreatedRedrive {
     redrive,
     why,
     detail: JSON.stringify({ ...(JSON.parse(asked) as object), letters }),
+    namespace: filter.namespace,
   })
   return { kind: 'created', redrive, plan }
 }
@@ -117,7 +122,8 @@ function change(turn: Turn, params: ChangeRedriveParams): boolean {
   if (turn.run(CHANGE.sql, CHANGE.values(values)) === 0) return false
   const again = retry ? turn.run(sql.RETRY, [redrive]) : 0
   const detail = { ...(reason === null ? {} : { reason }), ...(rate === undefined ? {} : { rate }) }
-  write(turn, { by, action, redrive, why, detail: JSON.stringify(again > 0 ? { ...detail, again } : detail) })
+  const told = JSON.stringify(again > 0 ? { ...detail, again } : detail)
+  write(turn, { by, action, redrive, why, detail: told, namespace: params.namespace })
   return true
 }
 
@@ -165,12 +171,13 @@ function decide(turn: Turn, params: RedriveHeld & { readonly decisions: readonly
   return true
 }
 
-function write(turn: Turn, { by, action, redrive, why, detail }: NewAuditEntry): void {
-  turn.run(sql.WRITE, [by, action, redrive, why, detail])
+function write(turn: Turn, { by, action, redrive, why, detail, namespace = 0 }: NewAuditEntry): void {
+  turn.run(sql.WRITE, [by, action, redrive, why, detail, namespace])
 }
 
-function importAll(turn: Turn, letters: readonly ImportedLetter[]): { imported: number; applied: number } {
-  const counts = { imported: 0, applied: 0 }
+/** Whoever runs a message has the writer: it is not this one. */
+function importAll(turn: Turn, letters: readonly ImportedLetter[]): ImportOutcome {
+  const counts = { imported: 0, applied: 0, busy: [] }
   for (const letter of letters) {
     if (Number(turn.all(APPLIED.sql, APPLIED.values([letter.id]))[0]?.['applied'])) counts.applied++
     else counts.imported += turn.run(sql.IMPORT, importValues(letter))

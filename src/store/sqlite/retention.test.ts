@@ -1,7 +1,9 @@
 import { expect, it } from 'vitest'
 import { describeSqlite } from '../../../test/support/sqlite.ts'
-import { age, charge, count, makeClaim, query } from '../../../test/support/sqlite-data.ts'
+import { age, charge, count, libraryCalled, makeClaim, query } from '../../../test/support/sqlite-data.ts'
+import type { OpenFile } from './client.ts'
 import type { SqliteStore } from './sqlite.ts'
+import type { Bindable } from './value.ts'
 
 const DAY_MS = 86_400_000
 const FORGOTTEN_MS = 120_000
@@ -36,6 +38,8 @@ describeSqlite('the sweeper', (lab) => {
       partitionsDropped: 0,
       partitionsBusy: 0,
       finished: true,
+      skipped: false,
+      troubles: [],
     })
     expect(await ids(store)).toEqual(['gone', 'live'])
     expect(await count(store, 'effectively_once_answer')).toBe(2)
@@ -91,6 +95,47 @@ describeSqlite('the sweeper', (lab) => {
     expect(await ids(store)).toEqual(['gone', 'live'])
     expect((await store.read({ id: 'gone' })).answer).toBeNull()
     expect((await store.read({ id: 'live' })).answer).not.toBeNull()
+  })
+
+  it('finds what is due by an index: no large table is walked through', async () => {
+    const texts = new Set<string>()
+    const open = await libraryCalled(lab.library)()
+    const watched: OpenFile = (file) => {
+      const client = open(file)
+      const noted = <R>(work: (sql: string, values?: readonly Bindable[]) => R) => {
+        return (sql: string, values?: readonly Bindable[]): R => {
+          texts.add(sql)
+          return work(sql, values)
+        }
+      }
+      return {
+        library: client.library,
+        returnsRows: (sql) => client.returnsRows(sql),
+        all: noted((sql, values) => client.all(sql, values)),
+        run: noted((sql, values) => client.run(sql, values)),
+        inTransaction: () => client.inTransaction(),
+        close: () => client.close(),
+      }
+    }
+    const file = lab.file()
+    const store = await lab.store({ file, library: async () => watched })
+    await store.outbox!.open({ destination: 'd' })
+    await store.inbox!.open({ consumer: 'c', inboxForMs: 1_000, rememberForMs: 2_000, lettersForMs: 1_000 })
+    texts.clear()
+    await store.retention.sweep({ limit: 100, replayForMs: 1_000, resendForMs: 1_000 })
+    await store.inbox!.sweep({ limit: 100 })
+    const large = /effectively_once_(?:record|answer|event|inbox|mark)\b(?: (?!where|set|limit|order)(\w+))?/g
+    const walked: string[] = []
+    const looker = open(file)
+    for (const text of [...texts].filter((text) => /^(select|delete|update)/.test(text))) {
+      const names = [...text.matchAll(large)].flatMap(([whole, alias]) => [whole.split(' ')[0], alias ?? ''])
+      const plan = looker.all(`explain query plan ${text.replaceAll('?', '1')}`)
+      for (const line of plan.map((row) => String(row['detail'])))
+        if (line.startsWith('SCAN') && names.includes(line.split(' ')[1])) walked.push(`${line}: ${text}`)
+    }
+    looker.close()
+    expect(texts.size).toBeGreaterThan(8)
+    expect(walked).toEqual([])
   })
 
   it('a key that was forgotten is new, with a token that its zombie never had', async () => {

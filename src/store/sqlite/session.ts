@@ -5,6 +5,7 @@ import { appendEvents } from './event.ts'
 import { claimRecord, renewRecord, selectRecord } from './record.ts'
 import { finishStep } from './step.ts'
 import type { Turn } from './turn.ts'
+import { endsTransaction, isSavepoint, type SqlText } from './text.ts'
 import type { Handles, SqlTx } from './tx.ts'
 
 /** `joined`: the transaction is somebody else's to end. */
@@ -12,7 +13,8 @@ export function sqliteSession(turn: Turn, handles: Handles, joined?: SqlTx): Ses
   let savepoints = 0
   return {
     tx: joined ?? handles.open(turn).tx,
-    revocable: () => handles.open(turn),
+    revocable: (takeTurn) => handles.open(turn, takeTurn),
+    execute: async ({ sql, values }) => handles.query(turn, sql, values, refusesInside).rows,
     claim: async (claim) => claimRecord(turn, claim, null),
     reread: async (claim) => selectRecord(turn, claim.id),
     renew: async (claim, seen) => renewRecord(turn, claim, seen, null),
@@ -48,10 +50,12 @@ async function finish(turn: Turn, joined: SqlTx | undefined, work: () => void): 
 function openSavepoint(turn: Turn, name: string): Savepoint {
   turn.exec(`savepoint ${name}`)
   return {
-    release: async () => turn.exec(`release ${name}`),
-    rollback: async () => {
-      turn.exec(`rollback to ${name}`)
-      turn.exec(`release ${name}`)
-    },
+    release: async () => turn.endSavepoint([`release ${name}`]),
+    rollback: async () => turn.endSavepoint([`rollback to ${name}`, `release ${name}`]),
   }
+}
+
+/** As in a batch: a statement of its own has no savepoints to manage. */
+function refusesInside(text: SqlText): boolean {
+  return endsTransaction(text) || isSavepoint(text)
 }

@@ -9,6 +9,7 @@ import { findLibrary, type OpenFile } from './client.ts'
 import { isBusy } from './failure.ts'
 import { sqliteInbox } from './inbox.ts'
 import { sqliteLeases } from './leases.ts'
+import { sqliteNamespaces } from './namespaces.ts'
 import { sqliteOutbox } from './outbox.ts'
 import type { Patience } from './patience.ts'
 import { fileReader, memoryReader } from './reader.ts'
@@ -67,6 +68,7 @@ export function assembleSqliteStore(options: SqliteOptions, parts: SqliteParts =
     outbox: sqliteOutbox({ writer, reader }),
     inbox: sqliteInbox({ writer, reader, handles }),
     redrives: sqliteRedrives({ writer, reader, handles }),
+    namespaces: sqliteNamespaces({ writer, reader, handles }),
     begin: async ({ claim, deadlineMs }): Promise<Begun<SqlTx>> => {
       const turn = await writer.take({ deadlineMs })
       try {

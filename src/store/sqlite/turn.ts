@@ -6,17 +6,20 @@ import { type Patience, pause } from './patience.ts'
 import type { Bindable } from './value.ts'
 
 /** Why a transaction is over: what a later call through it is told. */
-type Ending = 'done' | 'deadline' | 'rolledBack' | 'leaseLost'
+type Ending = 'done' | 'deadline' | 'rolledBack' | 'leaseLost' | 'taken'
 
 const TOLD: Record<Ending, OnceCode> = {
   done: 'ONCE_TX_CLOSED',
   deadline: 'ONCE_DEADLINE',
   rolledBack: 'ONCE_ROLLED_BACK',
   leaseLost: 'ONCE_LEASE_LOST',
+  taken: 'ONCE_TX_TAKEN',
 }
 
 /** Looks at the schema too: a table that another process changed is known from here on, before a user's `select *`. */
 const TOTAL = 'select total_changes() as total, (select count(*) from (select 1 from sqlite_schema limit 1)) as known'
+
+const ROLLED_BACK_PAST = 'A savepoint from before the operation was released, or rolled back to, inside it'
 
 export interface TurnOptions {
   readonly client: Client
@@ -77,6 +80,21 @@ export class Turn {
   /** One of our own statements that changes no rows: a library may report the count of the statement before it. */
   exec(sql: string): void {
     this.#own((client) => client.run(sql))
+  }
+
+  /**
+   * Releases a savepoint of ours, or rolls back to it. Where a handler has rolled back past it, it is gone, and nobody can
+   * tell whose the rows are that came after it: nothing of this transaction stays.
+   */
+  endSavepoint(commands: readonly string[]): void {
+    this.check()
+    try {
+      for (const sql of commands) this.exec(sql)
+    } catch (error) {
+      if (this.#ending !== undefined) throw error
+      this.#abort('taken')
+      throw onceError('ONCE_TX_TAKEN', { detail: ROLLED_BACK_PAST, cause: error })
+    }
   }
 
   /** A user's statement: its errors are thrown as they come. */

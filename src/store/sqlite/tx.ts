@@ -1,5 +1,5 @@
 import { onceError } from '../../errors.ts'
-import type { Row } from '../store.ts'
+import type { Row, TakeTurn } from '../store.ts'
 import type { Client } from './client.ts'
 import { countsChanges, endsTransaction, readText, type SqlText } from './text.ts'
 import { Prepared } from './prepared.ts'
@@ -20,23 +20,21 @@ export interface SqlResult<R> {
 
 /** Hands out transactions that can be taken back, and knows its own again. */
 export class Handles {
-  readonly #turns = new WeakMap<SqlTx, () => Turn>()
   readonly #texts = new Prepared(readText)
 
-  open(turn: Turn): { tx: SqlTx; revoke: () => void } {
+  open(turn: Turn, takeTurn?: TakeTurn): { tx: SqlTx; revoke: () => void } {
     let revoked = false
     const open = (): Turn => {
       if (revoked) throw onceError('ONCE_TX_CLOSED')
       turn.check()
       return turn
     }
-    const tx: SqlTx = {
-      query: async <R extends object>(sql: string, values: readonly unknown[] = []) =>
-        this.query(open(), sql, values) as SqlResult<R>,
+    const query: SqlTx['query'] = <R extends object>(sql: string, values: readonly unknown[] = []) => {
+      const send = async (): Promise<SqlResult<R>> => this.query(open(), sql, values) as SqlResult<R>
+      return takeTurn?.(send) ?? send()
     }
-    this.#turns.set(tx, open)
     return {
-      tx,
+      tx: new Handle(query, this, open),
       revoke: () => {
         revoked = true
       },
@@ -45,7 +43,7 @@ export class Handles {
 
   /** The open transaction behind a handle that we handed out. */
   turnOf(tx: SqlTx): Turn {
-    const open = this.#turns.get(tx)
+    const open = Handle.behind(tx, this)
     if (!open) throw onceError('ONCE_TX_REQUIRED', { detail: 'join() needs the tx that this store handed out' })
     return open()
   }
@@ -62,6 +60,23 @@ export class Handles {
       throw new RangeError(`the query wants ${text.wanted} values, ${values.length} were given`)
     const bound = text.order.map((index) => bindable(values[index]))
     return turn.user((client) => execute(client, text, bound))
+  }
+}
+
+class Handle implements SqlTx {
+  readonly query: SqlTx['query']
+  readonly #from: Handles
+  readonly #open: () => Turn
+
+  constructor(query: SqlTx['query'], from: Handles, open: () => Turn) {
+    this.query = query
+    this.#from = from
+    this.#open = open
+  }
+
+  static behind(tx: SqlTx, from: Handles): (() => Turn) | undefined {
+    const ours = typeof tx === 'object' && tx !== null && #open in tx && tx.#from === from
+    return ours ? tx.#open : undefined
   }
 }
 

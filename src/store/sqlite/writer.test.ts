@@ -55,6 +55,19 @@ describeSqlite('the writer', (lab) => {
     await charge(store, makeClaim())
   })
 
+  it('a commit that was refused leaves nothing open: others may write, and then we again', async () => {
+    const file = lab.file()
+    const store = await lab.store({ file, limits: { waitMsMax: 300 } })
+    await query(store, 'create table line (charge integer references charge (id) deferrable initially deferred)')
+    const other = (await libraryCalled(lab.library)())(file)
+    const refused = store.transaction((tx) => tx.query('insert into line values (99)'))
+    await expect(refused).rejects.toThrow(/FOREIGN KEY/)
+    other.run(`insert into charge (key) values ('other')`)
+    other.close()
+    await charge(store, makeClaim())
+    expect(await count(store, 'charge')).toBe(2)
+  })
+
   it('refuses more waiters than it may have, and those who wait too long', async () => {
     const store = await lab.store({ limits: { queueMax: 2, waitMsMax: 60 } })
     const { session } = await begin(store, makeClaim())

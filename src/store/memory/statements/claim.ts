@@ -87,7 +87,8 @@ export function readAnswer({ database, tx }: Work, id: string, token: string): R
  * A new life in this transaction: of a record whose time is over by the database's clock, or of a lapsed leased one
  * that has no step yet. Whoever renews must find it as it was seen.
  */
-export async function renew({ database, tx }: Work, of: Claim, seen: StoredRecord): Promise<Claimed | null> {
+export async function renew(work: Work, of: Claim, seen: StoredRecord): Promise<Claimed | null> {
+  const { database, tx } = work
   const row = await database.records.lock(
     of.id,
     tx,
@@ -97,6 +98,7 @@ export async function renew({ database, tx }: Work, of: Claim, seen: StoredRecor
   if (row === undefined) return null
   const next = newLife(database, row, of, BORN_COMPLETED)
   database.records.put(of.id, next, tx)
+  await dropRecover(work, of.id)
   return claimedOf(next)
 }
 
@@ -146,8 +148,16 @@ export function timesOf(of: Claim, now: number): { expiresAt: number; forgetAt: 
   return { expiresAt: now + of.replayForMs * 1000, forgetAt: now + (of.replayForMs + of.goneForMs) * 1000 }
 }
 
-async function putRecover({ database, tx }: Work, id: string, row: NonNullable<Birth['recover']>): Promise<void> {
+export async function putRecover(
+  { database, tx }: Work,
+  id: string,
+  row: NonNullable<Birth['recover']>,
+): Promise<void> {
   if (await database.recover.insert(id, row, tx)) return
   await database.recover.lock(id, tx, 'update')
   database.recover.put(id, row, tx)
+}
+
+export async function dropRecover({ database, tx }: Work, id: string): Promise<void> {
+  if ((await database.recover.lock(id, tx, 'update')) !== undefined) database.recover.put(id, undefined, tx)
 }

@@ -6,7 +6,7 @@ import { isOrdered } from '../../ordered.ts'
 import { claimEnded, leaseTaken } from '../failure.ts'
 import { answerKey, dayOf, isHeldBy } from '../rows.ts'
 import type { RecordRow } from '../rows.ts'
-import { BORN_COMPLETED, claimInOne, newLife, timesOf } from './claim.ts'
+import { BORN_COMPLETED, claimInOne, dropRecover, newLife, timesOf } from './claim.ts'
 
 /** Answer and events in the transaction that claimed; in any other one it raises, and COMMIT becomes ROLLBACK. */
 export async function complete(work: Work, params: CompleteParams): Promise<void> {
@@ -38,7 +38,7 @@ export async function completeRow(work: Work, row: RecordRow, of: Claim, answer:
   const { database, tx } = work
   const done: RecordRow = { ...row, state: 'completed', leaseUntil: null, ...timesOf(of, database.now()) }
   database.records.put(row.id, done, tx)
-  if ((await database.recover.lock(row.id, tx, 'update')) !== undefined) database.recover.put(row.id, undefined, tx)
+  await dropRecover(work, row.id)
   await putAnswer(work, row.id, { token: String(row.token), answerDay: dayOf(done.expiresAt) }, answer)
 }
 
@@ -77,9 +77,10 @@ export async function append(work: Work, events: readonly EventRow[]): Promise<v
 }
 
 /** Under the shard's lock nobody else can become the event before this one. */
-function chained({ database, tx }: Work, { aggregateId, headers }: EventRow): string {
-  const own = tx.lastEvent((row) => row.aggregateId === aggregateId && isOrdered(row))
-  return JSON.stringify({ ...JSON.parse(headers), previous: own?.id ?? database.events.head(aggregateId) })
+function chained({ database, tx }: Work, event: EventRow): string {
+  const { aggregateId, shard } = event
+  const own = tx.lastEvent((row) => row.aggregateId === aggregateId && row.shard === shard && isOrdered(row))
+  return JSON.stringify({ ...JSON.parse(event.headers), previous: own?.id ?? database.events.head(event) })
 }
 
 export function shardsOf(events: readonly EventRow[]): number[] {

@@ -1,3 +1,4 @@
+import { RELAY_UNPARK_EVENTS } from '../../../limits.ts'
 import type {
   BlockedAggregate,
   DueParams,
@@ -29,7 +30,8 @@ export function blocked({ database, tx }: Work, destination: string, shards: rea
 }
 
 /** Heads whose time has come, with what waits behind them. */
-export function due({ database, tx }: Work, { destination, shards, limit, behind }: DueParams): HeldEvent[] {
+export function due({ database, tx }: Work, params: DueParams): HeldEvent[] {
+  const { destination, shards, limit, behind, bytes = Infinity } = params
   const now = database.now()
   const wanted = new Set(shards)
   const rows = database.held.rows(tx).map(([, row]) => row)
@@ -45,9 +47,11 @@ export function due({ database, tx }: Work, { destination, shards, limit, behind
     const line = rows.filter((row) => row.state === 'waiting' && isWith(row, destination, head) && row.seq > head.seq)
     for (const row of bySeq(line).slice(0, behind)) found.set(row, row)
   }
+  let left = bytes
   return bySeq([...found.keys()]).flatMap((row) => {
     const event = database.events.find(row.shard, row.seq)
-    if (event === undefined || !isWaiting(row)) return []
+    if (event === undefined || !isWaiting(row) || left <= 0) return []
+    left -= Buffer.byteLength(storedEventOf(event).payload ?? '')
     const { attempts, tried, resend: number } = row
     return { ...storedEventOf(event), state: row.state as 'waiting' | 'delayed', attempts, tried, resend: number }
   })
@@ -114,7 +118,7 @@ export async function tryHeld(work: Work, { destination, leases, events }: TryHe
 /** The statements of a settlement: gone, changed, as before, parked, the next of each line, who still waits. */
 export async function settleHeld(
   work: Work,
-  { destination, sent, changed, kept, park, touched }: Omit<SettleHeldParams, 'leases'>,
+  { destination, sent, changed, kept, park, touched, released = [] }: Omit<SettleHeldParams, 'leases'>,
 ): Promise<Omit<Settled, 'ours'>> {
   const { held } = work.database
   const { tx } = work
@@ -128,7 +132,7 @@ export async function settleHeld(
     const key = heldKey(destination, of.shard, of.seq)
     const known = await held.lock(key, tx, 'update')
     if (known === undefined) continue
-    held.put(key, heldRowOf(of, destination, now, known.resend), tx)
+    held.put(key, { ...heldRowOf(of, destination, now, known.resend), heldAt: known.heldAt }, tx)
     if (isTold(of)) parked.push({ shard: of.shard, seq: of.seq })
   }
   for (const { shard, seq, tried } of kept) {
@@ -137,17 +141,53 @@ export async function settleHeld(
     if (known !== undefined) held.put(key, { ...known, tried }, tx)
   }
   for (const place of park) {
-    for (const row of lineOf(work, destination, place)) {
+    const heads = held.rows(tx).flatMap(([, row]) => (isHead(row) && isWith(row, destination, place) ? [row.seq] : []))
+    // A delayed one before it in line is not behind it.
+    for (const row of lineOf(work, destination, place).filter(({ seq }) => seq > Math.min(...heads))) {
       const key = heldKey(destination, row.shard, row.seq)
       const known = await held.lock(key, tx, 'update', ({ state }) => state === 'waiting')
-      if (known !== undefined) held.put(key, { ...known, state: 'parked', dueAt: null }, tx)
+      if (known !== undefined) held.put(key, { ...known, state: 'parked', dueAt: null, reason: null }, tx)
     }
   }
+  await unparkOrphans(work, destination, released, RELAY_UNPARK_EVENTS)
   await promoteHeld(work, destination, touched)
   const blocked = touched.flatMap((place) =>
     blockedOf(held.rows(tx).flatMap(([, row]) => (isWith(row, destination, place) ? [row] : []))),
   )
   return { parked, blocked }
+}
+
+/** Orphans are put in line, the first of each aggregate first. Answers how many. */
+export async function unparkOrphans(
+  work: Work,
+  destination: string,
+  places: readonly Place[],
+  limit: number,
+): Promise<number> {
+  const { held } = work.database
+  let put = 0
+  for (const place of places) {
+    const parked = bySeq(
+      held.rows(work.tx).flatMap(([, row]) => (row.state === 'parked' && isWith(row, destination, place) ? [row] : [])),
+    )
+    const head = parked.findIndex(({ reason }) => reason !== null)
+    for (const row of parked.slice(0, head < 0 ? parked.length : head).slice(0, limit - put)) {
+      const key = heldKey(destination, row.shard, row.seq)
+      const known = await held.lock(key, work.tx, 'update', isOrphan)
+      if (known === undefined) continue
+      held.put(key, { ...known, state: 'waiting', attempts: 0, tried: 0, dueAt: null }, work.tx)
+      put += 1
+    }
+  }
+  return put
+}
+
+function isHead({ state, reason }: HeldRow): boolean {
+  return state === 'parked' && reason !== null
+}
+
+function isOrphan({ state, reason }: HeldRow): boolean {
+  return state === 'parked' && reason === null
 }
 
 /** The first of each aggregate that still waits is due now, unless it has a time. */
@@ -165,7 +205,7 @@ export async function promoteHeld(work: Work, destination: string, places: reado
 export function heldRowOf(of: HoldParams, destination: string, now: number, resend = 0): HeldRow {
   const { shard, seq, aggregateId, state, attempts, reason, dueInMs, notBefore } = of
   const dueAt = notBefore !== null ? Date.parse(notBefore) * 1000 : dueInMs === null ? null : now + dueInMs * 1000
-  return { destination, shard, seq, aggregateId, state, attempts, tried: 0, resend, dueAt, reason }
+  return { destination, shard, seq, aggregateId, state, attempts, tried: 0, resend, dueAt, heldAt: now, reason }
 }
 
 /** What stands behind a parked one has no reason of its own. */

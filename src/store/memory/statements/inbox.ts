@@ -76,8 +76,9 @@ export async function passPositions(
   source: string,
   positions: readonly StoredPosition[],
 ): Promise<void> {
-  for (const { partition, next } of positions) {
+  for (const { partition, next, from } of positions) {
     const key = positionKey(consumer, source, partition)
+    if (from !== undefined && BigInt(database.positions.seen(key, tx)?.next ?? 0) < BigInt(from)) continue
     if (await database.positions.insert(key, { consumer, source, partition, next }, tx)) continue
     const known = await database.positions.lock(key, tx, 'update')
     if (known === undefined || BigInt(known.next) >= BigInt(next)) continue

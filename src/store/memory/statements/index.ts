@@ -5,8 +5,10 @@ import { claim, readAnswer, renew, reread } from './claim.ts'
 import { append, complete, completeLeased, refuse, refuseLeased } from './complete.ts'
 import { completeInbox, enterMessage, lookAt, openConsumer, passPositions, positionsOf, takeMessages } from './inbox.ts'
 import { heartbeat, lapsed, release, settle, suspend, takeOver, unknown } from './lease.ts'
-import { blocked, due, fenceShards, nextDue, promoteHeld, settleHeld, tryHeld } from './held.ts'
+import { blocked, due, fenceShards, nextDue, promoteHeld, settleHeld, tryHeld, unparkOrphans } from './held.ts'
 import { countLetters, discardLetters, getLetter, listLetters, lockLetters, parkLetters } from './letters.ts'
+import { listNamespaces, registerNamespace } from './namespace.ts'
+import { listParked, lockShard, parkedLines, settleParked } from './parked.ts'
 import {
   ack,
   beat,
@@ -78,13 +80,17 @@ export interface Statements {
   readonly lapsed: typeof lapsed
   readonly leaseShards: typeof leaseShards
   readonly listLetters: typeof listLetters
+  readonly listParked: typeof listParked
+  readonly listNamespaces: typeof listNamespaces
   readonly lockLetters: typeof lockLetters
+  readonly lockShard: typeof lockShard
   readonly lockMessage: typeof lockMessage
   readonly lookAt: typeof lookAt
   readonly nextDue: typeof nextDue
   readonly openConsumer: typeof openConsumer
   readonly openDestination: typeof openDestination
   readonly parkLetters: typeof parkLetters
+  readonly parkedLines: typeof parkedLines
   readonly passPositions: typeof passPositions
   readonly planRedrive: typeof planRedrive
   readonly positionsOf: typeof positionsOf
@@ -96,6 +102,7 @@ export interface Statements {
   readonly redriveItems: typeof redriveItems
   readonly refuse: typeof refuse
   readonly refuseLeased: typeof refuseLeased
+  readonly registerNamespace: typeof registerNamespace
   readonly release: typeof release
   readonly releaseRedrive: typeof releaseRedrive
   readonly releaseShards: typeof releaseShards
@@ -104,6 +111,7 @@ export interface Statements {
   readonly resend: typeof resend
   readonly settle: typeof settle
   readonly settleHeld: typeof settleHeld
+  readonly settleParked: typeof settleParked
   readonly settleRedrive: typeof settleRedrive
   readonly startStep: typeof startStep
   readonly steps: typeof steps
@@ -116,6 +124,7 @@ export interface Statements {
   readonly takeOver: typeof takeOver
   readonly tries: typeof tries
   readonly tryHeld: typeof tryHeld
+  readonly unparkOrphans: typeof unparkOrphans
   readonly trying: typeof trying
   readonly untry: typeof untry
   readonly unknown: typeof unknown
@@ -157,13 +166,17 @@ export const STATEMENTS: Statements = {
   lapsed,
   leaseShards,
   listLetters,
+  listParked,
+  listNamespaces,
   lockLetters,
+  lockShard,
   lockMessage,
   lookAt,
   nextDue,
   openConsumer,
   openDestination,
   parkLetters,
+  parkedLines,
   passPositions,
   planRedrive,
   positionsOf,
@@ -175,6 +188,7 @@ export const STATEMENTS: Statements = {
   redriveItems,
   refuse,
   refuseLeased,
+  registerNamespace,
   release,
   releaseRedrive,
   releaseShards,
@@ -183,6 +197,7 @@ export const STATEMENTS: Statements = {
   resend,
   settle,
   settleHeld,
+  settleParked,
   settleRedrive,
   startStep,
   steps,
@@ -195,6 +210,7 @@ export const STATEMENTS: Statements = {
   takeOver,
   tries,
   tryHeld,
+  unparkOrphans,
   trying,
   untry,
   unknown,

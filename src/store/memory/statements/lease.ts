@@ -1,20 +1,21 @@
-import type { Claimed, Held, LapsedOperation, LeaseParams, SettleParams } from '../../store.ts'
+import type { Claimed, Held, LapsedOperation, LapsedParams, LeaseParams, SettleParams } from '../../store.ts'
 import type { StoredRecord } from '../../../lifecycle/record.ts'
 import type { Work } from '../connection.ts'
 import type { MemoryDatabase } from '../database.ts'
 import { claimedOf, isHeldBy, stepKey } from '../rows.ts'
 import type { RecordRow } from '../rows.ts'
-import { isOver, isSeen, newLife, nextToken, timesOf } from './claim.ts'
+import { dropRecover, isOver, isSeen, newLife, nextToken, putRecover, timesOf } from './claim.ts'
 import { completeRow } from './complete.ts'
 
 const ATTEMPT_MAX = 32_000
 
 /** A lapsed lease nobody else took meanwhile, or a record whose time is over under a new life. */
 export async function takeOver(
-  { database, tx }: Work,
+  work: Work,
   params: LeaseParams & { readonly seen: StoredRecord },
 ): Promise<Claimed | null> {
-  const { claim, seen, leaseMs } = params
+  const { database, tx } = work
+  const { claim, seen, leaseMs, recover } = params
   const row = await database.records.lock(
     claim.id,
     tx,
@@ -22,10 +23,13 @@ export async function takeOver(
     (row) => isSeen(row, seen) && (isOver(row, database.now()) || isLapsed(row, database.now())),
   )
   if (row === undefined) return null
-  const next = isOver(row, database.now())
-    ? newLife(database, row, claim, { state: 'inProgress', leaseMs, recover: null })
+  const over = isOver(row, database.now())
+  const next = over
+    ? newLife(database, row, claim, { state: 'inProgress', leaseMs, recover })
     : nextAttempt(database, row, params)
   database.records.put(claim.id, next, tx)
+  if (recover !== null) await putRecover(work, claim.id, recover)
+  else if (over) await dropRecover(work, claim.id)
   return claimedOf(next)
 }
 
@@ -63,7 +67,10 @@ export async function release(work: Work, held: Held): Promise<boolean> {
 export async function suspend(work: Work, held: Held): Promise<boolean> {
   const row = await lockHeld(work, held)
   if (row === null) return false
-  work.database.records.put(held.id, { ...row, state: 'unknown' }, work.tx)
+  const now = work.database.now()
+  // From now on nobody holds it.
+  const leaseUntil = Math.min(row.leaseUntil ?? now, now)
+  work.database.records.put(held.id, { ...row, state: 'unknown', leaseUntil }, work.tx)
   return true
 }
 
@@ -98,13 +105,13 @@ function isUnknown(row: RecordRow, now: number): boolean {
   return row.state === 'unknown'
 }
 
-export function lapsed({ database, tx }: Work, limit: number, namespace: string): LapsedOperation[] {
+export function lapsed({ database, tx }: Work, { limit, namespace, names }: LapsedParams): LapsedOperation[] {
   const now = database.now()
   const found: { until: number; operation: LapsedOperation }[] = []
   for (const [id, { state, leaseUntil, expiresAt }] of database.records.rows(tx)) {
     if (state !== 'inProgress' || leaseUntil === null || leaseUntil > now || expiresAt <= now) continue
     const sealed = database.recover.seen(id, tx)
-    if (sealed?.namespace !== namespace) continue
+    if (sealed?.namespace !== namespace || names?.includes(sealed.name) === false) continue
     found.push({ until: leaseUntil, operation: { id, name: sealed.name, input: sealed.input } })
   }
   found.sort((a, b) => a.until - b.until)

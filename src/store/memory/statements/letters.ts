@@ -7,12 +7,13 @@ import type {
   StoredLetter,
 } from '../../dead-letters.ts'
 import { countsOf, type LetterGroup } from '../../letter-counts.ts'
+import { partsOf } from '../../namespaced/names.ts'
 import type { Work } from '../connection.ts'
 import type { LetterRow } from '../inbox-rows.ts'
 import { isApplied, lockMessage } from './applied.ts'
 
 /** The ids of those whose lock another transaction has. A statement of its own, as of whoever enters a message. */
-export async function lockLetters(work: Work, letters: readonly NewLetter[]): Promise<string[]> {
+export async function lockLetters(work: Work, letters: readonly Pick<NewLetter, 'id' | 'lock'>[]): Promise<string[]> {
   const busy: string[] = []
   for (const letter of letters) if (!(await lockMessage(work, letter))) busy.push(letter.id)
   return busy
@@ -50,12 +51,13 @@ export async function settleLetters({ database, tx }: Work, ids: readonly string
   }
 }
 
-export function listLetters(work: Work, { filter, limit, after = -1 }: ListLettersParams): StoredLetter[] {
+export function listLetters(work: Work, params: ListLettersParams): StoredLetter[] {
+  const { filter, limit, after = -1, blocks = true } = params
   const all = rowsOf(work)
   return all
     .filter((row) => row.seq > after && isMeant(row, filter))
     .slice(0, limit)
-    .map((row) => withBlocks(row, all))
+    .map((row) => (blocks ? withBlocks(row, all) : { ...row, blocks: 0 }))
 }
 
 export function getLetter(work: Work, id: string): StoredLetter | null {
@@ -116,10 +118,11 @@ function withBlocks(row: LetterRow, all: readonly LetterRow[]): StoredLetter {
 }
 
 export function isMeant(row: LetterRow, filter: LetterFilter): boolean {
-  const { states, ids, from, to, ...equal } = filter
+  const { states, ids, from, to, namespace, ...equal } = filter
   for (const [name, value] of Object.entries(equal)) {
     if (value !== undefined && row[name as keyof LetterRow] !== value) return false
   }
+  if (namespace !== undefined && partsOf(row.consumer).no !== namespace) return false
   if (states !== undefined && !states.includes(row.state)) return false
   if (ids !== undefined && !ids.includes(row.id)) return false
   return (from === undefined || row.parkedAt >= from) && (to === undefined || row.parkedAt < to)

@@ -1,5 +1,6 @@
 import type {
   AuditEntry,
+  AuditParams,
   BeatRedriveParams,
   ImportedLetter,
   RedriveBeat,
@@ -111,15 +112,18 @@ export async function releaseRedrive({ database, tx }: Work, { redrive, token }:
 }
 
 /** The newest first. */
-export function readAudit({ database, tx }: Work, redrive: number | undefined, limit: number): AuditEntry[] {
+export function readAudit({ database, tx }: Work, { redrive, limit, namespace }: AuditParams): AuditEntry[] {
   return database.audits
     .rows(tx)
     .map(([, row]) => row)
     .filter((row) => redrive === undefined || row.redrive === redrive)
+    .filter((row) => namespace === undefined || row.namespace === namespace)
     .sort((a, b) => b.seq - a.seq)
     .slice(0, limit)
+    .map(({ namespace: _, ...entry }) => entry)
 }
 
+/** Letters whose messages were locked before. */
 export async function importLetters(
   work: Work,
   letters: readonly ImportedLetter[],
@@ -127,7 +131,8 @@ export async function importLetters(
   const { database, tx } = work
   const counts = { imported: 0, applied: 0 }
   for (const letter of letters) {
-    const row: LetterRow = { ...letter, seq: database.next(), settledAt: null }
+    const { lock: _, ...of } = letter
+    const row: LetterRow = { ...of, seq: database.next(), settledAt: null }
     if (isApplied(work, letter.id)) counts.applied += 1
     else if (await database.letters.insert(letter.id, row, tx)) counts.imported += 1
   }

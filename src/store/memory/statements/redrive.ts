@@ -13,6 +13,7 @@ import type {
   StoredPlan,
   StoredRedrive,
 } from '../../redrives.ts'
+import { partsOf } from '../../namespaced/names.ts'
 import type { Work } from '../connection.ts'
 import type { LetterRow } from '../inbox-rows.ts'
 import { itemKey, redriveKey } from '../redrive-rows.ts'
@@ -76,7 +77,7 @@ export async function createRedrive(work: Work, params: CreateRedriveParams): Pr
     await database.redriveItems.insert(itemKey(redrive, index + 1), item, tx)
   }
   const detail = JSON.stringify({ ...(JSON.parse(asked) as object), letters: frozen.length })
-  await writeAudit(work, { by, action: 'run', redrive, why, detail })
+  await writeAudit(work, { by, action: 'run', redrive, why, detail, namespace: filter.namespace })
   return { kind: 'created', redrive, plan }
 }
 
@@ -130,17 +131,18 @@ export async function changeRedrive(work: Work, params: ChangeRedriveParams): Pr
     ...(rate === undefined ? {} : { rate }),
     ...(again > 0 ? { again } : {}),
   }
-  await writeAudit(work, { by, action, redrive, why, detail: JSON.stringify(detail) })
+  await writeAudit(work, { by, action, redrive, why, detail: JSON.stringify(detail), namespace: params.namespace })
   return true
 }
 
 /** The newest first. */
-export function readRedrives(work: Work, redrive: number | null, limit: number): StoredRedrive[] {
+export function readRedrives(work: Work, redrive: number | null, limit: number, namespace?: number): StoredRedrive[] {
   const { database, tx } = work
   return database.redrives
     .rows(tx)
     .map(([, row]) => row)
     .filter(({ id }) => redrive === null || id === redrive)
+    .filter(({ consumer }) => namespace === undefined || partsOf(consumer).no === namespace)
     .sort((a, b) => b.id - a.id)
     .slice(0, limit)
     .map((row) => storedOf(work, row))
@@ -148,7 +150,8 @@ export function readRedrives(work: Work, redrive: number | null, limit: number):
 
 export async function writeAudit({ database, tx }: Work, entry: NewAuditEntry): Promise<void> {
   const seq = database.next()
-  await database.audits.insert(String(seq), { ...entry, seq, at: Math.floor(database.now() / 1000) }, tx)
+  const { namespace = 0 } = entry
+  await database.audits.insert(String(seq), { ...entry, namespace, seq, at: Math.floor(database.now() / 1000) }, tx)
 }
 
 export function itemsOf({ database, tx }: Work, redrive: number): RedriveItemRow[] {
@@ -175,15 +178,28 @@ export function sameAggregate(a: LetterRow, b: LetterRow): boolean {
   return a.aggregate !== null && a.consumer === b.consumer && a.source === b.source && a.aggregate === b.aggregate
 }
 
+function aggregateOf({ consumer, source, aggregate }: LetterRow): string {
+  return JSON.stringify([consumer, source, aggregate])
+}
+
+/** The place of the first letter of each aggregate; those that have none stand in nobody's way. */
+function firstOf(rows: readonly LetterRow[]): ReadonlyMap<string, number> {
+  const first = new Map<string, number>()
+  for (const row of rows) {
+    if (row.aggregate === null) continue
+    const key = aggregateOf(row)
+    first.set(key, Math.min(first.get(key) ?? Infinity, row.seq))
+  }
+  return first
+}
+
 /** The letters that match, and the successors that were parked behind them; in their order. */
 function freeze(work: Work, filter: LetterFilter): { row: LetterRow; matching: boolean }[] {
   const all = rowsOf(work)
   const matching = new Set(all.filter((row) => isOpen(row) && isMeant(row, filter)))
-  const heads = [...matching].filter(({ state }) => state === 'parked')
+  const heads = firstOf([...matching].filter(({ state }) => state === 'parked'))
   const isBehind = (row: LetterRow): boolean =>
-    row.state === 'parked' &&
-    row.reason === 'behind' &&
-    heads.some((head) => sameAggregate(head, row) && head.seq < row.seq)
+    row.state === 'parked' && row.reason === 'behind' && (heads.get(aggregateOf(row)) ?? Infinity) < row.seq
   return all.filter((row) => matching.has(row) || isBehind(row)).map((row) => ({ row, matching: matching.has(row) }))
 }
 
@@ -196,11 +212,10 @@ function planOf(
   const known = database.consumers.seen(consumer, tx)
   const of = frozen.filter(({ row }) => row.consumer === consumer)
   const here = new Set(frozen.map(({ row }) => row.id))
-  const waiting = rowsOf(work).filter(({ state, id }) => state === 'parked' && !here.has(id))
+  const waiting = firstOf(rowsOf(work).filter(({ state, id }) => state === 'parked' && !here.has(id)))
   const overtaking = of.filter(
     ({ row }) =>
-      row.aggregate !== null &&
-      (row.state === 'skipped' || waiting.some((other) => sameAggregate(other, row) && other.seq < row.seq)),
+      row.aggregate !== null && (row.state === 'skipped' || (waiting.get(aggregateOf(row)) ?? Infinity) < row.seq),
   )
   const oldest = database.now() / 1000 - (known?.rememberForMs ?? 0)
   return {

@@ -21,15 +21,18 @@ import { heldRowOf, isDue, isTold } from './held.ts'
 const FORGOTTEN_MICROS = 3_600_000_000
 
 /** Shards nobody has leased yet. */
-export async function openDestination({ database, tx }: Work, destination: string): Promise<void> {
-  for (let shard = 0; shard < SHARDS; shard++) {
+export async function openDestination({ database, tx }: Work, destination: string, namespace: number): Promise<void> {
+  for (let shard = namespace * SHARDS; shard < (namespace + 1) * SHARDS; shard++) {
     const row = { destination, shard, token: 0, leaseUntil: Number.NEGATIVE_INFINITY }
     await database.shards.insert(shardKey(destination, shard), row, tx)
   }
 }
 
 /** Presence, leases, and what the others do. What it tells was seen when it started, before its own changes. */
-export async function beat(work: Work, { destination, relay, leaseMs, leases }: BeatParams): Promise<Beat> {
+export async function beat(
+  work: Work,
+  { destination, relay, leaseMs, presentMs = leaseMs, leases }: BeatParams,
+): Promise<Beat> {
   const { database, tx } = work
   const now = database.now()
   let relays = 1
@@ -46,7 +49,7 @@ export async function beat(work: Work, { destination, relay, leaseMs, leases }: 
     leases.map(({ shard }) => shard),
   )
   const key = relayKey(destination, relay)
-  const until = now + leaseMs * 1000
+  const until = now + presentMs * 1000
   const present = { destination, id: relay, until }
   if (!(await database.relays.insert(key, present, tx))) {
     await database.relays.lock(key, tx, 'update')
@@ -72,7 +75,7 @@ export function leaseShards(
   for (const [key, row] of database.shards.rows(tx)) {
     if (taken.length >= limit) break
     if (row.destination !== destination || row.leaseUntil > now || database.shards.locked(key, tx, 'update')) continue
-    const token = row.token + 1
+    const token = Math.max(row.token + 1, now)
     database.shards.put(key, { ...row, token, leaseUntil: now + leaseMs * 1000 }, tx)
     taken.push({ shard: row.shard, token })
   }
@@ -96,17 +99,26 @@ function isNewer(a: AckRow, b: AckRow): boolean {
 }
 
 /** Events behind the cursors, and whether a shard is free. */
-export function readEvents(work: Work, { destination, from, perShard, limit }: ReadEventsParams): EventsRead {
+export function readEvents(work: Work, params: ReadEventsParams): EventsRead {
+  const { destination, from, perShard, limit, bytes = Infinity } = params
   const events: StoredEvent[] = []
+  let left = bytes
   for (const { shard, cursor } of from) {
-    if (events.length >= limit) break
     const rows = work.database.events.after(shard, cursor, Math.min(perShard, limit - events.length))
-    for (const row of rows) events.push(storedEventOf(row))
+    for (const row of rows) {
+      if (events.length >= limit || left <= 0) break
+      events.push(storedEventOf(row))
+      left -= Buffer.byteLength(events.at(-1)?.payload ?? '')
+    }
   }
-  return { events, free: freeShards(work, destination) > 0, sealed: 0 }
+  const cut = events.length >= limit || left <= 0
+  return { events, cut, free: freeShards(work, destination) > 0, seal: null, isKnown: true, server: null }
 }
 
-/** Cursors are inserted where the token is still ours; nothing is locked, so a late one may still be written. */
+/**
+ * Cursors are inserted where the token is still ours; nothing is locked, so a late one may still be written. Nothing can
+ * put memory back to an earlier state: whether it was is not asked.
+ */
 export async function ack(work: Work, { destination, acks, hold }: AckParams): Promise<Acked> {
   const { database, tx } = work
   const ours: number[] = []
@@ -149,7 +161,8 @@ interface Placed {
 }
 
 /** Gives shards back under a new token, and takes back the intent of a batch that was not tried. */
-export async function releaseShards(work: Work, params: ReleaseParams): Promise<void> {
+export async function releaseShards(work: Work, params: ReleaseParams): Promise<number> {
+  let released = 0
   const { database, tx } = work
   const { destination, relay, leases, leaving } = params
   const newest = cursors(
@@ -161,6 +174,7 @@ export async function releaseShards(work: Work, params: ReleaseParams): Promise<
     const key = shardKey(destination, shard)
     const row = await database.shards.lock(key, tx, 'update', (of) => of.token === token)
     if (row === undefined) continue
+    released++
     database.shards.put(key, { ...row, token: token + 1, leaseUntil: Number.NEGATIVE_INFINITY }, tx)
     const left = newest.get(shard)
     if (left === undefined || left.token !== token || left.tryingTo === null) continue
@@ -169,6 +183,7 @@ export async function releaseShards(work: Work, params: ReleaseParams): Promise<
   }
   const own = relayKey(destination, relay)
   if (leaving && (await database.relays.lock(own, tx, 'update')) !== undefined) database.relays.put(own, undefined, tx)
+  return released
 }
 
 function freeShards({ database, tx }: Work, destination: string): number {

@@ -22,7 +22,7 @@ export async function resend(work: Work, params: ResendParams, shard: number, nu
     if (known !== undefined && known.state !== 'skipped') continue
     const dueAt = begun.has(event.aggregateId) ? null : now
     begun.add(event.aggregateId)
-    if (await setAside(work, key, { ...placed(event, destination), resend: number, dueAt })) events += 1
+    if (await setAside(work, key, { ...placed(event, destination), resend: number, dueAt, heldAt: now })) events += 1
   }
   return events
 }
@@ -41,6 +41,9 @@ function isMeant({ createdAt, type, aggregateId }: SentEventRow, of: ResendParam
   return (of.type === null || of.type === type) && (of.aggregateId === null || of.aggregateId === aggregateId)
 }
 
-function placed({ shard, seq, aggregateId }: SentEventRow, destination: string): Omit<HeldRow, 'resend' | 'dueAt'> {
+function placed(
+  { shard, seq, aggregateId }: SentEventRow,
+  destination: string,
+): Omit<HeldRow, 'resend' | 'dueAt' | 'heldAt'> {
   return { destination, shard, seq, aggregateId, state: 'waiting', attempts: 0, tried: 0, reason: null }
 }

@@ -1,7 +1,7 @@
 import type { Work } from '../connection.ts'
 import { dayOf } from '../rows.ts'
 
-/** Removes completed records after `goneFor`, with their steps: only those, and none that is locked. */
+/** Removes completed records after `goneFor`, with what belongs to them: only those, and none that is locked. */
 export function sweepRecords({ database, tx }: Work, limit: number): number {
   const now = database.now()
   let records = 0
@@ -12,6 +12,7 @@ export function sweepRecords({ database, tx }: Work, limit: number): number {
     for (const [key, step] of database.steps.rows(tx)) {
       if (step.id === id) database.steps.put(key, undefined, tx)
     }
+    if (database.recover.seen(id, tx) !== undefined) database.recover.put(id, undefined, tx)
     records += 1
   }
   return records

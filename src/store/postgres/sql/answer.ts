@@ -1,3 +1,5 @@
+import { lockIn } from './lock.ts'
+
 /** One stored answer. The day prunes to one partition at executor start. $1 id, $2 day, $3 token */
 export function readAnswerSql(schema: string): string {
   return `
@@ -15,9 +17,9 @@ select a.status::int4 as status, a.headers, encode(a.body, 'base64') as body, a.
 export function refuseSql(schema: string, recordColumns: string): string {
   return `
 with f as materialized (
-  select pg_try_advisory_xact_lock($1::text::bigint) as ok, clock_timestamp() as at
+  select pg_try_advisory_xact_lock(${lockIn(schema, '$1::text::bigint')}) as ok, clock_timestamp() as at
 ), l as materialized (
-  select ok, at, case when ok then pg_try_advisory_xact_lock($2::text::bigint) else false end as won from f
+  select ok, at, case when ok then pg_try_advisory_xact_lock(${lockIn(schema, '$2::text::bigint')}) else false end as won from f
 ), i as (
   insert into ${schema}.record as o (id, scope, fp, fp_version, state, attempt, token, life, expires_at, forget_at)
   select $3::text::uuid, $4::text::uuid, $5::text::uuid, $6::int4, 2, 1, t.us, t.us,

@@ -1,6 +1,7 @@
 import { deadlineExpression } from './claim-function.ts'
 import { eventsSql, stillClaimedSql } from './complete.ts'
 import type { Into } from './complete.ts'
+import { lockIn } from './lock.ts'
 
 /**
  * Claims of many requests in one statement, sorted by identity by the caller, one per identity. Each takes its two
@@ -20,7 +21,7 @@ select v.id, v.scope, v.fp, $5::int4, 2, 1, t.us, t.us,
   from unnest($1::text::uuid[], $2::text::uuid[], $3::text::uuid[], $4::text::bigint[], $10::text::bigint[])
          as v(id, scope, fp, lock, fp_lock),
        (select d.at, (extract(epoch from d.at) * 1000000)::bigint as us from d) t
- where case when pg_try_advisory_xact_lock(v.fp_lock) then pg_try_advisory_xact_lock(v.lock) end
+ where case when pg_try_advisory_xact_lock(${lockIn(schema, 'v.fp_lock')}) then pg_try_advisory_xact_lock(${lockIn(schema, 'v.lock')}) end
 on conflict (id) do update
    set fp = excluded.fp, fp_version = excluded.fp_version, attempt = 1, token = greatest(o.token + 1, excluded.token),
        life = greatest(o.token + 1, excluded.token), expires_at = excluded.expires_at, forget_at = excluded.forget_at

@@ -15,20 +15,10 @@
  * The answer's headers come last and may hold bars themselves.
  */
 export function claimFunctionsSql(schema: string): readonly string[] {
-  const parameters = `_fp_lock bigint, _lock bigint, _id uuid, _scope uuid, _fp uuid, _fp_version int4, _replay_ms float8, _gone_ms float8`
   return [
-    functionSql(schema, {
-      signature: `claim(${parameters}, _deadline_ms text)`,
-      before: `
-  if _deadline_ms <> '0' then
-    _set := ${deadlineExpression('_deadline_ms')};
-  end if;`,
-      state: 2,
-      leaseUntil: 'null',
-      won: '',
-    }),
-    functionSql(schema, {
-      signature: `lease(${parameters}, _lease_ms float8, _namespace text, _name text, _input text)`,
+    `create ${functionSql(schema, claimParts(FIRST_DEADLINE))}`,
+    `create ${functionSql(schema, {
+      signature: `lease(${PARAMETERS}, _lease_ms float8, _namespace text, _name text, _input text)`,
       before: '',
       state: 1,
       leaseUntil: `_at + _lease_ms * interval '1 millisecond'`,
@@ -37,18 +27,50 @@ export function claimFunctionsSql(schema: string): readonly string[] {
         insert into ${schema}.recover (id, namespace, name, input) values (_id, _namespace, _name, _input)
         on conflict (id) do update set namespace = excluded.namespace, name = excluded.name, input = excluded.input;
       end if;`,
-    }),
+    })}`,
   ]
 }
 
+/** The same claim, whose deadline minds the limits that the owner of the database has set. */
+export function limitedClaimSql(schema: string): readonly string[] {
+  return [`create or replace ${functionSql(schema, claimParts(deadlineExpression('_deadline_ms')))}`]
+}
+
+const PARAMETERS = `_fp_lock bigint, _lock bigint, _id uuid, _scope uuid, _fp uuid, _fp_version int4, _replay_ms float8, _gone_ms float8`
+
+function claimParts(deadline: string): Parts {
+  return {
+    signature: `claim(${PARAMETERS}, _deadline_ms text)`,
+    before: `
+  if _deadline_ms <> '0' then
+    _set := ${deadline};
+  end if;`,
+    state: 2,
+    leaseUntil: 'null',
+    won: '',
+  }
+}
+
+/** As the first migration has it. */
+const FIRST_DEADLINE = `case when current_setting('server_version_num')::int4 >= 170000
+    then set_config('transaction_timeout', _deadline_ms, true)
+    else set_config('idle_in_transaction_session_timeout', _deadline_ms, true) || set_config('statement_timeout', _deadline_ms, true) end`
+
 /**
  * The server ends the transaction at the deadline, whatever happens to the process. From version 17 on one setting does
- * it; before that, one for the time between statements and one for each statement.
+ * it; before that, one for the time between statements and one for each statement. A lower limit that is there already
+ * stays: it is somebody's decision. A higher one is running since BEGIN, and only turned off can it be set anew.
  */
 export function deadlineExpression(ms: string): string {
+  const off = `set_config('transaction_timeout', '0', true) || `
   return `case when current_setting('server_version_num')::int4 >= 170000
-    then set_config('transaction_timeout', ${ms}, true)
-    else set_config('idle_in_transaction_session_timeout', ${ms}, true) || set_config('statement_timeout', ${ms}, true) end`
+    then ${limited('transaction_timeout', ms, off)}
+    else concat(${limited('idle_in_transaction_session_timeout', ms)}, ${limited('statement_timeout', ms)}) end`
+}
+
+function limited(name: string, ms: string, off = ''): string {
+  return `case when current_setting('${name}') = '0' then set_config('${name}', ${ms}, true)
+      when current_setting('${name}')::interval > (${ms} || 'ms')::interval then ${off}set_config('${name}', ${ms}, true) end`
 }
 
 interface Parts {
@@ -61,7 +83,7 @@ interface Parts {
 
 /** An atomic record is born completed: uncommitted means in progress, and it is never updated. */
 function functionSql(schema: string, { signature, before, state, leaseUntil, won }: Parts): string {
-  return `create function ${schema}.${signature} returns text language plpgsql as $$
+  return `function ${schema}.${signature} returns text language plpgsql as $$
 declare
   _set text;
   _ok boolean;

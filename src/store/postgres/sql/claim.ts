@@ -1,4 +1,5 @@
 import { deadlineExpression } from './claim-function.ts'
+import { lockIn } from './lock.ts'
 import { RECORD_COLUMNS } from './record-columns.ts'
 
 /**
@@ -6,7 +7,7 @@ import { RECORD_COLUMNS } from './record-columns.ts'
  * $1 fingerprint lock, $2 identity lock, $3 id, $4 scope, $5 fp, $6 fp version, $7 replay ms, $8 gone ms, $9 deadline ms (0: leave it)
  */
 export function claimSql(schema: string): string {
-  return `select ${schema}.claim(${CLAIM_PARAMETERS}, $9::text) as sight`
+  return `select ${schema}.claim(${claimParameters(schema)}, $9::text) as sight`
 }
 
 /**
@@ -14,10 +15,13 @@ export function claimSql(schema: string): string {
  * Parameters as above, then $9 lease ms, $10 recover namespace, $11 recover name, $12 recover input
  */
 export function leaseClaimSql(schema: string): string {
-  return `select ${schema}.lease(${CLAIM_PARAMETERS}, $9::float8, $10::text, $11::text, $12::text) as sight`
+  return `select ${schema}.lease(${claimParameters(schema)}, $9::float8, $10::text, $11::text, $12::text) as sight`
 }
 
-const CLAIM_PARAMETERS = `$1::text::bigint, $2::text::bigint, $3::text::uuid, $4::text::uuid, $5::text::uuid, $6::int4, $7::float8, $8::float8`
+function claimParameters(schema: string): string {
+  const locks = ['$1', '$2'].map((lock) => lockIn(schema, `${lock}::text::bigint`)).join(', ')
+  return `${locks}, $3::text::uuid, $4::text::uuid, $5::text::uuid, $6::int4, $7::float8, $8::float8`
+}
 
 /** The deadline alone, for transactions that open without a claim. $1 deadline ms */
 export const DEADLINE_SQL: string = `select ${deadlineExpression('$1::text')} as deadline`
@@ -28,22 +32,28 @@ export function readRecordSql(schema: string): string {
 }
 
 /**
- * Gives an expired record a new life in the open transaction, or takes a lapsed leased one over that has no step yet.
- * Locks: the record's row. Returns no row when it changed since it was seen.
+ * Gives an expired record a new life in the open transaction, or takes a lapsed leased one over that has no step yet;
+ * its sealed input goes. Locks: the record's row. Returns no row when it changed since it was seen.
  * $1 id, $2 seen token, $3 fp, $4 fp version, $5 replay ms, $6 gone ms, $7 seen completed
  */
 export function renewSql(schema: string): string {
   return `
-update ${schema}.record r
-   set fp = $3::text::uuid, fp_version = $4::int4, state = 2, attempt = 1, lease_until = null,
-       token = greatest(r.token + 1, n.us),
-       life = greatest(r.token + 1, n.us),
-       expires_at = n.at + $5::float8 * interval '1 millisecond',
-       forget_at = n.at + ($5::float8 + $6::float8) * interval '1 millisecond'
-  from (select c.at, (extract(epoch from c.at) * 1000000)::bigint as us from (select clock_timestamp() as at) c) n
- where r.id = $1::text::uuid and r.token = $2::text::bigint and r.state = case when $7::bool then 2 else 1 end
-   and (r.state = 2 and r.expires_at <= clock_timestamp()
-        or r.state = 1 and r.lease_until <= clock_timestamp() and r.expires_at > clock_timestamp()
-           and not exists (select 1 from ${schema}.step s where s.id = r.id))
-returning r.token::text as new_token, r.life::text as new_life, (r.expires_at at time zone 'utc')::date::text as new_day, pg_current_xact_id()::text as xid`
+with u as (
+  update ${schema}.record r
+     set fp = $3::text::uuid, fp_version = $4::int4, state = 2, attempt = 1, lease_until = null,
+         token = greatest(r.token + 1, n.us),
+         life = greatest(r.token + 1, n.us),
+         expires_at = n.at + $5::float8 * interval '1 millisecond',
+         forget_at = n.at + ($5::float8 + $6::float8) * interval '1 millisecond'
+    from (select c.at, (extract(epoch from c.at) * 1000000)::bigint as us from (select clock_timestamp() as at) c) n
+   where r.id = $1::text::uuid and r.token = $2::text::bigint and r.state = case when $7::bool then 2 else 1 end
+     and (r.state = 2 and r.expires_at <= clock_timestamp()
+          or r.state = 1 and r.lease_until <= clock_timestamp() and r.expires_at > clock_timestamp()
+             and not exists (select 1 from ${schema}.step s where s.id = r.id))
+  returning r.id, r.token, r.life, r.expires_at
+), d as (
+  delete from ${schema}.recover c using u where c.id = u.id
+)
+select u.token::text as new_token, u.life::text as new_life, (u.expires_at at time zone 'utc')::date::text as new_day, pg_current_xact_id()::text as xid
+  from u`
 }

@@ -1,3 +1,5 @@
+import { shardLocks } from './lock.ts'
+
 /**
  * The completing statements: answer and events, all or nothing, and a raise when the claim is no longer ours. They go
  * out in one trip with COMMIT, so a row count checked afterwards would come too late; an error inside the database
@@ -25,7 +27,7 @@ with a as (
   ${insertAnswerSql(schema)} values (${ANSWER})
 )
 ${insertEventSql(schema, 'event')}
-values (case when ${stillClaimedSql(schema)} and pg_advisory_xact_lock(${EVENT_LOCK_CLASS}, $9::int4) is not null
+values (case when ${[stillClaimedSql(schema), ...shardLocks(schema, '$9::int4').map((lock) => `${lock} is not null`)].join(' and ')}
   then nextval('${schema}.event_seq') end, ${eventColumns(9)})`
 }
 
@@ -56,7 +58,7 @@ export function completeLeasedSql(schema: string, events: 'none' | 'one' | 'many
   const publish = {
     none: '',
     one: `k as materialized (
-  select pg_advisory_xact_lock(${EVENT_LOCK_CLASS}, $9::int4) from u
+  select ${shardLocks(schema, '$9::int4').join(', ')} from u
 ), e as (
   ${insertEventSql(schema, 'event')} select nextval('${schema}.event_seq'), ${eventColumns(9)} from k
 ), `,
@@ -116,7 +118,7 @@ export function eventsSql(schema: string, first: number, source: string, into: I
   const p = (n: number): string => `$${first + n}::text`
   const seq = into === 'event' ? `nextval('${schema}.event_seq')` : 'null::bigint'
   return `k as materialized (
-  select pg_advisory_xact_lock(${EVENT_LOCK_CLASS}, o.shard)
+  select ${shardLocks(schema, 'o.shard').join(', ')}
     from (select distinct s as shard from unnest(${p(0)}::int4[]) s order by s) o
 ), g as materialized (
   select count(*) from k
@@ -127,6 +129,3 @@ export function eventsSql(schema: string, first: number, source: string, into: I
          as v(shard, id, aggregatetype, aggregateid, type, payload, headers)
 )`
 }
-
-/** First half of the two-part advisory lock that orders the events of one shard. */
-export const EVENT_LOCK_CLASS = 0x0e0e

@@ -1,4 +1,5 @@
 import { passPositions } from './inbox.ts'
+import { numberIn } from './namespace.ts'
 
 /**
  * Sets messages aside whose locks a statement before this one has, with their attempts, unless they were applied before
@@ -66,16 +67,20 @@ const LETTER_TYPES = [
 ] as const
 
 /** One more than these are the filter's parameters. */
-export const FILTER_PARAMETERS = 11
+export const FILTER_PARAMETERS = 12
 
-/** Consumer, source, type, aggregate, tenant, fingerprint, reason, states, ids, from, to: null asks for nothing. */
-export function matches(): string {
-  const is = (column: string, n: number): string => `($${n}::text is null or d.${column} = $${n}::text)`
+/**
+ * Consumer, source, type, aggregate, tenant, fingerprint, reason, states, ids, from, to, namespace: null asks for nothing. `d` is the
+ * letter.
+ */
+export function matches(d: string = 'd'): string {
+  const is = (column: string, n: number): string => `($${n}::text is null or ${d}.${column} = $${n}::text)`
   return `${is('consumer', 1)} and ${is('source', 2)} and ${is('type', 3)} and ${is('aggregate', 4)} and ${is('tenant', 5)}
-   and ${is('fingerprint', 6)} and ${is('reason', 7)} and ($8::text is null or d.state = any($8::text::int2[]))
-   and ($9::text is null or d.id = any($9::text::uuid[]))
-   and ($10::float8 is null or d.parked_at >= to_timestamp($10::float8 / 1000))
-   and ($11::float8 is null or d.parked_at < to_timestamp($11::float8 / 1000))`
+   and ${is('fingerprint', 6)} and ${is('reason', 7)} and ($8::text is null or ${d}.state = any($8::text::int2[]))
+   and ($9::text is null or ${d}.id = any($9::text::uuid[]))
+   and ($10::float8 is null or ${d}.parked_at >= to_timestamp($10::float8 / 1000))
+   and ($11::float8 is null or ${d}.parked_at < to_timestamp($11::float8 / 1000))
+   and ($12::text is null or ${numberIn(`${d}.consumer`)} = $12::text)`
 }
 
 /** A letter as it is read. */
@@ -86,18 +91,40 @@ export function letterColumns(): string {
        extract(epoch from d.parked_at)::float8 * 1000 as parked_at, extract(epoch from d.settled_at)::float8 * 1000 as settled_at`
 }
 
-/** $1-$11 filter, $12 after, $13 limit */
+/**
+ * Each aggregate is read once, however many of its letters are asked for: who is parked behind them is counted backwards.
+ * $1-$12 filter, $13 after, $14 limit
+ */
 export function listLettersSql(schema: string): string {
+  const letter = `${schema}.dead_letter`
   return `
-select ${letterColumns()},
-       (select count(*) from ${schema}.dead_letter b
-         where b.consumer = d.consumer and b.source = d.source and b.aggregate = d.aggregate and b.state = 1 and b.seq > d.seq)::int4 as blocks
-  from ${schema}.dead_letter d
- where ${matches()} and d.seq > $12::float8
- order by d.seq limit $13::int4`
+with p as materialized (
+  select d.id, d.seq, d.consumer, d.source, d.aggregate from ${letter} d
+   where ${matches()} and d.seq > $13::float8::int8 order by d.seq limit $14::int4
+), g as materialized (
+  select consumer, source, aggregate, min(seq) as first from p where aggregate is not null group by 1, 2, 3
+), x as (
+  select id, consumer, source, aggregate, seq, 0 as parked from p
+  union all
+  select null, g.consumer, g.source, g.aggregate, e.seq, 1 from g cross join lateral (
+    select e.seq from ${letter} e
+     where e.consumer = g.consumer and e.source = g.source and e.aggregate = g.aggregate and e.state = 1 and e.seq > g.first offset 0) e
+), n as materialized (
+  select id, (sum(parked) over (partition by consumer, source, aggregate order by seq desc, parked rows unbounded preceding))::int4 as blocks from x
+)
+select ${letterColumns()}, n.blocks from n join ${letter} d on d.id = n.id order by d.seq`
 }
 
-/** $1-$11 filter */
+/** The same without who is parked behind them. */
+export function readLettersSql(schema: string): string {
+  return `
+select ${letterColumns()}, 0 as blocks
+  from ${schema}.dead_letter d
+ where ${matches()} and d.seq > $13::float8::int8
+ order by d.seq limit $14::int4`
+}
+
+/** $1-$12 filter */
 export function countLettersSql(schema: string): string {
   return `
 select d.consumer, d.fingerprint, d.reason, (array_agg(d.error order by d.seq desc))[1] as error, count(*)::int4 as count,
@@ -107,13 +134,13 @@ select d.consumer, d.fingerprint, d.reason, (array_agg(d.error order by d.seq de
  group by d.consumer, d.fingerprint, d.reason order by 5 desc, 1, 2`
 }
 
-/** Settles without running. Locks the rows. $1-$11 filter, $12 limit */
+/** Settles without running. Locks the rows. $1-$12 filter, $13 limit */
 export function discardLettersSql(schema: string): string {
   return `
 with u as (
   update ${schema}.dead_letter x set state = 4, settled_at = clock_timestamp()
    where x.state in (1, 2) and x.id in (
-     select d.id from ${schema}.dead_letter d where ${matches()} and d.state in (1, 2) order by d.seq limit $12::int4 for update)
+     select d.id from ${schema}.dead_letter d where ${matches()} and d.state in (1, 2) order by d.seq limit $13::int4 for update)
   returning 1
 )
 select count(*)::int4 as discarded from u`

@@ -1,14 +1,10 @@
+import { IN_PART } from './sweep.ts'
+
 /**
  * Inbox retention. A row becomes a mark first and goes an hour later: a statement with a snapshot from before the mark
  * still meets the row. Rows are found by their address, so the hot path pays for no index.
  */
 
-/** $1 table */
-export function tableBlocksSql(schema: string, table: 'inbox' | 'mark'): string {
-  return `select (pg_relation_size('${schema}.${table}') / current_setting('block_size')::int8)::int4 as blocks`
-}
-
-const RANGE = `r.ctid >= $1::text::tid and r.ctid < $2::text::tid`
 const ago = (column: string): string => `clock_timestamp() - ${column} * interval '1 millisecond'`
 
 /** Marks what is older than its consumer's inbox, unless it need not be remembered. $1 first tid, $2 tid past the end, $3 limit */
@@ -18,7 +14,7 @@ with m as (
   insert into ${schema}.mark (id, forget_at)
   select r.id, r.at + c.remember_ms * interval '1 millisecond'
     from ${schema}.inbox r join ${schema}.consumer c on c.name = r.consumer
-   where ${RANGE} and r.at < ${ago('c.inbox_ms')} and c.remember_ms > c.inbox_ms
+   where ${IN_PART} and r.at < ${ago('c.inbox_ms')} and c.remember_ms > c.inbox_ms
      and not exists (select 1 from ${schema}.mark x where x.id = r.id)
    limit $3::int4
   on conflict do nothing returning 1
@@ -32,7 +28,7 @@ export function unrowSql(schema: string): string {
 with doomed as materialized (
   select r.ctid from ${schema}.inbox r join ${schema}.consumer c on c.name = r.consumer
     left join ${schema}.mark m on m.id = r.id
-   where ${RANGE} and r.at < ${ago('c.inbox_ms')}
+   where ${IN_PART} and r.at < ${ago('c.inbox_ms')}
      and (m.marked_at < clock_timestamp() - interval '1 hour' or r.at < ${ago('greatest(c.remember_ms, c.inbox_ms)')})
    limit $3::int4 for update of r skip locked
 ), gone as (
@@ -45,7 +41,7 @@ select count(*)::int4 as rows from gone`
 export function forgetSql(schema: string): string {
   return `
 with doomed as materialized (
-  select r.ctid from ${schema}.mark r where ${RANGE} and r.forget_at < clock_timestamp()
+  select r.ctid from ${schema}.mark r where ${IN_PART} and r.forget_at < clock_timestamp()
      and not exists (select 1 from ${schema}.inbox i where i.id = r.id)
    limit $3::int4 for update skip locked
 ), gone as (

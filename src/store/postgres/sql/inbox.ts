@@ -1,4 +1,5 @@
 import { deadlineExpression } from './claim-function.ts'
+import { lockIn } from './lock.ts'
 
 /** The consumer's statements. A sight travels as its place in INBOX_SIGHTS: 0 taken … 5 busy. */
 
@@ -13,7 +14,7 @@ with v as materialized (
   select * from ${itemRows(4)}
 ), s as materialized (
   select v.*, case ${obstacles(schema, 'not $2::bool')}
-    when pg_try_advisory_xact_lock(v.lock) then 0 else 5 end as sight
+    when pg_try_advisory_xact_lock(${lockIn(schema, 'v.lock')}) then 0 else 5 end as sight
     from v
 ), i as (
   insert into ${schema}.inbox (consumer, source, message, id)
@@ -39,18 +40,18 @@ select string_agg(case when exists (select 1 from ${schema}.inbox i where i.id =
  * COMMITTED the next one sees whatever was committed before the locks were had, and this one does not.
  * $1 deadline ms, $2 ids, $3 locks
  */
-export function lockSql(): string {
+export function lockSql(schema: string): string {
   return `
 with v as materialized (
-  select v.id, pg_try_advisory_xact_lock(v.lock) as had from unnest($2::text::uuid[], $3::text::int8[]) v(id, lock)
+  select v.id, pg_try_advisory_xact_lock(${lockIn(schema, 'v.lock')}) as had from unnest($2::text::uuid[], $3::text::int8[]) v(id, lock)
 )
 select coalesce(string_agg(v.id::text, ',') filter (where not v.had), '') as busy, ${deadlineExpression('$1::text')} as deadline
   from v`
 }
 
 /** The same for one message in a transaction that somebody else ends. $1 lock */
-export function enterLockSql(): string {
-  return `select pg_try_advisory_xact_lock($1::text::int8) as had`
+export function enterLockSql(schema: string): string {
+  return `select pg_try_advisory_xact_lock(${lockIn(schema, '$1::text::int8')}) as had`
 }
 
 /**
@@ -61,7 +62,7 @@ export function enterSql(schema: string): string {
   return `
 insert into ${schema}.inbox (consumer, source, message, id)
 select $1::text, v.source, v.message, v.id from ${itemRows(3)}
- where pg_try_advisory_xact_lock(v.lock) and not exists (select 1 from ${schema}.mark m where m.id = v.id)
+ where pg_try_advisory_xact_lock(${lockIn(schema, 'v.lock')}) and not exists (select 1 from ${schema}.mark m where m.id = v.id)
    and ($2::bool or not exists (select 1 from ${schema}.dead_letter d where d.id = v.id and d.state <> 3))
 on conflict do nothing returning true as entered`
 }
@@ -136,11 +137,18 @@ function stillOurs(schema: string): string {
     else true end`
 }
 
-/** A position never goes back. $first consumer, source, partitions, positions */
+/**
+ * A position never goes back, nor is it moved on where the database knows less than whoever moves it.
+ * $first consumer, source, partitions, positions, from
+ */
 export function passPositions(schema: string, first: number): string {
   const p = (n: number): string => `$${first + n}::text`
   return `insert into ${schema}.position (consumer, source, partition, next)
-  select ${p(0)}, ${p(1)}, v.partition, v.next from unnest(${p(2)}::text[], ${p(3)}::int8[]) v(partition, next) order by 3
+  select ${p(0)}, ${p(1)}, v.partition, v.next
+    from unnest(${p(2)}::text[], ${p(3)}::int8[], ${p(4)}::int8[]) v(partition, next, came_from)
+   where v.came_from is null or v.came_from <= (
+     select o.next from ${schema}.position o where o.consumer = ${p(0)} and o.source = ${p(1)} and o.partition = v.partition)
+   order by 3
   on conflict (consumer, source, partition) do update set next = greatest(position.next, excluded.next)`
 }
 

@@ -35,7 +35,8 @@ export function forgetDestinationSql(schema: string): string {
   return `
 with r as (delete from ${schema}.relay where destination = $1::text),
      h as (delete from ${schema}.held where destination = $1::text),
-     a as (delete from ${schema}.ack where destination = $1::text)
+     a as (delete from ${schema}.ack where destination = $1::text),
+     u as (delete from ${schema}.unclaimed where kind = 'destination' and name = $1::text)
 delete from ${schema}.shard where destination = $1::text`
 }
 

@@ -1,6 +1,10 @@
+import { SHARDS } from '../../../limits.ts'
+import { namespacesIn } from './namespace.ts'
+
 /**
  * How segments of events and acknowledgements turn over. Nothing here waits for a transaction for longer than the
- * retention's lock timeout, and whatever was not possible now is tried by the next sweep.
+ * retention's lock timeout, and whatever was not possible now is tried by the next sweep. What need not be the owner's
+ * goes through the table, not its segments: rights to those are nobody's but the owner's.
  */
 export type SegmentTable = 'event' | 'ack'
 
@@ -24,7 +28,6 @@ export function segmentStatesSql(schema: string, table: SegmentTable): string {
 select s.no, s.state::int4 as state, s.events::float8 as events, extract(epoch from clock_timestamp() - s.since)::float8 * 1000 as age_ms,
        '${UNSEEN}' = any(s.waiting) as unseen,
        s.waiting <> '{}' and exists (select 1 from (${writersSql(schema, table)}) w where w.virtualtransaction = any(s.waiting)) as open,
-       pg_sequence_last_value('${schema}.${table}_segment')::int4 as current,
        case when s.state = 2 then pg_table_size('${schema}.${table}_' || s.no)::float8 else 0 end as bytes
   from ${schema}.segment s where s.name = '${table}' order by s.no`
 }
@@ -44,13 +47,13 @@ export function attachSegmentSql(schema: string, table: SegmentTable, no: number
 }
 
 /**
- * From now on the next segment is written. Only what began before can still write into the last one. The sequence does
- * not roll back: where it went on alone, it is not moved again.
+ * From now on the next segment is written. Only what began before can still write into the last one. The sequence is for
+ * processes of an earlier version, which may run beside this one during an upgrade.
  */
 export function turnOverSql(schema: string, table: SegmentTable, next: number): string {
   return `
 with n as materialized (
-  select case when pg_sequence_last_value('${schema}.${table}_segment') < ${next} then nextval('${schema}.${table}_segment') end
+  select case when has_sequence_privilege('${schema}.${table}_segment', 'update') then setval('${schema}.${table}_segment', ${next}) end
 )
 update ${schema}.segment s
    set state = s.state + 1, since = clock_timestamp(),
@@ -71,12 +74,17 @@ export function forgetSegmentSql(schema: string, table: SegmentTable, no: number
   return `delete from ${schema}.segment s where s.name = '${table}' and s.no = ${no} and s.state = 6`
 }
 
-/** Whether a destination exists, and every one has passed all of a sealed segment. One look at an index per shard. */
+/**
+ * Whether every destination has passed all of a sealed segment, and each namespace with events in it has one: until
+ * something was sent somewhere, nothing is dropped. One look at an index per shard and namespace.
+ */
 export function passedSql(schema: string, no: number): string {
   return `
 select exists (select 1 from ${schema}.shard) and not exists (
+  select 1 from (${namespacesIn(schema, no)}) n where not exists (select 1 from ${schema}.shard d where d.shard / ${SHARDS} = n.no)
+) and not exists (
   select 1 from ${schema}.shard d
-   cross join lateral (select max(e.seq) as seq from ${schema}.event_${no} e where e.shard = d.shard) l
+   cross join lateral (select max(e.seq) as seq from ${schema}.event e where e.segment = ${no} and e.shard = d.shard) l
    where l.seq > coalesce((select max(a.cursor) from ${schema}.ack a where a.destination = d.destination and a.shard = d.shard), 0)
 ) as passed`
 }
@@ -85,7 +93,7 @@ select exists (select 1 from ${schema}.shard) and not exists (
 export function countSegmentSql(schema: string, no: number): string {
   return `
 with c as materialized (
-  select e.shard, count(*) as stored from ${schema}.event_${no} e group by e.shard
+  select e.shard, count(*) as stored from ${schema}.event e where e.segment = ${no} group by e.shard
 )
 select d.destination, d.shard::int4 as shard, c.stored::float8 as stored, a.counted::float8 as acknowledged,
        (select coalesce(sum(stored), 0) from c)::float8 as events
@@ -97,11 +105,15 @@ select d.destination, d.shard::int4 as shard, c.stored::float8 as stored, a.coun
 }
 
 /** Of ordered aggregates: all but the last event, as far as their events are dropped. */
-export function sweepLinksSql(schema: string, no: number): string {
-  return `
-delete from ${schema}.link l
- where l.seq <= (select max(e.seq) from ${schema}.event_${no} e)
-   and exists (select 1 from ${schema}.link n where n.aggregateid = l.aggregateid and n.seq > l.seq)`
+export function sweepLinksSql(schema: string, no: number): readonly string[] {
+  const sweep = (table: string, same: string): string => `
+delete from ${schema}.${table} l
+ where l.seq <= (select max(e.seq) from ${schema}.event e where e.segment = ${no})
+   and exists (select 1 from ${schema}.${table} n where ${same} and n.seq > l.seq)`
+  return [
+    sweep('link', 'n.aggregateid = l.aggregateid'),
+    sweep('namespace_link', 'n.no = l.no and n.aggregateid = l.aggregateid'),
+  ]
 }
 
 /** Held events outlive their segment, under the table's lock: nobody can hold another one meanwhile. */

@@ -1,4 +1,4 @@
-import { EVENT_LOCK_CLASS } from './complete.ts'
+import { EVENT_LOCK_CLASS } from './lock.ts'
 
 /**
  * Where events go whose number or predecessor the database has to find: those of plain SQL, and ordered ones. A trigger

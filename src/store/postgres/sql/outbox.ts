@@ -2,29 +2,35 @@ import { deadlineExpression } from './claim-function.ts'
 
 /** The relay's statements. Nothing on its hot path (read, ack) updates or deletes a row. */
 
-/** Shards nobody has leased yet. Locks nothing that exists. $1 destination, $2 shards */
+/** Shards nobody has leased yet. Locks nothing that exists. $1 destination, $2 shards, $3 the first of them */
 export function openDestinationSql(schema: string): string {
   return `
 insert into ${schema}.shard (destination, shard)
-select $1::text, g from generate_series(0, $2::int4 - 1) g
+select $1::text, g from generate_series($3::int4, $3::int4 + $2::int4 - 1) g
 on conflict do nothing`
 }
 
 /**
  * Presence, leases, and what the others do, in one statement. Locks the relay's own rows; whoever takes a lapsed shard
- * skips locked rows, so nobody waits for anybody.
- * $1 destination, $2 relay, $3 lease ms, $4 shards, $5 tokens
+ * skips locked rows, so nobody waits for anybody but for a settlement of the same relay. That locks them in the same order.
+ * $1 destination, $2 relay, $3 lease ms, $4 shards, $5 tokens, $6 present ms, $7 cursors, of the last event that was read
+ * of each $8 segment, $9 seq, $10 id
  */
 export function beatSql(schema: string): string {
   return `
 with p as (
   insert into ${schema}.relay (destination, id, until)
-  values ($1::text, $2::text::uuid, clock_timestamp() + $3::float8 * interval '1 millisecond')
+  values ($1::text, $2::text::uuid, clock_timestamp() + $6::float8 * interval '1 millisecond')
   on conflict (destination, id) do update set until = excluded.until
+), l as materialized (
+  select s.shard, s.token from ${schema}.shard s
+    join unnest($4::text::int4[], $5::text::int8[], $7::text::int8[], $8::text::int4[], $9::text::int8[], $10::text::text[])
+         v(shard, token, cursor, segment, seq, id) on s.shard = v.shard and s.token = v.token
+   where s.destination = $1::text and ${reached(schema, 'v.shard', 'v.cursor')} and (v.id is null or ${isThere(schema, 'v')})
+   order by s.shard for no key update of s
 ), b as (
   update ${schema}.shard s set lease_until = clock_timestamp() + $3::float8 * interval '1 millisecond'
-    from unnest($4::text::int4[], $5::text::int8[]) v(shard, token)
-   where s.destination = $1::text and s.shard = v.shard and s.token = v.token
+    from l where s.destination = $1::text and s.shard = l.shard and s.token = l.token
   returning s.shard
 ), d as (
   delete from ${schema}.relay r where (r.destination, r.id) in (
@@ -41,14 +47,30 @@ select (select count(*) + 1 from ${schema}.relay r
            and h.shard = any($4::text::int4[])) as due`
 }
 
+/** The database has come as far as its relay knows. Not so after a failover that lost transactions. $1 destination */
+export function reached(schema: string, shard: string, cursor: string): string {
+  return `coalesce(${cursor}, 0) <= coalesce((
+     select k.cursor from ${schema}.ack k where k.destination = $1::text and k.shard = ${shard}
+      order by k.cursor desc limit 1), 0)`
+}
+
+/** The event that was read with this number is there: after a failover that lost transactions another one may have it. */
+export function isThere(schema: string, seen: string): string {
+  return `exists (
+     select 1 from ${schema}.event e
+      where e.segment = ${seen}.segment and e.shard = ${seen}.shard and e.seq = ${seen}.seq and e.id::text = ${seen}.id)`
+}
+
 /**
- * Takes free shards. Locks the rows it takes, skipping locked ones.
+ * Takes free shards. Locks the rows it takes, skipping locked ones. A token is a time, or one more: it is not given again
+ * by a server that has forgotten the last ones.
  * $1 destination, $2 lease ms, $3 limit
  */
 export function leaseShardsSql(schema: string): string {
   return `
 update ${schema}.shard s
-   set token = s.token + 1, lease_until = clock_timestamp() + $2::float8 * interval '1 millisecond'
+   set token = greatest(s.token + 1, (extract(epoch from clock_timestamp()) * 1000000)::int8),
+       lease_until = clock_timestamp() + $2::float8 * interval '1 millisecond'
  where (s.destination, s.shard) in (
    select destination, shard from ${schema}.shard
     where destination = $1::text and lease_until <= clock_timestamp()
@@ -68,77 +90,70 @@ select v.shard, a.cursor::float8 as cursor, a.trying_to::float8 as trying_to, a.
      order by cursor desc, token desc, segment desc limit 1) a`
 }
 
-/** Aggregates that wait or are parked. $1 destination, $2 shards */
+/** Behind every event. */
+const NEVER = '9223372036854775807'
+
+/** Aggregates that wait or are parked, and whether orphans are among them. $1 destination, $2 shards */
 export function blockedSql(schema: string): string {
   return `
-select h.shard::int4 as shard, h.aggregateid, bool_or(h.state = 3) as parked
+select h.shard::int4 as shard, h.aggregateid, bool_or(h.state = 3) as parked,
+       coalesce(min(h.seq) filter (where h.state = 3 and h.reason is null)
+              < coalesce(min(h.seq) filter (where h.state = 3 and h.reason is not null), ${NEVER}), false) as orphaned
   from ${schema}.held h
  where h.destination = $1::text and h.shard = any($2::text::int4[]) and h.state in (1, 3)
  group by h.shard, h.aggregateid`
 }
 
+/** A server that was promoted, restored or started again is another one. */
+const SERVER = '(extract(epoch from pg_postmaster_start_time()) * 1000000)::int8::text'
+
+const SEALED_AT = '(extract(epoch from g.since) * 1000000)::int8::text'
+
 /**
  * Events behind the cursors, whether a shard is free, and what is sealed: always one row at least. Segments before the
- * cursor's are not looked at, nor is the one of held events.
- * $1 destination, $2 shards, $3 cursors, $4 per shard, $5 of all, $6 segments
+ * cursor's are not looked at, nor is the one of held events; but all of them are where the given seal is not there.
+ * $1 destination, $2 shards, $3 cursors, $4 per shard, $5 of all, $6 segments, $7 bytes, of a seal $8 segment, $9 time,
+ * $10 who answered last
  */
 export function readEventsSql(schema: string): string {
   return `
-select f.free, f.sealed, r.*
+with k as materialized (
+  select $8::int4 is null or exists (
+    select 1 from ${schema}.segment g where g.name = 'event' and g.no = $8::int4 and g.state > 3 and ${SEALED_AT} = $9::text) as is_known
+)
+select f.*, r.*
   from (select exists (select 1 from ${schema}.shard s where s.destination = $1::text and s.lease_until <= clock_timestamp()) as free,
-               (select coalesce(max(g.no), 0) from ${schema}.segment g where g.name = 'event' and g.state > 3)::int4 as sealed) f
-  left join lateral (
+               nullif(${SERVER}, $10::text) as server, k.is_known, g.no as sealed, ${SEALED_AT} as sealed_at
+          from k left join (select no, since from ${schema}.segment where name = 'event' and state > 3 order by no desc limit 1) g on true) f
+  left join lateral (${withinBytes(
+    `
     select ${EVENT_COLUMNS}
       from unnest($2::text::int4[], $3::text::int8[], $6::text::int4[]) v(shard, cursor, segment)
       cross join lateral (
         select * from ${schema}.event
-         where shard = v.shard and seq > v.cursor and segment >= greatest(v.segment, 1) order by seq limit $4::int4) e
-     limit $5::int4) r on true`
+         where shard = v.shard and seq > v.cursor and segment >= (case when (select k.is_known from k) then greatest(v.segment, 1) else 1 end) order by seq limit $4::int4) e
+     limit $5::int4`,
+    '$7',
+  )}) r on true`
 }
+
+/** The first of these events whose payloads have about so many bytes together; one at least. */
+function withinBytes(events: string, bytes: string, more = ''): string {
+  return `
+  select ${EVENT_NAMES}${more} from (
+    select e.*, sum(coalesce(octet_length(e.payload), 0)) over (rows unbounded preceding) as total from (${events}) e) s
+   where s.total - coalesce(octet_length(s.payload), 0) < ${bytes}::int8`
+}
+
+const EVENT_NAMES =
+  's.shard, s.seq, s.segment, s.id, s.aggregatetype, s.aggregateid, s.type, s.payload, s.headers, s.at'
 
 const EVENT_COLUMNS = `e.shard::int4 as shard, e.seq::float8 as seq, e.segment, e.id::text as id, e.aggregatetype, e.aggregateid, e.type,
            e.payload::text as payload, e.headers::text as headers, extract(epoch from e.created_at)::float8 * 1000 as at`
 
-/**
- * The acknowledgement: a cursor is inserted where the token is still ours. It is written after the send, so even a late
- * one is true; the fence only makes its owner stop. What was held by somebody else meanwhile is not ours to tell of.
- * Locks nothing; only where the same owner announces something else from the same cursor, suspects, a row is updated.
- * $1 destination, $2 shards, $3 cursors, $4 tokens, $5 trying to, $6 attempts, $7 segments, $8 counts, held events from $9
- */
-export function ackSql(schema: string): string {
-  return `
-with m as materialized (
-  select v.* from unnest($2::text::int4[], $3::text::int8[], $4::text::int8[], $5::text::int8[], $6::text::int4[],
-                         $7::text::int4[], $8::text::int8[])
-         v(shard, cursor, token, trying_to, attempt, event_segment, counted)
-    join ${schema}.shard s on s.destination = $1::text and s.shard = v.shard and s.token = v.token
-), a as (
-  insert into ${schema}.ack (destination, shard, cursor, token, trying_to, attempt, event_segment, counted)
-  select $1::text, m.shard, m.cursor, m.token, m.trying_to, m.attempt, m.event_segment, m.counted from m
-  on conflict (destination, shard, cursor, token, segment) do update
-     set trying_to = excluded.trying_to, attempt = excluded.attempt
-   where (ack.trying_to, ack.attempt) is distinct from (excluded.trying_to, excluded.attempt)
-), v as materialized (
-  select v.* from ${heldRows(9)} where v.shard in (select m.shard from m)
-), h as (
-  insert into ${schema}.held (destination, shard, seq, aggregateid, state, attempts, due_at, reason)
-  select $1::text, v.shard, v.seq, v.aggregateid, v.state, v.attempts, ${DUE_AT}, v.reason from v
-  on conflict do nothing
-  returning shard, seq
-), p as (
-  select v.shard, v.seq from v
-   where v.state = 3 and v.reason is not null
-     and ((v.shard, v.seq) in (select h.shard, h.seq from h)
-       or exists (select 1 from ${schema}.held x
-                   where x.destination = $1::text and x.shard = v.shard and x.seq = v.seq and x.state = 3))
-)
-select (select coalesce(string_agg(m.shard::text, ','), '') from m) as ours,
-       (select coalesce(string_agg(p.shard::text || ' ' || p.seq::text, ','), '') from p) as parked`
-}
+export const DUE_AT = `coalesce(v.not_before::timestamptz, clock_timestamp() + v.due_in * interval '1 millisecond')`
 
-const DUE_AT = `coalesce(v.not_before::timestamptz, clock_timestamp() + v.due_in * interval '1 millisecond')`
-
-function heldRows(first: number): string {
+export function heldRows(first: number): string {
   const p = (n: number): string => `$${first + n}::text`
   return `unnest(${p(0)}::int4[], ${p(1)}::int8[], ${p(2)}::text[], ${p(3)}::int4[], ${p(4)}::int4[], ${p(5)}::float8[], ${p(6)}::text[], ${p(7)}::text[])
          as v(shard, seq, aggregateid, state, attempts, due_in, not_before, reason)`
@@ -146,7 +161,7 @@ function heldRows(first: number): string {
 
 /**
  * Heads whose time has come, with what waits behind them.
- * $1 destination, $2 shards, $3 heads, $4 behind each
+ * $1 destination, $2 shards, $3 heads, $4 behind each, $5 bytes
  */
 export function dueSql(schema: string): string {
   return `
@@ -165,9 +180,14 @@ with heads as materialized (
        order by h.seq limit $4::int4) b
    where heads.state = 1
 )
+${withinBytes(
+  `
 select ${EVENT_COLUMNS}, d.state::int4 as state, d.attempts::int4 as attempts, d.tried, d.resend
   from d join ${schema}.event e on e.shard = d.shard and e.seq = d.seq
- order by e.shard, e.seq`
+ order by e.shard, e.seq`,
+  '$5',
+  ', s.state, s.attempts, s.tried, s.resend',
+)}`
 }
 
 /** $1 destination, $2 shards */
@@ -237,12 +257,35 @@ update ${schema}.held h set tried = v.tried from unnest($2::text::int4[], $3::te
  where h.destination = $1::text and h.shard = v.shard and h.seq = v.seq`
 }
 
-/** What waits behind a parked event is parked with it. $1 destination, $2 shards, $3 aggregates */
+/** What waits behind a parked event is parked with it; a delayed one before it in line is not behind it. $1 destination, $2 shards, $3 aggregates */
 export function parkHeldSql(schema: string): string {
   return `
-update ${schema}.held h set state = 3, due_at = null
+update ${schema}.held h set state = 3, due_at = null, reason = null
   from unnest($2::text::int4[], $3::text::text[]) v(shard, aggregateid)
- where h.destination = $1::text and h.shard = v.shard and h.aggregateid = v.aggregateid and h.state = 1`
+ where h.destination = $1::text and h.shard = v.shard and h.aggregateid = v.aggregateid and h.state = 1
+   and exists (select 1 from ${schema}.held x where x.destination = $1::text and x.shard = h.shard and x.aggregateid = h.aggregateid
+                  and x.state = 3 and x.reason is not null and x.seq < h.seq)`
+}
+
+/**
+ * Orphans are put in line, the first of each aggregate first.
+ * $1 destination, $2 shards, $3 aggregates, $4 limit
+ */
+export function unparkOrphansSql(schema: string): string {
+  return `
+update ${schema}.held h set state = 1, attempts = 0, tried = 0, due_at = null
+ where h.state = 3 and h.reason is null and (h.destination, h.shard, h.seq) in (
+   select $1::text, v.shard, o.seq
+     from unnest($2::text::int4[], $3::text::text[]) with ordinality v(shard, aggregateid, place)
+     cross join lateral (
+       select x.seq from ${schema}.held x
+        where x.destination = $1::text and x.shard = v.shard and x.aggregateid = v.aggregateid and x.state = 3 and x.reason is null
+          and x.seq < coalesce((select min(y.seq) from ${schema}.held y
+                where y.destination = $1::text and y.shard = v.shard and y.aggregateid = v.aggregateid
+                  and y.state = 3 and y.reason is not null), ${NEVER})
+        order by x.seq limit $4::int4) o
+    order by v.place, o.seq limit $4::int4)
+returning 1`
 }
 
 /** The first of each aggregate that still waits is due now, unless it has a time. $1 destination, $2 shards, $3 aggregates */
@@ -261,11 +304,12 @@ update ${schema}.held h set due_at = clock_timestamp()
 /** Those of the given aggregates that are still blocked. $1 destination, $2 shards, $3 aggregates */
 export function stillBlockedSql(schema: string): string {
   return `
-select h.shard::int4 as shard, h.aggregateid, bool_or(h.state = 3) as parked
-  from ${schema}.held h join unnest($2::text::int4[], $3::text::text[]) v(shard, aggregateid)
-    on h.shard = v.shard and h.aggregateid = v.aggregateid
- where h.destination = $1::text and h.state in (1, 3)
- group by h.shard, h.aggregateid`
+select v.shard, v.aggregateid, b.parked
+  from unnest($2::text::int4[], $3::text::text[]) v(shard, aggregateid)
+  cross join lateral (
+    select bool_or(h.state = 3) as parked from ${schema}.held h
+     where h.destination = $1::text and h.shard = v.shard and h.aggregateid = v.aggregateid and h.state in (1, 3)) b
+ where b.parked is not null`
 }
 
 /**

@@ -91,19 +91,19 @@ export function releaseRedriveSql(schema: string): string {
   return `update ${schema}.redrive set lease_until = null where id = $1::int4 and token = $2::text::int8`
 }
 
-/** $1 redrive (null: all), $2 limit */
+/** $1 redrive (null: all), $2 limit, $3 namespace (null: any) */
 export function readAuditSql(schema: string): string {
   return `
 select seq::float8 as seq, extract(epoch from at)::float8 * 1000 as at, actor, action, redrive, why, detail::text as detail
-  from ${schema}.audit where $1::int4 is null or redrive = $1::int4 order by seq desc limit $2::int4`
+  from ${schema}.audit where ($1::int4 is null or redrive = $1::int4) and ($3::int2 is null or namespace = $3::int2) order by seq desc limit $2::int4`
 }
 
-/** $1 by, $2 action, $3 redrive, $4 why, $5 detail */
+/** $1 by, $2 action, $3 redrive, $4 why, $5 detail, $6 namespace */
 export function writeAuditSql(schema: string): string {
-  return `insert into ${schema}.audit (actor, action, redrive, why, detail) values ($1::text, $2::text, $3::int4, $4::text, $5::text::jsonb)`
+  return `insert into ${schema}.audit (actor, action, redrive, why, detail, namespace) values ($1::text, $2::text, $3::int4, $4::text, $5::text::jsonb, $6::int2)`
 }
 
-/** Letters from a file, as they were parked. $1 JSON text of them */
+/** Letters from a file, as they were parked; a statement before this one has their locks. $1 JSON text of them */
 export function importLettersSql(schema: string): string {
   const columns = 'id, consumer, source, message, type, aggregate, previous, tenant, state, reason, error, fingerprint'
   const more = 'causes, body, shown, headers, traceparent, attempts, timeline'

@@ -1,31 +1,37 @@
 import { FILTER_PARAMETERS, letterColumns, matches } from './dead-letter.ts'
+import { numberIn } from './namespace.ts'
+
+const COLUMNS = ['id', 'seq', 'consumer', 'source', 'aggregate', 'state', 'parked_at']
 
 /**
  * The letters of a redrive with what speaks against them: those that match, and the successors that were parked behind
- * them. $1-$11 filter
+ * them. Each aggregate is read once, and nothing is looked up in what was found: however many letters it has, and
+ * whatever the planner believes of them, it is read, sorted and counted.
+ * $1-$12 filter
  */
 function frozen(schema: string): string {
-  const columns = (of: string): string =>
-    ['id', 'seq', 'consumer', 'source', 'aggregate', 'state', 'parked_at'].map((column) => `${of}.${column}`).join(', ')
-  const same = (a: string, b: string): string =>
-    `${a}.consumer = ${b}.consumer and ${a}.source = ${b}.source and ${a}.aggregate = ${b}.aggregate`
+  const columns = (of: string): string => COLUMNS.map((column) => `${of}.${column}`).join(', ')
   const letter = `${schema}.dead_letter`
   return `
 m as materialized (
-  select ${columns('d')} from ${letter} d where ${matches()} and d.state in (1, 2)
-), t as materialized (
-  select ${columns('m')}, true as matching from m
+  select ${columns('d')} from ${letter} d where ${matches('d')} and d.state in (1, 2)
+), g as materialized (
+  select consumer, source, aggregate, min(seq) filter (where state = 1) as head from m where aggregate is not null group by 1, 2, 3
+), x as (
+  select ${columns('m')}, true as matching, true as taken from m
   union all
-  select ${columns('b')}, false from ${letter} b
-   where b.state = 1 and b.reason = 'behind' and b.id not in (select m.id from m)
-     and exists (select 1 from m where ${same('m', 'b')} and m.seq < b.seq and m.state = 1)
+  select ${columns('e')}, false, coalesce(e.reason = 'behind' and e.seq > g.head, false) from g cross join lateral (
+    select e.* from ${letter} e
+     where e.consumer = g.consumer and e.source = g.source and e.aggregate = g.aggregate and e.state = 1
+       and (${matches('e')}) is not true offset 0) e
+), t as materialized (
+  select x.*, min(seq) filter (where not taken) over (partition by consumer, source, aggregate) as waiting from x
 ), c as materialized (
   select t.*, k.name is not null as known, extract(epoch from clock_timestamp() - k.seen_at)::float8 * 1000 as seen_ago,
          (exists (select 1 from ${schema}.inbox i where i.id = t.id) or exists (select 1 from ${schema}.mark x where x.id = t.id)) as applied,
          coalesce(t.parked_at < clock_timestamp() - k.remember_ms * interval '1 millisecond', false) as older,
-         t.aggregate is not null and (t.state = 2 or exists (
-           select 1 from ${letter} e where ${same('e', 't')} and e.state = 1 and e.seq < t.seq and e.id not in (select t.id from t))) as overtaking
-    from t left join ${schema}.consumer k on k.name = t.consumer
+         t.aggregate is not null and (t.state = 2 or coalesce(t.waiting < t.seq, false)) as overtaking
+    from t left join ${schema}.consumer k on k.name = t.consumer where t.taken
 ), counted as materialized (
   select c.consumer, bool_and(c.known) as known, max(c.seen_ago) as seen_ago,
          (count(*) filter (where c.matching))::int4 as matching, (count(*) filter (where not c.matching))::int4 as behind,
@@ -36,7 +42,7 @@ m as materialized (
 )`
 }
 
-/** $1-$11 filter */
+/** $1-$12 filter */
 export function planRedriveSql(schema: string): string {
   return `with ${frozen(schema)} select * from counted order by matching desc, consumer`
 }
@@ -44,7 +50,7 @@ export function planRedriveSql(schema: string): string {
 /**
  * Everything in one statement: what is planned is what is frozen. Waits for another redrive of the same consumer that is
  * being made, and for nothing else.
- * $1-$11 filter, $12 by, $13 why, $14 asked, $15 state, $16 canary, $17 canary stops, $18 rate, $19 pause at, $20 force, $21 reorder
+ * $1-$12 filter, then by, why, asked, state, canary, canary stops, rate, pause at, force, reorder, number of the namespace
  */
 export function createRedriveSql(schema: string): string {
   const p = (n: number): string => `$${FILTER_PARAMETERS + n}`
@@ -58,8 +64,8 @@ export function createRedriveSql(schema: string): string {
   insert into ${schema}.redrive_item (redrive, ord, letter)
   select r.id, (row_number() over (order by c.seq))::int4, c.id from r, c returning 1
 ), a as (
-  insert into ${schema}.audit (redrive, actor, action, why, detail)
-  select r.id, ${p(1)}::text, 'run', ${p(2)}::text, ${p(3)}::text::jsonb || jsonb_build_object('letters', (select count(*) from i)) from r
+  insert into ${schema}.audit (redrive, actor, action, why, detail, namespace)
+  select r.id, ${p(1)}::text, 'run', ${p(2)}::text, ${p(3)}::text::jsonb || jsonb_build_object('letters', (select count(*) from i)), ${p(11)}::int2 from r
 )
 select counted.*, (select id from r) as redrive from counted`
 }
@@ -69,7 +75,7 @@ export function activeRedriveSql(schema: string): string {
   return `select id from ${schema}.redrive where consumer = $1::text and state in (1, 2, 3)`
 }
 
-/** $1 redrive (null: all), $2 limit */
+/** $1 redrive (null: all), $2 limit, $3 namespace (null: any) */
 export function readRedrivesSql(schema: string): string {
   const count = (state: number): string => `(count(*) filter (where i.state = ${state}))::int4`
   return `
@@ -79,7 +85,7 @@ select r.id, r.consumer, r.state::int4 as state, r.reason, r.actor, r.why, r.can
   from ${schema}.redrive r left join ${schema}.consumer k on k.name = r.consumer
   cross join lateral (
     select ${[0, 1, 2, 3, 4, 5].map((state) => `${count(state)} as n${state}`).join(', ')} from ${schema}.redrive_item i where i.redrive = r.id) n
- where $1::int4 is null or r.id = $1::int4
+ where ($1::int4 is null or r.id = $1::int4) and ($3::text is null or ${numberIn('r.consumer')} = $3::text)
  order by r.id desc limit $2::int4`
 }
 
@@ -102,7 +108,7 @@ update ${schema}.redrive_item i set body = v.body
 
 /**
  * Locks the redrive's row. $1 redrive, $2 from, $3 to, $4 reason, $5 by, $6 why, $7 action, $8 token (null: any),
- * $9 retry, $10 the canary is over, $11 rate (null: as it was)
+ * $9 retry, $10 the canary is over, $11 rate (null: as it was), $12 number of the namespace
  */
 export function changeRedriveSql(schema: string): string {
   return `
@@ -115,9 +121,9 @@ with r as (
 ), i as (
   update ${schema}.redrive_item i set state = 0, starts = 0 from r where $9::bool and i.redrive = r.id and i.state in (3, 4) returning 1
 ), a as (
-  insert into ${schema}.audit (redrive, actor, action, why, detail)
+  insert into ${schema}.audit (redrive, actor, action, why, detail, namespace)
   select r.id, $5::text, $7::text, $6::text, jsonb_strip_nulls(jsonb_build_object('reason', $4::text, 'rate', $11::float8,
-         'again', nullif((select count(*) from i), 0)))
+         'again', nullif((select count(*) from i), 0))), $12::int2
     from r
 )
 select r.id from r`

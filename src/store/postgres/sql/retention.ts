@@ -1,10 +1,8 @@
-/** How many blocks the record table has: the sweeper walks it by address, so the hot path pays for no index. */
-export function blocksSql(schema: string): string {
-  return `select (pg_relation_size('${schema}.record') / current_setting('block_size')::int8)::int4 as blocks`
-}
+import { ANSWERS_LOOKED_THROUGH_BYTES } from '../../../limits.ts'
+import { IN_PART } from './sweep.ts'
 
 /**
- * Removes forgotten records of one range of blocks, with their steps. Locks only the rows it removes, skipping locked
+ * Removes forgotten records of one part, with what belongs to them. Locks only the rows it removes, skipping locked
  * ones. Only completed records: one in progress or unknown never goes.
  * $1 first tid, $2 tid past the end, $3 limit
  */
@@ -12,14 +10,16 @@ export function sweepRecordsSql(schema: string): string {
   return `
 with doomed as materialized (
   select r.ctid from ${schema}.record r
-   where r.ctid >= $1::text::tid and r.ctid < $2::text::tid and r.state = 2 and r.forget_at <= clock_timestamp()
+   where ${IN_PART} and r.state = 2 and r.forget_at <= clock_timestamp()
    limit $3::int4 for update skip locked
 ), gone as (
   delete from ${schema}.record r using doomed where r.ctid = doomed.ctid returning r.id
 ), s as (
   delete from ${schema}.step s using gone where s.id = gone.id
+), c as (
+  delete from ${schema}.recover c using gone where c.id = gone.id
 )
-select count(*)::int4 as records from gone`
+select count(*)::int4 as rows from gone`
 }
 
 /** In progress past its time, with a lapsed lease: nobody may take it over any more, an operator must look. */
@@ -31,35 +31,67 @@ with u as (
                    limit $1::int4 for update skip locked)
      and r.state = 1 returning 1
 )
-select count(*)::int4 as suspended from u`
+select count(*)::int4 as rows from u`
 }
 
-/** Answers whose day had no partition yet wait in the default one. $1 limit */
+/**
+ * Past answers of days that have no partition. In the order of the index: whatever the planner believes of the table, it
+ * is not looked through. $1 limit
+ */
 export function sweepStraysSql(schema: string): string {
   return `
 with gone as (
   delete from ${schema}.answer_default a
-   where a.ctid in (select ctid from ${schema}.answer_default where day < (clock_timestamp() at time zone 'utc')::date limit $1::int4)
+   where a.ctid in (select d.ctid from ${schema}.answer_default d where d.day < ${TODAY} order by d.day limit $1::int4)
   returning 1
 )
 select count(*)::int4 as strays from gone`
 }
 
-/** The partitions there are, and which of them are past their day (UTC, database time). */
-export function partitionsSql(schema: string): string {
-  return `
-select c.relname as name, to_date(right(c.relname, 8), 'YYYYMMDD') < (clock_timestamp() at time zone 'utc')::date as past
-  from pg_inherits h join pg_class c on c.oid = h.inhrelid
- where h.inhparent = '${schema}.answer'::regclass and c.relname ~ '^answer_[0-9]{8}$' order by 1`
+/** UTC, by the database's calendar. */
+const TODAY = `(clock_timestamp() at time zone 'utc')::date`
+
+export interface Day {
+  readonly suffix: string
+  readonly day: string
+  readonly next: string
 }
 
-/** The coming days by the database's calendar. $1 how many */
-export const DAYS_SQL: string = `
-select to_char(d, 'YYYYMMDD') as suffix, d::date::text as day, (d + interval '1 day')::date::text as next
-  from generate_series((clock_timestamp() at time zone 'utc')::date::timestamp, (clock_timestamp() at time zone 'utc')::date + $1::int4 * interval '1 day', interval '1 day') d`
+/**
+ * The coming days without a partition. Attaching one looks through the default partition while nobody can use that: so it
+ * must be small, and have no answer of that day, which the index knows.
+ * $1 how many days, $2 up to which answers expire
+ */
+export function missingDaysSql(schema: string): string {
+  return `
+select to_char(d.at, 'YYYYMMDD') as suffix, d.at::text as day, (d.at + 1)::text as next, d.at <= ${TODAY} + $2::int4 as near,
+       pg_relation_size('${schema}.answer_default') <= ${ANSWERS_LOOKED_THROUGH_BYTES}
+         and (select min(a.day) from ${schema}.answer_default a where a.day >= d.at and a.day < d.at + 1) is null as free
+  from (select ${TODAY} + n as at from generate_series(0, $1::int4) n) d
+ where to_regclass('${schema}.answer_' || to_char(d.at, 'YYYYMMDD')) is null
+ order by d.at`
+}
 
-export function createPartitionSql(schema: string, day: { suffix: string; day: string; next: string }): string {
-  return `create table if not exists ${schema}.answer_${day.suffix} partition of ${schema}.answer for values from ('${day.day}') to ('${day.next}')`
+/**
+ * Locks out who writes answers, not who reads them: whoever was on the way into the default partition would be refused by
+ * it afterwards.
+ */
+export function attachPartitionSql(schema: string, { suffix, day, next }: Day): readonly string[] {
+  return [
+    `create table ${schema}.answer_${suffix} (like ${schema}.answer including defaults)`,
+    `lock table only ${schema}.answer in share row exclusive mode`,
+    `alter table ${schema}.answer attach partition ${schema}.answer_${suffix} for values from ('${day}') to ('${next}')`,
+  ]
+}
+
+/** The partitions that are past their day, and by how many days. */
+export function pastPartitionsSql(schema: string): string {
+  return `
+select p.name, ${TODAY} - p.day as days
+  from (select c.relname::text as name, to_date(right(c.relname, 8), 'YYYYMMDD') as day
+          from pg_inherits h join pg_class c on c.oid = h.inhrelid
+         where h.inhparent = '${schema}.answer'::regclass and c.relname ~ '^answer_[0-9]{8}$') p
+ where p.day < ${TODAY} order by 1`
 }
 
 export function dropPartitionSql(schema: string, name: string): string {

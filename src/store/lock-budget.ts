@@ -1,0 +1,90 @@
+import { LOCK_GROWS_EVERY, LOCK_PARTS_MIN } from '../limits.ts'
+
+/**
+ * Advisory locks are entries of one table that the whole server shares: where it is full, whoever asks next fails, strangers
+ * too. So everything of one store that locks in numbers takes its locks from here: a small part of that table, halved
+ * when the server says that it is full all the same, and grown again slowly.
+ */
+export class LockBudget {
+  /** Whether the server has no room for more locks. */
+  readonly isCrowded: (error: unknown) => boolean
+  readonly #read: () => Promise<number>
+  #reading: Promise<void> | undefined
+  /** What the server's size allows, and what is left of it after it was full. */
+  #max = Infinity
+  #whole = Infinity
+  #held = 0
+  #holders = 0
+  readonly #waiting: { readonly locks: number; readonly begin: () => void }[] = []
+  /** Holders from before the last halving: what they tell is known. */
+  #older = 0
+  #ended = 0
+
+  constructor(read: () => Promise<number>, isCrowded: (error: unknown) => boolean) {
+    this.#read = read
+    this.isCrowded = isCrowded
+  }
+
+  /** Asks the server once how large the part of this store is. */
+  open(): Promise<void> {
+    return (this.#reading ??= this.#read().then(
+      (part) => {
+        this.#max = this.#whole = Math.max(1, Math.floor(part))
+      },
+      (error: unknown) => {
+        this.#reading = undefined
+        throw error
+      },
+    ))
+  }
+
+  /** The most that a transaction may take which begins now: so many, or those that run, need theirs beside it. */
+  most(parts: number = LOCK_PARTS_MIN): number {
+    return Math.max(1, Math.floor(this.#whole / Math.max(parts, this.#holders + this.#waiting.length + 1)))
+  }
+
+  /** Takes so many without waiting for room: somebody waits for the answer. What is left for the others shrinks. */
+  hold(locks: number): void {
+    this.#begin(locks)
+  }
+
+  /** Takes so many when there is room; who asked first has them first. undefined: they are taken. */
+  take(locks: number): Promise<void> | undefined {
+    if (this.#waiting.length === 0 && this.#fits(locks)) {
+      this.#begin(locks)
+      return undefined
+    }
+    return new Promise((begin) => void this.#waiting.push({ locks, begin }))
+  }
+
+  /** At the end of the transaction, however it ended. */
+  give(locks: number): void {
+    this.#held -= locks
+    this.#holders--
+    if (this.#older > 0) this.#older--
+    else if (this.#whole < this.#max && ++this.#ended % LOCK_GROWS_EVERY === 0) this.#whole++
+    for (let next = this.#waiting[0]; next && this.#fits(next.locks); next = this.#waiting[0]) {
+      this.#waiting.shift()
+      this.#begin(next.locks)
+      next.begin()
+    }
+  }
+
+  /** A transaction met a full table. Answers with what is left of the budget; null: it was told before. */
+  crowded(): number | null {
+    if (this.#older > 0 || this.#whole === Infinity) return null
+    this.#older = this.#holders
+    this.#whole = Math.max(1, Math.floor(this.#whole / 2))
+    return this.#whole
+  }
+
+  /** One that wants more than there is runs alone. */
+  #fits(locks: number): boolean {
+    return this.#held + locks <= this.#whole || this.#holders === 0
+  }
+
+  #begin(locks: number): void {
+    this.#held += locks
+    this.#holders++
+  }
+}

@@ -1,0 +1,51 @@
+import { onceError } from '../../errors.ts'
+import { NAMESPACES_MAX } from '../../limits.ts'
+import { adoptedElsewhere } from '../namespaced/adopted.ts'
+import type { NamespaceRow, Namespaces } from '../namespaces.ts'
+import { autocommit, inside } from './client.ts'
+import type { Client } from './client.ts'
+import type { Work } from './connection.ts'
+import { connectionOf } from './memory-tx.ts'
+import type { MemoryTx } from './memory-tx.ts'
+
+/** Gives number 0 a name, unless it has one. */
+export async function adoptNamespace(client: Client, name: string): Promise<void> {
+  const { register, list } = memoryNamespaces(client)
+  const [first] = await list()
+  if (first !== undefined && first.name !== name) throw adoptedElsewhere(name, first.name)
+  await register({ name })
+}
+
+/** Whoever registers a namespace in a transaction of its own keeps the others waiting until it ends, this long at most. */
+const WAIT_MS = 20
+const WAITS_MAX = 250
+
+type One = <T>(label: string, body: (work: Work) => T | Promise<T>) => Promise<T>
+
+/** Namespaces in memory: there are no rows from before, so every name is free. */
+export function memoryNamespaces(client: Client): Namespaces<MemoryTx> {
+  const { statements } = client
+  const alone: One = (label, body) => autocommit(client, label, body)
+  const list = (one: One): Promise<readonly NamespaceRow[]> =>
+    one('namespace.list', (work) => statements.listNamespaces(work))
+  const register = async (one: One, name: string): Promise<number> => {
+    const { clock } = client.pool.database
+    for (let waits = 0; waits < WAITS_MAX; waits++) {
+      const no = await one('namespace.register', (work) => statements.registerNamespace(work, name))
+      if (no !== null) return no
+      if ((await list(one)).length >= NAMESPACES_MAX) throw onceError('ONCE_NAMESPACES_FULL')
+      await new Promise<void>((resolve) => void clock.after(WAIT_MS, resolve))
+    }
+    throw onceError('ONCE_CONFLICT', { detail: 'A transaction that registers another namespace does not end' })
+  }
+  return {
+    register: ({ name }) => register(alone, name),
+    registerInside(session, { name }) {
+      const connection = connectionOf(session.tx)
+      if (connection === undefined) return Promise.reject(onceError('ONCE_TX_REQUIRED'))
+      return register((label, body) => inside(connection, label, body), name)
+    },
+    list: () => list(alone),
+    claim: () => Promise.resolve(true),
+  }
+}

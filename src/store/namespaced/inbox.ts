@@ -1,0 +1,42 @@
+import type { Inbox, InboxSession, Taken } from '../inbox.ts'
+import { namespacedLetters } from './letters.ts'
+import type { Own } from './own.ts'
+
+/** The inbox as one namespace sees it: its own consumers. */
+export function namespacedInbox<Tx>(inbox: Inbox<Tx>, own: Own): Inbox<Tx> {
+  const by = <P extends { readonly consumer: string }>(params: P): P =>
+    own.no === 0 ? params : { ...params, consumer: own.stored(params.consumer) }
+  return {
+    letters: namespacedLetters(inbox.letters, own),
+    async open(params) {
+      await own.claim('consumer', params.consumer)
+      await inbox.open(by(params))
+    },
+    async take(params): Promise<Taken<Tx>> {
+      const taken = await inbox.take(by(params))
+      return own.no === 0 ? taken : { ...taken, session: sessionOf(taken.session, by) }
+    },
+    look: (params) => inbox.look(by(params)),
+    enter: (session, params) => inbox.enter(session, by(params)),
+    trying: (params) => inbox.trying(by(params)),
+    untry: (params) => inbox.untry(by(params)),
+    tries: (params) => inbox.tries(by(params)),
+    failed: (params) => inbox.failed(by(params)),
+    park: (params) => inbox.park(by(params)),
+    positions: (params) => inbox.positions(by(params)),
+    pass: (params) => inbox.pass(by(params)),
+    // Who sweeps does it for everybody.
+    sweep: (params) => inbox.sweep(params),
+  }
+}
+
+function sessionOf<Tx>(
+  of: InboxSession<Tx>,
+  by: <P extends { readonly consumer: string }>(params: P) => P,
+): InboxSession<Tx> {
+  return {
+    session: of.session,
+    complete: (params) => of.complete(by(params)),
+    rollback: () => of.rollback(),
+  }
+}

@@ -1,0 +1,57 @@
+import { onceError } from '../../errors.ts'
+
+const LOOK_MS = 1_000
+
+export interface Wait {
+  readonly untilLook: number
+  readonly end: () => void
+}
+
+/**
+ * A connection can go without a word: a firewall drops it, a host is gone. Whoever waits for an answer is written down here
+ * and let go when it does not come in time. One look a second at all of them: a timer for each statement would cost more
+ * than the statement's own bookkeeping. A process that was paused has not looked, and blames nobody.
+ */
+export class Watchdog {
+  readonly #waits = new Set<Wait>()
+  #timer: ReturnType<typeof setInterval> | undefined
+  #looks = 0
+
+  /** Calls `end` after so long, or a second later, unless it is `done` before. */
+  watch(ms: number, end: () => void): Wait {
+    const wait = { untilLook: this.#looks + Math.ceil(ms / LOOK_MS) + 1, end }
+    this.#waits.add(wait)
+    if (this.#timer === undefined) {
+      this.#timer = setInterval(() => this.#look(), LOOK_MS)
+      this.#timer.unref()
+    }
+    return wait
+  }
+
+  done(wait: Wait): void {
+    this.#waits.delete(wait)
+  }
+
+  /** The same for a client whose connections are not ours to end: whoever waits is let go, and that is all. */
+  within<T>(ms: number, work: Promise<T>): Promise<T> {
+    if (ms === Infinity) return work
+    return new Promise((resolve, reject) => {
+      const detail = `no answer from the database within ${ms} ms`
+      const wait = this.watch(ms, () => reject(onceError('ONCE_STORE_UNAVAILABLE', { detail })))
+      work.then(resolve, reject).finally(() => this.done(wait))
+    })
+  }
+
+  #look(): void {
+    this.#looks++
+    if (this.#waits.size === 0) {
+      clearInterval(this.#timer)
+      this.#timer = undefined
+    }
+    for (const wait of this.#waits) {
+      if (wait.untilLook > this.#looks) continue
+      this.#waits.delete(wait)
+      wait.end()
+    }
+  }
+}

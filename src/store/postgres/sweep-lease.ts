@@ -1,0 +1,41 @@
+import { SWEEP_LEASE_MS } from '../../limits.ts'
+import type { PgDriver } from './driver.ts'
+import { holdSweepSql, letSweepGoSql } from './sql/sweep.ts'
+
+export interface SweepHeld {
+  /** How far ahead answers expire, of all that any process ever asked for. */
+  readonly replayForMs: number
+  /** This role may change the tables. */
+  readonly owner: boolean
+}
+
+/** One sweeper at a time, in all processes. */
+export class SweepLease<Tx> {
+  readonly #driver: PgDriver<Tx>
+  readonly #schema: string
+  readonly #name: string
+
+  constructor(driver: PgDriver<Tx>, schema: string, name: 'records' | 'inbox') {
+    this.#driver = driver
+    this.#schema = schema
+    this.#name = name
+  }
+
+  /** Null: another one is at it. */
+  async hold<T>(replayForMs: number, work: (held: SweepHeld) => Promise<T>): Promise<T | null> {
+    const values = [this.#name, SWEEP_LEASE_MS, replayForMs]
+    const [row] = await this.#driver.query({ name: '', text: holdSweepSql(this.#schema), values })
+    if (!row) return null
+    try {
+      return await work({ replayForMs: Number(row['replay_ms']), owner: row['owner'] === true })
+    } finally {
+      await this.#letGo(String(row['holder']))
+    }
+  }
+
+  /** Whatever the sweep came to is not changed by this: what is not let go lapses. */
+  async #letGo(holder: string): Promise<void> {
+    const statement = { name: '', text: letSweepGoSql(this.#schema), values: [this.#name, holder] }
+    await this.#driver.query(statement).catch(() => {})
+  }
+}

@@ -1,0 +1,36 @@
+import { isOnceError, onceError, type OnceError } from '../../errors.ts'
+import { storeError } from './errors.ts'
+import { isConnectionLost } from './sqlstate.ts'
+
+/** The tasks of one sweep: one that fails keeps none of the others from being done. */
+export class SweepTasks {
+  readonly #schema: string
+  readonly #failed: OnceError[] = []
+  readonly #late: string[] = []
+
+  constructor(schema: string) {
+    this.#schema = schema
+  }
+
+  async do<T>(otherwise: T, task: () => Promise<T>): Promise<T> {
+    try {
+      return await task()
+    } catch (error) {
+      // Without a connection none of the others can be done either.
+      if (!isOnceError(error) && isConnectionLost(error)) throw error
+      this.#failed.push(storeError(error, this.#schema))
+      return otherwise
+    }
+  }
+
+  /** What only the owner of the tables could have done, and has not for long. */
+  late(what: string): void {
+    this.#late.push(what)
+  }
+
+  get troubles(): readonly OnceError[] {
+    if (this.#late.length === 0) return this.#failed
+    const detail = `The role of this connection may not change the tables of schema ${this.#schema}: ${this.#late.join('; ')}. Let their owner run: npx effectively-once sweep`
+    return [...this.#failed, onceError('ONCE_RIGHTS_MISSING', { detail })]
+  }
+}
