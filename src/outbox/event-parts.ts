@@ -1,5 +1,6 @@
 import { onceError, type OnceError } from '../errors.ts'
 import { AGGREGATE_BYTES_MAX, EVENT_BYTES_MAX } from '../limits.ts'
+import { isName } from '../platform/storable.ts'
 import type { EventOptions } from './event.ts'
 
 /** Whatever makes an event impossible to store or to send is told here, by its name, before anything is written. */
@@ -8,12 +9,9 @@ export function invalidEvent(detail: string, cause?: unknown): OnceError {
 }
 
 export function aggregateOf(type: string, id: unknown): string {
-  const wellFormed = typeof id === 'string' && id !== '' && !id.includes('\0') && !LONE_SURROGATE.test(id)
-  if (wellFormed && Buffer.byteLength(id) <= AGGREGATE_BYTES_MAX) return id
+  if (isName(id, AGGREGATE_BYTES_MAX)) return id
   throw invalidEvent(`the aggregate of '${type}' must be a string of 1 to ${AGGREGATE_BYTES_MAX} bytes`)
 }
-
-const LONE_SURROGATE = /\p{Surrogate}/u
 
 /** JSON text; of bytes, a JSON string in base64, with what they are. */
 export function payloadOf(

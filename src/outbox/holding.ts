@@ -1,8 +1,13 @@
-import { HELD_REASON_LENGTH_MAX, RELAY_BACKOFF_MS_MAX } from '../limits.ts'
+import { describeError } from '../inbox/describe-error.ts'
+import { NOT_BEFORE_MS_MAX, RELAY_BACKOFF_MS_MAX } from '../limits.ts'
 import type { HoldParams, StoredEvent } from '../store/outbox.ts'
 import { backoffMs } from './backoff.ts'
-import type { Failure } from './delivery.ts'
 import type { RelayParts } from './relay-parts.ts'
+
+export interface Failure {
+  readonly error: unknown
+  readonly retryable: boolean
+}
 
 /** An event behind another one of its aggregate; `parked` with it, if that one is. */
 export function behind(stored: StoredEvent, parked: boolean): HoldParams {
@@ -23,10 +28,10 @@ export function delayed(stored: StoredEvent, notBefore: string): HoldParams {
 export function failed(
   parts: Pick<RelayParts, 'attempts' | 'onFailure' | 'random'>,
   stored: StoredEvent,
-  { error, retryable }: Omit<Failure, 'kind'>,
+  { error, retryable }: Failure,
   attempts: number,
 ): HoldParams {
-  const reason = reasonOf(error)
+  const reason = describeError(error).line
   const over = !retryable || attempts >= parts.attempts
   if (over && parts.onFailure !== 'block') {
     const state = parts.onFailure === 'park' ? 'parked' : 'skipped'
@@ -36,18 +41,13 @@ export function failed(
   return { ...place(stored), state: 'waiting', attempts, dueInMs, reason }
 }
 
-/** A time that PostgreSQL and SQLite read alike; undefined: none, or not a time. */
+/** A time that PostgreSQL and SQLite read alike; undefined: none, not a time, or long over. A far one is the year 9999. */
 export function notBeforeOf(headers: Readonly<Record<string, string>>): string | undefined {
   const text = headers['notbefore']
   const ms = text === undefined ? Number.NaN : Date.parse(text)
-  return Number.isNaN(ms) ? undefined : new Date(ms).toISOString()
+  return Number.isNaN(ms) || ms < 0 ? undefined : new Date(Math.min(ms, NOT_BEFORE_MS_MAX)).toISOString()
 }
 
 function place(stored: StoredEvent): Pick<HoldParams, 'shard' | 'seq' | 'aggregateId' | 'notBefore'> {
   return { shard: stored.shard, seq: stored.seq, aggregateId: stored.aggregateId, notBefore: null }
-}
-
-function reasonOf(error: unknown): string {
-  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
-  return text.replaceAll('\0', '').slice(0, HELD_REASON_LENGTH_MAX)
 }

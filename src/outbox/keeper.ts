@@ -20,7 +20,11 @@ export class Keeper {
   readonly shards: Map<number, Shard> = new Map()
   readonly #parts: KeeperParts
   #share = 0
+  #aside: Shard | undefined
+  #others = false
   #free = 0
+  /** Dropped, and perhaps still ours as far as the database knows. */
+  #lost: Shard[] = []
   #freeSeen = false
   #dueSeen = false
   #provenAt = -Infinity
@@ -67,23 +71,27 @@ export class Keeper {
   }
 
   /**
-   * Takes what is free up to the share, and lets go of what is above it. Called between batches only. True when shards
-   * came in.
+   * Takes what is free up to the share, and lets go of what is above it: `ready` says what can go at once, the rest is
+   * marked as leaving, and goes later. True when shards came in.
    */
-  async tend(): Promise<boolean> {
+  async tend(ready: (shard: Shard) => boolean = () => true): Promise<boolean> {
     const { outbox, clock, destination, relay, leaseMs } = this.#parts
+    if (this.#lost.length > 0) await this.#releaseLost()
     if (this.#freeSeen && clock.now() - this.#provenAt > RELAY_BEAT_MS_MIN) {
       this.#freeSeen = false
       await this.#beat()
     }
-    const over = this.shards.size - this.#share
-    if (over > 0) {
+    const staying = [...this.shards.values()].filter((shard) => !shard.leaving)
+    const over = staying.length - this.#share
+    if (over > 0) for (const shard of staying.filter((of) => of !== this.#aside).slice(-over)) shard.leaving = true
+    const leases = [...this.shards.values()].filter((shard) => shard.leaving && ready(shard))
+    if (leases.length > 0) {
       // A beat that arrived after the release would lease them for nobody.
       await this.#beating?.catch(() => {})
-      const leases = [...this.shards.values()].slice(-over)
       for (const { shard } of leases) this.shards.delete(shard)
       await outbox.release({ destination, relay, leases, leaving: false })
-    } else if (over < 0 && this.#free > 0) {
+    }
+    if (over < 0 && this.#free > 0) {
       this.#free = 0
       const leased = await outbox.lease({ destination, relay, leaseMs, limit: -over })
       for (const state of leased) this.shards.set(state.shard, new Shard(state))
@@ -92,17 +100,62 @@ export class Keeper {
     return false
   }
 
-  /** The database says that these are not ours any more. */
+  /**
+   * Nothing can be sent from here: the others share everything but this shard, by which it is seen when that is over.
+   * undefined: it is over.
+   */
+  stepAside(keeping: Shard | undefined): void {
+    if (this.#aside === keeping) return
+    this.#aside = keeping
+    this.#freeSeen = true
+  }
+
+  /** Another relay of this destination lives. */
+  get hasOthers(): boolean {
+    return this.#others
+  }
+
+  get isAside(): boolean {
+    return this.#aside !== undefined
+  }
+
+  /** The database says that these are not ours any more, or that it does not know what we know of them. */
   drop(lost: readonly Shard[]): void {
-    for (const shard of lost) if (this.owns(shard)) this.shards.delete(shard.shard)
+    for (const shard of lost.filter((of) => this.owns(of))) {
+      this.shards.delete(shard.shard)
+      this.#lost.push(shard)
+    }
+  }
+
+  /**
+   * Whatever is still ours was dropped because the database was put back to an earlier state: it is taken again, from
+   * what the database says now.
+   */
+  async #releaseLost(): Promise<void> {
+    const { outbox, observe, destination, relay } = this.#parts
+    const leases = [...this.#lost]
+    await this.#beating?.catch(() => {})
+    const released = await outbox.release({ destination, relay, leases, leaving: false })
+    this.#lost = this.#lost.filter((shard) => !leases.includes(shard))
+    if (released === 0) return
+    this.#freeSeen = true
+    const what = `the database has gone back behind what was acknowledged of ${released} shards`
+    const reason = 'a failover that lost transactions, or a restored backup; what it does not know of is sent again'
+    observe({ kind: 'troubled', task: 'relay', error: new Error(`${destination}: ${what}: ${reason}`) })
   }
 
   /** Lets these go, as far as that can be told to anybody: else their lease lapses. */
   async giveBack(shards: readonly Shard[]): Promise<void> {
     const { outbox, destination, relay } = this.#parts
-    this.drop(shards)
+    for (const shard of shards) if (this.owns(shard)) this.shards.delete(shard.shard)
     await this.#beating?.catch(() => {})
     await outbox.release({ destination, relay, leases: shards, leaving: false }).catch(() => {})
+  }
+
+  /** Asks what is still ours: whoever answers now is not the one that answered before, and may know less. */
+  async prove(): Promise<void> {
+    await this.#beating?.catch(() => {})
+    await this.#beat()
   }
 
   async stop(): Promise<void> {
@@ -126,13 +179,19 @@ export class Keeper {
     const { outbox, clock, destination, relay, leaseMs } = this.#parts
     const startedAt = clock.now()
     const leases = [...this.shards.values()]
-    const { relays, free, ours, due } = await outbox.beat({ destination, relay, leaseMs, leases })
+    const presentMs = this.#aside ? 0 : leaseMs
+    const { relays, free, ours, due } = await outbox.beat({ destination, relay, leaseMs, presentMs, leases })
     this.#provenAt = startedAt
     this.#free = free
+    this.#others = relays > 1
     if (due) this.#dueSeen = true
-    this.#share = Math.ceil(SHARDS / relays)
+    this.#share = this.#aside && relays > 1 ? 1 : Math.ceil(SHARDS / relays)
     const kept = new Set(ours)
     this.drop(leases.filter(({ shard }) => !kept.has(shard)))
+    if (leases.length === 0 || kept.size > 0) return
+    // Everything at once: somebody took over, or the destination was forgotten, and must be made known again.
+    await outbox.open({ destination })
+    this.#freeSeen = true
   }
 
   #arm(ms: number): void {

@@ -20,6 +20,7 @@ export class Ledger {
   readonly #keeper: Keeper
   readonly #bell: Bell
   readonly #state: LoopState
+  #behind: HoldParams[] = []
   sent = 0
 
   constructor(parts: RelayParts, keeper: Keeper, bell: Bell, state: LoopState) {
@@ -36,7 +37,19 @@ export class Ledger {
   async ack(acks: readonly Ack[], hold: readonly HoldParams[]): Promise<Written> {
     const { outbox, sink } = this.#parts
     const { ours, parked } = await this.#written(() => outbox.ack({ destination: sink.name, acks, hold }))
+    this.#behind.push(...hold.filter(({ state, reason }) => state === 'parked' && reason === null))
     return { ours: this.#dropLost(acks, ours), parked }
+  }
+
+  get hasBehind(): boolean {
+    return this.#behind.length > 0
+  }
+
+  /** What was parked behind others, since this was asked last. */
+  tookBehind(): readonly HoldParams[] {
+    const behind = this.#behind
+    this.#behind = []
+    return behind
   }
 
   /** Held events are sent next. Answers with the shards that are still ours. */
@@ -74,7 +87,8 @@ export class Ledger {
       try {
         return await write()
       } catch (error) {
-        if (!this.#keeper.mayRun || this.#state.stopping || this.#state.once) throw error
+        const { stopping, overdue, once } = this.#state
+        if (!this.#keeper.mayRun || once || (stopping && overdue)) throw error
         observe({ kind: 'troubled', task: 'relay', error })
         await this.#bell.wait(backoffMs(random, attempt))
       }
@@ -96,5 +110,5 @@ export class Ledger {
 /** Says what is sent next, without having sent anything. */
 export function intent(of: Shard, tryingTo: number | null, attempt: number): Ack {
   const { shard, token, cursor, segment, counted } = of
-  return { shard, token, cursor, segment, counted, tryingTo, attempt }
+  return { shard, token, cursor, segment, counted, tryingTo, attempt, from: cursor }
 }

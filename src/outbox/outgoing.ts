@@ -77,8 +77,9 @@ export class Outgoing implements OutgoingEvent {
     return this.headers['traceparent']
   }
 
+  /** Bytes are stored as a string. Plain SQL may say of its JSON what it is. */
   get #isJson(): boolean {
-    return this.headers['datacontenttype'] === undefined
+    return this.headers['datacontenttype'] === undefined || !this.json.startsWith('"')
   }
 
   #read(): unknown {
@@ -102,7 +103,12 @@ export class HeaderReader {
 
 /** Plain SQL may have written anything: what is not text is left out. */
 function parse(text: string | null): Headers {
-  const parsed: unknown = text === null ? {} : JSON.parse(text)
+  let parsed: unknown
+  try {
+    parsed = text === null ? {} : JSON.parse(text)
+  } catch {
+    // An event is not lost because of its headers.
+  }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return {}
   return Object.fromEntries(Object.entries(parsed).filter((entry): entry is [string, string] => isText(entry[1])))
 }

@@ -1,12 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { EVENT_BYTES_MAX } from '../limits.ts'
+import { cloudEventJson } from '../sink/sink.ts'
 import type { StoredEvent } from '../store/outbox.ts'
 import type { EventRow } from '../store/store.ts'
 import { event } from './event.ts'
 import { Outgoing } from './outgoing.ts'
 import { Publisher, type PublishOptions } from './publisher.ts'
 
+const RESERVED = ['id', 'source', 'type', 'subject', 'time', 'specversion', 'data', 'data_base64', 'datacontenttype', 'traceparent', 'previous', 'notbefore', 'tenant', 'partitionkey'] // prettier-ignore
 const TRACE = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 
 const events = {
@@ -27,7 +29,7 @@ const events = {
 }
 
 function publisher(traceparent?: string): Publisher {
-  return new Publisher(events, 'here', (ordinal) => `id${ordinal}`, traceparent)
+  return new Publisher(events, { name: 'here', no: 0 }, (ordinal) => `id${ordinal}`, traceparent)
 }
 
 async function rowOf(type: string, data: unknown, options?: PublishOptions, ambient?: string): Promise<EventRow> {
@@ -49,6 +51,11 @@ describe('publish', () => {
   it.each<[string, string, unknown, PublishOptions?]>([
     ['ONCE_EVENT_UNKNOWN', 'nobody.knows', {}],
     ['ONCE_EVENT_UNKNOWN', 'toString', {}],
+    ['ONCE_EVENT_UNKNOWN', undefined as never, {}],
+    ['ONCE_EVENT_UNKNOWN', 7 as never, {}],
+    ['ONCE_EVENT_INVALID', 'any.made', 1, null as never],
+    ['ONCE_EVENT_INVALID', 'any.made', 1, 'tomorrow' as never],
+    ['ONCE_EVENT_INVALID', 'any.made', 1, { notbefore: new Date() } as never],
     ['ONCE_EVENT_INVALID', 'any.made', circular],
     ['ONCE_EVENT_INVALID', 'any.made', { big: 1n }],
     ['ONCE_EVENT_INVALID', 'any.made', undefined],
@@ -65,6 +72,31 @@ describe('publish', () => {
     ['ONCE_EVENT_INVALID', 'any.made', 1, { notBefore: new Date(Number.NaN) }],
     ['ONCE_EVENT_INVALID', 'any.made', 1, { notBefore: 'tomorrow' as never }],
     ['ONCE_EVENT_INVALID', 'any.made', 1, { traceparent: 'me' }],
+    ...[
+      { tenant: '' },
+      { tenant: 7 as never },
+      { tenant: 'x'.repeat(256) },
+      { partitionKey: '' },
+      { partitionKey: 'a\0b' },
+      { headers: 'region=eu' as never },
+      { headers: [] as never },
+      { headers: null as never },
+      { headers: { region: 7 as never } },
+      { headers: { region: 'half \ud83d' } },
+      { headers: { Region: 'eu' } },
+      { headers: { 'the region': 'eu' } },
+      { headers: { '': 'eu' } },
+      { headers: { ['x'.repeat(65)]: 'eu' } },
+      { headers: JSON.parse('{"__proto__":"x"}') as Record<string, string> },
+      { headers: { text: 'x'.repeat(8 * 1024) } },
+      { headers: Object.fromEntries(Array.from({ length: 33 }, (_, n) => [`h${n}`, ''])) },
+      ...RESERVED.map((name) => ({ headers: { [name]: 'x' } })),
+    ].map((options): [string, string, unknown, PublishOptions] => [
+      'ONCE_EVENT_INVALID',
+      'any.made',
+      1,
+      options as PublishOptions,
+    ]),
     ['ONCE_EVENT_TOO_LARGE', 'any.made', 'x'.repeat(EVENT_BYTES_MAX)],
     ['ONCE_EVENT_TOO_LARGE', 'bytes.made', new Uint8Array(EVENT_BYTES_MAX + 1)],
   ])('%s: %s', async (code, type, data, options) => {
@@ -104,6 +136,25 @@ describe('publish', () => {
     expect([encoded.datacontenttype, encoded.body]).toEqual(['application/x-id', new Uint8Array([9])])
     const json = sent(await rowOf('any.made', { a: 1 }))
     expect([json.datacontenttype, json.body, json.data]).toEqual(['application/json', '{"a":1}', { a: 1 }])
+  })
+
+  it('carries JSON of plain SQL, also where its headers say that it is JSON', async () => {
+    for (const type of ['application/json', 'application/vnd.acme+json']) {
+      const row = { ...(await rowOf('any.made', 1)), payload: '{"a":1}', headers: `{"datacontenttype":"${type}"}` }
+      const { datacontenttype, data, body } = sent(row)
+      expect({ datacontenttype, data, body }).toEqual({ datacontenttype: type, data: { a: 1 }, body: '{"a":1}' })
+      expect(JSON.parse(cloudEventJson(sent(row)))).toMatchObject({ datacontenttype: type, data: { a: 1 } })
+    }
+  })
+
+  it('carries a tenant, a partition key and headers of its own', async () => {
+    const headers = { region: 'eu', 'x-trace.id_7': 'żółw 🐢' }
+    const event = sent(await rowOf('any.made', 1, { tenant: 'acme', partitionKey: 'p7', headers }))
+    expect(event.headers).toEqual({ source: 'here', tenant: 'acme', partitionkey: 'p7', ...headers })
+    const json = JSON.parse(cloudEventJson(event)) as Record<string, unknown>
+    expect(json).toMatchObject({ source: 'here', tenant: 'acme', partitionkey: 'p7', ...headers, data: 1 })
+    const full = Object.fromEntries(Array.from({ length: 32 }, (_, n) => [`h${n}`, 'x'.repeat(200)]))
+    expect(sent(await rowOf('any.made', 1, { headers: full })).headers).toMatchObject(full)
   })
 
   it('asks the store for the event before an ordered one', async () => {

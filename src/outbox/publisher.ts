@@ -4,12 +4,41 @@ import { sha256Hex } from '../platform/sha256.ts'
 import type { EventRow } from '../store/store.ts'
 import type { EventDef, Events } from './event.ts'
 import { aggregateOf, invalidEvent, isTraceparent, notBeforeOf, payloadOf, traceparentOf } from './event-parts.ts'
+import { headersOf } from './event-headers.ts'
 
 export interface PublishOptions {
   /** Not sent before this time. */
   notBefore?: Date
   /** W3C Trace Context. Default: that of the HTTP request, where an adapter runs the operation */
   traceparent?: string
+  /** Of whom it is: dead letters are filtered by it. */
+  tenant?: string
+  /** What Kafka chooses the partition by. Default: the aggregate. Of one aggregate it should always be the same */
+  partitionKey?: string
+  /** Travel with the event as attributes of CloudEvents: lower-case names, texts as values. */
+  headers?: Readonly<Record<string, string>>
+}
+
+const NO_OPTIONS: PublishOptions = {}
+const OPTIONS = new Set(['notBefore', 'traceparent', 'tenant', 'partitionKey', 'headers'])
+
+/** An option that nobody reads would be left out without a word: a mail sent today instead of tomorrow. */
+function checkOptions(type: unknown, options: unknown): void {
+  if (options === NO_OPTIONS) return
+  if (typeof options !== 'object' || options === null)
+    throw invalidEvent(`the options of '${nameOf(type)}' must be an object`)
+  const unknown = Object.keys(options).find((option) => !OPTIONS.has(option))
+  if (unknown !== undefined) throw invalidEvent(`'${nameOf(type)}' has an unknown option '${unknown.slice(0, 40)}'`)
+}
+
+function nameOf(type: unknown): string {
+  return String(type).slice(0, 80)
+}
+
+/** Whose events they are: the namespace's name, and its number, or how to learn it. */
+export interface Origin {
+  readonly name: string
+  readonly no: number | (() => Promise<number>)
 }
 
 /**
@@ -18,20 +47,20 @@ export interface PublishOptions {
  */
 export class Publisher {
   readonly #events: Events
-  readonly #source: string
+  readonly #origin: Origin
   readonly #nextId: (ordinal: number) => string
   readonly #traceparent: string | undefined
   readonly #rows: (EventRow | Promise<EventRow>)[] = []
 
   /** `traceparent`: of events that are published without one; what is not one is left out. */
-  constructor(events: Events, source: string, nextId: (ordinal: number) => string, traceparent?: string) {
+  constructor(events: Events, origin: Origin, nextId: (ordinal: number) => string, traceparent?: string) {
     this.#traceparent = traceparent !== undefined && isTraceparent(traceparent) ? traceparent : undefined
     this.#events = events
-    this.#source = source
+    this.#origin = origin
     this.#nextId = nextId
   }
 
-  publish(type: string, data: unknown, options: PublishOptions = {}): Promise<string> {
+  publish(type: string, data: unknown, options: PublishOptions = NO_OPTIONS): Promise<string> {
     const ordinal = this.#rows.length
     if (ordinal >= EVENTS_PER_OPERATION_MAX) {
       return this.#failed(invalidEvent(`an operation publishes at most ${EVENTS_PER_OPERATION_MAX} events`))
@@ -42,7 +71,7 @@ export class Publisher {
       this.#rows.push(row)
       if (row instanceof Promise) {
         row.catch(() => {})
-        return row.then(() => id)
+        return handled(row.then(() => id))
       }
       return Promise.resolve(id)
     } catch (error) {
@@ -67,17 +96,18 @@ export class Publisher {
     const failure = Promise.reject<EventRow>(error)
     failure.catch(() => {})
     this.#rows.push(failure)
-    return failure.then(String)
+    return handled(failure.then(String))
   }
 
   #row(id: string, type: string, data: unknown, options: PublishOptions): EventRow | Promise<EventRow> {
+    checkOptions(type, options)
     const definition = Object.hasOwn(this.#events, type) ? this.#events[type] : undefined
     if (!definition) {
-      throw onceError('ONCE_EVENT_UNKNOWN', { detail: `'${type.slice(0, 80)}' is not in the catalogue` })
+      throw onceError('ONCE_EVENT_UNKNOWN', { detail: `'${nameOf(type)}' is not in the catalogue` })
     }
     if (!definition.schema) return this.#built(id, type, data, definition, options)
     const result = definition.schema['~standard'].validate(data)
-    const build = (checked: Awaited<typeof result>): EventRow => {
+    const build = (checked: Awaited<typeof result>): EventRow | Promise<EventRow> => {
       if (checked.issues) {
         const [issue] = checked.issues
         throw invalidEvent(`'${type}' ${pathOf(issue?.path)}: ${issue?.message ?? 'invalid'}`)
@@ -87,31 +117,45 @@ export class Publisher {
     return result instanceof Promise ? result.then(build) : build(result)
   }
 
-  #built(id: string, type: string, data: unknown, definition: EventDef, options: PublishOptions): EventRow {
+  #built(
+    id: string,
+    type: string,
+    data: unknown,
+    definition: EventDef,
+    options: PublishOptions,
+  ): EventRow | Promise<EventRow> {
     const aggregateId = aggregateOf(type, definition.aggregate(data))
     const { payload, contentType } = payloadOf(type, data, definition.options)
-    const headers: Record<string, string | null> = { source: this.#source }
+    const headers: Record<string, string | null> = { source: this.#origin.name, ...headersOf(type, options) }
     const traceparent = traceparentOf(options.traceparent) ?? this.#traceparent
     if (traceparent !== undefined) headers['traceparent'] = traceparent
     if (options.notBefore !== undefined) headers['notbefore'] = notBeforeOf(type, options.notBefore)
     if (contentType !== undefined) headers['datacontenttype'] = contentType
     // The store writes the id of the event before it, under the shard's lock.
     if (definition.options?.ordered) headers['previous'] = null
-    return {
+    const { no } = this.#origin
+    const row = (namespace: number): EventRow => ({
       id,
-      shard: shardOf(aggregateId),
+      shard: shardOf(aggregateId, namespace),
       aggregateType: type.split('.', 1)[0] as string,
       aggregateId,
       type,
       payload,
       headers: JSON.stringify(headers),
-    }
+    })
+    return typeof no === 'number' ? row(no) : no().then(row)
   }
 }
 
-/** The same in the trigger of the view, so that producers of plain SQL meet ours in the same shard. */
-export function shardOf(aggregateId: string): number {
-  return Number.parseInt(sha256Hex(aggregateId).slice(0, 2), 16) % SHARDS
+/** The operation fails with it: whoever does not await the call need not lose the process, too. */
+function handled(told: Promise<string>): Promise<string> {
+  told.catch(() => {})
+  return told
+}
+
+/** One of the namespace's own. The same in the view's trigger: producers of plain SQL meet ours in the same shard. */
+export function shardOf(aggregateId: string, namespace = 0): number {
+  return namespace * SHARDS + (Number.parseInt(sha256Hex(aggregateId).slice(0, 2), 16) % SHARDS)
 }
 
 function pathOf(path: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined): string {

@@ -1,24 +1,27 @@
-import { RELAY_DUE_BEHIND, RELAY_DUE_HEADS, RELAY_POLL_MS_MAX, RELAY_POLL_MS_MIN } from '../limits.ts'
-import { sleep } from '../platform/clock.ts'
+import { RELAY_POLL_BUSY_MS, RELAY_POLL_MS_MAX, RELAY_POLL_MS_MIN, RELAY_READ_MS } from '../limits.ts'
 import { backoffMs } from './backoff.ts'
-import { acksOf, endOf, remains, sort, type Batch } from './batch.ts'
+import { sort } from './batch.ts'
 import type { Bell } from './bell.ts'
-import { sendDue } from './due.ts'
+import { Hand } from './hand.ts'
+import { heldItems, isDecided, type Item } from './item.ts'
 import { Keeper } from './keeper.ts'
-import { intent, Ledger } from './ledger.ts'
+import { Ledger } from './ledger.ts'
 import type { LoopState } from './loop-state.ts'
-import { Reading, stillOurs } from './reading.ts'
+import { Reading } from './reading.ts'
+import { Recorder } from './recorder.ts'
 import type { RelayParts } from './relay-parts.ts'
 import { Sender } from './sender.ts'
+import type { HeldEvent } from '../store/outbox.ts'
+import type { Shard } from './shard.ts'
 import { suspectOf, trySuspect, type Tools } from './suspects.ts'
+import { Windows } from './windows.ts'
 
 /** What runs once does not wait for a sink that stays out of order. */
 const SINK_TRIES_ONCE = 3
-const EMPTY: Batch = { events: [], ends: new Map() }
 
 /**
- * Read, send, acknowledge; the next batch is read while this one is sent, and announced with its acknowledgement. Only
- * this loop touches cursors and held events, one step after the other.
+ * Reads ahead of the sender and writes down what it decided, one step after the other: only this loop touches the
+ * database. The sink is never waited for here.
  */
 export class RelayLoop {
   readonly #parts: RelayParts
@@ -27,10 +30,22 @@ export class RelayLoop {
   readonly #keeper: Keeper
   readonly #reading: Reading
   readonly #sender: Sender
+  readonly #windows = new Windows()
+  readonly #hand: Hand
+  readonly #recorder: Recorder
   readonly #tools: Tools
-  #ahead: Batch | null = null
+  /** Read, and not handed to the sender: they are announced first. */
+  #incoming: Item[] = []
+  #known: ReadonlySet<Shard> = new Set()
+  /** They are let go of with the next look: whatever was decided of them is written. */
+  readonly #gone = new Set<Shard>()
   #dueAt = 0
+  #suspectAt = 0
   #readAt = 0
+  /** The outbox was empty: nobody looks before this. */
+  #lookAt = 0
+  /** The last look had room for everything, and found nothing. */
+  #sawAll = false
   #pollMs = RELAY_POLL_MS_MIN
   #troubles = 0
 
@@ -39,13 +54,21 @@ export class RelayLoop {
     this.#state = state
     this.#bell = bell
     const { outbox, clock, observe, relay, leaseMs, sink } = parts
-    // A heartbeat is no news: an idle relay goes on looking as rarely as before.
-    const tell = (): void => bell.nudge()
-    this.#keeper = new Keeper({ outbox, clock, observe, destination: sink.name, relay, leaseMs, tell })
-    this.#reading = new Reading(outbox, sink.name, this.#keeper)
-    this.#sender = new Sender(parts, this.#keeper, bell, state.once ? SINK_TRIES_ONCE : Infinity)
-    const ledger = new Ledger(parts, this.#keeper, bell, state)
-    this.#tools = { parts, keeper: this.#keeper, reading: this.#reading, sender: this.#sender, ledger, state }
+    // A heartbeat is no news: there is one look with it, and an idle relay goes on looking as rarely as before.
+    const tell = (): void => {
+      this.#lookAt = 0
+      bell.nudge()
+    }
+    const keeper = new Keeper({ outbox, clock, observe, destination: sink.name, relay, leaseMs, tell })
+    const ledger = new Ledger(parts, keeper, bell, state)
+    const sender = new Sender(parts, keeper, state, () => bell.nudge())
+    const reading = new Reading(outbox, sink.name, keeper)
+    this.#keeper = keeper
+    this.#reading = reading
+    this.#sender = sender
+    this.#hand = new Hand(parts, keeper, ledger)
+    this.#recorder = new Recorder({ parts, keeper, ledger, sender, windows: this.#windows, hand: this.#hand })
+    this.#tools = { parts, keeper, reading, sender, ledger, wait: () => bell.wait(RELAY_POLL_BUSY_MS) }
   }
 
   get sent(): number {
@@ -68,109 +91,228 @@ export class RelayLoop {
           this.#troubles = 0
         } catch (error) {
           if (this.#state.once) throw error
-          await this.#rest(error)
+          this.#trouble(error)
+          await this.#bell.wait(backoffMs(this.#parts.random, ++this.#troubles))
         }
       }
     } finally {
+      await this.#end().catch((error: unknown) => this.#trouble(error))
       await this.#keeper.stop().catch((error: unknown) => this.#trouble(error))
     }
   }
 
   /** False: nothing is left, and nobody waits for more. */
   async #turn(): Promise<boolean> {
-    if (this.#state.paused || !this.#keeper.mayRun) {
+    const { clock } = this.#parts
+    if (!this.#keeper.mayRun) {
       await this.#bell.wait(RELAY_POLL_MS_MAX)
       return true
     }
-    // What their last owner held comes with the shards.
-    if (await this.#keeper.tend()) this.#dueAt = 0
-    // Somebody else set an event aside: a resend, or an operator.
-    if (this.#keeper.tookDue()) this.#dueAt = 0
-    const suspect = suspectOf(this.#keeper)
-    if (suspect) {
-      if (!(await trySuspect(suspect, this.#tools))) this.#abandon(EMPTY)
-      this.#dueAt = 0
-    }
-    if (this.#parts.clock.now() >= this.#dueAt && this.#keeper.shards.size > 0) await this.#sendDue()
-    const batch = stillOurs(this.#ahead ?? (await this.#read()), this.#keeper)
-    this.#ahead = null
-    if (batch.events.length > 0) {
-      this.#pollMs = RELAY_POLL_MS_MIN
-      await this.#pass(batch)
+    await this.#tend()
+    if (this.#state.paused) {
+      await this.#flush()
+      if (this.#sender.isQuiet && this.#recorder.isEmpty) {
+        this.#state.idle()
+        if (this.#state.once) return false
+      }
+      await this.#bell.wait(RELAY_POLL_MS_MAX)
       return true
     }
-    return suspect !== undefined || this.#idle()
+    const suspect = clock.now() >= this.#suspectAt ? suspectOf(this.#keeper) : undefined
+    if (suspect) await this.#trySuspect(suspect)
+    if (clock.now() >= this.#dueAt && this.#keeper.shards.size > 0) await this.#takeDue()
+    const found = this.#wantsEvents() && (await this.#read())
+    // The first events of a lease are announced before they are sent, later ones with what was decided before.
+    if (this.#incoming.some(({ shard }) => shard.fresh)) await this.#flush()
+    const incoming = this.#incoming
+    this.#incoming = []
+    this.#sender.add(incoming.filter(({ shard, state }) => state === 'open' && this.#keeps(shard)))
+    if (this.#recorder.dueInMs <= 0) await this.#flush()
+    if (this.#state.once && this.#sender.circuit.down >= SINK_TRIES_ONCE) throw this.#sender.trouble as Error
+    return found || suspect !== undefined || this.#rest()
   }
 
-  #read(): Promise<Batch> {
-    this.#readAt = this.#parts.clock.now()
-    return this.#reading.next()
+  /** Follows the shards that come and go. */
+  async #tend(): Promise<void> {
+    const keeper = this.#keeper
+    this.#stepAside()
+    // What their last owner held comes with the shards.
+    const ready = (shard: Shard): boolean => this.#gone.has(shard)
+    if (await keeper.tend(ready)) this.#dueAt = 0
+    // Somebody else set an event aside: a resend, or an operator.
+    if (keeper.tookDue()) this.#dueAt = 0
+    this.#forget(new Set([...this.#known].filter((shard) => !keeper.owns(shard))))
+    this.#known = new Set(keeper.shards.values())
+    const leaving = new Set([...this.#known].filter((shard) => shard.leaving && !this.#gone.has(shard)))
+    if (leaving.size === 0) return
+    await this.#letGo(leaving)
+    if (await keeper.tend(ready)) this.#dueAt = 0
+    this.#known = new Set([...this.#known, ...keeper.shards.values()])
   }
 
-  async #idle(): Promise<boolean> {
+  #forget(lost: ReadonlySet<Shard>): void {
+    if (lost.size === 0) return
+    for (const shard of lost) {
+      this.#windows.remove(shard)
+      this.#gone.delete(shard)
+    }
+    this.#sender.drop(lost)
+    this.#hand.releaseLost()
+    this.#incoming = this.#incoming.filter(({ shard }) => !lost.has(shard))
+  }
+
+  /** Whoever cannot send for a whole lease leaves what it has to the others. */
+  #stepAside(): void {
+    const keeper = this.#keeper
+    const { sink, leaseMs } = this.#parts
+    const { downMs, down } = this.#sender.circuit
+    if (keeper.isAside) {
+      if (down === 0) keeper.stepAside(undefined)
+    } else if (downMs > leaseMs && keeper.hasOthers) {
+      const owned = [...keeper.shards.values()]
+      keeper.stepAside(owned.find((shard) => this.#windows.has(shard)) ?? owned[0])
+      const reason = `${sink.name}: nothing was sent from here for ${leaseMs} ms; the other relays take over`
+      this.#trouble(new Error(reason, { cause: this.#sender.trouble }))
+    }
+  }
+
+  /** What was sent of these shards is written down; the rest is left to whoever has them next. */
+  async #letGo(shards: ReadonlySet<Shard>): Promise<void> {
+    this.#sender.drop(shards)
+    const quiet = new Set([...shards].filter((shard) => !this.#sender.isBusyWith(shard)))
+    if (quiet.size === 0) return
+    await this.#flush()
+    for (const shard of quiet) for (const item of this.#windows.setAside(shard)) this.#recorder.aside(item)
+    for (const item of this.#hand.undecidedOf(quiet)) {
+      item.state = 'aside'
+      this.#recorder.aside(item)
+    }
+    await this.#flush()
+    for (const shard of quiet) {
+      this.#windows.remove(shard)
+      this.#gone.add(shard)
+    }
+  }
+
+  #trySuspect(suspect: Shard): Promise<void> {
+    return this.#apart(async () => {
+      if (!(await trySuspect(suspect, this.#tools))) {
+        suspect.rewind()
+        this.#suspectAt = this.#parts.clock.now() + RELAY_POLL_MS_MAX
+      }
+      this.#dueAt = 0
+    })
+  }
+
+  /** When nothing is under way any more; nothing new is handed over before it is done. Not at all when the relay stops. */
+  async #apart(work: () => Promise<void>): Promise<void> {
+    this.#sender.holding = true
+    try {
+      while (!this.#sender.isQuiet && !this.#state.stopping) await this.#bell.wait(RELAY_POLL_BUSY_MS)
+      if (!this.#state.stopping) await work()
+    } finally {
+      this.#sender.holding = false
+    }
+  }
+
+  async #takeDue(): Promise<void> {
+    const { ready, alone, aside, nextInMs } = await this.#hand.fetch()
+    this.#dueAt = nextInMs === null ? Infinity : this.#parts.clock.now() + nextInMs
+    for (const item of aside) this.#recorder.aside(item)
+    if (aside.length > 0) await this.#flush()
+    this.#sender.add(ready)
+    if (alone.length > 0) await this.#apart(() => this.#sendAlone(alone))
+  }
+
+  async #sendAlone(alone: readonly HeldEvent[]): Promise<void> {
+    const { keeper, parts, sender, wait } = this.#tools
+    const items = heldItems(await this.#hand.announce(alone), keeper.shards, parts.source)
+    try {
+      await sender.alone(items, wait)
+    } finally {
+      // Whatever was decided is written; the rest is as it was.
+      for (const item of items) {
+        if (!isDecided(item)) item.state = 'aside'
+        this.#recorder.aside(item)
+      }
+      await this.#flush()
+    }
+  }
+
+  #wantsEvents(): boolean {
+    const now = this.#parts.clock.now()
+    if (now < this.#lookAt) return false
+    if (this.#sender.isDry) return true
+    return this.#sender.queued < this.#reading.most && now >= this.#readAt + RELAY_READ_MS
+  }
+
+  /** True: there may be more. */
+  async #read(): Promise<boolean> {
+    const { clock, source } = this.#parts
+    const most = this.#reading.most * 2
+    const owned = [...this.#keeper.shards.values()]
+    const from = owned.filter((shard) => shard.suspect === null && !shard.leaving && this.#windows.hasRoom(shard, most))
+    this.#readAt = clock.now()
+    if (from.length === 0 && owned.length > 0) {
+      this.#lookAt = this.#readAt + RELAY_READ_MS
+      this.#sawAll = false
+      return false
+    }
+    const batch = await this.#reading.next(from, most - this.#windows.size)
+    for (const item of sort(batch, this.#keeper.shards, source)) {
+      this.#windows.add(item)
+      this.#incoming.push(item)
+      if (item.state === 'aside') this.#recorder.aside(item)
+      if (item.shard.fresh) this.#recorder.announce(item.shard)
+    }
+    this.#sawAll = batch.events.length === 0
+    if (!this.#sawAll) {
+      this.#pollMs = RELAY_POLL_MS_MIN
+      this.#lookAt = 0
+      return true
+    }
+    this.#lookAt = clock.now() + this.#pollMs
+    this.#pollMs = Math.min(this.#pollMs * 2, this.#sender.isIdle ? RELAY_POLL_MS_MAX : RELAY_POLL_BUSY_MS)
+    return false
+  }
+
+  async #flush(): Promise<void> {
+    if (await this.#recorder.flush()) this.#dueAt = 0
+  }
+
+  /** Waits until there is something to do. False: there will be nothing. */
+  async #rest(): Promise<boolean> {
     const { clock } = this.#parts
+    const now = clock.now()
     // Without a shard nothing is due: asking again at once would be asking without end.
-    const untilDueMs = this.#keeper.shards.size === 0 ? Infinity : this.#dueAt - clock.now()
-    if (untilDueMs <= 0) return true
-    this.#state.idle()
-    if (this.#state.once) return false
-    const woken = await this.#bell.wait(Math.min(this.#pollMs, Math.max(1, untilDueMs)))
-    // Many commits wake us many times: a few milliseconds make one batch of them.
-    const early = this.#readAt + RELAY_POLL_MS_MIN - clock.now()
-    if (woken && early > 0 && !this.#state.stopping) await sleep(clock, early)
-    this.#pollMs = woken ? RELAY_POLL_MS_MIN : Math.min(RELAY_POLL_MS_MAX, this.#pollMs * 2)
+    const untilDueMs = this.#keeper.shards.size === 0 ? Infinity : this.#dueAt - now
+    if (untilDueMs <= 0 || this.#recorder.dueInMs <= 0) return true
+    if (this.#sender.isIdle && this.#recorder.isEmpty && this.#sawAll && this.#lookAt > now) {
+      this.#state.idle()
+      if (this.#state.once) return false
+    }
+    const { isDry, queued } = this.#sender
+    const soonest = this.#readAt + (isDry ? RELAY_POLL_MS_MIN : RELAY_READ_MS)
+    const untilReadMs = isDry || queued < this.#reading.most ? Math.max(this.#lookAt, soonest) - now : Infinity
+    const ms = Math.min(untilDueMs, untilReadMs, this.#recorder.dueInMs, RELAY_POLL_MS_MAX)
+    if (await this.#bell.wait(Math.max(1, ms))) {
+      this.#pollMs = RELAY_POLL_MS_MIN
+      // Many commits wake us many times: a few milliseconds make one batch of them.
+      this.#lookAt = this.#readAt + RELAY_POLL_MS_MIN
+    }
     return true
   }
 
-  /** One batch: announced, sent, acknowledged together with the announcement of the next. */
-  async #pass(batch: Batch): Promise<void> {
-    const fresh = [...batch.ends].filter(([shard]) => shard.fresh)
-    if (fresh.length > 0) {
-      const { ours } = await this.#tools.ledger.ack(
-        fresh.map(([shard, ends]) => intent(shard, endOf(ends), 1)),
-        [],
-      )
-      for (const [shard] of fresh) if (ours.has(shard.shard)) shard.fresh = false
-    }
-    const sorted = sort(stillOurs(batch, this.#keeper), this.#keeper.shards, this.#parts.sink, this.#parts.source)
-    const ahead = this.#read().catch((error: unknown) => {
-      this.#trouble(error)
-      return null
-    })
-    const delivered = await this.#sender.deliver(sorted.delivery, this.#state)
-    const next = await ahead
-    if (delivered !== 'done') {
-      this.#abandon(batch)
-      return
-    }
-    const { hold, blocks } = remains(this.#parts, sorted.delivery)
-    const held = [...sorted.held, ...hold]
-    const acks = acksOf(stillOurs(batch, this.#keeper), next)
-    const { ours, parked } = await this.#tools.ledger.ack(acks, held)
-    for (const ack of acks) if (ours.has(ack.shard)) this.#keeper.shards.get(ack.shard)?.advance(ack)
-    for (const of of blocks) this.#keeper.shards.get(of.shard)?.blocked.set(of.aggregateId, of.parked)
-    if (held.length > 0) this.#dueAt = 0
-    this.#ahead = next
-    this.#tools.ledger.tell(sorted.delivery.sent, held, parked)
+  /** Waits for what is under way, as long as it may, and writes down what became of it. */
+  async #end(): Promise<void> {
+    while (!this.#sender.isQuiet && !this.#state.overdue) await this.#bell.wait(RELAY_POLL_BUSY_MS)
+    await this.#sender.abort()
+    this.#forget(new Set([...this.#known].filter((shard) => !this.#keeper.owns(shard))))
+    await this.#letGo(new Set(this.#keeper.shards.values()))
   }
 
-  /** Everything from the cursors on is read again. */
-  #abandon(batch: Batch): void {
-    for (const shard of this.#keeper.shards.values()) shard.rewind()
-    for (const shard of batch.ends.keys()) shard.rewind()
-    this.#ahead = null
-  }
-
-  async #sendDue(): Promise<void> {
-    const nextInMs = await sendDue(this.#tools, { limit: RELAY_DUE_HEADS, behind: RELAY_DUE_BEHIND })
-    this.#dueAt = nextInMs === null ? Infinity : this.#parts.clock.now() + nextInMs
-  }
-
-  /** Something failed on our side: everything from the cursors on is read again after a while. */
-  async #rest(error: unknown): Promise<void> {
-    this.#trouble(error)
-    this.#abandon(EMPTY)
-    await this.#bell.wait(backoffMs(this.#parts.random, ++this.#troubles))
+  #keeps(shard: Shard): boolean {
+    return !shard.leaving && this.#keeper.owns(shard)
   }
 
   #trouble(error: unknown): void {

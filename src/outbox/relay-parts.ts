@@ -22,4 +22,6 @@ export interface RelayParts {
   readonly attempts: number
   readonly onFailure: OnFailure
   readonly leaseMs: number
+  /** Nobody starts a relay of an instance that was closed. */
+  readonly closed: () => boolean
 }

@@ -6,9 +6,15 @@ import {
   RELAY_LEASE_MS_DEFAULT,
   RELAY_LEASE_MS_MAX,
   RELAY_LEASE_MS_MIN,
+  RELAY_STOP_MS_DEFAULT,
+  RELAY_STOP_MS_MAX,
+  RELAY_STOP_WRITE_MS,
   SINK_NAME_LENGTH_MAX,
 } from '../limits.ts'
+import { sleep } from '../platform/clock.ts'
+import { isStorable } from '../platform/storable.ts'
 import type { Sink } from '../sink/sink.ts'
+import { isName } from '../store/namespaced/names.ts'
 import { Bell } from './bell.ts'
 import { Listener } from './listener.ts'
 import type { LoopState } from './loop-state.ts'
@@ -18,10 +24,15 @@ import type { OnFailure, RelayParts } from './relay-parts.ts'
 /** Something that works in the background until it is told to stop. */
 export interface Worker extends AsyncDisposable {
   start(): Promise<this>
-  /** Ends what is under way, and hands over at once what it had. */
-  stop(): Promise<void>
+  /** Begins nothing new, waits for what is under way, and hands over at once what it had. */
+  stop(options?: StopOptions): Promise<void>
   /** Does what there is to do now, and answers how much it was: for tests, cron and serverless. */
   drain(): Promise<number>
+}
+
+export interface StopOptions {
+  /** It ends within this time, whatever is still under way then. Default '10s' */
+  within?: Duration
 }
 
 export interface Relay extends Worker {
@@ -47,7 +58,10 @@ export interface RelayOptions {
 const OPTIONS = new Set(['to', 'attempts', 'onFailure', 'lease'])
 const ON_FAILURE: readonly unknown[] = ['park', 'block', 'skip']
 
-export type RelaySurroundings = Pick<RelayParts, 'outbox' | 'clock' | 'random' | 'observe' | 'source' | 'calls'>
+export type RelaySurroundings = Pick<
+  RelayParts,
+  'outbox' | 'clock' | 'random' | 'observe' | 'source' | 'calls' | 'closed'
+>
 
 /** A relay, and the way to tell it that events were committed in this process. */
 export interface WakeableRelay extends Relay {
@@ -62,7 +76,9 @@ export function createRelay(surroundings: RelaySurroundings, options: RelayOptio
 /** What one run of the loop looks at. */
 interface Running extends LoopState {
   stopping: boolean
+  overdue: boolean
   readonly loop: RelayLoop
+  readonly begun: Promise<void>
   readonly ended: Promise<void>
 }
 
@@ -79,16 +95,32 @@ class SinkRelay implements WakeableRelay {
   }
 
   async start(): Promise<this> {
-    if (!this.#running) await this.#begin(false)
+    // One that is about to end is waited for: after it nobody would run.
+    while (this.#running?.stopping || this.#running?.once) await this.#running.ended.catch(() => {})
+    await (this.#running?.begun ?? this.#begin(false))
     return this
   }
 
-  async stop(): Promise<void> {
+  async stop(options?: StopOptions): Promise<void> {
+    const limits = { option: 'within', min: 0, max: RELAY_STOP_MS_MAX }
+    const withinMs = milliseconds(options?.within, RELAY_STOP_MS_DEFAULT, limits)
     const running = this.#running
     if (!running) return
     running.stopping = true
     this.#bell.ring()
-    await running.ended
+    const { clock, observe, sink } = this.#parts
+    // Some of the time is left for writing down what was sent.
+    const cancel = clock.after(withinMs - Math.min(withinMs / 4, RELAY_STOP_WRITE_MS), () => {
+      running.overdue = true
+      this.#bell.ring()
+    })
+    const late = new AbortController()
+    const inTime = await Promise.race([running.ended.then(() => true), sleep(clock, withinMs, late.signal)])
+    cancel()
+    late.abort()
+    if (inTime) return
+    const error = new Error(`${sink.name}: the relay did not end within ${withinMs} ms; its lease lapses by itself`)
+    observe({ kind: 'troubled', task: 'relay', error })
   }
 
   async drain(): Promise<number> {
@@ -125,10 +157,11 @@ class SinkRelay implements WakeableRelay {
   }
 
   async #begin(once: boolean): Promise<Running> {
-    const { sink, observe } = this.#parts
+    if (this.#parts.closed()) throw onceError('ONCE_CLOSED')
     const paused = (): boolean => this.#paused
     const state = {
       stopping: false,
+      overdue: false,
       once,
       get paused() {
         return paused()
@@ -141,13 +174,11 @@ class SinkRelay implements WakeableRelay {
     const loop = new RelayLoop({ ...this.#parts, relay: this.#parts.random.uuid() }, state, this.#bell)
     let over: (outcome: Promise<void>) => void = () => {}
     const ended = new Promise<void>((resolve) => (over = resolve))
-    const running: Running = Object.assign(state, { loop, ended })
+    const begun = this.#open(loop)
+    const running: Running = Object.assign(state, { loop, begun, ended })
     this.#running = running
     try {
-      for (const warning of (await sink.open?.()) ?? []) {
-        observe({ kind: 'troubled', task: 'relay', error: new Error(`${sink.name}: ${warning}`) })
-      }
-      await loop.start()
+      await begun
     } catch (error) {
       this.#running = undefined
       over(Promise.resolve())
@@ -157,6 +188,26 @@ class SinkRelay implements WakeableRelay {
     run.catch(() => {})
     over(run)
     return running
+  }
+
+  async #open(loop: RelayLoop): Promise<void> {
+    const { sink, observe } = this.#parts
+    for (const warning of (await sink.open?.()) ?? []) {
+      observe({ kind: 'troubled', task: 'relay', error: new Error(`${sink.name}: ${warning}`) })
+    }
+    await loop.start()
+  }
+
+  /** Opened again only when it is closed; but one that hangs is left to itself. */
+  async #close(): Promise<void> {
+    const { sink, clock } = this.#parts
+    let cancel = (): void => {}
+    const late = new Promise<void>((resolve) => (cancel = clock.after(RELAY_STOP_MS_DEFAULT, resolve)))
+    try {
+      await Promise.race([sink.close?.(), late])
+    } finally {
+      cancel()
+    }
   }
 
   #listener(): Listener | undefined {
@@ -172,10 +223,14 @@ class SinkRelay implements WakeableRelay {
     try {
       await running.loop.run()
     } finally {
-      await listener?.stop()
-      if (this.#running === running) this.#running = undefined
-      for (const resolve of this.#waitingForIdle.splice(0)) resolve()
-      await this.#parts.sink.close?.()
+      try {
+        await listener?.stop()
+        await this.#close()
+      } finally {
+        // Not before: whoever starts it again opens the sink.
+        if (this.#running === running) this.#running = undefined
+        for (const resolve of this.#waitingForIdle.splice(0)) resolve()
+      }
     }
   }
 }
@@ -187,8 +242,12 @@ function partsOf(surroundings: RelaySurroundings, options: RelayOptions): Omit<R
   }
   const { to, attempts = RELAY_ATTEMPTS_DEFAULT, onFailure = 'park' } = options
   if (typeof to?.send !== 'function' || typeof to.name !== 'string') throw invalid('relay({ to }) needs a sink')
-  if (to.name === '' || to.name.length > SINK_NAME_LENGTH_MAX) {
-    throw invalid(`the name of a sink has 1 to ${SINK_NAME_LENGTH_MAX} characters`)
+  if (to.name === '' || to.name.length > SINK_NAME_LENGTH_MAX || !isName(to.name) || !isStorable(to.name)) {
+    throw invalid(`the name of a sink has 1 to ${SINK_NAME_LENGTH_MAX} characters, without NUL and U+001F`)
+  }
+  for (const option of ['batch', 'concurrency'] as const) {
+    const value = to[option] ?? 1
+    if (!Number.isInteger(value) || value < 1) throw invalid(`${option} of a sink must be a whole number from 1 on`)
   }
   if (!Number.isInteger(attempts) || attempts < 1 || attempts > RELAY_ATTEMPTS_MAX) {
     throw invalid(`attempts must be a whole number from 1 to ${RELAY_ATTEMPTS_MAX}`)

@@ -1,89 +1,342 @@
-import type { OutgoingEvent, Verdict } from '../sink/sink.ts'
-import { backoffMs } from './backoff.ts'
-import type { Bell } from './bell.ts'
-import { SinkDown, type Delivery } from './delivery.ts'
+import { readable, textOf } from '../inbox/readable-error.ts'
+import type { Verdict } from '../sink/sink.ts'
+import { Call, type Ended } from './call.ts'
+import { Circuit } from './circuit.ts'
+import { behind, failed, type Failure } from './holding.ts'
+import { isDecided, type Item } from './item.ts'
 import type { Keeper } from './keeper.ts'
+import { Lanes } from './lanes.ts'
+import { Pace } from './pace.ts'
 import type { RelayParts } from './relay-parts.ts'
+import type { Shard } from './shard.ts'
+import { attemptsOf } from './tries.ts'
 
-const LEASE_IN_DOUBT = new Error('the lease is in doubt')
-
-/** What `deliver` gave up for: nothing of it was lost, it is sent by whoever owns the shards next. */
-export type Delivered = 'done' | 'stopped' | 'leaseLost'
+/** So many aggregates in a row failed as if the sink were down: it is. */
+const DOUBTS_MAX = 3
 
 export interface SenderState {
-  /** The relay was told to stop. */
+  /** The relay was told to stop: nothing new is handed over. */
   readonly stopping: boolean
+  /** It waits no longer for what is under way. */
+  readonly overdue: boolean
   readonly paused: boolean
 }
 
+/** Thrown when the sink itself is out of order. */
+export class SinkDown extends Error {
+  override readonly name: string = 'SinkDown'
+  constructor(cause: unknown) {
+    const error = readable(cause)
+    super(`the sink cannot send: ${textOf(error instanceof Error ? error.message : error)}`, { cause: error })
+  }
+}
+
+/** An event whose failure may be the sink's. `answered`: an answer to this event, not a sink that cannot be reached. */
+interface Doubt {
+  readonly item: Item
+  readonly error: unknown
+  readonly answered: boolean
+}
+
+/** What was known when a call began. */
+interface Round {
+  readonly no: number
+  readonly sent: number
+  /** Aggregates of which an event failed in this call: their later ones were not sent. */
+  readonly broken: Set<string>
+}
+
 /**
- * Sends, with patience: while the sink is out of order the circuit is open, and only one event is tried after each
- * pause. Nothing is sent while the lease is in doubt.
+ * Keeps the sink busy: hands over what waits in the lanes, and decides by the verdicts as they come. What fails as if the
+ * sink were down is in doubt until another event is sent, which shows whose fault it was.
  */
 export class Sender {
+  readonly circuit: Circuit
   readonly #parts: RelayParts
   readonly #keeper: Keeper
-  readonly #bell: Bell
-  /** Failures in a row: the circuit is open when there are any. */
-  #down = 0
-  /** How often a sink may be out of order before `deliver` throws: only what runs once gives up. */
-  readonly #patience: number
+  readonly #state: SenderState
+  readonly #changed: () => void
+  readonly #pace: Pace
+  readonly #calls = new Map<Call, Promise<void>>()
+  #lanes = new Lanes()
+  #doubts: Doubt[] = []
+  /** They were tried while the sink was out of order. */
+  #tried: Item[] = []
+  #decided: Item[] = []
+  readonly #skipped = new Set<Item>()
+  #sent = 0
+  #alone = false
+  /** Nothing new is handed over but what is sent alone. */
+  holding = false
+  /** Why the circuit opened last. */
+  trouble: SinkDown | undefined
 
-  constructor(parts: RelayParts, keeper: Keeper, bell: Bell, patience: number) {
+  constructor(parts: RelayParts, keeper: Keeper, state: SenderState, changed: () => void) {
     this.#parts = parts
     this.#keeper = keeper
-    this.#bell = bell
-    this.#patience = patience
-  }
-
-  async deliver(delivery: Delivery, state: SenderState): Promise<Delivered> {
-    for (;;) {
-      if (state.stopping) return 'stopped'
-      if (!this.#keeper.mayRun) return 'leaseLost'
-      if (state.paused) {
-        await this.#bell.wait(this.#parts.leaseMs)
-        continue
-      }
-      try {
-        await delivery.run((events) => this.#call(events), this.#down > 0)
-        this.#down = 0
-        return 'done'
-      } catch (error) {
-        if (!(error instanceof SinkDown)) throw error
-        if (error.cause === LEASE_IN_DOUBT) return 'leaseLost'
-        this.#down++
-        this.#parts.observe({ kind: 'troubled', task: 'relay', error })
-        if (this.#down >= this.#patience) throw error
-        await this.#pause(backoffMs(this.#parts.random, this.#down), state)
-      }
-    }
-  }
-
-  /** One call of the sink, with an end. */
-  async #call(events: readonly OutgoingEvent[]): Promise<readonly Verdict[]> {
-    if (!this.#keeper.mayRun) throw new SinkDown(LEASE_IN_DOUBT)
-    const { clock, leaseMs, sink } = this.#parts
-    const late = new AbortController()
-    let cancel = (): void => {}
-    const timeout = new Promise<never>((_, reject) => {
-      cancel = clock.after(leaseMs / 2, () => {
-        const error = new Error(`no verdict within ${leaseMs / 2} ms`)
-        late.abort(error)
-        reject(error)
-      })
+    this.#state = state
+    this.#changed = changed
+    this.#pace = new Pace({ batch: parts.sink.batch, leaseMs: parts.leaseMs })
+    this.circuit = new Circuit(parts.clock, parts.random, () => {
+      this.fill()
+      changed()
     })
-    try {
-      return await Promise.race([sink.send(events, { signal: late.signal }), timeout])
-    } catch (error) {
-      throw new SinkDown(error)
-    } finally {
-      cancel()
+  }
+
+  get isQuiet(): boolean {
+    return this.#calls.size === 0
+  }
+
+  /** Nothing waits and nothing is under way. */
+  get isIdle(): boolean {
+    return this.isQuiet && this.#lanes.isEmpty
+  }
+
+  /** There is nothing that could be handed over next. */
+  get isDry(): boolean {
+    return this.#lanes.isDry
+  }
+
+  get queued(): number {
+    return this.#lanes.queued
+  }
+
+  get decided(): number {
+    return this.#decided.length
+  }
+
+  add(items: readonly Item[]): void {
+    for (const item of items) {
+      // One before it may have failed since it was read.
+      const parked = item.held ? undefined : item.shard.blocked.get(item.stored.aggregateId)
+      if (parked === undefined) this.#lanes.add(item)
+      else this.#leaveBehind(item, parked)
+    }
+    this.fill()
+  }
+
+  /** What was decided since this was asked last. */
+  takeDecided(): Item[] {
+    const decided = this.#decided
+    this.#decided = []
+    return decided
+  }
+
+  /** What became of these is written. */
+  written(items: readonly Item[]): void {
+    if (this.#skipped.size === 0) return
+    for (const item of items) if (this.#skipped.delete(item)) this.#lanes.settle(item)
+    this.fill()
+  }
+
+  /** Nothing of these shards is handed over any more. */
+  drop(shards: ReadonlySet<Shard>): void {
+    if (shards.size === 0) return
+    this.#lanes.drop(shards)
+    const gone = [...this.#doubts.map(({ item }) => item), ...this.#tried].filter(({ shard }) => shards.has(shard))
+    this.#doubts = this.#doubts.filter(({ item }) => !shards.has(item.shard))
+    this.#tried = this.#tried.filter(({ shard }) => !shards.has(shard))
+    for (const item of gone) this.#giveUp(item)
+    this.written([...this.#skipped].filter(({ shard }) => shards.has(shard)))
+  }
+
+  /** Events of this shard are under way. */
+  isBusyWith(shard: Shard): boolean {
+    for (const { items } of this.#calls.keys()) {
+      if (items.some((of) => of.shard === shard && of.state === 'underWay')) return true
+    }
+    return false
+  }
+
+  fill(): void {
+    const { sink } = this.#parts
+    const { stopping, paused } = this.#state
+    const held = this.holding && !this.#alone
+    if (stopping || paused || held || this.circuit.isPausing || !this.#keeper.mayRun) return
+    const probing = this.circuit.down > 0
+    if (!probing || this.#lanes.isDry) this.#return(this.#tried.splice(0), false)
+    const most = probing ? 1 : (sink.concurrency ?? 1)
+    while (this.#calls.size < most) {
+      const items = this.#lanes.take(probing ? 1 : this.#pace.size, sink.orders)
+      if (items.length === 0) return
+      this.#call(items)
     }
   }
 
-  async #pause(ms: number, state: SenderState): Promise<void> {
-    const { clock } = this.#parts
-    const until = clock.now() + ms
-    while (!state.stopping && clock.now() < until) await this.#bell.wait(until - clock.now())
+  /** Waits no longer for what is under way. */
+  async abort(): Promise<void> {
+    for (const call of this.#calls.keys()) call.stop(new Error('the relay was told to stop'))
+    await Promise.all(this.#calls.values())
+  }
+
+  /**
+   * Sends these, while nothing else is under way; what becomes of them is for the caller to write down. False: some were
+   * not sent, because the relay stops, lost its lease, or the sink is down.
+   */
+  async alone(items: readonly Item[], wait: () => Promise<unknown>): Promise<boolean> {
+    const outside = { lanes: this.#lanes, doubts: this.#doubts, tried: this.#tried, decided: this.#decided }
+    const downs = this.circuit.down + DOUBTS_MAX
+    this.#lanes = new Lanes()
+    this.#doubts = []
+    this.#tried = []
+    this.#decided = []
+    this.#alone = true
+    this.add(items)
+    try {
+      for (;;) {
+        if (items.every(isDecided)) return true
+        const { stopping, overdue } = this.#state
+        if (overdue) await this.abort()
+        if (this.isQuiet && (stopping || !this.#keeper.mayRun || this.circuit.down >= downs)) return false
+        this.fill()
+        await wait()
+      }
+    } finally {
+      await this.abort()
+      this.#alone = false
+      this.#lanes = outside.lanes
+      this.#doubts = outside.doubts
+      this.#tried = outside.tried
+      this.#decided = outside.decided
+    }
+  }
+
+  #call(items: readonly Item[]): void {
+    const { sink, clock, leaseMs } = this.#parts
+    const round: Round = { no: this.circuit.round, sent: this.#sent, broken: new Set() }
+    const decide = (item: Item, verdict: Verdict): void => this.#decide(item, verdict, round)
+    const call = new Call(
+      { sink, clock, leaseMs, mayRun: () => this.#keeper.mayRun, mayBegin: () => !this.#state.stopping, decide },
+      items,
+    )
+    const over = (ended: Ended | undefined): void => {
+      this.#calls.delete(call)
+      this.#ended(call, ended, round)
+      this.#judge()
+      this.fill()
+      this.#changed()
+    }
+    this.#calls.set(call, call.run().then(over))
+  }
+
+  #ended(call: Call, ended: Ended | undefined, round: Round): void {
+    const { clock, observe } = this.#parts
+    if (!ended) return this.#pace.took(call.items.length, clock.now() - call.startedAt)
+    const open = call.left
+    if (ended.why === 'leaseInDoubt' || ended.why === 'stopped') return this.#return(open, true)
+    this.#pace.failed()
+    const [only] = open
+    if (!only) return
+    if (call.items.length === 1) {
+      return this.#doubt({ item: only, error: ended.error, answered: ended.why === 'silent' }, round)
+    }
+    // Of several nobody knows which one it was: they go one by one now.
+    observe({ kind: 'troubled', task: 'relay', error: new SinkDown(ended.error) })
+    this.#return(open, true)
+  }
+
+  #decide(item: Item, verdict: Verdict, round: Round): void {
+    const { aggregateId } = item.stored
+    if (verdict.kind === 'sent') {
+      item.state = 'sent'
+      this.#sent++
+      this.#lanes.settle(item)
+      this.#decided.push(item)
+      this.#works()
+    } else if (round.broken.has(aggregateId)) this.#return([item], true)
+    else {
+      round.broken.add(aggregateId)
+      if (verdict.perhapsDown) this.#doubt({ item, error: verdict.error, answered: true }, round)
+      else {
+        this.#works()
+        this.#fail(item, verdict)
+      }
+    }
+  }
+
+  /** The sink answered as one that works does: whoever is in doubt failed by itself. */
+  #works(): void {
+    if (this.circuit.down > 0) this.circuit.close()
+    if (this.#doubts.length === 0) return
+    const doubts = this.#doubts
+    this.#doubts = []
+    for (const { item, error } of doubts) this.#fail(item, { error, retryable: true })
+  }
+
+  #doubt(doubt: Doubt, round: Round): void {
+    // What the sink did while it was out of order is known.
+    if (round.no !== this.circuit.round) return void this.#tried.push(doubt.item)
+    this.#doubts.push(doubt)
+    // Others were sent while this one was under way.
+    if (this.#sent > round.sent) this.#works()
+  }
+
+  /** After a call: whose fault are the failures in doubt, or is somebody else tried first? */
+  #judge(): void {
+    const [first] = this.#doubts
+    if (!first) return
+    const { down } = this.circuit
+    const alone = this.isQuiet && this.#lanes.isDry
+    const known = this.#doubts.every(
+      ({ item, answered }) => answered && (this.#alone || (item.held?.attempts ?? 0) > 0),
+    )
+    // It failed before while others were sent: nobody else is needed to tell whose fault it is.
+    if (alone && down === 0 && known) this.#works()
+    else if (alone || down > 0 || this.#doubts.length >= DOUBTS_MAX) this.#open(first.error)
+  }
+
+  /** The sink is out of order, and no event is to blame. */
+  #open(error: unknown): void {
+    this.circuit.open()
+    this.trouble = new SinkDown(error)
+    this.#parts.observe({ kind: 'troubled', task: 'relay', error: this.trouble })
+    // After all others: were one of them to blame after all, it would be tried for ever.
+    for (const { item } of this.#doubts.splice(0)) this.#tried.push(item)
+  }
+
+  #fail(item: Item, failure: Failure): void {
+    const attempts = item.held ? attemptsOf(item.held) + 1 : 1
+    const hold = failed(this.#parts, item.stored, failure, attempts)
+    item.state = 'aside'
+    item.hold = hold
+    this.#decided.push(item)
+    if (hold.state === 'skipped') {
+      // Its successors follow when it is written that it was skipped: else it could be sent after them.
+      if (this.#alone) this.#lanes.settle(item)
+      else this.#skipped.add(item)
+      return
+    }
+    const parked = hold.state === 'parked'
+    item.shard.blocked.set(item.stored.aggregateId, parked)
+    for (const rest of this.#lanes.fail(item, parked)) this.#leaveBehind(rest, parked)
+  }
+
+  /** An earlier event of its aggregate must leave first. */
+  #leaveBehind(item: Item, parked: boolean): void {
+    item.state = 'aside'
+    // What was held stays as it is; but one that had only a time to wait for waits in line from now on.
+    if (!item.held) item.hold = behind(item.stored, parked)
+    else if (item.held.state === 'delayed') item.hold = behind(item.stored, false)
+    this.#decided.push(item)
+  }
+
+  /** They were not sent, as far as anybody knows. */
+  #return(items: readonly Item[], first: boolean): void {
+    const again: Item[] = []
+    for (const item of items) {
+      const parked = this.#lanes.failureOf(item)
+      if (!this.#keeper.owns(item.shard) || item.shard.leaving) this.#giveUp(item)
+      else if (parked === undefined) again.push(item)
+      else {
+        this.#leaveBehind(item, parked)
+        this.#lanes.settle(item)
+      }
+    }
+    this.#lanes.back(again, first)
+  }
+
+  #giveUp(item: Item): void {
+    item.state = 'open'
+    this.#lanes.settle(item)
   }
 }

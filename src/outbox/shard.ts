@@ -1,4 +1,4 @@
-import type { Ack, ShardLease, ShardState } from '../store/outbox.ts'
+import type { Ack, SeenEvent, ShardLease, ShardState } from '../store/outbox.ts'
 
 /** One leased shard. A shard that was lost and leased again is another object. */
 export class Shard implements ShardLease {
@@ -12,10 +12,16 @@ export class Shard implements ShardLease {
   /** Read up to here, and on from this segment. */
   readTo: number
   readFrom: number
+  /** The last event of each read that the cursor has not passed. */
+  #ends: SeenEvent[] = []
   /** Aggregates that wait; true: parked. */
   readonly blocked: Map<string, boolean>
   /** No batch of this lease was announced yet. */
   fresh = true
+  /** It is about to be let go: nothing of it is handed over any more. */
+  leaving = false
+  /** The intent that was written last. */
+  announced: Pick<Ack, 'tryingTo' | 'attempt'> = { tryingTo: null, attempt: 0 }
   /** What the last owner was sending when it died: sent in halves, apart from everything else. */
   suspect: { readonly upTo: number; readonly attempt: number } | null
 
@@ -31,16 +37,36 @@ export class Shard implements ShardLease {
     this.suspect = state.tryingTo === null ? null : { upTo: state.tryingTo, attempt: Math.max(1, state.attempt) }
   }
 
+  /** A read came to this event. */
+  readUpTo({ seq, segment, id }: SeenEvent): void {
+    this.readTo = seq
+    this.readFrom = Math.max(this.readFrom, segment)
+    this.#ends.push({ seq, segment, id })
+  }
+
+  /** The last event that was read, where the cursor has not passed it. */
+  get seen(): SeenEvent | undefined {
+    return this.#ends.at(-1)
+  }
+
+  /** What must be there when the cursor passes this event: where the last event of a read is, so are the others of it. */
+  seenWith({ seq, segment, id }: SeenEvent): SeenEvent[] {
+    return [...this.#ends.filter((end) => end.seq < seq), { seq, segment, id }]
+  }
+
   /** Everything from the cursor on is read again. */
   rewind(): void {
+    this.#ends = []
     this.readTo = this.cursor
     this.readFrom = this.segment
   }
 
   /** An acknowledgement was written. */
-  advance({ cursor, segment, counted }: Ack): void {
+  advance({ cursor, segment, counted, tryingTo, attempt }: Ack): void {
+    this.announced = { tryingTo, attempt }
     this.cursor = cursor
     this.segment = segment
     this.counted = counted
+    this.#ends = this.#ends.filter(({ seq }) => seq > cursor)
   }
 }

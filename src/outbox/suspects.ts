@@ -1,14 +1,16 @@
 import { RELAY_SUSPECT_EVENTS } from '../limits.ts'
-import { endOf, passedBy, remains, sort, type Batch, type End } from './batch.ts'
+import { endOf, passedBy, sort, type Batch, type End } from './batch.ts'
 import type { Ack, HoldParams } from '../store/outbox.ts'
 import { failed } from './holding.ts'
 import type { Keeper } from './keeper.ts'
 import { intent, type Ledger, type Written } from './ledger.ts'
-import type { LoopState } from './loop-state.ts'
 import type { Reading } from './reading.ts'
 import type { RelayParts } from './relay-parts.ts'
 import type { Sender } from './sender.ts'
 import type { Shard } from './shard.ts'
+
+/** So often events are under way with those of other shards before anybody is suspected. */
+const AMONG_ALL = 2
 
 /** What the steps of the loop share. */
 export interface Tools {
@@ -17,7 +19,8 @@ export interface Tools {
   readonly reading: Reading
   readonly sender: Sender
   readonly ledger: Ledger
-  readonly state: LoopState
+  /** Until something changed, or a while. */
+  readonly wait: () => Promise<unknown>
 }
 
 /** The one that was tried least: whoever is innocent is cleared before the culprit is tried again. */
@@ -30,13 +33,14 @@ export function suspectOf({ shards }: Keeper): Shard | undefined {
 }
 
 /**
- * What was under way when a relay died may have killed it. It is sent apart from everything else, in halves that are
- * announced as such, so that each death leaves half of them; and given up when an event was alone at the last of as many
- * deaths as it may cause. False: it was not sent.
+ * What was under way when a relay died may have killed it. After a second death it is sent apart from everything else, in
+ * halves that are announced as such, so that each death leaves half of them; and given up when an event was alone at the
+ * last of as many deaths as it may cause. False: it was not sent.
  */
 export async function trySuspect(shard: Shard, tools: Tools): Promise<boolean> {
   const { parts, reading } = tools
   const { upTo, attempt } = shard.suspect as NonNullable<Shard['suspect']>
+  if (attempt < AMONG_ALL) return absolve(tools)
   shard.rewind()
   const { events } = await reading.part(shard, RELAY_SUSPECT_EVENTS)
   const suspects = events.filter(({ seq }) => seq <= upTo).length
@@ -47,33 +51,48 @@ export async function trySuspect(shard: Shard, tools: Tools): Promise<boolean> {
     shard.suspect = null
     return true
   }
-  // The first time it was under way with events of other shards.
-  const alone = suspects === 1 && attempt > 1
+  const alone = suspects === 1 && attempt > AMONG_ALL
   const culprit = alone && attempt >= parts.attempts && parts.onFailure !== 'block'
   const done = culprit ? await giveUp(shard, part, tools) : await sendPart(shard, part, tools)
   if (!done) return false
   shard.fresh = false
-  shard.suspect = end < upTo ? { upTo, attempt: 1 } : null
+  shard.suspect = end < upTo ? { upTo, attempt: AMONG_ALL } : null
   return true
 }
 
-async function sendPart(shard: Shard, part: Batch, { parts, keeper, sender, ledger, state }: Tools): Promise<boolean> {
+/**
+ * Most relays die by nobody's fault, and leave all that they had read: one by one it would take a slow sink as many times
+ * longer as it takes events at a time. So after a first death everything is sent as ever, but announced as tried before.
+ */
+async function absolve({ keeper, ledger }: Tools): Promise<boolean> {
+  const tried = [...keeper.shards.values()].flatMap((shard) =>
+    shard.suspect && shard.suspect.attempt < AMONG_ALL ? { shard, tryingTo: shard.suspect.upTo } : [],
+  )
+  const acks = tried.map(({ shard, tryingTo }) => intent(shard, tryingTo, AMONG_ALL))
+  const { ours } = await ledger.ack(acks, [])
+  for (const { shard, tryingTo } of tried.filter((of) => ours.has(of.shard.shard))) {
+    shard.announced = { tryingTo, attempt: AMONG_ALL }
+    shard.fresh = false
+    shard.suspect = null
+  }
+  return true
+}
+
+async function sendPart(shard: Shard, part: Batch, { parts, keeper, sender, ledger, wait }: Tools): Promise<boolean> {
   const { upTo, attempt } = shard.suspect as NonNullable<Shard['suspect']>
   const ends = part.ends.get(shard) ?? []
   const end = endOf(ends) ?? 0
   const announced = await ledger.ack([intent(shard, end, attempt + 1)], [])
   if (!announced.ours.has(shard.shard)) return false
-  const sorted = sort(part, keeper.shards, parts.sink, parts.source)
-  if ((await sender.deliver(sorted.delivery, state)) !== 'done') return false
-  const { hold, blocks } = remains(parts, sorted.delivery)
-  const held = [...sorted.held, ...hold]
+  const items = sort(part, keeper.shards, parts.source)
+  const open = items.filter(({ state }) => state === 'open')
+  if (!(await sender.alone(open, wait))) return false
+  const held = items.flatMap(({ hold }) => hold ?? [])
   // The rest of what was under way stays suspect. It is counted anew: it was never sent without these.
-  const following = end < upTo ? { tryingTo: upTo, attempt: 1 } : { tryingTo: null, attempt: 0 }
+  const following = end < upTo ? { tryingTo: upTo, attempt: AMONG_ALL } : { tryingTo: null, attempt: 0 }
   const written = await pass(shard, ends, following, held, ledger)
-  ledger.tell(sorted.delivery.sent, held, written.parked)
-  if (!written.ours.has(shard.shard)) return false
-  for (const { aggregateId, parked } of blocks) shard.blocked.set(aggregateId, parked)
-  return true
+  ledger.tell(items.filter(({ state }) => state === 'sent').length, held, written.parked)
+  return written.ours.has(shard.shard)
 }
 
 async function giveUp(shard: Shard, { events, ends }: Batch, { parts, ledger }: Tools): Promise<boolean> {

@@ -1,5 +1,5 @@
 import { onceError } from '../errors.ts'
-import { SENT, type OutgoingEvent, type Sink, type Verdict } from './sink.ts'
+import { SENT, type OutgoingEvent, type SendOptions, type Sink, type Verdict } from './sink.ts'
 
 /**
  * Hands events to a function of this process, one after the other. An event is sent when the function resolves; what it
@@ -16,28 +16,30 @@ export function inProcessSink(
     throw onceError('ONCE_OPTION_INVALID', { detail: 'inProcessSink() needs a function' })
   }
   return {
-    name: options.name ?? 'in-process',
+    name: options?.name ?? 'in-process',
     proves: 'handled',
     dedupes: false,
     orders: true,
     async send(events, given) {
       const verdicts: Verdict[] = []
       const failed = new Map<string, Verdict>()
-      for (const event of events) {
+      for (const [index, event] of events.entries()) {
+        if (given.mayBegin?.() === false) break
         const verdict = failed.get(event.aggregate.id) ?? (await handle(event, given))
         // Its successors would overtake it.
         if (verdict.kind === 'failed') failed.set(event.aggregate.id, verdict)
         verdicts.push(verdict)
+        given.told?.(index, verdict)
       }
       return verdicts
     },
   }
 
-  async function handle(event: OutgoingEvent, given: { readonly signal: AbortSignal }): Promise<Verdict> {
+  async function handle(event: OutgoingEvent, { signal }: SendOptions): Promise<Verdict> {
     // Given up: whoever took over sends it.
-    if (given.signal.aborted) return { kind: 'failed', error: given.signal.reason, retryable: true }
+    if (signal.aborted) return { kind: 'failed', error: signal.reason, retryable: true }
     try {
-      await handler(event, given)
+      await handler(event, { signal })
       return SENT
     } catch (error) {
       return { kind: 'failed', error, retryable: true }

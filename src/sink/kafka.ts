@@ -60,31 +60,42 @@ export function kafkaSink(make: MakeKafkaProducer, options: KafkaSinkOptions): S
       judged = await slot.use(undefined, (producer) => judgeTopic(producer, options.admin, topic))
       return judged.warnings
     },
-    async send(events, { signal }) {
+    async send(events, { signal, told }) {
       const verdicts: (Verdict | undefined)[] = []
-      const records = events.map((event) => recordOf(event, topic))
+      const records = events.map((event, index) => {
+        try {
+          return recordOf(event, topic)
+        } catch (error) {
+          // It cannot be written down: nobody else's trouble.
+          giveUp(index, error, true)
+          return UNWRITABLE
+        }
+      })
       let most = KAFKA_BATCH_BYTES
       for (;;) {
         const open = [...events.keys()].filter((index) => !verdicts[index])
         if (open.length === 0) return verdicts as Verdict[]
         try {
           await produce(chunksOf(open, records, most), signal, ({ indexes }) => {
-            for (const index of indexes) verdicts[index] = SENT
+            for (const index of indexes) {
+              verdicts[index] = SENT
+              told?.(index, SENT)
+            }
           })
         } catch (error) {
           if (!(error instanceof TooLarge)) throw error
           const [culprit] = error.chunk.indexes
           // Together they were too much: each goes alone.
           if (error.chunk.indexes.length > 1) most = 0
-          else if (culprit !== undefined) giveUp(culprit, error.cause)
+          else if (culprit !== undefined) giveUp(culprit, oversize(records[culprit] as KafkaRecord, error.cause), false)
         }
       }
 
-      function giveUp(culprit: number, error: unknown): void {
+      function giveUp(culprit: number, error: unknown, retryable: boolean): void {
         const { id } = (events[culprit] as OutgoingEvent).aggregate
         for (const [index, { aggregate }] of events.entries()) {
           // Its successors would overtake it.
-          if (index >= culprit && aggregate.id === id) verdicts[index] = { kind: 'failed', error, retryable: false }
+          if (index >= culprit && aggregate.id === id) verdicts[index] ??= { kind: 'failed', error, retryable }
         }
       }
     },
@@ -106,6 +117,19 @@ class TooLarge extends Error {
   }
 }
 
+const UNWRITABLE: KafkaRecord = { topic: '' }
+
+/** The broker does not say how large it was. */
+function oversize(record: KafkaRecord, cause: unknown): Error {
+  const reason = cause instanceof Error ? cause.message : String(cause)
+  const message = `the event has ${bytesOf(record)} bytes, more than the topic takes (max.message.bytes): ${reason}`
+  return new Error(message, { cause })
+}
+
+function bytesOf({ key, value }: KafkaRecord): number {
+  return (value?.length ?? 0) + (key?.length ?? 0)
+}
+
 function isTooLarge(error: unknown): boolean {
   return isKafkaError(error, 'MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE')
 }
@@ -117,7 +141,8 @@ function recordOf(event: OutgoingEvent, topic: string): KafkaRecord {
     [Buffer.from('broker-id'), Buffer.from(event.brokerId)],
   ])
   if (event.traceparent !== undefined) headers.set(Buffer.from('traceparent'), Buffer.from(event.traceparent))
-  return { topic, key: Buffer.from(event.aggregate.id), value: Buffer.from(cloudEventJson(event)), headers }
+  const key = Buffer.from(event.headers['partitionkey'] ?? event.aggregate.id)
+  return { topic, key, value: Buffer.from(cloudEventJson(event)), headers }
 }
 
 /** In order, at most `most` bytes each; what has more goes alone, and is judged by the broker. */
@@ -126,7 +151,7 @@ function chunksOf(indexes: readonly number[], records: readonly KafkaRecord[], m
   let bytes = Infinity
   for (const index of indexes) {
     const record = records[index] as KafkaRecord
-    const size = (record.value?.length ?? 0) + (record.key?.length ?? 0)
+    const size = bytesOf(record)
     if (bytes + size > most) {
       chunks.push({ indexes: [], records: [] })
       bytes = 0

@@ -1,6 +1,6 @@
 import { milliseconds, type Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
-import { NATS_PUBLISHES_MAX, NATS_TIMEOUT_MS_DEFAULT, NATS_TIMEOUT_MS_MAX } from '../limits.ts'
+import { NATS_CALLS, NATS_PUBLISHES_MAX, NATS_TIMEOUT_MS_DEFAULT, NATS_TIMEOUT_MS_MAX } from '../limits.ts'
 import { lanesOf } from './lanes.ts'
 import { judgeNatsError } from './nats-errors.ts'
 import { covers, isSubject, judgeStream, type NatsStreamInfo, type StreamJudgement } from './nats-stream.ts'
@@ -52,10 +52,17 @@ export function natsSink(js: NatsJetStream, options: NatsSinkOptions): Sink {
   let judged: StreamJudgement = { proves: 'accepted', dedupes: false, subjects: [], warnings: [] }
 
   async function publish(event: OutgoingEvent): Promise<Attempt> {
-    const subject = subjectOf(event)
+    let subject: string
+    let json: string
+    try {
+      subject = subjectOf(event)
+      json = cloudEventJson(event)
+    } catch (error) {
+      return failed(error, true)
+    }
     if (!isSubject(subject)) return failed(new Error(`'${String(subject)}' is no subject of NATS; set subject`), false)
     try {
-      await js.publish(subject, cloudEventJson(event), {
+      await js.publish(subject, json, {
         msgID: event.brokerId,
         timeout,
         expect: { streamName: stream },
@@ -78,6 +85,8 @@ export function natsSink(js: NatsJetStream, options: NatsSinkOptions): Sink {
       return judged.dedupes
     },
     orders: true,
+    // A busy aggregate keeps one call waiting, not all of them.
+    concurrency: NATS_CALLS,
     async open() {
       const manager = await js.jetstreamManager(false)
       const info = await manager.streams.info(stream).catch((error: unknown) => {
@@ -89,7 +98,7 @@ export function natsSink(js: NatsJetStream, options: NatsSinkOptions): Sink {
       judged = judgeStream(info, { syncAlways: options.syncAlways === true, example })
       return judged.warnings
     },
-    async send(events, { signal }) {
+    async send(events, { signal, told, mayBegin }) {
       const verdicts: (Verdict | undefined)[] = []
       const lanes = lanesOf(events)
       let down: { readonly error: unknown } | undefined
@@ -98,11 +107,13 @@ export function natsSink(js: NatsJetStream, options: NatsSinkOptions): Sink {
       const run = async (lane: readonly number[]): Promise<void> => {
         for (const [at, index] of lane.entries()) {
           if (signal.aborted) down ??= { error: signal.reason }
-          if (down) return
+          if (down || mayBegin?.() === false) return
           const attempt = await publish(events[index] as OutgoingEvent)
           if ('down' in attempt) down ??= { error: attempt.down }
-          else if (attempt.verdict.kind === 'sent') verdicts[index] = attempt.verdict
-          else for (const behind of lane.slice(at)) verdicts[behind] = attempt.verdict
+          else if (attempt.verdict.kind === 'sent') {
+            verdicts[index] = attempt.verdict
+            told?.(index, attempt.verdict)
+          } else for (const behind of lane.slice(at)) verdicts[behind] = attempt.verdict
           if (verdicts[index]?.kind !== 'sent') return
         }
       }
@@ -110,7 +121,6 @@ export function natsSink(js: NatsJetStream, options: NatsSinkOptions): Sink {
         for (let lane = lanes[next++]; lane; lane = lanes[next++]) await run(lane)
       }
       await Promise.all(Array.from({ length: Math.min(NATS_PUBLISHES_MAX, lanes.length) }, worker))
-      // What was acknowledged in this call is sent again with the rest; the stream knows it by its id.
       if (down) throw down.error
       return verdicts as Verdict[]
     },

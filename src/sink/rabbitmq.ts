@@ -7,9 +7,10 @@ import {
   rabbitmqCode,
   type RabbitmqChannel,
   type RabbitmqConnection,
+  type RabbitmqEnvelope,
 } from './rabbitmq-client.ts'
 import { ensureExchange, ensureQueue, queueWarnings } from './rabbitmq-topology.ts'
-import { cloudEventJson, SENT, type OutgoingEvent, type Sink, type Verdict } from './sink.ts'
+import { cloudEventJson, SENT, type OutgoingEvent, type SendOptions, type Sink, type Verdict } from './sink.ts'
 
 export interface RabbitmqSinkOptions {
   /** The queue that takes the events, through the default exchange. Either this or `exchange`. */
@@ -37,7 +38,7 @@ const OPTIONS = new Set(['queue', 'exchange', 'queues', 'routingKey', 'declare',
  * await once.relay({ to: rabbitmqSink(new Connection(url), { queue: 'payments' }) }).start()
  */
 export function rabbitmqSink(connection: RabbitmqConnection, options: RabbitmqSinkOptions): Sink {
-  const { exchange, routingKeyOf, place } = checked(connection, options)
+  const place = checked(connection, options)
   let proves: Sink['proves'] = 'accepted'
   /** What the server once said is the most bytes of a message. */
   let bytesMax = Infinity
@@ -60,30 +61,20 @@ export function rabbitmqSink(connection: RabbitmqConnection, options: RabbitmqSi
   }
 
   async function publish({ channel, returned }: OpenChannel, event: OutgoingEvent): Promise<Attempt> {
-    const body = Buffer.from(cloudEventJson(event))
-    if (body.length > bytesMax) {
-      return failed(
-        new Error(`the event has ${body.length} bytes; RabbitMQ takes ${bytesMax} (max_message_size)`),
-        false,
-      )
-    }
-    const { id, brokerId, source, type, traceparent } = event
-    const headers = { 'event-id': id, ...(traceparent === undefined ? {} : { traceparent }) }
+    let message: Message
     try {
-      await channel.basicPublish(
-        {
-          exchange,
-          routingKey: routingKeyOf(event),
-          mandatory: true,
-          durable: true,
-          messageId: brokerId,
-          appId: source,
-          type,
-          contentType: 'application/cloudevents+json',
-          headers,
-        },
-        body,
-      )
+      message = messageOf(event, place)
+    } catch (error) {
+      return failed(error, true)
+    }
+    const { envelope, body } = message
+    if (body.length > bytesMax) {
+      const reason = `the event has ${body.length} bytes; RabbitMQ takes ${bytesMax} (max_message_size)`
+      return failed(new Error(reason), false)
+    }
+    const { brokerId } = event
+    try {
+      await channel.basicPublish(envelope, body)
     } catch (error) {
       if (rabbitmqCode(error) === 'NACK') return { nacked: error }
       learn(error)
@@ -101,7 +92,7 @@ export function rabbitmqSink(connection: RabbitmqConnection, options: RabbitmqSi
     events: readonly OutgoingEvent[],
     verdicts: (Verdict | undefined)[],
     nacked: Set<number>,
-    signal: AbortSignal,
+    { signal, told, mayBegin }: SendOptions,
   ): Promise<{ readonly error: unknown } | undefined> {
     const channel = await channelNow()
     let down: { readonly error: unknown } | undefined
@@ -109,14 +100,18 @@ export function rabbitmqSink(connection: RabbitmqConnection, options: RabbitmqSi
       for (const [at, index] of lane.entries()) {
         if (verdicts[index]) continue
         if (signal.aborted) down ??= { error: signal.reason }
-        if (down) return
+        if (down || mayBegin?.() === false) return
         const attempt = await publish(channel, events[index] as OutgoingEvent)
         if ('down' in attempt) down ??= { error: attempt.down }
         if ('down' in attempt) return
         const verdict: Verdict =
-          'nacked' in attempt ? { kind: 'failed', error: attempt.nacked, retryable: true } : attempt.verdict
-        if (verdict.kind === 'sent') verdicts[index] = verdict
-        else {
+          'nacked' in attempt
+            ? { kind: 'failed', error: attempt.nacked, retryable: true, perhapsDown: true }
+            : attempt.verdict
+        if (verdict.kind === 'sent') {
+          verdicts[index] = verdict
+          told?.(index, verdict)
+        } else {
           // Its successors would overtake it.
           for (const behind of lane.slice(at)) verdicts[behind] = verdict
           if ('nacked' in attempt) nacked.add(index)
@@ -135,13 +130,14 @@ export function rabbitmqSink(connection: RabbitmqConnection, options: RabbitmqSi
   }
 
   async function drop(): Promise<void> {
-    const current = await opened?.catch(() => undefined)
+    const former = opened
     opened = undefined
+    const current = await former?.catch(() => undefined)
     await current?.channel.close().catch(() => {})
   }
 
   return {
-    name: options.name ?? `rabbitmq ${place}`,
+    name: options.name ?? `rabbitmq ${place.name}`,
     get proves() {
       return proves
     },
@@ -162,19 +158,21 @@ export function rabbitmqSink(connection: RabbitmqConnection, options: RabbitmqSi
       }
       return warnings
     },
-    async send(events, { signal }) {
+    async send(events, given) {
       if (events.length === 0) return []
       const verdicts: (Verdict | undefined)[] = []
       const nacked = new Set<number>()
       const before = bytesMax
-      let down = await sendOpen(events, verdicts, nacked, signal)
+      let down = await sendOpen(events, verdicts, nacked, given)
       // The server closes the channel for one event that is too large: now that its limit is known, the others go on.
-      if (down && bytesMax < before) down = await sendOpen(events, verdicts, nacked, signal)
+      if (down && bytesMax < before) down = await sendOpen(events, verdicts, nacked, given)
       if (down) {
         void drop()
         throw down.error
       }
       const [first] = nacked
+      // A channel whose queue lost its leader is refused for ever: the next call has another one.
+      if (first !== undefined) void drop()
       // A queue that takes nothing is the server's trouble, and counts against no event.
       const nobodyServed = verdicts.every((verdict) => verdict?.kind === 'failed') && nacked.size > 0
       if (first !== undefined && nobodyServed && (options.queue !== undefined || nacked.size > 1)) {
@@ -250,13 +248,41 @@ function sizeLimitIn(error: unknown): number | undefined {
   return found ? Number(found[1]) : undefined
 }
 
-interface Checked {
+/** Where events go. */
+interface Place {
   readonly exchange: string
   readonly routingKeyOf: (event: OutgoingEvent) => string
-  readonly place: string
+  readonly name: string
 }
 
-function checked(connection: RabbitmqConnection, options: RabbitmqSinkOptions): Checked {
+interface Message {
+  readonly envelope: RabbitmqEnvelope
+  readonly body: Buffer
+}
+
+function messageOf(event: OutgoingEvent, { exchange, routingKeyOf }: Place): Message {
+  const { id, brokerId, source, type, traceparent } = event
+  const routingKey: unknown = routingKeyOf(event)
+  if (typeof routingKey !== 'string') throw new TypeError('the routing key is no text')
+  // The client would cut it off, and the event would go to whoever the rest of it names.
+  if (Buffer.byteLength(routingKey) > SHORT_BYTES_MAX) {
+    throw new TypeError(`the routing key has more than ${SHORT_BYTES_MAX} bytes`)
+  }
+  const envelope = {
+    exchange,
+    routingKey,
+    mandatory: true,
+    durable: true,
+    messageId: brokerId,
+    appId: source,
+    type,
+    contentType: 'application/cloudevents+json',
+    headers: { 'event-id': id, ...(traceparent === undefined ? {} : { traceparent }) },
+  }
+  return { envelope, body: Buffer.from(cloudEventJson(event)) }
+}
+
+function checked(connection: RabbitmqConnection, options: RabbitmqSinkOptions): Place {
   if (!isRabbitmqConnection(connection)) throw invalid('rabbitmqSink() needs a Connection of rabbitmq-client')
   const unknown = Object.keys(options ?? {}).find((option) => !OPTIONS.has(option))
   if (unknown !== undefined) throw invalid(`unknown option '${unknown.slice(0, 40)}' of rabbitmqSink()`)
@@ -267,16 +293,18 @@ function checked(connection: RabbitmqConnection, options: RabbitmqSinkOptions): 
   }
   if (queue !== undefined) {
     if (queues !== undefined || routingKey !== undefined) throw invalid('queues and routingKey belong to an exchange')
-    return { exchange: '', routingKeyOf: () => queue, place: queue }
+    return { exchange: '', routingKeyOf: () => queue, name: queue }
   }
   const routingKeyOf =
     typeof routingKey === 'function' ? routingKey : (event: OutgoingEvent) => routingKey ?? event.type
-  return { exchange: exchange as string, routingKeyOf, place: exchange as string }
+  return { exchange: exchange as string, routingKeyOf, name: exchange as string }
 }
 
-/** AMQP's short strings have at most 255 bytes. */
+/** Of AMQP's short strings. */
+const SHORT_BYTES_MAX = 255
+
 function isName(value: unknown): boolean {
-  return typeof value === 'string' && value !== '' && Buffer.byteLength(value) <= 255
+  return typeof value === 'string' && value !== '' && Buffer.byteLength(value) <= SHORT_BYTES_MAX
 }
 
 function invalid(detail: string): Error {

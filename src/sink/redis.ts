@@ -59,15 +59,26 @@ export function redisSink(client: RedisClient, options: RedisSinkOptions): Sink 
       const verdicts = events.map((event): Verdict => {
         const behind = failed.get(event.aggregate.id)
         if (behind) return behind
-        const json = cloudEventJson(event)
-        if (Buffer.byteLength(json) > judged.maxBytes) {
-          const error = new Error(`the event has more than ${judged.maxBytes} bytes (proto-max-bulk-len)`)
-          const verdict: Verdict = { kind: 'failed', error, retryable: false }
+        const give = (error: unknown, retryable: boolean): Verdict => {
+          const verdict: Verdict = { kind: 'failed', error, retryable }
           failed.set(event.aggregate.id, verdict)
           return verdict
         }
-        commands.push(entryOf(event, json))
-        return SENT
+        try {
+          const json = cloudEventJson(event)
+          const bytes = Buffer.byteLength(json)
+          if (bytes > judged.maxBytes) {
+            return give(
+              new Error(`the event has ${bytes} bytes; Redis takes ${judged.maxBytes} (proto-max-bulk-len)`),
+              false,
+            )
+          }
+          commands.push(entryOf(event, json))
+          return SENT
+        } catch (error) {
+          // It cannot be written down: nobody else's trouble.
+          return give(error, true)
+        }
       })
       if (commands.length === 0) return verdicts
       signal.throwIfAborted()

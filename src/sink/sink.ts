@@ -21,20 +21,39 @@ export interface Sink {
   readonly orders: boolean
   /** The most events of one call. Default: what the relay reads at once */
   readonly batch?: number
+  /** Calls at a time, each with events of other aggregates. Default 1 */
+  readonly concurrency?: number
   /** Connects and looks at the server's settings. What weakens the guarantee is answered, one sentence each. */
   open?(): Promise<readonly string[]>
   /**
    * One verdict per event, in the same order. Rejects when the sink itself is out of order (nothing is held against any
-   * event then): the relay waits and sends the same events again.
+   * event then): the relay waits and sends the same events again, but for those with a verdict that was told before.
    */
-  send(events: readonly OutgoingEvent[], options: { readonly signal: AbortSignal }): Promise<readonly Verdict[]>
+  send(events: readonly OutgoingEvent[], options: SendOptions): Promise<readonly Verdict[]>
   close?(): Promise<void>
+}
+
+export interface SendOptions {
+  /** The relay waits no longer, and sends what has no verdict again. */
+  readonly signal: AbortSignal
+  /** Tells a verdict as it comes, by the event's place in the call: it counts, whatever becomes of the call. */
+  readonly told?: ((index: number, verdict: Verdict) => void) | undefined
+  /** False: the relay stops. What was not begun may be left without a verdict. */
+  readonly mayBegin?: (() => boolean) | undefined
 }
 
 export type Verdict =
   | { readonly kind: 'sent' }
-  /** This event failed. `retryable: false`: it would fail for ever. */
-  | { readonly kind: 'failed'; readonly error: unknown; readonly retryable: boolean }
+  /**
+   * This event failed. `retryable: false`: it would fail for ever. `perhapsDown`: one answer cannot tell whether the
+   * receiver is down; the relay compares it with the answers to other events.
+   */
+  | {
+      readonly kind: 'failed'
+      readonly error: unknown
+      readonly retryable: boolean
+      readonly perhapsDown?: boolean
+    }
 
 export const SENT: Verdict = { kind: 'sent' }
 
@@ -70,10 +89,21 @@ export interface OutgoingEvent {
   readonly attempt: number
 }
 
+const RESERVED = new Set(
+  'specversion id source type subject time datacontenttype dataschema data data_base64 traceparent previous notbefore __proto__'.split(' '), // prettier-ignore
+)
+
+/** An attribute of its own, or one between us and the relay: no header of a user's has this name. */
+export function isReservedHeader(name: string): boolean {
+  return RESERVED.has(name)
+}
+
 /** CloudEvents' structured mode: one JSON document with everything in it. */
 export function cloudEventJson(event: OutgoingEvent): string {
   const { specversion, id, source, type, subject, time, datacontenttype, traceparent, previous } = event
-  const attributes = { specversion, id, source, type, subject, time, datacontenttype, traceparent, previous }
+  const known = { specversion, id, source, type, subject, time, datacontenttype, traceparent, previous }
+  const attributes: Record<string, string | undefined> = known
+  for (const name in event.headers) if (!isReservedHeader(name)) attributes[name] = event.headers[name]
   const member = typeof event.body === 'string' ? 'data' : 'data_base64'
   return `${JSON.stringify(attributes).slice(0, -1)},"${member}":${event.json}}`
 }

@@ -86,10 +86,23 @@ for (const [name, open] of Object.entries({ webhook: webhookTarget, 'in-process'
 }
 
 describe('a webhook', () => {
-  let receiver: Receiver
+  let receiver = new Receiver()
   afterEach(() => receiver.stop())
   const kinds = (verdicts: readonly Verdict[]) =>
     verdicts.map((verdict) => (verdict.kind === 'sent' ? 'sent' : verdict.retryable))
+
+  it.each([
+    undefined,
+    {},
+    { url: 'http://127.0.0.1/' },
+    { url: 'http://127.0.0.1/', secret: null },
+    { url: 'http://127.0.0.1/', secret: [] },
+    { url: 'http://ann:pass@127.0.0.1/', secret: SECRET },
+    { url: 'http://127.0.0.1/', secret: SECRET, headers: { 'no name': 'x' } },
+    { url: 'http://127.0.0.1/', secret: SECRET, headers: { name: 'two\nlines' } },
+  ])('refuses what could never be sent: %j', (options) => {
+    expect(() => webhookSink(options as never)).toThrow(/ONCE_OPTION_INVALID/)
+  })
 
   it('is signed with every secret, over id, time and body', async () => {
     receiver = await new Receiver().start()
@@ -108,27 +121,24 @@ describe('a webhook', () => {
 
   it('tells refusals that pass from those that stay', async () => {
     receiver = await new Receiver().start()
-    const statuses = [200, 202, 301, 400, 404, 408, 409, 410, 422, 425, 429, 500, 501, 503]
+    const statuses = [200, 202, 301, 400, 401, 403, 404, 408, 409, 410, 413, 421, 422, 425, 429, 500, 501, 503]
     receiver.status = ({ body }) =>
       statuses[(JSON.parse(body) as OutgoingEvent & { data: { n: number } }).data.n] as number
     const events = statuses.map((_, n) => eventFor('s', n))
-    const verdicts = await webhookSink({ url: receiver.url, secret: SECRET }).send(events, { signal })
-    expect(kinds(verdicts)).toEqual([
-      'sent',
-      'sent',
-      false,
-      false,
-      false,
-      true,
-      true,
-      false,
-      false,
-      true,
-      true,
-      true,
-      true,
-      true,
-    ])
+    const told = async (finalStatuses?: readonly number[]): Promise<(number | undefined)[]> => {
+      const options = finalStatuses === undefined ? {} : { finalStatuses }
+      const verdicts = await webhookSink({ url: receiver.url, secret: SECRET, ...options }).send(events, { signal })
+      expect(kinds(verdicts).slice(0, 2)).toEqual(['sent', 'sent'])
+      return statuses.filter((_, n) => verdicts[n]?.kind === 'failed' && !verdicts[n].retryable)
+    }
+    // Everything else may be the word of somebody in between.
+    expect(await told()).toEqual([400, 410, 422])
+    expect(await told([404, 413])).toEqual([404, 413])
+    expect(await told([])).toEqual([])
+    for (const finalStatuses of [[200], [99], [600], [4.5], ['410'], 410, null]) {
+      const options = { url: receiver.url, secret: SECRET, finalStatuses } as never
+      expect(() => webhookSink(options)).toThrow(/ONCE_OPTION_INVALID/)
+    }
   })
 
   it('is the receiver’s trouble, not the events’, when nobody is served', async () => {
@@ -138,6 +148,35 @@ describe('a webhook', () => {
     await expect(sink.send([eventFor('a', 1), eventFor('b', 1)], { signal })).rejects.toThrow(/503/)
     receiver.status = ({ body }) => (body.includes('"b"') ? 503 : 200)
     expect(kinds(await sink.send([eventFor('a', 1), eventFor('b', 1)], { signal }))).toEqual(['sent', true])
+    // A load balancer without a backend.
+    receiver.status = () => 404
+    await expect(sink.send([eventFor('a', 1), eventFor('b', 1)], { signal })).rejects.toThrow(/404/)
+  })
+
+  it.each([
+    ['comes later', 'ok', true],
+    ['never ends', 'x'.repeat(32 * 1024), false],
+    ['breaks off', undefined, false],
+  ])('an answer whose body %s is an answer', async (_, chunk, whole) => {
+    let connections = 0
+    const server = createServer((request, response) => {
+      request.resume()
+      response.writeHead(200, chunk === undefined ? { 'content-length': '100' } : {}).flushHeaders()
+      const end = (): unknown => (chunk === undefined ? response.destroy() : response.end(chunk))
+      if (chunk === undefined || whole) setTimeout(end, 5)
+      else response.on('drain', () => response.write(chunk)).write(chunk.repeat(4))
+    })
+    server.on('connection', () => connections++)
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+    const sink = webhookSink({ url, secret: SECRET })
+    for (let n = 1; n <= 10; n++) {
+      expect(kinds(await sink.send([eventFor('a', n)], { signal }))).toEqual(['sent'])
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    server.closeAllConnections()
+    server.close()
+    if (whole) expect(connections).toBeLessThan(4)
   })
 
   it('has a time limit, and a limit of requests at a time', async () => {

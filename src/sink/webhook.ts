@@ -1,6 +1,7 @@
 import { milliseconds, type Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
 import {
+  WEBHOOK_ANSWER_BYTES_MAX,
   WEBHOOK_CONCURRENCY_DEFAULT,
   WEBHOOK_CONCURRENCY_MAX,
   WEBHOOK_TIMEOUT_MS_DEFAULT,
@@ -20,6 +21,11 @@ export interface WebhookOptions {
   timeout?: Duration
   /** Requests at a time. Default 16 */
   concurrency?: number
+  /**
+   * Answers after which an event is not tried again: the receiver's own final word. Any other refusal may be that of a
+   * load balancer or of a deployment, and is tried again until the relay's attempts are spent. Default [400, 410, 422]
+   */
+  finalStatuses?: readonly number[]
   fetch?: (url: string, init: RequestInit) => Promise<Response>
 }
 
@@ -28,9 +34,10 @@ export interface WebhookOptions {
  * event's id, so a receiver behind our own middleware applies it once.
  */
 export function webhookSink(options: WebhookOptions): Sink {
-  const url = checkUrl(options.url)
-  const secrets = (typeof options.secret === 'string' ? [options.secret] : options.secret).map(secretBytes)
+  const url = checkUrl(options?.url)
+  const secrets = [options.secret].flat().map(secretBytes)
   if (secrets.length === 0) throw onceError('ONCE_OPTION_INVALID', { detail: 'webhookSink() needs a secret' })
+  checkHeaders(options.headers)
   const limits = { option: 'timeout', min: 1, max: WEBHOOK_TIMEOUT_MS_MAX }
   const timeoutMs = milliseconds(options.timeout, WEBHOOK_TIMEOUT_MS_DEFAULT, limits)
   const concurrency = options.concurrency ?? WEBHOOK_CONCURRENCY_DEFAULT
@@ -38,9 +45,31 @@ export function webhookSink(options: WebhookOptions): Sink {
     const detail = `concurrency must be a whole number from 1 to ${WEBHOOK_CONCURRENCY_MAX}`
     throw onceError('ONCE_OPTION_INVALID', { detail })
   }
+  const finals = checkFinals(options.finalStatuses)
   const request = options.fetch ?? ((to, init) => fetch(to, init))
 
   async function post(event: OutgoingEvent, signal: AbortSignal): Promise<Attempted> {
+    let init: RequestInit
+    try {
+      init = requestOf(event)
+    } catch (error) {
+      // It cannot be written down: nobody else's trouble.
+      return { verdict: { kind: 'failed', error, retryable: true }, unreachable: false }
+    }
+    const limit = AbortSignal.timeout(timeoutMs)
+    try {
+      const response = await request(url.href, { ...init, signal: AbortSignal.any([signal, limit]) })
+      // The answer is known. What follows is read beside it: a connection is used again only after its whole answer.
+      if (response.body) void passOver(response.body)
+      return { verdict: judge(response.status, finals), unreachable: false }
+    } catch (error) {
+      const verdict: Verdict = { kind: 'failed', error, retryable: true, perhapsDown: true }
+      // A receiver that keeps us waiting with one event may serve the others.
+      return { verdict, unreachable: !limit.aborted }
+    }
+  }
+
+  function requestOf(event: OutgoingEvent): RequestInit {
     const body = cloudEventJson(event)
     const timestamp = String(Math.floor(Date.now() / 1000))
     const headers = {
@@ -52,20 +81,8 @@ export function webhookSink(options: WebhookOptions): Sink {
       'webhook-signature': signatureOf(secrets, { id: event.brokerId, timestamp, body }),
       ...(event.traceparent === undefined ? {} : { traceparent: event.traceparent }),
     }
-    try {
-      const response = await request(url.href, {
-        method: 'POST',
-        headers,
-        body,
-        // A redirect would carry the signed event to somebody else.
-        redirect: 'manual',
-        signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
-      })
-      await response.body?.cancel()
-      return judge(response.status)
-    } catch (error) {
-      return { verdict: { kind: 'failed', error, retryable: true }, receiverIsDown: true }
-    }
+    // A redirect would carry the signed event to somebody else.
+    return { method: 'POST', headers, body, redirect: 'manual' }
   }
 
   return {
@@ -73,18 +90,22 @@ export function webhookSink(options: WebhookOptions): Sink {
     proves: 'accepted',
     dedupes: false,
     orders: false,
-    async send(events, { signal }) {
+    batch: 1,
+    concurrency,
+    async send(events, { signal, told }) {
       const attempted: Attempted[] = []
       let next = 0
       const worker = async (): Promise<void> => {
         for (let i = next++; i < events.length; i = next++) {
-          attempted[i] = await post(events[i] as OutgoingEvent, signal)
+          const attempt = await post(events[i] as OutgoingEvent, signal)
+          attempted[i] = attempt
+          if (!attempt.unreachable) told?.(i, attempt.verdict)
         }
       }
       await Promise.all(Array.from({ length: Math.min(concurrency, events.length) }, worker))
       const [first] = attempted
-      // Nobody is served: that is the receiver's trouble, and counts against no event.
-      if (first?.verdict.kind === 'failed' && attempted.every(({ receiverIsDown }) => receiverIsDown)) {
+      // Nobody is served: that is the receiver's trouble, unless whoever heard of each answer knows better.
+      if (first?.verdict.kind === 'failed' && attempted.every(({ verdict }) => looksDown(verdict))) {
         throw first.verdict.error
       }
       return attempted.map(({ verdict }) => verdict)
@@ -92,25 +113,59 @@ export function webhookSink(options: WebhookOptions): Sink {
   }
 }
 
-interface Attempted {
-  readonly verdict: Verdict
-  /** Not this event's fault, as far as one answer can tell. */
-  readonly receiverIsDown: boolean
+/** Ends with the request's own time, or where there is too much of it. */
+async function passOver(body: AsyncIterable<Uint8Array>): Promise<void> {
+  let left = WEBHOOK_ANSWER_BYTES_MAX
+  try {
+    for await (const { byteLength } of body) if ((left -= byteLength) < 0) break
+  } catch {
+    // Nobody asked for it.
+  }
 }
 
-/** Refusals that pass with time: in flight over there (409), too early, too many, timed out. */
-const PASSING = new Set([408, 409, 425, 429])
-const DOWN = new Set([429, 502, 503, 504])
+interface Attempted {
+  readonly verdict: Verdict
+  /** There was no answer, and will be none. */
+  readonly unreachable: boolean
+}
 
-function judge(status: number): Attempted {
-  if (status >= 200 && status < 300) return { verdict: SENT, receiverIsDown: false }
-  const retryable = status >= 500 || PASSING.has(status)
+const FINAL_STATUSES_DEFAULT: readonly number[] = [400, 410, 422]
+/** 404 and 421 are a load balancer's without a backend; but where it answers so for one event alone, it may be that event's. */
+const DOWN = new Set([404, 421, 429, 502, 503, 504])
+
+function looksDown(verdict: Verdict): boolean {
+  return verdict.kind === 'failed' && verdict.perhapsDown === true
+}
+
+function judge(status: number, finals: ReadonlySet<number>): Verdict {
+  if (status >= 200 && status < 300) return SENT
+  const retryable = !finals.has(status)
   const error = new Error(`the webhook was answered with status ${status}`)
-  return { verdict: { kind: 'failed', error, retryable }, receiverIsDown: DOWN.has(status) }
+  return { kind: 'failed', error, retryable, perhapsDown: retryable && DOWN.has(status) }
+}
+
+function checkFinals(statuses: readonly number[] = FINAL_STATUSES_DEFAULT): ReadonlySet<number> {
+  const isFinal = (status: unknown): boolean =>
+    Number.isInteger(status) && Number(status) >= 300 && Number(status) < 600
+  if (Array.isArray(statuses) && statuses.every(isFinal)) return new Set(statuses)
+  throw onceError('ONCE_OPTION_INVALID', { detail: 'finalStatuses must be a list of statuses from 300 to 599' })
+}
+
+/** No request could be made with them: every event would fail. */
+function checkHeaders(headers: Readonly<Record<string, string>> | undefined): void {
+  try {
+    void new Headers(headers)
+  } catch (cause) {
+    throw onceError('ONCE_OPTION_INVALID', { detail: 'webhookSink({ headers }) has one that cannot be sent', cause })
+  }
 }
 
 function checkUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url?.protocol === 'https:' || url?.protocol === 'http:') return url
-  throw onceError('ONCE_OPTION_INVALID', { detail: 'webhookSink({ url }) needs an http or https address' })
+  if (url?.protocol !== 'https:' && url?.protocol !== 'http:') {
+    throw onceError('ONCE_OPTION_INVALID', { detail: 'webhookSink({ url }) needs an http or https address' })
+  }
+  if (url.username === '' && url.password === '') return url
+  const detail = 'webhookSink({ url }) cannot hold a user or a password: put them into headers.authorization'
+  throw onceError('ONCE_OPTION_INVALID', { detail })
 }

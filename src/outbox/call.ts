@@ -1,0 +1,111 @@
+import { RELAY_SILENCE_MS_MIN } from '../limits.ts'
+import type { Clock } from '../platform/clock.ts'
+import type { Sink, Verdict } from '../sink/sink.ts'
+import type { Item } from './item.ts'
+
+export interface CallParts {
+  readonly sink: Sink
+  readonly clock: Clock
+  readonly leaseMs: number
+  /** The lease is not in doubt. */
+  readonly mayRun: () => boolean
+  /** The relay does not stop. */
+  readonly mayBegin: () => boolean
+  readonly decide: (item: Item, verdict: Verdict) => void
+}
+
+/** Why a call ended; undefined: every event has its verdict. */
+export interface Ended {
+  readonly error: unknown
+  readonly why: 'rejected' | 'silent' | 'leaseInDoubt' | 'stopped'
+}
+
+const CHECKS_PER_LEASE = 8
+
+/** One call of the sink. It ends with its verdicts, or when none came for a while, or when the lease is in doubt. */
+export class Call {
+  readonly items: readonly Item[]
+  readonly startedAt: number
+  readonly #parts: CallParts
+  readonly #abort = new AbortController()
+  readonly #left: Set<Item>
+  #heardAt: number
+  #cancel: () => void = () => {}
+  #end: (ended: Ended | undefined) => void = () => {}
+
+  constructor(parts: CallParts, items: readonly Item[]) {
+    this.#parts = parts
+    this.items = items
+    this.#left = new Set(items)
+    this.startedAt = parts.clock.now()
+    this.#heardAt = this.startedAt
+  }
+
+  /** Those without a verdict. */
+  get left(): readonly Item[] {
+    return [...this.#left]
+  }
+
+  /** Never rejects. */
+  run(): Promise<Ended | undefined> {
+    return new Promise((resolve) => {
+      let open = true
+      this.#end = (ended) => {
+        if (!open) return
+        open = false
+        this.#cancel()
+        if (ended) this.#abort.abort(ended.error)
+        resolve(ended)
+      }
+      const tell = (index: number, verdict: Verdict): void => {
+        const item = this.items[index]
+        // What is told after the end, or a second time, is not known to be true of the next attempt.
+        if (!open || !item || !this.#left.delete(item)) return
+        this.#heardAt = this.#parts.clock.now()
+        this.#parts.decide(item, isVerdict(verdict) ? verdict : NO_VERDICT)
+      }
+      this.#watch()
+      this.#send(tell).then(
+        (verdicts: unknown) => {
+          const list = Array.isArray(verdicts) ? (verdicts as readonly Verdict[]) : []
+          if (list !== verdicts && this.#left.size > 0) return this.#end({ error: NO_LIST, why: 'rejected' })
+          const left = this.#parts.mayBegin() ? NO_VERDICT : undefined
+          for (const index of this.items.keys()) {
+            const verdict = list[index] ?? left
+            if (verdict) tell(index, verdict)
+          }
+          this.#end(left ? undefined : { error: new Error('the relay stops'), why: 'stopped' })
+        },
+        (error: unknown) => this.#end({ error, why: 'rejected' }),
+      )
+    })
+  }
+
+  stop(error: unknown): void {
+    this.#end({ error, why: 'stopped' })
+  }
+
+  async #send(told: (index: number, verdict: Verdict) => void): Promise<readonly Verdict[]> {
+    const events = this.items.map(({ event }) => event)
+    const { sink, mayBegin } = this.#parts
+    return sink.send(events, { signal: this.#abort.signal, told, mayBegin })
+  }
+
+  #watch(): void {
+    const { clock, leaseMs, mayRun } = this.#parts
+    const silenceMs = Math.max(leaseMs / 2, RELAY_SILENCE_MS_MIN)
+    const leftMs = this.#heardAt + silenceMs - clock.now()
+    if (!mayRun()) return this.#end({ error: new Error('the lease is in doubt'), why: 'leaseInDoubt' })
+    if (leftMs <= 0) return this.#end({ error: new Error(`no verdict within ${silenceMs} ms`), why: 'silent' })
+    this.#cancel = clock.after(Math.max(1, Math.min(leftMs, leaseMs / CHECKS_PER_LEASE)), () => this.#watch())
+  }
+}
+
+const NO_VERDICT: Verdict = { kind: 'failed', error: new Error('the sink gave no verdict'), retryable: true }
+const NO_LIST = new TypeError('the sink did not answer with a list of verdicts')
+
+/** A sink may be anybody's. */
+function isVerdict(verdict: unknown): verdict is Verdict {
+  const kind = (verdict as Partial<Verdict> | null | undefined)?.kind
+  return kind === 'sent' || kind === 'failed'
+}

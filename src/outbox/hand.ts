@@ -1,0 +1,138 @@
+import { RELAY_BATCH_BYTES, RELAY_DUE_BEHIND, RELAY_DUE_HEADS } from '../limits.ts'
+import type { HeldEvent, HoldParams } from '../store/outbox.ts'
+import { backoffMs } from './backoff.ts'
+import { behind } from './holding.ts'
+import { heldItems, isDecided, type Item } from './item.ts'
+import type { Keeper } from './keeper.ts'
+import type { Ledger } from './ledger.ts'
+import type { RelayParts } from './relay-parts.ts'
+import type { Shard } from './shard.ts'
+import { culprit, partOf } from './tries.ts'
+
+const DUE_MS_MIN = 20
+/** What is due and in hand already is settled first; then somebody looks anyway. */
+const IN_HAND_MS = 1_000
+const HAND_MAX = 4_096
+/** What is in hand is found again with the others: as long as it fills half of what is read at once, nobody looks. */
+const HAND_BYTES_MAX: number = RELAY_BATCH_BYTES / 2
+
+export interface Fetched {
+  /** They may be sent with everything else. */
+  readonly ready: readonly Item[]
+  /** They were under way when a relay died: they are sent while nothing else is. */
+  readonly alone: readonly HeldEvent[]
+  /** They are decided without being sent. */
+  readonly aside: readonly Item[]
+  /** When to look again; null: nobody knows. */
+  readonly nextInMs: number | null
+}
+
+/** Held events whose time has come, while they are on their way: an aggregate's come one after the other. */
+export class Hand {
+  readonly #parts: RelayParts
+  readonly #keeper: Keeper
+  readonly #ledger: Ledger
+  readonly #items = new Set<Item>()
+  readonly #aggregates = new Map<string, number>()
+  #bytes = 0
+
+  constructor(parts: RelayParts, keeper: Keeper, ledger: Ledger) {
+    this.#parts = parts
+    this.#keeper = keeper
+    this.#ledger = ledger
+  }
+
+  async fetch(): Promise<Fetched> {
+    const { outbox, sink, source } = this.#parts
+    const { shards } = this.#keeper
+    const asked = [...shards.values()].filter(({ suspect, leaving }) => suspect === null && !leaving)
+    const full = this.#items.size >= HAND_MAX || this.#bytes >= HAND_BYTES_MAX
+    if (full || asked.length === 0) return { ...NOTHING, nextInMs: IN_HAND_MS }
+    const due = await outbox.due({
+      destination: sink.name,
+      shards: asked.map(({ shard }) => shard),
+      limit: RELAY_DUE_HEADS + this.#aggregates.size,
+      behind: RELAY_DUE_BEHIND,
+      bytes: RELAY_BATCH_BYTES,
+    })
+    // Never at once: what is due but cannot be read must not make us ask for ever.
+    if (due.events.length === 0)
+      return { ...NOTHING, nextInMs: due.nextInMs === null ? null : Math.max(due.nextInMs, DUE_MS_MIN) }
+    const events = due.events.filter((event) => shards.has(event.shard) && !this.#aggregates.has(event.aggregateId))
+    if (events.length === 0) return { ...NOTHING, nextInMs: IN_HAND_MS }
+    const late = events.filter((event) => event.state === 'delayed' && this.#isBlocked(event))
+    const part = partOf(events.filter((event) => !late.includes(event)))
+    const given = part.flatMap((event) => culprit(this.#parts, event) ?? [])
+    const aside = [
+      ...this.#setAside(late, (event) => behind(event, this.#isParked(event))),
+      ...this.#setAside(part, ({ shard, seq }) => given.find((of) => of.shard === shard && of.seq === seq)),
+    ]
+    if (given.length > 0 || part.length === 0) return { ...NOTHING, aside, nextInMs: 0 }
+    if ((part[0] as HeldEvent).tried > 0) return { ready: [], alone: part, aside, nextInMs: 0 }
+    const ready = heldItems(await this.announce(part), shards, source)
+    this.#add(ready)
+    return { ready, alone: [], aside, nextInMs: 0 }
+  }
+
+  /** Counted before they are sent: should they kill this relay, the next one knows. */
+  async announce(part: readonly HeldEvent[]): Promise<readonly HeldEvent[]> {
+    const { random, sink } = this.#parts
+    const numbers = new Set(part.map(({ shard }) => shard))
+    const leases = [...this.#keeper.shards.values()].filter(({ shard }) => numbers.has(shard))
+    const events = part.map((event) => {
+      const tried = event.tried + 1
+      // Whoever takes over gets some work done before it is tried again.
+      return { shard: event.shard, seq: event.seq, tried, dueInMs: tried > 2 ? backoffMs(random, tried) : null }
+    })
+    const ours = await this.#ledger.announce({ destination: sink.name, leases, events })
+    return part.filter(({ shard }) => ours.has(shard))
+  }
+
+  /** They were settled, or are not ours any more. */
+  release(items: readonly Item[]): void {
+    for (const item of items) {
+      if (!this.#items.delete(item)) continue
+      const { aggregateId, payload } = item.stored
+      this.#bytes -= payload?.length ?? 0
+      const left = (this.#aggregates.get(aggregateId) ?? 1) - 1
+      if (left > 0) this.#aggregates.set(aggregateId, left)
+      else this.#aggregates.delete(aggregateId)
+    }
+  }
+
+  /** Those of these shards that are not decided, and will not be. */
+  undecidedOf(shards: ReadonlySet<Shard>): Item[] {
+    return [...this.#items].filter((item) => shards.has(item.shard) && !isDecided(item))
+  }
+
+  releaseLost(): void {
+    this.release([...this.#items].filter(({ shard }) => !this.#keeper.owns(shard)))
+  }
+
+  #add(items: readonly Item[]): void {
+    for (const item of items) {
+      const { aggregateId, payload } = item.stored
+      this.#items.add(item)
+      this.#bytes += payload?.length ?? 0
+      this.#aggregates.set(aggregateId, (this.#aggregates.get(aggregateId) ?? 0) + 1)
+    }
+  }
+
+  #setAside(events: readonly HeldEvent[], how: (event: HeldEvent) => HoldParams | undefined): Item[] {
+    const items = heldItems(events, this.#keeper.shards, this.#parts.source)
+    const aside = items.filter((item) => (item.hold = how(item.held as HeldEvent) ?? null) !== null)
+    for (const item of aside) item.state = 'aside'
+    this.#add(aside)
+    return aside
+  }
+
+  #isBlocked({ shard, aggregateId }: HeldEvent): boolean {
+    return this.#keeper.shards.get(shard)?.blocked.has(aggregateId) === true
+  }
+
+  #isParked({ shard, aggregateId }: HeldEvent): boolean {
+    return this.#keeper.shards.get(shard)?.blocked.get(aggregateId) === true
+  }
+}
+
+const NOTHING: Fetched = { ready: [], alone: [], aside: [], nextInMs: null }

@@ -1,0 +1,36 @@
+import type { OutgoingEvent } from '../sink/sink.ts'
+import type { HeldEvent, HoldParams, StoredEvent } from '../store/outbox.ts'
+import { HeaderReader, Outgoing } from './outgoing.ts'
+import type { Shard } from './shard.ts'
+import { attemptsOf } from './tries.ts'
+
+/** One event in the hands of a relay. */
+export interface Item {
+  readonly stored: StoredEvent
+  readonly event: OutgoingEvent
+  /** The lease under which it is sent. */
+  readonly shard: Shard
+  /** Set where it was held before it came here. */
+  readonly held: HeldEvent | null
+  /** 'aside': it is held from now on, as `hold` says; without one it stays as it was. */
+  state: 'open' | 'underWay' | 'sent' | 'aside'
+  hold: HoldParams | null
+}
+
+export function itemOf(stored: StoredEvent, shard: Shard, event: OutgoingEvent): Item {
+  return { stored, event, shard, held: null, state: 'open', hold: null }
+}
+
+export function heldItems(events: readonly HeldEvent[], shards: ReadonlyMap<number, Shard>, source: string): Item[] {
+  const reader = new HeaderReader()
+  return events.flatMap((held) => {
+    const shard = shards.get(held.shard)
+    if (!shard) return []
+    const event = new Outgoing(held, reader.read(held.headers), source, attemptsOf(held) + 1, held.resend)
+    return { stored: held, event, shard, held, state: 'open' as const, hold: null }
+  })
+}
+
+export function isDecided({ state }: Item): boolean {
+  return state === 'sent' || state === 'aside'
+}

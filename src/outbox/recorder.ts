@@ -1,0 +1,203 @@
+import { RELAY_BATCH_EVENTS, RELAY_FLUSH_MS } from '../limits.ts'
+import type { HoldParams, SettleHeldParams } from '../store/outbox.ts'
+import type { Hand } from './hand.ts'
+import { behind } from './holding.ts'
+import type { Item } from './item.ts'
+import type { Keeper } from './keeper.ts'
+import type { Ledger } from './ledger.ts'
+import type { RelayParts } from './relay-parts.ts'
+import type { Sender } from './sender.ts'
+import type { Shard } from './shard.ts'
+import type { Windows } from './windows.ts'
+
+export interface RecorderParts {
+  readonly parts: RelayParts
+  readonly keeper: Keeper
+  readonly ledger: Ledger
+  readonly sender: Sender
+  readonly windows: Windows
+  readonly hand: Hand
+}
+
+/** Writes down what became of events: many verdicts together, some time after they came. */
+export class Recorder {
+  readonly #parts: RecorderParts
+  /** Shards of which something was decided, or must be announced. */
+  #touched = new Set<Shard>()
+  #holds: Item[] = []
+  #settled: Item[] = []
+  #sent = 0
+  #writtenAt = 0
+
+  constructor(parts: RecorderParts) {
+    this.#parts = parts
+  }
+
+  get isEmpty(): boolean {
+    const { sender, ledger } = this.#parts
+    return this.#touched.size === 0 && this.#settled.length === 0 && sender.decided === 0 && !ledger.hasBehind
+  }
+
+  /** When the verdicts that came are to be written; Infinity: there are none. */
+  get dueInMs(): number {
+    if (this.isEmpty) return Infinity
+    const { parts, sender } = this.#parts
+    if (sender.isQuiet || sender.decided >= RELAY_BATCH_EVENTS / 4) return 0
+    return this.#writtenAt + RELAY_FLUSH_MS - parts.clock.now()
+  }
+
+  /** These were decided here, without being sent. */
+  aside(item: Item): void {
+    this.#note(item)
+  }
+
+  /** Nothing of it is sent before it is announced. */
+  announce(shard: Shard): void {
+    this.#touched.add(shard)
+  }
+
+  /** True: there may be something due now that was not. */
+  async flush(): Promise<boolean> {
+    const { keeper, parts, ledger } = this.#parts
+    this.#collect()
+    this.#writtenAt = parts.clock.now()
+    this.#holds = this.#holds.filter(({ shard }) => keeper.owns(shard))
+    this.#settled = this.#settled.filter(({ shard }) => keeper.owns(shard))
+    const changes = this.#holds.length > 0 || this.#settled.length > 0
+    if (this.#touched.size > 0) await this.#ack()
+    // After the holds of the same aggregates: who still waits is asked with them.
+    const parked = ledger.tookBehind().filter(({ shard }) => keeper.shards.has(shard))
+    if (this.#settled.length + parked.length > 0) await this.#settle(parked)
+    return changes || parked.length > 0
+  }
+
+  #collect(): void {
+    for (const item of this.#parts.sender.takeDecided()) this.#note(item)
+  }
+
+  #note(item: Item): void {
+    if (item.state === 'sent') this.#sent++
+    if (item.held) this.#settled.push(item)
+    else {
+      this.#touched.add(item.shard)
+      if (item.hold) this.#holds.push(item)
+    }
+  }
+
+  async #ack(): Promise<void> {
+    const { keeper, ledger, windows, sender } = this.#parts
+    const shards = [...this.#touched].filter((shard) => keeper.owns(shard))
+    const acks = shards.flatMap((shard) => {
+      const of = windows.acksOf(shard)
+      return shard.fresh || of.some(({ cursor }) => cursor > shard.cursor) ? of : []
+    })
+    this.#touched = new Set()
+    if (acks.length === 0) return this.#told([], [])
+    const cursors = new Map(acks.map(({ shard, cursor }) => [shard, cursor]))
+    // With the cursor that passes it, never before: whoever takes over sees both or neither.
+    const isPassed = ({ stored }: Item): boolean => stored.seq <= (cursors.get(stored.shard) ?? 0)
+    const passed = this.#holds.filter(isPassed)
+    const held = passed.map(holdOf)
+    try {
+      const { ours, parked } = await ledger.ack(acks, held)
+      for (const ack of acks) {
+        const shard = keeper.shards.get(ack.shard)
+        if (shard?.token === ack.token && ours.has(ack.shard)) windows.written(ack, shard)
+      }
+      const done = new Set(passed)
+      this.#holds = this.#holds.filter((item) => !done.has(item))
+      sender.written(passed)
+      this.#told(held, parked)
+    } catch (error) {
+      for (const shard of shards) this.#touched.add(shard)
+      throw error
+    }
+  }
+
+  /**
+   * `behindParked`: events that were parked behind others of their aggregate. An operator may have settled those
+   * meanwhile, and has seen these only if they were written before: whoever comes second puts them in line.
+   */
+  async #settle(behindParked: readonly HoldParams[]): Promise<void> {
+    const { parts, keeper, ledger, hand, sender } = this.#parts
+    const items = this.#settled
+    this.#settled = []
+    const outcome = outcomeOf(items, behindParked)
+    const numbers = new Set(outcome.touched.map(({ shard }) => shard))
+    const leases = [...keeper.shards.values()].filter(({ shard }) => numbers.has(shard))
+    try {
+      // What stood behind a parked one and is due: an operator released it, and we may have parked more behind it since.
+      const released = outcome.touched.filter(({ shard, aggregateId }) =>
+        keeper.shards.get(shard)?.blocked.get(aggregateId),
+      )
+      const { parked, blocked } = await ledger.settle({ destination: parts.sink.name, leases, ...outcome, released })
+      this.#collect()
+      for (const { shard, aggregateId } of outcome.touched) keeper.shards.get(shard)?.blocked.delete(aggregateId)
+      for (const of of blocked) keeper.shards.get(of.shard)?.blocked.set(of.aggregateId, of.parked)
+      this.#unblock(new Set(outcome.touched.map(({ aggregateId }) => aggregateId)))
+      this.#told(outcome.changed, parked)
+    } finally {
+      hand.release(items)
+      sender.written(items)
+    }
+  }
+
+  /** What waited behind these, and is not written, waits no longer; but behind what failed meanwhile it does. */
+  #unblock(aggregates: ReadonlySet<string>): void {
+    const unwritten = this.#holds.filter(({ stored }) => aggregates.has(stored.aggregateId))
+    for (const { shard, stored, hold } of unwritten) {
+      if (hold?.state === 'waiting' && isBehind(hold)) continue
+      if (hold?.state === 'waiting' || hold?.state === 'parked') {
+        if (!shard.blocked.has(stored.aggregateId)) shard.blocked.set(stored.aggregateId, hold.state === 'parked')
+      }
+    }
+    const again = unwritten.filter(
+      ({ shard, stored, hold }) => hold && isBehind(hold) && !shard.blocked.has(stored.aggregateId),
+    )
+    if (again.length === 0) return
+    const freed = new Set(again)
+    this.#holds = this.#holds.filter((item) => !freed.has(item))
+    for (const item of again) {
+      item.state = 'open'
+      item.hold = null
+    }
+    this.#parts.sender.add(again)
+  }
+
+  #told(held: readonly HoldParams[], parked: Parameters<Ledger['tell']>[2]): void {
+    const sent = this.#sent
+    this.#sent = 0
+    this.#parts.ledger.tell(sent, held, parked)
+  }
+}
+
+/** It waits for nothing but an earlier event of its aggregate. */
+function isBehind({ state, reason, dueInMs, notBefore }: HoldParams): boolean {
+  return (state === 'waiting' || state === 'parked') && reason === null && dueInMs === null && notBefore === null
+}
+
+/** As it is now: the one before it may have been parked meanwhile. */
+function holdOf({ stored, shard, hold }: Item): HoldParams {
+  const of = hold as HoldParams
+  return isBehind(of) ? behind(stored, shard.blocked.get(stored.aggregateId) ?? of.state === 'parked') : of
+}
+
+type Outcome = Pick<SettleHeldParams, 'sent' | 'changed' | 'kept' | 'park' | 'touched'>
+
+function outcomeOf(items: readonly Item[], behindParked: readonly HoldParams[]): Outcome {
+  const aggregates = new Map<string, { shard: number; aggregateId: string }>(
+    behindParked.map(({ shard, aggregateId }) => [aggregateId, { shard, aggregateId }]),
+  )
+  const outcome = { sent: [] as Item['stored'][], changed: [] as HoldParams[], kept: [] as NonNullable<Item['held']>[] }
+  const park: { shard: number; aggregateId: string }[] = []
+  for (const { stored, state, hold, held } of items) {
+    const { shard, aggregateId } = stored
+    aggregates.set(aggregateId, { shard, aggregateId })
+    if (state === 'sent') outcome.sent.push(stored)
+    else if (hold) {
+      outcome.changed.push(hold)
+      if (hold.state === 'parked') park.push({ shard, aggregateId })
+    } else if (held) outcome.kept.push(held)
+  }
+  return { ...outcome, park, touched: [...aggregates.values()] }
+}
