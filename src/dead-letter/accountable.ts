@@ -1,5 +1,6 @@
 import { onceError } from '../errors.ts'
 import { REDRIVE_WHY_LENGTH_MAX } from '../limits.ts'
+import { isStorable } from '../platform/storable.ts'
 
 /** Who does it, and why: both go into the audit. */
 export interface Accountable {
@@ -11,7 +12,7 @@ export interface Accountable {
 export function checkAccountable(given: Accountable): Accountable {
   for (const name of ['by', 'why'] as const) {
     const text: unknown = given?.[name]
-    if (typeof text !== 'string' || text.trim() === '' || text.includes('\0') || text.length > REDRIVE_WHY_LENGTH_MAX) {
+    if (typeof text !== 'string' || text.trim() === '' || !isStorable(text) || text.length > REDRIVE_WHY_LENGTH_MAX) {
       const what = name === 'by' ? 'who does it' : 'the reason'
       throw invalid(`${name} must say ${what}, in at most ${REDRIVE_WHY_LENGTH_MAX} characters`)
     }

@@ -1,4 +1,6 @@
 import { onceError } from '../errors.ts'
+import { LETTER_STATES } from '../store/dead-letters.ts'
+import { isDate, isStorable, storableTime } from '../platform/storable.ts'
 import type {
   DeadLetters as StoredLetters,
   LetterCounts,
@@ -11,7 +13,10 @@ import type { AttemptEntry } from '../store/inbox.ts'
 import type { Redrives } from '../store/redrives.ts'
 import type { Accountable } from './accountable.ts'
 import { discardLetters } from './discard.ts'
-import { exportLetters, importLetters } from './ndjson.ts'
+import { exportLetters, importLetters, type ImportedLetters, type Importing } from './ndjson.ts'
+import { jsonIn } from './stored-json.ts'
+
+export type { ImportedLetters } from './ndjson.ts'
 
 /** Which dead letters: every part that is given must match. Parked ones, unless `state` says otherwise. */
 export interface DeadLetterFilter {
@@ -83,17 +88,11 @@ export interface DeadLetters {
    * imported.
    */
   export(filter?: DeadLetterFilter, options?: { reveal?: boolean }): AsyncIterable<string>
-  /** Parks what was exported. Letters that are known, or applied, stay as they are. Every line is checked before it counts. */
+  /**
+   * Parks what was exported. Messages that are known, applied, or run at this moment, are left alone. Every line is checked
+   * before it counts.
+   */
   import(lines: AsyncIterable<string> | Iterable<string>, by: Accountable): Promise<ImportedLetters>
-}
-
-export interface ImportedLetters {
-  readonly lines: number
-  readonly imported: number
-  /** Applied already: left out. */
-  readonly applied: number
-  /** Dead letters already. */
-  readonly known: number
 }
 
 const LIST_LIMIT_DEFAULT = 100
@@ -112,12 +111,16 @@ const PARTS = new Set([
   'until',
 ])
 
-export function deadLettersOf<Tx>(letters: StoredLetters, redrives: Redrives<Tx> | undefined): DeadLetters {
+export function deadLettersOf<Tx>(
+  letters: StoredLetters,
+  redrives: Redrives<Tx> | undefined,
+  namespace: Importing,
+): DeadLetters {
   return {
     export: (filter = {}, { reveal = false } = {}) => exportLetters(letters, storedFilter(filter), reveal),
     import(lines, by) {
       if (!redrives) throw onceError('ONCE_UNSUPPORTED', { detail: 'this store cannot import dead letters' })
-      return importLetters(redrives, lines, by)
+      return importLetters(redrives, namespace, lines, by)
     },
     async list(filter = {}, { limit, after } = {}) {
       const rows = await letters.list({ filter: storedFilter(filter), limit: checkLimit(limit), after })
@@ -142,14 +145,21 @@ export function storedFilter(filter: DeadLetterFilter): LetterFilter {
     if (!PARTS.has(part)) throw invalid(`unknown part '${part.slice(0, 40)}' of a filter of dead letters`)
   }
   const { state = 'parked', since, until, ...same } = filter
+  for (const [name, text] of Object.entries(same)) {
+    if (text !== undefined && (typeof text !== 'string' || !isStorable(text))) throw invalid(`${name} must be a text`)
+  }
   for (const [name, date] of Object.entries({ since, until })) {
-    if (date !== undefined && Number.isNaN(date.getTime?.())) throw invalid(`${name} must be a Date`)
+    if (date !== undefined && !isDate(date)) throw invalid(`${name} must be a Date`)
+  }
+  const states: readonly unknown[] | undefined = state === 'any' ? undefined : [state].flat()
+  if (states && !states.every((of) => of !== undefined && (LETTER_STATES as readonly unknown[]).includes(of))) {
+    throw invalid(`state must be one of ${LETTER_STATES.filter((of) => of !== undefined).join(', ')}, or any`)
   }
   return {
     ...same,
-    states: state === 'any' ? undefined : typeof state === 'string' ? [state] : state,
-    from: since?.getTime(),
-    to: until?.getTime(),
+    states: states as readonly LetterState[] | undefined,
+    from: since && storableTime(since).getTime(),
+    to: until && storableTime(until).getTime(),
   }
 }
 
@@ -162,9 +172,9 @@ function letterOf(row: StoredLetter, reveal: boolean): DeadLetter {
   const { timeline, causes, headers, shown, body, parkedAt, settledAt, previous: _previous, ...same } = row
   return {
     ...same,
-    timeline: (JSON.parse(timeline) as AttemptEntry[]).map((entry) => ({ ...entry, at: new Date(entry.at) })),
-    causes: JSON.parse(causes) as DeadLetter['causes'],
-    headers: JSON.parse(headers) as DeadLetter['headers'],
+    timeline: jsonIn<AttemptEntry[]>(timeline, []).map((entry) => ({ ...entry, at: new Date(entry.at) })),
+    causes: jsonIn<DeadLetter['causes']>(causes, []),
+    headers: jsonIn<DeadLetter['headers']>(headers, {}),
     body: reveal ? body : (shown ?? body),
     parkedAt: new Date(parkedAt),
     settledAt: settledAt === null ? null : new Date(settledAt),

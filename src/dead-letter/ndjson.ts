@@ -1,11 +1,16 @@
 import { onceError } from '../errors.ts'
 import { messageIdentity } from '../inbox/identity.ts'
 import { LETTER_LINE_BYTES_MAX } from '../limits.ts'
+import { isStorable, jsonWith, storable } from '../platform/storable.ts'
 import type { DeadLetters, LetterFilter, LetterReason, StoredLetter } from '../store/dead-letters.ts'
+import { hashedName } from '../store/namespaced/names.ts'
 import type { ImportedLetter, Redrives } from '../store/redrives.ts'
 import { checkAccountable, type Accountable } from './accountable.ts'
+import { jsonIn } from './stored-json.ts'
 
 const PAGE = 500
+/** Fewer: each one's lock is held until its page is written. */
+const IMPORT_PAGE = 100
 
 /** One JSON document per line. A masked letter is exported as it may be seen, and then cannot be imported. */
 export async function* exportLetters(
@@ -14,7 +19,7 @@ export async function* exportLetters(
   reveal: boolean,
 ): AsyncGenerator<string> {
   for (let after = 0; ;) {
-    const page = await letters.list({ filter, limit: PAGE, after })
+    const page = await letters.list({ filter, limit: PAGE, after, blocks: false })
     for (const letter of page) {
       after = letter.seq
       yield lineOf(letter, reveal)
@@ -40,41 +45,61 @@ function lineOf(letter: StoredLetter, reveal: boolean): string {
   return JSON.stringify({
     ...same,
     parkedAt: new Date(parkedAt).toISOString(),
-    causes: JSON.parse(causes) as unknown,
-    headers: JSON.parse(headers) as unknown,
-    timeline: JSON.parse(timeline) as unknown,
+    causes: jsonIn<unknown>(causes, []),
+    headers: jsonIn<unknown>(headers, {}),
+    timeline: jsonIn<unknown>(timeline, []),
     body: masked ? shown : body,
     ...(masked ? { masked } : { shown }),
   })
 }
 
-/** In pages, each in one statement; the audit knows what came. */
+/** The namespace that letters are imported into. */
+export interface Importing {
+  readonly name: string
+  enter(): Promise<number>
+}
+
+export interface ImportedLetters {
+  readonly lines: number
+  readonly imported: number
+  /** Applied already: left out. */
+  readonly applied: number
+  /** Dead letters already. */
+  readonly known: number
+  /** The ids of letters whose messages run at this moment: left out, for they may be about to be applied. */
+  readonly busy: readonly string[]
+}
+
+/** In pages, each in one transaction; the audit knows what came. */
 export async function importLetters<Tx>(
   redrives: Redrives<Tx>,
+  namespace: Importing,
   lines: AsyncIterable<string> | Iterable<string>,
   given: Accountable,
-): Promise<{ lines: number; imported: number; applied: number; known: number }> {
+): Promise<ImportedLetters> {
   const { by, why } = checkAccountable(given)
-  const total = { lines: 0, imported: 0, applied: 0, known: 0 }
+  const into = { name: namespace.name, no: await namespace.enter() }
+  const total = { lines: 0, imported: 0, applied: 0, known: 0, busy: [] as string[] }
   let page = new Map<string, ImportedLetter>()
   const write = async (): Promise<void> => {
     if (page.size === 0) return
-    const { imported, applied } = await redrives.import({ letters: [...page.values()] })
+    const { imported, applied, busy } = await redrives.import({ letters: [...page.values()] })
     total.imported += imported
     total.applied += applied
+    total.busy.push(...busy)
     page = new Map()
   }
   let at = 0
   for await (const line of lines) {
     at++
     if (line.trim() === '') continue
-    const letter = readLine(line, at)
+    const letter = readLine(line, at, into)
     total.lines++
     page.set(letter.id, letter)
-    if (page.size >= PAGE) await write()
+    if (page.size >= IMPORT_PAGE) await write()
   }
   await write()
-  total.known = total.lines - total.imported - total.applied
+  total.known = total.lines - total.imported - total.applied - total.busy.length
   await redrives.write({ by, action: 'import', redrive: null, why, detail: JSON.stringify(total) })
   return total
 }
@@ -91,7 +116,11 @@ const REASONS = new Set<LetterReason>([
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
 
 /** A line as `exportLetters` wrote it. Whatever its state was, it is parked again, or skipped. `at`: for messages. */
-export function readLine(line: string, at: number): ImportedLetter {
+export function readLine(
+  line: string,
+  at: number,
+  into: { readonly name: string; readonly no: number },
+): ImportedLetter {
   const bad = (what: string): Error => onceError('ONCE_OPTION_INVALID', { detail: `line ${at}: ${what}` })
   if (Buffer.byteLength(line) > LETTER_LINE_BYTES_MAX) throw bad(`more than ${LETTER_LINE_BYTES_MAX} bytes`)
   let value: unknown
@@ -105,13 +134,20 @@ export function readLine(line: string, at: number): ImportedLetter {
   if (of['masked'] === true) throw bad('the body is masked; export with reveal')
   const text = (name: string): string => {
     const found = of[name]
-    if (typeof found !== 'string' || found.includes('\0')) throw bad(`'${name}' is no text`)
+    if (typeof found !== 'string' || !isStorable(found)) throw bad(`'${name}' is no text that a database can hold`)
     return found
   }
   const maybe = (name: string): string | null => (of[name] === null || of[name] === undefined ? null : text(name))
   const [consumer, source, message, previous] = [text('consumer'), text('source'), text('message'), maybe('previous')]
-  const { id } = messageIdentity({ consumer, source, message })
-  if (of['id'] !== id) throw bad(`the id does not belong to its consumer, source and message`)
+  const identityAs = (no: number): ReturnType<typeof messageIdentity> =>
+    messageIdentity({ consumer: hashedName({ ...into, no }, consumer), source, message })
+  const { id, lock } = identityAs(into.no)
+  if (of['id'] !== id) {
+    // It comes from a database where this namespace is the first one, or is not.
+    if (of['id'] !== identityAs(into.no === 0 ? 1 : 0).id)
+      throw bad(`the id does not belong to its consumer, source and message`)
+    if (previous !== null) throw bad(`it waits for a letter whose id is another one in this database`)
+  }
   if (previous !== null && !UUID.test(previous)) throw bad(`'previous' is no id`)
   const reason = text('reason') as LetterReason
   if (!REASONS.has(reason)) throw bad(`unknown reason '${reason.slice(0, 40)}'`)
@@ -123,6 +159,7 @@ export function readLine(line: string, at: number): ImportedLetter {
   if (!Array.isArray(of['causes']) || !Array.isArray(of['timeline'])) throw bad(`'causes' and 'timeline' are lists`)
   return {
     id,
+    lock,
     consumer,
     source,
     message,
@@ -135,17 +172,12 @@ export function readLine(line: string, at: number): ImportedLetter {
     state: of['state'] === 'skipped' ? 'skipped' : 'parked',
     error: maybe('error'),
     fingerprint: text('fingerprint'),
-    causes: clean(of['causes']),
-    timeline: clean(of['timeline']),
-    headers: clean(headers),
+    causes: jsonWith(storable, of['causes']),
+    timeline: jsonWith(storable, of['timeline']),
+    headers: jsonWith(storable, headers),
     body: text('body'),
     shown: maybe('shown'),
     traceparent: maybe('traceparent'),
     attempts: attempts as number,
   }
-}
-
-/** PostgreSQL has no place for NUL in JSON. */
-function clean(value: unknown): string {
-  return JSON.stringify(value).replaceAll('\\u0000', '')
 }

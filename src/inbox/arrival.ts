@@ -1,10 +1,15 @@
+import { frame } from '../key/frame.ts'
+import { sha256Hex } from '../platform/sha256.ts'
+import { isStorable, storable } from '../platform/storable.ts'
 import type { Delivery } from '../source/source.ts'
 import type { Letter, LetterReason } from '../store/dead-letters.ts'
 import type { InboxItem } from '../store/inbox.ts'
+import { describeError } from './describe-error.ts'
 import { messageIdentity } from './identity.ts'
 
 export interface ArrivalOptions {
   readonly delivery: Delivery
+  /** The consumer's name as it goes into the ids of its messages. */
   readonly consumer: string
   /** The message's id, or its natural key. */
   readonly message: string
@@ -20,6 +25,8 @@ export class Arrival {
   /** In the order of arrival. */
   readonly seq: number
   readonly at: number
+  /** What its first delivery keeps in memory. */
+  readonly bytes: number
   /** Why it cannot be read. */
   readonly problem: string | undefined
   /** Other deliveries of the same message meanwhile: they share its fate. */
@@ -43,16 +50,19 @@ export class Arrival {
 
   constructor(of: ArrivalOptions) {
     const { delivery, consumer, message } = of
-    const { source, aggregate, previous } = delivery
+    const { aggregate, previous } = delivery
+    // What is stored is what it is known by: whoever reads the letter must come to the same id.
+    const source = storable(delivery.source)
     this.delivery = delivery
     this.seq = of.seq
     this.at = of.at
+    this.bytes = delivery.bytes ?? 0
     this.problem = of.problem ?? delivery.problem
     this.item = {
       ...messageIdentity({ consumer, source, message }),
       source,
       message,
-      aggregate,
+      aggregate: aggregate === null ? null : storable(aggregate),
       // By a natural key nobody knows what the predecessor's was.
       previous:
         previous === null || message !== delivery.id
@@ -73,18 +83,26 @@ export function keyOf(
   delivery: Delivery,
 ): Pick<ArrivalOptions, 'message' | 'problem'> {
   const { id, problem } = delivery
+  if (!isStorable(id)) return { message: `sha256:${sha256Hex(frame(id))}`, problem: problem ?? unstorable('id') }
   if (problem !== undefined) return { message: id, problem }
+  for (const name of ['source', 'type'] as const) {
+    if (!isStorable(delivery[name])) return { message: id, problem: unstorable(name) }
+  }
   try {
     const { event } = delivery
     if (!key) return { message: id, problem: undefined }
     const message = key(event)
-    if (typeof message === 'string' && message !== '' && message.length <= KEY_LENGTH_MAX && !message.includes('\0')) {
+    if (typeof message === 'string' && message !== '' && message.length <= KEY_LENGTH_MAX && isStorable(message)) {
       return { message, problem: undefined }
     }
     return { message: id, problem: `key() must return a text of 1 to ${KEY_LENGTH_MAX} characters` }
   } catch (error) {
-    return { message: id, problem: `it cannot be read: ${error instanceof Error ? error.message : String(error)}` }
+    return { message: id, problem: `it cannot be read: ${describeError(error).line}` }
   }
+}
+
+function unstorable(name: string): string {
+  return `its ${name} has NUL or half of a surrogate pair`
 }
 
 const KEY_LENGTH_MAX = 1_024

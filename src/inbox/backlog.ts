@@ -15,9 +15,16 @@ export class Backlog {
   /** Lanes in which everybody waits for a time. */
   readonly #resting = new Set<Lane>()
 
+  #bytes = 0
+
   /** Messages in hand. */
   get size(): number {
     return this.#byId.size
+  }
+
+  /** What they keep in memory. */
+  get bytes(): number {
+    return this.#bytes
   }
 
   arrivals(): Iterable<Arrival> {
@@ -33,6 +40,7 @@ export class Backlog {
     }
     const lane = this.#laneFor(arrival)
     this.#byId.set(arrival.item.id, arrival)
+    this.#bytes += arrival.bytes
     this.#laneOf.set(arrival, lane)
     lane.add(arrival)
     this.#list(lane)
@@ -133,6 +141,7 @@ export class Backlog {
   #forget(arrival: Arrival, lane: Lane): void {
     this.#laneOf.delete(arrival)
     this.#byId.delete(arrival.item.id)
+    this.#bytes -= arrival.bytes
     if (lane.size > 0 || lane.out > 0) return
     if (lane.key !== null) this.#lanes.delete(lane.key)
     this.#resting.delete(lane)

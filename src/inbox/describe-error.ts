@@ -1,5 +1,7 @@
 import { ERROR_CAUSES_MAX, ERROR_LINE_LENGTH_MAX, ERROR_STACK_LENGTH_MAX } from '../limits.ts'
 import { sha256Hex } from '../platform/sha256.ts'
+import { jsonWith, spell } from '../platform/storable.ts'
+import { readable, textOf } from './readable-error.ts'
 
 /** An error as a dead letter keeps it. */
 export interface Described {
@@ -11,16 +13,18 @@ export interface Described {
   readonly causes: string
 }
 
-export function describeError(error: unknown): Described {
-  const chain: unknown[] = []
-  for (let at: unknown = error; at !== undefined && chain.length < ERROR_CAUSES_MAX; at = causeOf(at)) {
+/** Whatever was thrown: every database can hold the answer. */
+export function describeError(thrown: unknown): Described {
+  const error = readable(thrown)
+  const chain: unknown[] = [error]
+  for (let at = causeOf(error); at !== undefined && chain.length < ERROR_CAUSES_MAX; at = causeOf(at)) {
     if (chain.includes(at)) break
     chain.push(at)
   }
   return {
     line: lineOf(error),
     fingerprint: sha256Hex(chain.map(kindOf).join('\n')).slice(0, 12),
-    causes: clean(JSON.stringify(chain.map(detailOf))),
+    causes: jsonWith(spell, chain.map(detailOf)),
   }
 }
 
@@ -30,8 +34,8 @@ function causeOf(error: unknown): unknown {
 
 function lineOf(error: unknown): string {
   const { name, message } = named(error)
-  const line = clean(`${name}: ${message}`.replaceAll(/\s+/g, ' '))
-  return line.length > ERROR_LINE_LENGTH_MAX ? `${line.slice(0, ERROR_LINE_LENGTH_MAX - 1)}…` : line
+  const line = spell(`${name}: ${message}`.replaceAll(/\s+/g, ' '))
+  return line.length > ERROR_LINE_LENGTH_MAX ? `${cut(line, ERROR_LINE_LENGTH_MAX - 1)}…` : line
 }
 
 /** What errors of one kind have in common: no ids, no numbers, no quoted values, no line numbers. */
@@ -46,7 +50,9 @@ function kindOf(error: unknown): string {
 
 /** The function an error came from, without its line: a deploy moves lines. */
 function placeOf(error: unknown): string {
-  const frame = (error instanceof Error ? error.stack : undefined)?.split('\n').find((line) => /^\s+at /.test(line))
+  const frame = stackOf(error)
+    ?.split('\n')
+    .find((line) => /^\s+at /.test(line))
   return (
     frame
       ?.trim()
@@ -57,25 +63,29 @@ function placeOf(error: unknown): string {
 
 function detailOf(error: unknown): Record<string, unknown> {
   const { name, message, code } = named(error)
-  const stack = error instanceof Error ? error.stack?.slice(0, ERROR_STACK_LENGTH_MAX) : undefined
-  return { name, message: message.slice(0, ERROR_STACK_LENGTH_MAX), ...(code === '' ? {} : { code }), stack }
+  const stack = stackOf(error)
+  return {
+    name: cut(name, ERROR_LINE_LENGTH_MAX),
+    message: cut(message, ERROR_STACK_LENGTH_MAX),
+    ...(code === '' ? {} : { code: cut(code, ERROR_LINE_LENGTH_MAX) }),
+    ...(stack === undefined ? {} : { stack: cut(stack, ERROR_STACK_LENGTH_MAX) }),
+  }
+}
+
+/** A program may make something else of it. */
+function stackOf(error: unknown): string | undefined {
+  const stack: unknown = error instanceof Error ? error.stack : undefined
+  return typeof stack === 'string' ? stack : undefined
+}
+
+/** Not between the halves of a pair. */
+function cut(text: string, max: number): string {
+  const end = /[\ud800-\udbff]/.test(text.charAt(max - 1)) ? max - 1 : max
+  return text.slice(0, end)
 }
 
 function named(error: unknown): { name: string; message: string; code: string } {
   if (!(error instanceof Error)) return { name: 'thrown', message: textOf(error), code: '' }
   const code = (error as { code?: unknown }).code
-  return { name: error.name, message: error.message, code: typeof code === 'string' ? code : '' }
-}
-
-function textOf(value: unknown): string {
-  try {
-    return typeof value === 'string' ? value : (JSON.stringify(value) ?? String(value))
-  } catch {
-    return Object.prototype.toString.call(value)
-  }
-}
-
-/** PostgreSQL has no place for NUL, in text or in JSON. */
-function clean(text: string): string {
-  return text.replaceAll('\0', '').replaceAll('\\u0000', '')
+  return { name: textOf(error.name), message: textOf(error.message), code: typeof code === 'string' ? code : '' }
 }

@@ -21,6 +21,7 @@ export interface EarliesParts {
 export class Earlies {
   readonly #parts: EarliesParts
   readonly #waiting = new Set<Arrival>()
+  #bytes = 0
   #everyMs = CONSUMER_EARLY_LOOK_MS
   #cancel: (() => void) | undefined
   #looking = false
@@ -33,9 +34,15 @@ export class Earlies {
     return this.#waiting.size
   }
 
+  /** What they keep in memory. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
   add(arrival: Arrival): void {
     arrival.earlySince ??= this.#parts.clock.now()
     arrival.notBefore = Infinity
+    if (!this.#waiting.has(arrival)) this.#bytes += arrival.bytes
     this.#waiting.add(arrival)
     if (this.#waiting.size > CONSUMER_EARLY_MAX) this.#letGo([...this.#waiting].slice(0, CONSUMER_EARLY_MAX / 4))
     this.#arm()
@@ -43,7 +50,7 @@ export class Earlies {
 
   /** It runs, or is in nobody's hand any more. */
   delete(arrival: Arrival): void {
-    this.#waiting.delete(arrival)
+    if (this.#waiting.delete(arrival)) this.#bytes -= arrival.bytes
   }
 
   /** Somebody new came in: the next look comes soon. */
@@ -55,6 +62,7 @@ export class Earlies {
     this.#cancel?.()
     this.#cancel = undefined
     this.#waiting.clear()
+    this.#bytes = 0
   }
 
   #arm(): void {
@@ -81,7 +89,7 @@ export class Earlies {
       const part = heads.slice(at, at + LOOK_ITEMS)
       const sights = await this.#parts.look(part.map(({ item }) => item))
       const ready = part.filter((arrival, i) => this.#waiting.has(arrival) && sights[i] !== 'early')
-      for (const arrival of ready) this.#waiting.delete(arrival)
+      for (const arrival of ready) this.delete(arrival)
       freed += ready.length
       if (ready.length > 0) this.#parts.ready(ready)
     }
@@ -91,7 +99,7 @@ export class Earlies {
 
   #letGo(arrivals: readonly Arrival[]): void {
     if (arrivals.length === 0) return
-    for (const arrival of arrivals) this.#waiting.delete(arrival)
+    for (const arrival of arrivals) this.delete(arrival)
     this.#parts.giveUp(arrivals)
   }
 }

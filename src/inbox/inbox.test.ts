@@ -1,11 +1,16 @@
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { CONSUMER_SUSPECTS_MAX } from '../limits.ts'
+import { isStorable } from '../platform/storable.ts'
+import { bodyOfText, bodyText } from '../source/body-text.ts'
 import { EnvelopeDelivery } from '../source/envelope.ts'
 import type { Delivery } from '../source/source.ts'
-import { Arrival } from './arrival.ts'
+import { Arrival, keyOf } from './arrival.ts'
 import { Backlog } from './backlog.ts'
 import { describeError } from './describe-error.ts'
 import { findHorizon } from './horizon.ts'
+import { messageIdentity } from './identity.ts'
+import { letterOf } from './letter.ts'
 import { PositionTracker } from './positions.ts'
 
 const ANY = { suspects: true }
@@ -15,6 +20,10 @@ function arrival(id: string, aggregate: string | null = null, previous?: string)
   const body = JSON.stringify({ id, source: 's', type: 't', subject: aggregate ?? undefined, previous })
   const delivery = new EnvelopeDelivery({ body, headers: {}, place: id, source: 's' }, { redelivered: false })
   return new Arrival({ delivery, consumer: 'c', message: id, problem: undefined, seq: seq++, at: 0 })
+}
+
+function throws(): never {
+  throw new TypeError('cannot be read')
 }
 
 const ids = (arrivals: readonly Arrival[]): string[] => arrivals.map(({ item }) => item.message)
@@ -191,6 +200,90 @@ describe('an error', () => {
       expect(line).not.toContain('\0')
       expect(JSON.parse(causes)).toBeInstanceOf(Array)
     }
+  })
+})
+
+describe('what every database can hold', () => {
+  const odd = fc.oneof(
+    fc.constantFrom('\0', '\ud83d', '\ude00\ud83d', 'a\\u0000', 'base64:AA', 'utf16:AA', 'b'),
+    fc.anything(),
+  )
+
+  it('is the description of whatever was thrown', () => {
+    fc.assert(
+      fc.property(odd, odd, odd, (thrown, message, cause) => {
+        for (const error of [thrown, Object.assign(new Error('a', { cause }), { message, code: thrown })]) {
+          const { line, fingerprint, causes } = describeError(error)
+          expect([line, fingerprint, causes].every(isStorable)).toBe(true)
+          expect(JSON.parse(causes)).toBeInstanceOf(Array)
+        }
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  it('is a letter of any delivery, known by what is stored of it', () => {
+    const sane = { id: 'i', source: 's', type: 't', aggregate: 'a', previous: null, event: {}, body: '{}', headers: {} }
+    const rest = { delivered: 1, redelivered: false, traceparent: undefined }
+    const changes: [changes: object, problem: boolean][] = [
+      [{}, false],
+      [{ id: 'i\0' }, true],
+      [{ id: '\ud83d' }, true],
+      [{ source: '\0', type: '\ud83d' }, true],
+      [{ aggregate: '\0', tenant: '\0', traceparent: '\ud83d', headers: { '\0': '\0', n: 5, big: 5n } }, false],
+      [{ body: '\0' }, false],
+      [{ headers: null }, false],
+      [Object.defineProperty({}, 'body', { get: throws, enumerable: true }), false],
+      [Object.defineProperty({}, 'event', { get: throws, enumerable: true }), true],
+    ]
+    for (const [change, problem] of changes) {
+      const delivery = Object.create({ ...sane, ...rest }, Object.getOwnPropertyDescriptors(change)) as Delivery
+      const key = keyOf(undefined, delivery)
+      expect(key.problem !== undefined).toBe(problem)
+      const it = new Arrival({ delivery, consumer: 'c', seq: 0, at: 0, ...key })
+      const letter = letterOf(it, { state: 'parked', reason: 'failed', error: new Error('no') }, () => '\0')
+      for (const text of Object.values(letter)) if (typeof text === 'string') expect(isStorable(text)).toBe(true)
+      expect(JSON.parse(letter.headers)).toBeTypeOf('object')
+      const { source, message } = letter
+      expect(messageIdentity({ consumer: 'c', source, message }).id).toBe(letter.id)
+    }
+  })
+
+  it('is the id of what cannot be read: no key is made of an event that is not there', () => {
+    const asked: unknown[] = []
+    const key = (event: unknown): string => {
+      asked.push(event)
+      return String((event as { data?: { n: number } } | undefined)?.data?.n)
+    }
+    const read = (body: string, place: string): Delivery =>
+      new EnvelopeDelivery({ body, headers: {}, place, source: 'broker' }, { redelivered: false })
+    const [one, other] = [keyOf(key, read('not json', 'q/1')), keyOf(key, read('[]', 'q/2'))]
+    expect(asked).toEqual([])
+    expect([one, other]).toEqual([
+      { message: 'q/1', problem: 'the message is not JSON' },
+      { message: 'q/2', problem: 'the message is no CloudEvent' },
+    ])
+    const readable = '{"specversion":"1.0","id":"1","source":"s","type":"t","data":{"n":7}}'
+    expect(keyOf(key, read(readable, 'q/3'))).toEqual({ message: '7', problem: undefined })
+  })
+
+  it('is a body, and comes back as it was', () => {
+    const units = fc.array(fc.integer({ min: 0, max: 0xffff })).map((of) => String.fromCharCode(...of))
+    const texts = fc.oneof(units, fc.string(), fc.constantFrom('base64:AA', 'utf16:AA', '', '\0'))
+    fc.assert(
+      fc.property(texts, fc.uint8Array(), (text, bytes) => {
+        expect(isStorable(bodyText(text)) && isStorable(bodyText(bytes))).toBe(true)
+        expect(bodyOfText(bodyText(text)).toString()).toBe(text)
+        const back = bodyOfText(bodyText(bytes))
+        // A mark of the byte order says nothing.
+        expect(Buffer.from(back as Uint8Array).toString('hex')).toBe(
+          Buffer.from(bytes)
+            .toString('hex')
+            .replace(/^efbbbf/, ''),
+        )
+      }),
+      { numRuns: 2_000 },
+    )
   })
 })
 

@@ -1,3 +1,6 @@
+import { isStorable, jsonWith, spell, storable } from '../platform/storable.ts'
+import { bodyText } from '../source/body-text.ts'
+import type { Delivery } from '../source/source.ts'
 import type { Letter, LetterReason, NewLetter } from '../store/dead-letters.ts'
 import type { Arrival } from './arrival.ts'
 import { describeError } from './describe-error.ts'
@@ -5,7 +8,7 @@ import { describeError } from './describe-error.ts'
 /** What a person may see of a message's body. */
 export type Mask = (body: string, message: { readonly type: string; readonly source: string }) => string
 
-/** A message as a dead letter. */
+/** A message as a dead letter. Whatever it holds, every database can hold the letter, and it can be read back. */
 export function letterOf(
   arrival: Arrival,
   why: { readonly state: Letter['state']; readonly reason: LetterReason; readonly error: unknown },
@@ -14,16 +17,16 @@ export function letterOf(
   const { delivery, item } = arrival
   const { line, fingerprint, causes } = describeError(why.error)
   const { type, source, tenant, traceparent } = delivery
-  const body = clean(delivery.body)
+  const body = bodyOf(delivery)
   return {
     id: item.id,
     lock: item.lock,
     source: item.source,
     message: item.message,
-    type,
+    type: storable(type),
     aggregate: item.aggregate,
     previous: item.previous,
-    tenant: tenant ?? null,
+    tenant: tenant === undefined ? null : storable(tenant),
     state: why.state,
     reason: why.reason,
     error: line,
@@ -31,8 +34,8 @@ export function letterOf(
     causes,
     body,
     shown: mask ? masked(mask, body, { type, source }) : null,
-    headers: clean(JSON.stringify(delivery.headers)).replaceAll('\\u0000', ''),
-    traceparent: traceparent ?? null,
+    headers: jsonWith(spell, textsIn(delivery.headers)),
+    traceparent: traceparent === undefined ? null : storable(traceparent),
     attempts: arrival.attempts,
   }
 }
@@ -40,12 +43,24 @@ export function letterOf(
 /** A hook that fails shows nothing at all. */
 function masked(mask: Mask, body: string, message: { type: string; source: string }): string {
   try {
-    return clean(mask(body, message))
+    return spell(mask(body, message))
   } catch {
     return '(masked)'
   }
 }
 
-function clean(text: string): string {
-  return text.replaceAll('\0', '')
+/** Read when it is first asked for: a source may fail at that. */
+function bodyOf(delivery: Delivery): string {
+  try {
+    const { body } = delivery
+    return isStorable(body) ? body : bodyText(body)
+  } catch {
+    return ''
+  }
+}
+
+function textsIn(headers: Readonly<Record<string, unknown>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers ?? {}).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  )
 }

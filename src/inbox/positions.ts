@@ -64,6 +64,8 @@ class Partition {
  */
 export class PositionTracker {
   readonly #partitions = new Map<string, Partition>()
+  /** What the database is known to have. */
+  readonly #written = new Map<string, string>()
 
   received({ position }: Delivery): void {
     if (position) this.#of(position.partition).add(position)
@@ -79,7 +81,7 @@ export class PositionTracker {
     }
     return [...offsets].flatMap(([partition, settling]) => {
       const next = this.#of(partition).after(settling)
-      return next === undefined ? [] : [{ partition, next }]
+      return next === undefined ? [] : [{ partition, next, from: this.#written.get(partition) }]
     })
   }
 
@@ -93,13 +95,34 @@ export class PositionTracker {
     }
     return [...touched].flatMap((partition) => {
       const next = this.#of(partition).pass()
-      return next === undefined ? [] : [{ partition, next }]
+      return next === undefined ? [] : [{ partition, next, from: this.#written.get(partition) }]
     })
+  }
+
+  /** The database said so when these partitions were begun: there is nobody who knows better. */
+  began(positions: readonly StoredPosition[]): void {
+    for (const { partition, next } of positions) this.#written.set(partition, next)
+  }
+
+  /** The database was told of these. */
+  wrote(positions: readonly StoredPosition[]): void {
+    for (const { partition, next } of positions) {
+      // It may be somebody else's meanwhile.
+      if (!this.#partitions.has(partition)) continue
+      if (BigInt(next) > BigInt(this.#written.get(partition) ?? 0)) this.#written.set(partition, next)
+    }
+  }
+
+  get written(): readonly StoredPosition[] {
+    return [...this.#written].map(([partition, next]) => ({ partition, next }))
   }
 
   /** The partition is somebody else's now. */
   forget(partitions: readonly string[]): void {
-    for (const partition of partitions) this.#partitions.delete(partition)
+    for (const partition of partitions) {
+      this.#partitions.delete(partition)
+      this.#written.delete(partition)
+    }
   }
 
   #of(partition: string): Partition {

@@ -1,4 +1,6 @@
 import { sha256Hex } from '../platform/sha256.ts'
+import { isStorable } from '../platform/storable.ts'
+import { bodyText } from './body-text.ts'
 import type { Delivery, Position, ReceivedEvent } from './source.ts'
 
 /** Ids and sources longer than this are no event's: they would not fit where they are remembered. */
@@ -84,8 +86,12 @@ export class EnvelopeDelivery implements Delivery {
     return this.#event
   }
 
+  get bytes(): number {
+    return this.#message.body.length
+  }
+
   get body(): string {
-    return printable(this.#message.body)
+    return bodyText(this.#message.body)
   }
 
   get headers(): Readonly<Record<string, string>> {
@@ -106,9 +112,11 @@ function readStructured({ body, headers }: Message): Read | string {
   if (!document) return 'the message is not JSON'
   const { value } = document
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'the message is no CloudEvent'
-  const { data, ...attributes } = value as Record<string, unknown>
+  const { data, data_base64: base64, ...attributes } = value as Record<string, unknown>
+  if (base64 !== undefined && (data !== undefined || !isBase64(base64))) return `'data_base64' is no base64`
   const traceparent = headers['traceparent']
-  return checked({ ...(traceparent === undefined ? {} : { traceparent }), ...attributes }, data)
+  const known = { ...(traceparent === undefined ? {} : { traceparent }), ...attributes }
+  return checked(known, base64 === undefined ? data : bytesOf(base64))
 }
 
 function readBinary({ body, headers }: Message, prefix: string): Read | string {
@@ -117,8 +125,26 @@ function readBinary({ body, headers }: Message, prefix: string): Read | string {
     if (name.startsWith(prefix)) attributes[name.slice(prefix.length)] = value
   }
   attributes['traceparent'] ??= headers['traceparent']
-  const data = body.length === 0 ? { value: undefined } : parsed(body)
+  const isBytes = !JSON_TYPE.test(headers['content-type'] ?? '')
+  const data = body.length === 0 ? { value: undefined } : isBytes ? { value: asBytes(body) } : parsed(body)
   return data ? checked(attributes, data.value) : 'the data is not JSON'
+}
+
+/** Nothing, or a type of JSON. */
+const JSON_TYPE = /^$|^[^/;]+\/(?:[^;]+\+)?json *(?:;|$)/i
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
+
+/** What CloudEvents calls data_base64. */
+export function isBase64(value: unknown): value is string {
+  return typeof value === 'string' && BASE64.test(value)
+}
+
+export function bytesOf(base64: string): Uint8Array {
+  return new Uint8Array(Buffer.from(base64, 'base64'))
+}
+
+function asBytes(body: string | Uint8Array): Uint8Array {
+  return new Uint8Array(typeof body === 'string' ? Buffer.from(body) : body)
 }
 
 const KNOWN = new Set(['id', 'source', 'type', 'subject', 'time', 'traceparent', 'specversion', 'datacontenttype'])
@@ -151,9 +177,8 @@ function checked(attributes: Readonly<Record<string, unknown>>, data: unknown): 
   }
 }
 
-/** NUL has no place in a PostgreSQL text. */
 function isName(value: unknown): value is string {
-  return typeof value === 'string' && value !== '' && value.length <= NAME_LENGTH_MAX && !value.includes('\0')
+  return typeof value === 'string' && value !== '' && value.length <= NAME_LENGTH_MAX && isStorable(value)
 }
 
 function textOrUndefined(value: unknown): string | undefined {
@@ -172,18 +197,6 @@ const strict = new TextDecoder('utf-8', { fatal: true })
 
 function textOf(body: string | Uint8Array): string {
   return typeof body === 'string' ? body : Buffer.from(body).toString('base64')
-}
-
-/** Text as it is, anything else in base64: a dead letter keeps every byte. */
-export function printable(body: string | Uint8Array): string {
-  if (typeof body === 'string') return body.includes('\0') ? `base64:${Buffer.from(body).toString('base64')}` : body
-  try {
-    const text = strict.decode(body)
-    if (!text.includes('\0')) return text
-  } catch {
-    // Not text.
-  }
-  return `base64:${Buffer.from(body).toString('base64')}`
 }
 
 function definedOnly(headers: Readonly<Record<string, string | undefined>>): Record<string, string> {

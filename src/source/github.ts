@@ -1,6 +1,9 @@
+import { createHash } from 'node:crypto'
 import { pushedDelivery } from './pushed-delivery.ts'
 import { checkSecrets, isId, jsonObject, refused, signedBy, type Secrets } from './signature.ts'
 import type { PushedSource } from './source.ts'
+
+const DELIVERY = 'x-github-delivery'
 
 export interface GithubSourceOptions {
   /** The webhook's secret; several while it is changed. */
@@ -20,8 +23,8 @@ export interface GithubEvent<T extends string = string, P = Record<string, unkno
 export type GithubEvents<P> = { [T in keyof P & string]: GithubEvent<T, P[T]> }
 
 /**
- * GitHub's webhooks, with content type application/json. They carry no timestamp: only the inbox keeps an old delivery
- * from being applied again.
+ * GitHub's webhooks, with content type application/json. They carry no timestamp, and id and event are not signed: the
+ * inbox knows a delivery by its body, so that an old one is not applied again, whatever it is called.
  *
  * @example
  * once.consumer('ci', { from: githubSource<EventPayloadMap>({ secret }) }, { push: async ({ payload }, { tx }) => … })
@@ -33,14 +36,20 @@ export function githubSource<P = Record<string, Record<string, unknown>>>(
   return {
     kind: 'pushed',
     name: 'github',
+    // GitHub sends whatever the endpoint asked for, and new types as they are invented.
+    unknown: 'ignore',
     redeliversFor: '3d',
-    revive: ({ id, type, body }): GithubEvent => ({ id, type, payload: JSON.parse(body) as Record<string, unknown> }),
+    revive: ({ id, type, body, headers }): GithubEvent => ({
+      id: headers[DELIVERY] ?? id,
+      type,
+      payload: JSON.parse(body) as Record<string, unknown>,
+    }),
     receive({ headers, body }) {
       const hex = /^sha256=([0-9a-f]{64})$/i.exec(headers['x-hub-signature-256'] ?? '')?.[1]
       if (!signedBy(secrets, hex === undefined ? [] : [Buffer.from(hex, 'hex')], body)) {
         return refused('ONCE_SIGNATURE_INVALID', 'X-Hub-Signature-256 is missing or does not match the body')
       }
-      const id = headers['x-github-delivery']
+      const id = headers[DELIVERY]
       const type = headers['x-github-event']
       const payload = jsonObject(body)
       if (!isId(id) || !isId(type) || !payload) {
@@ -51,7 +60,10 @@ export function githubSource<P = Record<string, Record<string, unknown>>>(
       const event: GithubEvent = { id, type, payload }
       const owner = (payload['repository'] as { owner?: { login?: unknown } } | undefined)?.owner?.login
       const tenant = isId(owner) ? owner : undefined
-      return { kind: 'delivery', delivery: pushedDelivery({ id, source: 'github', type, event, body, tenant }) }
+      // Only the body is signed: under another id, or as another event, it is the same delivery.
+      const signed = createHash('sha256').update(body).digest('hex')
+      const of = { id: signed, source: 'github', type, event, body, tenant, headers: { [DELIVERY]: id } }
+      return { kind: 'delivery', delivery: pushedDelivery(of) }
     },
   }
 }

@@ -32,13 +32,15 @@ export interface KafkaConsumer {
     timestamp?: bigint
   }): Promise<ReadonlyMap<string, readonly bigint[]>>
   metadata(options: { topics?: string[]; autocreateTopics?: boolean; forceUpdate?: boolean }): Promise<{
-    readonly topics: ReadonlyMap<
-      string,
-      { readonly id: string; readonly partitions: readonly { readonly leader: number }[] }
-    >
+    readonly topics: ReadonlyMap<string, KafkaTopic>
   }>
   on(event: 'consumer:group:join', listener: (joined: { assignments?: readonly KafkaAssignment[] }) => void): unknown
   close(force?: boolean): Promise<void>
+}
+
+export interface KafkaTopic {
+  readonly id: string
+  readonly partitions: readonly { readonly leader: number }[]
 }
 
 export interface KafkaAssignment {

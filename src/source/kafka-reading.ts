@@ -1,4 +1,5 @@
 import { KAFKA_FETCH_BYTES, KAFKA_FETCH_MS, KAFKA_PARTITION_BYTES } from '../limits.ts'
+import type { Recreated } from '../inbox/log-life.ts'
 import { isKafkaError } from '../sink/kafka-client.ts'
 import {
   committedIn,
@@ -7,6 +8,7 @@ import {
   type KafkaFetched,
   type KafkaFetchedPartition,
   type KafkaFound,
+  type KafkaTopic,
 } from './kafka-client.ts'
 import { inTurn } from './in-turn.ts'
 import { KafkaDelivery } from './kafka-delivery.ts'
@@ -22,6 +24,7 @@ export interface KafkaReadingOptions {
   readonly topic: string
   readonly name: string
   readonly from: 'earliest' | 'latest'
+  readonly recreated: Recreated
   readonly prefetch: number
   readonly positions: Positions
   readonly signal: AbortSignal
@@ -60,6 +63,10 @@ export class KafkaReading {
   #working: Promise<void> | undefined
   #failure: { readonly error: unknown } | undefined
   #closed = false
+  /** The topic's own id, and what the names of its partitions end in. */
+  #life: { readonly id: string; readonly suffix: string } | undefined
+  /** What is known of the topic may be old. */
+  #isStale = false
 
   constructor(options: KafkaReadingOptions) {
     this.#options = options
@@ -68,8 +75,8 @@ export class KafkaReading {
 
   /** Rejects when the topic cannot be had. */
   async start(): Promise<void> {
-    const { topic } = this.#options
-    await this.#fetching().metadata({ topics: [topic], autocreateTopics: false, forceUpdate: true })
+    this.#isStale = true
+    await this.#topic()
     this.#join()
   }
 
@@ -103,6 +110,16 @@ export class KafkaReading {
         if (this.#owned.has(partition)) this.#arrived.push({ found, partition, redelivered: true })
       }
     })
+  }
+
+  /** These are begun anew, from where the database says then. */
+  again(names: readonly string[]): void {
+    const lost = names.flatMap((name) => this.#owned.get(name) ?? [])
+    for (const { name } of lost) this.#owned.delete(name)
+    this.#arrived.drop(({ partition }) => names.includes(partition))
+    this.#revoked(lost.map(({ name }) => name))
+    this.#begin = [...new Set([...this.#begin, ...lost.map(({ partition }) => partition)])]
+    this.#arrived.ring()
   }
 
   #read({ found, partition, redelivered }: Unread): KafkaDelivery {
@@ -184,15 +201,17 @@ export class KafkaReading {
   }
 
   #nameOf(partition: number): string {
-    return `${this.#options.topic}/${partition}`
+    return `${this.#options.topic}/${partition}${this.#life?.suffix ?? ''}`
   }
 
   async #work(): Promise<void> {
     try {
+      if (this.#isStale) await this.#topic()
       await this.#seek()
       if (this.#owned.size > 0) await this.#fetch()
       else await new Promise((resolve) => setTimeout(resolve, 20))
     } catch (error) {
+      this.#isStale = true
       this.#fail(error)
     }
   }
@@ -226,16 +245,29 @@ export class KafkaReading {
   }
 
   async #fetch(): Promise<void> {
-    const { topic } = this.#options
     const fetcher = this.#fetching()
-    const metadata = (await fetcher.metadata({ topics: [topic], autocreateTopics: false })).topics.get(topic)
-    if (!metadata) throw new Error(`Kafka has no topic '${topic}'`)
+    const metadata = await this.#topic()
     const byLeader = new Map<number, Owned[]>()
     for (const owned of this.#owned.values()) {
       const leader = metadata.partitions[owned.partition]?.leader ?? -1
       byLeader.set(leader, [...(byLeader.get(leader) ?? []), owned])
     }
     await Promise.all([...byLeader].map(([node, owned]) => this.#fetchFrom(fetcher, node, metadata.id, owned)))
+  }
+
+  /** The topic as it is; where it is another one than before, its partitions are begun anew or nothing is read. */
+  async #topic(): Promise<KafkaTopic> {
+    const { topic, positions, recreated } = this.#options
+    const asked = { topics: [topic], autocreateTopics: false, ...(this.#isStale && { forceUpdate: true }) }
+    const found = (await this.#fetching().metadata(asked)).topics.get(topic)
+    if (!found) throw new Error(`Kafka has no topic '${topic}'`)
+    const { id } = found
+    if (this.#life?.id !== id) {
+      this.again([...this.#owned.keys()])
+      this.#life = { id, suffix: (await positions.lifeOf?.({ name: topic, id, recreated })) ?? '' }
+    }
+    this.#isStale = false
+    return found
   }
 
   async #fetchFrom(fetcher: KafkaConsumer, node: number, topicId: string, asked: readonly Owned[]): Promise<void> {

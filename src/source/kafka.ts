@@ -7,6 +7,7 @@ import {
   KAFKA_SESSION_MS_MAX,
   KAFKA_SESSION_MS_MIN,
 } from '../limits.ts'
+import type { Recreated } from '../inbox/log-life.ts'
 import type { Events } from '../outbox/event.ts'
 import type { MakeKafkaConsumer } from './kafka-client.ts'
 import type { KafkaDelivery } from './kafka-delivery.ts'
@@ -25,10 +26,12 @@ export interface KafkaSourceOptions<E extends Events> {
   sessionTimeout?: Duration
   /** How long the topic keeps its events: how late one can come again. Default '7d', as Kafka's */
   retention?: Duration
+  /** A topic that was deleted and made again: nothing is read and that is told ('stop', default), or it is read from its begin. */
+  recreated?: Recreated
   name?: string
 }
 
-const OPTIONS = new Set(['topic', 'events', 'group', 'from', 'sessionTimeout', 'retention', 'name'])
+const OPTIONS = new Set(['topic', 'events', 'group', 'from', 'sessionTimeout', 'retention', 'recreated', 'name'])
 
 /**
  * Reads a topic. Where a consumer is in each partition is stored in the database, in the transaction of the effect; the
@@ -47,10 +50,11 @@ export function kafkaSource<E extends Events>(
   }
   const unknown = Object.keys(options ?? {}).find((option) => !OPTIONS.has(option))
   if (unknown !== undefined) throw invalid(`unknown option '${unknown.slice(0, 40)}' of kafkaSource()`)
-  const { topic, from = 'earliest' } = options ?? {}
+  const { topic, from = 'earliest', recreated = 'stop' } = options ?? {}
   if (typeof topic !== 'string' || !/^[\w.-]{1,249}$/.test(topic)) throw invalid('kafkaSource({ topic }) needs a name')
   if (typeof options.events !== 'object' || options.events === null) throw invalid('kafkaSource() needs { events }')
   if (from !== 'earliest' && from !== 'latest') throw invalid(`from must be 'earliest' or 'latest'`)
+  if (recreated !== 'stop' && recreated !== 'begin') throw invalid(`recreated must be 'stop' or 'begin'`)
   const limits = { option: 'sessionTimeout', min: KAFKA_SESSION_MS_MIN, max: KAFKA_SESSION_MS_MAX }
   const sessionTimeout = milliseconds(options.sessionTimeout, KAFKA_SESSION_MS_DEFAULT, limits)
   const name = options.name ?? `kafka ${topic}`
@@ -58,6 +62,7 @@ export function kafkaSource<E extends Events>(
   return {
     kind: 'pulled',
     name,
+    types: Object.keys(options.events),
     redeliversFor: options.retention ?? '7d',
     holdsFor: 'connection',
     features: { orders: true, counts: false, marksRedelivered: true, delays: true, positions: true },
@@ -75,7 +80,17 @@ export function kafkaSource<E extends Events>(
         autocreateTopics: false,
       } as const
       const client = () => make(settings)
-      const reading = new KafkaReading({ topic, name, from, prefetch, positions, signal, warn, make: client })
+      const reading = new KafkaReading({
+        topic,
+        name,
+        from,
+        recreated,
+        prefetch,
+        positions,
+        signal,
+        warn,
+        make: client,
+      })
       await reading.start().catch(async (error: unknown) => {
         await reading.close()
         if (!/unknown topic/i.test((error as Error).message)) throw error
@@ -88,6 +103,7 @@ export function kafkaSource<E extends Events>(
         ack: async () => {},
         giveBack: async (deliveries, { delayMs }) => reading.giveBack(handles(deliveries), delayMs),
         onRevoked: (callback) => reading.onRevoked(callback),
+        again: (partitions) => reading.again(partitions),
         close: () => reading.close(),
       }
     },

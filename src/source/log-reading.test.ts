@@ -7,7 +7,7 @@ const PREFETCH = 3
 const LENGTH = 5
 
 function deliveryAt(offset: number, redelivered: boolean): LogDelivery {
-  const position = { partition: 'p', offset: String(offset), next: String(offset + 1) }
+  const position = { partition: async () => 'p', offset: String(offset), next: String(offset + 1) }
   const envelope = { body: '{}', headers: {}, place: String(offset), source: 's' }
   return Object.assign(new EnvelopeDelivery(envelope, { redelivered }), { position })
 }
@@ -23,7 +23,7 @@ it.each([undefined, '0'])(
         close: async () => {},
       },
       turn: { keptMs: 60_000, hold: async () => true, leave: async () => {} },
-      partition: 'p',
+      partition: async () => 'p',
       prefetch: PREFETCH,
       positions: { read: async () => new Map(stored === undefined ? [] : [['p', stored]]) },
       signal,

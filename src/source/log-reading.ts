@@ -21,15 +21,24 @@ export interface LogDelivery extends Delivery {
 /** A stream of a broker, read from any position on. */
 export interface Log {
   /** At least one as soon as there is one, in order; none when the time is over. `suspects`: so many may have ended a process. */
-  read(from: bigint, params: ReceiveParams & { readonly suspects: number }): Promise<readonly LogDelivery[]>
+  read(from: bigint, params: LogParams): Promise<readonly LogDelivery[]>
   close(): Promise<void>
 }
+
+export interface LogParams extends ReceiveParams {
+  /** Of the positions. */
+  readonly partition: string
+  readonly suspects: number
+}
+
+/** The stream is not the one that was read from its begin: positions are of the old one. */
+export class LogRecreated extends Error {}
 
 export interface LogReadingOptions {
   readonly log: Log
   readonly turn: Turn
   /** Of the positions: a stream has one. */
-  readonly partition: string
+  partition(): Promise<string>
   readonly prefetch: number
   readonly positions: Positions
   readonly signal: AbortSignal
@@ -47,6 +56,7 @@ export class LogReading {
   #revoked: (partitions: readonly string[]) => void = () => {}
   /** Where it goes on; undefined: it is not our turn. */
   #next: bigint | undefined
+  #partition = ''
   #suspects = 0
   #heldAt = 0
   #closed = false
@@ -85,6 +95,10 @@ export class LogReading {
     })
   }
 
+  again(partitions: readonly string[]): void {
+    if (this.#next !== undefined && partitions.includes(this.#partition)) this.#lose()
+  }
+
   async close(): Promise<void> {
     this.#closed = true
     this.#timers.clear()
@@ -102,7 +116,13 @@ export class LogReading {
   async #read(params: ReceiveParams): Promise<readonly LogDelivery[]> {
     const from = this.#next
     if (from === undefined) return []
-    const found = await this.#options.log.read(from, { ...params, suspects: this.#suspects })
+    const found = await this.#options.log
+      .read(from, { ...params, partition: this.#partition, suspects: this.#suspects })
+      .catch((error: unknown) => {
+        // Another one by the same name: whoever takes the turn next looks.
+        if (error instanceof LogRecreated) this.#lose()
+        throw error
+      })
     // It may be somebody else's turn meanwhile, or ours again from another position.
     if (this.#next !== from) return []
     const last = found.at(-1)
@@ -112,9 +132,11 @@ export class LogReading {
   }
 
   async #takeTurn(): Promise<boolean> {
-    const { turn, positions, partition, prefetch } = this.#options
+    const { turn, positions, prefetch } = this.#options
     const at = performance.now()
     if (!(await turn.hold())) return false
+    const partition = await this.#options.partition()
+    this.#partition = partition
     const known = await positions.read([partition])
     if (this.#closed) return false
     this.#heldAt = at
@@ -149,7 +171,7 @@ export class LogReading {
   #lose(): void {
     this.#next = undefined
     this.#arrived.drop(() => true)
-    this.#revoked([this.#options.partition])
+    this.#revoked([this.#partition])
   }
 }
 
@@ -168,6 +190,7 @@ export function logSubscription(reading: LogReading): Subscription {
     ack: async () => {},
     giveBack: async (deliveries, { delayMs }) => reading.giveBack(deliveries as readonly LogDelivery[], delayMs),
     onRevoked: (callback) => reading.onRevoked(callback),
+    again: (partitions) => reading.again(partitions),
     close: () => reading.close(),
   }
 }

@@ -19,9 +19,12 @@ export interface NatsConsumerApi {
 }
 
 export interface NatsStreamApi {
-  info(
-    stream: string,
-  ): Promise<{ readonly config: { readonly max_age: number }; readonly state: { readonly first_seq: number } }>
+  info(stream: string): Promise<{
+    /** When it was made. */
+    readonly created: string
+    readonly config: { readonly max_age: number }
+    readonly state: { readonly first_seq: number }
+  }>
   add(config: never): Promise<unknown>
   purge(stream: string, options: { seq: number }): Promise<unknown>
   getMessage(

@@ -1,5 +1,5 @@
 import { newUuid } from '../platform/uuid.ts'
-import type { Log, LogDelivery, Turn } from './log-reading.ts'
+import { LogRecreated, type Log, type LogDelivery, type Turn } from './log-reading.ts'
 import { NatsDelivery, type NatsMessage } from './nats-delivery.ts'
 import { codeOf, filter, NANOS_PER_MS, streamInfo, type NatsConsumerApi, type NatsStreamApi } from './nats-durable.ts'
 import { NatsFetching, type NatsPullConsumer } from './nats-fetching.ts'
@@ -81,6 +81,7 @@ export class NatsLog implements Log {
   #fetching: NatsFetching | undefined
   /** What comes next of the stream. */
   #next = 0n
+  #created = ''
   /** How many messages the present reader has brought. */
   #brought = 0
 
@@ -89,18 +90,28 @@ export class NatsLog implements Log {
     this.#options = options
   }
 
+  /** When the stream was made that is there now. It is read from now on, and no other. */
+  async life(): Promise<string> {
+    const { streams } = await this.#js.jetstreamManager(false)
+    const { created } = await streamInfo(streams, this.#options.stream)
+    if (created !== this.#created) await this.close()
+    this.#created = created
+    return created
+  }
+
   async read(from: bigint, params: Parameters<Log['read']>[1]): Promise<readonly LogDelivery[]> {
     if (from !== this.#next) await this.close()
     this.#next = from
     this.#fetching ??= new NatsFetching(() => this.#connect(), undefined, this.#options.signal)
     const messages = await this.#fetching.next(params)
+    const { partition, suspects } = params
     if (!this.#areNext(messages)) {
       await this.close()
       throw new Error(`messages of ${this.#options.name} were lost on their way; it is read again from ${from}`)
     }
     const last = messages.at(-1)
     if (last) this.#next = BigInt(last.seq) + 1n
-    return messages.map((message, at) => this.#deliveryOf(message, at < params.suspects))
+    return messages.map((message, at) => this.#deliveryOf(message, partition, at < suspects))
   }
 
   async close(): Promise<void> {
@@ -114,8 +125,8 @@ export class NatsLog implements Log {
     return messages.every(({ info }) => info.deliverySequence === ++this.#brought)
   }
 
-  #deliveryOf(message: NatsMessage, redelivered: boolean): LogDelivery {
-    const { stream: partition, name } = this.#options
+  #deliveryOf(message: NatsMessage, partition: string, redelivered: boolean): LogDelivery {
+    const { name } = this.#options
     const position = { partition, offset: String(message.seq), next: String(message.seq + 1) }
     return new NatsDelivery(message, name, { redelivered, position }) as LogDelivery
   }
@@ -123,7 +134,9 @@ export class NatsLog implements Log {
   async #connect(): Promise<NatsPullConsumer> {
     const { stream, subjects, name, warn } = this.#options
     const manager = await this.#js.jetstreamManager(false)
-    const { first_seq } = (await streamInfo(manager.streams, stream)).state
+    const { state, created } = await streamInfo(manager.streams, stream)
+    if (created !== this.#created) throw new LogRecreated(`the stream '${stream}' was deleted and made again`)
+    const { first_seq } = state
     if (this.#next > 0n && BigInt(first_seq) > this.#next) {
       warn(new Error(`messages ${this.#next} to ${first_seq - 1} of ${name} were deleted before they were read`))
     }

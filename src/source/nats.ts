@@ -1,6 +1,7 @@
 import { milliseconds, type Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
 import { INBOX_MS_MAX, NATS_ACK_WAIT_MS_DEFAULT, NATS_ACK_WAIT_MS_MAX, NATS_ACK_WAIT_MS_MIN } from '../limits.ts'
+import type { Recreated } from '../inbox/log-life.ts'
 import type { Events } from '../outbox/event.ts'
 import { LOG_FEATURES, LogReading, logSubscription } from './log-reading.ts'
 import { ensureDurable, keptForMs, streamInfo } from './nats-durable.ts'
@@ -28,10 +29,15 @@ export interface NatsSourceOptions<E extends Events> {
    * another one goes on. Default false
    */
   singleActive?: boolean
+  /**
+   * With `singleActive`, a stream that was deleted and made again: nothing is read and that is told ('stop', default), or
+   * it is read from its begin. A durable goes with its stream, and begins anew by itself.
+   */
+  recreated?: Recreated
   name?: string
 }
 
-const OPTIONS = new Set(['stream', 'events', 'durable', 'subjects', 'ackWait', 'singleActive', 'name'])
+const OPTIONS = new Set(['stream', 'events', 'durable', 'subjects', 'ackWait', 'singleActive', 'recreated', 'name'])
 
 /**
  * Reads a JetStream stream through a durable pull consumer, which processes of the same consumer share. An event is
@@ -49,10 +55,11 @@ export function natsSource<E extends Events>(
   }
   const unknown = Object.keys(options ?? {}).find((option) => !OPTIONS.has(option))
   if (unknown !== undefined) throw invalid(`unknown option '${unknown.slice(0, 40)}' of natsSource()`)
-  const { stream, subjects = [], singleActive = false } = options ?? {}
+  const { stream, subjects = [], singleActive = false, recreated = 'stop' } = options ?? {}
   if (!isName(stream)) throw invalid('natsSource({ stream }) needs the name of a stream')
   if (typeof options.events !== 'object' || options.events === null) throw invalid('natsSource() needs { events }')
   if (typeof singleActive !== 'boolean') throw invalid('singleActive of natsSource() must be true or false')
+  if (recreated !== 'stop' && recreated !== 'begin') throw invalid(`recreated must be 'stop' or 'begin'`)
   const limits = { option: 'ackWait', min: NATS_ACK_WAIT_MS_MIN, max: NATS_ACK_WAIT_MS_MAX }
   const ackWaitMs = milliseconds(options.ackWait, NATS_ACK_WAIT_MS_DEFAULT, limits)
   const name = options.name ?? `nats ${stream}`
@@ -68,6 +75,7 @@ export function natsSource<E extends Events>(
     return {
       kind: 'pulled',
       name,
+      types: Object.keys(options.events),
       get redeliversFor() {
         return redeliversFor()
       },
@@ -78,13 +86,19 @@ export function natsSource<E extends Events>(
         keptMs = keptForMs((await streamInfo(streams, stream)).config.max_age)
         const turn = await natsTurn(js, { name: `${stream}_${durableOf(consumer)}_turn`, keptMs: ackWaitMs })
         const log = new NatsLog(js, { ...params, stream, subjects, name })
-        return logSubscription(new LogReading({ ...params, log, turn, partition: stream }))
+        const partition = async (): Promise<string> => {
+          const life = { name: stream, id: await log.life(), recreated }
+          return `${stream}${(await params.positions.lifeOf?.(life)) ?? ''}`
+        }
+        await partition()
+        return logSubscription(new LogReading({ ...params, log, turn, partition }))
       },
     }
   }
   return {
     kind: 'pulled',
     name,
+    types: Object.keys(options.events),
     get redeliversFor() {
       return redeliversFor()
     },

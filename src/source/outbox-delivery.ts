@@ -1,4 +1,5 @@
 import { Outgoing } from '../outbox/outgoing.ts'
+import type { Shard } from '../outbox/shard.ts'
 import { cloudEventJson } from '../sink/sink.ts'
 import type { StoredEvent } from '../store/outbox.ts'
 import type { Delivery, Position, ReceivedEvent } from './source.ts'
@@ -6,6 +7,8 @@ import type { Delivery, Position, ReceivedEvent } from './source.ts'
 /** One event of the outbox table in the hands of a consumer. */
 export class OutboxDelivery implements Delivery {
   readonly stored: StoredEvent
+  /** What it was read under: once that is lost, another event may have its number. */
+  readonly lease: Shard
   /** It was set aside: a delayed event whose time has come, or one that is sent again. */
   readonly held: boolean
   readonly delivered: number
@@ -13,8 +16,9 @@ export class OutboxDelivery implements Delivery {
   readonly #previous: string | null | undefined
   #event: ReceivedEvent | undefined
 
-  constructor(stored: StoredEvent, of: { held: boolean; delivered: number; source: string }) {
+  constructor(stored: StoredEvent, of: { lease: Shard; held: boolean; delivered: number; source: string }) {
     this.stored = stored
+    this.lease = of.lease
     this.held = of.held
     this.delivered = of.delivered
     const headers = readHeaders(stored.headers)

@@ -1,23 +1,35 @@
-import { RELAY_POLL_MS_MAX, RELAY_POLL_MS_MIN } from '../limits.ts'
+import {
+  CONSUMER_BYTES_MAX,
+  CONSUMER_BYTES_SHARE,
+  RELAY_BATCH_BYTES,
+  RELAY_POLL_MS_MAX,
+  RELAY_POLL_MS_MIN,
+} from '../limits.ts'
 import { Bell } from '../outbox/bell.ts'
 import { delayed, notBeforeOf } from '../outbox/holding.ts'
 import { Keeper } from '../outbox/keeper.ts'
 import { intent } from '../outbox/ledger.ts'
+import { ReadSize } from '../outbox/read-size.ts'
+import { Seals } from '../outbox/seals.ts'
 import type { Shard } from '../outbox/shard.ts'
 import { newUuid } from '../platform/uuid.ts'
 import type { HoldParams, StoredEvent } from '../store/outbox.ts'
 import { OutboxDelivery } from './outbox-delivery.ts'
 import type { OutboxSourceParts } from './outbox.ts'
+import { OneAtATime } from './one-at-a-time.ts'
 import { ShardWindow, UNDER_WAY } from './outbox-window.ts'
 import type { Delivery, ReceiveParams, Subscription } from './source.ts'
 
 /** Events of one shard in hand at most: the cursor waits for the first that is not settled. */
 const WINDOW_MAX = 4_096
+const WINDOW_BYTES_MAX = CONSUMER_BYTES_MAX / CONSUMER_BYTES_SHARE
 /** Cursors are written behind the effects, this often: what is not written yet comes again after a crash, and is known. */
 const FLUSH_MS = 20
 /** What a process may have had under way when it died is delivered as redelivered. */
 const REDELIVERED_MAX = 4_096
 const DUE_LIMIT = 64
+/** So many of its line come along with each of them. */
+const DUE_BEHIND = 16
 
 interface Returned {
   readonly delivery: OutboxDelivery
@@ -26,6 +38,7 @@ interface Returned {
 
 /** One process's share of the outbox's shards, for one consumer. */
 export class OutboxSubscription implements Subscription {
+  readonly acksLater = true
   readonly #parts: OutboxSourceParts
   readonly #destination: string
   readonly #bell: Bell
@@ -34,11 +47,16 @@ export class OutboxSubscription implements Subscription {
   /** Shards whose last owner died: so many events of them may have been under way. */
   readonly #doubtful = new Map<Shard, number>()
   #returned: Returned[] = []
+  /** Held events that were delivered and are not settled yet, while their shard stays ours. */
+  readonly #dueInHand = new Map<number, Shard>()
   #holds: HoldParams[] = []
   #dueAt = 0
   #pollMs = RELAY_POLL_MS_MIN
   #turn = 0
-  #flushing: Promise<void> | undefined
+  readonly #size = new ReadSize()
+  /** Else a cursor could pass an event whose hold another statement was to write. */
+  readonly #flushing = new OneAtATime(() => this.#flushNow())
+  readonly #seals: Seals
   #flushArmed = false
   #closed = false
   #revoked: (partitions: readonly string[]) => void = () => {}
@@ -50,15 +68,9 @@ export class OutboxSubscription implements Subscription {
     this.#bell = new Bell(parts.clock)
     const { outbox, clock, observe, leaseMs } = parts
     const tell = (): void => this.#bell.ring()
-    this.#keeper = new Keeper({
-      outbox,
-      clock,
-      observe,
-      destination: this.#destination,
-      relay: newUuid(),
-      leaseMs,
-      tell,
-    })
+    const destination = this.#destination
+    this.#keeper = new Keeper({ outbox, clock, observe, destination, relay: newUuid(), leaseMs, tell })
+    this.#seals = new Seals(this.#keeper)
   }
 
   async start(): Promise<void> {
@@ -94,18 +106,21 @@ export class OutboxSubscription implements Subscription {
 
   async ack(deliveries: readonly Delivery[]): Promise<void> {
     const { outbox } = this.#parts
-    const sent: { shard: number; seq: number }[] = []
-    for (const delivery of deliveries as readonly OutboxDelivery[]) {
-      const { shard, seq } = delivery.stored
-      if (delivery.held) {
-        sent.push({ shard, seq })
-        this.#dueInHand.delete(seq)
-      } else this.#windowOf(shard)?.settle(seq)
+    const sent: StoredEvent[] = []
+    for (const { stored, lease, held } of deliveries as readonly OutboxDelivery[]) {
+      if (!this.#keeper.owns(lease)) continue
+      if (held) {
+        sent.push(stored)
+        this.#dueInHand.delete(stored.seq)
+      } else this.#windows.get(lease)?.settle(stored.seq)
     }
     if (sent.length > 0) {
       const leases = [...this.#keeper.shards.values()]
-      const untouched = { changed: [], kept: [], park: [], touched: [] }
-      await outbox.settleHeld({ destination: this.#destination, leases, sent, ...untouched })
+      const untouched = { changed: [], kept: [], park: [] }
+      const params = { destination: this.#destination, leases, sent, ...untouched, touched: sent }
+      const { blocked } = await outbox.settleHeld(params)
+      // The next of their lines is due now.
+      if (blocked.length > 0) this.#lookForDue()
     }
     this.#flushSoon()
   }
@@ -114,8 +129,10 @@ export class OutboxSubscription implements Subscription {
     if (this.#closed) return
     const at = this.#parts.clock.now() + delayMs
     const { source } = this.#parts
-    for (const { stored, held, delivered } of deliveries as readonly OutboxDelivery[]) {
-      this.#returned.push({ delivery: new OutboxDelivery(stored, { held, delivered: delivered + 1, source }), at })
+    for (const { stored, lease, held, delivered } of deliveries as readonly OutboxDelivery[]) {
+      if (!this.#keeper.owns(lease)) continue
+      const again = { lease, held, delivered: delivered + 1, source }
+      this.#returned.push({ delivery: new OutboxDelivery(stored, again), at })
     }
     this.#bell.ring()
   }
@@ -124,7 +141,7 @@ export class OutboxSubscription implements Subscription {
     this.#closed = true
     this.#unsubscribe()
     this.#bell.ring()
-    await this.#flush().catch((error: unknown) => this.#troubled(error))
+    await this.#flush()
     await this.#keeper.stop()
   }
 
@@ -151,6 +168,8 @@ export class OutboxSubscription implements Subscription {
     if (lost.length > 0) {
       const gone = new Set(lost)
       this.#returned = this.#returned.filter(({ delivery }) => !gone.has(String(delivery.stored.shard)))
+      this.#holds = this.#holds.filter(({ shard }) => !gone.has(String(shard)))
+      for (const [seq, shard] of this.#dueInHand) if (!this.#keeper.owns(shard)) this.#dueInHand.delete(seq)
       this.#revoked(lost)
     }
     const fresh = [...this.#keeper.shards.values()].filter((shard) => !this.#windows.has(shard))
@@ -160,7 +179,10 @@ export class OutboxSubscription implements Subscription {
     const acked = await this.#parts.outbox.ack({ destination: this.#destination, acks, hold: [] })
     const ours = new Set(acked.ours)
     for (const shard of fresh) {
-      if (!ours.has(shard.shard)) continue
+      if (!ours.has(shard.shard)) {
+        this.#keeper.drop([shard])
+        continue
+      }
       this.#windows.set(shard, new ShardWindow(shard))
       if (shard.suspect) this.#doubtful.set(shard, REDELIVERED_MAX)
     }
@@ -183,49 +205,62 @@ export class OutboxSubscription implements Subscription {
     if (this.#keeper.tookDue()) this.#dueAt = 0
     if (clock.now() < this.#dueAt) return []
     const shards = [...this.#windows.keys()].map(({ shard }) => shard)
-    const limit = Math.min(max, DUE_LIMIT)
-    const { events, nextInMs } = await outbox.due({ destination: this.#destination, shards, limit, behind: 0 })
+    // What is in hand already is found again, and must not keep the others from being found.
+    const limit = Math.min(max, DUE_LIMIT) + this.#dueInHand.size
+    const room = { limit, behind: DUE_BEHIND, bytes: RELAY_BATCH_BYTES }
+    const { events, nextInMs } = await outbox.due({ destination: this.#destination, shards, ...room })
     const inHand = new Set(this.#returned.map(({ delivery }) => delivery.stored.seq))
     const fresh = events.filter(({ seq }) => !this.#dueInHand.has(seq) && !inHand.has(seq))
-    for (const { seq } of fresh) this.#dueInHand.add(seq)
     this.#dueAt = nextInMs === null ? Infinity : clock.now() + Math.max(nextInMs, events.length > 0 ? 1_000 : 1)
-    return fresh.map((event) => {
-      const window = this.#windowOf(event.shard)
-      const doubtful = window !== undefined && (this.#doubtful.get(window.shard) ?? 0) > 0
-      return new OutboxDelivery(event, { held: true, delivered: doubtful ? 2 : 1, source })
+    if (fresh.length > max) this.#dueAt = 0
+    return fresh.slice(0, max).flatMap((event) => {
+      const lease = this.#windowOf(event.shard)?.shard
+      if (!lease) return []
+      this.#dueInHand.set(event.seq, lease)
+      const doubtful = (this.#doubtful.get(lease) ?? 0) > 0
+      return new OutboxDelivery(event, { lease, held: true, delivered: doubtful ? 2 : 1, source })
     })
   }
 
-  /** Held events that were delivered and are not settled yet. */
-  readonly #dueInHand = new Set<number>()
+  #lookForDue(): void {
+    this.#dueAt = 0
+    this.#bell.ring()
+  }
 
   async #read(max: number): Promise<OutboxDelivery[]> {
     const { outbox } = this.#parts
-    const windows = [...this.#windows.values()].filter(({ size }) => size < WINDOW_MAX)
-    if (windows.length === 0) return []
+    const all = [...this.#windows.values()]
+    const inHand = all.reduce((sum, { bytes }) => sum + bytes, 0)
+    const windows = all.filter(({ size, bytes }) => size < WINDOW_MAX && bytes < WINDOW_BYTES_MAX)
+    if (windows.length === 0 || inHand >= CONSUMER_BYTES_MAX) return []
     // Another one first each time: the last ones of a full batch are cut off.
     const turn = this.#turn++ % windows.length
     const turned = [...windows.slice(turn), ...windows.slice(0, turn)]
-    const perShard = Math.max(8, Math.ceil((max * 2) / turned.length))
-    const { events, free, sealed } = await outbox.read({
+    const bytes = Math.min(RELAY_BATCH_BYTES, CONSUMER_BYTES_MAX - inHand)
+    const limit = this.#size.limit(max, bytes)
+    const perShard = Math.max(8, Math.ceil((limit * 2) / turned.length))
+    const read = await outbox.read({
       destination: this.#destination,
       from: turned.map(({ shard }) => ({ shard: shard.shard, cursor: shard.readTo, segment: shard.readFrom })),
       perShard,
-      limit: max,
+      limit,
+      bytes,
+      ...this.#seals.known,
     })
+    const { cut, free } = read
+    const events = await this.#seals.trusted(read)
+    this.#size.learn(events)
     if (free) this.#keeper.sawFree()
     const counts = new Map<number, number>()
     const found: OutboxDelivery[] = []
-    for (const stored of events) {
+    for (const [index, stored] of events.entries()) {
+      if (events[index + 1]?.shard !== stored.shard) this.#windowOf(stored.shard)?.shard.readUpTo(stored)
       counts.set(stored.shard, (counts.get(stored.shard) ?? 0) + 1)
       const delivery = this.#take(stored)
       if (delivery) found.push(delivery)
     }
-    if (events.length < max) {
-      for (const { shard } of turned) {
-        if ((counts.get(shard.shard) ?? 0) < perShard) shard.readFrom = Math.max(shard.readFrom, sealed + 1)
-      }
-    }
+    const through = cut ? [] : turned.map(({ shard }) => shard).filter((of) => (counts.get(of.shard) ?? 0) < perShard)
+    this.#seals.learn(read, through)
     if (this.#holds.length > 0) await this.#flush()
     return found
   }
@@ -234,12 +269,11 @@ export class OutboxSubscription implements Subscription {
     const window = this.#windowOf(stored.shard)
     if (!window) return null
     const { shard } = window
-    shard.readTo = stored.seq
-    shard.readFrom = Math.max(shard.readFrom, stored.segment)
     window.add(stored)
     const doubts = this.#doubtful.get(shard) ?? 0
     if (doubts > 0) this.#doubtful.set(shard, doubts - 1)
     const delivery = new OutboxDelivery(stored, {
+      lease: shard,
       held: false,
       delivered: doubts > 0 ? 2 : 1,
       source: this.#parts.source,
@@ -269,17 +303,13 @@ export class OutboxSubscription implements Subscription {
     this.#flushArmed = true
     this.#parts.clock.after(FLUSH_MS, () => {
       this.#flushArmed = false
-      this.#flush().catch((error: unknown) => this.#troubled(error))
+      void this.#flush()
     })
   }
 
-  /** One at a time; what came meanwhile goes with the next. */
-  async #flush(): Promise<void> {
-    await this.#flushing
-    this.#flushing = this.#flushNow().finally(() => {
-      this.#flushing = undefined
-    })
-    await this.#flushing
+  /** What could not be written is tried again: nobody loses what was read because of it. */
+  #flush(): Promise<void> {
+    return this.#flushing.run().catch((error: unknown) => this.#troubled(error))
   }
 
   async #flushNow(): Promise<void> {

@@ -2,8 +2,12 @@ import { passedBy, type End } from '../outbox/batch.ts'
 import type { Shard } from '../outbox/shard.ts'
 import type { Ack, StoredEvent } from '../store/outbox.ts'
 
+/** Without its payload: that is let go as soon as nobody needs it. */
 interface Entry {
-  readonly stored: StoredEvent
+  readonly seq: number
+  readonly segment: number
+  readonly id: string
+  readonly bytes: number
   settled: boolean
 }
 
@@ -16,6 +20,7 @@ export class ShardWindow {
   readonly #open: Entry[] = []
   readonly #bySeq = new Map<number, Entry>()
   #dirty = false
+  #bytes = 0
 
   constructor(shard: Shard) {
     this.shard = shard
@@ -25,34 +30,42 @@ export class ShardWindow {
     return this.#open.length
   }
 
+  /** Of events that are not settled. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
   /** There is something to acknowledge. */
   get dirty(): boolean {
     return this.#dirty
   }
 
-  add(stored: StoredEvent): void {
-    const entry = { stored, settled: false }
+  add({ seq, segment, id, payload }: StoredEvent): void {
+    const entry = { seq, segment, id, bytes: payload?.length ?? 0, settled: false }
     this.#open.push(entry)
-    this.#bySeq.set(stored.seq, entry)
+    this.#bySeq.set(seq, entry)
+    this.#bytes += entry.bytes
   }
 
   settle(seq: number): void {
     const entry = this.#bySeq.get(seq)
-    if (!entry) return
+    if (!entry || entry.settled) return
     entry.settled = true
+    this.#bytes -= entry.bytes
     if (this.#open[0]?.settled) this.#dirty = true
   }
 
   /** The cursors behind everything that is settled from the front, one for each segment. */
   acks(): Ack[] {
     const ends: End[] = []
-    for (const { stored, settled } of this.#open) {
+    for (const { seq, segment, id, settled } of this.#open) {
       if (!settled) break
       const last = ends.at(-1)
-      if (last?.segment === stored.segment) {
-        last.seq = stored.seq
+      if (last?.segment === segment) {
+        last.seq = seq
+        last.id = id
         last.events++
-      } else ends.push({ segment: stored.segment, seq: stored.seq, events: 1 })
+      } else ends.push({ segment, seq, id, events: 1 })
     }
     return passedBy(this.shard, ends, { tryingTo: UNDER_WAY, attempt: 1 })
   }
@@ -61,8 +74,8 @@ export class ShardWindow {
   passed(last: Ack): void {
     this.shard.advance(last)
     let count = 0
-    while (count < this.#open.length && (this.#open[count] as Entry).stored.seq <= last.cursor) count++
-    for (const { stored } of this.#open.splice(0, count)) this.#bySeq.delete(stored.seq)
+    while (count < this.#open.length && (this.#open[count] as Entry).seq <= last.cursor) count++
+    for (const { seq } of this.#open.splice(0, count)) this.#bySeq.delete(seq)
     this.#dirty = this.#open[0]?.settled === true
   }
 }

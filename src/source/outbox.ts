@@ -10,6 +10,8 @@ export interface OutboxSourceParts {
   readonly outbox: Outbox
   readonly clock: Clock
   readonly observe: Observe
+  /** Of the catalogue. */
+  readonly types?: readonly string[]
   /** Of events that carry none. */
   readonly source: string
   /** How long the shards of a process that died wait for another one. */
@@ -27,6 +29,7 @@ export interface OutboxSourceParts {
 export function outboxSource<E extends Events>(parts: OutboxSourceParts): PulledSource<EventsOf<E>> {
   return {
     name: 'outbox',
+    types: parts.types ?? [],
     kind: 'pulled',
     redeliversFor: `${parts.keptForMs}ms`,
     holdsFor: 'connection',

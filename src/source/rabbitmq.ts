@@ -47,6 +47,7 @@ export function rabbitmqSource<E extends Events>(
   return {
     kind: 'pulled',
     name,
+    types: Object.keys(options.events),
     redeliversFor: 'forever',
     // The server's consumer_timeout, after which it closes the channel.
     holdsFor: '30m',

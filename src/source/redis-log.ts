@@ -37,14 +37,14 @@ export function redisTurn(redis: RedisCommands, of: { readonly key: string; read
 export function redisLog(reader: RedisCommands, of: { readonly stream: string; readonly name: string }): Log {
   const { stream, name } = of
   return {
-    async read(from, { max, waitMs, signal, suspects }) {
+    async read(from, { max, waitMs, signal, suspects, partition }) {
       if (!reader.isReady()) throw new Error('the connection to Redis is not ready')
       const block = String(Math.max(1, Math.ceil(Math.min(waitMs, BLOCK_MS_MAX))))
       const reply = reader.call('XREAD', 'COUNT', String(max), 'BLOCK', block, 'STREAMS', stream, idBefore(from))
       const entries = freshOf(await unlessAborted(reply, signal))
       return entries.map((entry, at): LogDelivery => {
         const offset = positionOf(entry.id)
-        const position = { partition: stream, offset: String(offset), next: String(offset + 1n) }
+        const position = { partition, offset: String(offset), next: String(offset + 1n) }
         return new RedisDelivery(entry, { stream, name, position, redelivered: at < suspects }) as LogDelivery
       })
     },

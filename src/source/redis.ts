@@ -57,19 +57,21 @@ export function redisSource<E extends Events>(
     return {
       kind: 'pulled',
       name,
+      types: Object.keys(options.events),
       redeliversFor: 'forever',
       holdsFor: 'connection',
       features: LOG_FEATURES,
       async open({ consumer, ...params }) {
         const turn = redisTurn(redis, { key: `${stream}:${options.group ?? consumer}:turn`, keptMs: idleMs })
         const log = redisLog(await redis.another(), { stream, name })
-        return logSubscription(new LogReading({ ...params, log, turn, partition: stream }))
+        return logSubscription(new LogReading({ ...params, log, turn, partition: async () => stream }))
       },
     }
   }
   return {
     kind: 'pulled',
     name,
+    types: Object.keys(options.events),
     redeliversFor: 'forever',
     holdsFor: `${idleMs}ms`,
     features: { orders: false, counts: true, marksRedelivered: true, delays: true, positions: false },

@@ -1,6 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { milliseconds, type Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
+import { isStorable } from '../platform/storable.ts'
 import type { Pushed, PushedRefusal } from './source.ts'
 
 const TOLERANCE_MS_DEFAULT = 300_000
@@ -61,7 +62,7 @@ export function jsonObject(body: Uint8Array): Record<string, unknown> | undefine
 }
 
 export function isId(value: unknown): value is string {
-  return typeof value === 'string' && value !== '' && value.length <= 255 && !value.includes('\0')
+  return typeof value === 'string' && value !== '' && value.length <= 255 && isStorable(value)
 }
 
 const strict = new TextDecoder('utf-8', { fatal: true })

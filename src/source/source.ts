@@ -1,4 +1,5 @@
 import type { Duration } from '../duration.ts'
+import type { LogLife } from '../inbox/log-life.ts'
 import type { EventDef, Events } from '../outbox/event.ts'
 import type { Jsonify } from '../once/types.ts'
 
@@ -19,6 +20,10 @@ interface Described<M> {
    * when it cannot be read.
    */
   revive?(letter: RevivedLetter): unknown
+  /** The types of the publisher's catalogue, where it is known: what of it nobody handles is told at the start. */
+  readonly types?: readonly string[]
+  /** What becomes of types without a handler unless the consumer says so. Default 'park' */
+  readonly unknown?: 'park' | 'ignore'
   /** Never set: it carries `M`. */
   readonly '~handles'?: M
 }
@@ -84,6 +89,11 @@ export interface OpenParams {
 export interface Positions {
   /** The next offset to read, by partition; a partition without one was never read. */
   read(partitions: readonly string[]): Promise<ReadonlyMap<string, string>>
+  /**
+   * Whether this is still the topic or stream that the positions are of. Answers with what the names of its partitions
+   * end in; ONCE_SOURCE_RECREATED where it is another one, and 'stop' was asked for.
+   */
+  lifeOf?(log: LogLife): Promise<string>
 }
 
 /** Methods may be called while others are under way, also after `signal` aborted; nothing after `close`. */
@@ -100,6 +110,8 @@ export interface Subscription {
    * anything back, delivers it again itself.
    */
   giveBack(deliveries: readonly Delivery[], options: { readonly delayMs: number }): Promise<void>
+  /** `ack` resolves before it is written down: what was acknowledged may come again, should the process end. */
+  readonly acksLater?: boolean
   /** Poison: never again (a dead letter has it). Default: `ack`. */
   reject?(deliveries: readonly Delivery[], options: { readonly reason: string }): Promise<void>
   /** Still at work on these. */
@@ -109,6 +121,11 @@ export interface Subscription {
    * dropped by the consumer, and need not be settled.
    */
   onRevoked?(callback: (partitions: readonly string[]) => void): void
+  /**
+   * Of a log: the database does not know any more that these partitions were read so far. They are no longer ours, as
+   * `onRevoked` says, and then taken again, from where it says now.
+   */
+  again?(partitions: readonly string[]): void
   /** What was not settled comes again. */
   close(): Promise<void>
 }
@@ -142,6 +159,8 @@ export interface Delivery {
   readonly event: unknown
   /** The message as it came, for the dead letter: text, or base64 where it is none. */
   readonly body: string
+  /** About how many bytes it keeps in memory. Default: its source sees to it that they are not too many */
+  readonly bytes?: number | undefined
   /** Headers for the dead letter; never secrets. */
   readonly headers: Readonly<Record<string, string>>
   /** 1 for the first delivery; undefined where the source does not count. */
@@ -181,7 +200,7 @@ export type Pushed =
 
 export type PushedRefusal = 'ONCE_SIGNATURE_INVALID' | 'ONCE_TIMESTAMP_STALE' | 'ONCE_BODY_INVALID'
 
-/** What a handler is given of an event of ours: CloudEvents, with the data as JSON has it. */
+/** What a handler is given of an event of ours: CloudEvents, with the data as JSON has it, or bytes as they are. */
 export interface ReceivedEvent<T extends string = string, D = unknown> {
   readonly id: string
   readonly source: string
@@ -198,8 +217,11 @@ export interface ReceivedEvent<T extends string = string, D = unknown> {
 
 /** What the handlers of a catalogue's events are given. */
 export type EventsOf<E extends Events> = {
-  [T in keyof E & string]: ReceivedEvent<T, E[T] extends EventDef<infer _Input, infer Output> ? Jsonify<Output> : never>
+  [T in keyof E & string]: ReceivedEvent<T, E[T] extends EventDef<infer _Input, infer Output> ? Arrived<Output> : never>
 }
+
+/** Bytes arrive as bytes, anything else as JSON has it. */
+type Arrived<D> = D extends Uint8Array ? Uint8Array : Jsonify<D>
 
 /** The same of a provider's union of events, such as `Stripe.Event`. */
 export type ByType<U extends { readonly type: string }> = { [T in U['type']]: Extract<U, { readonly type: T }> }

@@ -34,6 +34,7 @@ export function standardWebhooksSource<E extends Events = {}>(
   return {
     kind: 'pushed',
     name: source,
+    types: Object.keys(options.events ?? {}),
     redeliversFor,
     revive: ({ body, ...of }) => eventIn(JSON.parse(body) as Record<string, unknown>, of),
     receive(request) {

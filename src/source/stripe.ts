@@ -29,6 +29,8 @@ export function stripeSource<U extends AnyEvent = AnyEvent>(options: StripeSourc
   return {
     kind: 'pushed',
     name: 'stripe',
+    // Stripe sends whatever the endpoint asked for, and new types as they are invented.
+    unknown: 'ignore',
     // An event can be sent again by hand for this long.
     redeliversFor: '30d',
     receive({ headers, body, now }) {

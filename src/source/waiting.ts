@@ -54,6 +54,7 @@ export async function untilRung(
   signals: readonly AbortSignal[],
   hang: (ring: () => void) => void,
 ): Promise<void> {
+  if (signals.some(({ aborted }) => aborted)) return
   await new Promise<void>((resolve) => {
     const ring = (): void => {
       clearTimeout(timer)

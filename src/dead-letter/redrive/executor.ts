@@ -1,7 +1,6 @@
 import { isOnceError, onceError } from '../../errors.ts'
 import type { Arrival } from '../../inbox/arrival.ts'
 import { Backlog } from '../../inbox/backlog.ts'
-import { describeError } from '../../inbox/describe-error.ts'
 import {
   CONSUMER_BUSY_MS,
   REDRIVE_BATCH,
@@ -14,10 +13,11 @@ import {
 import { processBatch, type Fate, type Fates, type SettleRedriven } from '../../once/consumer-batch.ts'
 import { processLeased } from '../../once/consumer-leased.ts'
 import type { ConsumerParts } from '../../once/consumer-parts.ts'
+import { tellCrowded, withLocks } from '../../once/crowding.ts'
 import { isFinal } from '../../once/final.ts'
 import { sleep } from '../../platform/clock.ts'
-import type { LetterReason } from '../../store/dead-letters.ts'
 import type { RedriveBeat, RedriveDecision, RedriveItem, RedriveLease, Redrives } from '../../store/redrives.ts'
+import { failure } from './failure.ts'
 import { FailureWindow, RedrivePace } from './pace.ts'
 import { arrivalOf } from './revive.ts'
 import type { Unsure } from './unsure.ts'
@@ -94,7 +94,7 @@ export class RedriveExecutor<Tx> {
       return 'ended'
     }
     this.#pace.rate = beat.rate
-    const max = Math.min(this.#pace.allowed(), REDRIVE_BATCH)
+    const max = Math.min(this.#pace.allowed(), REDRIVE_BATCH, this.#parts.core.store.locks?.most() ?? Infinity)
     const batch = max < 1 ? [] : this.#backlog.pick(this.#single ? 1 : max, this.#now, true)
     if (batch.length === 0) {
       const restMs = max < 1 ? this.#pace.nextInMs() : this.#backlog.nextAt() - this.#now
@@ -173,7 +173,8 @@ export class RedriveExecutor<Tx> {
     for (const item of items) {
       this.#loaded = item.ord
       const { letter, copy, ord, starts } = item
-      const arrival = arrivalOf(letter, { copy, from: this.#parts.settings.from, seq: ord, at: this.#now })
+      const consumer = this.#parts.core.namespace.hashed(letter.consumer)
+      const arrival = arrivalOf(letter, { copy, consumer, from: this.#parts.settings.from, seq: ord, at: this.#now })
       const obstacle = this.#obstacle(item, arrival)
       if (obstacle) decided.push([arrival, obstacle])
       else this.#backlog.add(arrival)
@@ -218,10 +219,13 @@ export class RedriveExecutor<Tx> {
     return decided.total
   }
 
+  /** A handler that hangs when its consumer stops is left behind at its deadline: its letters are free for others then. */
   async #keepLease(working: AbortSignal): Promise<void> {
+    let until = Infinity
     for (;;) {
       await sleep(this.#parts.core.clock, REDRIVE_LEASE_MS / 3, working)
-      if (working.aborted || this.#lost) return
+      if (this.#signal.aborted) until = Math.min(until, this.#now + this.#parts.settings.deadlineMs)
+      if (working.aborted || this.#lost || this.#now >= until) return
       await this.#beat([]).catch(() => {})
     }
   }
@@ -232,7 +236,8 @@ export class RedriveExecutor<Tx> {
       if (await this.#redrives.settle(session, { ...this.#lease, ords })) return
       throw onceError('ONCE_CONFLICT', { detail: 'the redrive was taken over, or its letters were settled' })
     }
-    if (!this.#single) return processBatch(this.#parts, batch, settle)
+    const { core } = this.#parts
+    if (!this.#single) return withLocks(core, batch.length, () => processBatch(this.#parts, batch, settle))
     const fates: Fates = new Map()
     for (const arrival of batch) fates.set(arrival, await processLeased(this.#parts, arrival, settle))
     return fates
@@ -322,6 +327,7 @@ export class RedriveExecutor<Tx> {
   async #startOver(error: unknown): Promise<void> {
     const { clock, settings } = this.#parts.core
     settings.observe({ kind: 'troubled', task: 'redrive', error })
+    tellCrowded(this.#parts.core, 'redrive', error)
     this.#troubles++
     this.#backlog = new Backlog()
     this.#loaded = 0
@@ -332,14 +338,4 @@ export class RedriveExecutor<Tx> {
   #ordOf(arrival: Arrival): number {
     return arrival.seq
   }
-}
-
-function failure(
-  ord: number,
-  reason: LetterReason,
-  error: unknown,
-  outcome: 'failed' | 'blocked' = 'failed',
-): RedriveDecision {
-  const { line, fingerprint, causes } = describeError(error)
-  return { ord, outcome, reason, error: line, fingerprint, causes }
 }

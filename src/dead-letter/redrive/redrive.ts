@@ -2,7 +2,6 @@ import { onceError } from '../../errors.ts'
 import { sleep, type Clock } from '../../platform/clock.ts'
 import type { DeadLetters } from '../../store/dead-letters.ts'
 import type { ChangeRedriveParams, Redrives, RedriveState, StoredRedrive } from '../../store/redrives.ts'
-import type { Store } from '../../store/store.ts'
 import { checkAccountable, invalid, type Accountable } from '../accountable.ts'
 import { discardLetters } from '../discard.ts'
 import { checkFilter, checkRate, checkRedrive } from './options.ts'
@@ -13,10 +12,8 @@ import type { AuditRecord, Redrive, RedriveFilter, RedriveOptions, RedriveStatus
 const LIST_LIMIT_MAX = 10_000
 const WATCH_MS_DEFAULT = 500
 
-export function redriveOf<Tx>(store: Store<Tx>, clock: Clock): Redrive {
-  const { redrives, inbox, name } = store
-  if (!redrives || !inbox) throw onceError('ONCE_UNSUPPORTED', { detail: `the ${name} store has no redrives` })
-  return new Redriving(redrives, inbox.letters, clock)
+export function redriveOf<Tx>(redrives: Redrives<Tx>, letters: DeadLetters, clock: Clock): Redrive {
+  return new Redriving(redrives, letters, clock)
 }
 
 class Redriving implements Redrive {

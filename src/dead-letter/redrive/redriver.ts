@@ -35,7 +35,7 @@ export async function workOnRedrive<Tx>(parts: ConsumerParts<Tx>, signal: AbortS
 }
 
 async function workOn<Tx>(parts: ConsumerParts<Tx>, unsure: Unsure<Tx>, signal: AbortSignal): Promise<number> {
-  const { redrives } = parts.core.store
+  const { redrives } = parts.core.namespace
   if (!redrives || signal.aborted) return 0
   const lease = await redrives.claim({ consumer: parts.settings.name, leaseMs: REDRIVE_LEASE_MS })
   return lease ? new RedriveExecutor(parts, { redrives, lease, unsure }, signal).run() : 0

@@ -4,7 +4,7 @@ import type { LetterFilter, StoredLetter } from '../../store/dead-letters.ts'
 import type { Inbox } from '../../store/inbox.ts'
 import type { Redrives } from '../../store/redrives.ts'
 import { differences, type Difference } from './diff.ts'
-import { eventOf } from './revive.ts'
+import { eventOf, writeCopy } from './revive.ts'
 
 /**
  * Changes an event before it runs again: what it returns is what the handler is given. The same object, unchanged, means
@@ -46,7 +46,7 @@ export async function previewTransform(
   const counts = { changed: 0, unchanged: 0, failed: 0 }
   const shown: TransformPreview['samples'][number][] = []
   for (let after = 0; ;) {
-    const page = await letters.list({ filter, limit: REDRIVE_PAGE, after })
+    const page = await letters.list({ filter, limit: REDRIVE_PAGE, after, blocks: false })
     for (const letter of page) {
       after = letter.seq
       try {
@@ -88,15 +88,15 @@ async function copyOf(letter: StoredLetter, transform: Transform): Promise<strin
   const event = originOf(letter)
   const { id, consumer, source, message, type, error, body } = letter
   const made: unknown = await transform(structuredClone(event), { id, consumer, source, message, type, error, body })
-  const text = JSON.stringify(made)
-  if (typeof made !== 'object' || made === null || text.includes('\\u0000')) {
+  const text = writeCopy(made)
+  if (typeof made !== 'object' || made === null) {
     throw refused(`the transform must return the event of letter ${id}`)
   }
   for (const name of ['id', 'source'] as const) {
     const [before, after] = [nameOf(event, name), nameOf(made, name)]
     if (before !== undefined && before !== after) throw refused(`the transform changed the ${name} of letter ${id}`)
   }
-  return text === JSON.stringify(event) ? null : text
+  return text === writeCopy(event) ? null : text
 }
 
 /** As the handler would get it; null: it cannot be read. */
@@ -107,7 +107,7 @@ function originOf(letter: StoredLetter): unknown {
 
 /** Without what JSON has no word for. */
 function asJson(event: unknown): unknown {
-  return JSON.parse(JSON.stringify(event)) as unknown
+  return JSON.parse(writeCopy(event)) as unknown
 }
 
 function nameOf(event: unknown, name: 'id' | 'source'): unknown {

@@ -22,11 +22,11 @@ export class Unsure<Tx> {
 
   /** Tells of those that were applied; the others stay, for a commit may still be on its way. */
   async tell(): Promise<void> {
-    const { store, settings } = this.#parts.core
+    const { namespace, settings } = this.#parts.core
     for (const [redrive, ords] of this.#ords) {
       const first = Math.min(...ords)
       const page = { redrive, outcomes: ['applied'] as const, after: first - 1, limit: Math.max(...ords) - first + 1 }
-      const items = (await store.redrives?.items(page)) ?? []
+      const items = (await namespace.redrives?.items(page)) ?? []
       const applied = items.filter(({ ord }) => ords.delete(ord)).length
       if (ords.size === 0) this.#ords.delete(redrive)
       const consumer = this.#parts.settings.name

@@ -1,0 +1,45 @@
+import { ERROR_CAUSES_MAX } from '../limits.ts'
+
+/** What anybody here asks of an error. */
+const ASKED = ['name', 'message', 'stack', 'code', 'status', 'meta', 'originalCode', 'driverAdapterError', 'errcode']
+
+/**
+ * What was thrown, or a copy of what can be read of it: a getter may throw, a proxy may be revoked, and then nobody could
+ * even say whose fault it was.
+ */
+export function readable(error: unknown): unknown {
+  try {
+    let at = error
+    for (let depth = 0; typeof at === 'object' && at !== null && depth < ERROR_CAUSES_MAX; depth++) {
+      for (const name of ASKED) void (at as Record<string, unknown>)[name]
+      void ('syscall' in at)
+      void (at instanceof Error)
+      at = (at as { cause?: unknown }).cause
+    }
+    return error
+  } catch {
+    return copyOf(error as Partial<Error>)
+  }
+}
+
+function copyOf(error: Partial<Error>): Error {
+  const copy = new Error('it cannot be read')
+  for (const name of ['name', 'message', 'stack'] as const) {
+    try {
+      Object.defineProperty(copy, name, { value: textOf(error[name]) })
+    } catch {
+      // As it is.
+    }
+  }
+  return copy
+}
+
+/** Of anything: a message need not be a text. */
+export function textOf(value: unknown): string {
+  if (typeof value === 'string') return value
+  try {
+    return typeof value === 'bigint' ? String(value) : (JSON.stringify(value) ?? String(value))
+  } catch {
+    return Object.prototype.toString.call(value)
+  }
+}
