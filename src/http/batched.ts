@@ -1,6 +1,6 @@
 import { onceError } from '../errors.ts'
 import type { Answer } from '../lifecycle/answer.ts'
-import { BatchRefusal } from '../once/batch.ts'
+import { BatchRefusal } from '../once/batch-item.ts'
 import { answerOfFinal, answerOfValue } from '../once/codec.ts'
 import { isFinal } from '../once/final.ts'
 import type { Request } from '../once/request.ts'
@@ -8,19 +8,23 @@ import { invalid, refuseUnknown } from '../once/settings.ts'
 import type { Operation } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
 import type { Row } from '../store/store.ts'
-import { pickHeaders } from './headers.ts'
+import { pickHeaders, storedHeaders } from './headers.ts'
 import type { Incoming } from './incoming.ts'
 import { jsonAnswer } from './json-answer.ts'
-import { fateOfAnswer, type Protection } from './protection.ts'
+import { fateOfAnswer, type Manner, type Protection } from './protection.ts'
 import { toStored } from './stored.ts'
 
 /** A route whose effect is one statement: many requests share one transaction and one fsync. Bodies are JSON. */
 export interface BatchedRoute<Req, I, E extends Events> {
   /** Checks the body and gives it a type; what it throws is the framework's to answer. Default: the body as it is */
-  parse?: (body: unknown, request: Req) => I
+  parse?: (body: unknown, request: Req) => I | Promise<I>
   statement: (input: I, request: Req) => { sql: string; values: unknown[] }
-  /** Synchronous; a 4xx answer, or `throw final(…)`, is stored without the effect. */
-  respond: (rows: Row[], input: I, op: { publish: Operation<never, E>['publish'] }) => BatchedAnswer
+  /** At once, or soon: the others wait. A 4xx answer, or `throw final(…)`, is stored without the effect. */
+  respond: (
+    rows: Row[],
+    input: I,
+    op: { publish: Operation<never, E>['publish'] },
+  ) => BatchedAnswer | Promise<BatchedAnswer>
   /** The most requests that share a transaction. Default 256 */
   max?: number
 }
@@ -52,13 +56,15 @@ export function batchedOf<Tx, E extends Events, Req, I>(
   const run = instance.batcher(work.max)
   return async (incoming, request) => {
     const body = jsonOf(incoming)
-    const input = parse ? parse(body, incoming.request) : (body as I)
+    const parsed = parse ? parse(body, incoming.request) : (body as I)
+    const input = parsed instanceof Promise ? await protection.inTime(request, parsed) : parsed
     let plain: Answer | undefined
-    const settle = async (answer: Answer): Promise<Answer> => {
+    const settle = async (answer: Answer, manner: Manner): Promise<Answer> => {
       plain = { ...answer, headers: checkKept(answer, route.kept) }
-      const fate = fateOfAnswer(plain, { keep4xx: route.keep4xx, threw: false })
+      const fate = fateOfAnswer(plain, route, manner)
       if (fate === 'release') throw new ReleasedAnswer(plain)
-      const stored = await toStored(route, request, plain)
+      const headers = storedHeaders(plain.headers, route.kept, incoming.header)
+      const stored = await toStored(route, request, { ...plain, headers })
       if (fate === 'refuse') throw new BatchRefusal(stored)
       return stored
     }
@@ -70,9 +76,9 @@ export function batchedOf<Tx, E extends Events, Req, I>(
           try {
             const publish: Operation<never, E>['publish'] = (type, data, options) =>
               publisher.publish(type, data, options)
-            return await settle(answerOf(respond(rows as Row[], input, { publish })))
+            return await settle(answerOf(await respond(rows as Row[], input, { publish })), 'returned')
           } catch (error) {
-            if (isFinal(error)) return await settle(jsonAnswer(answerOfFinal(error)))
+            if (isFinal(error)) return await settle(jsonAnswer(answerOfFinal(error)), 'final')
             throw error
           }
         },

@@ -1,4 +1,5 @@
 import type { Duration } from '../duration.ts'
+import { onceError } from '../errors.ts'
 import type { Once } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
 import type { AnyOperation } from './exchange.ts'
@@ -18,6 +19,12 @@ export function bind<Tx, E extends Events, Req>(
 /** What stands where a batched route has no handler: its method is not among the protected ones. */
 export function noHandler(op: AnyOperation): unknown {
   return 'tx' in op ? op.tx : undefined
+}
+
+/** One request is one operation: the inner route would wait for the outer one. */
+export function insideAnother(): Error {
+  const detail = 'A protected route stands inside another one: take one idempotent() away'
+  return onceError('ONCE_UNSUPPORTED', { detail })
 }
 
 /** `idempotent(handler)` or `idempotent(options, handler)`. */

@@ -1,5 +1,4 @@
 import { onceError } from '../errors.ts'
-import { BODY_BYTES_MAX } from '../limits.ts'
 
 const KNOWN = new Map<string, 'gzip' | 'deflate'>([
   ['gzip', 'gzip'],
@@ -14,6 +13,7 @@ const KNOWN = new Map<string, 'gzip' | 'deflate'>([
 export async function decodeBody(
   bytes: Uint8Array,
   coding: string | undefined,
+  bytesMax: number,
 ): Promise<{ readonly bytes: Uint8Array; readonly coded: boolean }> {
   const name = (coding ?? 'identity').trim().toLowerCase()
   if (name === '' || name === 'identity' || bytes.byteLength === 0) return { bytes, coded: false }
@@ -21,7 +21,7 @@ export async function decodeBody(
   if (!format) return { bytes, coded: true }
   try {
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream(format))
-    return { bytes: await collect(stream, BODY_BYTES_MAX, tooLarge), coded: false }
+    return { bytes: await collect(stream, bytesMax, () => tooLarge(bytesMax)), coded: false }
   } catch (cause) {
     if ((cause as { name?: string } | null)?.name === 'OnceError') throw cause
     throw onceError('ONCE_BODY_INVALID', { detail: `The body is not ${name}, as its header says`, cause })
@@ -47,7 +47,12 @@ export async function collect(
       throw tooMany()
     }
     chunks.push(value)
-    onChunk?.(chunks.length)
+    try {
+      onChunk?.(chunks.length)
+    } catch (error) {
+      void reader.cancel().catch(() => {})
+      throw error
+    }
   }
   const [only] = chunks
   if (only && chunks.length === 1) return only
@@ -60,6 +65,6 @@ export async function collect(
   return whole
 }
 
-export function tooLarge(): Error {
-  return onceError('ONCE_BODY_TOO_LARGE', { detail: `The body has more than ${BODY_BYTES_MAX} bytes` })
+export function tooLarge(bytesMax: number): Error {
+  return onceError('ONCE_BODY_TOO_LARGE', { detail: `The body has more than ${bytesMax} bytes` })
 }

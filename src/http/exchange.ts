@@ -4,6 +4,7 @@ import { onceError } from '../errors.ts'
 import type { Answer } from '../lifecycle/answer.ts'
 import type { LeasedOperation, Operation } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
+import { isAboutReader } from './headers.ts'
 
 // oxlint-disable-next-line no-explicit-any -- each adapter types it for its users
 export type AnyOperation = Operation<any, Events> | LeasedOperation<any, Events>
@@ -30,6 +31,8 @@ export interface Exchange<Req> {
    * waits for the answer. Without it `commit` resolves before the commit where the answer comes after the handler.
    */
   answerNow?(): void
+  /** Takes back what the framework itself has noted of an answer that does not count. */
+  unsay?(): void
   /** The framework's own error handling. */
   fail(error: unknown): void
   /** Sends an answer that is not the handler's. */
@@ -44,7 +47,7 @@ export function writeAnswer(res: ServerResponse, { status, headers, body }: Answ
     const [name, value] = headers[i] as readonly [string, string]
     // A name that came before is one more of it; anything else stands over what was there.
     if (i > 0 && headers.findIndex((pair) => pair[0] === name) < i) res.appendHeader(name, value)
-    else res.setHeader(name, value)
+    else if (!isAboutReader(name) || !res.hasHeader(name)) res.setHeader(name, value)
   }
   if (body === null || status === 204 || status === 304) res.end()
   else endWith(res, body)
@@ -64,8 +67,8 @@ export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
-export function noAnswer(pattern: string): Error {
+export function noAnswer(who: string): Error {
   return onceError('ONCE_NO_ANSWER', {
-    detail: `${pattern} returned without a response. Send one, or return the promise that does`,
+    detail: `${who} returned without a response. Send one, or return the promise that does`,
   })
 }

@@ -10,9 +10,10 @@ import compression from 'compression'
 import express, { type Express, type Request, type Response } from 'express'
 // @ts-expect-error -- the older Express has no types here
 import express4 from 'express4'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { Client } from '../testing/http-contract/client.ts'
-import { listen, openWorld, type QueryTx, type Started, type World } from '../../test/http/world.ts'
+import { worldOfEachTest } from '../../test/http/world-of-each-test.ts'
+import { effect, listen, type QueryTx } from '../../test/http/world.ts'
 import { final } from '../index.ts'
 import { idempotency, keepRawBody } from '../entry/express.ts'
 import type { IdempotencyOptions } from './options.ts'
@@ -20,17 +21,7 @@ import type { IdempotencyOptions } from './options.ts'
 const versions = { 'express 5': express, 'express 4': express4 as typeof express }
 
 describe.each(Object.entries(versions))('%s', (_name, make) => {
-  let world: World
-  let started: Started | undefined
-
-  beforeEach(async () => {
-    world = await openWorld('sqlite')
-  })
-  afterEach(async () => {
-    await started?.close()
-    started = undefined
-    await world.close()
-  })
+  const place = worldOfEachTest()
 
   type Wrap = ReturnType<typeof idempotency<QueryTx, {}>>
   async function serve(
@@ -38,13 +29,10 @@ describe.each(Object.entries(versions))('%s', (_name, make) => {
     options: Partial<IdempotencyOptions<Request>> = {},
   ): Promise<Client> {
     const app = make()
-    register(app, idempotency(world.once, { scope: 'global', ...options }))
-    started = await listen(createServer(app))
-    return new Client(started.base)
+    register(app, idempotency(place.world.once, { scope: 'global', ...options }))
+    place.started = await listen(createServer(app))
+    return new Client(place.started.base)
   }
-  const effect = (tx: QueryTx, key: string): Promise<unknown> =>
-    tx.query('insert into contract_effect (route, key) values ($1, $2)', ['x', key])
-
   describe('every byte path is held and comes back', () => {
     let file: string
     beforeEach(async () => {
@@ -98,7 +86,7 @@ describe.each(Object.entries(versions))('%s', (_name, make) => {
       for (const header of ['content-type', 'etag', 'link', 'location', 'last-modified']) {
         expect(second.headers.get(header)).toBe(first.headers.get(header))
       }
-      expect(await world.effects(key)).toBe(1)
+      expect(await place.world.effects(key)).toBe(1)
     })
   })
 
@@ -119,7 +107,7 @@ describe.each(Object.entries(versions))('%s', (_name, make) => {
     const key = client.newKey()
     expect((await client.send({ path: '/x', key })).status).toBe(201)
     expect(sentEarly).toBe(false)
-    expect(await world.effects(key)).toBe(1)
+    expect(await place.world.effects(key)).toBe(1)
   })
 
   test('a callback that answers after the deadline talks to nobody, and does not end the process', async () => {
@@ -159,7 +147,7 @@ describe.each(Object.entries(versions))('%s', (_name, make) => {
     const key = client.newKey()
     const seen = await client.send({ path: '/x', key })
     expect([seen.status, seen.text, seen.headers.get('set-cookie')]).toEqual([500, 'handled', null])
-    expect(await world.effects(key)).toBe(0)
+    expect(await place.world.effects(key)).toBe(0)
   })
 
   test('a 2xx that error middleware made of a throw keeps the answer, not the rows', async () => {
@@ -167,7 +155,7 @@ describe.each(Object.entries(versions))('%s', (_name, make) => {
       app.post(
         '/x',
         idempotent(async (_req, _res, { tx, key }) => {
-          world.ran(key)
+          place.world.ran(key)
           await effect(tx, key)
           throw new Error('x')
         }),
@@ -179,7 +167,7 @@ describe.each(Object.entries(versions))('%s', (_name, make) => {
       const seen = await client.send({ path: '/x', key })
       expect([seen.status, seen.text, seen.headers.get('idempotent-replayed')]).toEqual([200, 'soothed', replayed])
     }
-    expect([await world.effects(key), world.runs(key)]).toEqual([0, 1])
+    expect([await place.world.effects(key), place.world.runs(key)]).toEqual([0, 1])
   })
 
   test('without error middleware Express answers a throw by itself, and nobody hangs', async () => {
@@ -221,7 +209,7 @@ describe.each(Object.entries(versions))('%s', (_name, make) => {
         replayed,
       ])
     }
-    expect(await world.effects(key)).toBe(0)
+    expect(await place.world.effects(key)).toBe(0)
   })
 
   test('a serialization failure is 503 with Retry-After: 1, because the request cannot be run again', async () => {
@@ -229,14 +217,14 @@ describe.each(Object.entries(versions))('%s', (_name, make) => {
       app.post(
         '/x',
         idempotent(async (_req, _res, { key }) => {
-          world.ran(key)
+          place.world.ran(key)
           throw Object.assign(new Error('busy'), { code: 'SQLITE_BUSY', rawCode: 5, errcode: 5 })
         }),
       )
     })
     const key = client.newKey()
     const seen = await client.send({ path: '/x', key })
-    expect([seen.status, seen.headers.get('retry-after'), world.runs(key)]).toEqual([503, '1', 1])
+    expect([seen.status, seen.headers.get('retry-after'), place.world.runs(key)]).toEqual([503, '1', 1])
   })
 
   test('compression mounted first: stored plain, compressed on every way out', async () => {
@@ -262,7 +250,7 @@ describe.each(Object.entries(versions))('%s', (_name, make) => {
       app.post(
         '/x',
         idempotent(async (_req, res, { key }) => {
-          world.ran(key)
+          place.world.ran(key)
           await pipeline(
             Readable.from(
               (async function* () {
@@ -282,7 +270,7 @@ describe.each(Object.entries(versions))('%s', (_name, make) => {
     await sleep(600)
     const seen = await client.send({ path: '/x', key })
     expect([seen.status, seen.text, seen.headers.get('idempotent-replayed')]).toEqual([200, '01234', 'true'])
-    expect(world.runs(key)).toBe(1)
+    expect(place.world.runs(key)).toBe(1)
   })
 
   test('headers of middleware before it stay on replays and problems', async () => {
@@ -297,7 +285,7 @@ describe.each(Object.entries(versions))('%s', (_name, make) => {
       )
     })
     const key = client.newKey()
-    world.failNextCommit('lost')
+    place.world.failNextCommit('lost')
     for (const status of [503, 200, 200]) {
       const seen = await client.send({ path: '/x', key })
       expect([seen.status, seen.headers.get('access-control-allow-origin')]).toEqual([status, '*'])
@@ -361,7 +349,7 @@ describe.each(Object.entries(versions))('%s', (_name, make) => {
       )
     })
     const { request } = await import('node:http')
-    const req = request(`${started?.base}/x`, {
+    const req = request(`${place.started?.base}/x`, {
       method: 'POST',
       headers: { 'idempotency-key': client.newKey(), 'content-type': 'text/plain', 'content-length': '4' },
     })
@@ -386,7 +374,7 @@ describe.each(Object.entries(versions))('%s', (_name, make) => {
       app.post(
         '/throws',
         idempotent({ lease: '5s' }, async (_req, _res, { commit, key }) => {
-          world.ran(key)
+          place.world.ran(key)
           return commit(async ({ tx }) => {
             await effect(tx, key)
             throw new Error('inside commit')
@@ -399,7 +387,7 @@ describe.each(Object.entries(versions))('%s', (_name, make) => {
     expect(JSON.parse(forgot.text)).toMatchObject({ code: 'ONCE_NOT_COMMITTED' })
     const key = client.newKey()
     for (let i = 0; i < 2; i++) expect((await client.send({ path: '/throws', key })).text).toBe('handled')
-    expect([world.runs(key), await world.effects(key)]).toEqual([2, 0])
+    expect([place.world.runs(key), await place.world.effects(key)]).toEqual([2, 0])
   })
 
   test('an informational answer is refused', async () => {

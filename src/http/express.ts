@@ -69,7 +69,8 @@ function exchangeOf(req: Request, res: Response, next: NextFunction, handler: Ha
     answersLater: false,
     handle: (op) => handler(req, res, op),
     handled: () => {},
-    fail: next,
+    // Nothing at all would be a call of the next route: a handler that throws it has failed.
+    fail: (error) => next(error || new Error('The handler threw nothing')),
     send: (answer) => writeAnswer(res, answer),
   }
 }
@@ -82,5 +83,7 @@ export function keepRawBody(req: object, _res: unknown, bytes: Uint8Array): void
 function patternOf(req: Request): string {
   const route: unknown = req.route
   const path = (route as { path?: unknown } | undefined)?.path
-  return `${req.method} ${req.baseUrl}${typeof path === 'string' ? path : ''}`
+  // Where a router is mounted is known by the path that matched, which may hold somebody's token.
+  const mounted = req.baseUrl === '' ? '' : '*'
+  return `${req.method} ${mounted}${typeof path === 'string' ? path : ''}`
 }

@@ -1,10 +1,9 @@
-import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Answer } from '../lifecycle/answer.ts'
 import { type Deferred, deferred } from './deferred.ts'
-import { type AnyOperation, asBuffer, type Exchange, JOINED_BYTES_MAX, writeAnswer } from './exchange.ts'
-import { flatHeaders } from './headers.ts'
+import { type AnyOperation, type Exchange, writeAnswer } from './exchange.ts'
+import { withOwnLists } from './headers.ts'
 
 /**
  * Fastify sends what a handler returns, so it goes on when the handler is done (`rest`) and its bytes end in the held
@@ -49,7 +48,7 @@ export class FastifyExchange<Req> implements Exchange<Req> {
 
   handle(op: AnyOperation, answered: () => Promise<unknown>): unknown {
     const reply = this.#reply
-    this.#before ??= reply.getHeaders()
+    this.#before ??= withOwnLists(reply.getHeaders())
     // `return reply` waits for the reply to leave, and it leaves after the handler returned.
     const wait = (fulfilled: (value: undefined) => void): void => {
       const done = (): void => fulfilled(undefined)
@@ -63,8 +62,14 @@ export class FastifyExchange<Req> implements Exchange<Req> {
   handled(value: unknown): void {
     this.#unwait()
     // Fastify gives up on a client that left; the answer is wanted all the same.
-    if (value === undefined && !this.#reply.sent && this.req.destroyed) this.#reply.send()
+    if (value === undefined && !this.#reply.sent && hasLeft(this.req)) this.#reply.send()
     this.#wait().resolve(value)
+  }
+
+  unsay(): void {
+    const reply = this.#reply
+    for (const name of Object.keys(reply.getHeaders())) reply.removeHeader(name)
+    for (const [name, value] of Object.entries(this.#before ?? {})) if (value !== undefined) reply.header(name, value)
   }
 
   fail(error: unknown): void {
@@ -76,20 +81,18 @@ export class FastifyExchange<Req> implements Exchange<Req> {
     const reply = this.#reply
     this.#unwait()
     this.#sent = true
-    if (this.#before || (answer.body !== null && !hasType(answer))) {
-      for (const [name, value] of flatHeaders(this.#before ?? reply.getHeaders())) this.res.setHeader(name, value)
-      reply.hijack()
-      writeAnswer(this.res, answer)
-    } else {
-      void reply.code(answer.status)
-      for (const [name, value] of answer.headers) void reply.header(name, value)
-      void (answer.body === null ? reply.send() : reply.send(payloadOf(answer, answer.body)))
+    if (this.res.headersSent) return this.sent(reply, answer)
+    // Hooks and serializers have seen the answer when it was given: its bytes leave as they are.
+    for (const [name, value] of Object.entries(this.#before ?? reply.getHeaders())) {
+      if (value !== undefined) this.res.setHeader(name, value)
     }
-    this.sent(reply)
+    reply.hijack()
+    writeAnswer(this.res, answer)
+    this.sent(reply, answer)
   }
 
   /** After an answer that is not the handler's. */
-  protected sent(reply: FastifyReply): void {
+  protected sent(reply: FastifyReply, _answer: Answer): void {
     this.#rest?.resolve(reply)
   }
 
@@ -102,31 +105,7 @@ export class FastifyExchange<Req> implements Exchange<Req> {
   }
 }
 
-/** Of answers that are sent more than once. */
-const payloads = new WeakMap<Answer, Buffer | string>()
-
-function payloadOf(answer: Answer, body: Uint8Array): Buffer | string {
-  let payload = payloads.get(answer)
-  if (payload === undefined) {
-    payload = payloadMade(answer, asBuffer(body))
-    payloads.set(answer, payload)
-  }
-  return payload
-}
-
-/** Text leaves in one piece with its head, which costs half; it must be the same bytes again. */
-function payloadMade({ headers }: Answer, bytes: Buffer): Buffer | string {
-  const isText = bytes.byteLength <= JOINED_BYTES_MAX && isUtf8(bytes) && headers.every(([, value]) => isPlain(value))
-  return isText ? bytes.toString() : bytes
-}
-
-/** Node would write other characters of a head as UTF-8, too. */
-function isPlain(text: string): boolean {
-  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7e) return false
-  return true
-}
-
-/** Fastify calls bytes without a type an octet stream. */
-function hasType({ headers }: Answer): boolean {
-  return headers.some(([name]) => name === 'content-type')
+/** `destroyed` is also a request whose body was read to its end. */
+function hasLeft(req: IncomingMessage): boolean {
+  return Reflect.get(req, 'aborted') || req.socket.destroyed
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Readable } from 'node:stream'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { openWorld, type QueryTx, type World } from '../../test/http/world.ts'
+import { effect, openWorld, type QueryTx, type World } from '../../test/http/world.ts'
 import { idempotency } from '../entry/fastify.ts'
 import type { Operation } from '../index.ts'
 import { Client } from '../testing/http-contract/client.ts'
@@ -19,9 +19,6 @@ afterEach(async () => {
 })
 
 type Handler = (request: FastifyRequest, reply: FastifyReply, op: Operation<QueryTx, {}>) => unknown
-
-const effect = (tx: QueryTx, key: string): Promise<unknown> =>
-  tx.query('insert into contract_effect (route, key) values ($1, $2)', ['x', key])
 
 test('every way to answer is held and comes back', async () => {
   const idempotent = idempotency(world.once, { scope: 'global' })

@@ -14,6 +14,7 @@ import { type BatchedRoute, batchedOf } from './batched.ts'
 import { bind, noHandler, optionsAndHandler } from './bound.ts'
 import { FastifyExchange } from './fastify-exchange.ts'
 import type { AnyOperation } from './exchange.ts'
+import { passingOperation } from './passing.ts'
 import { serve } from './node.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
 import { type Documented, documentsOf } from './policy.ts'
@@ -63,7 +64,9 @@ export function idempotency<Tx, E extends Events>(
   const idempotent = (first: RouteOptions<FastifyRequest> | Handler, second?: Handler): unknown => {
     const [own, handler] = optionsAndHandler<RouteOptions<FastifyRequest>, Handler>(first, second)
     const protection = bound(own)
-    return function protectedRoute(request: FastifyRequest, reply: FastifyReply): Promise<unknown> | undefined {
+    return function protectedRoute(request: FastifyRequest, reply: FastifyReply): unknown {
+      // Fastify tells a handler that answers later by what it returns.
+      if (!protection.protects(request.method)) return handler(request, reply, passingOperation(request.method))
       const pattern = `${request.method} ${request.routeOptions.url ?? ''}`
       const exchange = new FastifyExchange<FastifyRequest>(request, reply, pattern, (op) => handler(request, reply, op))
       serve(protection, exchange)

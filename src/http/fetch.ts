@@ -1,15 +1,16 @@
 import type { Duration } from '../duration.ts'
+import { onceError } from '../errors.ts'
 import type { Once, Op, Operation, Result } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
-import { BODY_BYTES_MAX } from '../limits.ts'
 import { type BatchedRoute, batchedOf } from './batched.ts'
 import { bind, noHandler, optionsAndHandler } from './bound.ts'
 import { collect, tooLarge } from './content-coding.ts'
 import type { AnyOperation } from './exchange.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
 import { passingOperation } from './passing.ts'
+import { thrownAnswer } from './thrown.ts'
 import { type Documented, documentsOf } from './policy.ts'
-import { serveWeb } from './web-serve.ts'
+import { type Made, serveWeb } from './web-serve.ts'
 
 // oxlint-disable-next-line no-explicit-any -- typed where users write it
 type Batched = BatchedRoute<Request, any, any>
@@ -56,14 +57,15 @@ export function idempotency<Tx, E extends Events>(
         pattern: `${request.method} ${handler.name || 'handler'}`,
         rerunnable: true,
         body: again.body,
-        handle: async (op) => ({ response: await handler(again.next(), op, ...rest), threw: false }),
+        handle: (op) => handled(() => handler(again.next(), op, ...rest)),
+        made: handled,
       })
     }
   }
   const batched = (first: Batched | RouteOptions<Request>, second?: Batched) => {
     const [own, work] = optionsAndHandler<RouteOptions<Request>, Batched>(first, second)
     const protection = bound(own)
-    const answer = batchedOf(protection, work)
+    const answer = batchedOf(protection, { ...work, respond: work.respond && returned(work.respond) })
     return async (request: Request): Promise<Response> => {
       if (!protection.protects(request.method)) noHandler(passingOperation(request.method))
       const exchange = {
@@ -82,13 +84,43 @@ export function idempotency<Tx, E extends Events>(
   return Object.assign(idempotent, { ...documents, policyHandler, batched }) as unknown as Idempotent<Tx, E>
 }
 
+/** Thrown, an answer would roll the effect back, and the host would report it as a success. */
+function returned(respond: Batched['respond']): Batched['respond'] {
+  return async (...args) => {
+    try {
+      return await respond(...args)
+    } catch (error) {
+      if (!thrownAnswer(error)) throw error
+      throw onceError('ONCE_ANSWER_INVALID', {
+        detail: 'respond() threw its answer; a batched route returns it',
+        cause: error,
+      })
+    }
+  }
+}
+
+async function handled(run: () => unknown): Promise<Made> {
+  try {
+    return { response: await run(), threw: false }
+  } catch (error) {
+    const response = thrownAnswer(error)
+    if (!response) throw error
+    return { response, threw: response.status >= 400 }
+  }
+}
+
 /** The first run gets the request itself, with whatever its host added; a run after that gets one like it. */
-function rerunnable(request: Request): { body(): Promise<Uint8Array>; next(): Request } {
-  const spare = request.body ? request.clone() : request
+function rerunnable(request: Request): { body(bytesMax: number): Promise<Uint8Array>; next(): Request } {
+  const isRead = request.bodyUsed
+  const spare = request.body && !isRead ? request.clone() : request
   let bytes: Uint8Array | undefined
   let runs = 0
   return {
-    body: async () => (bytes = spare.body ? await collect(spare.body, BODY_BYTES_MAX, tooLarge) : new Uint8Array(0)),
+    body: async (bytesMax) => {
+      if (isRead) throw onceError('ONCE_BODY_UNSEEN')
+      bytes = spare.body ? await collect(spare.body, bytesMax, () => tooLarge(bytesMax)) : new Uint8Array(0)
+      return bytes
+    },
     next: () => {
       if (runs++ === 0) return request
       const { method, headers, signal, url } = request

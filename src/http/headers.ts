@@ -3,11 +3,26 @@ import { invalid } from '../once/settings.ts'
 
 export type HeaderPairs = readonly (readonly [name: string, value: string])[]
 
-/** What a replay may carry, beside the user's own. Content-Encoding is here because it describes the stored bytes. */
+/**
+ * What a replay may carry, beside the user's own: whatever changes how its body is read, or who may read it.
+ * Content-Encoding is here because it describes the stored bytes.
+ */
 const KEPT = [
   'content-type',
   'content-language',
   'content-encoding',
+  'content-disposition',
+  'content-location',
+  'content-security-policy',
+  'content-security-policy-report-only',
+  'x-content-type-options',
+  'x-frame-options',
+  'cache-control',
+  'vary',
+  'access-control-allow-origin',
+  'access-control-allow-credentials',
+  'access-control-expose-headers',
+  'cross-origin-resource-policy',
   'location',
   'etag',
   'last-modified',
@@ -37,7 +52,12 @@ const NEVER = new Set([
   'authentication-info',
   'proxy-authentication-info',
   'idempotent-replayed',
+  'idempotency-key',
 ])
+
+/** How the first request was called: a replay says it. */
+const ORIGINAL = 'original-request-id'
+const REQUEST_ID = /^[\x21-\x7e]{1,200}$/
 
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,200}$/
 /** Exactly what RFC 9110 allows in a field value. */
@@ -48,10 +68,15 @@ export function keptHeaders(own: readonly string[] = []): ReadonlySet<string> {
   for (const name of own) {
     if (typeof name !== 'string' || !NAME.test(name)) throw invalid('keepHeaders holds names of headers')
     const lower = name.toLowerCase()
-    if (NEVER.has(lower)) throw invalid(`the header ${lower} is never replayed`)
+    if (NEVER.has(lower) || lower === ORIGINAL) throw invalid(`the header ${lower} is never replayed`)
     kept.add(lower)
   }
   return kept
+}
+
+/** Who may read an answer is said for each request anew, where something around the route says it. */
+export function isAboutReader(name: string): boolean {
+  return name.startsWith('access-control-')
 }
 
 /** The pairs a replay may carry, in their order, names in lower case. Every value is checked: stored text is sent again. */
@@ -63,6 +88,19 @@ export function pickHeaders(pairs: Iterable<readonly [string, string]>, kept: Re
     picked.push([lower, checkValue(lower, value)])
   }
   return picked
+}
+
+/** What the record keeps of an answer's headers, with the id of the request: by the answer, or else by its sender. */
+export function storedHeaders(
+  pairs: Iterable<readonly [string, string]>,
+  kept: ReadonlySet<string>,
+  sent: (name: string) => string | undefined,
+): HeaderPairs {
+  let id: string | undefined
+  for (const [name, value] of pairs) if (name === 'request-id' || name === 'x-request-id') id = value
+  id ??= sent('request-id') ?? sent('x-request-id')
+  const picked = pickHeaders(pairs, kept)
+  return id !== undefined && REQUEST_ID.test(id) ? [...picked, [ORIGINAL, id]] : picked
 }
 
 /** The same check on the way out: what is in the database may have been written by somebody else. */
@@ -86,6 +124,29 @@ export function flatHeaders(
     else pairs.push([name, String(value)])
   }
   return pairs
+}
+
+/** What a hook says of its own: checked like everything that is sent, and without the frame, which is ours. */
+export function spokenHeaders(pairs: HeaderPairs): HeaderPairs {
+  for (const [name, value] of pairs) {
+    if (!NAME.test(name)) throw onceError('ONCE_ANSWER_INVALID', { detail: 'A header has a name that none may have' })
+    checkValue(name, value)
+  }
+  return pairs.filter(([name]) => !/^(content-length|transfer-encoding)$/i.test(name))
+}
+
+/** Headers just taken from a response, with lists of their own: whoever adds a cookie may write into the one there. */
+export function withOwnLists<H extends Record<string, unknown>>(headers: H): H {
+  for (const name of Object.keys(headers)) {
+    const value = headers[name]
+    if (Array.isArray(value)) Object.assign(headers, { [name]: [...(value as unknown[])] })
+  }
+  return headers
+}
+
+/** Whether a header, or the words of a status, may have this text. */
+export function isValue(text: unknown): boolean {
+  return VALUE.test(String(text))
 }
 
 function checkValue(name: string, value: string): string {

@@ -1,18 +1,26 @@
 import type { ServerResponse } from 'node:http'
-import { onceError } from '../errors.ts'
+import { Http2Head, isHttp2 } from './http2-response.ts'
 
 export type Callback = (error?: Error | null) => void
 export type Chunk = string | Uint8Array
 
 /** Who is asked while a response is held, instead of its own methods. */
 export interface Holder {
+  /** The head is fixed: whatever says more about it comes too late. */
+  readonly isHeadSent: boolean
   readonly isEnded: boolean
   write(chunk: Chunk, encoding?: BufferEncoding | Callback, callback?: Callback): boolean
   end(chunk?: Chunk | Callback, encoding?: BufferEncoding | Callback, callback?: Callback): void
   writeHead(status: number, reason?: unknown, headers?: unknown): void
   flushHeaders(): void
+  /** Somebody changes the head after it was fixed: a second answer begins. */
+  changedLate(): void
+  /** Somebody sends an informational answer. */
+  informed(): void
   /** Somebody pipes into it. */
   piped(): void
+  /** The handler, or a stream that broke, gives the response up. */
+  destroy(): void
   /** The client left. */
   closed(): void
 }
@@ -25,6 +33,7 @@ export class HeldResponse {
   readonly #res: Held
   /** Own properties that others put there before, under the names of ours. */
   readonly #own: Partial<Methods> | undefined
+  readonly #http2: Http2Head | undefined
   #socket: ServerResponse['socket']
   readonly #isPipelined: boolean
 
@@ -32,8 +41,10 @@ export class HeldResponse {
     const held = res as Held
     this.#res = held
     this.#own = ownMethods(held)
+    this.#http2 = isHttp2(res) ? new Http2Head(res) : undefined
     this.#socket = res.socket
     this.#isPipelined = res.socket === null
+    held[OWN] = this.#http2 ? ownMethods(held) : this.#own
     held[HOLDER] = holder
     // Name by name: a loop over names would make a dictionary of every response.
     held.write = METHODS.write
@@ -42,28 +53,46 @@ export class HeldResponse {
     held.flushHeaders = METHODS.flushHeaders
     held.addTrailers = METHODS.addTrailers
     held.emit = METHODS.emit
+    held.destroy = METHODS.destroy
     held.writeContinue = METHODS.writeContinue
     held.writeProcessing = METHODS.writeProcessing
     held.writeEarlyHints = METHODS.writeEarlyHints
     if (!Object.hasOwn(res, 'headersSent')) Object.defineProperties(res, ENDED)
-    this.#hideSocket()
+    if (!this.#http2) this.#hideSocket()
   }
 
-  /** The response as it was, without what a handler put over it meanwhile: that has done its work. */
+  /** From here on a late word about the head is refused without a throw that could end the process. */
+  fixHead(): void {
+    const res = this.#res
+    res.setHeader = METHODS.setHeader
+    res.appendHeader = METHODS.appendHeader
+    res.removeHeader = METHODS.removeHeader
+    if (!this.#http2) res.setHeaders = METHODS.setHeaders
+  }
+
+  /**
+   * The response as it was, without what a handler put over it meanwhile: that has done its work. What answers stays
+   * ours: once the answer has left, a later one is nobody's.
+   */
   letGo(): void {
     const res = this.#res
     const own = this.#own
+    this.#http2?.letGo()
+    res[OWN] = own
     const base = Object.getPrototypeOf(res) as Methods
     res[HOLDER] = undefined
-    res.write = own?.write ?? base.write
-    res.end = own?.end ?? base.end
-    res.writeHead = own?.writeHead ?? base.writeHead
+    res.write = METHODS.write
+    res.end = METHODS.end
+    res.writeHead = METHODS.writeHead
+    this.fixHead()
     res.flushHeaders = own?.flushHeaders ?? base.flushHeaders
     res.addTrailers = own?.addTrailers ?? base.addTrailers
     res.emit = own?.emit ?? base.emit
+    res.destroy = own?.destroy ?? base.destroy
     res.writeContinue = own?.writeContinue ?? base.writeContinue
     res.writeProcessing = own?.writeProcessing ?? base.writeProcessing
     res.writeEarlyHints = own?.writeEarlyHints ?? base.writeEarlyHints
+    if (this.#http2) return
     if (this.#isPipelined) Object.defineProperty(res, 'socket', dataOf(this.#socket))
     else Object.assign(res, { socket: this.#socket })
   }
@@ -82,58 +111,100 @@ export class HeldResponse {
   }
 }
 
-/** Swallows whatever a handler that outlived its operation still says. */
-export function mute(res: ServerResponse): void {
-  const silent = (): ServerResponse => res
-  const names = ['setHeader', 'appendHeader', 'removeHeader', 'writeHead', 'end', 'flushHeaders']
-  Object.assign(res, Object.fromEntries(names.map((name) => [name, silent])), { write: () => true })
+/** Whether somebody holds it: a second one would let go what the first one still has to hold. */
+export function isHeld(res: ServerResponse): boolean {
+  return (res as Held)[HOLDER] !== undefined
+}
+
+/**
+ * The answer was given to what stands around the route: whoever answers once more says it to nobody. Some of that sends
+ * it later (a session is saved first), and its own last words are said while the head is written.
+ */
+export function ignoreLater(res: ServerResponse): void {
+  const over = res as Held
+  if (over[LEFT] !== undefined) return
+  over[OWN] = over[HOLDER] === undefined && over.write === METHODS.write ? over[OWN] : ownMethods(over)
+  over[HOLDER] = undefined
+  over[LEFT] = { status: res.statusCode, reason: isHttp2(res) ? undefined : res.statusMessage, isSaying: false }
+  over.write = METHODS.write
+  over.end = METHODS.end
+  over.writeHead = METHODS.writeHead
+  over.setHeader = METHODS.setHeader
+  over.appendHeader = METHODS.appendHeader
+  over.removeHeader = METHODS.removeHeader
+  over.setHeaders = METHODS.setHeaders
 }
 
 const HOLDER = Symbol('effectively-once.holder')
+/** The status of the answer that has left, and its words. */
+const LEFT = Symbol('effectively-once.left')
+/** What is asked instead of the prototype. */
+const OWN = Symbol('effectively-once.own')
 
 // oxlint-disable-next-line no-explicit-any -- as many kinds of arguments as Node has
 type Method = (...args: any[]) => any
 type Methods = Record<MethodName, Method>
+type HeadMethodName = 'setHeader' | 'appendHeader' | 'removeHeader' | 'setHeaders'
 type MethodName =
+  | HeadMethodName
   | 'write'
   | 'end'
   | 'writeHead'
   | 'flushHeaders'
   | 'addTrailers'
   | 'emit'
+  | 'destroy'
   | 'writeContinue'
   | 'writeProcessing'
   | 'writeEarlyHints'
 
-type Held = Omit<ServerResponse, MethodName> & Methods & { [HOLDER]: Holder | undefined }
+type Held = Omit<ServerResponse, MethodName> &
+  Methods & {
+    [HOLDER]: Holder | undefined
+    [OWN]: Partial<Methods> | undefined
+    [LEFT]?: { readonly status: number; readonly reason: string | undefined; isSaying: boolean }
+    readonly _header: string | null
+  }
 
-/** A response that is no longer held may still be asked this way, by whoever took a method off it. */
+/** What stood there before the response was held. */
 function unheld(res: Held, name: MethodName, args: readonly unknown[]): unknown {
-  return Reflect.apply((Object.getPrototypeOf(res) as Methods)[name], res, args)
+  return Reflect.apply(res[OWN]?.[name] ?? (Object.getPrototypeOf(res) as Methods)[name], res, args)
 }
 
+/** Refused without a throw: in a callback that would end the process. */
 function informational(name: MethodName): Method {
   return function (this: Held, ...args: unknown[]): unknown {
-    if (!this[HOLDER]) return unheld(this, name, args)
-    throw onceError('ONCE_ANSWER_INVALID', { detail: 'Informational answers cannot be held until the commit' })
+    const holder = this[HOLDER]
+    return holder ? holder.informed() : unheld(this, name, args)
+  }
+}
+
+/** About the head. Once that is fixed or has left, it says what it said. */
+function head(name: HeadMethodName): Method {
+  return function (this: Held, ...args: unknown[]): unknown {
+    const holder = this[HOLDER]
+    if (holder ? !holder.isHeadSent : (this[LEFT]?.isSaying ?? !this._header)) return unheld(this, name, args)
+    holder?.changedLate()
+    return this
   }
 }
 
 const METHODS: Methods = {
   write(this: Held, ...args: Parameters<Holder['write']>): unknown {
     const holder = this[HOLDER]
-    return holder ? holder.write(...args) : unheld(this, 'write', args)
+    if (holder) return holder.write(...args)
+    return this.finished || this[LEFT] ? true : unheld(this, 'write', args)
   },
   end(this: Held, ...args: Parameters<Holder['end']>): unknown {
     const holder = this[HOLDER]
-    if (!holder) return unheld(this, 'end', args)
+    if (!holder) return this.finished || this[LEFT] ? this : unheld(this, 'end', args)
     holder.end(...args)
     return this
   },
   writeHead(this: Held, ...args: Parameters<Holder['writeHead']>): unknown {
     const holder = this[HOLDER]
-    if (!holder) return unheld(this, 'writeHead', args)
-    holder.writeHead(...args)
+    if (holder) holder.writeHead(...args)
+    else if (!this._header) return writeHeadOf(this, args)
     return this
   },
   flushHeaders(this: Held): unknown {
@@ -146,34 +217,59 @@ const METHODS: Methods = {
   emit(this: Held, event: string, ...args: unknown[]): unknown {
     const holder = this[HOLDER]
     if (holder && event === 'pipe') holder.piped()
+    // HTTP/2 calls a stream that was cut off finished.
+    if (holder && event === 'finish') return false
     if (!holder || event !== 'close') return unheld(this, 'emit', [event, ...args])
     holder.closed()
     return false
   },
+  destroy(this: Held, ...args: unknown[]): unknown {
+    const holder = this[HOLDER]
+    if (!holder) return unheld(this, 'destroy', args)
+    holder.destroy()
+    return this
+  },
+  setHeader: head('setHeader'),
+  appendHeader: head('appendHeader'),
+  removeHeader: head('removeHeader'),
+  setHeaders: head('setHeaders'),
   writeContinue: informational('writeContinue'),
   writeProcessing: informational('writeProcessing'),
   writeEarlyHints: informational('writeEarlyHints'),
 }
 
+function writeHeadOf(res: Held, args: readonly unknown[]): unknown {
+  const left = res[LEFT]
+  if (!left) return unheld(res, 'writeHead', args)
+  res.statusCode = left.status
+  if (left.reason !== undefined) res.statusMessage = left.reason
+  left.isSaying = true
+  try {
+    return unheld(res, 'writeHead', [left.status])
+  } finally {
+    left.isSaying = false
+  }
+}
+
 function ownMethods(res: Held): Partial<Methods> | undefined {
   let own: Partial<Methods> | undefined
-  for (const name of Object.keys(METHODS) as MethodName[]) {
-    if (Object.hasOwn(res, name)) (own ??= {})[name] = res[name]
-  }
+  for (const name of NAMES) if (Object.hasOwn(res, name) && res[name] !== METHODS[name]) (own ??= {})[name] = res[name]
   return own
 }
 
+const NAMES = Object.keys(METHODS) as MethodName[]
+
 /** They stay: once nothing is held, they say what the response says. */
 const ENDED: PropertyDescriptorMap = {
-  headersSent: endedOver('headersSent'),
-  writableEnded: endedOver('writableEnded'),
+  headersSent: heldOver('headersSent', 'isHeadSent'),
+  writableEnded: heldOver('writableEnded', 'isEnded'),
 }
 
-function endedOver(name: 'headersSent' | 'writableEnded'): PropertyDescriptor {
+function heldOver(name: 'headersSent' | 'writableEnded', held: 'isHeadSent' | 'isEnded'): PropertyDescriptor {
   return {
     get(this: Held): unknown {
       const holder = this[HOLDER]
-      return holder ? holder.isEnded : Reflect.get(Object.getPrototypeOf(this) as object, name, this)
+      return holder ? holder[held] : Reflect.get(Object.getPrototypeOf(this) as object, name, this)
     },
     configurable: true,
   }

@@ -2,13 +2,16 @@ import type { ServerResponse } from 'node:http'
 import { onceError } from '../errors.ts'
 import { ANSWER_HELD_BYTES_MAX } from '../limits.ts'
 import { type Deferred, deferred } from './deferred.ts'
-import { endWith } from './exchange.ts'
-import { flatHeaders, type HeaderPairs } from './headers.ts'
-import { type Callback, type Chunk, HeldResponse, type Holder } from './held-response.ts'
+import type { Answer } from '../lifecycle/answer.ts'
+import { endWith, noAnswer, writeAnswer } from './exchange.ts'
+import { flatHeaders, type HeaderPairs, isValue, withOwnLists } from './headers.ts'
+import { type Callback, type Chunk, HeldResponse, type Holder, ignoreLater } from './held-response.ts'
+import { isHttp2 } from './http2-response.ts'
 
-/** The whole answer of a handler, before anybody saw it. */
+/** The whole answer of a handler, before anybody saw it: status, headers and bytes as they were when it was given. */
 export interface Held {
   readonly status: number
+  readonly reason: string | undefined
   readonly headers: HeaderPairs
   readonly body: Buffer | null
 }
@@ -24,10 +27,16 @@ export class Hold implements Holder {
   readonly #streams: 'buffer' | 'refuse' | undefined
   readonly #before: { readonly status: number; readonly headers: ReturnType<ServerResponse['getHeaders']> }
   readonly #finishers: readonly unknown[]
+  readonly #closers: readonly unknown[]
+  /** The answer is whole. */
+  onEnded: (() => void) | undefined
+  readonly #isHttp2: boolean
   #chunks: Buffer[] = []
   #size = 0
   #state: 'open' | 'ended' | 'failed' | 'over' = 'open'
   #begun = false
+  #head: Head | undefined
+  #changedLate = false
   #closed = false
   #answer: Held | undefined
   #failure: Error | undefined
@@ -37,10 +46,12 @@ export class Hold implements Holder {
   constructor(res: ServerResponse, streams: 'buffer' | 'refuse' | undefined) {
     this.#res = res
     this.#streams = streams
-    this.#before = { status: res.statusCode, headers: res.getHeaders() }
+    this.#isHttp2 = isHttp2(res)
+    this.#before = { status: res.statusCode, headers: withOwnLists(res.getHeaders()) }
     this.#finishers = res.rawListeners('finish')
-    if (res.destroyed) this.closed()
+    this.#closers = res.rawListeners('close')
     this.#held = new HeldResponse(res, this)
+    if (res.destroyed) this.closed()
   }
 
   /** The held answer, once `end` was called. Rejects when it cannot be held. */
@@ -60,6 +71,10 @@ export class Hold implements Holder {
     return this.#answer
   }
 
+  get isHeadSent(): boolean {
+    return this.#head !== undefined || this.#state === 'failed'
+  }
+
   /** Something was written, piped or ended: an answer is on its way. */
   get begun(): boolean {
     return this.#begun
@@ -77,6 +92,8 @@ export class Hold implements Holder {
     this.#chunks = []
     this.#failure = error
     this.#answer = undefined
+    // Whatever is still said about its head is about nothing that is sent.
+    this.#held.fixHead()
     this.#waiting?.reject(error)
   }
 
@@ -89,24 +106,52 @@ export class Hold implements Holder {
     this.#chunks = []
     this.#size = 0
     this.#begun = false
+    this.#head = undefined
+    this.#changedLate = false
+    this.#failure = undefined
     this.#res.finished = false
+    this.#res.destroyed = false
     this.#restoreHead()
   }
 
-  /** Lets the held answer go. */
-  release(): void {
-    const body = this.#body()
+  /** Lets the held answer go. `always`: a header from before that leaves with it, whoever removed it. */
+  release(always: string): void {
+    const res = this.#res
+    const answer = this.#answer
     this.#over()
-    if (this.#closed) this.#res.emit('close')
-    else if (body) endWith(this.#res, body)
-    else this.#res.end()
+    if (this.#closed || !answer) {
+      res.emit('close')
+      return
+    }
+    // Its headers are as they were; these two are plain properties, which anybody may have set since.
+    res.statusCode = answer.status
+    if (!this.#isHttp2) res.statusMessage = answer.reason as string
+    const value = this.#before.headers[always]
+    if (value !== undefined) res.setHeader(always, value)
+    if (answer.body) endWith(res, answer.body)
+    else res.end()
+    ignoreLater(res)
+  }
+
+  /** Sends another answer, under the headers that stand there now. */
+  replace(answer: Answer): void {
+    const res = this.#res
+    this.#over()
+    if (this.#closed) {
+      res.emit('close')
+      return
+    }
+    for (const name of ABOUT_BODY) if (res.hasHeader(name)) res.removeHeader(name)
+    if (res.hasHeader('content-length')) res.setHeader('content-length', answer.body?.byteLength ?? 0)
+    writeAnswer(res, answer)
+    ignoreLater(res)
   }
 
   /** Gives the response back as it was before the handler touched it. */
   discard(): void {
     if (this.#state === 'over') return
-    this.#restoreHead()
     this.#over()
+    this.#restoreHead()
     if (this.#closed) this.#res.emit('close')
   }
 
@@ -117,7 +162,10 @@ export class Hold implements Holder {
   write(chunk: Chunk, encoding?: BufferEncoding | Callback, callback?: Callback): boolean {
     if (typeof encoding === 'function') [encoding, callback] = [undefined, encoding]
     this.#begun = true
-    if (this.#isWhole()) this.#take(chunk, encoding)
+    if (this.#state === 'open' && this.#isWhole()) {
+      this.#fixHead()
+      this.#take(chunk, encoding)
+    }
     if (callback) process.nextTick(callback)
     return true
   }
@@ -126,15 +174,16 @@ export class Hold implements Holder {
     if (typeof chunk === 'function') [chunk, encoding, callback] = [undefined, undefined, chunk]
     if (typeof encoding === 'function') [encoding, callback] = [undefined, encoding]
     this.#begun = true
-    if (chunk !== undefined && chunk !== null) this.#take(chunk, encoding)
+    if (this.#state === 'open' && chunk !== undefined && chunk !== null) this.#take(chunk, encoding)
     if (this.#state === 'open') this.#end()
     if (callback) process.nextTick(callback)
   }
 
   writeHead(status: number, reason?: unknown, headers?: unknown): void {
+    if (this.isHeadSent) return this.changedLate()
     const res = this.#res
     res.statusCode = status
-    if (typeof reason === 'string') res.statusMessage = reason
+    if (typeof reason === 'string' && !this.#isHttp2) res.statusMessage = reason
     const given = typeof reason === 'string' ? headers : (headers ?? reason)
     if (Array.isArray(given)) {
       const flat = Array.isArray(given[0]) ? given.flat() : given
@@ -143,10 +192,28 @@ export class Hold implements Holder {
     } else if (typeof given === 'object' && given !== null) {
       for (const [name, value] of Object.entries(given)) if (value !== undefined) res.setHeader(name, value)
     }
+    this.#fixHead()
   }
 
   flushHeaders(): void {
-    this.#isWhole()
+    if (this.#state === 'open' && this.#isWhole()) this.#fixHead()
+  }
+
+  changedLate(): void {
+    this.#changedLate = true
+  }
+
+  informed(): void {
+    // What was given whole before is not affected.
+    if (this.#state === 'open') this.fail(invalidAnswer('Informational answers cannot be held until the commit'))
+  }
+
+  destroy(): void {
+    if (this.#state === 'over') return
+    // Nobody sends what was given whole before: it waits for the commit.
+    if (this.#state !== 'ended') this.fail(noAnswer('The handler gave its response up and'))
+    this.#res.destroyed = true
+    process.nextTick(() => this.#tell('close'))
   }
 
   piped(): void {
@@ -156,7 +223,7 @@ export class Hold implements Holder {
   /** What a client that left did to the response, undone until the answer is decided. */
   closed(): void {
     this.#closed = true
-    this.#res.destroyed = false
+    this.#res.destroyed = this.#state === 'failed'
     Object.assign(this.#res, { _closed: false })
   }
 
@@ -185,18 +252,49 @@ export class Hold implements Holder {
     const res = this.#res
     const events = String(res.getHeader('content-type') ?? '').startsWith('text/event-stream')
     if (events && !this.#isWhole()) return
+    const { status, reason } = this.#fixHead()
+    // Its first bytes belong to one answer, and its last ones to another.
+    if (this.#changedLate || statusOf(res) !== status)
+      return this.fail(invalidAnswer('A second answer began before the first one was whole'))
+    if (!this.#fitsLength(status)) return this.fail(invalidAnswer('Its Content-Length is not that of its bytes'))
+    if (reason !== undefined && !isValue(reason))
+      return this.fail(invalidAnswer('The words of its status have a character that no status line may have'))
     this.#state = 'ended'
     res.finished = true
-    this.#answer = { status: res.statusCode, headers: flatHeaders(res.getHeaders()), body: this.#body() }
+    this.#answer = { status, reason, headers: flatHeaders(res.getHeaders()), body: this.#body() }
     this.#waiting?.resolve(this.#answer)
-    process.nextTick(() => this.#tellFinished())
+    this.onEnded?.()
+  }
+
+  /** A client would take the next answer for the rest of this one, or the rest of this one for the next. */
+  #fitsLength(status: number): boolean {
+    const said = this.#res.getHeader('content-length')
+    if (said === undefined || status === 204 || status === 304 || this.#res.req.method === 'HEAD') return true
+    return Number(said) === this.#size
+  }
+
+  /** The status counts as it is now, and so do the headers: nobody can change them any more. */
+  #fixHead(): Head {
+    if (this.#head) return this.#head
+    const status = statusOf(this.#res)
+    // HTTP/2 has no words for a status, and says so when it is asked for them.
+    const reason = this.#isHttp2 ? undefined : this.#res.statusMessage
+    this.#head = { status, reason }
+    this.#held.fixHead()
+    return this.#head
   }
 
   /** Whoever waits for `finish` inside the handler (a pipeline does) would wait for the commit, which waits for them. */
-  #tellFinished(): void {
-    for (const listener of this.#res.rawListeners('finish')) {
-      if (this.#finishers.includes(listener)) continue
-      this.#res.removeListener('finish', listener as () => void)
+  tellFinished(): void {
+    this.#tell('finish')
+  }
+
+  /** Only who came after the response was held: the others are told by the response itself, when it is over. */
+  #tell(event: 'finish' | 'close'): void {
+    const before = event === 'finish' ? this.#finishers : this.#closers
+    for (const listener of this.#res.rawListeners(event)) {
+      if (before.includes(listener)) continue
+      this.#res.removeListener(event, listener as () => void)
       Reflect.apply(listener, this.#res, [])
     }
   }
@@ -213,15 +311,35 @@ export class Hold implements Holder {
     for (const [name, value] of Object.entries(this.#before.headers))
       if (value !== undefined) res.setHeader(name, value)
     res.statusCode = this.#before.status
+    if (this.#isHttp2) return
     // Node takes its own words when there are none.
     res.statusMessage = undefined as unknown as string
+    // It does not send a length that was removed, and would have to close the connection.
+    Object.assign(res, { _removedContLen: false, _removedTE: false, _removedConnection: false })
   }
 
   #over(): void {
     this.#state = 'over'
     this.#chunks = []
     this.#res.finished = false
+    this.#res.destroyed = this.#closed
     this.#held.letGo()
-    if (this.#closed) this.#res.destroyed = true
   }
+}
+
+/** They describe bytes that are not sent. */
+const ABOUT_BODY = ['content-encoding', 'content-type', 'etag', 'transfer-encoding', 'trailer']
+
+interface Head {
+  readonly status: number
+  readonly reason: string | undefined
+}
+
+/** As Node writes it: a text is taken for its number. */
+function statusOf({ statusCode }: ServerResponse): number {
+  return Math.trunc(statusCode) || 0
+}
+
+function invalidAnswer(detail: string): Error {
+  return onceError('ONCE_ANSWER_INVALID', { detail })
 }

@@ -3,7 +3,7 @@ import { cors } from 'hono/cors'
 import { HTTPException } from 'hono/http-exception'
 import { validator } from 'hono/validator'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { openWorld, type QueryTx, type World } from '../../test/http/world.ts'
+import { effect, openWorld, type World } from '../../test/http/world.ts'
 import { idempotency } from '../entry/hono.ts'
 import { final } from '../index.ts'
 
@@ -12,9 +12,6 @@ beforeEach(async () => {
   world = await openWorld('sqlite')
 })
 afterEach(() => world.close())
-
-const effect = (tx: QueryTx, key: string): Promise<unknown> =>
-  tx.query('insert into contract_effect (route, key) values ($1, $2)', ['x', key])
 const init = (key: string, body = '{"amount":5}'): RequestInit => ({
   method: 'POST',
   headers: { 'idempotency-key': key, 'content-type': 'application/json', origin: 'http://a.test' },

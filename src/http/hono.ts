@@ -1,24 +1,31 @@
-import type { Context, MiddlewareHandler } from 'hono'
+import type { Context, Handler, MiddlewareHandler } from 'hono'
 import type { Duration } from '../duration.ts'
 import type { Once, Op } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
 import { onceError } from '../errors.ts'
-import { BODY_BYTES_MAX } from '../limits.ts'
-import { bind } from './bound.ts'
+import { type BatchedRoute, batchedOf } from './batched.ts'
+import { bind, insideAnother, noHandler, optionsAndHandler } from './bound.ts'
 import { collect, tooLarge } from './content-coding.ts'
 import { isFinal } from '../once/final.ts'
+import { encodeForm } from './form-bytes.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
+import { passingOperation } from './passing.ts'
 import { type Documented, documentsOf } from './policy.ts'
-import { serveWeb } from './web-serve.ts'
+import { serveWeb, type WebExchange } from './web-serve.ts'
 
 /** The variables of other middleware are known to the route, not here. */
 type AnyContext = Context
+// oxlint-disable-next-line no-explicit-any -- typed where users write it
+type Batched = BatchedRoute<AnyContext, any, any>
 
 export interface Idempotent<Tx, E extends Events> extends Documented {
   /** Middleware; the handler after it finds its operation in `c.var.once`. */
   <const L extends Duration | undefined = undefined>(
     options?: RouteOptions<AnyContext, L>,
   ): MiddlewareHandler<{ Variables: { once: Op<L, Tx, E> } }>
+  /** A route whose effect is one statement per request; see `once.batched`. Nothing comes after it. */
+  batched<I = unknown>(work: BatchedRoute<AnyContext, I, E>): Handler
+  batched<I = unknown>(options: RouteOptions<AnyContext>, work: BatchedRoute<AnyContext, I, E>): Handler
   /** Answers GET of `policyPath`. */
   readonly policyHandler: (c: AnyContext) => Response
 }
@@ -34,19 +41,26 @@ export function idempotency<Tx, E extends Events>(
   options: IdempotencyOptions<AnyContext>,
 ): Idempotent<Tx, E> {
   const bound = bind(once, options)
-  const idempotent = (own?: RouteOptions<AnyContext>): MiddlewareHandler => {
+  const idempotent = (own?: RouteOptions<AnyContext>, work?: Batched): MiddlewareHandler => {
     const protection = bound(own)
+    const batched = work && batchedOf(protection, work)
     return async (c, next) => {
-      if (!protection.protects(c.req.method)) return next()
-      const before = [...c.res.headers]
+      if (!protection.protects(c.req.method)) {
+        if (batched) noHandler(passingOperation(c.req.method))
+        return next()
+      }
+      if (c.get('once') !== undefined) throw insideAnother()
+      // Not those of `c.res`: Hono makes one when it is asked for it, and would mix it into every later answer.
+      const before = [...c.body(null).headers]
       let called = false
-      const response = await serveWeb(protection, {
+      let fresh = false
+      const exchange: WebExchange<AnyContext> = {
         web: c.req.raw,
         request: c,
         pattern: `${c.req.method} ${patternOf(c)}`,
         // Hono calls what comes next only once.
         rerunnable: false,
-        body: () => bodyOf(c),
+        body: (bytesMax) => bodyOf(c, bytesMax),
         handle: async (op) => {
           called = true
           c.set('once', op)
@@ -55,26 +69,59 @@ export function idempotency<Tx, E extends Events>(
           if (error && (isFinal(error) || protection.isTransient(error))) throw error
           return { response: c.finalized ? c.res : undefined, threw: error !== undefined }
         },
+        released: () => {
+          fresh = true
+        },
+      }
+      const response = await serveWeb(protection, exchange, batched).catch((error: unknown) => {
+        if (called) forgetAnswer(c)
+        // Hono answers it, under the same headers.
+        c.header(protection.route.headerKey, c.req.header(protection.route.headerKey))
+        throw error
       })
+      if (!fresh) addTo(response.headers, before)
       if (!called) return response
       // Hono would mix the headers of the answer that was discarded into the one that is sent.
       c.res = undefined
-      for (const [name, value] of before) if (!response.headers.has(name)) response.headers.append(name, value)
       c.res = response
       return undefined
     }
   }
+  const batched = (first: Batched | RouteOptions<AnyContext>, second?: Batched): MiddlewareHandler =>
+    idempotent(...optionsAndHandler<RouteOptions<AnyContext>, Batched>(first, second))
   const documents = documentsOf(bound())
   const policyHandler = (c: AnyContext): Response => c.json(documents.policy())
-  return Object.assign(idempotent, { ...documents, policyHandler }) as unknown as Idempotent<Tx, E>
+  return Object.assign((own?: RouteOptions<AnyContext>) => idempotent(own), {
+    ...documents,
+    policyHandler,
+    batched,
+  }) as unknown as Idempotent<Tx, E>
+}
+
+/** What stood there before the route, where an answer that is not the handler's does not say it. */
+function addTo(headers: Headers, before: readonly (readonly [string, string])[]): void {
+  const said = new Set(headers.keys())
+  const cookies = new Set(headers.getSetCookie())
+  for (const [name, value] of before) {
+    if (name === 'set-cookie' ? !cookies.has(value) : !said.has(name)) headers.append(name, value)
+  }
+}
+
+/** Its body broke: nothing that was said about it is true for the answer of the error handler. */
+function forgetAnswer(c: AnyContext): void {
+  c.res = undefined
+  c.finalized = false
+  for (const name of ['content-encoding', 'content-length', 'content-type']) c.header(name)
 }
 
 /** The bytes, with a copy left for the handler; a validator that ran first has left them in Hono's own cache. */
-async function bodyOf({ req }: AnyContext): Promise<Uint8Array> {
+async function bodyOf({ req }: AnyContext, bytesMax: number): Promise<Uint8Array> {
+  const { formData } = req.bodyCache
+  if (formData !== undefined) return encodeForm(await Promise.resolve(formData), req.header('content-type'))
   if (Object.keys(req.bodyCache).length > 0) return new Uint8Array(await req.arrayBuffer())
   if (req.raw.bodyUsed) throw onceError('ONCE_BODY_UNSEEN')
   const { body } = req.raw.body ? req.raw.clone() : req.raw
-  return body ? collect(body, BODY_BYTES_MAX, tooLarge) : new Uint8Array(0)
+  return body ? collect(body, bytesMax, () => tooLarge(bytesMax)) : new Uint8Array(0)
 }
 
 function patternOf({ req }: AnyContext): string {

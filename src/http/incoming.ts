@@ -1,5 +1,6 @@
 import { onceError } from '../errors.ts'
 import { fingerprintRequest } from '../key/fingerprint-request.ts'
+import { checkDigest } from '../key/digest-field.ts'
 import { parseKeyHeader } from '../key/header.ts'
 import { newUuid } from '../platform/uuid.ts'
 import type { Route } from './route.ts'
@@ -18,7 +19,7 @@ export interface Incoming<Req> {
   readonly body: Uint8Array | string | undefined
   /** What a parser left of them, where they are not. */
   readonly parsed: unknown
-  /** The body is unknown here, because a digest stands for it. */
+  /** A digest of the client's stands for the body, and is right. */
   readonly digested?: boolean
   /** The bytes are in a content coding that was not undone: they count as bytes. */
   readonly coded?: boolean
@@ -68,8 +69,18 @@ export function fingerprintOf<Req>(route: Route<Req>, incoming: Incoming<Req>): 
   })
 }
 
+/** Whether the body is what its digest says. Undefined: there is none. */
+export function digestCheck(header: Incoming<never>['header']): ((wire: Uint8Array) => Promise<boolean>) | undefined {
+  const digest = digestOf({ header })
+  if (digest === undefined) return undefined
+  return async (wire) => {
+    await checkDigest(digest, wire)
+    return true
+  }
+}
+
 /** The client's own digest of the body, where the route takes it. */
-export function digestOf<Req>({ header }: Pick<Incoming<Req>, 'header'>): string | undefined {
+function digestOf<Req>({ header }: Pick<Incoming<Req>, 'header'>): string | undefined {
   return header('repr-digest') ?? header('content-digest')
 }
 

@@ -1,31 +1,20 @@
 import { createServer } from 'node:http'
 import { Readable } from 'node:stream'
 import Koa from 'koa'
-import { afterEach, beforeEach, expect, test } from 'vitest'
-import { listen, openWorld, type QueryTx, type Started, type World } from '../../test/http/world.ts'
+import { expect, test } from 'vitest'
+import { worldOfEachTest } from '../../test/http/world-of-each-test.ts'
+import { effect, listen, type QueryTx } from '../../test/http/world.ts'
 import { idempotency } from '../entry/koa.ts'
 import { Client } from '../testing/http-contract/client.ts'
 
-let world: World
-let started: Started | undefined
-beforeEach(async () => {
-  world = await openWorld('sqlite')
-})
-afterEach(async () => {
-  await started?.close()
-  started = undefined
-  await world.close()
-})
-
-const effect = (tx: QueryTx, key: string): Promise<unknown> =>
-  tx.query('insert into contract_effect (route, key) values ($1, $2)', ['x', key])
+const place = worldOfEachTest()
 
 async function serve(register: (app: Koa) => void): Promise<Client> {
   const app = new Koa()
   app.silent = true
   register(app)
-  started = await listen(createServer((req, res) => void app.callback()(req, res)))
-  return new Client(started.base)
+  place.started = await listen(createServer((req, res) => void app.callback()(req, res)))
+  return new Client(place.started.base)
 }
 
 test('every kind of body is held and comes back', async () => {
@@ -38,7 +27,7 @@ test('every kind of body is held and comes back', async () => {
     '/null': () => null,
   }
   const client = await serve((app) => {
-    const idempotent = idempotency(world.once, { scope: 'global' })
+    const idempotent = idempotency(place.world.once, { scope: 'global' })
     app.use(idempotent())
     app.use(async (ctx) => {
       const { tx, key } = ctx.state['once']
@@ -58,13 +47,13 @@ test('every kind of body is held and comes back', async () => {
     ])
     expect(first.status).toBeLessThan(300)
     expect(second.headers.get('idempotent-replayed')).toBe('true')
-    expect(await world.effects(key)).toBe(1)
+    expect(await place.world.effects(key)).toBe(1)
   }
 })
 
 test('ctx.throw, error middleware around it, and headers of middleware before it', async () => {
   const client = await serve((app) => {
-    const idempotent = idempotency(world.once, { scope: 'global' })
+    const idempotent = idempotency(place.world.once, { scope: 'global' })
     app.use(async (ctx, next) => {
       ctx.set('access-control-allow-origin', '*')
       try {
@@ -78,7 +67,7 @@ test('ctx.throw, error middleware around it, and headers of middleware before it
     app.use(idempotent())
     app.use(async (ctx) => {
       const { tx, key } = ctx.state['once']
-      world.ran(key)
+      place.world.ran(key)
       await effect(tx, key)
       if (ctx.path === '/ok') ctx.body = 'ok'
       else ctx.throw(402, 'declined')
@@ -93,10 +82,10 @@ test('ctx.throw, error middleware around it, and headers of middleware before it
       const seen = await client.send({ path, key })
       expect([seen.status, seen.text, seen.headers.get('idempotent-replayed')]).toEqual([status, text, replayed])
     }
-    expect([world.runs(key), await world.effects(key)]).toEqual([1, 0])
+    expect([place.world.runs(key), await place.world.effects(key)]).toEqual([1, 0])
   }
   const key = client.newKey()
-  world.failNextCommit('fault')
+  place.world.failNextCommit('fault')
   for (const status of [503, 200, 200]) {
     const seen = await client.send({ path: '/ok', key })
     expect([seen.status, seen.headers.get('access-control-allow-origin')]).toEqual([status, '*'])
@@ -106,7 +95,7 @@ test('ctx.throw, error middleware around it, and headers of middleware before it
 test('a leased route: commit resolves after the commit, and rejects when there was none', async () => {
   const seen: string[] = []
   const client = await serve((app) => {
-    const idempotent = idempotency(world.once, { scope: 'global' })
+    const idempotent = idempotency(place.world.once, { scope: 'global' })
     app.use(idempotent({ lease: '5s' }))
     app.use(async (ctx) => {
       const { step, commit, key } = ctx.state['once']
@@ -117,7 +106,7 @@ test('a leased route: commit resolves after the commit, and rejects when there w
         if (ctx.path === '/stream') ctx.body = Readable.from(['s', 't'])
         if (ctx.path === '/declined') ctx.status = 402
       })
-      seen.push(`${ctx.path} ${await world.effects(key)}`)
+      seen.push(`${ctx.path} ${await place.world.effects(key)}`)
     })
   })
   for (const [path, status, text, effects] of [
@@ -130,11 +119,11 @@ test('a leased route: commit resolves after the commit, and rejects when there w
       const { status: got, headers, text: body } = await client.send({ path, key })
       expect([path, got, body, headers.get('idempotent-replayed')]).toEqual([path, status, text, replayed])
     }
-    expect(await world.effects(key)).toBe(effects)
+    expect(await place.world.effects(key)).toBe(effects)
   }
   expect(seen).toEqual(['/json 1', '/stream 1', '/declined 0'])
   const key = client.newKey()
   const unanswered = await client.send({ path: '/unanswered', key })
   expect([unanswered.status, JSON.parse(unanswered.text).code]).toEqual([500, 'ONCE_NO_ANSWER'])
-  expect([await world.effects(key), seen.length]).toEqual([0, 3])
+  expect([await place.world.effects(key), seen.length]).toEqual([0, 3])
 })

@@ -4,21 +4,30 @@ import type { Duration } from '../duration.ts'
 import type { Once, Op } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
 import { onceError } from '../errors.ts'
-import { bind } from './bound.ts'
+import type { Answer } from '../lifecycle/answer.ts'
+import { type BatchedRoute, batchedOf } from './batched.ts'
+import { bind, noHandler, optionsAndHandler } from './bound.ts'
 import { deferred } from './deferred.ts'
-import { writeAnswer } from './exchange.ts'
+import { asBuffer, type Exchange, writeAnswer } from './exchange.ts'
+import { isHeld } from './held-response.ts'
+import { Hold } from './hold.ts'
 import { serve } from './node.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
 import { type Documented, documentsOf } from './policy.ts'
 
 // oxlint-disable-next-line no-explicit-any -- Koa's own default for what others added to the context
 type Context = ParameterizedContext<DefaultState, any>
+// oxlint-disable-next-line no-explicit-any -- typed where users write it
+type Batched = BatchedRoute<Context, any, any>
 
 export interface Idempotent<Tx, E extends Events> extends Documented {
   /** Middleware; the handler after it finds its operation in `ctx.state.once`. */
   <const L extends Duration | undefined = undefined>(
     options?: RouteOptions<Context, L>,
   ): Middleware<{ once: Op<L, Tx, E> }>
+  /** A route whose effect is one statement per request; see `once.batched`. Nothing comes after it. */
+  batched<I = unknown>(work: BatchedRoute<Context, I, E>): Middleware
+  batched<I = unknown>(options: RouteOptions<Context>, work: BatchedRoute<Context, I, E>): Middleware
   /** Answers GET of `policyPath`. */
   readonly policyHandler: (ctx: Context) => void
 }
@@ -34,12 +43,19 @@ export function idempotency<Tx, E extends Events>(
   options: IdempotencyOptions<Context>,
 ): Idempotent<Tx, E> {
   const bound = bind(once, options)
-  const idempotent = (own?: RouteOptions<Context>): Middleware => {
+  const idempotent = (own?: RouteOptions<Context>, work?: Batched): Middleware => {
     const protection = bound(own)
+    const batched = work && batchedOf(protection, work)
     return (ctx, next) => {
       // Koa goes on when the handler is done, and its answer ends in the held response.
       const rest = deferred<unknown>()
-      serve(protection, {
+      let goesOn = false
+      let called = false
+      const go = (settle: () => void): void => {
+        goesOn = true
+        settle()
+      }
+      const exchange: Exchange<Context> = {
         req: ctx.req,
         res: ctx.res,
         request: ctx,
@@ -48,26 +64,61 @@ export function idempotency<Tx, E extends Events>(
         seen: ctx.request as { body?: unknown; rawBody?: unknown },
         answersLater: true,
         handle: (op) => {
+          if (batched) return noHandler(op)
           ctx.state['once'] = op
+          called = true
+          keepAnswering(ctx)
           return next()
         },
-        handled: rest.resolve,
+        handled: (value) => go(() => rest.resolve(value)),
         answerNow: () => respond(ctx),
-        fail: rest.reject,
+        fail: (error) => go(() => rest.reject(error)),
         send: (answer) => {
-          ctx.respond = false
-          writeAnswer(ctx.res, answer)
-          rest.resolve(undefined)
+          if (goesOn) return writeAnswer(ctx.res, answer)
+          // A handler that still runs would speak into an answer that waits for the middleware around it.
+          if (called || ctx.headerSent) writeAnswer(ctx.res, answer)
+          else answerLater(ctx, answer)
+          go(() => rest.resolve(undefined))
         },
-      })
+      }
+      serve(protection, exchange, batched)
       return rest.promise
     }
   }
+  const batched = (first: Batched | RouteOptions<Context>, second?: Batched): Middleware =>
+    idempotent(...optionsAndHandler<RouteOptions<Context>, Batched>(first, second))
   const documents = documentsOf(bound())
   const policyHandler = (ctx: Context): void => {
     ctx.body = documents.policy()
   }
-  return Object.assign(idempotent, { ...documents, policyHandler }) as unknown as Idempotent<Tx, E>
+  return Object.assign((own?: RouteOptions<Context>) => idempotent(own), {
+    ...documents,
+    policyHandler,
+    batched,
+  }) as unknown as Idempotent<Tx, E>
+}
+
+/** The middleware around the route goes on before Koa answers, and may still add headers. The stored bytes stay. */
+function answerLater(ctx: Context, answer: Answer): void {
+  const hold = new Hold(ctx.res, 'buffer')
+  const send = (): void => hold.replace(answer)
+  // A handler may have taken the response from Koa, and not answered in time.
+  ctx.respond = true
+  // Where something around the route cannot send it, the connection ends, and not the process.
+  hold.answered.then(send, send).catch(() => ctx.res.destroy())
+  ctx.status = answer.status
+  ctx.body = answer.body === null ? null : asBuffer(answer.body)
+  ctx.status = answer.status
+}
+
+/** Koa answers the error of a connection that its client reset, as if the handler had failed: nobody would hear it. */
+function keepAnswering(ctx: Context): void {
+  const { onerror } = ctx
+  const answerError = (error: Error): void => {
+    const isReset = error === ctx.req.socket?.errored
+    if (!isReset || !isHeld(ctx.res)) Reflect.apply(onerror, ctx, [error])
+  }
+  Object.assign(ctx, { onerror: answerError })
 }
 
 /** What Koa does with a context once its middleware is done, for an answer that is given inside `commit`. */

@@ -1,6 +1,8 @@
 import type { Request, Response } from 'express'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Answer } from '../lifecycle/answer.ts'
 import { deferred } from './deferred.ts'
+import { ignoreLater } from './held-response.ts'
 import { FastifyExchange } from './fastify-exchange.ts'
 import { type AnyOperation, type Exchange, writeAnswer } from './exchange.ts'
 
@@ -9,13 +11,27 @@ export type NestRequest = Request | FastifyRequest
 /** What Nest still has to do with a request once its handler is done. */
 export interface NestExchange {
   readonly exchange: Exchange<NestRequest>
-  /** The handler's value, which Nest sends; its error, which Nest's filters answer; pending when we answered. */
+  /** The handler's value, which Nest sends; its error, which Nest's filters answer. */
   readonly rest: Promise<unknown>
 }
 
-/** Nest is left waiting after an answer of ours: it would answer once more. */
 class NestOnFastify<Req> extends FastifyExchange<Req> {
-  protected override sent(): void {}
+  /** Nest goes on, so that its interceptors end, and answers once more: nobody listens. */
+  protected override sent(reply: FastifyReply, answer: Answer): void {
+    Reflect.set(reply, 'send', () => reply)
+    this.handled(valueOf(answer))
+  }
+}
+
+/** What the interceptors around the route see of an answer that is not the handler's. */
+function valueOf({ headers, body }: Answer): unknown {
+  if (body === null || !headers.some(([name, value]) => name === 'content-type' && value.includes('json')))
+    return undefined
+  try {
+    return JSON.parse(new TextDecoder().decode(body)) as unknown
+  } catch {
+    return undefined
+  }
 }
 
 /** Nest stands on Express or on Fastify; either way its answer ends in the held response. */
@@ -42,7 +58,11 @@ export function nestExchange(
     answersLater: true,
     handled: rest.resolve,
     fail: rest.reject,
-    send: (answer) => writeAnswer(response, answer),
+    send: (answer) => {
+      writeAnswer(response, answer)
+      ignoreLater(response)
+      rest.resolve(valueOf(answer))
+    },
   }
   return { exchange, rest: rest.promise }
 }

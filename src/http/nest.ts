@@ -1,11 +1,12 @@
 import type { CallHandler, DynamicModule, ExecutionContext, NestInterceptor } from '@nestjs/common'
-import type { Observable } from 'rxjs'
+import type { Observable, Subscription } from 'rxjs'
 import type { Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
 import type { Once } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
 import { createContext } from '../platform/context.ts'
-import { bind } from './bound.ts'
+import { type AnswerBatched, type BatchedRoute, batchedOf } from './batched.ts'
+import { bind, noHandler, optionsAndHandler } from './bound.ts'
 import { nestExchange, type NestRequest } from './nest-exchange.ts'
 import { inject, injectable, paramDecorator, readMetadata, setMetadata, useInterceptor } from './nest-metadata.ts'
 import type { AnyOperation } from './exchange.ts'
@@ -17,13 +18,21 @@ import type { Protection } from './protection.ts'
 const ONCE = Symbol.for('effectively-once')
 const WORKSHOP = Symbol.for('effectively-once/nest')
 const ROUTE = 'effectively-once:route'
+const BATCHED = 'effectively-once:batched'
 const OPERATION = Symbol('effectively-once operation')
+const METHOD = Symbol('effectively-once method')
 
 // oxlint-disable-next-line no-explicit-any -- a request of Express or Fastify, with what guards put on it
 export type NestOptions = IdempotencyOptions<any>
 
+/** One idempotent method of a controller, with the options of its decorator. */
+interface Served {
+  readonly protection: Protection<unknown, Events, NestRequest>
+  readonly batched: AnswerBatched<NestRequest> | undefined
+}
+
 interface Workshop {
-  readonly protectionOf: (handler: object) => Protection<unknown, Events, NestRequest>
+  readonly servedOf: (handler: object) => Served
   readonly context: OnceContext
 }
 
@@ -53,30 +62,71 @@ export class IdempotencyInterceptor implements NestInterceptor {
   }
 
   async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
-    const { protectionOf, context: ambient } = this.#workshop
+    const { servedOf, context: ambient } = this.#workshop
     const http = context.switchToHttp()
-    const request = http.getRequest<NestRequest & { [OPERATION]?: AnyOperation }>()
+    const request = http.getRequest<NestRequest & { [OPERATION]?: AnyOperation; [METHOD]?: () => Promise<unknown> }>()
     const pattern = `${request.method} ${context.getClass().name}.${context.getHandler().name}`
-    const { exchange, rest } = nestExchange(request, http.getResponse(), pattern, (op) => {
+    const { protection, batched } = servedOf(context.getHandler())
+    let running: Subscription | undefined
+    const method = (): Promise<unknown> => lastOf(next.handle(), (subscription) => (running = subscription))
+    if (batched) request[METHOD] = method
+    const { exchange, rest } = nestExchange(request, http.getResponse(), pattern, async (op) => {
+      if (batched) return noHandler(op)
       request[OPERATION] = op
-      return ambient.run(op, () => lastOf(next.handle()))
+      return ambient.run(op, method)
     })
-    serve(protectionOf(context.getHandler()), exchange)
+    serve(protection, exchange, batched)
     // Nest takes whatever can be observed; one value in a list is the simplest of them.
-    return [await rest] as unknown as Observable<unknown>
+    try {
+      return [await rest] as unknown as Observable<unknown>
+    } finally {
+      // Past the deadline nobody listens to what may have no end.
+      running?.unsubscribe()
+    }
   }
 }
 
 /** @Idempotent() on a method of a controller: its handler gets the operation by @Op(). */
-export function Idempotent<const L extends Duration | undefined = undefined>(
-  options?: RouteOptions<NestRequest, L>,
-): MethodDecorator {
-  return (_target, _property, descriptor) => {
-    const handler = descriptor.value as object
-    declareInterceptor()
-    setMetadata(ROUTE, options, handler)
-    useInterceptor(IdempotencyInterceptor, handler)
-  }
+export interface IdempotentDecorator {
+  <const L extends Duration | undefined = undefined>(options?: RouteOptions<NestRequest, L>): MethodDecorator
+  /**
+   * A route whose effect is one statement per request; see `once.batched`. The method, with its pipes, gives what
+   * `statement` and `respond` take: it has no operation, and may run more than once for one key.
+   */
+  batched<I>(work: MethodWork<I>): BatchedDecorator<I>
+  batched<I>(options: RouteOptions<NestRequest>, work: MethodWork<I>): BatchedDecorator<I>
+}
+
+export type MethodWork<I> = Omit<BatchedRoute<NestRequest, I, Events>, 'parse'>
+export type BatchedDecorator<I> = (
+  target: object,
+  property: string | symbol,
+  descriptor: TypedPropertyDescriptor<(...args: never[]) => I | Promise<I>>,
+) => void
+// oxlint-disable-next-line no-explicit-any -- typed where users write it
+type Batched = BatchedRoute<NestRequest, any, any>
+
+export const Idempotent: IdempotentDecorator = Object.assign(
+  (options?: RouteOptions<NestRequest, Duration | undefined>): MethodDecorator =>
+    (_target, _property, descriptor) =>
+      decorate(descriptor.value as object, options),
+  {
+    batched: <I>(first: MethodWork<I> | RouteOptions<NestRequest>, second?: MethodWork<I>): BatchedDecorator<I> => {
+      const [options, work] = optionsAndHandler<RouteOptions<NestRequest>, MethodWork<I>>(first, second)
+      const parse: Batched['parse'] = (_body, request) => Reflect.get(request, METHOD)()
+      return (_target, _property, descriptor) => {
+        const handler = descriptor.value as object
+        setMetadata(BATCHED, { ...work, parse }, handler)
+        decorate(handler, options)
+      }
+    },
+  },
+)
+
+function decorate(handler: object, options: RouteOptions<NestRequest, Duration | undefined> | undefined): void {
+  declareInterceptor()
+  setMetadata(ROUTE, options, handler)
+  useInterceptor(IdempotencyInterceptor, handler)
 }
 
 /** The operation, as a parameter: `create(@Body() body: Order, @Op() { tx }: OpOf<typeof once>)`. */
@@ -95,17 +145,19 @@ export class OnceModule {
   static forRoot<Tx, E extends Events>({ once, ...options }: NestOptions & { once: Once<Tx, E> }): DynamicModule {
     declareInterceptor()
     const bound = bind(once, options)
-    const known = new WeakMap<object, Protection<Tx, E, NestRequest>>()
+    const known = new WeakMap<object, Served>()
     const context = new OnceContext()
     const workshop = {
       context,
-      protectionOf(handler: object): Protection<Tx, E, NestRequest> {
-        let protection = known.get(handler)
-        if (!protection) {
-          protection = bound(readMetadata(ROUTE, handler) as RouteOptions<NestRequest> | undefined)
-          known.set(handler, protection)
+      servedOf(handler: object): Served {
+        let served = known.get(handler)
+        if (!served) {
+          const protection = bound(readMetadata(ROUTE, handler) as RouteOptions<NestRequest> | undefined)
+          const work = readMetadata(BATCHED, handler) as Batched | undefined
+          served = { protection: protection as Served['protection'], batched: work && batchedOf(protection, work) }
+          known.set(handler, served)
         }
-        return protection
+        return served
       },
     }
     return {
@@ -137,9 +189,9 @@ function declareInterceptor(): void {
 }
 
 /** What a handler returned, once: Nest takes the last value of an observable too. */
-function lastOf(source: Observable<unknown>): Promise<unknown> {
+function lastOf(source: Observable<unknown>, began: (subscription: Subscription) => void): Promise<unknown> {
   return new Promise((resolve, reject) => {
     let last: unknown
-    source.subscribe({ next: (value) => (last = value), error: reject, complete: () => resolve(last) })
+    began(source.subscribe({ next: (value) => (last = value), error: reject, complete: () => resolve(last) }))
   })
 }

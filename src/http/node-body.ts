@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http'
 import { onceError } from '../errors.ts'
-import { BODY_BYTES_MAX } from '../limits.ts'
 import { decodeBody, tooLarge } from './content-coding.ts'
 import { parseMediaType } from '../key/media-type.ts'
 
@@ -13,6 +12,9 @@ export interface NodeBody {
   readonly digested?: boolean
 }
 
+/** Looks at the bytes as they came. True: their digest stands for them. */
+export type CheckBytes = (wire: Uint8Array) => Promise<boolean>
+
 /**
  * The body of a request, complete. Where a parser ran first its result is used, with the raw bytes where somebody kept
  * them (`rawBody`); where none ran, the bytes are read and put back, so that a parser or the handler can read them too.
@@ -20,12 +22,16 @@ export interface NodeBody {
 export function bodyOf(
   req: IncomingMessage,
   seen: { readonly body?: unknown; readonly rawBody?: unknown },
+  bytesMax: number,
+  check?: CheckBytes,
 ): NodeBody | Promise<NodeBody> {
-  if (isBytes(seen.rawBody)) return { body: seen.rawBody, parsed: undefined, coded: false }
+  // A client that left in the middle of it: over HTTP/2 the rest looks like a whole body.
+  if (isOverHttp2(req) && req.stream.aborted) throw endedEarly()
+  if (isBytes(seen.rawBody)) return kept(req, seen.rawBody, check)
   if (!hasBody(req)) return { body: undefined, parsed: undefined, coded: false }
-  if (!req.readableDidRead && !req.readableEnded) return unread(req)
+  if (!req.readableDidRead && !req.readableEnded) return unread(req, bytesMax, check)
   const { body } = seen
-  if (isBytes(body)) return { body, parsed: undefined, coded: false }
+  if (isBytes(body)) return kept(req, body, check)
   // A multipart parser keeps the fields and hides the files.
   if (body === undefined || parseMediaType(req.headers['content-type']).essence.startsWith('multipart/')) {
     throw onceError('ONCE_BODY_UNSEEN', {
@@ -35,16 +41,36 @@ export function bodyOf(
   return { body: undefined, parsed: body, coded: false }
 }
 
-async function unread(req: IncomingMessage): Promise<NodeBody> {
-  const wire = await readAndReturn(req)
-  const coding = req.headers['content-encoding']
-  if (coding === undefined) return { body: wire, parsed: undefined, coded: false }
-  const { bytes, coded } = await decodeBody(wire, coding)
-  return { body: bytes, parsed: undefined, coded }
+/** What a parser kept. Its digest is checked, where the bytes are those that came. */
+function kept(req: IncomingMessage, body: Uint8Array | string, check?: CheckBytes): NodeBody | Promise<NodeBody> {
+  const found = { body, parsed: undefined, coded: false }
+  if (!check || typeof body === 'string' || req.headers['content-encoding'] !== undefined) return found
+  return check(body).then(() => found)
 }
 
-function hasBody({ headers }: IncomingMessage): boolean {
+async function unread(req: IncomingMessage, bytesMax: number, check?: CheckBytes): Promise<NodeBody> {
+  if (req.destroyed) throw endedEarly()
+  const wire = await (isOverHttp2(req) ? collectPushed(req, bytesMax) : readAndReturn(req, bytesMax))
+  const digested = check !== undefined && (await check(wire))
+  const coding = req.headers['content-encoding']
+  if (coding === undefined) return { body: wire, parsed: undefined, coded: false, digested }
+  const { bytes, coded } = await decodeBody(wire, coding, bytesMax)
+  return { body: bytes, parsed: undefined, coded, digested }
+}
+
+function hasBody(req: IncomingMessage): boolean {
+  const { headers } = req
+  // HTTP/2 need not say that there is one.
+  if (isOverHttp2(req)) return !req.stream.endAfterHeaders
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}
+
+interface Http2Request extends IncomingMessage {
+  readonly stream: { readonly endAfterHeaders: boolean; readonly aborted: boolean }
+}
+
+function isOverHttp2(req: IncomingMessage): req is Http2Request {
+  return req.httpVersionMajor >= 2
 }
 
 function isBytes(value: unknown): value is Uint8Array | string {
@@ -55,7 +81,7 @@ function isBytes(value: unknown): value is Uint8Array | string {
  * Reads everything and puts it back in front of the stream's end, in the same turn in which the last bytes were read:
  * the end is announced one turn later, and only if nothing is left.
  */
-function readAndReturn(req: IncomingMessage): Promise<Uint8Array> {
+function readAndReturn(req: IncomingMessage, bytesMax: number): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
@@ -71,16 +97,16 @@ function readAndReturn(req: IncomingMessage): Promise<Uint8Array> {
     }
     const fail = (): void => {
       stop()
-      reject(onceError('ONCE_BODY_INVALID', { detail: 'The body ended early' }))
+      reject(endedEarly())
     }
     const read = (): void => {
       for (let chunk = req.read() as Buffer | null; chunk !== null; chunk = req.read() as Buffer | null) {
         chunks.push(chunk)
         size += chunk.byteLength
-        if (size > BODY_BYTES_MAX) {
+        if (size > bytesMax) {
           stop()
           req.resume()
-          return reject(tooLarge())
+          return reject(tooLarge(bytesMax))
         }
       }
       if (!req.complete || size === 0) return
@@ -94,4 +120,45 @@ function readAndReturn(req: IncomingMessage): Promise<Uint8Array> {
     req.on('error', fail)
     req.on('close', fail)
   })
+}
+
+/** Over HTTP/2 the end is pushed, like everything else: what was collected is put in front of it. */
+function collectPushed(req: Http2Request, bytesMax: number): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    const { push } = req
+    const chunks: Buffer[] = []
+    let size = 0
+    const stop = (): void => {
+      req.push = push
+      req.removeListener('close', fail)
+      req.removeListener('error', fail)
+    }
+    const fail = (): void => {
+      stop()
+      reject(endedEarly())
+    }
+    req.on('close', fail)
+    req.on('error', fail)
+    req.push = (chunk: Buffer | null) => {
+      if (chunk !== null) {
+        size += chunk.byteLength
+        if (size <= bytesMax) chunks.push(chunk)
+        else reject(tooLarge(bytesMax))
+        return true
+      }
+      stop()
+      const whole = Buffer.concat(chunks)
+      // A stream that was reset ends like any other.
+      if (req.stream.aborted) reject(endedEarly())
+      else resolve(whole)
+      if (whole.byteLength > 0) Reflect.apply(push, req, [whole])
+      return Reflect.apply(push, req, [null])
+    }
+    // Asks for the first bytes without taking any.
+    req.read(0)
+  })
+}
+
+function endedEarly(): Error {
+  return onceError('ONCE_BODY_INVALID', { detail: 'The body ended early' })
 }

@@ -60,7 +60,8 @@ export function idempotency<Tx, E extends Events>(
     req,
     res,
     request: req,
-    target: req.url ?? '/',
+    // Whoever mounts it under a path (connect, Express) cuts that off, and keeps the whole.
+    target: (req as { originalUrl?: string }).originalUrl ?? req.url ?? '/',
     pattern: `${req.method} ${handler.name || 'handler'}`,
     seen: req as { body?: unknown; rawBody?: unknown },
     answersLater: false,
@@ -68,6 +69,7 @@ export function idempotency<Tx, E extends Events>(
     handled: () => {},
     fail: (error) => {
       onError(error, req)
+      for (const name of ['content-encoding', 'content-length', 'content-type']) res.removeHeader(name)
       writeAnswer(res, { status: 500, headers: [], body: null, kept: true })
     },
     send: (answer) => writeAnswer(res, answer),

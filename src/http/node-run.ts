@@ -6,12 +6,12 @@ import type { Finish, LeasedProduce, LeasedTools } from '../once/leased.ts'
 import type { Outcome, Produced } from '../once/outcome.ts'
 import type { LeasedOperation, Operation } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
-import { pickHeaders } from './headers.ts'
+import { storedHeaders } from './headers.ts'
 import { type Held, Hold } from './hold.ts'
-import { type AnyOperation, type Exchange, noAnswer, writeAnswer } from './exchange.ts'
+import { type AnyOperation, type Exchange, writeAnswer } from './exchange.ts'
+import { ignoreLater } from './held-response.ts'
 import { jsonAnswer } from './json-answer.ts'
-import { mute } from './held-response.ts'
-import { fateOfAnswer, type Protection } from './protection.ts'
+import { fateOfAnswer, type Manner, type Protection } from './protection.ts'
 import { RolledBackAnswer } from './rolled-back-answer.ts'
 
 /**
@@ -23,7 +23,7 @@ export class NodeRun<Tx, E extends Events, Req> {
   readonly #exchange: Exchange<Req>
   #hold: Hold | undefined
   #settled = false
-  #threw = false
+  #manner: Manner = 'returned'
   #over = false
   #committing: Promise<Outcome> | undefined
   #commitFailure: unknown
@@ -34,11 +34,13 @@ export class NodeRun<Tx, E extends Events, Req> {
   }
 
   readonly produce: Produce<Tx> = (op) => {
+    if (this.#exchange.res.headersSent) return Promise.reject(answeredBefore())
     const hold = this.#held()
     return this.#call(op, hold).then(() => this.#made(hold))
   }
 
   readonly produceLeased: LeasedProduce<Tx> = async (tools): Promise<Finish> => {
+    if (this.#exchange.res.headersSent) throw answeredBefore()
     const hold = this.#held()
     const op = Object.create(tools.op, {
       commit: { value: this.#commit(tools, hold), enumerable: true },
@@ -48,8 +50,8 @@ export class NodeRun<Tx, E extends Events, Req> {
       if (this.#committing) return { kind: 'committed', outcome: await this.#committing }
     } catch (error) {
       if (error instanceof RolledBackAnswer) return { kind: 'refused', produced: error.produced }
-      // The commit failed and the handler went on, or threw what the framework has answered by now.
-      if (!this.#threw) throw error
+      // The commit failed and the handler went on, or threw what the framework, or its refusal, has answered by now.
+      if (this.#manner !== 'threw' && !isFinal(error)) throw error
     }
     const produced = await this.#made(hold)
     if (produced.fate === 'complete') throw onceError('ONCE_NOT_COMMITTED')
@@ -61,18 +63,25 @@ export class NodeRun<Tx, E extends Events, Req> {
     return this.#hold !== undefined
   }
 
+  /** The handler returned, and nobody answered. */
+  get unanswered(): boolean {
+    return this.#settled && this.#hold?.begun === false
+  }
+
   /** After the commit: the answer leaves. */
   release(): void {
     this.#over = true
-    this.#hold?.release()
+    this.#hold?.release(this.#protection.route.headerKey)
   }
 
   /** Nothing of the handler's answer leaves; somebody else answers instead. */
   discard(answer: () => void): void {
     this.#over = true
-    this.#hold?.discard()
+    const hold = this.#hold
+    hold?.discard()
     answer()
-    if (this.#hold && !this.#settled) mute(this.#exchange.res)
+    // It may leave a moment later (a session is saved first), and the handler may still speak.
+    if (hold) ignoreLater(this.#exchange.res)
   }
 
   #held(): Hold {
@@ -84,13 +93,18 @@ export class NodeRun<Tx, E extends Events, Req> {
   async #call(op: AnyOperation, hold: Hold): Promise<void> {
     const exchange = this.#exchange
     try {
+      // A handler that still runs when its answer is whole may wait for `finish`.
+      hold.onEnded = () =>
+        void setImmediate(() => {
+          if (!this.#settled && !this.#over) hold.tellFinished()
+        })
       const returned = exchange.handle(op, () => hold.answered)
       if (isThenable(returned)) {
         const value = await returned
         this.#settled = true
         if (this.#over) return
+        // Elsewhere it may have left its answer to a callback: there is time until the deadline.
         if (exchange.answersLater) exchange.handled(value)
-        else if (!hold.begun) hold.fail(noAnswer(exchange.pattern))
       } else {
         // Without a promise the handler is done when it has answered.
         await hold.answered
@@ -101,14 +115,19 @@ export class NodeRun<Tx, E extends Events, Req> {
       this.#settled = true
       if (this.#over) return
       if (isFinal(error)) {
+        this.#manner = 'final'
         hold.reset()
         writeAnswer(exchange.res, jsonAnswer(answerOfFinal(error)))
         exchange.handled(undefined)
         return
       }
       if (this.#isOurs(error, hold)) throw error
-      this.#threw = true
-      hold.reset()
+      this.#manner = 'threw'
+      // What it said before it began to answer stands, as it does without us.
+      if (hold.begun || hold.isHeadSent) {
+        hold.reset()
+        exchange.unsay?.()
+      }
       exchange.fail(error)
     }
   }
@@ -127,8 +146,10 @@ export class NodeRun<Tx, E extends Events, Req> {
   #producedOf({ status, headers, body }: Held): Produced {
     const { route } = this.#protection
     const bare = status === 204 || status === 304
-    const answer = { status, headers: pickHeaders(headers, route.kept), body: bare ? null : body, kept: true }
-    return { answer, fate: fateOfAnswer(answer, { keep4xx: route.keep4xx, threw: this.#threw }) }
+    const sent = this.#exchange.req.headers
+    const kept = storedHeaders(headers, route.kept, (name) => sent[name] as string | undefined)
+    const answer = { status, headers: kept, body: bare ? null : body, kept: true }
+    return { answer, fate: fateOfAnswer(answer, route, this.#manner) }
   }
 
   /**
@@ -149,7 +170,7 @@ export class NodeRun<Tx, E extends Events, Req> {
             else resolve(value)
           }
           const produced = await this.#made(hold)
-          if (produced.fate !== 'complete' || this.#threw) throw new RolledBackAnswer(produced)
+          if (produced.fate !== 'complete' || this.#manner === 'threw') throw new RolledBackAnswer(produced)
           return produced
         })
         this.#committing.then(
@@ -163,6 +184,11 @@ export class NodeRun<Tx, E extends Events, Req> {
       })
     }
   }
+}
+
+/** Such as a timeout that passed while the request waited for its turn: the handler would run for nobody. */
+function answeredBefore(): Error {
+  return onceError('ONCE_ANSWER_INVALID', { detail: 'The response was sent before the handler was called' })
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

@@ -1,7 +1,10 @@
 import type { Events } from '../outbox/event.ts'
 import type { AnswerBatched } from './batched.ts'
-import type { Exchange } from './exchange.ts'
-import { digestOf, type Incoming, keyOf } from './incoming.ts'
+import { isOnceError } from '../errors.ts'
+import { insideAnother } from './bound.ts'
+import { type Exchange, noAnswer } from './exchange.ts'
+import { isHeld } from './held-response.ts'
+import { digestCheck, type Incoming, keyOf } from './incoming.ts'
 import { bodyOf, type NodeBody } from './node-body.ts'
 import { NodeRun } from './node-run.ts'
 import { passingOperation } from './passing.ts'
@@ -18,58 +21,45 @@ export function serve<Tx, E extends Events, Req>(
 ): void {
   const { req } = exchange
   if (!protection.protects(req.method ?? '')) return void passBy(exchange)
+  if (isHeld(exchange.res)) return exchange.fail(insideAnother())
   const refuse = (error: unknown): void => answerError(protection, exchange, error)
   try {
     const { route } = protection
-    const key = keyOf(route, keyValues(exchange, route.headerKey))
+    const sent = keyValues(exchange, route.headerKey)
+    const key = keyOf(route, sent)
+    if (sent?.[0] !== undefined) exchange.res.setHeader(route.headerKey, sent[0])
     const header = headerOf(exchange)
-    const body = route.digest && digestOf({ header }) !== undefined ? DIGESTED : bodyOf(req, exchange.seen)
-    const go = (found: NodeBody): void => {
-      const { target, pattern, request } = exchange
-      start(protection, exchange, batched, key, {
-        method: req.method ?? '',
-        target,
-        pattern,
-        request,
-        header,
-        ...found,
-      })
-    }
-    if (body instanceof Promise) body.then(go).catch(refuse)
-    else go(body)
+    const check = route.digest ? digestCheck(header) : undefined
+    const body = bodyOf(req, exchange.seen, route.bodyLimit, check)
+    const asked = { key, header, batched }
+    if (body instanceof Promise) body.then((found) => answer(protection, exchange, asked, found)).catch(refuse)
+    else void answer(protection, exchange, asked, body)
   } catch (error) {
     refuse(error)
   }
 }
 
-const DIGESTED: NodeBody = { body: undefined, parsed: undefined, coded: false, digested: true }
-
-function start<Tx, E extends Events, Req>(
-  protection: Protection<Tx, E, Req>,
-  exchange: Exchange<Req>,
-  batched: AnswerBatched<Req> | undefined,
-  key: string,
-  incoming: Incoming<Req>,
-): void {
-  const request = protection.request(incoming, key, false)
-  const known = protection.remembered(request)
-  if (known) exchange.send(known)
-  else if (batched) {
-    batched(incoming, request).then(
-      (answer) => exchange.send(answer),
-      (error: unknown) => answerError(protection, exchange, error),
-    )
-  } else void run(protection, exchange, incoming, request)
+interface Asked<Req> extends Pick<Incoming<Req>, 'header'> {
+  readonly key: string
+  readonly batched: AnswerBatched<Req> | undefined
 }
 
-async function run<Tx, E extends Events, Req>(
+/** Never rejects. A replay from memory is sent before this returns. */
+async function answer<Tx, E extends Events, Req>(
   protection: Protection<Tx, E, Req>,
   exchange: Exchange<Req>,
-  incoming: Incoming<Req>,
-  request: ReturnType<Protection<Tx, E, Req>['request']>,
+  { key, header, batched }: Asked<Req>,
+  body: NodeBody,
 ): Promise<void> {
-  const handler = new NodeRun(protection, exchange)
+  let handler: NodeRun<Tx, E, Req> | undefined
   try {
+    const { target, pattern, request: seen } = exchange
+    const incoming = { method: exchange.req.method ?? '', target, pattern, request: seen, header, ...body }
+    const request = protection.request(incoming, key, false)
+    const known = protection.remembered(request)
+    if (known) return exchange.send(known)
+    if (batched) return exchange.send(await batched(incoming, request))
+    handler = new NodeRun(protection, exchange)
     const reply =
       protection.route.leaseMs === null
         ? await protection.atomic(incoming, request, handler.produce)
@@ -78,8 +68,10 @@ async function run<Tx, E extends Events, Req>(
     // A handler may have run for nothing: a refusal that lost its claim is answered by the record.
     else handler.discard(() => exchange.send(reply.answer))
   } catch (error) {
+    if (!handler) return answerError(protection, exchange, error)
     // Once the handler was called its own errors are answered; what still gets here broke the commit.
-    const found = handler.called ? commitFailure(error) : error
+    const late = handler.unanswered && isOnceError(error, 'ONCE_DEADLINE')
+    const found = late ? noAnswer(exchange.pattern) : handler.called ? commitFailure(error) : error
     handler.discard(() => answerError(protection, exchange, found, error))
   }
 }
@@ -90,16 +82,28 @@ function answerError<Tx, E extends Events, Req>(
   error: unknown,
   thrown: unknown = error,
 ): void {
-  const problem = protection.problem(error)
-  if (problem) exchange.send(problem)
-  else exchange.fail(thrown)
+  try {
+    const problem = protection.problem(error)
+    if (problem) exchange.send(problem)
+    else exchange.fail(thrown)
+  } catch {
+    // Something around the route cannot even send this: a connection that ends is better than a process that does.
+    exchange.res.destroy()
+  }
 }
 
 /** Each value of a header by itself. Node joins those it does not know with a comma: without one there is one. */
 function keyValues<Req>({ req }: Exchange<Req>, name: string): readonly string[] | undefined {
-  const value = name === 'idempotency-key' ? req.headers[name] : req.headersDistinct[name]
-  if (value === undefined || typeof value !== 'string') return value
-  return value.includes(',') ? req.headersDistinct[name] : [value]
+  const value = req.headers[name]
+  if (value === undefined || (typeof value === 'string' && name === 'idempotency-key' && !value.includes(','))) {
+    return value === undefined ? undefined : [value]
+  }
+  const { rawHeaders } = req
+  const values: string[] = []
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.toLowerCase() === name) values.push(rawHeaders[i + 1] as string)
+  }
+  return values
 }
 
 function headerOf<Req>({ req }: Exchange<Req>): Incoming<Req>['header'] {

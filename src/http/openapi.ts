@@ -28,6 +28,10 @@ export function openapiOf(policy: Policy): OpenapiFragment {
           description: 'Present on a stored answer that was given again; nothing was run for it.',
           schema: { type: 'string', const: 'true' },
         },
+        OriginalRequestId: {
+          description: 'On a stored answer: the id of the request that was run for it, where it had one.',
+          schema: { type: 'string' },
+        },
       },
       schemas: {
         IdempotencyProblem: {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openWorld, type QueryTx, type World } from '../../test/http/world.ts'
 import { idempotency } from '../entry/fetch.ts'
@@ -167,6 +168,25 @@ describe('onReplay', () => {
     await handler(post('k'))
     await expect(handler(post('k'))).rejects.toThrow('rate limit store is down')
   })
+
+  const endless = (): Promise<never> => new Promise(() => {})
+  const deadline = '150ms'
+  test.each<[string, Partial<IdempotencyOptions<Request>>]>([
+    ['onReplay', { onReplay: endless }],
+    ['upgrade', { version: '2', upgrade: endless }],
+  ])('%s without an end has one, at the deadline', async (_name, options) => {
+    await route({ version: '1' })(post('k'))
+    const refused = await route({ version: '1', deadline, ...options })(post('k'))
+    expect([refused.status, await refused.json()]).toMatchObject([503, { code: 'ONCE_DEADLINE' }])
+  })
+
+  test('so has parse of a batched route', async () => {
+    const statement = { sql: 'insert into contract_effect (route, key) values ($1, $2)', values: ['x', 'k'] }
+    const work = { parse: endless, statement: () => statement, respond: () => ({}) }
+    const refused = await idempotency(world.once, { scope: 'global', deadline }).batched(work)(post('k'))
+    expect([refused.status, await refused.json()]).toMatchObject([503, { code: 'ONCE_DEADLINE' }])
+    expect(await world.effects('k')).toBe(0)
+  })
 })
 
 describe('expired', () => {
@@ -214,11 +234,17 @@ describe('fingerprint', () => {
     expect((await headers(post('c', {}, { 'x-api-version': '2' }))).status).toBe(422)
 
     const digest = route({ fingerprint: { digest: true } })
-    const one = `sha-256=:${Buffer.alloc(32, 1).toString('base64')}:`
-    const two = `sha-256=:${Buffer.alloc(32, 2).toString('base64')}:`
-    await digest(post('d', { large: 1 }, { 'content-digest': one }))
-    expect((await digest(post('d', { large: 2 }, { 'content-digest': one }))).status).toBe(200)
-    expect((await digest(post('d', { large: 1 }, { 'content-digest': two }))).status).toBe(422)
+    const digestOf = (body: unknown, name = 'sha256'): string =>
+      `${name.replace('sha', 'sha-')}=:${createHash(name).update(JSON.stringify(body)).digest('base64')}:`
+    const one = digestOf({ large: 1 })
+    expect((await digest(post('d', { large: 1 }, { 'content-digest': one }))).status).toBe(200)
+    expect((await digest(post('d', { large: 1 }, { 'content-digest': one }))).status).toBe(200)
+    expect((await digest(post('d', { large: 2 }, { 'content-digest': digestOf({ large: 2 }) }))).status).toBe(422)
+    expect((await digest(post('e', { large: 2 }, { 'repr-digest': digestOf({ large: 2 }, 'sha512') }))).status).toBe(
+      200,
+    )
+    // A digest that is not the body's is no digest.
+    expect((await digest(post('d', { large: 2 }, { 'content-digest': one }))).status).toBe(400)
     expect((await digest(post('d', { large: 1 }, { 'content-digest': 'md5=x' }))).status).toBe(400)
   })
 })
@@ -282,6 +308,11 @@ test('every option that makes no sense is refused when the program starts', () =
     { keepHeaders: ['bad name'] },
     { keepHeaders: ['WWW-Authenticate'] },
     { keep4xx: 'yes' },
+    { refusals: 'keep' },
+    { refusals: 'release', keep4xx: true },
+    { refusals: 'store', keep4xx: true },
+    { keepHeaders: ['Original-Request-Id'] },
+    { keepHeaders: ['Idempotency-Key'] },
     { streams: 'maybe' },
     { onReplay: 1 },
     { version: '' },

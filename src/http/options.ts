@@ -1,7 +1,8 @@
 import type { Duration } from '../duration.ts'
 import type { Answer } from '../lifecycle/answer.ts'
 import type { InFlight } from '../once/types.ts'
-import type { HeaderPairs } from './headers.ts'
+import { onceError } from '../errors.ts'
+import { type HeaderPairs, spokenHeaders } from './headers.ts'
 
 /** What `idempotency(once, options)` takes. `Req` is the request as the framework knows it. */
 export interface IdempotencyOptions<Req> {
@@ -22,16 +23,25 @@ export interface IdempotencyOptions<Req> {
     ignore?: readonly `/${string}`[]
     /** Headers that change the meaning of a request, such as an API version. */
     headers?: readonly string[]
-    /** true: a `Content-Digest` or `Repr-Digest` header stands for the body, which is then left to the handler unread. */
+    /** true: a `Content-Digest` or `Repr-Digest` header, which must be right, stands for the body. */
     digest?: boolean
   }
+  /** How many bytes a body may have. It is read whole before anything is claimed. Default 8 MiB */
+  bodyLimit?: number
   /** Added to the headers a replay carries. */
   keepHeaders?: readonly string[]
   /** true: a 4xx answer commits with the rows and events the handler wrote, instead of alone. */
   keep4xx?: boolean
+  /**
+   * 'store' (default): a 4xx answer is stored alone, and a retry gets it again. 'release': it is not stored, and a retry
+   * runs; `throw final(…)` is stored all the same. Not together with `keep4xx`.
+   */
+  refusals?: 'store' | 'release'
   /** What a retry after `replayFor` gets until `goneFor` has passed. */
   expired?: 'gone' | 'rerun'
   deadline?: Duration
+  /** With `lease`: the whole operation, its outside calls included. Then `signal` aborts and the lease is let go. */
+  endsWithin?: Duration
   replayFor?: Duration
   goneFor?: Duration
   /**
@@ -77,5 +87,8 @@ export interface Refusal {
 const encoder = new TextEncoder()
 
 export function answerOfRefusal({ status, headers = [], body = null }: Refusal): Answer {
-  return { status, headers, body: typeof body === 'string' ? encoder.encode(body) : body, kept: true }
+  if (!Number.isInteger(status) || status < 200 || status > 599)
+    throw onceError('ONCE_ANSWER_INVALID', { detail: `A hook answered with the status ${status}` })
+  const bytes = typeof body === 'string' ? encoder.encode(body) : body
+  return { status, headers: spokenHeaders(headers), body: bytes, kept: true }
 }

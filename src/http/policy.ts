@@ -29,7 +29,7 @@ export interface Policy {
     readonly digest: boolean
   }
   readonly inFlight: { readonly waitFor: number }
-  readonly replay: { readonly marker: string; readonly headers: readonly string[] }
+  readonly replay: { readonly marker: string; readonly original: string; readonly headers: readonly string[] }
   readonly notStored: readonly string[]
   readonly errors: readonly {
     readonly type: string
@@ -60,6 +60,8 @@ const CLIENT_ERRORS: readonly OnceCode[] = [
   'ONCE_QUEUE_FULL',
 ]
 
+const NOT_STORED: readonly string[] = ['401', '403', '408', '409', '423', '425', '429', '5XX']
+
 export function policyOf<Tx, E extends Events, Req>({ route, instance }: Protection<Tx, E, Req>): Policy {
   const { settings } = instance.core
   const { overrides, keyFormat } = route
@@ -84,8 +86,8 @@ export function policyOf<Tx, E extends Events, Req>({ route, instance }: Protect
       digest: route.digest,
     },
     inFlight: { waitFor: Math.ceil(waitMs(overrides.inFlight, settings.waitMs) / 1000) },
-    replay: { marker: 'Idempotent-Replayed', headers: [...route.kept] },
-    notStored: ['401', '403', '408', '409', '423', '425', '429', '5XX'],
+    replay: { marker: 'Idempotent-Replayed', original: 'Original-Request-Id', headers: [...route.kept] },
+    notStored: route.refusals === 'release' ? ['4XX', '5XX'] : NOT_STORED,
     errors: CLIENT_ERRORS.map((code) => {
       const { status, message, retryable } = ERRORS[code]
       return { type: problemUri(route.docs, code), code, status, title: message, retryable }

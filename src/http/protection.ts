@@ -2,6 +2,8 @@ import { isOnceError, onceError, type OnceError } from '../errors.ts'
 import { type Answer, fateOf } from '../lifecycle/answer.ts'
 import type { Produce } from '../once/atomic.ts'
 import { isTransient } from '../once/atomic.ts'
+import { withinMs } from '../once/deadline.ts'
+import { openEnclosing } from '../once/enclosing.ts'
 import { replayed } from '../once/execute.ts'
 import { instanceOf } from '../once/instance.ts'
 import type { LeasedProduce } from '../once/leased.ts'
@@ -51,7 +53,12 @@ export class Protection<Tx, E extends Events, Req> {
       traceparent: incoming.header('traceparent'),
       overrides: route.overrides,
     })
-    instance.core.guard?.seen(request)
+    const { guard } = instance.core
+    guard?.seen(request)
+    if (guard && route.scope === 'global') {
+      const shown = incoming.header('authorization') ?? incoming.header('cookie')
+      if (shown !== undefined) guard.seenCaller(request, shown)
+    }
     return request
   }
 
@@ -64,7 +71,7 @@ export class Protection<Tx, E extends Events, Req> {
     const { id, fingerprint, fingerprintVersion } = request.claim
     const entry = core.cache.get(id)
     if (!entry || entry.fingerprint !== fingerprint || entry.fingerprintVersion !== fingerprintVersion) return null
-    if (core.closed || core.enclosing.get()?.session) return null
+    if (core.closed || openEnclosing(core.enclosing)?.transaction) return null
     let ready = this.#ready.get(entry.answer)
     if (ready === undefined) {
       ready = this.#readied(entry.answer)
@@ -127,18 +134,27 @@ export class Protection<Tx, E extends Events, Req> {
     const found = await fromStored(this.route, request, outcome.answer)
     const answer = await this.#current(request, found)
     if (onReplay) {
-      const refusal = await onReplay(incoming.request, { ...recordOf(request, answer), version: found.version })
+      const record = { ...recordOf(request, answer), version: found.version }
+      const refusal = await this.inTime(request, onReplay(incoming.request, record))
       if (refusal) return { kind: 'stored', answer: answerOfRefusal(refusal) }
     }
     const headers = [...answer.headers, REPLAYED]
     return { kind: 'stored', answer: { ...answer, headers } }
   }
 
+  /** What a hook says, which has as long as the operation itself. */
+  inTime<T>({ deadlineMs }: Request, said: T | Promise<T>): T | Promise<T> {
+    return withinMs(this.instance.core.clock, deadlineMs, said)
+  }
+
   /** An answer of another version is upgraded, or gone. */
   async #current(request: Request, found: { answer: Answer; version: string | null }): Promise<Answer> {
     const { version, upgrade } = this.route
     if (version === null || found.version === version) return found.answer
-    if (upgrade) return answerOfRefusal(await upgrade({ ...recordOf(request, found.answer), version: found.version }))
+    if (upgrade) {
+      const record = { ...recordOf(request, found.answer), version: found.version }
+      return answerOfRefusal(await this.inTime(request, upgrade(record)))
+    }
     throw onceError('ONCE_GONE', { detail: 'The answer was stored by another version of this API' })
   }
 }
@@ -148,29 +164,46 @@ const FRESH: Reply = { kind: 'fresh' }
 /** Stripe's name for it, and by now everybody's. */
 export const REPLAYED: readonly [string, string] = ['idempotent-replayed', 'true']
 
+/** How a handler came to its answer: `threw` what the framework answered, or a `final` refusal. */
+export type Manner = 'returned' | 'threw' | 'final'
+
 /**
  * What becomes of an answer. Its status decides, whoever wrote it; only the rows of a handler that threw are never kept,
  * unless the route keeps those of refusals.
  */
 export function fateOfAnswer(
   { status }: Pick<Answer, 'status'>,
-  { keep4xx, threw }: { readonly keep4xx: boolean; readonly threw: boolean },
+  { refusals }: Pick<Route<never>, 'refusals'>,
+  manner: Manner,
 ): Produced['fate'] {
-  if (status < 200 || status > 599) {
+  if (!Number.isInteger(status) || status < 200 || status > 599) {
     throw onceError('ONCE_ANSWER_INVALID', { detail: `Status ${status} cannot be held until the commit` })
   }
   const fate = fateOf(status)
-  if (fate === 'refuse' && keep4xx) return 'complete'
-  return fate === 'complete' && threw ? 'refuse' : fate
+  if (fate === 'refuse' && refusals === 'keep') return 'complete'
+  if (fate === 'refuse' && refusals === 'release' && manner !== 'final') return 'release'
+  return fate === 'complete' && manner === 'threw' ? 'refuse' : fate
 }
 
-/** What went wrong after the handler had answered, in words of ours: nothing of the answer may leave. */
+/**
+ * What went wrong after the handler had answered, in words of ours: nothing of the answer may leave. What the database
+ * refused at the commit (a deferred constraint, or trigger) is no trouble of the store, and would be refused again.
+ */
 export function commitFailure(error: unknown): OnceError {
   if (isOnceError(error)) return error
+  if (REFUSED.test(codeOf(error)))
+    return onceError('ONCE_ROLLED_BACK', { detail: 'The database refused the commit', cause: error })
   return onceError('ONCE_STORE_UNAVAILABLE', {
     detail: 'The commit failed; nothing of the answer was sent',
     cause: error,
   })
+}
+
+/** Codes of SQL (23505, P0001), of Prisma (P2002) and of SQLite. Those of a network have no digit. */
+const REFUSED = /^(?:(?=.*\d)[0-9A-Z]{5}|SQLITE_CONSTRAINT.*)$/
+
+function codeOf(error: unknown): string {
+  return String((error as { code?: unknown } | null | undefined)?.code)
 }
 
 function recordOf({ key, scope }: Request, answer: Answer): Omit<ReplayRecord, 'version'> {

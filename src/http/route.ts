@@ -1,5 +1,5 @@
 import { milliseconds, type Duration } from '../duration.ts'
-import { LEASE_MS_DEFAULT, LEASE_MS_MAX, LEASE_MS_MIN } from '../limits.ts'
+import { BODY_BYTES_DEFAULT, BODY_BYTES_MAX, LEASE_MS_DEFAULT, LEASE_MS_MAX, LEASE_MS_MIN } from '../limits.ts'
 import { invalid, oneOf, refuseUnknown } from '../once/settings.ts'
 import { keptHeaders } from './headers.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
@@ -16,12 +16,17 @@ export interface Route<Req> {
   readonly headerKey: string
   readonly methods: ReadonlySet<string>
   readonly keyFormat: 'any' | 'uuid' | { readonly minLength: number }
-  readonly overrides: Pick<IdempotencyOptions<Req>, 'inFlight' | 'expired' | 'deadline' | 'replayFor' | 'goneFor'>
+  readonly overrides: Pick<
+    IdempotencyOptions<Req>,
+    'inFlight' | 'expired' | 'deadline' | 'endsWithin' | 'replayFor' | 'goneFor'
+  >
   readonly ignore: readonly string[] | undefined
   readonly fingerprintHeaders: readonly string[]
   readonly digest: boolean
+  readonly bodyLimit: number
   readonly kept: ReadonlySet<string>
-  readonly keep4xx: boolean
+  /** What becomes of a 4xx answer: stored alone, stored with its rows, or forgotten. */
+  readonly refusals: 'store' | 'keep' | 'release'
   readonly streams: 'buffer' | 'refuse' | undefined
   readonly onReplay: IdempotencyOptions<Req>['onReplay']
   readonly version: string | null
@@ -41,10 +46,13 @@ const OPTIONS = new Set([
   'inFlight',
   'ignore',
   'fingerprint',
+  'bodyLimit',
   'keepHeaders',
   'keep4xx',
+  'refusals',
   'expired',
   'deadline',
+  'endsWithin',
   'replayFor',
   'goneFor',
   'streams',
@@ -86,8 +94,9 @@ export function checkRoute<Req>(
       checkToken('fingerprint.headers', name).toLowerCase(),
     ),
     digest: oneOf('fingerprint.digest', fingerprint.digest, [true, false], false),
+    bodyLimit: bodyLimitOf(options.bodyLimit),
     kept: keptHeaders(options.keepHeaders),
-    keep4xx: oneOf('keep4xx', options.keep4xx, [true, false], false),
+    refusals: checkRefusals(options),
     streams: oneOf('streams', options.streams, ['buffer', 'refuse'], undefined),
     onReplay: checkFunction('onReplay', options.onReplay),
     version: checkVersion(options.version),
@@ -100,18 +109,33 @@ export function checkRoute<Req>(
 
 /** Only what was said: the instance's own settings stand behind it. */
 function overridesOf<Req>(options: IdempotencyOptions<Req>): Route<Req>['overrides'] {
-  const { inFlight, expired, deadline, replayFor, goneFor } = options
+  const { inFlight, expired, deadline, endsWithin, replayFor, goneFor } = options
   return {
     ...(inFlight === undefined ? {} : { inFlight }),
     ...(expired === undefined ? {} : { expired }),
     ...(deadline === undefined ? {} : { deadline }),
+    ...(endsWithin === undefined ? {} : { endsWithin }),
     ...(replayFor === undefined ? {} : { replayFor }),
     ...(goneFor === undefined ? {} : { goneFor }),
   }
 }
 
+function checkRefusals<Req>({ keep4xx, refusals }: IdempotencyOptions<Req>): Route<Req>['refusals'] {
+  const stored = oneOf<'store' | 'release'>('refusals', refusals, ['store', 'release'], 'store')
+  if (!oneOf('keep4xx', keep4xx, [true, false], false)) return stored
+  if (refusals === undefined) return 'keep'
+  throw invalid('keep4xx and refusals contradict each other: a refusal is kept with its rows, alone, or not at all')
+}
+
 function leaseMs(lease: Duration): number {
   return milliseconds(lease, LEASE_MS_DEFAULT, { option: 'lease', min: LEASE_MS_MIN, max: LEASE_MS_MAX })
+}
+
+/** In bytes. */
+export function bodyLimitOf(bytes: number | undefined): number {
+  if (bytes === undefined) return BODY_BYTES_DEFAULT
+  if (Number.isInteger(bytes) && bytes >= 1 && bytes <= BODY_BYTES_MAX) return bytes
+  throw invalid(`bodyLimit must be from 1 to ${BODY_BYTES_MAX} bytes`)
 }
 
 function checkScopeOption<T>(scope: T): T {

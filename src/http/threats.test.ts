@@ -1,33 +1,23 @@
 import { createServer, request as httpRequest } from 'node:http'
 import express from 'express'
 import fc from 'fast-check'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { listen, openWorld, type QueryTx, type Started, type World } from '../../test/http/world.ts'
+import { describe, expect, test, vi } from 'vitest'
+import { worldOfEachTest } from '../../test/http/world-of-each-test.ts'
+import { effect, listen, type QueryTx, type World } from '../../test/http/world.ts'
 import { idempotency as expressIdempotency } from '../entry/express.ts'
 import { idempotency } from '../entry/fetch.ts'
-import { onceError } from '../errors.ts'
+import { ERRORS, onceError, type OnceCode } from '../errors.ts'
 import { effectivelyOnce, type Store } from '../index.ts'
 import { sameFingerprint } from '../key/fingerprint.ts'
 import { parseKeyHeader } from '../key/header.ts'
 import { identity } from '../key/identity.ts'
-import { BODY_BYTES_MAX } from '../limits.ts'
+import { BODY_BYTES_DEFAULT } from '../limits.ts'
 import { Client } from '../testing/http-contract/client.ts'
 import { checkStored, keptHeaders, pickHeaders } from './headers.ts'
+import { problemOf } from './problem.ts'
 
 /** The rows of the threat model that fall on HTTP, by their numbers. */
-let world: World
-let started: Started | undefined
-beforeEach(async () => {
-  world = await openWorld('sqlite')
-})
-afterEach(async () => {
-  await started?.close()
-  started = undefined
-  await world.close()
-})
-
-const effect = (tx: QueryTx, key: string): Promise<unknown> =>
-  tx.query('insert into contract_effect (route, key) values ($1, $2)', ['x', key])
+const place = worldOfEachTest()
 const post = (key: string, body: string, headers: Record<string, string> = {}): Request =>
   new Request('http://shop.test/x', {
     method: 'POST',
@@ -54,13 +44,13 @@ test('T2: a revoked token gets 401 from the auth before it, never the stored bod
   const tokens = new Set(['good'])
   const app = express()
   app.use((req, res, next) => (tokens.has(req.get('authorization') ?? '') ? next() : res.sendStatus(401)))
-  const idempotent = expressIdempotency(world.once, { scope: (req) => req.get('authorization') ?? '' })
+  const idempotent = expressIdempotency(place.world.once, { scope: (req) => req.get('authorization') ?? '' })
   app.post(
     '/x',
     idempotent(async (_req, res) => void res.send('secret')),
   )
-  started = await listen(createServer(app))
-  const client = new Client(started.base)
+  place.started = await listen(createServer(app))
+  const client = new Client(place.started.base)
   const send = () => client.send({ path: '/x', key: 'k', headers: { authorization: 'good' } })
   expect([(await send()).text, (await send()).text]).toEqual(['secret', 'secret'])
   tokens.clear()
@@ -70,7 +60,7 @@ test('T2: a revoked token gets 401 from the auth before it, never the stored bod
 
 test('T3: whoever uses the key first, each principal gets their own answer', async () => {
   const handler = idempotency(
-    world.once,
+    place.world.once,
     byUser,
   )(async (request, { tx, key }) => {
     await effect(tx, key)
@@ -85,16 +75,16 @@ test('T3: whoever uses the key first, each principal gets their own answer', asy
       const response = await handler(post(`k${index}`, '{}', { 'x-user': user }))
       expect(await response.text()).toBe(`secret of ${user}`)
     }
-    expect(await world.effects(`k${index}`)).toBe(2)
+    expect(await place.world.effects(`k${index}`)).toBe(2)
   }
 })
 
 test('T4: weak keys are refused before anything is hashed or stored', async () => {
-  const handler = idempotency(world.once, { scope: 'global', keyFormat: { minLength: 16 } })(
+  const handler = idempotency(place.world.once, { scope: 'global', keyFormat: { minLength: 16 } })(
     async () => new Response('x'),
   )
   for (const key of ['1', '42', 'order-1', 'aaaaaaaaaaaaaaa']) expect((await handler(post(key, '{}'))).status).toBe(400)
-  expect(world.signals).toEqual([])
+  expect(place.world.signals).toEqual([])
 })
 
 test('T5: how much of a fingerprint matches does not show in the time it takes', () => {
@@ -137,7 +127,7 @@ describe('T8, T9, T10: headers', () => {
 
   test('several headers of one name stay several, with their commas', async () => {
     const app = express()
-    const idempotent = expressIdempotency(world.once, { scope: 'global' })
+    const idempotent = expressIdempotency(place.world.once, { scope: 'global' })
     app.post(
       '/x',
       idempotent(async (_req, res) => {
@@ -146,10 +136,10 @@ describe('T8, T9, T10: headers', () => {
       }),
     )
     const server = createServer(app)
-    started = await listen(server)
+    place.started = await listen(server)
     const raw = (): Promise<string[]> =>
       new Promise((resolve) => {
-        httpRequest(`${started?.base}/x`, { method: 'POST', headers: { 'idempotency-key': 'k' } }, (res) => {
+        httpRequest(`${place.started?.base}/x`, { method: 'POST', headers: { 'idempotency-key': 'k' } }, (res) => {
           resolve(res.rawHeaders.filter((_, i) => i % 2 === 1 && res.rawHeaders[i - 1]?.toLowerCase() === 'link'))
           res.resume()
         }).end()
@@ -180,14 +170,14 @@ describe('T8, T9, T10: headers', () => {
   })
 
   test('a record somebody tampered with is an error, not a split response', async () => {
-    const handler = idempotency(world.once, { scope: 'global' })(
+    const handler = idempotency(place.world.once, { scope: 'global' })(
       async () => new Response('x', { headers: { location: '/PLANTED' } }),
     )
     await handler(post('k', '{}'))
-    const tables = await world.query(`select name, sql from sqlite_master where type = 'table'`)
+    const tables = await place.world.query(`select name, sql from sqlite_master where type = 'table'`)
     const table = String(tables.find(({ sql }) => /headers/.test(String(sql)) && /body/.test(String(sql)))?.['name'])
-    await world.query(`update ${table} set headers = replace(headers, '/PLANTED', '/x\\r\\nset-cookie: y')`)
-    ;(world.once as unknown as { core: { cache: { clear(): void } } }).core.cache.clear()
+    await place.world.query(`update ${table} set headers = replace(headers, '/PLANTED', '/x\\r\\nset-cookie: y')`)
+    ;(place.world.once as unknown as { core: { cache: { clear(): void } } }).core.cache.clear()
     const response = await handler(post('k', '{}'))
     expect([response.status, response.headers.get('set-cookie')]).toEqual([500, null])
   })
@@ -195,34 +185,34 @@ describe('T8, T9, T10: headers', () => {
 
 describe('T11: sizes', () => {
   test('a body over the limit is 413 by its real bytes, and nothing runs', async () => {
-    const idempotent = expressIdempotency(world.once, { scope: 'global' })
+    const idempotent = expressIdempotency(place.world.once, { scope: 'global' })
     const app = express()
     app.post(
       '/x',
       idempotent(async (_req, res, { key }) => {
-        world.ran(key)
+        place.world.ran(key)
         res.send('x')
       }),
     )
-    started = await listen(createServer(app))
+    place.started = await listen(createServer(app))
     // Chunked: no Content-Length says how much will come.
     const status = await new Promise<number>((resolve, reject) => {
       const headers = { 'idempotency-key': 'k', 'content-type': 'text/plain', 'transfer-encoding': 'chunked' }
-      const req = httpRequest(`${started?.base}/x`, { method: 'POST', headers }, (res) => {
+      const req = httpRequest(`${place.started?.base}/x`, { method: 'POST', headers }, (res) => {
         resolve(res.statusCode ?? 0)
         res.resume()
       })
       req.on('error', reject)
-      for (let sent = 0; sent <= BODY_BYTES_MAX; sent += 1024 * 1024) req.write(Buffer.alloc(1024 * 1024, 'x'))
+      for (let sent = 0; sent <= BODY_BYTES_DEFAULT; sent += 1024 * 1024) req.write(Buffer.alloc(1024 * 1024, 'x'))
       req.end('y')
     })
-    expect([status, world.runs('k')]).toEqual([413, 0])
+    expect([status, place.world.runs('k')]).toEqual([413, 0])
   })
 
   test('a small compressed body that holds a large one is 413', async () => {
     const { gzipSync } = await import('node:zlib')
-    const handler = idempotency(world.once, { scope: 'global' })(async () => new Response('x'))
-    const bomb = gzipSync(Buffer.alloc(BODY_BYTES_MAX + 1))
+    const handler = idempotency(place.world.once, { scope: 'global' })(async () => new Response('x'))
+    const bomb = gzipSync(Buffer.alloc(BODY_BYTES_DEFAULT + 1))
     expect(bomb.byteLength).toBeLessThan(20_000)
     const request = new Request('http://shop.test/x', {
       method: 'POST',
@@ -261,7 +251,7 @@ test('T14: no header takes longer than its length', () => {
 })
 
 test('T15: members sent twice, prototypes and digits beyond a double are seen', async () => {
-  const handler = idempotency(world.once, { scope: 'global' })(async () => new Response('x'))
+  const handler = idempotency(place.world.once, { scope: 'global' })(async () => new Response('x'))
   expect((await handler(post('a', '{"a":1,"a":2}'))).status).toBe(400)
   expect((await handler(post('b', '{"__proto__":{"admin":true}}'))).status).toBe(200)
   expect((await handler(post('b', '{}'))).status).toBe(422)
@@ -277,7 +267,7 @@ test('T17: no key, scope, body or header gets into signals, logs or problems', a
     vi.spyOn(console, name).mockImplementation(() => {}),
   )
   const problems: string[] = []
-  const handler = idempotency(world.once, { scope: () => 'SCOPE-PLANTED' })(async (_request, { tx, key }) => {
+  const handler = idempotency(place.world.once, { scope: () => 'SCOPE-PLANTED' })(async (_request, { tx, key }) => {
     await effect(tx, key)
     return new Response('ANSWER-PLANTED', { headers: { location: '/HEADER-PLANTED' } })
   })
@@ -287,9 +277,21 @@ test('T17: no key, scope, body or header gets into signals, logs or problems', a
   }
   problems.push(await (await handler(post('"KEY-PLANTED', '{}'))).text())
   expect(problems).toHaveLength(3)
-  const seen = JSON.stringify([problems, world.signals, spies.map((spy) => spy.mock.calls)])
+  const seen = JSON.stringify([problems, place.world.signals, spies.map((spy) => spy.mock.calls)])
   for (const spy of spies) spy.mockRestore()
   for (const secret of planted) expect(seen).not.toContain(secret)
+})
+
+test('T17: in production the client learns the details of its own mistakes, and of nothing from 500 on', () => {
+  const told = (code: OnceCode, verbose: boolean): [OnceCode, unknown] => {
+    const { body } = problemOf(onceError(code, { detail: 'PLANTED' }), { docs: 'https://docs.test', verbose })
+    const { detail } = JSON.parse(new TextDecoder().decode(body ?? undefined)) as { detail: string }
+    return [code, detail.includes('PLANTED')]
+  }
+  const codes = Object.keys(ERRORS) as OnceCode[]
+  expect(codes.map((code) => ERRORS[code].status)).toContain(500)
+  expect(codes.map((code) => told(code, false))).toEqual(codes.map((code) => [code, ERRORS[code].status < 500]))
+  expect(codes.map((code) => told(code, true))).toEqual(codes.map((code) => [code, true]))
 })
 
 describe('T20: a store that fails, fails closed', () => {
@@ -297,7 +299,7 @@ describe('T20: a store that fails, fails closed', () => {
     const down = async (): Promise<never> => {
       throw onceError('ONCE_STORE_UNAVAILABLE', { detail: 'connect ECONNREFUSED 10.0.0.7:5432' })
     }
-    const real = (world.once as unknown as { core: { store: Store<QueryTx> } }).core.store
+    const real = (place.world.once as unknown as { core: { store: Store<QueryTx> } }).core.store
     const store = new Proxy(real, {
       get(target, name) {
         if (name === part) return down

@@ -7,10 +7,10 @@ import type { LeasedOperation, Operation } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
 import type { AnswerBatched } from './batched.ts'
 import { decodeBody } from './content-coding.ts'
-import { digestOf, type Incoming, keyOf } from './incoming.ts'
+import { digestCheck, type Incoming, keyOf } from './incoming.ts'
 import { jsonAnswer } from './json-answer.ts'
 import type { AnyOperation } from './exchange.ts'
-import { commitFailure, type Protection } from './protection.ts'
+import { commitFailure, type Manner, type Protection } from './protection.ts'
 import { RolledBackAnswer } from './rolled-back-answer.ts'
 import { type Captured, capture, responseOf } from './web.ts'
 
@@ -22,23 +22,51 @@ export interface WebExchange<Req> {
   readonly pattern: string
   readonly rerunnable: boolean
   /** The whole body; whoever reads it after us must still be able to. */
-  body(): Promise<Uint8Array>
+  body(bytesMax: number): Promise<Uint8Array>
   /** Runs the handler. `threw`: the framework has made a Response of an error. */
-  handle(op: AnyOperation): Promise<{ readonly response: unknown; readonly threw: boolean }>
+  handle(op: AnyOperation): Promise<Made>
+  /** What was made inside `commit`, where the host has its handlers throw answers. */
+  made?(make: () => unknown): Promise<Made>
+  /** The answer is the handler's own. */
+  released?(): void
 }
 
-/** From the request to its Response. Rejects only with errors that are not ours. */
+export interface Made {
+  readonly response: unknown
+  readonly threw: boolean
+}
+
+/** From the request to its Response, which says the key again. Rejects only with errors that are not ours. */
 export async function serveWeb<Tx, E extends Events, Req>(
   protection: Protection<Tx, E, Req>,
   exchange: WebExchange<Req>,
   batched?: AnswerBatched<Req>,
 ): Promise<Response> {
   const { route } = protection
+  const value = exchange.web.headers.get(route.headerKey)
+  let key: string
+  try {
+    // Two headers of one name arrive joined by a comma, which the parser refuses.
+    key = keyOf(route, value === null ? undefined : [value])
+  } catch (error) {
+    const problem = protection.problem(error)
+    if (problem) return responseOf(problem)
+    throw error
+  }
+  const response = await answered(protection, exchange, batched, key)
+  if (value !== null) response.headers.set(route.headerKey, value)
+  return response
+}
+
+async function answered<Tx, E extends Events, Req>(
+  protection: Protection<Tx, E, Req>,
+  exchange: WebExchange<Req>,
+  batched: AnswerBatched<Req> | undefined,
+  key: string,
+): Promise<Response> {
+  const { route } = protection
   const run = new WebRun(protection, exchange)
   try {
-    const value = exchange.web.headers.get(route.headerKey)
-    // Two headers of one name arrive joined by a comma, which the parser refuses.
-    const key = keyOf(route, value === null ? undefined : [value])
     const incoming = await incomingOf(protection, exchange)
     const request = protection.request(incoming, key, exchange.rerunnable)
     const known = protection.remembered(request)
@@ -48,8 +76,11 @@ export async function serveWeb<Tx, E extends Events, Req>(
       route.leaseMs === null
         ? await protection.atomic(incoming, request, (op) => run.answer(op))
         : await protection.leased(incoming, request, run.leased)
-    return reply.kind === 'fresh' ? run.response : responseOf(reply.answer)
+    if (reply.kind !== 'fresh') return responseOf(reply.answer)
+    exchange.released?.()
+    return run.response
   } catch (error) {
+    run.stop()
     const problem = protection.problem(run.answered ? commitFailure(error) : error)
     if (problem) return responseOf(problem)
     throw error
@@ -62,21 +93,27 @@ async function incomingOf<Tx, E extends Events, Req>(
 ): Promise<Incoming<Req>> {
   const header = (name: string): string | undefined => web.headers.get(name) ?? undefined
   const base = { method: web.method, target: web.url, pattern, request, header }
-  if (route.digest && digestOf(base) !== undefined) {
-    return { ...base, body: undefined, parsed: undefined, digested: true }
-  }
-  const { bytes, coded } = await decodeBody(await body(), header('content-encoding'))
-  return { ...base, body: bytes, parsed: undefined, coded }
+  const wire = await body(route.bodyLimit)
+  const digested = route.digest && (await digestCheck(header)?.(wire)) === true
+  const { bytes, coded } = await decodeBody(wire, header('content-encoding'), route.bodyLimit)
+  return { ...base, body: bytes, parsed: undefined, coded, digested }
 }
 
 class WebRun<Tx, E extends Events, Req> {
   readonly #protection: Protection<Tx, E, Req>
   readonly #exchange: WebExchange<Req>
   #captured: Captured | undefined
+  #over = false
+  readonly #isOver = (): boolean => this.#over
 
   constructor(protection: Protection<Tx, E, Req>, exchange: WebExchange<Req>) {
     this.#protection = protection
     this.#exchange = exchange
+  }
+
+  /** Nobody waits for it any more. */
+  stop(): void {
+    this.#over = true
   }
 
   /** The handler has answered: what goes wrong now is not its fault. */
@@ -91,8 +128,8 @@ class WebRun<Tx, E extends Events, Req> {
 
   async answer(op: AnyOperation): Promise<Captured['produced']> {
     this.#captured = undefined
-    const { response, threw } = await this.#call(op)
-    this.#captured = await capture(this.#protection.route, response, threw)
+    const { response, manner } = await this.#call(op)
+    this.#captured = await this.#capture(response, manner)
     return this.#captured.produced
   }
 
@@ -101,7 +138,8 @@ class WebRun<Tx, E extends Events, Req> {
     const commit = async (make: (op: Operation<Tx, Events>) => unknown): Promise<Response> => {
       if (committing) throw onceError('ONCE_STEP_INVALID', { detail: 'commit was called twice' })
       committing = tools.commit(async (op) => {
-        this.#captured = await capture(this.#protection.route, await make(op), false)
+        const { response, threw } = await this.#made(() => make(op))
+        this.#captured = await this.#capture(response, threw ? 'threw' : 'returned')
         const { produced } = this.#captured
         if (produced.fate !== 'complete') throw new RolledBackAnswer(produced)
         return produced
@@ -112,25 +150,36 @@ class WebRun<Tx, E extends Events, Req> {
       return this.response
     }
     const op = Object.create(tools.op, { commit: { value: commit, enumerable: true } }) as LeasedOperation<Tx, Events>
-    const { response, threw } = await this.#call(op)
+    const { response, manner } = await this.#call(op)
     try {
       if (committing) return { kind: 'committed', outcome: await committing }
     } catch (error) {
       if (error instanceof RolledBackAnswer) return { kind: 'refused', produced: error.produced }
-      if (!threw) throw error
+      // A refusal that was thrown inside `commit` is an answer, too.
+      if (manner !== 'threw' && !isFinal(error)) throw error
     }
-    this.#captured = await capture(this.#protection.route, response, threw)
+    this.#captured = await this.#capture(response, manner)
     const { produced } = this.#captured
     if (produced.fate === 'complete') throw onceError('ONCE_NOT_COMMITTED')
     return { kind: 'refused', produced }
   }
 
-  async #call(op: AnyOperation): Promise<{ readonly response: unknown; readonly threw: boolean }> {
+  async #made(make: () => unknown): Promise<Made> {
+    const { made } = this.#exchange
+    return made ? made(make) : { response: await make(), threw: false }
+  }
+
+  #capture(response: unknown, manner: Manner): Promise<Captured> {
+    return capture(this.#protection.route, this.#exchange.web, response, manner, this.#isOver)
+  }
+
+  async #call(op: AnyOperation): Promise<{ readonly response: unknown; readonly manner: Manner }> {
     try {
-      return await this.#exchange.handle(op)
+      const { response, threw } = await this.#exchange.handle(op)
+      return { response, manner: threw ? 'threw' : 'returned' }
     } catch (error) {
       if (!isFinal(error)) throw error
-      return { response: responseOf(jsonAnswer(answerOfFinal(error))), threw: false }
+      return { response: responseOf(jsonAnswer(answerOfFinal(error))), manner: 'final' }
     }
   }
 }

@@ -2,8 +2,8 @@ import { onceError } from '../errors.ts'
 import type { Answer } from '../lifecycle/answer.ts'
 import { ANSWER_HELD_BYTES_MAX } from '../limits.ts'
 import { collect } from './content-coding.ts'
-import { pickHeaders } from './headers.ts'
-import { fateOfAnswer } from './protection.ts'
+import { storedHeaders } from './headers.ts'
+import { fateOfAnswer, type Manner } from './protection.ts'
 import type { Produced } from '../once/outcome.ts'
 import type { Route } from './route.ts'
 
@@ -14,17 +14,30 @@ export interface Captured {
 }
 
 /** Reads a Response whole. Set-Cookie and everything else the handler said goes to the first caller only. */
-export async function capture<Req>(route: Route<Req>, response: unknown, threw: boolean): Promise<Captured> {
+export async function capture<Req>(
+  route: Route<Req>,
+  request: Request,
+  response: unknown,
+  manner: Manner,
+  isOver: () => boolean,
+): Promise<Captured> {
   if (!isResponse(response)) throw onceError('ONCE_NO_ANSWER', { detail: 'The handler returned no Response' })
   const { status, headers } = response
-  const fate = fateOfAnswer(response, { keep4xx: route.keep4xx, threw })
-  const body = await bodyOf(route, response)
-  const answer = { status, headers: pickHeaders(headers, route.kept), body, kept: true }
-  return { produced: { answer, fate }, response: new Response(body, responseInit(response)) }
+  const fate = fateOfAnswer(response, route, manner)
+  const body = await bodyOf(route, response, isOver)
+  if (!fitsLength(response, body, request.method === 'HEAD')) {
+    throw onceError('ONCE_ANSWER_INVALID', { detail: 'Its Content-Length is not that of its bytes' })
+  }
+  const sent = (name: string): string | undefined => request.headers.get(name) ?? undefined
+  const answer = { status, headers: storedHeaders(headers, route.kept, sent), body, kept: true }
+  const whole = new Response(body, responseInit(response))
+  // It says how a stream would have been sent; beside the length of a body that is whole, nobody can read the answer.
+  whole.headers.delete('transfer-encoding')
+  return { produced: { answer, fate }, response: whole }
 }
 
 export function responseOf({ status, headers, body }: Answer): Response {
-  const bare = status === 204 || status === 304
+  const bare = status === 204 || status === 205 || status === 304
   return new Response(bare ? null : body, { status, headers: headers as [string, string][] })
 }
 
@@ -32,7 +45,11 @@ function responseInit({ status, statusText, headers }: Response): ResponseInit {
   return { status, statusText, headers }
 }
 
-async function bodyOf<Req>({ streams }: Route<Req>, response: Response): Promise<Uint8Array | null> {
+async function bodyOf<Req>(
+  { streams }: Route<Req>,
+  response: Response,
+  isOver: () => boolean,
+): Promise<Uint8Array | null> {
   const { body, headers } = response
   const events = (headers.get('content-type') ?? '').startsWith('text/event-stream')
   if (events && streams !== 'buffer') {
@@ -43,7 +60,16 @@ async function bodyOf<Req>({ streams }: Route<Req>, response: Response): Promise
   const whole = streams !== 'refuse' || headers.has('content-length')
   return collect(body, ANSWER_HELD_BYTES_MAX, tooLarge, (chunks) => {
     if (chunks > 1 && !whole) throw onceError('ONCE_STREAM')
+    // Nobody waits for it any more, and it may have no end.
+    if (isOver()) throw onceError('ONCE_DEADLINE')
   })
+}
+
+/** A client would take the next answer for the rest of this one, or the rest of this one for the next. */
+function fitsLength({ headers, status }: Response, body: Uint8Array | null, isHead: boolean): boolean {
+  const said = headers.get('content-length')
+  if (said === null || isHead || status === 204 || status === 304) return true
+  return Number(said) === (body?.byteLength ?? 0)
 }
 
 function tooLarge(): Error {

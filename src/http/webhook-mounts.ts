@@ -1,6 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Consumer, PushedAnswer } from '../once/consumer-types.ts'
+import { bodyLimitOf } from './route.ts'
 import { pushedConsumer, receiveNode, receiveWeb, writeNode } from './webhook.ts'
+
+export interface WebhookOptions {
+  /** How many bytes a delivery may have; GitHub sends up to 25 MiB. Default 8 MiB */
+  bodyLimit?: number
+}
 
 type Seen = { readonly body?: unknown; readonly rawBody?: unknown }
 
@@ -11,21 +17,30 @@ type Seen = { readonly body?: unknown; readonly rawBody?: unknown }
  * @example
  * app.post('/webhooks/stripe', webhook(billing))
  */
-export function nodeWebhook(consumer: Consumer): (req: IncomingMessage, res: ServerResponse) => Promise<void> {
+export function nodeWebhook(
+  consumer: Consumer,
+  options?: WebhookOptions,
+): (req: IncomingMessage, res: ServerResponse) => Promise<void> {
   const mounted = pushedConsumer(consumer)
-  return async (req, res) => writeNode(res, await receiveNode(mounted, req, req as Seen))
+  const bytesMax = bodyLimitOf(options?.bodyLimit)
+  return async (req, res) => writeNode(res, await receiveNode(mounted, req, req as Seen, bytesMax))
 }
 
 /** The same for Request and Response: Next.js, Bun, Deno. */
-export function fetchWebhook(consumer: Consumer): (request: Request) => Promise<Response> {
+export function fetchWebhook(consumer: Consumer, options?: WebhookOptions): (request: Request) => Promise<Response> {
   const mounted = pushedConsumer(consumer)
-  return (request) => receiveWeb(mounted, request)
+  const bytesMax = bodyLimitOf(options?.bodyLimit)
+  return (request) => receiveWeb(mounted, request, bytesMax)
 }
 
 /** For Hono. */
-export function honoWebhook(consumer: Consumer): (c: { readonly req: { readonly raw: Request } }) => Promise<Response> {
+export function honoWebhook(
+  consumer: Consumer,
+  options?: WebhookOptions,
+): (c: { readonly req: { readonly raw: Request } }) => Promise<Response> {
   const mounted = pushedConsumer(consumer)
-  return (c) => receiveWeb(mounted, c.req.raw)
+  const bytesMax = bodyLimitOf(options?.bodyLimit)
+  return (c) => receiveWeb(mounted, c.req.raw, bytesMax)
 }
 
 /** What we use of Koa's context. */
@@ -38,10 +53,11 @@ interface KoaContext {
 }
 
 /** For Koa. */
-export function koaWebhook(consumer: Consumer): (ctx: KoaContext) => Promise<void> {
+export function koaWebhook(consumer: Consumer, options?: WebhookOptions): (ctx: KoaContext) => Promise<void> {
   const mounted = pushedConsumer(consumer)
+  const bytesMax = bodyLimitOf(options?.bodyLimit)
   return async (ctx) => {
-    const { status, headers, body } = await receiveNode(mounted, ctx.req, ctx.request as Seen)
+    const { status, headers, body } = await receiveNode(mounted, ctx.req, ctx.request as Seen, bytesMax)
     ctx.status = status
     ctx.set({ ...headers })
     ctx.body = body
@@ -67,11 +83,12 @@ export interface FastifyWebhook {
  * @example
  * app.post('/webhooks/stripe', webhook(billing))
  */
-export function fastifyWebhook(consumer: Consumer): FastifyWebhook {
+export function fastifyWebhook(consumer: Consumer, options?: WebhookOptions): FastifyWebhook {
   const mounted = pushedConsumer(consumer)
+  const bytesMax = bodyLimitOf(options?.bodyLimit)
   return {
     async onRequest({ raw }, reply) {
-      const { status, headers, body }: PushedAnswer = await receiveNode(mounted, raw, {})
+      const { status, headers, body }: PushedAnswer = await receiveNode(mounted, raw, {}, bytesMax)
       return reply
         .code(status)
         .headers({ ...headers })

@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isOnceError, onceError } from '../errors.ts'
-import { BODY_BYTES_MAX } from '../limits.ts'
 import type { Consumer, PushedAnswer, PushedConsumer } from '../once/consumer-types.ts'
 import type { PushedRequest } from '../source/source.ts'
 import { collect, tooLarge } from './content-coding.ts'
@@ -19,9 +18,10 @@ export async function receiveNode(
   consumer: PushedConsumer,
   req: IncomingMessage,
   seen: { readonly body?: unknown; readonly rawBody?: unknown },
+  bytesMax: number,
 ): Promise<PushedAnswer> {
   try {
-    const { body, parsed } = await bodyOf(req, seen)
+    const { body, parsed } = await bodyOf(req, seen, bytesMax)
     if (parsed !== undefined) {
       const detail =
         'A parser read the body before this route, and a signature needs its bytes. Mount webhook() before it, or keep rawBody'
@@ -34,14 +34,14 @@ export async function receiveNode(
 }
 
 /** For everything that speaks Request and Response. */
-export async function receiveWeb(consumer: PushedConsumer, request: Request): Promise<Response> {
-  const { status, headers, body } = await receiveRequest(consumer, request)
+export async function receiveWeb(consumer: PushedConsumer, request: Request, bytesMax: number): Promise<Response> {
+  const { status, headers, body } = await receiveRequest(consumer, request, bytesMax)
   return new Response(body === '' ? null : body, { status, headers })
 }
 
-async function receiveRequest(consumer: PushedConsumer, request: Request): Promise<PushedAnswer> {
+async function receiveRequest(consumer: PushedConsumer, request: Request, bytesMax: number): Promise<PushedAnswer> {
   try {
-    const bytes = request.body ? await collect(request.body, BODY_BYTES_MAX, tooLarge) : new Uint8Array(0)
+    const bytes = request.body ? await collect(request.body, bytesMax, () => tooLarge(bytesMax)) : new Uint8Array(0)
     return await consumer.receive(requestOf(request.method, Object.fromEntries(request.headers), bytes))
   } catch (error) {
     return failure(error)
@@ -49,6 +49,8 @@ async function receiveRequest(consumer: PushedConsumer, request: Request): Promi
 }
 
 export function writeNode(res: ServerResponse, { status, headers, body }: PushedAnswer): void {
+  // Something around it has answered meanwhile.
+  if (res.headersSent) return
   res.writeHead(status, headers)
   res.end(body)
 }

@@ -1,0 +1,70 @@
+import { type OutgoingHttpHeaders, type ServerResponse, validateHeaderName } from 'node:http'
+
+/** Node's response to a request over HTTP/2 looks like the other one, and is not: much of it cannot be set. */
+export function isHttp2(res: ServerResponse): boolean {
+  return 'stream' in res
+}
+
+/**
+ * What a held response over HTTP/2 needs beside our methods: a head of its own, because Node's is deaf once the client
+ * has left, and properties in place of getters.
+ */
+export class Http2Head {
+  readonly #res: ServerResponse
+  readonly #headers = new Map<string, OutgoingHttpHeaders[string]>()
+
+  constructor(res: ServerResponse) {
+    this.#res = res
+    for (const [name, value] of Object.entries(res.getHeaders())) this.#headers.set(name, value)
+    const isGone = (res as unknown as { stream?: { destroyed?: boolean } }).stream?.destroyed === true
+    Object.assign(res, this.#methods())
+    this.#own('destroyed', isGone)
+    this.#own('finished', false)
+    this.#own('socket', null)
+  }
+
+  /** Everything is Node's again. */
+  letGo(): void {
+    const res = this.#res
+    for (const name of [...Object.keys(this.#methods()), 'destroyed', 'finished', 'socket'])
+      Reflect.deleteProperty(res, name)
+    for (const name of res.getHeaderNames()) if (!this.#headers.has(name)) res.removeHeader(name)
+    for (const [name, value] of this.#headers) if (value !== undefined) res.setHeader(name, value)
+  }
+
+  #own(name: string, value: unknown): void {
+    Object.defineProperty(this.#res, name, { value, writable: true, configurable: true, enumerable: true })
+  }
+
+  #methods(): Record<string, (...args: never[]) => unknown> {
+    const headers = this.#headers
+    const res = this.#res
+    return {
+      setHeader: (name: string, value: OutgoingHttpHeaders[string]) => {
+        checkHeader(name, value)
+        headers.set(name.toLowerCase(), value)
+        return res
+      },
+      appendHeader: (name: string, value: string | readonly string[]) => {
+        checkHeader(name, value)
+        const before = headers.get(name.toLowerCase())
+        const all = [...(before === undefined ? [] : [before]), value].flat().map(String)
+        headers.set(name.toLowerCase(), all)
+        return res
+      },
+      removeHeader: (name: string) => {
+        headers.delete(name.toLowerCase())
+      },
+      getHeader: (name: string) => headers.get(name.toLowerCase()),
+      hasHeader: (name: string) => headers.has(name.toLowerCase()),
+      getHeaderNames: () => [...headers.keys()],
+      getHeaders: () => Object.fromEntries(headers),
+    }
+  }
+}
+
+/** Node would refuse it too, but only when the answer leaves, which is after the commit. */
+function checkHeader(name: string, value: unknown): void {
+  validateHeaderName(name)
+  if (value === undefined || value === null) throw new TypeError(`The header ${name} has no value`)
+}

@@ -1,0 +1,65 @@
+/**
+ * Some hosts have their handlers throw answers: Next.js, Remix, React Router, SvelteKit, h3. Such an answer is the
+ * handler's own, and counts like one that it returned. null: an error.
+ */
+export function thrownAnswer(thrown: unknown): Response | null {
+  if (typeof thrown !== 'object' || thrown === null) return null
+  if (thrown instanceof Response) return thrown
+  const of = thrown as Record<string, unknown>
+  if (typeof of['digest'] === 'string') return ofNext(of['digest'])
+  if (of['type'] === 'DataWithResponseInit') return Response.json(of['data'], initOf(of['init']))
+  const status = of['status'] ?? of['statusCode']
+  if (typeof status !== 'number' || !Number.isInteger(status)) return null
+  // A redirect of SvelteKit.
+  if (status >= 300 && status <= 308 && typeof of['location'] === 'string') return redirectTo(of['location'], status)
+  if (!isError(status)) return null
+  const h3 = ofH3(thrown, of, status)
+  if (h3) return h3
+  // An error of SvelteKit.
+  return isMessage(of['body']) ? Response.json(of['body'], { status }) : null
+}
+
+/** What h3 would say of its own errors: version 2 has words for it, version 1 leaves that to its host. */
+function ofH3(thrown: object, of: Record<string, unknown>, status: number): Response | null {
+  const made: { __h3_error__?: unknown; name?: unknown } | undefined = thrown.constructor
+  if (made?.__h3_error__ === true) {
+    const { statusMessage, data } = of
+    const body = JSON.stringify({ statusCode: status, statusMessage, stack: [], data }, undefined, 2)
+    return new Response(body, { status, headers: { 'content-type': 'application/json' } })
+  }
+  if (made?.name !== 'HTTPError' || typeof of['toJSON'] !== 'function') return null
+  const headers = new Headers(of['headers'] instanceof Headers ? of['headers'] : undefined)
+  if (!headers.has('content-type')) headers.set('content-type', 'application/json;charset=UTF-8')
+  return new Response(JSON.stringify(thrown), { status, headers })
+}
+
+/** `NEXT_REDIRECT;replace;/path;307;`, `NEXT_HTTP_ERROR_FALLBACK;404`, and `NEXT_NOT_FOUND` of older versions. */
+function ofNext(digest: string): Response | null {
+  const [kind, ...parts] = digest.split(';')
+  if (kind === 'NEXT_NOT_FOUND') return new Response(null, { status: 404 })
+  if (kind === 'NEXT_HTTP_ERROR_FALLBACK') {
+    const status = Number(parts[0])
+    return isError(status) ? new Response(null, { status }) : null
+  }
+  if (kind !== 'NEXT_REDIRECT') return null
+  // The address itself may hold a semicolon.
+  const status = Number(parts.at(-2))
+  const location = parts.slice(1, -2).join(';')
+  return status >= 300 && status <= 308 && location !== '' ? redirectTo(location, status) : null
+}
+
+function redirectTo(location: string, status: number): Response {
+  return new Response(null, { status, headers: { location } })
+}
+
+function isError(status: number): boolean {
+  return Number.isInteger(status) && status >= 400 && status <= 599
+}
+
+function isMessage(body: unknown): boolean {
+  return typeof (body as { message?: unknown } | null | undefined)?.message === 'string'
+}
+
+function initOf(init: unknown): ResponseInit {
+  return typeof init === 'number' ? { status: init } : (init ?? {})
+}
