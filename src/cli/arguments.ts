@@ -11,6 +11,7 @@ export interface Values {
   json?: boolean
   help?: boolean
   sql?: boolean
+  adopt?: string
   consumer?: string
   source?: string
   type?: string
@@ -41,6 +42,7 @@ export interface Values {
   namespace?: string
   drain?: boolean
   'resend-for'?: string
+  destination?: string
 }
 
 export type Option = keyof Values
@@ -53,6 +55,7 @@ const OPTIONS: Readonly<Record<Option, Given>> = {
   json: FLAG,
   help: { ...FLAG, short: 'h' },
   sql: FLAG,
+  adopt: TEXT,
   consumer: TEXT,
   source: TEXT,
   type: TEXT,
@@ -83,10 +86,12 @@ const OPTIONS: Readonly<Record<Option, Given>> = {
   namespace: TEXT,
   drain: FLAG,
   'resend-for': TEXT,
+  destination: TEXT,
 }
 
 const EVERYWHERE: readonly Option[] = ['url', 'schema', 'json', 'help']
 const FILTER: readonly Option[] = [
+  'namespace',
   'consumer',
   'source',
   'type',
@@ -98,7 +103,9 @@ const FILTER: readonly Option[] = [
   'since',
   'until',
 ]
+const ONE: readonly Option[] = ['namespace']
 const ACCOUNTABLE: readonly Option[] = ['why', 'by']
+const PARKED: readonly Option[] = [...ONE, 'destination', 'aggregate']
 const RUN: readonly Option[] = [
   'id',
   'canary',
@@ -113,32 +120,35 @@ const RUN: readonly Option[] = [
 
 /** Every command, with its options and the name of what follows it ('' = nothing; '?' at the end: it may be missing). */
 const COMMANDS: Readonly<Record<string, { readonly options: readonly Option[]; readonly operand: string }>> = {
-  migrate: { options: ['sql'], operand: '' },
+  migrate: { options: ['sql', 'adopt'], operand: '' },
   status: { options: [], operand: '' },
   doctor: { options: [], operand: '' },
   sweep: { options: ['resend-for'], operand: '' },
   relay: { options: ['to', 'secret-env', 'namespace', 'drain'], operand: '' },
+  'parked list': { options: [...PARKED, 'limit', 'after'], operand: '' },
+  'parked release': { options: [...PARKED, ...ACCOUNTABLE, 'id'], operand: '' },
+  'parked skip': { options: [...PARKED, ...ACCOUNTABLE, 'id'], operand: '' },
   'dead-letters list': { options: [...FILTER, 'limit', 'after', 'reveal'], operand: '' },
   'dead-letters count': { options: FILTER, operand: '' },
-  'dead-letters show': { options: ['reveal'], operand: 'the id of a letter' },
+  'dead-letters show': { options: [...ONE, 'reveal'], operand: 'the id of a letter' },
   'dead-letters export': { options: [...FILTER, 'reveal'], operand: '' },
-  'dead-letters import': { options: ACCOUNTABLE, operand: 'a file, or - for standard input' },
+  'dead-letters import': { options: [...ONE, ...ACCOUNTABLE], operand: 'a file, or - for standard input' },
   'dead-letters discard': { options: [...FILTER, ...ACCOUNTABLE, 'id', 'limit'], operand: '' },
   'redrive plan': { options: [...FILTER, 'id', 'force', 'reorder', 'transform', 'reveal'], operand: '' },
   'redrive run': {
     options: [...FILTER, ...ACCOUNTABLE, ...RUN],
     operand: '',
   },
-  'redrive list': { options: ['limit'], operand: '' },
-  'redrive show': { options: [], operand: 'the number of a redrive' },
-  'redrive watch': { options: [], operand: 'the number of a redrive' },
-  'redrive pause': { options: ACCOUNTABLE, operand: 'the number of a redrive' },
+  'redrive list': { options: [...ONE, 'limit'], operand: '' },
+  'redrive show': { options: ONE, operand: 'the number of a redrive' },
+  'redrive watch': { options: ONE, operand: 'the number of a redrive' },
+  'redrive pause': { options: [...ONE, ...ACCOUNTABLE], operand: 'the number of a redrive' },
   'redrive resume': {
-    options: [...ACCOUNTABLE, 'rate', 'no-retry', 'transform', 'detach'],
+    options: [...ONE, ...ACCOUNTABLE, 'rate', 'no-retry', 'transform', 'detach'],
     operand: 'the number of a redrive',
   },
-  'redrive abort': { options: ACCOUNTABLE, operand: 'the number of a redrive' },
-  'redrive audit': { options: ['limit'], operand: 'the number of a redrive?' },
+  'redrive abort': { options: [...ONE, ...ACCOUNTABLE], operand: 'the number of a redrive' },
+  'redrive audit': { options: [...ONE, 'limit'], operand: 'the number of a redrive?' },
   demo: { options: [], operand: '' },
   help: { options: [], operand: '' },
 }

@@ -107,8 +107,10 @@ export const importAll: Run = async (given) => {
       )
     })
     const counts = await Promise.race([once.deadLetters.import(lines, by), failed])
-    const text = `${counts.imported} letters imported of ${counts.lines}; ${counts.applied} are applied already, ${counts.known} known`
-    return { text, data: counts }
+    const { lines: of, imported, applied, known, busy } = counts
+    const text = `${imported} letters imported of ${of}; ${applied} are applied already, ${known} known`
+    const left = busy.length === 0 ? '' : `\n${busy.length} run at this moment and were left out: ${busy.join(' ')}`
+    return { text: text + left, data: counts }
   })
 }
 

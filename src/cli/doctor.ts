@@ -1,7 +1,8 @@
 import { SCHEMA_VERSION } from '../store/postgres/migrations.ts'
 import { MIGRATIONS as SQLITE_MIGRATIONS } from '../store/sqlite/migrations.ts'
 import type { Facts, ServerFacts } from './facts.ts'
-import { inspect } from './inspect.ts'
+import { inspect, seenNamespaces } from './inspect.ts'
+import type { Opened } from './open-store.ts'
 import { ago, using, type Run } from './report.ts'
 import { EXIT } from './usage.ts'
 
@@ -28,8 +29,7 @@ export const doctor: Run = (given) =>
   using(given, async (opened) => {
     const version = await opened.store.schema.version()
     const latest = latestOf(opened.schema)
-    const findings =
-      version === latest ? findingsOf(await inspect(opened)) : [versionFinding(version, latest, opened.where)]
+    const findings = version === latest ? findingsOf(await inspect(opened)) : [await outdated(opened, version, latest)]
     const wrong = findings.filter(({ level }) => level !== 'fine')
     const text = [
       ...findings.map(({ level, line, mend }) => `${MARKS[level]} ${line}${mend ? `\n         → ${mend}` : ''}`),
@@ -55,6 +55,16 @@ function tally(findings: readonly Finding[]): string {
   return `${of('problem')} problems, ${of('warning')} warnings`
 }
 
+/** What `migrate` would say, before it is asked: of several namespaces nobody knows whose the rows are. */
+export async function outdated(opened: Opened, version: number, latest: number): Promise<Finding> {
+  const finding = versionFinding(version, latest, opened.where)
+  if (version === 0 || version >= latest) return finding
+  const seen = await seenNamespaces(opened)
+  if (seen.length < 2) return finding
+  const line = `${finding.line}, and ${seen.join(', ')} have left events in it`
+  return { ...finding, line, mend: `${finding.mend} --adopt NAME, with the one that the other rows belong to` }
+}
+
 export function versionFinding(version: number, latest: number, where: string): Finding {
   const migrate = 'npx effectively-once migrate'
   if (version === 0)
@@ -73,26 +83,31 @@ export function findingsOf(facts: Facts): Finding[] {
     ...outboxFindings(facts),
     ...operationFindings(facts),
     ...consumerFindings(facts),
+    ...namespaceFindings(facts),
     ...(facts.server ? serverFindings(facts.server) : []),
   ]
   const order = ['problem', 'warning', 'fine']
   return findings.toSorted((a, b) => order.indexOf(a.level) - order.indexOf(b.level))
 }
 
-function outboxFindings({ destinations, unsent }: Facts): Finding[] {
+/** How a namespace is told of, and named on the command line, where there are several. */
+function whose({ namespaces }: Facts, namespace: string | null): { of: string; option: string } {
+  if (namespaces.length < 2 || namespace === null) return { of: '', option: '' }
+  return { of: ` of '${namespace}'`, option: ` --namespace ${namespace}` }
+}
+
+function outboxFindings(facts: Facts): Finding[] {
   const code = 'ONCE_OUTBOX_WAITING'
-  const findings = destinations.flatMap(({ name, waiting, oldestMs, relays, parked }): Finding[] => {
+  const findings = facts.destinations.flatMap((destination): Finding[] => {
+    const { waiting, oldestMs, relays, parked } = destination
+    const { of, option } = whose(facts, destination.namespace)
+    const name = `'${destination.name}'${of}`
     const found: Finding[] = []
     if (waiting > 0 && relays === 0) {
-      const line = `${waiting} events wait for '${name}', the oldest for ${ago(oldestMs)}, and no relay runs`
-      found.push({
-        level: 'problem',
-        code,
-        line,
-        mend: 'once.relay({ to }).start(), or: npx effectively-once relay --to URL',
-      })
+      const line = `${waiting} events wait for ${name}, the oldest for ${ago(oldestMs)}, and no relay runs`
+      found.push({ level: 'problem', code, line, mend: relayMend(option) })
     } else if (waiting > 0 && (oldestMs ?? 0) > RELAY_PATIENCE_MS) {
-      const line = `${waiting} events wait for '${name}', the oldest for ${ago(oldestMs)}, although ${relays} relays run`
+      const line = `${waiting} events wait for ${name}, the oldest for ${ago(oldestMs)}, although ${relays} relays run`
       found.push({
         level: 'warning',
         code: 'outbox-lag',
@@ -101,20 +116,38 @@ function outboxFindings({ destinations, unsent }: Facts): Finding[] {
       })
     }
     if (parked > 0) {
-      const line = `${parked} events for '${name}' were parked after their last attempt`
+      const line = `${parked} events for ${name} were parked after their last attempt`
       found.push({
         level: 'warning',
         code: 'outbox-parked',
         line,
-        mend: 'see effectively_once.held, then once.resend()',
+        mend: `npx effectively-once parked list --destination '${destination.name}'${option}`,
       })
     }
-    return found.length > 0 ? found : [fine('outbox', `everything was sent to '${name}'`)]
+    return found.length > 0 ? found : [fine('outbox', `everything was sent to ${name}`)]
   })
-  if (unsent.events === 0) return findings.length > 0 ? findings : [fine('outbox', 'no events wait')]
-  const line = `${unsent.events} events wait, the oldest for ${ago(unsent.oldestMs)}, and nothing was ever sent anywhere`
-  const mend = 'once.relay({ to }).start(), or: npx effectively-once relay --to URL'
-  return [...findings, { level: 'problem', code, line, mend }]
+  for (const { name, unsent } of facts.namespaces) {
+    if (unsent.events === 0) continue
+    const { of, option } = whose(facts, name)
+    const line = `${unsent.events} events${of} wait, the oldest for ${ago(unsent.oldestMs)}, and nothing was ever sent anywhere`
+    findings.push({ level: 'problem', code, line, mend: relayMend(option) })
+  }
+  return findings.length > 0 ? findings : [fine('outbox', 'no events wait')]
+}
+
+function relayMend(option: string): string {
+  return `once.relay({ to }).start(), or: npx effectively-once relay --to URL${option}`
+}
+
+/** What may belong to whoever comes next is nobody's trouble while there is one namespace. */
+function namespaceFindings({ namespaces, unclaimed }: Facts): Finding[] {
+  if (namespaces.length < 2) return []
+  const names = namespaces.map(({ name }) => name).join(', ')
+  const [first] = namespaces
+  if (unclaimed.length === 0) return [fine('namespaces', `${names} share this database`)]
+  const line = `nothing tells whose ${unclaimed.join(', ')} is, from before ${names} were told apart: '${first?.name}' may use it`
+  const mend = `start what uses it in '${first?.name}', or: npx effectively-once migrate --adopt ${first?.name}`
+  return [{ level: 'warning', code: 'ONCE_NAMESPACE_UNDECIDED', line, mend }]
 }
 
 function operationFindings({ unknown, lapsed, inProgress }: Facts): Finding[] {
@@ -140,7 +173,8 @@ function operationFindings({ unknown, lapsed, inProgress }: Facts): Finding[] {
   return findings.length > 0 ? findings : [fine('operations', `${inProgress} in progress, none abandoned or unknown`)]
 }
 
-function consumerFindings({ consumers, letters, redrives }: Facts): Finding[] {
+function consumerFindings(facts: Facts): Finding[] {
+  const { consumers, letters, redrives } = facts
   const findings: Finding[] = []
   const now = Date.now()
   if (letters.total > 0) {
@@ -154,31 +188,35 @@ function consumerFindings({ consumers, letters, redrives }: Facts): Finding[] {
       mend: 'npx effectively-once dead-letters count, then redrive plan',
     })
   }
-  for (const { name, older, rememberMs, seenAgoMs } of consumers) {
+  for (const { name, namespace, older, rememberMs, seenAgoMs } of consumers) {
+    const { of, option } = whose(facts, namespace)
     if (older > 0) {
-      const line = `${older} dead letters of '${name}' are older than it remembers (${ago(rememberMs)}): whether they were applied cannot be told`
-      const mend = `check them, then: npx effectively-once redrive run --consumer ${name} --force --why …, or discard them`
+      const line = `${older} dead letters of '${name}'${of} are older than it remembers (${ago(rememberMs)}): whether they were applied cannot be told`
+      const mend = `check them, then: npx effectively-once redrive run --consumer ${name}${option} --force --why …, or discard them`
       findings.push({ level: 'problem', code: 'ONCE_HORIZON_SHORT', line, mend })
     }
     if (rememberMs < REMEMBER_MS_MIN) {
-      const line = `'${name}' remembers messages for ${ago(rememberMs)} only: a later redelivery runs again`
-      findings.push({ level: 'warning', code: 'ONCE_HORIZON_SHORT', line, mend: `raise rememberFor of '${name}'` })
+      const line = `'${name}'${of} remembers messages for ${ago(rememberMs)} only: a later redelivery runs again`
+      findings.push({ level: 'warning', code: 'ONCE_HORIZON_SHORT', line, mend: `raise rememberFor of '${name}'${of}` })
     }
-    const waits = redrives.some(({ consumer, state }) => consumer === name && state === 'running')
+    const waits = redrives.some(
+      (one) => one.consumer === name && one.namespace === namespace && one.state === 'running',
+    )
     if (waits && seenAgoMs > CONSUMER_SEEN_MS) {
-      const line = `a redrive waits for the consumer '${name}', which was last seen ${ago(seenAgoMs)} ago`
+      const line = `a redrive waits for the consumer '${name}'${of}, which was last seen ${ago(seenAgoMs)} ago`
       findings.push({
         level: 'problem',
         code: 'redrive-waits',
         line,
-        mend: `start a process that runs once.consumer('${name}', …)`,
+        mend: `start a process${of} that runs once.consumer('${name}', …)`,
       })
     }
   }
-  for (const { redrive, consumer, state, reason } of redrives) {
+  for (const { redrive, consumer, namespace, state, reason } of redrives) {
     if (state !== 'paused' && state !== 'preparing') continue
-    const line = `redrive ${redrive} of '${consumer}' is ${state}${reason === null ? '' : `: ${reason}`}`
-    const mend = `npx effectively-once redrive resume ${redrive} --why …, or abort`
+    const { of, option } = whose(facts, namespace)
+    const line = `redrive ${redrive} of '${consumer}'${of} is ${state}${reason === null ? '' : `: ${reason}`}`
+    const mend = `npx effectively-once redrive resume ${redrive}${option} --why …, or abort`
     findings.push({ level: 'warning', code: 'redrive-paused', line, mend })
   }
   return findings.length > 0 ? findings : [fine('consumers', `${consumers.length} consumers, no dead letters`)]
@@ -187,11 +225,12 @@ function consumerFindings({ consumers, letters, redrives }: Facts): Finding[] {
 function serverFindings(server: ServerFacts): Finding[] {
   const { missingDays, strays, lockBudget, locksHeld, shardHolders, skewMs, between, preparedLost } = server
   const findings: Finding[] = []
-  if (missingDays.length > 0 || strays > 0) {
-    const line =
-      missingDays.length > 0
-        ? `no partition for the answers of ${missingDays.join(', ')}`
-        : `${strays} answers lie in the default partition, which cannot be dropped`
+  if (strays > 0) {
+    const line = `${strays} answers lie in the default partition: their days get none of their own, and they are removed row by row`
+    const mend = 'sweep more often; give effectivelyOnce() a replayFor as long as the longest of its operations'
+    findings.push({ level: 'warning', code: 'answer-partitions', line, mend })
+  } else if (missingDays.length > 0) {
+    const line = `no partition for the answers of ${missingDays.join(', ')}`
     findings.push({ level: 'warning', code: 'answer-partitions', line, mend: 'npx effectively-once sweep' })
   }
   for (const { pid, shards, ms, state, query } of shardHolders) {

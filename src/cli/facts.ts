@@ -2,23 +2,38 @@ import type { LetterCounts } from '../store/dead-letters.ts'
 import type { StoredRedrive } from '../store/redrives.ts'
 import type { Row } from '../store/store.ts'
 
+/** Who shares the database; one without a name where nobody has registered. */
+export interface NamespaceFacts {
+  readonly no: number
+  readonly name: string | null
+  /** Events, where nothing was ever sent anywhere. */
+  readonly unsent: { readonly events: number; readonly oldestMs: number | null }
+  /** Parked ones. */
+  readonly letters: number
+}
+
 /** What the database shows, for `status` and `doctor`. */
 export interface Facts {
+  readonly namespaces: readonly NamespaceFacts[]
+  /** Consumers and destinations from before namespaces, which nobody has used since. */
+  readonly unclaimed: readonly string[]
   readonly inProgress: number
   /** In progress, and their lease has lapsed. */
   readonly lapsed: number
   readonly unknown: number
   /** Events that were never sent to this destination; at most 10,000 are counted per shard. */
   readonly destinations: readonly {
+    readonly namespace: string | null
     readonly name: string
     readonly waiting: number
     readonly oldestMs: number | null
     readonly relays: number
     readonly parked: number
   }[]
-  /** All events, where nothing was ever sent anywhere. */
-  readonly unsent: { readonly events: number; readonly oldestMs: number | null }
+  /** Of all namespaces: events, where nothing was ever sent anywhere. */
+  readonly unsent: NamespaceFacts['unsent']
   readonly consumers: readonly {
+    readonly namespace: string | null
     readonly name: string
     readonly seenAgoMs: number
     readonly rememberMs: number
@@ -26,7 +41,7 @@ export interface Facts {
     readonly older: number
   }[]
   readonly letters: LetterCounts
-  readonly redrives: readonly StoredRedrive[]
+  readonly redrives: readonly (StoredRedrive & { readonly namespace: string | null })[]
   /** Null: not PostgreSQL. */
   readonly server: ServerFacts | null
 }
@@ -54,10 +69,26 @@ export interface ServerFacts {
   readonly preparedLost: boolean
 }
 
-export type Looked = Omit<Facts, 'letters' | 'redrives'>
+/** By their stored names; letters and redrives are the store's to tell. */
+export interface Looked extends Omit<
+  Facts,
+  'letters' | 'redrives' | 'namespaces' | 'destinations' | 'consumers' | 'unsent'
+> {
+  readonly namespaces: readonly Omit<NamespaceFacts, 'letters'>[]
+  readonly destinations: readonly Omit<Facts['destinations'][number], 'namespace'>[]
+  readonly consumers: readonly Omit<Facts['consumers'][number], 'namespace'>[]
+}
+
+export function namespacesOf(rows: readonly Row[]): Looked['namespaces'] {
+  return rows.map((row) => ({
+    no: Number(row['no']),
+    name: row['name'] as string | null,
+    unsent: { events: Number(row['events'] ?? 0), oldestMs: maybe(row['oldest_ms']) },
+  }))
+}
 
 /** Rows by the names both databases give them. */
-export function destinationsOf(rows: readonly Row[]): Facts['destinations'] {
+export function destinationsOf(rows: readonly Row[]): Looked['destinations'] {
   return rows.map((row) => ({
     name: String(row['destination']),
     waiting: Number(row['waiting']),
@@ -67,7 +98,7 @@ export function destinationsOf(rows: readonly Row[]): Facts['destinations'] {
   }))
 }
 
-export function consumersOf(rows: readonly Row[]): Facts['consumers'] {
+export function consumersOf(rows: readonly Row[]): Looked['consumers'] {
   return rows.map((row) => ({
     name: String(row['name']),
     seenAgoMs: Number(row['seen_ago']),

@@ -1,4 +1,6 @@
-import { consumersOf, destinationsOf, maybe, type Looked, type ServerFacts } from './facts.ts'
+import { SHARDS } from '../limits.ts'
+import { shardClassIn } from '../store/postgres/sql/lock.ts'
+import { consumersOf, destinationsOf, maybe, namespacesOf, type Looked, type ServerFacts } from './facts.ts'
 import type { Connection, Opened } from './open-store.ts'
 
 /** A producer that holds a shard for longer than this holds up others. */
@@ -12,14 +14,14 @@ export async function inspectPostgres(opened: Opened, schema: string): Promise<L
   const [records] = await query(`
 select (count(*) filter (where state = 1))::int4 as running, (count(*) filter (where state = 1 and lease_until < clock_timestamp()))::int4 as lapsed,
        (count(*) filter (where state = 3))::int4 as unknown from ${schema}.record where state <> 2`)
-  const destinations = destinationsOf(await query(destinationsSql(schema)))
-  const [events] = destinations.length === 0 ? await query(eventsSql(schema)) : []
+  const unclaimed = await query(`select name from ${schema}.unclaimed order by name`)
   return {
+    namespaces: namespacesOf(await query(namespacesSql(schema))),
+    unclaimed: unclaimed.map(({ name }) => String(name)),
     inProgress: Number(records?.['running']),
     lapsed: Number(records?.['lapsed']),
     unknown: Number(records?.['unknown']),
-    destinations,
-    unsent: { events: Number(events?.['events'] ?? 0), oldestMs: maybe(events?.['oldest_ms']) },
+    destinations: destinationsOf(await query(destinationsSql(schema))),
     consumers: consumersOf(await query(consumersSql(schema))),
     server: await inspectServer(opened, schema),
   }
@@ -39,10 +41,16 @@ select s.destination, sum(w.n)::int4 as waiting, max(w.age)::float8 as oldest_ms
  group by s.destination order by s.destination`
 }
 
-function eventsSql(schema: string): string {
+/** Each with its events, where it has no destination. Nobody registered: what there is belongs to the first to come. */
+function namespacesSql(schema: string): string {
   return `
-select count(*)::int4 as events, (extract(epoch from clock_timestamp() - min(created_at)) * 1000)::float8 as oldest_ms
-  from (select created_at from ${schema}.event limit ${COUNTED}) e`
+select n.no, n.name, e.events, e.oldest_ms
+  from (select no::int4 as no, name from ${schema}.namespace union all select 0, null where not exists (select 1 from ${schema}.namespace)) n
+  left join lateral (
+    select count(*)::int4 as events, (extract(epoch from clock_timestamp() - min(x.created_at)) * 1000)::float8 as oldest_ms
+      from (select created_at from ${schema}.event where shard >= n.no * ${SHARDS} and shard < (n.no + 1) * ${SHARDS} limit ${COUNTED}) x) e
+    on not exists (select 1 from ${schema}.shard d where d.shard / ${SHARDS} = n.no)
+ order by n.no`
 }
 
 function consumersSql(schema: string): string {
@@ -70,11 +78,11 @@ select (current_setting('max_locks_per_transaction')::int8 * (current_setting('m
 select a.pid, count(*)::int4 as shards, max(extract(epoch from clock_timestamp() - a.xact_start))::float8 * 1000 as ms,
        max(coalesce(a.state, '')) as state, max(coalesce(left(a.query, 80), '')) as query
   from pg_locks l join pg_stat_activity a on a.pid = l.pid
- where l.locktype = 'advisory' and l.classid = 3598 and l.objsubid = 2 and l.granted
+ where l.locktype = 'advisory' and l.classid = $2::int8::oid and l.objsubid = 2 and l.granted
    and l.database = (select oid from pg_database where datname = current_database())
    and a.xact_start < clock_timestamp() - $1 * interval '1 millisecond'
  group by a.pid order by 3 desc`,
-    [SHARD_HELD_MS],
+    [SHARD_HELD_MS, shardClassIn(schema) >>> 0],
   )
   return {
     missingDays: missing.map(({ day }) => String(day)),

@@ -1,4 +1,5 @@
-import { consumersOf, destinationsOf, maybe, type Looked } from './facts.ts'
+import { SHARDS } from '../limits.ts'
+import { consumersOf, destinationsOf, namespacesOf, type Looked } from './facts.ts'
 import type { Opened } from './open-store.ts'
 
 const NOW = `cast(unixepoch('subsec') * 1000 as integer)`
@@ -15,21 +16,26 @@ const DESTINATIONS = `select s.destination, coalesce(sum(w.n), 0) as waiting, ${
       join effectively_once_event e on e.shard = a.shard and e.seq > a.cursor group by a.destination, a.shard) w
     on w.destination = s.destination and w.shard = s.shard
   group by s.destination order by s.destination`
-const EVENTS = `select count(*) as events, ${NOW} - min(created_at) as oldest_ms from effectively_once_event`
+const SENT = `exists (select 1 from effectively_once_shard d where d.shard / ${SHARDS} = n.no)`
+const EVENTS = `effectively_once_event e where e.shard / ${SHARDS} = n.no`
+const NAMESPACES = `select n.no, n.name, case when ${SENT} then 0 else (select count(*) from ${EVENTS}) end as events,
+    case when not ${SENT} then (select ${NOW} - min(e.created_at) from ${EVENTS}) end as oldest_ms
+  from (select no, name from effectively_once_namespace
+    union all select 0, null where not exists (select 1 from effectively_once_namespace)) n order by n.no`
+const UNCLAIMED = 'select name from effectively_once_unclaimed order by name'
 const CONSUMERS = `select k.name, ${NOW} - k.seen_at as seen_ago, k.remember_ms, (select count(*) from effectively_once_dead_letter d
     where d.consumer = k.name and d.state = 1 and d.parked_at < ${NOW} - k.remember_ms) as older
   from effectively_once_consumer k order by k.name`
 
 export async function inspectSqlite({ query }: Opened): Promise<Looked> {
   const [records] = await query(RECORDS)
-  const destinations = destinationsOf(await query(DESTINATIONS))
-  const [events] = destinations.length === 0 ? await query(EVENTS) : []
   return {
+    namespaces: namespacesOf(await query(NAMESPACES)),
+    unclaimed: (await query(UNCLAIMED)).map(({ name }) => String(name)),
     inProgress: Number(records?.['running']),
     lapsed: Number(records?.['lapsed']),
     unknown: Number(records?.['unknown']),
-    destinations,
-    unsent: { events: Number(events?.['events'] ?? 0), oldestMs: maybe(events?.['oldest_ms']) },
+    destinations: destinationsOf(await query(DESTINATIONS)),
     consumers: consumersOf(await query(CONSUMERS)),
     server: null,
   }

@@ -1,18 +1,24 @@
 import { REDRIVE_KEPT_MS, REPLAY_MS_DEFAULT, RESEND_MS_MAX, RESEND_MS_MIN, SWEEP_LIMIT_DEFAULT } from '../limits.ts'
 import { milliseconds, type Duration } from '../duration.ts'
+import { checkNamespace } from '../key/parse-key.ts'
 import { using, type Run } from './report.ts'
+import { EXIT } from './usage.ts'
 
 export const migrate: Run = (given) =>
   using(given, async ({ store, where }) => {
+    const { adopt } = given.values
+    const params = adopt === undefined ? {} : { adopt: checkNamespace(adopt) }
     if (given.values.sql) {
-      const sql = store.schema.sql()
+      const sql = store.schema.sql(params)
       return { text: sql.trimEnd(), data: { sql } }
     }
-    const { from, to } = await store.schema.migrate()
+    const { from, to } = await store.schema.migrate(params)
     const text =
       from === to ? `${where} is at version ${to}: nothing to do` : `${where} went from version ${from} to ${to}`
     return { text, data: { from, to } }
   })
+
+const SKIPPED = 'another process is sweeping: the rest is left to it'
 
 /** Until nothing is left, with a line for every round: a first sweep of a neglected table may take a while. */
 export const sweep: Run = (given, { progress, signal }) => {
@@ -31,6 +37,8 @@ export const sweep: Run = (given, { progress, signal }) => {
       partitionsDropped: 0,
       partitionsBusy: 0,
       miscounted: 0,
+      skipped: false,
+      troubles: [] as readonly string[],
     }
     const bounds = { limit: SWEEP_LIMIT_DEFAULT, signal }
     for (let finished = false; !finished && !signal.aborted;) {
@@ -48,13 +56,16 @@ export const sweep: Run = (given, { progress, signal }) => {
       total.partitionsDropped += swept.partitionsDropped
       total.partitionsBusy = swept.partitionsBusy
       total.miscounted = swept.miscounted.length
+      total.skipped = swept.skipped
+      total.troubles = swept.troubles.map(({ message }) => message)
       finished = swept.finished && (inbox?.finished ?? true)
       if (!finished)
         progress(`${total.records} records, ${total.events} events, ${total.inbox} inbox rows removed so far`)
     }
     total.redrives = (await store.redrives?.sweep({ keepForMs: REDRIVE_KEPT_MS })) ?? 0
     const { records, events, inbox, letters, suspended, partitionsDropped, partitionsBusy } = total
-    const text = `${records} records removed, ${events} events, ${inbox} inbox rows and marks, ${letters} settled dead letters; ${suspended} operations now unknown; ${partitionsDropped} partitions dropped, ${partitionsBusy} busy`
-    return { text, data: total }
+    const sum = `${records} records removed, ${events} events, ${inbox} inbox rows and marks, ${letters} settled dead letters; ${suspended} operations now unknown; ${partitionsDropped} partitions dropped, ${partitionsBusy} busy`
+    const text = [sum, ...(total.skipped ? [SKIPPED] : []), ...total.troubles].join('\n')
+    return { text, data: total, exit: total.troubles.length > 0 ? EXIT.attention : EXIT.done }
   })
 }

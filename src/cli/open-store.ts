@@ -1,11 +1,13 @@
 import { existsSync } from 'node:fs'
 import { onceError } from '../errors.ts'
-import { effectivelyOnce } from '../once/once.ts'
+import { createOnce } from '../once/once.ts'
+import { systemParts } from '../once/parts.ts'
 import type { Once } from '../once/types.ts'
 import { pgStore, type PoolLike, type PoolClientLike } from '../store/postgres/pg.ts'
 import { sqliteStore } from '../store/sqlite/sqlite.ts'
 import type { Row, Store } from '../store/store.ts'
 import type { Arguments } from './arguments.ts'
+import { namespaceOf } from './namespace.ts'
 import { UsageError } from './usage.ts'
 
 export interface Opened {
@@ -29,8 +31,10 @@ export interface Connection {
   release(): void
 }
 
+type Given = Pick<Arguments, 'url' | 'schema' | 'command' | 'values'>
+
 /** The store a URL names: the command line needs no user code. */
-export async function openStore(given: Pick<Arguments, 'url' | 'schema' | 'command' | 'values'>): Promise<Opened> {
+export async function openStore(given: Given): Promise<Opened> {
   const { url, schema } = given
   if (!url) throw new UsageError('no database: give --url postgres://… or set DATABASE_URL')
   if (/^postgres(?:ql)?:/i.test(url)) return openPostgres(url, given)
@@ -45,7 +49,10 @@ export async function openStore(given: Pick<Arguments, 'url' | 'schema' | 'comma
     })
   }
   const store = sqliteStore({ file })
-  const once = onceOf(store, given)
+  const once = await onceOf(store, given).catch(async (error: unknown) => {
+    await store.close()
+    throw error
+  })
   return {
     store,
     once,
@@ -56,14 +63,17 @@ export async function openStore(given: Pick<Arguments, 'url' | 'schema' | 'comma
   }
 }
 
-async function openPostgres(url: string, given: Pick<Arguments, 'schema' | 'values'>): Promise<Opened> {
+async function openPostgres(url: string, given: Given): Promise<Opened> {
   const { schema } = given
   const where = withoutPassword(url)
   const pool = new (await loadPool())({ connectionString: url, max: 4, connectionTimeoutMillis: 10_000 })
   // A connection that breaks while it is idle is no news: the next query tells.
   pool.on('error', () => {})
   const store = pgStore(pool, schema === undefined ? {} : { schema }) as Store<unknown>
-  const once = onceOf(store, given)
+  const once = await onceOf(store, given).catch(async (error: unknown) => {
+    await pool.end()
+    throw error
+  })
   return {
     store,
     once,
@@ -85,8 +95,9 @@ async function openPostgres(url: string, given: Pick<Arguments, 'schema' | 'valu
   }
 }
 
-function onceOf(store: Store<unknown>, { values }: Pick<Arguments, 'values'>): Once<unknown, {}> {
-  return effectivelyOnce({ namespace: values.namespace ?? 'effectively-once', store, sweep: false, guard: 'off' })
+async function onceOf(store: Store<unknown>, given: Given): Promise<Once<unknown, {}>> {
+  const { name: namespace, no } = await namespaceOf(store, given)
+  return createOnce({ namespace, store, sweep: false, guard: 'off' }, { ...systemParts, namespaceNo: no })
 }
 
 /** As much of pg's pool as is used here. */

@@ -1,4 +1,4 @@
-import { latestOf, versionFinding } from './doctor.ts'
+import { latestOf, outdated } from './doctor.ts'
 import { inspect } from './inspect.ts'
 import { ago, table, using, type Run } from './report.ts'
 import { EXIT } from './usage.ts'
@@ -9,34 +9,43 @@ export const status: Run = (given) =>
     const version = await store.schema.version()
     const latest = latestOf(opened.schema)
     if (version !== latest) {
-      const { line, mend } = versionFinding(version, latest, where)
+      const { line, mend } = await outdated(opened, version, latest)
       return { text: `${line}. Run: ${mend ?? ''}`, data: { where, version, latest }, exit: EXIT.attention }
     }
     const facts = await inspect(opened)
-    const { inProgress, lapsed, unknown, destinations, unsent, consumers, letters, redrives } = facts
+    const { namespaces, inProgress, lapsed, unknown, destinations, unsent, consumers, letters, redrives } = facts
+    // Whose it is matters where there are several.
+    const several = namespaces.length > 1
+    const head = (...columns: string[]): string[] => (several ? ['namespace', ...columns] : columns)
+    const row = (of: { readonly namespace: string | null }, ...cells: (string | number)[]): (string | number)[] =>
+      several ? [of.namespace ?? '', ...cells] : cells
     const oldestAt = letters.oldestAt === null ? null : Date.now() - letters.oldestAt
     const text = [
       `${where}, version ${version}`,
       `operations     ${inProgress} in progress, ${lapsed} abandoned, ${unknown} unknown`,
       `dead letters   ${letters.total} parked${letters.total > 0 ? `, the oldest for ${ago(oldestAt)}` : ''}`,
-      destinations.length === 0
-        ? `events         ${unsent.events} wait, no destination yet`
-        : `\n${table(
-            ['destination', 'waiting', 'oldest', 'relays', 'parked'],
-            destinations.map((d) => [
-              d.name,
-              d.waiting,
-              d.oldestMs === null ? '' : ago(d.oldestMs),
-              d.relays,
-              d.parked,
-            ]),
-          )}`,
-      ...(consumers.length === 0
-        ? []
-        : [`\n${table(['consumer', 'last seen', 'remembers'], consumers.map((c) => [c.name, `${ago(c.seenAgoMs)} ago`, ago(c.rememberMs)]))}`]), // prettier-ignore
-      ...(redrives.length === 0
-        ? []
-        : [`\n${table(['redrive', 'consumer', 'state', 'applied', 'failed', 'left'], redrives.map((r) => [r.redrive, r.consumer, r.state, r.counts.applied, r.counts.failed, r.counts.pending]))}`]), // prettier-ignore
+      ...(unsent.events > 0 || destinations.length === 0
+        ? [`events         ${unsent.events} wait, no destination yet`]
+        : []),
+      ...(several
+        ? section(['namespace', 'dead letters', 'events sent nowhere'], namespaces.map((n) => [n.name ?? '', n.letters, n.unsent.events])) // prettier-ignore
+        : []),
+      ...section(
+        head('destination', 'waiting', 'oldest', 'relays', 'parked'),
+        destinations.map((d) => row(d, d.name, d.waiting, d.oldestMs === null ? '' : ago(d.oldestMs), d.relays, d.parked)), // prettier-ignore
+      ),
+      ...section(
+        head('consumer', 'last seen', 'remembers'),
+        consumers.map((c) => row(c, c.name, `${ago(c.seenAgoMs)} ago`, ago(c.rememberMs))),
+      ),
+      ...section(
+        head('redrive', 'consumer', 'state', 'applied', 'failed', 'left'),
+        redrives.map((r) => row(r, r.redrive, r.consumer, r.state, r.counts.applied, r.counts.failed, r.counts.pending)), // prettier-ignore
+      ),
     ].join('\n')
     return { text, data: { where, version, latest, ...facts } }
   })
+
+function section(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string[] {
+  return rows.length === 0 ? [] : [`\n${table(head, rows)}`]
+}

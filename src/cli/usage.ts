@@ -20,10 +20,14 @@ export const USAGE = `effectively-once <command> [options]
 
   migrate                    apply what is missing to the database; safe to run many times, from many places
   migrate --sql              print the migrations instead, for people who apply them themselves
+  migrate --adopt NAME       give what was there before namespaces were told apart to this one
   status                     versions, operations, events that wait, consumers, dead letters, redrives
   doctor                     what is wrong, and the command that mends it
   sweep                      remove what is past its time (--resend-for 7d: also events sent longer ago)
   relay --to URL             send events to a webhook until interrupted; --drain: what there is now
+  parked list                events that a relay gave up; --destination NAME names its sink
+  parked release             send them after all, each aggregate's in order
+  parked skip                give the first of each aggregate up, or --id; what stood behind it is sent
   dead-letters [list]        messages that consumers set aside; filters as below
   dead-letters count         how many, since when, of which kinds
   dead-letters show ID       one letter with its causes, attempts and body (--reveal: not masked)
@@ -43,6 +47,9 @@ Everywhere
   --schema NAME              the PostgreSQL schema of our tables; default: effectively_once
   --json                     JSON on standard output instead of text
 
+relay, parked, dead-letters and redrive
+  --namespace NAME           whose events, letters and consumers; needed where several services share the database
+
 Which letters
   --consumer, --source, --type, --aggregate, --tenant, --fingerprint, --reason TEXT
   --since, --until TIME      when they were set aside: ISO 8601, or an age such as 2h, 3d
@@ -50,7 +57,11 @@ Which letters
   --id ID                    one letter; may be repeated (redrive, discard)
   --limit N
 
-redrive, and dead-letters import and discard
+parked
+  --destination NAME         the name of the sink
+  --aggregate ID, --id ID    one aggregate, one event; default: all of them
+
+redrive, dead-letters import and discard, parked release and skip
   --why TEXT                 the reason, for the audit; needed for every change
   --by NAME                  who; default: the user and host of this machine
   --canary N                 so many first (10); any failure among them pauses; --stop-after-canary waits for resume
@@ -64,6 +75,5 @@ redrive, and dead-letters import and discard
 
 relay
   --secret-env NAME          the environment variable with the webhook's secret; default WEBHOOK_SECRET
-  --namespace NAME           the source of the events; default: effectively-once
 
 Exit codes: 0 done, 1 it failed, 2 the command line is wrong, 3 done but somebody should look.`

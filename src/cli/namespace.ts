@@ -1,0 +1,29 @@
+import type { NamespaceRow } from '../store/namespaces.ts'
+import type { Store } from '../store/store.ts'
+import type { Arguments } from './arguments.ts'
+import { UsageError } from './usage.ts'
+
+/** Where nobody has a number yet: whoever comes first gets what there is. */
+const NOBODY = 'effectively-once'
+
+/** Commands about the consumers and destinations of one namespace. */
+const OF_ONE = /^(?:relay|parked|dead-letters|redrive)\b/
+
+/** Whose consumers and destinations a command is about. Of several, one must be named: nothing is guessed. */
+export async function namespaceOf(
+  { namespaces }: Pick<Store<unknown>, 'namespaces'>,
+  { command, values }: Pick<Arguments, 'command' | 'values'>,
+): Promise<NamespaceRow> {
+  const { namespace: name } = values
+  const known = OF_ONE.test(command) ? ((await namespaces?.list()) ?? []) : []
+  const [first] = known
+  if (!first) return { no: 0, name: name ?? NOBODY }
+  const names = known.map((one) => one.name).join(', ')
+  const found = name === undefined ? first : known.find((one) => one.name === name)
+  if (!found)
+    throw new UsageError(`there is no namespace '${String(name).slice(0, 80)}' in this database; known: ${names}`)
+  if (name === undefined && known.length > 1) {
+    throw new UsageError(`${command} needs --namespace NAME: ${names} share this database`)
+  }
+  return found
+}
