@@ -1,6 +1,6 @@
 import { strict as assert } from 'node:assert'
 import type { Batches, Claim, UserStatement } from '../../store/store.ts'
-import { answerOf, claimOf, commitOne, DEADLINE_MS, isLater, newKey, pass, win } from './make.ts'
+import { answerOf, assertLives, claimOf, commitOne, DEADLINE_MS, isLater, newKey, pass, win } from './make.ts'
 import type { Times } from './make.ts'
 import { lacks, oneWriter } from './subject.ts'
 import type { Case, StoreSubject } from './subject.ts'
@@ -83,7 +83,10 @@ export const BATCH_CASES: readonly Case[] = [
         assert.equal(batch.won.has(claimOf(forgotten).id), true)
         assert.equal(batch.won.has(claimOf(expired).id), rerun)
         if (rerun) assert.ok(isLater(batch.won.get(claimOf(expired).id)!.token, first.token))
-        await batch.session.rollback()
+        if (rerun) {
+          assert.equal(await batch.session.complete(batch.items()), 'committed')
+          for (const { id } of batch.claims) assertLives((await subject.store.read({ id })).record)
+        } else await batch.session.rollback()
       }
     },
   },

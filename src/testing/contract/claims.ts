@@ -1,6 +1,7 @@
 import { strict as assert } from 'node:assert'
 import {
   answerOf,
+  assertLives,
   claimOf,
   commitOne,
   completing,
@@ -155,11 +156,29 @@ export const CLAIM_CASES: readonly Case[] = [
     },
   },
   {
+    name: 'a refusal of a forgotten key starts a new life, with times of its own',
+    async test(subject) {
+      const { store } = subject
+      const key = newKey()
+      const first = await commitOne(subject, key, claimOf(key, 1, { replayForMs: 10, goneForMs: 10 }))
+      await pass(40)
+      const claim = claimOf(key, 2)
+      assert.equal((await store.refuse({ claim, answer: answerOf('{"no":1}', 402) })).inserted, true)
+      const { record, answer } = await store.read({ id: claim.id })
+      assert.ok(record && isLater(record.token, first.token))
+      assert.deepEqual([record.state, record.fingerprint, record.attempt], ['completed', claim.fingerprint, 1])
+      assert.equal(record.life, record.token)
+      assertLives(record)
+      assert.deepEqual([answer?.status, textOf(answer)], [402, '{"no":1}'])
+    },
+  },
+  {
     name: 'an expired record starts a new life once, under a higher token',
     async test(subject) {
       const { store } = subject
       const key = newKey()
       const claim = claimOf(key, 1, { replayForMs: 30 })
+      const anew = claimOf(key)
       const first = await commitOne(subject, key, claim)
       const live = claimOf(newKey())
       await commitOne(subject, live.id, live)
@@ -170,12 +189,14 @@ export const CLAIM_CASES: readonly Case[] = [
       await pass(60)
       const { session, sight } = await store.begin({ claim, deadlineMs: DEADLINE_MS })
       assert.ok(sight.record && sight.record.expiresInMs <= 0)
-      const renewed = await session.renew(claim, sight.record)
+      const renewed = await session.renew(anew, sight.record)
       assert.ok(renewed && isLater(renewed.token, first.token))
       assert.equal(renewed.life, renewed.token)
       await subject.effect(session.tx, key)
-      assert.equal(await session.complete(completing(claim, renewed, '"second"')), 'committed')
-      assert.equal(textOf((await store.read({ id: claim.id })).answer), '"second"')
+      assert.equal(await session.complete(completing(anew, renewed, '"second"')), 'committed')
+      const { record, answer } = await store.read({ id: claim.id })
+      assert.equal(textOf(answer), '"second"')
+      assertLives(record)
       const again = await store.begin({ claim, deadlineMs: DEADLINE_MS })
       assert.equal(await again.session.renew(claim, sight.record), null, 'renewed twice from one sight')
       await again.session.rollback()

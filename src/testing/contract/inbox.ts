@@ -169,6 +169,19 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     await inbox.pass({ consumer, source: 'log', positions: [{ partition: 'orders/0', next: '9007199254740999' }] })
     assert.equal(await at(), '9007199254740999')
   },
+  async 'a position is not passed where the database has not come as far as whoever passes it'(subject) {
+    const { consumer, inbox } = await reading(subject)
+    const pass = (next: string, from?: string): Promise<void> =>
+      inbox.pass({ consumer, source: 'log', positions: [{ partition: 'orders/0', next, from }] })
+    const at = async (): Promise<unknown> => inbox.positions({ consumer, source: 'log' })
+    await pass('7', '5')
+    assert.deepEqual(await at(), [])
+    await pass('7')
+    await pass('9', '7')
+    assert.deepEqual(await at(), [{ partition: 'orders/0', next: '9' }])
+    await pass('12', '10')
+    assert.deepEqual(await at(), [{ partition: 'orders/0', next: '9' }])
+  },
   async 'an old row becomes a mark, and is a duplicate for as long as it is remembered'(subject) {
     const consumer = await opened(subject, { inboxForMs: 0 })
     const item = itemOf(consumer, newKey())

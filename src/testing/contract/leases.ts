@@ -1,8 +1,9 @@
 import { strict as assert } from 'node:assert'
 import type { StoredRecord } from '../../lifecycle/record.ts'
-import type { Claim, Claimed, Store } from '../../store/store.ts'
+import type { Claim, Claimed, LeaseParams, Store } from '../../store/store.ts'
 import {
   answerOf,
+  assertLives,
   claimOf,
   commitOne,
   completing,
@@ -37,10 +38,10 @@ export const LEASE_CASES: readonly Case[] = [
     name: 'a lease is taken over when it has lapsed, once, under a higher token',
     async test({ store }) {
       const claim = claimOf(newKey())
-      const first = await winLease(store, claim, 30)
+      const first = await winLease(store, claim, 150)
       const seen = await recordOf(store, claim)
       assert.equal(await store.leases.takeOver({ ...leaseOf(claim), seen }), null, 'taken over before it lapsed')
-      await pass(60)
+      await pass(180)
       const second = await store.leases.takeOver({ ...leaseOf(claim), seen })
       assert.ok(second && isLater(second.token, first.token))
       assert.deepEqual([second.attempt, second.life], [2, first.life])
@@ -147,6 +148,20 @@ export const LEASE_CASES: readonly Case[] = [
     },
   },
   {
+    name: 'what an operator settles keeps the time it had, where that is longer',
+    async test({ store }) {
+      const key = newKey()
+      const claim = claimOf(key, 1, { replayForMs: 7_200_000 })
+      const { token } = await winLease(store, claim)
+      assert.equal(await store.leases.suspend({ id: claim.id, token }), true)
+      const shorter = claimOf(key, 1, { replayForMs: 60_000 })
+      assert.equal(await store.leases.settle({ claim: shorter, verdict: { kind: 'rerun', step: 'call' } }), true)
+      const { state, expiresInMs } = await recordOf(store, claim)
+      assert.equal(state, 'inProgress')
+      assert.ok(expiresInMs > 3_600_000)
+    },
+  },
+  {
     name: 'a refusal of the holder is final',
     async test({ store }) {
       const claim = claimOf(newKey())
@@ -155,6 +170,26 @@ export const LEASE_CASES: readonly Case[] = [
       const { record, answer } = await store.read({ id: claim.id })
       assert.deepEqual([record?.state, answer?.status, textOf(answer)], ['completed', 402, '"no"'])
       assert.equal(await store.leases.release({ id: claim.id, token }), false)
+    },
+  },
+  {
+    name: 'an answer is kept from its completion on, not from the claim',
+    async test({ store }) {
+      const [completed, refused] = [newKey(), newKey()]
+      for (const key of [completed, refused]) {
+        const claimed = await winLease(store, claimOf(key, 1, { replayForMs: 9_000, goneForMs: 0 }))
+        const { token } = claimed
+        const claim = claimOf(key)
+        if (key === refused) {
+          assert.equal(await store.leases.refuse({ id: claim.id, token, claim, answer: answerOf('"no"', 402) }), true)
+        } else {
+          const session = await store.leases.open({ deadlineMs: DEADLINE_MS })
+          assert.equal(await session.complete(completing(claim, claimed, '"yes"', true)), 'committed')
+        }
+        const { record, answer } = await store.read({ id: claim.id })
+        assertLives(record)
+        assert.equal(textOf(answer), key === refused ? '"no"' : '"yes"')
+      }
     },
   },
   {
@@ -182,7 +217,68 @@ export const LEASE_CASES: readonly Case[] = [
       assert.deepEqual(await store.leases.lapsed({ limit: 10, namespace }), [
         { id: claim.id, name: 'pay', input: '{"n":1}' },
       ])
+      assert.equal((await store.leases.lapsed({ limit: 10, namespace, names: ['ship', 'pay'] })).length, 1)
+      assert.deepEqual(await store.leases.lapsed({ limit: 10, namespace, names: ['ship'] }), [])
+      assert.deepEqual(await store.leases.lapsed({ limit: 10, namespace, names: [] }), [])
       await store.leases.takeOver({ ...leaseOf(claim), seen: await recordOf(store, claim) })
+      assert.deepEqual(await store.leases.lapsed({ limit: 10, namespace }), [])
+    },
+  },
+  {
+    name: 'a second life has its own sealed input',
+    async test(subject) {
+      const { store } = subject
+      const [key, namespace] = [newKey(), newKey()]
+      const claim = claimOf(key, 1, { replayForMs: 20 })
+      await commitOne(subject, key, claim)
+      await pass(50)
+      const again = claimOf(key, 2)
+      const recover = { namespace, name: 'pay', input: '{"n":2}' }
+      const seen = await recordOf(store, claim)
+      assert.ok(await store.leases.takeOver({ claim: again, leaseMs: 10, recover, seen }))
+      await pass(30)
+      assert.deepEqual(await store.leases.lapsed({ limit: 10, namespace }), [
+        { id: claim.id, name: 'pay', input: '{"n":2}' },
+      ])
+    },
+  },
+  {
+    name: 'the next attempt seals the input it was given, and without one the first stays',
+    async test({ store }) {
+      const claim = claimOf(newKey())
+      const namespace = newKey()
+      const sealed = (input: string): LeaseParams => ({
+        claim,
+        leaseMs: 10,
+        recover: { namespace, name: 'pay', input },
+      })
+      const next = async (params: LeaseParams): Promise<string[]> => {
+        await pass(30)
+        assert.ok(await store.leases.takeOver({ ...params, seen: await recordOf(store, claim) }))
+        await pass(30)
+        return (await store.leases.lapsed({ limit: 10, namespace })).map(({ input }) => input)
+      }
+      await store.leases.claim(sealed('1'))
+      assert.deepEqual(await next(leaseOf(claim, 10)), ['1'])
+      assert.deepEqual(await next(sealed('2')), ['2'])
+    },
+  },
+  {
+    name: 'an atomic claim that takes over leaves no sealed input behind',
+    async test({ store }) {
+      const [key, namespace] = [newKey(), newKey()]
+      const claim = claimOf(key)
+      await store.leases.claim({ claim, leaseMs: 10, recover: { namespace, name: 'pay', input: '{"card":"4242"}' } })
+      await pass(30)
+      const { session } = await store.begin({ claim, deadlineMs: DEADLINE_MS })
+      const short = claimOf(key, 1, { replayForMs: 20 })
+      const claimed = await session.renew(short, await recordOf(store, claim))
+      assert.ok(claimed)
+      assert.equal(await session.complete(completing(short, claimed, '"done"')), 'committed')
+      await pass(50)
+      // Nothing of it is found by the next life, which has none of its own.
+      assert.ok(await store.leases.takeOver({ ...leaseOf(claim, 10), seen: await recordOf(store, claim) }))
+      await pass(30)
       assert.deepEqual(await store.leases.lapsed({ limit: 10, namespace }), [])
     },
   },

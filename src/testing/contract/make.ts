@@ -4,7 +4,7 @@ import type { OnceCode } from '../../errors.ts'
 import { fingerprintInput } from '../../key/fingerprint.ts'
 import { fingerprintLockOf, identity, lockOf } from '../../key/identity.ts'
 import type { Answer } from '../../lifecycle/answer.ts'
-import type { Sight } from '../../lifecycle/record.ts'
+import type { Sight, StoredRecord } from '../../lifecycle/record.ts'
 import type { Claim, Claimed, CompleteParams, LeaseParams, Session, Store } from '../../store/store.ts'
 
 const encoder = new TextEncoder()
@@ -112,6 +112,12 @@ export async function rejectsWith(work: Promise<unknown>, ...codes: OnceCode[]):
 
 export function pass(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
+}
+
+/** As long as a claim of `claimOf` says, from now on: not what is left of an earlier time. */
+export function assertLives(record: StoredRecord | null): void {
+  assert.ok(record && record.expiresInMs > LONG_MS / 2, 'an earlier time of expiry was kept')
+  assert.ok(record.forgetInMs > LONG_MS + LONG_MS / 2, 'an earlier time of forgetting was kept')
 }
 
 export function isLater(token: string, than: string): boolean {

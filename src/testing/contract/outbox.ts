@@ -5,7 +5,7 @@ import { claimOf, newKey, pass, win } from './make.ts'
 import { eventOf, held, LEASE_MS, Relayer, typeOf, unlessOutbox as unless } from './relayer.ts'
 import type { Case } from './subject.ts'
 
-const SHORT_MS = 50
+const SHORT_MS = 200
 
 export const OUTBOX_CASES: readonly Case[] = [
   {

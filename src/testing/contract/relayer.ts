@@ -132,6 +132,6 @@ export function placeOf({ shard, seq }: EventPlace): EventPlace {
   return { shard, seq }
 }
 
-export function typeOf({ type }: StoredEvent): string {
+export function typeOf({ type }: Pick<StoredEvent, 'type'>): string {
   return type
 }

@@ -69,6 +69,28 @@ export const RETENTION_CASES: readonly Case[] = [
     },
   },
   {
+    name: 'sweepers at once remove each record once, and whoever did nothing says so',
+    async test(subject) {
+      const { store } = subject
+      await sweepAll(subject)
+      for (let i = 0; i < 5; i++)
+        await commitOne(subject, 'swept', claimOf(newKey(), 1, { replayForMs: 10, goneForMs: 0 }))
+      await pass(40)
+      const all = await Promise.all(
+        Array.from({ length: 4 }, () => store.retention.sweep({ limit: 1_000, replayForMs: LONG_MS })),
+      )
+      for (const { skipped, records, troubles } of all) {
+        assert.deepEqual(troubles, [])
+        if (skipped) assert.equal(records, 0)
+      }
+      assert.ok(all.some(({ skipped }) => !skipped))
+      assert.equal(
+        all.reduce((sum, { records }) => sum + records, 0),
+        5,
+      )
+    },
+  },
+  {
     name: 'migrating again changes nothing',
     async test({ store }) {
       const version = await store.schema.version()

@@ -124,19 +124,18 @@ const KEPT: Case = {
   },
 }
 
-const IMPORTED: Case = {
+const SET_ASIDE_BEFORE: Case = {
   name: 'inbox: what became a dead letter after it was taken is not committed, and is no failure of its own',
-  unless: (subject) => (subject.store.redrives ? oneWriter(subject) : 'the store has no redrives') ?? unless(subject),
+  unless: unlessAlone,
   async test(subject) {
     const { consumer, inbox } = await reading(subject)
     for (const redrive of [false, true]) {
       const [a, b] = [itemOf(consumer, newKey()), itemOf(consumer, newKey())]
       const { session } = await inbox.take({ consumer, items: [a, b], deadlineMs: DEADLINE_MS, redrive })
       await subject.effect(session.session.tx, a.message)
-      // The one way to make a letter without the message's lock: as if it had been made before the lock was had.
-      const { lock: _, ...letter } = letterOf(b)
-      const imported = { ...letter, consumer, timeline: '[]', parkedAt: Date.now() }
-      await subject.store.redrives!.import({ letters: [imported] })
+      // Under another message's lock: as if it had been set aside before the lock was had, and after the look.
+      const { lock } = itemOf(consumer, newKey())
+      assert.deepEqual(await park(subject, consumer, [{ ...letterOf(b), lock }]), [])
       const ending = session.complete({ consumer, ...NOTHING, redriven: redrive ? [b.id] : [] })
       if (redrive) assert.equal(await ending, 'committed')
       else await assert.rejects(ending, { code: 'ONCE_CONFLICT' })
@@ -150,4 +149,62 @@ const IMPORTED: Case = {
   },
 }
 
-export const SET_ASIDE_CASES: readonly Case[] = [NOT_PARKED, ROLLED_BACK, IMPORTED, DISCARDED, ORPHANED, KEPT]
+const importing = (subject: StoreSubject<unknown>, consumer: string, ...items: InboxItem[]): Promise<unknown> => {
+  const of = { consumer, timeline: '[]', parkedAt: Date.now() }
+  return subject.store.redrives!.import({ letters: items.map((item) => ({ ...letterOf(item), ...of })) })
+}
+
+const IMPORTED: Case = {
+  name: 'redrives: an import writes what is new, leaves what is known or applied, and keeps to the order of its lines',
+  unless: (subject) => (subject.store.redrives ? unless(subject) : 'the store has no redrives'),
+  async test(subject) {
+    const { consumer, inbox } = await reading(subject)
+    const items = [1, 2, 3, 4].map(() => itemOf(consumer, newKey()))
+    const [applied, known, second, first] = items as [InboxItem, InboxItem, InboxItem, InboxItem]
+    await apply(subject, consumer, [applied])
+    await park(subject, consumer, [letterOf(known)])
+    const nobody = { busy: [] }
+    assert.deepEqual(await importing(subject, consumer, first, applied, second, known), {
+      imported: 2,
+      applied: 1,
+      ...nobody,
+    })
+    assert.deepEqual(await importing(subject, consumer, first, applied), { imported: 0, applied: 1, ...nobody })
+    const letters = await inbox.letters.list({ filter: { consumer }, limit: 10 })
+    assert.deepEqual(
+      letters.map(({ id }) => id),
+      [known.id, first.id, second.id],
+    )
+    assert.deepEqual(await apply(subject, consumer, [first]), ['parked'])
+  },
+}
+
+const NOT_IMPORTED: Case = {
+  name: 'redrives: of what runs elsewhere no letter is imported, and whoever imports is told',
+  unless: (subject) => (subject.store.redrives ? unlessAlone(subject) : 'the store has no redrives'),
+  async test(subject) {
+    const { consumer, inbox } = await reading(subject)
+    const [a, b] = [itemOf(consumer, newKey()), itemOf(consumer, newKey())]
+    const { session } = await inbox.take({ consumer, items: [a], deadlineMs: DEADLINE_MS })
+    await subject.effect(session.session.tx, a.message)
+    assert.deepEqual(await importing(subject, consumer, b, a), { imported: 1, applied: 0, busy: [a.id] })
+    assert.equal(await session.complete({ consumer, ...NOTHING }), 'committed')
+    assert.deepEqual(await importing(subject, consumer, a), { imported: 0, applied: 1, busy: [] })
+    assert.deepEqual(
+      (await inbox.letters.list({ filter: { consumer }, limit: 10 })).map(({ id }) => id),
+      [b.id],
+    )
+    assert.equal(await subject.effects(a.message), 1)
+  },
+}
+
+export const SET_ASIDE_CASES: readonly Case[] = [
+  NOT_PARKED,
+  ROLLED_BACK,
+  SET_ASIDE_BEFORE,
+  IMPORTED,
+  NOT_IMPORTED,
+  DISCARDED,
+  ORPHANED,
+  KEPT,
+]

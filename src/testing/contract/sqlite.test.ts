@@ -13,6 +13,7 @@ const UNASKED = new Set([
   'inbox: what runs elsewhere is not set aside, and no position is passed beyond it',
   'inbox: what ran elsewhere and was rolled back is set aside after that',
   'inbox: what became a dead letter after it was taken is not committed, and is no failure of its own',
+  'redrives: of what runs elsewhere no letter is imported, and whoever imports is told',
   'a transaction in which a statement failed is not committed, whatever was swallowed',
   'the server ends a transaction at its deadline, and its key is free',
 ])

@@ -4,6 +4,8 @@ import { INBOX_CASES } from './inbox.ts'
 import { SET_ASIDE_CASES } from './set-aside.ts'
 import { LEASE_CASES } from './leases.ts'
 import { HELD_CASES } from './held.ts'
+import { PARKED_CASES } from './parked.ts'
+import { NAMESPACE_CASES } from './namespaces.ts'
 import { OUTBOX_CASES } from './outbox.ts'
 import { RETENTION_CASES } from './retention.ts'
 import { STEP_CASES } from './steps.ts'
@@ -34,8 +36,10 @@ export function storeContract(make: () => Promise<StoreSubject<any>>): readonly 
     ...BATCH_CASES,
     ...OUTBOX_CASES,
     ...HELD_CASES,
+    ...PARKED_CASES,
     ...INBOX_CASES,
     ...SET_ASIDE_CASES,
+    ...NAMESPACE_CASES,
     ...RETENTION_CASES,
   ]
   return cases.map(({ name, unless, test }) => ({

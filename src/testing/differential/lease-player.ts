@@ -38,7 +38,7 @@ export class LeasePlayer {
     return this.teller.won(taken, claim)
   }
 
-  play(op: Extract<Op, { back: number }>): Promise<unknown> | null {
+  play(op: Extract<Op, { key: number; back: number }>): Promise<unknown> | null {
     const of = this.held.get(op.key)?.at(-1 - op.back)
     if (of === undefined) return null
     const { leases } = this.subject.store

@@ -4,6 +4,7 @@ import { shardOf } from '../../outbox/publisher.ts'
 import { uuidOf } from '../../key/uuid.ts'
 import { sha256Hex } from '../../platform/sha256.ts'
 import type { EventPlace, HeldEvent, HoldParams, Outbox, ShardState, StoredEvent } from '../../store/outbox.ts'
+import type { ParkedEvent } from '../../store/parked.ts'
 import type { EventRow } from '../../store/store.ts'
 import { claimOf, completing, LEASE_MS, win } from '../contract/make.ts'
 import type { StoreSubject } from '../contract/subject.ts'
@@ -60,7 +61,8 @@ export class OutboxPlayer {
       await this.outbox.release({ destination, relay: this.relay(relay), leases, leaving: true })
     const leased = await this.outbox.lease({ destination, relay: this.relay(9), leaseMs: LEASE_MS, limit: SHARDS })
     const due = await this.outbox.due({ destination, shards: this.shards(), limit: 100, behind: 100 })
-    return { leased: this.told(leased), due: due.events.map((event) => this.heldOf(event)).sort(byName) }
+    const parked = (await this.parked()).map((event) => this.parkedOf(event))
+    return { parked, leased: this.told(leased), due: due.events.map((event) => this.heldOf(event)).sort(byName) }
   }
 
   private get destination(): string {
@@ -87,6 +89,8 @@ export class OutboxPlayer {
         return this.tryHeld(op)
       case 'settleHeld':
         return this.settleHeld(op)
+      case 'unpark':
+        return this.unpark(op)
       case 'resend':
         return this.resend(op.aggregate)
       default:
@@ -166,7 +170,12 @@ export class OutboxPlayer {
     return (await this.outbox.tryHeld({ destination: this.destination, leases, events })).length
   }
 
-  private async settleHeld({ relay, verdict, parks }: Extract<OutboxOp, { do: 'settleHeld' }>): Promise<unknown> {
+  private async settleHeld({
+    relay,
+    verdict,
+    parks,
+    released,
+  }: Extract<OutboxOp, { do: 'settleHeld' }>): Promise<unknown> {
     const [head] = this.held[relay]!
     if (head === undefined) return null
     this.held[relay] = []
@@ -180,9 +189,30 @@ export class OutboxPlayer {
       kept: verdict === 'kept' ? [{ ...placeOf(head), tried: 0 }] : [],
       park: verdict === 'parked' && parks ? [{ shard, aggregateId }] : [],
       touched: [{ shard, aggregateId }],
+      released: released ? [{ shard, aggregateId }] : [],
     })
     const blocked = settled.blocked.map(({ aggregateId: id, parked }) => `${this.short(id)} ${parked}`)
     return { ours: settled.ours.length, parked: settled.parked.length, blocked: blocked.sort() }
+  }
+
+  private async unpark({ aggregate, release, skips, limit }: Extract<OutboxOp, { do: 'unpark' }>): Promise<unknown> {
+    const aggregateId = this.aggregate(aggregate)
+    const { destination } = this
+    const before = await this.parked(aggregateId)
+    const skip = skips ? before.slice(0, 1).map(({ seq }) => seq) : []
+    const params = { destination, shard: shardOf(aggregateId), aggregateIds: [aggregateId], release, skip, limit }
+    const settled = await this.outbox.parked?.settle(params)
+    const lines = await this.outbox.parked?.lines({ destination, aggregateId, after: null, limit: 10 })
+    return { settled, lines: lines?.map(({ head }) => head !== null), before: before.map((of) => this.parkedOf(of)) }
+  }
+
+  private async parked(aggregateId: string | null = null): Promise<readonly ParkedEvent[]> {
+    const any = { destination: this.destination, aggregateId, id: null, after: 0, limit: 100 }
+    return (await this.outbox.parked?.list(any)) ?? []
+  }
+
+  private parkedOf({ id, aggregateId, attempts, reason }: ParkedEvent): unknown {
+    return { name: this.names.get(id) ?? id, of: this.short(aggregateId), attempts, reason }
   }
 
   private resend(aggregate: number | null): Promise<number> {

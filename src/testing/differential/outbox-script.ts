@@ -26,6 +26,16 @@ export type OutboxOp =
       readonly relay: number
       readonly verdict: 'sent' | 'waiting' | 'parked' | 'skipped' | 'kept'
       readonly parks: boolean
+      /** The relay took the aggregate for parked. */
+      readonly released: boolean
+    }
+  | {
+      readonly do: 'unpark'
+      readonly aggregate: number
+      readonly release: boolean
+      /** The first that is parked is given up. */
+      readonly skips: boolean
+      readonly limit: number
     }
   | { readonly do: 'resend'; readonly aggregate: number | null }
   | { readonly do: 'destinations' }
@@ -53,10 +63,15 @@ function drawOp(dice: Dice): OutboxOp {
   }
   if (roll < 0.76) return { do: 'due', relay, behind: dice.below(3) }
   if (roll < 0.82) return { do: 'tryHeld', relay, tried: 1 + dice.below(2), due: dice.chance(0.5) }
-  if (roll < 0.95) {
+  if (roll < 0.93) {
     const verdict = dice.pick(['sent', 'sent', 'waiting', 'parked', 'skipped', 'kept'] as const)
-    return { do: 'settleHeld', relay, verdict, parks: dice.chance(0.4) }
+    return { do: 'settleHeld', relay, verdict, parks: dice.chance(0.4), released: dice.chance(0.5) }
   }
-  if (roll < 0.98) return { do: 'resend', aggregate: dice.chance(0.5) ? aggregate : null }
+  if (roll < 0.97) return unpark(dice, aggregate)
+  if (roll < 0.99) return { do: 'resend', aggregate: dice.chance(0.5) ? aggregate : null }
   return { do: 'destinations' }
+}
+
+function unpark(dice: Dice, aggregate: number): OutboxOp {
+  return { do: 'unpark', aggregate, release: dice.chance(0.5), skips: dice.chance(0.4), limit: 1 + dice.below(3) }
 }

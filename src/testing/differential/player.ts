@@ -6,6 +6,7 @@ import type { StoreSubject } from '../contract/subject.ts'
 import { Keys, pause } from './keys.ts'
 import { LeasePlayer } from './lease-player.ts'
 import { KEYS } from './script.ts'
+import { DEFERRED } from './subjects.ts'
 import type { Op } from './script.ts'
 import { Teller } from './teller.ts'
 
@@ -14,7 +15,7 @@ interface Actor {
   readonly claim: Claim
   claimed: Claimed | null
   record: StoredRecord | null
-  savepoint: Savepoint | null
+  readonly savepoints: Savepoint[]
 }
 
 /** Plays a script on one store and tells what came back. */
@@ -94,7 +95,7 @@ export class Player {
     if (this.actors.has(op.actor)) return null
     const claim = this.keys.claim(op.key, op.input, op.short)
     const { session, sight, claimed } = await this.subject.store.begin({ claim, deadlineMs: DEADLINE_MS })
-    const actor: Actor = { session, claim, claimed, record: null, savepoint: null }
+    const actor: Actor = { session, claim, claimed, record: null, savepoints: [] }
     this.actors.set(op.actor, actor)
     if (op.short) await pause()
     actor.record = await believed(session, claim, sight)
@@ -123,9 +124,27 @@ export class Player {
       case 'effect':
         return this.subject.effect(session.tx, this.keys.keyOf(claim)).then(() => 'done')
       case 'savepoint':
-        return session.savepoint().then((savepoint) => String((actor.savepoint = savepoint) !== null))
+        return session.savepoint().then((savepoint) => String(actor.savepoints.push(savepoint)))
       case 'rollbackTo':
-        return actor.savepoint === null ? null : actor.savepoint.rollback().then(() => 'undone')
+        return (
+          actor.savepoints
+            .at(-1 - op.back)
+            ?.rollback()
+            .then(() => 'undone') ?? null
+        )
+      case 'releaseSavepoint':
+        return (
+          actor.savepoints
+            .at(-1 - op.back)
+            ?.release()
+            .then(() => 'released') ?? null
+        )
+      case 'raise':
+        return this.subject.fail!(session.tx).then(() => 'raised')
+      case 'deferRaise':
+        return this.subject.effect(session.tx, DEFERRED).then(() => 'done')
+      case 'together':
+        return this.together(actor, op.with)
       case 'claimInside':
         return this.claimInside(session, this.keys.claim(op.key, op.input))
       case 'complete':
@@ -136,6 +155,15 @@ export class Player {
         this.actors.delete(op.actor)
         return session.rollback().then(() => 'rolled back')
     }
+  }
+
+  private together({ session, claim, savepoints }: Actor, other: 'savepoint' | 'raise'): Promise<unknown> {
+    const second = other === 'raise' ? this.subject.fail!(session.tx) : session.savepoint()
+    const effect = this.subject.effect(session.tx, this.keys.keyOf(claim))
+    return Promise.allSettled([second, effect]).then(([first, last]) => {
+      if (first.status === 'fulfilled' && first.value) savepoints.push(first.value)
+      return [first.status, last.status]
+    })
   }
 
   private async claimInside(session: Session<unknown>, claim: Claim): Promise<unknown> {

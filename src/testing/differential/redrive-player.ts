@@ -121,9 +121,9 @@ export class RedrivePlayer {
     return changed && this.teller.redrive(changed)
   }
 
-  private import(message: number): Promise<unknown> {
-    const { id, source, message: name, aggregate, previous } = this.items[message]!
-    const of = { id, source, message: name, aggregate, previous, consumer: this.consumer, tenant: null }
+  private async import(message: number): Promise<unknown> {
+    const { id, lock, source, message: name, aggregate, previous } = this.items[message]!
+    const of = { id, lock, source, message: name, aggregate, previous, consumer: this.consumer, tenant: null }
     const why = {
       state: 'parked',
       reason: 'failed',
@@ -133,7 +133,9 @@ export class RedrivePlayer {
       attempts: 2,
     } as const
     const what = { type: 'order.placed', body: '{}', shown: null, headers: '{}', traceparent: null, timeline: '[]' }
-    return this.redrives.import({ letters: [{ ...of, ...why, ...what, parkedAt: Date.now() }] })
+    const letters = [{ ...of, ...why, ...what, parkedAt: Date.now() }]
+    const { busy, ...counts } = await this.redrives.import({ letters })
+    return { ...counts, busy: busy.length }
   }
 
   private all(redrive: number): ReturnType<Redrives<unknown>['items']> {

@@ -11,8 +11,16 @@ export type Op =
     }
   | { readonly do: 'claimInside'; readonly actor: number; readonly key: number; readonly input: number }
   | {
-      readonly do: 'reread' | 'renew' | 'effect' | 'complete' | 'rollback' | 'savepoint' | 'rollbackTo'
+      readonly do: 'reread' | 'renew' | 'effect' | 'complete' | 'rollback' | 'savepoint' | 'raise' | 'deferRaise'
       readonly actor: number
+    }
+  /** Two calls at once: one connection takes them one after the other. */
+  | { readonly do: 'together'; readonly actor: number; readonly with: 'savepoint' | 'raise' }
+  | {
+      readonly do: 'rollbackTo' | 'releaseSavepoint'
+      readonly actor: number
+      /** Which of the actor's savepoints, counted from the newest; it may be gone by now. */
+      readonly back: number
     }
   | { readonly do: 'read' | 'takeOver'; readonly key: number }
   | { readonly do: 'refuse'; readonly key: number; readonly input: number }
@@ -37,7 +45,7 @@ export type Op =
 export const ACTORS = 3
 export const KEYS = 2
 
-const BY_ACTOR = ['reread', 'renew', 'effect', 'complete', 'rollback', 'savepoint', 'rollbackTo'] as const
+const BY_ACTOR = ['reread', 'renew', 'effect', 'complete', 'complete', 'rollback', 'savepoint', 'savepoint'] as const
 const BY_LEASE = [
   'release',
   'suspend',
@@ -60,7 +68,10 @@ function drawOp(dice: Dice): Op {
   const input = dice.chance(0.75) ? 1 : 2
   const roll = dice.next()
   if (roll < 0.2) return { do: 'begin', actor, key, input, short: dice.chance(0.3) }
-  if (roll < 0.48) return { do: dice.pick(BY_ACTOR), actor }
+  if (roll < 0.38) return { do: dice.pick(BY_ACTOR), actor }
+  if (roll < 0.43) return { do: dice.pick(['rollbackTo', 'releaseSavepoint'] as const), actor, back: dice.below(3) }
+  if (roll < 0.46) return { do: 'together', actor, with: dice.pick(['savepoint', 'raise'] as const) }
+  if (roll < 0.48) return { do: dice.pick(['raise', 'deferRaise'] as const), actor }
   if (roll < 0.52) return { do: 'claimInside', actor, key, input }
   if (roll < 0.58) return { do: 'read', key }
   if (roll < 0.66) return { do: 'lease', key, input, lapses: dice.chance(0.6), short: dice.chance(0.2) }

@@ -1,25 +1,39 @@
 import type pg from 'pg'
+import { MemoryDatabase } from '../../store/memory/database.ts'
+import { raised } from '../../store/memory/failure.ts'
 import { memoryStore } from '../../store/memory/memory-store.ts'
+import type { MemoryTx } from '../../store/memory/memory-tx.ts'
 import { pgStore } from '../../store/postgres/pg.ts'
 import type { SqliteStore } from '../../store/sqlite/sqlite.ts'
 import type { Store } from '../../store/store.ts'
 import type { StoreSubject } from '../contract/subject.ts'
 
+/** A row with this key is refused, by the COMMIT of whoever wrote it. */
+export const DEFERRED = 'deferred'
+
 /** The model. */
 export function inMemory(): StoreSubject<unknown> {
-  const memory = memoryStore()
+  const database = new MemoryDatabase({
+    triggers: { raising: () => Promise.reject(raised('no')) },
+    deferred: {
+      effects: ({ key }) => {
+        if (key === DEFERRED) throw raised('not at the end either')
+      },
+    },
+  })
+  const memory = memoryStore({ database })
   const store: Store<unknown> = memory
   return {
     store,
-    effect: async (tx, key) =>
-      void (await (tx as { insert(table: string, row: object): Promise<unknown> }).insert('effects', { key })),
+    effect: async (tx, key) => void (await (tx as MemoryTx).insert('effects', { key })),
     effects: (key) => Promise.resolve(memory.rows('effects').filter((row) => row['key'] === key).length),
     statement: (key) => ({ sql: 'insert into effects', values: [{ key }] }),
+    fail: (tx) => (tx as MemoryTx).insert('raising', {}).then(noop, noop),
     close: () => Promise.resolve(),
   }
 }
 
-/** With a table `effects (key)`. */
+/** With a table `effects (key)` and a deferred constraint trigger that raises for the key `DEFERRED`. */
 export function onPostgres(pool: pg.Pool): StoreSubject<unknown> {
   const store = pgStore(pool) as Store<unknown>
   return {
@@ -30,6 +44,7 @@ export function onPostgres(pool: pg.Pool): StoreSubject<unknown> {
       return rows[0]!.n
     },
     statement: (key) => ({ sql: 'insert into effects values ($1)', values: [key] }),
+    fail: (tx) => (tx as pg.PoolClient).query(`do $$ begin raise exception 'no'; end $$`).then(noop, noop),
     close: () => store.close(),
   }
 }
@@ -51,3 +66,5 @@ export function onSqlite(store: SqliteStore): StoreSubject<unknown> {
     close: async () => {},
   }
 }
+
+function noop(): void {}

@@ -61,6 +61,18 @@ export const batchedCases: Readonly<Record<string, CaseBody>> = {
       assert.equal(await target.effects(key), 0)
     }
   },
+  'batched: an answer may be promised; a promise that is broken is its own failure': async (client, target) => {
+    if (!target.features.batched) return
+    const keys = Array.from({ length: 10 }, () => client.newKey())
+    const bodyOf = (key: string, index: number): string =>
+      JSON.stringify({ id: key, later: index === 4 ? 'rejects' : 'answers' })
+    const seen = await Promise.all(keys.map((key, index) => client.send({ path: PATH, key, body: bodyOf(key, index) })))
+    for (const [index, key] of keys.entries()) {
+      assert.equal(seen[index]?.status, index === 4 ? 500 : 201)
+      if (index !== 4) assert.equal(seen[index]?.text, `{"id":"${key}"}`)
+      assert.equal(await target.effects(key), index === 4 ? 0 : 1)
+    }
+  },
   'batched: a body that is no JSON is 400': async (client, target) => {
     if (!target.features.batched) return
     const seen = await client.send({ path: PATH, key: client.newKey(), body: '{"id":' })

@@ -3,9 +3,10 @@ import { batchedCases } from './batched-cases.ts'
 import type { ContractCase } from './check.ts'
 import { Client, type HttpTarget } from './client.ts'
 import { keyCases } from './key-cases.ts'
+import { stripeCases } from './stripe-cases.ts'
 import { troubleCases } from './trouble-cases.ts'
 
-const CASES = { ...keyCases, ...answerCases, ...troubleCases, ...batchedCases }
+const CASES = { ...keyCases, ...answerCases, ...troubleCases, ...batchedCases, ...stripeCases }
 
 /** The names of the cases, for test runners that collect before a server is there. */
 export const httpContractNames: readonly string[] = Object.keys(CASES)

@@ -1,3 +1,4 @@
+import { final } from '../../once/final.ts'
 import type { LeasedOperation, Operation } from '../../once/types.ts'
 import type { Events } from '../../outbox/event.ts'
 
@@ -30,13 +31,15 @@ export type ContractLeased = Pick<LeasedOperation<ContractTx, Events>, 'step' | 
 export interface ContractOptions {
   readonly required?: boolean
   readonly keep4xx?: boolean
+  readonly refusals?: 'store' | 'release'
+  readonly methods?: readonly string[]
   readonly keepHeaders?: readonly string[]
   readonly inFlight?: { readonly waitFor: `${number}s` }
   readonly deadline?: `${number}ms`
   readonly streams?: 'buffer' | 'refuse'
 }
 
-/** One route of a server under test. Register each for POST and PATCH; `lease` selects the second shape. */
+/** One route of a server under test. Register each for POST, PATCH and DELETE; `lease` selects the second shape. */
 export type ContractRoute =
   | {
       readonly path: string
@@ -135,13 +138,32 @@ export function contractRoutes(ran: (key: string) => number): readonly ContractR
     atomic('/huge', async () => ({ status: 200, body: new Uint8Array(HUGE_BYTES).fill(7) })),
     atomic('/status', async ({ body }) => ({ status: Number(body), headers: [JSON_TYPE], body: '{}' })),
     atomic('/kept', async () => ({ status: 402, headers: [JSON_TYPE], body: '{"declined":true}' }), { keep4xx: true }),
+    atomic('/released', async ({ body }) => ({ status: Number(body), headers: [JSON_TYPE], body: '{}' }), {
+      refusals: 'release',
+    }),
+    atomic(
+      '/released-throws',
+      async ({ body }) => {
+        throw new ContractError(Number(body))
+      },
+      { refusals: 'release' },
+    ),
+    atomic(
+      '/final',
+      async ({ body }) => {
+        throw final({ status: Number(body), body: { final: true } })
+      },
+      { refusals: 'release' },
+    ),
+    atomic('/removed', async () => ({ status: 204 }), { methods: ['DELETE'] }),
+    atomic('/named', async () => ({ status: 201, headers: [['x-request-id', 'said-by-the-answer']], body: '{}' })),
     atomic('/throws', async () => {
       throw new Error('a mistake of the handler')
     }),
     atomic('/throws-status', async ({ body }) => {
       throw new ContractError(Number(body))
     }),
-    atomic('/nothing', async () => null),
+    atomic('/nothing', async () => null, { deadline: '500ms' }),
     atomic('/optional', async ({ body }, _op, runs) => order(body, runs), { required: false }),
     atomic('/slow', slow),
     atomic('/waits', slow, { inFlight: { waitFor: '20s' } }),
@@ -163,27 +185,32 @@ export interface ContractBatched {
   /** null breaks a constraint. */
   readonly id: string | null
   readonly status?: number
+  /** The answer is a promise, which may be broken. */
+  readonly later?: 'answers' | 'rejects'
 }
 
 /** POST /batched, for adapters that have batched routes. */
 export const contractBatched: {
   parse(body: unknown): ContractBatched
   statement(input: ContractBatched): { sql: string; values: unknown[] }
-  respond(
-    rows: unknown,
-    input: ContractBatched,
-  ): { status: number; headers: { location: string }; body: { id: string | null } }
+  respond(rows: unknown, input: ContractBatched): BatchedMade | Promise<BatchedMade>
 } = {
   parse: (body: unknown): ContractBatched => body as ContractBatched,
   statement: ({ id }: ContractBatched): { sql: string; values: unknown[] } => ({
     sql: 'insert into contract_effect (route, key) values ($1, $2)',
     values: ['/batched', id],
   }),
-  respond: (_rows, { id, status = 201 }) => ({
-    status,
-    headers: { location: `/batched/${id}` },
-    body: { id },
-  }),
+  respond: (_rows, { id, status = 201, later }) => {
+    const made = { status, headers: { location: `/batched/${id}` }, body: { id } }
+    if (later === 'rejects') return Promise.reject(new RangeError('no answer'))
+    return later ? Promise.resolve(made) : made
+  },
+}
+
+interface BatchedMade {
+  readonly status: number
+  readonly headers: { readonly location: string }
+  readonly body: { readonly id: string | null }
 }
 
 async function slow({ body }: ContractRequest, _op: ContractOperation, runs: number): Promise<ContractAnswer> {

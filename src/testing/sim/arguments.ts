@@ -5,6 +5,10 @@ export interface Wishes {
   readonly seed: number
   readonly workers: number
   readonly json: boolean
+  /** One mutant, or all of them, and no schedules; null: schedules, and all of them. */
+  readonly mutant: string | null
+  /** False: schedules alone. */
+  readonly mutants: boolean
 }
 
 const SCHEDULES_MAX = 1_000_000_000
@@ -22,16 +26,27 @@ const NUMBERS = new Map([
 export function readArguments(args: readonly string[], counted: 'schedules' | 'events'): Wishes | string {
   const wishes: Record<string, number> = { schedules: 1_000, events: 1_000_000, seed: 1, workers: 2 }
   let json = false
+  let mutant: string | null = null
+  let mutants = true
   for (let i = 0; i < args.length; i++) {
     const arg = args[i]!
     if (arg === '--json') {
       json = true
       continue
     }
+    if (arg === '--no-mutants' && counted === 'schedules') {
+      mutants = false
+      continue
+    }
     const [flag, inline] = arg.split('=', 2) as [string, string?]
+    if (flag === '--mutant' && counted === 'schedules') {
+      mutant = inline ?? args[++i] ?? ''
+      if (mutant === '') return '--mutant needs the name of one, or all'
+      continue
+    }
     const limits = NUMBERS.get(flag as '--seed')
     if (limits === undefined || (UNITS.includes(limits.name) && limits.name !== counted))
-      return `unknown argument ${JSON.stringify(arg.slice(0, 80))}; known: --${counted} N --seed N --workers N --json`
+      return `unknown argument ${JSON.stringify(arg.slice(0, 80))}; known: --${counted} N --seed N --workers N --json${counted === 'schedules' ? ' --mutant NAME|all --no-mutants' : ''}`
     const text = inline ?? args[++i]
     const value = /^\d{1,16}$/.test(text ?? '') ? Number(text) : Number.NaN
     if (!(value >= limits.min && value <= limits.max))
@@ -44,5 +59,7 @@ export function readArguments(args: readonly string[], counted: 'schedules' | 'e
     seed: wishes['seed']!,
     workers: wishes['workers']!,
     json,
+    mutant,
+    mutants,
   }
 }

@@ -1,8 +1,9 @@
 import { SENT } from '../../sink/sink.ts'
-import type { OutgoingEvent, Sink, Verdict } from '../../sink/sink.ts'
-import { DESTINATION, nameOf } from './outbox-plan.ts'
+import type { OutgoingEvent, SendOptions, Sink, Verdict } from '../../sink/sink.ts'
+import { aggregateOf, DESTINATION, nameOf } from './outbox-plan.ts'
 import type { EventData, RelaySettings } from './outbox-plan.ts'
 import type { SimProcess } from './process.ts'
+import type { Service } from './service.ts'
 import { never } from './wire.ts'
 import type { World } from './world.ts'
 
@@ -14,12 +15,14 @@ export class Broker {
   readonly accepted: Map<string, number> = new Map()
   down = false
   private readonly world: World
+  private readonly service: Service
   private readonly failures = new Map<string, number>()
   /** So many more times a relay nods off, in peace too: chaos is over before many events have failed for the last time. */
   private naps: number
 
-  constructor(world: World) {
+  constructor(world: World, service: Service) {
     this.world = world
+    this.service = service
     this.naps = Math.ceil(world.rates.relayAsleep * NAPS_MAX)
   }
 
@@ -31,24 +34,31 @@ export class Broker {
       dedupes: false,
       orders,
       ...(batch === null ? {} : { batch }),
-      send: (events) => this.send(process, events, orders),
+      send: (events, { told }) => this.send(process, events, orders, told),
     }
   }
 
   /** An event that somebody gave it, whoever that was. */
   accept(data: EventData, process: string, of?: Pick<OutgoingEvent, 'id' | 'previous'>): void {
     const name = nameOf(data)
+    if (data.service !== this.service) this.world.note({ kind: 'strayed', event: name, how: 'sent', process })
     const before = this.accepted.get(name) ?? 0
     this.accepted.set(name, before + 1)
     this.world.outbox.settled(name)
-    if (of !== undefined && this.world.settings.consumer !== null) {
+    const { consumer, table } = this.world.settings
+    if (of !== undefined && consumer !== null && !table) {
       this.world.outbox.sent(name)
-      this.world.queue.add(of.id, data, of.previous ?? null)
+      this.world.queues[this.service].add(of.id, data, of.previous ?? null)
     }
-    this.world.note({ kind: 'accept', event: name, aggregate: data.aggregate, first: before === 0, process })
+    this.world.note({ kind: 'accept', event: name, aggregate: aggregateOf(data), first: before === 0, process })
   }
 
-  private async send(process: SimProcess, events: readonly OutgoingEvent[], orders: boolean): Promise<Verdict[]> {
+  private async send(
+    process: SimProcess,
+    events: readonly OutgoingEvent[],
+    orders: boolean,
+    told: SendOptions['told'],
+  ): Promise<Verdict[]> {
     const { world } = this
     const datas = events.map(({ data }) => data as EventData)
     if (world.hit('dieBefore', 'send') || datas.some(({ temper }) => temper.is === 'deadly'))
@@ -58,6 +68,7 @@ export class Broker {
     const verdicts = this.take(process, events, orders)
     if (!process.alive) return never()
     if (world.hit('dieAfterEffect', 'send')) return this.killed(process)
+    if (verdicts !== null && told) await this.tell(process, verdicts, told)
     // Nobody will ever answer: the relay must give up by itself.
     if (verdicts !== null && world.hit('brokerSilent', 'send')) return never()
     if (verdicts !== null && world.hit('brokerReplyLost', 'send')) throw new Error('the reply of the broker was lost')
@@ -65,6 +76,24 @@ export class Broker {
     if (verdicts === null) throw new Error('the broker is down')
     if (this.naps > 0 && verdicts.some(({ kind }) => kind === 'failed') && world.dice.chance(0.5)) this.nod(process)
     return verdicts
+  }
+
+  /** A slow sink: some verdicts come one by one, with time between them, before the call ends as it may. */
+  private async tell(
+    process: SimProcess,
+    verdicts: readonly Verdict[],
+    told: NonNullable<SendOptions['told']>,
+  ): Promise<void> {
+    const { world } = this
+    if (!world.hit('brokerSlow', 'send')) return
+    const lease = world.settings.relay?.leaseMs ?? 0
+    for (const [index, verdict] of verdicts.slice(0, world.dice.below(verdicts.length + 1)).entries()) {
+      const ms = lease * world.dice.between(0, 0.4)
+      await new Promise<void>((resolve) => world.scheduler.after(world.server, ms, resolve))
+      if (!process.alive) return never()
+      await world.scheduler.turn(process)
+      told(index, verdict)
+    }
   }
 
   /** On its way, perhaps for longer than the lease; what was sent arrives even if its sender died, or it does not. */

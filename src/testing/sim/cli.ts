@@ -1,6 +1,8 @@
 import { readArguments } from './arguments.ts'
 import type { Wishes } from './arguments.ts'
-import type { Hunt } from './mutants/index.ts'
+import { firstBroken, huntPatch } from './mutants/hunt.ts'
+import type { BuildPatched, Hunt, Search } from './mutants/hunt.ts'
+import { MUTANTS, PATCHES } from './mutants/index.ts'
 import { mergeTally, newTally, runSchedule } from './run.ts'
 import type { Tally } from './run.ts'
 import { work } from './shift.ts'
@@ -12,36 +14,63 @@ const ALONE_MAX = 400
 const HUNT_SCHEDULES = 5_000
 const BROKEN_SHOWN = 5
 
-/** `npm run sim -- --schedules 100000 --seed 1 --json` */
-async function main(wishes: Wishes): Promise<number> {
-  const workers = wishes.schedules <= ALONE_MAX ? 1 : wishes.workers
-  const progress = progressOf(workers, wishes.schedules, 'schedules')
+/**
+ * `npm run sim -- --schedules 100000 --seed 1 --json`: schedules, then every mutant. `--mutant NAME|all`: mutants alone.
+ * `build` makes a compiled copy with a patch in it.
+ */
+async function main(wishes: Wishes, build: BuildPatched): Promise<number> {
+  const names = [...MUTANTS, ...PATCHES].map(({ name }) => name)
+  const wanted = wishes.mutant === null || wishes.mutant === 'all' ? names : names.filter((of) => of === wishes.mutant)
+  const hunted = wishes.mutants ? wanted : []
+  if (hunted.length === 0 && wishes.mutants) return refuse(`no mutant is called ${JSON.stringify(wishes.mutant)}`)
+  const schedules = wishes.mutant === null ? wishes.schedules : 0
+  const workers = schedules <= ALONE_MAX && hunted.length === 1 ? 1 : wishes.workers
+  const progress = progressOf(workers, schedules, 'schedules')
   const done = await Promise.all(
     Array.from({ length: workers }, (_, i) => {
-      const shift = shiftOf(wishes, workers, i)
-      const told = (schedules: number): void => progress(i, schedules)
+      const shift = shiftOf(wishes, { workers, schedules, hunted }, i)
+      const told = (count: number): void => progress(i, count)
       return workers === 1 ? work(shift, told) : apart<Done>(shift, told)
     }),
   )
   const tally = newTally()
   for (const part of done) mergeTally(tally, part.tally)
-  const hunts = done.flatMap((part) => part.hunts)
+  const hunts = [...done.flatMap((part) => part.hunts), ...(await huntPatches(wishes, hunted, build))]
   report(wishes, tally, hunts)
   for (const [name, count] of Object.entries(tally.open))
     process.stderr.write(`open finding, ${count} schedules: ${name}\n`)
   await showBroken(tally)
   const survivors = hunts.filter(({ seed }) => seed === null)
-  for (const { mutant, schedules } of survivors) process.stderr.write(`survived ${schedules} schedules: ${mutant}\n`)
+  for (const { mutant, schedules: tried } of survivors) process.stderr.write(`survived ${tried} schedules: ${mutant}\n`)
   return tally.broken.length > 0 || survivors.length > 0 ? 1 : 0
 }
 
-function shiftOf({ schedules, seed }: Wishes, workers: number, i: number): Shift {
-  const share = Math.floor(schedules / workers) + (i < schedules % workers ? 1 : 0)
-  return { schedules: share, seed: seed + i, stride: workers, first: i, huntSchedules: HUNT_SCHEDULES }
+interface Sharing {
+  readonly workers: number
+  readonly schedules: number
+  readonly hunted: readonly string[]
 }
 
-function report({ json }: Wishes, tally: Tally, hunts: readonly Hunt[]): void {
-  const killed = hunts.filter(({ seed }) => seed !== null).length
+function shiftOf({ seed }: Wishes, { workers, schedules, hunted }: Sharing, i: number): Shift {
+  const share = Math.floor(schedules / workers) + (i < schedules % workers ? 1 : 0)
+  const mutants = hunted.filter((_, n) => n % workers === i)
+  return { schedules: share, seed: seed + i, stride: workers, mutants, huntSchedules: HUNT_SCHEDULES }
+}
+
+/** Each in a process of its own, as many at once as there are workers. */
+async function huntPatches({ seed, workers }: Wishes, hunted: readonly string[], build: BuildPatched): Promise<Hunt[]> {
+  const waiting = PATCHES.filter(({ name }) => hunted.includes(name))
+  const hunts: Hunt[] = []
+  const next = async (): Promise<void> => {
+    for (let patch = waiting.shift(); patch; patch = waiting.shift())
+      hunts.push(await huntPatch(patch, { seed, schedules: HUNT_SCHEDULES }, build))
+  }
+  await Promise.all(Array.from({ length: workers }, next))
+  return hunts
+}
+
+function report({ json, mutant: wanted }: Wishes, tally: Tally, hunts: readonly Hunt[]): void {
+  const killed = hunts.filter(({ seed }) => seed !== null)
   const { schedules, steps, crashes, faults, broken } = tally
   const summary = {
     schedules,
@@ -49,16 +78,18 @@ function report({ json }: Wishes, tally: Tally, hunts: readonly Hunt[]): void {
     crashes,
     faults,
     violations: broken.length,
-    mutants: { killed, total: hunts.length },
+    mutants: { killed: killed.length, total: hunts.length },
   }
   if (json) return void process.stdout.write(`${JSON.stringify(summary)}\n`)
   const kinds = Object.entries(faults).map(([kind, count]) => `  ${kind} ${count}`)
+  const shown = wanted === null ? [] : killed.map(({ mutant, seed, broke }) => `  ${mutant}: seed ${seed}, ${broke}`)
   process.stdout.write(
     [
       `${schedules} schedules (${tally.vacuous} more had no effect or no fault), ${steps} steps, ${crashes} crashes`,
-      ...kinds,
+      ...(schedules > 0 ? kinds : []),
       `${broken.length} schedules broke a promise`,
-      `${killed} of ${hunts.length} mutants killed`,
+      ...shown,
+      `${killed.length} of ${hunts.length} mutants killed`,
       '',
     ].join('\n'),
   )
@@ -74,17 +105,21 @@ async function showBroken({ broken }: Tally): Promise<void> {
   process.stderr.write(`the trace of seed ${first.seed}:\n${trace.map((event) => JSON.stringify(event)).join('\n')}\n`)
 }
 
-function start(): void {
+function refuse(why: string): number {
+  process.stderr.write(`sim: ${why}\n`)
+  return 2
+}
+
+/** The worker's part: schedules and mutants, or a search in a copy that has a patch in it. */
+function part(shift: Shift | Search, progress: (schedules: number) => void): Promise<unknown> {
+  return 'size' in shift ? firstBroken(shift) : work(shift, progress)
+}
+
+export function start(build: BuildPatched): void {
+  if (isWorker()) return serve(part)
   const wishes = readArguments(process.argv.slice(2), 'schedules')
-  if (typeof wishes === 'string') {
-    process.stderr.write(`sim: ${wishes}\n`)
-    process.exitCode = 2
-    return
-  }
-  void main(wishes).then((code) => {
+  const ended = typeof wishes === 'string' ? Promise.resolve(refuse(wishes)) : main(wishes, build)
+  void ended.then((code) => {
     process.exitCode = code
   })
 }
-
-if (isWorker()) serve(work)
-else start()

@@ -1,9 +1,7 @@
-import { isOnceError } from '../../errors.ts'
-import { isFinal } from '../../once/final.ts'
-import { invoke, leased } from './handlers.ts'
-import type { Value } from './handlers.ts'
+import { ALWAYS, invoke, leased } from './handlers.ts'
 import type { Plan } from './plan.ts'
 import type { SimProcess } from './process.ts'
+import { resultOf } from './result.ts'
 import type { Result } from './trace.ts'
 import type { World } from './world.ts'
 
@@ -11,7 +9,6 @@ export const CALL_PATIENCE_MS = 600
 export const ENCORES_MAX = 2
 /** Some come back when their answers have expired: at most so many times later than that. */
 export const ENCORE_LATE_MAX = 2
-const TEXT_MAX = 300
 
 interface Client {
   readonly number: number
@@ -64,7 +61,8 @@ export class Clients {
 
   private async live(client: Client): Promise<void> {
     const { world } = this
-    await this.sleep(world.dice.below(40))
+    // Those who come together share a batch.
+    await this.sleep(world.dice.below(world.settings.company === 'batches' ? 3 : 40))
     for (let encores = client.encores; ; encores--) {
       while (!(await this.ask(client))) await this.sleep(world.dice.between(1, world.chaos ? 120 : 60))
       if (encores === 0) break
@@ -101,7 +99,7 @@ export class Clients {
   /** null: no answer came in time, or the client did not wait for it. */
   private call({ number, plan, input }: Client): Promise<Result | null> {
     const { world } = this
-    const process = world.dice.pick(world.processes)
+    const process = world.anyOf(plan.service)
     const call = ++this.calls
     const from = { name: `c${number}`, alive: true, paused: false }
     return new Promise((resolve) => {
@@ -119,26 +117,12 @@ export class Clients {
           process: process.name,
           record,
         })
-        void this.serve(process, plan, input, call).then((result) => {
+        void resultOf(() => invoke(world, process, plan, input, call)).then((result) => {
           world.note({ kind: 'outcome', call, key: plan.key, input, result, record: world.record(plan.id) })
           world.scheduler.post(from, () => resolve(result))
         })
       })
     })
-  }
-
-  private async serve(process: SimProcess, plan: Plan, input: number, call: number): Promise<Result> {
-    try {
-      const value = (await invoke(this.world, process, plan, input, call)) as Value
-      return { is: 'value', exec: value.exec, text: textOf(value) }
-    } catch (error) {
-      if (isFinal(error)) {
-        const { exec } = error.body as Value
-        return { is: 'refusal', exec, text: JSON.stringify(error.body) }
-      }
-      const { code = 'error', message } = error as Error & { code?: string }
-      return { is: 'error', code: isOnceError(error) ? error.code : code, message: message.slice(0, TEXT_MAX) }
-    }
   }
 
   /** Looks what the provider did, when nothing can change it any more, and says so. */
@@ -150,7 +134,7 @@ export class Clients {
       plan.steps[0]?.name ??
       'call-1'
     const verdict = world.provider.verdict(plan, step)
-    const process = world.dice.pick(world.processes)
+    const process = world.anyOf(plan.service)
     if (verdict === 'stop') return
     const word = verdict === 'rerun' ? ({ step, rerun: true } as const) : { step, done: verdict.done }
     await new Promise<void>((resolve) => {
@@ -171,10 +155,6 @@ export class Clients {
   }
 }
 
-function textOf({ pad, ...value }: Value): string {
-  return JSON.stringify(pad === undefined ? value : { ...value, pad: pad.length })
-}
-
 /** Rounds of housekeeping under way, by process: the last one to end tells. */
 const recovering = new WeakMap<SimProcess, number>()
 
@@ -185,7 +165,7 @@ export async function recover(world: World, process: SimProcess): Promise<void> 
   try {
     await process.once.recover({
       again: (op, { key, input }: { key: string; input: number }) =>
-        leased(world, process, world.planOf(key), input, 0, op),
+        leased({ world, process, plan: world.planOf(key), input, call: 0, inner: null, isOpen: ALWAYS }, op),
     })
   } finally {
     const left = (recovering.get(process) ?? 1) - 1

@@ -1,28 +1,48 @@
 import type { Consumer } from '../../once/consumer-types.ts'
+import { outboxOf } from '../../once/resend.ts'
+import { outboxSource } from '../../source/outbox.ts'
+import type { PulledSource } from '../../source/source.ts'
+import type { MemoryTx } from '../../store/memory/memory-tx.ts'
+import { doDeeds } from './deeds.ts'
+import { ALWAYS, askerOf } from './handlers.ts'
+import { VISITED } from './meeting.ts'
+import type { Child } from './meeting.ts'
 import { nameOf } from './outbox-plan.ts'
-import type { ConsumerSettings, EventData } from './outbox-plan.ts'
+import type { ConsumerSettings, EventData, SimEvents } from './outbox-plan.ts'
 import type { SimProcess } from './process.ts'
+import type { SimHandles } from './queue.ts'
 import { tagOf } from './readers.ts'
 import type { Reader } from './readers.ts'
 import { never } from './wire.ts'
 import type { World } from './world.ts'
 
 const SLOW_MS = 30
+/** How a message runs an operation inside, by the execution that published it. */
+const VISITS: readonly (readonly Child['through'][])[] = [['run'], ['run', 'run'], ['join']]
 const MENDED_AFTER = 3
 
 /** One consumer of a process: the real code, with a handler that fails, dies or goes through as its message says. */
 export function consumerOf(world: World, process: SimProcess, settings: ConsumerSettings, reader: Reader): Consumer {
   const { attempts, onFailure, batch, concurrency, pipelined } = settings
-  const from = world.flaw.source(world.queue.of(reader).sourceOf(process, settings), process)
+  const from = world.settings.table
+    ? tableSource(process)
+    : world.flaw.source(world.queues[process.service].of(reader).sourceOf(process, settings), process)
   const options = { from, attempts, onFailure, batch, concurrency, pipelined }
   const { readerLeaseMs } = world.settings
-  const name = (data: EventData): string => tagOf(reader.name, nameOf(data))
+  const name = (data: EventData): string => {
+    const tag = tagOf(reader.name, nameOf(data))
+    if (data.service !== process.service)
+      world.note({ kind: 'strayed', event: tag, how: 'applied', process: process.name })
+    return tag
+  }
   if (readerLeaseMs === null) {
     return process.once.consumer(reader.name, options, {
-      made: async (data, { tx }) => {
+      made: async (given, { tx, signal }) => {
+        const data = dataOf(given)
         await tx.insert('applied', { event: name(data) })
         await dawdle(process, data)
-        await taste(world, process, data, name(data))
+        await visit(world, process, data, tx, signal)
+        await taste(world, process, data, name(data), tx)
       },
     })
   }
@@ -30,15 +50,60 @@ export function consumerOf(world: World, process: SimProcess, settings: Consumer
     reader.name,
     { ...options, lease: `${readerLeaseMs}ms` },
     {
-      made: async (data, { step, commit }) => {
+      made: async (given, { step, commit }) => {
+        const data = dataOf(given)
         await step('call', () => dawdle(process, data), { keyed: true })
-        return commit(async ({ tx }) => {
+        return commit(async ({ tx, signal }) => {
           await tx.insert('applied', { event: name(data) })
-          await taste(world, process, data, name(data))
+          await visit(world, process, data, tx, signal)
+          await taste(world, process, data, name(data), tx)
         })
       },
     },
   )
+}
+
+/** The service's own outbox, with leases as short as those of its relays: who dies of an event is not waited for. */
+function tableSource(process: SimProcess): PulledSource<SimHandles> {
+  const { clock, settings, relays } = process.once.core
+  const source = outboxSource<SimEvents>({
+    outbox: outboxOf(process.once.core),
+    clock,
+    observe: settings.observe,
+    source: settings.namespace,
+    leaseMs: process.world.settings.relay?.leaseMs ?? 0,
+    keptForMs: settings.resendForMs,
+    onPublished(wake) {
+      const woken = { wake, stop: () => Promise.resolve() }
+      relays.add(woken)
+      return () => relays.delete(woken)
+    },
+  })
+  return source as unknown as PulledSource<SimHandles>
+}
+
+/** An outbox hands out events as they were published, the broker only what they say. */
+function dataOf(given: EventData | { readonly data: EventData }): EventData {
+  return 'data' in given ? given.data : given
+}
+
+/** Where operations meet, every message runs the same one inside: alone, twice at once, or joined. */
+async function visit(
+  world: World,
+  process: SimProcess,
+  data: EventData,
+  tx: MemoryTx,
+  signal: AbortSignal,
+): Promise<void> {
+  if (world.settings.company !== 'meets') return
+  const children: readonly Child[] = VISITS[data.exec % VISITS.length]!.map((through) => ({ key: VISITED, through }))
+  const exec = world.executions.next()
+  await world.executions.watch(exec, async () => {
+    await tx.insert('own', { exec, part: 'own' })
+    const asker = askerOf({ world, process, input: 1, call: -exec, isOpen: ALWAYS }, exec, tx, signal)
+    // What fails inside heals there: the message is not to blame.
+    await doDeeds([{ how: 'all', children, catches: true, writes: false }], asker)
+  })
 }
 
 /** Some take long enough for the same message to come to another process. */
@@ -47,7 +112,13 @@ async function dawdle(process: SimProcess, data: EventData): Promise<void> {
   await process.turn('consume')
 }
 
-async function taste(world: World, process: SimProcess, { taste: of }: EventData, name: string): Promise<void> {
+async function taste(
+  world: World,
+  process: SimProcess,
+  { taste: of, exec }: EventData,
+  name: string,
+  tx: MemoryTx,
+): Promise<void> {
   if (of.is === 'fine') return
   const times = world.tasted(name)
   // Where letters are redriven, somebody mends the handler meanwhile.
@@ -56,6 +127,7 @@ async function taste(world: World, process: SimProcess, { taste: of }: EventData
     process.die()
     return never()
   }
+  if (of.is === 'poison' && world.settings.company === 'meets' && exec % 2 === 0) await tx.insert('raising', { exec })
   if (of.is === 'poison') throw new Error('the handler cannot take it')
   if (of.is === 'failing' && times <= of.times) throw new Error('the handler failed')
 }

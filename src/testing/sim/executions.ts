@@ -21,7 +21,7 @@ interface Execution {
 export class Executions {
   private readonly world: World
   private readonly running = new Map<number, Execution>()
-  private readonly failed = new Map<string, number>()
+  private readonly happened = new Map<string, number>()
   /** Attempts that were ever committed as in progress, by identity. */
   private readonly attempts = new Map<string, Set<number>>()
   private serial = 0
@@ -34,8 +34,15 @@ export class Executions {
     return ++this.serial
   }
 
-  start(of: { plan: Plan; call: number; process: SimProcess; attempt: number; tx: Transaction | null }): number {
-    const { plan, call, process, attempt, tx } = of
+  start(of: {
+    readonly plan: Plan
+    readonly call: number
+    readonly inner: number | null
+    readonly process: SimProcess
+    readonly attempt: number
+    readonly tx: Transaction | null
+  }): number {
+    const { plan, call, inner, process, attempt, tx } = of
     const exec = this.next()
     const record = this.world.record(plan.id)
     const leased = plan.mode === 'leased'
@@ -52,6 +59,7 @@ export class Executions {
       call,
       key: plan.key,
       mode,
+      inner,
       attempt,
       holds,
       lost,
@@ -74,9 +82,15 @@ export class Executions {
 
   /** The first executions of some plans fail. */
   failing(plan: Plan): boolean {
-    const before = this.failed.get(plan.key) ?? 0
-    if (before >= plan.failures) return false
-    this.failed.set(plan.key, before + 1)
+    return this.isAmong(plan.key, plan.failures)
+  }
+
+  /** Some things happen to the first few only. */
+  isAmong(what: string, times: number): boolean {
+    if (times === 0) return false
+    const before = this.happened.get(what) ?? 0
+    if (before >= times) return false
+    this.happened.set(what, before + 1)
     return true
   }
 
@@ -88,6 +102,10 @@ export class Executions {
 
   lifeOf(exec: number): number | null {
     return this.running.get(exec)?.life ?? null
+  }
+
+  tokenOf(exec: number): number | null {
+    return this.running.get(exec)?.token ?? null
   }
 
   /** Somebody alive is inside a handler of this key, rightly or not. */

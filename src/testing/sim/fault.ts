@@ -33,6 +33,7 @@ export const FAULTS = {
   brokerReplyLost: 0.15,
   brokerSilent: 0.05,
   brokerLate: 0.1,
+  brokerSlow: 0.1,
   brokerCut: 0.1,
   brokerRefusal: 0.1,
   relayAsleep: 1,
@@ -40,6 +41,15 @@ export const FAULTS = {
   brokerReorder: 1,
   ackLost: 0.15,
   rebalance: 0.06,
+  silentHeartbeat: 0.04,
+  // The rest is drawn into the plans of operations that meet: how many of them do so, the first time or two.
+  statementRaises: 0.5,
+  statementHangs: 0.2,
+  commitRaises: 0.2,
+  rowsCrossed: 0.8,
+  handlerHangs: 0.3,
+  transactionRolledBack: 0.6,
+  answerUnwritable: 1,
 } as const
 
 export type FaultKind = keyof typeof FAULTS

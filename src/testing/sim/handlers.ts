@@ -3,10 +3,13 @@ import type { Operation, LeasedOperation, Committed } from '../../once/types.ts'
 import { connectionOf } from '../../store/memory/memory-tx.ts'
 import type { MemoryTx } from '../../store/memory/memory-tx.ts'
 import { ANSWER_STORED_BYTES_MAX } from '../../limits.ts'
+import { asking, doDeeds } from './deeds.ts'
+import type { Asker } from './deeds.ts'
 import type { SimEvents } from './outbox-plan.ts'
 import type { Publish } from './outbox.ts'
 import type { Plan } from './plan.ts'
 import type { SimProcess } from './process.ts'
+import { runStatements, troubledTable } from './trouble.ts'
 import type { World } from './world.ts'
 
 /** The answer of one execution. The order of its members is part of it. */
@@ -30,30 +33,71 @@ export type BatchedCall = (of: {
   inFlight?: { waitFor: `${number}ms` }
 }) => Promise<Value>
 
+/** Whose handler runs, and for whom. */
+export interface Calling {
+  readonly world: World
+  readonly process: SimProcess
+  readonly plan: Plan
+  readonly input: number
+  readonly call: number
+  /** The call of another handler; null: a client's. */
+  readonly inner: number | null
+  /** Whether that handler's operation is under way. */
+  isOpen(): boolean
+}
+
+/** Longer than any operation may take. */
+const HANG_MS = 60_000
 const FINE = { is: 'fine' } as const
+export const ALWAYS = (): boolean => true
 const PAD = 'x'.repeat(ANSWER_STORED_BYTES_MAX)
 
 /** One call of one plan on one process, through the real code. */
 export function invoke(world: World, process: SimProcess, plan: Plan, input: number, call: number): Promise<unknown> {
   const of = { ...plan.address, input: inputOf(plan, input), ...waiting(plan) }
+  const calling: Calling = { world, process, plan, input, call, inner: null, isOpen: ALWAYS }
+  const once = process.instances[plan.instance]
   switch (plan.mode) {
     case 'leased':
-      return process.once.run(
+      return once.run(
         { ...of, lease: `${world.settings.leaseMs}ms` as const, ...(plan.recover ? { recover: 'again' } : {}) },
-        (op) => leased(world, process, plan, input, call, op),
+        (op) => leased(calling, op),
       )
     case 'batched':
-      return process.batched(of)
-    case 'joined': {
-      const { inFlight: _, ...joined } = of
-      return process.store.transaction(async (tx) => {
-        const value = await process.once.join(tx).run(joined, (op) => atomic(world, process, plan, input, call, op))
-        if (plan.events.length > 0) await remark(world, process, tx)
-        return value
-      })
-    }
+      return process.batched[plan.instance](of)
+    case 'joined':
+      return joined(calling)
     default:
-      return process.once.run(of, (op) => atomic(world, process, plan, input, call, op))
+      return once.run(of, (op) => atomic(calling, op))
+  }
+}
+
+/** A handler that runs others inside, through the real code. */
+export function askerOf(
+  calling: Pick<Calling, 'world' | 'process' | 'input' | 'call' | 'isOpen'>,
+  exec: number,
+  tx: MemoryTx | null,
+  signal?: AbortSignal,
+): Asker {
+  const { world, process, input, call } = calling
+  // A handler that goes on past its deadline is in no operation any more.
+  const isOpen = (): boolean => signal?.aborted !== true && calling.isOpen()
+  return {
+    world,
+    process,
+    exec,
+    tx,
+    isOpen,
+    run(plan, through, inner) {
+      const of = { ...plan.address, input: inputOf(plan, input) }
+      if (plan.mode === 'batched') return process.batched[plan.instance](of)
+      const once = process.instances[plan.instance]
+      // What has no transaction around it is an operation of its own.
+      const around = tx !== null && isOpen() ? isOpen : ALWAYS
+      const handler = (op: Operation<MemoryTx, SimEvents>): Promise<Value> =>
+        atomic({ world, process, plan, input, call, inner, isOpen: around }, op)
+      return through === 'join' && tx !== null ? once.join(tx).run(of, handler) : once.run(of, handler)
+    },
   }
 }
 
@@ -62,49 +106,59 @@ function inputOf({ mode, key }: Plan, input: number): BatchedInput {
   return mode === 'leased' || mode === 'batched' ? { input, key } : ({ input } as BatchedInput)
 }
 
+/** A transaction of the user's own, which commits what is run in it, or does not. */
+function joined(calling: Calling): Promise<Value> {
+  const { world, process, plan, input } = calling
+  const { inFlight: _, ...of } = { ...plan.address, input: inputOf(plan, input), ...waiting(plan) }
+  const { executions, settings } = world
+  return process.store.transaction(
+    (tx) => {
+      const exec = executions.next()
+      return executions.watch(exec, async () => {
+        await tx.insert('own', { exec, part: 'own' })
+        const running = process.instances[plan.instance].join(tx).run(of, (op) => atomic(calling, op))
+        const deeds = doDeeds(plan.deeds, askerOf(calling, exec, tx))
+        // Nobody but the user waits for what is run in the user's own transaction.
+        await Promise.allSettled([running, deeds])
+        const [value] = await Promise.all([running, deeds])
+        if (plan.events.length > 0) await remark(world, process, tx)
+        if (!executions.isAmong(`${plan.key} own`, plan.rollbacks)) return value
+        world.happened('transactionRolledBack', plan.key)
+        throw new Error('the user rolls back')
+      })
+    },
+    { deadlineMs: settings.deadlineMs },
+  )
+}
+
 /** An event without a key, in the user's own transaction, and the row it belongs to. */
 async function remark(world: World, process: SimProcess, tx: MemoryTx): Promise<void> {
   const exec = world.executions.next()
   const key = `remark-${exec}`
   await tx.insert('remarks', { exec })
-  const aggregate = 'agg-0'
-  await process.once.join(tx).publish('made', { aggregate, key, exec, ordinal: 0, temper: FINE, taste: FINE })
+  const data = { service: process.service, aggregate: 'agg-0', key, exec, ordinal: 0, temper: FINE, taste: FINE }
+  await process.once.join(tx).publish('made', data)
 }
 
-export async function atomic(
-  world: World,
-  process: SimProcess,
-  plan: Plan,
-  input: number,
-  call: number,
-  op: Operation<MemoryTx, SimEvents>,
-): Promise<Value> {
-  const exec = world.executions.start({ plan, call, process, attempt: op.attempt, tx: connectionOf(op.tx)?.tx ?? null })
+export async function atomic(calling: Calling, op: Operation<MemoryTx, SimEvents>): Promise<Value> {
+  const { world, process, plan, input } = calling
+  const exec = world.executions.start({ ...calling, attempt: op.attempt, tx: connectionOf(op.tx)?.tx ?? null })
   return world.executions.watch(exec, async () => {
     await op.tx.insert('effects', { key: plan.key, exec, part: 'main' })
     publish(world, plan, exec, (type, data, options) => op.publish(type, data, options))
     await dawdle(world, process, plan)
-    if (plan.inner !== null) await nested(world, process, plan.inner, input, call)
+    await runStatements(world, plan, exec, op.tx)
+    if (plan.mode !== 'joined') await doDeeds(plan.deeds, askerOf(calling, exec, op.tx, op.signal))
     return conclude(world, plan, input, exec)
   })
 }
 
-export async function leased(
-  world: World,
-  process: SimProcess,
-  plan: Plan,
-  input: number,
-  call: number,
-  op: LeasedOperation<MemoryTx, SimEvents>,
-): Promise<Committed<Value>> {
-  const exec = world.executions.start({ plan, call, process, attempt: op.attempt, tx: null })
-  return world.executions.watch(exec, async () => {
-    for (const step of plan.steps) {
-      await op.step(step.name, ({ key }) => world.provider.call({ process, plan, exec, step, derived: key }), {
-        keyed: step.keyed,
-        ...(step.reconcile ? { reconcile: () => world.provider.reconcile(process, plan, step.name) } : {}),
-      })
-    }
+export async function leased(calling: Calling, op: LeasedOperation<MemoryTx, SimEvents>): Promise<Committed<Value>> {
+  const { world, process, plan, input } = calling
+  const { executions } = world
+  const exec = executions.start({ ...calling, attempt: op.attempt, tx: null })
+  return executions.watch(exec, async () => {
+    await callOutside(calling, exec, op)
     if (plan.stepTx) {
       await op.step.tx('book', async ({ tx }) => {
         await tx.insert('effects', { key: plan.key, exec, part: 'book' })
@@ -112,48 +166,80 @@ export async function leased(
       })
     }
     await dawdle(world, process, plan)
+    await hang(calling, op.signal)
+    const [first, ...others] = plan.deeds
+    if (first !== undefined) await doDeeds([first], askerOf(calling, exec, null))
     if (plan.final) return conclude(world, plan, input, exec) as never
-    return op.commit(async ({ tx, publish: publishInside }) => {
+    return op.commit(async ({ tx, publish: publishInside, signal }) => {
       await tx.insert('effects', { key: plan.key, exec, part: 'main' })
       publish(world, plan, exec, publishInside)
-      return conclude(world, plan, input, exec)
+      if (others.length === 0) return conclude(world, plan, input, exec)
+      // Each try of the commit is one of its own: what was told in one that was rolled back was never true.
+      const own = executions.next()
+      return executions.watch(own, async () => {
+        await tx.insert('own', { exec: own, part: 'own' })
+        await doDeeds(others, askerOf(calling, own, tx, signal))
+        return conclude(world, plan, input, exec)
+      })
     })
   })
 }
 
+/** One after the other, or all at once: then one may fail while another is under way. */
+async function callOutside(
+  { world, process, plan }: Calling,
+  exec: number,
+  { step }: LeasedOperation<MemoryTx, SimEvents>,
+): Promise<void> {
+  const calls = plan.steps.map(
+    (of) => () =>
+      step(of.name, ({ key }) => world.provider.call({ process, plan, exec, step: of, derived: key }), {
+        keyed: of.keyed,
+        ...(of.reconcile ? { reconcile: () => world.provider.reconcile(process, plan, of.name) } : {}),
+      }),
+  )
+  if (plan.parallel) await Promise.all(calls.map((call) => call()))
+  else for (const call of calls) await call()
+}
+
+/** A call outside the database that does not come back, until it is told to stop, or long after. */
+async function hang({ world, process, plan }: Calling, signal: AbortSignal): Promise<void> {
+  const { is, times } = plan.trouble
+  if (is !== 'hangs' || !world.executions.isAmong(`${plan.key} hangs`, times)) return
+  world.happened('handlerHangs', plan.key)
+  const long = process.sleep(HANG_MS)
+  if (plan.trouble.caught) return long
+  await Promise.race([long, new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))])
+}
+
 /** Batched requests have no handler: their executions are their statements. */
-export function batchedOperations(world: World, process: SimProcess): BatchedCall {
-  return process.once.batched<BatchedInput, Value>({
+export function batchedOperations(world: World, process: SimProcess, instance: 0 | 1): BatchedCall {
+  return process.instances[instance].batched<BatchedInput, Value>({
     statement: ({ key }) => {
       const plan = world.planOf(key)
       const exec = world.executions.next()
+      const inner = world.nests ? asking.get() : undefined
+      if (inner !== undefined) world.note({ kind: 'stated', exec, key, inner })
       if (plan.poison) return { sql: 'insert into poison', values: [{ id: 1 }] }
+      const table = troubledTable(world, plan, inner === undefined ? key : `${key} inside`)
+      if (table !== null) return { sql: `insert into ${table}`, values: [{ exec }] }
       return { sql: 'insert into effects', values: [{ key, exec, part: 'main' }] }
     },
     respond: ([row], { key, input }, op) => {
       const plan = world.planOf(key)
       const exec = Number(row?.['exec'])
       publish(world, plan, exec, (type, data, options) => op.publish(type, data, options))
-      return conclude(world, plan, input, exec)
+      const value = conclude(world, plan, input, exec)
+      if (plan.trouble.is !== 'mute' || !world.executions.isAmong(`${key} mute`, plan.trouble.times)) return value
+      world.happened('answerUnwritable', key)
+      return { ...value, zeta: BigInt(input) as never }
     },
   })
 }
 
 /** The database's clock says when a delayed event is due. */
-function publish(world: World, { key, events }: Plan, exec: number, through: Publish): void {
-  if (events.length > 0) world.outbox.publish(through, key, exec, events, world.database.now() / 1000)
-}
-
-async function nested(world: World, process: SimProcess, key: string, input: number, call: number): Promise<void> {
-  const plan = world.planOf(key)
-  try {
-    await process.once.run({ ...plan.address, input: inputOf(plan, input) }, (op) =>
-      atomic(world, process, plan, input, call, op),
-    )
-  } catch (error) {
-    // A refusal inside heals at its savepoint; the outer operation goes on. Anything else is the outer one's failure too.
-    if (!plan.final || !isRefusal(error)) throw error
-  }
+function publish(world: World, plan: Plan, exec: number, through: Publish): void {
+  if (plan.events.length > 0) world.outbox.publish(through, plan, exec, world.database.now() / 1000)
 }
 
 async function dawdle(world: World, process: SimProcess, plan: Plan): Promise<void> {
@@ -173,8 +259,4 @@ function conclude(world: World, plan: Plan, input: number, exec: number): Value 
 
 function waiting(plan: Plan): { inFlight?: { waitFor: `${number}ms` } } {
   return plan.waitMs > 0 ? { inFlight: { waitFor: `${plan.waitMs}ms` } } : {}
-}
-
-function isRefusal(error: unknown): boolean {
-  return error instanceof Error && error.name === 'Final'
 }

@@ -2,8 +2,10 @@ import type { DatabaseObserver } from '../../store/memory/database.ts'
 import type { AckRow, AnswerRow, HeldRow, RecordRow, SentEventRow, StepRow } from '../../store/memory/rows.ts'
 import type { LetterRow } from '../../store/memory/inbox-rows.ts'
 import type { AuditRow, RedriveRow } from '../../store/memory/redrive-rows.ts'
+import { partsOf } from '../../store/namespaced/names.ts'
 import type { Change, Transaction } from '../../store/memory/transaction.ts'
 import type { RawNote } from './observed.ts'
+import { DESTINATION } from './outbox-plan.ts'
 import { tagOf } from './readers.ts'
 import type { CommittedEvent, Effect, Note, RecordChange } from './trace.ts'
 import type { World } from './world.ts'
@@ -34,12 +36,13 @@ export class Ledger implements DatabaseObserver {
       if (table === 'shard' || table === 'relay') continue
       if (table === 'ack') acks.push({ before: before as AckRow | undefined, after: after as AckRow })
       else if (table === 'held') this.held(before, after)
-      else if (table === 'event') events.push(this.world.outbox.commit(after as SentEventRow))
+      else if (table === 'event') events.push(this.event(after as SentEventRow))
       else if (table === 'applied') applied.push(this.applied(after as { event: string }))
       else if (table === 'letter') this.letter(before, after, changes)
       else if (table === 'redrive') this.redrive(before, after, changes)
       else if (table === 'audit') this.audit(after as AuditRow)
       else if (table === 'remarks') effects.push(remarkOf(after as { exec: number }))
+      else if (table === 'own') effects.push(ownOf(after as { exec: number; part: string }))
       else if (table === 'record') records.push(this.recordChange(key, before, after))
       else if (table === 'effects' && after !== undefined) effects.push(this.effect(after))
       else if (table === 'step') steps.push(this.stepChange(before, after))
@@ -70,20 +73,28 @@ export class Ledger implements DatabaseObserver {
   }
 
   waited(tx: Transaction, other: Transaction, what: string): void {
-    // For the lock of a shard, to draw a number: not for what its statement claims.
-    const op = what.startsWith('event ') ? 'append' : lastOp(tx)
+    const op = waitOf(what) ?? lastOp(tx)
+    if (op === 'user') this.world.happened('rowsCrossed', what)
     this.world.note({ kind: 'wait', op, behind: lastOp(other), interactive: other.interactive })
   }
 
-  private acked(before: AckRow | undefined, { shard, cursor }: AckRow): void {
-    if (before === undefined) this.world.note({ kind: 'acked', shard, cursor })
+  private acked(before: AckRow | undefined, { destination, shard, cursor }: AckRow): void {
+    if (before === undefined && isRelays(destination)) this.world.note({ kind: 'acked', shard, cursor })
   }
 
   private held(before: object | undefined, after: object | undefined): void {
     const row = after as HeldRow | undefined
+    if (!isRelays((row ?? (before as HeldRow)).destination)) return
     const event = this.world.outbox.held((row ?? (before as HeldRow)).seq, row)
     const { state = null, attempts = 0, reason = null } = row ?? {}
     this.world.note({ kind: 'held', event, state, attempts, reason })
+  }
+
+  private event(row: SentEventRow): CommittedEvent {
+    const { outbox, settings } = this.world
+    const event = outbox.commit(row)
+    if (settings.table) for (const { name } of settings.readers) outbox.sent(tagOf(name, event.event))
+    return event
   }
 
   private applied({ event }: { event: string }): string {
@@ -95,7 +106,7 @@ export class Ledger implements DatabaseObserver {
   private letter(before: object | undefined, after: object | undefined, changes: readonly Change[]): void {
     const row = after as LetterRow | undefined
     const { message, consumer } = row ?? (before as LetterRow)
-    const event = tagOf(consumer, this.world.outbox.nameOfId(message))
+    const event = tagOf(partsOf(consumer).name, this.world.outbox.nameOfId(message))
     if (row !== undefined) this.world.outbox.consumed(event)
     const { state = null, reason = null, attempts = 0 } = row ?? {}
     const from = (before as LetterRow | undefined)?.state ?? null
@@ -157,8 +168,24 @@ export class Ledger implements DatabaseObserver {
   }
 }
 
+/** A consumer of the outbox reads it as a relay does, for itself. */
+function isRelays(destination: string): boolean {
+  return partsOf(destination).name === DESTINATION
+}
+
 function remarkOf({ exec }: { exec: number }): Effect {
   return { key: `remark-${exec}`, exec, part: 'remark', life: 0 }
+}
+
+function ownOf({ exec, part }: { exec: number; part: string }): Effect {
+  return { key: `own-${exec}`, exec, part, life: 0 }
+}
+
+/** For the lock of a shard, a row of the user's, or a namespace that is new: not for what the statement claims. */
+function waitOf(what: string): string | undefined {
+  if (what.startsWith('event ')) return 'append'
+  if (what.startsWith('accounts ')) return 'user'
+  return what.startsWith('namespace') ? 'register' : undefined
 }
 
 function lastOp(tx: Transaction): string {

@@ -39,12 +39,14 @@ export class Mischief {
       })
     }
     if (world.settings.relay !== null && world.hit('brokerDown', 'broker')) {
-      world.broker.down = true
+      const broker = world.dice.pick(world.brokers)
+      broker.down = true
       world.scheduler.after(world.owner, world.dice.between(5, 400), () => {
-        world.broker.down = false
+        broker.down = false
       })
     }
-    if (world.settings.consumer !== null && world.hit('rebalance', 'queue')) world.queue.rebalance()
+    if (world.settings.consumer !== null && world.hit('rebalance', 'queue'))
+      for (const queue of world.queues) queue.rebalance()
     if (world.hit('sweeperAtWorst', 'sweep')) this.sweep()
     if (world.hit('answerDropped', 'answer')) this.drop()
   }

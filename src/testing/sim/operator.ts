@@ -1,11 +1,10 @@
 import type { Redrive, RedriveStatus } from '../../dead-letter/redrive/types.ts'
+import { Attendant } from './attendant.ts'
 import type { SimProcess } from './process.ts'
 import type { Reader } from './readers.ts'
+import { consumerIn } from './service.ts'
 import type { World } from './world.ts'
 
-const PATIENCE_MS = 1_500
-const LOOK_MS = 300
-const ROUNDS_MAX = 10
 const BY = { by: 'ada', why: 'it is 2 am' }
 const MORNING = { by: 'bob', why: 'the handlers are mended' }
 
@@ -13,41 +12,19 @@ const MORNING = { by: 'bob', why: 'the handlers are mended' }
  * Somebody who redrives dead letters, pauses, resumes, aborts, and discards some, from whatever process; in the morning
  * everything that is still parked is redriven once more, and nothing is left half done.
  */
-export class Operator {
-  private readonly world: World
-  private deeds = 0
+export class Operator extends Attendant {
   private resumed = 0
-  private done: boolean
-  private rounds = 0
 
   constructor(world: World) {
-    this.world = world
-    this.done = !world.settings.redrives
+    super(world, { works: world.settings.redrives, roundsMax: 10 })
   }
 
-  get isDone(): boolean {
-    return this.done && (this.rounds >= ROUNDS_MAX || this.untried() === undefined)
+  protected pause(): number {
+    return this.world.dice.between(20, 400)
   }
 
-  start(): void {
-    if (!this.done) void this.work()
-  }
-
-  /** Something came after everybody had gone home: another morning. */
-  rouse(): void {
-    if (!this.done || this.isDone) return
-    this.done = false
-    void this.morning()
-  }
-
-  private async work(): Promise<void> {
-    const { world } = this
-    while (world.chaos) {
-      await this.sleep(world.dice.between(20, 400))
-      if (world.chaos) await this.deed()
-    }
-    await this.finish()
-    await this.morning()
+  protected hasWork(): boolean {
+    return this.untried() !== undefined
   }
 
   /**
@@ -55,19 +32,18 @@ export class Operator {
    * More than one redrive where the process that was asked is dead and not replaced yet, and where a message comes and is
    * parked after the redrive was made: the relay gave it up, and yet it was under way.
    */
-  private async morning(): Promise<void> {
-    for (; this.rounds < ROUNDS_MAX; this.rounds++) {
-      while (!this.world.isDrained) await this.sleep(LOOK_MS)
-      const consumer = this.untried()
-      if (consumer === undefined) break
-      await this.ask(({ once }) => once.redrive.run({ consumer }, { ...MORNING, canary: 0, pauseAt: 1 }))
-      await this.finish()
-    }
-    this.done = true
+  protected async settle(): Promise<void> {
+    const stored = this.untried()
+    if (stored === undefined) return
+    const { service, name: consumer } = consumerIn(this.world.database, stored)
+    const deed = ({ once }: SimProcess): Promise<unknown> =>
+      once.redrive.run({ consumer }, { ...MORNING, canary: 0, pauseAt: 1 })
+    await this.ask(deed, this.world.anyOf(service))
+    await this.finish()
   }
 
   /**
-   * A consumer with a parked letter that no redrive of the morning has had. What was asked for in the night may be done
+   * The stored name of a consumer with a parked letter that no redrive of the morning has had. What was asked for in the night may be done
    * in the morning, by a process that stood still: another redrive, with its canary, or the end of the morning's own.
    */
   private untried(): string | undefined {
@@ -81,7 +57,7 @@ export class Operator {
     return letters.find(([id, { state }]) => state === 'parked' && !tried.has(id))?.[1].consumer
   }
 
-  private deed(): Promise<unknown> {
+  protected deed(): Promise<unknown> {
     const { dice, settings } = this.world
     const reader = dice.pick(settings.readers)
     const roll = dice.next()
@@ -118,9 +94,9 @@ export class Operator {
   }
 
   /** Until no redrive is under way: what pauses is resumed once, then given up; the morning's own goes on. */
-  private async finish(): Promise<void> {
+  protected async finish(): Promise<void> {
     while (this.world.database.activeRedrives.rows(null).length > 0) {
-      await this.sleep(LOOK_MS)
+      await this.look()
       await this.ask(async ({ once: { redrive } }) => {
         const paused = (await redrive.list()).find(({ state }) => state === 'paused')
         if (paused === undefined) return
@@ -128,22 +104,6 @@ export class Operator {
         else await redrive.abort(paused.id, BY)
       })
     }
-  }
-
-  /** On some process; it may die of it, or not answer in time. What it did, it did. */
-  private ask(deed: (process: SimProcess) => Promise<unknown>): Promise<void> {
-    const { world } = this
-    const process = world.dice.pick(world.processes)
-    this.deeds += 1
-    return new Promise((resolve) => {
-      const go = (): void => world.scheduler.post(world.owner, resolve)
-      world.scheduler.after(world.owner, PATIENCE_MS, resolve)
-      world.scheduler.post(process, () => void deed(process).then(go, go))
-    })
-  }
-
-  private sleep(ms: number): Promise<void> {
-    return this.world.scheduler.sleep(this.world.owner, ms)
   }
 }
 

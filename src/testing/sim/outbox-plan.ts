@@ -3,9 +3,12 @@ import { event } from '../../outbox/event.ts'
 import type { EventDef } from '../../outbox/event.ts'
 import type { OnFailure } from '../../outbox/relay-parts.ts'
 import type { Dice } from './dice.ts'
+import type { Service } from './service.ts'
 
 /** What an event says: which execution published it, and the how manieth it is. */
 export interface EventData {
+  /** Whose it is: services have aggregates with the same names. */
+  readonly service: Service
   readonly aggregate: string
   readonly key: string
   readonly exec: number
@@ -131,6 +134,11 @@ function drawTemper(dice: Dice, onFailure: OnFailure, deadly = 0.03): Temper {
   const roll = dice.next()
   if (onFailure === 'block' || roll < 0.65 * (1 - deadly)) return { is: 'failing', times: 1 + dice.below(5) }
   return roll < 1 - deadly ? { is: 'poison', retryable: dice.chance(0.6) } : { is: 'deadly' }
+}
+
+/** Its aggregate's name in this world: no other service has it. */
+export function aggregateOf({ service, aggregate }: EventData): string {
+  return service === 0 ? aggregate : `${aggregate} of the other`
 }
 
 export function nameOf({ key, exec, ordinal }: EventData): string {

@@ -1,6 +1,7 @@
 import type { HeldRow, SentEventRow } from '../../store/memory/rows.ts'
-import { EVENTS, nameOf } from './outbox-plan.ts'
-import type { EventData, PlannedEvent } from './outbox-plan.ts'
+import { aggregateOf, nameOf } from './outbox-plan.ts'
+import type { EventData } from './outbox-plan.ts'
+import type { Plan } from './plan.ts'
 import type { CommittedEvent } from './trace.ts'
 
 export type Publish = (type: 'made', data: EventData, options?: { notBefore?: Date }) => Promise<string>
@@ -20,9 +21,9 @@ export class SimOutbox {
   private readonly arrived = new Set<string>()
 
   /** The events of one execution, in the order it publishes them. */
-  publish(publish: Publish, key: string, exec: number, events: readonly PlannedEvent[], nowMs: number): void {
+  publish(publish: Publish, { service, key, events }: Plan, exec: number, nowMs: number): void {
     for (const [ordinal, { aggregate, temper, taste, delayMs }] of events.entries()) {
-      const data: EventData = { aggregate, key, exec, ordinal, temper, taste }
+      const data: EventData = { service, aggregate, key, exec, ordinal, temper, taste }
       const options = delayMs === 0 ? {} : { notBefore: new Date(nowMs + delayMs) }
       // What is wrong with it fails the operation, not this call.
       publish('made', data, options).catch(() => undefined)
@@ -41,7 +42,7 @@ export class SimOutbox {
       event: name,
       key: data.key,
       exec: data.exec,
-      aggregate: EVENTS.made.aggregate(data),
+      aggregate: aggregateOf(data),
       shard: row.shard,
       seq: row.seq,
       delayed,
@@ -63,6 +64,10 @@ export class SimOutbox {
   consumed(name: string): void {
     this.read.add(name)
     this.unread.delete(name)
+  }
+
+  hasArrived(seq: number): boolean {
+    return this.arrived.has(this.nameOf(seq))
   }
 
   nameOfId(id: string): string {

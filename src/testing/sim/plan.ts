@@ -1,12 +1,18 @@
 import { identity } from '../../key/identity.ts'
 import { crossingAddress, SCOPE } from './address.ts'
 import type { Address } from './address.ts'
+import { drawCompany } from './company.ts'
+import type { Company } from './company.ts'
 import type { Dice } from './dice.ts'
+import { drawBatch, drawMeeting, MEETING, NO_TROUBLE } from './meeting.ts'
+import type { Deed, Trouble } from './meeting.ts'
 import type { FaultKind } from './fault.ts'
 import { drawConsumer, drawEvents, drawRelay } from './outbox-plan.ts'
 import { drawReaders, NO_READERS, withLetters, withRivals } from './readers.ts'
 import type { ReadersSettings, ReadersWanted } from './readers.ts'
 import type { ConsumerSettings, PlannedEvent, RelaySettings } from './outbox-plan.ts'
+import { NAMESPACES } from './service.ts'
+import type { Service } from './service.ts'
 import type { Mode } from './trace.ts'
 
 /** One key's operation, as a script: what its handler does, and how it is called. */
@@ -27,16 +33,39 @@ export interface Plan {
   readonly oversize: boolean
   /** The statement of a batched request violates a constraint. */
   readonly poison: boolean
-  /** A leased handler's outside calls, and whether the provider honours keys. */
-  readonly steps: readonly { readonly name: string; readonly keyed: boolean; readonly reconcile: boolean }[]
+  readonly steps: readonly PlannedStep[]
+  /** The steps are made at once. */
+  readonly parallel: boolean
   /** Database work recorded with its step. */
   readonly stepTx: boolean
-  /** The key of the operation inside this one. */
-  readonly inner: string | null
+  /** Whose inputs are compared with its own. */
+  readonly family: string
+  readonly service: Service
+  /** Which instance of its process runs it. */
+  readonly instance: 0 | 1
+  /** What its handler runs inside. */
+  readonly deeds: readonly Deed[]
+  /** So many times the user's own transaction is rolled back at its end. */
+  readonly rollbacks: number
+  /** What its own statements do, the first times. */
+  readonly trouble: Trouble
+  /** Rows that others want too, in this order. */
+  readonly locks: readonly number[]
   readonly waitMs: number
   readonly recover: boolean
   /** What it publishes, in order. */
   readonly events: readonly PlannedEvent[]
+}
+
+/** A leased handler's outside call, and whether the provider honours keys. */
+export interface PlannedStep {
+  readonly name: string
+  readonly keyed: boolean
+  readonly reconcile: boolean
+  /** So many calls fail before one goes through. */
+  readonly failures: number
+  /** How long the provider takes. */
+  readonly slowMs: number
 }
 
 /** What kind of world is wanted: any, one with relays, or one with relays and so many operations. */
@@ -46,6 +75,10 @@ export interface Size extends ReadersWanted {
   readonly consumers?: boolean
   /** With several tenants. */
   readonly scopes?: boolean
+  /** Somebody releases and skips what relays parked. Never by chance */
+  readonly releases?: boolean
+  /** By chance where nothing is said. */
+  readonly company?: Company
   readonly operations: number | null
 }
 
@@ -77,6 +110,13 @@ export interface Settings extends ReadersSettings {
   readonly trouble: number
   /** Several tenants, whose names and keys look alike. */
   readonly scopes: boolean
+  readonly company: Company
+  /** Consumers read their service's own outbox, not the broker. */
+  readonly table: boolean
+  /** How long a leased operation may take as a whole. */
+  readonly endsWithinMs: number
+  /** Somebody releases and skips what relays parked. */
+  readonly releases: boolean
 }
 
 const NOTHING: readonly PlannedEvent[] = []
@@ -85,20 +125,27 @@ const CONSUMERS_SHARE = 0.3
 
 const SCOPES_SHARE = 0.05
 
-export const NAMESPACE = 'sim'
-
-export function drawSettings(dice: Dice, { relays, consumers, scopes, operations, ...wanted }: Size = ANY): Settings {
+export function drawSettings(
+  dice: Dice,
+  { relays, consumers, scopes, releases: wantsReleases = false, company: asked, operations, ...wanted }: Size = ANY,
+): Settings {
   const many = operations !== null
   const deadlineMs = 150 + dice.below(150)
   const drawn = dice.chance(RELAYS_SHARE) || relays ? drawRelay(dice) : null
   const consuming = consumers || (!many && dice.chance(CONSUMERS_SHARE))
   const reading = drawn !== null && consuming ? drawConsumer(dice) : null
   const readers = reading === null ? NO_READERS : drawReaders(dice, wanted)
-  const consumer = reading === null ? null : consumerOf(dice, readers, reading)
-  const relay = drawn !== null && consumer?.ordered ? { ...drawn, onFailure: 'block' as const } : drawn
-  const zombies = relay === null && dice.chance(0.25)
+  const consumed = reading === null ? null : consumerOf(dice, readers, reading)
+  const kept = drawn !== null && consumed?.ordered ? { ...drawn, onFailure: 'block' as const } : drawn
+  // Who gives an ordered event up leaves its successors waiting for ever.
+  const releases = wantsReleases && kept !== null && consumed?.ordered !== true
+  const relay = kept !== null && releases ? { ...kept, onFailure: 'park' as const } : kept
+  const company = asked ?? (many ? 'nobody' : drawCompany(dice, relay !== null))
+  const services = company === 'services'
+  const consumer = company === 'meets' && consumed !== null ? withVisits(dice, consumed) : consumed
+  const zombies = relay === null && company === 'nobody' && dice.chance(0.25)
   return {
-    processes: zombies || many || consumer !== null ? 2 + dice.below(2) : 1 + dice.below(3),
+    processes: (zombies || many || consumer !== null ? 2 + dice.below(2) : 1 + dice.below(3)) + (services ? 1 : 0),
     poolSize: (many ? 4 : 1) + dice.below(4),
     leaseMs: 100 + dice.below(150),
     deadlineMs,
@@ -110,7 +157,10 @@ export function drawSettings(dice: Dice, { relays, consumers, scopes, operations
       ? operations * 60
       : relay === null
         ? (zombies ? 100 : 40) + dice.below(160)
-        : 150 + dice.below(350) + (readers.redrives ? 600 + dice.below(1_200) : 0),
+        : 150 +
+          dice.below(350) +
+          (releases ? 800 + dice.below(1_200) : 0) +
+          (readers.redrives ? 600 + dice.below(1_200) : 0),
     zombies,
     relay,
     consumer,
@@ -118,14 +168,27 @@ export function drawSettings(dice: Dice, { relays, consumers, scopes, operations
     lanes: many ? 4 + dice.below(12) : null,
     aggregates: many ? 4 + dice.below(200) : 1 + dice.below(4),
     eventsMax: many ? 16 : 3,
-    trouble: dice.chance(0.5) ? dice.next() * (many ? 0.01 : 0.4) : 0,
+    trouble: releases
+      ? dice.between(0.1, 0.5) / (many ? 10 : 1)
+      : dice.chance(0.5)
+        ? dice.next() * (many ? 0.01 : 0.4)
+        : 0,
     scopes: scopes || dice.chance(SCOPES_SHARE),
+    company,
+    table: services && consumer !== null && dice.chance(0.5),
+    endsWithinMs: 300 + dice.below(300),
+    releases,
   }
 }
 
 function consumerOf(dice: Dice, { redrives, rivals }: ReadersSettings, drawn: ConsumerSettings): ConsumerSettings {
   if (rivals) return withRivals(dice, drawn)
   return redrives ? withLetters(dice, drawn) : drawn
+}
+
+/** Several messages in one transaction, and most of the time all of them at once. */
+function withVisits(dice: Dice, consumer: ConsumerSettings): ConsumerSettings {
+  return { ...consumer, batch: Math.max(3, consumer.batch), pipelined: dice.chance(0.7) }
 }
 
 export function drawPlans(
@@ -135,6 +198,16 @@ export function drawPlans(
   { operations }: Size = ANY,
   named: (address: Address) => Address = (address) => address,
 ): Plan[] {
+  if (settings.company === 'meets') {
+    const make: MakePlan = (of) =>
+      drawPlan(dice, settings, rates, { ...of, service: 0 }, named({ scope: SCOPE, key: of.key }))
+    return drawMeeting(dice, settings, rates, make)
+  }
+  if (settings.company === 'batches') {
+    return drawBatch(dice, (of) =>
+      drawPlan(dice, settings, rates, { ...of, service: 0 }, named({ scope: SCOPE, key: of.key })),
+    )
+  }
   const few = settings.zombies ? 1 : (settings.relay === null ? 1 : 2) + dice.below(3)
   const count = operations ?? (settings.scopes ? Math.max(2, few) : few)
   const first = settings.scopes ? 2 * dice.below(2) : 0
@@ -143,39 +216,42 @@ export function drawPlans(
     const mode = settings.zombies ? 'leased' : drawMode(dice)
     const key = `key-${n}`
     const address = named(settings.scopes ? crossingAddress(first + n) : { scope: SCOPE, key })
-    plans.push(drawPlan(dice, settings, rates, { key, address, mode }))
+    plans.push(drawPlan(dice, settings, rates, { key, mode, service: 0, instance: 0 }, address))
   }
-  const inner = plans.flatMap((plan) => plan.inner ?? [])
-  return [
-    ...plans,
-    ...inner.map((key) => {
-      const address = named({ scope: SCOPE, key })
-      return { ...drawPlan(dice, settings, rates, { key, address, mode: 'atomic' }), oversize: false }
-    }),
-  ]
+  if (settings.company !== 'services') return plans
+  // What the other service's clients send is the same.
+  const twins = plans.map(({ address }, n) => {
+    const of = { key: `twin-${n}`, mode: drawMode(dice), service: 1, instance: 0 } as const
+    return drawPlan(dice, settings, rates, of, address)
+  })
+  return [...plans, ...twins]
 }
+
+export type MakePlan = (of: Pick<Plan, 'key' | 'mode' | 'instance'>) => Plan
 
 function drawMode(dice: Dice): Mode {
   const roll = dice.next()
-  if (roll < 0.4) return 'atomic'
-  if (roll < 0.7) return 'leased'
-  if (roll < 0.82) return 'batched'
-  return roll < 0.92 ? 'nested' : 'joined'
+  if (roll < 0.45) return 'atomic'
+  if (roll < 0.8) return 'leased'
+  return roll < 0.92 ? 'batched' : 'joined'
 }
 
 function drawPlan(
   dice: Dice,
   settings: Settings,
   rates: Readonly<Record<FaultKind, number>>,
-  { key, address, mode }: Pick<Plan, 'key' | 'address' | 'mode'>,
+  { key, mode, service, instance }: Pick<Plan, 'key' | 'mode' | 'service' | 'instance'>,
+  address: Address,
 ): Plan {
-  const { id } = identity({ namespace: NAMESPACE, ...address })
+  const { id } = identity({ namespace: NAMESPACES[service][instance], ...address })
   const leased = mode === 'leased'
   const count = leased ? dice.below(3) + (settings.zombies ? 1 : 0) : 0
   const steps = Array.from({ length: count }, (_, n) => ({
     name: `call-${n + 1}`,
     keyed: dice.chance(0.6),
     reconcile: dice.chance(0.5),
+    failures: 0,
+    slowMs: 0,
   }))
   return {
     key,
@@ -189,9 +265,19 @@ function drawPlan(
     poison: mode === 'batched' && dice.chance(0.15),
     steps,
     stepTx: leased && dice.chance(0.4),
-    inner: mode === 'nested' ? `${key}-inner` : null,
+    parallel: false,
+    family: settings.company === 'meets' ? MEETING : key,
+    service,
+    instance,
+    deeds: [],
+    rollbacks: 0,
+    trouble: NO_TROUBLE,
+    locks: [],
     waitMs: dice.chance(0.3) ? 50 + dice.below(Math.floor(settings.deadlineMs)) : 0,
     recover: leased && dice.chance(0.3),
-    events: settings.relay === null ? NOTHING : drawEvents(dice, { ...settings, onFailure: settings.relay.onFailure }),
+    events:
+      settings.relay === null || instance === 1
+        ? NOTHING
+        : drawEvents(dice, { ...settings, onFailure: settings.relay.onFailure }),
   }
 }

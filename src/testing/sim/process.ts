@@ -1,5 +1,6 @@
 import type { decide } from '../../lifecycle/decide.ts'
 import type { Clock } from '../../platform/clock.ts'
+import type { EnclosingContext } from '../../once/enclosing.ts'
 import { createOnce } from '../../once/once.ts'
 import type { Signal } from '../../observe/signal.ts'
 import type { Relay } from '../../outbox/relay.ts'
@@ -19,7 +20,8 @@ import { observed } from './observed.ts'
 import { consumerOf } from './consumers.ts'
 import { EVENTS, ORDERED_EVENTS } from './outbox-plan.ts'
 import type { SimEvents } from './outbox-plan.ts'
-import { NAMESPACE } from './plan.ts'
+import { NAMESPACES } from './service.ts'
+import type { Service } from './service.ts'
 import type { SimHandles } from './queue.ts'
 import type { Owner } from './scheduler.ts'
 import { inContext, noContext, sharedContext } from './shared-context.ts'
@@ -47,22 +49,28 @@ type MemoryStoreStatements = NonNullable<NonNullable<Parameters<typeof memorySto
 /** One process of the service: the real `once` code with a clock, a pool and a memory of its own. It can die. */
 export class SimProcess implements Owner {
   readonly name: string
+  readonly service: Service
   readonly store: MemoryStore
   readonly once: OnceInstance<MemoryTx, SimEvents>
-  readonly batched: BatchedCall
+  /** The first one, and another one on the same store where operations meet. */
+  readonly instances: readonly [OnceInstance<MemoryTx, SimEvents>, OnceInstance<MemoryTx, SimEvents>]
+  readonly batched: readonly [BatchedCall, BatchedCall]
   readonly wire: Wire
   readonly relay: Relay | null
   readonly consumers: readonly Consumer[]
   alive = true
   paused = false
   readonly world: World
+  /** Instances that share a context of the product's share one here. */
+  private readonly contexts = new Map<EnclosingContext, EnclosingContext>()
   private readonly rate: number
   private offset: number
 
-  constructor(world: World, name: string) {
+  constructor(world: World, name: string, service: Service) {
     const { settings, dice, flaw } = world
     this.world = world
     this.name = name
+    this.service = service
     this.rate = world.hit('clockSkew', name) ? dice.between(0.5, 2) : 1
     this.offset = dice.next() * 1e6
     this.wire = new Wire(world, this)
@@ -78,23 +86,12 @@ export class SimProcess implements Owner {
         onWait: () => world.happened('poolExhausted', name),
       },
     })
-    this.once = createOnce(
-      {
-        namespace: NAMESPACE,
-        store: flaw.wrap(this.store, this),
-        events: settings.consumer?.ordered ? ORDERED_EVENTS : EVENTS,
-        observe: (signal) => this.observe(signal),
-        replayFor: `${settings.replayForMs}ms`,
-        goneFor: `${settings.goneForMs}ms`,
-        deadline: `${settings.deadlineMs}ms`,
-        expired: settings.expired,
-        guard: 'off',
-        sweep: false,
-      },
-      { clock, random: new Dice(dice.below(2 ** 31)), decide: flaw.decide },
-    )
-    Object.assign(this.once.core, { enclosing: world.nests ? sharedContext() : noContext() })
-    this.batched = batchedOperations(world, this)
+    const shared = flaw.wrap(this.store, this)
+    this.once = this.instance(NAMESPACES[service][0], shared, clock)
+    const beside = settings.company === 'meets' ? this.instance(NAMESPACES[service][1], shared, clock) : this.once
+    this.instances = [this.once, beside]
+    const batched = batchedOperations(world, this, 0)
+    this.batched = [batched, settings.company === 'meets' ? batchedOperations(world, this, 1) : batched]
     this.relay = this.relays()
     const { consumer } = settings
     this.consumers = consumer === null ? [] : settings.readers.map((of) => consumerOf(world, this, consumer, of))
@@ -163,11 +160,36 @@ export class SimProcess implements Owner {
     this.offset += ms
   }
 
+  private instance(namespace: string, store: Store<MemoryTx>, clock: Clock): OnceInstance<MemoryTx, SimEvents> {
+    const { settings, dice, flaw } = this.world
+    const once = createOnce(
+      {
+        namespace,
+        store,
+        events: settings.consumer?.ordered ? ORDERED_EVENTS : EVENTS,
+        observe: (signal) => this.observe(signal),
+        replayFor: `${settings.replayForMs}ms`,
+        goneFor: `${settings.goneForMs}ms`,
+        deadline: `${settings.deadlineMs}ms`,
+        endsWithin: `${settings.endsWithinMs}ms`,
+        expired: settings.expired,
+        guard: 'off',
+        sweep: false,
+      },
+      { clock, random: new Dice(dice.below(2 ** 31)), decide: flaw.decide },
+    )
+    const { enclosing } = once.core
+    const cheap = this.contexts.get(enclosing) ?? (this.world.nests ? sharedContext() : noContext())
+    this.contexts.set(enclosing, cheap)
+    Object.assign(once.core, { enclosing: cheap })
+    return once
+  }
+
   private relays(): Relay | null {
     const { relay } = this.world.settings
     if (relay === null) return null
     const { attempts, onFailure, leaseMs } = relay
-    const to = this.world.flaw.sink(this.world.broker.sinkOf(this, relay), this)
+    const to = this.world.flaw.sink(this.world.brokers[this.service].sinkOf(this, relay), this)
     return this.once.relay({ to, attempts, onFailure, lease: `${leaseMs}ms` })
   }
 

@@ -1,4 +1,4 @@
-import type { Plan } from './plan.ts'
+import type { Plan, PlannedStep } from './plan.ts'
 import type { SimProcess } from './process.ts'
 import { never } from './wire.ts'
 import type { World } from './world.ts'
@@ -7,7 +7,7 @@ interface Call {
   readonly process: SimProcess
   readonly plan: Plan
   readonly exec: number
-  readonly step: Plan['steps'][number]
+  readonly step: PlannedStep
   readonly derived: string
 }
 
@@ -28,11 +28,27 @@ export class Provider {
   }
 
   async call(of: Call): Promise<Charge> {
+    const { exec, plan, step } = of
+    const { executions } = this.world
+    const told = { exec, key: plan.key, step: step.name, keyed: step.keyed, token: executions.tokenOf(exec) }
+    this.world.note({ kind: 'calling', ...told })
+    // Its handler may have ended when the call arrives.
+    const life = executions.lifeOf(exec)
+    try {
+      return await this.ask(of, life)
+    } finally {
+      this.world.note({ kind: 'called', ...told })
+    }
+  }
+
+  private async ask(of: Call, life: number | null): Promise<Charge> {
     const { world } = this
     this.travelling += 1
+    if (of.step.slowMs > 0) await world.scheduler.sleep(world.server, of.step.slowMs)
     await this.arrive(of.process)
-    const down = world.hit('providerDown', of.step.name)
-    const charge = down ? null : this.charge(of)
+    const failing = world.executions.isAmong(`${of.plan.key} ${of.step.name}`, of.step.failures)
+    const down = failing || world.hit('providerDown', of.step.name)
+    const charge = down ? null : this.charge(of, life)
     this.travelling -= 1
     if (!of.process.alive) return never()
     await of.process.turn('provider')
@@ -66,8 +82,7 @@ export class Provider {
     })
   }
 
-  private charge({ plan, exec, step, derived }: Call): Charge {
-    const life = this.world.executions.lifeOf(exec)
+  private charge({ plan, exec, step, derived }: Call, life: number | null): Charge {
     const known = step.keyed ? this.byKey.get(derived) : undefined
     const charge = known ?? { charge: this.made.size + 1 }
     this.byKey.set(derived, charge)

@@ -4,6 +4,7 @@ import type { ConsumerSettings, EventData } from './outbox-plan.ts'
 import type { SimProcess } from './process.ts'
 import { tagOf } from './readers.ts'
 import type { Reader } from './readers.ts'
+import type { Service } from './service.ts'
 import { never } from './wire.ts'
 import type { World } from './world.ts'
 
@@ -26,14 +27,14 @@ interface Held extends Delivery {
 
 const WAIT_MS = 120
 
-/** What the broker has for each consumer: all of them get everything. */
+/** What a service's broker has for each consumer: all of them get everything. */
 export class Queues {
   private readonly world: World
   private readonly queues: ReadonlyMap<string, Queue>
 
-  constructor(world: World) {
+  constructor(world: World, service: Service) {
     this.world = world
-    this.queues = new Map(world.settings.readers.map((reader) => [reader.name, new Queue(world, reader)]))
+    this.queues = new Map(world.settings.readers.map((reader) => [reader.name, new Queue(world, service, reader)]))
   }
 
   get size(): number {
@@ -62,12 +63,14 @@ export class Queues {
 export class Queue {
   readonly messages: Set<Message> = new Set()
   private readonly world: World
+  private readonly service: Service
   private readonly source: string
   private readonly waiting = new Set<() => void>()
   private receipts = 0
 
-  constructor(world: World, { source }: Reader) {
+  constructor(world: World, service: Service, { source }: Reader) {
     this.world = world
+    this.service = service
     this.source = source
   }
 
@@ -124,7 +127,7 @@ export class Queue {
   private async receive(process: SimProcess, params: ReceiveParams, until: () => number): Promise<readonly Delivery[]> {
     await this.travel(process, 'receive')
     if (!this.messages.size || !this.visible().length) await this.wait(process, params)
-    const taken = this.world.broker.down ? [] : this.pick(params.max, until)
+    const taken = this.world.brokers[this.service].down ? [] : this.pick(params.max, until)
     if (!process.alive) return never()
     await process.turn('receive')
     return taken

@@ -1,15 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { READER_MUTANTS, REDRIVE_MUTANTS } from './mutants/redrive-mutants.ts'
-import { hunt } from './mutants/index.ts'
 import { ANY } from './plan.ts'
 import type { Size } from './plan.ts'
 import { runSchedule } from './run.ts'
 
 // An abort comes in one world of twenty.
 const SEEDS = 160
-const HUNT_SCHEDULES = 400
 const TIMEOUT_MS = 240_000
-const WORLD: Size = { ...ANY, relays: true, consumers: true, redrives: true }
+const WORLD: Size = { ...ANY, company: 'nobody', relays: true, consumers: true, redrives: true }
 
 describe('worlds in which dead letters are redriven', () => {
   test('keep every promise, and are not empty', { timeout: TIMEOUT_MS }, async () => {
@@ -31,10 +28,5 @@ describe('worlds in which dead letters are redriven', () => {
     }
     const never = Object.entries(seen).flatMap(([what, times]) => (times === 0 ? what : []))
     expect(never).toEqual([])
-  })
-
-  test.each([...REDRIVE_MUTANTS, ...READER_MUTANTS])('notice: $name', { timeout: TIMEOUT_MS }, async (mutant) => {
-    const { broke } = await hunt(mutant, { seed: 1, schedules: HUNT_SCHEDULES })
-    expect(broke).not.toBeNull()
   })
 })

@@ -1,14 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { hunt } from './mutants/index.ts'
-import { SET_ASIDE_MUTANTS } from './mutants/set-aside-mutants.ts'
 import { ANY } from './plan.ts'
 import type { Size } from './plan.ts'
 import { runSchedule } from './run.ts'
 
 const SEEDS = 200
-const HUNT_SCHEDULES = 400
 const TIMEOUT_MS = 240_000
-const WORLD: Size = { ...ANY, relays: true, consumers: true, rivals: true }
+const WORLD: Size = { ...ANY, company: 'nobody', relays: true, consumers: true, rivals: true }
 
 describe('worlds in which messages are given up while they run', () => {
   test('keep every promise, and are not empty', { timeout: TIMEOUT_MS }, async () => {
@@ -23,10 +20,5 @@ describe('worlds in which messages are given up while they run', () => {
       }
     }
     expect(Object.values(seen).every((times) => times > SEEDS / 2)).toBe(true)
-  })
-
-  test.each(SET_ASIDE_MUTANTS)('notice: $name', { timeout: TIMEOUT_MS }, async (mutant) => {
-    const { broke } = await hunt(mutant, { seed: 1, schedules: HUNT_SCHEDULES })
-    expect(broke).not.toBeNull()
   })
 })

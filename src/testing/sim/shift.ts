@@ -1,5 +1,5 @@
 import { hunt, MUTANTS } from './mutants/index.ts'
-import type { Hunt } from './mutants/index.ts'
+import type { Hunt } from './mutants/hunt.ts'
 import { addSchedule, newTally, runSchedule } from './run.ts'
 import type { Tally } from './run.ts'
 
@@ -8,8 +8,8 @@ export interface Shift {
   readonly schedules: number
   readonly seed: number
   readonly stride: number
-  /** Which mutants to hunt: every `stride`th from `first`. */
-  readonly first: number
+  /** The names of the mutants to hunt. */
+  readonly mutants: readonly string[]
   readonly huntSchedules: number
 }
 
@@ -42,9 +42,8 @@ export async function work(shift: Shift, progress: (schedules: number) => void):
       if ((tally.schedules + tally.vacuous) % 200 === 0) progress(tally.schedules)
     }
     const hunts: Hunt[] = []
-    for (let i = shift.first; i < MUTANTS.length; i += shift.stride) {
-      hunts.push(await hunt(MUTANTS[i]!, { seed: shift.seed, schedules: shift.huntSchedules }))
-    }
+    for (const mutant of MUTANTS.filter(({ name }) => shift.mutants.includes(name)))
+      hunts.push(await hunt(mutant, { seed: shift.seed, schedules: shift.huntSchedules }))
     return { tally, hunts }
   } finally {
     Error.stackTraceLimit = limit

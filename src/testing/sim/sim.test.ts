@@ -3,11 +3,11 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { CHECKERS } from './checkers/index.ts'
 import { FAULT_KINDS } from './fault.ts'
-import { MUTANTS } from './mutants/index.ts'
 import { runSchedule } from './run.ts'
 
-const CLI = fileURLToPath(new URL('cli.ts', import.meta.url))
-const SCHEDULES = 20_000
+const CLI = fileURLToPath(new URL('../../../scripts/sim.ts', import.meta.url))
+/** Mutants take minutes: `npm run sim` and `.ci/run` hunt them. */
+const SCHEDULES = 5_000
 const PATIENCE_MS = 20 * 60_000
 
 interface Ended {
@@ -21,7 +21,6 @@ interface Summary {
   readonly crashes: number
   readonly faults: Readonly<Record<string, number>>
   readonly violations: number
-  readonly mutants: unknown
 }
 
 function sim(...args: string[]): Promise<Ended> {
@@ -37,16 +36,12 @@ function sim(...args: string[]): Promise<Ended> {
 }
 
 describe('the simulator', () => {
-  test(`${SCHEDULES} schedules keep every promise, and every mutant is noticed`, { timeout: PATIENCE_MS }, async () => {
-    const { code, out, err } = await sim('--schedules', String(SCHEDULES), '--seed', '1', '--json')
+  test(`${SCHEDULES} schedules keep every promise`, { timeout: PATIENCE_MS }, async () => {
+    const { code, out, err } = await sim('--schedules', String(SCHEDULES), '--seed', '1', '--no-mutants', '--json')
     const told = err.replace(/^\d+ of \d+ schedules.*\n/gm, '').slice(0, 4_000)
     const result = JSON.parse(out || '{}') as Partial<Summary>
     // What went wrong is in `told`: it is part of what is compared, so that it is shown.
-    expect({ violations: result.violations, mutants: result.mutants, told: code === 0 ? '' : told }).toEqual({
-      violations: 0,
-      mutants: { killed: MUTANTS.length, total: MUTANTS.length },
-      told: '',
-    })
+    expect({ violations: result.violations, told: code === 0 ? '' : told }).toEqual({ violations: 0, told: '' })
     expect(result.schedules).toBe(SCHEDULES)
     expect(result.crashes).toBeGreaterThan(SCHEDULES / 10)
     expect(FAULT_KINDS.filter((kind) => !result.faults?.[kind])).toEqual([])
@@ -68,6 +63,8 @@ describe('the simulator', () => {
     [['--schedules', '0'], '--schedules needs a whole number'],
     [['--seed'], '--seed needs a whole number'],
     [['--seeds', '1'], 'unknown argument "--seeds"'],
+    [['--mutant'], '--mutant needs the name of one, or all'],
+    [['--mutant', 'none'], 'no mutant is called "none"'],
   ])('%s is refused in one line', async (args, line) => {
     const { code, out, err } = await sim(...args)
     expect(code).toBe(2)

@@ -6,7 +6,7 @@ import type { FaultKind } from './fault.ts'
 import type { ConsumerSettings, RelaySettings } from './outbox-plan.ts'
 import type { Plan } from './plan.ts'
 
-export type Mode = 'atomic' | 'leased' | 'batched' | 'nested' | 'joined'
+export type Mode = 'atomic' | 'leased' | 'batched' | 'joined'
 
 /** What a caller got. `text` is the answer as JSON, byte for byte; `exec` the execution that made it. */
 export type Result =
@@ -15,6 +15,7 @@ export type Result =
 
 /** A committed effect: which execution made it, in which life of its key; null when the key has no record. */
 export interface Effect {
+  /** `own-…`: a row of a handler that has no key, or of a part of one that has. */
   readonly key: string
   readonly exec: number
   readonly part: string
@@ -47,7 +48,14 @@ export interface Note {
 
 /** Everything the checkers may look at. `t` is virtual time, `now` the database's, in milliseconds. */
 export type TraceEvent = { readonly t: number; readonly now: number } & (
-  | { readonly kind: 'policy'; readonly expired: 'gone' | 'rerun' }
+  | {
+      readonly kind: 'policy'
+      readonly expired: 'gone' | 'rerun'
+      /** The longest a call may take: an attempt, a leased operation, a wait for another call. */
+      readonly deadlineMs: number
+      readonly endsWithinMs: number
+      readonly waitMs: number
+    }
   | {
       readonly kind: 'relay'
       readonly relay: RelaySettings
@@ -85,12 +93,45 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
       readonly call: number
       readonly key: string
       readonly mode: Mode
+      /** The call of another handler that it runs for; null: a client's. */
+      readonly inner: number | null
       readonly attempt: number
       /** Whether the claim or the lease was really won; lost again before the handler started; and by how many others. */
       readonly holds: boolean
       readonly lost: boolean
       readonly rivals: number
       readonly record: RecordRow | null
+    }
+  /** A handler calls another operation. */
+  | {
+      readonly kind: 'inner'
+      readonly inner: number
+      /** The execution of that handler. */
+      readonly outer: number
+      readonly key: string
+      readonly process: string
+      /** There is a transaction around it; null: there was one, and its operation was told to stop. */
+      readonly inside: boolean | null
+      readonly through: 'run' | 'join'
+    }
+  | {
+      readonly kind: 'innerOutcome'
+      readonly inner: number
+      readonly key: string
+      readonly result: Result
+    }
+  /** A batched request's statement was made, for the call of a handler. */
+  | { readonly kind: 'stated'; readonly exec: number; readonly key: string; readonly inner: number }
+  /** A handler was told that a row of its own is written. */
+  | { readonly kind: 'wrote'; readonly exec: number; readonly part: string }
+  /** A handler calls the outside world, and has its answer or its error. */
+  | {
+      readonly kind: 'calling' | 'called'
+      readonly exec: number
+      readonly key: string
+      readonly step: string
+      readonly keyed: boolean
+      readonly token: number | null
     }
   /** A process looks for abandoned operations. */
   | { readonly kind: 'recovering'; readonly process: string }
@@ -123,6 +164,10 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
       readonly first: boolean
       readonly process: string
     }
+  /** An event of one service was sent or applied by another. */
+  | { readonly kind: 'strayed'; readonly event: string; readonly how: 'sent' | 'applied'; readonly process: string }
+  /** A service in another schema was refused, and only it uses its keys. */
+  | { readonly kind: 'crossed'; readonly key: string; readonly code: string }
   /** A cursor became durable. */
   | { readonly kind: 'acked'; readonly shard: number; readonly cursor: number }
   /** An event was held, or is not any more: null. */

@@ -4,7 +4,7 @@ import type { SimProcess } from './process.ts'
 import type { World } from './world.ts'
 
 const COMMITS = new Set(['complete', 'completeStep', 'batch.complete', 'user.commit', 'inbox.complete'])
-const CAN_CONFLICT = new Set(['tx.insert', 'complete', 'batch.effect', 'completeStep'])
+const CAN_CONFLICT = new Set(['tx.insert', 'complete', 'batch.effect', 'batch.complete', 'completeStep'])
 
 /**
  * What lies between a process and the database: every statement travels there and back in steps of its own, and can be
@@ -67,6 +67,7 @@ export class Wire {
     if (world.outage) throw new Error('the server does not answer')
     if (world.hit('dieBefore', label)) return this.die()
     if (world.hit('pausePastLease', label)) process.pause()
+    if (label === 'heartbeat' && world.hit('silentHeartbeat', label)) return never()
     if (COMMITS.has(label) && world.hit('replyLostBeforeCommit', label)) throw new Error('cut before COMMIT arrived')
     if (world.hit('connectionReset', label)) throw new Error('reset')
     if (world.hit('halfOpenConnection', label)) throw new HalfOpen()

@@ -5,9 +5,13 @@ const SHIFT = '--shift'
 type Message<D> = { readonly kind: 'progress'; readonly done: number } | { readonly kind: 'done'; readonly result: D }
 
 /** The file that was started, again, in a process of its own: a thread would not inherit the loader. */
-export function apart<D>(shift: object, progress: (done: number) => void): Promise<D> {
+export function apart<D>(
+  shift: object,
+  progress: (done: number) => void,
+  program: string = process.argv[1]!,
+): Promise<D> {
   return new Promise((resolve, reject) => {
-    const child = fork(process.argv[1]!, [SHIFT])
+    const child = fork(program, [SHIFT])
     child.on('message', (message: Message<D>) => {
       if (message.kind === 'progress') progress(message.done)
       else resolve(message.result)

@@ -1,5 +1,6 @@
 import { MemoryDatabase } from '../../store/memory/database.ts'
 import type { RecordRow } from '../../store/memory/rows.ts'
+import { partsOf } from '../../store/namespaced/names.ts'
 import { Broker } from './broker.ts'
 import { Clients } from './clients.ts'
 import { Dice } from './dice.ts'
@@ -7,6 +8,7 @@ import { Executions } from './executions.ts'
 import { drawRates, FAULT_KINDS } from './fault.ts'
 import type { FaultKind } from './fault.ts'
 import { Ledger } from './ledger.ts'
+import { ACCOUNTS } from './meeting.ts'
 import { Mischief } from './mischief.ts'
 import { SimOutbox } from './outbox.ts'
 import { stepsInPeace } from './patience.ts'
@@ -15,13 +17,18 @@ import type { Plan, Settings, Size } from './plan.ts'
 import { SimProcess } from './process.ts'
 import type { Flaw } from './process.ts'
 import { Provider } from './provider.ts'
+import { Neighbour } from './neighbour.ts'
 import { Operator } from './operator.ts'
 import { Queues } from './queue.ts'
+import { Releaser } from './releaser.ts'
 import { tagOf } from './readers.ts'
+import { SERVICES } from './service.ts'
+import type { Service } from './service.ts'
 import { endContexts } from './shared-context.ts'
 import { Scheduler } from './scheduler.ts'
 import type { Owner } from './scheduler.ts'
 import type { TraceEvent } from './trace.ts'
+import { TROUBLED_TABLES } from './trouble.ts'
 
 const EPOCH = Date.UTC(2030, 0, 1, 22)
 /** Everything is done, and everybody was told to stop: nothing is left to wait for but deadlines. */
@@ -43,9 +50,11 @@ export class World {
   readonly executions: Executions
   readonly provider: Provider
   readonly clients: Clients
-  readonly broker: Broker
-  readonly queue: Queues
+  /** Of each service. */
+  readonly brokers: readonly [Broker, Broker]
+  readonly queues: readonly [Queues, Queues]
   readonly operator: Operator
+  readonly releaser: Releaser
   readonly outbox: SimOutbox = new SimOutbox()
   readonly plans: readonly Plan[]
   /** Some operation runs inside another, or a leased consumer's inbox row inside its last transaction. */
@@ -67,6 +76,7 @@ export class World {
   private readonly keys = new Map<string, string>()
   private ticks = 0
   private born = 0
+  private inners = 0
 
   constructor(seed: number, flaw: Flaw, size: Size = ANY) {
     this.seed = seed
@@ -77,24 +87,27 @@ export class World {
     this.rates = drawRates(this.dice, this.settings.zombies)
     this.faults = Object.fromEntries(FAULT_KINDS.map((kind) => [kind, 0])) as Record<FaultKind, number>
     this.plans = drawPlans(this.dice, this.settings, this.rates, size, (address) => flaw.named(address))
-    this.nests = this.settings.readerLeaseMs !== null || this.plans.some(({ inner }) => inner !== null)
+    this.nests = this.settings.readerLeaseMs !== null || this.settings.company === 'meets'
     const clock = {
       // Never the same microsecond twice.
       now: () => EPOCH + this.scheduler.time + this.databaseOffset + ++this.ticks / 1000,
       after: (ms: number, callback: () => void) => this.scheduler.after(this.server, ms, callback),
     }
-    this.database = new MemoryDatabase({ clock, unique: { poison: ['id'] } })
+    this.database = new MemoryDatabase({ clock, ...TROUBLED_TABLES })
     this.executions = new Executions(this)
     this.provider = new Provider(this)
     this.clients = new Clients(this)
-    this.broker = new Broker(this)
-    this.queue = new Queues(this)
+    this.brokers = [new Broker(this, 0), new Broker(this, 1)]
+    this.queues = [new Queues(this, 0), new Queues(this, 1)]
     this.operator = new Operator(this)
+    this.releaser = new Releaser(this)
     for (const plan of this.plans) {
       this.byKey.set(plan.key, plan)
       this.keys.set(plan.id, plan.key)
     }
-    this.note({ kind: 'policy', expired: this.settings.expired })
+    const { expired, deadlineMs, endsWithinMs } = this.settings
+    const waitMs = Math.max(0, ...this.plans.map((plan) => plan.waitMs))
+    this.note({ kind: 'policy', expired, deadlineMs, endsWithinMs, waitMs })
     if (this.settings.relay !== null)
       this.note({
         kind: 'relay',
@@ -110,13 +123,18 @@ export class World {
   async run(): Promise<void> {
     const seeding = this.database.begin()
     await this.database.table('poison').insert(JSON.stringify([1]), { id: 1 }, seeding)
+    for (const id of ACCOUNTS)
+      await this.database.table('accounts').insert(JSON.stringify([id]), { id, sum: 0 }, seeding)
     seeding.commit()
     this.database.observer = new Ledger(this)
-    for (let i = 0; i < this.settings.processes; i++) this.processes.push(this.spawn())
+    const services = this.settings.company === 'services' ? SERVICES.length : 1
+    for (let i = 0; i < this.settings.processes; i++) this.processes.push(this.spawn((i % services) as Service))
     this.clients.start()
     const mischief = new Mischief(this)
     mischief.start()
     this.operator.start()
+    this.releaser.start()
+    if (this.settings.company === 'neighbour') new Neighbour(this).start()
     const bound = stepsInPeace(this.settings, this.plans)
     await this.scheduler.run(() => this.isDone(), this.settings.chaosSteps)
     this.calm()
@@ -182,7 +200,17 @@ export class World {
   /** Everybody has an answer, and every event is where it belongs. */
   get isDrained(): boolean {
     const { pending, unread } = this.outbox
-    return this.clients.undecided === 0 && pending.size === 0 && unread.size === 0 && this.queue.size === 0
+    return (
+      this.clients.undecided === 0 &&
+      pending.size + unread.size === 0 &&
+      this.queues.every(({ size }) => size === 0) &&
+      !this.releaser.hasOrphans
+    )
+  }
+
+  /** Numbers the calls that handlers make of other operations. */
+  nextInner(): number {
+    return ++this.inners
   }
 
   planOf(key: string): Plan {
@@ -195,11 +223,16 @@ export class World {
 
   restart(dead: SimProcess): void {
     const index = this.processes.indexOf(dead)
-    if (index >= 0) this.processes[index] = this.spawn()
+    if (index >= 0) this.processes[index] = this.spawn(dead.service)
   }
 
-  private spawn(): SimProcess {
-    const process = new SimProcess(this, `p${++this.born}`)
+  /** Some process of this service. */
+  anyOf(service: Service): SimProcess {
+    return this.dice.pick(this.processes.filter((process) => process.service === service))
+  }
+
+  private spawn(service: Service): SimProcess {
+    const process = new SimProcess(this, `p${++this.born}`, service)
     this.employ(process)
     return process
   }
@@ -207,25 +240,26 @@ export class World {
   private calm(): void {
     this.chaos = false
     this.outage = false
-    this.broker.down = false
+    for (const broker of this.brokers) broker.down = false
     for (const process of this.processes) process.resume()
   }
 
   private isDone(): boolean {
-    return this.operator.isDone && this.isDrained
+    return this.operator.isDone && this.isDrained && this.releaser.isDone
   }
 
   private parkedLetters(): string[] {
     const letters = this.database.letters.rows(null).map(([, row]) => row)
     return letters
       .filter(({ state }) => state === 'parked')
-      .map(({ consumer, message }) => tagOf(consumer, this.outbox.nameOfId(message)))
+      .map(({ consumer, message }) => tagOf(partsOf(consumer).name, this.outbox.nameOfId(message)))
   }
 
   private rouse(): void {
     this.resting = false
     for (const process of this.processes.filter(({ alive }) => alive)) this.employ(process)
     this.operator.rouse()
+    this.releaser.rouse()
   }
 
   private employ(process: SimProcess): void {

@@ -161,7 +161,7 @@ export class Injector {
       const shot = this.next('batches.effects')
       if (shot === null) return effects(statements)
       await end()
-      return { kind: 'failed', index: 0, error: errorOf(shot) }
+      return { kind: 'ended', index: 0, late: shot === 'deadline', error: errorOf(shot) }
     })
     local.wrap(
       session,

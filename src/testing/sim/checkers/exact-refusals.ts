@@ -10,13 +10,15 @@ export const exactRefusals: Checker = {
       ({ key }) => `a claim of ${key} was refused by a snapshot older than its locks`,
     )
     const calls = eventsOf(trace, 'call')
+    // Who runs others hands their refusals on, and what is run inside holds the key without a call of its own.
+    const meeting = new Set(eventsOf(trace, 'plan').flatMap(({ plan }) => (plan.family === plan.key ? [] : plan.key)))
     const began = new Map(calls.map((event) => [event.call, event]))
     const ended = new Map(eventsOf(trace, 'outcome').map((event) => [event.call, event]))
     for (const { call, key, result, record, now, t } of ended.values()) {
       if (result.is !== 'error' || result.code !== 'ONCE_IN_FLIGHT') continue
       const own = began.get(call)
       if (own?.record?.state !== 'completed' || own.record.life !== record?.life) continue
-      if (record.expiresAt / 1000 <= now || key.endsWith('-inner')) continue
+      if (record.expiresAt / 1000 <= now || meeting.has(key)) continue
       const beside = calls.filter(
         (other) => isBeside(other, own) && other.t <= t && (ended.get(other.call)?.t ?? Infinity) >= t,
       )

@@ -1,3 +1,4 @@
+import { MEETING } from '../meeting.ts'
 import { eventsOf } from '../trace.ts'
 import type { EventOf, TraceEvent } from '../trace.ts'
 import type { Checker } from './checker.ts'
@@ -7,8 +8,9 @@ export const expiry: Checker = {
   says: 'an expired key does what its policy says: 410 or a new life, and no replay',
   check(trace) {
     const broken: string[] = []
+    const outers = new Set(eventsOf(trace, 'plan').flatMap(({ plan }) => (plan.deeds.length > 0 ? plan.key : [])))
     const policy = eventsOf(trace, 'policy')[0]?.expired ?? 'gone'
-    for (const { records, now } of eventsOf(trace, 'commit')) {
+    for (const { records, now } of isUnsure(trace) ? [] : eventsOf(trace, 'commit')) {
       for (const { key, before, after } of records) {
         if (before?.state !== 'completed' || after === null || after.life === before.life) continue
         const until = policy === 'rerun' ? before.expiresAt : before.forgetAt
@@ -17,7 +19,8 @@ export const expiry: Checker = {
     }
     for (const event of eventsOf(trace, 'outcome')) {
       const { call, key, result, now } = event
-      if (result.is !== 'error' || result.code !== 'ONCE_GONE') continue
+      // Who runs others hands their refusals on.
+      if (result.is !== 'error' || result.code !== 'ONCE_GONE' || outers.has(key)) continue
       if (policy === 'rerun') broken.push(`call ${call} of ${key} got 410, but expired keys run again`)
       else if (event.record !== null && event.record.expiresAt / 1000 > now && event.record.state === 'completed') {
         const began = eventsOf(trace, 'call').find((of) => of.call === call)
@@ -27,6 +30,12 @@ export const expiry: Checker = {
     if (!trace.some(isClockTrouble)) broken.push(...lateReplays(trace))
     return broken
   },
+}
+
+/** The database's clock went back while operations were inside each other: what was over when they began is not any more. */
+export function isUnsure(trace: readonly TraceEvent[]): boolean {
+  if (!eventsOf(trace, 'fault').some(({ fault }) => fault === 'databaseClockBack')) return false
+  return eventsOf(trace, 'plan').some(({ plan }) => plan.family === MEETING)
 }
 
 /** Only where every clock runs alike: memory counts the rest of a record's time on its own clock. */

@@ -8,12 +8,16 @@ export const failurePolicy: Checker = {
     const broken: string[] = []
     const ends = new Map(eventsOf(trace, 'ran').map(({ exec, how }) => [exec, how]))
     const committed = new Set<number>()
+    const leased = new Set(eventsOf(trace, 'run').flatMap(({ mode, exec }) => (mode === 'leased' ? exec : [])))
     for (const { effects } of eventsOf(trace, 'commit')) {
       for (const { exec, key, part } of effects) {
         if (part !== 'main') continue
         committed.add(exec)
         if (ends.get(exec) === 'refused')
           broken.push(`execution ${exec} of ${key} refused and yet committed its effect`)
+        // A leased handler throws what its commit threw, also when only the reply was lost.
+        if (ends.get(exec) === 'threw' && !leased.has(exec))
+          broken.push(`execution ${exec} of ${key} threw and yet committed its effect`)
       }
     }
     for (const { call, key, result } of eventsOf(trace, 'outcome')) {

@@ -1,6 +1,9 @@
 import type { TraceEvent } from '../trace.ts'
 import { answeredIsCommitted } from './answered-is-committed.ts'
+import { answered } from './answered.ts'
+import { apart } from './apart.ts'
 import { audited } from './audited.ts'
+import { blame } from './blame.ts'
 import { bounded } from './bounded.ts'
 import { appliedOrder } from './applied-order.ts'
 import type { Checker } from './checker.ts'
@@ -15,6 +18,7 @@ import { expiry } from './expiry.ts'
 import { failurePolicy } from './failure-policy.ts'
 import { fenced } from './fenced.ts'
 import { finishedSteps } from './finished-steps.ts'
+import { leaseKept } from './lease-kept.ts'
 import { letters } from './letters.ts'
 import { noneLost } from './none-lost.ts'
 import { oneEffect } from './one-effect.ts'
@@ -30,6 +34,8 @@ import { setAside } from './set-aside.ts'
 import { stableKeys } from './stable-keys.ts'
 import { told } from './told.ts'
 import { sweeper } from './sweeper.ts'
+import { wholeRecord } from './whole-record.ts'
+import { withItsOuter } from './with-its-outer.ts'
 
 export type { Checker } from './checker.ts'
 
@@ -64,6 +70,12 @@ export const CHECKERS: readonly Checker[] = [
   converges,
   claimedFirst,
   exactRefusals,
+  withItsOuter,
+  wholeRecord,
+  answered,
+  blame,
+  leaseKept,
+  apart,
 ]
 
 /** What is broken, each with the number of its promise. */

@@ -13,17 +13,22 @@ export const parked: Checker = {
     const told = new Set<string>()
     const heads = new Set<string>()
     const given = new Map<string, string>()
+    /** An operator gave something up, and said why. */
+    let skips = 0
     for (const happened of trace) {
       if (happened.kind === 'held') {
         const { event, state, reason, attempts } = happened
         const up = state === 'parked' || state === 'skipped'
         if (!up) given.delete(event)
         else given.set(event, state)
-        if (up && reason !== null && attempts > 0) {
+        if (up && ((reason !== null && attempts > 0) || (state === 'skipped' && skips > 0))) {
           told.add(event)
           heads.add(aggregates.get(event) ?? '')
         }
-      } else if (happened.kind === 'parked' && given.get(happened.event) !== 'parked') {
+      } else if (happened.kind === 'audit' && happened.action === 'parked skip') {
+        skips += 1
+        // Told after it was written: it may have been released by then.
+      } else if (happened.kind === 'parked' && !told.has(happened.event)) {
         broken.push(`${happened.process} told that ${happened.event} is parked, and it is not`)
       }
     }

@@ -2,15 +2,20 @@ import type { decide } from '../../../lifecycle/decide.ts'
 import type { Work } from '../../../store/memory/connection.ts'
 import { STATEMENTS } from '../../../store/memory/statements/index.ts'
 import type { Statements } from '../../../store/memory/statements/index.ts'
+import type { Company } from '../company.ts'
 import { SOUND } from '../flaw.ts'
 import type { Flaw } from '../process.ts'
 
 /** A bug somebody could write. A simulation that does not notice it proves nothing. */
-export interface Mutant {
+export interface Mutant extends Wanted {
   readonly name: string
   /** The invariant it breaks, or the finding of the protocol that warns of it. */
   readonly of: string
   readonly flaw: Flaw
+}
+
+/** The worlds in which a mutant is hunted. */
+export interface Wanted {
   /** Only a world with relays can show it. */
   readonly relays?: boolean
   /** Only a world with consumers can. */
@@ -21,8 +26,12 @@ export interface Mutant {
   readonly readers?: boolean
   /** Only a world where dead letters are redriven can. */
   readonly redrives?: boolean
+  /** Only a world where parked events are released can. */
+  readonly releases?: boolean
   /** Only a world in which messages are given up while they run can. */
   readonly rivals?: boolean
+  /** Only a world in which operations meet others can. */
+  readonly company?: Company
 }
 
 /** Wrong inside the database. */

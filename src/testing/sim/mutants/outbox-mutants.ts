@@ -161,7 +161,7 @@ function completingWith(wrong: Append): Pick<typeof STATEMENTS, 'append' | 'comp
 }
 
 function send({ world, name }: SimProcess, events: readonly EventRow[]): void {
-  for (const { payload } of events) world.broker.accept(JSON.parse(payload) as EventData, name)
+  for (const { payload } of events) world.brokers[0].accept(JSON.parse(payload) as EventData, name)
 }
 
 async function apart(store: MemoryStore, events: readonly EventRow[]): Promise<void> {

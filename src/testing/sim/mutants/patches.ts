@@ -1,0 +1,206 @@
+import type { Wanted } from './mutant.ts'
+
+/** A mutant of the code itself: the text of one place in one file, and what stands there instead. */
+export interface Patch extends Wanted {
+  readonly name: string
+  /** The invariant it breaks. */
+  readonly of: string
+  readonly file: string
+  readonly find: string
+  readonly replace: string
+}
+
+const FOUND_WHERE_OPERATIONS_MEET: readonly Patch[] = [
+  {
+    of: 'I2',
+    name: 'remembers what its own transaction wrote, before the commit',
+    file: 'src/once/settle.ts',
+    find: `        if (seat.afterCommit) seat.afterCommit(keep)
+        else keep()`,
+    replace: '        keep()',
+  },
+  {
+    of: 'I26',
+    name: 'commits before its children have ended',
+    file: 'src/once/deadline.ts',
+    find: `        if (this.#enclosing.pending > 0) return whenChildrenEnded(this.#clock, this.#enclosing, () => settle(end, done))
+`,
+    replace: '',
+  },
+  {
+    of: 'I25',
+    name: 'operations inside one transaction do not take turns',
+    file: 'src/once/turns.ts',
+    find: `    if (this.#taken) await new Promise<void>((start, refuse) => this.#waiting.push({ start, refuse }))
+    else this.#taken = true`,
+    replace: '    this.#taken = true',
+  },
+  {
+    of: 'I25',
+    name: 'what is joined to one transaction does not take turns',
+    file: 'src/once/join.ts',
+    find: 'const turns = turnsOfUsers(tx)',
+    replace: 'const turns = new Turns()',
+  },
+  {
+    of: 'I25',
+    name: 'statements of the outer handler do not wait for what runs inside',
+    file: 'src/once/enclosing.ts',
+    find: 'return caller.turns?.taken ? caller.inTurn(statement) : undefined',
+    replace: 'return undefined',
+  },
+  {
+    of: 'I25',
+    name: 'a batched request inside an operation takes a transaction of its own',
+    file: 'src/once/once.ts',
+    find: `      if (outer?.transaction) {
+        const { session } = outer.transaction`,
+    replace: `      if (outer?.transaction === undefined && outer) {
+        const { session } = outer.transaction`,
+  },
+  {
+    of: 'I25',
+    name: 'instances on one store do not find each other',
+    file: 'src/once/store-context.ts',
+    find: 'let entry = shared.get(store)',
+    replace: 'let entry: Shared | undefined',
+  },
+  {
+    of: 'I28',
+    name: 'an operation that has ended still encloses',
+    file: 'src/once/enclosing.ts',
+    find: 'while (at && (at.ended || at.isUsers)) at = at.outer',
+    replace: 'while (at?.isUsers) at = at.outer',
+  },
+  {
+    of: 'I29',
+    name: 'a step is no child of its operation',
+    file: 'src/once/step.ts',
+    find: 'return this.#holder.enclosing.track(work())',
+    replace: 'return work()',
+  },
+  {
+    of: 'I27',
+    name: 'a leased operation may take for ever',
+    file: 'src/once/leased.ts',
+    find: 'new TimeLimit(core.clock, request.endsWithinMs, signal, enclosing)',
+    replace: 'new TimeLimit(core.clock, 1e9, signal, enclosing)',
+  },
+  {
+    of: 'I27',
+    name: 'waits for a heartbeat that is never answered',
+    file: 'src/once/heart.ts',
+    find: '        sleep(this.#clock, withinMs + HEARTBEAT_SLACK_MS, late.signal),\n',
+    replace: '',
+  },
+]
+
+const FOUND_WITH_CONSUMERS: readonly Patch[] = [
+  {
+    of: 'I25',
+    name: 'messages of one batch do not take turns inside',
+    file: 'src/once/consumer-handler.ts',
+    find: 'new Enclosing({ id: item.id, route, transaction, publisher, outer: undefined })',
+    replace:
+      'new Enclosing({ id: item.id, route, transaction, publisher, outer: undefined, turns: new transaction.turns.constructor() })',
+  },
+]
+
+const FOUND_WITH_BATCHES: readonly Patch[] = [
+  {
+    of: 'I28',
+    name: 'what only COMMIT refuses is the error of a whole batch',
+    file: 'src/once/batch.ts',
+    find: 'if (items.length > 1 && (crowded || !isOnceError(error))) {',
+    replace: 'if (items.length > 1 && crowded) {',
+  },
+  {
+    of: 'I28',
+    name: 'what a trigger raises at COMMIT is taken for a lost reply',
+    file: 'src/store/memory/failure.ts',
+    find: `return error instanceof ServerError && HANDLERS_OWN.test(error.code) ? error : storeFailure(error)`,
+    replace: `return onceError('ONCE_COMMIT_UNKNOWN', { cause: error })`,
+  },
+  {
+    of: 'I28',
+    name: 'a conflict of the completing statement is not run again',
+    file: 'src/once/batch.ts',
+    find: '  if (isTransient(core, error)) return conflicted(core, items, items, error)\n',
+    replace: '',
+  },
+  {
+    of: 'I28',
+    name: 'one statement that hangs takes its batch with it',
+    file: 'src/once/batch.ts',
+    find: `    if (effects.kind === 'ended') return ended(round, winners, culprit, effects.late, error)\n`,
+    replace: `    if (effects.kind === 'ended') {
+      for (const item of winners) item.reject(error)
+      return NOTHING
+    }\n`,
+  },
+  {
+    of: 'I28',
+    name: 'one answer that cannot be written is the error of a whole batch',
+    file: 'src/once/batch.ts',
+    find: 'return time.over ? tooLate(round, winners, item, error) : without(round, winners, item, error)',
+    replace: `for (const other of winners) other.reject(onceError('ONCE_STORE_UNAVAILABLE', { cause: error }))
+      return NOTHING`,
+  },
+  {
+    of: 'I28',
+    name: 'the others of a batch get the error of the one that raised',
+    file: 'src/once/batch.ts',
+    find: `    return culprit && !batches.isCrowded?.(error)
+      ? without(round, winners, culprit, error)
+      : failed(round, winners, error)`,
+    replace: `    for (const item of winners) item.reject(error)
+    return NOTHING`,
+  },
+]
+
+const FOUND_WITH_FAILING_MESSAGES: readonly Patch[] = [
+  {
+    of: 'I21',
+    name: 'a message whose statement raises is taken for trouble of the store',
+    file: 'src/once/consumer-batch.ts',
+    find: `const failed: Fate = arrivals.length === 1 ? { kind: 'failed', error: cause } : ALONE`,
+    replace: `const failed: Fate = { kind: 'troubled', error: cause }`,
+  },
+]
+
+const FOUND_WITH_SERVICES: readonly Patch[] = [
+  {
+    of: 'I30',
+    name: 'every service publishes to the shards of the first',
+    file: 'src/outbox/publisher.ts',
+    find: 'shard: shardOf(aggregateId, namespace),',
+    replace: 'shard: shardOf(aggregateId),',
+  },
+  {
+    of: 'I30',
+    name: 'consumers and destinations of two services are one when they have one name',
+    file: 'src/store/namespaced/names.ts',
+    find: 'return no === 0 ? name : `${no}${SEPARATOR}${name}`',
+    replace: 'return name',
+  },
+]
+
+const FOUND_WITH_A_NEIGHBOUR: readonly Patch[] = [
+  {
+    of: 'I30',
+    name: 'locks ignore the schema',
+    file: 'src/store/memory/database.ts',
+    find: 'return this.schema === 0 ? lock : `${this.schema} ${lock}`',
+    replace: 'return lock',
+  },
+]
+
+/** Mutants of what happens where operations, requests and services meet. */
+export const PATCHES: readonly Patch[] = [
+  ...FOUND_WHERE_OPERATIONS_MEET.map((patch) => ({ ...patch, company: 'meets' as const })),
+  ...FOUND_WITH_CONSUMERS.map((patch) => ({ ...patch, company: 'meets' as const, relays: true, consumers: true })),
+  ...FOUND_WITH_BATCHES.map((patch) => ({ ...patch, company: 'batches' as const })),
+  ...FOUND_WITH_FAILING_MESSAGES.map((patch) => ({ ...patch, relays: true, consumers: true })),
+  ...FOUND_WITH_SERVICES.map((patch) => ({ ...patch, company: 'services' as const, relays: true, consumers: true })),
+  ...FOUND_WITH_A_NEIGHBOUR.map((patch) => ({ ...patch, company: 'neighbour' as const })),
+]

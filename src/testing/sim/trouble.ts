@@ -1,0 +1,46 @@
+import { raised } from '../../store/memory/failure.ts'
+import type { DatabaseOptions } from '../../store/memory/database.ts'
+import type { MemoryTx } from '../../store/memory/memory-tx.ts'
+import type { FaultKind } from './fault.ts'
+import type { Trouble } from './meeting.ts'
+import type { Plan } from './plan.ts'
+import type { World } from './world.ts'
+
+type Kind = Exclude<Trouble['is'], 'none' | 'mute'>
+
+const KINDS: Readonly<Record<Kind, { readonly table: string; readonly fault: FaultKind }>> = {
+  raises: { table: 'raising', fault: 'statementRaises' },
+  hangs: { table: 'hanging', fault: 'statementHangs' },
+  commits: { table: 'refused', fault: 'commitRaises' },
+}
+
+/** The user's tables that are trouble: a trigger that raises, one that never ends, and one that COMMIT runs. */
+export const TROUBLED_TABLES: Pick<DatabaseOptions, 'unique' | 'triggers' | 'deferred'> = {
+  unique: { poison: ['id'], accounts: ['id'] },
+  triggers: {
+    raising: () => Promise.reject(raised('no such account')),
+    hanging: ({ tx }) => tx.hang(),
+  },
+  deferred: {
+    refused: () => {
+      throw raised('the books do not balance')
+    },
+  },
+}
+
+/** The table a statement of this execution is to be written to, where that is trouble. `at`: for the trace. */
+export function troubledTable(world: World, { key, trouble }: Plan, at: string = key): string | null {
+  const { is, times } = trouble
+  if (is === 'none' || is === 'mute' || !world.executions.isAmong(`${key} ${is}`, times)) return null
+  world.happened(KINDS[is].fault, at)
+  return KINDS[is].table
+}
+
+/** The rest of a handler's statements: rows that others want too, and what goes wrong with the first of them. */
+export async function runStatements(world: World, plan: Plan, exec: number, tx: MemoryTx): Promise<void> {
+  for (const id of plan.locks) await tx.update('accounts', { id }, ({ sum }) => ({ id, sum: Number(sum) + 1 }))
+  const table = troubledTable(world, plan)
+  if (table === null) return
+  const statement = tx.insert(table, { exec })
+  await (plan.trouble.caught ? statement.catch(() => undefined) : statement)
+}
