@@ -1,0 +1,31 @@
+import { startServers } from '../../scripts/servers/index.ts'
+import { memoryBed } from './bed-memory.ts'
+import { postgresBed } from './bed-postgres.ts'
+import { sqliteBed } from './bed-sqlite.ts'
+import type { Bed } from './bed.ts'
+import type { StoreName } from './program.ts'
+
+/** A bed with everything that it needs, and how to end all of it. */
+export async function openBed(store: StoreName): Promise<{ bed: Bed; close(): Promise<void> }> {
+  if (store === 'memory') return withClose(memoryBed())
+  if (store === 'sqlite') return withClose(await sqliteBed())
+  const servers = await startServers(['postgres'])
+  if ('missing' in servers.postgres) throw new Error(`no PostgreSQL: ${servers.postgres.missing}`)
+  try {
+    const bed = await postgresBed(servers.postgres.url)
+    return {
+      bed,
+      async close() {
+        await bed.close()
+        await servers.stop()
+      },
+    }
+  } catch (error) {
+    await servers.stop()
+    throw error
+  }
+}
+
+function withClose(bed: Bed): { bed: Bed; close(): Promise<void> } {
+  return { bed, close: () => bed.close() }
+}
