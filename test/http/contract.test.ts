@@ -14,10 +14,10 @@ const ADAPTERS: Record<string, { start: (world: World) => Promise<Started>; feat
   'express 4': { start: startExpress4, features: { errorStatus: true, answersItself: false, batched: true } },
   fetch: { start: startFetch, features: { errorStatus: false, answersItself: false, batched: true } },
   fastify: { start: startFastify, features: { errorStatus: true, answersItself: true, batched: true } },
-  hono: { start: startHono, features: { errorStatus: true, answersItself: false } },
-  koa: { start: startKoa, features: { errorStatus: true, answersItself: true } },
-  'nest on fastify': { start: startNestOnFastify, features: { errorStatus: true, answersItself: true } },
-  nest: { start: startNest, features: { errorStatus: true, answersItself: true } },
+  hono: { start: startHono, features: { errorStatus: true, answersItself: false, batched: true } },
+  koa: { start: startKoa, features: { errorStatus: true, answersItself: true, batched: true } },
+  'nest on fastify': { start: startNestOnFastify, features: { errorStatus: true, answersItself: true, batched: true } },
+  nest: { start: startNest, features: { errorStatus: true, answersItself: true, batched: true } },
 }
 const STORES: readonly StoreKind[] = ['sqlite', 'postgres']
 

@@ -126,6 +126,11 @@ function over<T extends object>(target: T, methods: Partial<T>): T {
   })
 }
 
+/** The row a handler writes in its transaction. */
+export function effect(tx: QueryTx, key: string): Promise<unknown> {
+  return tx.query('insert into contract_effect (route, key) values ($1, $2)', ['x', key])
+}
+
 /** A server under test. */
 export interface Started {
   readonly base: string

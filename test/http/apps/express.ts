@@ -28,6 +28,7 @@ function start(make: typeof express, { once, routes }: World): Promise<Started> 
           })
     app.post(route.path, handler)
     app.patch(route.path, handler)
+    app.delete(route.path, handler)
   }
   app.post('/batched', idempotent.batched(contractBatched))
   app.get(

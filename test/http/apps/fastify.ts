@@ -24,7 +24,7 @@ export async function startFastify({ once, routes }: World): Promise<Started> {
               await send(reply, await route.commit(inner, seen))
             })
           })
-    app.route({ method: ['POST', 'PATCH'], url: route.path, handler })
+    app.route({ method: ['POST', 'PATCH', 'DELETE'], url: route.path, handler })
   }
   app.post('/batched', idempotent.batched(contractBatched))
   app.get(

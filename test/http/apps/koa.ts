@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers'
 import Router from '@koa/router'
 import Koa from 'koa'
 import { idempotency } from '../../../src/entry/koa.ts'
-import type { ContractAnswer } from '../../../src/testing/http-contract/index.ts'
+import { type ContractAnswer, contractBatched } from '../../../src/testing/http-contract/index.ts'
 import { listen, type Started, type World } from '../world.ts'
 import { piecesOf, userOf } from './parts.ts'
 
@@ -15,7 +15,7 @@ export function startKoa({ once, routes }: World): Promise<Started> {
   const idempotent = idempotency(once, { scope: (ctx) => userOf(ctx.headers) })
   for (const route of routes) {
     if (route.lease === undefined) {
-      router.register(route.path, ['POST', 'PATCH'], [
+      router.register(route.path, ['POST', 'PATCH', 'DELETE'], [
         idempotent(route.options),
         async (ctx: Koa.Context) => {
           const answer = await route.handle({ body: await text(ctx.req), user: '' }, ctx.state['once'])
@@ -24,7 +24,7 @@ export function startKoa({ once, routes }: World): Promise<Started> {
       ] as never)
     } else {
       const { lease } = route
-      router.register(route.path, ['POST', 'PATCH'], [
+      router.register(route.path, ['POST', 'PATCH', 'DELETE'], [
         idempotent({ ...route.options, lease }),
         async (ctx: Koa.Context) => {
           const seen = { body: await text(ctx.req), user: '' }
@@ -34,6 +34,7 @@ export function startKoa({ once, routes }: World): Promise<Started> {
       ] as never)
     }
   }
+  router.post('/batched', idempotent.batched(contractBatched) as never)
   router.get('/plain', idempotent() as never, (ctx) => {
     ctx.body = 'plain'
   })

@@ -2,7 +2,9 @@ import 'reflect-metadata'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import {
+  Body,
   Controller,
+  Delete,
   Get,
   HttpException,
   type INestApplication,
@@ -18,7 +20,13 @@ import type { NestExpressApplication } from '@nestjs/platform-express'
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify'
 import type { Request, Response } from 'express'
 import { Idempotent, OnceModule, Op } from '../../../src/entry/nest.ts'
-import { type ContractAnswer, ContractError, type ContractRoute } from '../../../src/testing/http-contract/index.ts'
+import {
+  type ContractAnswer,
+  type ContractBatched,
+  contractBatched,
+  ContractError,
+  type ContractRoute,
+} from '../../../src/testing/http-contract/index.ts'
 import type { Started, World } from '../world.ts'
 import { piecesOf, textOf, userOf } from './parts.ts'
 
@@ -66,10 +74,14 @@ function appOf({ once, routes }: World): new () => object {
     for (const [verb, decorate] of [
       ['post', Post(route.path)],
       ['patch', Patch(route.path)],
+      ['delete', Delete(route.path)],
     ] as const) {
       add(`${verb}${index}`, handlerOf(route), [decorate, idempotent], [Req(), Res({ passthrough: true }), Op()])
     }
   })
+  const { statement, respond } = contractBatched
+  const batched = Idempotent.batched({ statement, respond }) as MethodDecorator
+  add('batched', (body: ContractBatched) => body, [Post('/batched'), batched], [Body()])
   add('plain', () => 'plain', [Get('/plain'), Idempotent()], [])
   add('policy', () => documents.policy(), [Get(documents.policyPath)], [])
   Controller()(Contract)

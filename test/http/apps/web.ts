@@ -48,7 +48,7 @@ export function startHono({ once, routes }: World): Promise<Started> {
   app.onError((error, c) => (error instanceof HTTPException ? error.getResponse() : c.json({ handled: true }, 500)))
   for (const route of routes) {
     if (route.lease === undefined) {
-      app.on(['POST', 'PATCH'], route.path, idempotent(route.options), async (c) => {
+      app.on(['POST', 'PATCH', 'DELETE'], route.path, idempotent(route.options), async (c) => {
         try {
           const answer = await route.handle({ body: await c.req.text(), user: '' }, c.var.once)
           return made(answer)
@@ -58,13 +58,14 @@ export function startHono({ once, routes }: World): Promise<Started> {
       })
     } else {
       const { lease } = route
-      app.on(['POST', 'PATCH'], route.path, idempotent({ ...route.options, lease }), async (c) => {
+      app.on(['POST', 'PATCH', 'DELETE'], route.path, idempotent({ ...route.options, lease }), async (c) => {
         const seen = { body: await c.req.text(), user: '' }
         await route.before(c.var.once, seen)
         return c.var.once.commit(async (inner) => responseOf(await route.commit(inner, seen)))
       })
     }
   }
+  app.post('/batched', idempotent.batched(contractBatched))
   app.get('/plain', idempotent(), (c) => c.text('plain'))
   app.get(idempotent.policyPath, idempotent.policyHandler)
   return listenWeb(app.fetch)

@@ -1,0 +1,2 @@
+// oxlint-disable-next-line no-default-export -- SvelteKit wants it
+export default { kit: { csrf: { trustedOrigins: ['*'] } } }

@@ -1,0 +1,134 @@
+import { createServer } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import compression from 'compression'
+import express from 'express'
+import { getRequestListener } from '@hono/node-server'
+import { Hono } from 'hono'
+import { streamText } from 'hono/streaming'
+import { expect, it } from 'vitest'
+import { idempotency as onExpress } from '../../src/entry/express.ts'
+import { idempotency as onFetch } from '../../src/entry/fetch.ts'
+import { idempotency as onHono } from '../../src/entry/hono.ts'
+import { idempotency as onNode } from '../../src/entry/node.ts'
+import { Client } from '../../src/testing/http-contract/client.ts'
+import { worldOfEachTest } from './world-of-each-test.ts'
+import { listen } from './world.ts'
+
+const place = worldOfEachTest()
+
+it('a number beyond a double, or one nested too deep, is the client’s mistake also where a parser ran first', async () => {
+  const app = express()
+  app.use(express.json())
+  app.post(
+    '/orders',
+    onExpress(place.world.once, { scope: 'global' })((_req, res) => res.json({})),
+  )
+  place.started = await listen(createServer(app))
+  const client = new Client(place.started.base)
+  const deep = '['.repeat(300) + ']'.repeat(300)
+  for (const body of ['{"a":1e999}', deep]) {
+    const seen = await client.send({ key: client.newKey(), body })
+    expect([seen.status, JSON.parse(seen.text).code]).toEqual([400, 'ONCE_BODY_INVALID'])
+  }
+})
+
+it('compression inside an async handler', async () => {
+  const app = express()
+  const compress = compression({ threshold: 0 })
+  app.post(
+    '/orders',
+    onExpress(place.world.once, { scope: 'global' })(async (req, res) => {
+      compress(req, res, () => {})
+      res.status(201).json({ text: 'x'.repeat(2000) })
+    }),
+  )
+  place.started = await listen(createServer(app))
+  const client = new Client(place.started.base)
+  const key = client.newKey()
+  for (let n = 0; n < 2; n++) {
+    const seen = await client.send({ key, headers: { 'accept-encoding': 'gzip' } })
+    expect(seen.status).toBe(201)
+    expect(seen.headers.get('content-encoding')).toBe('gzip')
+  }
+})
+
+it('a router that is mounted under somebody’s token tells nobody the token', async () => {
+  const app = express()
+  const router = express.Router()
+  router.post(
+    '/orders',
+    onExpress(place.world.once, { scope: 'global' })((_req, res) => res.json({})),
+  )
+  app.use('/t/:token', router)
+  place.started = await listen(createServer(app))
+  const client = new Client(place.started.base)
+  await client.send({ path: '/t/secret-token/orders', key: client.newKey() })
+  expect(place.world.signals.length).toBeGreaterThan(0)
+  expect(JSON.stringify(place.world.signals)).not.toContain('secret-token')
+})
+
+it('a body without an end is not pulled past the deadline', async () => {
+  let pulled = 0
+  const handle = onFetch(place.world.once, { scope: 'global', deadline: '200ms' })(
+    async () =>
+      new Response(
+        new ReadableStream({
+          async pull(controller) {
+            pulled++
+            await sleep(10)
+            controller.enqueue(new Uint8Array([120]))
+          },
+        }),
+      ),
+  )
+  const request = new Request('http://x/o', { method: 'POST', body: '1', headers: { 'idempotency-key': '"k"' } })
+  expect((await handle(request)).status).toBe(503)
+  await sleep(50)
+  const before = pulled
+  await sleep(150)
+  expect(pulled).toBe(before)
+})
+
+it('a handler of node:http that is mounted under two paths is two routes', async () => {
+  const app = express()
+  const idempotent = onNode(place.world.once, { scope: 'global' })
+  for (const path of ['/v1', '/v2'])
+    app.use(
+      path,
+      idempotent(async (_req, res) => res.end(path)),
+    )
+  place.started = await listen(createServer(app))
+  const client = new Client(place.started.base)
+  const key = client.newKey()
+  expect((await client.send({ path: '/v1/orders', key })).text).toBe('/v1')
+  expect((await client.send({ path: '/v2/orders', key })).status).toBe(422)
+})
+
+it('Hono: one protection inside another is a mistake that no retry mends', async () => {
+  const idempotent = onHono(place.world.once, { scope: 'global' })
+  const app = new Hono()
+  app.onError((error, c) => c.text(error.message, 500))
+  app.use('/orders', idempotent())
+  app.post('/orders', idempotent(), (c) => c.text('made'))
+  const headers = { 'idempotency-key': 'k' }
+  const seen = await app.request('/orders', { method: 'POST', headers })
+  expect([seen.status, await seen.text()]).toEqual([500, expect.stringContaining('ONCE_UNSUPPORTED')])
+})
+
+it('Hono and fetch: an answer that says it is sent in chunks is one that can be read', async () => {
+  const app = new Hono()
+  app.post('/hono', onHono(place.world.once, { scope: 'global' })(), (c) =>
+    streamText(c, async (stream) => void (await stream.write('some text'))),
+  )
+  const onWeb = onFetch(place.world.once, { scope: 'global' })(
+    async () => new Response('some text', { headers: { 'transfer-encoding': 'chunked' } }),
+  )
+  app.post('/fetch', (c) => onWeb(c.req.raw))
+  const listener = getRequestListener(app.fetch)
+  place.started = await listen(createServer((req, res) => void listener(req, res)))
+  const client = new Client(place.started.base)
+  for (const path of ['/hono', '/fetch']) {
+    const key = client.newKey()
+    for (let n = 0; n < 2; n++) expect((await client.send({ path, key })).text).toBe('some text')
+  }
+})

@@ -1,0 +1,70 @@
+/** The server of the soak, in a process of its own: node --expose-gc server.js ADAPTER URL [fill]. */
+import type { AddressInfo } from 'node:net'
+import pg from 'pg'
+import { pgStore } from '../../src/entry/pg.ts'
+import { effectivelyOnce } from '../../src/index.ts'
+import { CACHE_ENTRIES_MAX } from '../../src/limits.ts'
+import { serverOf } from './apps.ts'
+import { ADAPTERS, type FromServer, type ToServer } from './kinds.ts'
+
+const [name, url = '', fill] = process.argv.slice(2)
+const adapter = ADAPTERS.find((known) => known === name)
+const { gc } = globalThis
+if (!adapter || !process.send || !gc) throw new Error('the soak starts this program')
+
+const uncaught: string[] = []
+const caught = (error: unknown): void => void uncaught.push(String((error as Error)?.stack ?? error))
+process.on('uncaughtException', caught)
+process.on('unhandledRejection', caught)
+
+const pool = new pg.Pool({ connectionString: url, max: 40 })
+// A connection that the server ended at a deadline, and that nobody uses.
+pool.on('error', () => {})
+// Short times, so that records come and go as they do in a month.
+const once = effectivelyOnce({
+  namespace: 'soak',
+  store: pgStore(pool),
+  replayFor: '20s',
+  goneFor: '20s',
+  guard: 'off',
+})
+await once.migrate()
+await pool.query('create table effects (key text not null)')
+// What is remembered has a limit, and up to there it grows: a long run begins there.
+if (fill) {
+  const keys = Array.from({ length: CACHE_ENTRIES_MAX }, (_, i) => String(i)).values()
+  const run = async (): Promise<void> => {
+    for (const key of keys) await once.run({ scope: 'fill', key, input: null }, async () => ({ nonce: key }))
+  }
+  await Promise.all(Array.from({ length: 32 }, run))
+}
+const server = await serverOf(adapter, once)
+server.listen(0, '127.0.0.1', () => say({ say: 'listening', port: (server.address() as AddressInfo).port }))
+
+function say(message: FromServer): void {
+  process.send?.(message)
+}
+
+process.on('disconnect', () => process.exit(1))
+process.on('message', (message: ToServer) => {
+  if (message.ask === 'measure') void measure()
+  else {
+    server.closeAllConnections()
+    void once
+      .close()
+      .then(() => pool.end())
+      .finally(() => process.exit(0))
+  }
+})
+
+async function measure(): Promise<void> {
+  const { rows } = await pool.query<{ n: string }>(
+    'select count(*) as n from (select key from effects group by key having count(*) > 1) as repeated',
+  )
+  // What a finalizer lets go is collected by the next one.
+  for (let i = 0; i < 3; i++) {
+    gc?.()
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  say({ say: 'measured', heapBytes: process.memoryUsage().heapUsed, uncaught, twice: Number(rows[0]?.n) })
+}
