@@ -98,6 +98,22 @@ await describeLate('a Kafka source', { server: 'kafka' }, (url) => {
     })
   })
 
+  it('brings bytes as bytes, with every header, in the partition of its key', async () => {
+    const topic = await freshTopic()
+    const bytes = Uint8Array.of(0, 1, 254, 255)
+    const headers = { source: 'contract', tenant: 'acme', partitionkey: 'p7' }
+    const datacontenttype = 'application/octet-stream'
+    const own = { data: bytes, body: bytes, json: '"AAH+/w=="', datacontenttype, headers }
+    const events = Array.from({ length: 12 }, (_, n) => ({ ...eventFor(`b${n}`, 1), ...own }))
+    await send(topic, events)
+    const deliveries = await take(await read(topic), 12)
+    expect(new Set(deliveries.map(({ position }) => position?.partition)).size).toBe(1)
+    for (const { event, tenant } of deliveries) {
+      expect((event as ReceivedEvent).data).toEqual(bytes)
+      expect(tenant).toBe('acme')
+    }
+  })
+
   it('brings its partitions in turn, and needs no longer than a session to share them', async () => {
     const topic = await freshTopic()
     await send(topic, some('a', 240))

@@ -1,5 +1,7 @@
 import { expect } from 'vitest'
-import { effectivelyOnce } from '../../src/index.ts'
+import { effectivelyOnce, final } from '../../src/index.ts'
+import { instanceOf } from '../../src/once/instance.ts'
+import { memoryBroker } from '../../src/testing/source-contract/memory-broker.ts'
 import { letterLine } from './letters.ts'
 import { BY, CONSUMER, type RedriveWorld } from './world.ts'
 
@@ -327,6 +329,39 @@ export const CASES: Readonly<Record<string, (world: RedriveWorld) => Promise<voi
     await mail.drain()
     expect(await once.redrive.status(id)).toMatchObject({ state: 'done', applied: 1 })
     expect(calls).toEqual(['l1'])
+  },
+
+  async 'a handler that refuses finally leaves its letter parked as refused, tried once'(world) {
+    await world.park({ id: 'm1', aggregate: 'a' }, { id: 'm2', aggregate: 'a' }, { id: 'm3', aggregate: 'b' })
+    const why = { no: 'such order' }
+    world.fails = (id) => (id === 'm1' ? final({ status: 404, body: why }) : null)
+    const consumer = await world.consumer({ attempts: 5 }).start()
+    const { id } = await world.once.redrive.run({}, { ...BY, rate: 10_000, canary: 0, pauseAt: 1 })
+    expect(await world.ended(id)).toMatchObject({ state: 'done', applied: 1, failed: 1, blocked: 1 })
+    await consumer.stop()
+    const [refused, behind] = await world.once.deadLetters.list()
+    expect(refused).toMatchObject({ message: 'm1', state: 'parked', reason: 'refused', attempts: 2 })
+    expect(refused?.error).toContain('refused with status 404')
+    expect(behind).toMatchObject({ message: 'm2', state: 'parked', reason: 'behind' })
+    expect([...(await world.applied()).keys()]).toEqual(['m3'])
+  },
+
+  async 'a consumer that looks for redrives shows that it lives itself, and no other'(world) {
+    const { redrives } = instanceOf(world.once).core.namespace
+    const other = world.once.consumer('other', { from: memoryBroker().source }, { 'step.made': async () => {} })
+    await other.drain()
+    await world.park({ id: 'm1' })
+    await world.unseen()
+    const { id } = await world.once.redrive.run({}, BY)
+    const seen = async (): Promise<number | null | undefined> =>
+      (await world.once.redrive.status(id))?.consumerSeenAgoMs
+    const waiting = `no process has run the consumer '${CONSUMER}' for a while: nothing runs until one does`
+    expect(await redrives?.claim({ consumer: 'other', leaseMs: 1 })).toBeNull()
+    expect(await seen()).toBeGreaterThan(3_000_000)
+    expect((await world.once.redrive.plan({})).warnings).toEqual([waiting])
+    expect(await redrives?.claim({ consumer: CONSUMER, leaseMs: 1 })).toMatchObject({ redrive: id })
+    expect(await seen()).toBeLessThan(60_000)
+    expect((await world.once.redrive.plan({})).warnings).toEqual([])
   },
 
   async 'a leased consumer resumes after its recorded steps'(world) {

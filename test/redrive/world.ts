@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { effectivelyOnce, type Consumer, type Once, type RedriveStatus, type Signal } from '../../src/index.ts'
+import type { ConsumerRow } from '../../src/store/memory/inbox-rows.ts'
 import { memoryStore } from '../../src/store/memory/memory-store.ts'
 import type { MemoryTx } from '../../src/store/memory/memory-tx.ts'
 import { pgStore } from '../../src/store/postgres/pg.ts'
@@ -37,6 +38,8 @@ export interface RedriveWorld {
   written(): Promise<readonly { readonly id: string; readonly note: string | null }[]>
   /** The inbox remembers nothing from now on. */
   forget(): Promise<void>
+  /** Every consumer was last seen an hour ago. */
+  unseen(): Promise<void>
   sql(text: string): Promise<Record<string, unknown>[]>
   /** Until the redrive stops. */
   ended(id: number): Promise<RedriveStatus>
@@ -69,6 +72,16 @@ export async function openRedriveWorld(backend: Backend, where: string): Promise
   }
   const serial = pool ? 'bigserial primary key' : 'integer primary key autoincrement'
   if (!memory) await sql(`create table if not exists applied (seq ${serial}, id text not null, note text)`)
+  const setConsumers = async (set: string, change: (row: ConsumerRow) => Partial<ConsumerRow>): Promise<void> => {
+    const { database } = memory ?? {}
+    if (!database) {
+      await sql(`update ${pool ? 'effectively_once.consumer' : 'effectively_once_consumer'} set ${set}`)
+      return
+    }
+    const tx = database.begin()
+    for (const [name, row] of database.consumers.rows(tx)) database.consumers.put(name, { ...row, ...change(row) }, tx)
+    tx.commit()
+  }
   const broker = memoryBroker()
   const consumers = new Set<Consumer>()
   const world: RedriveWorld = {
@@ -116,15 +129,11 @@ export async function openRedriveWorld(backend: Backend, where: string): Promise
       return rows.map(({ id, note }) => ({ id: String(id), note: note as string | null }))
     },
     async forget() {
-      const { database } = memory ?? {}
-      if (!database) {
-        await sql(`update ${pool ? 'effectively_once.consumer' : 'effectively_once_consumer'} set remember_ms = 0`)
-        return
-      }
-      const tx = database.begin()
-      for (const [name, row] of database.consumers.rows(tx))
-        database.consumers.put(name, { ...row, rememberForMs: 0 }, tx)
-      tx.commit()
+      await setConsumers('remember_ms = 0', () => ({ rememberForMs: 0 }))
+    },
+    async unseen() {
+      const ago = pool ? `seen_at - interval '1 hour'` : 'seen_at - 3600000'
+      await setConsumers(`seen_at = ${ago}`, ({ seenAt }) => ({ seenAt: seenAt - 3_600_000_000 }))
     },
     async ended(id) {
       let last: RedriveStatus | undefined

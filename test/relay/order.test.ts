@@ -100,7 +100,8 @@ describePostgres('16 producers on 300 aggregates beside 4 relays', () => {
 
   it.each(['plainCursor', 'lateLock'] as const)(
     'the same run catches %s, and so does the count before events are dropped',
-    { timeout: 60_000 },
+    // On a busy machine a run may have losses and no inversion.
+    { timeout: 60_000, retry: 2 },
     async (numbering) => {
       const { lost, inversions, alarmed } = await runWith(numbering)
       expect(lost).toBeGreaterThan(0)

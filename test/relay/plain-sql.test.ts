@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { inProcessSink, type OutgoingEvent } from '../../src/index.ts'
 import { shardOf } from '../../src/outbox/publisher.ts'
+import { cloudEventJson } from '../../src/sink/sink.ts'
 import { pgStore } from '../../src/store/postgres/pg.ts'
 import { describePostgres } from '../support/postgres.ts'
 import { freshWorld } from './fresh-world.ts'
@@ -20,6 +21,32 @@ describePostgres('events of plain SQL', () => {
     const seen: OutgoingEvent[] = []
     await here.world.once.relay({ to: inProcessSink((event) => void seen.push(event)) }).drain()
     expect(seen).toMatchObject([{ id: rows[0].id, subject: 'a1', type: 'step.made', data: { n: 1 } }])
+  })
+
+  it('are sent with their headers, as those of publish are', async () => {
+    const { pool, once } = here.world
+    await pool.query(INSERT, ['a1', { source: 'warehouse', tenant: 'acme', 'X-Region': 'eu', count: 7 }])
+    await once.run({ scope: 's', key: 'k', input: null }, ({ publish }) =>
+      publish(
+        'step.made',
+        { aggregate: 'a2', n: 2 },
+        { tenant: 'acme', partitionKey: 'p7', headers: { region: 'eu' } },
+      ),
+    )
+    const sent: unknown[] = []
+    await once.relay({ to: inProcessSink((event) => void sent.push(JSON.parse(cloudEventJson(event)))) }).drain()
+    expect(sent).toHaveLength(2)
+    expect(sent.find((event) => (event as OutgoingEvent).subject === 'a1')).toMatchObject({
+      source: 'warehouse',
+      tenant: 'acme',
+      'X-Region': 'eu',
+    })
+    expect(sent.find((event) => (event as OutgoingEvent).subject === 'a2')).toMatchObject({
+      source: 'relay',
+      tenant: 'acme',
+      region: 'eu',
+      partitionkey: 'p7',
+    })
   })
 
   it('are chained when they say so', async () => {

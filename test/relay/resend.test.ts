@@ -105,7 +105,24 @@ function suite(place: Place): void {
     ]) {
       await expect(once.resend(options as never)).rejects.toMatchObject({ code: 'ONCE_OPTION_INVALID' })
     }
-    await expect(once.forget({} as never)).rejects.toMatchObject({ code: 'ONCE_OPTION_INVALID' })
+    for (const options of [{}, null, undefined]) {
+      await expect(once.forget(options as never)).rejects.toMatchObject({ code: 'ONCE_OPTION_INVALID' })
+    }
+    const times = ['yesterday', null, new Date(Number.NaN)].map((since) => ({ since }))
+    for (const filter of [...times, { state: 'lost' }, { state: 7 }, { state: ['parked', 'lost'] }]) {
+      const letters = once.deadLetters.list(filter as never)
+      await expect(letters).rejects.toMatchObject({ code: 'ONCE_OPTION_INVALID' })
+    }
+  })
+
+  it('takes any time for the nearest one there is', async () => {
+    const { once } = await world()
+    for (const far of [8.64e15, -8.64e15, Date.UTC(10_000), Date.parse('0000-01-01T00:00:00Z')].map(
+      (ms) => new Date(ms),
+    )) {
+      expect(await once.resend({ since: far, until: far })).toBe(0)
+      expect(await once.deadLetters.list({ since: far, until: far })).toEqual([])
+    }
   })
 }
 

@@ -39,7 +39,7 @@ describePostgres('the relay in trouble', () => {
       ...change(inner),
     }
     const surroundings = { outbox, clock: systemClock, random: systemRandom, observe: () => {}, source: 'test' }
-    const made = createRelay(surroundings, options)
+    const made = createRelay({ ...surroundings, closed: () => false }, options)
     relays.push(made)
     return made
   }

@@ -176,7 +176,9 @@ async function lastAtWork(world: World): Promise<number | undefined> {
 }
 
 async function untilOver(watch: Watch, isDone: () => Promise<boolean>): Promise<void> {
-  while (!watch.isOver && !(await isDone())) {
+  // Whoever is asked may be late with its answer: what counts is the last look.
+  const look = async (): Promise<boolean> => isDone().catch(() => false)
+  while (!watch.isOver && !(await look())) {
     await watch.progress()
     await sleep(LOOK_MS)
   }

@@ -14,6 +14,7 @@ export const CONSUMER = 'effects'
 /** What a killed process held comes again after this. */
 const HOLDS_FOR: Duration = '5s'
 const CHUNK = 500
+const SEND_TRIES = 5
 
 /** Where the events of a run come from: a broker, a table that is one, or the outbox itself. */
 export const feedNames: readonly string[] = [...brokerNames, 'table', 'outbox']
@@ -137,7 +138,19 @@ async function sendAll(
 ): Promise<void> {
   const { signal } = new AbortController()
   for (let at = 0; at < sends.length; at += CHUNK) {
-    const verdicts = await sink.send(sends.slice(at, at + CHUNK), { signal })
+    const verdicts = await again(() => sink.send(sends.slice(at, at + CHUNK), { signal }))
     if (verdicts.some(({ kind }) => kind !== 'sent')) throw new Error('an event could not be sent')
   }
+}
+
+/** A broker on a busy machine may be late with its answer: a relay would send again, too. */
+async function again<T>(send: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; attempt < SEND_TRIES; attempt++) {
+    try {
+      return await send()
+    } catch (error) {
+      console.error(`sent again: ${String(error)}`)
+    }
+  }
+  return send()
 }

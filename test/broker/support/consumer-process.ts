@@ -30,6 +30,7 @@ const consumer = world.once.consumer(
     horizon: 'warn',
     attempts: 100,
     delivery,
+    unknown: { ignore: ['step.seen'] },
   },
   { 'step.made': apply, 'link.made': apply },
 )

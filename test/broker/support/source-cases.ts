@@ -83,6 +83,23 @@ const CASES: Readonly<Record<string, CaseBody>> = {
     assert.deepEqual((delivery.event as ReceivedEvent).data, event.data)
     assert.ok(delivery.body.includes('żółw'))
   },
+  async 'delivers bytes as bytes, with the tenant and every other header'(bench) {
+    const bytes = Uint8Array.from({ length: 300 }, (_, n) => n % 256)
+    const json = JSON.stringify(Buffer.from(bytes).toString('base64'))
+    const headers = { source: 'contract', tenant: 'acme', region: 'eu', partitionkey: 'p7', notbefore: '2020-01-01' }
+    const datacontenttype = 'application/x-protobuf'
+    const event = { ...eventFor('bytes', 1), data: bytes, json, body: bytes, datacontenttype, headers }
+    await bench.target.send(event)
+    const [delivery] = await take(await bench.subscribe(), 1)
+    assert.ok(delivery)
+    const { data, headers: came } = delivery.event as ReceivedEvent
+    assert.deepEqual([delivery.problem, delivery.tenant, delivery.id], [undefined, 'acme', event.id])
+    assert.ok(data instanceof Uint8Array)
+    assert.deepEqual([...data], [...bytes])
+    const { tenant, region, partitionkey, ...others } = came
+    assert.deepEqual({ tenant, region, partitionkey }, { tenant: 'acme', region: 'eu', partitionkey: 'p7' })
+    assert.deepEqual([others['notbefore'], others['data_base64']], [undefined, undefined])
+  },
   async 'delivers what comes while it waits, at once and in order'(bench) {
     const subscription = await bench.subscribe()
     const began = performance.now()

@@ -1,0 +1,117 @@
+import pg from 'pg'
+import { afterEach, expect, it } from 'vitest'
+import { effectivelyOnce, event, type Signal } from '../../src/index.ts'
+import { LOG_FEATURES, LogReading, logSubscription, type LogDelivery } from '../../src/source/log-reading.ts'
+import type { EventsOf, PulledSource } from '../../src/source/source.ts'
+import { pgStore } from '../../src/store/postgres/pg.ts'
+import { until } from '../relay/world.ts'
+import { describePostgres, freshDatabase } from '../support/postgres.ts'
+
+const events = { 'step.made': event<{ n: number }>(({ n }) => `a${n % 3}`) }
+const PARTITION = 'steps/0'
+const numbers = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i)
+
+/** A log in memory: it forgets nothing, whatever the database does. */
+function logOf(entries: readonly number[], reads: bigint[]): PulledSource<EventsOf<typeof events>> {
+  const deliveryOf = (n: number, at: number): LogDelivery => {
+    const data = { n }
+    const what = { id: `e${n}`, source: 'log', type: 'step.made', aggregate: `a${n % 3}`, previous: null, headers: {} }
+    const position = { partition: PARTITION, offset: String(at), next: String(at + 1) }
+    const of = { ...what, at: new Date(0), event: { ...what, data }, body: JSON.stringify(data), position }
+    return of as unknown as LogDelivery
+  }
+  const log = {
+    async read(from: bigint, { max }: { max: number }): Promise<readonly LogDelivery[]> {
+      reads.push(from)
+      const found = entries.map(deliveryOf).slice(Number(from), Number(from) + max)
+      if (found.length === 0) await new Promise((resolve) => setTimeout(resolve, 20))
+      return found
+    },
+    close: async (): Promise<void> => {},
+  }
+  const turn = { keptMs: 60_000, hold: async (): Promise<boolean> => true, leave: async (): Promise<void> => {} }
+  return {
+    kind: 'pulled',
+    name: 'log',
+    types: ['step.made'],
+    redeliversFor: '7d',
+    holdsFor: 'connection',
+    features: LOG_FEATURES,
+    open: async ({ prefetch, positions, signal }) =>
+      logSubscription(new LogReading({ log, turn, partition: async () => PARTITION, prefetch, positions, signal })),
+  }
+}
+
+describePostgres('a log, and a database that was put back', () => {
+  const ends: (() => unknown)[] = []
+  afterEach(async () => {
+    for (const end of ends.splice(0).toReversed()) await end()
+  })
+
+  it.each([
+    ['', false],
+    [', by who has only begun', true],
+  ])(
+    'what the database has forgotten is read again, once%s',
+    async (_, begunAnew) => {
+      const database = await freshDatabase()
+      ends.push(() => database.drop())
+      const pool = new pg.Pool({ connectionString: database.url, max: 10 })
+      pool.on('error', () => {})
+      ends.push(() => pool.end())
+      const signals: Signal[] = []
+      const observe = (signal: Signal): void => void signals.push(signal)
+      const once = effectivelyOnce({
+        namespace: 'log',
+        store: pgStore(pool),
+        events,
+        guard: 'off',
+        sweep: false,
+        observe,
+      })
+      ends.push(() => once.close())
+      await once.migrate()
+      await pool.query('create table effects (n int4 not null)')
+      const entries = numbers(0, 20)
+      const reads: bigint[] = []
+      const consumer = once.consumer(
+        'c',
+        { from: logOf(entries, reads) },
+        {
+          'step.made': async ({ data }, { tx }) => void (await tx.query('insert into effects values ($1)', [data.n])),
+        },
+      )
+      await consumer.start()
+      ends.push(() => consumer.stop())
+      const applied = async (): Promise<number[]> =>
+        (await pool.query<{ n: number }>('select n from effects order by n')).rows.map(({ n }) => n)
+      const reach = (count: number): Promise<void> => until(async () => (await applied()).length >= count, 20_000)
+      const position = async (): Promise<number> =>
+        Number(
+          (await pool.query(`select next from effectively_once.position where partition = $1`, [PARTITION])).rows[0]
+            ?.next,
+        )
+      await until(async () => (await position()) === 20, 20_000)
+      await pool.query('create table kept_inbox as table effectively_once.inbox')
+      entries.push(...numbers(20, 40))
+      await until(async () => (await position()) === 40, 20_000)
+      if (begunAnew) {
+        await consumer.stop()
+        reads.length = 0
+        await consumer.start()
+        await until(() => reads.includes(40n), 20_000)
+      }
+
+      await pool.query(`begin; lock table effectively_once.position, effectively_once.inbox in exclusive mode;
+      delete from effects where n >= 20;
+      delete from effectively_once.inbox where id not in (select id from kept_inbox);
+      update effectively_once.position set next = 20 where partition = '${PARTITION}'; commit`)
+      entries.push(...numbers(40, 60))
+      await reach(60).catch(() => {})
+      expect(await applied()).toEqual(numbers(0, 60))
+      await until(async () => (await position()) === 60, 20_000)
+      expect(signals.some((of) => of.kind === 'troubled' && String(of.error).includes('gone back'))).toBe(true)
+    },
+    90_000,
+  )
+})

@@ -1,0 +1,68 @@
+import { expect, it } from 'vitest'
+import { memoryStore } from '../../src/store/memory/memory-store.ts'
+import { describeAll } from '../support/stores.ts'
+import { service } from './services.ts'
+
+describeAll('a namespace that is first used inside a transaction', (place) => {
+  let names = 0
+  const open = () => service(`inside-${names++}`, place.bed.store)
+
+  it('joined: is registered with it, or not at all', async () => {
+    const { bed } = place
+    const [lost, kept] = [open(), open()]
+    await bed
+      .own(async (tx) => {
+        await lost.once.join(tx).publish('note.made', { to: 'anna', n: 1 })
+        throw new Error('no')
+      })
+      .catch(() => {})
+    await bed.own(async (tx) => {
+      await kept.once.join(tx).publish('note.made', { to: 'anna', n: 2 })
+      await kept.once.join(tx).publish('note.made', { to: 'anna', n: 3 })
+    })
+    await lost.publish(1)
+    expect(await kept.sent()).toEqual([`${kept.name} 2`, `${kept.name} 3`])
+    expect(await lost.sent()).toEqual([`${lost.name} 1`])
+  })
+
+  it('nested in an operation of another instance: publishes its own events', async () => {
+    const { bed } = place
+    const [outer, inner] = [open(), open()]
+    await outer.publish(1)
+    const later = service(inner.name, bed.store)
+    await bed.own(async (tx) => {
+      await outer.once.join(tx).run({ scope: 's', key: `${inner.name}-o`, input: null }, async ({ publish }) => {
+        await publish('note.made', { to: 'anna', n: 7 })
+      })
+      await inner.once.join(tx).run({ scope: 's', key: `${inner.name}-i`, input: null }, async ({ publish }) => {
+        await publish('note.made', { to: 'anna', n: 8 })
+      })
+    })
+    expect(await outer.sent()).toEqual([`${outer.name} 1`, `${outer.name} 7`])
+    expect(await later.sent()).toEqual([`${inner.name} 8`])
+  })
+
+  it('and inside a savepoint of the handler’s own that is rolled back: its number is nobody else’s', async () => {
+    const { bed } = place
+    const [undoing, next] = [open(), open()]
+    await bed.own((own) =>
+      undoing.once.join(own).run({ scope: 's', key: undoing.name, input: null }, async ({ tx, publish }) => {
+        await bed.raw(tx, 'savepoint mine')
+        await publish('note.made', { to: 'anna', n: 1 })
+        await bed.raw(tx, 'rollback to savepoint mine')
+      }),
+    )
+    await next.publish(1)
+    expect(await next.sent()).toEqual([`${next.name} 1`])
+    expect(await undoing.sent()).toEqual([`${undoing.name} 1`])
+  })
+})
+
+it('memory: a namespace that is registered by two at once has one number', async () => {
+  const { namespaces } = memoryStore()
+  if (!namespaces) throw new Error('no namespaces')
+  const numbers = await Promise.all(['a', 'b', 'a', 'b', 'c'].map((name) => namespaces.register({ name })))
+  expect(numbers[0]).toBe(numbers[2])
+  expect(numbers[1]).toBe(numbers[3])
+  expect(new Set(numbers)).toEqual(new Set([0, 1, 2]))
+})

@@ -1,0 +1,185 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { inProcessSink } from '../../src/index.ts'
+import { natsSink, type NatsJetStream } from '../../src/sink/nats.ts'
+import { rabbitmqSink } from '../../src/sink/rabbitmq.ts'
+import type { Sink } from '../../src/sink/sink.ts'
+import { describeStores, hook, never, serviceOn, stepOf, wait, type Service } from './service.ts'
+import { judge, until, type Step } from './world.ts'
+
+const stepIn = (json: string): Step => (JSON.parse(json) as { data: Step }).data
+
+describeStores('one event and all the others', (place) => {
+  let service: Service
+  beforeEach(() => void (service = serviceOn(place)))
+  afterEach(() => service.end())
+
+  const others = Array.from({ length: 80 }, (_, i) => `a${i % 40}`)
+  const parked = (): number => service.signals.filter(({ kind }) => kind === 'parked').length
+
+  it.each([503, 429, 502, 'hangs', 'breaks'])('a webhook that says %s to one event serves the others', async (says) => {
+    const seen: Step[] = []
+    let refused = 0
+    const answer = async (step: Step, signal: AbortSignal): Promise<number> => {
+      if (step.aggregate === 'bad') {
+        refused++
+        if (says === 'hangs') return never(signal)
+        if (says === 'breaks') throw new TypeError('fetch failed')
+        return says as number
+      }
+      seen.push(step)
+      return 200
+    }
+    await service.make(['bad', 'bad'])
+    const relay = service.relay({ to: hook(answer, { timeout: '500ms' }), attempts: 3 })
+    await relay.start()
+    await until(() => refused > 0)
+    await wait(300)
+    await service.make(others)
+    const begun = performance.now()
+    await until(() => seen.length >= others.length)
+    expect(performance.now() - begun).toBeLessThan(2_500)
+    if (says !== 'breaks') await until(() => parked() === 1, 10_000)
+    service.last.delete('bad')
+    expect(judge(seen, service.last)).toEqual({ lost: 0, inversions: 0, duplicates: 0 })
+  })
+
+  const throwing = (event: { data: unknown }): string => {
+    if ((event.data as Step).aggregate === 'bad') throw new Error('no name for this one')
+    return 'steps.made'
+  }
+
+  it.each(['nats', 'rabbitmq'])('a function of %s that throws fails its event alone', async (kind) => {
+    const seen: Step[] = []
+    const jetstream: NatsJetStream = {
+      publish: async (_, payload) => void seen.push(stepIn(payload)),
+      jetstreamManager: async () => ({
+        streams: { info: async () => ({ config: { name: 'steps', subjects: ['steps.>'] } }) as never },
+      }),
+    }
+    const channel = {
+      active: true,
+      close: async () => {},
+      confirmSelect: async () => {},
+      basicPublish: async (_: unknown, body: Buffer) => void seen.push(stepIn(body.toString())),
+      exchangeDeclare: async () => {},
+      on: () => {},
+    }
+    const connection = { ready: true, acquire: async () => channel, onConnect: async () => {} }
+    const to =
+      kind === 'nats'
+        ? natsSink(jetstream, { stream: 'steps', subject: throwing })
+        : rabbitmqSink(connection as never, { exchange: 'steps', routingKey: throwing })
+    await service.make(['bad'])
+    await service.make(others)
+    await service.relay({ to, attempts: 2 }).start()
+    await until(() => seen.length >= others.length, 2_500)
+    await until(() => parked() === 1)
+    expect(service.signals.find(({ kind: of }) => of === 'parked')).toMatchObject({
+      reason: expect.stringContaining('no name for this one'),
+    })
+  })
+
+  it('an event for a time that no store can write delays itself alone', async () => {
+    const seen: Step[] = []
+    await service.make(['far'], { notBefore: new Date(8.64e15) })
+    await service.make(['past'], { notBefore: new Date(-8.64e15) })
+    await service.make(others)
+    await service.relay({ to: inProcessSink((sent) => void seen.push(stepOf(sent))) }).start()
+    await until(() => seen.length >= others.length + 1, 3_000)
+    await service.make(['far'])
+    await until(() => seen.length >= others.length + 2, 3_000)
+    expect(seen.filter(({ aggregate }) => aggregate === 'far')).toEqual([{ aggregate: 'far', n: 2 }])
+  })
+
+  it('a sink that rejects whatever comes with one event gets the others through', async () => {
+    const seen: Step[] = []
+    let poison = 0
+    const to: Sink = {
+      ...inProcessSink(() => {}, { name: 'all or nothing' }),
+      async send(sent) {
+        const steps = sent.map(stepOf)
+        if (steps.some(({ aggregate }) => aggregate === 'bad')) {
+          poison++
+          throw new Error('cannot encode')
+        }
+        seen.push(...steps)
+        return sent.map(() => ({ kind: 'sent' }))
+      },
+    }
+    await service.make([...others.slice(0, 20), 'bad', ...others.slice(20)])
+    await service.relay({ to, attempts: 3 }).start()
+    await until(() => seen.length >= others.length, 5_000)
+    expect(poison).toBeGreaterThan(0)
+    // Nobody else is there to compare it with.
+    for (let i = 0; parked() === 0 && i < 100; i++) {
+      await service.make(['a1'])
+      await wait(50)
+    }
+    expect(parked()).toBe(1)
+  })
+
+  it.each([503, 'refused'])(
+    'a receiver that is down (%s) counts against nobody, and is found again in time',
+    async (says) => {
+      const seen: Step[] = []
+      let down = true
+      const answer = async (step: Step): Promise<number> => {
+        if (down && says === 'refused') throw new TypeError('fetch failed')
+        if (down) return 503
+        seen.push(step)
+        return 200
+      }
+      await service.make(others)
+      await service.relay({ to: hook(answer), attempts: 1 }).start()
+      await wait(2_000)
+      down = false
+      const begun = performance.now()
+      await until(() => seen.length >= others.length)
+      expect(performance.now() - begun).toBeLessThan(3_000)
+      expect(parked()).toBe(0)
+      expect(judge(seen, service.last)).toEqual({ lost: 0, inversions: 0, duplicates: 0 })
+    },
+  )
+
+  it('a relay whose sink is dead leaves its shards to the others, and says so', async () => {
+    const seen: Step[] = []
+    let dead = true
+    const deaf = inProcessSink(() => {}, { name: 'shared' })
+    const to: Sink = {
+      ...deaf,
+      async send(sent) {
+        if (dead) throw new Error('the connection is gone')
+        seen.push(...sent.map(stepOf))
+        return sent.map(() => ({ kind: 'sent' }))
+      },
+    }
+    const well = inProcessSink((sent) => void seen.push(stepOf(sent)), { name: 'shared' })
+    const first = await service.relay({ to, lease: '1s' }).start()
+    await service.relay({ to: well, lease: '1s' }).start()
+    await wait(1_500)
+    for (let i = 0; i < 4; i++) await service.make(others)
+    const left = (): number => judge(seen, service.last).lost
+    // All but what is in the one shard by which the first one looks whether it works again.
+    await until(() => left() < 60, 8_000)
+    const told = service.signals
+      .filter(({ kind }) => kind === 'troubled')
+      .map((of) => String((of as { error: unknown }).error))
+    expect(told.join('\n')).toContain('the other relays take over')
+    dead = false
+    await until(() => left() === 0, 4_000)
+    expect(judge(seen, service.last).inversions).toBe(0)
+    await first.stop()
+  })
+
+  it('a destination that is forgotten beside its relay is known again', async () => {
+    const seen: Step[] = []
+    const to = inProcessSink((sent) => void seen.push(stepOf(sent)), { name: 'forgotten' })
+    await service.relay({ to, lease: '600ms' }).start()
+    await service.make(['a'])
+    await until(() => seen.length === 1)
+    await service.once.forget({ destination: 'forgotten' })
+    await service.make(['b'])
+    await until(() => seen.some(({ aggregate }) => aggregate === 'b'), 5_000)
+    expect(judge(seen, service.last)).toMatchObject({ lost: 0, inversions: 0 })
+  })
+})

@@ -1,0 +1,162 @@
+import type pg from 'pg'
+import { sightingLine, type Sighting, type Violation } from './violations.ts'
+
+/** What a sink saw: events in the order in which each came first, with their aggregates. */
+export type FirstCalls = ReadonlyMap<string, { readonly aggregate: string; readonly at: number; readonly by: string }>
+
+export interface Evidence {
+  readonly hook: FirstCalls
+  /** What asynchronous promotions dropped: its order is the failover's, and not ours. */
+  readonly dropped: ReadonlySet<string>
+}
+
+export interface Verdict {
+  readonly events: number
+  readonly lost: number
+  readonly twice: number
+  readonly orderBreaks: number
+}
+
+interface Order {
+  readonly event: string
+  readonly aggregate: string
+  readonly n: number
+  readonly at: Date
+}
+
+/** Asks the database. */
+export type Rows = <R extends pg.QueryResultRow>(text: string, values?: unknown[]) => Promise<R[]>
+
+/**
+ * What became of every business row that is there, by plain SQL and by what the sink wrote down. Nothing of the product is
+ * asked.
+ */
+export async function judge(
+  rows: Rows,
+  { hook, dropped }: Evidence,
+): Promise<Verdict & { readonly violations: readonly Violation[] }> {
+  const orders = await rows<Order & { key: string }>('select * from orders order by at')
+  const effects = await rows<Order & { who: string }>('select * from effects order by seq')
+  const applied = effects.map(({ at, who, ...of }, place) => ({ ...of, place, at: at.getTime(), by: who }))
+  const called = sightingsOf(hook, orders)
+  const ordered = orders.map(({ at, key, ...of }, place) => ({ ...of, place, at: at.getTime(), by: key }))
+  const lost = lostOf(ordered, { effects: applied, hook: called })
+  const twice = [...doubled('effects', applied, ({ event }) => event), ...doubled('orders', ordered, ({ by }) => by)]
+  const known = new Set(orders.filter(({ event }) => !dropped.has(event)).map(({ event }) => event))
+  const breaks = [...breaksOf('effects', applied, known), ...breaksOf('hook', called, known)]
+  return {
+    events: orders.length,
+    lost: lost.length,
+    twice: twice.length,
+    orderBreaks: breaks.length,
+    violations: [...lost, ...twice, ...breaks],
+  }
+}
+
+/** What has no business row (any more) is numbered 0: its transaction was dropped by a failover. */
+function sightingsOf(hook: FirstCalls, orders: readonly Order[]): Sighting[] {
+  const numbers = new Map(orders.map(({ event, n }) => [event, n]))
+  return [...hook].map(([event, { aggregate, at, by }], place) => ({
+    event,
+    aggregate,
+    n: numbers.get(event) ?? 0,
+    place,
+    at,
+    by,
+  }))
+}
+
+function lostOf(orders: readonly Sighting[], seen: Readonly<Record<string, readonly Sighting[]>>): Violation[] {
+  const places = Object.entries(seen).map(([where, list]) => ({
+    where,
+    list,
+    ids: new Set(list.map((of) => of.event)),
+  }))
+  return orders.flatMap((order) => {
+    const missing = places.filter(({ ids }) => !ids.has(order.event))
+    if (missing.length === 0) return []
+    const where = missing.map((place) => place.where).join(' and ')
+    const around = places.flatMap((place) => [place.where, ...neighbours(order, place.list)])
+    return [{ ...of('lost', where, order), seen: ['ordered', ...neighbours(order, orders), ...around] }]
+  })
+}
+
+/** Rows that are more than the one that there may be. */
+function doubled(where: string, rows: readonly Sighting[], by: (row: Sighting) => string): Violation[] {
+  const seen = new Set<string>()
+  return rows.flatMap((row) => {
+    const isFirst = !seen.has(by(row))
+    seen.add(by(row))
+    if (isFirst) return []
+    return [{ ...of('twice', where, row), seen: rows.filter((other) => by(other) === by(row)).map(sightingLine) }]
+  })
+}
+
+/** Events that came after a later one of their aggregate, in the order of their first occurrence. */
+function breaksOf(where: string, sightings: readonly Sighting[], known: ReadonlySet<string>): Violation[] {
+  const highest = new Map<string, number>()
+  const seen = new Set<string>()
+  return sightings.flatMap((sighting) => {
+    const { event, aggregate, n } = sighting
+    if (!known.has(event) || seen.has(event)) return []
+    seen.add(event)
+    const before = highest.get(aggregate) ?? 0
+    highest.set(aggregate, Math.max(n, before))
+    if (n > before) return []
+    return [{ ...of('orderBreak', where, sighting), seen: neighbours(sighting, sightings) }]
+  })
+}
+
+function of(kind: Violation['kind'], where: string, { event, aggregate, n, at }: Sighting): Omit<Violation, 'seen'> {
+  return { kind, where, event, aggregate, n, at }
+}
+
+/** Those before and after it of its aggregate, and those that were seen beside it. */
+function neighbours(sighting: Sighting, all: readonly Sighting[]): string[] {
+  const same = all.filter(({ aggregate }) => aggregate === sighting.aggregate)
+  const here = same.findIndex(({ event }) => event === sighting.event)
+  const near = same.filter(
+    ({ n }, index) => Math.abs(n - sighting.n) <= 2 || (here >= 0 && Math.abs(index - here) <= 2),
+  )
+  return near.map(sightingLine)
+}
+
+/** Orders without their effect, and without their call. */
+export interface Pending {
+  readonly effects: readonly string[]
+  readonly calls: readonly string[]
+}
+
+/** Of orders in a part of the time; of effects, only those of `type`. */
+export async function pending(
+  rows: Rows,
+  hook: FirstCalls,
+  orders: { readonly since: Date; readonly until: Date; readonly type?: string },
+): Promise<Pending> {
+  const found = await rows<{ event: string; type: string; applied: boolean }>(
+    `select o.event, o.type, exists (select 1 from effects e where e.event = o.event) as applied
+       from orders o where o.at > $1 and o.at <= $2`,
+    [orders.since, orders.until],
+  )
+  const asked = found.filter(({ type }) => orders.type === undefined || type === orders.type)
+  return {
+    effects: asked.filter(({ applied }) => !applied).map(({ event }) => event),
+    calls: found.filter(({ event }) => !hook.has(event)).map(({ event }) => event),
+  }
+}
+
+/** Of one process, in milliseconds of one clock. */
+export interface Life {
+  readonly progressedAt: number
+  /** When it told of trouble last. */
+  readonly toldAt: number
+}
+
+/**
+ * No progress for the bound while others of its kind, or those who publish, had some; and not a word. Trouble that lasts is
+ * told again within the bound.
+ */
+export function isSilent(process: Life, others: readonly Life[], now: number, boundMs: number): boolean {
+  const isWork = others.some(({ progressedAt }) => now - progressedAt < boundMs / 4)
+  return isWork && now - Math.max(process.progressedAt, process.toldAt) > boundMs
+}
