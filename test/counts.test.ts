@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { startWireMeter, type WireMeter } from '../bench/support/wire-meter.ts'
 import { effectivelyOnce, event, final } from '../src/index.ts'
 import type { Once } from '../src/index.ts'
+import { instanceOf } from '../src/once/instance.ts'
 import { pgStore, type PgTx } from '../src/store/postgres/pg.ts'
 import { describePostgres } from './support/postgres.ts'
 
@@ -28,6 +29,7 @@ describePostgres('statements and trips', (database) => {
     pool.on('error', () => {})
     once = open()
     await once.migrate()
+    await entered(once)
     await pool.query(
       'create table charge (id bigint generated always as identity primary key, amount int check (amount > 0))',
     )
@@ -41,6 +43,12 @@ describePostgres('statements and trips', (database) => {
 
   const open = (): Charges =>
     effectivelyOnce({ namespace: 'counts', store: pgStore(pool), events, guard: 'off', sweep: false })
+
+  /** It knows its namespace's number, as after its first operation. */
+  const entered = async (of: Charges = open()): Promise<Charges> => {
+    await instanceOf(of).core.namespace.enter()
+    return of
+  }
 
   const charge = (of: Charges, key: string, published = 1, amount = 100) =>
     of.run({ scope: SCOPE, key, input: { amount } }, async ({ tx, publish }) => {
@@ -61,6 +69,15 @@ describePostgres('statements and trips', (database) => {
     expect(await settled()).toEqual({ trips: 3, statements: 5 })
   })
 
+  it('the first operation of an instance that publishes: one trip more, for the number of its namespace', async () => {
+    const other = open()
+    await charge(other, randomUUID())
+    expect(await settled()).toEqual({ trips: 4, statements: 6 })
+    meter.reset()
+    await charge(other, randomUUID())
+    expect(await settled()).toEqual({ trips: 3, statements: 5 })
+  })
+
   it('replay from memory, from the second retry on: none', async () => {
     const key = randomUUID()
     await charge(once, key)
@@ -74,8 +91,9 @@ describePostgres('statements and trips', (database) => {
   it('replay from the database: one trip before the answer, one behind it', async () => {
     const key = randomUUID()
     await charge(once, key)
+    const other = await entered()
     meter.reset()
-    const answered = charge(open(), key).then(() => ({ ...meter.count }))
+    const answered = charge(other, key).then(() => ({ ...meter.count }))
     expect(await answered).toMatchObject({ trips: expect.toSatisfy((trips: number) => trips <= 2) })
     // begin + claim with its answer, rollback
     expect(await settled()).toEqual({ trips: 2, statements: 3 })
@@ -84,8 +102,8 @@ describePostgres('statements and trips', (database) => {
   it('replays from the database in a row: one trip each, and one at the end', async () => {
     const keys = Array.from({ length: 10 }, () => randomUUID())
     for (const key of keys) await charge(once, key)
+    const other = await entered()
     meter.reset()
-    const other = open()
     for (const key of keys) await charge(other, key)
     // begin + claim, nine times rollback + begin + claim, rollback
     expect(await settled()).toEqual({ trips: 11, statements: 30 })
@@ -95,8 +113,9 @@ describePostgres('statements and trips', (database) => {
   it('another input under the same key: as a replay', async () => {
     const key = randomUUID()
     await charge(once, key)
+    const other = await entered()
     meter.reset()
-    await expect(charge(open(), key, 1, 7)).rejects.toMatchObject({ code: 'ONCE_MISMATCH' })
+    await expect(charge(other, key, 1, 7)).rejects.toMatchObject({ code: 'ONCE_MISMATCH' })
     expect(await settled()).toEqual({ trips: 2, statements: 3 })
   })
 
@@ -105,9 +124,10 @@ describePostgres('statements and trips', (database) => {
     async (input) => {
       const key = randomUUID()
       await once.run({ scope: SCOPE, key, input: { amount: 100 } }, async () => {
+        const other = await entered()
         meter.reset()
         const code = input === 'same' ? 'ONCE_IN_FLIGHT' : 'ONCE_MISMATCH'
-        await expect(charge(open(), key, 1, input === 'same' ? 100 : 7)).rejects.toMatchObject({ code })
+        await expect(charge(other, key, 1, input === 'same' ? 100 : 7)).rejects.toMatchObject({ code })
         expect(await settled()).toEqual({ trips: 2, statements: 3 })
       })
     },

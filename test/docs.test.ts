@@ -335,9 +335,10 @@ async function freePort(): Promise<number> {
 
 /** What `curl -i` would show of the answer, in the lines that the transcript shows: status, replay mark, body. */
 async function answered(command: string, port: number, lines: number): Promise<string[]> {
-  const shape = /^curl -i localhost:3000(\S+) -H '([^:]+): ([^']+)' --json '(.+)'$/
-  const [, path = '', name = '', value = '', body = ''] = shape.exec(command) ?? []
-  const headers = { 'content-type': 'application/json', [name]: value }
+  const shape = /^curl -i localhost:3000(\S+) (.+) --json '(.+)'$/
+  const [, path = '', flags = '', body = ''] = shape.exec(command) ?? []
+  const said = [...flags.matchAll(/-H '([^:]+): ([^']+)'/g)].map(([, name, value]) => [name, value])
+  const headers = { 'content-type': 'application/json', ...(Object.fromEntries(said) as Record<string, string>) }
   const response = await patiently(() => fetch(`http://localhost:${port}${path}`, { method: 'POST', headers, body }))
   const mark = response.headers.get('idempotent-replayed')
   const shown = [`HTTP/1.1 ${response.status} ${response.statusText}`]

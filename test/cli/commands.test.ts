@@ -121,6 +121,7 @@ describe('the command line on a SQLite file', () => {
         imported: 0,
         applied: 0,
         known: 2,
+        busy: [],
       })
       await world.sql(`delete from effectively_once_dead_letter where message in ('x1', 'x2')`)
       const again = await cli(['dead-letters', 'import', '-', '--why', 'back', '--url', url], { input: exported.out })
@@ -188,6 +189,12 @@ describePostgres('doctor and relay on PostgreSQL', (database) => {
         expect(of(findings, 'lock-budget')[0]).toMatchObject({ level: 'fine' })
         expect(of(findings, 'pooler')[0]).toMatchObject({ level: 'fine', line: 'no pooler in between' })
         await client.query('rollback')
+        await world.sql(
+          `insert into effectively_once.sweeper (name, until, holder) values ('records', now() + interval '1 minute', gen_random_uuid())`,
+        )
+        const beside = await cli(['sweep', '--url', database.url])
+        expect(beside).toMatchObject({ code: 0, out: expect.stringContaining('another process is sweeping') })
+        await world.sql(`update effectively_once.sweeper set until = now()`)
         const swept = await cli(['sweep', '--url', database.url])
         expect(swept.code).toBe(0)
         expect(of((await doctor()).findings, 'answer-partitions')).toEqual([])

@@ -73,7 +73,7 @@ describePostgres('doctor finds, on PostgreSQL', (database) => {
           level: 'warning',
           code: 'outbox-parked',
           line: `1 events for 'shop' were parked after their last attempt`,
-          mend: 'see effectively_once.held, then once.resend()',
+          mend: `npx effectively-once parked list --destination 'shop'`,
         },
       ])
     },

@@ -20,7 +20,11 @@ for (const path of ['01-express-postgres', '02-fastify-prisma', '03-hono-drizzle
     const start = (crashAt?: CrashPoint): Promise<Example> =>
       Example.start(path, { DATABASE_URL: database.url }, crashAt)
     const charge = (example: Example, key: string, amount = 500): Promise<Response | undefined> => {
-      const headers = { 'content-type': 'application/json', 'idempotency-key': key, 'x-customer': 'ann' }
+      const headers = {
+        'content-type': 'application/json',
+        'idempotency-key': key,
+        authorization: 'Bearer token-of-ann',
+      }
       return example.post('/charges', JSON.stringify({ amount }), headers)
     }
     const charges = async (): Promise<number> => {

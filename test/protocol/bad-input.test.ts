@@ -22,6 +22,8 @@ describeAll('bad input to run', (place) => {
     ['a function as input', { input: () => 1 }, 'ONCE_INPUT_INVALID'],
     ['a cycle as input', { input: cycle() }, 'ONCE_INPUT_INVALID'],
     ['a bigint as input', { input: 1n }, 'ONCE_INPUT_INVALID'],
+    ['a class with private fields as input', { input: secretive() }, 'ONCE_INPUT_INVALID'],
+    ['a Blob as input', { input: { file: new Blob(['a']) } }, 'ONCE_INPUT_INVALID'],
     ['an unknown option', { scoop: 'u' }, 'ONCE_OPTION_INVALID'],
     ['a bare number as deadline', { deadline: 30 }, 'ONCE_OPTION_INVALID'],
     ['a deadline of years', { deadline: '400d' }, 'ONCE_OPTION_INVALID'],
@@ -46,6 +48,17 @@ describeAll('bad input to run', (place) => {
 
   it('does not take the key from anybody', async () => {
     expect(await place.once().run(operation, async () => 'fresh')).toBe('fresh')
+  })
+
+  it('sees another amount in a form, a query and headers', async () => {
+    const kinds = { form: formOf, query: queryOf, headers: (amount: string) => new Headers({ amount }) }
+    for (const [key, inputOf] of Object.entries(kinds)) {
+      const run = (amount: string): Promise<unknown> =>
+        place.once().run({ ...operation, key, input: inputOf(amount) }, async () => amount)
+      expect(await run('5')).toBe('5')
+      expect(await run('5')).toBe('5')
+      expect(await outcomeOf(run('9'))).toBe('ONCE_MISMATCH')
+    }
   })
 
   it('names no key and no input in its errors', async () => {
@@ -89,8 +102,34 @@ describe('bad input to effectivelyOnce', () => {
   it('final and event say what they need', () => {
     for (const status of [200, 500, 399, 4.5, Number.NaN])
       expect(() => final({ status })).toThrow('ONCE_OPTION_INVALID')
+    for (const headers of [5, { a: 'b' }, ['a'], [['a']], [['a', 1]], [['a', 'b', 'c']], null])
+      expect(() => final({ status: 402, headers: headers as never })).toThrow('ONCE_OPTION_INVALID')
     expect(() => event(undefined as never)).toThrow('ONCE_OPTION_INVALID')
     expect(() => event({} as never, () => 'a')).toThrow('ONCE_OPTION_INVALID')
+  })
+
+  it('what only looks like a refusal is an error like any other, and nothing is stored of it', async () => {
+    const once = effectivelyOnce({ ...good, guard: 'off' })
+    for (const looks of [{ status: 402 }, { status: 200, headers: [] }, { status: 99_999, headers: [] }]) {
+      const error = Object.assign(new Error('not final'), { name: 'Final' }, looks)
+      const run = (then?: string): Promise<unknown> =>
+        once.run({ scope: 'u', key: JSON.stringify(looks), input: 1 }, async () => {
+          if (then) return then
+          throw error
+        })
+      await expect(run()).rejects.toBe(error)
+      const nested = once.run({ scope: 'u', key: `around ${JSON.stringify(looks)}`, input: 1 }, () =>
+        run().catch(() => {}),
+      )
+      await expect(nested).resolves.toBe(undefined)
+      expect(await run('later')).toBe('later')
+    }
+  })
+
+  it('settle takes a verdict, and nothing else', async () => {
+    const once = effectivelyOnce({ ...good, guard: 'off' })
+    for (const verdict of [null, undefined, {}, { done: 1 }, { failed: new Error('x') }, { step: '' }])
+      expect(await outcomeOf(once.settle({ scope: 'u', key: 'k' }, verdict as never))).toBe('ONCE_OPTION_INVALID')
   })
 
   it('stores refuse names that are no identifiers, and handles that are none', () => {
@@ -144,4 +183,23 @@ function cycle(): object {
   const value: { self?: object } = {}
   value.self = value
   return value
+}
+
+function formOf(amount: string): FormData {
+  const form = new FormData()
+  form.append('amount', amount)
+  return form
+}
+
+function queryOf(amount: string): URLSearchParams {
+  return new URLSearchParams({ amount })
+}
+
+function secretive(): object {
+  return new (class Secretive {
+    readonly #amount = 5
+    get amount(): number {
+      return this.#amount
+    }
+  })()
 }

@@ -70,6 +70,28 @@ describeAll('batched operations', (place) => {
     expect(balances).toEqual([70, 40])
   })
 
+  it('store a refusal also where an expired record begins a new life with it', async () => {
+    const once = place.once({ expired: 'rerun', replayFor: '1s' })
+    let refuses = false
+    const pay = once.batched({
+      statement: (key: string) => ({
+        sql: 'insert into charges (id, key, amount) values ($1, $2, 1)',
+        values: [++nextId, key],
+      }),
+      respond: () => {
+        if (refuses) throw final({ status: 402 })
+        return 'paid'
+      },
+    })
+    const again = (): Promise<unknown> => pay({ scope: 'u', key: 'second life', input: 'second life' })
+    expect(await again()).toBe('paid')
+    await later(1_100)
+    refuses = true
+    await expect(again()).rejects.toMatchObject({ status: 402 })
+    await expect(again()).rejects.toMatchObject({ status: 402 })
+    expect(await countCharges(place, 'second life')).toBe(1)
+  })
+
   // finding 22
   it('give a violator its own error and everybody else their answer', async () => {
     const charge = route(place)

@@ -146,6 +146,27 @@ describeAll('leased operations', (place) => {
     expect(await once.settle({ scope: 'u', key: 'unkeyed' }, { step: 'wire', rerun: true })).toBe(false)
   })
 
+  it('are told to be unknown whatever their handler makes of that', async () => {
+    const endings: Record<string, () => unknown> = {
+      'returns nothing': () => undefined,
+      'throws an error of its own': () => Promise.reject(new TypeError('mine')),
+    }
+    for (const [key, end] of Object.entries(endings)) {
+      const once = place.once()
+      const run = (): Promise<unknown> =>
+        once.run({ scope: 'u', key, input: 1, lease: '5s' }, async ({ step }) => {
+          await step('wire', () => Promise.reject(new Error('connection lost')), { keyed: false }).catch(() => {})
+          return end() as never
+        })
+      expect(await outcomeOf(run())).not.toBe('ONCE_OUTCOME_UNKNOWN')
+      expect([key, await outcomeOf(run()), await outcomeOf(run())]).toEqual([
+        key,
+        'ONCE_OUTCOME_UNKNOWN',
+        'ONCE_OUTCOME_UNKNOWN',
+      ])
+    }
+  })
+
   it('fence a holder that slept while an operator settled its operation', async () => {
     const claim = claimOf('slept')
     const { leases } = place.bed.store
@@ -205,6 +226,20 @@ describeAll('leased operations', (place) => {
     expect(retried).toMatchObject({ paid: 'paid' })
   })
 
+  it('are found by recover behind others that nobody here can finish', async () => {
+    const abandon = (key: string, recover: string): Promise<string> =>
+      outcomeOf(
+        place.once().run({ scope: 'u', key, input: 1, lease: '100ms', recover }, async () => {
+          throw new TypeError('the process died')
+        }),
+      )
+    for (const name of ['renamed', 'constructor', 'refund'])
+      expect(await abandon(`left ${name}`, name)).toBe('TypeError')
+    await later(150)
+    const refund = place.once().recover({ refund: ({ commit }) => commit(() => 'refunded') }, { limit: 1 })
+    expect(await refund).toEqual({ finished: 1, left: 0 })
+  })
+
   it('are kept alive by heartbeats while they work, and refuse others with the rest of the lease', async () => {
     const slow = place.once().run({ scope: 'u', key: 'beating', input: 1, lease: '200ms' }, async ({ commit }) => {
       await later(700)
@@ -237,8 +272,10 @@ describeAll('leased operations', (place) => {
     const pending = place
       .once()
       .run({ scope: 'u', key: 'pending', input: 1, lease: '5s' }, async ({ step, commit }) => {
-        step('slow', () => later(200)).catch(() => {})
-        return commit(({ tx }) => insertCharge(place, tx, 'pending'))
+        return commit(async ({ tx }) => {
+          await insertCharge(place, tx, 'pending')
+          await step('late', () => later(200))
+        })
       })
     expect(await outcomeOf(pending)).toBe('ONCE_STEP_PENDING')
     const twice = place.once().run({ scope: 'u', key: 'twice', input: 1, lease: '5s' }, async ({ step, commit }) => {

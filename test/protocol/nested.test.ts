@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { event, final, type Once } from '../../src/index.ts'
 import { countCharges, insertCharge, later, outcomeOf } from '../support/charges.ts'
-import { describeAll, describeClients, type Place } from '../support/stores.ts'
+import { describeAll, describeClient, describeClients, type Place } from '../support/stores.ts'
 
 function eventTable({ bed }: Place): string {
   return bed.store.name === 'sqlite' ? 'effectively_once_event' : 'effectively_once.event'
@@ -77,6 +77,22 @@ describeAll('a run inside a run', (place) => {
       return { siblings, itself }
     })
     expect(outer).toEqual({ siblings: ['done', 'done', 'done'], itself: 'ONCE_IN_FLIGHT' })
+  })
+
+  it('refuses to be its own ancestor through another one, which goes on', async () => {
+    const once = place.once()
+    const ran: string[] = []
+    const grandparent = (): Promise<unknown> =>
+      once.run({ scope: 'u', key: 'grandparent', input: 1 }, async ({ tx }) => {
+        ran.push('grandparent')
+        await insertCharge(place, tx, 'grandparent')
+        if (ran.length > 1) return 'recursion'
+        return inner(place, once, 'parent', async () => outcomeOf(grandparent()))
+      })
+    expect(await grandparent()).toBe('ONCE_IN_FLIGHT')
+    expect(ran).toEqual(['grandparent'])
+    expect([await countCharges(place, 'grandparent'), await countCharges(place, 'parent')]).toEqual([1, 1])
+    expect(await inner(place, place.once(), 'parent', () => 'ran twice')).toBe('ONCE_IN_FLIGHT')
   })
 
   it('publishes with the outer commit, or not at all', async () => {
@@ -183,5 +199,32 @@ describeClients('inside a server', (place) => {
         .run({ scope: 'u', key: 'strict', input: 1 }, async () => 1)
     })
     expect(await outcomeOf(strict)).toBe('ONCE_TX_ISOLATION')
+  })
+})
+
+describeClient('a commit that hides in a text of many statements', 'pg', (place) => {
+  it('is found although an operation inside claims after it', async () => {
+    const once = place.once()
+    const outer = once.run({ scope: 'u', key: 'hides a commit', input: 1 }, async ({ tx }) => {
+      await place.bed.raw(tx, 'select 1; commit; begin')
+      await insertCharge(place, tx, 'after a hidden commit')
+      return inner(place, once, 'inside a hidden one')
+    })
+    expect(await outcomeOf(outer)).toBe('ONCE_TX_TAKEN')
+    expect(await countCharges(place, 'after a hidden commit')).toBe(0)
+    expect(await countCharges(place, 'inside a hidden one')).toBe(0)
+  })
+})
+
+describeAll('a closed instance', (place) => {
+  it('joins nothing, and publishes nothing', async () => {
+    const events = { 'made.late': event<{ n: number }>(({ n }) => `late-${n}`) }
+    const once = place.once({ events }) as unknown as Once<unknown, typeof events>
+    Object.assign((once as unknown as { core: { store: object } }).core, { closed: true })
+    await place.bed.own(async (tx) => {
+      const run = once.join(tx).run({ scope: 'u', key: 'closed', input: 1 }, async () => 1)
+      expect(await outcomeOf(run)).toBe('ONCE_CLOSED')
+      expect(await outcomeOf(once.join(tx).publish('made.late', { n: 1 }))).toBe('ONCE_CLOSED')
+    })
   })
 })

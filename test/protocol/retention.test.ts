@@ -113,6 +113,25 @@ describeAll('retention', (place) => {
     expect((await place.bed.store.read({ id: alive.id })).record).toMatchObject({ state: 'inProgress' })
   })
 
+  it('keeps no sealed input of an operation that an atomic one took over, nor of one that was swept', async () => {
+    const [sealed, lone] = [claimOf('sealed'), claimOf('lone')]
+    const recover = { namespace: 'test', name: 'pay', input: '{"card":"4242"}' }
+    await place.bed.store.leases.claim({ claim: sealed, leaseMs: 10, recover })
+    await place.bed.store.leases.claim({ claim: lone, leaseMs: 60_000, recover })
+    await later(30)
+    const table = place.bed.store.name === 'sqlite' ? 'effectively_once_' : 'effectively_once.'
+    const inputs = async (id: string): Promise<unknown> =>
+      (await place.bed.admin(`select input from ${table}recover where id = '${id}'`)).length
+    expect(await inputs(sealed.id)).toBe(1)
+    await place.once().run({ scope: 'u', key: 'sealed', input: 1 }, async () => 'taken over')
+    expect(await inputs(sealed.id)).toBe(0)
+    // What an older version left behind goes with its record.
+    await place.bed.admin(`update ${table}record set state = 2 where id = '${lone.id}'`)
+    await age(place, 'lone', { forgotten: true })
+    await place.bed.store.retention.sweep({ limit: 1_000, replayForMs: 86_400_000 })
+    expect(await inputs(lone.id)).toBe(0)
+  })
+
   // finding 45
   it('never takes a missing answer for an expired one', async () => {
     await charge(place, 'answerless')

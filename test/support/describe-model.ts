@@ -4,9 +4,14 @@ import { describePostgres } from './postgres.ts'
 import { describeSqlite } from './sqlite.ts'
 import { pgStore } from '../../src/store/postgres/pg.ts'
 import type { StoreSubject } from '../../src/testing/contract/subject.ts'
-import { onPostgres, onSqlite } from '../../src/testing/differential/subjects.ts'
+import { DEFERRED, onPostgres, onSqlite } from '../../src/testing/differential/subjects.ts'
 
 const TIMEOUT_MS = 600_000
+const EFFECTS_SQL = `
+create table effects (key text not null);
+create function refuse_effect() returns trigger language plpgsql as $$ begin raise exception 'not at the end either'; end $$;
+create constraint trigger refused after insert on effects deferrable initially deferred
+  for each row when (new.key = '${DEFERRED}') execute function refuse_effect();`
 
 /** One kind of script, played by the model and by a real store. */
 export interface Comparison {
@@ -29,7 +34,7 @@ export function describeModelOnPostgres(name: string, comparison: Comparison): v
     beforeAll(async () => {
       pool = new pg.Pool({ connectionString: database.url, max: 8 })
       await pgStore(pool).schema.migrate()
-      await pool.query('create table effects (key text not null)')
+      await pool.query(EFFECTS_SQL)
     })
 
     afterAll(() => pool.end())

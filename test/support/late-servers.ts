@@ -7,8 +7,8 @@ import { isMissing, startServers, type Server, type ServerName } from '../../scr
 const LOOK_MS = 100
 const PATIENCE_MS = 600_000
 
-/** Servers that take seconds to start: only a run that asks for one has it, and other tests run meanwhile. */
-export const lateServerNames = ['rabbitmq', 'kafka'] as const satisfies readonly ServerName[]
+/** Servers that take seconds to start, or that few tests need: only a run that asks for one has it. */
+export const lateServerNames = ['rabbitmq', 'kafka', 'oldPostgres'] as const satisfies readonly ServerName[]
 
 export type LateServerName = (typeof lateServerNames)[number]
 

@@ -1,15 +1,20 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, inject } from 'vitest'
+import type { Server } from '../../scripts/servers/index.ts'
+
+/** `url` can be read in hooks and tests. */
+export interface Database {
+  readonly url: string
+}
 
 export interface FreshDatabase {
   readonly url: string
   drop(): Promise<void>
 }
 
-/** A new, empty database on the run's PostgreSQL. Drop it when done; open connections to it are ended. */
-export async function freshDatabase(): Promise<FreshDatabase> {
-  const server = inject('servers').postgres
+/** A new, empty database on the run's PostgreSQL, or on another one. Drop it when done; open connections to it are ended. */
+export async function freshDatabase(server: Server = inject('servers').postgres): Promise<FreshDatabase> {
   if ('missing' in server) throw new Error(`no PostgreSQL: ${server.missing}`)
   const name = `test_${randomBytes(8).toString('hex')}`
   await onServer(server.url, `create database ${name}`)
@@ -17,9 +22,16 @@ export async function freshDatabase(): Promise<FreshDatabase> {
   url.pathname = `/${name}`
   return {
     url: url.href,
-    drop: () => onServer(server.url, `drop database if exists ${name} with (force)`),
+    drop: () =>
+      onServer(server.url, `do $$ begin ${gone(name)} end $$`, `drop database if exists ${name} with (force)`),
   }
 }
+
+/** A pool that was ended says goodbye a moment later: whoever is thrown out before is told, and may be told too late. */
+const gone = (name: string): string => `for i in 1..10 loop
+  exit when not exists (select from pg_stat_activity where datname = '${name}');
+  perform pg_sleep(0.02), pg_stat_clear_snapshot();
+end loop;`
 
 /**
  * A `describe` with a database of its own. Without a server its tests are reported as skipped.
@@ -32,13 +44,16 @@ export async function freshDatabase(): Promise<FreshDatabase> {
  *   })
  * })
  */
-export function describePostgres(name: string, define: (database: { readonly url: string }) => void): void {
-  const server = inject('servers').postgres
+export function describePostgres(
+  name: string,
+  define: (database: Database) => void,
+  server: Server = inject('servers').postgres,
+): void {
   const missing = 'missing' in server
   describe.skipIf(missing)(missing ? `${name} (no PostgreSQL)` : name, () => {
     let database: FreshDatabase | undefined
     beforeAll(async () => {
-      database = await freshDatabase()
+      database = await freshDatabase(server)
     })
     afterAll(async () => {
       await database?.drop()
@@ -57,11 +72,11 @@ const notYet = {
   },
 }
 
-async function onServer(url: string, statement: string): Promise<void> {
+async function onServer(url: string, ...statements: string[]): Promise<void> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   try {
-    await client.query(statement)
+    for (const statement of statements) await client.query(statement)
   } finally {
     await client.end()
   }

@@ -76,6 +76,8 @@ const tasks: Record<string, () => Promise<void>> = {
         const answer = { status: 200, headers: [], body: null, kept: true }
         await session.complete({ claim, claimed, answer, events: [], fenced: false })
         say(claim.id)
+        // The lock of a file is not fair: a process that asks again at once may win them all.
+        await sleep(systemClock, 5)
       } else await session.rollback()
     }
   },

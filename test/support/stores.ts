@@ -68,7 +68,8 @@ const openPostgresJs: Opener = async (url) => {
     raw: (tx: postgres.TransactionSql, text, values) => tx.unsafe(text, (values ?? []) as never[]),
     own: (work) => sql.begin(work) as Promise<never>,
     admin,
-    close: async () => void (await Promise.all([sql.end(), end()])),
+    // Without a timeout postgres.js waits for ever for a connection it has lost.
+    close: async () => void (await Promise.all([sql.end({ timeout: 5 }), end()])),
   }
 }
 
@@ -186,9 +187,9 @@ export function describeClients(title: string, define: Define): void {
   for (const client of Object.keys(SERVER_CLIENTS)) describeClient(title, client, define)
 }
 
-/** A suite on the stores with one writer. */
-export function describeEmbedded(title: string, define: Define): void {
-  for (const [client, open] of Object.entries(EMBEDDED))
+/** A suite on the stores with one writer, or on one of them. */
+export function describeEmbedded(title: string, define: Define, only?: string): void {
+  for (const [client, open] of Object.entries(EMBEDDED).filter(([name]) => name === (only ?? name)))
     describe(`${title}, ${client}`, () => {
       set(open, define, client)
     })
