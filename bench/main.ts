@@ -48,7 +48,7 @@ async function measure(options: Options, serverUrl: string): Promise<Report> {
     // A group that is asked for by its own name is measured whole.
     wants: (name) => only === null || !anyScenario || only.has(name),
   })
-  const main = anyScenario ? await measureMain(bench('main')) : { ratios: {}, rates: {} }
+  const main = anyScenario ? await measureMain(bench('main')) : { ratios: {}, rates: {}, cpu: {} }
   const http = asked('http') ? await measureHttp(bench('http')) : undefined
   const delayed = asked('delayed') ? await measureDelayed(bench('delayed')) : undefined
   const sqlite = asked('sqlite') ? await measureSqlite(bench('sqlite')) : undefined
@@ -71,6 +71,7 @@ async function measure(options: Options, serverUrl: string): Promise<Report> {
     },
     ratios,
     rates,
+    cpu: main.cpu,
     ...(http && { http }),
     ...(delayed && { delayed }),
     ...(sqlite && { sqlite }),

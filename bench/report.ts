@@ -2,6 +2,7 @@ import type { Verdict } from './bars.ts'
 import type { Cost } from './groups/costs.ts'
 import type { FoundDelayed } from './groups/delayed.ts'
 import type { Found } from './groups/group.ts'
+import { sumOf } from './support/cpu.ts'
 import type { FoundRecords } from './groups/records.ts'
 import type { FoundRelay } from './groups/relay.ts'
 
@@ -17,6 +18,7 @@ export interface Report {
   }
   readonly ratios: Record<string, number>
   readonly rates: Record<string, number>
+  readonly cpu?: Found['cpu']
   readonly http?: Found
   readonly delayed?: FoundDelayed
   readonly sqlite?: Found
@@ -77,16 +79,25 @@ export function asTable(report: Report): string {
 
 function ratesTable(title: string, found: Found, base: string, bars?: ReadonlyMap<string, Verdict>): string[] {
   const lines = [
-    `${title.padEnd(22)}${title.length > 22 ? '\n' + ' '.repeat(22) : ''}${'per second'.padStart(12)}${`to ${base}`.padStart(16)}`,
+    `${title.padEnd(22)}${title.length > 22 ? '\n' + ' '.repeat(22) : ''}${'per second'.padStart(12)}${`to ${base}`.padStart(16)}${'CPU us'.padStart(9)}${'+ server'.padStart(9)}${'sum'.padStart(7)}${'to base'.padStart(9)}`,
   ]
   for (const [name, rate] of Object.entries(found.rates)) {
     const value = found.ratios[`${name}/${base}`]
     const shown = value === undefined ? '' : value.toFixed(2)
     lines.push(
-      `  ${pad(name)}${String(Math.round(rate)).padStart(12)}${shown.padStart(16)}${barOf(bars, `${name}/${base}`)}`,
+      `  ${pad(name)}${String(Math.round(rate)).padStart(12)}${shown.padStart(16)}${cpuOf(found, name, base)}${barOf(bars, `${name}/${base}`)}`,
     )
   }
   return lines
+}
+
+/** The base's CPU by this one's: 1 is as cheap as the base, 0.5 costs twice as much. */
+function cpuOf({ cpu = {} }: Found, name: string, base: string): string {
+  const [own, of] = [cpu[name], cpu[base]]
+  if (!own || !of) return ''
+  const figures = [own.process, own.server].map((us) => String(Math.round(us)).padStart(9))
+  const to = (sumOf(of) / sumOf(own)).toFixed(2)
+  return `${figures.join('')}${String(Math.round(sumOf(own))).padStart(7)}${to.padStart(9)}`
 }
 
 function barOf(bars: ReadonlyMap<string, Verdict> | undefined, name: string): string {

@@ -1,3 +1,4 @@
+import type { Cpu } from '../support/cpu.ts'
 import type { Options } from '../options.ts'
 
 /** What a group of scenarios is given. */
@@ -14,4 +15,6 @@ export interface Found {
   readonly ratios: Record<string, number>
   /** Operations per second, median. */
   readonly rates: Record<string, number>
+  /** CPU microseconds per operation, median. */
+  readonly cpu?: Record<string, Cpu>
 }

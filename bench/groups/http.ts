@@ -1,7 +1,8 @@
 import { CALLERS, createDatabase } from '../support/database.ts'
 import { startHttp } from '../support/http.ts'
 import type { HttpBench } from '../support/http.ts'
-import { median, ratio } from '../support/measure.ts'
+import { meterCpu, perOperation, type Cpu, type CpuMeter } from '../support/cpu.ts'
+import { median, medianCpu, ratio } from '../support/measure.ts'
 import type { Bench, Found } from './group.ts'
 
 const KEYS = 2000
@@ -23,15 +24,16 @@ type Name = keyof typeof SCENARIOS
 export async function measureHttp(bench: Bench): Promise<Found> {
   const http = await startHttp(await createDatabase(bench.serverUrl, 'bench_http'))
   try {
-    return await measureRounds(bench, http)
+    return await measureRounds(bench, http, await meterCpu(http.pid, bench.serverUrl))
   } finally {
     await http.close()
   }
 }
 
-async function measureRounds({ options, progress }: Bench, http: HttpBench): Promise<Found> {
+async function measureRounds({ options, progress }: Bench, http: HttpBench, meter: CpuMeter): Promise<Found> {
   const names = Object.keys(SCENARIOS) as Name[]
   const rates = new Map<Name, number[]>(names.map((name) => [name, []]))
+  const cpu = new Map<Name, Cpu[]>(names.map((name) => [name, []]))
   // Every known key is completed here, by a multiple of their number.
   const amount = KEYS * Math.ceil((WARM_UP * Math.min(options.seconds, 1)) / KEYS)
   for (const name of names) await http.load({ ...SCENARIOS[name], clients: CALLERS, amount })
@@ -39,12 +41,14 @@ async function measureRounds({ options, progress }: Bench, http: HttpBench): Pro
     for (let i = 0; i < names.length; i++) {
       const name = names[(i + round) % names.length] as Name
       const seconds = Math.max(1, options.seconds)
+      const before = meter.read()
       const result = await http.load({ ...SCENARIOS[name], clients: CALLERS, seconds })
+      cpu.get(name)?.push(perOperation(before, meter.read(), result.operations))
       rates.get(name)?.push(result.operations / result.seconds)
     }
     progress(`${http.client}, round ${round + 1} of ${options.rounds}`)
   }
-  const found: Found = { ratios: {}, rates: {} }
+  const found: Found = { ratios: {}, rates: {}, cpu: medianCpu(cpu) }
   for (const [name, values] of rates) {
     found.rates[name] = median(values)
     const toBare = ratio(rates, name, 'bareHttp')

@@ -7,8 +7,9 @@ import { leased } from '../scenarios/leased.ts'
 import { replayCache, replayDatabase } from '../scenarios/replay.ts'
 import { createDatabase, openOnce, openPool } from '../support/database.ts'
 import type { BenchOnce } from '../support/database.ts'
-import { measureRounds, median, ratio } from '../support/measure.ts'
-import type { Rates, Scenario } from '../support/measure.ts'
+import { meterCpu } from '../support/cpu.ts'
+import { measureRounds, median, medianCpu, ratio } from '../support/measure.ts'
+import type { Measured, Scenario } from '../support/measure.ts'
 import type { Bench, Found } from './group.ts'
 
 type Maker = (plain: pg.Pool, once: BenchOnce) => Scenario | Promise<Scenario>
@@ -16,8 +17,11 @@ type Maker = (plain: pg.Pool, once: BenchOnce) => Scenario | Promise<Scenario>
 /** Everything that is measured against `bare4` on PostgreSQL. */
 export const MAIN: Readonly<Record<string, Maker>> = {
   bare4: (plain) => bare4(plain),
+  bare4Prepared: (plain) => bare4(plain, 'prepared'),
   handSix: (plain) => handSix(plain),
+  handSixPrepared: (plain) => handSix(plain, 'prepared'),
   handOne: (plain) => handOne(plain),
+  handOnePrepared: (plain) => handOne(plain, 'prepared'),
   atomic: (_, once) => atomic(once),
   leased: (_, once) => leased(once),
   batched: (_, once) => batched(once),
@@ -46,7 +50,8 @@ export async function measureAgainstBare(bench: Bench, url: string, names: reado
       const make = MAIN[name] as Maker
       scenarios.push(await make(plain, name === 'replayCache' ? remembering : once))
     }
-    return foundIn(await measureRounds(scenarios, { ...bench.options, progress: bench.progress }))
+    const cpu = await meterCpu(process.pid, bench.serverUrl)
+    return foundIn(await measureRounds(scenarios, { ...bench.options, cpu, progress: bench.progress }))
   } finally {
     await once.close()
     await remembering.close()
@@ -54,13 +59,15 @@ export async function measureAgainstBare(bench: Bench, url: string, names: reado
   }
 }
 
-function foundIn(rates: Rates): Found {
+function foundIn({ rates, cpu }: Measured): Found {
   const ratios: Record<string, number> = {}
   const medians: Record<string, number> = {}
   for (const [name, values] of rates) {
     medians[name] = median(values)
-    const toBare = ratio(rates, name, 'bare4')
-    if (name !== 'bare4' && toBare !== undefined) ratios[`${name}/bare4`] = toBare
+    for (const base of ['bare4', 'bare4Prepared']) {
+      const toBase = ratio(rates, name, base)
+      if (name !== base && toBase !== undefined) ratios[`${name}/${base}`] = toBase
+    }
   }
-  return { ratios, rates: medians }
+  return { ratios, rates: medians, cpu: medianCpu(cpu) }
 }

@@ -8,7 +8,8 @@ import type { Client } from '../../src/store/sqlite/client.ts'
 import { INSERT_CHARGE, newCharge, newKey, SCOPE } from '../support/charge.ts'
 import type { Charge } from '../support/charge.ts'
 import { CALLERS, events } from '../support/database.ts'
-import { measureRounds, median, ratio } from '../support/measure.ts'
+import { meterCpu } from '../support/cpu.ts'
+import { measureRounds, median, medianCpu, ratio } from '../support/measure.ts'
 import type { Scenario } from '../support/measure.ts'
 import type { Bench, Found } from './group.ts'
 
@@ -51,12 +52,14 @@ export async function measureSqlite(bench: Bench): Promise<Found> {
         operate: () => charge({ scope: SCOPE, key: newKey(), input: newCharge() }),
       },
     ]
-    const rates = await measureRounds(scenarios, { ...bench.options, progress: bench.progress })
+    const meter = await meterCpu(process.pid, null)
+    const { rates, cpu } = await measureRounds(scenarios, { ...bench.options, cpu: meter, progress: bench.progress })
     const ratios: Record<string, number> = {}
     for (const name of ['sqliteAtomic', 'sqliteBatched']) {
       ratios[`${name}/sqliteBare`] = ratio(rates, name, 'sqliteBare') ?? Number.NaN
     }
-    return { ratios, rates: Object.fromEntries([...rates].map(([name, values]) => [name, median(values)])) }
+    const medians = Object.fromEntries([...rates].map(([name, values]) => [name, median(values)]))
+    return { ratios, rates: medians, cpu: medianCpu(cpu) }
   } finally {
     await once.close()
     bare.close()

@@ -11,6 +11,8 @@ import type { LoadOrder, LoadResult } from '../http-load.ts'
 export interface HttpBench {
   /** Who asks. wrk takes the least from the server it measures. */
   readonly client: 'wrk' | 'autocannon'
+  /** The server's process. */
+  readonly pid: number
   load(order: LoadOrder): Promise<LoadResult>
   close(): Promise<void>
 }
@@ -29,6 +31,7 @@ export async function startHttp(databaseUrl: string): Promise<HttpBench> {
   }
   return {
     client,
+    pid: server.pid ?? 0,
     async load(order) {
       const { seconds } = order
       const result = wrk !== undefined && seconds ? await byWrk(wrk, base, order, seconds) : await byNode(order)

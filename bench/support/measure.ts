@@ -1,3 +1,5 @@
+import { NO_CPU, perOperation, type Cpu, type CpuMeter } from './cpu.ts'
+
 /** Something that can be done again and again, by many callers at once. */
 export interface Scenario {
   readonly name: string
@@ -15,28 +17,48 @@ export interface Sample {
 export interface RoundsOptions {
   readonly rounds: number
   readonly seconds: number
+  readonly cpu?: CpuMeter
   progress(text: string): void
 }
 
 /** Operations per second of every scenario, one figure per round. */
 export type Rates = ReadonlyMap<string, readonly number[]>
 
+export interface Measured {
+  readonly rates: Rates
+  /** CPU microseconds per operation, one figure per round; empty without a meter. */
+  readonly cpu: ReadonlyMap<string, readonly Cpu[]>
+}
+
 /**
  * All scenarios in turn, round after round: what else the machine does meets all of them alike. Every round starts with
  * another scenario, and what it takes to warm up is not counted.
  */
-export async function measureRounds(scenarios: readonly Scenario[], options: RoundsOptions): Promise<Rates> {
+export async function measureRounds(scenarios: readonly Scenario[], options: RoundsOptions): Promise<Measured> {
   const rates = new Map<string, number[]>(scenarios.map(({ name }) => [name, []]))
+  const cpu = new Map<string, Cpu[]>(options.cpu ? scenarios.map(({ name }) => [name, []]) : [])
+  const read = (): Cpu => options.cpu?.read() ?? NO_CPU
   for (const scenario of scenarios) await warmUp(scenario, options.seconds)
   for (let round = 0; round < options.rounds; round++) {
     for (let i = 0; i < scenarios.length; i++) {
       const scenario = scenarios[(i + round) % scenarios.length] as Scenario
+      const before = read()
       const { operations, seconds } = await sample(scenario, options.seconds)
       rates.get(scenario.name)?.push(operations / seconds)
+      cpu.get(scenario.name)?.push(perOperation(before, read(), operations))
     }
     options.progress(`round ${round + 1} of ${options.rounds}`)
   }
-  return rates
+  return { rates, cpu }
+}
+
+/** The median operation of each scenario. */
+export function medianCpu(cpu: Measured['cpu']): Record<string, Cpu> {
+  const medians = [...cpu].map(([name, all]): [string, Cpu] => [
+    name,
+    { process: median(all.map((one) => one.process)), server: median(all.map((one) => one.server)) },
+  ])
+  return Object.fromEntries(medians)
 }
 
 export async function sample(scenario: Scenario, seconds: number): Promise<Sample> {
