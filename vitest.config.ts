@@ -2,20 +2,29 @@ import { defineConfig } from 'vitest/config'
 
 const ALL = ['src/**/*.test.ts', 'test/**/*.test.ts', 'scripts/**/*.test.ts']
 /** Real brokers, browsers and many killed processes: `npm run test:long`, so that `npm test` stays quick. */
-const LONG = [
+export const LONG: readonly string[] = [
+  'src/testing/{differential-inbox,differential-outbox}.test.ts',
+  'src/testing/sim/{company,redrive,releases,set-aside}.test.ts',
+  'test/namespaces/**/*.test.ts',
+  'test/protocol/{batch-blame,leased-ends,meeting,mixed-modes,old-postgres,raised,retention,savepoints,sweep,unreadable,unstorable}.test.ts',
   'test/broker/**/*.test.ts',
   'test/cli/**/*.test.ts',
   'test/consumer/**/*.test.ts',
   'test/examples/**/*.test.ts',
+  'test/hosts/**/*.test.ts',
+  'test/http/{captured,layers,refused-commits}.test.ts',
   'test/playground/**/*.test.ts',
   'test/redrive/**/*.test.ts',
   'test/relay/**/*.test.ts',
+  'test/runtimes/**/*.test.ts',
+  'test/soak-http/**/*.test.ts',
+  'test/weather/**/*.test.ts',
 ]
 const isLong = process.env['TESTS'] === 'long'
 
 export default defineConfig({
   test: {
-    include: isLong ? LONG : ALL,
+    include: isLong ? [...LONG] : ALL,
     exclude: ['**/node_modules/**', '.compiled/**', ...(isLong ? [] : LONG)],
     globalSetup: ['test/support/global-setup.ts'],
     maxWorkers: 2,

@@ -9,6 +9,7 @@ import pg from 'pg'
 import { effectivelyOnce, event } from '../../src/index.ts' // 'effectively-once'
 import { idempotency } from '../../src/entry/express.ts' // 'effectively-once/express'
 import { pgStore } from '../../src/entry/pg.ts' // 'effectively-once/pg'
+import { customerOf } from '../authentication.ts'
 import { crashPoint, observe } from '../crash.ts'
 
 const pool = new pg.Pool({ connectionString: process.env['DATABASE_URL'] })
@@ -20,8 +21,8 @@ const events = { 'charge.created': event<{ id: number; customer: string }>(({ cu
 const once = effectivelyOnce({ namespace: 'payments', store: pgStore(pool), events, observe })
 await once.migrate()
 
-// Whose key it is. With real authentication: (req) => req.user.id
-const idempotent = idempotency(once, { scope: (req) => req.get('x-customer') ?? '' })
+// Whose key it is: the authenticated caller's.
+const idempotent = idempotency(once, { scope: (req) => customerOf(req.get('authorization')) })
 
 const app = express().use(express.json())
 app.post(

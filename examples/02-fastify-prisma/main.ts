@@ -9,6 +9,7 @@ import Fastify from 'fastify'
 import { effectivelyOnce } from '../../src/index.ts' // 'effectively-once'
 import { idempotency } from '../../src/entry/fastify.ts' // 'effectively-once/fastify'
 import { prismaStore } from '../../src/entry/prisma.ts' // 'effectively-once/prisma'
+import { customerOf } from '../authentication.ts'
 import { crashPoint, observe } from '../crash.ts'
 import { PrismaClient } from './generated/client.ts'
 
@@ -20,7 +21,7 @@ await prisma.$executeRawUnsafe(
 
 const once = effectivelyOnce({ namespace: 'payments', store: prismaStore(prisma, { dialect: 'postgres' }), observe })
 await once.migrate()
-const idempotent = idempotency(once, { scope: (request) => String(request.headers['x-customer'] ?? '') })
+const idempotent = idempotency(once, { scope: (request) => customerOf(request.headers.authorization) })
 
 const app = Fastify()
 app.post<{ Body: { amount: number } }>(

@@ -11,6 +11,7 @@ import { Hono } from 'hono'
 import { effectivelyOnce } from '../../src/index.ts' // 'effectively-once'
 import { drizzleStore } from '../../src/entry/drizzle.ts' // 'effectively-once/drizzle'
 import { idempotency } from '../../src/entry/hono.ts' // 'effectively-once/hono'
+import { customerOf } from '../authentication.ts'
 import { crashPoint, observe } from '../crash.ts'
 
 const charges = pgTable('charges', {
@@ -26,7 +27,7 @@ await db.execute(
 
 const once = effectivelyOnce({ namespace: 'payments', store: drizzleStore(db), observe })
 await once.migrate()
-const idempotent = idempotency(once, { scope: (c) => c.req.header('x-customer') ?? '' })
+const idempotent = idempotency(once, { scope: (c) => customerOf(c.req.header('authorization')) })
 
 const app = new Hono()
 app.post('/charges', idempotent(), async (c) => {

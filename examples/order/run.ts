@@ -154,7 +154,7 @@ async function redrive(
   say: (line: string) => void,
 ): Promise<Set<string>> {
   const once = effectivelyOnce({
-    namespace: 'operator',
+    namespace: 'referrals',
     store: sqliteStore({ file: databases.file('referrals') }),
     sweep: false,
   })
@@ -189,7 +189,7 @@ async function redrive(
 /** Every event once more, under broker ids of their own: the inboxes know them all. */
 async function sendAllAgain(databases: Databases, services: Services, say: (line: string) => void): Promise<number> {
   const once = effectivelyOnce({
-    namespace: 'operator',
+    namespace: 'orders',
     store: sqliteStore({ file: databases.file('orders') }),
     sweep: false,
   })

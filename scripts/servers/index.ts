@@ -1,6 +1,6 @@
 import { kafkaRecipe } from './kafka.ts'
 import { natsRecipe } from './nats.ts'
-import { postgresRecipe } from './postgres.ts'
+import { oldPostgresRecipe, postgresRecipe } from './postgres.ts'
 import { rabbitmqRecipe } from './rabbitmq.ts'
 import { redisRecipe } from './redis.ts'
 import { isMissing } from './recipe.ts'
@@ -16,6 +16,7 @@ const recipes = {
   redis: redisRecipe,
   rabbitmq: rabbitmqRecipe,
   kafka: kafkaRecipe,
+  oldPostgres: oldPostgresRecipe,
 } as const satisfies Record<string, ServerRecipe>
 
 export type ServerName = keyof typeof recipes

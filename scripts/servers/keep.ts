@@ -26,11 +26,15 @@ export interface KeeperOrder extends Owner {
   readonly logFile: string
 }
 
+/** SIGQUIT: PostgreSQL's immediate stop. SIGKILL: as if it had crashed. */
+export type HaltSignal = 'SIGQUIT' | 'SIGKILL'
+
 export interface KeptServer {
+  readonly logFile: string
   /** Why the server ended, once it has. */
   ended(): string | undefined
-  /** Ends the server and keeps what it has on disk. */
-  halt(): Promise<void>
+  /** Ends the server and keeps what it has on disk; by this signal, or by the one it is stopped with. */
+  halt(signal?: HaltSignal): Promise<void>
   /** Starts a halted server again, on the same port and the same data. It may not answer yet. */
   resume(): void
   stop(): Promise<void>
@@ -46,7 +50,7 @@ export async function makeDirectory(owner: Owner): Promise<string> {
 }
 
 /** Starts a server under a keeper, so that it does not outlive this process. */
-export function keep(order: Omit<KeeperOrder, 'logFile'>): KeptServer & { readonly logFile: string } {
+export function keep(order: Omit<KeeperOrder, 'logFile'>): KeptServer {
   const logFile = join(order.directory, 'server.log')
   const { file, execArgv } = programBeside(import.meta.url, 'keeper')
   const keeper = spawn(process.execPath, [...execArgv, file, JSON.stringify({ ...order, logFile })], {
@@ -74,9 +78,9 @@ export function keep(order: Omit<KeeperOrder, 'logFile'>): KeptServer & { readon
   return {
     logFile,
     ended: () => end,
-    async halt() {
+    async halt(signal) {
       const pid = await pidIn(order.directory)
-      keeper.stdin.write('halt\n')
+      keeper.stdin.write(`halt ${signal ?? ''}\n`)
       for (let i = 0; i < HALT_POLLS && isRunning(pid); i++) await new Promise((resolve) => setTimeout(resolve, 20))
       if (isRunning(pid)) throw new Error(`server ${pid} does not end`)
     },

@@ -3,7 +3,7 @@
  *
  * The asking process holds the other end of this process's standard input. When that end closes, for whatever reason,
  * SIGKILL included, the server is stopped and its directory removed. Nothing has to run in the dying process. The lines
- * `halt` and `resume` end the server and start it again on what it left on disk.
+ * `halt`, with or without a signal, and `resume` end the server and start it again on what it left on disk.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { closeSync, openSync, rmSync, writeFileSync } from 'node:fs'
@@ -44,9 +44,9 @@ function endServer(): void {
   stopServer()
 }
 
-function stopServer(): void {
+function stopServer(signal: NodeJS.Signals = order.stopSignal): void {
   const child = server
-  child.kill(order.stopSignal)
+  child.kill(signal)
   setTimeout(() => child.kill('SIGKILL'), GRACE_MS).unref()
 }
 
@@ -54,11 +54,12 @@ function hasEnded(): boolean {
   return server.exitCode !== null || server.signalCode !== null
 }
 
-function obey(command: string): void {
+function obey(line: string): void {
   if (ending) return
+  const [command, signal] = line.trim().split(' ')
   if (command === 'halt' && !halted) {
     halted = true
-    stopServer()
+    stopServer(signal as NodeJS.Signals | undefined)
   }
   if (command === 'resume' && halted && hasEnded()) {
     halted = false

@@ -15,7 +15,7 @@ const DOCKER_ANSWER_MS = 5_000
 const DOCKER_PULL_MS = 300_000
 const APT_MS = 300_000
 const PORT_ATTEMPTS = 3
-const DOCKER_IMAGE = 'postgres:18'
+const OLD_VERSION_MAX = 16
 
 /** fsync stays on: what a test reads after a crash must be what production would read. */
 const SETTINGS: readonly string[] = ['max_connections=200', 'fsync=on', 'synchronous_commit=on', 'full_page_writes=on']
@@ -25,8 +25,18 @@ export const postgresRecipe: ServerRecipe = {
   environmentVariable: 'POSTGRES_URL',
   ways: [
     { name: 'embedded', start: startEmbedded },
-    { name: 'docker', start: startInDocker },
+    { name: 'docker', start: () => startInDocker('postgres:18') },
     { name: 'debian', start: startFromDebian },
+  ],
+}
+
+/** A PostgreSQL before version 17, which has no transaction_timeout. */
+export const oldPostgresRecipe: ServerRecipe = {
+  name: 'oldPostgres',
+  environmentVariable: 'OLD_POSTGRES_URL',
+  ways: [
+    { name: 'debian', start: startOldFromDebian },
+    { name: 'docker', start: () => startInDocker('postgres:15') },
   ],
 }
 
@@ -55,8 +65,20 @@ async function hydrateSymlinks(native: string): Promise<void> {
 
 /** Debian's packages: what is installed, else an installation when we may. */
 async function startFromDebian(): Promise<RunningServer> {
-  const found = await newestDebianBin()
-  if (found) return startCluster({ bin: found })
+  return startCluster({ bin: await debianPostgres() })
+}
+
+async function startOldFromDebian(): Promise<RunningServer> {
+  const bin = (await debianBin(OLD_VERSION_MAX)) ?? (await debianPostgres())
+  const version = versionOf(bin)
+  if (version > OLD_VERSION_MAX) throw new Error(`version ${version} is no old one`)
+  return startCluster({ bin })
+}
+
+/** The folder with Debian's binaries, which has `pg_basebackup`, too. */
+export async function debianPostgres(): Promise<string> {
+  const found = await debianBin()
+  if (found) return found
   if (userInfo().uid !== 0) throw new Error('not installed, and installing needs root')
   if (!existsSync('/usr/bin/apt-get')) throw new Error('no apt-get')
   // Without this file the package would create and start a cluster of its own.
@@ -68,24 +90,31 @@ async function startFromDebian(): Promise<RunningServer> {
   const options = { timeoutMs: APT_MS, env: { DEBIAN_FRONTEND: 'noninteractive' } }
   await run('apt-get', ['update', '-q'], options)
   await run('apt-get', ['install', '-y', '-q', '--no-install-recommends', 'postgresql'], options)
-  const installed = await newestDebianBin()
+  const installed = await debianBin()
   if (!installed) throw new Error('the package postgresql brought no server')
-  return startCluster({ bin: installed })
+  return installed
 }
 
-async function newestDebianBin(): Promise<string | undefined> {
+/** The newest that is installed, up to a version. */
+async function debianBin(versionMax = Infinity): Promise<string | undefined> {
   const root = '/usr/lib/postgresql'
-  const versions = (await readdir(root).catch((): string[] => [])).map(Number).filter((version) => version > 0)
+  const versions = (await readdir(root).catch((): string[] => [])).map(Number)
   return versions
+    .filter((version) => version > 0 && version <= versionMax)
     .toSorted((a, b) => b - a)
     .map((version) => join(root, String(version), 'bin'))
     .find((bin) => existsSync(join(bin, 'initdb')) && existsSync(join(bin, 'postgres')))
 }
 
-async function startInDocker(): Promise<RunningServer> {
+/** Of a folder such as /usr/lib/postgresql/15/bin. */
+function versionOf(bin: string): number {
+  return Number(basename(dirname(bin)))
+}
+
+async function startInDocker(image: string): Promise<RunningServer> {
   await run('docker', ['info', '--format', '{{.ServerVersion}}'], { timeoutMs: DOCKER_ANSWER_MS })
-  await run('docker', ['image', 'inspect', '--format', '{{.Id}}', DOCKER_IMAGE], { timeoutMs: DOCKER_ANSWER_MS }).catch(
-    () => run('docker', ['pull', '--quiet', DOCKER_IMAGE], { timeoutMs: DOCKER_PULL_MS }),
+  await run('docker', ['image', 'inspect', '--format', '{{.Id}}', image], { timeoutMs: DOCKER_ANSWER_MS }).catch(() =>
+    run('docker', ['pull', '--quiet', image], { timeoutMs: DOCKER_PULL_MS }),
   )
   const password = newPassword()
   return onFreePort(async (port) => {
@@ -94,7 +123,7 @@ async function startInDocker(): Promise<RunningServer> {
     const kept = keep({
       command: 'docker',
       // In the foreground: the signal that ends the command reaches the server in the container.
-      args: ['run', '--rm', '-p', `127.0.0.1:${port}:5432`, '-e', 'POSTGRES_PASSWORD', DOCKER_IMAGE, ...settings],
+      args: ['run', '--rm', '-p', `127.0.0.1:${port}:5432`, '-e', 'POSTGRES_PASSWORD', image, ...settings],
       env: { POSTGRES_PASSWORD: password },
       stopSignal: 'SIGINT',
       directory,
@@ -152,7 +181,7 @@ async function startCluster(binaries: Binaries): Promise<RunningServer> {
 }
 
 /** PostgreSQL refuses to run as root; as root it runs as `postgres`, or as `nobody` where there is no such user. */
-async function serverOwner(): Promise<Owner> {
+export async function serverOwner(): Promise<Owner> {
   if (userInfo().uid !== 0) return {}
   for (const name of ['postgres', 'nobody']) {
     try {
@@ -206,7 +235,7 @@ async function whenReady(kept: KeptServer, logFile: string, url: string): Promis
   return { url, stop: () => kept.stop() }
 }
 
-async function answers(url: string): Promise<void> {
+export async function answers(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 })
   client.on('error', () => {})
   try {
@@ -227,10 +256,10 @@ async function endLeftoverPostmaster(directory: string): Promise<void> {
   for (let i = 0; i < 50 && isRunning(pid); i++) await new Promise((resolve) => setTimeout(resolve, 100))
 }
 
-function newPassword(): string {
+export function newPassword(): string {
   return randomBytes(18).toString('base64url')
 }
 
-function urlOf(port: number, password: string): string {
+export function urlOf(port: number, password: string): string {
   return `postgres://postgres:${password}@127.0.0.1:${port}/postgres`
 }

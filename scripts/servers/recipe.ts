@@ -5,12 +5,14 @@
  * part of the reason under which the server is reported as missing. Nothing is ever skipped silently.
  */
 
+import type { HaltSignal } from './keep.ts'
+
 export interface RunningServer {
   readonly url: string
   /** Ends the server and removes everything it left on disk. Safe to call twice. */
   stop(): Promise<void>
-  /** Ends the server for a while; it keeps its port and its data. Absent where that cannot be done. */
-  halt?(): Promise<void>
+  /** Ends the server for a while, by this signal if one is given; it keeps its port and its data. Absent where that cannot be done. */
+  halt?(signal?: HaltSignal): Promise<void>
   /** Starts a halted server again; resolves when it answers. */
   resume?(): Promise<void>
 }

@@ -48,7 +48,7 @@ export async function startKept({
         kept.resume()
         await ready()
       }
-      return { url, stop: () => kept.stop(), halt: () => kept.halt(), resume }
+      return { url, stop: () => kept.stop(), halt: (signal) => kept.halt(signal), resume }
     } catch (error) {
       last = new Error(`${messageOf(error)}: ${await logTail(kept.logFile)}`, { cause: error })
       if (existsSync(directory)) await kept.stop()

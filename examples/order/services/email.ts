@@ -14,7 +14,12 @@ await once.migrate()
 
 const email = once.consumer(
   'email',
-  { from: standardWebhooksSource({ secret: SECRET, events }), lease: '1s', attempts: ATTEMPTS },
+  {
+    from: standardWebhooksSource({ secret: SECRET, events }),
+    lease: '1s',
+    attempts: ATTEMPTS,
+    unknown: { ignore: ['order.placed'] },
+  },
   {
     'confirmation.due': async ({ data: { order, customer } }, { step, commit }) => {
       const mail = await step('send', ({ key, signal }) =>

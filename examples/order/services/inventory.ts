@@ -13,7 +13,7 @@ await once.migrate()
 
 const inventory = once.consumer(
   'inventory',
-  { from: standardWebhooksSource({ secret: SECRET, events }), delivery },
+  { from: standardWebhooksSource({ secret: SECRET, events }), delivery, unknown: { ignore: ['confirmation.due'] } },
   {
     'order.placed': async ({ data: { order, sku } }, { tx }) => {
       await tx.query('update stock set units = units - 1 where sku = $1', [sku])

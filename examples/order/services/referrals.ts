@@ -12,7 +12,11 @@ await once.migrate()
 
 const referrals = once.consumer(
   'referrals',
-  { from: standardWebhooksSource({ secret: SECRET, events }), attempts: ATTEMPTS },
+  {
+    from: standardWebhooksSource({ secret: SECRET, events }),
+    attempts: ATTEMPTS,
+    unknown: { ignore: ['confirmation.due'] },
+  },
   {
     'order.placed': async ({ data: { order, referrer } }, { tx }) => {
       await tx.query('insert into credits (order_id, account) values ($1, $2)', [order, referrer])
