@@ -15,10 +15,12 @@ export interface Item {
   /** 'aside': it is held from now on, as `hold` says; without one it stays as it was. */
   state: 'open' | 'underWay' | 'sent' | 'aside'
   hold: HoldParams | null
+  /** Set once it failed as if the sink were down: what had been sent by then, and how often others were sent in between. */
+  doubted: { sent: number; times: number } | null
 }
 
 export function itemOf(stored: StoredEvent, shard: Shard, event: OutgoingEvent): Item {
-  return { stored, event, shard, held: null, state: 'open', hold: null }
+  return { stored, event, shard, held: null, state: 'open', hold: null, doubted: null }
 }
 
 export function heldItems(events: readonly HeldEvent[], shards: ReadonlyMap<number, Shard>, source: string): Item[] {
@@ -27,7 +29,7 @@ export function heldItems(events: readonly HeldEvent[], shards: ReadonlyMap<numb
     const shard = shards.get(held.shard)
     if (!shard) return []
     const event = new Outgoing(held, reader.read(held.headers), source, attemptsOf(held) + 1, held.resend)
-    return { stored: held, event, shard, held, state: 'open' as const, hold: null }
+    return { stored: held, event, shard, held, state: 'open' as const, hold: null, doubted: null }
   })
 }
 
