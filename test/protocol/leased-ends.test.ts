@@ -54,6 +54,27 @@ describeAll('the end of a leased operation', (place) => {
     expect(done).toEqual(['slow', 'commit'])
   })
 
+  it('lets the lease go, though a branch that was left behind begins a step in that moment', async () => {
+    const once = place.once()
+    const answers: string[] = []
+    const late = new Set<string>()
+    for (let turns = 0; turns < 40; turns++) {
+      const request = { scope: 'u', key: `left behind ${turns}`, input: 1, lease: '30s' } as const
+      const failing = once.run(request, async ({ step }) => {
+        const branch = async (): Promise<void> => {
+          for (let i = 0; i < turns; i++) await null
+          await step('late', async () => 'called')
+        }
+        void outcomeOf(branch()).then((told) => late.add(told))
+        throw new TypeError('gives up')
+      })
+      expect(await outcomeOf(failing)).toBe('TypeError')
+      answers.push(await outcomeOf(once.run(request, ({ commit }) => commit(() => 'done'))))
+    }
+    expect(new Set(answers)).toEqual(new Set(['value']))
+    expect([...late]).toContain('ONCE_TX_CLOSED')
+  })
+
   it('comes within endsWithin, though the handler hangs: signal aborts, the caller is answered, the lease is let go', async () => {
     const once = place.once()
     let aborted: unknown

@@ -64,6 +64,8 @@ function endWrong(name: string, step: Step, attempts: readonly Step[], killedAt:
   if (isOnce(heard, 'ONCE_LEASE_LOST') && stopped) return []
   // Begun by what the handler left behind, while it was committing.
   if (isOnce(heard, 'ONCE_STEP_PENDING') && exec.commitsAt !== null && exec.commitsAt < (step.end ?? 0)) return []
+  // Begun by what the handler left behind, after the attempt had ended.
+  if (isOnce(heard, 'ONCE_TX_CLOSED') && exec.end !== null && exec.end < (step.end ?? 0)) return []
   return told(`failed: ${inWords(heard)}`)
 }
 
