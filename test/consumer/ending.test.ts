@@ -29,7 +29,7 @@ const ENDED_MS = 1_000
 /** What runs may end first. */
 const CLOSED_MS = 5_000
 /** Who lives longer is killed, and says nothing. */
-const KILLED_MS = 10_000
+const KILLED_MS = 25_000
 
 interface Ending {
   readonly closedInMs: number
