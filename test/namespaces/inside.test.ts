@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { memoryStore } from '../../src/store/memory/memory-store.ts'
-import { describeAll } from '../support/stores.ts'
-import { service } from './services.ts'
+import { describeAll, describeClients } from '../support/stores.ts'
+import { service, type Service } from './services.ts'
 
 describeAll('a namespace that is first used inside a transaction', (place) => {
   let names = 0
@@ -56,6 +56,62 @@ describeAll('a namespace that is first used inside a transaction', (place) => {
     expect(await next.sent()).toEqual([`${next.name} 1`])
     expect(await undoing.sent()).toEqual([`${undoing.name} 1`])
   })
+})
+
+/**
+ * One transaction registers a namespace and wants a shard, the other has the shard and wants to register: the database
+ * must see both waits, or nobody ends them.
+ */
+async function circle(open: () => Service, own: (work: (tx: unknown) => Promise<void>) => Promise<void>) {
+  const [known, first, second] = [open(), open(), open()]
+  await known.publish(1)
+  const both = meeting(2)
+  const note = { to: 'anna', n: 1 }
+  const begun = performance.now()
+  const ends = await Promise.allSettled([
+    own(async (tx) => {
+      await first.once.join(tx).publish('note.made', note)
+      await both()
+      await known.once.join(tx).publish('note.made', note)
+    }),
+    own(async (tx) => {
+      await known.once.join(tx).publish('note.made', note)
+      await both()
+      await second.once.join(tx).publish('note.made', note)
+    }),
+  ])
+  expect(performance.now() - begun).toBeLessThan(4_000)
+  const errors = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : []))
+  expect(errors).toEqual([expect.objectContaining({ code: 'ONCE_CONFLICT' })])
+}
+
+/** Nobody goes on before so many came. */
+function meeting(size: number): () => Promise<void> {
+  const waiting: (() => void)[] = []
+  return () =>
+    new Promise((resolve) => {
+      waiting.push(resolve)
+      if (waiting.length === size) for (const go of waiting) go()
+    })
+}
+
+describeClients('two namespaces that are first used inside transactions', (place) => {
+  let names = 0
+
+  it('and wait for each other: the database ends it', () =>
+    circle(
+      () => service(`circle-${names++}`, place.bed.store),
+      (work) => place.bed.own(work),
+    ))
+})
+
+it('memory: two new namespaces whose transactions wait for each other, one is told', () => {
+  const store = memoryStore()
+  let names = 0
+  return circle(
+    () => service(`circle-${names++}`, store),
+    (work) => store.transaction(work),
+  )
 })
 
 it('memory: a namespace that is registered by two at once has one number', async () => {

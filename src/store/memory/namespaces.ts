@@ -16,7 +16,7 @@ export async function adoptNamespace(client: Client, name: string): Promise<void
   await register({ name })
 }
 
-/** Whoever registers a namespace in a transaction of its own keeps the others waiting until it ends, this long at most. */
+/** Whoever registers a namespace in a transaction keeps those without one waiting until it ends, this long at most. */
 const WAIT_MS = 20
 const WAITS_MAX = 250
 
@@ -28,22 +28,24 @@ export function memoryNamespaces(client: Client): Namespaces<MemoryTx> {
   const alone: One = (label, body) => autocommit(client, label, body)
   const list = (one: One): Promise<readonly NamespaceRow[]> =>
     one('namespace.list', (work) => statements.listNamespaces(work))
-  const register = async (one: One, name: string): Promise<number> => {
-    const { clock } = client.pool.database
+  const pause = (): Promise<void> => new Promise((resolve) => void client.pool.database.clock.after(WAIT_MS, resolve))
+  const register = async (name: string, one: One, wait: () => Promise<void>): Promise<number> => {
     for (let waits = 0; waits < WAITS_MAX; waits++) {
       const no = await one('namespace.register', (work) => statements.registerNamespace(work, name))
       if (no !== null) return no
       if ((await list(one)).length >= NAMESPACES_MAX) throw onceError('ONCE_NAMESPACES_FULL')
-      await new Promise<void>((resolve) => void clock.after(WAIT_MS, resolve))
+      await wait()
     }
     throw onceError('ONCE_CONFLICT', { detail: 'A transaction that registers another namespace does not end' })
   }
   return {
-    register: ({ name }) => register(alone, name),
+    register: ({ name }) => register(name, alone, pause),
     registerInside(session, { name }) {
       const connection = connectionOf(session.tx)
       if (connection === undefined) return Promise.reject(onceError('ONCE_TX_REQUIRED'))
-      return register((label, body) => inside(connection, label, body), name)
+      const one: One = (label, body) => inside(connection, label, body)
+      // The database sees this wait, and ends two transactions that wait for each other.
+      return register(name, one, () => one('namespace.lock', (work) => statements.lockNamespaces(work)))
     },
     list: () => list(alone),
     claim: () => Promise.resolve(true),

@@ -5,9 +5,9 @@ import type { ClaimNameParams, NamespaceRow, Namespaces } from '../namespaces.ts
 import type { Row, Session } from '../store.ts'
 import type { PgDriver, PgStatement } from './driver.ts'
 import { told } from './errors.ts'
-import { claimNameSql, namespacesSql, registerSql } from './sql/namespace.ts'
+import { claimNameSql, namespacesLockSql, namespacesSql, registerSql } from './sql/namespace.ts'
 
-/** Whoever registers a namespace in a transaction of its own keeps the others waiting until it ends, this long at most. */
+/** Whoever registers a namespace in a transaction keeps those without one waiting until it ends, this long at most. */
 const WAIT_MS = 20
 const WAITS_MAX = 250
 
@@ -24,11 +24,14 @@ export class PostgresNamespaces<Tx> implements Namespaces<Tx> {
   }
 
   register({ name }: { readonly name: string }): Promise<number> {
-    return this.#register(name, (statement) => this.#driver.query(statement))
+    const query: Query = (statement) => this.#driver.query(statement)
+    return this.#register(name, query, () => sleep(systemClock, WAIT_MS))
   }
 
   registerInside(session: Session<Tx>, { name }: { readonly name: string }): Promise<number> {
-    return this.#register(name, (statement) => this.#driver.join(session.tx).query(statement))
+    const query: Query = (statement) => this.#driver.join(session.tx).query(statement)
+    // The database sees this wait, and ends two transactions that wait for each other.
+    return this.#register(name, query, () => query({ name: '', text: namespacesLockSql(this.#schema), values: [] }))
   }
 
   async list(): Promise<readonly NamespaceRow[]> {
@@ -40,7 +43,7 @@ export class PostgresNamespaces<Tx> implements Namespaces<Tx> {
     return (await this.#query(claimNameSql(this.#schema), [no, kind, name]))[0]?.['free'] === true
   }
 
-  #register(name: string, query: Query): Promise<number> {
+  #register(name: string, query: Query, wait: () => Promise<unknown>): Promise<number> {
     const statement = { name: '', text: registerSql(this.#schema), values: [name] }
     return told(this.#schema, async () => {
       for (let waits = 0; waits < WAITS_MAX; waits++) {
@@ -48,7 +51,7 @@ export class PostgresNamespaces<Tx> implements Namespaces<Tx> {
         if (row) return Number(row['no'])
         const known = await query({ name: '', text: namespacesSql(this.#schema), values: [] })
         if (known.length >= NAMESPACES_MAX) throw onceError('ONCE_NAMESPACES_FULL')
-        await sleep(systemClock, WAIT_MS)
+        await wait()
       }
       throw onceError('ONCE_CONFLICT', { detail: 'A transaction that registers another namespace does not end' })
     })

@@ -7,7 +7,7 @@ import { completeInbox, enterMessage, lookAt, openConsumer, passPositions, posit
 import { heartbeat, lapsed, release, settle, suspend, takeOver, unknown } from './lease.ts'
 import { blocked, due, fenceShards, nextDue, promoteHeld, settleHeld, tryHeld, unparkOrphans } from './held.ts'
 import { countLetters, discardLetters, getLetter, listLetters, lockLetters, parkLetters } from './letters.ts'
-import { listNamespaces, registerNamespace } from './namespace.ts'
+import { listNamespaces, lockNamespaces, registerNamespace } from './namespace.ts'
 import { listParked, lockShard, parkedLines, settleParked } from './parked.ts'
 import {
   ack,
@@ -85,6 +85,7 @@ export interface Statements {
   readonly lockLetters: typeof lockLetters
   readonly lockShard: typeof lockShard
   readonly lockMessage: typeof lockMessage
+  readonly lockNamespaces: typeof lockNamespaces
   readonly lookAt: typeof lookAt
   readonly nextDue: typeof nextDue
   readonly openConsumer: typeof openConsumer
@@ -171,6 +172,7 @@ export const STATEMENTS: Statements = {
   lockLetters,
   lockShard,
   lockMessage,
+  lockNamespaces,
   lookAt,
   nextDue,
   openConsumer,

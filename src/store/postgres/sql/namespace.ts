@@ -8,7 +8,7 @@ export function numberIn(column: string): string {
 
 /**
  * The number of a namespace, which is registered when it is new; no row when somebody else registers one at this moment,
- * or was quicker. Never waits: whoever registers in a transaction of its own holds the lock until that ends. $1 name
+ * or was quicker. Never waits: whoever registers in a transaction holds the lock until that ends. $1 name
  */
 export function registerSql(schema: string): string {
   return `
