@@ -75,7 +75,8 @@ export class Model {
       .map(({ answer }) => answer)
     if (isAmong(heard, replays)) return null
     // It was let go meanwhile, and is for a leased handler to take over.
-    const left = call.mode !== 'leased' && !hasRun(call) && others.some(hasLease)
+    const loose = call.mode === 'batched' && hostingOf(call).kind === 'loose' && this.#leasedBefore(call).length > 0
+    const left = call.mode !== 'leased' && !hasRun(call) && (loose || others.some(hasLease))
     if (left && isAmong(heard, [UNKNOWN])) return null
     const exec = lastOf(call)
     if (exec) {
@@ -164,9 +165,7 @@ export class Model {
 
   /** What an earlier leased attempt left behind: its input, or that nobody knows what became of it. */
   #attemptedBefore(call: Call): readonly Heard[] | null {
-    const earlier = [...this.#candidates(call.key)].filter(
-      (other) => other.end !== null && other.end < call.at && other.execs.some(({ kind }) => kind === 'leased'),
-    )
+    const earlier = this.#leasedBefore(call)
     const [first] = earlier
     if (!first) return null
     if (first.input !== call.input) return [MISMATCH]
@@ -179,6 +178,12 @@ export class Model {
     // Only a leased handler knows its steps. A batch takes nothing over, with or without them.
     const alone = call.mode === 'batched' && hostingOf(call).kind === 'none'
     return alone || earlier.some(hasRecorded) ? [UNKNOWN] : null
+  }
+
+  #leasedBefore(call: Call): Call[] {
+    return [...this.#candidates(call.key)].filter(
+      (other) => other.end !== null && other.end < call.at && other.execs.some(({ kind }) => kind === 'leased'),
+    )
   }
 
   /** A lease that nobody let go: its holder died, or left a step behind. */
