@@ -128,8 +128,8 @@ export class PostgresLeases<Tx> implements Leases<Tx> {
     try {
       // The process speaks first: what the server ends, it ends with the connection.
       const deadline = this.#bind('deadline', [String(deadlineMs + SERVER_DEADLINE_SLACK_MS)])
-      const { connection } = await this.#driver.begin(deadline, { withinMs: deadlineMs + ANSWER_SLACK_MS })
-      return new PostgresSession(connection, this.#bind, this.#schema)
+      const { connection, rows } = await this.#driver.begin(deadline, { withinMs: deadlineMs + ANSWER_SLACK_MS })
+      return new PostgresSession(connection, this.#bind, this.#schema, undefined, String(rows[0]?.['xid']))
     } catch (error) {
       throw storeError(error, this.#schema)
     }

@@ -31,18 +31,18 @@ export class PostgresSession<Tx> implements Session<Tx> {
   readonly #connection: PgConnection<Tx>
   readonly #bind: Bind
   readonly #schema: string
-  /** The transaction that claimed first. If another one claims or completes, the handler ended ours: raise. */
+  /** Our transaction: the opened one, or the one that claimed first. If another one completes, the handler ended ours. */
   #xid: string
   /** What the last claim showed: of a record that can be replayed it brought the answer along. */
   #shown: Shown | undefined
 
-  constructor(connection: PgConnection<Tx>, bind: Bind, schema: string, shown?: Shown) {
+  constructor(connection: PgConnection<Tx>, bind: Bind, schema: string, shown?: Shown, xid?: string) {
     this.tx = connection.tx
     this.#connection = connection
     this.#bind = bind
     this.#schema = schema
     this.#shown = shown
-    this.#xid = shown?.xid ?? ''
+    this.#xid = xid ?? shown?.xid ?? ''
   }
 
   revocable(takeTurn?: TakeTurn): { readonly tx: Tx; revoke(): void } {
@@ -106,7 +106,14 @@ export class PostgresSession<Tx> implements Session<Tx> {
   }
 
   async completeStep(params: FinishStepParams): Promise<'committed' | 'rolledBack'> {
-    const last = this.#bind('completeStep', [params.id, params.token, params.life, params.name, params.result])
+    const last = this.#bind('completeStep', [
+      params.id,
+      params.token,
+      params.life,
+      params.name,
+      params.result,
+      this.#xid,
+    ])
     return commit(this.#connection, last, this.#schema)
   }
 
@@ -152,7 +159,7 @@ export class PostgresSession<Tx> implements Session<Tx> {
 
   #completing({ claim, claimed, answer, events, fenced }: CompleteParams): PgStatement {
     const values = fenced
-      ? [claim.id, claimed.token, ...answerValues(answer), claim.replayForMs, claim.goneForMs]
+      ? [claim.id, claimed.token, ...answerValues(answer), claim.replayForMs, claim.goneForMs, this.#xid]
       : [claim.id, claimed.answerDay, claimed.token, ...answerValues(answer), this.#xid]
     const [event] = events
     if (!event) return this.#bind(fenced ? 'completeLeased' : 'complete', values)
