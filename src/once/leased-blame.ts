@@ -39,7 +39,7 @@ export class LeasedBlame {
 
   steps<Tx>({ step }: Pick<LeasedOperation<Tx, Events>, 'step'>): Step<Tx> {
     const call = (name: string, work: Work, options: StepOptions<unknown> = {}): Promise<unknown> => {
-      const reconcile = options.reconcile && this.handlers(() => options.reconcile!())
+      const reconcile = options.reconcile && this.handlers(options.reconcile.bind(options))
       const watched = Object.create(options, { reconcile: { value: reconcile } }) as StepOptions<unknown>
       return this.ours(step(name, this.handlers(work) as never, watched))
     }
