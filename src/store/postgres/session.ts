@@ -16,7 +16,7 @@ import type {
 import { isOrdered } from '../ordered.ts'
 import { commit } from './commit.ts'
 import type { PgConnection, PgStatement } from './driver.ts'
-import { storeError, writeError } from './errors.ts'
+import { readOnlyDatabase, sessionError, writeError } from './errors.ts'
 import { takesTransaction } from './pg-control.ts'
 import { answerOf, answerValues, claimedOf, eventArrays, eventValues, recordOf, shownBy } from './rows.ts'
 import type { Shown } from './rows.ts'
@@ -141,15 +141,19 @@ export class PostgresSession<Tx> implements Session<Tx> {
     return typeof rows === 'number' ? rows : null
   }
 
-  /** The user's own transaction must be open, and must let a new statement see what others committed. */
+  /** The user's own transaction must be open, take writes, and let a new statement see what others committed. */
   async check(): Promise<void> {
     const savepoint = await this.savepoint()
     await savepoint.release()
     const [row] = await this.#query({
       name: '',
-      text: `select current_setting('transaction_isolation') as level`,
+      text: CHECK_SQL,
       values: [],
     })
+    if (row?.['read_only'] === true) {
+      if (row['by_default'] === true) throw readOnlyDatabase()
+      throw onceError('ONCE_TX_REQUIRED', { detail: 'join() needs a transaction that can write, not a READ ONLY one' })
+    }
     if (row?.['level'] !== 'read committed') {
       throw onceError('ONCE_TX_ISOLATION', {
         detail: `join() needs READ COMMITTED, not ${String(row?.['level']).toUpperCase()}: a stricter level hides the record of a running duplicate`,
@@ -188,7 +192,7 @@ export class PostgresSession<Tx> implements Session<Tx> {
     try {
       return await this.#connection.query(statement)
     } catch (error) {
-      throw storeError(error, this.#schema)
+      throw sessionError(error, this.#schema)
     }
   }
 }
@@ -207,6 +211,11 @@ export function claimValues(claim: Claim, deadlineMs: number): unknown[] {
     String(deadlineMs),
   ]
 }
+
+/** `by_default`: transactions of this server or role are read-only, whoever begins them. */
+const CHECK_SQL = `
+select current_setting('transaction_isolation') as level, current_setting('transaction_read_only')::bool as read_only,
+       current_setting('default_transaction_read_only')::bool or pg_is_in_recovery() as by_default`
 
 /** Development only: rows written by this transaction outside our own schema, by the server's counters. $1 schema */
 const WRITTEN_SQL = `

@@ -24,7 +24,8 @@ function claimParameters(schema: string): string {
 }
 
 /** For transactions that open without a claim. $1 deadline ms */
-export const DEADLINE_SQL: string = `select ${deadlineExpression('$1::text')} as deadline, pg_current_xact_id()::text as xid`
+export const DEADLINE_SQL: string = `select ${deadlineExpression('$1::text')} as deadline, pg_current_xact_id()::text as xid,
+  current_setting('transaction_read_only')::bool as read_only`
 
 /** The record alone, in a new snapshot. $1 id */
 export function readRecordSql(schema: string): string {
