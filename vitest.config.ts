@@ -6,7 +6,7 @@ export const LONG: readonly string[] = [
   'src/testing/{differential-inbox,differential-outbox}.test.ts',
   'src/testing/sim/{company,redrive,releases,set-aside}.test.ts',
   'test/namespaces/**/*.test.ts',
-  'test/protocol/{batch-blame,leased-ends,meeting,mixed-modes,old-postgres,raised,retention,savepoints,sweep,unreadable,unstorable}.test.ts',
+  'test/protocol/{batch-blame,leased-ends,meeting,mixed-modes,old-postgres,raised,read-only,retention,savepoints,sweep,unreadable,unstorable}.test.ts',
   'test/broker/**/*.test.ts',
   'test/cli/**/*.test.ts',
   'test/consumer/**/*.test.ts',

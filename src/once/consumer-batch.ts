@@ -60,7 +60,7 @@ export async function processBatch<Tx>(
 }
 
 /** Thrown by whoever knows whose fault it was. */
-class HandlerFailed extends Error {
+export class HandlerFailed extends Error {
   readonly arrival: Arrival
   constructor(arrival: Arrival, cause: unknown) {
     super('a handler failed', { cause })
@@ -199,7 +199,8 @@ async function runTogether<Tx>(
   return taken.map((arrival) => published.get(arrival) ?? [])
 }
 
-function fatesOfFailure<Tx>(core: Core<Tx>, arrivals: readonly Arrival[], error: unknown): Fates {
+/** Whose fault a failure is. What a handler threw counts against its message, whatever its code. */
+export function fatesOfFailure<Tx>(core: Core<Tx>, arrivals: readonly Arrival[], error: unknown): Fates {
   const trouble = error instanceof HandlerFailed ? error.cause : error
   if (isCrowded(core, trouble))
     return new Map(arrivals.map((arrival) => [arrival, { kind: 'troubled', error: trouble }]))

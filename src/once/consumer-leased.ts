@@ -4,15 +4,14 @@ import { fingerprintInput } from '../key/fingerprint.ts'
 import type { Events } from '../outbox/event.ts'
 import type { Session } from '../store/store.ts'
 import { answerOfValue } from './codec.ts'
-import type { Fate, SettleRedriven } from './consumer-batch.ts'
+import { fatesOfFailure, HandlerFailed, type Fate, type SettleRedriven } from './consumer-batch.ts'
 import { called } from './consumer-handler.ts'
 import type { Handler } from './consumer-options.ts'
 import type { ConsumerParts } from './consumer-parts.ts'
-import { isCrowded } from './crowding.ts'
 import { openEnclosing } from './enclosing.ts'
+import { LeasedBlame } from './leased-blame.ts'
 import { attemptLeased, type LeasedProduce } from './leased.ts'
 import { requestOf } from './request.ts'
-import { isStoreTrouble } from './store-trouble.ts'
 import type { Committed, LeasedOperation, Operation } from './types.ts'
 
 /** Another attempt entered the inbox first: this one must not commit. */
@@ -52,7 +51,7 @@ export async function processLeased<Tx>(
     return { kind: attempt.outcome.replayed ? 'duplicate' : 'applied' }
   } catch (error) {
     if (error instanceof Overtaken || isOnceError(error, 'ONCE_LEASE_LOST')) return { kind: 'busy' }
-    return { kind: isStoreTrouble(error) || isCrowded(core, error) ? 'troubled' : 'failed', error }
+    return fatesOfFailure(core, [arrival], error).get(arrival) as Fate
   }
 }
 
@@ -65,12 +64,14 @@ function produceOf<Tx>(
 ): LeasedProduce<Tx> {
   const { item, delivery } = arrival
   return async ({ op, commit }) => {
+    const blame = new LeasedBlame()
     let outcome: Awaited<ReturnType<typeof commit>> | undefined
     const commitWith = async <R>(make: (op: Operation<Tx, Events>) => R | Promise<R>): Promise<Committed<R>> => {
       if (outcome) throw onceError('ONCE_STEP_INVALID', { detail: 'commit was called twice' })
       let made: R | undefined
-      outcome = await commit(async (inner) => {
-        made = await make(inner)
+      const makeOfHandler = blame.handlers(make)
+      const committing = commit(async (inner) => {
+        made = await makeOfHandler(inner)
         // In its turn: beside a child that has a savepoint open, the row would be rolled back with the child.
         const at = openEnclosing(core.enclosing)
         const session = at?.session as Session<Tx>
@@ -82,12 +83,19 @@ function produceOf<Tx>(
         if (settleRedriven) await inTurn(() => settleRedriven(session, [arrival]))
         return { answer: answerOfValue(undefined), fate: 'complete' }
       })
+      outcome = await blame.ours(committing)
       return made as Committed<R>
     }
     // Not Object.assign: it would read the signal, and so build one that nobody asked for.
-    const leased = Object.create(op, { commit: { value: commitWith, enumerable: true } }) as LeasedOperation<Tx, Events>
-    if (handler) await called(handler, delivery.event, leased)
-    else await commitWith(() => undefined)
+    const leased = Object.create(op, {
+      step: { value: blame.steps<Tx>(op), enumerable: true },
+      commit: { value: commitWith, enumerable: true },
+    }) as LeasedOperation<Tx, Events>
+    if (handler) {
+      await called(handler, delivery.event, leased).catch((error: unknown) => {
+        throw blame.isRaised(error, leased) ? error : new HandlerFailed(arrival, error)
+      })
+    } else await commitWith(() => undefined)
     if (!outcome) throw onceError('ONCE_NOT_COMMITTED')
     return { kind: 'committed', outcome }
   }

@@ -92,7 +92,7 @@ export class Enclosing {
   track<T>(child: Promise<T>): Promise<T> {
     this.#pending++
     const done = (): void => {
-      if (--this.#pending === 0) for (const callback of this.#idle?.splice(0) ?? []) callback()
+      if (--this.#pending === 0) this.#wake()
     }
     child.then(done, done)
     return child
@@ -105,10 +105,14 @@ export class Enclosing {
     return this.track(turns.run(work))
   }
 
-  /** Calls back when no child is under way. */
+  /** Calls back when no child is under way, or when the operation has ended and waits for none. */
   whenIdle(callback: () => void): void {
-    if (this.#pending === 0) callback()
+    if (this.#pending === 0 || this.#ended) callback()
     else (this.#idle ??= []).push(callback)
+  }
+
+  #wake(): void {
+    for (const callback of this.#idle?.splice(0) ?? []) callback()
   }
 
   /** An operation inside this one is taken back with it. */
@@ -127,6 +131,7 @@ export class Enclosing {
     this.#reason = reason
     this.#close?.()
     this.#stop?.()
+    this.#wake()
     // The turns of the user's own transaction are the user's: what is joined later takes them again.
     const turns = this.transaction?.joined === undefined ? this.turns : this.#turns
     if (this.#pending > 0) turns?.close(this.closed())

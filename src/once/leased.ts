@@ -183,7 +183,9 @@ async function commitLeased<Tx>(
   produce: Produce<Tx>,
 ): Promise<Outcome> {
   const { steps, enclosing } = committing
-  while (enclosing.pending > 0) await new Promise<void>((go) => whenChildrenEnded(core.clock, enclosing, go))
+  while (enclosing.pending > 0 && !enclosing.ended) {
+    await new Promise<void>((go) => whenChildrenEnded(core.clock, enclosing, go))
+  }
   enclosing.checkOpen()
   if (steps.unknown) throw steps.unknown
   steps.close()

@@ -62,7 +62,7 @@ describeAll('the end of a leased operation', (place) => {
       const request = { scope: 'u', key: `left behind ${turns}`, input: 1, lease: '30s' } as const
       const failing = once.run(request, async ({ step }) => {
         const branch = async (): Promise<void> => {
-          for (let i = 0; i < turns; i++) await null
+          for (let i = 0; i < turns; i++) await Promise.resolve()
           await step('late', async () => 'called')
         }
         void outcomeOf(branch()).then((told) => late.add(told))
@@ -108,6 +108,24 @@ describeAll('the end of a leased operation', (place) => {
       )
     expect(again).toBe('hangs')
     expect(await countCharges(place, 'hangs')).toBe(1)
+  })
+
+  it('ends a commit that waits for a step without an end', async () => {
+    let waiting: Promise<string> | undefined
+    const run = place
+      .once()
+      .run(
+        { scope: 'u', key: 'endless step', input: 1, lease: '300ms', endsWithin: '200ms' },
+        async ({ step, commit }) => {
+          void step('endless', () => new Promise(() => {}))
+          const committing = commit(({ tx }) => insertCharge(place, tx, 'endless step'))
+          waiting = outcomeOf(committing)
+          return committing
+        },
+      )
+    expect(await outcomeOf(run)).toBe('ONCE_DEADLINE')
+    expect(await Promise.race([waiting, later(1_000).then(() => 'pending')])).toBe('ONCE_DEADLINE')
+    expect(await countCharges(place, 'endless step')).toBe(0)
   })
 
   it('is the commit, whatever the handler does after it or does not await', async () => {

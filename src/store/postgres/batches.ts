@@ -132,7 +132,7 @@ class PostgresBatchSession<Tx> implements BatchSession {
       this.#xid,
       ...eventArrays(events),
     ])
-    return commit(this.#connection, last, this.#schema).finally(() => this.#end())
+    return commit(this.#connection, last, this.#schema, storeError).finally(() => this.#end())
   }
 
   rollback(): Promise<void> {

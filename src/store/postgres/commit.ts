@@ -1,13 +1,14 @@
 import type { PgConnection, PgStatement } from './driver.ts'
-import { commitError } from './errors.ts'
+import { commitError, sessionError } from './errors.ts'
 
-/** The last statement and COMMIT, with what a failure of either means. */
+/** The last statement and COMMIT, with what a failure of either means. `meaning`: where no handler ran alone. */
 export function commit(
   connection: PgConnection<unknown>,
   last: PgStatement | undefined,
   schema: string,
+  meaning = sessionError,
 ): Promise<'committed' | 'rolledBack'> {
   return connection.commit(last).catch((error: unknown) => {
-    throw commitError(error, schema)
+    throw commitError(error, schema, meaning)
   })
 }

@@ -51,6 +51,8 @@ export function storeError(error: unknown, schema: string): OnceError {
         detail: `The role of this connection has not the rights it needs in schema ${schema}: ${messageOf(error)}`,
         cause: error,
       })
+    case READ_ONLY:
+      return readOnlyDatabase(error)
     case '25P04':
     case '25P03':
     case '57014':
@@ -75,6 +77,23 @@ export function storeError(error: unknown, schema: string): OnceError {
   })
 }
 
+const READ_ONLY = '25006'
+
+/** Nobody in this program said so. After a failover the retry reaches the new primary. */
+export function readOnlyDatabase(cause?: unknown): OnceError {
+  const detail = 'The database takes no writes: it is a standby, or default_transaction_read_only is on'
+  return onceError('ONCE_STORE_UNAVAILABLE', { detail, cause })
+}
+
+/**
+ * The error of a statement in the transaction of a session. A session begins only where writes are possible: if they are
+ * not any more, its handler made the transaction READ ONLY.
+ */
+export function sessionError(error: unknown, schema: string): OnceError {
+  if (sqlStateOf(error) !== READ_ONLY) return storeError(error, schema)
+  return onceError('ONCE_TX_TAKEN', { detail: 'The handler made its transaction READ ONLY', cause: error })
+}
+
 /** Work of ours, with what its failure means. */
 export async function told<T>(schema: string, work: () => Promise<T>): Promise<T> {
   try {
@@ -85,8 +104,8 @@ export async function told<T>(schema: string, work: () => Promise<T>): Promise<T
 }
 
 /** A statement of ours that carries what the user gave: what the database will not hold of it is the user's error. */
-export function writeError(error: unknown, schema: string): unknown {
-  return USERS_DATA.test(sqlStateOf(error) ?? '') ? error : storeError(error, schema)
+export function writeError(error: unknown, schema: string, meaning = sessionError): unknown {
+  return USERS_DATA.test(sqlStateOf(error) ?? '') ? error : meaning(error, schema)
 }
 
 /** Data exceptions, constraint violations, too deep or too much, errors raised by a trigger. */
@@ -96,8 +115,8 @@ const USERS_DATA = /^(?:22|23|27|44|54|P0)/
  * The last statement is ours. COMMIT itself checks what the user's statements put off, and nothing of ours: its error is
  * the user's, whatever its code, unless the server itself was in the way.
  */
-export function commitError(error: unknown, schema: string): unknown {
-  if (!(error instanceof CommitRefused)) return writeError(error, schema)
+export function commitError(error: unknown, schema: string, meaning = sessionError): unknown {
+  if (!(error instanceof CommitRefused)) return writeError(error, schema, meaning)
   const { cause } = error
   return SERVERS_OWN.test(sqlStateOf(cause) ?? '') && !isRaised(cause) ? storeError(cause, schema) : cause
 }

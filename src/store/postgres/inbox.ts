@@ -20,7 +20,7 @@ import type { Row, Session } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
 import { commit } from './commit.ts'
 import type { PgDriver } from './driver.ts'
-import { told } from './errors.ts'
+import { sessionError, storeError, told } from './errors.ts'
 import { idsIn, itemArrays, letterArrays, lockArrays, positionArrays, sightsOf, triesOf } from './inbox-rows.ts'
 import { PostgresInboxSession } from './inbox-session.ts'
 import { inboxStatements, type InboxBind, type InboxStatementName } from './inbox-statements.ts'
@@ -73,7 +73,7 @@ export class PostgresInbox<Tx> implements Inbox<Tx> {
       const lock = this.#bind('inboxEnterLock', [item.lock])
       const enter = this.#bind('inboxEnter', [consumer, redrive, ...itemArrays([item])])
       const outcome = await this.#driver.join(session.tx).pipeline([lock, enter])
-      if (outcome.kind === 'failed') throw outcome.error
+      if (outcome.kind === 'failed') throw sessionError(outcome.error, this.#schema)
       // A lock that only the second had is younger than what it saw.
       return outcome.rows[0]?.[0]?.['had'] === true && outcome.rows[1]?.length === 1
     })
@@ -110,7 +110,7 @@ export class PostgresInbox<Tx> implements Inbox<Tx> {
       const free = letters.filter(({ id }) => !running.includes(id))
       const passed = positionArrays(consumer, running.length > 0 ? null : positions)
       const last = this.#bind('inboxPark', [consumer, ...letterArrays(free), ...passed])
-      const ending = await commit(connection, last, this.#schema)
+      const ending = await commit(connection, last, this.#schema, storeError)
       if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
       return running
     })

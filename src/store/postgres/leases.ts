@@ -17,7 +17,7 @@ import type {
 } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
 import type { PgDriver } from './driver.ts'
-import { storeError } from './errors.ts'
+import { readOnlyDatabase, storeError } from './errors.ts'
 import { answerValues, claimedOf, shownBy } from './rows.ts'
 import { PostgresSession } from './session.ts'
 import type { Bind, StatementName } from './statements.ts'
@@ -128,8 +128,12 @@ export class PostgresLeases<Tx> implements Leases<Tx> {
     try {
       // The process speaks first: what the server ends, it ends with the connection.
       const deadline = this.#bind('deadline', [String(deadlineMs + SERVER_DEADLINE_SLACK_MS)])
-      const { connection } = await this.#driver.begin(deadline, { withinMs: deadlineMs + ANSWER_SLACK_MS })
-      return new PostgresSession(connection, this.#bind, this.#schema)
+      const { connection, rows } = await this.#driver.begin(deadline, { withinMs: deadlineMs + ANSWER_SLACK_MS })
+      if (rows[0]?.['read_only'] === true) {
+        await connection.rollback()
+        throw readOnlyDatabase()
+      }
+      return new PostgresSession(connection, this.#bind, this.#schema, undefined, String(rows[0]?.['xid']))
     } catch (error) {
       throw storeError(error, this.#schema)
     }

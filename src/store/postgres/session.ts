@@ -16,7 +16,7 @@ import type {
 import { isOrdered } from '../ordered.ts'
 import { commit } from './commit.ts'
 import type { PgConnection, PgStatement } from './driver.ts'
-import { storeError, writeError } from './errors.ts'
+import { readOnlyDatabase, sessionError, writeError } from './errors.ts'
 import { takesTransaction } from './pg-control.ts'
 import { answerOf, answerValues, claimedOf, eventArrays, eventValues, recordOf, shownBy } from './rows.ts'
 import type { Shown } from './rows.ts'
@@ -31,18 +31,18 @@ export class PostgresSession<Tx> implements Session<Tx> {
   readonly #connection: PgConnection<Tx>
   readonly #bind: Bind
   readonly #schema: string
-  /** The transaction that claimed first. If another one claims or completes, the handler ended ours: raise. */
+  /** Our transaction: the opened one, or the one that claimed first. If another one completes, the handler ended ours. */
   #xid: string
   /** What the last claim showed: of a record that can be replayed it brought the answer along. */
   #shown: Shown | undefined
 
-  constructor(connection: PgConnection<Tx>, bind: Bind, schema: string, shown?: Shown) {
+  constructor(connection: PgConnection<Tx>, bind: Bind, schema: string, shown?: Shown, xid?: string) {
     this.tx = connection.tx
     this.#connection = connection
     this.#bind = bind
     this.#schema = schema
     this.#shown = shown
-    this.#xid = shown?.xid ?? ''
+    this.#xid = xid ?? shown?.xid ?? ''
   }
 
   revocable(takeTurn?: TakeTurn): { readonly tx: Tx; revoke(): void } {
@@ -106,7 +106,14 @@ export class PostgresSession<Tx> implements Session<Tx> {
   }
 
   async completeStep(params: FinishStepParams): Promise<'committed' | 'rolledBack'> {
-    const last = this.#bind('completeStep', [params.id, params.token, params.life, params.name, params.result])
+    const last = this.#bind('completeStep', [
+      params.id,
+      params.token,
+      params.life,
+      params.name,
+      params.result,
+      this.#xid,
+    ])
     return commit(this.#connection, last, this.#schema)
   }
 
@@ -134,15 +141,19 @@ export class PostgresSession<Tx> implements Session<Tx> {
     return typeof rows === 'number' ? rows : null
   }
 
-  /** The user's own transaction must be open, and must let a new statement see what others committed. */
+  /** The user's own transaction must be open, take writes, and let a new statement see what others committed. */
   async check(): Promise<void> {
     const savepoint = await this.savepoint()
     await savepoint.release()
     const [row] = await this.#query({
       name: '',
-      text: `select current_setting('transaction_isolation') as level`,
+      text: CHECK_SQL,
       values: [],
     })
+    if (row?.['read_only'] === true) {
+      if (row['by_default'] === true) throw readOnlyDatabase()
+      throw onceError('ONCE_TX_REQUIRED', { detail: 'join() needs a transaction that can write, not a READ ONLY one' })
+    }
     if (row?.['level'] !== 'read committed') {
       throw onceError('ONCE_TX_ISOLATION', {
         detail: `join() needs READ COMMITTED, not ${String(row?.['level']).toUpperCase()}: a stricter level hides the record of a running duplicate`,
@@ -152,7 +163,7 @@ export class PostgresSession<Tx> implements Session<Tx> {
 
   #completing({ claim, claimed, answer, events, fenced }: CompleteParams): PgStatement {
     const values = fenced
-      ? [claim.id, claimed.token, ...answerValues(answer), claim.replayForMs, claim.goneForMs]
+      ? [claim.id, claimed.token, ...answerValues(answer), claim.replayForMs, claim.goneForMs, this.#xid]
       : [claim.id, claimed.answerDay, claimed.token, ...answerValues(answer), this.#xid]
     const [event] = events
     if (!event) return this.#bind(fenced ? 'completeLeased' : 'complete', values)
@@ -181,7 +192,7 @@ export class PostgresSession<Tx> implements Session<Tx> {
     try {
       return await this.#connection.query(statement)
     } catch (error) {
-      throw storeError(error, this.#schema)
+      throw sessionError(error, this.#schema)
     }
   }
 }
@@ -200,6 +211,11 @@ export function claimValues(claim: Claim, deadlineMs: number): unknown[] {
     String(deadlineMs),
   ]
 }
+
+/** `by_default`: transactions of this server or role are read-only, whoever begins them. */
+const CHECK_SQL = `
+select current_setting('transaction_isolation') as level, current_setting('transaction_read_only')::bool as read_only,
+       current_setting('default_transaction_read_only')::bool or pg_is_in_recovery() as by_default`
 
 /** Development only: rows written by this transaction outside our own schema, by the server's counters. $1 schema */
 const WRITTEN_SQL = `

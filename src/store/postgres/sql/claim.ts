@@ -23,8 +23,9 @@ function claimParameters(schema: string): string {
   return `${locks}, $3::text::uuid, $4::text::uuid, $5::text::uuid, $6::int4, $7::float8, $8::float8`
 }
 
-/** The deadline alone, for transactions that open without a claim. $1 deadline ms */
-export const DEADLINE_SQL: string = `select ${deadlineExpression('$1::text')} as deadline`
+/** For transactions that open without a claim. $1 deadline ms */
+export const DEADLINE_SQL: string = `select ${deadlineExpression('$1::text')} as deadline, pg_current_xact_id()::text as xid,
+  current_setting('transaction_read_only')::bool as read_only`
 
 /** The record alone, in a new snapshot. $1 id */
 export function readRecordSql(schema: string): string {

@@ -52,24 +52,30 @@ function insertAnswerSql(schema: string): string {
 
 /**
  * Leased: the record must still be in progress under our token. Locks the record's row.
- * $1 id, $2 token, $3 status, $4 headers, $5 body (base64), $6 kept, $7 replay ms, $8 gone ms, events from $9
+ * $1 id, $2 token, $3 status, $4 headers, $5 body (base64), $6 kept, $7 replay ms, $8 gone ms, $9 opening xid, events from $10
  */
 export function completeLeasedSql(schema: string, events: 'none' | 'one' | 'many', into: Into = 'event'): string {
   const publish = {
     none: '',
     one: `k as materialized (
-  select ${shardLocks(schema, '$9::int4').join(', ')} from u
+  select ${shardLocks(schema, '$10::int4').join(', ')} from u
 ), e as (
-  ${insertEventSql(schema, 'event')} select nextval('${schema}.event_seq'), ${eventColumns(9)} from k
+  ${insertEventSql(schema, 'event')} select nextval('${schema}.event_seq'), ${eventColumns(10)} from k
 ), `,
-    many: `${eventsSql(schema, 9, ', u', into)}, `,
+    many: `${eventsSql(schema, 10, ', u', into)}, `,
   }[events]
   return `
 with ${fenceSql(schema)}, ${publish}a as (
   ${insertAnswerSql(schema)}
   select $1::text::uuid, u.day, u.token, $3::int4, $4::text, decode($5::text, 'base64'), $6::bool from u
 )
-select case when exists (select 1 from u) then true else ${schema}.fail('EO001') end as done`
+select ${stillHeldSql(schema, '$9', 'u')} as done`
+}
+
+/** The transaction of a leased operation goes on, and the lease is still ours: true, or an error. */
+export function stillHeldSql(schema: string, xid: string, fence: string): string {
+  return `case when pg_current_xact_id()::text <> ${xid}::text then ${schema}.fail('EO002')
+    when exists (select 1 from ${fence}) then true else ${schema}.fail('EO001') end`
 }
 
 /** A refusal of a leased operation: the same fence and answer, no events, commits by itself; no row when fenced. */

@@ -1,3 +1,4 @@
+import { stillHeldSql } from './complete.ts'
 import { IS_UNKNOWN } from './lease.ts'
 
 /**
@@ -32,7 +33,7 @@ on conflict (id, life, name) do update set state = 2, result = excluded.result
 returning true as done`
 }
 
-/** The result, inside a transaction that also holds the step's rows: raises when fenced. Parameters as above. */
+/** The result, inside a transaction that also holds the step's rows: raises when fenced. Parameters as above, $6 opening xid */
 export function completeStepSql(schema: string): string {
   return `
 with r as materialized (${ownedSql(schema)}), s as (
@@ -40,7 +41,7 @@ with r as materialized (${ownedSql(schema)}), s as (
   select $1::text::uuid, $3::text::bigint, $4::text, 2, $5::text from r
   on conflict (id, life, name) do update set state = 2, result = excluded.result
 )
-select case when exists (select 1 from r) then true else ${schema}.fail('EO001') end as done`
+select ${stillHeldSql(schema, '$6', 'r')} as done`
 }
 
 /**
