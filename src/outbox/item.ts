@@ -4,6 +4,9 @@ import { HeaderReader, Outgoing } from './outgoing.ts'
 import type { Shard } from './shard.ts'
 import { attemptsOf } from './tries.ts'
 
+/** So often an event failed while others were sent before and after it: the sink was not down. */
+const DOUBTED_MAX = 3
+
 /** One event in the hands of a relay. */
 export interface Item {
   readonly stored: StoredEvent
@@ -35,4 +38,15 @@ export function heldItems(events: readonly HeldEvent[], shards: ReadonlyMap<numb
 
 export function isDecided({ state }: Item): boolean {
   return state === 'sent' || state === 'aside'
+}
+
+/**
+ * Of an event that failed as if the sink were down, and what has been sent by now. Where events come one at a time nobody
+ * else waits when one fails: what was sent since it failed before tells whose fault it is.
+ */
+export function isToBlame(item: Item, sent: number): boolean {
+  const { doubted } = item
+  const times = doubted && sent > doubted.sent ? doubted.times + 1 : (doubted?.times ?? 0)
+  item.doubted = { sent, times }
+  return times >= DOUBTED_MAX
 }

@@ -3,7 +3,7 @@ import type { Verdict } from '../sink/sink.ts'
 import { Call, type Ended } from './call.ts'
 import { Circuit } from './circuit.ts'
 import { behind, failed, type Failure } from './holding.ts'
-import { isDecided, type Item } from './item.ts'
+import { isDecided, isToBlame, type Item } from './item.ts'
 import type { Keeper } from './keeper.ts'
 import { Lanes } from './lanes.ts'
 import { Pace } from './pace.ts'
@@ -13,8 +13,6 @@ import { attemptsOf } from './tries.ts'
 
 /** So many aggregates in a row failed as if the sink were down: it is. */
 const DOUBTS_MAX = 3
-/** So often an event failed while others were sent before and after it: the sink was not down, the event is to blame. */
-const DOUBTED_MAX = 3
 
 export interface SenderState {
   /** The relay was told to stop: nothing new is handed over. */
@@ -268,18 +266,10 @@ export class Sender {
   #doubt(doubt: Doubt, round: Round): void {
     // What the sink did while it was out of order is known.
     if (round.no !== this.circuit.round) return void this.#tried.push(doubt.item)
-    if (this.#isToBlame(doubt.item)) return this.#fail(doubt.item, { error: doubt.error, retryable: true })
+    if (isToBlame(doubt.item, this.#sent)) return this.#fail(doubt.item, { error: doubt.error, retryable: true })
     this.#doubts.push(doubt)
     // Others were sent while this one was under way.
     if (this.#sent > round.sent) this.#works()
-  }
-
-  /** Where events come one at a time nobody else waits when one fails: what was sent since it failed before tells, too. */
-  #isToBlame(item: Item): boolean {
-    const sent = this.#sent
-    const times = item.doubted && sent > item.doubted.sent ? item.doubted.times + 1 : (item.doubted?.times ?? 0)
-    item.doubted = { sent, times }
-    return times >= DOUBTED_MAX
   }
 
   /** After a call: whose fault are the failures in doubt, or is somebody else tried first? */
