@@ -91,4 +91,19 @@ describe.each(Object.entries(ADAPTERS))('what a handler writes, on %s', (_name, 
     expect([seen.status, seen.text]).toEqual([200, ''])
     expect(await place.world.effects(key)).toBe(1)
   })
+
+  it('a file may have a name beyond ASCII', async () => {
+    const client = await serve(async (res, { tx, key }) => {
+      await effect(tx, key)
+      res.writeHead(200, { 'Content-Disposition': 'attachment; filename="März.txt"' })
+      res.write('made')
+      res.end()
+    })
+    const key = client.newKey()
+    for (let n = 0; n < 2; n++) {
+      const seen = await client.send({ key })
+      expect(seen.headers.get('content-disposition')).toBe('attachment; filename="März.txt"')
+      expect([seen.text, seen.headers.get('content-length')]).toEqual(['made', '4'])
+    }
+  })
 })
