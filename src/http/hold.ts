@@ -6,7 +6,7 @@ import type { Answer } from '../lifecycle/answer.ts'
 import { endWith, noAnswer, writeAnswer } from './exchange.ts'
 import { flatHeaders, type HeaderPairs, isValue, withOwnLists } from './headers.ts'
 import { bytesOf, type Callback, type Chunk, HeldResponse, type Holder, ignoreLater } from './held-response.ts'
-import { isHttp2 } from './http2-response.ts'
+import { fitsHttp2, isHttp2 } from './http2-response.ts'
 
 /** The whole answer of a handler, before anybody saw it: status, headers and bytes as they were when it was given. */
 export interface Held {
@@ -259,6 +259,8 @@ export class Hold implements Holder {
     // Its first bytes belong to one answer, and its last ones to another.
     if (this.#changedLate || statusOf(res) !== status)
       return this.fail(invalidAnswer('A second answer began before the first one was whole'))
+    if (this.#isHttp2 && !fitsHttp2(res.getHeaderNames()))
+      return this.fail(invalidAnswer('A header of connections is not sent over HTTP/2'))
     if (!this.#fitsLength(status)) return this.fail(invalidAnswer('Its Content-Length is not that of its bytes'))
     if (reason !== undefined && !isValue(reason))
       return this.fail(invalidAnswer('The words of its status have a character that no status line may have'))
