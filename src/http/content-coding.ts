@@ -41,13 +41,11 @@ export async function collect(
   for (;;) {
     const { done, value } = await reader.read()
     if (done) break
-    size += value.byteLength
-    if (size > bytesMax) {
-      void reader.cancel().catch(() => {})
-      throw tooMany()
-    }
-    chunks.push(value)
     try {
+      const chunk = chunkOf(value)
+      size += chunk.byteLength
+      if (size > bytesMax) throw tooMany()
+      chunks.push(chunk)
       onChunk?.(chunks.length)
     } catch (error) {
       void reader.cancel().catch(() => {})
@@ -63,6 +61,15 @@ export async function collect(
     at += chunk.byteLength
   }
   return whole
+}
+
+const encoder = new TextEncoder()
+
+/** Some hosts take texts, too; nobody takes anything else. */
+function chunkOf(value: unknown): Uint8Array {
+  if (typeof value === 'string') return encoder.encode(value)
+  if (Object.prototype.toString.call(value) === '[object Uint8Array]') return value as Uint8Array
+  throw new TypeError('A stream of bytes gave something else')
 }
 
 export function tooLarge(bytesMax: number): Error {

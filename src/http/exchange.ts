@@ -55,8 +55,20 @@ export function writeAnswer(res: ServerResponse, { status, headers, body }: Answ
 
 /** Plain text leaves in one piece with its head, which costs half of two. */
 export function endWith(res: ServerResponse, body: Uint8Array): void {
+  if (isGarbled(res)) {
+    // After that header, too.
+    res.removeHeader('content-length')
+    if (!res.hasHeader('transfer-encoding')) res.setHeader('content-length', body.byteLength)
+    res.writeHead(res.statusCode)
+  }
   if (body.byteLength > JOINED_BYTES_MAX || !isAscii(body)) res.end(body)
   else res.end(asBuffer(body).toString('latin1'), 'latin1')
+}
+
+/** Node spoils the letters of a file's name where it knows the length before. */
+function isGarbled(res: ServerResponse): boolean {
+  const value = res.getHeader('content-disposition')
+  return value !== undefined && /[\x80-\xff]/.test(String(value)) && !('stream' in res)
 }
 
 /** Longer ones are not worth the copy. */

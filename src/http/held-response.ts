@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { types } from 'node:util'
 import { Http2Head, isHttp2 } from './http2-response.ts'
 
 export type Callback = (error?: Error | null) => void
@@ -273,6 +274,14 @@ function heldOver(name: 'headersSent' | 'writableEnded', held: 'isHeadSent' | 'i
     },
     configurable: true,
   }
+}
+
+/** What Node would write, and nothing else. */
+export function bytesOf(chunk: Chunk, encoding: BufferEncoding | undefined): Buffer {
+  if (typeof chunk === 'string') return Buffer.from(chunk, encoding ?? 'utf8')
+  if (types.isUint8Array(chunk)) return Buffer.from(chunk)
+  const error = new TypeError('The "chunk" argument must be of type string or an instance of Buffer or Uint8Array')
+  throw Object.assign(error, { code: 'ERR_INVALID_ARG_TYPE' })
 }
 
 function dataOf(value: unknown): PropertyDescriptor {

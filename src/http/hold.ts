@@ -5,8 +5,8 @@ import { type Deferred, deferred } from './deferred.ts'
 import type { Answer } from '../lifecycle/answer.ts'
 import { endWith, noAnswer, writeAnswer } from './exchange.ts'
 import { flatHeaders, type HeaderPairs, isValue, withOwnLists } from './headers.ts'
-import { type Callback, type Chunk, HeldResponse, type Holder, ignoreLater } from './held-response.ts'
-import { isHttp2 } from './http2-response.ts'
+import { bytesOf, type Callback, type Chunk, HeldResponse, type Holder, ignoreLater } from './held-response.ts'
+import { fitsHttp2, isHttp2 } from './http2-response.ts'
 
 /** The whole answer of a handler, before anybody saw it: status, headers and bytes as they were when it was given. */
 export interface Held {
@@ -161,10 +161,11 @@ export class Hold implements Holder {
 
   write(chunk: Chunk, encoding?: BufferEncoding | Callback, callback?: Callback): boolean {
     if (typeof encoding === 'function') [encoding, callback] = [undefined, encoding]
+    const bytes = this.#state === 'open' ? bytesOf(chunk, encoding) : undefined
     this.#begun = true
-    if (this.#state === 'open' && this.#isWhole()) {
+    if (bytes && this.#isWhole()) {
       this.#fixHead()
-      this.#take(chunk, encoding)
+      this.#take(bytes)
     }
     if (callback) process.nextTick(callback)
     return true
@@ -173,10 +174,14 @@ export class Hold implements Holder {
   end(chunk?: Chunk | Callback, encoding?: BufferEncoding | Callback, callback?: Callback): void {
     if (typeof chunk === 'function') [chunk, encoding, callback] = [undefined, undefined, chunk]
     if (typeof encoding === 'function') [encoding, callback] = [undefined, encoding]
+    const wasOpen = this.#state === 'open'
+    const bytes = wasOpen && chunk ? bytesOf(chunk, encoding) : undefined
     this.#begun = true
-    if (this.#state === 'open' && chunk !== undefined && chunk !== null) this.#take(chunk, encoding)
+    if (bytes) this.#take(bytes)
     if (this.#state === 'open') this.#end()
-    if (callback) process.nextTick(callback)
+    if (!callback) return
+    if (wasOpen && this.isEnded) this.#res.once('finish', callback)
+    else process.nextTick(callback)
   }
 
   writeHead(status: number, reason?: unknown, headers?: unknown): void {
@@ -213,7 +218,7 @@ export class Hold implements Holder {
     // Nobody sends what was given whole before: it waits for the commit.
     if (this.#state !== 'ended') this.fail(noAnswer('The handler gave its response up and'))
     this.#res.destroyed = true
-    process.nextTick(() => this.#tell('close'))
+    process.nextTick(() => this.tell('close'))
   }
 
   piped(): void {
@@ -237,9 +242,7 @@ export class Hold implements Holder {
     return false
   }
 
-  #take(chunk: Chunk, encoding?: BufferEncoding): void {
-    if (this.#state !== 'open') return
-    const bytes = typeof chunk === 'string' ? Buffer.from(chunk, encoding ?? 'utf8') : Buffer.from(chunk)
+  #take(bytes: Buffer): void {
     this.#size += bytes.byteLength
     if (this.#size > ANSWER_HELD_BYTES_MAX) {
       const detail = `The answer has more than ${ANSWER_HELD_BYTES_MAX} bytes and cannot be held until the commit`
@@ -256,6 +259,8 @@ export class Hold implements Holder {
     // Its first bytes belong to one answer, and its last ones to another.
     if (this.#changedLate || statusOf(res) !== status)
       return this.fail(invalidAnswer('A second answer began before the first one was whole'))
+    if (this.#isHttp2 && !fitsHttp2(res.getHeaderNames()))
+      return this.fail(invalidAnswer('A header of connections is not sent over HTTP/2'))
     if (!this.#fitsLength(status)) return this.fail(invalidAnswer('Its Content-Length is not that of its bytes'))
     if (reason !== undefined && !isValue(reason))
       return this.fail(invalidAnswer('The words of its status have a character that no status line may have'))
@@ -284,13 +289,11 @@ export class Hold implements Holder {
     return this.#head
   }
 
-  /** Whoever waits for `finish` inside the handler (a pipeline does) would wait for the commit, which waits for them. */
-  tellFinished(): void {
-    this.#tell('finish')
-  }
-
-  /** Only who came after the response was held: the others are told by the response itself, when it is over. */
-  #tell(event: 'finish' | 'close'): void {
+  /**
+   * Whoever waits for it inside the handler (a pipeline does) would wait for the commit, which waits for them. Only who
+   * came after the response was held: the others are told by the response itself, when it is over.
+   */
+  tell(event: 'finish' | 'close'): void {
     const before = event === 'finish' ? this.#finishers : this.#closers
     for (const listener of this.#res.rawListeners(event)) {
       if (before.includes(listener)) continue

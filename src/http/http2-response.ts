@@ -1,4 +1,6 @@
 import { type OutgoingHttpHeaders, type ServerResponse, validateHeaderName } from 'node:http'
+import type { ServerHttp2Stream } from 'node:http2'
+import { onceError } from '../errors.ts'
 
 /** Node's response to a request over HTTP/2 looks like the other one, and is not: much of it cannot be set. */
 export function isHttp2(res: ServerResponse): boolean {
@@ -11,13 +13,16 @@ export function isHttp2(res: ServerResponse): boolean {
  */
 export class Http2Head {
   readonly #res: ServerResponse
+  readonly #stream: ServerHttp2Stream | undefined
   readonly #headers = new Map<string, OutgoingHttpHeaders[string]>()
 
   constructor(res: ServerResponse) {
     this.#res = res
     for (const [name, value] of Object.entries(res.getHeaders())) this.#headers.set(name, value)
-    const isGone = (res as unknown as { stream?: { destroyed?: boolean } }).stream?.destroyed === true
+    this.#stream = (res as unknown as { stream?: ServerHttp2Stream }).stream
+    const isGone = this.#stream?.destroyed === true
     Object.assign(res, this.#methods())
+    if (this.#stream) for (const name of AROUND) Object.assign(this.#stream, { [name]: refuse(this.#stream, name) })
     this.#own('destroyed', isGone)
     this.#own('finished', false)
     this.#own('socket', null)
@@ -26,6 +31,7 @@ export class Http2Head {
   /** Everything is Node's again. */
   letGo(): void {
     const res = this.#res
+    if (this.#stream) for (const name of AROUND) Reflect.deleteProperty(this.#stream, name)
     for (const name of [...Object.keys(this.#methods()), 'destroyed', 'finished', 'socket'])
       Reflect.deleteProperty(res, name)
     for (const name of res.getHeaderNames()) if (!this.#headers.has(name)) res.removeHeader(name)
@@ -60,6 +66,27 @@ export class Http2Head {
       getHeaderNames: () => [...headers.keys()],
       getHeaders: () => Object.fromEntries(headers),
     }
+  }
+}
+
+/** Whether Node sends these headers at all; it would say so when the answer leaves, which is after the commit. */
+export function fitsHttp2(names: readonly string[]): boolean {
+  return !names.some((name) => OF_CONNECTIONS.has(name))
+}
+
+const OF_CONNECTIONS = new Set(['upgrade', 'http2-settings', 'keep-alive', 'proxy-connection', 'transfer-encoding'])
+
+/** What would leave at once. */
+const AROUND = ['respond', 'respondWithFD', 'respondWithFile', 'write', 'end'] as const
+
+function refuse(stream: ServerHttp2Stream, name: (typeof AROUND)[number]): (...args: unknown[]) => unknown {
+  return (...args) => {
+    // Node ends a stream whose client has left.
+    if (stream.closed || stream.destroyed)
+      return Reflect.apply(Reflect.get(Object.getPrototypeOf(stream) as object, name), stream, args)
+    throw onceError('ONCE_ANSWER_INVALID', {
+      detail: `stream.${name} answers before the commit: answer by the response`,
+    })
   }
 }
 

@@ -69,16 +69,17 @@ export class IdempotencyInterceptor implements NestInterceptor {
     const { protection, batched } = servedOf(context.getHandler())
     let running: Subscription | undefined
     const method = (): Promise<unknown> => lastOf(next.handle(), (subscription) => (running = subscription))
-    if (batched) request[METHOD] = method
+    if (batched) request[METHOD] = () => method().then((input) => (input === NOTHING ? undefined : input))
     const { exchange, rest } = nestExchange(request, http.getResponse(), pattern, async (op) => {
       if (batched) return noHandler(op)
       request[OPERATION] = op
       return ambient.run(op, method)
     })
     serve(protection, exchange, batched)
-    // Nest takes whatever can be observed; one value in a list is the simplest of them.
+    // Nest takes whatever can be observed; a list is the simplest of them.
     try {
-      return [await rest] as unknown as Observable<unknown>
+      const value = await rest
+      return (value === NOTHING ? [] : [value]) as unknown as Observable<unknown>
     } finally {
       // Past the deadline nobody listens to what may have no end.
       running?.unsubscribe()
@@ -188,10 +189,13 @@ function declareInterceptor(): void {
   inject(WORKSHOP, IdempotencyInterceptor, undefined, 0)
 }
 
+/** What an observable without a value has: Nest makes an error of it. */
+const NOTHING = Symbol('effectively-once nothing')
+
 /** What a handler returned, once: Nest takes the last value of an observable too. */
 function lastOf(source: Observable<unknown>, began: (subscription: Subscription) => void): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    let last: unknown
+    let last: unknown = NOTHING
     began(source.subscribe({ next: (value) => (last = value), error: reject, complete: () => resolve(last) }))
   })
 }

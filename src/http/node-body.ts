@@ -27,17 +27,14 @@ export function bodyOf(
 ): NodeBody | Promise<NodeBody> {
   // A client that left in the middle of it: over HTTP/2 the rest looks like a whole body.
   if (isOverHttp2(req) && req.stream.aborted) throw endedEarly()
+  if (isBeingRead(req) && hasBody(req)) throw unseen()
   if (isBytes(seen.rawBody)) return kept(req, seen.rawBody, check)
   if (!hasBody(req)) return { body: undefined, parsed: undefined, coded: false }
   if (!req.readableDidRead && !req.readableEnded) return unread(req, bytesMax, check)
   const { body } = seen
   if (isBytes(body)) return kept(req, body, check)
   // A multipart parser keeps the fields and hides the files.
-  if (body === undefined || parseMediaType(req.headers['content-type']).essence.startsWith('multipart/')) {
-    throw onceError('ONCE_BODY_UNSEEN', {
-      detail: 'The body was read before this route and its bytes are lost. Mount the parser after it, or set rawBody',
-    })
-  }
+  if (body === undefined || parseMediaType(req.headers['content-type']).essence.startsWith('multipart/')) throw unseen()
   return { body: undefined, parsed: body, coded: false }
 }
 
@@ -73,15 +70,24 @@ function isOverHttp2(req: IncomingMessage): req is Http2Request {
   return req.httpVersionMajor >= 2
 }
 
+/** Somebody takes its bytes as they come, and is not done: what they have kept is not all of it. */
+function isBeingRead(req: IncomingMessage): boolean {
+  return !req.readableEnded && (req.listenerCount('data') > 0 || req.listenerCount('readable') > 0)
+}
+
 function isBytes(value: unknown): value is Uint8Array | string {
   return typeof value === 'string' || value instanceof Uint8Array
 }
 
 /**
  * Reads everything and puts it back in front of the stream's end, in the same turn in which the last bytes were read:
- * the end is announced one turn later, and only if nothing is left.
+ * the end is announced one turn later, and only if nothing is left. An empty body is not read: its end is the handler's.
  */
-function readAndReturn(req: IncomingMessage, bytesMax: number): Promise<Uint8Array> {
+async function readAndReturn(req: IncomingMessage, bytesMax: number): Promise<Uint8Array> {
+  // What came with the head is there then.
+  await Promise.resolve()
+  const isEmpty = (): boolean => req.complete && req.readableLength === 0
+  if (isEmpty()) return new Uint8Array(0)
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
@@ -100,6 +106,7 @@ function readAndReturn(req: IncomingMessage, bytesMax: number): Promise<Uint8Arr
       reject(endedEarly())
     }
     const read = (): void => {
+      if (size === 0 && isEmpty()) return end()
       for (let chunk = req.read() as Buffer | null; chunk !== null; chunk = req.read() as Buffer | null) {
         chunks.push(chunk)
         size += chunk.byteLength
@@ -156,6 +163,12 @@ function collectPushed(req: Http2Request, bytesMax: number): Promise<Uint8Array>
     }
     // Asks for the first bytes without taking any.
     req.read(0)
+  })
+}
+
+function unseen(): Error {
+  return onceError('ONCE_BODY_UNSEEN', {
+    detail: 'The body was read before this route and its bytes are lost. Mount the parser after it, or set rawBody',
   })
 }
 

@@ -93,11 +93,7 @@ export class NodeRun<Tx, E extends Events, Req> {
   async #call(op: AnyOperation, hold: Hold): Promise<void> {
     const exchange = this.#exchange
     try {
-      // A handler that still runs when its answer is whole may wait for `finish`.
-      hold.onEnded = () =>
-        void setImmediate(() => {
-          if (!this.#settled && !this.#over) hold.tellFinished()
-        })
+      hold.onEnded = () => this.#tell(hold, 'finish')
       const returned = exchange.handle(op, () => hold.answered)
       if (isThenable(returned)) {
         const value = await returned
@@ -130,6 +126,15 @@ export class NodeRun<Tx, E extends Events, Req> {
       }
       exchange.fail(error)
     }
+  }
+
+  /** A handler that still runs when its answer is whole may wait for `finish`, and after that for `close`. */
+  #tell(hold: Hold, event: 'finish' | 'close'): void {
+    setImmediate(() => {
+      if (this.#settled || this.#over) return
+      hold.tell(event)
+      if (event === 'finish') this.#tell(hold, 'close')
+    })
   }
 
   /** What may be run again, what failed in the commit, and what could not be held is not the framework's to answer. */

@@ -107,6 +107,20 @@ function send(base: string, key: string, body = '{"amount":5}'): Promise<Seen> {
   })
 }
 
+/** Straight to the stream, and what Node does not send over HTTP/2. */
+const AROUND: Record<string, (res: Http2ServerResponse) => void> = {
+  respond: ({ stream }) => {
+    stream.respond({ ':status': 202 })
+    stream.end('sent')
+  },
+  end: ({ stream }) => void stream.end('sent'),
+  respondWithFile: ({ stream }) => stream.respondWithFile(import.meta.filename),
+  'a header of a connection': (res) => {
+    res.setHeader('transfer-encoding', 'chunked')
+    res.end('sent')
+  },
+}
+
 describe.each(Object.entries(ADAPTERS))('HTTP/2 on %s', (_name, open) => {
   const place = worldOfEachTest()
 
@@ -126,6 +140,18 @@ describe.each(Object.entries(ADAPTERS))('HTTP/2 on %s', (_name, open) => {
     }
     expect(await place.world.effects('one')).toBe(1)
   })
+
+  it.each(Object.entries(AROUND))(
+    'an answer around the response is one 5xx, without effect: %s',
+    async (_how, answer) => {
+      place.started = await open(place.world, async (res, { tx, key }) => {
+        await effect(tx, key)
+        answer(res)
+      })
+      for (let n = 0; n < 2; n++) expect((await send(place.started.base, 'around')).status).toBe(500)
+      expect(await place.world.effects('around')).toBe(0)
+    },
+  )
 
   it('pieces, a writeHead, a pipe', async () => {
     place.started = await open(place.world, async (res, { tx, key }) => {

@@ -6,7 +6,7 @@ import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/com
 import { NestFactory } from '@nestjs/core'
 import { ExpressAdapter } from '@nestjs/platform-express'
 import { FastifyAdapter } from '@nestjs/platform-fastify'
-import { map, Observable, tap, timeout } from 'rxjs'
+import { EMPTY, map, Observable, tap, timeout } from 'rxjs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Idempotent, OnceModule, Op } from '../../src/entry/nest.ts'
 import { Client } from '../../src/testing/http-contract/client.ts'
@@ -107,5 +107,16 @@ describe.each(Object.entries(PLATFORMS))('Nest on %s', (_name, adapter) => {
     expect([seen.status, JSON.parse(seen.text).code]).toEqual([503, 'ONCE_DEADLINE'])
     await new Promise((resolve) => setTimeout(resolve, 50))
     expect(isObserved).toBe(false)
+  })
+
+  it('a handler that gives no value at all has failed, as it has without us', async () => {
+    const client = await serve({ intercept: (_context, next) => next.handle() }, async ({ tx, key }) => {
+      await effect(tx, key)
+      return EMPTY
+    })
+    const key = client.newKey()
+    const seen = await client.send({ key })
+    expect([seen.status, JSON.parse(seen.text)]).toEqual([500, { statusCode: 500, message: 'Internal server error' }])
+    expect(await world.effects(key)).toBe(0)
   })
 })

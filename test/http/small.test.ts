@@ -132,3 +132,31 @@ it('Hono and fetch: an answer that says it is sent in chunks is one that can be 
     for (let n = 0; n < 2; n++) expect((await client.send({ path, key })).text).toBe('some text')
   }
 })
+
+it('Hono and fetch: a stream of texts is their bytes, and one of anything else is no answer', async () => {
+  const streamOf = (...chunks: unknown[]): ReadableStream =>
+    new ReadableStream({
+      start: (controller) => {
+        for (const chunk of chunks) controller.enqueue(chunk)
+        controller.close()
+      },
+    })
+  const answers: Record<string, () => Response> = {
+    text: () => new Response(streamOf('ä')),
+    texts: () => new Response(streamOf('ä', 'b')),
+    wide: () => new Response(streamOf(new Uint16Array([300]))),
+  }
+  const app = new Hono()
+  app.onError((error, c) => c.text(error.name, 500))
+  const answer = async ({ url }: Request): Promise<Response> => answers[new URL(url).search.slice(1)]?.() as Response
+  app.post('/hono', onHono(place.world.once, { scope: 'global' })(), (c) => answer(c.req.raw))
+  const onWeb = onFetch(place.world.once, { scope: 'global' })(answer)
+  app.post('/fetch', (c) => onWeb(c.req.raw))
+  for (const path of ['/hono', '/fetch'])
+    for (const [name, text] of Object.entries({ text: 'ä', texts: 'äb', wide: 'TypeError' }))
+      for (let n = 0; n < 2; n++) {
+        const headers = { 'idempotency-key': path + name }
+        const seen = await app.request(`${path}?${name}`, { method: 'POST', headers })
+        expect(await seen.text()).toBe(text)
+      }
+})

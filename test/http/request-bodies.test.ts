@@ -1,0 +1,113 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import express from 'express'
+import Koa from 'koa'
+import { describe, expect, it } from 'vitest'
+import { idempotency as onExpress } from '../../src/entry/express.ts'
+import { idempotency as onKoa } from '../../src/entry/koa.ts'
+import { idempotency as onNode } from '../../src/entry/node.ts'
+import { worldOfEachTest } from './world-of-each-test.ts'
+import { listen, type Started, type World } from './world.ts'
+
+type Layer = (req: IncomingMessage & { rawBody?: string }, next: () => unknown) => unknown
+type Handler = (req: IncomingMessage, res: ServerResponse) => unknown
+
+const OPTIONS = { scope: 'global', deadline: '600ms' } as const
+
+/** A layer that looks at the request, and a handler that reads it from Node's own stream. */
+const ADAPTERS: Record<string, (world: World, layer: Layer, handler: Handler) => Promise<Started>> = {
+  node: (world, layer, handler) => {
+    const listener = onNode(world.once, OPTIONS)((req, res) => handler(req, res))
+    return listen(createServer((req, res) => void layer(req, () => listener(req, res))))
+  },
+  express: (world, layer, handler) => {
+    const app = express()
+    app.use((req, _res, next) => void layer(req, next))
+    app.post('/', onExpress(world.once, OPTIONS)(handler))
+    return listen(createServer(app))
+  },
+  koa: (world, layer, handler) => {
+    const app = new Koa()
+    app.use((ctx, next) =>
+      layer(ctx.req, () => {
+        Object.assign(ctx.request, { rawBody: Reflect.get(ctx.req, 'rawBody') })
+        return next()
+      }),
+    )
+    app.use(onKoa(world.once, OPTIONS)())
+    app.use(async (ctx) => {
+      ctx.respond = false
+      await handler(ctx.req, ctx.res)
+    })
+    return listen(createServer((req, res) => void app.callback()(req, res)))
+  },
+}
+
+async function read(req: IncomingMessage): Promise<string> {
+  let text = ''
+  req.on('data', (chunk) => (text += String(chunk)))
+  await once(req, 'end')
+  return text
+}
+
+/** All a server says to these bytes, until it closes the connection. */
+async function say({ base }: Started, head: string, body: string): Promise<string> {
+  const socket = connect(Number(new URL(base).port), '127.0.0.1')
+  const lines = ['POST / HTTP/1.1', 'host: localhost', 'connection: close', 'idempotency-key: k', head]
+  socket.write(`${lines.join('\r\n')}\r\n\r\n${body}`)
+  let text = ''
+  socket.on('data', (chunk) => (text += String(chunk)))
+  await once(socket, 'close')
+  return text
+}
+
+describe.each(Object.entries(ADAPTERS))('the body of a request, on %s', (_name, open) => {
+  const place = worldOfEachTest()
+  const answer: Handler = async (req, res) => void res.writeHead(200).end(`read ${JSON.stringify(await read(req))}`)
+
+  it.each([
+    ['at once', (_req, next) => next()],
+    ['after a wait', (_req, next) => sleep(20).then(next)],
+  ] satisfies [string, Layer][])(
+    'one that is empty, and sent in chunks, has an end for the handler (%s)',
+    async (_when, layer) => {
+      place.started = await open(place.world, layer, answer)
+      expect(await say(place.started, 'transfer-encoding: chunked', '0\r\n\r\n')).toContain('read ""')
+      expect(await say(place.started, 'transfer-encoding: chunked', '0\r\n\r\n')).toContain('replayed')
+    },
+  )
+
+  it('one that a layer still reads is not read twice', async () => {
+    const seen: string[] = []
+    const layer: Layer = (req, next) => {
+      req.on('data', (chunk) => seen.push(String(chunk)))
+      return next()
+    }
+    place.started = await open(place.world, layer, answer)
+    expect(await say(place.started, 'content-length: 3', 'abc')).toContain('ONCE_BODY_UNSEEN')
+    expect(seen.join('')).toBe('abc')
+  })
+
+  it('bytes that a layer still collects are not taken for all of them', async () => {
+    const layer: Layer = (req, next) => {
+      req.rawBody = ''
+      req.on('data', (chunk) => (req.rawBody += String(chunk)))
+      return next()
+    }
+    place.started = await open(place.world, layer, (_req, res) => res.writeHead(200).end('made'))
+    for (const body of ['abc', 'xyz'])
+      expect(await say(place.started, 'content-length: 3', body)).toContain('ONCE_BODY_UNSEEN')
+  })
+
+  it('bytes that a layer has collected stand for the body', async () => {
+    const layer: Layer = async (req, next) => {
+      req.rawBody = await read(req)
+      return next()
+    }
+    place.started = await open(place.world, layer, (_req, res) => res.writeHead(200).end('made'))
+    expect(await say(place.started, 'content-length: 3', 'abc')).toContain('made')
+    expect(await say(place.started, 'content-length: 3', 'xyz')).toContain('ONCE_MISMATCH')
+  })
+})
