@@ -15,12 +15,12 @@ const KB = 1_000
  * redrive included; the others are what they add to it. Ceilings, not aims: whoever raises one says why.
  */
 const CEILINGS_KB: Readonly<Record<string, number>> = {
-  '.': 75,
+  '.': 76,
   drizzle: 43,
   kysely: 42,
   pg: 47,
   pglite: 42,
-  postgres: 42,
+  postgres: 43,
   prisma: 42,
   sqlite: 25,
   express: 20,

@@ -1,6 +1,7 @@
 import { SHARDS } from '../../limits.ts'
 import type { Ack, Acked, AckParams, Beat, BeatParams, EventsRead, Outbox, ReadEventsParams } from '../outbox.ts'
 import type { LeaseShardsParams, ReleaseParams, ShardState } from '../outbox.ts'
+import { rewoundShards } from '../rewound.ts'
 import { blockedOf, dueEvents, hold, isOurs, parkedOf, promote, READ_BLOCKED, settleHeld, tryHeld } from './held.ts'
 import { unparkOrphans } from './held.ts'
 import { NOW } from './migrations.ts'
@@ -8,6 +9,7 @@ import { EVENT_COLUMNS, eventOf, withinBytes } from './outbox-event.ts'
 import { forget, resend } from './outbox-resend.ts'
 import { sqliteParked } from './parked.ts'
 import type { Reader } from './reader.ts'
+import { writeAudit } from './redrives.ts'
 import type { Turn } from './turn.ts'
 import type { Writer } from './writer.ts'
 
@@ -141,9 +143,13 @@ function isForgotten(
   return seen.some(({ seq, id }) => turn.all(EVENT_ID, [seq, shard])[0]?.['id'] !== id)
 }
 
-function release(turn: Turn, { destination, relay, leases, leaving }: ReleaseParams): number {
+function release(turn: Turn, { destination, relay, leases, leaving, rewound }: ReleaseParams): number {
   const ours = leases.filter(({ shard, token }) => turn.run(RELEASE, [destination, shard, token]) === 1)
   for (const { shard, token } of ours) turn.run(UNTRIED, [destination, shard, token])
   if (leaving) turn.run(LEAVE, [destination, relay])
+  if (rewound && ours.length > 0) {
+    const cursorOf = (shard: number): number => Number(turn.all(CURSOR, [destination, shard])[0]?.['cursor'] ?? 0)
+    writeAudit(turn, rewoundShards(rewound, ours, cursorOf))
+  }
   return ours.length
 }

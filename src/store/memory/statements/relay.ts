@@ -12,11 +12,13 @@ import type {
   ShardLease,
   StoredEvent,
 } from '../../outbox.ts'
+import { rewoundShards } from '../../rewound.ts'
 import type { Work } from '../connection.ts'
 import { ackKey, heldKey, relayKey, shardKey, storedEventOf } from '../rows.ts'
 import type { AckRow } from '../rows.ts'
 import type { Table } from '../table.ts'
 import { heldRowOf, isDue, isTold } from './held.ts'
+import { writeAudit } from './redrive.ts'
 
 const FORGOTTEN_MICROS = 3_600_000_000
 
@@ -162,19 +164,20 @@ interface Placed {
 
 /** Gives shards back under a new token, and takes back the intent of a batch that was not tried. */
 export async function releaseShards(work: Work, params: ReleaseParams): Promise<number> {
-  let released = 0
+  const released: ReleaseParams['leases'][number][] = []
   const { database, tx } = work
-  const { destination, relay, leases, leaving } = params
+  const { destination, relay, leases, leaving, rewound } = params
   const newest = cursors(
     work,
     destination,
     leases.map(({ shard }) => shard),
   )
-  for (const { shard, token } of leases) {
+  for (const lease of leases) {
+    const { shard, token } = lease
     const key = shardKey(destination, shard)
     const row = await database.shards.lock(key, tx, 'update', (of) => of.token === token)
     if (row === undefined) continue
-    released++
+    released.push(lease)
     database.shards.put(key, { ...row, token: token + 1, leaseUntil: Number.NEGATIVE_INFINITY }, tx)
     const left = newest.get(shard)
     if (left === undefined || left.token !== token || left.tryingTo === null) continue
@@ -183,7 +186,12 @@ export async function releaseShards(work: Work, params: ReleaseParams): Promise<
   }
   const own = relayKey(destination, relay)
   if (leaving && (await database.relays.lock(own, tx, 'update')) !== undefined) database.relays.put(own, undefined, tx)
-  return released
+  if (rewound && released.length > 0)
+    await writeAudit(
+      work,
+      rewoundShards(rewound, released, (shard) => newest.get(shard)?.cursor ?? 0),
+    )
+  return released.length
 }
 
 function freeShards({ database, tx }: Work, destination: string): number {
