@@ -131,8 +131,8 @@ export class Keeper {
   }
 
   /**
-   * Whatever is still ours was dropped because the database was put back to an earlier state: it is taken again, from
-   * what the database says now.
+   * Whatever is still ours, or was ours in a lease that the database does not know, was dropped because it was put back
+   * to an earlier state: it is taken again, from what the database says now.
    */
   async #releaseLost(): Promise<void> {
     const { outbox, observe, destination, relay, source } = this.#parts

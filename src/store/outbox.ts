@@ -306,8 +306,8 @@ export interface ReleaseParams {
   readonly leases: readonly (ShardLease & { readonly known?: number | undefined })[]
   readonly leaving: boolean
   /**
-   * They were dropped because the database was put back behind `known`: those that are still ours are written into the
-   * audit, with where the database is.
+   * They were dropped, perhaps because the database was put back behind `known`: those that are still ours, and those
+   * whose lease it has forgotten, are written into the audit, with where the database is, and counted.
    */
   readonly rewound?: { readonly by: string; readonly destination: string } | undefined
 }

@@ -181,13 +181,20 @@ describeAll('the outbox', (place) => {
         .filter(({ action }) => action === 'rewound')
         .map(({ by, detail }) => ({ by, ...(JSON.parse(detail) as object) }))
     const before = (await told()).length
-    expect(await release([{ ...second, token: second.token + 1 }])).toBe(0)
+    expect(await release([{ ...second, token: second.token - 1 }])).toBe(0)
     expect(await outbox.release({ destination, relay: ONE, leases: [second], leaving: false })).toBe(1)
     expect(await told()).toHaveLength(before)
     expect(await release([second, first])).toBe(1)
     expect(await told()).toHaveLength(before + 1)
     const partitions = [{ partition: String(first.shard), from: String(100 + first.shard), to: '0' }]
     expect((await told())[0]).toEqual({ by: 'shop', destination: 'as it is called', partitions })
+    // A lease that the database has forgotten: no token ever falls.
+    expect(await release([{ ...first, token: first.token + 10 }])).toBe(1)
+    expect((await told())[0]).toEqual({ by: 'shop', destination: 'as it is called', partitions })
+    await outbox.forget({ destination })
+    await outbox.open({ destination })
+    expect(await release([{ ...first, token: first.token + 10 }])).toBe(0)
+    expect(await told()).toHaveLength(before + 2)
   })
 
   it('holds a head with what waits behind it, and lets go of them in order', async () => {

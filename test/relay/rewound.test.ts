@@ -61,7 +61,7 @@ function suite(open: () => Promise<Rewindable>): void {
       gate = new Promise<void>((resolve) => (release = resolve))
       return release
     }
-    return { url, once, keep, rewind, publish, reach, left, shut, signals }
+    return { url, once, relay, keep, rewind, publish, reach, left, shut, signals }
   }
 
   it.each([20, 200])(
@@ -94,6 +94,28 @@ function suite(open: () => Promise<Rewindable>): void {
     },
     60_000,
   )
+
+  it('a lease that it has forgotten is told, too', async () => {
+    const { once, relay, keep, rewind, publish, reach, signals } = await world()
+    await publish(0, 20)
+    await reach(0, 20)
+    await pause()
+    await keep()
+    await relay.stop()
+    await relay.start()
+    await publish(20, 80)
+    await reach(20, 80)
+    await pause()
+    await rewind()
+    const isTold = async (): Promise<boolean> =>
+      (await once.redrive.audit()).some(({ action, detail }) => action === 'rewound' && detail['destination'] === 's')
+    await until(isTold, 10_000).catch(() => {})
+    expect(await isTold()).toBe(true)
+    const told = signals.flatMap((signal) => (signal.kind === 'troubled' ? String(signal.error) : []))
+    expect(told).toContainEqual(expect.stringContaining('s: the database has gone back'))
+    await publish(100, 120)
+    await reach(100, 120)
+  }, 60_000)
 
   it('what was read before and acknowledged after it passes nothing that was made since', async () => {
     const { keep, rewind, publish, reach, left, shut } = await world()

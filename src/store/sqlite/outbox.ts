@@ -27,6 +27,9 @@ const FREE = `select count(*) as free from effectively_once_shard where destinat
 const LEASE = `update effectively_once_shard set token = max(token + 1, ${NOW}), lease_until = ${NOW} + ? where destination = ? and shard in
   (select shard from effectively_once_shard where destination = ? and lease_until <= ${NOW} order by shard limit ?)
   returning shard, token`
+/** No token ever falls: only a database that was put back has an earlier one. 0: the destination was forgotten, and is new. */
+const LEASE_FORGOTTEN =
+  'select 1 from effectively_once_shard where destination = ? and shard = ? and token > 0 and token < ?'
 const CURSOR = 'select cursor, trying_to, attempt from effectively_once_ack where destination = ? and shard = ?'
 const EVENT_ID = 'select id from effectively_once_event where seq = ? and shard = ?'
 const READ = `select * from (select ${EVENT_COLUMNS} from effectively_once_event e where e.shard = ? and e.seq > ? order by e.seq limit ?)`
@@ -144,12 +147,14 @@ function isForgotten(
 }
 
 function release(turn: Turn, { destination, relay, leases, leaving, rewound }: ReleaseParams): number {
+  const cursorOf = (shard: number): number => Number(turn.all(CURSOR, [destination, shard])[0]?.['cursor'] ?? 0)
+  const isBehind = ({ shard, token, known = 0 }: ReleaseParams['leases'][number]): boolean =>
+    turn.all(LEASE_FORGOTTEN, [destination, shard, token]).length > 0 && cursorOf(shard) < known
+  const forgotten = rewound ? leases.filter(isBehind) : []
   const ours = leases.filter(({ shard, token }) => turn.run(RELEASE, [destination, shard, token]) === 1)
   for (const { shard, token } of ours) turn.run(UNTRIED, [destination, shard, token])
   if (leaving) turn.run(LEAVE, [destination, relay])
-  if (rewound && ours.length > 0) {
-    const cursorOf = (shard: number): number => Number(turn.all(CURSOR, [destination, shard])[0]?.['cursor'] ?? 0)
-    writeAudit(turn, rewoundShards(rewound, ours, cursorOf))
-  }
-  return ours.length
+  const told = [...ours, ...forgotten]
+  if (rewound && told.length > 0) writeAudit(turn, rewoundShards(rewound, told, cursorOf))
+  return told.length
 }

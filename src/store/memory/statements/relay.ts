@@ -172,9 +172,13 @@ export async function releaseShards(work: Work, params: ReleaseParams): Promise<
     destination,
     leases.map(({ shard }) => shard),
   )
+  const cursorOf = (shard: number): number => newest.get(shard)?.cursor ?? 0
   for (const lease of leases) {
-    const { shard, token } = lease
+    const { shard, token, known = 0 } = lease
     const key = shardKey(destination, shard)
+    const seen = database.shards.seen(key, tx)?.token ?? 0
+    // No token ever falls: it has forgotten the lease.
+    if (rewound && seen > 0 && seen < token && cursorOf(shard) < known) released.push(lease)
     const row = await database.shards.lock(key, tx, 'update', (of) => of.token === token)
     if (row === undefined) continue
     released.push(lease)
@@ -186,11 +190,7 @@ export async function releaseShards(work: Work, params: ReleaseParams): Promise<
   }
   const own = relayKey(destination, relay)
   if (leaving && (await database.relays.lock(own, tx, 'update')) !== undefined) database.relays.put(own, undefined, tx)
-  if (rewound && released.length > 0)
-    await writeAudit(
-      work,
-      rewoundShards(rewound, released, (shard) => newest.get(shard)?.cursor ?? 0),
-    )
+  if (rewound && released.length > 0) await writeAudit(work, rewoundShards(rewound, released, cursorOf))
   return released.length
 }
 
