@@ -20,6 +20,7 @@ const RELAY_PATIENCE_MS = 10_000
 const CONSUMER_SEEN_MS = 60_000
 const LETTERS_OLD_MS = 7 * 86_400_000
 const REMEMBER_MS_MIN = 7 * 86_400_000
+const REWOUND_SHOWN = 3
 const SKEW_MS_MAX = 1_000
 const LOCKS_HELD_SHARE = 0.5
 /** Batches of 256 requests take a lock each. */
@@ -83,6 +84,7 @@ export function findingsOf(facts: Facts): Finding[] {
     ...outboxFindings(facts),
     ...operationFindings(facts),
     ...consumerFindings(facts),
+    ...rewindFindings(facts),
     ...namespaceFindings(facts),
     ...(facts.server ? serverFindings(facts.server) : []),
   ]
@@ -220,6 +222,19 @@ function consumerFindings(facts: Facts): Finding[] {
     findings.push({ level: 'warning', code: 'redrive-paused', line, mend })
   }
   return findings.length > 0 ? findings : [fine('consumers', `${consumers.length} consumers, no dead letters`)]
+}
+
+/** What went back and nobody sent again may be missing elsewhere: that is for people to see. */
+function rewindFindings(facts: Facts): Finding[] {
+  return facts.rewinds.map(({ name, namespace, at, partitions }) => {
+    const { of } = whose(facts, namespace)
+    const shown = partitions.slice(0, REWOUND_SHOWN).map(({ partition, from, to }) => `${partition} (${from} → ${to})`)
+    const more = partitions.length > REWOUND_SHOWN ? `, and ${partitions.length - REWOUND_SHOWN} more` : ''
+    const line = `${new Date(at).toISOString()}: a failover or a restored backup lost transactions; '${name}'${of} went back in ${shown.join(', ')}${more}`
+    const mend =
+      'compare what receivers got since then; npx effectively-once redrive audit; a synchronous standby loses nothing'
+    return { level: 'warning', code: 'rewound', line, mend }
+  })
 }
 
 function serverFindings(server: ServerFacts): Finding[] {

@@ -1,5 +1,6 @@
 import type { LetterCounts } from '../store/dead-letters.ts'
 import type { StoredRedrive } from '../store/redrives.ts'
+import type { Rewound } from '../store/rewound.ts'
 import type { Row } from '../store/store.ts'
 
 /** Who shares the database; one without a name where nobody has registered. */
@@ -42,6 +43,14 @@ export interface Facts {
   }[]
   readonly letters: LetterCounts
   readonly redrives: readonly (StoredRedrive & { readonly namespace: string | null })[]
+  /** Lately: the database was put back behind what a destination or a consumer knew. The newest first. */
+  readonly rewinds: readonly {
+    readonly namespace: string | null
+    readonly name: string
+    /** Milliseconds since 1970, by the database's clock. */
+    readonly at: number
+    readonly partitions: readonly Rewound[]
+  }[]
   /** Null: not PostgreSQL. */
   readonly server: ServerFacts | null
 }
@@ -72,8 +81,9 @@ export interface ServerFacts {
 /** By their stored names; letters and redrives are the store's to tell. */
 export interface Looked extends Omit<
   Facts,
-  'letters' | 'redrives' | 'namespaces' | 'destinations' | 'consumers' | 'unsent'
+  'letters' | 'redrives' | 'namespaces' | 'destinations' | 'consumers' | 'unsent' | 'rewinds'
 > {
+  readonly rewinds: readonly (Omit<Facts['rewinds'][number], 'namespace'> & { readonly no: number })[]
   readonly namespaces: readonly Omit<NamespaceFacts, 'letters'>[]
   readonly destinations: readonly Omit<Facts['destinations'][number], 'namespace'>[]
   readonly consumers: readonly Omit<Facts['consumers'][number], 'namespace'>[]
@@ -105,6 +115,21 @@ export function consumersOf(rows: readonly Row[]): Looked['consumers'] {
     rememberMs: Number(row['remember_ms']),
     older: Number(row['older']),
   }))
+}
+
+/** So many are told of, and no older ones; the audit has all of them. */
+export const REWINDS_MAX = 20
+export const REWINDS_MS = 7 * 86_400_000
+
+export function rewindsOf(rows: readonly Row[]): Looked['rewinds'] {
+  return rows.map((row) => {
+    const { destination, consumer, partitions } = JSON.parse(String(row['detail'])) as {
+      readonly destination?: string
+      readonly consumer?: string
+      readonly partitions: readonly Rewound[]
+    }
+    return { no: Number(row['namespace']), name: destination ?? consumer ?? '', at: Number(row['at']), partitions }
+  })
 }
 
 export function maybe(value: unknown): number | null {

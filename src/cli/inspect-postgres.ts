@@ -1,6 +1,8 @@
 import { SHARDS } from '../limits.ts'
 import { shardClassIn } from '../store/postgres/sql/lock.ts'
-import { consumersOf, destinationsOf, maybe, namespacesOf, type Looked, type ServerFacts } from './facts.ts'
+import { REWOUND } from '../store/rewound.ts'
+import { consumersOf, destinationsOf, maybe, namespacesOf, rewindsOf, REWINDS_MAX, REWINDS_MS } from './facts.ts'
+import type { Looked, ServerFacts } from './facts.ts'
 import type { Connection, Opened } from './open-store.ts'
 
 /** A producer that holds a shard for longer than this holds up others. */
@@ -23,6 +25,7 @@ select (count(*) filter (where state = 1))::int4 as running, (count(*) filter (w
     unknown: Number(records?.['unknown']),
     destinations: destinationsOf(await query(destinationsSql(schema))),
     consumers: consumersOf(await query(consumersSql(schema))),
+    rewinds: rewindsOf(await query(rewindsSql(schema))),
     server: await inspectServer(opened, schema),
   }
 }
@@ -59,6 +62,12 @@ select k.name, extract(epoch from clock_timestamp() - k.seen_at)::float8 * 1000 
        (select count(*)::int4 from ${schema}.dead_letter d where d.consumer = k.name and d.state = 1
            and d.parked_at < clock_timestamp() - k.remember_ms * interval '1 millisecond') as older
   from ${schema}.consumer k order by k.name`
+}
+
+function rewindsSql(schema: string): string {
+  return `
+select namespace, extract(epoch from at)::float8 * 1000 as at, detail::text as detail from ${schema}.audit
+ where action = '${REWOUND}' and at > clock_timestamp() - ${REWINDS_MS} * interval '1 millisecond' order by seq desc limit ${REWINDS_MAX}`
 }
 
 async function inspectServer(opened: Opened, schema: string): Promise<ServerFacts> {

@@ -1,5 +1,6 @@
 import { SHARDS } from '../limits.ts'
-import { consumersOf, destinationsOf, namespacesOf, type Looked } from './facts.ts'
+import { REWOUND } from '../store/rewound.ts'
+import { consumersOf, destinationsOf, namespacesOf, rewindsOf, REWINDS_MAX, REWINDS_MS, type Looked } from './facts.ts'
 import type { Opened } from './open-store.ts'
 
 const NOW = `cast(unixepoch('subsec') * 1000 as integer)`
@@ -26,6 +27,8 @@ const UNCLAIMED = 'select name from effectively_once_unclaimed order by name'
 const CONSUMERS = `select k.name, ${NOW} - k.seen_at as seen_ago, k.remember_ms, (select count(*) from effectively_once_dead_letter d
     where d.consumer = k.name and d.state = 1 and d.parked_at < ${NOW} - k.remember_ms) as older
   from effectively_once_consumer k order by k.name`
+const REWINDS = `select namespace, at, detail from effectively_once_audit
+  where action = '${REWOUND}' and at > ${NOW} - ${REWINDS_MS} order by seq desc limit ${REWINDS_MAX}`
 
 export async function inspectSqlite({ query }: Opened): Promise<Looked> {
   const [records] = await query(RECORDS)
@@ -37,6 +40,7 @@ export async function inspectSqlite({ query }: Opened): Promise<Looked> {
     unknown: Number(records?.['unknown']),
     destinations: destinationsOf(await query(DESTINATIONS)),
     consumers: consumersOf(await query(CONSUMERS)),
+    rewinds: rewindsOf(await query(REWINDS)),
     server: null,
   }
 }

@@ -47,6 +47,7 @@ export async function inspect(opened: Opened): Promise<Facts> {
     destinations: looked.destinations.toSorted(inOrder).map((one) => ({ ...one, ...whose(one.name) })),
     consumers: looked.consumers.toSorted(inOrder).map((one) => ({ ...one, ...whose(one.name) })),
     letters: { ...letters, groups: letters.groups.map((one) => ({ ...one, consumer: partsOf(one.consumer).name })) },
+    rewinds: looked.rewinds.map(({ no, ...one }) => ({ ...one, namespace: nameOf(no) })),
     redrives: active.map((one) => {
       const { name: consumer, namespace } = whose(one.consumer)
       return { ...one, consumer, namespace }

@@ -1,8 +1,7 @@
 import { CONSUMER_POSITION_LOOK_MS } from '../limits.ts'
+import { REWOUND, REWOUND_WHY, type Rewound } from '../store/rewound.ts'
 import type { Broker } from './consumer-broker.ts'
 import type { ConsumerParts } from './consumer-parts.ts'
-
-const REASON = 'a failover that lost transactions, or a restored backup; it is read again from where the database is'
 
 /**
  * A database that was put back, by a failover that lost transactions or from a backup, has forgotten effects that were
@@ -14,22 +13,28 @@ export function lookForRewinds<Tx>(parts: ConsumerParts<Tx>, broker: Broker): ()
   const { core, tracker, settings } = parts
   let cancel = (): void => {}
   let isStopped = tracker === null || settings.delivery === 'at-most-once'
+  const untold: Rewound[] = []
   const troubled = (error: unknown): void => core.settings.observe({ kind: 'troubled', task: 'consumer', error })
+  const look = async (): Promise<void> => {
+    const rewound = await forgotten(parts)
+    if (isStopped) return
+    if (rewound.length > 0) {
+      const partitions = rewound.map(({ partition }) => partition)
+      const what = `the database has gone back behind what was read of ${partitions.join(', ')}`
+      const reason = `${REWOUND_WHY}; it is read again from where the database is`
+      troubled(new Error(`${settings.from.name}: ${what}: ${reason}`))
+      broker.again(partitions)
+      // Those that are not ours any more are not looked for again.
+      tracker?.forget(partitions)
+      untold.push(...rewound)
+    }
+    if (untold.length === 0) return
+    await write(parts, untold)
+    untold.length = 0
+  }
   const arm = (): void => {
     if (isStopped) return
-    cancel = core.clock.after(CONSUMER_POSITION_LOOK_MS, () => {
-      void forgotten(parts)
-        .then((partitions) => {
-          if (partitions.length === 0 || isStopped) return
-          const what = `the database has gone back behind what was read of ${partitions.join(', ')}`
-          troubled(new Error(`${settings.from.name}: ${what}: ${REASON}`))
-          broker.again(partitions)
-          // Those that are not ours any more are not looked for again.
-          tracker?.forget(partitions)
-        })
-        .catch(troubled)
-        .finally(arm)
-    })
+    cancel = core.clock.after(CONSUMER_POSITION_LOOK_MS, () => void look().catch(troubled).finally(arm))
   }
   arm()
   return () => {
@@ -39,11 +44,20 @@ export function lookForRewinds<Tx>(parts: ConsumerParts<Tx>, broker: Broker): ()
 }
 
 /** Partitions of which the database knows less than it was told. */
-async function forgotten<Tx>({ inbox, settings, tracker }: ConsumerParts<Tx>): Promise<string[]> {
+async function forgotten<Tx>({ inbox, settings, tracker }: ConsumerParts<Tx>): Promise<Rewound[]> {
   // As it was before: what is written meanwhile may be missing in the answer.
   const written = tracker?.written ?? []
   if (written.length === 0) return []
   const known = await inbox.positions({ consumer: settings.name, source: settings.from.name })
-  const next = new Map(known.map((of) => [of.partition, BigInt(of.next)]))
-  return written.filter((of) => (next.get(of.partition) ?? 0n) < BigInt(of.next)).map(({ partition }) => partition)
+  const next = new Map(known.map((of) => [of.partition, of.next]))
+  return written
+    .map((of) => ({ partition: of.partition, from: of.next, to: next.get(of.partition) ?? '0' }))
+    .filter(({ from, to }) => BigInt(to) < BigInt(from))
+}
+
+/** Into the audit: whoever comes later can see it. */
+async function write<Tx>({ core, settings }: ConsumerParts<Tx>, partitions: readonly Rewound[]): Promise<void> {
+  const detail = JSON.stringify({ consumer: settings.name, source: settings.from.name, partitions })
+  const by = core.settings.namespace
+  await core.namespace.redrives?.write({ by, action: REWOUND, redrive: null, why: REWOUND_WHY, detail })
 }

@@ -2,6 +2,7 @@ import { RELAY_BEAT_MS_MIN, SHARDS } from '../limits.ts'
 import type { Observe } from '../observe/signal.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Outbox } from '../store/outbox.ts'
+import { REWOUND_WHY } from '../store/rewound.ts'
 import { Shard } from './shard.ts'
 
 export interface KeeperParts {
@@ -10,6 +11,8 @@ export interface KeeperParts {
   readonly observe: Observe
   readonly destination: string
   readonly relay: string
+  /** Whose relay it is, for the audit. */
+  readonly source: string
   readonly leaseMs: number
   /** Something changed: the loop should look. */
   readonly tell: () => void
@@ -128,19 +131,20 @@ export class Keeper {
   }
 
   /**
-   * Whatever is still ours was dropped because the database was put back to an earlier state: it is taken again, from
-   * what the database says now.
+   * Whatever is still ours, or was ours in a lease that the database does not know, was dropped because it was put back
+   * to an earlier state: it is taken again, from what the database says now.
    */
   async #releaseLost(): Promise<void> {
-    const { outbox, observe, destination, relay } = this.#parts
+    const { outbox, observe, destination, relay, source } = this.#parts
     const leases = [...this.#lost]
     await this.#beating?.catch(() => {})
-    const released = await outbox.release({ destination, relay, leases, leaving: false })
+    const rewound = { by: source, destination }
+    const released = await outbox.release({ destination, relay, leases, leaving: false, rewound })
     this.#lost = this.#lost.filter((shard) => !leases.includes(shard))
     if (released === 0) return
     this.#freeSeen = true
     const what = `the database has gone back behind what was acknowledged of ${released} shards`
-    const reason = 'a failover that lost transactions, or a restored backup; what it does not know of is sent again'
+    const reason = `${REWOUND_WHY}; what it does not know of is sent again`
     observe({ kind: 'troubled', task: 'relay', error: new Error(`${destination}: ${what}: ${reason}`) })
   }
 

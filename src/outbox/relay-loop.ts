@@ -53,13 +53,13 @@ export class RelayLoop {
     this.#parts = parts
     this.#state = state
     this.#bell = bell
-    const { outbox, clock, observe, relay, leaseMs, sink } = parts
+    const { outbox, clock, observe, source, relay, leaseMs, sink } = parts
     // A heartbeat is no news: there is one look with it, and an idle relay goes on looking as rarely as before.
     const tell = (): void => {
       this.#lookAt = 0
       bell.nudge()
     }
-    const keeper = new Keeper({ outbox, clock, observe, destination: sink.name, relay, leaseMs, tell })
+    const keeper = new Keeper({ outbox, clock, observe, source, destination: sink.name, relay, leaseMs, tell })
     const ledger = new Ledger(parts, keeper, bell, state)
     const sender = new Sender(parts, keeper, state, () => bell.nudge())
     const reading = new Reading(outbox, sink.name, keeper)

@@ -49,6 +49,11 @@ export class Shard implements ShardLease {
     return this.#ends.at(-1)
   }
 
+  /** How far the database must have come. */
+  get known(): number {
+    return this.seen?.seq ?? this.cursor
+  }
+
   /** What must be there when the cursor passes this event: where the last event of a read is, so are the others of it. */
   seenWith({ seq, segment, id }: SeenEvent): SeenEvent[] {
     return [...this.#ends.filter((end) => end.seq < seq), { seq, segment, id }]

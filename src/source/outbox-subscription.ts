@@ -66,10 +66,10 @@ export class OutboxSubscription implements Subscription {
     this.#parts = parts
     this.#destination = `consumer ${consumer}`
     this.#bell = new Bell(parts.clock)
-    const { outbox, clock, observe, leaseMs } = parts
+    const { outbox, clock, observe, source, leaseMs } = parts
     const tell = (): void => this.#bell.ring()
     const destination = this.#destination
-    this.#keeper = new Keeper({ outbox, clock, observe, destination, relay: newUuid(), leaseMs, tell })
+    this.#keeper = new Keeper({ outbox, clock, observe, source, destination, relay: newUuid(), leaseMs, tell })
     this.#seals = new Seals(this.#keeper)
   }
 

@@ -1,6 +1,12 @@
 import { RABBITMQ_PREFETCH_MAX } from '../limits.ts'
-import { onChannel, type RabbitmqChannel, type RabbitmqConnection } from '../sink/rabbitmq-client.ts'
+import {
+  onChannel,
+  type RabbitmqChannel,
+  type RabbitmqConnection,
+  type RabbitmqMessage,
+} from '../sink/rabbitmq-client.ts'
 import { bodyOf, copiedHeaders, RabbitmqDelivery } from './rabbitmq-delivery.ts'
+import { RabbitmqPrefetch } from './rabbitmq-prefetch.ts'
 import type { ReceiveParams } from './source.ts'
 import { Timers } from './timers.ts'
 import { Waiting } from './waiting.ts'
@@ -21,6 +27,7 @@ export class RabbitmqReading {
   readonly #arrived: Waiting<RabbitmqDelivery>
   readonly #timers = new Timers()
   #channel: Promise<RabbitmqChannel> | undefined
+  readonly #prefetches = new WeakMap<RabbitmqChannel, RabbitmqPrefetch>()
   #closed = false
 
   constructor(connection: RabbitmqConnection, options: RabbitmqReadingOptions) {
@@ -36,7 +43,9 @@ export class RabbitmqReading {
 
   async next({ max, waitMs, signal }: ReceiveParams): Promise<readonly RabbitmqDelivery[]> {
     if (!this.#closed && !this.#arrived.any) await this.#reading()
-    return this.#arrived.take(max, waitMs, signal)
+    const taken = await this.#arrived.take(max, waitMs, signal)
+    for (const channel of new Set(taken.map((delivery) => delivery.channel))) this.#prefetches.get(channel)?.adapt()
+    return taken
   }
 
   /** The server does not confirm it; but it answers a question that was asked afterwards, when it has heard it. */
@@ -45,6 +54,7 @@ export class RabbitmqReading {
     for (const { channel, message } of deliveries) {
       if (!channel.active) continue
       channel.basicAck({ deliveryTag: message.deliveryTag })
+      this.#prefetches.get(channel)?.settled()
       channels.add(channel)
     }
     await Promise.all([...channels].map((channel) => this.#limit(channel)))
@@ -68,7 +78,9 @@ export class RabbitmqReading {
 
   #requeue(deliveries: readonly RabbitmqDelivery[]): void {
     for (const { channel, message } of deliveries) {
-      if (channel.active) channel.basicNack({ deliveryTag: message.deliveryTag, requeue: true })
+      if (!channel.active) continue
+      channel.basicNack({ deliveryTag: message.deliveryTag, requeue: true })
+      this.#prefetches.get(channel)?.settled()
     }
   }
 
@@ -115,8 +127,9 @@ export class RabbitmqReading {
     return [envelope, Buffer.from(bodyOf(body))]
   }
 
-  #limit(channel: RabbitmqChannel): Promise<unknown> {
-    return channel.basicQos({ prefetchCount: Math.min(RABBITMQ_PREFETCH_MAX, this.#options.prefetch) })
+  /** Of those who begin to read on the channel after it. */
+  #limit(channel: RabbitmqChannel, prefetch = this.#options.prefetch): Promise<unknown> {
+    return channel.basicQos({ prefetchCount: Math.min(RABBITMQ_PREFETCH_MAX, prefetch) })
   }
 
   #reading(): Promise<RabbitmqChannel> {
@@ -130,7 +143,7 @@ export class RabbitmqReading {
   }
 
   async #open(): Promise<RabbitmqChannel> {
-    const { queue, name } = this.#options
+    const { queue, name, singleActive } = this.#options
     const channel = await this.#connection.acquire({ emitErrorsFromChannel: true })
     const gone = (): void => {
       // What nobody was given yet comes again on another channel.
@@ -140,10 +153,25 @@ export class RabbitmqReading {
     channel.on('error', gone)
     channel.on('close', gone)
     channel.on('basic.cancel', () => void channel.close())
-    await this.#limit(channel)
-    await channel.basicConsume({ queue }, (message) => {
-      if (channel.active) this.#arrived.push(new RabbitmqDelivery(message, channel, name))
-    })
+    const arrived = (message: RabbitmqMessage): void => {
+      if (!channel.active) return
+      const delivery = new RabbitmqDelivery(message, channel, name)
+      prefetch.came(delivery.bytes)
+      this.#arrived.push(delivery)
+    }
+    const consume = async (count: number): Promise<string> => {
+      // Both at once: nobody else sets a limit in between.
+      const begun = [this.#limit(channel, count), channel.basicConsume({ queue }, arrived)] as const
+      return (await Promise.all(begun))[1].consumerTag
+    }
+    const cancel = (consumerTag: string): Promise<unknown> => channel.basicCancel(consumerTag)
+    const prefetch = new RabbitmqPrefetch({ most: this.#options.prefetch, consume, cancel })
+    // Of a queue with a single active consumer a second one would only stand by.
+    if (singleActive) await consume(this.#options.prefetch)
+    else {
+      this.#prefetches.set(channel, prefetch)
+      await prefetch.start()
+    }
     return channel
   }
 }

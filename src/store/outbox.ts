@@ -303,6 +303,11 @@ export interface ResendParams extends OpenDestinationParams {
 export interface ReleaseParams {
   readonly destination: string
   readonly relay: string
-  readonly leases: readonly ShardLease[]
+  readonly leases: readonly (ShardLease & { readonly known?: number | undefined })[]
   readonly leaving: boolean
+  /**
+   * They were dropped, perhaps because the database was put back behind `known`: those that are still ours, and those
+   * whose lease it has forgotten, are written into the audit, with where the database is, and counted.
+   */
+  readonly rewound?: { readonly by: string; readonly destination: string } | undefined
 }

@@ -40,20 +40,20 @@ await describeLate('a RabbitMQ source', { server: 'rabbitmq' }, (url) => {
   })
   afterAll(() => connection.close())
 
-  async function opened(options: Omit<RabbitmqSourceOptions<{}>, 'events'>) {
+  async function opened(options: Omit<RabbitmqSourceOptions<{}>, 'events'>, prefetch = 50) {
     const warnings: string[] = []
     const subscription = await rabbitmqSource(connection, { ...options, events: {} }).open({
       consumer: 'reader',
       signal,
-      prefetch: 50,
+      prefetch,
       positions: { read: async () => new Map() },
       warn: (error) => warnings.push(String(error)),
     })
     return { subscription, warnings: warnings.join('\n') }
   }
-  async function send(queue: string, count: number): Promise<void> {
+  async function send(queue: string, count: number, more: object = {}): Promise<void> {
     const sink = rabbitmqSink(connection, { queue })
-    const events = Array.from({ length: count }, (_, i) => eventFor('a', i + 1))
+    const events = Array.from({ length: count }, (_, i) => eventFor('a', i + 1, { n: i + 1, ...more }))
     await sink.send(events, { signal })
     await sink.close?.()
   }
@@ -106,6 +106,32 @@ await describeLate('a RabbitMQ source', { server: 'rabbitmq' }, (url) => {
     await subscription.ack(rest)
     await subscription.close()
   })
+
+  it('has no more than about 32 MiB of large events in hand, and as many small ones as it may', async () => {
+    const queue = fresh()
+    const { subscription } = await opened({ queue }, 1_000)
+    const text = 'x'.repeat(500_000)
+    const bytesOf = (deliveries: readonly Delivery[]): number =>
+      deliveries.reduce((sum, { bytes = 0 }) => sum + bytes, 0)
+    await send(queue, 1_000)
+    const small = await take(subscription, 1_000)
+    expect(small).toHaveLength(1_000)
+    await subscription.ack(small)
+    // It learns how large they are while they come.
+    for (let round = 0; round < 3; round++) await send(queue, 50, { text })
+    const first = await take(subscription, 150, 5_000)
+    await subscription.ack(first)
+    const rest = await take(subscription, 150 - first.length, 5_000)
+    await subscription.ack(rest)
+    for (let round = 0; round < 3; round++) await send(queue, 50, { text })
+    const large = await take(subscription, 150, 3_000)
+    expect(large.length).toBeGreaterThan(16)
+    expect(bytesOf(large)).toBeLessThan(40 * 1024 * 1024)
+    await subscription.close()
+    const anew = await opened({ queue }, 1_000)
+    expect(bytesOf(await take(anew.subscription, 150, 3_000))).toBeLessThan(40 * 1024 * 1024)
+    await anew.subscription.close()
+  }, 60_000)
 
   describe('with a single active consumer', () => {
     it('one reads, in order, also what is given back; the other takes over', async () => {

@@ -111,6 +111,11 @@ describePostgres('a log, and a database that was put back', () => {
       expect(await applied()).toEqual(numbers(0, 60))
       await until(async () => (await position()) === 60, 20_000)
       expect(signals.some((of) => of.kind === 'troubled' && String(of.error).includes('gone back'))).toBe(true)
+      // It may have read on before it looked.
+      const partitions = [{ partition: PARTITION, from: expect.stringMatching(/^[46]0$/), to: '20' }]
+      expect(await once.redrive.audit()).toMatchObject([
+        { action: 'rewound', detail: { consumer: 'c', source: 'log', partitions } },
+      ])
     },
     90_000,
   )

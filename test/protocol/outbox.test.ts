@@ -167,6 +167,36 @@ describeAll('the outbox', (place) => {
     expect(await outbox.release({ destination, relay: ONE, leases: [mine], leaving: false })).toBe(0)
   })
 
+  it('tells in the audit what a database that was put back has forgotten, with the release', async () => {
+    const { outbox, destination } = await lab()
+    const leased = await outbox.lease({ destination, relay: ONE, leaseMs: 60_000, limit: 2 })
+    const [first, second] = leased as [ShardState, ShardState]
+    const rewound = { by: 'shop', destination: 'as it is called' }
+    const release = (leases: readonly ShardState[]): Promise<number> => {
+      const known = leases.map(({ shard, token }) => ({ shard, token, known: 100 + shard }))
+      return outbox.release({ destination, relay: ONE, leases: known, leaving: false, rewound })
+    }
+    const told = async (): Promise<readonly unknown[]> =>
+      ((await place.bed.store.redrives?.audit({ limit: 100, namespace: 0 })) ?? [])
+        .filter(({ action }) => action === 'rewound')
+        .map(({ by, detail }) => ({ by, ...(JSON.parse(detail) as object) }))
+    const before = (await told()).length
+    expect(await release([{ ...second, token: second.token - 1 }])).toBe(0)
+    expect(await outbox.release({ destination, relay: ONE, leases: [second], leaving: false })).toBe(1)
+    expect(await told()).toHaveLength(before)
+    expect(await release([second, first])).toBe(1)
+    expect(await told()).toHaveLength(before + 1)
+    const partitions = [{ partition: String(first.shard), from: String(100 + first.shard), to: '0' }]
+    expect((await told())[0]).toEqual({ by: 'shop', destination: 'as it is called', partitions })
+    // A lease that the database has forgotten: no token ever falls.
+    expect(await release([{ ...first, token: first.token + 10 }])).toBe(1)
+    expect((await told())[0]).toEqual({ by: 'shop', destination: 'as it is called', partitions })
+    await outbox.forget({ destination })
+    await outbox.open({ destination })
+    expect(await release([{ ...first, token: first.token + 10 }])).toBe(0)
+    expect(await told()).toHaveLength(before + 2)
+  })
+
   it('holds a head with what waits behind it, and lets go of them in order', async () => {
     const { outbox, destination } = await lab()
     const aggregate = `h${destination}`

@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { afterEach, expect, it } from 'vitest'
+import { doctor, type Finding } from '../../src/cli/doctor.ts'
 import { effectivelyOnce, event, type Signal } from '../../src/index.ts'
 import { inProcessSink } from '../../src/sink/in-process.ts'
 import { pgStore } from '../../src/store/postgres/pg.ts'
@@ -17,6 +18,7 @@ const ends: (() => unknown)[] = []
 
 /** A database that can be put back, as a standby that lagged or a backup would leave it. */
 interface Rewindable {
+  readonly url: string
   readonly store: Store<never>
   keep(): Promise<void>
   rewind(): Promise<void>
@@ -28,7 +30,7 @@ function suite(open: () => Promise<Rewindable>): void {
   })
 
   async function world() {
-    const { store, keep, rewind } = await open()
+    const { url, store, keep, rewind } = await open()
     const signals: Signal[] = []
     const observe = (signal: Signal): void => void signals.push(signal)
     const once = effectivelyOnce({ namespace: 'back', store, events, guard: 'off', sweep: false, observe })
@@ -59,13 +61,13 @@ function suite(open: () => Promise<Rewindable>): void {
       gate = new Promise<void>((resolve) => (release = resolve))
       return release
     }
-    return { keep, rewind, publish, reach, left, shut, signals }
+    return { url, once, relay, keep, rewind, publish, reach, left, shut, signals }
   }
 
   it.each([20, 200])(
     'events made after it was put back are sent, and told: %i of them',
     async (more) => {
-      const { keep, rewind, publish, reach, left, signals } = await world()
+      const { url, once, keep, rewind, publish, reach, left, signals } = await world()
       await publish(0, 20)
       await reach(0, 20)
       await pause()
@@ -82,9 +84,38 @@ function suite(open: () => Promise<Rewindable>): void {
       expect(left(400, 420)).toEqual(NONE)
       const told = signals.flatMap((signal) => (signal.kind === 'troubled' ? String(signal.error) : []))
       expect(told.filter((text) => text.includes('gone back')).length).toBeGreaterThan(0)
+      const written = (await once.redrive.audit()).filter(({ action }) => action === 'rewound')
+      expect(written.map(({ detail }) => detail['destination'])).toContain('s')
+      for (const { detail } of written) {
+        for (const { from, to } of detail['partitions'] as { from: string; to: string }[])
+          expect(Number(from)).toBeGreaterThan(Number(to))
+      }
+      expect(await rewoundIn(url)).toContainEqual(expect.stringMatching(/ 's' went back in \d+ \(\d+ → \d+\)/))
     },
     60_000,
   )
+
+  it('a lease that it has forgotten is told, too', async () => {
+    const { once, relay, keep, rewind, publish, reach, signals } = await world()
+    await publish(0, 20)
+    await reach(0, 20)
+    await pause()
+    await keep()
+    await relay.stop()
+    await relay.start()
+    await publish(20, 80)
+    await reach(20, 80)
+    await pause()
+    await rewind()
+    const isTold = async (): Promise<boolean> =>
+      (await once.redrive.audit()).some(({ action, detail }) => action === 'rewound' && detail['destination'] === 's')
+    await until(isTold, 10_000).catch(() => {})
+    expect(await isTold()).toBe(true)
+    const told = signals.flatMap((signal) => (signal.kind === 'troubled' ? String(signal.error) : []))
+    expect(told).toContainEqual(expect.stringContaining('s: the database has gone back'))
+    await publish(100, 120)
+    await reach(100, 120)
+  }, 60_000)
 
   it('what was read before and acknowledged after it passes nothing that was made since', async () => {
     const { keep, rewind, publish, reach, left, shut } = await world()
@@ -101,6 +132,14 @@ function suite(open: () => Promise<Rewindable>): void {
     await reach(100, 160)
     expect(left(100, 160)).toEqual(NONE)
   }, 60_000)
+}
+
+/** What doctor tells of it. */
+async function rewoundIn(url: string): Promise<string[]> {
+  const given = { command: 'doctor', operand: undefined, values: {}, json: true, url, schema: undefined }
+  const told = { progress: () => {}, out: async () => {}, signal: new AbortController().signal }
+  const { findings } = (await doctor(given, told)).data as { findings: readonly Finding[] }
+  return findings.flatMap(({ code, line }) => (code === 'rewound' ? line : []))
 }
 
 /** Until whatever was decided is written down. */
@@ -123,6 +162,7 @@ describePostgres('a database that was put back, PostgreSQL', () =>
     pool.on('error', () => {})
     ends.push(() => pool.end())
     return {
+      url: database.url,
       store: pgStore(pool) as never,
       async keep() {
         const copies = TABLES.map((table) => `create table kept_${table} as table effectively_once.${table};`)
@@ -152,6 +192,7 @@ describeSqlite('a database that was put back, SQLite', (lab) =>
       for (const statement of statements) await query(beside, statement)
     }
     return {
+      url: file,
       store: store as never,
       keep: () =>
         all([

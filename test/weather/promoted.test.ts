@@ -78,5 +78,8 @@ describePostgres('a server that was promoted and lacks the last transactions', (
       expect(first).toEqual(first.toSorted((a, b) => a - b))
     }
     expect(signals.some((of) => of.kind === 'troubled' && String(of.error).includes('gone back'))).toBe(true)
+    // On the promoted server: whoever comes later can see it.
+    const written = (await once.redrive.audit()).filter(({ action }) => action === 'rewound')
+    expect(new Set(written.map(({ detail }) => detail['destination']))).toEqual(new Set(['s', 'consumer c']))
   }, 120_000)
 })

@@ -231,8 +231,10 @@ export class PostgresOutbox<Tx> implements Outbox {
     await this.#query('forgetDestination', [destination])
   }
 
-  async release({ destination, relay, leases, leaving }: ReleaseParams): Promise<number> {
-    const values = [destination, ...leaseArrays(leases), leaving ? relay : null]
+  async release({ destination, relay, leases, leaving, rewound }: ReleaseParams): Promise<number> {
+    const known = arrayLiteral(leases.map((lease) => lease.known ?? 0))
+    const told = [known, rewound?.by ?? null, rewound?.destination ?? null]
+    const values = [destination, ...leaseArrays(leases), leaving ? relay : null, ...told]
     const [row] = await this.#query('releaseShards', values)
     return Number(row?.['released'])
   }

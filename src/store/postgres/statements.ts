@@ -25,11 +25,11 @@ import {
   parkHeldSql,
   promoteHeldSql,
   readEventsSql,
-  releaseShardsSql,
   stillBlockedSql,
   tryHeldSql,
   unparkOrphansSql,
 } from './sql/outbox.ts'
+import { releaseShardsSql } from './sql/outbox-release.ts'
 import { ackSql } from './sql/outbox-ack.ts'
 import { listParkedSql, lockShardSql, parkedLinesSql, releaseParkedSql, skipParkedSql } from './sql/outbox-parked.ts'
 import { destinationsSql, forgetDestinationSql, nextResendSql, resendSql } from './sql/outbox-resend.ts'

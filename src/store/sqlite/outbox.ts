@@ -1,6 +1,7 @@
 import { SHARDS } from '../../limits.ts'
 import type { Ack, Acked, AckParams, Beat, BeatParams, EventsRead, Outbox, ReadEventsParams } from '../outbox.ts'
 import type { LeaseShardsParams, ReleaseParams, ShardState } from '../outbox.ts'
+import { rewoundShards } from '../rewound.ts'
 import { blockedOf, dueEvents, hold, isOurs, parkedOf, promote, READ_BLOCKED, settleHeld, tryHeld } from './held.ts'
 import { unparkOrphans } from './held.ts'
 import { NOW } from './migrations.ts'
@@ -8,6 +9,7 @@ import { EVENT_COLUMNS, eventOf, withinBytes } from './outbox-event.ts'
 import { forget, resend } from './outbox-resend.ts'
 import { sqliteParked } from './parked.ts'
 import type { Reader } from './reader.ts'
+import { writeAudit } from './redrives.ts'
 import type { Turn } from './turn.ts'
 import type { Writer } from './writer.ts'
 
@@ -25,6 +27,9 @@ const FREE = `select count(*) as free from effectively_once_shard where destinat
 const LEASE = `update effectively_once_shard set token = max(token + 1, ${NOW}), lease_until = ${NOW} + ? where destination = ? and shard in
   (select shard from effectively_once_shard where destination = ? and lease_until <= ${NOW} order by shard limit ?)
   returning shard, token`
+/** No token ever falls: only a database that was put back has an earlier one. 0: the destination was forgotten, and is new. */
+const LEASE_FORGOTTEN =
+  'select 1 from effectively_once_shard where destination = ? and shard = ? and token > 0 and token < ?'
 const CURSOR = 'select cursor, trying_to, attempt from effectively_once_ack where destination = ? and shard = ?'
 const EVENT_ID = 'select id from effectively_once_event where seq = ? and shard = ?'
 const READ = `select * from (select ${EVENT_COLUMNS} from effectively_once_event e where e.shard = ? and e.seq > ? order by e.seq limit ?)`
@@ -141,9 +146,15 @@ function isForgotten(
   return seen.some(({ seq, id }) => turn.all(EVENT_ID, [seq, shard])[0]?.['id'] !== id)
 }
 
-function release(turn: Turn, { destination, relay, leases, leaving }: ReleaseParams): number {
+function release(turn: Turn, { destination, relay, leases, leaving, rewound }: ReleaseParams): number {
+  const cursorOf = (shard: number): number => Number(turn.all(CURSOR, [destination, shard])[0]?.['cursor'] ?? 0)
+  const isBehind = ({ shard, token, known = 0 }: ReleaseParams['leases'][number]): boolean =>
+    turn.all(LEASE_FORGOTTEN, [destination, shard, token]).length > 0 && cursorOf(shard) < known
+  const forgotten = rewound ? leases.filter(isBehind) : []
   const ours = leases.filter(({ shard, token }) => turn.run(RELEASE, [destination, shard, token]) === 1)
   for (const { shard, token } of ours) turn.run(UNTRIED, [destination, shard, token])
   if (leaving) turn.run(LEAVE, [destination, relay])
-  return ours.length
+  const told = [...ours, ...forgotten]
+  if (rewound && told.length > 0) writeAudit(turn, rewoundShards(rewound, told, cursorOf))
+  return told.length
 }

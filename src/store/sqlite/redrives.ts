@@ -81,7 +81,7 @@ export function sqliteRedrives(parts: { writer: Writer; reader: Reader; handles:
     release: ({ redrive, token }) => writer.write((turn) => void turn.run(sql.RELEASE, [redrive, token])),
     audit: async ({ redrive, limit, namespace }) =>
       (await reader.all(AUDIT.sql, AUDIT.values([redrive ?? null, limit, namespace ?? null]))).map(auditOf),
-    write: (entry) => writer.write((turn) => write(turn, entry)),
+    write: (entry) => writer.write((turn) => writeAudit(turn, entry)),
     import: ({ letters }) => writer.write((turn) => importAll(turn, letters)),
     sweep: ({ keepForMs }) =>
       writer.write((turn) => {
@@ -104,7 +104,7 @@ function create(turn: Turn, params: CreateRedriveParams): CreatedRedrive {
   const [made] = turn.all(sql.CREATE, values)
   const redrive = Number(made?.['id'])
   const letters = turn.run(FREEZE.sql, FREEZE.values([...filterValues(filter), redrive]))
-  write(turn, {
+  writeAudit(turn, {
     by,
     action: 'run',
     redrive,
@@ -123,7 +123,7 @@ function change(turn: Turn, params: ChangeRedriveParams): boolean {
   const again = retry ? turn.run(sql.RETRY, [redrive]) : 0
   const detail = { ...(reason === null ? {} : { reason }), ...(rate === undefined ? {} : { rate }) }
   const told = JSON.stringify(again > 0 ? { ...detail, again } : detail)
-  write(turn, { by, action, redrive, why, detail: told, namespace: params.namespace })
+  writeAudit(turn, { by, action, redrive, why, detail: told, namespace: params.namespace })
   return true
 }
 
@@ -171,7 +171,7 @@ function decide(turn: Turn, params: RedriveHeld & { readonly decisions: readonly
   return true
 }
 
-function write(turn: Turn, { by, action, redrive, why, detail, namespace = 0 }: NewAuditEntry): void {
+export function writeAudit(turn: Turn, { by, action, redrive, why, detail, namespace = 0 }: NewAuditEntry): void {
   turn.run(sql.WRITE, [by, action, redrive, why, detail, namespace])
 }
 

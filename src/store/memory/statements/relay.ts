@@ -12,11 +12,13 @@ import type {
   ShardLease,
   StoredEvent,
 } from '../../outbox.ts'
+import { rewoundShards } from '../../rewound.ts'
 import type { Work } from '../connection.ts'
 import { ackKey, heldKey, relayKey, shardKey, storedEventOf } from '../rows.ts'
 import type { AckRow } from '../rows.ts'
 import type { Table } from '../table.ts'
 import { heldRowOf, isDue, isTold } from './held.ts'
+import { writeAudit } from './redrive.ts'
 
 const FORGOTTEN_MICROS = 3_600_000_000
 
@@ -162,19 +164,24 @@ interface Placed {
 
 /** Gives shards back under a new token, and takes back the intent of a batch that was not tried. */
 export async function releaseShards(work: Work, params: ReleaseParams): Promise<number> {
-  let released = 0
+  const released: ReleaseParams['leases'][number][] = []
   const { database, tx } = work
-  const { destination, relay, leases, leaving } = params
+  const { destination, relay, leases, leaving, rewound } = params
   const newest = cursors(
     work,
     destination,
     leases.map(({ shard }) => shard),
   )
-  for (const { shard, token } of leases) {
+  const cursorOf = (shard: number): number => newest.get(shard)?.cursor ?? 0
+  for (const lease of leases) {
+    const { shard, token, known = 0 } = lease
     const key = shardKey(destination, shard)
+    const seen = database.shards.seen(key, tx)?.token ?? 0
+    // No token ever falls: it has forgotten the lease.
+    if (rewound && seen > 0 && seen < token && cursorOf(shard) < known) released.push(lease)
     const row = await database.shards.lock(key, tx, 'update', (of) => of.token === token)
     if (row === undefined) continue
-    released++
+    released.push(lease)
     database.shards.put(key, { ...row, token: token + 1, leaseUntil: Number.NEGATIVE_INFINITY }, tx)
     const left = newest.get(shard)
     if (left === undefined || left.token !== token || left.tryingTo === null) continue
@@ -183,7 +190,8 @@ export async function releaseShards(work: Work, params: ReleaseParams): Promise<
   }
   const own = relayKey(destination, relay)
   if (leaving && (await database.relays.lock(own, tx, 'update')) !== undefined) database.relays.put(own, undefined, tx)
-  return released
+  if (rewound && released.length > 0) await writeAudit(work, rewoundShards(rewound, released, cursorOf))
+  return released.length
 }
 
 function freeShards({ database, tx }: Work, destination: string): number {

@@ -311,27 +311,3 @@ select v.shard, v.aggregateid, b.parked
      where h.destination = $1::text and h.shard = v.shard and h.aggregateid = v.aggregateid and h.state in (1, 3)) b
  where b.parked is not null`
 }
-
-/**
- * Gives shards back under a new token, so that a late heartbeat cannot lease them again for nobody, and takes back the
- * intent of a batch that was not tried. Locks the shards' rows.
- * $1 destination, $2 shards, $3 tokens, $4 relay (null: it stays)
- */
-export function releaseShardsSql(schema: string): string {
-  return `
-with u as (
-  update ${schema}.shard s set lease_until = '-infinity', token = s.token + 1
-    from unnest($2::text::int4[], $3::text::int8[]) v(shard, token)
-   where s.destination = $1::text and s.shard = v.shard and s.token = v.token
-  returning s.shard, v.token
-), n as (
-  select u.shard, u.token, (select max(cursor) from ${schema}.ack where destination = $1::text and shard = u.shard) as cursor from u
-), i as (
-  update ${schema}.ack a set trying_to = null, attempt = 0
-    from n
-   where a.destination = $1::text and a.shard = n.shard and a.cursor = n.cursor and a.token = n.token and a.trying_to is not null
-), g as (
-  delete from ${schema}.relay r where r.destination = $1::text and r.id = $4::text::uuid
-)
-select count(*)::int4 as released from u`
-}

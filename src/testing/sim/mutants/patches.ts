@@ -195,12 +195,38 @@ const FOUND_WITH_A_NEIGHBOUR: readonly Patch[] = [
   },
 ]
 
+const FOUND_IN_BAD_WEATHER: readonly Patch[] = [
+  {
+    of: 'I7',
+    name: 'a verdict that comes after the end of its call counts',
+    file: 'src/outbox/call.ts',
+    find: 'if (!open || !item || !this.#left.delete(item)) return',
+    replace: 'if (!item || !this.#left.delete(item)) return',
+  },
+  {
+    of: 'I7',
+    name: 'a second verdict of one event counts, too',
+    file: 'src/outbox/call.ts',
+    find: 'if (!open || !item || !this.#left.delete(item)) return',
+    replace: `if (!open || !item) return
+        this.#left.delete(item)`,
+  },
+  {
+    of: 'I21',
+    name: 'an event that fails is tried for ever',
+    file: 'src/outbox/sender.ts',
+    find: 'const attempts = item.held ? attemptsOf(item.held) + 1 : 1',
+    replace: 'const attempts = 1',
+  },
+]
+
 /** Mutants of what happens where operations, requests and services meet. */
 export const PATCHES: readonly Patch[] = [
   ...FOUND_WHERE_OPERATIONS_MEET.map((patch) => ({ ...patch, company: 'meets' as const })),
   ...FOUND_WITH_CONSUMERS.map((patch) => ({ ...patch, company: 'meets' as const, relays: true, consumers: true })),
   ...FOUND_WITH_BATCHES.map((patch) => ({ ...patch, company: 'batches' as const })),
   ...FOUND_WITH_FAILING_MESSAGES.map((patch) => ({ ...patch, relays: true, consumers: true })),
+  ...FOUND_IN_BAD_WEATHER.map((patch) => ({ ...patch, relays: true, consumers: true })),
   ...FOUND_WITH_SERVICES.map((patch) => ({ ...patch, company: 'services' as const, relays: true, consumers: true })),
   ...FOUND_WITH_A_NEIGHBOUR.map((patch) => ({ ...patch, company: 'neighbour' as const })),
 ]
