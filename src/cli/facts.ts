@@ -119,7 +119,7 @@ export function consumersOf(rows: readonly Row[]): Looked['consumers'] {
 
 /** So many are told of, and no older ones; the audit has all of them. */
 export const REWINDS_MAX = 20
-export const REWINDS_MS = 7 * 86_400_000
+export const REWINDS_MS: number = 7 * 86_400_000
 
 export function rewindsOf(rows: readonly Row[]): Looked['rewinds'] {
   return rows.map((row) => {

@@ -62,7 +62,10 @@ describeAll('a namespace that is first used inside a transaction', (place) => {
  * One transaction registers a namespace and wants a shard, the other has the shard and wants to register: the database
  * must see both waits, or nobody ends them.
  */
-async function circle(open: () => Service, own: (work: (tx: unknown) => Promise<void>) => Promise<void>) {
+async function circle(
+  open: () => Service,
+  own: (work: (tx: unknown) => Promise<void>) => Promise<void>,
+): Promise<{ errors: unknown[]; ms: number }> {
   const [known, first, second] = [open(), open(), open()]
   await known.publish(1)
   const both = meeting(2)
@@ -80,9 +83,8 @@ async function circle(open: () => Service, own: (work: (tx: unknown) => Promise<
       await second.once.join(tx).publish('note.made', note)
     }),
   ])
-  expect(performance.now() - begun).toBeLessThan(4_000)
   const errors = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : []))
-  expect(errors).toEqual([expect.objectContaining({ code: 'ONCE_CONFLICT' })])
+  return { errors, ms: performance.now() - begun }
 }
 
 /** Nobody goes on before so many came. */
@@ -98,20 +100,21 @@ function meeting(size: number): () => Promise<void> {
 describeClients('two namespaces that are first used inside transactions', (place) => {
   let names = 0
 
-  it('and wait for each other: the database ends it', () =>
-    circle(
-      () => service(`circle-${names++}`, place.bed.store),
-      (work) => place.bed.own(work),
-    ))
+  it('and wait for each other: the database ends it', async () => {
+    const open = (): Service => service(`circle-${names++}`, place.bed.store)
+    const { errors, ms } = await circle(open, (work) => place.bed.own(work))
+    expect(errors).toEqual([expect.objectContaining({ code: 'ONCE_CONFLICT' })])
+    expect(ms).toBeLessThan(4_000)
+  })
 })
 
-it('memory: two new namespaces whose transactions wait for each other, one is told', () => {
+it('memory: two new namespaces whose transactions wait for each other, one is told', async () => {
   const store = memoryStore()
   let names = 0
-  return circle(
-    () => service(`circle-${names++}`, store),
-    (work) => store.transaction(work),
-  )
+  const open = (): Service => service(`circle-${names++}`, store)
+  const { errors, ms } = await circle(open, (work) => store.transaction(work))
+  expect(errors).toEqual([expect.objectContaining({ code: 'ONCE_CONFLICT' })])
+  expect(ms).toBeLessThan(4_000)
 })
 
 it('memory: a namespace that is registered by two at once has one number', async () => {

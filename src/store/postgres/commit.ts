@@ -6,7 +6,7 @@ export function commit(
   connection: PgConnection<unknown>,
   last: PgStatement | undefined,
   schema: string,
-  meaning = sessionError,
+  meaning: typeof sessionError = sessionError,
 ): Promise<'committed' | 'rolledBack'> {
   return connection.commit(last).catch((error: unknown) => {
     throw commitError(error, schema, meaning)

@@ -104,7 +104,7 @@ export async function told<T>(schema: string, work: () => Promise<T>): Promise<T
 }
 
 /** A statement of ours that carries what the user gave: what the database will not hold of it is the user's error. */
-export function writeError(error: unknown, schema: string, meaning = sessionError): unknown {
+export function writeError(error: unknown, schema: string, meaning: typeof sessionError = sessionError): unknown {
   return USERS_DATA.test(sqlStateOf(error) ?? '') ? error : meaning(error, schema)
 }
 
@@ -115,7 +115,7 @@ const USERS_DATA = /^(?:22|23|27|44|54|P0)/
  * The last statement is ours. COMMIT itself checks what the user's statements put off, and nothing of ours: its error is
  * the user's, whatever its code, unless the server itself was in the way.
  */
-export function commitError(error: unknown, schema: string, meaning = sessionError): unknown {
+export function commitError(error: unknown, schema: string, meaning: typeof sessionError = sessionError): unknown {
   if (!(error instanceof CommitRefused)) return writeError(error, schema, meaning)
   const { cause } = error
   return SERVERS_OWN.test(sqlStateOf(cause) ?? '') && !isRaised(cause) ? storeError(cause, schema) : cause
