@@ -16,12 +16,12 @@ const KB = 1_000
  */
 const CEILINGS_KB: Readonly<Record<string, number>> = {
   '.': 76,
-  drizzle: 43,
+  drizzle: 44,
   kysely: 42,
   pg: 47,
   pglite: 42,
   postgres: 43,
-  prisma: 42,
+  prisma: 43,
   sqlite: 25,
   express: 21,
   fastify: 21,
