@@ -93,8 +93,8 @@ const BLAMING: readonly ProgramMutant[] = [
     name: 'what COMMIT refuses is taken for an error of the store',
     store: 'pg',
     file: 'src/store/postgres/errors.ts',
-    find: 'if (!(error instanceof CommitRefused)) return writeError(error, schema)',
-    replace: 'if (error !== null) return writeError(error, schema)',
+    find: 'if (!(error instanceof CommitRefused)) return writeError(error, schema, meaning)',
+    replace: 'if (error !== null) return writeError(error, schema, meaning)',
   },
   {
     name: 'a message whose statement raises is taken for trouble of the store',
