@@ -166,3 +166,27 @@ it('has no more in hand than it has memory for', { timeout: 30_000 }, async () =
   expect(most).toBeLessThanOrEqual(32)
   expect(Math.max(...asked)).toBeGreaterThan(16)
 })
+
+it('tells of a message that was late among others, though it is in time when it runs alone', async () => {
+  const broker = memoryBroker()
+  broker.publish({ id: 'first', aggregate: 'f' }, { id: 'late', aggregate: 'l' })
+  const troubles: unknown[] = []
+  const observe = (signal: Signal): void => {
+    if (signal.kind === 'troubled') troubles.push(signal.error)
+  }
+  const once = effectivelyOnce({ namespace: 'test', store: memoryStore(), guard: 'off', sweep: false, observe })
+  let runs = 0
+  const consumer = once.consumer(
+    NAME,
+    { from: broker.source, concurrency: 1, batch: 2, deadline: '200ms' },
+    {
+      'step.made': async ({ id }) => {
+        if (id === 'late' && ++runs === 1) await new Promise(() => {})
+      },
+    },
+  )
+  await consumer.start()
+  await vi.waitFor(() => expect(broker.left).toBe(0), { timeout: 5_000 })
+  await consumer.stop()
+  expect([runs, troubles]).toEqual([2, [expect.objectContaining({ code: 'ONCE_DEADLINE' })]])
+})

@@ -103,7 +103,7 @@ describePostgres('a connection that is dropped without a word', (database) => {
     let hole = true
     const consumer = await once
       .consumer(
-        'broker',
+        `broker ${Date.now()}`,
         { from: broker.source, deadline: '1s', batch: 4 },
         {
           'step.made': async (_, { tx }) => {
