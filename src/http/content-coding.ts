@@ -65,7 +65,7 @@ export async function collect(
 
 const encoder = new TextEncoder()
 
-/** Some hosts take texts, too; nobody takes anything else. */
+/** Some hosts accept streams of strings. No host accepts anything but strings and bytes. */
 function chunkOf(value: unknown): Uint8Array {
   if (typeof value === 'string') return encoder.encode(value)
   if (Object.prototype.toString.call(value) === '[object Uint8Array]') return value as Uint8Array

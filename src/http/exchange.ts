@@ -56,7 +56,7 @@ export function writeAnswer(res: ServerResponse, { status, headers, body }: Answ
 /** Plain text leaves in one piece with its head, which costs half of two. */
 export function endWith(res: ServerResponse, body: Uint8Array): void {
   if (isGarbled(res)) {
-    // After that header, too.
+    // Node also writes the header wrongly when it knows a length that was set before the header.
     res.removeHeader('content-length')
     if (!res.hasHeader('transfer-encoding')) res.setHeader('content-length', body.byteLength)
     res.writeHead(res.statusCode)
@@ -65,7 +65,7 @@ export function endWith(res: ServerResponse, body: Uint8Array): void {
   else res.end(asBuffer(body).toString('latin1'), 'latin1')
 }
 
-/** Node spoils the letters of a file's name where it knows the length before. */
+/** Node encodes a Latin-1 file name wrongly when it knows the length of the body before it writes the head. */
 function isGarbled(res: ServerResponse): boolean {
   const value = res.getHeader('content-disposition')
   return value !== undefined && /[\x80-\xff]/.test(String(value)) && !('stream' in res)

@@ -76,16 +76,16 @@ export function fitsHttp2(names: readonly string[]): boolean {
 
 const OF_CONNECTIONS = new Set(['upgrade', 'http2-settings', 'keep-alive', 'proxy-connection', 'transfer-encoding'])
 
-/** What would leave at once. */
+/** Methods of the stream whose bytes would leave before the commit. */
 const AROUND = ['respond', 'respondWithFD', 'respondWithFile', 'write', 'end'] as const
 
 function refuse(stream: ServerHttp2Stream, name: (typeof AROUND)[number]): (...args: unknown[]) => unknown {
   return (...args) => {
-    // Node ends a stream whose client has left.
+    // The client has left, and Node itself ends the stream.
     if (stream.closed || stream.destroyed)
       return Reflect.apply(Reflect.get(Object.getPrototypeOf(stream) as object, name), stream, args)
     throw onceError('ONCE_ANSWER_INVALID', {
-      detail: `stream.${name} answers before the commit: answer by the response`,
+      detail: `stream.${name} would answer before the commit. Answer through the response`,
     })
   }
 }

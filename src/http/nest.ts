@@ -189,7 +189,7 @@ function declareInterceptor(): void {
   inject(WORKSHOP, IdempotencyInterceptor, undefined, 0)
 }
 
-/** What an observable without a value has: Nest makes an error of it. */
+/** Stands for an observable that ended without a value. Nest answers an error for it. */
 const NOTHING = Symbol('effectively-once nothing')
 
 /** What a handler returned, once: Nest takes the last value of an observable too. */

@@ -70,7 +70,7 @@ function isOverHttp2(req: IncomingMessage): req is Http2Request {
   return req.httpVersionMajor >= 2
 }
 
-/** Somebody takes its bytes as they come, and is not done: what they have kept is not all of it. */
+/** A listener is still reading the body: what the listener has kept so far is not the whole body. */
 function isBeingRead(req: IncomingMessage): boolean {
   return !req.readableEnded && (req.listenerCount('data') > 0 || req.listenerCount('readable') > 0)
 }
@@ -84,7 +84,7 @@ function isBytes(value: unknown): value is Uint8Array | string {
  * the end is announced one turn later, and only if nothing is left. An empty body is not read: its end is the handler's.
  */
 async function readAndReturn(req: IncomingMessage, bytesMax: number): Promise<Uint8Array> {
-  // What came with the head is there then.
+  // In the next turn Node has parsed what arrived together with the head.
   await Promise.resolve()
   const isEmpty = (): boolean => req.complete && req.readableLength === 0
   if (isEmpty()) return new Uint8Array(0)

@@ -206,7 +206,7 @@ export function fatesOfFailure<Tx>(core: Core<Tx>, arrivals: readonly Arrival[],
     return new Map(arrivals.map((arrival) => [arrival, { kind: 'troubled', error: trouble }]))
   if (error instanceof HandlerFailed) {
     const { arrival: culprit, cause } = error
-    // Alone it may succeed, and nobody would know what the batch has waited for.
+    // The message may succeed when it runs alone, and then nobody would hear why the batch was late.
     if (arrivals.length > 1 && (isOnceError(cause, 'ONCE_DEADLINE') || isStoreTrouble(cause)))
       core.settings.observe({ kind: 'troubled', task: 'consumer', error: cause })
     const failed: Fate = arrivals.length === 1 ? { kind: 'failed', error: cause } : ALONE

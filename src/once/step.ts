@@ -71,7 +71,7 @@ export class Steps<Tx> {
 
   /** A step is a child of its operation: nothing is committed or released while its call is under way. */
   #counted<T>(work: () => Promise<T>): Promise<T> {
-    // Whoever comes after the end is refused, and keeps nobody waiting.
+    // A step that begins after the end is refused. It must not count as pending: that would keep the lease.
     if (this.#holder.enclosing.ended) return Promise.reject(this.#holder.enclosing.closed())
     return this.#holder.enclosing.track(work())
   }

@@ -4,7 +4,7 @@ import { HeaderReader, Outgoing } from './outgoing.ts'
 import type { Shard } from './shard.ts'
 import { attemptsOf } from './tries.ts'
 
-/** So often an event failed while others were sent before and after it: the sink was not down. */
+/** An event that failed this often, while other events were sent in between, is to blame itself: the sink works. */
 const DOUBTED_MAX = 3
 
 /** One event in the hands of a relay. */
@@ -18,7 +18,7 @@ export interface Item {
   /** 'aside': it is held from now on, as `hold` says; without one it stays as it was. */
   state: 'open' | 'underWay' | 'sent' | 'aside'
   hold: HoldParams | null
-  /** Set once it failed as if the sink were down: what had been sent by then, and how often others were sent in between. */
+  /** Since its first failure that looked like a sink that is down: events sent by then, failures with others sent between. */
   doubted: { sent: number; times: number } | null
 }
 

@@ -79,7 +79,7 @@ export function storeError(error: unknown, schema: string): OnceError {
 
 const READ_ONLY = '25006'
 
-/** Nobody in this program said so. After a failover the retry reaches the new primary. */
+/** The program did not ask for a read-only transaction. After a failover a retry reaches the new primary. */
 export function readOnlyDatabase(cause?: unknown): OnceError {
   const detail = 'The database takes no writes: it is a standby, or default_transaction_read_only is on'
   return onceError('ONCE_STORE_UNAVAILABLE', { detail, cause })
