@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 /** A bug somebody could write, as a change of one place in one source file. The product itself knows nothing of it. */
 export interface PatchMutant {
   readonly name: string
-  /** From the root of the repository: 'src/once/nested.ts'. */
+  /** From the root of the repository: 'src/operation/nested.ts'. */
   readonly file: string
   /** Stands in the file exactly once. */
   readonly find: string

@@ -1,6 +1,6 @@
 export { effectivelyOnce } from './once/once.ts'
-export { final, Final, isFinal } from './once/final.ts'
-export type { FinalResponse } from './once/final.ts'
+export { final, Final, isFinal } from './operation/final.ts'
+export type { FinalResponse } from './operation/final.ts'
 export { event } from './outbox/event.ts'
 export type { EventDef, EventOptions, Events } from './outbox/event.ts'
 export { isOnceError, OnceError } from './errors.ts'
@@ -31,18 +31,14 @@ export type {
   Committed,
   InFlight,
   Joined,
-  Jsonify,
   LeasedOperation,
-  Once,
   OnceOptions,
   Operation,
-  OpOf,
   Recovered,
-  MigrateOptions,
-  ResendOptions,
   RunOptions,
   Step,
   StepOptions,
-  TxOf,
   Verdict,
-} from './once/types.ts'
+} from './operation/types.ts'
+export type { Jsonify } from './platform/jsonify.ts'
+export type { Once, OpOf, MigrateOptions, ResendOptions, TxOf } from './once/types.ts'

@@ -6,7 +6,7 @@ const FILE_LINES_MAX = 350
 const ENTRY_LINES_MAX = 10
 
 /** Time and chance reach these folders only through `Clock` and `Random`, so that the simulator can own them. */
-const FOLDERS_WITHOUT_CLOCK = ['key', 'lifecycle', 'once', 'outbox', 'inbox']
+const FOLDERS_WITHOUT_CLOCK = ['key', 'lifecycle', 'operation', 'outbox', 'inbox', 'once']
 const CLOCKS =
   /\bDate\.now\b|\bnew Date\(\s*\)|\bMath\.random\b|(?:(?<![.\w])|globalThis\.)(?:setTimeout|setInterval|setImmediate)\s*\(|\bperformance\.now\b|\bprocess\.hrtime\b|\brandomUUID\b|\brandomBytes\b|\bgetRandomValues\b/g
 
@@ -40,7 +40,7 @@ const rules = {
   },
   belowOnce(source: Source) {
     if (!['store', 'outbox', 'inbox'].includes(source.folder)) return []
-    return importsInto(source, ['once', 'http'])
+    return importsInto(source, ['operation', 'once', 'http'])
   },
   aboveOnce(source: Source) {
     return ['http', 'entry', 'testing', 'cli'].includes(source.folder) ? [] : importsInto(source, ['http'])

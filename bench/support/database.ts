@@ -2,7 +2,7 @@ import pg from 'pg'
 import { event } from '../../src/index.ts'
 import { createOnce } from '../../src/once/once.ts'
 import type { OnceInstance } from '../../src/once/once.ts'
-import { systemParts } from '../../src/once/parts.ts'
+import { systemParts } from '../../src/operation/parts.ts'
 import { pgStore } from '../../src/store/postgres/pg.ts'
 import type { PgTx } from '../../src/store/postgres/pg.ts'
 

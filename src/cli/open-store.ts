@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { onceError } from '../errors.ts'
 import { createOnce } from '../once/once.ts'
-import { systemParts } from '../once/parts.ts'
+import { systemParts } from '../operation/parts.ts'
 import type { Once } from '../once/types.ts'
 import { pgStore, type PoolLike, type PoolClientLike } from '../store/postgres/pg.ts'
 import { sqliteStore } from '../store/sqlite/sqlite.ts'

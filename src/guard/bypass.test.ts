@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import * as mistakes from '../../test/support/guard-mistakes.ts'
 import { openShop, type Shop } from '../../test/support/guard-shop.ts'
 import { describePostgres } from '../../test/support/postgres.ts'
-import { final } from '../once/final.ts'
+import { final } from '../operation/final.ts'
 
 const PLACE = /\(test\/support\/guard-mistakes\.ts:\d+\)/
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { witness } from '../../test/support/guard-witness.ts'
 import { createOnce } from '../once/once.ts'
-import { systemParts } from '../once/parts.ts'
+import { systemParts } from '../operation/parts.ts'
 import { sqliteStore } from '../store/sqlite/sqlite.ts'
 import { CHURN_ENTRIES_MAX, CHURN_WINDOW_MS, KeyChurn } from './key-churn.ts'
 

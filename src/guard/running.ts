@@ -1,4 +1,4 @@
-import type { Enclosing, EnclosingContext } from '../once/enclosing.ts'
+import type { Enclosing, EnclosingContext } from '../operation/enclosing.ts'
 import type { Session } from '../store/store.ts'
 import type { WatchedOperation } from './watched.ts'
 

@@ -1,6 +1,6 @@
 import type { Session } from '../store/store.ts'
 import { bypassedBeside, bypassedEffect, type Bypass } from './bypass.ts'
-import type { Watched } from './guard.ts'
+import type { Watched } from '../operation/guard.ts'
 import type { RunningOperations } from './running.ts'
 import type { Finding, Warner } from './warn.ts'
 import type { WrittenCounter } from './written.ts'

@@ -2,7 +2,7 @@ import { isAscii } from 'node:buffer'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { onceError } from '../errors.ts'
 import type { Answer } from '../lifecycle/answer.ts'
-import type { LeasedOperation, Operation } from '../once/types.ts'
+import type { LeasedOperation, Operation } from '../operation/types.ts'
 import type { Events } from '../outbox/event.ts'
 import { isAboutReader } from './headers.ts'
 

@@ -1,6 +1,7 @@
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import type { Duration } from '../duration.ts'
-import type { Committed, Once, Op, Operation } from '../once/types.ts'
+import type { Committed, Op, Operation } from '../operation/types.ts'
+import type { Once } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
 import { type BatchedRoute, batchedOf } from './batched.ts'
 import { bind, noHandler, optionsAndHandler } from './bound.ts'

@@ -8,7 +8,8 @@ import type {
   RouteHandlerMethod,
 } from 'fastify'
 import type { Duration } from '../duration.ts'
-import type { Committed, Once, Op, Operation } from '../once/types.ts'
+import type { Committed, Op, Operation } from '../operation/types.ts'
+import type { Once } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
 import { type BatchedRoute, batchedOf } from './batched.ts'
 import { bind, noHandler, optionsAndHandler } from './bound.ts'

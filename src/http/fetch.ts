@@ -1,6 +1,7 @@
 import type { Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
-import type { Once, Op, Operation, Result } from '../once/types.ts'
+import type { Op, Operation, Result } from '../operation/types.ts'
+import type { Once } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
 import { type BatchedRoute, batchedOf } from './batched.ts'
 import { bind, noHandler, optionsAndHandler } from './bound.ts'

@@ -1,6 +1,6 @@
 import type { Duration } from '../duration.ts'
 import type { Answer } from '../lifecycle/answer.ts'
-import type { InFlight } from '../once/types.ts'
+import type { InFlight } from '../operation/types.ts'
 import { onceError } from '../errors.ts'
 import { type HeaderPairs, spokenHeaders } from './headers.ts'
 

@@ -1,6 +1,6 @@
 import { ERRORS, type OnceCode } from '../errors.ts'
 import { KEY_BYTES_MAX } from '../limits.ts'
-import { goneForMs, replayForMs, waitMs } from '../once/settings.ts'
+import { goneForMs, replayForMs, waitMs } from '../operation/settings.ts'
 import type { Events } from '../outbox/event.ts'
 import { openapiOf, type OpenapiFragment } from './openapi.ts'
 import { problemUri } from './problem.ts'

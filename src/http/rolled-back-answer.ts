@@ -1,4 +1,4 @@
-import type { Produced } from '../once/outcome.ts'
+import type { Produced } from '../operation/outcome.ts'
 
 /** Thrown through the final transaction of a leased operation to roll it back: its answer keeps no rows. */
 export class RolledBackAnswer extends Error {

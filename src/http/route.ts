@@ -1,6 +1,6 @@
 import { milliseconds, type Duration } from '../duration.ts'
 import { BODY_BYTES_DEFAULT, BODY_BYTES_MAX, LEASE_MS_DEFAULT, LEASE_MS_MAX, LEASE_MS_MIN } from '../limits.ts'
-import { invalid, oneOf, refuseUnknown } from '../once/settings.ts'
+import { invalid, oneOf, refuseUnknown } from '../operation/settings.ts'
 import { keptHeaders } from './headers.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
 import { PROBLEM_DOCS } from './problem.ts'

@@ -1,6 +1,6 @@
 import { onceError } from '../errors.ts'
 import type { Answer } from '../lifecycle/answer.ts'
-import type { Request } from '../once/request.ts'
+import type { Request } from '../operation/request.ts'
 import { checkStored, type HeaderPairs } from './headers.ts'
 import type { Route } from './route.ts'
 

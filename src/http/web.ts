@@ -4,7 +4,7 @@ import { ANSWER_HELD_BYTES_MAX } from '../limits.ts'
 import { collect } from './content-coding.ts'
 import { storedHeaders } from './headers.ts'
 import { fateOfAnswer, type Manner } from './protection.ts'
-import type { Produced } from '../once/outcome.ts'
+import type { Produced } from '../operation/outcome.ts'
 import type { Route } from './route.ts'
 
 /** A web-standard answer that was read to its end: what the record keeps of it, and the same answer to send. */

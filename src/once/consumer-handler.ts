@@ -4,12 +4,12 @@ import { readable } from '../inbox/readable-error.ts'
 import { Publisher } from '../outbox/publisher.ts'
 import type { EventRow, Session } from '../store/store.ts'
 import type { ConsumerSettings, Handler } from './consumer-options.ts'
-import type { Core } from './core.ts'
-import { LazySignal, TimeLimit, withinMs } from './deadline.ts'
-import { Enclosing } from './enclosing.ts'
-import { handleOf } from './handle.ts'
-import { AtomicOperation } from './operation.ts'
-import type { SharedTransaction } from './shared-transaction.ts'
+import type { Core } from '../operation/core.ts'
+import { LazySignal, TimeLimit, withinMs } from '../operation/deadline.ts'
+import { Enclosing } from '../operation/enclosing.ts'
+import { handleOf } from '../operation/handle.ts'
+import { AtomicOperation } from '../operation/operation.ts'
+import type { SharedTransaction } from '../operation/shared-transaction.ts'
 
 const COMPLETE = { fate: 'complete', answer: { status: 200 } } as const
 

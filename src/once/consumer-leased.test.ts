@@ -5,7 +5,7 @@ import { memoryStore } from '../store/memory/memory-store.ts'
 import type { Leases, Store } from '../store/store.ts'
 import { memoryBroker } from '../testing/source-contract/memory-broker.ts'
 import { effectivelyOnce } from './once.ts'
-import type { LeasedOperation } from './types.ts'
+import type { LeasedOperation } from '../operation/types.ts'
 
 type Op = LeasedOperation<unknown, {}>
 

@@ -18,7 +18,7 @@ import { backoffMs, deliveriesOf, endedInTime, type ConsumerParts } from './cons
 import { lookForRewinds } from './consumer-rewinds.ts'
 import { BatchSize, prefetchOf, ReceiveSize } from './consumer-size.ts'
 import { parkOrphans, PASSED, uncount, workOn, type Result, type Results } from './consumer-work.ts'
-import { tellCrowded, withLocks } from './crowding.ts'
+import { tellCrowded, withLocks } from '../operation/crowding.ts'
 
 /** What runs once does not wait longer for a retry. */
 const DRAIN_WAIT_MS = 5_000

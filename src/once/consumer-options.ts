@@ -20,7 +20,7 @@ import { isStorable } from '../platform/storable.ts'
 import type { Source } from '../source/source.ts'
 import { isName } from '../store/namespaced/names.ts'
 import type { ConsumerOptions, Delivering } from './consumer-types.ts'
-import { deadlineMs, invalid, oneOf, refuseUnknown, type Settings } from './settings.ts'
+import { deadlineMs, invalid, oneOf, refuseUnknown, type Settings } from '../operation/settings.ts'
 import { checkUnknown, type Ignores } from './unknown-types.ts'
 
 /** Checked options, in milliseconds. */

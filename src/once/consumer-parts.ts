@@ -5,7 +5,7 @@ import { sleep } from '../platform/clock.ts'
 import type { Delivery } from '../source/source.ts'
 import type { CompleteInboxParams, Inbox } from '../store/inbox.ts'
 import type { ConsumerSettings } from './consumer-options.ts'
-import type { Core } from './core.ts'
+import type { Core } from '../operation/core.ts'
 
 /** What everything of one consumer works with. */
 export interface ConsumerParts<Tx> {

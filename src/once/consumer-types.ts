@@ -3,7 +3,7 @@ import type { Mask } from '../inbox/letter.ts'
 import type { Events } from '../outbox/event.ts'
 import type { Worker } from '../outbox/relay.ts'
 import type { PushedRequest, Source } from '../source/source.ts'
-import type { Op, Result } from './types.ts'
+import type { Op, Result } from '../operation/types.ts'
 
 export interface ConsumerOptions<M, L extends Duration | undefined> {
   /** Where it reads: a broker, `once.outbox`, a webhook. */

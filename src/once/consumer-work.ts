@@ -6,7 +6,7 @@ import { processBatch, type Fate, type Fates } from './consumer-batch.ts'
 import { processLeased } from './consumer-leased.ts'
 import { notBehind } from './consumer-lanes.ts'
 import { deliveriesOf, positionsAfter, type ConsumerParts } from './consumer-parts.ts'
-import { isFinal } from './final.ts'
+import { isFinal } from '../operation/final.ts'
 
 /** What the messages of one batch came to, as whoever talks to the broker needs it. */
 export type Result =

@@ -13,7 +13,7 @@ import { endedInTime, type ConsumerParts } from './consumer-parts.ts'
 import { createPushedConsumer } from './consumer-push.ts'
 import { prefetchOf } from './consumer-size.ts'
 import type { Consumer, ConsumerOptions } from './consumer-types.ts'
-import type { Core } from './core.ts'
+import type { Core } from '../operation/core.ts'
 import { tellUnhandled } from './unknown-types.ts'
 
 export function createConsumer<Tx>(

@@ -5,9 +5,9 @@ import { onceError } from '../errors.ts'
 import { checkNamespace } from '../key/parse-key.ts'
 import { OwnNamespace } from '../store/namespaced/own-namespace.ts'
 import type { Store } from '../store/store.ts'
-import type { Core } from './core.ts'
-import type { Parts } from './parts.ts'
-import { refuseUnknown, type Settings } from './settings.ts'
+import type { Core } from '../operation/core.ts'
+import type { Parts } from '../operation/parts.ts'
+import { refuseUnknown, type Settings } from '../operation/settings.ts'
 import type { MigrateOptions } from './types.ts'
 
 export function namespaceOf<Tx>(

@@ -9,56 +9,54 @@ import type { Events } from '../outbox/event.ts'
 import { callerOf } from '../outbox/caller.ts'
 import { createRelay, type Relay, type RelayOptions } from '../outbox/relay.ts'
 import type { EventsOf, PulledSource } from '../source/source.ts'
-import { attemptAtomic, type Produce } from './atomic.ts'
-import { checkStatement, produceAlone, type Item } from './batch-item.ts'
-import { Batcher } from './batched.ts'
-import { answerOfResult, valueOf } from './codec.ts'
+import { attemptAtomic, type Produce } from '../operation/atomic.ts'
+import { checkStatement, produceAlone, type Item } from '../operation/batch-item.ts'
+import { Batcher } from '../operation/batched.ts'
+import { answerOfResult, valueOf } from '../operation/codec.ts'
 import { createConsumer } from './consumer.ts'
 import type { Consumer, ConsumerOptions, Handlers } from './consumer-types.ts'
-import type { Core } from './core.ts'
-import { openEnclosing } from './enclosing.ts'
-import { execute } from './execute.ts'
-import { Heart } from './heart.ts'
-import { InFlightTable } from './in-flight.ts'
-import { publishJoined, runJoined } from './join.ts'
-import { answerLeased, type LeasedProduce, type LeasedRequest } from './leased.ts'
-import { leasedRequestOf } from './leased-request.ts'
-import { runNested, type Host } from './nested.ts'
+import type { Core } from '../operation/core.ts'
+import { openEnclosing } from '../operation/enclosing.ts'
+import { execute } from '../operation/execute.ts'
+import { Heart } from '../operation/heart.ts'
+import { InFlightTable } from '../operation/in-flight.ts'
+import { publishJoined, runJoined } from '../operation/join.ts'
+import { answerLeased, type LeasedProduce, type LeasedRequest } from '../operation/leased.ts'
+import { leasedRequestOf } from '../operation/leased-request.ts'
+import { runNested, type Host } from '../operation/nested.ts'
 import { lettersOf, migrateNow, namespaceOf, redrivesOf } from './namespace.ts'
 import { sleep } from '../platform/clock.ts'
 import { inContext } from '../platform/context.ts'
 import { ownOutbox } from './own-outbox.ts'
-import { Pace } from './pace.ts'
+import { Pace } from '../operation/pace.ts'
 import { parkedOf } from './parked.ts'
 import type { Parked } from './parked-types.ts'
-import { systemParts, type Parts } from './parts.ts'
-import { leasedProduceOf, produceOf } from './produce.ts'
-import { recoverLapsed } from './recover.ts'
-import { ReplayCache } from './replay-cache.ts'
+import { systemParts, type Parts } from '../operation/parts.ts'
+import { leasedProduceOf, produceOf } from '../operation/produce.ts'
+import { recoverLapsed } from '../operation/recover.ts'
+import { ReplayCache } from '../operation/replay-cache.ts'
 import { forgetNow, outboxOf, resendNow } from './resend.ts'
-import { requestOf, type Request } from './request.ts'
-import { checkSettings, invalid, refuseUnknown } from './settings.ts'
-import { enterContext } from './store-context.ts'
-import { storedVerdict } from './stored-verdict.ts'
+import { requestOf, type Request } from '../operation/request.ts'
+import { checkSettings, invalid, refuseUnknown } from '../operation/settings.ts'
+import { enterContext } from '../operation/store-context.ts'
+import { storedVerdict } from '../operation/stored-verdict.ts'
 import { Sweeper, type SweptAll } from './sweeper.ts'
 import type {
   BatchedOptions,
   BatchedRun,
-  Jsonify,
   Joined,
   LeasedOperation,
-  MigrateOptions,
-  Once,
   OnceOptions,
   Op,
   Operation,
   Recovered,
   RecoverHandlers,
-  ResendOptions,
   Result,
   RunOptions,
   Verdict,
-} from './types.ts'
+} from '../operation/types.ts'
+import type { Jsonify } from '../platform/jsonify.ts'
+import type { MigrateOptions, Once, ResendOptions } from './types.ts'
 
 /** One instance per service: it owns the keys of its namespace on one store. */
 export function effectivelyOnce<Tx, const E extends Events = {}>(options: OnceOptions<Tx, E>): Once<Tx, E> {

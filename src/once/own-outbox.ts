@@ -2,7 +2,7 @@ import { RELAY_LEASE_MS_DEFAULT } from '../limits.ts'
 import type { Events } from '../outbox/event.ts'
 import { outboxSource } from '../source/outbox.ts'
 import type { EventsOf, PulledSource } from '../source/source.ts'
-import type { Core } from './core.ts'
+import type { Core } from '../operation/core.ts'
 import { outboxOf } from './resend.ts'
 
 /** The instance's own events as a source. */

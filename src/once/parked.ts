@@ -3,10 +3,10 @@ import { onceError } from '../errors.ts'
 import { PARKED_LINES_MAX, PARKED_LIST_DEFAULT, PARKED_LIST_MAX, RELAY_UNPARK_EVENTS } from '../limits.ts'
 import { isStorable } from '../platform/storable.ts'
 import type { ParkedLine, Parked as StoredParked } from '../store/parked.ts'
-import type { Core } from './core.ts'
+import type { Core } from '../operation/core.ts'
 import type { Parked, ParkedListOptions, ParkedOptions } from './parked-types.ts'
 import { outboxOf } from './resend.ts'
-import { invalid, refuseUnknown } from './settings.ts'
+import { invalid, refuseUnknown } from '../operation/settings.ts'
 
 const LIST_OPTIONS = new Set(['destination', 'aggregate', 'limit', 'after'])
 const OPTIONS = new Set(['destination', 'id', 'aggregate', 'why', 'by'])

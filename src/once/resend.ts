@@ -1,8 +1,8 @@
 import { onceError } from '../errors.ts'
 import { isDate, isStorable, storableTime } from '../platform/storable.ts'
 import type { Outbox } from '../store/outbox.ts'
-import type { Core } from './core.ts'
-import { invalid, refuseUnknown } from './settings.ts'
+import type { Core } from '../operation/core.ts'
+import { invalid, refuseUnknown } from '../operation/settings.ts'
 import type { ResendOptions } from './types.ts'
 
 const OPTIONS = new Set(['destination', 'since', 'until', 'type', 'aggregate'])

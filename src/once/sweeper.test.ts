@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { onceError } from '../errors.ts'
 import type { Signal } from '../observe/signal.ts'
 import type { Swept } from '../store/store.ts'
-import type { Core } from './core.ts'
-import { Reach } from './reach.ts'
+import type { Core } from '../operation/core.ts'
+import { Reach } from '../operation/reach.ts'
 import { Sweeper } from './sweeper.ts'
 
 const DAY_MS = 86_400_000

@@ -3,7 +3,7 @@ import { REDRIVE_KEPT_MS, SWEEP_EVERY_MS, SWEEP_LIMIT_DEFAULT, SWEEP_SOON_MS } f
 import type { SweptInbox } from '../store/inbox.ts'
 import { partsOf } from '../store/namespaced/names.ts'
 import type { Swept } from '../store/store.ts'
-import type { Core } from './core.ts'
+import type { Core } from '../operation/core.ts'
 
 export interface SweptAll extends Swept {
   /** What became of the memory of consumers; null where there is none. */

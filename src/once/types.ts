@@ -1,74 +1,25 @@
 import type { DeadLetters } from '../dead-letter/dead-letters.ts'
 import type { Redrive } from '../dead-letter/redrive/types.ts'
 import type { Duration } from '../duration.ts'
-import type { Observe } from '../observe/signal.ts'
-import type { EventInput, Events } from '../outbox/event.ts'
-import type { PublishOptions } from '../outbox/publisher.ts'
+import type {
+  BatchedOptions,
+  BatchedRun,
+  Joined,
+  Op,
+  Operation,
+  Recovered,
+  RecoverHandlers,
+  Result,
+  RunOptions,
+  Verdict,
+} from '../operation/types.ts'
+import type { Events } from '../outbox/event.ts'
 import type { Relay, RelayOptions } from '../outbox/relay.ts'
-import type { Alphabet } from '../key/derive.ts'
+import type { Jsonify } from '../platform/jsonify.ts'
 import type { EventsOf, PulledSource } from '../source/source.ts'
-import type { Row, Store } from '../store/store.ts'
 import type { Consumer, ConsumerOptions, Handlers } from './consumer-types.ts'
-import type { Final } from './final.ts'
 import type { Parked } from './parked-types.ts'
 import type { SweptAll } from './sweeper.ts'
-
-/** What a duplicate gets while the first one runs: a refusal at once, or the answer if it comes in time. */
-export type InFlight = 'reject' | { waitFor: Duration }
-
-export interface OnceOptions<Tx, E extends Events> {
-  /** Which service owns the keys. */
-  namespace: string
-  /** Where records live. The type of `tx` in every handler is inferred from it. */
-  store: Store<Tx>
-  /** The catalogue of events; without it `publish` accepts no type at all. */
-  events?: E
-  /** How long a retry is replayed. Default '24h' */
-  replayFor?: Duration
-  /** How long after that a retry is 410; then the key is new. Default '7d' */
-  goneFor?: Duration
-  /** How long events that every destination was sent stay, to be sent again. Default '7d' */
-  resendFor?: Duration
-  /** Default 'reject' */
-  inFlight?: InFlight
-  /** What a retry after `replayFor` gets until `goneFor` has passed. Default 'gone' */
-  expired?: 'gone' | 'rerun'
-  /** An operation past it is rolled back, by the server if need be. Default '30s' */
-  deadline?: Duration
-  /** Leased operations: the whole of one, its outside calls included. Then `signal` aborts and the lease is let go. Default '15m' */
-  endsWithin?: Duration
-  /** Development checks. Default 'warn'; 'off' when NODE_ENV is 'production'. */
-  guard?: 'off' | 'warn' | 'throw'
-  /** Whether this instance sweeps by itself, in the background. Default true */
-  sweep?: boolean
-  /**
-   * Processes tell each other of new events (LISTEN, and NOTIFY outside the producers' transactions), so that the first
-   * one after a quiet time does not wait for a relay's next look. Default false
-   */
-  listen?: boolean
-  observe?: Observe
-}
-
-export interface RunOptions<L extends Duration | undefined> {
-  /** Whose key it is: a tenant, a user. An explicit 'global' opts out. */
-  scope: string
-  key: string
-  /** What the operation means: the same key with another input is refused. */
-  input: unknown
-  /** Present: the handler calls the outside world and has `step` and `commit` instead of `tx`. */
-  lease?: L
-  inFlight?: InFlight
-  expired?: 'gone' | 'rerun'
-  deadline?: Duration
-  /** Leased only: the whole operation, its outside calls included. Then `signal` aborts and the lease is let go. */
-  endsWithin?: Duration
-  replayFor?: Duration
-  goneFor?: Duration
-  /** JSON pointers of `input` that do not change its meaning. */
-  ignore?: readonly string[]
-  /** Leased only: seals the input under this name, so that `recover` can finish the operation when nobody retries. */
-  recover?: string
-}
 
 export interface Once<Tx, E extends Events> {
   run<R, const L extends Duration | undefined = undefined>(
@@ -134,113 +85,6 @@ export interface ResendOptions {
   aggregate?: string
 }
 
-export interface Joined<Tx, E extends Events> {
-  run<R>(
-    operation: Omit<RunOptions<undefined>, 'lease' | 'recover' | 'inFlight' | 'endsWithin'>,
-    handler: (op: Operation<Tx, E>) => Promise<R>,
-  ): Promise<Jsonify<R>>
-  publish: Operation<Tx, E>['publish']
-}
-
-interface Base {
-  /** The hashed identity, as a UUID. */
-  readonly id: string
-  readonly key: string
-  readonly scope: string
-  /** 1 for the first attempt. */
-  readonly attempt: number
-  /** Aborts at the deadline or when the lease is lost. */
-  readonly signal: AbortSignal
-}
-
-/** What an atomic handler gets. */
-export interface Operation<Tx, E extends Events> extends Base {
-  readonly tx: Tx
-  publish<T extends keyof E & string>(type: T, data: EventInput<E[T]>, options?: PublishOptions): Promise<string>
-}
-
-/** What a leased handler gets: no `tx`, because none can be held open across an outside call. */
-export interface LeasedOperation<Tx, E extends Events> extends Base {
-  readonly step: Step<Tx>
-  /** The final transaction, fenced. Its result is what the handler must return. */
-  commit<R>(handler: (op: Operation<Tx, E>) => R | Promise<R>): Promise<Committed<R>>
-}
-
-export interface Step<Tx> {
-  /** An outside call whose result is recorded: a retry resumes after it. */
-  <T>(
-    name: string,
-    call: (step: { key: string; signal: AbortSignal }) => Promise<T>,
-    options?: StepOptions<T>,
-  ): Promise<Jsonify<T>>
-  /** Database work committed together with its step. */
-  tx<T>(name: string, work: (step: { tx: Tx }) => Promise<T>): Promise<Jsonify<T>>
-}
-
-export interface StepOptions<T> {
-  /** The longest key the provider takes. Default 255 */
-  keyLength?: number
-  /** The characters the provider takes. Default 'hex' */
-  keyAlphabet?: Alphabet
-  /** false: the provider does not honour a key, so an attempt that died inside the call has an unknown outcome. */
-  keyed?: boolean
-  /** Asks the provider what became of a call that may have happened. */
-  reconcile?: () => Promise<{ done: T } | 'rerun' | 'stop'>
-}
-
-declare const committed: unique symbol
-/** Only `commit` makes one: a leased handler that forgets to commit does not compile. */
-export type Committed<R> = R & { readonly [committed]: true }
-
-export type Op<L, Tx, E extends Events> = L extends Duration ? LeasedOperation<Tx, E> : Operation<Tx, E>
-export type Result<L, R> = L extends Duration ? Committed<R> : R
 /** The operation's type for your own service functions. */
 export type OpOf<O> = O extends Once<infer Tx, infer E> ? Operation<Tx, E> : never
 export type TxOf<O> = O extends Once<infer Tx, infer _E> ? Tx : never
-
-export interface BatchedOptions<I, R, E extends Events> {
-  statement: (input: I) => { sql: string; values: unknown[] }
-  /** Every other request of the transaction waits for it: answer at once, or soon. */
-  respond: (rows: Row[], input: I, op: { publish: Operation<never, E>['publish'] }) => R | Promise<R>
-  /** The most requests that share a transaction. Default 256 */
-  max?: number
-}
-
-export type BatchedRun<I> = { scope: string; key: string; input: I; inFlight?: InFlight }
-
-export type RecoverHandlers<Tx, E extends Events> = {
-  // oxlint-disable-next-line no-explicit-any -- the input was JSON; only the handler knows its type
-  readonly [name: string]: (op: LeasedOperation<Tx, E>, input: any) => Promise<Committed<unknown>>
-}
-
-export interface Recovered {
-  /** Operations that were finished here. */
-  readonly finished: number
-  /** Operations that failed again, or that another process was quicker to take. */
-  readonly left: number
-}
-
-export type Verdict =
-  /** The call happened, with this result. */
-  | { step: string; done: unknown }
-  /** The call did not happen: make it again. */
-  | { step: string; rerun: true }
-  /** The operation is over: every retry gets this refusal. */
-  | { failed: Final }
-
-/** What JSON makes of a type: the first caller gets the decoded record too, so a Date is a string on day one. */
-export type Jsonify<T> = T extends { toJSON(): infer J }
-  ? Jsonify<J>
-  : T extends string | number | boolean | null | undefined | void
-    ? T
-    : T extends bigint | symbol | ((...args: never[]) => unknown)
-      ? never
-      : T extends readonly unknown[]
-        ? { -readonly [K in keyof T]: Jsonify<T[K]> }
-        : T extends object
-          ? {
-              [
-                K in keyof T as K extends symbol ? never : T[K] extends (...args: never[]) => unknown ? never : K
-              ]: Jsonify<T[K]>
-            }
-          : T

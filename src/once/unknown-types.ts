@@ -1,7 +1,7 @@
 import type { Observe } from '../observe/signal.ts'
 import type { Source } from '../source/source.ts'
 import type { UnknownTypes } from './consumer-types.ts'
-import { invalid } from './settings.ts'
+import { invalid } from '../operation/settings.ts'
 
 /** Whether a message of a type without a handler is passed. What is not is set aside: nothing is lost by default. */
 export type Ignores = (type: string) => boolean

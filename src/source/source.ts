@@ -1,7 +1,7 @@
 import type { Duration } from '../duration.ts'
 import type { LogLife } from '../inbox/log-life.ts'
 import type { EventDef, Events } from '../outbox/event.ts'
-import type { Jsonify } from '../once/types.ts'
+import type { Jsonify } from '../platform/jsonify.ts'
 
 /**
  * The Source seam: where a consumer reads. A source delivers at least once and in batches; what it cannot do is a

@@ -10,7 +10,7 @@ const REMEMBERING: readonly ProgramMutant[] = [
   {
     name: 'remembers what its own transaction wrote, before the commit',
     store: 'memory',
-    file: 'src/once/settle.ts',
+    file: 'src/operation/settle.ts',
     find: `        if (seat.afterCommit) seat.afterCommit(keep)
         else keep()`,
     replace: '        keep()',
@@ -18,7 +18,7 @@ const REMEMBERING: readonly ProgramMutant[] = [
   {
     name: 'remembers what a savepoint has undone',
     store: 'memory',
-    file: 'src/once/shared-transaction.ts',
+    file: 'src/operation/shared-transaction.ts',
     find: '    ;(this.#waiting ??= []).push({ action, inside: own?.inside, completes: false })\n',
     replace: `    const committed = this.committed.bind(this)
     this.committed = () => (committed(), action())
@@ -27,7 +27,7 @@ const REMEMBERING: readonly ProgramMutant[] = [
   {
     name: "sends, and remembers, what a savepoint of the user's has undone",
     store: 'sqlite',
-    file: 'src/once/shared-transaction.ts',
+    file: 'src/operation/shared-transaction.ts',
     find: 'return waiting?.length ? this.#ask(new Set(waiting.map(({ inside }) => inside as Inside)), events) : events',
     replace: 'return waiting ? events : events',
   },
@@ -37,7 +37,7 @@ const TAKING_TURNS: readonly ProgramMutant[] = [
   {
     name: 'commits before its children have ended',
     store: 'sqlite',
-    file: 'src/once/deadline.ts',
+    file: 'src/operation/deadline.ts',
     find: `        if (this.#enclosing.pending > 0) return whenChildrenEnded(this.#clock, this.#enclosing, () => settle(end, done))
 `,
     replace: '',
@@ -45,7 +45,7 @@ const TAKING_TURNS: readonly ProgramMutant[] = [
   {
     name: 'operations inside one transaction do not take turns',
     store: 'pg',
-    file: 'src/once/turns.ts',
+    file: 'src/operation/turns.ts',
     find: `    if (this.#taken) await new Promise<void>((start, refuse) => this.#waiting.push({ start, refuse }))
     else this.#taken = true`,
     replace: '    this.#taken = true',
@@ -53,7 +53,7 @@ const TAKING_TURNS: readonly ProgramMutant[] = [
   {
     name: 'what is joined to one transaction does not take turns',
     store: 'pg',
-    file: 'src/once/join.ts',
+    file: 'src/operation/join.ts',
     find: 'const turns = turnsOfUsers(tx)',
     replace: 'const turns = new Turns()',
   },
@@ -68,14 +68,14 @@ const TAKING_TURNS: readonly ProgramMutant[] = [
   {
     name: 'statements of the outer handler do not wait for what runs inside',
     store: 'sqlite',
-    file: 'src/once/enclosing.ts',
+    file: 'src/operation/enclosing.ts',
     find: 'return caller.turns?.taken ? caller.inTurn(statement) : undefined',
     replace: 'return undefined',
   },
   {
     name: 'a step is no child of its operation',
     store: 'memory',
-    file: 'src/once/step.ts',
+    file: 'src/operation/step.ts',
     find: 'return this.#holder.enclosing.track(work())',
     replace: 'return work()',
   },
@@ -113,7 +113,7 @@ const BLAMING: readonly ProgramMutant[] = [
   {
     name: 'one answer that cannot be written is the error of a whole batch',
     store: 'memory',
-    file: 'src/once/batch.ts',
+    file: 'src/operation/batch.ts',
     find: 'return time.over ? tooLate(round, winners, item, error) : without(round, winners, item, error)',
     replace: `for (const other of winners) other.reject(onceError('ONCE_STORE_UNAVAILABLE', { cause: error }))
       return NOTHING`,
@@ -124,7 +124,7 @@ const LOCKING: readonly ProgramMutant[] = [
   {
     name: 'who waits for a lock until the deadline makes its whole batch late',
     store: 'pg',
-    file: 'src/once/batch.ts',
+    file: 'src/operation/batch.ts',
     find: 'return { again: [stillInTime(core, others, deadline)], crowded: false }',
     replace: `for (const other of others) other.reject(deadline)
   return NOTHING`,
@@ -132,14 +132,14 @@ const LOCKING: readonly ProgramMutant[] = [
   {
     name: 'a deadlock of one statement of a batch is its error',
     store: 'pg',
-    file: 'src/once/batch.ts',
+    file: 'src/operation/batch.ts',
     find: '  if (isTransient(core, error)) return conflicted(core, items, [culprit], error)\n',
     replace: '',
   },
   {
     name: 'a deadlock of the completing statement fails the whole batch',
     store: 'pg',
-    file: 'src/once/batch.ts',
+    file: 'src/operation/batch.ts',
     find: '  if (isTransient(core, error)) return conflicted(core, items, items, error)\n',
     replace: '',
   },
@@ -158,21 +158,21 @@ const JOINING: readonly ProgramMutant[] = [
   {
     name: 'instances on one store do not find each other',
     store: 'memory',
-    file: 'src/once/store-context.ts',
+    file: 'src/operation/store-context.ts',
     find: 'let entry = shared.get(store)',
     replace: 'let entry: Shared | undefined',
   },
   {
     name: 'an operation that has ended still encloses',
     store: 'memory',
-    file: 'src/once/enclosing.ts',
+    file: 'src/operation/enclosing.ts',
     find: 'while (at && (at.ended || at.isUsers)) at = at.outer',
     replace: 'while (at?.isUsers) at = at.outer',
   },
   {
     name: 'what outlives a joined operation counts on the transaction of the user',
     store: 'pg',
-    file: 'src/once/enclosing.ts',
+    file: 'src/operation/enclosing.ts',
     find: 'while (at && (at.ended || at.isUsers)) at = at.outer',
     replace: 'while (at?.ended) at = at.outer',
   },

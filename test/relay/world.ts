@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { event, type Signal } from '../../src/index.ts'
 import { createOnce, type OnceInstance } from '../../src/once/once.ts'
-import { systemParts } from '../../src/once/parts.ts'
+import { systemParts } from '../../src/operation/parts.ts'
 import { pgStore, type PgTx } from '../../src/store/postgres/pg.ts'
 import type { Store } from '../../src/store/store.ts'
 

@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { effectivelyOnce } from '../../src/once/once.ts'
-import type { Once, OnceOptions } from '../../src/once/types.ts'
+import type { OnceOptions } from '../../src/operation/types.ts'
+import type { Once } from '../../src/once/types.ts'
 import { event } from '../../src/outbox/event.ts'
 import { pgStore } from '../../src/store/postgres/pg.ts'
 import type { PgTx } from '../../src/store/postgres/pg.ts'

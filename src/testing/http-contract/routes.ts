@@ -1,5 +1,5 @@
-import { final } from '../../once/final.ts'
-import type { LeasedOperation, Operation } from '../../once/types.ts'
+import { final } from '../../operation/final.ts'
+import type { LeasedOperation, Operation } from '../../operation/types.ts'
 import type { Events } from '../../outbox/event.ts'
 
 /** What a contract handler answers, before any framework touched it. */

@@ -1,6 +1,6 @@
 import type { RecordRow } from '../../store/memory/rows.ts'
 import type { Transaction } from '../../store/memory/transaction.ts'
-import { isFinal } from '../../once/final.ts'
+import { isFinal } from '../../operation/final.ts'
 import type { RawNote } from './observed.ts'
 import type { Plan } from './plan.ts'
 import type { SimProcess } from './process.ts'

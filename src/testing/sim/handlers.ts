@@ -1,5 +1,5 @@
-import { final } from '../../once/final.ts'
-import type { Operation, LeasedOperation, Committed } from '../../once/types.ts'
+import { final } from '../../operation/final.ts'
+import type { Operation, LeasedOperation, Committed } from '../../operation/types.ts'
 import { connectionOf } from '../../store/memory/memory-tx.ts'
 import type { MemoryTx } from '../../store/memory/memory-tx.ts'
 import { ANSWER_STORED_BYTES_MAX } from '../../limits.ts'

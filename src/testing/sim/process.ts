@@ -1,6 +1,6 @@
 import type { decide } from '../../lifecycle/decide.ts'
 import type { Clock } from '../../platform/clock.ts'
-import type { EnclosingContext } from '../../once/enclosing.ts'
+import type { EnclosingContext } from '../../operation/enclosing.ts'
 import { createOnce } from '../../once/once.ts'
 import type { Signal } from '../../observe/signal.ts'
 import type { Relay } from '../../outbox/relay.ts'

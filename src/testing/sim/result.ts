@@ -1,5 +1,5 @@
 import { isOnceError } from '../../errors.ts'
-import { isFinal } from '../../once/final.ts'
+import { isFinal } from '../../operation/final.ts'
 import type { Value } from './handlers.ts'
 import type { Result } from './trace.ts'
 

@@ -1,5 +1,5 @@
 import { isOnceError } from '../../errors.ts'
-import { isFinal } from '../../once/final.ts'
+import { isFinal } from '../../operation/final.ts'
 
 /** A client as it should be: one key per operation, and the same key again until it knows the outcome. */
 export interface SimulatedClient {

@@ -14,7 +14,7 @@ const FOUND_WHERE_OPERATIONS_MEET: readonly Patch[] = [
   {
     of: 'I2',
     name: 'remembers what its own transaction wrote, before the commit',
-    file: 'src/once/settle.ts',
+    file: 'src/operation/settle.ts',
     find: `        if (seat.afterCommit) seat.afterCommit(keep)
         else keep()`,
     replace: '        keep()',
@@ -22,7 +22,7 @@ const FOUND_WHERE_OPERATIONS_MEET: readonly Patch[] = [
   {
     of: 'I26',
     name: 'commits before its children have ended',
-    file: 'src/once/deadline.ts',
+    file: 'src/operation/deadline.ts',
     find: `        if (this.#enclosing.pending > 0) return whenChildrenEnded(this.#clock, this.#enclosing, () => settle(end, done))
 `,
     replace: '',
@@ -30,7 +30,7 @@ const FOUND_WHERE_OPERATIONS_MEET: readonly Patch[] = [
   {
     of: 'I25',
     name: 'operations inside one transaction do not take turns',
-    file: 'src/once/turns.ts',
+    file: 'src/operation/turns.ts',
     find: `    if (this.#taken) await new Promise<void>((start, refuse) => this.#waiting.push({ start, refuse }))
     else this.#taken = true`,
     replace: '    this.#taken = true',
@@ -38,14 +38,14 @@ const FOUND_WHERE_OPERATIONS_MEET: readonly Patch[] = [
   {
     of: 'I25',
     name: 'what is joined to one transaction does not take turns',
-    file: 'src/once/join.ts',
+    file: 'src/operation/join.ts',
     find: 'const turns = turnsOfUsers(tx)',
     replace: 'const turns = new Turns()',
   },
   {
     of: 'I25',
     name: 'statements of the outer handler do not wait for what runs inside',
-    file: 'src/once/enclosing.ts',
+    file: 'src/operation/enclosing.ts',
     find: 'return caller.turns?.taken ? caller.inTurn(statement) : undefined',
     replace: 'return undefined',
   },
@@ -61,35 +61,35 @@ const FOUND_WHERE_OPERATIONS_MEET: readonly Patch[] = [
   {
     of: 'I25',
     name: 'instances on one store do not find each other',
-    file: 'src/once/store-context.ts',
+    file: 'src/operation/store-context.ts',
     find: 'let entry = shared.get(store)',
     replace: 'let entry: Shared | undefined',
   },
   {
     of: 'I28',
     name: 'an operation that has ended still encloses',
-    file: 'src/once/enclosing.ts',
+    file: 'src/operation/enclosing.ts',
     find: 'while (at && (at.ended || at.isUsers)) at = at.outer',
     replace: 'while (at?.isUsers) at = at.outer',
   },
   {
     of: 'I29',
     name: 'a step is no child of its operation',
-    file: 'src/once/step.ts',
+    file: 'src/operation/step.ts',
     find: 'return this.#holder.enclosing.track(work())',
     replace: 'return work()',
   },
   {
     of: 'I27',
     name: 'a leased operation may take for ever',
-    file: 'src/once/leased.ts',
+    file: 'src/operation/leased.ts',
     find: 'new TimeLimit(core.clock, request.endsWithinMs, signal, enclosing)',
     replace: 'new TimeLimit(core.clock, 1e9, signal, enclosing)',
   },
   {
     of: 'I27',
     name: 'waits for a heartbeat that is never answered',
-    file: 'src/once/heart.ts',
+    file: 'src/operation/heart.ts',
     find: '        sleep(this.#clock, withinMs + HEARTBEAT_SLACK_MS, late.signal),\n',
     replace: '',
   },
@@ -110,7 +110,7 @@ const FOUND_WITH_BATCHES: readonly Patch[] = [
   {
     of: 'I28',
     name: 'what only COMMIT refuses is the error of a whole batch',
-    file: 'src/once/batch.ts',
+    file: 'src/operation/batch.ts',
     find: 'if (items.length > 1 && (crowded || !isOnceError(error))) {',
     replace: 'if (items.length > 1 && crowded) {',
   },
@@ -124,14 +124,14 @@ const FOUND_WITH_BATCHES: readonly Patch[] = [
   {
     of: 'I28',
     name: 'a conflict of the completing statement is not run again',
-    file: 'src/once/batch.ts',
+    file: 'src/operation/batch.ts',
     find: '  if (isTransient(core, error)) return conflicted(core, items, items, error)\n',
     replace: '',
   },
   {
     of: 'I28',
     name: 'one statement that hangs takes its batch with it',
-    file: 'src/once/batch.ts',
+    file: 'src/operation/batch.ts',
     find: `    if (effects.kind === 'ended') return ended(round, winners, culprit, effects.late, error)\n`,
     replace: `    if (effects.kind === 'ended') {
       for (const item of winners) item.reject(error)
@@ -141,7 +141,7 @@ const FOUND_WITH_BATCHES: readonly Patch[] = [
   {
     of: 'I28',
     name: 'one answer that cannot be written is the error of a whole batch',
-    file: 'src/once/batch.ts',
+    file: 'src/operation/batch.ts',
     find: 'return time.over ? tooLate(round, winners, item, error) : without(round, winners, item, error)',
     replace: `for (const other of winners) other.reject(onceError('ONCE_STORE_UNAVAILABLE', { cause: error }))
       return NOTHING`,
@@ -149,7 +149,7 @@ const FOUND_WITH_BATCHES: readonly Patch[] = [
   {
     of: 'I28',
     name: 'the others of a batch get the error of the one that raised',
-    file: 'src/once/batch.ts',
+    file: 'src/operation/batch.ts',
     find: `    return culprit && !batches.isCrowded?.(error)
       ? without(round, winners, culprit, error)
       : failed(round, winners, error)`,

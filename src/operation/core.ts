@@ -1,4 +1,4 @@
-import type { Guard } from '../guard/guard.ts'
+import type { Guard } from './guard.ts'
 import type { WakeableRelay } from '../outbox/relay.ts'
 import type { OwnNamespace } from '../store/namespaced/own-namespace.ts'
 import type { Store } from '../store/store.ts'

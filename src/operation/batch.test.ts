@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { onceError } from '../errors.ts'
 import { memoryStore } from '../store/memory/memory-store.ts'
 import type { BatchSession, Claim, EffectsOutcome, Store, UserStatement } from '../store/store.ts'
-import { effectivelyOnce } from './once.ts'
+import { effectivelyOnce } from '../once/once.ts'
 
 interface Round {
   readonly deadlineMs: number

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { isOnceError } from '../errors.ts'
 import { memoryStore } from '../store/memory/memory-store.ts'
 import type { MemoryStore } from '../store/memory/memory-store.ts'
-import { effectivelyOnce } from './once.ts'
+import { effectivelyOnce } from '../once/once.ts'
 
 const operation = { scope: 'u', key: 'k', input: 1 }
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { memoryStore } from '../store/memory/memory-store.ts'
 import { effectivelyOnce } from '../index.ts'
-import { instanceOf } from './instance.ts'
+import { instanceOf } from '../once/instance.ts'
 
 it('a handle tells whose it is until its operation ends, and keeps nothing after', async () => {
   const once = effectivelyOnce({ namespace: 'handles', store: memoryStore(), guard: 'off', sweep: false })

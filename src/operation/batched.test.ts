@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { describe, expect, it } from 'vitest'
 import type { BatchSession, Claim, Store } from '../store/store.ts'
 import { memoryStore } from '../store/memory/memory-store.ts'
-import { effectivelyOnce } from './once.ts'
+import { effectivelyOnce } from '../once/once.ts'
 
 /** A store whose server has room for so many locks and no more. */
 function crowded(room: number): { store: Store<unknown>; sizes: number[] } {

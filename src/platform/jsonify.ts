@@ -1,0 +1,16 @@
+/** What JSON makes of a type: the first caller gets the decoded record too, so a Date is a string on day one. */
+export type Jsonify<T> = T extends { toJSON(): infer J }
+  ? Jsonify<J>
+  : T extends string | number | boolean | null | undefined | void
+    ? T
+    : T extends bigint | symbol | ((...args: never[]) => unknown)
+      ? never
+      : T extends readonly unknown[]
+        ? { -readonly [K in keyof T]: Jsonify<T[K]> }
+        : T extends object
+          ? {
+              [
+                K in keyof T as K extends symbol ? never : T[K] extends (...args: never[]) => unknown ? never : K
+              ]: Jsonify<T[K]>
+            }
+          : T
