@@ -11,7 +11,7 @@ export { inProcessSink } from './sink/in-process.ts'
 export type { OutgoingEvent, SendOptions, Sink, Verdict as SinkVerdict } from './sink/sink.ts'
 export type { Relay, RelayOptions, StopOptions, Worker } from './outbox/relay.ts'
 export type { Parked, ParkedEvent, ParkedListOptions, ParkedOptions } from './once/parked-types.ts'
-export type { Consumer, ConsumerOptions, Delivering, Handlers, UnknownTypes } from './once/consumer-types.ts'
+export type { Consumer, ConsumerOptions, Delivering, Handlers, UnknownTypes } from './consumer/types.ts'
 export type { DeadLetter, DeadLetterFilter, DeadLetters, ImportedLetters } from './dead-letter/dead-letters.ts'
 export type { Accountable } from './dead-letter/accountable.ts'
 export type {

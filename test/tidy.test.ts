@@ -6,7 +6,7 @@ const FILE_LINES_MAX = 350
 const ENTRY_LINES_MAX = 10
 
 /** Time and chance reach these folders only through `Clock` and `Random`, so that the simulator can own them. */
-const FOLDERS_WITHOUT_CLOCK = ['key', 'lifecycle', 'operation', 'outbox', 'inbox', 'once']
+const FOLDERS_WITHOUT_CLOCK = ['key', 'lifecycle', 'operation', 'outbox', 'consumer', 'once']
 const CLOCKS =
   /\bDate\.now\b|\bnew Date\(\s*\)|\bMath\.random\b|(?:(?<![.\w])|globalThis\.)(?:setTimeout|setInterval|setImmediate)\s*\(|\bperformance\.now\b|\bprocess\.hrtime\b|\brandomUUID\b|\brandomBytes\b|\bgetRandomValues\b/g
 
@@ -39,8 +39,8 @@ const rules = {
     })
   },
   belowOnce(source: Source) {
-    if (!['store', 'outbox', 'inbox'].includes(source.folder)) return []
-    return importsInto(source, ['operation', 'once', 'http'])
+    if (!['store', 'outbox'].includes(source.folder)) return []
+    return importsInto(source, ['operation', 'consumer', 'once', 'http'])
   },
   aboveOnce(source: Source) {
     return ['http', 'entry', 'testing', 'cli'].includes(source.folder) ? [] : importsInto(source, ['http'])
@@ -89,7 +89,7 @@ describe('imports', () => {
   it('key and lifecycle stand on the foundation alone', () => {
     expect(offences(rules.selfContained)).toEqual([])
   })
-  it('store, outbox and inbox know nothing of once and http', () => {
+  it('store and outbox know nothing of operations, consumers, instances and http', () => {
     expect(offences(rules.belowOnce)).toEqual([])
   })
   it('http is imported by its entries alone', () => {

@@ -14,7 +14,7 @@ import type { Redrives } from '../store/redrives.ts'
 import type { Accountable } from './accountable.ts'
 import { discardLetters } from './discard.ts'
 import { exportLetters, importLetters, type ImportedLetters, type Importing } from './ndjson.ts'
-import { jsonIn } from './stored-json.ts'
+import { jsonIn } from '../platform/stored-json.ts'
 
 export type { ImportedLetters } from './ndjson.ts'
 

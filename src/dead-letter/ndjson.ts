@@ -1,12 +1,12 @@
 import { onceError } from '../errors.ts'
-import { messageIdentity } from '../inbox/identity.ts'
+import { messageIdentity } from '../consumer/inbox/identity.ts'
 import { LETTER_LINE_BYTES_MAX } from '../limits.ts'
 import { isStorable, jsonWith, storable } from '../platform/storable.ts'
 import type { DeadLetters, LetterFilter, LetterReason, StoredLetter } from '../store/dead-letters.ts'
 import { hashedName } from '../store/namespaced/names.ts'
 import type { ImportedLetter, Redrives } from '../store/redrives.ts'
 import { checkAccountable, type Accountable } from './accountable.ts'
-import { jsonIn } from './stored-json.ts'
+import { jsonIn } from '../platform/stored-json.ts'
 
 const PAGE = 500
 /** Fewer: each one's lock is held until its page is written. */

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Consumer, PushedAnswer } from '../once/consumer-types.ts'
+import type { Consumer, PushedAnswer } from '../consumer/types.ts'
 import { bodyLimitOf } from './route.ts'
 import { pushedConsumer, receiveNode, receiveWeb, writeNode } from './webhook.ts'
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isOnceError, onceError } from '../errors.ts'
-import type { Consumer, PushedAnswer, PushedConsumer } from '../once/consumer-types.ts'
+import type { Consumer, PushedAnswer, PushedConsumer } from '../consumer/types.ts'
 import type { PushedRequest } from '../source/source.ts'
 import { collect, tooLarge } from './content-coding.ts'
 import { bodyOf } from './node-body.ts'

@@ -17,7 +17,7 @@ import type { Events } from '../outbox/event.ts'
 import type { Relay, RelayOptions } from '../outbox/relay.ts'
 import type { Jsonify } from '../platform/jsonify.ts'
 import type { EventsOf, PulledSource } from '../source/source.ts'
-import type { Consumer, ConsumerOptions, Handlers } from './consumer-types.ts'
+import type { Consumer, ConsumerOptions, Handlers } from '../consumer/types.ts'
 import type { Parked } from './parked-types.ts'
 import type { SweptAll } from './sweeper.ts'
 

@@ -1,4 +1,4 @@
-import { describeError } from '../inbox/describe-error.ts'
+import { describeError } from '../platform/describe-error.ts'
 import { NOT_BEFORE_MS_MAX, RELAY_BACKOFF_MS_MAX } from '../limits.ts'
 import type { HoldParams, StoredEvent } from '../store/outbox.ts'
 import { backoffMs } from './backoff.ts'

@@ -1,4 +1,4 @@
-import { readable, textOf } from '../inbox/readable-error.ts'
+import { readable, textOf } from '../platform/readable-error.ts'
 import type { Verdict } from '../sink/sink.ts'
 import { Call, type Ended } from './call.ts'
 import { Circuit } from './circuit.ts'

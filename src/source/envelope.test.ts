@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { eventOf } from '../dead-letter/redrive/revive.ts'
+import { eventOf } from '../consumer/revive.ts'
 import { cloudEventJson, type OutgoingEvent } from '../sink/sink.ts'
 import { webhookSink } from '../sink/webhook.ts'
 import type { StoredLetter } from '../store/dead-letters.ts'

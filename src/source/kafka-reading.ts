@@ -1,5 +1,5 @@
 import { KAFKA_FETCH_BYTES, KAFKA_FETCH_MS, KAFKA_PARTITION_BYTES } from '../limits.ts'
-import type { Recreated } from '../inbox/log-life.ts'
+import type { Recreated } from './log-life.ts'
 import { isKafkaError } from '../sink/kafka-client.ts'
 import {
   committedIn,

@@ -7,7 +7,7 @@ import {
   KAFKA_SESSION_MS_MAX,
   KAFKA_SESSION_MS_MIN,
 } from '../limits.ts'
-import type { Recreated } from '../inbox/log-life.ts'
+import type { Recreated } from './log-life.ts'
 import type { Events } from '../outbox/event.ts'
 import type { MakeKafkaConsumer } from './kafka-client.ts'
 import type { KafkaDelivery } from './kafka-delivery.ts'

@@ -1,7 +1,7 @@
 import { milliseconds, type Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
 import { INBOX_MS_MAX, NATS_ACK_WAIT_MS_DEFAULT, NATS_ACK_WAIT_MS_MAX, NATS_ACK_WAIT_MS_MIN } from '../limits.ts'
-import type { Recreated } from '../inbox/log-life.ts'
+import type { Recreated } from './log-life.ts'
 import type { Events } from '../outbox/event.ts'
 import { LOG_FEATURES, LogReading, logSubscription } from './log-reading.ts'
 import { ensureDurable, keptForMs, streamInfo } from './nats-durable.ts'

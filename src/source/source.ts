@@ -1,5 +1,5 @@
 import type { Duration } from '../duration.ts'
-import type { LogLife } from '../inbox/log-life.ts'
+import type { LogLife } from './log-life.ts'
 import type { EventDef, Events } from '../outbox/event.ts'
 import type { Jsonify } from '../platform/jsonify.ts'
 

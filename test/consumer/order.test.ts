@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { messageIdentity } from '../../src/inbox/identity.ts'
+import { messageIdentity } from '../../src/consumer/inbox/identity.ts'
 import type { PulledSource } from '../../src/source/source.ts'
 import { pgStore } from '../../src/store/postgres/pg.ts'
 import { memoryBroker, type MemoryBroker } from '../../src/testing/source-contract/memory-broker.ts'

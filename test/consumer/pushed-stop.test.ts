@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { githubSource } from '../../src/entry/github.ts'
 import { inProcessSink, type Consumer, type ConsumerOptions } from '../../src/index.ts'
-import type { PushedConsumer } from '../../src/once/consumer-types.ts'
+import type { PushedConsumer } from '../../src/consumer/types.ts'
 import { BY, openRedriveWorld, temporaryFile, type RedriveWorld } from '../redrive/world.ts'
 import { until } from './world.ts'
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Signal } from '../../src/index.ts'
-import { messageIdentity } from '../../src/inbox/identity.ts'
+import { messageIdentity } from '../../src/consumer/inbox/identity.ts'
 import { pgStore } from '../../src/store/postgres/pg.ts'
 import { memoryBroker } from '../../src/testing/source-contract/memory-broker.ts'
 import { describePostgres } from '../support/postgres.ts'

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { messageIdentity } from '../../src/inbox/identity.ts'
+import { messageIdentity } from '../../src/consumer/inbox/identity.ts'
 import { pgStore } from '../../src/store/postgres/pg.ts'
 import { SCHEMA_VERSION } from '../../src/store/postgres/migrations.ts'
 import { describePostgres, freshDatabase, type FreshDatabase } from '../support/postgres.ts'

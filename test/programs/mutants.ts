@@ -60,7 +60,7 @@ const TAKING_TURNS: readonly ProgramMutant[] = [
   {
     name: 'messages of one batch do not take turns inside',
     store: 'memory',
-    file: 'src/once/consumer-handler.ts',
+    file: 'src/consumer/handler.ts',
     find: 'new Enclosing({ id: item.id, route, transaction, publisher, outer: undefined })',
     replace:
       'new Enclosing({ id: item.id, route, transaction, publisher, outer: undefined, turns: new transaction.turns.constructor() })',
@@ -99,7 +99,7 @@ const BLAMING: readonly ProgramMutant[] = [
   {
     name: 'a message whose statement raises is taken for trouble of the store',
     store: 'sqlite',
-    file: 'src/once/consumer-batch.ts',
+    file: 'src/consumer/batch.ts',
     find: `const failed: Fate = arrivals.length === 1 ? { kind: 'failed', error: cause } : ALONE`,
     replace: `const failed: Fate = { kind: 'troubled', error: cause }`,
   },

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { messageIdentity } from '../../src/inbox/identity.ts'
+import { messageIdentity } from '../../src/consumer/inbox/identity.ts'
 import { until } from '../consumer/world.ts'
 import { describePostgres, freshDatabase } from '../support/postgres.ts'
 import { letterLine, messageAt } from './letters.ts'

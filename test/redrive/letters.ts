@@ -1,4 +1,4 @@
-import { messageIdentity } from '../../src/inbox/identity.ts'
+import { messageIdentity } from '../../src/consumer/inbox/identity.ts'
 import type { MemoryMessage } from '../../src/testing/source-contract/memory-broker.ts'
 import { CONSUMER } from './world.ts'
 

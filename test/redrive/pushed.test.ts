@@ -4,7 +4,7 @@ import { githubSource } from '../../src/entry/github.ts'
 import { stripeSource } from '../../src/entry/stripe.ts'
 import { standardWebhooksSource } from '../../src/entry/webhook.ts'
 import type { Source } from '../../src/index.ts'
-import type { PushedAnswer, PushedConsumer } from '../../src/once/consumer-types.ts'
+import type { PushedAnswer, PushedConsumer } from '../../src/consumer/types.ts'
 import { BY, openRedriveWorld, temporaryFile, type RedriveWorld } from './world.ts'
 
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'

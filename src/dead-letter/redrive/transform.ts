@@ -4,7 +4,7 @@ import type { LetterFilter, StoredLetter } from '../../store/dead-letters.ts'
 import type { Inbox } from '../../store/inbox.ts'
 import type { Redrives } from '../../store/redrives.ts'
 import { differences, type Difference } from './diff.ts'
-import { eventOf, writeCopy } from './revive.ts'
+import { eventOf, writeCopy } from '../../consumer/revive.ts'
 
 /**
  * Changes an event before it runs again: what it returns is what the handler is given. The same object, unchanged, means

@@ -1,5 +1,5 @@
 import { strict as assert } from 'node:assert'
-import { messageIdentity } from '../../inbox/identity.ts'
+import { messageIdentity } from '../../consumer/inbox/identity.ts'
 import type { Letter, NewLetter } from '../../store/dead-letters.ts'
 import type { CompleteInboxParams, Inbox, InboxItem, InboxSight } from '../../store/inbox.ts'
 import { DEADLINE_MS, LONG_MS, newKey } from './make.ts'

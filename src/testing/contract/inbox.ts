@@ -1,5 +1,5 @@
 import { strict as assert } from 'node:assert'
-import { messageIdentity } from '../../inbox/identity.ts'
+import { messageIdentity } from '../../consumer/inbox/identity.ts'
 import type { CompleteInboxParams } from '../../store/inbox.ts'
 import { apply, inboxOf, itemOf, letterOf, NOTHING, opened, park, reading, unless } from './inbox-make.ts'
 import { DEADLINE_MS, LONG_MS, newKey } from './make.ts'

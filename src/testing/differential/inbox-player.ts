@@ -1,5 +1,5 @@
 import { isOnceError } from '../../errors.ts'
-import { messageIdentity } from '../../inbox/identity.ts'
+import { messageIdentity } from '../../consumer/inbox/identity.ts'
 import type { LetterFilter, NewLetter } from '../../store/dead-letters.ts'
 import type { Inbox, InboxItem, InboxSight, Taken } from '../../store/inbox.ts'
 import { letterOf } from '../contract/inbox-make.ts'

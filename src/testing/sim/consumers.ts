@@ -1,4 +1,4 @@
-import type { Consumer } from '../../once/consumer-types.ts'
+import type { Consumer } from '../../consumer/types.ts'
 import { outboxOf } from '../../once/resend.ts'
 import { outboxSource } from '../../source/outbox.ts'
 import type { PulledSource } from '../../source/source.ts'

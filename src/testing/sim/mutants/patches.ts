@@ -99,7 +99,7 @@ const FOUND_WITH_CONSUMERS: readonly Patch[] = [
   {
     of: 'I25',
     name: 'messages of one batch do not take turns inside',
-    file: 'src/once/consumer-handler.ts',
+    file: 'src/consumer/handler.ts',
     find: 'new Enclosing({ id: item.id, route, transaction, publisher, outer: undefined })',
     replace:
       'new Enclosing({ id: item.id, route, transaction, publisher, outer: undefined, turns: new transaction.turns.constructor() })',
@@ -162,7 +162,7 @@ const FOUND_WITH_FAILING_MESSAGES: readonly Patch[] = [
   {
     of: 'I21',
     name: 'a message whose statement raises is taken for trouble of the store',
-    file: 'src/once/consumer-batch.ts',
+    file: 'src/consumer/batch.ts',
     find: `const failed: Fate = arrivals.length === 1 ? { kind: 'failed', error: cause } : ALONE`,
     replace: `const failed: Fate = { kind: 'troubled', error: cause }`,
   },

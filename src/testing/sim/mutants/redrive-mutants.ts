@@ -1,4 +1,4 @@
-import { messageIdentity } from '../../../inbox/identity.ts'
+import { messageIdentity } from '../../../consumer/inbox/identity.ts'
 import type { Work } from '../../../store/memory/connection.ts'
 import { obstacle } from '../../../store/memory/statements/inbox.ts'
 import { STATEMENTS } from '../../../store/memory/statements/index.ts'

@@ -1,0 +1,221 @@
+import { isOnceError, onceError } from '../errors.ts'
+import type { Arrival } from './inbox/arrival.ts'
+import { RERUN_BACKOFF_MS, RERUNS_MAX } from '../limits.ts'
+import { sleep } from '../platform/clock.ts'
+import type { InboxItem, InboxSight } from '../store/inbox.ts'
+import type { EventRow, Session } from '../store/store.ts'
+import { isTransient } from '../operation/atomic.ts'
+import { handle } from './handler.ts'
+import { keepsArrivalOrder, notBehind } from './lanes.ts'
+import { deliveriesOf, positionsAfter, type ConsumerParts } from './parts.ts'
+import { wakeRelays, type Core } from '../operation/core.ts'
+import { isCrowded } from '../operation/crowding.ts'
+import { SharedTransaction } from '../operation/shared-transaction.ts'
+import { isStoreTrouble } from './store-trouble.ts'
+
+/** What became of each arrival of a batch. */
+export type Fate =
+  /** Its effect committed just now. */
+  | { readonly kind: 'applied' }
+  | { readonly kind: Exclude<InboxSight, 'taken'> }
+  /** Its own failure: it ran alone. */
+  | { readonly kind: 'failed'; readonly error: unknown }
+  /** Nobody's failure, or not known whose: tried again. `alone`: it is the suspect, and runs alone. */
+  | { readonly kind: 'again'; readonly alone: boolean }
+  /** The store is out of order. */
+  | { readonly kind: 'troubled'; readonly error: unknown }
+
+export type Fates = Map<Arrival, Fate>
+
+/**
+ * Dead letters that run again: they do not stand in their own way. Called with those whose effect is about to commit,
+ * last before it; what it throws rolls everything back.
+ */
+export type SettleRedriven<Tx> = (session: Session<Tx>, taken: readonly Arrival[]) => Promise<void>
+
+const APPLIED: Fate = { kind: 'applied' }
+const AGAIN: Fate = { kind: 'again', alone: false }
+const ALONE: Fate = { kind: 'again', alone: true }
+
+/**
+ * Inbox rows first, then the handlers in order, then everything in one commit. A failure rolls all of it back: the
+ * others are run again as one batch, and whoever failed alone. Savepoints would leave the inbox row of an effect that
+ * was rolled back. `settleRedriven`: these are dead letters; they do not stand in the way, and are settled by the commit.
+ */
+export async function processBatch<Tx>(
+  parts: ConsumerParts<Tx>,
+  arrivals: readonly Arrival[],
+  settleRedriven?: SettleRedriven<Tx>,
+): Promise<Fates> {
+  for (let rerun = 1; ; rerun++) {
+    try {
+      return await attemptBatch(parts, arrivals, settleRedriven)
+    } catch (error) {
+      const { core } = parts
+      const cause = error instanceof HandlerFailed ? error.cause : error
+      if (rerun > RERUNS_MAX || !isTransient(core, cause)) return fatesOfFailure(core, arrivals, error)
+      await sleep(core.clock, RERUN_BACKOFF_MS * 2 ** rerun * core.random.next())
+    }
+  }
+}
+
+/** Thrown by whoever knows whose fault it was. */
+export class HandlerFailed extends Error {
+  readonly arrival: Arrival
+  constructor(arrival: Arrival, cause: unknown) {
+    super('a handler failed', { cause })
+    this.arrival = arrival
+  }
+}
+
+async function attemptBatch<Tx>(
+  parts: ConsumerParts<Tx>,
+  arrivals: readonly Arrival[],
+  settleRedriven: SettleRedriven<Tx> | undefined,
+): Promise<Fates> {
+  const { core, inbox, settings } = parts
+  const consumer = settings.name
+  const redrive = settleRedriven !== undefined
+  const items = settings.delivery === 'once' ? itemsOf(arrivals) : []
+  const { sights, session } = await inbox.take({ consumer, items, deadlineMs: settings.deadlineMs, redrive })
+  const fates: Fates = new Map()
+  const taken: Arrival[] = []
+  for (const [index, arrival] of arrivals.entries()) {
+    const sight = sights[index] ?? 'taken'
+    if (sight === 'taken') taken.push(arrival)
+    else fates.set(arrival, { kind: sight })
+  }
+  try {
+    if (outranTheirPredecessor(arrivals, fates, keepsArrivalOrder(parts))) {
+      await session.rollback()
+      for (const arrival of taken) fates.set(arrival, AGAIN)
+      return fates
+    }
+    if (taken.length === 0) {
+      await session.rollback()
+      return fates
+    }
+    const transaction = new SharedTransaction(session.session)
+    const published = await (settings.pipelined ? runTogether : runInOrder)(parts, transaction, taken)
+    const settled = [...taken, ...[...fates].filter(([, { kind }]) => kind === 'duplicate').map(([arrival]) => arrival)]
+    const events = await transaction.standing(published.flat())
+    await settleRedriven?.(session.session, taken)
+    const ending = await session.complete({
+      consumer,
+      events,
+      tried: taken.filter(({ tried }) => tried).map(({ item }) => item.id),
+      redriven: [],
+      positions: positionsAfter(parts, deliveriesOf(settled)),
+    })
+    if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
+    transaction.committed()
+    wakeRelays(core, events.length)
+  } catch (error) {
+    // Past the deadline a query may still be running on this connection: nobody waits behind it.
+    const cause = error instanceof HandlerFailed ? error.cause : error
+    if (isOnceError(cause, 'ONCE_DEADLINE')) void session.rollback()
+    else await session.rollback()
+    if (error instanceof HandlerFailed && isTransient(core, cause)) throw error
+    for (const [arrival, fate] of fatesOfFailure(core, taken, error)) fates.set(arrival, fate)
+    return fates
+  }
+  for (const arrival of taken) fates.set(arrival, APPLIED)
+  return fates
+}
+
+/** A predecessor in the same batch is taken with it, or not at all. */
+function itemsOf(arrivals: readonly Arrival[]): InboxItem[] {
+  const here = new Set(arrivals.map(({ item }) => item.id))
+  return arrivals.map(({ item }) =>
+    item.previous !== null && here.has(item.previous) ? { ...item, previous: null } : item,
+  )
+}
+
+/**
+ * Somebody was taken although a predecessor in the same batch was not, because it runs elsewhere: told as early; by the
+ * order of arrival alone, as busy too.
+ */
+function outranTheirPredecessor(arrivals: readonly Arrival[], fates: Fates, byArrival: boolean): boolean {
+  const missing = new Set<string>()
+  const free = byArrival ? notBehind(arrivals, (arrival) => fates.get(arrival)?.kind === 'busy') : null
+  let outran = false
+  for (const arrival of arrivals) {
+    const fate = fates.get(arrival)
+    const early = arrival.item.previous !== null && missing.has(arrival.item.previous)
+    if (!fate && early) {
+      fates.set(arrival, { kind: 'early' })
+      outran = true
+    } else if (!fate && free && !free.has(arrival)) {
+      fates.set(arrival, { kind: 'busy' })
+      outran = true
+    }
+    if (early || (fate && fate.kind !== 'duplicate')) missing.add(arrival.item.id)
+  }
+  return outran
+}
+
+async function runInOrder<Tx>(
+  { core, settings }: ConsumerParts<Tx>,
+  transaction: SharedTransaction,
+  taken: readonly Arrival[],
+): Promise<(readonly EventRow[])[]> {
+  const published: (readonly EventRow[])[] = []
+  for (const arrival of taken) {
+    try {
+      published.push(await handle(core, settings, transaction, arrival))
+    } catch (error) {
+      throw new HandlerFailed(arrival, error)
+    }
+  }
+  return published
+}
+
+/** All at once, those of one aggregate one after the other. The first to fail is the one that failed by itself. */
+async function runTogether<Tx>(
+  { core, settings }: ConsumerParts<Tx>,
+  transaction: SharedTransaction,
+  taken: readonly Arrival[],
+): Promise<(readonly EventRow[])[]> {
+  const published = new Map<Arrival, readonly EventRow[]>()
+  let failure: HandlerFailed | undefined
+  const lines = new Map<string | Arrival, Arrival[]>()
+  for (const arrival of taken) {
+    const line = arrival.item.aggregate ?? arrival
+    lines.set(line, [...(lines.get(line) ?? []), arrival])
+  }
+  await Promise.all(
+    [...lines.values()].map(async (line) => {
+      for (const arrival of line) {
+        if (failure) return
+        try {
+          published.set(arrival, await handle(core, settings, transaction, arrival))
+        } catch (error) {
+          failure ??= new HandlerFailed(arrival, error)
+        }
+      }
+    }),
+  )
+  if (failure) throw failure
+  return taken.map((arrival) => published.get(arrival) ?? [])
+}
+
+/** Whose fault a failure is. What a handler threw counts against its message, whatever its code. */
+export function fatesOfFailure<Tx>(core: Core<Tx>, arrivals: readonly Arrival[], error: unknown): Fates {
+  const trouble = error instanceof HandlerFailed ? error.cause : error
+  if (isCrowded(core, trouble))
+    return new Map(arrivals.map((arrival) => [arrival, { kind: 'troubled', error: trouble }]))
+  if (error instanceof HandlerFailed) {
+    const { arrival: culprit, cause } = error
+    // The message may succeed when it runs alone, and then nobody would hear why the batch was late.
+    if (arrivals.length > 1 && (isOnceError(cause, 'ONCE_DEADLINE') || isStoreTrouble(cause)))
+      core.settings.observe({ kind: 'troubled', task: 'consumer', error: cause })
+    const failed: Fate = arrivals.length === 1 ? { kind: 'failed', error: cause } : ALONE
+    return new Map(arrivals.map((arrival) => [arrival, arrival === culprit ? failed : AGAIN]))
+  }
+  if (isStoreTrouble(error)) {
+    return new Map(arrivals.map((arrival) => [arrival, { kind: 'troubled', error }]))
+  }
+  // Found at the end, by the commit: no telling whose it was, so each runs alone.
+  const fate: Fate = arrivals.length === 1 ? { kind: 'failed', error } : ALONE
+  return new Map(arrivals.map((arrival) => [arrival, fate]))
+}

@@ -1,0 +1,109 @@
+import { milliseconds } from '../duration.ts'
+import type { Arrival } from './inbox/arrival.ts'
+import { describeError } from '../platform/describe-error.ts'
+import { INBOX_MS_MAX } from '../limits.ts'
+import type { Observe } from '../observe/signal.ts'
+import type { Delivery, PulledSource, ReceiveParams, Subscription } from '../source/source.ts'
+import type { Results } from './work.ts'
+
+/**
+ * A subscription whose failures hurt nobody: what could not be acknowledged comes again and is a duplicate. Tells
+ * whoever observes.
+ */
+export class Broker {
+  /** Infinity: as long as the connection lives. */
+  readonly holdsForMs: number
+  readonly #subscription: Subscription
+  readonly #consumer: string
+  readonly #observe: Observe
+
+  constructor(source: PulledSource<unknown>, subscription: Subscription, consumer: string, observe: Observe) {
+    const { holdsFor } = source
+    const limits = { option: 'holdsFor', min: 1, max: INBOX_MS_MAX }
+    this.holdsForMs = holdsFor === 'connection' ? Infinity : milliseconds(holdsFor, 0, limits)
+    this.#subscription = subscription
+    this.#consumer = consumer
+    this.#observe = observe
+  }
+
+  get extends(): boolean {
+    return this.#subscription.extend !== undefined
+  }
+
+  /** What it acknowledged may come again, should this process end. */
+  get acksLater(): boolean {
+    return this.#subscription.acksLater === true
+  }
+
+  receive(params: ReceiveParams): Promise<readonly Delivery[]> {
+    return this.#subscription.receive(params)
+  }
+
+  onRevoked(callback: (partitions: readonly string[]) => void): void {
+    this.#subscription.onRevoked?.(callback)
+  }
+
+  again(partitions: readonly string[]): void {
+    this.#subscription.again?.(partitions)
+  }
+
+  ack(deliveries: readonly Delivery[]): Promise<boolean> {
+    return this.told(() => this.#subscription.ack(deliveries))
+  }
+
+  giveBack(deliveries: readonly Delivery[], delayMs: number): Promise<boolean> {
+    this.#observe({ kind: 'givenBack', consumer: this.#consumer, messages: deliveries.length })
+    return this.told(() => this.#subscription.giveBack(deliveries, { delayMs: Math.round(delayMs) }))
+  }
+
+  extend(deliveries: readonly Delivery[]): Promise<boolean> {
+    return this.told(async () => this.#subscription.extend?.(deliveries))
+  }
+
+  /** Acknowledges, or rejects what a dead letter has. */
+  async settled(arrivals: readonly Arrival[], results: Results): Promise<void> {
+    const ack: Delivery[] = []
+    const reject = new Map<string, Delivery[]>()
+    let applied = 0
+    for (const arrival of arrivals) {
+      const result = results.get(arrival)
+      const parked = result?.kind === 'settled' ? result.parked : null
+      if (result?.kind === 'settled' && result.applied) applied++
+      if (!parked) ack.push(...arrival.deliveries)
+      else {
+        const { letter, reason } = parked
+        const { type, fingerprint } = letter
+        this.#observe({ kind: 'deadLetter', consumer: this.#consumer, type, reason, fingerprint })
+        reject.set(reason, [...(reject.get(reason) ?? []), ...arrival.deliveries])
+      }
+    }
+    this.#observe({ kind: 'consumed', consumer: this.#consumer, messages: arrivals.length, applied })
+    if (ack.length > 0) await this.ack(ack)
+    for (const [reason, deliveries] of reject) {
+      const { reject: refuse } = this.#subscription
+      if (!refuse) await this.ack(deliveries)
+      else await this.told(() => refuse.call(this.#subscription, deliveries, { reason }))
+    }
+  }
+
+  failed({ delivery }: Arrival, error: unknown, attempts: number): void {
+    const { type } = delivery
+    const { fingerprint } = describeError(error)
+    this.#observe({ kind: 'failed', consumer: this.#consumer, type, attempts, fingerprint, error })
+  }
+
+  close(): Promise<boolean> {
+    return this.told(() => this.#subscription.close())
+  }
+
+  /** Whether it could be done. Why not is told to whoever observes. */
+  async told(work: () => Promise<void>): Promise<boolean> {
+    try {
+      await work()
+      return true
+    } catch (error) {
+      this.#observe({ kind: 'troubled', task: 'consumer', error })
+      return false
+    }
+  }
+}

@@ -1,0 +1,176 @@
+import { runRedrives, workOnRedrive } from './redriver.ts'
+import { milliseconds, type Duration } from '../duration.ts'
+import { onceError } from '../errors.ts'
+import { findHorizon } from './inbox/horizon.ts'
+import { lifeOf } from '../source/log-life.ts'
+import { PositionTracker } from './inbox/positions.ts'
+import { CONSUMER_BACKOFF_MS_MAX, INBOX_MS_MAX } from '../limits.ts'
+import type { PulledSource } from '../source/source.ts'
+import { Broker } from './broker.ts'
+import { ConsumerLoop } from './loop.ts'
+import { checkConsumer, type ConsumerSettings } from './options.ts'
+import { endedInTime, type ConsumerParts } from './parts.ts'
+import { createPushedConsumer } from './push.ts'
+import { prefetchOf } from './size.ts'
+import type { Consumer, ConsumerOptions } from './types.ts'
+import type { Core } from '../operation/core.ts'
+import { tellUnhandled } from './unknown-types.ts'
+
+export function createConsumer<Tx>(
+  core: Core<Tx>,
+  name: string,
+  options: ConsumerOptions<unknown, Duration | undefined>,
+  on: unknown,
+): Consumer {
+  const settings = checkConsumer(core.settings, name, options, on)
+  const { inbox } = core.namespace
+  if (!inbox) throw onceError('ONCE_UNSUPPORTED', { detail: `the ${core.store.name} store has no inbox` })
+  const { from } = settings
+  const parts: ConsumerParts<Tx> = { core, inbox, settings, tracker: null }
+  let told = false
+  const prepared = async (): Promise<void> => {
+    await prepare(core, settings)
+    if (!told) tellUnhandled(settings, core.settings.observe)
+    told = true
+  }
+  const consumer =
+    from.kind === 'pulled' ? new PulledConsumer<Tx>(parts, from, prepared) : createPushedConsumer<Tx>(parts, prepared)
+  core.workers.add(consumer)
+  return consumer
+}
+
+/** Makes the consumer known, and refuses a memory that is too short. */
+async function prepare<Tx>(core: Core<Tx>, settings: ConsumerSettings): Promise<void> {
+  const { name, inboxForMs, rememberForMs, lettersForMs, from, attempts, horizon, delivery } = settings
+  if (delivery === 'once') {
+    const limits = { option: 'redeliversFor', min: 0, max: INBOX_MS_MAX }
+    const redeliversForMs = from.redeliversFor === 'forever' ? Infinity : milliseconds(from.redeliversFor, 0, limits)
+    const retriesForMs = attempts * CONSUMER_BACKOFF_MS_MAX
+    const finding = findHorizon({ source: from.name, redeliversForMs, retriesForMs, rememberForMs })
+    if (finding) {
+      const error = onceError('ONCE_HORIZON_SHORT', { detail: finding.line })
+      if (finding.kind === 'short' && horizon === 'refuse') throw error
+      core.settings.observe({ kind: 'troubled', task: 'consumer', error })
+    }
+  }
+  await core.store.locks?.open()
+  await core.namespace.inbox?.open({ consumer: name, inboxForMs, rememberForMs, lettersForMs })
+}
+
+interface Running<Tx> {
+  readonly loop: ConsumerLoop<Tx>
+  readonly stop: AbortController
+  /** It only drains. */
+  readonly once: boolean
+  readonly ended: Promise<void>
+}
+
+class PulledConsumer<Tx> implements Consumer {
+  readonly name: string
+  readonly #parts: ConsumerParts<Tx>
+  readonly #source: PulledSource<unknown>
+  readonly #prepare: () => Promise<void>
+  #running: Promise<Running<Tx>> | undefined
+
+  constructor(parts: ConsumerParts<Tx>, source: PulledSource<unknown>, prepare: () => Promise<void>) {
+    this.name = parts.settings.name
+    this.#parts = parts
+    this.#source = source
+    this.#prepare = prepare
+  }
+
+  async start(): Promise<this> {
+    for (;;) {
+      const running = await this.#running?.catch(() => undefined)
+      if (!running || !(running.once || running.stop.signal.aborted)) break
+      // What stops, or only drains, does not go on: it ends first.
+      await running.ended.catch(() => {})
+    }
+    await (this.#running ??= this.#begin(false))
+    return this
+  }
+
+  async stop(): Promise<void> {
+    const running = await this.#running?.catch(() => undefined)
+    running?.stop.abort()
+    await running?.ended.catch(() => {})
+  }
+
+  /** What there is to do now. Of a consumer that runs: waits a while, until it is idle. */
+  async drain(): Promise<number> {
+    if (this.#running) {
+      const { loop, ended } = await this.#running
+      const before = loop.handled
+      await Promise.race([loop.idle(), ended])
+      return loop.handled - before
+    }
+    const running = this.#begin(true)
+    this.#running = running
+    const { loop, ended } = await running
+    await ended
+    return loop.handled
+  }
+
+  wake(): void {
+    // The source is woken, not the consumer.
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop()
+  }
+
+  async #begin(once: boolean): Promise<Running<Tx>> {
+    const { core, settings, inbox } = this.#parts
+    const { observe } = core.settings
+    const stop = new AbortController()
+    try {
+      if (core.closed) throw onceError('ONCE_CLOSED')
+      await this.#prepare()
+      const source = this.#source
+      // What a former run left unsettled comes again: nothing of it counts.
+      const tracker = source.features.positions ? new PositionTracker() : null
+      const subscription = await source.open({
+        consumer: settings.name,
+        signal: stop.signal,
+        prefetch: prefetchOf(settings),
+        positions: {
+          read: async (partitions) => {
+            const wanted = new Set(partitions)
+            const all = await inbox.positions({ consumer: settings.name, source: source.name })
+            const known = all.filter(({ partition }) => wanted.has(partition))
+            tracker?.began(known)
+            return new Map(known.map(({ partition, next }) => [partition, next]))
+          },
+          lifeOf: (log) => lifeOf(inbox, { consumer: settings.name, source: source.name }, log),
+        },
+        warn: (error) => observe({ kind: 'troubled', task: 'consumer', error }),
+      })
+      const broker = new Broker(source, subscription, settings.name, observe)
+      const loop = new ConsumerLoop<Tx>({ ...this.#parts, tracker }, source, broker, stop.signal)
+      const ended = this.#run(loop, broker, stop, once)
+      ended.catch((error: unknown) => {
+        if (!once) observe({ kind: 'troubled', task: 'consumer', error })
+      })
+      return { loop, stop, once, ended }
+    } catch (error) {
+      this.#running = undefined
+      throw error
+    }
+  }
+
+  async #run(loop: ConsumerLoop<Tx>, broker: Broker, stop: AbortController, once: boolean): Promise<void> {
+    const redrives = once ? undefined : runRedrives(this.#parts, stop.signal)
+    try {
+      await loop.run(once)
+      if (once) loop.handled += await workOnRedrive(this.#parts, stop.signal)
+    } finally {
+      stop.abort()
+      await endedInTime(this.#parts, redrives)
+      if (!(await endedInTime(this.#parts, broker.close()))) {
+        const error = new Error(`${this.#source.name}: nobody answered that consumer '${this.name}' stops`)
+        this.#parts.core.settings.observe({ kind: 'troubled', task: 'consumer', error })
+      }
+      this.#running = undefined
+    }
+  }
+}

@@ -1,0 +1,69 @@
+import { deriveEventId } from '../key/derive.ts'
+import type { Arrival } from './inbox/arrival.ts'
+import { readable } from '../platform/readable-error.ts'
+import { Publisher } from '../outbox/publisher.ts'
+import type { EventRow, Session } from '../store/store.ts'
+import type { ConsumerSettings, Handler } from './options.ts'
+import type { Core } from '../operation/core.ts'
+import { LazySignal, TimeLimit, withinMs } from '../operation/deadline.ts'
+import { Enclosing } from '../operation/enclosing.ts'
+import { handleOf } from '../operation/handle.ts'
+import { AtomicOperation } from '../operation/operation.ts'
+import type { SharedTransaction } from '../operation/shared-transaction.ts'
+
+const COMPLETE = { fate: 'complete', answer: { status: 200 } } as const
+
+/** Runs one message's handler inside an open transaction, and answers with what it published. Whoever opened it ends it, whatever happens here. */
+export async function handle<Tx>(
+  core: Core<Tx>,
+  { name, handlers, deadlineMs }: ConsumerSettings,
+  transaction: SharedTransaction,
+  { delivery, item, attempts, counted }: Arrival,
+): Promise<readonly EventRow[]> {
+  const handler = handlers.get(delivery.type)
+  if (!handler) return []
+  const route = `${name} ${delivery.type}`
+  const publisher = new Publisher(core.settings.events, core.namespace, (ordinal) =>
+    deriveEventId({ id: item.id, life: undefined, ordinal }),
+  )
+  const session = transaction.session as Session<Tx>
+  const enclosing = new Enclosing({ id: item.id, route, transaction, publisher, outer: undefined })
+  const revocable = handleOf(core, enclosing)
+  const signal = new LazySignal()
+  const attempt = counted ? attempts : attempts + 1
+  const op = new AtomicOperation({
+    id: item.id,
+    key: item.message,
+    scope: name,
+    attempt,
+    tx: revocable.tx,
+    signal,
+    publisher,
+  })
+  enclosing.onEnd(() => {
+    op.end()
+    revocable.revoke()
+  })
+  const watched = core.guard?.watch({ route, claim: item }, session)
+  try {
+    await watched?.started
+    await new TimeLimit(core.clock, deadlineMs, signal, enclosing).run(() =>
+      core.enclosing.run(enclosing, () => called(handler, delivery.event, op)),
+    )
+    const published = await withinMs(core.clock, deadlineMs, publisher.take())
+    await watched?.ended(COMPLETE, published.length)
+    return published
+  } finally {
+    enclosing.end()
+    watched?.stop()
+  }
+}
+
+/** Whatever it throws can be read: everybody after this asks whose fault it was. */
+export async function called(handler: Handler, event: unknown, op: unknown): Promise<void> {
+  try {
+    await handler(event, op as never)
+  } catch (error) {
+    throw readable(error)
+  }
+}

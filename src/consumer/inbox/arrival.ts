@@ -1,0 +1,108 @@
+import { frame } from '../../key/frame.ts'
+import { sha256Hex } from '../../platform/sha256.ts'
+import { isStorable, storable } from '../../platform/storable.ts'
+import type { Delivery } from '../../source/source.ts'
+import type { Letter, LetterReason } from '../../store/dead-letters.ts'
+import type { InboxItem } from '../../store/inbox.ts'
+import { describeError } from '../../platform/describe-error.ts'
+import { messageIdentity } from './identity.ts'
+
+export interface ArrivalOptions {
+  readonly delivery: Delivery
+  /** The consumer's name as it goes into the ids of its messages. */
+  readonly consumer: string
+  /** The message's id, or its natural key. */
+  readonly message: string
+  readonly problem: string | undefined
+  readonly seq: number
+  readonly at: number
+}
+
+/** One message in the hands of a consumer, from its delivery to its settlement. */
+export class Arrival {
+  readonly delivery: Delivery
+  readonly item: InboxItem
+  /** In the order of arrival. */
+  readonly seq: number
+  readonly at: number
+  /** What its first delivery keeps in memory. */
+  readonly bytes: number
+  /** Why it cannot be read. */
+  readonly problem: string | undefined
+  /** Other deliveries of the same message meanwhile: they share its fate. */
+  readonly twins: Delivery[] = []
+  /** Not picked before this time, on the process's own clock. */
+  notBefore = 0
+  /** Its predecessor was not applied when it was last looked at: when it was first found so. */
+  earlySince: number | null = null
+  /** Failures and crashes known so far. */
+  attempts = 0
+  /** The database has a row of its attempts. */
+  tried = false
+  /** This attempt was counted before it began. */
+  counted = false
+  /** It may have ended a process: runs with others of its kind, one batch of them at a time. */
+  suspect = false
+  /** It made a batch fail, or was there when more than one process ended: runs alone. */
+  alone = false
+  /** It was set aside, and no reply came: found parked later, it is told as this. */
+  setAside: { readonly reason: LetterReason; readonly letter: Letter } | null = null
+
+  constructor(of: ArrivalOptions) {
+    const { delivery, consumer, message } = of
+    const { aggregate, previous } = delivery
+    // What is stored is what it is known by: whoever reads the letter must come to the same id.
+    const source = storable(delivery.source)
+    this.delivery = delivery
+    this.seq = of.seq
+    this.at = of.at
+    this.bytes = delivery.bytes ?? 0
+    this.problem = of.problem ?? delivery.problem
+    this.item = {
+      ...messageIdentity({ consumer, source, message }),
+      source,
+      message,
+      aggregate: aggregate === null ? null : storable(aggregate),
+      // By a natural key nobody knows what the predecessor's was.
+      previous:
+        previous === null || message !== delivery.id
+          ? null
+          : messageIdentity({ consumer, source, message: previous }).id,
+    }
+  }
+
+  /** Everything that must be settled with the broker. */
+  get deliveries(): readonly Delivery[] {
+    return this.twins.length === 0 ? [this.delivery] : [this.delivery, ...this.twins]
+  }
+}
+
+/** What identifies a message: its own id, or the natural key of its event. A message that has none cannot be read. */
+export function keyOf(
+  key: ((event: unknown) => string) | undefined,
+  delivery: Delivery,
+): Pick<ArrivalOptions, 'message' | 'problem'> {
+  const { id, problem } = delivery
+  if (!isStorable(id)) return { message: `sha256:${sha256Hex(frame(id))}`, problem: problem ?? unstorable('id') }
+  if (problem !== undefined) return { message: id, problem }
+  for (const name of ['source', 'type'] as const) {
+    if (!isStorable(delivery[name])) return { message: id, problem: unstorable(name) }
+  }
+  try {
+    const { event } = delivery
+    if (!key) return { message: id, problem: undefined }
+    const message = key(event)
+    if (typeof message === 'string' && message !== '' && message.length <= KEY_LENGTH_MAX && isStorable(message)) {
+      return { message, problem: undefined }
+    }
+    return { message: id, problem: `key() must return a text of 1 to ${KEY_LENGTH_MAX} characters` }
+  } catch (error) {
+    return { message: id, problem: `it cannot be read: ${describeError(error).line}` }
+  }
+}
+
+function unstorable(name: string): string {
+  return `its ${name} has NUL or half of a surrogate pair`
+}
+
+const KEY_LENGTH_MAX = 1_024

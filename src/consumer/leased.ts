@@ -1,0 +1,102 @@
+import { isOnceError, onceError } from '../errors.ts'
+import type { Arrival } from './inbox/arrival.ts'
+import { fingerprintInput } from '../key/fingerprint.ts'
+import type { Events } from '../outbox/event.ts'
+import type { Session } from '../store/store.ts'
+import { answerOfValue } from '../operation/codec.ts'
+import { fatesOfFailure, HandlerFailed, type Fate, type SettleRedriven } from './batch.ts'
+import { called } from './handler.ts'
+import type { Handler } from './options.ts'
+import type { ConsumerParts } from './parts.ts'
+import { openEnclosing } from '../operation/enclosing.ts'
+import { LeasedBlame } from '../operation/leased-blame.ts'
+import { attemptLeased, type LeasedProduce } from '../operation/leased.ts'
+import { requestOf } from '../operation/request.ts'
+import type { Committed, LeasedOperation, Operation } from '../operation/types.ts'
+
+/** Another attempt entered the inbox first: this one must not commit. */
+class Overtaken extends Error {}
+
+/**
+ * A message whose handler calls the outside world. Its steps are recorded under an operation of its own, which a later
+ * attempt takes over; the inbox row is the last statement of the final transaction.
+ */
+export async function processLeased<Tx>(
+  parts: ConsumerParts<Tx>,
+  arrival: Arrival,
+  settleRedriven?: SettleRedriven<Tx>,
+): Promise<Fate> {
+  const { core, inbox, settings } = parts
+  const { name } = settings
+  const { item, delivery } = arrival
+  try {
+    const redrive = settleRedriven !== undefined
+    const [sight = 'taken'] = await inbox.look({ consumer: name, items: [item], redrive })
+    if (sight !== 'taken') return { kind: sight }
+    const handler = settings.handlers.get(delivery.type)
+    const request = requestOf(core.settings, {
+      scope: `consumer ${name}`,
+      key: item.id,
+      fingerprint: fingerprintInput(null),
+      route: `${name} ${delivery.type}`,
+      at: core.clock.now(),
+      rerunnable: false,
+      overrides: { deadline: `${settings.deadlineMs}ms` },
+    })
+    // A dead letter may be redriven for as long as the inbox remembers: its steps must be there then.
+    const resumableForMs = Math.max(settings.rememberForMs, request.claim.replayForMs)
+    const leased = { ...request, leaseMs: settings.leaseMs as number, recover: null, resumableForMs }
+    const attempt = await attemptLeased(core, leased, produceOf(parts, arrival, handler, settleRedriven), () => {})
+    if (attempt.kind === 'busy') return { kind: 'busy' }
+    return { kind: attempt.outcome.replayed ? 'duplicate' : 'applied' }
+  } catch (error) {
+    if (error instanceof Overtaken || isOnceError(error, 'ONCE_LEASE_LOST')) return { kind: 'busy' }
+    return fatesOfFailure(core, [arrival], error).get(arrival) as Fate
+  }
+}
+
+/** Whatever a handler throws releases the lease: nothing is stored that a redrive would only replay. */
+function produceOf<Tx>(
+  { core, inbox, settings }: ConsumerParts<Tx>,
+  arrival: Arrival,
+  handler: Handler | undefined,
+  settleRedriven: SettleRedriven<Tx> | undefined,
+): LeasedProduce<Tx> {
+  const { item, delivery } = arrival
+  return async ({ op, commit }) => {
+    const blame = new LeasedBlame()
+    let outcome: Awaited<ReturnType<typeof commit>> | undefined
+    const commitWith = async <R>(make: (op: Operation<Tx, Events>) => R | Promise<R>): Promise<Committed<R>> => {
+      if (outcome) throw onceError('ONCE_STEP_INVALID', { detail: 'commit was called twice' })
+      let made: R | undefined
+      const makeOfHandler = blame.handlers(make)
+      const committing = commit(async (inner) => {
+        made = await makeOfHandler(inner)
+        // In its turn: beside a child that has a savepoint open, the row would be rolled back with the child.
+        const at = openEnclosing(core.enclosing)
+        const session = at?.session as Session<Tx>
+        const inTurn = <T>(work: () => Promise<T>): Promise<T> => (at ? at.inTurn(work) : work())
+        const redrive = settleRedriven !== undefined
+        if (!(await inTurn(() => inbox.enter(session, { consumer: settings.name, item, redrive })))) {
+          throw new Overtaken('applied or set aside elsewhere')
+        }
+        if (settleRedriven) await inTurn(() => settleRedriven(session, [arrival]))
+        return { answer: answerOfValue(undefined), fate: 'complete' }
+      })
+      outcome = await blame.ours(committing)
+      return made as Committed<R>
+    }
+    // Not Object.assign: it would read the signal, and so build one that nobody asked for.
+    const leased = Object.create(op, {
+      step: { value: blame.steps<Tx>(op), enumerable: true },
+      commit: { value: commitWith, enumerable: true },
+    }) as LeasedOperation<Tx, Events>
+    if (handler) {
+      await called(handler, delivery.event, leased).catch((error: unknown) => {
+        throw blame.isRaised(error, leased) ? error : new HandlerFailed(arrival, error)
+      })
+    } else await commitWith(() => undefined)
+    if (!outcome) throw onceError('ONCE_NOT_COMMITTED')
+    return { kind: 'committed', outcome }
+  }
+}

@@ -1,0 +1,342 @@
+import { Arrival, keyOf } from './inbox/arrival.ts'
+import { Backlog } from './inbox/backlog.ts'
+import { Earlies } from './inbox/earlies.ts'
+import {
+  CONSUMER_BUSY_MS,
+  CONSUMER_EARLY_BACK_MS,
+  CONSUMER_EARLY_MS,
+  CONSUMER_ORPHANED_AFTER,
+  CONSUMER_REST_MS_MAX,
+  CONSUMER_WAIT_MS,
+} from '../limits.ts'
+import { Bell } from '../outbox/bell.ts'
+import { sleep } from '../platform/clock.ts'
+import type { Delivery, PulledSource } from '../source/source.ts'
+import type { Broker } from './broker.ts'
+import { ackFirst } from './first.ts'
+import { backoffMs, deliveriesOf, endedInTime, type ConsumerParts } from './parts.ts'
+import { lookForRewinds } from './rewinds.ts'
+import { BatchSize, prefetchOf, ReceiveSize } from './size.ts'
+import { parkOrphans, PASSED, uncount, workOn, type Result, type Results } from './work.ts'
+import { tellCrowded, withLocks } from '../operation/crowding.ts'
+
+/** What runs once does not wait longer for a retry. */
+const DRAIN_WAIT_MS = 5_000
+
+/** Receives, runs what may run, and settles with the broker. One for each start of a consumer. */
+export class ConsumerLoop<Tx> {
+  /** Messages that are settled. */
+  handled = 0
+  readonly #parts: ConsumerParts<Tx>
+  readonly #source: PulledSource<unknown>
+  readonly #broker: Broker
+  readonly #backlog = new Backlog()
+  readonly #earlies: Earlies
+  readonly #stopping: AbortSignal
+  readonly #prefetch: number
+  readonly #room: Bell
+  readonly #size: BatchSize
+  readonly #receives = new ReceiveSize()
+  /** Transactions at a time: an embedded store has one writer. */
+  readonly #concurrency: number
+  #active = 0
+  #suspectRunning = false
+  #waitingForIdle: (() => void)[] = []
+  #seq = 0
+  #troubles = 0
+  #restsUntil = 0
+  #cancelTimer: () => void = () => {}
+  #cancelHold: () => void = () => {}
+
+  constructor(parts: ConsumerParts<Tx>, source: PulledSource<unknown>, broker: Broker, stopping: AbortSignal) {
+    this.#parts = parts
+    this.#source = source
+    this.#broker = broker
+    this.#stopping = stopping
+    this.#prefetch = prefetchOf(parts.settings)
+    this.#room = new Bell(parts.core.clock)
+    this.#size = new BatchSize(parts.settings, parts.core.store.locks)
+    this.#concurrency =
+      parts.core.store.features.concurrentClaims || parts.settings.leaseMs !== null ? parts.settings.concurrency : 1
+    const { core, inbox, settings } = parts
+    this.#earlies = new Earlies({
+      clock: core.clock,
+      holdMs: broker.extends ? CONSUMER_EARLY_MS : Math.min(CONSUMER_EARLY_MS, broker.holdsForMs / 2),
+      look: (items) => inbox.look({ consumer: settings.name, items }),
+      ready: (arrivals) => {
+        this.#backlog.ready(arrivals)
+        this.#dispatch()
+      },
+      giveUp: (arrivals) => void this.#giveUp(arrivals),
+      troubled: (error) => core.settings.observe({ kind: 'troubled', task: 'consumer', error }),
+    })
+    stopping.addEventListener('abort', () => this.#room.ring(), { once: true })
+    broker.onRevoked((partitions) => this.#revoked(partitions))
+  }
+
+  /** Until it is stopped; `once`: until nothing is left to do now. */
+  async run(once: boolean): Promise<void> {
+    this.#keepHolding()
+    const cancelLooks = lookForRewinds(this.#parts, this.#broker)
+    try {
+      while (!this.#stopping.aborted) {
+        // Those who wait for a predecessor take no room: it could not come in.
+        const left = this.#prefetch - this.#backlog.size + this.#earlies.size
+        const max = this.#receives.next(left, this.#backlog.bytes - this.#earlies.bytes)
+        if (max <= 0) {
+          await this.#room.wait(CONSUMER_WAIT_MS)
+          continue
+        }
+        const came = await this.#receive(max, once || this.#waitingForIdle.length > 0)
+        if (came === 0 && this.#active === 0 && this.#backlog.size === 0) this.#tellIdle()
+        if (came > 0 || !once) continue
+        if (this.#active === 0 && this.#backlog.size === 0) return
+        if (this.#active === 0 && this.#earlies.size === 0 && this.#backlog.nextAt() > this.#now + DRAIN_WAIT_MS) return
+        await this.#room.wait(Math.min(50, Math.max(1, this.#backlog.nextAt() - this.#now)))
+        this.#dispatch()
+      }
+    } finally {
+      cancelLooks()
+      await this.#end()
+      this.#tellIdle()
+    }
+  }
+
+  #tellIdle(): void {
+    for (const resolve of this.#waitingForIdle.splice(0)) resolve()
+  }
+
+  /** Resolves when nothing is in hand, and nothing came for a while. */
+  idle(): Promise<void> {
+    return new Promise((resolve) => this.#waitingForIdle.push(resolve))
+  }
+
+  get #now(): number {
+    return this.#parts.core.clock.now()
+  }
+
+  async #receive(max: number, once: boolean): Promise<number> {
+    const { core } = this.#parts
+    const at = this.#now
+    try {
+      const waitMs = once ? 20 : CONSUMER_WAIT_MS
+      const deliveries = await this.#broker.receive({ max, waitMs, signal: this.#stopping })
+      this.#receives.came(deliveries)
+      for (const delivery of deliveries) this.#add(delivery)
+      this.#troubles = 0
+      this.#dispatch()
+      // A source that comes back empty-handed at once would have us spin.
+      if (deliveries.length === 0 && this.#now - at < 1) await sleep(core.clock, 5, this.#stopping)
+      return deliveries.length
+    } catch (error) {
+      if (this.#stopping.aborted) return 0
+      core.settings.observe({ kind: 'troubled', task: 'consumer', error })
+      if (once) throw error
+      await sleep(core.clock, backoffMs(this.#parts, ++this.#troubles), this.#stopping)
+      return 0
+    }
+  }
+
+  #add(delivery: Delivery): void {
+    const { core, settings, tracker } = this.#parts
+    tracker?.received(delivery)
+    const seq = this.#seq++
+    const consumer = core.namespace.hashed(settings.name)
+    this.#backlog.add(new Arrival({ delivery, consumer, seq, at: this.#now, ...keyOf(settings.key, delivery) }))
+  }
+
+  #dispatch(): void {
+    while (this.#active < this.#concurrency && !this.#stopping.aborted) {
+      const batch = this.#backlog.pick(this.#size.next(this.#active), this.#now, !this.#suspectRunning)
+      const [first] = batch
+      if (!first) break
+      for (const arrival of batch) this.#earlies.delete(arrival)
+      this.#active++
+      // As it was when it was picked: what the database knows of its attempts may change that meanwhile.
+      const { suspect } = first
+      if (suspect) this.#suspectRunning = true
+      void withLocks(this.#parts.core, batch.length, () => this.#work(batch)).finally(() => {
+        this.#active--
+        if (suspect) this.#suspectRunning = false
+        this.#room.ring()
+        this.#dispatch()
+      })
+    }
+    this.#arm()
+  }
+
+  async #work(batch: readonly Arrival[]): Promise<void> {
+    const startedAt = this.#now
+    const apart = batch[0]?.suspect || batch[0]?.alone
+    if (this.#parts.settings.delivery === 'at-most-once') {
+      const first = await ackFirst(this.#parts, { source: this.#source, broker: this.#broker }, batch)
+      if (first === 'begun') return this.#settle(new Map(batch.map((arrival) => [arrival, PASSED])))
+      if (first === 'troubled') {
+        const delayMs = backoffMs(this.#parts, ++this.#troubles)
+        for (const arrival of batch) this.#later(arrival, delayMs)
+        return
+      }
+    }
+    const results = await workOn(this.#parts, batch)
+    // What runs apart says nothing of what the others take together.
+    if (!apart) this.#size.took(this.#now - startedAt, batch.length)
+    await this.#settle(results)
+  }
+
+  async #settle(results: Results): Promise<void> {
+    const settled: Arrival[] = []
+    const passed: Arrival[] = []
+    const troubled = this.#troubled(results)
+    for (const [arrival, result] of results) {
+      if (result.kind === 'settled') (result.applied ? settled : passed).push(arrival)
+      else await this.#postpone(arrival, result, troubled)
+    }
+    // Before the broker is told: a duplicate that comes meanwhile is an arrival of its own, not a twin nobody settles.
+    this.#backlog.done(settled, true)
+    this.#backlog.done(passed, false)
+    await this.#acknowledge([...settled, ...passed], results)
+  }
+
+  async #acknowledge(arrivals: readonly Arrival[], results: Results): Promise<void> {
+    if (arrivals.length === 0) return
+    const { tracker, inbox, settings, core } = this.#parts
+    const deliveries = deliveriesOf(arrivals)
+    // Before anything is waited for: of two that end together, the later one passes both.
+    const positions = tracker?.settled(deliveries) ?? []
+    if (positions.length > 0) {
+      // What committed with an effect is passed already; a position never goes back.
+      const passing = inbox.pass({ consumer: settings.name, source: this.#source.name, positions })
+      await passing.then(
+        () => tracker?.wrote(positions),
+        (error: unknown) => core.settings.observe({ kind: 'troubled', task: 'consumer', error }),
+      )
+    }
+    this.handled += arrivals.length
+    await this.#broker.settled(arrivals, results)
+  }
+
+  /** One trouble of all of them: told once, and waited for once. Answers for how long. */
+  #troubled(results: Results): number {
+    const trouble = [...results.values()].find((result) => result.kind === 'troubled')
+    if (!trouble) {
+      this.#troubles = 0
+      return 0
+    }
+    const { core } = this.#parts
+    core.settings.observe({ kind: 'troubled', task: 'consumer', error: trouble.error })
+    tellCrowded(core, 'consumer', trouble.error)
+    // Whoever ran beside it met the same trouble.
+    if (this.#now >= this.#restsUntil) this.#restsUntil = this.#now + backoffMs(this.#parts, ++this.#troubles)
+    return this.#restsUntil - this.#now
+  }
+
+  async #postpone(arrival: Arrival, result: Exclude<Result, { kind: 'settled' }>, troubledMs: number): Promise<void> {
+    const { orders, delays } = this.#source.features
+    switch (result.kind) {
+      case 'again':
+        return this.#later(arrival, 0)
+      case 'troubled':
+        return this.#later(arrival, troubledMs)
+      case 'busy': {
+        const delayMs = CONSUMER_BUSY_MS * (0.5 + this.#parts.core.random.next())
+        // Its successors must not overtake it.
+        return orders || !delays ? this.#later(arrival, delayMs) : this.#giveBack([arrival], delayMs)
+      }
+      case 'early':
+        this.#earlies.add(arrival)
+        return this.#backlog.later([arrival])
+      case 'retry':
+        return this.#retry(arrival, result)
+    }
+  }
+
+  async #retry(arrival: Arrival, { error, attempts }: { error: unknown; attempts: number }): Promise<void> {
+    const delayMs = backoffMs(this.#parts, attempts)
+    this.#broker.failed(arrival, error, attempts)
+    arrival.alone = true
+    // Given back, it would come after what its source delivers meanwhile.
+    const rests = this.#source.features.orders || delayMs <= CONSUMER_REST_MS_MAX
+    if (rests && this.#mayHold(arrival, delayMs)) return this.#later(arrival, delayMs)
+    const { aggregate, source } = arrival.item
+    const behind = this.#backlog.drop(
+      ({ item }) => aggregate !== null && item.aggregate === aggregate && item.source === source,
+    )
+    await this.#giveBack([arrival, ...behind], delayMs)
+  }
+
+  /** Back to the broker, where others may be quicker; one that came too often is parked. */
+  async #giveUp(arrivals: readonly Arrival[]): Promise<void> {
+    const late = new Set(arrivals)
+    const dropped = this.#backlog.drop((arrival) => late.has(arrival))
+    const orphans = dropped.filter(({ delivery }) => (delivery.delivered ?? 0) >= CONSUMER_ORPHANED_AFTER)
+    const others = dropped.filter((arrival) => !orphans.includes(arrival))
+    if (others.length > 0) await this.#broker.giveBack(deliveriesOf(others), CONSUMER_EARLY_BACK_MS)
+    if (orphans.length > 0) await this.#settle(await parkOrphans(this.#parts, orphans))
+    this.#room.ring()
+  }
+
+  #later(arrival: Arrival, delayMs: number): void {
+    arrival.notBefore = delayMs === 0 ? 0 : this.#now + delayMs
+    this.#backlog.later([arrival])
+  }
+
+  async #giveBack(arrivals: readonly Arrival[], delayMs: number): Promise<void> {
+    const given = new Set(deliveriesOf(arrivals))
+    await uncount(this.#parts, arrivals)
+    if (!(await this.#broker.giveBack([...given], delayMs))) {
+      for (const arrival of arrivals) this.#later(arrival, delayMs)
+      return
+    }
+    this.#backlog.done(arrivals, false)
+    const twins = deliveriesOf(arrivals).filter((delivery) => !given.has(delivery))
+    if (twins.length > 0) await this.#broker.giveBack(twins, delayMs)
+  }
+
+  #mayHold(arrival: Arrival, delayMs: number): boolean {
+    return this.#broker.extends || this.#now - arrival.at + delayMs < this.#broker.holdsForMs / 2
+  }
+
+  #revoked(partitions: readonly string[]): void {
+    const lost = new Set(partitions)
+    const dropped = this.#backlog.drop(
+      ({ delivery }) => delivery.position !== undefined && lost.has(delivery.position.partition),
+    )
+    for (const arrival of dropped) this.#earlies.delete(arrival)
+    void uncount(this.#parts, dropped)
+    this.#parts.tracker?.forget(partitions)
+    this.#room.ring()
+  }
+
+  /** Wakes when the next one that rests may run. */
+  #arm(): void {
+    this.#cancelTimer()
+    const next = this.#backlog.nextAt()
+    if (next === Infinity || this.#stopping.aborted) return
+    this.#cancelTimer = this.#parts.core.clock.after(Math.max(1, next - this.#now), () => this.#dispatch(), true)
+  }
+
+  /** The broker is told that we are still at work. */
+  #keepHolding(): void {
+    const everyMs = this.#broker.holdsForMs / 3
+    if (everyMs === Infinity || !this.#broker.extends) return
+    const next = (): void => {
+      this.#cancelHold = this.#parts.core.clock.after(everyMs, () => {
+        void this.#broker.extend([...this.#backlog.arrivals()].flatMap((arrival) => arrival.deliveries))
+        next()
+      })
+    }
+    next()
+  }
+
+  /** What runs may end; what did not begin goes back at once. */
+  async #end(): Promise<void> {
+    this.#cancelTimer()
+    this.#earlies.stop()
+    const until = this.#now + this.#parts.settings.deadlineMs
+    while (this.#active > 0 && this.#now < until) await this.#room.wait(Math.min(50, until - this.#now))
+    this.#cancelHold()
+    const left = this.#backlog.drop(() => true)
+    await uncount(this.#parts, left)
+    if (left.length > 0) await endedInTime(this.#parts, this.#broker.giveBack(deliveriesOf(left), 0))
+  }
+}

@@ -1,0 +1,49 @@
+import type { Arrival } from './inbox/arrival.ts'
+import type { PositionTracker } from './inbox/positions.ts'
+import { CONSUMER_BACKOFF_MS, CONSUMER_BACKOFF_MS_MAX } from '../limits.ts'
+import { sleep } from '../platform/clock.ts'
+import type { Delivery } from '../source/source.ts'
+import type { CompleteInboxParams, Inbox } from '../store/inbox.ts'
+import type { ConsumerSettings } from './options.ts'
+import type { Core } from '../operation/core.ts'
+
+/** What everything of one consumer works with. */
+export interface ConsumerParts<Tx> {
+  readonly core: Core<Tx>
+  readonly inbox: Inbox<Tx>
+  readonly settings: ConsumerSettings
+  /** null: the source has no positions. */
+  readonly tracker: PositionTracker | null
+}
+
+/** Where the log would be if these were settled; null where there is no log. */
+export function positionsAfter<Tx>(
+  { tracker, settings }: ConsumerParts<Tx>,
+  deliveries: readonly Delivery[],
+): CompleteInboxParams['positions'] {
+  if (!tracker) return null
+  const positions = tracker.after(deliveries)
+  return positions.length === 0 ? null : { source: settings.from.name, positions }
+}
+
+export function deliveriesOf(arrivals: readonly Arrival[]): Delivery[] {
+  return arrivals.flatMap((arrival) => arrival.deliveries)
+}
+
+/** Full jitter: anything up to the bound, so that what failed together does not come back together. */
+export function backoffMs<Tx>({ core }: ConsumerParts<Tx>, attempts: number): number {
+  const bound = Math.min(CONSUMER_BACKOFF_MS_MAX, CONSUMER_BACKOFF_MS * 2 ** Math.min(attempts - 1, 20))
+  return Math.max(1, Math.round(bound * core.random.next()))
+}
+
+/** What runs may end when its consumer stops; nobody waits for what hangs past its deadline. False: it hangs. */
+export async function endedInTime<Tx>(
+  { core, settings }: ConsumerParts<Tx>,
+  work: Promise<unknown> | undefined,
+): Promise<boolean> {
+  const ended = new AbortController()
+  const late = sleep(core.clock, settings.deadlineMs, ended.signal).then(() => false)
+  const inTime = await Promise.race([Promise.resolve(work).then(() => true), late])
+  ended.abort()
+  return inTime
+}

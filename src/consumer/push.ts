@@ -1,0 +1,171 @@
+import { runRedrives } from './redriver.ts'
+import { onceError, problemTypeOf, type OnceCode, type OnceError } from '../errors.ts'
+import { Arrival, keyOf } from './inbox/arrival.ts'
+import { CONSUMER_BUSY_MS } from '../limits.ts'
+import type { Delivery, PushedRequest, PushedSource } from '../source/source.ts'
+import { endedInTime, type ConsumerParts } from './parts.ts'
+import type { PushedAnswer, PushedConsumer } from './types.ts'
+import { workOn, type Result } from './work.ts'
+
+/** Requests that wait for one of `concurrency` places; more are turned away, and the provider calls again. */
+const WAITING_MAX = 1_000
+const AGAIN_MAX = 5
+
+/** From a start to its stop. */
+interface Run {
+  readonly stop: AbortController
+  /** The consumer is known to the database. */
+  readonly ready: Promise<void>
+  readonly redriving: Promise<void>
+}
+
+/** A consumer that a provider calls. The answer settles the delivery: 2xx, and it does not come again. */
+export function createPushedConsumer<Tx>(parts: ConsumerParts<Tx>, prepare: () => Promise<void>): PushedConsumer {
+  const { core, settings } = parts
+  const source = settings.from as PushedSource<unknown>
+  const { name } = settings
+  const seats = new Seats(settings.concurrency)
+  const running = new Set<Promise<unknown>>()
+  let stopped = false
+  let run: Run | undefined
+
+  function begin(): Run {
+    const stop = new AbortController()
+    const ready = prepare().catch((error: unknown) => {
+      if (run === begun) run = undefined
+      throw error
+    })
+    const redriving = ready.then(
+      () => runRedrives(parts, stop.signal),
+      () => {},
+    )
+    const begun: Run = { stop, ready, redriving }
+    run = begun
+    return begun
+  }
+
+  async function process(delivery: Delivery): Promise<Result> {
+    const options = { delivery, consumer: core.namespace.hashed(name), seq: 0, at: core.clock.now() }
+    const arrival = new Arrival({ ...options, ...keyOf(settings.key, delivery) })
+    for (let again = 0; ; again++) {
+      const result = (await workOn(parts, [arrival])).get(arrival) as Result
+      if (result.kind !== 'again' || again >= AGAIN_MAX) return result
+    }
+  }
+
+  const consumer: PushedConsumer = {
+    name,
+    async start() {
+      if (core.closed) throw onceError('ONCE_CLOSED')
+      stopped = false
+      await (run ?? begin()).ready
+      return consumer
+    },
+    async stop() {
+      stopped = true
+      const ending = run
+      run = undefined
+      ending?.stop.abort()
+      seats.turnAway()
+      await endedInTime(parts, Promise.all([ending?.redriving, ...running]))
+    },
+    drain: async () => 0,
+    [Symbol.asyncDispose]: () => consumer.stop(),
+    async receive(request: PushedRequest): Promise<PushedAnswer> {
+      const pushed = source.receive(request)
+      if (pushed.kind === 'refused') return problem(onceError(pushed.code, { detail: pushed.detail }))
+      if (pushed.kind === 'answer') return { status: pushed.status, headers: {}, body: pushed.body ?? '' }
+      if (stopped || core.closed) return away()
+      // A route may be mounted without a start: the first request makes up for it.
+      const { ready, stop } = run ?? begin()
+      try {
+        await ready
+      } catch (error) {
+        return problem(onceError('ONCE_STORE_UNAVAILABLE', { cause: error, retryAfterMs: 1_000 }))
+      }
+      if (stop.signal.aborted) return away()
+      const seat = await seats.take()
+      if (seat !== 'taken')
+        return seat === 'away' ? away() : problem(onceError('ONCE_QUEUE_FULL', { retryAfterMs: 1_000 }))
+      const work = process(pushed.delivery).finally(() => seats.leave())
+      const ended = work.catch(() => {})
+      running.add(ended)
+      try {
+        return answerTo(parts, pushed.delivery, await work)
+      } finally {
+        running.delete(ended)
+      }
+    },
+  }
+  return consumer
+}
+
+/** Of a consumer that was stopped: the provider sends it again, to whoever runs then. */
+function away(): PushedAnswer {
+  return problem(onceError('ONCE_CLOSED', { detail: 'This consumer was stopped', retryAfterMs: 1_000 }), 503)
+}
+
+/** Places for what runs at a time, and those who wait for one. */
+class Seats {
+  #free: number
+  readonly #waiting: ((seat: 'taken' | 'away') => void)[] = []
+
+  constructor(seats: number) {
+    this.#free = seats
+  }
+
+  async take(): Promise<'taken' | 'full' | 'away'> {
+    if (this.#free > 0) {
+      this.#free--
+      return 'taken'
+    }
+    if (this.#waiting.length >= WAITING_MAX) return 'full'
+    return new Promise((resolve) => this.#waiting.push(resolve))
+  }
+
+  /** The seat goes to whoever waits: nobody can come in between. */
+  leave(): void {
+    const next = this.#waiting.shift()
+    if (next) next('taken')
+    else this.#free++
+  }
+
+  turnAway(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve('away')
+  }
+}
+
+function answerTo<Tx>({ core, settings }: ConsumerParts<Tx>, { type }: Delivery, result: Result): PushedAnswer {
+  const { observe } = core.settings
+  const consumer = settings.name
+  switch (result.kind) {
+    case 'settled': {
+      if (result.parked) {
+        const { reason, letter } = result.parked
+        observe({ kind: 'deadLetter', consumer, type, reason, fingerprint: letter.fingerprint })
+        if (reason === 'unreadable') return problem(onceError('ONCE_BODY_INVALID', { detail: letter.error ?? '' }))
+      }
+      observe({ kind: 'consumed', consumer, messages: 1, applied: result.applied ? 1 : 0 })
+      return { status: 200, headers: { 'content-type': 'application/json' }, body: '{"received":true}' }
+    }
+    case 'busy':
+    case 'early':
+    case 'again':
+      return problem(onceError('ONCE_IN_FLIGHT', { retryAfterMs: CONSUMER_BUSY_MS * 4 }))
+    case 'retry':
+      observe({ kind: 'failed', consumer, type, attempts: result.attempts, fingerprint: '', error: result.error })
+      return problem(onceError('ONCE_CONFLICT', { detail: 'The event was not applied; send it again' }), 500)
+    default:
+      observe({ kind: 'troubled', task: 'consumer', error: result.error })
+      return problem(onceError('ONCE_STORE_UNAVAILABLE', { retryAfterMs: 1_000 }))
+  }
+}
+
+/** RFC 9457, from the same table as every other error. */
+function problem(error: OnceError, status: number = error.status): PushedAnswer {
+  const code: OnceCode = error.code
+  const headers: Record<string, string> = { 'content-type': 'application/problem+json' }
+  if (error.retryAfterMs !== undefined) headers['retry-after'] = String(Math.ceil(error.retryAfterMs / 1_000))
+  const detail = error.message.slice(code.length + 1)
+  return { status, headers, body: JSON.stringify({ type: problemTypeOf(code), status, title: detail }) }
+}

@@ -1,0 +1,42 @@
+import { REDRIVE_LEASE_MS, REDRIVE_POLL_MS } from '../limits.ts'
+import type { ConsumerParts } from './parts.ts'
+import { sleep } from '../platform/clock.ts'
+import { RedriveExecutor } from './redrive-executor.ts'
+import { Unsure } from './redrive-unsure.ts'
+
+/**
+ * While a consumer runs, it also takes up redrives of its dead letters: whoever asks for one need not have its handlers.
+ * Returns when it is stopped and its last batch is settled.
+ */
+export async function runRedrives<Tx>(parts: ConsumerParts<Tx>, signal: AbortSignal): Promise<void> {
+  const { clock, random, settings } = parts.core
+  const unsure = new Unsure(parts)
+  while (!signal.aborted) {
+    try {
+      // What a former executor could not find out.
+      await unsure.clear()
+      await workOn(parts, unsure, signal)
+    } catch (error) {
+      if (!signal.aborted) settings.observe({ kind: 'troubled', task: 'redrive', error })
+    }
+    await sleep(clock, REDRIVE_POLL_MS * (0.5 + random.next()), signal)
+  }
+  await unsure.end()
+}
+
+/** The consumer's redrive, if there is one that nobody works on. Answers with how many letters were decided. */
+export async function workOnRedrive<Tx>(parts: ConsumerParts<Tx>, signal: AbortSignal): Promise<number> {
+  const unsure = new Unsure(parts)
+  try {
+    return await workOn(parts, unsure, signal)
+  } finally {
+    await unsure.end()
+  }
+}
+
+async function workOn<Tx>(parts: ConsumerParts<Tx>, unsure: Unsure<Tx>, signal: AbortSignal): Promise<number> {
+  const { redrives } = parts.core.namespace
+  if (!redrives || signal.aborted) return 0
+  const lease = await redrives.claim({ consumer: parts.settings.name, leaseMs: REDRIVE_LEASE_MS })
+  return lease ? new RedriveExecutor(parts, { redrives, lease, unsure }, signal).run() : 0
+}

@@ -1,0 +1,45 @@
+import type { Observe } from '../observe/signal.ts'
+import type { Source } from '../source/source.ts'
+import type { UnknownTypes } from './types.ts'
+import { invalid } from '../operation/settings.ts'
+
+/** Whether a message of a type without a handler is passed. What is not is set aside: nothing is lost by default. */
+export type Ignores = (type: string) => boolean
+
+export function checkUnknown(unknown: UnknownTypes | undefined, from: Source<unknown>): Ignores {
+  const wanted = unknown === undefined ? (from.unknown ?? 'park') : unknown
+  if (wanted === 'park') return () => false
+  if (wanted === 'ignore') return () => true
+  const { ignore, ...others } = (wanted ?? {}) as { ignore?: unknown }
+  if (!Array.isArray(ignore) || Object.keys(others).length > 0 || !ignore.every(isPattern)) {
+    throw invalid(`unknown must be 'park', 'ignore' or { ignore: ['invoice.*'] }`)
+  }
+  const patterns = ignore.map(matching)
+  return (type) => patterns.some((pattern) => pattern.test(type))
+}
+
+function isPattern(pattern: unknown): pattern is string {
+  return typeof pattern === 'string' && pattern !== ''
+}
+
+/** `*` stands for any text; everything else for itself. */
+function matching(pattern: string): RegExp {
+  const parts = pattern.split(/\*+/).map((part) => part.replaceAll(/[\\^$.+?()[\]{}|]/g, '\\$&'))
+  return new RegExp(`^${parts.join('.*')}$`, 's')
+}
+
+/** Types of the publisher's catalogue without a handler: a forgotten one looks like any other. */
+export function tellUnhandled({ name, from, handlers, ignores }: Reading, observe: Observe): void {
+  const unhandled = (from.types ?? []).filter((type) => !handlers.has(type))
+  for (const fate of ['parked', 'ignored'] as const) {
+    const types = unhandled.filter((type) => ignores(type) === (fate === 'ignored'))
+    if (types.length > 0) observe({ kind: 'unhandled', consumer: name, types, fate })
+  }
+}
+
+interface Reading {
+  readonly name: string
+  readonly from: Source<unknown>
+  readonly handlers: ReadonlyMap<string, unknown>
+  readonly ignores: Ignores
+}

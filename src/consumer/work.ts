@@ -1,0 +1,265 @@
+import type { Arrival } from './inbox/arrival.ts'
+import { describeError } from '../platform/describe-error.ts'
+import { letterOf } from './inbox/letter.ts'
+import type { Letter, LetterReason } from '../store/dead-letters.ts'
+import { processBatch, type Fate, type Fates } from './batch.ts'
+import { processLeased } from './leased.ts'
+import { notBehind } from './lanes.ts'
+import { deliveriesOf, positionsAfter, type ConsumerParts } from './parts.ts'
+import { isFinal } from '../operation/final.ts'
+
+/** What the messages of one batch came to, as whoever talks to the broker needs it. */
+export type Result =
+  /** Nothing is left to do: acknowledge. `applied`: its effect is committed, now or before. */
+  | { readonly kind: 'settled'; readonly applied: boolean; readonly parked: Parked | null }
+  | { readonly kind: 'early' }
+  | { readonly kind: 'busy' }
+  /** Failed, and may be tried again after a while. */
+  | { readonly kind: 'retry'; readonly error: unknown; readonly attempts: number }
+  | { readonly kind: 'again' }
+  | { readonly kind: 'troubled'; readonly error: unknown }
+
+export interface Parked {
+  readonly reason: LetterReason
+  readonly letter: Letter
+}
+
+export type Results = Map<Arrival, Result>
+
+const APPLIED: Result = { kind: 'settled', applied: true, parked: null }
+export const PASSED = { kind: 'settled', applied: false, parked: null } as const
+
+/** One batch from the broker's hand to the database and back. Never throws for what a message does. */
+export async function workOn<Tx>(parts: ConsumerParts<Tx>, batch: readonly Arrival[]): Promise<Results> {
+  const results: Results = new Map()
+  const park = new Map<Arrival, Why>()
+  const run: Arrival[] = []
+  for (const arrival of batch) {
+    const { problem } = arrival
+    const { type } = arrival.delivery
+    if (problem !== undefined) park.set(arrival, { reason: 'unreadable', error: new Unreadable(problem) })
+    else if (!parts.settings.handlers.has(type) && !(await leavesRow(parts, arrival, park, results))) continue
+    else run.push(arrival)
+  }
+  try {
+    const ready = waitingBehind(batch, await counted(parts, run, park, results), park, results)
+    const fates = await fatesOf(parts, ready)
+    for (const [arrival, fate] of fates) await judge(parts, arrival, fate, park, results)
+    await setAside(parts, park, results)
+  } catch (error) {
+    // The store is out of order: what was not decided is tried again, and nothing is held against it.
+    for (const arrival of batch) if (!results.has(arrival)) results.set(arrival, { kind: 'troubled', error })
+  }
+  return results
+}
+
+interface Why {
+  readonly reason: LetterReason
+  readonly error: unknown
+}
+
+class Unreadable extends Error {
+  override readonly name: string = 'Unreadable'
+}
+class UnknownType extends Error {
+  override readonly name: string = 'UnknownType'
+}
+class Quarantined extends Error {
+  override readonly name: string = 'Quarantined'
+}
+class Behind extends Error {
+  override readonly name: string = 'Behind'
+}
+class Orphaned extends Error {
+  override readonly name: string = 'Orphaned'
+}
+
+/** A type nobody handles: set aside, or passed. Where successors wait for its row, it runs with nothing to do. */
+async function leavesRow<Tx>(
+  { settings }: ConsumerParts<Tx>,
+  arrival: Arrival,
+  park: Map<Arrival, Why>,
+  results: Results,
+): Promise<boolean> {
+  const { type, ordered = arrival.item.aggregate !== null } = arrival.delivery
+  if (!settings.ignores(type)) {
+    park.set(arrival, { reason: 'unknownType', error: new UnknownType(`no handler for '${type.slice(0, 80)}'`) })
+    return false
+  }
+  if (ordered && settings.delivery === 'once') return true
+  results.set(arrival, PASSED)
+  return false
+}
+
+/**
+ * Attempts of redelivered messages are committed before they run: one that ends its process is counted. Those that were
+ * there when one ended run apart, and alone when that ended one too, or when it could be their last attempt: nobody is
+ * parked for what another one did. Past the last attempt they do not run at all.
+ */
+async function counted<Tx>(
+  { inbox, settings }: ConsumerParts<Tx>,
+  arrivals: readonly Arrival[],
+  park: Map<Arrival, Why>,
+  results: Results,
+): Promise<Arrival[]> {
+  // What this process counted and did not end is the same attempt still, whoever was in its way.
+  const again = arrivals.filter((arrival) => (arrival.delivery.redelivered || arrival.suspect) && !arrival.counted)
+  if (again.length === 0 || settings.delivery !== 'once') return [...arrivals]
+  const consumer = settings.name
+  const sights = await inbox.look({ consumer, items: again.map(({ item }) => item) })
+  const open = again.filter((_, i) => sights[i] === 'taken')
+  const known = new Map((await inbox.tries({ consumer, ids: open.map(({ item }) => item.id) })).map((t) => [t.id, t]))
+  const held = new Set<Arrival>()
+  for (const arrival of open) {
+    const tries = known.get(arrival.item.id)
+    if (!tries) continue
+    arrival.tried = true
+    arrival.attempts = tries.attempts
+    const { suspect: wasSuspect, alone: wasAlone } = arrival
+    arrival.suspect = tries.unfinished > 0
+    if (tries.unfinished > 1 || (arrival.suspect && tries.attempts + 1 >= settings.attempts)) arrival.alone = true
+    if (tries.attempts >= settings.attempts && settings.onFailure !== 'block') {
+      const crashed = tries.unfinished > 0
+      const detail = crashed ? `it was started ${tries.attempts} times and ended its process` : 'it failed too often'
+      park.set(arrival, { reason: crashed ? 'crashed' : 'failed', error: new Quarantined(detail) })
+      held.add(arrival)
+    } else if (arrivals.length > 1 && ((arrival.suspect && !wasSuspect) || (arrival.alone && !wasAlone))) {
+      results.set(arrival, { kind: 'again' })
+      held.add(arrival)
+    }
+  }
+  const now = open.filter((arrival) => !held.has(arrival))
+  for (const tries of await inbox.trying({ consumer, ids: now.map(({ item }) => item.id) })) {
+    const arrival = now.find(({ item }) => item.id === tries.id)
+    if (arrival) Object.assign(arrival, { tried: true, counted: true, attempts: tries.attempts })
+  }
+  return arrivals.filter((arrival) => !held.has(arrival))
+}
+
+/** What was counted and leaves our hands before it began: it runs elsewhere, or will. Nothing may be held against it. */
+export async function uncount<Tx>(
+  { inbox, settings, core }: ConsumerParts<Tx>,
+  arrivals: readonly Arrival[],
+): Promise<void> {
+  const counted = arrivals.filter((arrival) => arrival.counted)
+  if (counted.length === 0) return
+  for (const arrival of counted) arrival.counted = false
+  await inbox.untry({ consumer: settings.name, ids: counted.map(({ item }) => item.id) }).catch((error: unknown) => {
+    core.settings.observe({ kind: 'troubled', task: 'consumer', error })
+  })
+}
+
+/** Behind one that waits, or that is about to be parked, nobody of its aggregate runs now. */
+function waitingBehind(
+  batch: readonly Arrival[],
+  ready: readonly Arrival[],
+  park: ReadonlyMap<Arrival, Why>,
+  results: Results,
+): Arrival[] {
+  const free = notBehind(batch, (arrival) => park.has(arrival) || results.get(arrival)?.kind === 'again')
+  for (const arrival of ready) if (!free.has(arrival)) results.set(arrival, { kind: 'again' })
+  return ready.filter((arrival) => free.has(arrival))
+}
+
+async function fatesOf<Tx>(parts: ConsumerParts<Tx>, arrivals: readonly Arrival[]): Promise<Fates> {
+  if (arrivals.length === 0) return new Map()
+  if (parts.settings.leaseMs === null) return processBatch(parts, arrivals)
+  const fates: Fates = new Map()
+  for (const arrival of arrivals) fates.set(arrival, await processLeased(parts, arrival))
+  return fates
+}
+
+async function judge<Tx>(
+  parts: ConsumerParts<Tx>,
+  arrival: Arrival,
+  fate: Fate,
+  park: Map<Arrival, Why>,
+  results: Results,
+): Promise<void> {
+  switch (fate.kind) {
+    case 'applied':
+    case 'duplicate':
+      results.set(arrival, APPLIED)
+      break
+    case 'parked':
+      results.set(arrival, { ...PASSED, parked: arrival.setAside })
+      break
+    case 'behind':
+      park.set(arrival, { reason: 'behind', error: new Behind('an earlier message of its aggregate is parked') })
+      break
+    case 'early':
+    case 'busy':
+      results.set(arrival, { kind: fate.kind })
+      break
+    case 'again':
+      arrival.alone = fate.alone
+      results.set(arrival, { kind: 'again' })
+      break
+    case 'troubled':
+      results.set(arrival, fate)
+      break
+    case 'failed':
+      await failed(parts, arrival, fate.error, park, results)
+  }
+}
+
+async function failed<Tx>(
+  { inbox, settings }: ConsumerParts<Tx>,
+  arrival: Arrival,
+  error: unknown,
+  park: Map<Arrival, Why>,
+  results: Results,
+): Promise<void> {
+  const { line, fingerprint } = describeError(error)
+  const { name: consumer, attempts, onFailure, delivery } = settings
+  const failure = { id: arrival.item.id, counted: arrival.counted, error: line, fingerprint }
+  const [tries] = await inbox.failed({ consumer, failures: [failure] })
+  arrival.attempts = tries?.attempts ?? arrival.attempts + 1
+  arrival.tried = true
+  arrival.counted = false
+  const last = isFinal(error) || arrival.attempts >= attempts || delivery === 'at-most-once'
+  if (last && onFailure !== 'block') park.set(arrival, { reason: isFinal(error) ? 'refused' : 'failed', error })
+  else results.set(arrival, { kind: 'retry', error, attempts: arrival.attempts })
+}
+
+/**
+ * Dead letters, with what of the log they pass, in one transaction. What runs elsewhere at this moment is not set aside:
+ * whoever has it may be about to commit it.
+ */
+async function setAside<Tx>(parts: ConsumerParts<Tx>, park: Map<Arrival, Why>, results: Results): Promise<void> {
+  if (park.size === 0) return
+  const { inbox, settings } = parts
+  const letters = [...park].map(([arrival, { reason, error }]) => {
+    // Behind a parked one there is nothing to skip: it waits with it.
+    const state = settings.onFailure === 'skip' && reason !== 'behind' ? 'skipped' : 'parked'
+    return letterOf(arrival, { state, reason, error }, settings.mask)
+  })
+  const positions = positionsAfter(parts, deliveriesOf([...park.keys()]))
+  for (const [index, [arrival, { reason }]] of [...park].entries()) {
+    arrival.setAside = { reason, letter: letters[index] as Letter }
+  }
+  const { name: consumer, deadlineMs } = settings
+  const busy = new Set(await inbox.park({ consumer, letters, positions, deadlineMs }))
+  for (const arrival of park.keys()) {
+    if (!busy.has(arrival.item.id)) results.set(arrival, { ...PASSED, parked: arrival.setAside })
+    else {
+      arrival.setAside = null
+      results.set(arrival, { kind: 'busy' })
+    }
+  }
+}
+
+/** Messages whose predecessors never came. */
+export async function parkOrphans<Tx>(parts: ConsumerParts<Tx>, arrivals: readonly Arrival[]): Promise<Results> {
+  const results: Results = new Map()
+  const why = ({ delivery }: Arrival): Why => {
+    const error = new Orphaned(`its predecessor '${String(delivery.previous).slice(0, 80)}' is not applied`)
+    return { reason: 'orphaned', error }
+  }
+  try {
+    await setAside(parts, new Map(arrivals.map((arrival) => [arrival, why(arrival)])), results)
+  } catch (error) {
+    for (const arrival of arrivals) results.set(arrival, { kind: 'troubled', error })
+  }
+  return results
+}
