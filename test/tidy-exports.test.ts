@@ -80,7 +80,8 @@ describe('a store', () => {
   it.each(stores)('%s loads neither relay nor consumer, neither HTTP nor testing nor the command line', (name) => {
     const loaded = [...loadedWith(`src/entry/${name}.ts`, product)]
     expect(loaded.length).toBeGreaterThan(3)
-    const wrong = /^src\/(cli|testing|http|once|operation|consumer|sink|source)\/|^src\/outbox\/(relay|sender|keeper)/
+    const wrong =
+      /^src\/(cli|testing|http|once|operation|consumer|broker|sink|source)\/|^src\/outbox\/(relay|sender|keeper)/
     expect(loaded.filter((path) => wrong.test(path))).toEqual([])
   })
 })

@@ -29,6 +29,10 @@ function folderOf(path: string): string {
   return /^src\/([^/]+)\//.exec(path)?.[1] ?? ''
 }
 
+function brokerOf(path: string): string | undefined {
+  return /^src\/broker\/([^/]+)\//.exec(path)?.[1]
+}
+
 const rules = {
   selfContained(source: Source) {
     if (!['key', 'lifecycle'].includes(source.folder)) return []
@@ -50,6 +54,13 @@ const rules = {
       source,
       LEAVES.filter((leaf) => leaf !== source.folder && !(source.folder === 'entry' && leaf === 'testing')),
     )
+  },
+  brokers(source: Source) {
+    if (source.folder === 'entry') return []
+    return source.imports.flatMap(({ specifier }) => {
+      const broker = brokerOf(targetOf(source, specifier) ?? '')
+      return broker === undefined || broker === brokerOf(source.path) ? [] : [`imports ${specifier}`]
+    })
   },
   packages(source: Source) {
     return source.imports.flatMap(({ specifier, kind }) => {
@@ -97,6 +108,11 @@ describe('imports', () => {
   })
   it('testing, cli, dashboard and entry are imported by nobody', () => {
     expect(offences(rules.leaves)).toEqual([])
+  })
+  it('a broker is one folder, which its entry alone imports', () => {
+    expect(offences(rules.brokers)).toEqual([])
+    const folders = new Set(sources.flatMap(({ path }) => brokerOf(path) ?? []))
+    expect([...folders].filter((name) => manifest.exports[`./${name}`] === undefined)).toEqual([])
   })
   it('no package is imported, optional peers lazily or as types outside stores', () => {
     expect(offences(rules.packages)).toEqual([])
@@ -170,6 +186,8 @@ describe('the rules themselves', () => {
     expect(check(rules.aboveOnce, 'src/entry/a.ts', `export { b } from '../http/b.ts'`)).toBe(0)
     expect(check(rules.leaves, 'src/once/a.ts', `import { b } from '../testing/b.ts'`)).toBe(1)
     expect(check(rules.leaves, 'src/entry/testing.ts', `export * from '../testing/b.ts'`)).toBe(0)
+    expect(check(rules.brokers, 'src/broker/redis/a.ts', `import { b } from '../nats/b.ts'`)).toBe(1)
+    expect(check(rules.brokers, 'src/broker/redis/a.ts', `import { b } from './b.ts'`)).toBe(0)
     expect(check(rules.packages, 'src/store/pg.ts', `import type { Pool } from 'pg'`)).toBe(1)
     expect(check(rules.packages, 'src/store/sqlite.ts', `const x = await import('libsql')`)).toBe(0)
     expect(check(rules.clocks, 'src/once/a.ts', `setTimeout(f, 1); new Date(); Date.now(); Math.random()`)).toBe(4)

@@ -1,4 +1,4 @@
-export { natsSink } from '../sink/nats.ts'
-export type { NatsJetStream, NatsSinkOptions } from '../sink/nats.ts'
-export { natsSource } from '../source/nats.ts'
-export type { NatsJetStreamReader, NatsSourceOptions } from '../source/nats.ts'
+export { natsSink } from '../broker/nats/sink.ts'
+export type { NatsJetStream, NatsSinkOptions } from '../broker/nats/sink.ts'
+export { natsSource } from '../broker/nats/source.ts'
+export type { NatsJetStreamReader, NatsSourceOptions } from '../broker/nats/source.ts'

@@ -1,7 +1,7 @@
 import { AckPolicy, jetstream, jetstreamManager, type JetStreamManager } from '@nats-io/jetstream'
 import { connect, nanos, type NatsConnection } from '@nats-io/transport-node'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { natsSource, type NatsSourceOptions } from '../../src/source/nats.ts'
+import { natsSource, type NatsSourceOptions } from '../../src/broker/nats/source.ts'
 import { describeAlone, describeServers } from './support/describe-broker.ts'
 import { survivesKills } from './support/describe-consumer-chaos.ts'
 import { sourceCases } from './support/source-cases.ts'

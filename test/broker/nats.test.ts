@@ -9,7 +9,7 @@ import {
 } from '@nats-io/jetstream'
 import { connect, nanos, type NatsConnection } from '@nats-io/transport-node'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { natsSink, type NatsSinkOptions } from '../../src/sink/nats.ts'
+import { natsSink, type NatsSinkOptions } from '../../src/broker/nats/sink.ts'
 import type { OutgoingEvent, Sink } from '../../src/sink/sink.ts'
 import { eventFor, sinkContract } from '../../src/testing/sink-contract/index.ts'
 import { freshDatabase } from '../support/postgres.ts'

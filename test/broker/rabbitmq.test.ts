@@ -1,6 +1,6 @@
 import { Connection } from 'rabbitmq-client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { rabbitmqSink, type RabbitmqSinkOptions } from '../../src/sink/rabbitmq.ts'
+import { rabbitmqSink, type RabbitmqSinkOptions } from '../../src/broker/rabbitmq/sink.ts'
 import type { Sink, Verdict } from '../../src/sink/sink.ts'
 import { eventFor, sinkContract } from '../../src/testing/sink-contract/index.ts'
 import { freshDatabase } from '../support/postgres.ts'

@@ -1,8 +1,8 @@
 import { Admin, Consumer, Producer, type Message } from '@platformatic/kafka'
-import { kafkaSink } from '../../../src/sink/kafka.ts'
-import type { MakeKafkaProducer } from '../../../src/sink/kafka-client.ts'
-import type { MakeKafkaConsumer } from '../../../src/source/kafka-client.ts'
-import { kafkaSource } from '../../../src/source/kafka.ts'
+import { kafkaSink } from '../../../src/broker/kafka/sink.ts'
+import type { MakeKafkaProducer } from '../../../src/broker/kafka/client.ts'
+import type { MakeKafkaConsumer } from '../../../src/broker/kafka/consumer-client.ts'
+import { kafkaSource } from '../../../src/broker/kafka/source.ts'
 import type { Received } from '../../../src/testing/sink-contract/index.ts'
 import { receivedFrom, type Broker } from './broker.ts'
 

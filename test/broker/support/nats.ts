@@ -1,7 +1,7 @@
 import { DeliverPolicy, jetstream, jetstreamManager, RetentionPolicy } from '@nats-io/jetstream'
 import { connect, nanos } from '@nats-io/transport-node'
-import { natsSink } from '../../../src/sink/nats.ts'
-import { natsSource } from '../../../src/source/nats.ts'
+import { natsSink } from '../../../src/broker/nats/sink.ts'
+import { natsSource } from '../../../src/broker/nats/source.ts'
 import type { Received } from '../../../src/testing/sink-contract/index.ts'
 import { receivedFrom, type Broker } from './broker.ts'
 

@@ -1,6 +1,6 @@
 import { Connection } from 'rabbitmq-client'
-import { rabbitmqSink } from '../../../src/sink/rabbitmq.ts'
-import { rabbitmqSource } from '../../../src/source/rabbitmq.ts'
+import { rabbitmqSink } from '../../../src/broker/rabbitmq/sink.ts'
+import { rabbitmqSource } from '../../../src/broker/rabbitmq/source.ts'
 import type { Sink } from '../../../src/sink/sink.ts'
 import type { Received } from '../../../src/testing/sink-contract/index.ts'
 import { receivedFrom, type Broker } from './broker.ts'

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
-import { redisSink } from '../../../src/sink/redis.ts'
-import { redisSource } from '../../../src/source/redis.ts'
-import { positionOf } from '../../../src/source/redis-log.ts'
+import { redisSink } from '../../../src/broker/redis/sink.ts'
+import { redisSource } from '../../../src/broker/redis/source.ts'
+import { positionOf } from '../../../src/broker/redis/log.ts'
 import type { Received } from '../../../src/testing/sink-contract/index.ts'
 import { receivedFrom, type Broker } from './broker.ts'
 

@@ -1,0 +1,106 @@
+import { onceError } from '../../errors.ts'
+import { KAFKA_RETRIES, KAFKA_RETRY_MS } from '../../limits.ts'
+import type { KafkaProducer, KafkaRecord, KafkaTransaction, MakeKafkaProducer } from './client.ts'
+
+/** Asks for a new producer id, with which every earlier holder of the transactional id is fenced. */
+const ANEW = { producerId: -1n, producerEpoch: -1 }
+
+/**
+ * A producer that does one thing at a time, and is replaced after any failure. Both are needed: the client draws its
+ * sequence numbers when a request is answered, so of two requests under way at a time, and of a request after one that
+ * failed in part, the broker takes the second for a duplicate: it is acknowledged and lost.
+ */
+export class KafkaProducerSlot {
+  readonly #make: MakeKafkaProducer
+  readonly #transactionalId: string | undefined
+  #producer: KafkaProducer | undefined
+  #last: Promise<unknown> = Promise.resolve()
+
+  constructor(make: MakeKafkaProducer, transactionalId?: string) {
+    this.#make = make
+    this.#transactionalId = transactionalId
+  }
+
+  /** Runs when its turn has come. What throws costs the producer; so does the signal. */
+  use<R>(signal: AbortSignal | undefined, work: (producer: KafkaProducer) => Promise<R>): Promise<R> {
+    const turn = this.#last.then(async () => {
+      if (signal?.aborted) throw signal.reason
+      const producer = (this.#producer ??= this.#made())
+      try {
+        return await untilAborted(work(producer), signal)
+      } catch (error) {
+        void this.#discard(producer)
+        throw error
+      }
+    })
+    this.#last = turn.catch(() => {})
+    return turn
+  }
+
+  /** All of `work` is visible at once, or none of it. */
+  transaction<R>(signal: AbortSignal | undefined, work: (transaction: KafkaTransaction) => Promise<R>): Promise<R> {
+    return this.use(signal, async (producer) => {
+      const transaction = await producer.beginTransaction(ANEW)
+      if (transaction.id !== this.#transactionalId) {
+        const detail = 'the producer must be made with the settings it is given: its transactional id is another one'
+        throw onceError('ONCE_OPTION_INVALID', { detail })
+      }
+      try {
+        const result = await work(transaction)
+        await transaction.commit()
+        return result
+      } catch (error) {
+        await transaction.abort().catch(() => {})
+        throw error
+      }
+    })
+  }
+
+  async close(): Promise<void> {
+    await this.#last
+    if (this.#producer) await this.#discard(this.#producer)
+  }
+
+  #made(): KafkaProducer {
+    const transactionalId = this.#transactionalId
+    const producer = this.#make({
+      idempotent: true,
+      acks: -1,
+      retries: KAFKA_RETRIES,
+      retryDelay: KAFKA_RETRY_MS,
+      autocreateTopics: false,
+      ...ANEW,
+      ...(transactionalId === undefined ? {} : { transactionalId }),
+    })
+    if (typeof producer?.send !== 'function' || typeof producer.beginTransaction !== 'function') {
+      const detail = 'kafkaSink() needs a function that makes a Producer of @platformatic/kafka'
+      throw onceError('ONCE_OPTION_INVALID', { detail })
+    }
+    return producer
+  }
+
+  /** Nobody waits for it, except at the end: a producer in trouble may take its time to close. */
+  async #discard(producer: KafkaProducer): Promise<void> {
+    if (this.#producer === producer) this.#producer = undefined
+    await producer.close(true).catch(() => {})
+  }
+}
+
+/** Said again with each call, whatever the producer was made with. */
+export function sendTo(producer: Pick<KafkaProducer, 'send'>, messages: KafkaRecord[]): Promise<unknown> {
+  return producer.send({ messages, idempotent: true, acks: -1 })
+}
+
+async function untilAborted<R>(work: Promise<R>, signal: AbortSignal | undefined): Promise<R> {
+  if (!signal) return work
+  let stop = (): void => {}
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason as Error)
+    signal.addEventListener('abort', stop, { once: true })
+  })
+  try {
+    return await Promise.race([work, aborted])
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}

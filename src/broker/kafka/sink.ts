@@ -1,0 +1,181 @@
+import { onceError } from '../../errors.ts'
+import { KAFKA_BATCH_BYTES } from '../../limits.ts'
+import { isKafkaError, type KafkaAdmin, type KafkaRecord, type MakeKafkaProducer } from './client.ts'
+import { KafkaProducerSlot, sendTo } from './producer.ts'
+import { judgeTopic, type TopicJudgement } from './topic.ts'
+import { cloudEventJson, SENT, type OutgoingEvent, type Sink, type Verdict } from '../../sink/sink.ts'
+
+export interface KafkaSinkOptions {
+  /** The topic that takes the events. It must exist. An aggregate's events have its id as key: one partition, in order. */
+  topic: string
+  /**
+   * Each call of the relay is one transaction: readers with isolation level 'read committed' see all of it or nothing.
+   * One id per relay, and the same after a restart: it fences what its former process left open.
+   */
+  transactionalId?: string
+  /** An `Admin`, for the topic's settings. */
+  admin?: KafkaAdmin
+  /** Names the destination. Default: `kafka` and the topic's name */
+  name?: string
+}
+
+const OPTIONS = new Set(['topic', 'transactionalId', 'admin', 'name'])
+
+/**
+ * Appends each event to a topic as one CloudEvents JSON document, with an idempotent producer that waits for every
+ * replica in sync. Within one session of the producer Kafka drops what is sent twice; after a relay died it does not.
+ *
+ * @example
+ * const make = (settings: KafkaProducerSettings) => new Producer({ clientId, bootstrapBrokers, ...settings })
+ * await once.relay({ to: kafkaSink(make, { topic: 'payments' }) }).start()
+ */
+export function kafkaSink(make: MakeKafkaProducer, options: KafkaSinkOptions): Sink {
+  const { topic, transactionalId } = checked(make, options)
+  const slot = new KafkaProducerSlot(make, transactionalId)
+  let judged: TopicJudgement = { proves: 'accepted', warnings: [] }
+
+  /** Throws on the first chunk that was not taken. */
+  async function produce(chunks: readonly Chunk[], signal: AbortSignal, sent: (chunk: Chunk) => void): Promise<void> {
+    const all = async (to: Parameters<typeof sendTo>[0]): Promise<void> => {
+      for (const chunk of chunks) {
+        await sendTo(to, chunk.records).catch((error: unknown) => {
+          throw isTooLarge(error) ? new TooLarge(chunk, error) : error
+        })
+        if (transactionalId === undefined) sent(chunk)
+      }
+    }
+    if (transactionalId === undefined) return slot.use(signal, all)
+    await slot.transaction(signal, all)
+    for (const chunk of chunks) sent(chunk)
+  }
+
+  return {
+    name: options.name ?? `kafka ${topic}`,
+    get proves() {
+      return judged.proves
+    },
+    dedupes: false,
+    orders: true,
+    async open() {
+      judged = await slot.use(undefined, (producer) => judgeTopic(producer, options.admin, topic))
+      return judged.warnings
+    },
+    async send(events, { signal, told }) {
+      const verdicts: (Verdict | undefined)[] = []
+      const records = events.map((event, index) => {
+        try {
+          return recordOf(event, topic)
+        } catch (error) {
+          // It cannot be written down: nobody else's trouble.
+          giveUp(index, error, true)
+          return UNWRITABLE
+        }
+      })
+      let most = KAFKA_BATCH_BYTES
+      for (;;) {
+        const open = [...events.keys()].filter((index) => !verdicts[index])
+        if (open.length === 0) return verdicts as Verdict[]
+        try {
+          await produce(chunksOf(open, records, most), signal, ({ indexes }) => {
+            for (const index of indexes) {
+              verdicts[index] = SENT
+              told?.(index, SENT)
+            }
+          })
+        } catch (error) {
+          if (!(error instanceof TooLarge)) throw error
+          const [culprit] = error.chunk.indexes
+          // Together they were too much: each goes alone.
+          if (error.chunk.indexes.length > 1) most = 0
+          else if (culprit !== undefined) giveUp(culprit, oversize(records[culprit] as KafkaRecord, error.cause), false)
+        }
+      }
+
+      function giveUp(culprit: number, error: unknown, retryable: boolean): void {
+        const { id } = (events[culprit] as OutgoingEvent).aggregate
+        for (const [index, { aggregate }] of events.entries()) {
+          // Its successors would overtake it.
+          if (index >= culprit && aggregate.id === id) verdicts[index] ??= { kind: 'failed', error, retryable }
+        }
+      }
+    },
+    close: () => slot.close(),
+  }
+}
+
+/** Records that go in one request, by the index of their event. */
+interface Chunk {
+  readonly indexes: number[]
+  readonly records: KafkaRecord[]
+}
+
+class TooLarge extends Error {
+  readonly chunk: Chunk
+  constructor(chunk: Chunk, cause: unknown) {
+    super('more than the topic takes (max.message.bytes)', { cause })
+    this.chunk = chunk
+  }
+}
+
+const UNWRITABLE: KafkaRecord = { topic: '' }
+
+/** The broker does not say how large it was. */
+function oversize(record: KafkaRecord, cause: unknown): Error {
+  const reason = cause instanceof Error ? cause.message : String(cause)
+  const message = `the event has ${bytesOf(record)} bytes, more than the topic takes (max.message.bytes): ${reason}`
+  return new Error(message, { cause })
+}
+
+function bytesOf({ key, value }: KafkaRecord): number {
+  return (value?.length ?? 0) + (key?.length ?? 0)
+}
+
+function isTooLarge(error: unknown): boolean {
+  return isKafkaError(error, 'MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE')
+}
+
+function recordOf(event: OutgoingEvent, topic: string): KafkaRecord {
+  const headers = new Map([
+    [Buffer.from('content-type'), Buffer.from('application/cloudevents+json; charset=UTF-8')],
+    [Buffer.from('event-id'), Buffer.from(event.id)],
+    [Buffer.from('broker-id'), Buffer.from(event.brokerId)],
+  ])
+  if (event.traceparent !== undefined) headers.set(Buffer.from('traceparent'), Buffer.from(event.traceparent))
+  const key = Buffer.from(event.headers['partitionkey'] ?? event.aggregate.id)
+  return { topic, key, value: Buffer.from(cloudEventJson(event)), headers }
+}
+
+/** In order, at most `most` bytes each; what has more goes alone, and is judged by the broker. */
+function chunksOf(indexes: readonly number[], records: readonly KafkaRecord[], most: number): Chunk[] {
+  const chunks: Chunk[] = []
+  let bytes = Infinity
+  for (const index of indexes) {
+    const record = records[index] as KafkaRecord
+    const size = bytesOf(record)
+    if (bytes + size > most) {
+      chunks.push({ indexes: [], records: [] })
+      bytes = 0
+    }
+    const chunk = chunks.at(-1) as Chunk
+    chunk.indexes.push(index)
+    chunk.records.push(record)
+    bytes += size
+  }
+  return chunks
+}
+
+function checked(make: MakeKafkaProducer, options: KafkaSinkOptions): { topic: string; transactionalId?: string } {
+  if (typeof make !== 'function')
+    throw invalid('kafkaSink() needs a function that makes a producer with the settings it is given')
+  const unknown = Object.keys(options ?? {}).find((option) => !OPTIONS.has(option))
+  if (unknown !== undefined) throw invalid(`unknown option '${unknown.slice(0, 40)}' of kafkaSink()`)
+  const { topic, transactionalId } = options ?? {}
+  if (typeof topic !== 'string' || !/^[\w.-]{1,249}$/.test(topic)) throw invalid('kafkaSink({ topic }) needs a name')
+  if (transactionalId === undefined) return { topic }
+  if (typeof transactionalId !== 'string' || transactionalId === '') throw invalid('transactionalId must be a text')
+  return { topic, transactionalId }
+}
+
+function invalid(detail: string): Error {
+  return onceError('ONCE_OPTION_INVALID', { detail })
+}

@@ -1,0 +1,115 @@
+import { milliseconds, type Duration } from '../../duration.ts'
+import { onceError } from '../../errors.ts'
+import {
+  KAFKA_RETRIES,
+  KAFKA_RETRY_MS,
+  KAFKA_SESSION_MS_DEFAULT,
+  KAFKA_SESSION_MS_MAX,
+  KAFKA_SESSION_MS_MIN,
+} from '../../limits.ts'
+import type { Recreated } from '../../source/log-life.ts'
+import type { Events } from '../../outbox/event.ts'
+import type { MakeKafkaConsumer } from './consumer-client.ts'
+import type { KafkaDelivery } from './delivery.ts'
+import { KafkaReading } from './reading.ts'
+import type { Delivery, EventsOf, PulledSource } from '../../source/source.ts'
+
+export interface KafkaSourceOptions<E extends Events> {
+  topic: string
+  /** The catalogue of whoever publishes: it types the handlers. */
+  events: E
+  /** The group whose members share the partitions. Default: the consumer's name */
+  group?: string
+  /** Where a partition begins that this consumer never read. Default 'earliest' */
+  from?: 'earliest' | 'latest'
+  /** After this silence a process counts as dead, and its partitions go to others. Default '10s' */
+  sessionTimeout?: Duration
+  /** How long the topic keeps its events: how late one can come again. Default '7d', as Kafka's */
+  retention?: Duration
+  /** A topic that was deleted and made again: nothing is read and that is told ('stop', default), or it is read from its begin. */
+  recreated?: Recreated
+  name?: string
+}
+
+const OPTIONS = new Set(['topic', 'events', 'group', 'from', 'sessionTimeout', 'retention', 'recreated', 'name'])
+
+/**
+ * Reads a topic. Where a consumer is in each partition is stored in the database, in the transaction of the effect; the
+ * group only says whose partition it is. An aggregate's events come in order.
+ *
+ * @example
+ * const make = (settings: KafkaConsumerSettings) => new Consumer({ clientId, bootstrapBrokers, ...settings })
+ * once.consumer('receipts', { from: kafkaSource(make, { topic: 'payments', events }) }, { … })
+ */
+export function kafkaSource<E extends Events>(
+  make: MakeKafkaConsumer,
+  options: KafkaSourceOptions<E>,
+): PulledSource<EventsOf<E>> {
+  if (typeof make !== 'function') {
+    throw invalid('kafkaSource() needs a function that makes a consumer with the settings it is given')
+  }
+  const unknown = Object.keys(options ?? {}).find((option) => !OPTIONS.has(option))
+  if (unknown !== undefined) throw invalid(`unknown option '${unknown.slice(0, 40)}' of kafkaSource()`)
+  const { topic, from = 'earliest', recreated = 'stop' } = options ?? {}
+  if (typeof topic !== 'string' || !/^[\w.-]{1,249}$/.test(topic)) throw invalid('kafkaSource({ topic }) needs a name')
+  if (typeof options.events !== 'object' || options.events === null) throw invalid('kafkaSource() needs { events }')
+  if (from !== 'earliest' && from !== 'latest') throw invalid(`from must be 'earliest' or 'latest'`)
+  if (recreated !== 'stop' && recreated !== 'begin') throw invalid(`recreated must be 'stop' or 'begin'`)
+  const limits = { option: 'sessionTimeout', min: KAFKA_SESSION_MS_MIN, max: KAFKA_SESSION_MS_MAX }
+  const sessionTimeout = milliseconds(options.sessionTimeout, KAFKA_SESSION_MS_DEFAULT, limits)
+  const name = options.name ?? `kafka ${topic}`
+
+  return {
+    kind: 'pulled',
+    name,
+    types: Object.keys(options.events),
+    redeliversFor: options.retention ?? '7d',
+    holdsFor: 'connection',
+    features: { orders: true, counts: false, marksRedelivered: true, delays: true, positions: true },
+    async open({ consumer, signal, prefetch, positions, warn }) {
+      const settings = {
+        groupId: options.group ?? consumer,
+        autocommit: false,
+        isolationLevel: 1,
+        sessionTimeout,
+        // Members come back with their next heartbeat, whatever they are doing: nobody needs longer than a session.
+        rebalanceTimeout: sessionTimeout,
+        heartbeatInterval: Math.floor(sessionTimeout / 4),
+        retries: KAFKA_RETRIES,
+        retryDelay: KAFKA_RETRY_MS,
+        autocreateTopics: false,
+      } as const
+      const client = () => make(settings)
+      const reading = new KafkaReading({
+        topic,
+        name,
+        from,
+        recreated,
+        prefetch,
+        positions,
+        signal,
+        warn,
+        make: client,
+      })
+      await reading.start().catch(async (error: unknown) => {
+        await reading.close()
+        if (!/unknown topic/i.test((error as Error).message)) throw error
+        throw onceError('ONCE_OPTION_INVALID', { detail: `Kafka has no topic '${topic}'; create it`, cause: error })
+      })
+      const handles = (deliveries: readonly Delivery[]): KafkaDelivery[] => [...(deliveries as KafkaDelivery[])]
+      return {
+        receive: (params) => reading.next(params),
+        // The position was stored with the effect.
+        ack: async () => {},
+        giveBack: async (deliveries, { delayMs }) => reading.giveBack(handles(deliveries), delayMs),
+        onRevoked: (callback) => reading.onRevoked(callback),
+        again: (partitions) => reading.again(partitions),
+        close: () => reading.close(),
+      }
+    },
+  }
+}
+
+function invalid(detail: string): Error {
+  return onceError('ONCE_OPTION_INVALID', { detail })
+}

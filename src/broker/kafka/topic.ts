@@ -1,0 +1,63 @@
+import { onceError } from '../../errors.ts'
+import type { KafkaAdmin, KafkaProducer } from './client.ts'
+import type { Sink } from '../../sink/sink.ts'
+
+export interface TopicJudgement {
+  readonly proves: Sink['proves']
+  readonly warnings: readonly string[]
+}
+
+const TOPIC = 2 as const
+const KEYS = ['min.insync.replicas', 'cleanup.policy', 'unclean.leader.election.enable'] as const
+
+type Settings = { readonly [key in (typeof KEYS)[number]]?: string }
+
+/** What an acknowledgement of this topic is worth, and which of its settings make it worth less. */
+export async function judgeTopic(
+  producer: Pick<KafkaProducer, 'metadata'>,
+  admin: KafkaAdmin | undefined,
+  topic: string,
+): Promise<TopicJudgement> {
+  const replicas = await replicasOf(producer, topic)
+  const settings = admin ? await settingsOf(admin, topic) : undefined
+  const inSync = Number(settings?.['min.insync.replicas'] ?? 1)
+  return {
+    // Acknowledged is in the memory of the replicas in sync: Kafka flushes later.
+    proves: replicas >= 2 && inSync >= 2 ? 'replicated' : 'accepted',
+    warnings: [...warningsOf(topic, replicas, settings)],
+  }
+}
+
+function* warningsOf(topic: string, replicas: number, settings: Settings | undefined): Generator<string> {
+  if (replicas < 2)
+    yield `topic '${topic}' has ${replicas} replica: what was acknowledged is lost with its machine, or its power`
+  if (!settings) {
+    yield `min.insync.replicas of topic '${topic}' was not checked: acknowledged may mean by one machine. Pass admin`
+    return
+  }
+  if (Number(settings['min.insync.replicas'] ?? 1) < 2) {
+    yield `topic '${topic}' has min.insync.replicas 1: with the others out of sync, acknowledged means by one machine. Set 2`
+  }
+  if (settings['cleanup.policy']?.includes('compact')) {
+    yield `topic '${topic}' is compacted: of an aggregate's events only the last is kept`
+  }
+  if (settings['unclean.leader.election.enable'] === 'true') {
+    yield `topic '${topic}' has unclean.leader.election.enable: a replica that missed acknowledged events may lead`
+  }
+}
+
+async function replicasOf(producer: Pick<KafkaProducer, 'metadata'>, topic: string): Promise<number> {
+  try {
+    const { topics } = await producer.metadata({ topics: [topic], autocreateTopics: false, forceUpdate: true })
+    return Math.min(...(topics.get(topic)?.partitions ?? []).map(({ replicas }) => replicas.length))
+  } catch (error) {
+    if (!/unknown topic/i.test((error as Error).message)) throw error
+    throw onceError('ONCE_OPTION_INVALID', { detail: `Kafka has no topic '${topic}'; create it`, cause: error })
+  }
+}
+
+async function settingsOf(admin: KafkaAdmin, topic: string): Promise<Settings> {
+  const resources = [{ resourceType: TOPIC, resourceName: topic, configurationKeys: [...KEYS] }]
+  const [found] = await admin.describeConfigs({ resources })
+  return Object.fromEntries((found?.configs ?? []).map(({ name, value }) => [name, value ?? undefined]))
+}

@@ -1,0 +1,133 @@
+import { onceError } from '../../errors.ts'
+import { KAFKA_TRANSFORM_BATCH, KAFKA_TRANSFORM_GATHER_MS, KAFKA_TRANSFORM_PAUSE_MS_MAX } from '../../limits.ts'
+import type { KafkaRecord, MakeKafkaProducer } from './client.ts'
+import { KafkaProducerSlot, sendTo } from './producer.ts'
+
+/** What is used of a message that was read. */
+export interface KafkaInput {
+  readonly topic: string
+  readonly partition: number
+  readonly offset: bigint
+}
+
+export interface KafkaTransformOptions<M extends KafkaInput> {
+  /** One per process, and the same after a restart. */
+  transactionalId: string
+  /** The `Consumer` whose group keeps the offsets. */
+  consumer: { readonly groupId: string }
+  /**
+   * Reads on from the group's offsets; called at the start, and again after a failure: `() => consumer.consume({ topics,
+   * mode: 'committed', fallbackMode: 'earliest', autocommit: false, isolationLevel: 1 })`.
+   */
+  consume: () => Promise<AsyncIterable<M> & { close(): Promise<void> }>
+  /** What becomes of a message. It may run more than once; what it answers is appended once. */
+  transform: (message: M) => readonly KafkaRecord[] | Promise<readonly KafkaRecord[]>
+  /** Why a batch is read again. */
+  onError?: (error: unknown) => void
+}
+
+/**
+ * Kafka's own exactly-once: what is read, what is written and the offsets of the group commit together, so that readers
+ * with isolation level 'read committed' see each result once. Nothing outside Kafka is part of it: an effect in a database
+ * wants `kafkaSource`.
+ */
+export function kafkaTransform<M extends KafkaInput>(
+  make: MakeKafkaProducer,
+  options: KafkaTransformOptions<M>,
+): { start(): void; stop(): Promise<void> } {
+  const { transactionalId, consumer, consume, transform } = options
+  if (typeof transactionalId !== 'string' || transactionalId === '') {
+    throw onceError('ONCE_OPTION_INVALID', { detail: 'kafkaTransform() needs a transactionalId' })
+  }
+  const slot = new KafkaProducerSlot(make, transactionalId)
+  const stopping = new AbortController()
+  let ended: Promise<void> | undefined
+
+  async function commit(batch: readonly M[]): Promise<void> {
+    await slot.transaction(undefined, async (transaction) => {
+      const records: KafkaRecord[] = []
+      for (const message of batch) records.push(...(await transform(message)))
+      if (records.length > 0) await sendTo(transaction, records)
+      await transaction.addConsumer(consumer as never)
+      const last = new Map(batch.map((message) => [`${message.topic}/${message.partition}`, message]))
+      // One after the other: the client drops all but the first of several at a time.
+      for (const message of last.values()) await transaction.addOffset(message as never)
+    })
+  }
+
+  async function readOnce(): Promise<void> {
+    const stream = await consume()
+    const gather = new Gatherer(stream, stopping.signal)
+    try {
+      for (let batch = await gather.next(); batch.length > 0; batch = await gather.next()) await commit(batch)
+    } finally {
+      await stream.close().catch(() => {})
+    }
+  }
+
+  async function run(): Promise<void> {
+    for (let failures = 0; !stopping.signal.aborted;) {
+      try {
+        await readOnce()
+        failures = 0
+      } catch (error) {
+        options.onError?.(error)
+        const pause = Math.min(KAFKA_TRANSFORM_PAUSE_MS_MAX, 100 * 2 ** failures++)
+        await sleep(pause, stopping.signal)
+      }
+    }
+    await slot.close()
+  }
+
+  return {
+    start() {
+      ended ??= run()
+    },
+    async stop() {
+      stopping.abort()
+      await ended
+    },
+  }
+}
+
+/** Takes what a stream has by now, at least one. None: it is over. */
+class Gatherer<M> {
+  readonly #iterator: AsyncIterator<M>
+  readonly #signal: AbortSignal
+  #next: Promise<IteratorResult<M>> | undefined
+
+  constructor(stream: AsyncIterable<M>, signal: AbortSignal) {
+    this.#iterator = stream[Symbol.asyncIterator]()
+    this.#signal = signal
+  }
+
+  async next(): Promise<M[]> {
+    const batch: M[] = []
+    const until = performance.now() + KAFKA_TRANSFORM_GATHER_MS
+    while (batch.length < KAFKA_TRANSFORM_BATCH && !this.#signal.aborted) {
+      this.#next ??= this.#iterator.next()
+      const waitMs = batch.length === 0 ? undefined : Math.max(0, until - performance.now())
+      const enough = new AbortController()
+      const result = await Promise.race([this.#next, sleep(waitMs, AbortSignal.any([this.#signal, enough.signal]))])
+      enough.abort()
+      if (result === undefined || result.done) break
+      this.#next = undefined
+      batch.push(result.value)
+    }
+    return this.#signal.aborted ? [] : batch
+  }
+}
+
+/** Without a time: until the signal. */
+function sleep(ms: number | undefined, signal: AbortSignal): Promise<undefined> {
+  return new Promise((resolve) => {
+    const over = (): void => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', over)
+      resolve(undefined)
+    }
+    const timer = ms === undefined ? undefined : setTimeout(over, ms)
+    signal.addEventListener('abort', over, { once: true })
+    if (signal.aborted) over()
+  })
+}

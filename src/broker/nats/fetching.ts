@@ -1,0 +1,82 @@
+import type { NatsMessage } from './delivery.ts'
+import type { ReceiveParams } from '../../source/source.ts'
+import { untilRung } from '../../source/waiting.ts'
+
+export interface NatsPullConsumer {
+  fetch(options: { max_messages: number; expires: number; bind: boolean }): Promise<NatsMessages>
+}
+
+export interface NatsMessages extends AsyncIterable<NatsMessage> {
+  close(): Promise<unknown>
+}
+
+/** The client's least. A fetch goes on when `receive` has returned what came first. */
+const EXPIRES_MS_MIN = 1_000
+const EXPIRES_MS_MAX = 30_000
+
+/**
+ * One fetch at a time, of as much as was last asked for: nothing is fetched that nobody asked for, and what comes first is
+ * handed out at once.
+ */
+export class NatsFetching {
+  readonly #connect: () => Promise<NatsPullConsumer>
+  readonly #signal: AbortSignal
+  #consumer: NatsPullConsumer | undefined
+  #messages: NatsMessages | undefined
+  #fetching: Promise<void> | undefined
+  #queue: NatsMessage[] = []
+  #failure: { readonly error: unknown } | undefined
+  #ring: () => void = () => {}
+  #closed = false
+
+  constructor(connect: () => Promise<NatsPullConsumer>, consumer: NatsPullConsumer | undefined, signal: AbortSignal) {
+    this.#connect = connect
+    this.#consumer = consumer
+    this.#signal = signal
+  }
+
+  async next({ max, waitMs, signal }: ReceiveParams): Promise<NatsMessage[]> {
+    const until = performance.now() + waitMs
+    while (this.#queue.length === 0 && !signal.aborted && !this.#signal.aborted && !this.#closed) {
+      if (this.#failure) {
+        const { error } = this.#failure
+        this.#failure = undefined
+        throw error
+      }
+      const leftMs = until - performance.now()
+      if (leftMs <= 0) break
+      this.#fetching ??= this.#fetch(max, Math.min(EXPIRES_MS_MAX, Math.max(EXPIRES_MS_MIN, Math.ceil(leftMs))))
+      await untilRung(leftMs, [signal, this.#signal], (ring) => (this.#ring = ring))
+    }
+    return this.#queue.splice(0, max)
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#ring()
+    // What nobody was given goes to somebody else at once.
+    for (const message of this.#queue.splice(0)) message.nak()
+    await this.#messages?.close()
+    await this.#fetching
+  }
+
+  async #fetch(max: number, expires: number): Promise<void> {
+    try {
+      // After trouble the durable may be gone: it is made again.
+      this.#consumer ??= await this.#connect()
+      this.#messages = await this.#consumer.fetch({ max_messages: max, expires, bind: true })
+      for await (const message of this.#messages) {
+        if (this.#closed) message.nak()
+        else this.#queue.push(message)
+        this.#ring()
+      }
+    } catch (error) {
+      this.#consumer = undefined
+      this.#failure = { error }
+    } finally {
+      this.#messages = undefined
+      this.#fetching = undefined
+      this.#ring()
+    }
+  }
+}

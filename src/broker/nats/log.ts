@@ -1,0 +1,155 @@
+import { newUuid } from '../../platform/uuid.ts'
+import { LogRecreated, type Log, type LogDelivery, type Turn } from '../../source/log-reading.ts'
+import { NatsDelivery, type NatsMessage } from './delivery.ts'
+import { codeOf, filter, NANOS_PER_MS, streamInfo, type NatsConsumerApi, type NatsStreamApi } from './durable.ts'
+import { NatsFetching, type NatsPullConsumer } from './fetching.ts'
+
+const WRONG_LAST_SEQUENCE = 10_071
+const PUBLISH_MS = 5_000
+/** The server removes a reader that nobody asks for so long; another one is made then. */
+const READER_IDLE_MS = 60_000
+
+export interface NatsLogClient {
+  readonly consumers: { get(stream: string, name: string): Promise<NatsPullConsumer> }
+  publish(
+    subject: string,
+    payload: string,
+    options: { timeout: number; expect: { lastSubjectSequence: number } },
+  ): Promise<{ readonly seq: number }>
+  jetstreamManager(
+    checkAPI?: boolean,
+  ): Promise<{ readonly consumers: NatsConsumerApi; readonly streams: NatsStreamApi }>
+}
+
+/** The one message of a small stream, which expires there: whoever wrote it reads, and writes it again in time. */
+export async function natsTurn(
+  js: NatsLogClient,
+  of: { readonly name: string; readonly keptMs: number },
+): Promise<Turn> {
+  const { name, keptMs } = of
+  const { streams } = await js.jetstreamManager(false)
+  const config = { name, subjects: [name], storage: 'memory', max_msgs_per_subject: 1, max_age: keptMs * NANOS_PER_MS }
+  // Harmless where it is there.
+  const make = (): Promise<unknown> => streams.add(config as never)
+  await make()
+  let isMade = true
+  const member = newUuid()
+  /** Of our message; 0: there must be none. */
+  let sequence = 0
+  const write = async (): Promise<boolean> => {
+    try {
+      const expect = { lastSubjectSequence: sequence }
+      sequence = (await js.publish(name, member, { timeout: PUBLISH_MS, expect })).seq
+      return true
+    } catch (error) {
+      isMade = codeOf(error) === WRONG_LAST_SEQUENCE
+      if (!isMade) throw error
+      return false
+    }
+  }
+  return {
+    keptMs,
+    async hold() {
+      // A server that was away has forgotten it.
+      if (!isMade) await make()
+      isMade = true
+      if (await write()) return true
+      // It may be ours all the same: the answer came too late.
+      const found = await streams.getMessage(name, { last_by_subj: name })
+      sequence = found && new TextDecoder().decode(found.data) === member ? found.seq : 0
+      return sequence > 0 && (await write())
+    },
+    // Up to our own message: what somebody else wrote since stays.
+    async leave() {
+      if (sequence > 0) await streams.purge(name, { seq: sequence + 1 })
+    },
+  }
+}
+
+export interface NatsLogOptions {
+  readonly stream: string
+  readonly subjects: readonly string[]
+  readonly name: string
+  readonly signal: AbortSignal
+  warn(error: unknown): void
+}
+
+/** A stream from any sequence on, through a consumer without acknowledgements that lives as long as it is used. */
+export class NatsLog implements Log {
+  readonly #js: NatsLogClient
+  readonly #options: NatsLogOptions
+  #fetching: NatsFetching | undefined
+  /** What comes next of the stream. */
+  #next = 0n
+  #created = ''
+  /** How many messages the present reader has brought. */
+  #brought = 0
+
+  constructor(js: NatsLogClient, options: NatsLogOptions) {
+    this.#js = js
+    this.#options = options
+  }
+
+  /** When the stream was made that is there now. It is read from now on, and no other. */
+  async life(): Promise<string> {
+    const { streams } = await this.#js.jetstreamManager(false)
+    const { created } = await streamInfo(streams, this.#options.stream)
+    if (created !== this.#created) await this.close()
+    this.#created = created
+    return created
+  }
+
+  async read(from: bigint, params: Parameters<Log['read']>[1]): Promise<readonly LogDelivery[]> {
+    if (from !== this.#next) await this.close()
+    this.#next = from
+    this.#fetching ??= new NatsFetching(() => this.#connect(), undefined, this.#options.signal)
+    const messages = await this.#fetching.next(params)
+    const { partition, suspects } = params
+    if (!this.#areNext(messages)) {
+      await this.close()
+      throw new Error(`messages of ${this.#options.name} were lost on their way; it is read again from ${from}`)
+    }
+    const last = messages.at(-1)
+    if (last) this.#next = BigInt(last.seq) + 1n
+    return messages.map((message, at) => this.#deliveryOf(message, partition, at < suspects))
+  }
+
+  async close(): Promise<void> {
+    const fetching = this.#fetching
+    this.#fetching = undefined
+    await fetching?.close()
+  }
+
+  /** Without acknowledgements nothing is sent again: a reader's messages are counted. */
+  #areNext(messages: readonly NatsMessage[]): boolean {
+    return messages.every(({ info }) => info.deliverySequence === ++this.#brought)
+  }
+
+  #deliveryOf(message: NatsMessage, partition: string, redelivered: boolean): LogDelivery {
+    const { name } = this.#options
+    const position = { partition, offset: String(message.seq), next: String(message.seq + 1) }
+    return new NatsDelivery(message, name, { redelivered, position }) as LogDelivery
+  }
+
+  async #connect(): Promise<NatsPullConsumer> {
+    const { stream, subjects, name, warn } = this.#options
+    const manager = await this.#js.jetstreamManager(false)
+    const { state, created } = await streamInfo(manager.streams, stream)
+    if (created !== this.#created) throw new LogRecreated(`the stream '${stream}' was deleted and made again`)
+    const { first_seq } = state
+    if (this.#next > 0n && BigInt(first_seq) > this.#next) {
+      warn(new Error(`messages ${this.#next} to ${first_seq - 1} of ${name} were deleted before they were read`))
+    }
+    const reader = await manager.consumers.add(stream, {
+      ack_policy: 'none',
+      deliver_policy: 'by_start_sequence',
+      opt_start_seq: Math.max(1, Number(this.#next)),
+      inactive_threshold: READER_IDLE_MS * NANOS_PER_MS,
+      mem_storage: true,
+      num_replicas: 1,
+      ...filter(subjects),
+    } as never)
+    this.#brought = 0
+    return this.#js.consumers.get(stream, reader.name)
+  }
+}

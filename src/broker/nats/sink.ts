@@ -1,0 +1,151 @@
+import { milliseconds, type Duration } from '../../duration.ts'
+import { onceError } from '../../errors.ts'
+import { NATS_CALLS, NATS_PUBLISHES_MAX, NATS_TIMEOUT_MS_DEFAULT, NATS_TIMEOUT_MS_MAX } from '../../limits.ts'
+import { lanesOf } from '../../sink/lanes.ts'
+import { judgeNatsError } from './errors.ts'
+import { covers, isSubject, judgeStream, type NatsStreamInfo, type StreamJudgement } from './stream.ts'
+import { cloudEventJson, SENT, type OutgoingEvent, type Sink, type Verdict } from '../../sink/sink.ts'
+
+/** What is used of `jetstream(connection)` of @nats-io/jetstream. */
+export interface NatsJetStream {
+  publish(
+    subject: string,
+    payload: string,
+    options: { msgID: string; timeout: number; expect: { streamName: string } },
+  ): Promise<unknown>
+  jetstreamManager(checkAPI?: boolean): Promise<{ readonly streams: { info(stream: string): Promise<NatsStreamInfo> } }>
+}
+
+export interface NatsSinkOptions {
+  /** The stream that takes the events. It must exist. */
+  stream: string
+  /** Where each event is published. Default: the stream's name, a dot and the event's type */
+  subject?: string | ((event: OutgoingEvent) => string)
+  /** Names the destination. Default: `nats` and the stream's name */
+  name?: string
+  /** How long one acknowledgement may take. Default '5s' */
+  timeout?: Duration
+  /** The servers run with `sync_interval: always`, which a client cannot see. Then acknowledged means on disk. */
+  syncAlways?: boolean
+}
+
+const OPTIONS = new Set(['stream', 'subject', 'name', 'timeout', 'syncAlways'])
+
+/**
+ * Publishes to a JetStream stream, each event as one CloudEvents JSON document. `Nats-Msg-Id` is the event's id, so the
+ * stream drops what a relay sends twice within its duplicate window.
+ *
+ * @example
+ * await once.relay({ to: natsSink(jetstream(connection), { stream: 'payments' }) }).start()
+ */
+export function natsSink(js: NatsJetStream, options: NatsSinkOptions): Sink {
+  if (typeof js?.publish !== 'function' || typeof js.jetstreamManager !== 'function') {
+    throw invalid('natsSink() needs jetstream(connection) of @nats-io/jetstream')
+  }
+  const unknown = Object.keys(options ?? {}).find((option) => !OPTIONS.has(option))
+  if (unknown !== undefined) throw invalid(`unknown option '${unknown.slice(0, 40)}' of natsSink()`)
+  const { stream } = options ?? {}
+  if (typeof stream !== 'string' || !/^[^\s.*>/\\]+$/.test(stream)) throw invalid('natsSink({ stream }) needs a name')
+  const subjectOf = subjectFrom(options)
+  const limits = { option: 'timeout', min: 1, max: NATS_TIMEOUT_MS_MAX }
+  const timeout = milliseconds(options.timeout, NATS_TIMEOUT_MS_DEFAULT, limits)
+  let judged: StreamJudgement = { proves: 'accepted', dedupes: false, subjects: [], warnings: [] }
+
+  async function publish(event: OutgoingEvent): Promise<Attempt> {
+    let subject: string
+    let json: string
+    try {
+      subject = subjectOf(event)
+      json = cloudEventJson(event)
+    } catch (error) {
+      return failed(error, true)
+    }
+    if (!isSubject(subject)) return failed(new Error(`'${String(subject)}' is no subject of NATS; set subject`), false)
+    try {
+      await js.publish(subject, json, {
+        msgID: event.brokerId,
+        timeout,
+        expect: { streamName: stream },
+      })
+      return { verdict: SENT }
+    } catch (error) {
+      // Nobody answers for a subject that the stream does not take: that is this event's trouble alone.
+      const taken = judged.subjects.length === 0 || covers(judged.subjects, subject)
+      const judgement = judgeNatsError(error, taken)
+      return judgement === 'down' ? { down: error } : failed(error, judgement === 'retryable')
+    }
+  }
+
+  return {
+    name: options.name ?? `nats ${stream}`,
+    get proves() {
+      return judged.proves
+    },
+    get dedupes() {
+      return judged.dedupes
+    },
+    orders: true,
+    // A busy aggregate keeps one call waiting, not all of them.
+    concurrency: NATS_CALLS,
+    async open() {
+      const manager = await js.jetstreamManager(false)
+      const info = await manager.streams.info(stream).catch((error: unknown) => {
+        throw isNotFound(error)
+          ? invalid(`the stream '${stream}' does not exist; create it with the subject '${stream}.>'`, error)
+          : error
+      })
+      const example = typeof options.subject === 'function' ? undefined : (options.subject ?? `${stream}.x`)
+      judged = judgeStream(info, { syncAlways: options.syncAlways === true, example })
+      return judged.warnings
+    },
+    async send(events, { signal, told, mayBegin }) {
+      const verdicts: (Verdict | undefined)[] = []
+      const lanes = lanesOf(events)
+      let down: { readonly error: unknown } | undefined
+      let next = 0
+      // One unconfirmed event per aggregate: were its successors on the wire already, they would overtake a failed one.
+      const run = async (lane: readonly number[]): Promise<void> => {
+        for (const [at, index] of lane.entries()) {
+          if (signal.aborted) down ??= { error: signal.reason }
+          if (down || mayBegin?.() === false) return
+          const attempt = await publish(events[index] as OutgoingEvent)
+          if ('down' in attempt) down ??= { error: attempt.down }
+          else if (attempt.verdict.kind === 'sent') {
+            verdicts[index] = attempt.verdict
+            told?.(index, attempt.verdict)
+          } else for (const behind of lane.slice(at)) verdicts[behind] = attempt.verdict
+          if (verdicts[index]?.kind !== 'sent') return
+        }
+      }
+      const worker = async (): Promise<void> => {
+        for (let lane = lanes[next++]; lane; lane = lanes[next++]) await run(lane)
+      }
+      await Promise.all(Array.from({ length: Math.min(NATS_PUBLISHES_MAX, lanes.length) }, worker))
+      if (down) throw down.error
+      return verdicts as Verdict[]
+    },
+  }
+}
+
+type Attempt = { readonly verdict: Verdict } | { readonly down: unknown }
+
+function failed(error: unknown, retryable: boolean): Attempt {
+  return { verdict: { kind: 'failed', error, retryable } }
+}
+
+function subjectFrom({ stream, subject }: NatsSinkOptions): (event: OutgoingEvent) => string {
+  if (subject === undefined) return (event) => `${stream}.${event.type}`
+  if (typeof subject === 'function') return subject
+  if (!isSubject(subject)) throw invalid(`'${String(subject).slice(0, 80)}' is no subject of NATS`)
+  return () => subject
+}
+
+const STREAM_NOT_FOUND = 10_059
+
+function isNotFound(error: unknown): boolean {
+  return (error as { code?: unknown } | null)?.code === STREAM_NOT_FOUND
+}
+
+function invalid(detail: string, cause?: unknown): Error {
+  return onceError('ONCE_OPTION_INVALID', { detail, cause })
+}

@@ -1,0 +1,58 @@
+import type { RabbitmqChannel, RabbitmqMessage } from './client.ts'
+import { EnvelopeDelivery } from '../../source/envelope.ts'
+
+/** Counts the deliveries of the copies before this one: an event that is given back goes to the end as a copy. */
+export const DELIVERED_BEFORE = 'x-once-delivered'
+/** The queue's own count, of quorum queues. */
+const DELIVERY_COUNT = 'x-delivery-count'
+
+export class RabbitmqDelivery extends EnvelopeDelivery {
+  readonly message: RabbitmqMessage
+  /** It can be settled on this channel only. */
+  readonly channel: RabbitmqChannel
+
+  constructor(message: RabbitmqMessage, channel: RabbitmqChannel, source: string, again = false) {
+    const before = numberIn(message, DELIVERED_BEFORE)
+    super(
+      { body: bodyOf(message.body), headers: textsOf(message), place: null, source },
+      {
+        delivered: before + deliveriesOf(message),
+        redelivered: message.redelivered || before > 0 || again,
+      },
+    )
+    this.message = message
+    this.channel = channel
+  }
+}
+
+/** Of this copy, with this one. A classic queue tells only whether it is the first. */
+function deliveriesOf(message: RabbitmqMessage): number {
+  return 1 + (numberIn(message, DELIVERY_COUNT) || (message.redelivered ? 1 : 0))
+}
+
+/** The headers of the copy that goes to the end of the queue. */
+export function copiedHeaders(delivery: RabbitmqDelivery): Record<string, unknown> {
+  const { [DELIVERY_COUNT]: _, ...headers } = delivery.message.headers ?? {}
+  return { ...headers, [DELIVERED_BEFORE]: delivery.delivered ?? 1 }
+}
+
+/** The client parses what says that it is text or JSON. */
+export function bodyOf(body: unknown): string | Uint8Array {
+  if (typeof body === 'string' || body instanceof Uint8Array) return body
+  return JSON.stringify(body)
+}
+
+function textsOf({ headers = {}, messageId, contentType }: RabbitmqMessage): Record<string, string> {
+  const texts: Record<string, string> = {}
+  for (const [name, value] of Object.entries(headers)) {
+    if (['string', 'number', 'boolean'].includes(typeof value)) texts[name.toLowerCase()] = String(value)
+  }
+  if (messageId !== undefined) texts['message-id'] = messageId
+  if (contentType !== undefined) texts['content-type'] = contentType
+  return texts
+}
+
+function numberIn({ headers }: RabbitmqMessage, name: string): number {
+  const value = Number(headers?.[name] ?? 0)
+  return Number.isFinite(value) && value > 0 ? value : 0
+}

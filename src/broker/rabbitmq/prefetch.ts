@@ -1,0 +1,74 @@
+import { CONSUMER_BYTES_MAX } from '../../limits.ts'
+
+/** So many are asked for while nobody knows how large they are. */
+const FIRST = 16
+/** What one event counts for in the mean of those that came lately. */
+const SHARE = 1 / 16
+
+export interface RabbitmqPrefetchParts {
+  /** In hand at most. */
+  readonly most: number
+  /** One more consumer on the channel, which is sent so many ahead. Answers with its tag. */
+  consume(count: number): Promise<string>
+  cancel(consumerTag: string): Promise<unknown>
+}
+
+/**
+ * How many events the server sends ahead on one channel. It counts them, whatever their size, and nobody who reads
+ * already can be given another limit: so one consumer reads a few, and a second one beside it as many more as there is
+ * room for by bytes. That one is replaced when they become larger or smaller.
+ */
+export class RabbitmqPrefetch {
+  readonly #parts: RabbitmqPrefetchParts
+  #mean: number | null = null
+  #inHand = 0
+  #more: { readonly count: number; readonly consumerTag: string } | undefined
+  #changing = false
+
+  constructor(parts: RabbitmqPrefetchParts) {
+    this.#parts = parts
+  }
+
+  async start(): Promise<void> {
+    await this.#parts.consume(Math.min(FIRST, this.#parts.most))
+  }
+
+  came(bytes: number): void {
+    this.#inHand++
+    this.#mean = this.#mean === null ? bytes : this.#mean + (bytes - this.#mean) * SHARE
+  }
+
+  settled(): void {
+    this.#inHand--
+  }
+
+  /** One change at a time. What cannot be changed is tried with the next look; a channel that is gone has none. */
+  adapt(): void {
+    const change = this.#changing ? undefined : this.#due()
+    if (!change) return
+    this.#changing = true
+    void change().then(
+      () => (this.#changing = false),
+      () => (this.#changing = false),
+    )
+  }
+
+  #due(): (() => Promise<void>) | undefined {
+    if (this.#mean === null) return undefined
+    const { most } = this.#parts
+    const count = Math.min(most, Math.floor(CONSUMER_BYTES_MAX / Math.max(1, this.#mean))) - FIRST
+    const more = this.#more
+    if (more) return count < more.count / 2 || count > more.count * 2 ? () => this.#cancel(more.consumerTag) : undefined
+    // What the former one was sent takes the room of the next.
+    return count > 0 && this.#inHand <= FIRST ? () => this.#begin(count) : undefined
+  }
+
+  async #begin(count: number): Promise<void> {
+    this.#more = { count, consumerTag: await this.#parts.consume(count) }
+  }
+
+  async #cancel(consumerTag: string): Promise<void> {
+    await this.#parts.cancel(consumerTag)
+    this.#more = undefined
+  }
+}

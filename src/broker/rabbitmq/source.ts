@@ -1,0 +1,87 @@
+import { onceError } from '../../errors.ts'
+import { RABBITMQ_CONNECT_MS } from '../../limits.ts'
+import type { Events } from '../../outbox/event.ts'
+import { isRabbitmqConnection, type RabbitmqConnection } from './client.ts'
+import { ensureQueue, queueWarnings, type QueueFacts } from './topology.ts'
+import type { RabbitmqDelivery } from './delivery.ts'
+import { RabbitmqReading } from './reading.ts'
+import type { Delivery, EventsOf, PulledSource } from '../../source/source.ts'
+
+export interface RabbitmqSourceOptions<E extends Events> {
+  queue: string
+  /** The catalogue of whoever publishes: it types the handlers. */
+  events: E
+  /**
+   * Of the consumer's processes one reads, the others stand by: then an aggregate's events are handled in the order of
+   * the queue. It is a setting of the queue. Default false
+   */
+  singleActive?: boolean
+  /** false: the queue is not created, and must exist. Default true */
+  declare?: boolean
+  name?: string
+}
+
+const OPTIONS = new Set(['queue', 'events', 'singleActive', 'declare', 'name'])
+
+/**
+ * Reads a queue, which processes of the same consumer share; another consumer reads another queue. An event that is given
+ * back goes to the end of its queue after the delay.
+ *
+ * @example
+ * once.consumer('receipts', { from: rabbitmqSource(connection, { queue: 'receipts', events }) }, { … })
+ */
+export function rabbitmqSource<E extends Events>(
+  connection: RabbitmqConnection,
+  options: RabbitmqSourceOptions<E>,
+): PulledSource<EventsOf<E>> {
+  if (!isRabbitmqConnection(connection)) throw invalid('rabbitmqSource() needs a Connection of rabbitmq-client')
+  const unknown = Object.keys(options ?? {}).find((option) => !OPTIONS.has(option))
+  if (unknown !== undefined) throw invalid(`unknown option '${unknown.slice(0, 40)}' of rabbitmqSource()`)
+  const { queue, declare = true, singleActive = false } = options ?? {}
+  if (typeof queue !== 'string' || queue === '' || Buffer.byteLength(queue) > 255) {
+    throw invalid('rabbitmqSource({ queue }) needs the name of a queue')
+  }
+  if (typeof options.events !== 'object' || options.events === null) throw invalid('rabbitmqSource() needs { events }')
+  const name = options.name ?? `rabbitmq ${queue}`
+
+  return {
+    kind: 'pulled',
+    name,
+    types: Object.keys(options.events),
+    redeliversFor: 'forever',
+    // The server's consumer_timeout, after which it closes the channel.
+    holdsFor: '30m',
+    features: { orders: singleActive, counts: true, marksRedelivered: true, delays: true, positions: false },
+    async open({ signal, prefetch, warn }) {
+      await connection.onConnect(RABBITMQ_CONNECT_MS, true)
+      const wanted = singleActive ? { 'x-single-active-consumer': true } : {}
+      const facts = await ensureQueue(connection, queue, { declare, arguments: wanted })
+      if (singleActive && facts.type !== 'unknown' && facts.arguments['x-single-active-consumer'] !== true) {
+        throw invalid(`queue '${queue}' exists without x-single-active-consumer: singleActive would not hold`)
+      }
+      for (const warning of [...queueWarnings(facts), ...limitWarnings(facts)]) warn(new Error(`${name}: ${warning}`))
+      const reading = new RabbitmqReading(connection, { queue, name, prefetch, singleActive, signal })
+      await reading.start()
+      const handles = (deliveries: readonly Delivery[]): RabbitmqDelivery[] => [...(deliveries as RabbitmqDelivery[])]
+      return {
+        receive: (params) => reading.next(params),
+        ack: (deliveries) => reading.ack(handles(deliveries)),
+        giveBack: async (deliveries, { delayMs }) => reading.giveBack(handles(deliveries), delayMs),
+        close: () => reading.close(),
+      }
+    },
+  }
+}
+
+/** After that many deliveries the server drops an event, or dead-letters it, whatever the consumer's attempts. */
+function* limitWarnings({ queue, type, arguments: set }: QueueFacts): Generator<string> {
+  const limit = set['x-delivery-limit']
+  if (limit !== undefined && set['x-dead-letter-exchange'] === undefined) {
+    yield `queue '${queue}' has x-delivery-limit ${String(limit)} and no dead-letter exchange: an event whose process died that often is dropped`
+  }
+  if (type === 'classic') yield `queue '${queue}' does not count deliveries: it is a classic queue`
+}
+
+function invalid(detail: string): Error {
+  return onceError('ONCE_OPTION_INVALID', { detail })
+}

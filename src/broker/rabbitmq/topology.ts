@@ -1,0 +1,148 @@
+import { onceError } from '../../errors.ts'
+import {
+  onChannel,
+  rabbitmqCode,
+  type ExchangeParams,
+  type QueueParams,
+  type RabbitmqChannel,
+  type RabbitmqConnection,
+} from './client.ts'
+
+/** What the server has under a queue's name. A policy's settings cannot be seen by a client. */
+export interface QueueFacts {
+  readonly queue: string
+  readonly type: string
+  readonly durable: boolean
+  readonly autoDelete: boolean
+  readonly arguments: Readonly<Record<string, unknown>>
+}
+
+/** More settings than a queue has. */
+const LESSONS_MAX = 24
+
+/**
+ * Declares a quorum queue, or learns what is there instead. The server tells one differing setting with each refusal, so
+ * a queue is read by declaring it until nothing differs; nothing that exists is ever changed.
+ */
+export async function ensureQueue(
+  connection: RabbitmqConnection,
+  queue: string,
+  options: { readonly declare: boolean; readonly arguments?: Readonly<Record<string, unknown>> },
+): Promise<QueueFacts> {
+  if (!options.declare)
+    await mustExist(connection, 'queue', queue, (channel) => channel.queueDeclare({ queue, passive: true }))
+  const wanted = { 'x-queue-type': 'quorum', ...options.arguments }
+  const start: QueueParams & Declared = { queue, durable: true, exclusive: false, autoDelete: false, arguments: wanted }
+  const facts = await learn(connection, start, (channel, params) => channel.queueDeclare(params))
+  if (!facts) return { queue, type: 'unknown', durable: true, autoDelete: false, arguments: {} }
+  const { durable, autoDelete, arguments: actual } = facts
+  const type = String(actual['x-queue-type'] ?? 'classic')
+  return { queue, type, durable: durable === true, autoDelete: autoDelete === true, arguments: actual }
+}
+
+/** The same for an exchange; a new one is a durable topic exchange. */
+export async function ensureExchange(
+  connection: RabbitmqConnection,
+  exchange: string,
+  options: { readonly declare: boolean },
+): Promise<{ readonly durable: boolean }> {
+  if (!options.declare) {
+    await mustExist(connection, 'exchange', exchange, (channel) => channel.exchangeDeclare({ exchange, passive: true }))
+  }
+  const start: ExchangeParams & Declared = { exchange, type: 'topic', durable: true, autoDelete: false, arguments: {} }
+  const facts = await learn(connection, start, (channel, params) => channel.exchangeDeclare(params))
+  return { durable: facts?.durable !== false }
+}
+
+/** What of a queue's settings makes its confirms worth less, one sentence each. */
+export function* queueWarnings({ queue, type, durable, autoDelete, arguments: set }: QueueFacts): Generator<string> {
+  if (type === 'unknown')
+    yield `the type of queue '${queue}' cannot be seen with these permissions: make it a quorum queue`
+  else if (type !== 'quorum') {
+    yield `queue '${queue}' is a ${type} queue: a confirm does not prove that an event is on disk, nor on a second machine. Use a quorum queue`
+  }
+  if (!durable) yield `queue '${queue}' is not durable: a restart of the server loses its events`
+  if (autoDelete) yield `queue '${queue}' is deleted with its last consumer, and its events with it`
+  const limited = ['x-max-length', 'x-max-length-bytes'].find((name) => set[name] !== undefined)
+  if (limited !== undefined && set['x-overflow'] !== 'reject-publish') {
+    yield `queue '${queue}' has ${limited} without x-overflow reject-publish: when it is full, its oldest events are dropped`
+  }
+  if (set['x-message-ttl'] !== undefined)
+    yield `queue '${queue}' has x-message-ttl: events are dropped after it, read or not`
+}
+
+interface Declared {
+  type?: string
+  durable?: boolean
+  autoDelete?: boolean
+  exclusive?: boolean
+  arguments: Record<string, unknown>
+}
+
+async function mustExist(
+  connection: RabbitmqConnection,
+  kind: string,
+  name: string,
+  look: (channel: RabbitmqChannel) => Promise<unknown>,
+): Promise<void> {
+  try {
+    await onChannel(connection, look)
+  } catch (error) {
+    if (rabbitmqCode(error) !== 'NOT_FOUND') throw error
+    const detail = `RabbitMQ has no ${kind} '${name}'; create it, or leave declare out`
+    throw onceError('ONCE_OPTION_INVALID', { detail, cause: error })
+  }
+}
+
+/** undefined: the server does not let us look. */
+async function learn<P extends Declared>(
+  connection: RabbitmqConnection,
+  start: P,
+  declare: (channel: RabbitmqChannel, params: P) => Promise<unknown>,
+): Promise<P | undefined> {
+  let params = start
+  for (let lesson = 0; ; lesson++) {
+    try {
+      await onChannel(connection, (channel) => declare(channel, params))
+      return params
+    } catch (error) {
+      if (rabbitmqCode(error) === 'ACCESS_REFUSED') return undefined
+      const taught = rabbitmqCode(error) === 'PRECONDITION_FAILED' && lesson < LESSONS_MAX ? taughtBy(error) : undefined
+      if (!taught) throw error
+      params = applied(params, taught)
+    }
+  }
+}
+
+interface Lesson {
+  readonly name: string
+  /** undefined: it is not set. */
+  readonly value: unknown
+}
+
+/** `inequivalent arg 'x' for …: received … but current is …`, the value with or without its type. */
+function taughtBy(error: unknown): Lesson | undefined {
+  const { message } = error as Error
+  const found =
+    /inequivalent arg '([^']+)'.* but current is (?:(none)|(?:the value )?'(.*?)'(?: of type '(\w+)')?)$/s.exec(message)
+  const name = found?.[1]
+  if (found === null || name === undefined) return undefined
+  const text = found[3]
+  if (found[2] === 'none' || text === undefined) return { name, value: undefined }
+  if (text === 'true' || text === 'false') return { name, value: text === 'true' }
+  return { name, value: found[4] !== undefined && found[4] !== 'longstr' ? Number(text) : text }
+}
+
+const MEMBERS: Readonly<Record<string, string>> = {
+  type: 'type',
+  durable: 'durable',
+  exclusive: 'exclusive',
+  auto_delete: 'autoDelete',
+}
+
+function applied<P extends Declared>(params: P, { name, value }: Lesson): P {
+  const member = MEMBERS[name]
+  if (member !== undefined) return { ...params, [member]: value }
+  const { [name]: _, ...rest } = params.arguments
+  return { ...params, arguments: value === undefined ? rest : { ...rest, [name]: value } }
+}

@@ -1,0 +1,96 @@
+import { onceError } from '../../errors.ts'
+
+/** What is used of a client of ioredis. */
+export interface IoRedisClient {
+  readonly status: string
+  call(command: string, args: string[]): Promise<unknown>
+  multi(commands: string[][]): { exec(): Promise<[error: Error | null, result: unknown][] | null> }
+  duplicate(): IoRedisClient
+  on(event: 'error', listener: (error: Error) => void): unknown
+  disconnect(): void
+}
+
+/** What is used of a client of node-redis (the package `redis`). */
+export interface NodeRedisClient {
+  readonly isReady: boolean
+  sendCommand(args: string[]): Promise<unknown>
+  multi(): { addCommand(args: string[]): unknown; exec(): Promise<unknown> }
+  duplicate(): NodeRedisClient & { connect(): Promise<unknown> }
+  on(event: 'error', listener: (error: Error) => void): unknown
+  destroy(): void
+}
+
+export type RedisClient = IoRedisClient | NodeRedisClient
+
+/** The same few things of either client. */
+export interface RedisCommands {
+  /** False: a command would wait in the client's own queue, and be sent when nobody counts on it any more. */
+  isReady(): boolean
+  call(...args: readonly string[]): Promise<unknown>
+  /** MULTI … EXEC: all of them or, when this rejects before the server answered, perhaps none. */
+  transaction(commands: readonly (readonly string[])[]): Promise<void>
+  /** A connection of its own, for commands that block. */
+  another(): Promise<RedisCommands>
+  disconnect(): void
+}
+
+export function redisCommands(client: RedisClient, where: string): RedisCommands {
+  if (isNodeRedis(client)) return fromNodeRedis(client)
+  if (isIoRedis(client)) return fromIoRedis(client)
+  throw onceError('ONCE_OPTION_INVALID', { detail: `${where} needs a client of ioredis or of redis` })
+}
+
+function isNodeRedis(client: Partial<RedisClient>): client is NodeRedisClient {
+  return typeof client === 'object' && client !== null && 'isReady' in client && 'sendCommand' in client
+}
+
+function isIoRedis(client: Partial<RedisClient>): client is IoRedisClient {
+  return typeof client === 'object' && client !== null && 'status' in client && 'call' in client
+}
+
+function fromIoRedis(client: IoRedisClient): RedisCommands {
+  return {
+    isReady: () => client.status === 'ready',
+    call: (command = '', ...args) => client.call(command, args),
+    async transaction(commands) {
+      const results = await client.multi(commands.map((command) => ['call', ...command])).exec()
+      for (const [error] of results ?? [[new Error('the transaction was discarded')]]) if (error) throw error
+    },
+    async another() {
+      const copy = client.duplicate()
+      copy.on('error', () => {})
+      const commands = fromIoRedis(copy)
+      await commands.call('PING')
+      return commands
+    },
+    disconnect: () => client.disconnect(),
+  }
+}
+
+function fromNodeRedis(client: NodeRedisClient): RedisCommands {
+  return {
+    isReady: () => client.isReady,
+    call: (...args) => client.sendCommand([...args]),
+    async transaction(commands) {
+      const multi = client.multi()
+      for (const command of commands) multi.addCommand([...command])
+      await multi.exec()
+    },
+    async another() {
+      const copy = client.duplicate()
+      copy.on('error', () => {})
+      await copy.connect()
+      return fromNodeRedis(copy)
+    },
+    disconnect: () => client.destroy(),
+  }
+}
+
+/** A map as RESP2 (a flat list) or RESP3 (a map or an object) has it. */
+export function pairsOf(reply: unknown): ReadonlyMap<string, unknown> {
+  if (reply instanceof Map) return new Map([...reply].map(([name, value]) => [String(name), value as unknown]))
+  if (!Array.isArray(reply)) return new Map(Object.entries((reply ?? {}) as Record<string, unknown>))
+  const pairs = new Map<string, unknown>()
+  for (let i = 0; i + 1 < reply.length; i += 2) pairs.set(String(reply[i]), reply[i + 1])
+  return pairs
+}

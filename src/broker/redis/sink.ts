@@ -1,0 +1,114 @@
+import { milliseconds, type Duration } from '../../duration.ts'
+import { onceError } from '../../errors.ts'
+import { REDIS_BATCH, REDIS_WAIT_MS_DEFAULT, REDIS_WAIT_MS_MAX } from '../../limits.ts'
+import { redisCommands, type RedisClient } from './client.ts'
+import { judgeServer, producerOf, UNKNOWN_SERVER, type ServerJudgement } from './server.ts'
+import { cloudEventJson, SENT, type OutgoingEvent, type Sink, type Verdict } from '../../sink/sink.ts'
+
+export interface RedisSinkOptions {
+  /** The key of the stream. It is made when it does not exist. */
+  stream: string
+  /** Names the destination. Default: `redis` and the stream's key */
+  name?: string
+  /** About how many entries the stream keeps; older ones are dropped, read or not. Default: all of them */
+  maxLength?: number
+  /** Replicas that must have an event before it counts as sent (WAIT). Default: none */
+  waitFor?: { replicas: number; timeout?: Duration }
+}
+
+const OPTIONS = new Set(['stream', 'name', 'maxLength', 'waitFor'])
+
+/**
+ * Appends to a Redis stream, each event as one entry with a CloudEvents JSON document. For clients of ioredis and of redis.
+ *
+ * @example
+ * await once.relay({ to: redisSink(new Redis(), { stream: 'payments' }) }).start()
+ */
+export function redisSink(client: RedisClient, options: RedisSinkOptions): Sink {
+  const redis = redisCommands(client, 'redisSink()')
+  const { stream, trim, replicas, waitMs } = checked(options)
+  let judged: ServerJudgement = UNKNOWN_SERVER
+
+  function entryOf(event: OutgoingEvent, json: string): readonly string[] {
+    const known = judged.idempotent ? ['IDMP', producerOf(event.aggregate.id), event.brokerId] : []
+    return ['XADD', stream, ...known, ...trim, '*', 'brokerid', event.brokerId, 'event', json]
+  }
+
+  async function replicated(): Promise<void> {
+    const have = Number(await redis.call('WAIT', String(replicas), String(waitMs)))
+    if (have < replicas) throw new Error(`${have} of ${replicas} replicas have the events after ${waitMs} ms`)
+  }
+
+  return {
+    name: options.name ?? `redis ${stream}`,
+    get proves() {
+      return judged.proves
+    },
+    get dedupes() {
+      return judged.dedupes
+    },
+    orders: true,
+    batch: REDIS_BATCH,
+    async open() {
+      judged = await judgeServer(redis, { stream, replicas })
+      return judged.warnings
+    },
+    async send(events, { signal }) {
+      const commands: (readonly string[])[] = []
+      const failed = new Map<string, Verdict>()
+      const verdicts = events.map((event): Verdict => {
+        const behind = failed.get(event.aggregate.id)
+        if (behind) return behind
+        const give = (error: unknown, retryable: boolean): Verdict => {
+          const verdict: Verdict = { kind: 'failed', error, retryable }
+          failed.set(event.aggregate.id, verdict)
+          return verdict
+        }
+        try {
+          const json = cloudEventJson(event)
+          const bytes = Buffer.byteLength(json)
+          if (bytes > judged.maxBytes) {
+            return give(
+              new Error(`the event has ${bytes} bytes; Redis takes ${judged.maxBytes} (proto-max-bulk-len)`),
+              false,
+            )
+          }
+          commands.push(entryOf(event, json))
+          return SENT
+        } catch (error) {
+          // It cannot be written down: nobody else's trouble.
+          return give(error, true)
+        }
+      })
+      if (commands.length === 0) return verdicts
+      signal.throwIfAborted()
+      // In the client's own queue they would wait, and be sent when another relay has sent them already.
+      if (!redis.isReady()) throw new Error('the connection to Redis is not ready')
+      // All or none: an entry that fails cannot be overtaken by its successors. What can fail here fails for all.
+      await redis.transaction(commands)
+      if (replicas > 0) await replicated()
+      return verdicts
+    },
+  }
+}
+
+function checked(options: RedisSinkOptions): { stream: string; trim: string[]; replicas: number; waitMs: number } {
+  const unknown = Object.keys(options ?? {}).find((option) => !OPTIONS.has(option))
+  if (unknown !== undefined) throw invalid(`unknown option '${unknown.slice(0, 40)}' of redisSink()`)
+  const { stream, maxLength, waitFor } = options ?? {}
+  if (typeof stream !== 'string' || stream === '') throw invalid('redisSink({ stream }) needs the key of a stream')
+  if (maxLength !== undefined && !(Number.isInteger(maxLength) && maxLength > 0)) {
+    throw invalid('maxLength must be a whole number above 0')
+  }
+  const replicas = waitFor?.replicas ?? 0
+  if (waitFor && !(Number.isInteger(replicas) && replicas > 0)) {
+    throw invalid('waitFor.replicas must be a whole number above 0')
+  }
+  const limits = { option: 'waitFor.timeout', min: 1, max: REDIS_WAIT_MS_MAX }
+  const waitMs = milliseconds(waitFor?.timeout, REDIS_WAIT_MS_DEFAULT, limits)
+  return { stream, replicas, waitMs, trim: maxLength === undefined ? [] : ['MAXLEN', '~', String(maxLength)] }
+}
+
+function invalid(detail: string): Error {
+  return onceError('ONCE_OPTION_INVALID', { detail })
+}
