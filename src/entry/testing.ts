@@ -1,6 +1,6 @@
 export { memoryStore } from '../store/memory/memory-store.ts'
 export type { MemoryStore, MemoryStoreOptions } from '../store/memory/memory-store.ts'
-export type { MemoryTx } from '../store/memory/memory-tx.ts'
+export type { MemoryTx } from '../store/memory/database/memory-tx.ts'
 export { storeContract } from '../testing/contract/store-contract.ts'
 export type { ContractCase, StoreSubject } from '../testing/contract/store-contract.ts'
 export { simulate, SimulationError } from '../testing/simulate/simulate.ts'

@@ -85,7 +85,7 @@ const BLAMING: readonly ProgramMutant[] = [
   {
     name: 'what SQL raises is taken for a lost connection',
     store: 'pg',
-    file: 'src/store/postgres/sqlstate.ts',
+    file: 'src/store/postgres/driver/sqlstate.ts',
     find: `typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code))`,
     replace: `typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !/^P\\d{4}$/.test(code))`,
   },

@@ -1,6 +1,6 @@
 import { beforeAll, expect, it } from 'vitest'
 import { isOnceError } from '../../src/index.ts'
-import { sqlStateOf } from '../../src/store/postgres/sqlstate.ts'
+import { sqlStateOf } from '../../src/store/postgres/driver/sqlstate.ts'
 import { countCharges, insertCharge } from '../support/charges.ts'
 import { describeClients, describeEmbedded, type Place } from '../support/stores.ts'
 

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { PgConnection, PgDriver, PgStatement } from '../../src/store/postgres/driver.ts'
+import type { PgConnection, PgDriver, PgStatement } from '../../src/store/postgres/driver/driver.ts'
 import { pgDriver, type PgTx } from '../../src/store/postgres/pg.ts'
 import { postgresStore } from '../../src/store/postgres/store.ts'
 import type { Store } from '../../src/store/store.ts'

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { CommitLost } from '../../src/store/postgres/driver.ts'
-import type { PgDriver, PgStatement } from '../../src/store/postgres/driver.ts'
+import { CommitLost } from '../../src/store/postgres/driver/driver.ts'
+import type { PgDriver, PgStatement } from '../../src/store/postgres/driver/driver.ts'
 import { effectivelyOnce, event, type Once } from '../../src/index.ts'
-import { isConnectionLost, sqlStateOf } from '../../src/store/postgres/sqlstate.ts'
+import { isConnectionLost, sqlStateOf } from '../../src/store/postgres/driver/sqlstate.ts'
 import { postgresStore } from '../../src/store/postgres/store.ts'
 import { inboxWorks } from './inbox-works.ts'
 

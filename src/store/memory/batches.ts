@@ -10,8 +10,8 @@ import type {
 } from '../store.ts'
 import { commitWith } from './client.ts'
 import type { Client } from './client.ts'
-import type { Connection } from './connection.ts'
-import { isDeadline, LineBroken, storeFailure } from './failure.ts'
+import type { Connection } from './database/connection.ts'
+import { isDeadline, LineBroken, storeFailure } from './database/failure.ts'
 
 export function memoryBatches(client: Client): Batches {
   return {

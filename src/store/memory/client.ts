@@ -1,5 +1,5 @@
-import type { Connection, Work } from './connection.ts'
-import { commitFailure, storeFailure } from './failure.ts'
+import type { Connection, Work } from './database/connection.ts'
+import { commitFailure, storeFailure } from './database/failure.ts'
 import type { Pool } from './pool.ts'
 import type { Statements } from './statements/index.ts'
 

@@ -2,11 +2,11 @@ import type { CompleteInboxParams, EnterParams, Inbox, InboxSession, ParkParams,
 import type { Session } from '../store.ts'
 import { autocommit, commitWith } from './client.ts'
 import type { Client } from './client.ts'
-import type { Connection, Work } from './connection.ts'
-import { claimEnded, storeFailure } from './failure.ts'
+import type { Connection, Work } from './database/connection.ts'
+import { claimEnded, storeFailure } from './database/failure.ts'
 import { underLocks } from './letter-locks.ts'
-import { connectionOf } from './memory-tx.ts'
-import type { MemoryTx } from './memory-tx.ts'
+import { connectionOf } from './database/memory-tx.ts'
+import type { MemoryTx } from './database/memory-tx.ts'
 import { MemorySession } from './session.ts'
 
 /** Consumers in memory: every method but `take`, `enter` and `park` is one statement that commits by itself. */

@@ -1,8 +1,8 @@
 import type { Leases, Session } from '../store.ts'
 import { autocommit } from './client.ts'
 import type { Client } from './client.ts'
-import { storeFailure } from './failure.ts'
-import type { MemoryTx } from './memory-tx.ts'
+import { storeFailure } from './database/failure.ts'
+import type { MemoryTx } from './database/memory-tx.ts'
 import { MemorySession } from './session.ts'
 
 /** Every method but `open` is one statement that commits by itself. */

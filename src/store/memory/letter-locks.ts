@@ -1,8 +1,8 @@
 import { onceError } from '../../errors.ts'
 import type { NewLetter } from '../dead-letters.ts'
 import { commitWith, type Client } from './client.ts'
-import type { Work } from './connection.ts'
-import { storeFailure } from './failure.ts'
+import type { Work } from './database/connection.ts'
+import { storeFailure } from './database/failure.ts'
 
 /**
  * BEGIN and the messages' locks in one trip, `write` of those that are free and COMMIT in another: it sees what was

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { effectivelyOnce } from '../../once/once.ts'
 import { isOnceError } from '../../errors.ts'
 import { memoryStore } from './memory-store.ts'
-import { MemoryDatabase } from './database.ts'
-import type { StepPoint } from './connection.ts'
+import { MemoryDatabase } from './database/database.ts'
+import type { StepPoint } from './database/connection.ts'
 
 const options = { namespace: 'test', guard: 'off', sweep: false } as const
 

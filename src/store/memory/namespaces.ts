@@ -4,9 +4,9 @@ import { adoptedElsewhere } from '../namespaced/adopted.ts'
 import type { NamespaceRow, Namespaces } from '../namespaces.ts'
 import { autocommit, inside } from './client.ts'
 import type { Client } from './client.ts'
-import type { Work } from './connection.ts'
-import { connectionOf } from './memory-tx.ts'
-import type { MemoryTx } from './memory-tx.ts'
+import type { Work } from './database/connection.ts'
+import { connectionOf } from './database/memory-tx.ts'
+import type { MemoryTx } from './database/memory-tx.ts'
 
 /** Gives number 0 a name, unless it has one. */
 export async function adoptNamespace(client: Client, name: string): Promise<void> {

@@ -3,8 +3,8 @@ import type { Outbox, ResendParams, Settled, SettleHeldParams, ShardState } from
 import type { Parked, SettledParked, SettleParkedParams } from '../parked.ts'
 import { autocommit } from './client.ts'
 import type { Client } from './client.ts'
-import type { Connection, Work } from './connection.ts'
-import { LineBroken, storeFailure } from './failure.ts'
+import type { Connection, Work } from './database/connection.ts'
+import { LineBroken, storeFailure } from './database/failure.ts'
 
 /** The relay in memory: every method is one statement that commits by itself, but for what concerns held events. */
 export function memoryOutbox(client: Client): Outbox {

@@ -1,9 +1,9 @@
 import { onceError } from '../../errors.ts'
 import { systemClock } from '../../platform/clock.ts'
 import type { Clock } from '../../platform/clock.ts'
-import { Connection } from './connection.ts'
-import type { Step } from './connection.ts'
-import type { MemoryDatabase } from './database.ts'
+import { Connection } from './database/connection.ts'
+import type { Step } from './database/connection.ts'
+import type { MemoryDatabase } from './database/database.ts'
 
 export interface PoolOptions {
   readonly database: MemoryDatabase

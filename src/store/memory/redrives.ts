@@ -2,10 +2,10 @@ import { DEADLINE_MS_DEFAULT } from '../../limits.ts'
 import type { Redrives } from '../redrives.ts'
 import { autocommit, inside } from './client.ts'
 import type { Client } from './client.ts'
-import type { Work } from './connection.ts'
+import type { Work } from './database/connection.ts'
 import { underLocks } from './letter-locks.ts'
-import { connectionOf } from './memory-tx.ts'
-import type { MemoryTx } from './memory-tx.ts'
+import { connectionOf } from './database/memory-tx.ts'
+import type { MemoryTx } from './database/memory-tx.ts'
 
 /** Redrives in memory: every method but `import` is one statement that commits by itself, `settle` one of the effect's. */
 export function memoryRedrives(client: Client): Redrives<MemoryTx> {

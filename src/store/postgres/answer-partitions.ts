@@ -1,6 +1,6 @@
 import { OWNER_LATE_DAYS, PARTITIONS_AHEAD_DAYS, PARTITIONS_MAX_DAYS, RETENTION_LOCK_TIMEOUT_MS } from '../../limits.ts'
 import type { Row } from '../store.ts'
-import type { PgDriver } from './driver.ts'
+import type { PgDriver } from './driver/driver.ts'
 import { isOwnerSql } from './sql/sweep.ts'
 import {
   attachPartitionSql,
@@ -11,7 +11,7 @@ import {
   sweepStraysSql,
   type Day,
 } from './sql/retention.ts'
-import { sqlStateOf } from './sqlstate.ts'
+import { sqlStateOf } from './driver/sqlstate.ts'
 import type { SweepTasks } from './sweep-tasks.ts'
 
 const DAY_MS = 86_400_000

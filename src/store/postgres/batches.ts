@@ -13,13 +13,13 @@ import type { LockBudget } from '../lock-budget.ts'
 import { isOrdered } from '../ordered.ts'
 import { arrayLiteral } from './array-literal.ts'
 import { commit } from './commit.ts'
-import type { PgConnection, PgDriver } from './driver.ts'
-import { takesTransaction } from './pg-control.ts'
+import type { PgConnection, PgDriver } from './driver/driver.ts'
+import { takesTransaction } from './driver/control.ts'
 import { storeError } from './errors.ts'
 import { answerValues, claimedOf, eventArrays } from './rows.ts'
-import { isPlanStale, isPreparedStatementLost, isRaised, isTimedOut, sqlStateOf } from './sqlstate.ts'
+import { isPlanStale, isPreparedStatementLost, isRaised, isTimedOut, sqlStateOf } from './driver/sqlstate.ts'
 import type { Bind } from './statements.ts'
-import { UserStatements } from './user-statements.ts'
+import { UserStatements } from './driver/user-statements.ts'
 
 /** Many requests in one transaction: one claim statement, each request's own effect, one completing statement. */
 export class PostgresBatches<Tx> implements Batches {

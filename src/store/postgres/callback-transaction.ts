@@ -3,11 +3,11 @@ import { invariant } from '../../invariant.ts'
 import { MAINTENANCE_WITHIN_MS, STATEMENT_WITHIN_MS, WRITER_HOLD_MS_MAX } from '../../limits.ts'
 import { systemClock } from '../../platform/clock.ts'
 import type { Row, TakeTurn } from '../store.ts'
-import { CommitLost, CommitRefused } from './driver.ts'
-import type { PgConnection, PgDriver, PgStatement, PipelineOutcome } from './driver.ts'
+import { CommitLost, CommitRefused } from './driver/driver.ts'
+import type { PgConnection, PgDriver, PgStatement, PipelineOutcome } from './driver/driver.ts'
 import { Lane } from './lane.ts'
-import { Watchdog } from './pg-watchdog.ts'
-import { isConnectionLost, isSessionEnded, isTimedOut, sqlStateOf } from './sqlstate.ts'
+import { Watchdog } from './driver/watchdog.ts'
+import { isConnectionLost, isSessionEnded, isTimedOut, sqlStateOf } from './driver/sqlstate.ts'
 
 /** What a client whose transactions are callbacks must say for itself; `callbackDriver` makes a driver of it. */
 export interface CallbackClient<Tx> {

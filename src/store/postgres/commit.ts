@@ -1,4 +1,4 @@
-import type { PgConnection, PgStatement } from './driver.ts'
+import type { PgConnection, PgStatement } from './driver/driver.ts'
 import { commitError, sessionError } from './errors.ts'
 
 /** The last statement and COMMIT, with what a failure of either means. `meaning`: where no handler ran alone. */

@@ -1,6 +1,6 @@
 import type { Row, Store } from '../store.ts'
 import { callbackDriver } from './callback-transaction.ts'
-import type { PgDriver, PgStatement } from './driver.ts'
+import type { PgDriver, PgStatement } from './driver/driver.ts'
 import { hasMethods, leash, requireThat, type Leash } from './leash.ts'
 import { withSnakeCase } from './postgres-js.ts'
 import { guardedSql, unlessLost, type Life, type Sql } from './postgres-js-handle.ts'

@@ -1,5 +1,5 @@
 import { isOnceError, onceError, type OnceError } from '../../errors.ts'
-import { CommitLost, CommitRefused } from './driver.ts'
+import { CommitLost, CommitRefused } from './driver/driver.ts'
 import {
   isConnectionLost,
   isPlanStale,
@@ -7,7 +7,7 @@ import {
   isRaised,
   isTransient,
   sqlStateOf,
-} from './sqlstate.ts'
+} from './driver/sqlstate.ts'
 
 /**
  * Whose fault an error is, is said here and nowhere else. This one: what a failed statement of ours means. Errors of the

@@ -2,7 +2,7 @@ import type { CompleteInboxParams, InboxSession } from '../inbox.ts'
 import type { Session } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
 import { commit } from './commit.ts'
-import type { PgConnection } from './driver.ts'
+import type { PgConnection } from './driver/driver.ts'
 import { positionArrays } from './inbox-rows.ts'
 import type { InboxBind } from './inbox-statements.ts'
 

@@ -1,4 +1,4 @@
-import type { PgStatement } from './driver.ts'
+import type { PgStatement } from './driver/driver.ts'
 import { preparedName } from './name.ts'
 import { countLettersSql, discardLettersSql, listLettersSql, parkSql, readLettersSql } from './sql/dead-letter.ts'
 import {

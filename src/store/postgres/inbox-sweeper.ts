@@ -1,5 +1,5 @@
 import type { SweptInbox } from '../inbox.ts'
-import type { PgDriver } from './driver.ts'
+import type { PgDriver } from './driver/driver.ts'
 import { forgetSql, markSql, sweepLettersSql, unrowSql } from './sql/inbox-sweep.ts'
 import { SweepLease } from './sweep-lease.ts'
 import { SweepParts } from './sweep-parts.ts'

@@ -19,7 +19,7 @@ import type {
 import type { Row, Session } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
 import { commit } from './commit.ts'
-import type { PgDriver } from './driver.ts'
+import type { PgDriver } from './driver/driver.ts'
 import { sessionError, storeError, told } from './errors.ts'
 import { idsIn, itemArrays, letterArrays, lockArrays, positionArrays, sightsOf, triesOf } from './inbox-rows.ts'
 import { PostgresInboxSession } from './inbox-session.ts'

@@ -1,7 +1,7 @@
 import { onceError } from '../../errors.ts'
 import type { Row, Store } from '../store.ts'
 import { callbackDriver } from './callback-transaction.ts'
-import type { PgDriver, PgStatement } from './driver.ts'
+import type { PgDriver, PgStatement } from './driver/driver.ts'
 import { hasMethods, leash, requireThat, type Leash } from './leash.ts'
 import { postgresStore, type PostgresStoreOptions } from './store.ts'
 

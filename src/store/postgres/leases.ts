@@ -16,7 +16,7 @@ import type {
   StoredStep,
 } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
-import type { PgDriver } from './driver.ts'
+import type { PgDriver } from './driver/driver.ts'
 import { readOnlyDatabase, storeError } from './errors.ts'
 import { answerValues, claimedOf, shownBy } from './rows.ts'
 import { PostgresSession } from './session.ts'

@@ -1,6 +1,6 @@
 import { onceError, type OnceError } from '../../errors.ts'
 import type { TakeTurn } from '../store.ts'
-import { takesTransaction } from './pg-control.ts'
+import { takesTransaction } from './driver/control.ts'
 
 /** What holds a handle back: nothing at first, but for ending the transaction; everything once it is revoked. */
 export interface Leash {

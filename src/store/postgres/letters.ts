@@ -11,7 +11,7 @@ import { LETTER_STATES } from '../dead-letters.ts'
 import { countsOf, groupOf } from '../letter-counts.ts'
 import type { Row } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
-import type { PgDriver } from './driver.ts'
+import type { PgDriver } from './driver/driver.ts'
 import { storeError } from './errors.ts'
 import type { InboxBind, InboxStatementName } from './inbox-statements.ts'
 

@@ -1,8 +1,8 @@
 import { LOCK_SHARE } from '../../limits.ts'
 import { LockBudget } from '../lock-budget.ts'
-import type { PgDriver } from './driver.ts'
+import type { PgDriver } from './driver/driver.ts'
 import { told } from './errors.ts'
-import { isRaised, sqlStateOf } from './sqlstate.ts'
+import { isRaised, sqlStateOf } from './driver/sqlstate.ts'
 
 const OUT_OF_SHARED_MEMORY = '53200'
 

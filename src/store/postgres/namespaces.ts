@@ -3,7 +3,7 @@ import { NAMESPACES_MAX } from '../../limits.ts'
 import { sleep, systemClock } from '../../platform/clock.ts'
 import type { ClaimNameParams, NamespaceRow, Namespaces } from '../namespaces.ts'
 import type { Row, Session } from '../store.ts'
-import type { PgDriver, PgStatement } from './driver.ts'
+import type { PgDriver, PgStatement } from './driver/driver.ts'
 import { told } from './errors.ts'
 import { claimNameSql, namespacesLockSql, namespacesSql, registerSql } from './sql/namespace.ts'
 

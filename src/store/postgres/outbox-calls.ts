@@ -1,5 +1,5 @@
 import type { Calls } from '../outbox.ts'
-import type { PgDriver } from './driver.ts'
+import type { PgDriver } from './driver/driver.ts'
 import { storeError } from './errors.ts'
 import { channelName } from './name.ts'
 

@@ -7,7 +7,7 @@ import {
   SEGMENTS_PER_WINDOW,
 } from '../../limits.ts'
 import type { Miscounted, Row } from '../store.ts'
-import type { PgConnection, PgDriver } from './driver.ts'
+import type { PgConnection, PgDriver } from './driver/driver.ts'
 import {
   attachSegmentSql,
   copyAcksSql,
@@ -27,7 +27,7 @@ import {
   turnOverSql,
   type SegmentTable,
 } from './sql/outbox-retention.ts'
-import { sqlStateOf } from './sqlstate.ts'
+import { sqlStateOf } from './driver/sqlstate.ts'
 import type { SweepTasks } from './sweep-tasks.ts'
 
 export interface SweptOutbox {

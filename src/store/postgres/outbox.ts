@@ -29,7 +29,7 @@ import type {
 import type { Parked } from '../parked.ts'
 import type { Row } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
-import type { PgConnection, PgDriver, PgStatement } from './driver.ts'
+import type { PgConnection, PgDriver, PgStatement } from './driver/driver.ts'
 import { told } from './errors.ts'
 import { postgresCalls } from './outbox-calls.ts'
 import { blockedOf, byShard, eventOf, numberOrNull, numbersOf, placesOf } from './outbox-rows.ts'

@@ -1,9 +1,9 @@
 import { onceError } from '../../errors.ts'
 import { RELAY_SETTLE_MS } from '../../limits.ts'
-import { parkedLineOf, parkedOf } from '../parked-rows.ts'
+import { parkedLineOf, parkedOf } from '../sql/parked-rows.ts'
 import type { Parked, SettledParked, SettleParkedParams } from '../parked.ts'
 import { arrayLiteral } from './array-literal.ts'
-import type { PgDriver, PgStatement } from './driver.ts'
+import type { PgDriver, PgStatement } from './driver/driver.ts'
 import { told } from './errors.ts'
 import type { Bind } from './statements.ts'
 

@@ -4,7 +4,7 @@ import { describePostgres } from '../../../test/support/postgres.ts'
 import type { Store } from '../store.ts'
 import { driverContract, storeWorks, refusesWrongHandles, type Bench } from '../../../test/support/driver-contract.ts'
 import { postgresJsBench } from '../../../test/support/postgres-js-bench.ts'
-import { CommitLost } from './driver.ts'
+import { CommitLost } from './driver/driver.ts'
 import { postgresJsDriver, postgresJsStore } from './postgres-js.ts'
 
 type Tx = postgres.TransactionSql

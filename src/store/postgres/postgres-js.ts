@@ -1,6 +1,6 @@
 import type { Row, Store } from '../store.ts'
 import { callbackDriver } from './callback-transaction.ts'
-import type { PgDriver, PgStatement } from './driver.ts'
+import type { PgDriver, PgStatement } from './driver/driver.ts'
 import { hasMethods, leash, requireThat } from './leash.ts'
 import { guardedSql, unlessLost, type Life, type Sql } from './postgres-js-handle.ts'
 import { postgresStore, type PostgresStoreOptions } from './store.ts'

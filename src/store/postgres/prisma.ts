@@ -1,10 +1,10 @@
 import { DEADLINE_MS_DEFAULT, DEADLINE_MS_MAX, SERVER_DEADLINE_SLACK_MS } from '../../limits.ts'
 import type { Row, Store } from '../store.ts'
 import { callbackDriver } from './callback-transaction.ts'
-import type { PgDriver, PgStatement } from './driver.ts'
+import type { PgDriver, PgStatement } from './driver/driver.ts'
 import { hasMethods, requireThat } from './leash.ts'
 import { leashedPrisma } from './prisma-handle.ts'
-import { isConnectionLost } from './sqlstate.ts'
+import { isConnectionLost } from './driver/sqlstate.ts'
 import { postgresStore, type PostgresStoreOptions } from './store.ts'
 
 /** What we use of Prisma, structurally. `Tx` is `Prisma.TransactionClient`, also of an extended client. */

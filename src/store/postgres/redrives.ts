@@ -1,7 +1,7 @@
 import { onceError } from '../../errors.ts'
 import { DEADLINE_MS_DEFAULT, SERVER_DEADLINE_SLACK_MS } from '../../limits.ts'
 import { LETTER_STATES, type LetterFilter } from '../dead-letters.ts'
-import { auditOf, beatOf, outcomeNumbers, planOf, redriveOf, stateNumber } from '../redrive-rows.ts'
+import { auditOf, beatOf, outcomeNumbers, planOf, redriveOf, stateNumber } from '../sql/redrive-rows.ts'
 import { REDRIVE_OUTCOMES } from '../redrives.ts'
 import type {
   AuditEntry,
@@ -28,7 +28,7 @@ import type {
 import type { Row, Session } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
 import { commit } from './commit.ts'
-import type { PgDriver, PgStatement } from './driver.ts'
+import type { PgDriver, PgStatement } from './driver/driver.ts'
 import { told } from './errors.ts'
 import { idsIn, lockArrays } from './inbox-rows.ts'
 import { filterValues, letterOf } from './letters.ts'

@@ -1,6 +1,6 @@
 import type { Retention, SweepParams, Swept } from '../store.ts'
 import { AnswerPartitions } from './answer-partitions.ts'
-import type { PgDriver } from './driver.ts'
+import type { PgDriver } from './driver/driver.ts'
 import { told } from './errors.ts'
 import { NO_EVENTS, PostgresOutboxRetention } from './outbox-retention.ts'
 import { suspendLapsedSql, sweepRecordsSql } from './sql/retention.ts'

@@ -1,12 +1,12 @@
 import { onceError, type OnceError } from '../../errors.ts'
 import { adoptedElsewhere } from '../namespaced/adopted.ts'
 import type { MigrateParams, Row, Schema } from '../store.ts'
-import type { PgConnection, PgDriver } from './driver.ts'
+import type { PgConnection, PgDriver } from './driver/driver.ts'
 import { storeError } from './errors.ts'
 import { MIGRATIONS, SCHEMA_VERSION } from './migrations.ts'
 import type { PostgresRetention } from './retention.ts'
 import { ADOPT_SETTING_SQL, adoptSql, namespacesLockSql } from './sql/namespace.ts'
-import { sqlStateOf } from './sqlstate.ts'
+import { sqlStateOf } from './driver/sqlstate.ts'
 
 /** Numbered, append-only migrations, applied by one process at a time under an advisory lock. */
 export class PostgresSchema<Tx> implements Schema {

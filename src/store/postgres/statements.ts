@@ -35,7 +35,7 @@ import { listParkedSql, lockShardSql, parkedLinesSql, releaseParkedSql, skipPark
 import { destinationsSql, forgetDestinationSql, nextResendSql, resendSql } from './sql/outbox-resend.ts'
 import { RECORD_COLUMNS } from './sql/record-columns.ts'
 import { completeStepSql, finishStepSql, settleFailedSql, settleStepSql, startStepSql, stepsSql } from './sql/step.ts'
-import type { PgStatement } from './driver.ts'
+import type { PgStatement } from './driver/driver.ts'
 import { preparedName } from './name.ts'
 
 /** Every statement of the protocol by name, for one schema. A name is also the name it is prepared under. */

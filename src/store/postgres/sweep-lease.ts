@@ -1,5 +1,5 @@
 import { SWEEP_LEASE_MS } from '../../limits.ts'
-import type { PgDriver } from './driver.ts'
+import type { PgDriver } from './driver/driver.ts'
 import { holdSweepSql, letSweepGoSql } from './sql/sweep.ts'
 
 export interface SweepHeld {

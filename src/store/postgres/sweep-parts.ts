@@ -1,6 +1,6 @@
 import { SWEEP_BLOCKS, SWEEP_ROWS_PER_PART } from '../../limits.ts'
 import type { Row } from '../store.ts'
-import type { PgDriver } from './driver.ts'
+import type { PgDriver } from './driver/driver.ts'
 import { duePartsSql, lookIntoPartSql, restPartSql, type PartedTable } from './sql/sweep.ts'
 
 /** The first address of a part, and the one past its end. */

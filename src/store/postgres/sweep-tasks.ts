@@ -1,6 +1,6 @@
 import { isOnceError, onceError, type OnceError } from '../../errors.ts'
 import { storeError } from './errors.ts'
-import { isConnectionLost } from './sqlstate.ts'
+import { isConnectionLost } from './driver/sqlstate.ts'
 
 /** The tasks of one sweep: one that fails keeps none of the others from being done. */
 export class SweepTasks {

@@ -1,4 +1,4 @@
-import { parkedLineOf, parkedOf } from '../parked-rows.ts'
+import { parkedLineOf, parkedOf } from '../sql/parked-rows.ts'
 import type { Parked, SettledParked, SettleParkedParams } from '../parked.ts'
 import { promote, unparkOrphans } from './held.ts'
 import type { Reader } from './reader.ts'

@@ -1,5 +1,5 @@
 import { LETTER_STATES } from '../dead-letters.ts'
-import { auditOf, beatOf, outcomeNumbers, planOf, redriveOf, stateNumber } from '../redrive-rows.ts'
+import { auditOf, beatOf, outcomeNumbers, planOf, redriveOf, stateNumber } from '../sql/redrive-rows.ts'
 import { REDRIVE_OUTCOMES } from '../redrives.ts'
 import type {
   BeatRedriveParams,

@@ -1,6 +1,6 @@
 import { describe, test } from 'vitest'
 import { memoryStore } from '../../store/memory/memory-store.ts'
-import type { MemoryTx } from '../../store/memory/memory-tx.ts'
+import type { MemoryTx } from '../../store/memory/database/memory-tx.ts'
 import { storeContract } from './store-contract.ts'
 import type { StoreSubject } from './store-contract.ts'
 

@@ -1,5 +1,5 @@
 import type { Context } from '../../platform/context.ts'
-import type { MemoryTx } from '../../store/memory/memory-tx.ts'
+import type { MemoryTx } from '../../store/memory/database/memory-tx.ts'
 import type { Value } from './handlers.ts'
 import type { Child, Deed } from './meeting.ts'
 import type { Plan } from './plan.ts'

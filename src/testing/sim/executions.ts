@@ -1,5 +1,5 @@
-import type { RecordRow } from '../../store/memory/rows.ts'
-import type { Transaction } from '../../store/memory/transaction.ts'
+import type { RecordRow } from '../../store/memory/database/rows.ts'
+import type { Transaction } from '../../store/memory/database/transaction.ts'
 import { isFinal } from '../../operation/final.ts'
 import type { RawNote } from './observed.ts'
 import type { Plan } from './plan.ts'

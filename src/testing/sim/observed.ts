@@ -1,4 +1,4 @@
-import type { Work } from '../../store/memory/connection.ts'
+import type { Work } from '../../store/memory/database/connection.ts'
 import type { Statements } from '../../store/memory/statements/index.ts'
 
 /** A note as a statement leaves it on its transaction: the key comes later, by identity. */

@@ -1,4 +1,4 @@
-import type { HeldRow, SentEventRow } from '../../store/memory/rows.ts'
+import type { HeldRow, SentEventRow } from '../../store/memory/database/rows.ts'
 import { aggregateOf, nameOf } from './outbox-plan.ts'
 import type { EventData } from './outbox-plan.ts'
 import type { Plan } from './plan.ts'

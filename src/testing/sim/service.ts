@@ -1,4 +1,4 @@
-import type { MemoryDatabase } from '../../store/memory/database.ts'
+import type { MemoryDatabase } from '../../store/memory/database/database.ts'
 import { partsOf } from '../../store/namespaced/names.ts'
 
 /** Which of the services that share a database. */

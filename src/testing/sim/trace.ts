@@ -1,7 +1,7 @@
 import type { LetterState } from '../../store/dead-letters.ts'
 import type { RedriveState } from '../../store/redrives.ts'
 import type { HeldState } from '../../store/outbox.ts'
-import type { RecordRow, StepRow } from '../../store/memory/rows.ts'
+import type { RecordRow, StepRow } from '../../store/memory/database/rows.ts'
 import type { FaultKind } from './fault.ts'
 import type { ConsumerSettings, RelaySettings } from './outbox-plan.ts'
 import type { Plan } from './plan.ts'

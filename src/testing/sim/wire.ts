@@ -1,5 +1,5 @@
-import type { Connection, Step, StepPoint } from '../../store/memory/connection.ts'
-import { deadlockDetected, HalfOpen, serializationFailure } from '../../store/memory/failure.ts'
+import type { Connection, Step, StepPoint } from '../../store/memory/database/connection.ts'
+import { deadlockDetected, HalfOpen, serializationFailure } from '../../store/memory/database/failure.ts'
 import type { SimProcess } from './process.ts'
 import type { World } from './world.ts'
 

@@ -1,5 +1,5 @@
-import { MemoryDatabase } from '../../store/memory/database.ts'
-import type { RecordRow } from '../../store/memory/rows.ts'
+import { MemoryDatabase } from '../../store/memory/database/database.ts'
+import type { RecordRow } from '../../store/memory/database/rows.ts'
 import { partsOf } from '../../store/namespaced/names.ts'
 import { Broker } from './broker.ts'
 import { Clients } from './clients.ts'

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { effectivelyOnce } from '../../once/once.ts'
 import { memoryStore } from '../../store/memory/memory-store.ts'
 import type { MemoryStore } from '../../store/memory/memory-store.ts'
-import type { MemoryTx } from '../../store/memory/memory-tx.ts'
+import type { MemoryTx } from '../../store/memory/database/memory-tx.ts'
 import type { Once } from '../../once/types.ts'
 import { simulate, SimulationError } from './simulate.ts'
 

@@ -1,5 +1,5 @@
 import type { InboxItem } from '../../inbox.ts'
-import type { Work } from '../connection.ts'
+import type { Work } from '../database/connection.ts'
 
 /** Its effect is committed, or older than the inbox and marked. */
 export function isApplied({ database, tx }: Work, id: string): boolean {

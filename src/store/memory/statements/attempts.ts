@@ -1,6 +1,6 @@
 import type { AttemptEntry, Failure, Tries } from '../../inbox.ts'
-import type { Work } from '../connection.ts'
-import type { AttemptRow } from '../inbox-rows.ts'
+import type { Work } from '../database/connection.ts'
+import type { AttemptRow } from '../database/inbox-rows.ts'
 
 const TIMELINE_MAX = 50
 

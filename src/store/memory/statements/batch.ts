@@ -1,8 +1,8 @@
 import { onceError } from '../../../errors.ts'
 import type { Claim, Claimed, Row, UserStatement } from '../../store.ts'
-import type { Work } from '../connection.ts'
-import { insertRow, updateRows } from '../memory-tx.ts'
-import { claimedOf } from '../rows.ts'
+import type { Work } from '../database/connection.ts'
+import { insertRow, updateRows } from '../database/memory-tx.ts'
+import { claimedOf } from '../database/rows.ts'
 import { BORN_COMPLETED, freshRow, newLife } from './claim.ts'
 
 /**

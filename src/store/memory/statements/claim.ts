@@ -1,9 +1,9 @@
 import type { Sight, StoredRecord } from '../../../lifecycle/record.ts'
 import type { Claim, Claimed, LeaseParams, Reading } from '../../store.ts'
-import type { Work } from '../connection.ts'
-import type { MemoryDatabase } from '../database.ts'
-import { answerKey, claimedOf, storedRecordOf } from '../rows.ts'
-import type { RecordRow } from '../rows.ts'
+import type { Work } from '../database/connection.ts'
+import type { MemoryDatabase } from '../database/database.ts'
+import { answerKey, claimedOf, storedRecordOf } from '../database/rows.ts'
+import type { RecordRow } from '../database/rows.ts'
 
 export interface ClaimOutcome {
   readonly sight: Sight

@@ -1,11 +1,11 @@
 import type { Answer } from '../../../lifecycle/answer.ts'
 import type { Claim, Claimed, CompleteParams, EventRow, Held, RefuseParams } from '../../store.ts'
 import type { Sight } from '../../../lifecycle/record.ts'
-import type { Work } from '../connection.ts'
+import type { Work } from '../database/connection.ts'
 import { isOrdered } from '../../ordered.ts'
-import { claimEnded, leaseTaken } from '../failure.ts'
-import { answerKey, dayOf, isHeldBy } from '../rows.ts'
-import type { RecordRow } from '../rows.ts'
+import { claimEnded, leaseTaken } from '../database/failure.ts'
+import { answerKey, dayOf, isHeldBy } from '../database/rows.ts'
+import type { RecordRow } from '../database/rows.ts'
 import { BORN_COMPLETED, claimInOne, dropRecover, newLife, timesOf } from './claim.ts'
 
 /** Answer and events in the transaction that claimed; in any other one it raises, and COMMIT becomes ROLLBACK. */

@@ -10,9 +10,9 @@ import type {
   ShardLease,
   TryHeldParams,
 } from '../../outbox.ts'
-import type { Work } from '../connection.ts'
-import { heldKey, shardKey, storedEventOf } from '../rows.ts'
-import type { HeldRow } from '../rows.ts'
+import type { Work } from '../database/connection.ts'
+import { heldKey, shardKey, storedEventOf } from '../database/rows.ts'
+import type { HeldRow } from '../database/rows.ts'
 
 interface Place {
   readonly shard: number

@@ -1,8 +1,8 @@
 import type { CompleteInboxParams, InboxItem, InboxSight, OpenInboxParams, StoredPosition } from '../../inbox.ts'
-import type { Work } from '../connection.ts'
-import { setAsideMeanwhile } from '../failure.ts'
-import { positionKey } from '../inbox-rows.ts'
-import type { LetterRow } from '../inbox-rows.ts'
+import type { Work } from '../database/connection.ts'
+import { setAsideMeanwhile } from '../database/failure.ts'
+import { positionKey } from '../database/inbox-rows.ts'
+import type { LetterRow } from '../database/inbox-rows.ts'
 import { inboxLock, isApplied } from './applied.ts'
 import { settleLetters } from './letters.ts'
 

@@ -1,9 +1,9 @@
 import type { Claimed, Held, LapsedOperation, LapsedParams, LeaseParams, SettleParams } from '../../store.ts'
 import type { StoredRecord } from '../../../lifecycle/record.ts'
-import type { Work } from '../connection.ts'
-import type { MemoryDatabase } from '../database.ts'
-import { claimedOf, isHeldBy, stepKey } from '../rows.ts'
-import type { RecordRow } from '../rows.ts'
+import type { Work } from '../database/connection.ts'
+import type { MemoryDatabase } from '../database/database.ts'
+import { claimedOf, isHeldBy, stepKey } from '../database/rows.ts'
+import type { RecordRow } from '../database/rows.ts'
 import { dropRecover, isOver, isSeen, newLife, nextToken, putRecover, timesOf } from './claim.ts'
 import { completeRow } from './complete.ts'
 

@@ -8,8 +8,8 @@ import type {
 } from '../../dead-letters.ts'
 import { countsOf, type LetterGroup } from '../../letter-counts.ts'
 import { partsOf } from '../../namespaced/names.ts'
-import type { Work } from '../connection.ts'
-import type { LetterRow } from '../inbox-rows.ts'
+import type { Work } from '../database/connection.ts'
+import type { LetterRow } from '../database/inbox-rows.ts'
 import { isApplied, lockMessage } from './applied.ts'
 
 /** The ids of those whose lock another transaction has. A statement of its own, as of whoever enters a message. */

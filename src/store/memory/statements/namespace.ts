@@ -1,6 +1,6 @@
 import { NAMESPACES_MAX } from '../../../limits.ts'
 import type { NamespaceRow } from '../../namespaces.ts'
-import type { Work } from '../connection.ts'
+import type { Work } from '../database/connection.ts'
 
 /**
  * The number of a namespace, which is registered when it is new; null: somebody else registers one at this moment, or none

@@ -6,9 +6,9 @@ import type {
   SettledParked,
   SettleParkedParams,
 } from '../../parked.ts'
-import type { Work } from '../connection.ts'
-import { heldKey, shardKey } from '../rows.ts'
-import type { HeldRow } from '../rows.ts'
+import type { Work } from '../database/connection.ts'
+import { heldKey, shardKey } from '../database/rows.ts'
+import type { HeldRow } from '../database/rows.ts'
 import { promoteHeld, unparkOrphans } from './held.ts'
 
 export function listParked(work: Work, params: ListParkedParams): ParkedEvent[] {

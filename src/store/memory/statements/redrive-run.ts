@@ -8,10 +8,10 @@ import type {
   RedriveHeld,
   RedriveLease,
 } from '../../redrives.ts'
-import type { Work } from '../connection.ts'
-import type { LetterRow } from '../inbox-rows.ts'
-import { redriveKey } from '../redrive-rows.ts'
-import type { RedriveItemRow } from '../redrive-rows.ts'
+import type { Work } from '../database/connection.ts'
+import type { LetterRow } from '../database/inbox-rows.ts'
+import { redriveKey } from '../database/redrive-rows.ts'
+import type { RedriveItemRow } from '../database/redrive-rows.ts'
 import { isApplied } from './applied.ts'
 import { isOpen } from './letters.ts'
 import { changeItem, itemsOf, sameAggregate } from './redrive.ts'

@@ -14,10 +14,10 @@ import type {
   StoredRedrive,
 } from '../../redrives.ts'
 import { partsOf } from '../../namespaced/names.ts'
-import type { Work } from '../connection.ts'
-import type { LetterRow } from '../inbox-rows.ts'
-import { itemKey, redriveKey } from '../redrive-rows.ts'
-import type { RedriveItemRow, RedriveRow } from '../redrive-rows.ts'
+import type { Work } from '../database/connection.ts'
+import type { LetterRow } from '../database/inbox-rows.ts'
+import { itemKey, redriveKey } from '../database/redrive-rows.ts'
+import type { RedriveItemRow, RedriveRow } from '../database/redrive-rows.ts'
 import { isApplied } from './applied.ts'
 import { isMeant, isOpen, rowsOf } from './letters.ts'
 

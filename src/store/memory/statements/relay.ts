@@ -13,10 +13,10 @@ import type {
   StoredEvent,
 } from '../../outbox.ts'
 import { rewoundShards } from '../../rewound.ts'
-import type { Work } from '../connection.ts'
-import { ackKey, heldKey, relayKey, shardKey, storedEventOf } from '../rows.ts'
-import type { AckRow } from '../rows.ts'
-import type { Table } from '../table.ts'
+import type { Work } from '../database/connection.ts'
+import { ackKey, heldKey, relayKey, shardKey, storedEventOf } from '../database/rows.ts'
+import type { AckRow } from '../database/rows.ts'
+import type { Table } from '../database/table.ts'
 import { heldRowOf, isDue, isTold } from './held.ts'
 import { writeAudit } from './redrive.ts'
 

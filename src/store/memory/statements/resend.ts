@@ -1,7 +1,7 @@
 import type { ResendParams } from '../../outbox.ts'
-import type { Work } from '../connection.ts'
-import { heldKey } from '../rows.ts'
-import type { HeldRow, SentEventRow } from '../rows.ts'
+import type { Work } from '../database/connection.ts'
+import { heldKey } from '../database/rows.ts'
+import type { HeldRow, SentEventRow } from '../database/rows.ts'
 import { cursors } from './relay.ts'
 
 /**

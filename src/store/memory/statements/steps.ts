@@ -1,7 +1,7 @@
 import type { FinishStepParams, Held, StoredStep } from '../../store.ts'
-import type { Work } from '../connection.ts'
-import { isHeldBy, stepKey } from '../rows.ts'
-import type { StepRow } from '../rows.ts'
+import type { Work } from '../database/connection.ts'
+import { isHeldBy, stepKey } from '../database/rows.ts'
+import type { StepRow } from '../database/rows.ts'
 
 export function steps({ database, tx }: Work, id: string, life: string): StoredStep[] {
   const found: StoredStep[] = []

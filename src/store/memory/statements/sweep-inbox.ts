@@ -1,5 +1,5 @@
 import type { SweptInbox } from '../../inbox.ts'
-import type { Work } from '../connection.ts'
+import type { Work } from '../database/connection.ts'
 import { sameAggregate } from './redrive.ts'
 
 /** Old inbox rows become marks, old marks and settled letters go. None that is locked. */

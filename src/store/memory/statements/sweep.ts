@@ -1,5 +1,5 @@
-import type { Work } from '../connection.ts'
-import { dayOf } from '../rows.ts'
+import type { Work } from '../database/connection.ts'
+import { dayOf } from '../database/rows.ts'
 
 /** Removes completed records after `goneFor`, with what belongs to them: only those, and none that is locked. */
 export function sweepRecords({ database, tx }: Work, limit: number): number {

@@ -1,5 +1,5 @@
 import type { decide } from '../../../lifecycle/decide.ts'
-import type { Work } from '../../../store/memory/connection.ts'
+import type { Work } from '../../../store/memory/database/connection.ts'
 import { STATEMENTS } from '../../../store/memory/statements/index.ts'
 import type { Statements } from '../../../store/memory/statements/index.ts'
 import type { Company } from '../company.ts'

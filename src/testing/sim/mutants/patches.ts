@@ -117,7 +117,7 @@ const FOUND_WITH_BATCHES: readonly Patch[] = [
   {
     of: 'I28',
     name: 'what a trigger raises at COMMIT is taken for a lost reply',
-    file: 'src/store/memory/failure.ts',
+    file: 'src/store/memory/database/failure.ts',
     find: `return error instanceof ServerError && HANDLERS_OWN.test(error.code) ? error : storeFailure(error)`,
     replace: `return onceError('ONCE_COMMIT_UNKNOWN', { cause: error })`,
   },
@@ -189,7 +189,7 @@ const FOUND_WITH_A_NEIGHBOUR: readonly Patch[] = [
   {
     of: 'I30',
     name: 'locks ignore the schema',
-    file: 'src/store/memory/database.ts',
+    file: 'src/store/memory/database/database.ts',
     find: 'return this.schema === 0 ? lock : `${this.schema} ${lock}`',
     replace: 'return lock',
   },

@@ -1,5 +1,5 @@
 import { messageIdentity } from '../../../consumer/inbox/identity.ts'
-import type { Work } from '../../../store/memory/connection.ts'
+import type { Work } from '../../../store/memory/database/connection.ts'
 import { obstacle } from '../../../store/memory/statements/inbox.ts'
 import { STATEMENTS } from '../../../store/memory/statements/index.ts'
 import { itemsOf } from '../../../store/memory/statements/redrive.ts'

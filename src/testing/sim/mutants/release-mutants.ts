@@ -1,5 +1,5 @@
 import { STATEMENTS } from '../../../store/memory/statements/index.ts'
-import { heldKey } from '../../../store/memory/rows.ts'
+import { heldKey } from '../../../store/memory/database/rows.ts'
 import { statement } from './mutant.ts'
 import type { Mutant } from './mutant.ts'
 

@@ -1,9 +1,9 @@
-import type { Work } from '../../../store/memory/connection.ts'
+import type { Work } from '../../../store/memory/database/connection.ts'
 import { isApplied } from '../../../store/memory/statements/applied.ts'
 import { STATEMENTS } from '../../../store/memory/statements/index.ts'
 import type { Statements } from '../../../store/memory/statements/index.ts'
 import { insertLetter } from '../../../store/memory/statements/letters.ts'
-import type { Transaction } from '../../../store/memory/transaction.ts'
+import type { Transaction } from '../../../store/memory/database/transaction.ts'
 import { statement } from './mutant.ts'
 import type { Mutant } from './mutant.ts'
 

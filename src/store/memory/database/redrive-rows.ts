@@ -1,4 +1,4 @@
-import type { AuditEntry, RedriveOutcome, RedriveState } from '../redrives.ts'
+import type { AuditEntry, RedriveOutcome, RedriveState } from '../../redrives.ts'
 
 /** The tables of redrives. Times are microseconds of the database's clock. */
 export interface RedriveRow {

@@ -1,6 +1,6 @@
-import { onceError } from '../../errors.ts'
+import { onceError } from '../../../errors.ts'
 import type { ListenParams } from './driver.ts'
-import type { PgPool } from './pg-client.ts'
+import type { PgPool } from './client.ts'
 
 /** What a listening client needs beside what every connection does. */
 interface ListeningClient {

@@ -1,5 +1,5 @@
-import type { FrequentStatements } from './pg-frequent.ts'
-import type { Watchdog } from './pg-watchdog.ts'
+import type { FrequentStatements } from './frequent.ts'
+import type { Watchdog } from './watchdog.ts'
 
 /**
  * What we use of node-postgres, structurally: nothing is imported from it, not even types. The pool's and the client's

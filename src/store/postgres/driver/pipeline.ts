@@ -1,8 +1,8 @@
-import type { Row } from '../store.ts'
+import type { Row } from '../../store.ts'
 import type { PgStatement } from './driver.ts'
-import type { PgWire } from './pg-client.ts'
-import { columnsOf, NO_COLUMNS, rowOf } from './pg-columns.ts'
-import type { ColumnField, Columns } from './pg-columns.ts'
+import type { PgWire } from './client.ts'
+import { columnsOf, NO_COLUMNS, rowOf } from './columns.ts'
+import type { ColumnField, Columns } from './columns.ts'
 import { isPlanStale, isPreparedStatementLost } from './sqlstate.ts'
 import {
   startGroup,
@@ -12,8 +12,8 @@ import {
   writeExecute,
   writeParse,
   writeSync,
-} from './pg-wire.ts'
-import type { WireValue } from './pg-wire.ts'
+} from './wire.ts'
+import type { WireValue } from './wire.ts'
 
 /** How a group of statements ended. Expected failures are told, not thrown. */
 export interface TripOutcome {

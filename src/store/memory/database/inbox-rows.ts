@@ -1,5 +1,5 @@
-import type { StoredLetter } from '../dead-letters.ts'
-import type { AttemptEntry } from '../inbox.ts'
+import type { StoredLetter } from '../../dead-letters.ts'
+import type { AttemptEntry } from '../../inbox.ts'
 
 /** The consumer's tables. Times are microseconds of the database's clock. */
 export interface ConsumerRow {

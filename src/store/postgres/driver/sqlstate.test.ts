@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { CommitRefused } from './driver.ts'
-import { commitError, storeError } from './errors.ts'
+import { commitError, storeError } from '../errors.ts'
 import {
   isConnectionLost,
   isPlanStale,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { takesTransaction } from './pg-control.ts'
+import { takesTransaction } from './control.ts'
 
 describe('SQL through tx', () => {
   it.each([

@@ -1,6 +1,6 @@
 import { deadlockDetected, idleTooLong, LineBroken, noSuchSavepoint, transactionFailed } from './failure.ts'
 import type { MemoryDatabase } from './database.ts'
-import type { Row } from '../store.ts'
+import type { Row } from '../../store.ts'
 import type { SentEventRow } from './rows.ts'
 import type { Slot } from './table.ts'
 

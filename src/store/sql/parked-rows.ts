@@ -1,5 +1,5 @@
-import type { ParkedEvent, ParkedLine } from './parked.ts'
-import type { Row } from './store.ts'
+import type { ParkedEvent, ParkedLine } from '../parked.ts'
+import type { Row } from '../store.ts'
 
 export function parkedOf(row: Row): ParkedEvent {
   return {

@@ -1,5 +1,5 @@
-import type { Watch } from '../store.ts'
-import type { PgPool } from './pg-client.ts'
+import type { Watch } from '../../store.ts'
+import type { PgPool } from './client.ts'
 
 type Callback = Parameters<Watch['bypass']>[0]
 type Method = (this: unknown, ...args: unknown[]) => unknown

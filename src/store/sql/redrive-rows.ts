@@ -1,6 +1,6 @@
-import { REDRIVE_OUTCOMES, REDRIVE_STATES } from './redrives.ts'
-import type { AuditEntry, RedriveBeat, RedriveOutcome, RedriveState, StoredPlan, StoredRedrive } from './redrives.ts'
-import type { Row } from './store.ts'
+import { REDRIVE_OUTCOMES, REDRIVE_STATES } from '../redrives.ts'
+import type { AuditEntry, RedriveBeat, RedriveOutcome, RedriveState, StoredPlan, StoredRedrive } from '../redrives.ts'
+import type { Row } from '../store.ts'
 
 /** Rows of redrives: both databases name their columns alike. */
 

@@ -1,6 +1,6 @@
-import type { PgManner, PgPool } from './pg-client.ts'
-import type { PgLink } from './pg-link.ts'
-import { rollBack } from './pg-rollback.ts'
+import type { PgManner, PgPool } from './client.ts'
+import type { PgLink } from './link.ts'
+import { rollBack } from './rollback.ts'
 
 /**
  * Connections of operations that wrote nothing (replays): done, and not yet rolled back. The next operation of this turn

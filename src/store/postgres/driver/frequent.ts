@@ -1,8 +1,8 @@
-import type { Row } from '../store.ts'
+import type { Row } from '../../store.ts'
 import type { PgStatement } from './driver.ts'
-import type { PgManner } from './pg-client.ts'
-import type { ColumnField } from './pg-columns.ts'
-import type { PgLink } from './pg-link.ts'
+import type { PgManner } from './client.ts'
+import type { ColumnField } from './columns.ts'
+import type { PgLink } from './link.ts'
 import { isPlanStale, isPreparedStatementLost, markTransient } from './sqlstate.ts'
 import { StatementNames } from './user-statements.ts'
 

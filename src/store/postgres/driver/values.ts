@@ -1,5 +1,5 @@
-import type { PgClient } from './pg-client.ts'
-import type { WireValue } from './pg-wire.ts'
+import type { PgClient } from './client.ts'
+import type { WireValue } from './wire.ts'
 
 type ValueMapper = (value: unknown) => WireValue
 

@@ -1,5 +1,5 @@
-import { onceError } from '../../errors.ts'
-import type { OnceCode, OnceError } from '../../errors.ts'
+import { onceError } from '../../../errors.ts'
+import type { OnceCode, OnceError } from '../../../errors.ts'
 
 /** What a database says when it cannot: five characters, spelled as PostgreSQL spells them. */
 export class ServerError extends Error {

@@ -1,7 +1,7 @@
-import type { Answer } from '../../lifecycle/answer.ts'
-import type { RecordState, StoredRecord } from '../../lifecycle/record.ts'
-import type { HeldState, StoredEvent } from '../outbox.ts'
-import type { Claimed, EventRow } from '../store.ts'
+import type { Answer } from '../../../lifecycle/answer.ts'
+import type { RecordState, StoredRecord } from '../../../lifecycle/record.ts'
+import type { HeldState, StoredEvent } from '../../outbox.ts'
+import type { Claimed, EventRow } from '../../store.ts'
 
 /** Our own tables. Times are microseconds of the database's clock; tokens are such times too, or one more. */
 export interface RecordRow {

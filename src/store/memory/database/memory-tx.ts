@@ -1,5 +1,5 @@
-import { onceError } from '../../errors.ts'
-import type { Row, TakeTurn } from '../store.ts'
+import { onceError } from '../../../errors.ts'
+import type { Row, TakeTurn } from '../../store.ts'
 import type { Connection, Work } from './connection.ts'
 import { uniqueViolation } from './failure.ts'
 

@@ -1,5 +1,5 @@
-import { sha256Hex } from '../../platform/sha256.ts'
-import type { UserStatement } from '../store.ts'
+import { sha256Hex } from '../../../platform/sha256.ts'
+import type { UserStatement } from '../../store.ts'
 import type { PgStatement } from './driver.ts'
 
 /** Names stay on every connection: what is written into the texts themselves must not fill the server. */

@@ -1,6 +1,6 @@
-import type { PgClient, PgManner } from './pg-client.ts'
-import type { PgLink } from './pg-link.ts'
-import { ROLLBACK } from './pg-pipeline.ts'
+import type { PgClient, PgManner } from './client.ts'
+import type { PgLink } from './link.ts'
+import { ROLLBACK } from './pipeline.ts'
 
 /** A rollback that waits longer than this (behind a cursor that nobody reads) is had by ending the connection. */
 const ROLLBACK_WAIT_MS = 5_000

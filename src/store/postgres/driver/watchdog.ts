@@ -1,4 +1,4 @@
-import { onceError } from '../../errors.ts'
+import { onceError } from '../../../errors.ts'
 
 const LOOK_MS = 1_000
 

@@ -1,4 +1,4 @@
-import type { Row, TakeTurn, Watch } from '../store.ts'
+import type { Row, TakeTurn, Watch } from '../../store.ts'
 
 /**
  * What a PostgreSQL client must do for us: one small file per client implements it, structurally, without importing the

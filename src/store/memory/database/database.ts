@@ -5,8 +5,8 @@ import { EventLog } from './event-log.ts'
 import type { AttemptRow, ConsumerRow, InboxRow, LetterRow, MarkRow, PositionRow } from './inbox-rows.ts'
 import type { ActiveRedriveRow, AuditRow, RedriveFenceRow, RedriveItemRow, RedriveRow } from './redrive-rows.ts'
 import type { AckRow, AnswerRow, HeldRow, RecordRow, RecoverRow, RelayRow, ShardRow, StepRow } from './rows.ts'
-import type { NamespaceRow } from '../namespaces.ts'
-import type { Row } from '../store.ts'
+import type { NamespaceRow } from '../../namespaces.ts'
+import type { Row } from '../../store.ts'
 import type { Work } from './connection.ts'
 
 /** The database's own time: no process has it, and it may jump. Timers run by a clock that does not. */

@@ -1,4 +1,4 @@
-import { isOrdered } from '../ordered.ts'
+import { isOrdered } from '../../ordered.ts'
 import type { SentEventRow } from './rows.ts'
 
 /** Committed events, by shard in the order of their numbers: append-only, as the table is. */

@@ -1,10 +1,10 @@
-import { onceError } from '../../errors.ts'
-import { STATEMENT_WITHIN_MS } from '../../limits.ts'
-import type { PgClient, PgManner, PgPool } from './pg-client.ts'
-import { linkOf } from './pg-link.ts'
-import type { PgLink } from './pg-link.ts'
+import { onceError } from '../../../errors.ts'
+import { STATEMENT_WITHIN_MS } from '../../../limits.ts'
+import type { PgClient, PgManner, PgPool } from './client.ts'
+import { linkOf } from './link.ts'
+import type { PgLink } from './link.ts'
 import type { PgStatement } from './driver.ts'
-import type { TripOutcome } from './pg-pipeline.ts'
+import type { TripOutcome } from './pipeline.ts'
 import { isConnectionLost } from './sqlstate.ts'
 
 const CLOSE_WAIT_MS = 1_000
