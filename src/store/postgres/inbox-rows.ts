@@ -1,6 +1,6 @@
 import { LETTER_STATES, type Letter } from '../dead-letters.ts'
 import { INBOX_SIGHTS } from '../inbox.ts'
-import type { CompleteInboxParams, InboxItem, InboxSight, Tries } from '../inbox.ts'
+import type { CompleteInboxParams, InboxItem, InboxSight } from '../inbox.ts'
 import type { Row } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
 import { LETTER_COLUMNS } from './sql/dead-letter.ts'
@@ -46,13 +46,4 @@ export function letterArrays(letters: readonly Letter[]): string[] {
 export function sightsOf(row: Row | undefined): InboxSight[] {
   const list = row?.['sights']
   return typeof list === 'string' ? list.split(',').map((n) => INBOX_SIGHTS[Number(n)] as InboxSight) : []
-}
-
-export function triesOf(row: Row): Tries {
-  return {
-    id: String(row['id']),
-    attempts: Math.max(1, Number(row['attempts'])),
-    unfinished: Number(row['unfinished']),
-    timeline: JSON.parse(String(row['timeline'])) as Tries['timeline'],
-  }
 }

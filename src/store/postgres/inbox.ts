@@ -16,12 +16,13 @@ import type {
   Tries,
   TryingParams,
 } from '../inbox.ts'
+import { triesOf } from '../sql/inbox-rows.ts'
 import type { Row, Session } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
 import { commit } from './commit.ts'
 import type { PgDriver } from './driver/driver.ts'
 import { sessionError, storeError, told } from './errors.ts'
-import { idsIn, itemArrays, letterArrays, lockArrays, positionArrays, sightsOf, triesOf } from './inbox-rows.ts'
+import { idsIn, itemArrays, letterArrays, lockArrays, positionArrays, sightsOf } from './inbox-rows.ts'
 import { PostgresInboxSession } from './inbox-session.ts'
 import { inboxStatements, type InboxBind, type InboxStatementName } from './inbox-statements.ts'
 import { InboxSweeper } from './inbox-sweeper.ts'

@@ -17,7 +17,7 @@ import type {
 } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
 import type { PgDriver } from './driver/driver.ts'
-import { readOnlyDatabase, storeError } from './errors.ts'
+import { readOnlyDatabase, told } from './errors.ts'
 import { answerValues, claimedOf, shownBy } from './rows.ts'
 import { PostgresSession } from './session.ts'
 import type { Bind, StatementName } from './statements.ts'
@@ -81,11 +81,8 @@ export class PostgresLeases<Tx> implements Leases<Tx> {
       arrayLiteral(leases.map((held) => held.token)),
       leaseMs,
     ])
-    try {
-      return (await this.#driver.aside(statement, withinMs)).map((row) => String(row['id']))
-    } catch (error) {
-      throw storeError(error, this.#schema)
-    }
+    const rows = await told(this.#schema, () => this.#driver.aside(statement, withinMs))
+    return rows.map((row) => String(row['id']))
   }
 
   release(held: Held): Promise<boolean> {
@@ -124,8 +121,8 @@ export class PostgresLeases<Tx> implements Leases<Tx> {
     return this.#done('settleStep', [claim.id, verdict.step, verdict.kind === 'done' ? verdict.result : null, ...times])
   }
 
-  async open({ deadlineMs }: { readonly deadlineMs: number }): Promise<Session<Tx>> {
-    try {
+  open({ deadlineMs }: { readonly deadlineMs: number }): Promise<Session<Tx>> {
+    return told(this.#schema, async () => {
       // The process speaks first: what the server ends, it ends with the connection.
       const deadline = this.#bind('deadline', [String(deadlineMs + SERVER_DEADLINE_SLACK_MS)])
       const { connection, rows } = await this.#driver.begin(deadline, { withinMs: deadlineMs + ANSWER_SLACK_MS })
@@ -134,9 +131,7 @@ export class PostgresLeases<Tx> implements Leases<Tx> {
         throw readOnlyDatabase()
       }
       return new PostgresSession(connection, this.#bind, this.#schema, undefined, String(rows[0]?.['xid']))
-    } catch (error) {
-      throw storeError(error, this.#schema)
-    }
+    })
   }
 
   async lapsed({ limit, namespace, names }: LapsedParams): Promise<readonly LapsedOperation[]> {
@@ -153,11 +148,7 @@ export class PostgresLeases<Tx> implements Leases<Tx> {
     return (await this.#query(name, values)).length === 1
   }
 
-  async #query(name: StatementName, values: readonly unknown[]): Promise<readonly Row[]> {
-    try {
-      return await this.#driver.query(this.#bind(name, values))
-    } catch (error) {
-      throw storeError(error, this.#schema)
-    }
+  #query(name: StatementName, values: readonly unknown[]): Promise<readonly Row[]> {
+    return told(this.#schema, () => this.#driver.query(this.#bind(name, values)))
   }
 }

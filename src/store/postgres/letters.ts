@@ -1,18 +1,10 @@
-import type {
-  DeadLetters,
-  LetterCounts,
-  LetterFilter,
-  LetterReason,
-  LetterState,
-  ListLettersParams,
-  StoredLetter,
-} from '../dead-letters.ts'
-import { LETTER_STATES } from '../dead-letters.ts'
-import { countsOf, groupOf } from '../letter-counts.ts'
+import type { DeadLetters, LetterCounts, LetterFilter, ListLettersParams, StoredLetter } from '../dead-letters.ts'
+import { countsOf } from '../letter-counts.ts'
+import { groupOf, letterFilterValues, letterOf } from '../sql/letter-rows.ts'
 import type { Row } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
 import type { PgDriver } from './driver/driver.ts'
-import { storeError } from './errors.ts'
+import { told } from './errors.ts'
 import type { InboxBind, InboxStatementName } from './inbox-statements.ts'
 
 export class PostgresLetters<Tx> implements DeadLetters {
@@ -43,51 +35,11 @@ export class PostgresLetters<Tx> implements DeadLetters {
     return Number((await this.#query('letterDiscard', [...filterValues(filter), limit]))[0]?.['discarded'])
   }
 
-  async #query(name: InboxStatementName, values: readonly unknown[]): Promise<readonly Row[]> {
-    try {
-      return await this.#driver.query(this.#bind(name, values))
-    } catch (error) {
-      throw storeError(error, this.#schema)
-    }
+  #query(name: InboxStatementName, values: readonly unknown[]): Promise<readonly Row[]> {
+    return told(this.#schema, () => this.#driver.query(this.#bind(name, values)))
   }
 }
 
 export function filterValues(filter: LetterFilter): (string | number | null)[] {
-  const { consumer, source, type, aggregate, tenant, fingerprint, reason, states, ids, from, to, namespace } = filter
-  return [
-    ...[consumer, source, type, aggregate, tenant, fingerprint, reason].map((value) => value ?? null),
-    states ? arrayLiteral(states.map((state) => LETTER_STATES.indexOf(state))) : null,
-    ids ? arrayLiteral(ids) : null,
-    from ?? null,
-    to ?? null,
-    namespace === undefined ? null : String(namespace),
-  ]
-}
-
-export function letterOf(row: Row): StoredLetter {
-  return {
-    id: String(row['id']),
-    seq: Number(row['seq']),
-    consumer: String(row['consumer']),
-    source: String(row['source']),
-    message: String(row['message']),
-    type: String(row['type']),
-    aggregate: row['aggregate'] as string | null,
-    previous: row['previous'] as string | null,
-    tenant: row['tenant'] as string | null,
-    state: LETTER_STATES[Number(row['state'])] as LetterState,
-    reason: row['reason'] as LetterReason,
-    error: row['error'] as string | null,
-    fingerprint: String(row['fingerprint']),
-    causes: String(row['causes']),
-    body: String(row['body']),
-    shown: row['shown'] as string | null,
-    headers: String(row['headers']),
-    traceparent: row['traceparent'] as string | null,
-    attempts: Number(row['attempts']),
-    timeline: String(row['timeline']),
-    parkedAt: Number(row['parked_at']),
-    settledAt: row['settled_at'] === null ? null : Number(row['settled_at']),
-    blocks: Number(row['blocks']),
-  }
+  return letterFilterValues(filter, arrayLiteral)
 }

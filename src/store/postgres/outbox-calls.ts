@@ -1,6 +1,6 @@
 import type { Calls } from '../outbox.ts'
 import type { PgDriver } from './driver/driver.ts'
-import { storeError } from './errors.ts'
+import { told } from './errors.ts'
 import { channelName } from './name.ts'
 
 /** NOTIFY by a statement of its own, never in a producer's transaction: there it would halve the throughput. */
@@ -11,11 +11,7 @@ export function postgresCalls<Tx>(driver: PgDriver<Tx>, schema: string): Calls |
   const text = `select pg_notify('${channel.slice(1, -1)}', '') is null as called`
   return {
     async call() {
-      try {
-        await driver.aside({ name: '', text, values: [] })
-      } catch (error) {
-        throw storeError(error, schema)
-      }
+      await told(schema, () => driver.aside({ name: '', text, values: [] }))
     },
     listen: (params) => listen.call(driver, { ...params, channel }),
   }

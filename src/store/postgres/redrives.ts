@@ -1,8 +1,7 @@
 import { onceError } from '../../errors.ts'
 import { DEADLINE_MS_DEFAULT, SERVER_DEADLINE_SLACK_MS } from '../../limits.ts'
 import { LETTER_STATES, type LetterFilter } from '../dead-letters.ts'
-import { auditOf, beatOf, outcomeNumbers, planOf, redriveOf, stateNumber } from '../sql/redrive-rows.ts'
-import { REDRIVE_OUTCOMES } from '../redrives.ts'
+import { auditOf, beatOf, itemOf, outcomeNumbers, planOf, redriveOf, stateNumber } from '../sql/redrive-rows.ts'
 import type {
   AuditEntry,
   AuditParams,
@@ -20,7 +19,6 @@ import type {
   RedriveItem,
   RedriveItemsParams,
   RedriveLease,
-  RedriveOutcome,
   Redrives,
   StoredPlan,
   StoredRedrive,
@@ -31,7 +29,7 @@ import { commit } from './commit.ts'
 import type { PgDriver, PgStatement } from './driver/driver.ts'
 import { told } from './errors.ts'
 import { idsIn, lockArrays } from './inbox-rows.ts'
-import { filterValues, letterOf } from './letters.ts'
+import { filterValues } from './letters.ts'
 import { lockSql } from './sql/inbox.ts'
 import * as making from './sql/redrive.ts'
 import * as running from './sql/redrive-run.ts'
@@ -64,14 +62,7 @@ export class PostgresRedrives<Tx> implements Redrives<Tx> {
 
   async items({ redrive, outcomes, after, limit }: RedriveItemsParams): Promise<readonly RedriveItem[]> {
     const values = [redrive, arrayLiteral(outcomeNumbers(outcomes)), after, limit]
-    const rows = await this.#query(making.redriveItemsSql, values)
-    return rows.map((row) => ({
-      ord: Number(row['ord']),
-      outcome: REDRIVE_OUTCOMES[Number(row['outcome'])] as RedriveOutcome,
-      starts: Number(row['starts']),
-      copy: row['copy'] as string | null,
-      letter: letterOf(row),
-    }))
+    return (await this.#query(making.redriveItemsSql, values)).map(itemOf)
   }
 
   async copy({

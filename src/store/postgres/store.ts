@@ -5,7 +5,7 @@ import type { LockBudget } from '../lock-budget.ts'
 import type { BeginParams, Begun, Reading, RefuseParams, Session, Store, StoreFeatures, Watch } from '../store.ts'
 import { PostgresBatches } from './batches.ts'
 import type { PgDriver } from './driver/driver.ts'
-import { storeError } from './errors.ts'
+import { storeError, told } from './errors.ts'
 import { PostgresInbox } from './inbox.ts'
 import { PostgresLeases } from './leases.ts'
 import { lockBudget } from './locks.ts'
@@ -107,34 +107,27 @@ class PostgresStore<Tx> implements Store<Tx> {
     )
   }
 
-  async read({ id }: { readonly id: string }): Promise<Reading> {
-    try {
+  read({ id }: { readonly id: string }): Promise<Reading> {
+    return told(this.#schema, async () => {
       const record = recordOf((await this.#driver.query(this.#bind('readRecord', [id])))[0])
       if (record?.state !== 'completed') return { record, answer: null }
       const [row] = await this.#driver.query(this.#bind('readAnswer', [id, record.answerDay, record.token]))
       return { record, answer: answerOf(row) }
-    } catch (error) {
-      throw storeError(error, this.#schema)
-    }
+    })
   }
 
   async refuse({ claim, answer }: RefuseParams): Promise<Sight> {
     const values = [...claimValues(claim, 0).slice(0, -1), ...answerValues(answer)]
-    try {
-      return refusalSightOf((await this.#driver.query(this.#bind('refuse', values)))[0])
-    } catch (error) {
-      throw storeError(error, this.#schema)
-    }
+    const rows = await told(this.#schema, () => this.#driver.query(this.#bind('refuse', values)))
+    return refusalSightOf(rows[0])
   }
 
-  async join(tx: Tx): Promise<Session<Tx>> {
-    try {
+  join(tx: Tx): Promise<Session<Tx>> {
+    return told(this.#schema, async () => {
       const session = new PostgresSession(this.#driver.join(tx), this.#bind, this.#schema)
       await session.check()
       return session
-    } catch (error) {
-      throw storeError(error, this.#schema)
-    }
+    })
   }
 
   isTransient(error: unknown): boolean {

@@ -1,6 +1,15 @@
 import { REDRIVE_OUTCOMES, REDRIVE_STATES } from '../redrives.ts'
-import type { AuditEntry, RedriveBeat, RedriveOutcome, RedriveState, StoredPlan, StoredRedrive } from '../redrives.ts'
+import type {
+  AuditEntry,
+  RedriveBeat,
+  RedriveItem,
+  RedriveOutcome,
+  RedriveState,
+  StoredPlan,
+  StoredRedrive,
+} from '../redrives.ts'
 import type { Row } from '../store.ts'
+import { letterOf } from './letter-rows.ts'
 
 /** Rows of redrives: both databases name their columns alike. */
 
@@ -37,6 +46,16 @@ export function redriveOf(row: Row): StoredRedrive {
     counts: Object.fromEntries(
       REDRIVE_OUTCOMES.map((outcome, n) => [outcome, Number(row[`n${n}`])]),
     ) as StoredRedrive['counts'],
+  }
+}
+
+export function itemOf(row: Row): RedriveItem {
+  return {
+    ord: Number(row['ord']),
+    outcome: REDRIVE_OUTCOMES[Number(row['outcome'])] as RedriveOutcome,
+    starts: Number(row['starts']),
+    copy: row['copy'] as string | null,
+    letter: letterOf(row),
   }
 }
 

@@ -10,6 +10,7 @@ import type {
   TakeParams,
   Tries,
 } from '../inbox.ts'
+import { triesOf } from '../sql/inbox-rows.ts'
 import type { Row } from '../store.ts'
 import { appendEvents } from './event.ts'
 import { sweepInbox } from './inbox-sweep.ts'
@@ -180,13 +181,4 @@ function sightOf(row: Row | undefined, redrive: boolean): InboxSight {
   if (!redrive && Number(row?.['parked'])) return 'parked'
   if (!redrive && Number(row?.['behind'])) return 'behind'
   return Number(row?.['early']) ? 'early' : 'taken'
-}
-
-function triesOf(row: Row): Tries {
-  return {
-    id: String(row['id']),
-    attempts: Math.max(1, Number(row['attempts'])),
-    unfinished: Number(row['unfinished']),
-    timeline: JSON.parse(String(row['timeline'])) as Tries['timeline'],
-  }
 }

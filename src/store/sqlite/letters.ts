@@ -1,7 +1,7 @@
 import { LETTER_STATES } from '../dead-letters.ts'
-import type { DeadLetters, Letter, LetterFilter, LetterReason, LetterState, StoredLetter } from '../dead-letters.ts'
-import { countsOf, groupOf } from '../letter-counts.ts'
-import type { Row } from '../store.ts'
+import type { DeadLetters, Letter, LetterFilter } from '../dead-letters.ts'
+import { countsOf } from '../letter-counts.ts'
+import { groupOf, letterFilterValues, letterOf } from '../sql/letter-rows.ts'
 import { NOW } from './migrations.ts'
 import { numbered } from './numbered.ts'
 import type { Reader } from './reader.ts'
@@ -86,43 +86,5 @@ export function settleLetters(turn: Turn, ids: readonly string[]): void {
 }
 
 export function filterValues(filter: LetterFilter): Bindable[] {
-  const { consumer, source, type, aggregate, tenant, fingerprint, reason, states, ids, from, to, namespace } = filter
-  return [
-    ...[consumer, source, type, aggregate, tenant, fingerprint, reason].map((value) => value ?? null),
-    states ? JSON.stringify(states.map((state) => LETTER_STATES.indexOf(state))) : null,
-    ids ? JSON.stringify(ids) : null,
-    from ?? null,
-    to ?? null,
-    namespace === undefined ? null : String(namespace),
-  ]
-}
-
-export function letterOf(row: Row): StoredLetter {
-  const text = (name: string): string => String(row[name])
-  const maybe = (name: string): string | null => row[name] as string | null
-  return {
-    id: text('id'),
-    seq: Number(row['seq']),
-    consumer: text('consumer'),
-    source: text('source'),
-    message: text('message'),
-    type: text('type'),
-    aggregate: maybe('aggregate'),
-    previous: maybe('previous'),
-    tenant: maybe('tenant'),
-    state: LETTER_STATES[Number(row['state'])] as LetterState,
-    reason: row['reason'] as LetterReason,
-    error: maybe('error'),
-    fingerprint: text('fingerprint'),
-    causes: text('causes'),
-    body: text('body'),
-    shown: maybe('shown'),
-    headers: text('headers'),
-    traceparent: maybe('traceparent'),
-    attempts: Number(row['attempts']),
-    timeline: text('timeline'),
-    parkedAt: Number(row['parked_at']),
-    settledAt: row['settled_at'] === null ? null : Number(row['settled_at']),
-    blocks: Number(row['blocks']),
-  }
+  return letterFilterValues(filter, JSON.stringify)
 }

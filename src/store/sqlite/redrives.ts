@@ -1,5 +1,5 @@
 import { LETTER_STATES } from '../dead-letters.ts'
-import { auditOf, beatOf, outcomeNumbers, planOf, redriveOf, stateNumber } from '../sql/redrive-rows.ts'
+import { auditOf, beatOf, itemOf, outcomeNumbers, planOf, redriveOf, stateNumber } from '../sql/redrive-rows.ts'
 import { REDRIVE_OUTCOMES } from '../redrives.ts'
 import type {
   BeatRedriveParams,
@@ -13,10 +13,9 @@ import type {
   RedriveDecision,
   RedriveHeld,
   RedriveLease,
-  RedriveOutcome,
   Redrives,
 } from '../redrives.ts'
-import { filterValues, letterOf } from './letters.ts'
+import { filterValues } from './letters.ts'
 import { numbered } from './numbered.ts'
 import type { Reader } from './reader.ts'
 import * as sql from './redrive-statements.ts'
@@ -48,13 +47,7 @@ export function sqliteRedrives(parts: { writer: Writer; reader: Reader; handles:
     create: (params) => writer.write((turn) => create(turn, params)),
     items: async ({ redrive, outcomes, after, limit }) => {
       const values = [redrive, JSON.stringify(outcomeNumbers(outcomes)), after, limit]
-      return (await reader.all(sql.ITEMS, values)).map((row) => ({
-        ord: Number(row['ord']),
-        outcome: REDRIVE_OUTCOMES[Number(row['outcome'])] as RedriveOutcome,
-        starts: Number(row['starts']),
-        copy: row['copy'] as string | null,
-        letter: letterOf(row),
-      }))
+      return (await reader.all(sql.ITEMS, values)).map(itemOf)
     },
     copy: ({ redrive, copies }) =>
       writer.write((turn) => {
