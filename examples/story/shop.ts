@@ -1,6 +1,7 @@
 import { effectivelyOnce, event, type Once } from '../../src/index.ts'
 import { sqliteStore, type SqlTx } from '../../src/entry/sqlite.ts'
-import { findLibrary, type OpenFile } from '../../src/store/sqlite/client.ts'
+import type { OpenFile } from '../../src/store/sqlite/client.ts'
+import { findLibrary } from '../../src/store/sqlite/library.ts'
 import { assembleSqliteStore } from '../../src/store/sqlite/sqlite.ts'
 import type { TwiceBroker } from './broker.ts'
 

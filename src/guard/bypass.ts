@@ -1,15 +1,7 @@
 import type { Watch } from '../store/store.ts'
 import { callerPlace } from './place.ts'
-import type { RunningOperations } from './running.ts'
+import type { Bypass, RunningOperations } from './running.ts'
 import type { Finding } from './warn.ts'
-
-/** A query of a running operation that reached the pool instead of its transaction. */
-export interface Bypass {
-  readonly route: string
-  readonly place: string
-  /** 'queried the pool (src/charges.ts:41)' */
-  readonly deed: string
-}
 
 type Call = Parameters<Parameters<Watch['bypass']>[0]>[0]
 

@@ -1,10 +1,25 @@
 import type { Enclosing, EnclosingContext } from '../operation/enclosing.ts'
 import type { Session } from '../store/store.ts'
-import type { WatchedOperation } from './watched.ts'
+import type { Finding } from './warn.ts'
+
+/** A query of a running operation that reached the pool instead of its transaction. */
+export interface Bypass {
+  readonly route: string
+  readonly place: string
+  /** 'queried the pool (src/charges.ts:41)' */
+  readonly deed: string
+}
+
+/** What the checks tell an operation under watch. */
+export interface Watching {
+  bypassed(bypass: Bypass): void
+  /** A finding that fails the operation in mode 'throw': at its end, or at once where it might never come to an end. */
+  grave(finding: Finding, when: 'now' | 'atEnd'): void
+}
 
 /** The operation whose transaction is open around the current call. */
 export interface Running {
-  readonly watched: WatchedOperation
+  readonly watched: Watching
   /** The innermost operation's: a nested one has its own. */
   readonly route: string
   /** The transaction is the final one of a leased operation. */
@@ -14,7 +29,7 @@ export interface Running {
 /** Operations under watch, found by the context a call is made in. */
 export class RunningOperations {
   readonly #enclosing: EnclosingContext
-  readonly #bySession = new Map<Session<unknown>, WatchedOperation>()
+  readonly #bySession = new Map<Session<unknown>, Watching>()
 
   constructor(enclosing: EnclosingContext) {
     this.#enclosing = enclosing
@@ -24,7 +39,7 @@ export class RunningOperations {
     return this.#bySession.size
   }
 
-  add(session: Session<unknown>, watched: WatchedOperation): void {
+  add(session: Session<unknown>, watched: Watching): void {
     this.#bySession.set(session, watched)
   }
 

@@ -1,7 +1,7 @@
 import type { Session } from '../store/store.ts'
-import { bypassedBeside, bypassedEffect, type Bypass } from './bypass.ts'
+import { bypassedBeside, bypassedEffect } from './bypass.ts'
 import type { Watched } from '../operation/guard.ts'
-import type { RunningOperations } from './running.ts'
+import type { Bypass, RunningOperations, Watching } from './running.ts'
 import type { Finding, Warner } from './warn.ts'
 import type { WrittenCounter } from './written.ts'
 
@@ -18,7 +18,7 @@ export interface WatchedParts {
 }
 
 /** One operation from its claim to the end of its handler: what was seen of it, and what becomes of that. */
-export class WatchedOperation implements Watched {
+export class WatchedOperation implements Watched, Watching {
   readonly started: Promise<void>
   readonly #parts: WatchedParts
   readonly #bypasses = new Map<string, Bypass>()
@@ -40,7 +40,6 @@ export class WatchedOperation implements Watched {
     if (this.#bypasses.size < PLACES_MAX) this.#bypasses.set(key, this.#bypasses.get(key) ?? bypass)
   }
 
-  /** A finding that fails the operation in mode 'throw': at its end, or at once where it might never come to an end. */
   grave(finding: Finding, when: 'now' | 'atEnd'): void {
     const { mode, warner } = this.#parts
     if (mode === 'warn') return warner.warn(finding)

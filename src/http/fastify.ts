@@ -18,7 +18,7 @@ import type { AnyOperation } from './exchange.ts'
 import { passingOperation } from './passing.ts'
 import { serve } from './node.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
-import { type Documented, documentsOf } from './policy.ts'
+import { type Documented, documentsOf } from './documents.ts'
 
 // oxlint-disable-next-line no-explicit-any -- typed where users write it
 type Batched = BatchedRoute<any, any, any>

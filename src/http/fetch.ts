@@ -10,7 +10,7 @@ import type { AnyOperation } from './exchange.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
 import { passingOperation } from './passing.ts'
 import { thrownAnswer } from './thrown.ts'
-import { type Documented, documentsOf } from './policy.ts'
+import { type Documented, documentsOf } from './documents.ts'
 import { type Made, serveWeb } from './web-serve.ts'
 
 // oxlint-disable-next-line no-explicit-any -- typed where users write it

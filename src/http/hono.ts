@@ -11,7 +11,7 @@ import { isFinal } from '../operation/final.ts'
 import { encodeForm } from './form-bytes.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
 import { passingOperation } from './passing.ts'
-import { type Documented, documentsOf } from './policy.ts'
+import { type Documented, documentsOf } from './documents.ts'
 import { serveWeb, type WebExchange } from './web-serve.ts'
 
 /** The variables of other middleware are known to the route, not here. */

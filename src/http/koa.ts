@@ -14,7 +14,7 @@ import { isHeld } from './held-response.ts'
 import { Hold } from './hold.ts'
 import { serve } from './node.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
-import { type Documented, documentsOf } from './policy.ts'
+import { type Documented, documentsOf } from './documents.ts'
 
 // oxlint-disable-next-line no-explicit-any -- Koa's own default for what others added to the context
 type Context = ParameterizedContext<DefaultState, any>

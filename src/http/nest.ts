@@ -12,7 +12,7 @@ import { inject, injectable, paramDecorator, readMetadata, setMetadata, useInter
 import type { AnyOperation } from './exchange.ts'
 import { serve } from './node.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
-import { type Documented, documentsOf } from './policy.ts'
+import { type Documented, documentsOf } from './documents.ts'
 import type { Protection } from './protection.ts'
 
 const ONCE = Symbol.for('effectively-once')

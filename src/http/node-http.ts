@@ -8,7 +8,7 @@ import { bind, noHandler, optionsAndHandler } from './bound.ts'
 import { type AnyOperation, type Exchange, writeAnswer } from './exchange.ts'
 import { serve } from './node.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
-import { type Documented, documentsOf } from './policy.ts'
+import { type Documented, documentsOf } from './documents.ts'
 
 type Listener = (req: IncomingMessage, res: ServerResponse) => void
 // oxlint-disable-next-line no-explicit-any -- typed where users write it

@@ -2,7 +2,6 @@ import { ERRORS, type OnceCode } from '../errors.ts'
 import { KEY_BYTES_MAX } from '../limits.ts'
 import { goneForMs, replayForMs, waitMs } from '../operation/settings.ts'
 import type { Events } from '../outbox/event.ts'
-import { openapiOf, type OpenapiFragment } from './openapi.ts'
 import { problemUri } from './problem.ts'
 import type { Protection } from './protection.ts'
 
@@ -92,22 +91,5 @@ export function policyOf<Tx, E extends Events, Req>({ route, instance }: Protect
       const { status, message, retryable } = ERRORS[code]
       return { type: problemUri(route.docs, code), code, status, title: message, retryable }
     }),
-  }
-}
-
-/** What every bound `idempotent` carries for its clients. */
-export interface Documented {
-  /** The policy as JSON; serve it at `policyPath`. */
-  policy(): Policy
-  /** Parameters, headers, responses and schemas to merge into an OpenAPI 3.1 document. */
-  openapi(): OpenapiFragment
-  readonly policyPath: string
-}
-
-export function documentsOf<Tx, E extends Events, Req>(protection: Protection<Tx, E, Req>): Documented {
-  return {
-    policy: () => policyOf(protection),
-    openapi: () => openapiOf(policyOf(protection)),
-    policyPath: POLICY_PATH,
   }
 }

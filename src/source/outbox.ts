@@ -1,26 +1,7 @@
 import type { Events } from '../outbox/event.ts'
-import type { Observe } from '../observe/signal.ts'
-import type { Clock } from '../platform/clock.ts'
-import type { Outbox } from '../store/outbox.ts'
+import type { OutboxSourceParts } from './outbox-parts.ts'
 import { OutboxSubscription } from './outbox-subscription.ts'
 import type { EventsOf, PulledSource } from './source.ts'
-
-/** What the outbox source takes from its instance. */
-export interface OutboxSourceParts {
-  readonly outbox: Outbox
-  readonly clock: Clock
-  readonly observe: Observe
-  /** Of the catalogue. */
-  readonly types?: readonly string[]
-  /** Of events that carry none. */
-  readonly source: string
-  /** How long the shards of a process that died wait for another one. */
-  readonly leaseMs: number
-  /** How long events stay, after which none can come again. */
-  readonly keptForMs: number
-  /** Told after each commit of this process that published events; answers how to stop. */
-  onPublished(wake: () => void): () => void
-}
 
 /**
  * The outbox table as a source: no broker, no relay. Processes of one consumer share the shards of the table, so events

@@ -1,5 +1,5 @@
 import type { DeadLetters, NewLetter } from './dead-letters.ts'
-import type { EventRow, Session } from './store.ts'
+import type { EventRow, Session } from './session.ts'
 
 /**
  * The consumer's part of the Store seam. An inbox row exists if and only if its effect committed: it is inserted first,

@@ -1,4 +1,4 @@
-import type { Session } from './store.ts'
+import type { Session } from './session.ts'
 
 /**
  * Who shares a database. Each namespace has a number: its events are in shards of its own, its consumers and destinations

@@ -1,5 +1,5 @@
 import type { LetterFilter, LetterReason, LetterState, NewLetter, StoredLetter } from './dead-letters.ts'
-import type { Session } from './store.ts'
+import type { Session } from './session.ts'
 
 /**
  * Redrives: dead letters that are to run again, under their own ids. A redrive is a frozen list of letters of one

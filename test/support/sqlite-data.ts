@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Answer } from '../../src/lifecycle/answer.ts'
-import { findLibrary, installed, type Library, type OpenFile } from '../../src/store/sqlite/client.ts'
+import type { Library, OpenFile } from '../../src/store/sqlite/client.ts'
+import { findLibrary, installed } from '../../src/store/sqlite/library.ts'
 import type { SqliteStore } from '../../src/store/sqlite/sqlite.ts'
 import type { SqlTx } from '../../src/store/sqlite/tx.ts'
 import type { Claim, Claimed, EventRow, Row, Session } from '../../src/store/store.ts'

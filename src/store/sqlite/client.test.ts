@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { describeSqlite } from '../../../test/support/sqlite.ts'
 import { libraryCalled } from '../../../test/support/sqlite-data.ts'
-import { findLibrary } from './client.ts'
+import { findLibrary } from './library.ts'
 import { sqliteStore } from './sqlite.ts'
 
 describe('the library', () => {

@@ -7,7 +7,6 @@ import type { ActiveRedriveRow, AuditRow, RedriveFenceRow, RedriveItemRow, Redri
 import type { AckRow, AnswerRow, HeldRow, RecordRow, RecoverRow, RelayRow, ShardRow, StepRow } from './rows.ts'
 import type { NamespaceRow } from '../../namespaces.ts'
 import type { Row } from '../../store.ts'
-import type { Work } from './connection.ts'
 
 /** The database's own time: no process has it, and it may jump. Timers run by a clock that does not. */
 export interface DatabaseClock {
@@ -26,7 +25,7 @@ export const systemDatabaseClock: DatabaseClock = {
 }
 
 /** Runs with every row a user's statement inserts into its table. What it throws is the statement's error. */
-export type Trigger = (work: Pick<Work, 'tx'>, row: Row) => void | Promise<void>
+export type Trigger = (work: { readonly tx: Transaction }, row: Row) => void | Promise<void>
 
 /** Ground truth for checkers: what became durable, and who waited for whom. */
 export interface DatabaseObserver {

@@ -1,15 +1,4 @@
-import type { Transaction } from './transaction.ts'
-
-/** One key of a table: its committed row, and the row of the one transaction that is changing it. */
-export interface Slot<R extends object> {
-  readonly table: Table<R>
-  readonly key: string
-  committed: R | undefined
-  pending: R | undefined
-  holder: Transaction | null
-  /** Made when somebody shares: most rows are never shared. */
-  sharers: Set<Transaction> | null
-}
+import type { Slot, Transaction } from './transaction.ts'
 
 /** A table by primary key. READ COMMITTED: a statement sees what is committed when it looks, and what its own wrote. */
 export class Table<R extends object> {

@@ -1,10 +1,19 @@
 import { deadlockDetected, idleTooLong, LineBroken, noSuchSavepoint, transactionFailed } from './failure.ts'
-import type { MemoryDatabase } from './database.ts'
 import type { Row } from '../../store.ts'
 import type { SentEventRow } from './rows.ts'
-import type { Slot } from './table.ts'
 
 export type Isolation = 'read committed' | 'repeatable read' | 'serializable'
+
+/** One key of a table: its committed row, and the row of the one transaction that is changing it. */
+export interface Slot<R extends object> {
+  readonly table: { readonly name: string; tidy(slot: Slot<R>): void }
+  readonly key: string
+  committed: R | undefined
+  pending: R | undefined
+  holder: Transaction | null
+  /** Made when somebody shares: most rows are never shared. */
+  sharers: Set<Transaction> | null
+}
 
 type Entry =
   | {
@@ -24,13 +33,24 @@ export interface Change {
   readonly after: object | undefined
 }
 
+/** What a transaction takes from its server. */
+export interface TransactionServer {
+  readonly advisory: Map<string, Transaction>
+  readonly deferred: Readonly<Record<string, (row: Row) => void>>
+  readonly events: { add(row: SentEventRow): void }
+  readonly observer: { waited?(tx: Transaction, other: Transaction, what: string): void } | null
+  lockName(lock: string): string
+  committed(tx: Transaction, changes: readonly Change[]): void
+  ended(tx: Transaction): void
+}
+
 /**
  * One transaction: what it wrote and which locks it took, as a stack, so that a savepoint is a name and a height of that
  * stack. Nothing it wrote is seen by anybody else before `commit`.
  */
 export class Transaction {
   readonly number: number
-  readonly database: MemoryDatabase
+  readonly database: TransactionServer
   readonly isolation: Isolation
   /** Open across trips: whoever waits for it waits for a client, not for a statement. */
   readonly interactive: boolean
@@ -46,7 +66,7 @@ export class Transaction {
   private ownWaker: (() => void) | null = null
   private killedBy: Error | null = null
 
-  constructor(database: MemoryDatabase, number: number, isolation: Isolation, interactive: boolean) {
+  constructor(database: TransactionServer, number: number, isolation: Isolation, interactive: boolean) {
     this.database = database
     this.number = number
     this.isolation = isolation

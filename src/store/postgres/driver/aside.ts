@@ -1,9 +1,10 @@
 import { onceError } from '../../../errors.ts'
 import { STATEMENT_WITHIN_MS } from '../../../limits.ts'
-import type { PgClient, PgManner, PgPool } from './client.ts'
+import type { PgClient, PgPool } from './client.ts'
 import { linkOf } from './link.ts'
 import type { PgLink } from './link.ts'
 import type { PgStatement } from './driver.ts'
+import type { PgManner } from './manner.ts'
 import type { TripOutcome } from './pipeline.ts'
 import { isConnectionLost } from './sqlstate.ts'
 

@@ -1,6 +1,3 @@
-import type { FrequentStatements } from './frequent.ts'
-import type { Watchdog } from './watchdog.ts'
-
 /**
  * What we use of node-postgres, structurally: nothing is imported from it, not even types. The pool's and the client's
  * public faces are for inference; the wire is what `Submittable`s (pg-cursor, pg-query-stream) are given by every pg 8.
@@ -71,13 +68,4 @@ export interface PgWire {
   /** What pg itself prepared on this connection: name → text. */
   readonly parsedStatements?: Readonly<Record<string, string>>
   readonly submittedNamedStatements?: Readonly<Record<string, string>>
-}
-
-/** What a driver remembers and tells, whichever connection it uses. */
-export interface PgManner {
-  /** False once a pooler was seen that does not keep prepared statements. */
-  prepared: boolean
-  readonly frequent: FrequentStatements
-  readonly onTrip: ((statements: number) => void) | undefined
-  readonly watchdog: Watchdog
 }

@@ -1,10 +1,11 @@
 import { onceError } from '../../../errors.ts'
 import type { OnceError } from '../../../errors.ts'
 import type { TakeTurn } from '../../store.ts'
-import type { PgClient, PgManner } from './client.ts'
+import type { PgClient } from './client.ts'
 import { takesTransaction } from './control.ts'
 import { queryFrequent } from './frequent.ts'
 import { linkOf } from './link.ts'
+import type { PgManner } from './manner.ts'
 
 /** The client behind a handle; null once the handle was taken back. */
 const LIVE: unique symbol = Symbol('effectively-once: client of a transaction handle')

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { describePostgres } from '../../../../test/support/postgres.ts'
 import { effectivelyOnce } from '../../../index.ts'
 import { pgStore } from '../pg.ts'
-import { FrequentStatements } from './frequent.ts'
+import { FrequentStatements } from './user-statements.ts'
 
 it('names what came five times, nothing whose columns follow the table, and not more than a server should keep', () => {
   const frequent = new FrequentStatements()

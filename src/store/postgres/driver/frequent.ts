@@ -1,26 +1,9 @@
 import type { Row } from '../../store.ts'
 import type { PgStatement } from './driver.ts'
-import type { PgManner } from './client.ts'
+import type { PgManner } from './manner.ts'
 import type { ColumnField } from './columns.ts'
 import type { PgLink } from './link.ts'
 import { isPlanStale, isPreparedStatementLost, markTransient } from './sqlstate.ts'
-import { StatementNames } from './user-statements.ts'
-
-/** A text that came this often is worth a name on the server. */
-const USES = 5
-
-/**
- * The handlers' statements that come again and again. What may return other columns tomorrow (`*`) is left as it is: a
- * prepared statement would fail once, after the change.
- */
-export class FrequentStatements {
-  readonly #names = new StatementNames({ after: USES })
-
-  /** '' = not prepared. */
-  nameOf(text: string): string {
-    return text.includes('*') ? '' : this.#names.nameOf(text)
-  }
-}
 
 /** What pg answers. */
 export interface PgResult {

@@ -1,5 +1,6 @@
-import type { PgManner, PgPool } from './client.ts'
+import type { PgPool } from './client.ts'
 import type { PgLink } from './link.ts'
+import type { PgManner } from './manner.ts'
 import { rollBack } from './rollback.ts'
 
 /**

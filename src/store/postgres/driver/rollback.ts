@@ -1,5 +1,6 @@
-import type { PgClient, PgManner } from './client.ts'
+import type { PgClient } from './client.ts'
 import type { PgLink } from './link.ts'
+import type { PgManner } from './manner.ts'
 import { ROLLBACK } from './pipeline.ts'
 
 /** A rollback that waits longer than this (behind a cursor that nobody reads) is had by ending the connection. */

@@ -6,8 +6,11 @@ import type { PgStatement } from './driver.ts'
 const NAMES_MAX = 64
 const COUNTED_MAX = 512
 
+/** A text that came this often is worth a name on the server. */
+const USES = 5
+
 /** Names for texts of the user's that are worth preparing: the server parses and plans them once per connection. */
-export class StatementNames {
+class StatementNames {
   readonly #names = new Map<string, string>()
   readonly #uses = new Map<string, number>()
   readonly #max: number
@@ -36,6 +39,19 @@ export class StatementNames {
     const name = `effectively_once.user.${sha256Hex(text).slice(0, 16)}`
     this.#names.set(text, name)
     return name
+  }
+}
+
+/**
+ * The handlers' statements that come again and again. What may return other columns tomorrow (`*`) is left as it is: a
+ * prepared statement would fail once, after the change.
+ */
+export class FrequentStatements {
+  readonly #names = new StatementNames({ after: USES })
+
+  /** '' = not prepared. */
+  nameOf(text: string): string {
+    return text.includes('*') ? '' : this.#names.nameOf(text)
   }
 }
 

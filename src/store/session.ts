@@ -1,0 +1,116 @@
+import type { Answer } from '../lifecycle/answer.ts'
+import type { Sight, StoredRecord } from '../lifecycle/record.ts'
+
+export interface Claim {
+  readonly id: string
+  readonly scope: string
+  /** Advisory lock of the identity; decimal text of a signed 64-bit number. */
+  readonly lock: string
+  /** Advisory lock of identity and fingerprint together. */
+  readonly fingerprintLock: string
+  readonly fingerprint: string
+  readonly fingerprintVersion: number
+  readonly replayForMs: number
+  readonly goneForMs: number
+}
+
+export interface Claimed {
+  readonly token: string
+  readonly life: string
+  readonly attempt: number
+  /** The UTC day on which the answer expires. */
+  readonly answerDay: string
+}
+
+export interface Reading {
+  readonly record: StoredRecord | null
+  /** null: no record, or a live record whose answer is missing (unreplayable). */
+  readonly answer: Answer | null
+}
+
+/** One open transaction. Every method is one statement; `commit` and `complete` end it. */
+export interface Session<Tx> {
+  /** The user's own object, as the client made it: never handed out without `revocable`. */
+  readonly tx: Tx
+  /**
+   * A handle that can be taken back: after `revoke` every call through it is ONCE_TX_CLOSED. Before each statement
+   * `takeTurn` is asked whether the statement has to wait.
+   */
+  revocable(takeTurn?: TakeTurn): { readonly tx: Tx; revoke(): void }
+  /** A statement of the user's own that is not made through a handle. Its errors are thrown as they come. */
+  execute(statement: UserStatement): Promise<readonly Row[]>
+  /** Claims in this transaction (nested run, join, claim again after a sweep). */
+  claim(claim: Claim): Promise<{ readonly sight: Sight; readonly claimed: Claimed | null }>
+  /** A new statement, hence a new snapshot. */
+  reread(claim: Claim): Promise<StoredRecord | null>
+  /** Gives an expired record (seen with this token) a new life in this transaction; null when it changed meanwhile. */
+  renew(claim: Claim, seen: StoredRecord): Promise<Claimed | null>
+  /** Record and answer as this transaction sees them; of a record already seen, only the answer is fetched. */
+  read(params: { readonly id: string; readonly seen?: StoredRecord }): Promise<Reading>
+  /**
+   * The completing statement and COMMIT, in one trip where the client can. Raises inside the database when the claim is
+   * no longer ours. 'rolledBack' when the server's tag says so; throws ONCE_COMMIT_UNKNOWN when the reply was lost.
+   */
+  complete(params: CompleteParams): Promise<'committed' | 'rolledBack'>
+  /** The completing statement alone: a nested run lives or dies with its outer transaction. */
+  completeInside(params: CompleteParams): Promise<void>
+  /** Appends events without a key (join(tx).publish). */
+  append(events: readonly EventRow[]): Promise<void>
+  /** Locks the record row by token, writes a finished step, and commits: database work recorded with its step. */
+  completeStep(params: FinishStepParams): Promise<'committed' | 'rolledBack'>
+  savepoint(): Promise<Savepoint>
+  /** Ends the transaction without effect. Never throws: a broken connection has rolled back already. */
+  rollback(): Promise<void>
+  /** The same after a replay, for a caller that does not wait: a store may end it together with what comes next. */
+  leave?(): void
+  /** Rows written through this transaction so far, outside our own tables; null where it cannot be told. */
+  written?(): Promise<number | null>
+}
+
+/** undefined: the statement may go at once. Else it is sent in its turn, and this is what becomes of it. */
+export type TakeTurn = <T>(statement: () => PromiseLike<T>) => Promise<T> | undefined
+
+export interface Savepoint {
+  release(): Promise<void>
+  rollback(): Promise<void>
+}
+
+export interface CompleteParams {
+  readonly claim: Claim
+  readonly claimed: Claimed
+  readonly answer: Answer
+  readonly events: readonly EventRow[]
+  /** Leased: the record exists, is in progress and must still carry our token. */
+  readonly fenced: boolean
+}
+
+export interface EventRow {
+  readonly id: string
+  readonly shard: number
+  readonly aggregateType: string
+  readonly aggregateId: string
+  readonly type: string
+  /** JSON text. */
+  readonly payload: string
+  /** JSON text of CloudEvents attributes and headers. */
+  readonly headers: string
+}
+
+export interface Held {
+  readonly id: string
+  readonly token: string
+}
+
+export interface FinishStepParams extends Held {
+  readonly life: string
+  readonly name: string
+  /** JSON text. */
+  readonly result: string
+}
+
+export interface UserStatement {
+  readonly sql: string
+  readonly values: readonly unknown[]
+}
+
+export type Row = Record<string, unknown>

@@ -1,0 +1,60 @@
+import { dirname } from 'node:path/posix'
+import { describe, expect, it } from 'vitest'
+import { makeSource, productSources, targetOf, type Source } from './support/sources.ts'
+
+/** Types count: whoever reads a file reads what its types are made of. */
+type Graph = ReadonlyMap<string, ReadonlySet<string>>
+
+/** The simulator is a test, not product: its world and what lives in it know each other. */
+const product = productSources().filter(({ path }) => !path.startsWith('src/testing/sim/'))
+
+describe('imports', () => {
+  it('of files have no cycle', () => {
+    expect(cyclesOf(graphOf(product, (path) => path))).toEqual([])
+  })
+  it('of folders have no cycle', () => {
+    expect(cyclesOf(graphOf(product, folderOf))).toEqual([])
+  })
+  it('have none in these examples either, but where one was made', () => {
+    const source = (path: string, target: string): Source =>
+      makeSource(path, `import type { X } from '${target}'\nexport type Y = X`)
+    const files = [source('src/a/b.ts', '../c/d.ts'), source('src/c/e.ts', '../a/f.ts'), source('src/g.ts', './a/b.ts')]
+    expect(cyclesOf(graphOf(files, (path) => path))).toEqual([])
+    expect(cyclesOf(graphOf(files, folderOf))).toEqual(['src/a -> src/c', 'src/c -> src/a'])
+  })
+})
+
+/** The files of `src` itself stand for themselves: the foundation is below everything, the index above. */
+function folderOf(path: string): string {
+  return dirname(path) === 'src' ? path : dirname(path)
+}
+
+function graphOf(sources: readonly Source[], nodeOf: (path: string) => string): Graph {
+  const graph = new Map<string, Set<string>>()
+  for (const source of sources) {
+    const from = nodeOf(source.path)
+    const targets = graph.get(from) ?? new Set<string>()
+    graph.set(from, targets)
+    for (const { specifier } of source.imports) {
+      const target = targetOf(source, specifier)
+      if (target !== undefined && nodeOf(target) !== from) targets.add(nodeOf(target))
+    }
+  }
+  return graph
+}
+
+/** The arrows that are part of a cycle: their end leads back to their beginning. */
+function cyclesOf(graph: Graph): string[] {
+  return [...graph]
+    .flatMap(([from, targets]) =>
+      [...targets].filter((to) => reachedFrom(graph, to).has(from)).map((to) => `${from} -> ${to}`),
+    )
+    .toSorted()
+}
+
+function reachedFrom(graph: Graph, start: string): Set<string> {
+  const reached = new Set([start])
+  // A set that grows is read to its end.
+  for (const node of reached) for (const target of graph.get(node) ?? []) reached.add(target)
+  return reached
+}
