@@ -1,9 +1,7 @@
 import { dirname } from 'node:path/posix'
 import { describe, expect, it } from 'vitest'
-import { makeSource, productSources, targetOf, type Source } from './support/sources.ts'
-
-/** Types count: whoever reads a file reads what its types are made of. */
-type Graph = ReadonlyMap<string, ReadonlySet<string>>
+import { graphOf, type Graph } from './support/import-graph.ts'
+import { makeSource, productSources, type Source } from './support/sources.ts'
 
 /** The simulator is a test, not product: its world and what lives in it know each other. */
 const product = productSources().filter(({ path }) => !path.startsWith('src/testing/sim/'))
@@ -27,20 +25,6 @@ describe('imports', () => {
 /** The files of `src` itself stand for themselves: the foundation is below everything, the index above. */
 function folderOf(path: string): string {
   return dirname(path) === 'src' ? path : dirname(path)
-}
-
-function graphOf(sources: readonly Source[], nodeOf: (path: string) => string): Graph {
-  const graph = new Map<string, Set<string>>()
-  for (const source of sources) {
-    const from = nodeOf(source.path)
-    const targets = graph.get(from) ?? new Set<string>()
-    graph.set(from, targets)
-    for (const { specifier } of source.imports) {
-      const target = targetOf(source, specifier)
-      if (target !== undefined && nodeOf(target) !== from) targets.add(nodeOf(target))
-    }
-  }
-  return graph
 }
 
 /** The arrows that are part of a cycle: their end leads back to their beginning. */

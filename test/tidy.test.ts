@@ -47,7 +47,9 @@ const rules = {
     return importsInto(source, ['operation', 'consumer', 'once', 'http'])
   },
   aboveOnce(source: Source) {
-    return ['http', 'entry', 'testing', 'cli'].includes(source.folder) ? [] : importsInto(source, ['http'])
+    if (['http', 'entry', 'testing', 'cli'].includes(source.folder)) return []
+    const isFacade = source.folder === 'once' || source.path === 'src/index.ts'
+    return importsInto(source, isFacade ? ['http'] : ['once', 'http'])
   },
   leaves(source: Source) {
     return importsInto(
@@ -103,7 +105,7 @@ describe('imports', () => {
   it('store and outbox know nothing of operations, consumers, instances and http', () => {
     expect(offences(rules.belowOnce)).toEqual([])
   })
-  it('http is imported by its entries alone', () => {
+  it('nothing below the facade imports it, and http is imported by its entries alone', () => {
     expect(offences(rules.aboveOnce)).toEqual([])
   })
   it('testing, cli, dashboard and entry are imported by nobody', () => {
@@ -183,6 +185,8 @@ describe('the rules themselves', () => {
     expect(check(rules.selfContained, 'src/key/a.ts', `import { b } from '../errors.ts'`)).toBe(0)
     expect(check(rules.belowOnce, 'src/store/postgres/a.ts', `import { b } from '../../once/b.ts'`)).toBe(1)
     expect(check(rules.aboveOnce, 'src/source/a.ts', `import { b } from '../http/b.ts'`)).toBe(1)
+    expect(check(rules.aboveOnce, 'src/operation/a.ts', `import type { B } from '../once/b.ts'`)).toBe(1)
+    expect(check(rules.aboveOnce, 'src/once/a.ts', `import { b } from './b.ts'`)).toBe(0)
     expect(check(rules.aboveOnce, 'src/entry/a.ts', `export { b } from '../http/b.ts'`)).toBe(0)
     expect(check(rules.leaves, 'src/once/a.ts', `import { b } from '../testing/b.ts'`)).toBe(1)
     expect(check(rules.leaves, 'src/entry/testing.ts', `export * from '../testing/b.ts'`)).toBe(0)
