@@ -1,30 +1,10 @@
 import { onceError } from '../../errors.ts'
 import { invariant } from '../../invariant.ts'
 import type { Answer } from '../../lifecycle/answer.ts'
-import type { RecordState, Sight, StoredRecord } from '../../lifecycle/record.ts'
+import type { Sight } from '../../lifecycle/record.ts'
+import { recordOf } from '../sql/record-rows.ts'
 import type { Claimed, EventRow, Row } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
-
-const STATES: readonly (RecordState | undefined)[] = [undefined, 'inProgress', 'completed', 'unknown']
-
-/** Reads back what our statements wrote; a row that cannot be ours stops the operation. */
-export function recordOf(row: Row | undefined): StoredRecord | null {
-  if (!row || row['state'] === null || row['state'] === undefined) return null
-  const state = STATES[Number(row['state'])]
-  invariant(state, `a stored record has the state ${String(row['state'])}`)
-  return {
-    state,
-    fingerprint: String(row['fp']),
-    fingerprintVersion: Number(row['fp_version']),
-    token: String(row['token']),
-    life: String(row['life']),
-    attempt: Number(row['attempt']),
-    leaseLeftMs: row['lease_left_ms'] === null ? null : Number(row['lease_left_ms']),
-    expiresInMs: Number(row['expires_in_ms']),
-    forgetInMs: Number(row['forget_in_ms']),
-    answerDay: String(row['day']),
-  }
-}
 
 /** What a claiming statement showed, and what it won. */
 export interface Shown {

@@ -1,6 +1,7 @@
 import type { Answer } from '../../lifecycle/answer.ts'
+import { recordOf } from '../sql/record-rows.ts'
 import type { CompleteParams, Held, Reading, RefuseParams, Row } from '../store.ts'
-import { DAY, NEW_TIMES, RECORD, recordOf, timesOf } from './record.ts'
+import { DAY, NEW_TIMES, RECORD, timesOf } from './record.ts'
 import { appendEvents } from './event.ts'
 import type { Turn } from './turn.ts'
 

@@ -1,9 +1,8 @@
-import type { RecordState, Sight, StoredRecord } from '../../lifecycle/record.ts'
+import type { Sight, StoredRecord } from '../../lifecycle/record.ts'
+import { recordOf } from '../sql/record-rows.ts'
 import type { Claim, Claimed, Row } from '../store.ts'
 import { NOW } from './migrations.ts'
 import type { Turn } from './turn.ts'
-
-const STATES: Record<number, RecordState> = { 1: 'inProgress', 2: 'completed', 3: 'unknown' }
 
 export const DAY = `strftime('%Y-%m-%d', expires_at / 1000, 'unixepoch')`
 /** Increases for ever per key, also across a sweep. Travels as text: it does not fit into a number. */
@@ -13,8 +12,8 @@ export const NEW_TIMES: string = `expires_at = ${NOW} + ?, forget_at = ${NOW} + 
 export const CLAIMED: string = `cast(token as text) as token, cast(life as text) as life, attempt, ${DAY} as day`
 
 export const RECORD: string = `r.state, r.fp, r.fp_version, cast(r.token as text) as token, cast(r.life as text) as life,
-  r.attempt, r.lease_until - ${NOW} as lease_left, r.expires_at - ${NOW} as expires_in, r.forget_at - ${NOW} as forget_in,
-  strftime('%Y-%m-%d', r.expires_at / 1000, 'unixepoch') as day`
+  r.attempt, iif(r.state = 1, r.lease_until - ${NOW}, null) as lease_left_ms, r.expires_at - ${NOW} as expires_in_ms,
+  r.forget_at - ${NOW} as forget_in_ms, strftime('%Y-%m-%d', r.expires_at / 1000, 'unixepoch') as day`
 
 // With one writer the row is simply there or not: state 2 from birth, because nobody sees it before its commit.
 const INSERT = `insert into effectively_once_record
@@ -63,8 +62,7 @@ export function claimOver(turn: Turn, claim: Claim, rerun: boolean): ReturnType<
 }
 
 export function selectRecord(turn: Turn, id: string): StoredRecord | null {
-  const [row] = turn.all(SELECT, [id])
-  return row ? recordOf(row) : null
+  return recordOf(turn.all(SELECT, [id])[0])
 }
 
 /** A new life for the record: nothing of the old one stays. */
@@ -91,22 +89,6 @@ export function claimedOf(rows: readonly Row[]): Claimed | null {
     token: String(row['token']),
     life: String(row['life']),
     attempt: Number(row['attempt']),
-    answerDay: String(row['day']),
-  }
-}
-
-export function recordOf(row: Row): StoredRecord {
-  const state = STATES[Number(row['state'])] ?? 'unknown'
-  return {
-    state,
-    fingerprint: String(row['fp']),
-    fingerprintVersion: Number(row['fp_version']),
-    token: String(row['token']),
-    life: String(row['life']),
-    attempt: Number(row['attempt']),
-    leaseLeftMs: state === 'inProgress' ? Number(row['lease_left']) : null,
-    expiresInMs: Number(row['expires_in']),
-    forgetInMs: Number(row['forget_in']),
     answerDay: String(row['day']),
   }
 }
