@@ -83,8 +83,7 @@ export function batchedOf<Tx, E extends Events, Req, I>(
           }
         },
       })
-      const reply = await protection.reply(incoming, request, outcome)
-      if (reply.kind === 'stored') return reply.answer
+      if (outcome.replayed) return await protection.replay(incoming, request, outcome)
     } catch (error) {
       if (!(error instanceof ReleasedAnswer)) throw error
       return error.answer

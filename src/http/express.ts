@@ -45,14 +45,14 @@ export function idempotency<Tx, E extends Events>(
   const idempotent = (first: RouteOptions<Request> | Handler, second?: Handler): RequestHandler => {
     const [own, handler] = optionsAndHandler<RouteOptions<Request>, Handler>(first, second)
     const protection = bound(own)
-    return (req, res, next) => serve(protection, exchangeOf(req, res, next, handler))
+    return (req, res, next) => void serve(protection, exchangeOf(req, res, next, handler))
   }
   const batched = (first: Batched | RouteOptions<Request>, second?: Batched): RequestHandler => {
     const [own, work] = optionsAndHandler<RouteOptions<Request>, Batched>(first, second)
     const protection = bound(own)
     const answer = batchedOf(protection, work)
     const handler: Handler = (_req, _res, op) => noHandler(op)
-    return (req, res, next) => serve(protection, exchangeOf(req, res, next, handler), answer)
+    return (req, res, next) => void serve(protection, exchangeOf(req, res, next, handler), answer)
   }
   const documents = documentsOf(bound())
   const policyHandler = (_req: Request, res: Response): void => void res.json(documents.policy())

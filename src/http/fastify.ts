@@ -70,7 +70,7 @@ export function idempotency<Tx, E extends Events>(
       if (!protection.protects(request.method)) return handler(request, reply, passingOperation(request.method))
       const pattern = `${request.method} ${request.routeOptions.url ?? ''}`
       const exchange = new FastifyExchange<FastifyRequest>(request, reply, pattern, (op) => handler(request, reply, op))
-      serve(protection, exchange)
+      void serve(protection, exchange)
       return exchange.rest
     }
   }
@@ -81,7 +81,7 @@ export function idempotency<Tx, E extends Events>(
     return function batchedRoute(request: FastifyRequest, reply: FastifyReply): Promise<unknown> | undefined {
       const pattern = `${request.method} ${request.routeOptions.url ?? ''}`
       const exchange = new FastifyExchange<FastifyRequest>(request, reply, pattern, noHandler)
-      serve(protection, exchange, answer)
+      void serve(protection, exchange, answer)
       return exchange.rest
     }
   }

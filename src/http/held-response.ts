@@ -72,7 +72,7 @@ export class HeldResponse {
   }
 
   /**
-   * The response as it was, without what a handler put over it meanwhile: that has done its work. What answers stays
+   * The response as it was, without what a handler put over it meanwhile: that has done its work. What writes stays
    * ours: once the answer has left, a later one is nobody's.
    */
   letGo(): void {
@@ -83,7 +83,7 @@ export class HeldResponse {
     const base = Object.getPrototypeOf(res) as Methods
     res[HOLDER] = undefined
     res.write = METHODS.write
-    res.end = METHODS.end
+    res.end = own?.end ?? base.end
     res.writeHead = METHODS.writeHead
     this.fixHead()
     res.flushHeaders = own?.flushHeaders ?? base.flushHeaders

@@ -82,7 +82,7 @@ export function idempotency<Tx, E extends Events>(
           go(() => rest.resolve(undefined))
         },
       }
-      serve(protection, exchange, batched)
+      void serve(protection, exchange, batched)
       return rest.promise
     }
   }

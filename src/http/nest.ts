@@ -75,7 +75,7 @@ export class IdempotencyInterceptor implements NestInterceptor {
       request[OPERATION] = op
       return ambient.run(op, method)
     })
-    serve(protection, exchange, batched)
+    void serve(protection, exchange, batched)
     // Nest takes whatever can be observed; a list is the simplest of them.
     try {
       const value = await rest

@@ -48,14 +48,14 @@ export function idempotency<Tx, E extends Events>(
   const idempotent = (first: RouteOptions<IncomingMessage> | Handler, second?: Handler): Listener => {
     const [own, handler] = optionsAndHandler<RouteOptions<IncomingMessage>, Handler>(first, second)
     const protection = bound(own)
-    return (req, res) => serve(protection, exchangeOf(req, res, handler))
+    return (req, res) => void serve(protection, exchangeOf(req, res, handler))
   }
   const batched = (first: Batched | RouteOptions<IncomingMessage>, second?: Batched): Listener => {
     const [own, work] = optionsAndHandler<RouteOptions<IncomingMessage>, Batched>(first, second)
     const protection = bound(own)
     const answer = batchedOf(protection, work)
     const handler: Handler = (_req, _res, op) => noHandler(op)
-    return (req, res) => serve(protection, exchangeOf(req, res, handler), answer)
+    return (req, res) => void serve(protection, exchangeOf(req, res, handler), answer)
   }
   const exchangeOf = (req: IncomingMessage, res: ServerResponse, handler: Handler): Exchange<IncomingMessage> => ({
     req,

@@ -4,6 +4,7 @@ import { answerOfFinal } from '../operation/codec.ts'
 import { isFinal } from '../operation/final.ts'
 import type { Finish, LeasedProduce, LeasedTools } from '../operation/leased.ts'
 import type { Outcome, Produced } from '../operation/outcome.ts'
+import type { Request } from '../operation/request.ts'
 import type { LeasedOperation, Operation } from '../operation/types.ts'
 import type { Events } from '../outbox/event.ts'
 import { storedHeaders } from './headers.ts'
@@ -21,6 +22,7 @@ import { RolledBackAnswer } from './rolled-back-answer.ts'
 export class NodeRun<Tx, E extends Events, Req> {
   readonly #protection: Protection<Tx, E, Req>
   readonly #exchange: Exchange<Req>
+  readonly #request: Request
   #hold: Hold | undefined
   #settled = false
   #manner: Manner = 'returned'
@@ -28,18 +30,23 @@ export class NodeRun<Tx, E extends Events, Req> {
   #committing: Promise<Outcome> | undefined
   #commitFailure: unknown
 
-  constructor(protection: Protection<Tx, E, Req>, exchange: Exchange<Req>) {
+  constructor(protection: Protection<Tx, E, Req>, exchange: Exchange<Req>, request: Request) {
     this.#protection = protection
     this.#exchange = exchange
+    this.#request = request
   }
 
   readonly produce: Produce<Tx> = (op) => {
     if (this.#exchange.res.headersSent) return Promise.reject(answeredBefore())
     const hold = this.#held()
-    return this.#call(op, hold).then(() => this.#made(hold))
+    return this.#call(op, hold).then(() => this.#stored(hold))
   }
 
-  readonly produceLeased: LeasedProduce<Tx> = async (tools): Promise<Finish> => {
+  produceLeased(): LeasedProduce<Tx> {
+    return (tools) => this.#leased(tools)
+  }
+
+  async #leased(tools: LeasedTools<Tx>): Promise<Finish> {
     if (this.#exchange.res.headersSent) throw answeredBefore()
     const hold = this.#held()
     const op = Object.create(tools.op, {
@@ -146,6 +153,12 @@ export class NodeRun<Tx, E extends Events, Req> {
   /** Most handlers have answered by now. */
   #made(hold: Hold): Produced | Promise<Produced> {
     return hold.answer ? this.#producedOf(hold.answer) : hold.answered.then((held) => this.#producedOf(held))
+  }
+
+  #stored(hold: Hold): Produced | Promise<Produced> {
+    const made = this.#made(hold)
+    if (!(made instanceof Promise)) return this.#protection.stored(this.#request, made)
+    return made.then((produced) => this.#protection.stored(this.#request, produced))
   }
 
   #producedOf({ status, headers, body }: Held): Produced {

@@ -19,9 +19,6 @@ import { problemOf, type ProblemStyle } from './problem.ts'
 import type { Route } from './route.ts'
 import { fromStored, toStored, unmarked } from './stored.ts'
 
-/** What the client gets: the answer the handler just gave, or a stored one. */
-export type Reply = { readonly kind: 'fresh' } | { readonly kind: 'stored'; readonly answer: Answer }
-
 /** One protected route: everything about it that no framework decides. */
 export class Protection<Tx, E extends Events, Req> {
   readonly instance: OnceInstance<Tx, E>
@@ -90,22 +87,17 @@ export class Protection<Tx, E extends Events, Req> {
     return { ...stored, headers: [...found.headers, REPLAYED] }
   }
 
-  atomic(incoming: Incoming<Req>, request: Request, produce: Produce<Tx>): Promise<Reply> {
-    return this.instance
-      .atomic(request, (op) => this.#stored(request, produce(op)))
-      .then((outcome) => (outcome.replayed ? this.reply(incoming, request, outcome) : FRESH))
-  }
-
-  async leased(incoming: Incoming<Req>, request: Request, produce: LeasedProduce<Tx>): Promise<Reply> {
-    const outcome = await this.instance.leased(
+  leased(request: Request, produce: LeasedProduce<Tx>): Promise<Outcome> {
+    return this.instance.leased(
       { ...request, leaseMs: this.route.leaseMs ?? 0, recover: null },
       async ({ op, commit }) => {
-        const finish = await produce({ op, commit: (make) => commit((inner) => this.#stored(request, make(inner))) })
+        const stored = async (inner: Parameters<Produce<Tx>>[0], make: Produce<Tx>): Promise<Produced> =>
+          this.stored(request, await make(inner))
+        const finish = await produce({ op, commit: (make) => commit((inner) => stored(inner, make)) })
         if (finish.kind === 'committed') return finish
-        return { kind: 'refused', produced: await this.#stored(request, Promise.resolve(finish.produced)) }
+        return { kind: 'refused', produced: await this.stored(request, finish.produced) }
       },
     )
-    return this.reply(incoming, request, outcome)
   }
 
   /** An error after which the whole transaction may be run again: it is never the framework's to answer. */
@@ -118,28 +110,26 @@ export class Protection<Tx, E extends Events, Req> {
     return isOnceError(error) ? problemOf(error, this.#style) : null
   }
 
-  #stored(request: Request, made: Promise<Produced>): Promise<Produced> {
-    return made.then((produced) => {
-      if (produced.fate === 'release') return produced
-      const stored = toStored(this.route, request, produced.answer)
-      const { fate } = produced
-      return stored instanceof Promise ? stored.then((answer) => ({ answer, fate })) : { answer: stored, fate }
-    })
+  /** What a handler made, as the record keeps it. */
+  stored(request: Request, produced: Produced): Produced | Promise<Produced> {
+    const { answer, fate } = produced
+    if (fate === 'release') return produced
+    const stored = toStored(this.route, request, answer)
+    if (stored instanceof Promise) return stored.then((sealed) => ({ answer: sealed, fate }))
+    return stored === answer ? produced : { answer: stored, fate }
   }
 
-  /** What the client gets of an outcome. */
-  async reply(incoming: Incoming<Req>, request: Request, outcome: Outcome): Promise<Reply> {
-    if (!outcome.replayed) return FRESH
+  /** What the client gets of a stored answer. */
+  async replay(incoming: Incoming<Req>, request: Request, outcome: Outcome): Promise<Answer> {
     const { onReplay } = this.route
     const found = await fromStored(this.route, request, outcome.answer)
     const answer = await this.#current(request, found)
     if (onReplay) {
       const record = { ...recordOf(request, answer), version: found.version }
       const refusal = await this.inTime(request, onReplay(incoming.request, record))
-      if (refusal) return { kind: 'stored', answer: answerOfRefusal(refusal) }
+      if (refusal) return answerOfRefusal(refusal)
     }
-    const headers = [...answer.headers, REPLAYED]
-    return { kind: 'stored', answer: { ...answer, headers } }
+    return { ...answer, headers: [...answer.headers, REPLAYED] }
   }
 
   /** What a hook says, which has as long as the operation itself. */
@@ -158,8 +148,6 @@ export class Protection<Tx, E extends Events, Req> {
     throw onceError('ONCE_GONE', { detail: 'The answer was stored by another version of this API' })
   }
 }
-
-const FRESH: Reply = { kind: 'fresh' }
 
 /** Stripe's name for it, and by now everybody's. */
 export const REPLAYED: readonly [string, string] = ['idempotent-replayed', 'true']

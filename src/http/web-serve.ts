@@ -72,11 +72,11 @@ async function answered<Tx, E extends Events, Req>(
     const known = protection.remembered(request)
     if (known) return responseOf(known)
     if (batched) return responseOf(await batched(incoming, request))
-    const reply =
+    const outcome =
       route.leaseMs === null
-        ? await protection.atomic(incoming, request, (op) => run.answer(op))
-        : await protection.leased(incoming, request, run.leased)
-    if (reply.kind !== 'fresh') return responseOf(reply.answer)
+        ? await protection.instance.atomic(request, async (op) => protection.stored(request, await run.answer(op)))
+        : await protection.leased(request, run.leased)
+    if (outcome.replayed) return responseOf(await protection.replay(incoming, request, outcome))
     exchange.released?.()
     return run.response
   } catch (error) {

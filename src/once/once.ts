@@ -143,7 +143,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     const { core } = this
     const outer = openEnclosing(core.enclosing)
     if (outer?.transaction) return runNested(core, outer as Host, request, produce)
-    const outcome = execute(core, request, (won) => attemptAtomic(core, request, produce, won))
+    const outcome = execute(core, request, produce, attemptAtomic)
     return outer ? outer.track(outcome) : outcome
   }
 
@@ -151,7 +151,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     const { core } = this
     const outer = openEnclosing(core.enclosing)
     if (outer?.transaction) throw onceError('ONCE_NESTED_LEASE')
-    const outcome = execute(core, request, (won) => answerLeased(core, request, produce, won))
+    const outcome = execute(core, request, produce, answerLeased)
     return outer ? outer.track(outcome) : outcome
   }
 
@@ -208,7 +208,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
         const { session } = outer.transaction
         return runNested(core, outer as Host, item.request, (op) => produceAlone(session, item, op))
       }
-      const outcome = execute(core, item.request, (won) =>
+      const outcome = execute(core, item.request, item, (_core, _request, _item, won) =>
         batcher.add({ ...item, respond: inContext(item.respond), won }),
       )
       return outer ? outer.track(outcome) : outcome

@@ -19,29 +19,53 @@ import { settleClaim } from './settle-claim.ts'
 import { SharedTransaction } from './shared-transaction.ts'
 import type { Operation } from './types.ts'
 
-/** Makes an answer of an operation: the handler, wrapped by whoever encodes its result. */
+/** Makes an answer of an operation: the handler, wrapped by whoever encodes its result. Rejects, and never throws. */
 export type Produce<Tx> = (op: Operation<Tx, Events>) => Promise<Produced>
 
 /** Atomic mode: claim, handler, events and answer in one transaction. A crash is a rollback. */
-export function attemptAtomic<Tx>(
+export async function attemptAtomic<Tx>(
   core: Core<Tx>,
   request: Request,
   produce: Produce<Tx>,
   won: Holds = () => {},
   attempt = 1,
 ): Promise<Attempt> {
-  return attemptOnce(core, request, produce, attempt, won).catch(async (error: unknown) => {
+  try {
+    const begun = await core.store.begin({ claim: request.claim, deadlineMs: request.deadlineMs })
+    const { session } = begun
+    const settled = settledAtOnce(core, request, begun) ?? (await settledOrRolledBack(core, request, begun))
+    if (settled.kind !== 'won') {
+      // The caller has what it came for; the connection goes back by itself. A refusal's locks say who is running: at once.
+      if (settled.kind === 'replay' && session.leave) session.leave()
+      else void session.rollback()
+      return settled.kind === 'busy' ? settled : { ...settled, kind: 'outcome', stored: true }
+    }
+    won(true)
+    const startedAt = core.clock.now()
+    const claimed = attempt === settled.claimed.attempt ? settled.claimed : { ...settled.claimed, attempt }
+    const transaction = new SharedTransaction(session)
+    const made = await perform(core, request, transaction, claimed, produce)
+    if (made.fate !== 'complete') {
+      won(false)
+      await session.rollback()
+      if (made.fate === 'refuse') return await refuse(core, request, made.answer)
+      return { kind: 'outcome', outcome: { answer: made.answer, replayed: false }, stored: false }
+    }
+    const answer = capped(made.answer)
+    const ending = await session.complete({ claim: request.claim, claimed, answer, events: made.events, fenced: false })
+    if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
+    transaction.committed()
+    wakeRelays(core, made.events.length)
+    tellCompleted(core, request, attempt, startedAt)
+    return { kind: 'outcome', outcome: { answer: made.answer, replayed: false }, stored: answer.kept }
+  } catch (error) {
     won(false)
     if (!request.rerunnable || attempt > RERUNS_MAX || !isTransient(core, error)) throw conflictOf(core, error)
-    core.settings.observe({
-      kind: 'rerun',
-      id: shortId(request.claim.id),
-      route: request.route,
-      attempt: attempt + 1,
-    })
-    await sleep(core.clock, RERUN_BACKOFF_MS * 2 ** attempt * core.random.next())
-    return attemptAtomic(core, request, produce, won, attempt + 1)
-  })
+  }
+  const id = shortId(request.claim.id)
+  core.settings.observe({ kind: 'rerun', id, route: request.route, attempt: attempt + 1 })
+  await sleep(core.clock, RERUN_BACKOFF_MS * 2 ** attempt * core.random.next())
+  return attemptAtomic(core, request, produce, won, attempt + 1)
 }
 
 /** A serialization failure or a deadlock, in our own statements or in the handler's. */
@@ -69,43 +93,6 @@ export async function rerunAfterConflicts<Tx, T>(core: Core<Tx>, attempt: () => 
 /** What is left after the last re-run is ours to answer for: nothing was committed, and a retry may succeed. */
 export function conflictOf<Tx>(core: Core<Tx>, error: unknown): unknown {
   return !isOnceError(error) && isTransient(core, error) ? onceError('ONCE_CONFLICT', { cause: error }) : error
-}
-
-async function attemptOnce<Tx>(
-  core: Core<Tx>,
-  request: Request,
-  produce: Produce<Tx>,
-  attempt: number,
-  won: Holds,
-): Promise<Attempt> {
-  const begun = await core.store.begin({ claim: request.claim, deadlineMs: request.deadlineMs })
-  const { session } = begun
-  const settled = settledAtOnce(core, request, begun) ?? (await settledOrRolledBack(core, request, begun))
-  if (settled.kind !== 'won') {
-    // The caller has what it came for; the connection goes back by itself. A refusal's locks say who is running: at once.
-    if (settled.kind === 'replay' && session.leave) session.leave()
-    else void session.rollback()
-    return settled.kind === 'busy' ? settled : { ...settled, kind: 'outcome', stored: true }
-  }
-  won(true)
-  const startedAt = core.clock.now()
-  const claimed = attempt === settled.claimed.attempt ? settled.claimed : { ...settled.claimed, attempt }
-  const transaction = new SharedTransaction(session)
-  const made = await perform(core, request, transaction, claimed, produce)
-  if (made.fate !== 'complete') {
-    won(false)
-    await session.rollback()
-    if (made.fate === 'release')
-      return { kind: 'outcome', outcome: { answer: made.answer, replayed: false }, stored: false }
-    return refuse(core, request, made.answer)
-  }
-  const answer = capped(made.answer)
-  const ending = await session.complete({ claim: request.claim, claimed, answer, events: made.events, fenced: false })
-  if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
-  transaction.committed()
-  wakeRelays(core, made.events.length)
-  tellCompleted(core, request, attempt, startedAt)
-  return { kind: 'outcome', outcome: { answer: made.answer, replayed: false }, stored: answer.kept }
 }
 
 async function settledOrRolledBack<Tx>(core: Core<Tx>, request: Request, begun: Begun<Tx>): Promise<Settled> {
@@ -145,9 +132,9 @@ export async function perform<Tx>(
   const watched = core.guard?.watch(request, session)
   try {
     if (watched) await watched.started
-    const produced = await new TimeLimit(core.clock, request.deadlineMs, signal, enclosing).run(() =>
-      core.enclosing.run(enclosing, () => produce(op)),
-    )
+    const limit = new TimeLimit(core.clock, request.deadlineMs, signal, enclosing)
+    limit.start()
+    const produced = await limit.of(core.enclosing.run(enclosing, produce, op))
     const taken = withinMs(core.clock, request.deadlineMs, publisher.take())
     const published = taken instanceof Promise ? await taken : taken
     const standing = produced.fate === 'complete' ? transaction.standing(published) : published

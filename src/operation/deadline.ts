@@ -38,6 +38,9 @@ export class TimeLimit {
   readonly #enclosing: Enclosing
   readonly #endsAt: number
   #cancel: () => void = () => {}
+  #resolve: ((value: unknown) => void) | undefined
+  #reject: ((reason: unknown) => void) | undefined
+  #settled = false
   #concluded: { readonly value: unknown } | undefined
 
   constructor(clock: Clock, ms: number, signal: LazySignal, enclosing: Enclosing) {
@@ -49,37 +52,53 @@ export class TimeLimit {
   }
 
   run<T>(work: () => Promise<T>): Promise<T> {
+    this.start()
+    try {
+      return this.of(work())
+    } catch (error) {
+      return this.of(Promise.reject(error))
+    }
+  }
+
+  /** The time runs from here. Whoever ends the operation, this limit or the operation around it, ends the wait. */
+  start(): void {
+    this.#arm(this.#ms)
+    this.#enclosing.onStop(() => this.#stopped())
+  }
+
+  /** Waits for work that has begun after `start`. */
+  of<T>(work: Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      let settled = false
-      this.#arm(this.#ms)
-      // Whoever ends the operation, this limit or the operation around it, ends the wait for its work.
-      this.#enclosing.onStop(() => {
-        this.#cancel()
-        if (settled) return
-        if (this.#concluded) return resolve(this.#concluded.value as T)
-        const reason = this.#enclosing.closed()
-        this.#signal.abort(reason)
-        reject(reason)
-      })
-      const settle = (end: () => void, done = false): void => {
-        if (this.#enclosing.ended) return
-        if (this.#enclosing.pending > 0) return whenChildrenEnded(this.#clock, this.#enclosing, () => settle(end, done))
-        // A process that is held up runs its timers late: the time counts, not the timer.
-        if (done && !this.#concluded && this.#clock.now() >= this.#endsAt) return this.#pass()
-        settled = true
-        if (this.#concluded) resolve(this.#concluded.value as T)
-        else end()
-        this.#enclosing.end()
-      }
-      try {
-        work().then(
-          (value) => settle(() => resolve(value), true),
-          (error: unknown) => settle(() => reject(error)),
-        )
-      } catch (error) {
-        settle(() => reject(error))
-      }
+      this.#resolve = resolve as (value: unknown) => void
+      this.#reject = reject
+      work.then(
+        (value) => this.#settle(true, value),
+        (error: unknown) => this.#settle(false, error),
+      )
+      if (this.#enclosing.ended) this.#stopped()
     })
+  }
+
+  #settle(done: boolean, result: unknown): void {
+    const enclosing = this.#enclosing
+    if (enclosing.ended) return
+    if (enclosing.pending > 0) return whenChildrenEnded(this.#clock, enclosing, () => this.#settle(done, result))
+    // A process that is held up runs its timers late: the time counts, not the timer.
+    if (done && !this.#concluded && this.#clock.now() >= this.#endsAt) return this.#pass()
+    this.#settled = true
+    if (this.#concluded) this.#resolve?.(this.#concluded.value)
+    else if (done) this.#resolve?.(result)
+    else this.#reject?.(result)
+    enclosing.end()
+  }
+
+  #stopped(): void {
+    this.#cancel()
+    if (this.#settled) return
+    if (this.#concluded) return this.#resolve?.(this.#concluded.value)
+    const reason = this.#enclosing.closed()
+    this.#signal.abort(reason)
+    this.#reject?.(reason)
   }
 
   /** It is committed: from now on this is what the work comes to, whatever else happens to it. */

@@ -57,6 +57,11 @@ export class Enclosing {
     return this.#turns ?? this.transaction?.turns
   }
 
+  /** One of its children has the turn. */
+  get isTurnTaken(): boolean {
+    return this.#turns?.taken ?? this.transaction?.isTurnTaken ?? false
+  }
+
   get ended(): boolean {
     return this.#ended
   }
@@ -167,7 +172,7 @@ export function isInside(enclosing: Enclosing | undefined, id: string): boolean 
  */
 export function turnsOf(context: EnclosingContext, owner: Enclosing): TakeTurn {
   return (statement) => {
-    if (!owner.turns?.taken) return undefined
+    if (!owner.isTurnTaken) return undefined
     let at = openEnclosing(context)
     while (at && at.transaction !== owner.transaction) at = at.outer
     const caller = at ?? owner

@@ -8,13 +8,18 @@ import { inFlightError, type Attempt, type Outcome, type Holds } from './outcome
 import type { Request } from './request.ts'
 
 /** One attempt, which says when it has won the key and the handler is about to run (true), and when it lets go of it. */
-export type Attempting = (won: Holds) => Promise<Attempt>
+export type Attempting<Tx, R, P> = (core: Core<Tx>, request: R, produce: P, won: Holds) => Promise<Attempt>
 
 /**
  * One call of one key, whatever the mode: memory first, then this process's own operations, then an attempt. A duplicate
  * in this process never takes a connection; one elsewhere is refused, or waited for without holding a connection.
  */
-export async function execute<Tx>(core: Core<Tx>, request: Request, attempt: Attempting): Promise<Outcome> {
+export async function execute<Tx, R extends Request, P>(
+  core: Core<Tx>,
+  request: R,
+  produce: P,
+  attempt: Attempting<Tx, R, P>,
+): Promise<Outcome> {
   // This call stands for all duplicates of this process until it ends.
   let running: Running | undefined
   let ending: Ending = OPEN
@@ -36,7 +41,7 @@ export async function execute<Tx>(core: Core<Tx>, request: Request, attempt: Att
     // Before a connection is held: whoever publishes must know where.
     if (core.namespace.pending) await core.namespace.enter()
     for (let pollMs = WAIT_POLL_MS_MIN; ; pollMs = Math.min(pollMs * 2, WAIT_POLL_MS_MAX)) {
-      const result = await attempt(won)
+      const result = await attempt(core, request, produce, won)
       if (result.kind === 'outcome') {
         if (result.stored) ending = { kind: 'answered', outcome: result.outcome }
         return result.outcome

@@ -139,9 +139,9 @@ async function perform<Tx>(
   const op = operationOf(core, request, claimed, enclosing, signal)
   host.enter(enclosing)
   try {
-    const produced = await new TimeLimit(core.clock, request.deadlineMs, signal, enclosing).run(() =>
-      core.enclosing.run(enclosing, () => produce(op)),
-    )
+    const limit = new TimeLimit(core.clock, request.deadlineMs, signal, enclosing)
+    limit.start()
+    const produced = await limit.of(core.enclosing.run(enclosing, produce, op))
     return { produced, events: await withinMs(core.clock, request.deadlineMs, publisher.take()) }
   } finally {
     enclosing.end()

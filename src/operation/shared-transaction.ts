@@ -40,6 +40,11 @@ export class SharedTransaction {
     return (this.#turns ??= new Turns())
   }
 
+  /** The same without turns that nobody took. */
+  get isTurnTaken(): boolean {
+    return this.#turns?.taken ?? false
+  }
+
   /** What must not be known to anybody before the commit: memories, wake-ups. `id`: of the record that it rests on. */
   afterCommit(action: () => void, id?: string): void {
     const own =

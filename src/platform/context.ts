@@ -2,7 +2,7 @@ import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks'
 
 /** What follows a call through its awaits. One file, so that a runtime without async hooks can swap it. */
 export interface Context<T> {
-  run<R>(value: T, work: () => R): R
+  run<R, A extends unknown[]>(value: T, work: (...args: A) => R, ...args: A): R
   get(): T | undefined
   /** Every promise of the process pays for a context that may be in use. */
   close(): void

@@ -38,7 +38,7 @@ const TAKING_TURNS: readonly ProgramMutant[] = [
     name: 'commits before its children have ended',
     store: 'sqlite',
     file: 'src/operation/deadline.ts',
-    find: `        if (this.#enclosing.pending > 0) return whenChildrenEnded(this.#clock, this.#enclosing, () => settle(end, done))
+    find: `    if (enclosing.pending > 0) return whenChildrenEnded(this.#clock, enclosing, () => this.#settle(done, result))
 `,
     replace: '',
   },

@@ -8,7 +8,16 @@ export function commit(
   schema: string,
   meaning: typeof sessionError = sessionError,
 ): Promise<'committed' | 'rolledBack'> {
-  return connection.commit(last).catch((error: unknown) => {
+  return explained(connection.commit(last), schema, meaning)
+}
+
+/** A commit, with what its failure means. */
+export function explained<T>(
+  ending: Promise<T>,
+  schema: string,
+  meaning: typeof sessionError = sessionError,
+): Promise<T> {
+  return ending.catch((error: unknown) => {
     throw commitError(error, schema, meaning)
   })
 }

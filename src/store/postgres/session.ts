@@ -14,7 +14,7 @@ import type {
   UserStatement,
 } from '../store.ts'
 import { isOrdered } from '../ordered.ts'
-import { commit } from './commit.ts'
+import { explained } from './commit.ts'
 import type { PgConnection, PgStatement } from './driver/driver.ts'
 import { readOnlyDatabase, sessionError, writeError } from './errors.ts'
 import { takesTransaction } from './driver/control.ts'
@@ -95,7 +95,7 @@ export class PostgresSession<Tx> implements Session<Tx> {
   }
 
   complete(params: CompleteParams): Promise<'committed' | 'rolledBack'> {
-    return commit(this.#connection, this.#completing(params), this.#schema)
+    return explained(this.#connection.commit(this.#completing(params)), this.#schema)
   }
 
   async completeInside(params: CompleteParams): Promise<void> {
@@ -115,7 +115,7 @@ export class PostgresSession<Tx> implements Session<Tx> {
       params.result,
       this.#xid,
     ])
-    return commit(this.#connection, last, this.#schema)
+    return explained(this.#connection.commit(last), this.#schema)
   }
 
   async savepoint(): Promise<Savepoint> {

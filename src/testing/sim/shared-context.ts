@@ -22,7 +22,7 @@ export function endContexts(): void {
 
 /** For worlds in which no operation runs inside another. */
 export function noContext<T>(): Context<T> {
-  return { run: (_, work) => work(), get: () => undefined, close: () => {} }
+  return { run: (_, work, ...args) => work(...args), get: () => undefined, close: () => {} }
 }
 
 /**
@@ -32,7 +32,7 @@ export function noContext<T>(): Context<T> {
 export function sharedContext<T>(): Context<T> {
   const owner = {}
   return {
-    run: (value, work) => frames.run({ owner, value, outer: frames.getStore() }, work),
+    run: (value, work, ...args) => frames.run({ owner, value, outer: frames.getStore() }, work, ...args),
     get() {
       for (let frame = frames.getStore(); frame !== undefined; frame = frame.outer) {
         if (frame.owner === owner) return frame.value as T

@@ -54,11 +54,9 @@ export class PgTransaction<Tx> implements PgConnection<Tx> {
   async commit(last?: PgStatement): Promise<'committed' | 'rolledBack'> {
     const link = this.#take()
     const outcome = await link.run(last ? [last, COMMIT] : [COMMIT], this.#manner)
-    if (outcome.failedAt < 0) {
-      giveBack(link)
-      return outcome.tag === 'COMMIT' ? 'committed' : 'rolledBack'
-    }
-    throw await this.#failedCommit(link, outcome, last ? 1 : 0)
+    if (outcome.failedAt >= 0) throw await this.#failedCommit(link, outcome, last ? 1 : 0)
+    giveBack(link)
+    return outcome.tag === 'COMMIT' ? 'committed' : 'rolledBack'
   }
 
   async rollback(): Promise<void> {

@@ -104,34 +104,8 @@ function refused(name: string): () => never {
 }
 
 function query(this: Facade, config: unknown, values?: unknown, callback?: unknown): unknown {
-  const takeTurn = this[TAKE_TURN]
-  if (takeTurn === undefined) return send.call(this, config, values, callback)
-  if (isSubmittable(config)) {
-    const turn = takeTurn(async () => void send.call(this, config, values, callback))
-    if (turn === undefined) return send.call(this, config, values, callback)
-    turn.catch((error: unknown) => (config as { handleError?(error: unknown): void }).handleError?.(error))
-    return config
-  }
-  const answer = answerOf(config, values, callback)
-  const turn = takeTurn(() =>
-    answer ? answered(this, config, values) : (send.call(this, config, values) as Promise<unknown>),
-  )
-  if (turn === undefined) return send.call(this, config, values, callback)
-  if (!answer) return turn
-  turn.then(
-    (result) => answer(null, result),
-    (error: unknown) => answer(error),
-  )
-  return undefined
-}
-
-/** A statement with a callback, once it has to wait, goes as one without. */
-function answered(facade: Facade, config: unknown, values: unknown): Promise<unknown> {
-  const plain = typeof config === 'object' && config !== null ? { ...config, callback: undefined } : config
-  return send.call(facade, plain, typeof values === 'function' ? undefined : values) as Promise<unknown>
-}
-
-function send(this: Facade, config: unknown, values?: unknown, callback?: unknown): unknown {
+  const turn = this[TAKE_TURN]?.(() => inTurn(this, config, values, callback))
+  if (turn) return answeredLater(turn, config, values, callback)
   const client = this[LIVE]
   if (client === null) return refuse(onceError('ONCE_TX_CLOSED'), config, values, callback)
   const text = typeof config === 'string' ? config : (config as { text?: unknown } | null | undefined)?.text
@@ -146,6 +120,29 @@ function send(this: Facade, config: unknown, values?: unknown, callback?: unknow
     if (name !== '') return queryFrequent(link, manner, { name, text: config, values })
   }
   return client.query(config, values, callback)
+}
+
+/** A statement that waited is sent through a handle that has the turn. With a callback it goes as one without. */
+async function inTurn(facade: Facade, config: unknown, values: unknown, callback: unknown): Promise<unknown> {
+  const direct: Facade = Object.create(facade, { [TAKE_TURN]: { value: undefined } })
+  if (isSubmittable(config)) return void query.call(direct, config, values, callback)
+  if (!answerOf(config, values, callback)) return query.call(direct, config, values)
+  const plain = typeof config === 'object' && config !== null ? { ...config, callback: undefined } : config
+  return query.call(direct, plain, typeof values === 'function' ? undefined : values)
+}
+
+function answeredLater(turn: Promise<unknown>, config: unknown, values: unknown, callback: unknown): unknown {
+  if (isSubmittable(config)) {
+    turn.catch((error: unknown) => (config as { handleError?(error: unknown): void }).handleError?.(error))
+    return config
+  }
+  const answer = answerOf(config, values, callback)
+  if (!answer) return turn
+  turn.then(
+    (result) => answer(null, result),
+    (error: unknown) => answer(error),
+  )
+  return undefined
 }
 
 /** As pg answers: a callback is called, a submittable throws, everything else is a rejected promise. */

@@ -57,7 +57,37 @@ export class PgLink {
 
   run(statements: readonly PgStatement[], manner: PgManner, whose: Whose = 'ours'): Promise<TripOutcome> {
     if (this.broken) return Promise.resolve(failed(0, this.broken.error, { sent: false }))
-    if (this.way === 'grouped') return this.#group(statements, manner, whose)
+    if (this.way !== 'grouped') return this.#ungrouped(statements, manner, whose)
+    const { client } = this
+    const ours = whose === 'ours'
+    const mapper = ours ? ownValue : valueMapperOf(client)
+    const steps: PipelineStep[] = []
+    for (const statement of statements) {
+      try {
+        steps.push(stepOf(statement, manner.prepared, mapper))
+      } catch (error) {
+        return Promise.resolve(failed(steps.length, error, { sent: false }))
+      }
+    }
+    manner.onTrip?.(steps.length)
+    const wait = ours ? this.#watched(manner) : undefined
+    let resolve!: (outcome: TripOutcome) => void
+    const trip = new Promise<TripOutcome>((settle) => (resolve = settle))
+    const pipeline = new Pipeline({
+      shown: ours || statements.length > 1 ? undefined : statements[0],
+      steps,
+      prepared: this.#prepared,
+      parserOf: ours ? ownParser : (oid) => client.getTypeParser(oid, 'text'),
+      settle: (outcome) => {
+        if (wait) manner.watchdog.done(wait)
+        resolve(outcome)
+      },
+    })
+    client.query(pipeline)
+    return trip
+  }
+
+  #ungrouped(statements: readonly PgStatement[], manner: PgManner, whose: Whose): Promise<TripOutcome> {
     const wait = whose === 'ours' ? this.#watched(manner) : undefined
     const trip =
       this.way === 'concurrent' ? this.#together(statements, manner, whose) : this.#each(statements, manner, whose)
@@ -75,37 +105,6 @@ export class PgLink {
     const error = onceError('ONCE_STORE_UNAVAILABLE', { detail: `no answer from the database within ${withinMs} ms` })
     this.broken ??= { error }
     this.client.connection?.stream?.destroy(error)
-  }
-
-  #group(statements: readonly PgStatement[], manner: PgManner, whose: Whose): Promise<TripOutcome> {
-    const { client } = this
-    const ours = whose === 'ours'
-    const mapper = ours ? ownValue : valueMapperOf(client)
-    const steps: PipelineStep[] = []
-    for (const statement of statements) {
-      try {
-        steps.push(stepOf(statement, manner.prepared, mapper))
-      } catch (error) {
-        return Promise.resolve(failed(steps.length, error, { sent: false }))
-      }
-    }
-    manner.onTrip?.(steps.length)
-    const wait = ours ? this.#watched(manner) : undefined
-    return new Promise((resolve) => {
-      const settle = (outcome: TripOutcome): void => {
-        if (wait) manner.watchdog.done(wait)
-        resolve(outcome)
-      }
-      client.query(
-        new Pipeline({
-          shown: ours || statements.length > 1 ? undefined : statements[0],
-          steps,
-          prepared: this.#prepared,
-          parserOf: ours ? ownParser : (oid) => client.getTypeParser(oid, 'text'),
-          settle,
-        }),
-      )
-    })
   }
 
   async #together(statements: readonly PgStatement[], manner: PgManner, whose: Whose): Promise<TripOutcome> {

@@ -23,7 +23,7 @@ const FOUND_WHERE_OPERATIONS_MEET: readonly Patch[] = [
     of: 'I26',
     name: 'commits before its children have ended',
     file: 'src/operation/deadline.ts',
-    find: `        if (this.#enclosing.pending > 0) return whenChildrenEnded(this.#clock, this.#enclosing, () => settle(end, done))
+    find: `    if (enclosing.pending > 0) return whenChildrenEnded(this.#clock, enclosing, () => this.#settle(done, result))
 `,
     replace: '',
   },
