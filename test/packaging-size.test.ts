@@ -15,10 +15,10 @@ const KB = 1_000
  * redrive included; the others are what they add to it. Ceilings, not aims: whoever raises one says why.
  */
 const CEILINGS_KB: Readonly<Record<string, number>> = {
-  '.': 76,
+  '.': 77,
   drizzle: 44,
-  kysely: 42,
-  pg: 47,
+  kysely: 43,
+  pg: 48,
   pglite: 42,
   postgres: 43,
   prisma: 43,

@@ -69,11 +69,14 @@ test('the same seed takes the same sample, without a line twice', async () => {
 
 test('the tests of a file are those that import it, its own first', () => {
   const imports = new Imports(ROOT)
-  const [first, ...others] = imports.testsOf('src/operation/heart.ts')
-  expect(first).toBe('src/operation/heart.test.ts')
+  const [first, ...others] = imports.testsOf('src/operation/lease-heartbeat.ts')
+  expect(first).toBe('src/operation/lease-heartbeat.test.ts')
   expect(others).toContain('test/protocol/leased.test.ts')
   expect(imports.testsOf('src/key/decimal.ts').slice(0, 1)).toEqual(['src/key/decimal.test.ts'])
   expect(imports.testsOf('src/store/postgres/sql/answer.ts')[0]).toBe('src/testing/contract/pg.test.ts')
   expect([isLong('test/broker/kafka.test.ts'), isLong('test/protocol/sweep.test.ts')]).toEqual([true, true])
-  expect([isLong('src/operation/heart.test.ts'), isLong('test/protocol/atomic.test.ts')]).toEqual([false, false])
+  expect([isLong('src/operation/lease-heartbeat.test.ts'), isLong('test/protocol/atomic.test.ts')]).toEqual([
+    false,
+    false,
+  ])
 })

@@ -2,7 +2,7 @@ import { isOnceError, onceError } from '../errors.ts'
 import type { Arrival } from './inbox/arrival.ts'
 import { RERUN_BACKOFF_MS, RERUNS_MAX } from '../limits.ts'
 import { sleep } from '../platform/clock.ts'
-import type { InboxItem, InboxSight } from '../store/inbox.ts'
+import type { InboxItem, InboxState } from '../store/inbox.ts'
 import type { EventRow, Session } from '../store/store.ts'
 import { isTransient } from '../operation/atomic.ts'
 import { handle } from './handler.ts'
@@ -17,7 +17,7 @@ import { isStoreTrouble } from './store-trouble.ts'
 export type Fate =
   /** Its effect committed just now. `witness`: an inbox id of the same transaction; null: it has none. */
   | { readonly kind: 'applied'; readonly witness: string | null }
-  | { readonly kind: Exclude<InboxSight, 'taken'> }
+  | { readonly kind: Exclude<InboxState, 'taken'> }
   /** Its own failure: it ran alone. */
   | { readonly kind: 'failed'; readonly error: unknown }
   /** Nobody's failure, or not known whose: tried again. `alone`: it is the suspect, and runs alone. */
@@ -76,13 +76,13 @@ async function attemptBatch<Tx>(
   const consumer = settings.name
   const redrive = settleRedriven !== undefined
   const items = settings.delivery === 'once' ? itemsOf(arrivals) : []
-  const { sights, session } = await inbox.take({ consumer, items, deadlineMs: settings.deadlineMs, redrive })
+  const { states, session } = await inbox.take({ consumer, items, deadlineMs: settings.deadlineMs, redrive })
   const fates: Fates = new Map()
   const taken: Arrival[] = []
   for (const [index, arrival] of arrivals.entries()) {
-    const sight = sights[index] ?? 'taken'
-    if (sight === 'taken') taken.push(arrival)
-    else fates.set(arrival, { kind: sight })
+    const state = states[index] ?? 'taken'
+    if (state === 'taken') taken.push(arrival)
+    else fates.set(arrival, { kind: state })
   }
   try {
     if (outranTheirPredecessor(arrivals, fates, keepsArrivalOrder(parts))) {

@@ -30,8 +30,8 @@ async function countFirst<Tx>({ inbox, settings }: ConsumerParts<Tx>, batch: rea
   if (open.length === 0) return true
   const consumer = settings.name
   const items = open.map(({ item }) => item)
-  const sights = await inbox.look({ consumer, items })
-  if (sights.some((sight) => sight === 'duplicate' || sight === 'parked')) return false
+  const states = await inbox.look({ consumer, items })
+  if (states.some((state) => state === 'duplicate' || state === 'parked')) return false
   const tries = await inbox.trying({ consumer, ids: items.map(({ id }) => id) })
   if (tries.some(({ attempts }) => attempts > 1)) return false
   for (const arrival of open) arrival.counted = true

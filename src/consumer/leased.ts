@@ -31,8 +31,8 @@ export async function processLeased<Tx>(
   const { item, delivery } = arrival
   try {
     const redrive = settleRedriven !== undefined
-    const [sight = 'taken'] = await inbox.look({ consumer: name, items: [item], redrive })
-    if (sight !== 'taken') return { kind: sight }
+    const [state = 'taken'] = await inbox.look({ consumer: name, items: [item], redrive })
+    if (state !== 'taken') return { kind: state }
     const handler = settings.handlers.get(delivery.type)
     const request = requestOf(core.settings, {
       scope: `consumer ${name}`,

@@ -1,6 +1,6 @@
 import { Arrival, keyOf } from './inbox/arrival.ts'
 import { Backlog } from './inbox/backlog.ts'
-import { Earlies } from './inbox/earlies.ts'
+import { WaitingForPredecessor } from './inbox/waiting-for-predecessor.ts'
 import {
   CONSUMER_BUSY_MS,
   CONSUMER_EARLY_BACK_MS,
@@ -9,7 +9,7 @@ import {
   CONSUMER_REST_MS_MAX,
   CONSUMER_WAIT_MS,
 } from '../limits.ts'
-import { Bell } from '../outbox/bell.ts'
+import { WakeSignal } from '../outbox/wake-signal.ts'
 import { sleep } from '../platform/clock.ts'
 import type { Delivery, PulledSource } from '../source/source.ts'
 import type { Broker } from './broker.ts'
@@ -31,10 +31,10 @@ export class ConsumerLoop<Tx> {
   readonly #source: PulledSource<unknown>
   readonly #broker: Broker
   readonly #backlog = new Backlog()
-  readonly #earlies: Earlies
+  readonly #early: WaitingForPredecessor
   readonly #stopping: AbortSignal
   readonly #prefetch: number
-  readonly #room: Bell
+  readonly #room: WakeSignal
   readonly #size: BatchSize
   readonly #receives = new ReceiveSize()
   /** Transactions at a time: an embedded store has one writer. */
@@ -54,12 +54,12 @@ export class ConsumerLoop<Tx> {
     this.#broker = broker
     this.#stopping = stopping
     this.#prefetch = prefetchOf(parts.settings)
-    this.#room = new Bell(parts.core.clock)
+    this.#room = new WakeSignal(parts.core.clock)
     this.#size = new BatchSize(parts.settings, parts.core.store.locks)
     this.#concurrency =
       parts.core.store.features.concurrentClaims || parts.settings.leaseMs !== null ? parts.settings.concurrency : 1
     const { core, inbox, settings } = parts
-    this.#earlies = new Earlies({
+    this.#early = new WaitingForPredecessor({
       clock: core.clock,
       holdMs: broker.extends ? CONSUMER_EARLY_MS : Math.min(CONSUMER_EARLY_MS, broker.holdsForMs / 2),
       look: (items) => inbox.look({ consumer: settings.name, items }),
@@ -70,7 +70,7 @@ export class ConsumerLoop<Tx> {
       giveUp: (arrivals) => void this.#giveUp(arrivals),
       troubled: (error) => core.settings.observe({ kind: 'troubled', task: 'consumer', error }),
     })
-    stopping.addEventListener('abort', () => this.#room.ring(), { once: true })
+    stopping.addEventListener('abort', () => this.#room.signal(), { once: true })
     broker.onRevoked((partitions) => this.#revoked(partitions))
   }
 
@@ -81,8 +81,8 @@ export class ConsumerLoop<Tx> {
     try {
       while (!this.#stopping.aborted) {
         // Those who wait for a predecessor take no room: it could not come in.
-        const left = this.#prefetch - this.#backlog.size + this.#earlies.size
-        const max = this.#receives.next(left, this.#backlog.bytes - this.#earlies.bytes)
+        const left = this.#prefetch - this.#backlog.size + this.#early.size
+        const max = this.#receives.next(left, this.#backlog.bytes - this.#early.bytes)
         if (max <= 0) {
           await this.#room.wait(CONSUMER_WAIT_MS)
           continue
@@ -91,7 +91,7 @@ export class ConsumerLoop<Tx> {
         if (came === 0 && this.#active === 0 && this.#backlog.size === 0) this.#tellIdle()
         if (came > 0 || !once) continue
         if (this.#active === 0 && this.#backlog.size === 0) return
-        if (this.#active === 0 && this.#earlies.size === 0 && this.#backlog.nextAt() > this.#now + DRAIN_WAIT_MS) return
+        if (this.#active === 0 && this.#early.size === 0 && this.#backlog.nextAt() > this.#now + DRAIN_WAIT_MS) return
         await this.#room.wait(Math.min(50, Math.max(1, this.#backlog.nextAt() - this.#now)))
         this.#dispatch()
       }
@@ -150,7 +150,7 @@ export class ConsumerLoop<Tx> {
       const batch = this.#backlog.pick(this.#size.next(this.#active), this.#now, !this.#suspectRunning)
       const [first] = batch
       if (!first) break
-      for (const arrival of batch) this.#earlies.delete(arrival)
+      for (const arrival of batch) this.#early.delete(arrival)
       this.#active++
       // As it was when it was picked: what the database knows of its attempts may change that meanwhile.
       const { suspect } = first
@@ -158,7 +158,7 @@ export class ConsumerLoop<Tx> {
       void withLocks(this.#parts.core, batch.length, () => this.#work(batch)).finally(() => {
         this.#active--
         if (suspect) this.#suspectRunning = false
-        this.#room.ring()
+        this.#room.signal()
         this.#dispatch()
       })
     }
@@ -232,7 +232,7 @@ export class ConsumerLoop<Tx> {
         return orders || !delays ? this.#later(arrival, delayMs) : this.#giveBack([arrival], delayMs)
       }
       case 'early':
-        this.#earlies.add(arrival)
+        this.#early.add(arrival)
         return this.#backlog.later([arrival])
       case 'retry':
         return this.#retry(arrival, result)
@@ -261,7 +261,7 @@ export class ConsumerLoop<Tx> {
     const others = dropped.filter((arrival) => !orphans.includes(arrival))
     if (others.length > 0) await this.#broker.giveBack(deliveriesOf(others), CONSUMER_EARLY_BACK_MS)
     if (orphans.length > 0) await this.#settle(await parkOrphans(this.#parts, orphans))
-    this.#room.ring()
+    this.#room.signal()
   }
 
   #later(arrival: Arrival, delayMs: number): void {
@@ -290,10 +290,10 @@ export class ConsumerLoop<Tx> {
     const dropped = this.#backlog.drop(
       ({ delivery }) => delivery.position !== undefined && lost.has(delivery.position.partition),
     )
-    for (const arrival of dropped) this.#earlies.delete(arrival)
+    for (const arrival of dropped) this.#early.delete(arrival)
     void uncount(this.#parts, dropped)
     this.#parts.tracker?.forget(partitions)
-    this.#room.ring()
+    this.#room.signal()
   }
 
   /** Wakes when the next one that rests may run. */
@@ -320,7 +320,7 @@ export class ConsumerLoop<Tx> {
   /** What runs may end; what did not begin goes back at once. */
   async #end(): Promise<void> {
     this.#cancelTimer()
-    this.#earlies.stop()
+    this.#early.stop()
     const until = this.#now + this.#parts.settings.deadlineMs
     while (this.#active > 0 && this.#now < until) await this.#room.wait(Math.min(50, until - this.#now))
     this.#cancelHold()

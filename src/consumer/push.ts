@@ -24,7 +24,7 @@ export function createPushedConsumer<Tx>(parts: ConsumerParts<Tx>, prepare: () =
   const { core, settings } = parts
   const source = settings.from as PushedSource<unknown>
   const { name } = settings
-  const seats = new Seats(settings.concurrency)
+  const slots = new RunningSlots(settings.concurrency)
   const running = new Set<Promise<unknown>>()
   let stopped = false
   let run: Run | undefined
@@ -66,7 +66,7 @@ export function createPushedConsumer<Tx>(parts: ConsumerParts<Tx>, prepare: () =
       const ending = run
       run = undefined
       ending?.stop.abort()
-      seats.turnAway()
+      slots.turnAway()
       await endedInTime(parts, Promise.all([ending?.redriving, ...running]))
     },
     drain: async () => 0,
@@ -84,10 +84,10 @@ export function createPushedConsumer<Tx>(parts: ConsumerParts<Tx>, prepare: () =
         return problem(onceError('ONCE_STORE_UNAVAILABLE', { cause: error, retryAfterMs: 1_000 }))
       }
       if (stop.signal.aborted) return away()
-      const seat = await seats.take()
-      if (seat !== 'taken')
-        return seat === 'away' ? away() : problem(onceError('ONCE_QUEUE_FULL', { retryAfterMs: 1_000 }))
-      const work = process(pushed.delivery).finally(() => seats.leave())
+      const slot = await slots.take()
+      if (slot !== 'taken')
+        return slot === 'away' ? away() : problem(onceError('ONCE_QUEUE_FULL', { retryAfterMs: 1_000 }))
+      const work = process(pushed.delivery).finally(() => slots.leave())
       const ended = work.catch(() => {})
       running.add(ended)
       try {
@@ -106,12 +106,12 @@ function away(): PushedAnswer {
 }
 
 /** Places for what runs at a time, and those who wait for one. */
-class Seats {
+class RunningSlots {
   #free: number
-  readonly #waiting: ((seat: 'taken' | 'away') => void)[] = []
+  readonly #waiting: ((slot: 'taken' | 'away') => void)[] = []
 
-  constructor(seats: number) {
-    this.#free = seats
+  constructor(slots: number) {
+    this.#free = slots
   }
 
   async take(): Promise<'taken' | 'full' | 'away'> {
@@ -123,7 +123,7 @@ class Seats {
     return new Promise((resolve) => this.#waiting.push(resolve))
   }
 
-  /** The seat goes to whoever waits: nobody can come in between. */
+  /** The slot goes to whoever waits: nobody can come in between. */
   leave(): void {
     const next = this.#waiting.shift()
     if (next) next('taken')

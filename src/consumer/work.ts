@@ -113,8 +113,8 @@ async function counted<Tx>(
   const again = arrivals.filter((arrival) => (arrival.delivery.redelivered || arrival.suspect) && !arrival.counted)
   if (again.length === 0 || settings.delivery !== 'once') return [...arrivals]
   const consumer = settings.name
-  const sights = await inbox.look({ consumer, items: again.map(({ item }) => item) })
-  const open = again.filter((_, i) => sights[i] === 'taken')
+  const states = await inbox.look({ consumer, items: again.map(({ item }) => item) })
+  const open = again.filter((_, i) => states[i] === 'taken')
   const known = new Map((await inbox.tries({ consumer, ids: open.map(({ item }) => item.id) })).map((t) => [t.id, t]))
   const held = new Set<Arrival>()
   for (const arrival of open) {

@@ -1,6 +1,6 @@
 import type { Watch } from '../store/store.ts'
 import { callerPlace } from './place.ts'
-import type { Bypass, RunningOperations } from './running.ts'
+import type { Bypass, RunningOperations } from './guarded-operation.ts'
 import type { Finding } from './warn.ts'
 
 type Call = Parameters<Parameters<Watch['bypass']>[0]>[0]

@@ -1,6 +1,6 @@
 import { onDiagnostics } from '../platform/diagnostics.ts'
 import { callerPlace } from './place.ts'
-import type { Running, RunningOperations } from './running.ts'
+import type { GuardedOperation, RunningOperations } from './guarded-operation.ts'
 import type { Finding } from './warn.ts'
 
 interface FetchMessage {
@@ -30,7 +30,7 @@ export function watchOutsideCalls(running: RunningOperations, isStoreHost: (host
   }
 }
 
-function outsideCallOf({ route, leased }: Running, host: string): Finding {
+function outsideCallOf({ route, leased }: GuardedOperation, host: string): Finding {
   const place = callerPlace()
   const remedy = leased ? 'Move the call from commit() into step()' : `Add lease: '30s' and put the call in step()`
   return {

@@ -1,7 +1,7 @@
 import type { Session } from '../store/store.ts'
 import { bypassedBeside, bypassedEffect } from './bypass.ts'
 import type { Watched } from '../operation/guard.ts'
-import type { Bypass, RunningOperations, Watching } from './running.ts'
+import type { Bypass, RunningOperations, Watching } from './guarded-operation.ts'
 import type { Finding, Warner } from './warn.ts'
 import type { WrittenCounter } from './written.ts'
 

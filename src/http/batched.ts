@@ -11,7 +11,7 @@ import type { Row } from '../store/store.ts'
 import { pickHeaders, storedHeaders } from './headers.ts'
 import type { Incoming } from './incoming.ts'
 import { jsonAnswer } from './json-answer.ts'
-import { fateOfAnswer, type Manner, type Protection } from './protection.ts'
+import { fateOfAnswer, type HandlerEnd, type ProtectedRoute } from './protected-route.ts'
 import { toStored } from './stored.ts'
 
 /** A route whose effect is one statement: many requests share one transaction and one fsync. Bodies are JSON. */
@@ -44,7 +44,7 @@ const OPTIONS = new Set(['parse', 'statement', 'respond', 'max'])
 export type AnswerBatched<Req> = (incoming: Incoming<Req>, request: Request) => Promise<Answer>
 
 export function batchedOf<Tx, E extends Events, Req, I>(
-  protection: Protection<Tx, E, Req>,
+  protection: ProtectedRoute<Tx, E, Req>,
   work: BatchedRoute<Req, I, E>,
 ): AnswerBatched<Req> {
   refuseUnknown(work, OPTIONS, 'batched()')
@@ -59,9 +59,9 @@ export function batchedOf<Tx, E extends Events, Req, I>(
     const parsed = parse ? parse(body, incoming.request) : (body as I)
     const input = parsed instanceof Promise ? await protection.inTime(request, parsed) : parsed
     let plain: Answer | undefined
-    const settle = async (answer: Answer, manner: Manner): Promise<Answer> => {
+    const settle = async (answer: Answer, handlerEnd: HandlerEnd): Promise<Answer> => {
       plain = { ...answer, headers: checkKept(answer, route.kept) }
-      const fate = fateOfAnswer(plain, route, manner)
+      const fate = fateOfAnswer(plain, route, handlerEnd)
       if (fate === 'release') throw new ReleasedAnswer(plain)
       const headers = storedHeaders(plain.headers, route.kept, incoming.header)
       const stored = await toStored(route, request, { ...plain, headers })

@@ -4,16 +4,16 @@ import type { Once } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
 import type { AnyOperation } from './exchange.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
-import { Protection } from './protection.ts'
+import { ProtectedRoute } from './protected-route.ts'
 import { checkRoute } from './route.ts'
 
 /** Options shared by the routes of one service: checked at once, and again with what each route adds. */
 export function bind<Tx, E extends Events, Req>(
   once: Once<Tx, E>,
   shared: IdempotencyOptions<Req>,
-): (own?: RouteOptions<Req, Duration | undefined>) => Protection<Tx, E, Req> {
-  const plain = new Protection(once, checkRoute(shared))
-  return (own) => (own === undefined ? plain : new Protection(once, checkRoute(shared, own)))
+): (own?: RouteOptions<Req, Duration | undefined>) => ProtectedRoute<Tx, E, Req> {
+  const plain = new ProtectedRoute(once, checkRoute(shared))
+  return (own) => (own === undefined ? plain : new ProtectedRoute(once, checkRoute(shared, own)))
 }
 
 /** What stands where a batched route has no handler: its method is not among the protected ones. */

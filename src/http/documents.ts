@@ -1,7 +1,7 @@
 import type { Events } from '../outbox/event.ts'
 import { openapiOf, type OpenapiFragment } from './openapi.ts'
 import { POLICY_PATH, policyOf, type Policy } from './policy.ts'
-import type { Protection } from './protection.ts'
+import type { ProtectedRoute } from './protected-route.ts'
 
 /** What every bound `idempotent` carries for its clients. */
 export interface Documented {
@@ -12,7 +12,7 @@ export interface Documented {
   readonly policyPath: string
 }
 
-export function documentsOf<Tx, E extends Events, Req>(protection: Protection<Tx, E, Req>): Documented {
+export function documentsOf<Tx, E extends Events, Req>(protection: ProtectedRoute<Tx, E, Req>): Documented {
   return {
     policy: () => policyOf(protection),
     openapi: () => openapiOf(policyOf(protection)),

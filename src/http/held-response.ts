@@ -31,7 +31,7 @@ export interface Holder {
  * taken off again, and the prototype not exchanged: either would make Node's own code slow on this response.
  */
 export class HeldResponse {
-  readonly #res: Held
+  readonly #res: HeldServerResponse
   /** Own properties that others put there before, under the names of ours. */
   readonly #own: Partial<Methods> | undefined
   readonly #http2: Http2Head | undefined
@@ -39,7 +39,7 @@ export class HeldResponse {
   readonly #isPipelined: boolean
 
   constructor(res: ServerResponse, holder: Holder) {
-    const held = res as Held
+    const held = res as HeldServerResponse
     this.#res = held
     this.#own = ownMethods(held)
     this.#http2 = isHttp2(res) ? new Http2Head(res) : undefined
@@ -114,7 +114,7 @@ export class HeldResponse {
 
 /** Whether somebody holds it: a second one would let go what the first one still has to hold. */
 export function isHeld(res: ServerResponse): boolean {
-  return (res as Held)[HOLDER] !== undefined
+  return (res as HeldServerResponse)[HOLDER] !== undefined
 }
 
 /**
@@ -122,7 +122,7 @@ export function isHeld(res: ServerResponse): boolean {
  * it later (a session is saved first), and its own last words are said while the head is written.
  */
 export function ignoreLater(res: ServerResponse): void {
-  const over = res as Held
+  const over = res as HeldServerResponse
   if (over[LEFT] !== undefined) return
   over[OWN] = over[HOLDER] === undefined && over.write === METHODS.write ? over[OWN] : ownMethods(over)
   over[HOLDER] = undefined
@@ -159,7 +159,7 @@ type MethodName =
   | 'writeProcessing'
   | 'writeEarlyHints'
 
-type Held = Omit<ServerResponse, MethodName> &
+type HeldServerResponse = Omit<ServerResponse, MethodName> &
   Methods & {
     [HOLDER]: Holder | undefined
     [OWN]: Partial<Methods> | undefined
@@ -168,13 +168,13 @@ type Held = Omit<ServerResponse, MethodName> &
   }
 
 /** What stood there before the response was held. */
-function unheld(res: Held, name: MethodName, args: readonly unknown[]): unknown {
+function unheld(res: HeldServerResponse, name: MethodName, args: readonly unknown[]): unknown {
   return Reflect.apply(res[OWN]?.[name] ?? (Object.getPrototypeOf(res) as Methods)[name], res, args)
 }
 
 /** Refused without a throw: in a callback that would end the process. */
 function informational(name: MethodName): Method {
-  return function (this: Held, ...args: unknown[]): unknown {
+  return function (this: HeldServerResponse, ...args: unknown[]): unknown {
     const holder = this[HOLDER]
     return holder ? holder.informed() : unheld(this, name, args)
   }
@@ -182,7 +182,7 @@ function informational(name: MethodName): Method {
 
 /** About the head. Once that is fixed or has left, it says what it said. */
 function head(name: HeadMethodName): Method {
-  return function (this: Held, ...args: unknown[]): unknown {
+  return function (this: HeldServerResponse, ...args: unknown[]): unknown {
     const holder = this[HOLDER]
     if (holder ? !holder.isHeadSent : (this[LEFT]?.isSaying ?? !this._header)) return unheld(this, name, args)
     holder?.changedLate()
@@ -191,31 +191,31 @@ function head(name: HeadMethodName): Method {
 }
 
 const METHODS: Methods = {
-  write(this: Held, ...args: Parameters<Holder['write']>): unknown {
+  write(this: HeldServerResponse, ...args: Parameters<Holder['write']>): unknown {
     const holder = this[HOLDER]
     if (holder) return holder.write(...args)
     return this.finished || this[LEFT] ? true : unheld(this, 'write', args)
   },
-  end(this: Held, ...args: Parameters<Holder['end']>): unknown {
+  end(this: HeldServerResponse, ...args: Parameters<Holder['end']>): unknown {
     const holder = this[HOLDER]
     if (!holder) return this.finished || this[LEFT] ? this : unheld(this, 'end', args)
     holder.end(...args)
     return this
   },
-  writeHead(this: Held, ...args: Parameters<Holder['writeHead']>): unknown {
+  writeHead(this: HeldServerResponse, ...args: Parameters<Holder['writeHead']>): unknown {
     const holder = this[HOLDER]
     if (holder) holder.writeHead(...args)
     else if (!this._header) return writeHeadOf(this, args)
     return this
   },
-  flushHeaders(this: Held): unknown {
+  flushHeaders(this: HeldServerResponse): unknown {
     const holder = this[HOLDER]
     return holder ? holder.flushHeaders() : unheld(this, 'flushHeaders', [])
   },
-  addTrailers(this: Held, ...args: unknown[]): unknown {
+  addTrailers(this: HeldServerResponse, ...args: unknown[]): unknown {
     return this[HOLDER] ? undefined : unheld(this, 'addTrailers', args)
   },
-  emit(this: Held, event: string, ...args: unknown[]): unknown {
+  emit(this: HeldServerResponse, event: string, ...args: unknown[]): unknown {
     const holder = this[HOLDER]
     if (holder && event === 'pipe') holder.piped()
     // HTTP/2 calls a stream that was cut off finished.
@@ -224,7 +224,7 @@ const METHODS: Methods = {
     holder.closed()
     return false
   },
-  destroy(this: Held, ...args: unknown[]): unknown {
+  destroy(this: HeldServerResponse, ...args: unknown[]): unknown {
     const holder = this[HOLDER]
     if (!holder) return unheld(this, 'destroy', args)
     holder.destroy()
@@ -239,7 +239,7 @@ const METHODS: Methods = {
   writeEarlyHints: informational('writeEarlyHints'),
 }
 
-function writeHeadOf(res: Held, args: readonly unknown[]): unknown {
+function writeHeadOf(res: HeldServerResponse, args: readonly unknown[]): unknown {
   const left = res[LEFT]
   if (!left) return unheld(res, 'writeHead', args)
   res.statusCode = left.status
@@ -252,7 +252,7 @@ function writeHeadOf(res: Held, args: readonly unknown[]): unknown {
   }
 }
 
-function ownMethods(res: Held): Partial<Methods> | undefined {
+function ownMethods(res: HeldServerResponse): Partial<Methods> | undefined {
   let own: Partial<Methods> | undefined
   for (const name of NAMES) if (Object.hasOwn(res, name) && res[name] !== METHODS[name]) (own ??= {})[name] = res[name]
   return own
@@ -268,7 +268,7 @@ const ENDED: PropertyDescriptorMap = {
 
 function heldOver(name: 'headersSent' | 'writableEnded', held: 'isHeadSent' | 'isEnded'): PropertyDescriptor {
   return {
-    get(this: Held): unknown {
+    get(this: HeldServerResponse): unknown {
       const holder = this[HOLDER]
       return holder ? holder[held] : Reflect.get(Object.getPrototypeOf(this) as object, name, this)
     },

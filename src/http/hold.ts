@@ -9,7 +9,7 @@ import { bytesOf, type Callback, type Chunk, HeldResponse, type Holder, ignoreLa
 import { fitsHttp2, isHttp2 } from './http2-response.ts'
 
 /** The whole answer of a handler, before anybody saw it: status, headers and bytes as they were when it was given. */
-export interface Held {
+export interface HeldAnswer {
   readonly status: number
   readonly reason: string | undefined
   readonly headers: HeaderPairs
@@ -38,10 +38,10 @@ export class Hold implements Holder {
   #head: Head | undefined
   #changedLate = false
   #closed = false
-  #answer: Held | undefined
+  #answer: HeldAnswer | undefined
   #failure: Error | undefined
   /** Made when somebody waits. */
-  #waiting: Deferred<Held> | undefined
+  #waiting: Deferred<HeldAnswer> | undefined
 
   constructor(res: ServerResponse, streams: 'buffer' | 'refuse' | undefined) {
     this.#res = res
@@ -55,7 +55,7 @@ export class Hold implements Holder {
   }
 
   /** The held answer, once `end` was called. Rejects when it cannot be held. */
-  get answered(): Promise<Held> {
+  get answered(): Promise<HeldAnswer> {
     if (this.#answer) return Promise.resolve(this.#answer)
     if (this.#failure && this.#state === 'failed') return Promise.reject(this.#failure)
     if (!this.#waiting) {
@@ -67,7 +67,7 @@ export class Hold implements Holder {
   }
 
   /** The same without a wait; undefined while there is none. */
-  get answer(): Held | undefined {
+  get answer(): HeldAnswer | undefined {
     return this.#answer
   }
 

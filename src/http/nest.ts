@@ -13,7 +13,7 @@ import type { AnyOperation } from './exchange.ts'
 import { serve } from './node.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
 import { type Documented, documentsOf } from './documents.ts'
-import type { Protection } from './protection.ts'
+import type { ProtectedRoute } from './protected-route.ts'
 
 const ONCE = Symbol.for('effectively-once')
 const WORKSHOP = Symbol.for('effectively-once/nest')
@@ -27,7 +27,7 @@ export type NestOptions = IdempotencyOptions<any>
 
 /** One idempotent method of a controller, with the options of its decorator. */
 interface Served {
-  readonly protection: Protection<unknown, Events, NestRequest>
+  readonly protection: ProtectedRoute<unknown, Events, NestRequest>
   readonly batched: AnswerBatched<NestRequest> | undefined
 }
 

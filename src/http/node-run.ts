@@ -8,11 +8,11 @@ import type { Request } from '../operation/request.ts'
 import type { LeasedOperation, Operation } from '../operation/types.ts'
 import type { Events } from '../outbox/event.ts'
 import { storedHeaders } from './headers.ts'
-import { type Held, Hold } from './hold.ts'
+import { type HeldAnswer, Hold } from './hold.ts'
 import { type AnyOperation, type Exchange, writeAnswer } from './exchange.ts'
 import { ignoreLater } from './held-response.ts'
 import { jsonAnswer } from './json-answer.ts'
-import { fateOfAnswer, type Manner, type Protection } from './protection.ts'
+import { fateOfAnswer, type HandlerEnd, type ProtectedRoute } from './protected-route.ts'
 import { RolledBackAnswer } from './rolled-back-answer.ts'
 
 /**
@@ -20,17 +20,17 @@ import { RolledBackAnswer } from './rolled-back-answer.ts'
  * framework after it, or the error middleware.
  */
 export class NodeRun<Tx, E extends Events, Req> {
-  readonly #protection: Protection<Tx, E, Req>
+  readonly #protection: ProtectedRoute<Tx, E, Req>
   readonly #exchange: Exchange<Req>
   readonly #request: Request
   #hold: Hold | undefined
   #settled = false
-  #manner: Manner = 'returned'
+  #context: HandlerEnd = 'returned'
   #over = false
   #committing: Promise<Outcome> | undefined
   #commitFailure: unknown
 
-  constructor(protection: Protection<Tx, E, Req>, exchange: Exchange<Req>, request: Request) {
+  constructor(protection: ProtectedRoute<Tx, E, Req>, exchange: Exchange<Req>, request: Request) {
     this.#protection = protection
     this.#exchange = exchange
     this.#request = request
@@ -58,7 +58,7 @@ export class NodeRun<Tx, E extends Events, Req> {
     } catch (error) {
       if (error instanceof RolledBackAnswer) return { kind: 'refused', produced: error.produced }
       // The commit failed and the handler went on, or threw what the framework, or its refusal, has answered by now.
-      if (this.#manner !== 'threw' && !isFinal(error)) throw error
+      if (this.#context !== 'threw' && !isFinal(error)) throw error
     }
     const produced = await this.#made(hold)
     if (produced.fate === 'complete') throw onceError('ONCE_NOT_COMMITTED')
@@ -118,14 +118,14 @@ export class NodeRun<Tx, E extends Events, Req> {
       this.#settled = true
       if (this.#over) return
       if (isFinal(error)) {
-        this.#manner = 'final'
+        this.#context = 'final'
         hold.reset()
         writeAnswer(exchange.res, jsonAnswer(answerOfFinal(error)))
         exchange.handled(undefined)
         return
       }
       if (this.#isOurs(error, hold)) throw error
-      this.#manner = 'threw'
+      this.#context = 'threw'
       // What it said before it began to answer stands, as it does without us.
       if (hold.begun || hold.isHeadSent) {
         hold.reset()
@@ -161,13 +161,13 @@ export class NodeRun<Tx, E extends Events, Req> {
     return made.then((produced) => this.#protection.stored(this.#request, produced))
   }
 
-  #producedOf({ status, headers, body }: Held): Produced {
+  #producedOf({ status, headers, body }: HeldAnswer): Produced {
     const { route } = this.#protection
     const bare = status === 204 || status === 304
     const sent = this.#exchange.req.headers
     const kept = storedHeaders(headers, route.kept, (name) => sent[name] as string | undefined)
     const answer = { status, headers: kept, body: bare ? null : body, kept: true }
-    return { answer, fate: fateOfAnswer(answer, route, this.#manner) }
+    return { answer, fate: fateOfAnswer(answer, route, this.#context) }
   }
 
   /**
@@ -188,7 +188,7 @@ export class NodeRun<Tx, E extends Events, Req> {
             else resolve(value)
           }
           const produced = await this.#made(hold)
-          if (produced.fate !== 'complete' || this.#manner === 'threw') throw new RolledBackAnswer(produced)
+          if (produced.fate !== 'complete' || this.#context === 'threw') throw new RolledBackAnswer(produced)
           return produced
         })
         this.#committing.then(

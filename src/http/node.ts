@@ -8,14 +8,14 @@ import { digestCheck, type Incoming, keyOf } from './incoming.ts'
 import { bodyOf } from './node-body.ts'
 import { NodeRun } from './node-run.ts'
 import { passingOperation } from './passing.ts'
-import { commitFailure, type Protection } from './protection.ts'
+import { commitFailure, type ProtectedRoute } from './protected-route.ts'
 
 /**
  * From the request to its answer, for everything that stands on node:http. Never rejects. Without a wait where none is
  * needed: a replay from memory is answered before this returns, when its body was parsed before.
  */
 export async function serve<Tx, E extends Events, Req>(
-  protection: Protection<Tx, E, Req>,
+  protection: ProtectedRoute<Tx, E, Req>,
   exchange: Exchange<Req>,
   batched?: AnswerBatched<Req>,
 ): Promise<void> {
@@ -56,7 +56,7 @@ export async function serve<Tx, E extends Events, Req>(
 }
 
 function answerError<Tx, E extends Events, Req>(
-  protection: Protection<Tx, E, Req>,
+  protection: ProtectedRoute<Tx, E, Req>,
   exchange: Exchange<Req>,
   error: unknown,
   thrown: unknown = error,

@@ -3,7 +3,7 @@ import { KEY_BYTES_MAX } from '../limits.ts'
 import { goneForMs, replayForMs, waitMs } from '../operation/settings.ts'
 import type { Events } from '../outbox/event.ts'
 import { problemUri } from './problem.ts'
-import type { Protection } from './protection.ts'
+import type { ProtectedRoute } from './protected-route.ts'
 
 /** Where clients look for the policy. */
 export const POLICY_PATH = '/.well-known/idempotency-key'
@@ -61,7 +61,7 @@ const CLIENT_ERRORS: readonly OnceCode[] = [
 
 const NOT_STORED: readonly string[] = ['401', '403', '408', '409', '423', '425', '429', '5XX']
 
-export function policyOf<Tx, E extends Events, Req>({ route, instance }: Protection<Tx, E, Req>): Policy {
+export function policyOf<Tx, E extends Events, Req>({ route, instance }: ProtectedRoute<Tx, E, Req>): Policy {
   const { settings } = instance.core
   const { overrides, keyFormat } = route
   return {

@@ -10,7 +10,7 @@ import { decodeBody } from './content-coding.ts'
 import { digestCheck, type Incoming, keyOf } from './incoming.ts'
 import { jsonAnswer } from './json-answer.ts'
 import type { AnyOperation } from './exchange.ts'
-import { commitFailure, type Manner, type Protection } from './protection.ts'
+import { commitFailure, type HandlerEnd, type ProtectedRoute } from './protected-route.ts'
 import { RolledBackAnswer } from './rolled-back-answer.ts'
 import { type Captured, capture, responseOf } from './web.ts'
 
@@ -38,7 +38,7 @@ export interface Made {
 
 /** From the request to its Response, which says the key again. Rejects only with errors that are not ours. */
 export async function serveWeb<Tx, E extends Events, Req>(
-  protection: Protection<Tx, E, Req>,
+  protection: ProtectedRoute<Tx, E, Req>,
   exchange: WebExchange<Req>,
   batched?: AnswerBatched<Req>,
 ): Promise<Response> {
@@ -59,7 +59,7 @@ export async function serveWeb<Tx, E extends Events, Req>(
 }
 
 async function answered<Tx, E extends Events, Req>(
-  protection: Protection<Tx, E, Req>,
+  protection: ProtectedRoute<Tx, E, Req>,
   exchange: WebExchange<Req>,
   batched: AnswerBatched<Req> | undefined,
   key: string,
@@ -88,7 +88,7 @@ async function answered<Tx, E extends Events, Req>(
 }
 
 async function incomingOf<Tx, E extends Events, Req>(
-  { route }: Protection<Tx, E, Req>,
+  { route }: ProtectedRoute<Tx, E, Req>,
   { web, request, pattern, body }: WebExchange<Req>,
 ): Promise<Incoming<Req>> {
   const header = (name: string): string | undefined => web.headers.get(name) ?? undefined
@@ -100,13 +100,13 @@ async function incomingOf<Tx, E extends Events, Req>(
 }
 
 class WebRun<Tx, E extends Events, Req> {
-  readonly #protection: Protection<Tx, E, Req>
+  readonly #protection: ProtectedRoute<Tx, E, Req>
   readonly #exchange: WebExchange<Req>
   #captured: Captured | undefined
   #over = false
   readonly #isOver = (): boolean => this.#over
 
-  constructor(protection: Protection<Tx, E, Req>, exchange: WebExchange<Req>) {
+  constructor(protection: ProtectedRoute<Tx, E, Req>, exchange: WebExchange<Req>) {
     this.#protection = protection
     this.#exchange = exchange
   }
@@ -128,8 +128,8 @@ class WebRun<Tx, E extends Events, Req> {
 
   async answer(op: AnyOperation): Promise<Captured['produced']> {
     this.#captured = undefined
-    const { response, manner } = await this.#call(op)
-    this.#captured = await this.#capture(response, manner)
+    const { response, handlerEnd } = await this.#call(op)
+    this.#captured = await this.#capture(response, handlerEnd)
     return this.#captured.produced
   }
 
@@ -150,15 +150,15 @@ class WebRun<Tx, E extends Events, Req> {
       return this.response
     }
     const op = Object.create(tools.op, { commit: { value: commit, enumerable: true } }) as LeasedOperation<Tx, Events>
-    const { response, manner } = await this.#call(op)
+    const { response, handlerEnd } = await this.#call(op)
     try {
       if (committing) return { kind: 'committed', outcome: await committing }
     } catch (error) {
       if (error instanceof RolledBackAnswer) return { kind: 'refused', produced: error.produced }
       // A refusal that was thrown inside `commit` is an answer, too.
-      if (manner !== 'threw' && !isFinal(error)) throw error
+      if (handlerEnd !== 'threw' && !isFinal(error)) throw error
     }
-    this.#captured = await this.#capture(response, manner)
+    this.#captured = await this.#capture(response, handlerEnd)
     const { produced } = this.#captured
     if (produced.fate === 'complete') throw onceError('ONCE_NOT_COMMITTED')
     return { kind: 'refused', produced }
@@ -169,17 +169,17 @@ class WebRun<Tx, E extends Events, Req> {
     return made ? made(make) : { response: await make(), threw: false }
   }
 
-  #capture(response: unknown, manner: Manner): Promise<Captured> {
-    return capture(this.#protection.route, this.#exchange.web, response, manner, this.#isOver)
+  #capture(response: unknown, handlerEnd: HandlerEnd): Promise<Captured> {
+    return capture(this.#protection.route, this.#exchange.web, response, handlerEnd, this.#isOver)
   }
 
-  async #call(op: AnyOperation): Promise<{ readonly response: unknown; readonly manner: Manner }> {
+  async #call(op: AnyOperation): Promise<{ readonly response: unknown; readonly handlerEnd: HandlerEnd }> {
     try {
       const { response, threw } = await this.#exchange.handle(op)
-      return { response, manner: threw ? 'threw' : 'returned' }
+      return { response, handlerEnd: threw ? 'threw' : 'returned' }
     } catch (error) {
       if (!isFinal(error)) throw error
-      return { response: responseOf(jsonAnswer(answerOfFinal(error))), manner: 'final' }
+      return { response: responseOf(jsonAnswer(answerOfFinal(error))), handlerEnd: 'final' }
     }
   }
 }

@@ -3,7 +3,7 @@ import type { Answer } from '../lifecycle/answer.ts'
 import { ANSWER_HELD_BYTES_MAX } from '../limits.ts'
 import { collect } from './content-coding.ts'
 import { storedHeaders } from './headers.ts'
-import { fateOfAnswer, type Manner } from './protection.ts'
+import { fateOfAnswer, type HandlerEnd } from './protected-route.ts'
 import type { Produced } from '../operation/outcome.ts'
 import type { Route } from './route.ts'
 
@@ -18,12 +18,12 @@ export async function capture<Req>(
   route: Route<Req>,
   request: Request,
   response: unknown,
-  manner: Manner,
+  handlerEnd: HandlerEnd,
   isOver: () => boolean,
 ): Promise<Captured> {
   if (!isResponse(response)) throw onceError('ONCE_NO_ANSWER', { detail: 'The handler returned no Response' })
   const { status, headers } = response
-  const fate = fateOfAnswer(response, route, manner)
+  const fate = fateOfAnswer(response, route, handlerEnd)
   const body = await bodyOf(route, response, isOver)
   if (!fitsLength(response, body, request.method === 'HEAD')) {
     throw onceError('ONCE_ANSWER_INVALID', { detail: 'Its Content-Length is not that of its bytes' })

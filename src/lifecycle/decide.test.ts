@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { decide, type Decision, type Policy } from './decide.ts'
-import type { RecordState, Sight, StoredRecord } from './record.ts'
+import { decide, type Decision, type ClaimRules } from './decide.ts'
+import type { RecordState, ClaimView, StoredRecord } from './record.ts'
 
 const SAME = '00000000-0000-0000-0000-000000000001'
 const OTHER = '00000000-0000-0000-0000-000000000002'
@@ -17,28 +17,28 @@ const record: StoredRecord = {
   forgetInMs: 2_000,
   answerDay: '2030-01-01',
 }
-const sight: Sight = { inserted: false, sameRunning: false, otherRunning: false, record: null, reread: true }
-const policy: Policy = { fingerprint: SAME, fingerprintVersion: 1, expired: 'gone' }
+const view: ClaimView = { inserted: false, sameRunning: false, otherRunning: false, record: null, reread: true }
+const policy: ClaimRules = { fingerprint: SAME, fingerprintVersion: 1, expired: 'gone' }
 
-function by(changes: Partial<StoredRecord>, policyChanges: Partial<Policy> = {}): Decision['do'] {
-  return decide({ ...sight, record: { ...record, ...changes } }, { ...policy, ...policyChanges }).do
+function by(changes: Partial<StoredRecord>, policyChanges: Partial<ClaimRules> = {}): Decision['do'] {
+  return decide({ ...view, record: { ...record, ...changes } }, { ...policy, ...policyChanges }).do
 }
 
 describe('decide without a record', () => {
   it('runs what the claim inserted', () => {
-    expect(decide({ ...sight, inserted: true, reread: false }, policy)).toEqual({ do: 'run' })
+    expect(decide({ ...view, inserted: true, reread: false }, policy)).toEqual({ do: 'run' })
   })
 
   it('refuses nobody from a snapshot that is older than the locks', () => {
     for (const running of [{ sameRunning: true }, { otherRunning: true }, {}]) {
-      expect(decide({ ...sight, ...running, reread: false }, policy)).toEqual({ do: 'reread' })
+      expect(decide({ ...view, ...running, reread: false }, policy)).toEqual({ do: 'reread' })
     }
   })
 
   it('tells the same running request from another one, and a swept record from both', () => {
-    expect(decide({ ...sight, sameRunning: true }, policy)).toEqual({ do: 'inFlight', retryAfterMs: null })
-    expect(decide({ ...sight, otherRunning: true }, policy)).toEqual({ do: 'mismatch' })
-    expect(decide(sight, policy)).toEqual({ do: 'claimAgain' })
+    expect(decide({ ...view, sameRunning: true }, policy)).toEqual({ do: 'inFlight', retryAfterMs: null })
+    expect(decide({ ...view, otherRunning: true }, policy)).toEqual({ do: 'mismatch' })
+    expect(decide(view, policy)).toEqual({ do: 'claimAgain' })
   })
 })
 
@@ -46,7 +46,7 @@ describe('decide by the record', () => {
   it('replays, refuses another request, and lets the record speak before the locks', () => {
     expect(by({})).toBe('replay')
     expect(by({ fingerprint: OTHER })).toBe('mismatch')
-    expect(decide({ ...sight, sameRunning: true, reread: false, record }, policy).do).toBe('replay')
+    expect(decide({ ...view, sameRunning: true, reread: false, record }, policy).do).toBe('replay')
   })
 
   it.each<[RecordState, number | null, number, Decision['do']]>([
@@ -66,7 +66,7 @@ describe('decide by the record', () => {
   })
 
   it('says how long the lease still runs', () => {
-    const decision = decide({ ...sight, record: { ...record, state: 'inProgress', leaseLeftMs: 123 } }, policy)
+    const decision = decide({ ...view, record: { ...record, state: 'inProgress', leaseLeftMs: 123 } }, policy)
     expect(decision).toEqual({ do: 'inFlight', retryAfterMs: 123 })
   })
 

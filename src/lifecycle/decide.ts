@@ -1,6 +1,6 @@
-import type { Sight, StoredRecord } from './record.ts'
+import type { ClaimView, StoredRecord } from './record.ts'
 
-export interface Policy {
+export interface ClaimRules {
   readonly fingerprint: string
   readonly fingerprintVersion: number
   /** What a retry after `replayFor` gets until `goneFor` has passed. */
@@ -25,19 +25,19 @@ export type Decision =
   | { readonly do: 'gone' }
 
 /**
- * What to do about one sight of one key. Pure: the whole life of a key is in this function and `machine.ts`.
+ * What to do about one view of one key. Pure: the whole life of a key is in this function and `machine.ts`.
  * The order of the questions is the protocol: the record speaks before the locks, 422 before 409.
  */
-export function decide(sight: Sight, policy: Policy): Decision {
-  if (sight.inserted) return { do: 'run' }
-  if (sight.record) return decideByRecord(sight.record, policy)
-  if (!sight.reread) return { do: 'reread' }
-  if (sight.sameRunning) return { do: 'inFlight', retryAfterMs: null }
-  if (sight.otherRunning) return { do: 'mismatch' }
+export function decide(view: ClaimView, policy: ClaimRules): Decision {
+  if (view.inserted) return { do: 'run' }
+  if (view.record) return decideByRecord(view.record, policy)
+  if (!view.reread) return { do: 'reread' }
+  if (view.sameRunning) return { do: 'inFlight', retryAfterMs: null }
+  if (view.otherRunning) return { do: 'mismatch' }
   return { do: 'claimAgain' }
 }
 
-function decideByRecord(record: StoredRecord, policy: Policy): Decision {
+function decideByRecord(record: StoredRecord, policy: ClaimRules): Decision {
   if (record.state === 'completed') {
     if (record.forgetInMs <= 0) return { do: 'renew', record }
     if (record.expiresInMs <= 0 && policy.expired === 'rerun') return { do: 'renew', record }
@@ -52,7 +52,7 @@ function decideByRecord(record: StoredRecord, policy: Policy): Decision {
 }
 
 /** A fingerprint of another version is compared with its own algorithm or not at all: an upgrade is nobody's 422. */
-function isMismatch(record: StoredRecord, policy: Policy): boolean {
+function isMismatch(record: StoredRecord, policy: ClaimRules): boolean {
   return record.fingerprintVersion === policy.fingerprintVersion && !sameText(record.fingerprint, policy.fingerprint)
 }
 

@@ -24,7 +24,7 @@ export interface StoredRecord {
 }
 
 /** What one claim statement, or one re-read after it, showed. */
-export interface Sight {
+export interface ClaimView {
   /** The claim inserted its record: this caller runs the operation. */
   readonly inserted: boolean
   /** A running transaction holds the lock of this identity and this fingerprint. */

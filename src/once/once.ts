@@ -18,7 +18,7 @@ import type { Consumer, ConsumerOptions, Handlers } from '../consumer/types.ts'
 import type { Core } from '../operation/core.ts'
 import { openEnclosing } from '../operation/enclosing.ts'
 import { execute } from '../operation/execute.ts'
-import { Heart } from '../operation/heart.ts'
+import { LeaseHeartbeat } from '../operation/lease-heartbeat.ts'
 import { InFlightTable } from '../operation/in-flight.ts'
 import { publishJoined, runJoined } from '../operation/join.ts'
 import { answerLeased, type LeasedProduce, type LeasedRequest } from '../operation/leased.ts'
@@ -110,7 +110,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
       inFlight: new InFlightTable(),
       cache: new ReplayCache(parts.clock),
       pace: new Pace(),
-      heart: new Heart(store.leases, parts.clock, settings.observe),
+      heartbeat: new LeaseHeartbeat(store.leases, parts.clock, settings.observe),
       guard:
         settings.guard === 'off'
           ? null
@@ -318,7 +318,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
       sleep(this.core.clock, this.core.settings.deadlineMs, late.signal),
     ])
     late.abort()
-    this.core.heart.stop()
+    this.core.heartbeat.stop()
     this.core.guard?.stop()
     this.core.cache.clear()
     if (this.#leaveContext()) await this.core.store.close()

@@ -14,7 +14,7 @@ import { handleOf } from './handle.ts'
 import { AtomicOperation } from './operation.ts'
 import type { Attempt, Produced, Holds } from './outcome.ts'
 import type { Request } from './request.ts'
-import { settledAtOnce, type Settled } from './settle.ts'
+import { settledAtOnce, type ClaimOutcome } from './settle.ts'
 import { settleClaim } from './settle-claim.ts'
 import { SharedTransaction } from './shared-transaction.ts'
 import type { Operation } from './types.ts'
@@ -95,7 +95,7 @@ export function conflictOf<Tx>(core: Core<Tx>, error: unknown): unknown {
   return !isOnceError(error) && isTransient(core, error) ? onceError('ONCE_CONFLICT', { cause: error }) : error
 }
 
-async function settledOrRolledBack<Tx>(core: Core<Tx>, request: Request, begun: Begun<Tx>): Promise<Settled> {
+async function settledOrRolledBack<Tx>(core: Core<Tx>, request: Request, begun: Begun<Tx>): Promise<ClaimOutcome> {
   try {
     return await settleClaim(core, request, begun.session, begun)
   } catch (error) {
@@ -183,8 +183,8 @@ export function operationOf<Tx>(
 async function refuse<Tx>(core: Core<Tx>, request: Request, answer: Answer): Promise<Attempt> {
   checkHeld(answer)
   const stored = capped(answer)
-  const sight = await core.store.refuse({ claim: request.claim, answer: stored })
-  if (!sight.inserted) return attemptAtomic(core, request, async () => ({ answer, fate: 'complete' }))
+  const view = await core.store.refuse({ claim: request.claim, answer: stored })
+  if (!view.inserted) return attemptAtomic(core, request, async () => ({ answer, fate: 'complete' }))
   const outcome = { answer, replayed: false }
   core.settings.observe({ kind: 'refused', id: shortId(request.claim.id), route: request.route, status: answer.status })
   return { kind: 'outcome', outcome, stored: stored.kept }

@@ -284,8 +284,8 @@ function answerItem(item: Item, answer: Answer): void {
 async function refuse<Tx>(core: Core<Tx>, item: Item, answer: Answer): Promise<void> {
   item.won(false)
   try {
-    const sight = await core.store.refuse({ claim: item.request.claim, answer: capped(answer) })
-    if (sight.inserted) answerItem(item, answer)
+    const view = await core.store.refuse({ claim: item.request.claim, answer: capped(answer) })
+    if (view.inserted) answerItem(item, answer)
     // Somebody was quicker, or an expired record begins a new life with it.
     else item.resolve(await attemptAtomic(core, item.request, async () => ({ answer, fate: 'complete' })))
   } catch (error) {
@@ -298,8 +298,8 @@ async function answerLoser<Tx>(core: Core<Tx>, item: Item): Promise<void> {
   const { claim, policy } = item.request
   try {
     const { record, answer } = await core.store.read({ id: claim.id })
-    const sight = { inserted: false, sameRunning: true, otherRunning: false, record, reread: true }
-    const decision = core.decide(sight, policy)
+    const view = { inserted: false, sameRunning: true, otherRunning: false, record, reread: true }
+    const decision = core.decide(view, policy)
     if (decision.do === 'replay') {
       const outcome = replayOf(answer)
       remember(core, item.request, outcome, decision.record.expiresInMs)

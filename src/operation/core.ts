@@ -3,7 +3,7 @@ import type { WakeableRelay } from '../outbox/relay.ts'
 import type { OwnNamespace } from '../store/namespaced/own-namespace.ts'
 import type { Store } from '../store/store.ts'
 import type { Enclosing, EnclosingContext } from './enclosing.ts'
-import type { Heart } from './heart.ts'
+import type { LeaseHeartbeat } from './lease-heartbeat.ts'
 import type { InFlightTable } from './in-flight.ts'
 import type { Pace } from './pace.ts'
 import type { Parts } from './parts.ts'
@@ -22,7 +22,7 @@ export interface Core<Tx> extends Parts {
   readonly enclosing: EnclosingContext
   /** Whose handle a `tx` is: `join` may be called with it where the context is lost. Shared by the instances of a store. */
   readonly handles: WeakMap<object, Enclosing>
-  readonly heart: Heart
+  readonly heartbeat: LeaseHeartbeat
   /** null: off. */
   readonly guard: Guard | null
   /** Told after each commit that published events. */

@@ -3,7 +3,7 @@ import { WAIT_POLL_MS_MAX, WAIT_POLL_MS_MIN } from '../limits.ts'
 import { shortId } from '../observe/signal.ts'
 import { sleep } from '../platform/clock.ts'
 import type { Core } from './core.ts'
-import type { Ending, Running } from './in-flight.ts'
+import type { Ending, InFlightOperation } from './in-flight.ts'
 import { inFlightError, type Attempt, type Outcome, type Holds } from './outcome.ts'
 import type { Request } from './request.ts'
 
@@ -21,7 +21,7 @@ export async function execute<Tx, R extends Request, P>(
   attempt: Attempting<Tx, R, P>,
 ): Promise<Outcome> {
   // This call stands for all duplicates of this process until it ends.
-  let running: Running | undefined
+  let running: InFlightOperation | undefined
   let ending: Ending = OPEN
   try {
     if (core.closed) throw onceError('ONCE_CLOSED')
@@ -71,7 +71,12 @@ function fromMemory<Tx>(core: Core<Tx>, request: Request): Outcome | null {
 }
 
 /** Waits for this process's own run of the key; null means: it ended without an answer for us, look again. */
-async function attach<Tx>(core: Core<Tx>, request: Request, running: Running, until: number): Promise<Outcome | null> {
+async function attach<Tx>(
+  core: Core<Tx>,
+  request: Request,
+  running: InFlightOperation,
+  until: number,
+): Promise<Outcome | null> {
   const same = running.fingerprint === request.claim.fingerprint
   if ((await running.decided(request.at)) === 'ended') {
     const ending = await running.ended

@@ -7,7 +7,7 @@ export type Ending = { readonly kind: 'answered'; readonly outcome: Outcome } | 
  * One operation of this process. Hardly any has a duplicate beside it, so what others would wait for is only made when
  * somebody waits.
  */
-export class Running {
+export class InFlightOperation {
   readonly fingerprint: string
   readonly #left: () => void
   #is: 'looking' | 'running' | 'ended' = 'looking'
@@ -93,14 +93,14 @@ function waiting<T>(): Waiting<T> {
  * because the fingerprint is in the table.
  */
 export class InFlightTable {
-  readonly #running = new Map<string, Running>()
+  readonly #running = new Map<string, InFlightOperation>()
 
-  get(id: string): Running | undefined {
+  get(id: string): InFlightOperation | undefined {
     return this.#running.get(id)
   }
 
-  start(id: string, fingerprint: string): Running {
-    const running = new Running(fingerprint, () => this.#running.delete(id))
+  start(id: string, fingerprint: string): InFlightOperation {
+    const running = new InFlightOperation(fingerprint, () => this.#running.delete(id))
     this.#running.set(id, running)
     return running
   }

@@ -11,7 +11,7 @@ import { LazySignal, TimeLimit, whenChildrenEnded } from './deadline.ts'
 import { Enclosing, openEnclosing } from './enclosing.ts'
 import type { Attempt, Outcome, Produced, Holds } from './outcome.ts'
 import { resumable, type Request } from './request.ts'
-import { settle, type Seat, type Settled } from './settle.ts'
+import { settle, type ClaimAccess, type ClaimOutcome } from './settle.ts'
 import { SharedTransaction } from './shared-transaction.ts'
 import { Steps } from './step.ts'
 import type { LeasedOperation } from './types.ts'
@@ -61,24 +61,24 @@ export function answerLeased<Tx>(
   })
 }
 
-async function settleLease<Tx>(core: Core<Tx>, request: LeasedRequest): Promise<Settled> {
+async function settleLease<Tx>(core: Core<Tx>, request: LeasedRequest): Promise<ClaimOutcome> {
   const { claim, leaseMs, recover, resumableForMs = claim.replayForMs } = request
   const { leases } = core.store
   const params = { claim: resumable(claim, resumableForMs), leaseMs, recover }
   const reread = async (): Promise<StoredRecord | null> => (await core.store.read({ id: claim.id })).record
-  const seat: Seat = {
+  const access: ClaimAccess = {
     claim: () => leases.claim(params),
     reread,
     answer: async () => (await core.store.read({ id: claim.id })).answer,
-    async take(seen, sight) {
+    async take(seen, view) {
       const claimed = await leases.takeOver({ ...params, seen })
-      if (!claimed) return { ...sight, record: await reread(), reread: true }
+      if (!claimed) return { ...view, record: await reread(), reread: true }
       const { attempt } = claimed
       core.settings.observe({ kind: 'takenOver', id: shortId(claim.id), route: request.route, attempt })
       return { kind: 'won', claimed }
     },
   }
-  return settle(core, request, seat, await leases.claim(params))
+  return settle(core, request, access, await leases.claim(params))
 }
 
 async function run<Tx>(
@@ -97,13 +97,13 @@ async function run<Tx>(
     signal.abort(error)
     return error
   }
-  const letGo = core.heart.hold({
+  const letGo = core.heartbeat.hold({
     ...held,
     leaseMs,
     onLost: lost,
     onLapsed: () => signal.abort(onceError('ONCE_LEASE_LOST')),
   })
-  const isOver = (): boolean => core.heart.isOver({ ...held, leaseMs })
+  const isOver = (): boolean => core.heartbeat.isOver({ ...held, leaseMs })
   const enclosing = new Enclosing({
     id: claim.id,
     route: request.route,

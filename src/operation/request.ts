@@ -1,7 +1,7 @@
 import { FINGERPRINT_VERSION, fingerprintInput } from '../key/fingerprint.ts'
 import { fingerprintLockOf, identity, lockOf, type Identity } from '../key/identity.ts'
 import { checkKey, checkScope } from '../key/parse-key.ts'
-import type { Policy } from '../lifecycle/decide.ts'
+import type { ClaimRules } from '../lifecycle/decide.ts'
 import type { Claim } from '../store/store.ts'
 import { deadlineMs, endsWithinMs, goneForMs, oneOf, replayForMs, waitMs, type Settings } from './settings.ts'
 import type { RunOptions } from './types.ts'
@@ -11,7 +11,7 @@ export interface Request {
   readonly key: string
   readonly scope: string
   readonly claim: Claim
-  readonly policy: Policy
+  readonly policy: ClaimRules
   readonly deadlineMs: number
   /** Leased only: the whole operation ends within this time, however often its lease is renewed. */
   readonly endsWithinMs: number

@@ -1,11 +1,11 @@
 import { onceError } from '../errors.ts'
 import type { Answer } from '../lifecycle/answer.ts'
-import type { Sight, StoredRecord } from '../lifecycle/record.ts'
+import type { ClaimView, StoredRecord } from '../lifecycle/record.ts'
 import type { Claim, Claimed, Session } from '../store/store.ts'
 import type { Core } from './core.ts'
 import type { Enclosing } from './enclosing.ts'
 import type { Request } from './request.ts'
-import { settle, type Seat, type Settled } from './settle.ts'
+import { settle, type ClaimAccess, type ClaimOutcome } from './settle.ts'
 import type { SharedTransaction } from './shared-transaction.ts'
 
 /** Settles a claim in a transaction that was opened for it: what it reads of others is committed. */
@@ -13,9 +13,9 @@ export function settleClaim<Tx>(
   core: Core<Tx>,
   request: Request,
   session: Session<unknown>,
-  first: { readonly sight: Sight; readonly claimed: Claimed | null },
-): Promise<Settled> {
-  return settle(core, request, new SessionSeat(session, request.claim), first)
+  first: { readonly view: ClaimView; readonly claimed: Claimed | null },
+): Promise<ClaimOutcome> {
+  return settle(core, request, new SessionClaimAccess(session, request.claim), first)
 }
 
 /** Claims in a transaction that others work in, too. */
@@ -23,16 +23,16 @@ export async function settleInside<Tx>(
   core: Core<Tx>,
   request: Request,
   host: Pick<Enclosing, 'checkOpen'> & { readonly transaction: SharedTransaction },
-): Promise<Settled> {
+): Promise<ClaimOutcome> {
   const { session } = host.transaction
-  const seat: Seat = Object.assign(new SessionSeat(session, request.claim, () => host.checkOpen()), {
+  const access: ClaimAccess = Object.assign(new SessionClaimAccess(session, request.claim, () => host.checkOpen()), {
     afterCommit: (action: () => void) => host.transaction.afterCommit(action, request.claim.id),
   })
   host.checkOpen()
-  return settle(core, request, seat, await session.claim(request.claim))
+  return settle(core, request, access, await session.claim(request.claim))
 }
 
-class SessionSeat implements Seat {
+class SessionClaimAccess implements ClaimAccess {
   readonly #session: Session<unknown>
   readonly #claim: Claim
   /** Asked before each statement that follows another one. */
@@ -44,7 +44,7 @@ class SessionSeat implements Seat {
     this.#check = check
   }
 
-  claim(): ReturnType<Seat['claim']> {
+  claim(): ReturnType<ClaimAccess['claim']> {
     this.#check()
     return this.#session.claim(this.#claim)
   }
@@ -63,8 +63,8 @@ class SessionSeat implements Seat {
    * A new life for an expired record, or an atomic attempt at a leased operation that lapsed before its first step. Only
    * with the identity's lock: without it another transaction is renewing, uncommitted.
    */
-  async take(seen: StoredRecord, sight: Sight): Promise<Settled | Sight> {
-    if (sight.sameRunning || sight.otherRunning) return { kind: 'busy', retryAfterMs: null }
+  async take(seen: StoredRecord, view: ClaimView): Promise<ClaimOutcome | ClaimView> {
+    if (view.sameRunning || view.otherRunning) return { kind: 'busy', retryAfterMs: null }
     this.#check()
     const claimed = await this.#session.renew(this.#claim, seen)
     if (claimed) return { kind: 'won', claimed }
@@ -75,6 +75,6 @@ class SessionSeat implements Seat {
         detail: 'This operation was started with a lease and has recorded steps; run it with a lease',
       })
     }
-    return { ...sight, record, reread: true }
+    return { ...view, record, reread: true }
   }
 }

@@ -1,6 +1,6 @@
 import { onceError } from '../errors.ts'
 import type { Answer } from '../lifecycle/answer.ts'
-import type { Sight, StoredRecord } from '../lifecycle/record.ts'
+import type { ClaimView, StoredRecord } from '../lifecycle/record.ts'
 import { CLAIM_TRIES_MAX } from '../limits.ts'
 import type { Claimed } from '../store/store.ts'
 import type { Core } from './core.ts'
@@ -9,65 +9,65 @@ import { refusalOf, replayOf, type Busy, type Outcome } from './outcome.ts'
 import type { Request } from './request.ts'
 
 /** What a claim came to. Refusals are thrown. */
-export type Settled =
+export type ClaimOutcome =
   { readonly kind: 'won'; readonly claimed: Claimed } | { readonly kind: 'replay'; readonly outcome: Outcome } | Busy
 
 /** Where a claim is settled: inside an open transaction, or by statements that commit by themselves. */
-export interface Seat {
-  claim(): Promise<{ readonly sight: Sight; readonly claimed: Claimed | null }>
+export interface ClaimAccess {
+  claim(): Promise<{ readonly view: ClaimView; readonly claimed: Claimed | null }>
   /** A new statement, hence a new snapshot. */
   reread(): Promise<StoredRecord | null>
-  /** A new life for an expired record, or the next attempt of a lapsed one; a sight when somebody was quicker. */
-  take(seen: StoredRecord, sight: Sight): Promise<Settled | Sight>
+  /** A new life for an expired record, or the next attempt of a lapsed one; a view when somebody was quicker. */
+  take(seen: StoredRecord, view: ClaimView): Promise<ClaimOutcome | ClaimView>
   answer(record: StoredRecord): Promise<Answer | null>
   /** Absent: what was read is committed. Else the record may be of this very transaction, and is known to all only then. */
   afterCommit?(action: () => void): void
 }
 
-/** Nearly every fresh key is won at the first sight: nothing to wait for. */
+/** Nearly every fresh key is won at the first view: nothing to wait for. */
 export function settledAtOnce<Tx>(
   core: Core<Tx>,
   request: Request,
-  first: { readonly sight: Sight; readonly claimed: Claimed | null },
-): (Settled & { kind: 'won' }) | null {
-  if (!first.claimed || core.decide(first.sight, request.policy).do !== 'run') return null
+  first: { readonly view: ClaimView; readonly claimed: Claimed | null },
+): (ClaimOutcome & { kind: 'won' }) | null {
+  if (!first.claimed || core.decide(first.view, request.policy).do !== 'run') return null
   return { kind: 'won', claimed: first.claimed }
 }
 
 /**
- * From the first sight of a key to a decision that can be believed: nobody is refused from a snapshot that is older than
+ * From the first view of a key to a decision that can be believed: nobody is refused from a snapshot that is older than
  * the locks, and a record that was swept in between is claimed again.
  */
 export async function settle<Tx>(
   core: Core<Tx>,
   request: Request,
-  seat: Seat,
-  first: { readonly sight: Sight; readonly claimed: Claimed | null },
-): Promise<Settled> {
-  let { sight, claimed } = first
+  access: ClaimAccess,
+  first: { readonly view: ClaimView; readonly claimed: Claimed | null },
+): Promise<ClaimOutcome> {
+  let { view, claimed } = first
   for (let tries = 0; tries < CLAIM_TRIES_MAX; tries++) {
-    const decision = core.decide(sight, request.policy)
+    const decision = core.decide(view, request.policy)
     switch (decision.do) {
       case 'run':
         if (!claimed) throw onceError('ONCE_INVARIANT', { detail: 'a claim was won without a token' })
         return { kind: 'won', claimed }
       case 'reread':
-        sight = { ...sight, record: await seat.reread(), reread: true }
+        view = { ...view, record: await access.reread(), reread: true }
         break
       case 'claimAgain':
-        ;({ sight, claimed } = await seat.claim())
+        ;({ view, claimed } = await access.claim())
         break
       case 'renew':
       case 'takeOver': {
-        const taken = await seat.take(decision.record, sight)
+        const taken = await access.take(decision.record, view)
         if ('kind' in taken) return taken
-        sight = taken
+        view = taken
         break
       }
       case 'replay': {
-        const outcome = replayOf(await seat.answer(decision.record))
+        const outcome = replayOf(await access.answer(decision.record))
         const keep = (): void => remember(core, request, outcome, decision.record.expiresInMs)
-        if (seat.afterCommit) seat.afterCommit(keep)
+        if (access.afterCommit) access.afterCommit(keep)
         else keep()
         replayed(core, request, 'database')
         return { kind: 'replay', outcome }

@@ -3,7 +3,7 @@ import type { HeldEvent, HoldParams } from '../store/outbox.ts'
 import { backoffMs } from './backoff.ts'
 import { behind } from './holding.ts'
 import { heldItems, isDecided, type Item } from './item.ts'
-import type { Keeper } from './keeper.ts'
+import type { ShardLeases } from './shard-leases.ts'
 import type { Ledger } from './ledger.ts'
 import type { RelayParts } from './relay-parts.ts'
 import type { Shard } from './shard.ts'
@@ -30,21 +30,21 @@ export interface Fetched {
 /** Held events whose time has come, while they are on their way: an aggregate's come one after the other. */
 export class Hand {
   readonly #parts: RelayParts
-  readonly #keeper: Keeper
+  readonly #leases: ShardLeases
   readonly #ledger: Ledger
   readonly #items = new Set<Item>()
   readonly #aggregates = new Map<string, number>()
   #bytes = 0
 
-  constructor(parts: RelayParts, keeper: Keeper, ledger: Ledger) {
+  constructor(parts: RelayParts, shardLeases: ShardLeases, ledger: Ledger) {
     this.#parts = parts
-    this.#keeper = keeper
+    this.#leases = shardLeases
     this.#ledger = ledger
   }
 
   async fetch(): Promise<Fetched> {
     const { outbox, sink, source } = this.#parts
-    const { shards } = this.#keeper
+    const { shards } = this.#leases
     const asked = [...shards.values()].filter(({ suspect, leaving }) => suspect === null && !leaving)
     const full = this.#items.size >= HAND_MAX || this.#bytes >= HAND_BYTES_MAX
     if (full || asked.length === 0) return { ...NOTHING, nextInMs: IN_HAND_MS }
@@ -78,7 +78,7 @@ export class Hand {
   async announce(part: readonly HeldEvent[]): Promise<readonly HeldEvent[]> {
     const { random, sink } = this.#parts
     const numbers = new Set(part.map(({ shard }) => shard))
-    const leases = [...this.#keeper.shards.values()].filter(({ shard }) => numbers.has(shard))
+    const leases = [...this.#leases.shards.values()].filter(({ shard }) => numbers.has(shard))
     const events = part.map((event) => {
       const tried = event.tried + 1
       // Whoever takes over gets some work done before it is tried again.
@@ -106,7 +106,7 @@ export class Hand {
   }
 
   releaseLost(): void {
-    this.release([...this.#items].filter(({ shard }) => !this.#keeper.owns(shard)))
+    this.release([...this.#items].filter(({ shard }) => !this.#leases.owns(shard)))
   }
 
   #add(items: readonly Item[]): void {
@@ -119,7 +119,7 @@ export class Hand {
   }
 
   #setAside(events: readonly HeldEvent[], how: (event: HeldEvent) => HoldParams | undefined): Item[] {
-    const items = heldItems(events, this.#keeper.shards, this.#parts.source)
+    const items = heldItems(events, this.#leases.shards, this.#parts.source)
     const aside = items.filter((item) => (item.hold = how(item.held as HeldEvent) ?? null) !== null)
     for (const item of aside) item.state = 'aside'
     this.#add(aside)
@@ -127,11 +127,11 @@ export class Hand {
   }
 
   #isBlocked({ shard, aggregateId }: HeldEvent): boolean {
-    return this.#keeper.shards.get(shard)?.blocked.has(aggregateId) === true
+    return this.#leases.shards.get(shard)?.blocked.has(aggregateId) === true
   }
 
   #isParked({ shard, aggregateId }: HeldEvent): boolean {
-    return this.#keeper.shards.get(shard)?.blocked.get(aggregateId) === true
+    return this.#leases.shards.get(shard)?.blocked.get(aggregateId) === true
   }
 }
 

@@ -1,8 +1,8 @@
-import type { Ack, EventPlace, HoldParams, Settled, SettleHeldParams } from '../store/outbox.ts'
+import type { Ack, EventPlace, HoldParams, SettledEvents, SettleHeldParams } from '../store/outbox.ts'
 import type { ShardLease, TryHeldParams } from '../store/outbox.ts'
 import { backoffMs } from './backoff.ts'
-import type { Bell } from './bell.ts'
-import type { Keeper } from './keeper.ts'
+import type { WakeSignal } from './wake-signal.ts'
+import type { ShardLeases } from './shard-leases.ts'
 import type { LoopState } from './loop-state.ts'
 import type { RelayParts } from './relay-parts.ts'
 import type { Shard } from './shard.ts'
@@ -17,16 +17,16 @@ export interface Written {
 /** Writes down what was sent and what is sent next, and tells whoever observes. */
 export class Ledger {
   readonly #parts: RelayParts
-  readonly #keeper: Keeper
-  readonly #bell: Bell
+  readonly #leases: ShardLeases
+  readonly #wake: WakeSignal
   readonly #state: LoopState
   #behind: HoldParams[] = []
   sent = 0
 
-  constructor(parts: RelayParts, keeper: Keeper, bell: Bell, state: LoopState) {
+  constructor(parts: RelayParts, shardLeases: ShardLeases, wake: WakeSignal, state: LoopState) {
     this.#parts = parts
-    this.#keeper = keeper
-    this.#bell = bell
+    this.#leases = shardLeases
+    this.#wake = wake
     this.#state = state
   }
 
@@ -61,14 +61,14 @@ export class Ledger {
    * The same for held events; written twice it says the same. When it cannot be told whether it was written, nobody here
    * knows who waits: these shards are given back, and asked for anew.
    */
-  async settle(params: SettleHeldParams): Promise<Settled> {
+  async settle(params: SettleHeldParams): Promise<SettledEvents> {
     try {
       const settled = await this.#written(() => this.#parts.outbox.settleHeld(params))
       this.#dropLost(params.leases, settled.ours)
       return settled
     } catch (error) {
       const touched = new Set(params.touched.map(({ shard }) => shard))
-      await this.#keeper.giveBack([...this.#keeper.shards.values()].filter(({ shard }) => touched.has(shard)))
+      await this.#leases.giveBack([...this.#leases.shards.values()].filter(({ shard }) => touched.has(shard)))
       throw error
     }
   }
@@ -76,8 +76,8 @@ export class Ledger {
   #dropLost(leases: readonly ShardLease[], still: readonly number[]): ReadonlySet<number> {
     const ours = new Set(still)
     const lost = new Map(leases.filter(({ shard }) => !ours.has(shard)).map(({ shard, token }) => [shard, token]))
-    const held = [...this.#keeper.shards.values()]
-    if (lost.size > 0) this.#keeper.drop(held.filter(({ shard, token }) => lost.get(shard) === token))
+    const held = [...this.#leases.shards.values()]
+    if (lost.size > 0) this.#leases.drop(held.filter(({ shard, token }) => lost.get(shard) === token))
     return ours
   }
 
@@ -88,9 +88,9 @@ export class Ledger {
         return await write()
       } catch (error) {
         const { stopping, overdue, once } = this.#state
-        if (!this.#keeper.mayRun || once || (stopping && overdue)) throw error
+        if (!this.#leases.mayRun || once || (stopping && overdue)) throw error
         observe({ kind: 'troubled', task: 'relay', error })
-        await this.#bell.wait(backoffMs(random, attempt))
+        await this.#wake.wait(backoffMs(random, attempt))
       }
     }
   }

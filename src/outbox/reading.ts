@@ -1,7 +1,7 @@
 import { RELAY_BATCH_BYTES, RELAY_BATCH_EVENTS } from '../limits.ts'
 import type { Outbox, StoredEvent } from '../store/outbox.ts'
 import type { Batch, End } from './batch.ts'
-import type { Keeper } from './keeper.ts'
+import type { ShardLeases } from './shard-leases.ts'
 import { ReadSize } from './read-size.ts'
 import { Seals } from './seals.ts'
 import type { Shard } from './shard.ts'
@@ -12,18 +12,18 @@ const PER_SHARD_MIN = 8
 export class Reading {
   readonly #outbox: Outbox
   readonly #destination: string
-  readonly #keeper: Keeper
+  readonly #leases: ShardLeases
   /** Shards that had more to give, last time. */
   #busy = 0
   readonly #size = new ReadSize()
   readonly #seals: Seals
   #turn = 0
 
-  constructor(outbox: Outbox, destination: string, keeper: Keeper) {
+  constructor(outbox: Outbox, destination: string, shardLeases: ShardLeases) {
     this.#outbox = outbox
     this.#destination = destination
-    this.#keeper = keeper
-    this.#seals = new Seals(keeper)
+    this.#leases = shardLeases
+    this.#seals = new Seals(shardLeases)
   }
 
   /** How many events fit one batch. */
@@ -61,7 +61,7 @@ export class Reading {
     })
     const { cut, free } = read
     const events = await this.#seals.trusted(read)
-    if (free) this.#keeper.sawFree()
+    if (free) this.#leases.sawFree()
     const ends = endsOf(events, from)
     for (const [shard, list] of ends) shard.readUpTo(list.at(-1) as End)
     // Whatever a shard has in sealed segments was seen, unless it was cut off: they need not be looked at again.

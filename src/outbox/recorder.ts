@@ -3,7 +3,7 @@ import type { HoldParams, SettleHeldParams } from '../store/outbox.ts'
 import type { Hand } from './hand.ts'
 import { behind } from './holding.ts'
 import type { Item } from './item.ts'
-import type { Keeper } from './keeper.ts'
+import type { ShardLeases } from './shard-leases.ts'
 import type { Ledger } from './ledger.ts'
 import type { RelayParts } from './relay-parts.ts'
 import type { Sender } from './sender.ts'
@@ -12,7 +12,7 @@ import type { Windows } from './windows.ts'
 
 export interface RecorderParts {
   readonly parts: RelayParts
-  readonly keeper: Keeper
+  readonly shardLeases: ShardLeases
   readonly ledger: Ledger
   readonly sender: Sender
   readonly windows: Windows
@@ -58,15 +58,15 @@ export class Recorder {
 
   /** True: there may be something due now that was not. */
   async flush(): Promise<boolean> {
-    const { keeper, parts, ledger } = this.#parts
+    const { shardLeases, parts, ledger } = this.#parts
     this.#collect()
     this.#writtenAt = parts.clock.now()
-    this.#holds = this.#holds.filter(({ shard }) => keeper.owns(shard))
-    this.#settled = this.#settled.filter(({ shard }) => keeper.owns(shard))
+    this.#holds = this.#holds.filter(({ shard }) => shardLeases.owns(shard))
+    this.#settled = this.#settled.filter(({ shard }) => shardLeases.owns(shard))
     const changes = this.#holds.length > 0 || this.#settled.length > 0
     if (this.#touched.size > 0) await this.#ack()
     // After the holds of the same aggregates: who still waits is asked with them.
-    const parked = ledger.tookBehind().filter(({ shard }) => keeper.shards.has(shard))
+    const parked = ledger.tookBehind().filter(({ shard }) => shardLeases.shards.has(shard))
     if (this.#settled.length + parked.length > 0) await this.#settle(parked)
     return changes || parked.length > 0
   }
@@ -85,8 +85,8 @@ export class Recorder {
   }
 
   async #ack(): Promise<void> {
-    const { keeper, ledger, windows, sender } = this.#parts
-    const shards = [...this.#touched].filter((shard) => keeper.owns(shard))
+    const { shardLeases, ledger, windows, sender } = this.#parts
+    const shards = [...this.#touched].filter((shard) => shardLeases.owns(shard))
     const acks = shards.flatMap((shard) => {
       const of = windows.acksOf(shard)
       return shard.fresh || of.some(({ cursor }) => cursor > shard.cursor) ? of : []
@@ -101,7 +101,7 @@ export class Recorder {
     try {
       const { ours, parked } = await ledger.ack(acks, held)
       for (const ack of acks) {
-        const shard = keeper.shards.get(ack.shard)
+        const shard = shardLeases.shards.get(ack.shard)
         if (shard?.token === ack.token && ours.has(ack.shard)) windows.written(ack, shard)
       }
       const done = new Set(passed)
@@ -119,21 +119,21 @@ export class Recorder {
    * meanwhile, and has seen these only if they were written before: whoever comes second puts them in line.
    */
   async #settle(behindParked: readonly HoldParams[]): Promise<void> {
-    const { parts, keeper, ledger, hand, sender } = this.#parts
+    const { parts, shardLeases, ledger, hand, sender } = this.#parts
     const items = this.#settled
     this.#settled = []
     const outcome = outcomeOf(items, behindParked)
     const numbers = new Set(outcome.touched.map(({ shard }) => shard))
-    const leases = [...keeper.shards.values()].filter(({ shard }) => numbers.has(shard))
+    const leases = [...shardLeases.shards.values()].filter(({ shard }) => numbers.has(shard))
     try {
       // What stood behind a parked one and is due: an operator released it, and we may have parked more behind it since.
       const released = outcome.touched.filter(({ shard, aggregateId }) =>
-        keeper.shards.get(shard)?.blocked.get(aggregateId),
+        shardLeases.shards.get(shard)?.blocked.get(aggregateId),
       )
       const { parked, blocked } = await ledger.settle({ destination: parts.sink.name, leases, ...outcome, released })
       this.#collect()
-      for (const { shard, aggregateId } of outcome.touched) keeper.shards.get(shard)?.blocked.delete(aggregateId)
-      for (const of of blocked) keeper.shards.get(of.shard)?.blocked.set(of.aggregateId, of.parked)
+      for (const { shard, aggregateId } of outcome.touched) shardLeases.shards.get(shard)?.blocked.delete(aggregateId)
+      for (const of of blocked) shardLeases.shards.get(of.shard)?.blocked.set(of.aggregateId, of.parked)
       this.#unblock(new Set(outcome.touched.map(({ aggregateId }) => aggregateId)))
       this.#told(outcome.changed, parked)
     } finally {

@@ -1,10 +1,10 @@
 import { RELAY_POLL_BUSY_MS, RELAY_POLL_MS_MAX, RELAY_POLL_MS_MIN, RELAY_READ_MS } from '../limits.ts'
 import { backoffMs } from './backoff.ts'
 import { sort } from './batch.ts'
-import type { Bell } from './bell.ts'
+import type { WakeSignal } from './wake-signal.ts'
 import { Hand } from './hand.ts'
 import { heldItems, isDecided, type Item } from './item.ts'
-import { Keeper } from './keeper.ts'
+import { ShardLeases } from './shard-leases.ts'
 import { Ledger } from './ledger.ts'
 import type { LoopState } from './loop-state.ts'
 import { Reading } from './reading.ts'
@@ -26,8 +26,8 @@ const SINK_TRIES_ONCE = 3
 export class RelayLoop {
   readonly #parts: RelayParts
   readonly #state: LoopState
-  readonly #bell: Bell
-  readonly #keeper: Keeper
+  readonly #wake: WakeSignal
+  readonly #leases: ShardLeases
   readonly #reading: Reading
   readonly #sender: Sender
   readonly #windows = new Windows()
@@ -49,26 +49,35 @@ export class RelayLoop {
   #pollMs = RELAY_POLL_MS_MIN
   #troubles = 0
 
-  constructor(parts: RelayParts, state: LoopState, bell: Bell) {
+  constructor(parts: RelayParts, state: LoopState, wake: WakeSignal) {
     this.#parts = parts
     this.#state = state
-    this.#bell = bell
+    this.#wake = wake
     const { outbox, clock, observe, source, relay, leaseMs, sink } = parts
     // A heartbeat is no news: there is one look with it, and an idle relay goes on looking as rarely as before.
     const tell = (): void => {
       this.#lookAt = 0
-      bell.nudge()
+      wake.nudge()
     }
-    const keeper = new Keeper({ outbox, clock, observe, source, destination: sink.name, relay, leaseMs, tell })
-    const ledger = new Ledger(parts, keeper, bell, state)
-    const sender = new Sender(parts, keeper, state, () => bell.nudge())
-    const reading = new Reading(outbox, sink.name, keeper)
-    this.#keeper = keeper
+    const shardLeases = new ShardLeases({
+      outbox,
+      clock,
+      observe,
+      source,
+      destination: sink.name,
+      relay,
+      leaseMs,
+      tell,
+    })
+    const ledger = new Ledger(parts, shardLeases, wake, state)
+    const sender = new Sender(parts, shardLeases, state, () => wake.nudge())
+    const reading = new Reading(outbox, sink.name, shardLeases)
+    this.#leases = shardLeases
     this.#reading = reading
     this.#sender = sender
-    this.#hand = new Hand(parts, keeper, ledger)
-    this.#recorder = new Recorder({ parts, keeper, ledger, sender, windows: this.#windows, hand: this.#hand })
-    this.#tools = { parts, keeper, reading, sender, ledger, wait: () => bell.wait(RELAY_POLL_BUSY_MS) }
+    this.#hand = new Hand(parts, shardLeases, ledger)
+    this.#recorder = new Recorder({ parts, shardLeases, ledger, sender, windows: this.#windows, hand: this.#hand })
+    this.#tools = { parts, shardLeases, reading, sender, ledger, wait: () => wake.wait(RELAY_POLL_BUSY_MS) }
   }
 
   get sent(): number {
@@ -80,7 +89,7 @@ export class RelayLoop {
   }
 
   start(): Promise<void> {
-    return this.#keeper.start()
+    return this.#leases.start()
   }
 
   async run(): Promise<void> {
@@ -92,20 +101,20 @@ export class RelayLoop {
         } catch (error) {
           if (this.#state.once) throw error
           this.#trouble(error)
-          await this.#bell.wait(backoffMs(this.#parts.random, ++this.#troubles))
+          await this.#wake.wait(backoffMs(this.#parts.random, ++this.#troubles))
         }
       }
     } finally {
       await this.#end().catch((error: unknown) => this.#trouble(error))
-      await this.#keeper.stop().catch((error: unknown) => this.#trouble(error))
+      await this.#leases.stop().catch((error: unknown) => this.#trouble(error))
     }
   }
 
   /** False: nothing is left, and nobody waits for more. */
   async #turn(): Promise<boolean> {
     const { clock } = this.#parts
-    if (!this.#keeper.mayRun) {
-      await this.#bell.wait(RELAY_POLL_MS_MAX)
+    if (!this.#leases.mayRun) {
+      await this.#wake.wait(RELAY_POLL_MS_MAX)
       return true
     }
     await this.#tend()
@@ -115,12 +124,12 @@ export class RelayLoop {
         this.#state.idle()
         if (this.#state.once) return false
       }
-      await this.#bell.wait(RELAY_POLL_MS_MAX)
+      await this.#wake.wait(RELAY_POLL_MS_MAX)
       return true
     }
-    const suspect = clock.now() >= this.#suspectAt ? suspectOf(this.#keeper) : undefined
+    const suspect = clock.now() >= this.#suspectAt ? suspectOf(this.#leases) : undefined
     if (suspect) await this.#trySuspect(suspect)
-    if (clock.now() >= this.#dueAt && this.#keeper.shards.size > 0) await this.#takeDue()
+    if (clock.now() >= this.#dueAt && this.#leases.shards.size > 0) await this.#takeDue()
     const found = this.#wantsEvents() && (await this.#read())
     // The first events of a lease are announced before they are sent, later ones with what was decided before.
     if (this.#incoming.some(({ shard }) => shard.fresh)) await this.#flush()
@@ -134,20 +143,20 @@ export class RelayLoop {
 
   /** Follows the shards that come and go. */
   async #tend(): Promise<void> {
-    const keeper = this.#keeper
+    const shardLeases = this.#leases
     this.#stepAside()
     // What their last owner held comes with the shards.
     const ready = (shard: Shard): boolean => this.#gone.has(shard)
-    if (await keeper.tend(ready)) this.#dueAt = 0
+    if (await shardLeases.tend(ready)) this.#dueAt = 0
     // Somebody else set an event aside: a resend, or an operator.
-    if (keeper.tookDue()) this.#dueAt = 0
-    this.#forget(new Set([...this.#known].filter((shard) => !keeper.owns(shard))))
-    this.#known = new Set(keeper.shards.values())
+    if (shardLeases.tookDue()) this.#dueAt = 0
+    this.#forget(new Set([...this.#known].filter((shard) => !shardLeases.owns(shard))))
+    this.#known = new Set(shardLeases.shards.values())
     const leaving = new Set([...this.#known].filter((shard) => shard.leaving && !this.#gone.has(shard)))
     if (leaving.size === 0) return
     await this.#letGo(leaving)
-    if (await keeper.tend(ready)) this.#dueAt = 0
-    this.#known = new Set([...this.#known, ...keeper.shards.values()])
+    if (await shardLeases.tend(ready)) this.#dueAt = 0
+    this.#known = new Set([...this.#known, ...shardLeases.shards.values()])
   }
 
   #forget(lost: ReadonlySet<Shard>): void {
@@ -163,14 +172,14 @@ export class RelayLoop {
 
   /** Whoever cannot send for a whole lease leaves what it has to the others. */
   #stepAside(): void {
-    const keeper = this.#keeper
+    const shardLeases = this.#leases
     const { sink, leaseMs } = this.#parts
     const { downMs, down } = this.#sender.circuit
-    if (keeper.isAside) {
-      if (down === 0) keeper.stepAside(undefined)
-    } else if (downMs > leaseMs && keeper.hasOthers) {
-      const owned = [...keeper.shards.values()]
-      keeper.stepAside(owned.find((shard) => this.#windows.has(shard)) ?? owned[0])
+    if (shardLeases.isAside) {
+      if (down === 0) shardLeases.stepAside(undefined)
+    } else if (downMs > leaseMs && shardLeases.hasOthers) {
+      const owned = [...shardLeases.shards.values()]
+      shardLeases.stepAside(owned.find((shard) => this.#windows.has(shard)) ?? owned[0])
       const reason = `${sink.name}: nothing was sent from here for ${leaseMs} ms; the other relays take over`
       this.#trouble(new Error(reason, { cause: this.#sender.trouble }))
     }
@@ -208,7 +217,7 @@ export class RelayLoop {
   async #apart(work: () => Promise<void>): Promise<void> {
     this.#sender.holding = true
     try {
-      while (!this.#sender.isQuiet && !this.#state.stopping) await this.#bell.wait(RELAY_POLL_BUSY_MS)
+      while (!this.#sender.isQuiet && !this.#state.stopping) await this.#wake.wait(RELAY_POLL_BUSY_MS)
       if (!this.#state.stopping) await work()
     } finally {
       this.#sender.holding = false
@@ -225,8 +234,8 @@ export class RelayLoop {
   }
 
   async #sendAlone(alone: readonly HeldEvent[]): Promise<void> {
-    const { keeper, parts, sender, wait } = this.#tools
-    const items = heldItems(await this.#hand.announce(alone), keeper.shards, parts.source)
+    const { shardLeases, parts, sender, wait } = this.#tools
+    const items = heldItems(await this.#hand.announce(alone), shardLeases.shards, parts.source)
     try {
       await sender.alone(items, wait)
     } finally {
@@ -250,7 +259,7 @@ export class RelayLoop {
   async #read(): Promise<boolean> {
     const { clock, source } = this.#parts
     const most = this.#reading.most * 2
-    const owned = [...this.#keeper.shards.values()]
+    const owned = [...this.#leases.shards.values()]
     const from = owned.filter((shard) => shard.suspect === null && !shard.leaving && this.#windows.hasRoom(shard, most))
     this.#readAt = clock.now()
     if (from.length === 0 && owned.length > 0) {
@@ -259,7 +268,7 @@ export class RelayLoop {
       return false
     }
     const batch = await this.#reading.next(from, most - this.#windows.size)
-    for (const item of sort(batch, this.#keeper.shards, source)) {
+    for (const item of sort(batch, this.#leases.shards, source)) {
       this.#windows.add(item)
       this.#incoming.push(item)
       if (item.state === 'aside') this.#recorder.aside(item)
@@ -285,7 +294,7 @@ export class RelayLoop {
     const { clock } = this.#parts
     const now = clock.now()
     // Without a shard nothing is due: asking again at once would be asking without end.
-    const untilDueMs = this.#keeper.shards.size === 0 ? Infinity : this.#dueAt - now
+    const untilDueMs = this.#leases.shards.size === 0 ? Infinity : this.#dueAt - now
     if (untilDueMs <= 0 || this.#recorder.dueInMs <= 0) return true
     if (this.#sender.isIdle && this.#recorder.isEmpty && this.#sawAll && this.#lookAt > now) {
       this.#state.idle()
@@ -295,7 +304,7 @@ export class RelayLoop {
     const soonest = this.#readAt + (isDry ? RELAY_POLL_MS_MIN : RELAY_READ_MS)
     const untilReadMs = isDry || queued < this.#reading.most ? Math.max(this.#lookAt, soonest) - now : Infinity
     const ms = Math.min(untilDueMs, untilReadMs, this.#recorder.dueInMs, RELAY_POLL_MS_MAX)
-    if (await this.#bell.wait(Math.max(1, ms))) {
+    if (await this.#wake.wait(Math.max(1, ms))) {
       this.#pollMs = RELAY_POLL_MS_MIN
       // Many commits wake us many times: a few milliseconds make one batch of them.
       this.#lookAt = this.#readAt + RELAY_POLL_MS_MIN
@@ -305,14 +314,14 @@ export class RelayLoop {
 
   /** Waits for what is under way, as long as it may, and writes down what became of it. */
   async #end(): Promise<void> {
-    while (!this.#sender.isQuiet && !this.#state.overdue) await this.#bell.wait(RELAY_POLL_BUSY_MS)
+    while (!this.#sender.isQuiet && !this.#state.overdue) await this.#wake.wait(RELAY_POLL_BUSY_MS)
     await this.#sender.abort()
-    this.#forget(new Set([...this.#known].filter((shard) => !this.#keeper.owns(shard))))
-    await this.#letGo(new Set(this.#keeper.shards.values()))
+    this.#forget(new Set([...this.#known].filter((shard) => !this.#leases.owns(shard))))
+    await this.#letGo(new Set(this.#leases.shards.values()))
   }
 
   #keeps(shard: Shard): boolean {
-    return !shard.leaving && this.#keeper.owns(shard)
+    return !shard.leaving && this.#leases.owns(shard)
   }
 
   #trouble(error: unknown): void {

@@ -15,7 +15,7 @@ import { sleep } from '../platform/clock.ts'
 import { isStorable } from '../platform/storable.ts'
 import type { Sink } from '../sink/sink.ts'
 import { isName } from '../store/namespaced/names.ts'
-import { Bell } from './bell.ts'
+import { WakeSignal } from './wake-signal.ts'
 import { Listener } from './listener.ts'
 import type { LoopState } from './loop-state.ts'
 import { RelayLoop } from './relay-loop.ts'
@@ -74,7 +74,7 @@ export function createRelay(surroundings: RelaySurroundings, options: RelayOptio
 }
 
 /** What one run of the loop looks at. */
-interface Running extends LoopState {
+interface RelayRun extends LoopState {
   stopping: boolean
   overdue: boolean
   readonly loop: RelayLoop
@@ -84,14 +84,14 @@ interface Running extends LoopState {
 
 class SinkRelay implements WakeableRelay {
   readonly #parts: Omit<RelayParts, 'relay'>
-  readonly #bell: Bell
-  #running: Running | undefined
+  readonly #wake: WakeSignal
+  #running: RelayRun | undefined
   #paused = false
   #waitingForIdle: (() => void)[] = []
 
   constructor(parts: Omit<RelayParts, 'relay'>) {
     this.#parts = parts
-    this.#bell = new Bell(parts.clock)
+    this.#wake = new WakeSignal(parts.clock)
   }
 
   async start(): Promise<this> {
@@ -107,12 +107,12 @@ class SinkRelay implements WakeableRelay {
     const running = this.#running
     if (!running) return
     running.stopping = true
-    this.#bell.ring()
+    this.#wake.signal()
     const { clock, observe, sink } = this.#parts
     // Some of the time is left for writing down what was sent.
     const cancel = clock.after(withinMs - Math.min(withinMs / 4, RELAY_STOP_WRITE_MS), () => {
       running.overdue = true
-      this.#bell.ring()
+      this.#wake.signal()
     })
     const late = new AbortController()
     const inTime = await Promise.race([running.ended.then(() => true), sleep(clock, withinMs, late.signal)])
@@ -128,7 +128,7 @@ class SinkRelay implements WakeableRelay {
     if (running) {
       const before = running.loop.sent
       const idle = new Promise<void>((resolve) => this.#waitingForIdle.push(resolve))
-      this.#bell.ring()
+      this.#wake.signal()
       await Promise.race([idle, running.ended])
       return running.loop.sent - before
     }
@@ -143,20 +143,20 @@ class SinkRelay implements WakeableRelay {
 
   resume(): void {
     this.#paused = false
-    this.#bell.ring()
+    this.#wake.signal()
   }
 
   wake(options?: { readonly due: boolean }): void {
     if (!this.#running) return
     if (options?.due) this.#running.loop.lookForDue()
-    this.#bell.ring()
+    this.#wake.signal()
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop()
   }
 
-  async #begin(once: boolean): Promise<Running> {
+  async #begin(once: boolean): Promise<RelayRun> {
     if (this.#parts.closed()) throw onceError('ONCE_CLOSED')
     const paused = (): boolean => this.#paused
     const state = {
@@ -171,11 +171,11 @@ class SinkRelay implements WakeableRelay {
       },
     }
     // A relay that is started again is another one: nothing of its former life counts.
-    const loop = new RelayLoop({ ...this.#parts, relay: this.#parts.random.uuid() }, state, this.#bell)
+    const loop = new RelayLoop({ ...this.#parts, relay: this.#parts.random.uuid() }, state, this.#wake)
     let over: (outcome: Promise<void>) => void = () => {}
     const ended = new Promise<void>((resolve) => (over = resolve))
     const begun = this.#open(loop)
-    const running: Running = Object.assign(state, { loop, begun, ended })
+    const running: RelayRun = Object.assign(state, { loop, begun, ended })
     this.#running = running
     try {
       await begun
@@ -214,10 +214,10 @@ class SinkRelay implements WakeableRelay {
     const { calls, clock, random, observe } = this.#parts
     if (!calls) return undefined
     const troubled = (error: unknown): void => observe({ kind: 'troubled', task: 'relay', error })
-    return new Listener({ calls, clock, random, called: () => this.#bell.ring(), troubled })
+    return new Listener({ calls, clock, random, called: () => this.#wake.signal(), troubled })
   }
 
-  async #run(running: Running): Promise<void> {
+  async #run(running: RelayRun): Promise<void> {
     const listener = running.once ? undefined : this.#listener()
     void listener?.start()
     try {

@@ -1,5 +1,5 @@
 import type { EventsRead, ReadEventsParams, Seal, StoredEvent } from '../store/outbox.ts'
-import type { Keeper } from './keeper.ts'
+import type { ShardLeases } from './shard-leases.ts'
 import type { Shard } from './shard.ts'
 
 /**
@@ -7,13 +7,13 @@ import type { Shard } from './shard.ts'
  * database that was put back may write into those segments once more, and give numbers again that were read.
  */
 export class Seals {
-  readonly #keeper: Keeper
+  readonly #leases: ShardLeases
   /** The last one there was: of a database that has it, so are all before it. */
   #last: Seal | null = null
   #server: string | null = null
 
-  constructor(keeper: Keeper) {
-    this.#keeper = keeper
+  constructor(shardLeases: ShardLeases) {
+    this.#leases = shardLeases
   }
 
   get known(): Required<Pick<ReadEventsParams, 'seal' | 'server'>> {
@@ -26,14 +26,14 @@ export class Seals {
    */
   async trusted({ events, server }: Pick<EventsRead, 'events' | 'server'>): Promise<readonly StoredEvent[]> {
     if (server === null) return events
-    await this.#keeper.prove()
+    await this.#leases.prove()
     this.#server = server
-    return events.filter(({ shard }) => this.#keeper.shards.has(shard))
+    return events.filter(({ shard }) => this.#leases.shards.has(shard))
   }
 
   /** `through`: of these shards the read has seen whatever there is. */
   learn({ seal, isKnown }: Pick<EventsRead, 'seal' | 'isKnown'>, through: readonly Shard[]): void {
-    if (!isKnown) for (const shard of this.#keeper.shards.values()) shard.readFrom = shard.segment
+    if (!isKnown) for (const shard of this.#leases.shards.values()) shard.readFrom = shard.segment
     if (seal || !isKnown) this.#last = seal
     if (seal) for (const shard of through) shard.readFrom = Math.max(shard.readFrom, seal.segment + 1)
   }

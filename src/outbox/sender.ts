@@ -4,7 +4,7 @@ import { Call, type Ended } from './call.ts'
 import { Circuit } from './circuit.ts'
 import { behind, failed, type Failure } from './holding.ts'
 import { isDecided, isToBlame, type Item } from './item.ts'
-import type { Keeper } from './keeper.ts'
+import type { ShardLeases } from './shard-leases.ts'
 import { Lanes } from './lanes.ts'
 import { Pace } from './pace.ts'
 import type { RelayParts } from './relay-parts.ts'
@@ -53,7 +53,7 @@ interface Round {
 export class Sender {
   readonly circuit: Circuit
   readonly #parts: RelayParts
-  readonly #keeper: Keeper
+  readonly #leases: ShardLeases
   readonly #state: SenderState
   readonly #changed: () => void
   readonly #pace: Pace
@@ -71,9 +71,9 @@ export class Sender {
   /** Why the circuit opened last. */
   trouble: SinkDown | undefined
 
-  constructor(parts: RelayParts, keeper: Keeper, state: SenderState, changed: () => void) {
+  constructor(parts: RelayParts, shardLeases: ShardLeases, state: SenderState, changed: () => void) {
     this.#parts = parts
-    this.#keeper = keeper
+    this.#leases = shardLeases
     this.#state = state
     this.#changed = changed
     this.#pace = new Pace({ batch: parts.sink.batch, leaseMs: parts.leaseMs })
@@ -152,7 +152,7 @@ export class Sender {
     const { sink } = this.#parts
     const { stopping, paused } = this.#state
     const held = this.holding && !this.#alone
-    if (stopping || paused || held || this.circuit.isPausing || !this.#keeper.mayRun) return
+    if (stopping || paused || held || this.circuit.isPausing || !this.#leases.mayRun) return
     const probing = this.circuit.down > 0
     if (!probing || this.#lanes.isDry) this.#return(this.#tried.splice(0), false)
     const most = probing ? 1 : (sink.concurrency ?? 1)
@@ -187,7 +187,7 @@ export class Sender {
         if (items.every(isDecided)) return true
         const { stopping, overdue } = this.#state
         if (overdue) await this.abort()
-        if (this.isQuiet && (stopping || !this.#keeper.mayRun || this.circuit.down >= downs)) return false
+        if (this.isQuiet && (stopping || !this.#leases.mayRun || this.circuit.down >= downs)) return false
         this.fill()
         await wait()
       }
@@ -206,7 +206,7 @@ export class Sender {
     const round: Round = { no: this.circuit.round, sent: this.#sent, broken: new Set() }
     const decide = (item: Item, verdict: Verdict): void => this.#decide(item, verdict, round)
     const call = new Call(
-      { sink, clock, leaseMs, mayRun: () => this.#keeper.mayRun, mayBegin: () => !this.#state.stopping, decide },
+      { sink, clock, leaseMs, mayRun: () => this.#leases.mayRun, mayBegin: () => !this.#state.stopping, decide },
       items,
     )
     const over = (ended: Ended | undefined): void => {
@@ -326,7 +326,7 @@ export class Sender {
     const again: Item[] = []
     for (const item of items) {
       const parked = this.#lanes.failureOf(item)
-      if (!this.#keeper.owns(item.shard) || item.shard.leaving) this.#giveUp(item)
+      if (!this.#leases.owns(item.shard) || item.shard.leaving) this.#giveUp(item)
       else if (parked === undefined) again.push(item)
       else {
         this.#leaveBehind(item, parked)

@@ -2,7 +2,7 @@ import { RELAY_SUSPECT_EVENTS } from '../limits.ts'
 import { endOf, passedBy, sort, type Batch, type End } from './batch.ts'
 import type { Ack, HoldParams } from '../store/outbox.ts'
 import { failed } from './holding.ts'
-import type { Keeper } from './keeper.ts'
+import type { ShardLeases } from './shard-leases.ts'
 import { intent, type Ledger, type Written } from './ledger.ts'
 import type { Reading } from './reading.ts'
 import type { RelayParts } from './relay-parts.ts'
@@ -15,7 +15,7 @@ const AMONG_ALL = 2
 /** What the steps of the loop share. */
 export interface Tools {
   readonly parts: RelayParts
-  readonly keeper: Keeper
+  readonly shardLeases: ShardLeases
   readonly reading: Reading
   readonly sender: Sender
   readonly ledger: Ledger
@@ -24,7 +24,7 @@ export interface Tools {
 }
 
 /** The one that was tried least: whoever is innocent is cleared before the culprit is tried again. */
-export function suspectOf({ shards }: Keeper): Shard | undefined {
+export function suspectOf({ shards }: ShardLeases): Shard | undefined {
   let found: Shard | undefined
   for (const shard of shards.values()) {
     if (shard.suspect && shard.suspect.attempt < (found?.suspect?.attempt ?? Infinity)) found = shard
@@ -64,8 +64,8 @@ export async function trySuspect(shard: Shard, tools: Tools): Promise<boolean> {
  * Most relays die by nobody's fault, and leave all that they had read: one by one it would take a slow sink as many times
  * longer as it takes events at a time. So after a first death everything is sent as ever, but announced as tried before.
  */
-async function absolve({ keeper, ledger }: Tools): Promise<boolean> {
-  const tried = [...keeper.shards.values()].flatMap((shard) =>
+async function absolve({ shardLeases, ledger }: Tools): Promise<boolean> {
+  const tried = [...shardLeases.shards.values()].flatMap((shard) =>
     shard.suspect && shard.suspect.attempt < AMONG_ALL ? { shard, tryingTo: shard.suspect.upTo } : [],
   )
   const acks = tried.map(({ shard, tryingTo }) => intent(shard, tryingTo, AMONG_ALL))
@@ -78,13 +78,17 @@ async function absolve({ keeper, ledger }: Tools): Promise<boolean> {
   return true
 }
 
-async function sendPart(shard: Shard, part: Batch, { parts, keeper, sender, ledger, wait }: Tools): Promise<boolean> {
+async function sendPart(
+  shard: Shard,
+  part: Batch,
+  { parts, shardLeases, sender, ledger, wait }: Tools,
+): Promise<boolean> {
   const { upTo, attempt } = shard.suspect as NonNullable<Shard['suspect']>
   const ends = part.ends.get(shard) ?? []
   const end = endOf(ends) ?? 0
   const announced = await ledger.ack([intent(shard, end, attempt + 1)], [])
   if (!announced.ours.has(shard.shard)) return false
-  const items = sort(part, keeper.shards, parts.source)
+  const items = sort(part, shardLeases.shards, parts.source)
   const open = items.filter(({ state }) => state === 'open')
   if (!(await sender.alone(open, wait))) return false
   const held = items.flatMap(({ hold }) => hold ?? [])

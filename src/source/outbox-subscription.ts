@@ -5,9 +5,9 @@ import {
   RELAY_POLL_MS_MAX,
   RELAY_POLL_MS_MIN,
 } from '../limits.ts'
-import { Bell } from '../outbox/bell.ts'
+import { WakeSignal } from '../outbox/wake-signal.ts'
 import { delayed, notBeforeOf } from '../outbox/holding.ts'
-import { Keeper } from '../outbox/keeper.ts'
+import { ShardLeases } from '../outbox/shard-leases.ts'
 import { intent } from '../outbox/ledger.ts'
 import { ReadSize } from '../outbox/read-size.ts'
 import { Seals } from '../outbox/seals.ts'
@@ -41,8 +41,8 @@ export class OutboxSubscription implements Subscription {
   readonly acksLater = true
   readonly #parts: OutboxSourceParts
   readonly #destination: string
-  readonly #bell: Bell
-  readonly #keeper: Keeper
+  readonly #wake: WakeSignal
+  readonly #leases: ShardLeases
   readonly #windows = new Map<Shard, ShardWindow>()
   /** Shards whose last owner died: so many events of them may have been under way. */
   readonly #doubtful = new Map<Shard, number>()
@@ -65,17 +65,17 @@ export class OutboxSubscription implements Subscription {
   constructor(parts: OutboxSourceParts, consumer: string) {
     this.#parts = parts
     this.#destination = `consumer ${consumer}`
-    this.#bell = new Bell(parts.clock)
+    this.#wake = new WakeSignal(parts.clock)
     const { outbox, clock, observe, source, leaseMs } = parts
-    const tell = (): void => this.#bell.ring()
+    const tell = (): void => this.#wake.signal()
     const destination = this.#destination
-    this.#keeper = new Keeper({ outbox, clock, observe, source, destination, relay: newUuid(), leaseMs, tell })
-    this.#seals = new Seals(this.#keeper)
+    this.#leases = new ShardLeases({ outbox, clock, observe, source, destination, relay: newUuid(), leaseMs, tell })
+    this.#seals = new Seals(this.#leases)
   }
 
   async start(): Promise<void> {
-    await this.#keeper.start()
-    this.#unsubscribe = this.#parts.onPublished(() => this.#bell.ring())
+    await this.#leases.start()
+    this.#unsubscribe = this.#parts.onPublished(() => this.#wake.signal())
   }
 
   onRevoked(callback: (partitions: readonly string[]) => void): void {
@@ -84,7 +84,7 @@ export class OutboxSubscription implements Subscription {
 
   async receive({ max, waitMs, signal }: ReceiveParams): Promise<readonly Delivery[]> {
     const until = this.#parts.clock.now() + waitMs
-    const ring = (): void => this.#bell.ring()
+    const ring = (): void => this.#wake.signal()
     signal.addEventListener('abort', ring)
     try {
       for (;;) {
@@ -96,7 +96,7 @@ export class OutboxSubscription implements Subscription {
         }
         const leftMs = until - this.#parts.clock.now()
         if (leftMs <= 0) return []
-        const rung = await this.#bell.wait(Math.min(leftMs, this.#pollMs, this.#nextReturnMs()))
+        const rung = await this.#wake.wait(Math.min(leftMs, this.#pollMs, this.#nextReturnMs()))
         this.#pollMs = rung ? RELAY_POLL_MS_MIN : Math.min(this.#pollMs * 2, RELAY_POLL_MS_MAX)
       }
     } finally {
@@ -108,14 +108,14 @@ export class OutboxSubscription implements Subscription {
     const { outbox } = this.#parts
     const sent: StoredEvent[] = []
     for (const { stored, lease, held } of deliveries as readonly OutboxDelivery[]) {
-      if (!this.#keeper.owns(lease)) continue
+      if (!this.#leases.owns(lease)) continue
       if (held) {
         sent.push(stored)
         this.#dueInHand.delete(stored.seq)
       } else this.#windows.get(lease)?.settle(stored.seq)
     }
     if (sent.length > 0) {
-      const leases = [...this.#keeper.shards.values()]
+      const leases = [...this.#leases.shards.values()]
       const untouched = { changed: [], kept: [], park: [] }
       const params = { destination: this.#destination, leases, sent, ...untouched, touched: sent }
       const { blocked } = await outbox.settleHeld(params)
@@ -130,25 +130,25 @@ export class OutboxSubscription implements Subscription {
     const at = this.#parts.clock.now() + delayMs
     const { source } = this.#parts
     for (const { stored, lease, held, delivered } of deliveries as readonly OutboxDelivery[]) {
-      if (!this.#keeper.owns(lease)) continue
+      if (!this.#leases.owns(lease)) continue
       const again = { lease, held, delivered: delivered + 1, source }
       this.#returned.push({ delivery: new OutboxDelivery(stored, again), at })
     }
-    this.#bell.ring()
+    this.#wake.signal()
   }
 
   async close(): Promise<void> {
     this.#closed = true
     this.#unsubscribe()
-    this.#bell.ring()
+    this.#wake.signal()
     await this.#flush()
-    await this.#keeper.stop()
+    await this.#leases.stop()
   }
 
   async #next(max: number): Promise<OutboxDelivery[]> {
     await this.#tend()
     // Past half a lease without a heartbeat another process may be about to take over.
-    if (!this.#keeper.mayRun) return []
+    if (!this.#leases.mayRun) return []
     const again = this.#takeReturned(max)
     if (again.length > 0) return again
     const due = await this.#takeDue(max)
@@ -157,10 +157,10 @@ export class OutboxSubscription implements Subscription {
 
   /** Windows follow the shards: a lost one is forgotten, a new one begins at its cursor. */
   async #tend(): Promise<void> {
-    await this.#keeper.tend()
+    await this.#leases.tend()
     const lost: string[] = []
     for (const shard of this.#windows.keys()) {
-      if (this.#keeper.owns(shard)) continue
+      if (this.#leases.owns(shard)) continue
       this.#windows.delete(shard)
       this.#doubtful.delete(shard)
       lost.push(String(shard.shard))
@@ -169,10 +169,10 @@ export class OutboxSubscription implements Subscription {
       const gone = new Set(lost)
       this.#returned = this.#returned.filter(({ delivery }) => !gone.has(String(delivery.stored.shard)))
       this.#holds = this.#holds.filter(({ shard }) => !gone.has(String(shard)))
-      for (const [seq, shard] of this.#dueInHand) if (!this.#keeper.owns(shard)) this.#dueInHand.delete(seq)
+      for (const [seq, shard] of this.#dueInHand) if (!this.#leases.owns(shard)) this.#dueInHand.delete(seq)
       this.#revoked(lost)
     }
-    const fresh = [...this.#keeper.shards.values()].filter((shard) => !this.#windows.has(shard))
+    const fresh = [...this.#leases.shards.values()].filter((shard) => !this.#windows.has(shard))
     if (fresh.length === 0) return
     // Announced before anything is delivered: whoever takes over from a dead process knows that something was under way.
     const acks = fresh.map((shard) => intent(shard, UNDER_WAY, 1))
@@ -180,7 +180,7 @@ export class OutboxSubscription implements Subscription {
     const ours = new Set(acked.ours)
     for (const shard of fresh) {
       if (!ours.has(shard.shard)) {
-        this.#keeper.drop([shard])
+        this.#leases.drop([shard])
         continue
       }
       this.#windows.set(shard, new ShardWindow(shard))
@@ -202,7 +202,7 @@ export class OutboxSubscription implements Subscription {
 
   async #takeDue(max: number): Promise<OutboxDelivery[]> {
     const { outbox, clock, source } = this.#parts
-    if (this.#keeper.tookDue()) this.#dueAt = 0
+    if (this.#leases.tookDue()) this.#dueAt = 0
     if (clock.now() < this.#dueAt) return []
     const shards = [...this.#windows.keys()].map(({ shard }) => shard)
     // What is in hand already is found again, and must not keep the others from being found.
@@ -224,7 +224,7 @@ export class OutboxSubscription implements Subscription {
 
   #lookForDue(): void {
     this.#dueAt = 0
-    this.#bell.ring()
+    this.#wake.signal()
   }
 
   async #read(max: number): Promise<OutboxDelivery[]> {
@@ -250,7 +250,7 @@ export class OutboxSubscription implements Subscription {
     const { cut, free } = read
     const events = await this.#seals.trusted(read)
     this.#size.learn(events)
-    if (free) this.#keeper.sawFree()
+    if (free) this.#leases.sawFree()
     const counts = new Map<number, number>()
     const found: OutboxDelivery[] = []
     for (const [index, stored] of events.entries()) {
@@ -287,7 +287,7 @@ export class OutboxSubscription implements Subscription {
   }
 
   #windowOf(shard: number): ShardWindow | undefined {
-    const owned = this.#keeper.shards.get(shard)
+    const owned = this.#leases.shards.get(shard)
     return owned && this.#windows.get(owned)
   }
 
@@ -328,14 +328,14 @@ export class OutboxSubscription implements Subscription {
       for (const [index, window] of windows.entries()) {
         const last = acks[index]?.at(-1)
         if (last && ours.has(last.shard)) window.passed(last)
-        else this.#keeper.drop([window.shard])
+        else this.#leases.drop([window.shard])
       }
     } catch (error) {
       this.#holds = [...hold, ...this.#holds]
       throw error
     }
     if (hold.length > 0) this.#dueAt = 0
-    this.#bell.ring()
+    this.#wake.signal()
   }
 
   #troubled(error: unknown): void {

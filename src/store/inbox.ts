@@ -16,7 +16,7 @@ export interface Inbox<Tx> {
    */
   take(params: TakeParams): Promise<Taken<Tx>>
   /** What `take` would see, without a transaction: 'taken' means that nothing stands in the way. */
-  look(params: LookParams): Promise<readonly InboxSight[]>
+  look(params: LookParams): Promise<readonly InboxState[]>
   /**
    * Inserts the row in somebody else's open transaction, last before its commit (leased consumers). False: another
    * transaction has it, or holds it, or has set it aside meanwhile (unless this is a redrive), and this one must not commit.
@@ -72,10 +72,10 @@ export interface InboxItem {
  * letter has it. 'behind': a dead letter of its aggregate is parked, and it must join it. 'early': its predecessor is
  * not applied yet. 'busy': it runs elsewhere.
  */
-export type InboxSight = 'taken' | 'duplicate' | 'parked' | 'behind' | 'early' | 'busy'
+export type InboxState = 'taken' | 'duplicate' | 'parked' | 'behind' | 'early' | 'busy'
 
 /** By the number they travel under. */
-export const INBOX_SIGHTS: readonly InboxSight[] = ['taken', 'duplicate', 'parked', 'behind', 'early', 'busy']
+export const INBOX_STATES: readonly InboxState[] = ['taken', 'duplicate', 'parked', 'behind', 'early', 'busy']
 
 export interface TakeParams {
   readonly consumer: string
@@ -95,7 +95,7 @@ export interface EnterParams {
 }
 
 export interface Taken<Tx> {
-  readonly sights: readonly InboxSight[]
+  readonly states: readonly InboxState[]
   readonly session: InboxSession<Tx>
 }
 

@@ -28,7 +28,7 @@ export interface Outbox {
    */
   tryHeld(params: TryHeldParams): Promise<readonly number[]>
   /** What became of held events. Nothing is written for shards that are no longer ours. */
-  settleHeld(params: SettleHeldParams): Promise<Settled>
+  settleHeld(params: SettleHeldParams): Promise<SettledEvents>
   /**
    * Sets events that were sent already aside to be sent again, under another broker id. Answers how many. They are due
    * at once, each aggregate's in order.
@@ -287,7 +287,7 @@ export interface SettleHeldParams {
   readonly released?: readonly { readonly shard: number; readonly aggregateId: string }[] | undefined
 }
 
-export interface Settled extends Acked {
+export interface SettledEvents extends Acked {
   /** Those of the touched aggregates that are still blocked. */
   readonly blocked: readonly BlockedAggregate[]
 }

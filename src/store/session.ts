@@ -1,5 +1,5 @@
 import type { Answer } from '../lifecycle/answer.ts'
-import type { Sight, StoredRecord } from '../lifecycle/record.ts'
+import type { ClaimView, StoredRecord } from '../lifecycle/record.ts'
 
 export interface Claim {
   readonly id: string
@@ -40,7 +40,7 @@ export interface Session<Tx> {
   /** A statement of the user's own that is not made through a handle. Its errors are thrown as they come. */
   execute(statement: UserStatement): Promise<readonly Row[]>
   /** Claims in this transaction (nested run, join, claim again after a sweep). */
-  claim(claim: Claim): Promise<{ readonly sight: Sight; readonly claimed: Claimed | null }>
+  claim(claim: Claim): Promise<{ readonly view: ClaimView; readonly claimed: Claimed | null }>
   /** A new statement, hence a new snapshot. */
   reread(claim: Claim): Promise<StoredRecord | null>
   /** Gives an expired record (seen with this token) a new life in this transaction; null when it changed meanwhile. */
@@ -96,12 +96,12 @@ export interface EventRow {
   readonly headers: string
 }
 
-export interface Held {
+export interface LeaseHolder {
   readonly id: string
   readonly token: string
 }
 
-export interface FinishStepParams extends Held {
+export interface FinishStepParams extends LeaseHolder {
   readonly life: string
   readonly name: string
   /** JSON text. */

@@ -1,5 +1,5 @@
 import type { Answer } from '../lifecycle/answer.ts'
-import type { Sight, StoredRecord } from '../lifecycle/record.ts'
+import type { ClaimView, StoredRecord } from '../lifecycle/record.ts'
 import type { Inbox } from './inbox.ts'
 import type { LockBudget } from './lock-budget.ts'
 import type { Namespaces } from './namespaces.ts'
@@ -12,7 +12,7 @@ import type {
   Reading,
   Session,
   CompleteParams,
-  Held,
+  LeaseHolder,
   FinishStepParams,
   UserStatement,
   Row,
@@ -51,7 +51,7 @@ export interface Store<Tx> {
   /** Record and answer by a statement of its own, outside any transaction. */
   read(params: { readonly id: string }): Promise<Reading>
   /** Claim and final answer in one statement that commits alone: a refusal without the effect that was rolled back. */
-  refuse(params: RefuseParams): Promise<Sight>
+  refuse(params: RefuseParams): Promise<ClaimView>
   /** The user's own open transaction. ONCE_TX_REQUIRED or ONCE_TX_ISOLATION where it cannot carry a claim. */
   join(tx: Tx): Promise<Session<Tx>>
   /** True for an error after which the whole transaction is worth running again (serialization failure, deadlock). */
@@ -79,9 +79,9 @@ export interface BeginParams {
 }
 
 export interface Begun<Tx> {
-  readonly sight: Sight
+  readonly view: ClaimView
   readonly session: Session<Tx>
-  /** Present when `sight.inserted`. */
+  /** Present when `view.inserted`. */
   readonly claimed: Claimed | null
 }
 
@@ -92,7 +92,7 @@ export interface RefuseParams {
 
 export interface Leases<Tx> {
   /** Claims and commits at once, with a lease. */
-  claim(params: LeaseParams): Promise<{ readonly sight: Sight; readonly claimed: Claimed | null }>
+  claim(params: LeaseParams): Promise<{ readonly view: ClaimView; readonly claimed: Claimed | null }>
   /** Takes a lapsed record over, or renews an expired one; null when somebody else was quicker. */
   takeOver(params: LeaseParams & { readonly seen: StoredRecord }): Promise<Claimed | null>
   /**
@@ -101,16 +101,16 @@ export interface Leases<Tx> {
    */
   heartbeat(params: HeartbeatParams): Promise<readonly string[]>
   /** Lets the lease lapse now, so that the next attempt need not wait. False when it is no longer ours. */
-  release(params: Held): Promise<boolean>
+  release(params: LeaseHolder): Promise<boolean>
   /** A final answer without business rows, fenced. False when the lease is no longer ours. */
-  refuse(params: Held & RefuseParams): Promise<boolean>
+  refuse(params: LeaseHolder & RefuseParams): Promise<boolean>
   steps(params: { readonly id: string; readonly life: string }): Promise<readonly StoredStep[]>
   /** Commits the intent of an unkeyed outside call before it is made. False when the lease is no longer ours. */
-  startStep(params: Held & { readonly life: string; readonly name: string }): Promise<boolean>
+  startStep(params: LeaseHolder & { readonly life: string; readonly name: string }): Promise<boolean>
   /** Records a step's result. False when the lease is no longer ours. */
   finishStep(params: FinishStepParams): Promise<boolean>
   /** Marks the outcome unknown. False when the lease is no longer ours. */
-  suspend(params: Held): Promise<boolean>
+  suspend(params: LeaseHolder): Promise<boolean>
   /** An operator's word on an unknown operation; false when it is not unknown (any more). */
   settle(params: SettleParams): Promise<boolean>
   /** A transaction for `commit` and `step.tx`, with a server-side deadline. */
@@ -122,7 +122,7 @@ export interface Leases<Tx> {
 }
 
 export interface HeartbeatParams {
-  readonly leases: readonly Held[]
+  readonly leases: readonly LeaseHolder[]
   readonly leaseMs: number
   readonly withinMs?: number
 }
@@ -207,7 +207,7 @@ export type {
   CompleteParams,
   EventRow,
   FinishStepParams,
-  Held,
+  LeaseHolder as Held,
   Reading,
   Row,
   Savepoint,

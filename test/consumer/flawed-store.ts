@@ -16,7 +16,7 @@ export function rowAfterEffect<Tx>(store: Store<Tx>): Store<Tx> {
         items: readonly InboxItem[]
         deadlineMs: number
       }) => {
-        const sights = await inbox.look({ consumer, items })
+        const states = await inbox.look({ consumer, items })
         const { session } = await inbox.take({ consumer, items: [], deadlineMs })
         const complete: typeof session.complete = async (params) => {
           const ending = await session.complete(params)
@@ -24,7 +24,7 @@ export function rowAfterEffect<Tx>(store: Store<Tx>): Store<Tx> {
           await after.session.complete({ consumer, events: [], tried: [], redriven: [], positions: null })
           return ending
         }
-        return { sights, session: { session: session.session, complete, rollback: () => session.rollback() } }
+        return { states, session: { session: session.session, complete, rollback: () => session.rollback() } }
       },
     },
   }) as typeof inbox

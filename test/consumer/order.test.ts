@@ -40,7 +40,7 @@ describePostgres('a consumer of a source with an order', (database) => {
   it('runs nobody before one that runs elsewhere and may be rolled back', async () => {
     const inbox = pgStore(world.pool).inbox
     const elsewhere = await inbox?.take({ consumer: 'order', items: [item('order', 1)], deadlineMs: 20_000 })
-    expect(elsewhere?.sights).toEqual(['taken'])
+    expect(elsewhere?.states).toEqual(['taken'])
     broker.publish(message(1), message(2), message(3))
     const consumer = world.once.consumer('order', { from }, { 'step.made': apply })
     await consumer.start()

@@ -11,7 +11,7 @@ const REMEMBERING: readonly ProgramMutant[] = [
     name: 'remembers what its own transaction wrote, before the commit',
     store: 'memory',
     file: 'src/operation/settle.ts',
-    find: `        if (seat.afterCommit) seat.afterCommit(keep)
+    find: `        if (access.afterCommit) access.afterCommit(keep)
         else keep()`,
     replace: '        keep()',
   },
@@ -125,9 +125,9 @@ const LOCKING: readonly ProgramMutant[] = [
     name: 'who waits for a lock until the deadline makes its whole batch late',
     store: 'pg',
     file: 'src/operation/batch.ts',
-    find: 'return { again: [stillInTime(core, others, deadline)], crowded: false }',
+    find: 'return { again: [stillInTime(core, suspected, deadline), stillInTime(core, others, deadline)], crowded: false }',
     replace: `for (const other of others) other.reject(deadline)
-  return NOTHING`,
+  return { again: [stillInTime(core, suspected, deadline)], crowded: false }`,
   },
   {
     name: 'a deadlock of one statement of a batch is its error',

@@ -201,7 +201,7 @@ describeClients('atomic operations on a server', (place) => {
     const once = place.once()
     const claim = claimOf('paused')
     const begun = await place.bed.store.begin({ claim, deadlineMs: 500 })
-    expect(begun.sight.inserted).toBe(true)
+    expect(begun.view.inserted).toBe(true)
     await insertCharge(place, begun.session.tx, 'paused')
     await later(1_000)
     const completing = begun.session.complete({

@@ -265,7 +265,7 @@ describeClient('a heartbeat that gets no answer', 'pg', (place) => {
     const startedAt = Date.now()
     try {
       const run = once.run(
-        { scope: 'u', key: 'hung heart', input: 1, lease: '900ms', endsWithin: '60s' },
+        { scope: 'u', key: 'hung heartbeat', input: 1, lease: '900ms', endsWithin: '60s' },
         async ({ signal, commit }) => {
           // The first beat comes after a third of the lease; on a busy machine a little later.
           await later(350)

@@ -59,7 +59,7 @@ describeAll('retention', (place) => {
     })
     await age(place, 'lives', { forgotten: true })
     const again = await place.bed.store.begin({ claim: claimOf('lives'), deadlineMs: 5_000 })
-    const renewed = again.claimed ?? (await again.session.renew(claimOf('lives'), again.sight.record!))
+    const renewed = again.claimed ?? (await again.session.renew(claimOf('lives'), again.view.record!))
     await again.session.rollback()
     expect(renewed!.life).not.toBe(first.claimed!.life)
     expect(BigInt(renewed!.token)).toBeGreaterThan(BigInt(first.claimed!.token))

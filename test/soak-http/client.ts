@@ -27,7 +27,7 @@ export interface Sights {
 
 /** Sends requests of every kind over kept connections, and looks at every answer. */
 export class Load {
-  readonly sights: Sights = {
+  readonly views: Sights = {
     requests: 0,
     answers: 0,
     replays: 0,
@@ -69,8 +69,8 @@ export class Load {
   }
 
   #exchange(key: string, asked: Asked, turn: 'first' | 'again' | 'mismatch'): Promise<void> {
-    this.sights.requests++
-    count(this.sights.kinds, asked.kind)
+    this.views.requests++
+    count(this.views.kinds, asked.kind)
     const body = JSON.stringify(asked)
     return new Promise((resolve) => {
       const done = (look: () => void): void => {
@@ -101,34 +101,34 @@ export class Load {
     headers: NodeJS.Dict<string | string[]>,
     text: string,
   ): void {
-    const { sights } = this
-    sights.answers++
+    const { views } = this
+    views.answers++
     const replayed = headers['idempotent-replayed'] === 'true'
-    if (replayed) sights.replays++
+    if (replayed) views.replays++
     const said = [headers['x-nonce'], /"nonce":"([^"]*)"/.exec(text)?.[1]].filter((each) => each !== undefined)
     const own = headers['idempotency-key'] === key && said.every((each) => each === nonce)
     // Whatever was stored, and whatever the handler said, has a nonce.
-    if (!own || (status < 500 && status !== 422 && status !== 409 && said.length < 2)) sights.foreign++
-    if (turn === 'mismatch' && status === 422) sights.mismatches++
+    if (!own || (status < 500 && status !== 422 && status !== 409 && said.length < 2)) views.foreign++
+    if (turn === 'mismatch' && status === 422) views.mismatches++
     // A retry is refused also when the first was not stored and a request with another body was.
     const right: readonly number[] = [...KINDS[kind], 409, ...(turn === 'first' ? [] : [422])]
     if (right.includes(status)) return
-    if (status >= 500) count(sights.unexpected, /"code":"(ONCE_\w+)"/.exec(text)?.[1] ?? `${status} without a code`)
-    else count(sights.odd, `${kind} ${turn} ${status}`)
+    if (status >= 500) count(views.unexpected, /"code":"(ONCE_\w+)"/.exec(text)?.[1] ?? `${status} without a code`)
+    else count(views.odd, `${kind} ${turn} ${status}`)
   }
 
   #failed(kind: Kind, error: Error & { code?: string }): void {
-    if (error.code?.startsWith('HPE_')) this.sights.malformed++
-    else if (MAY_CLOSE.has(kind)) this.sights.closed++
+    if (error.code?.startsWith('HPE_')) this.views.malformed++
+    else if (MAY_CLOSE.has(kind)) this.views.closed++
     // A kept connection may be gone when it is used again.
-    else if (error.code === 'ECONNRESET' || error.code === 'EPIPE') this.sights.closed++
-    else count(this.sights.odd, `${kind} ${error.code ?? error.message}`)
+    else if (error.code === 'ECONNRESET' || error.code === 'EPIPE') this.views.closed++
+    else count(this.views.odd, `${kind} ${error.code ?? error.message}`)
   }
 
   /** Hangs up: in the middle of its body, while the handler runs, or when the first bytes come. */
   async #abort(key: string, asked: Asked): Promise<void> {
-    this.sights.requests++
-    this.sights.aborted++
+    this.views.requests++
+    this.views.aborted++
     const body = JSON.stringify(asked)
     const when = this.#random()
     const wait = Math.floor(this.#random() * 20)

@@ -60,7 +60,7 @@ async function soaked(
     const sample = { second: Math.round(due / 1_000), megabytes: Math.round(last.heapBytes / 1e4) / 100 }
     heap.push(sample)
     tell(
-      `${sample.second} s: ${sample.megabytes} MB, ${load.sights.requests} requests, ${last.uncaught.length} uncaught`,
+      `${sample.second} s: ${sample.megabytes} MB, ${load.views.requests} requests, ${last.uncaught.length} uncaught`,
     )
   }
   load.close()
@@ -69,7 +69,7 @@ async function soaked(
   return {
     adapter,
     seconds: Math.round((performance.now() - from) / 1_000),
-    ...load.sights,
+    ...load.views,
     uncaught: last.uncaught,
     twice: last.twice,
     heap,

@@ -52,8 +52,8 @@ export function inboxWorks<Tx>(benchOf: () => Bench<Tx>): void {
 
   it.each([[[]], [['tried']]])('commits nothing that was set aside before its lock was had: %j', async (tried) => {
     const item = itemOf(`late ${tried.length}`)
-    const { sights, session } = await take(item)
-    expect(sights).toEqual(['taken'])
+    const { states, session } = await take(item)
+    expect(states).toEqual(['taken'])
     await setAsideUnlocked(session.session.tx, item)
     const ending = session.complete({ ...NOTHING, tried: tried.map(() => item.id) })
     await expect(ending).rejects.toMatchObject({ code: 'ONCE_CONFLICT' })

@@ -47,14 +47,14 @@ async function take(client: Client, params: TakeParams): Promise<Taken<MemoryTx>
   const { consumer, items, deadlineMs, redrive = false } = params
   const connection = await client.pool.take()
   try {
-    const sights = await connection.trip('inbox.take', (server) => {
+    const states = await connection.trip('inbox.take', (server) => {
       connection.begin({ deadlineMs })
       return connection.execute(server, 'inbox.take', (work) =>
         client.statements.takeMessages(work, consumer, items, redrive),
       )
     })
-    const taken = items.flatMap(({ id }, i) => (sights[i] === 'taken' && !redrive ? id : []))
-    return { sights, session: new MemoryInboxSession(client, connection, taken) }
+    const taken = items.flatMap(({ id }, i) => (states[i] === 'taken' && !redrive ? id : []))
+    return { states, session: new MemoryInboxSession(client, connection, taken) }
   } catch (error) {
     connection.tx?.rollback()
     client.pool.give(connection)

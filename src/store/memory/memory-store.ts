@@ -98,11 +98,11 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
 async function begin(client: Client, { claim, deadlineMs }: BeginParams): Promise<Begun<MemoryTx>> {
   const connection = await client.pool.take()
   try {
-    const { sight, claimed } = await connection.trip('begin', (server) => {
+    const { view, claimed } = await connection.trip('begin', (server) => {
       connection.begin({ deadlineMs })
       return connection.execute(server, 'claim', (work) => client.statements.claim(work, claim, BORN_COMPLETED))
     })
-    return { sight, claimed, session: new MemorySession(client, connection) }
+    return { view, claimed, session: new MemorySession(client, connection) }
   } catch (error) {
     connection.tx?.rollback()
     client.pool.give(connection)

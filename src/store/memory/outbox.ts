@@ -1,5 +1,5 @@
 import { RELAY_SETTLE_MS, RELAY_UNPARK_EVENTS, SHARDS } from '../../limits.ts'
-import type { Outbox, ResendParams, Settled, SettleHeldParams, ShardState } from '../outbox.ts'
+import type { Outbox, ResendParams, SettledEvents, SettleHeldParams, ShardState } from '../outbox.ts'
 import type { Parked, SettledParked, SettleParkedParams } from '../parked.ts'
 import { autocommit } from './client.ts'
 import type { Client } from './client.ts'
@@ -101,7 +101,7 @@ function settleParked(client: Client, params: SettleParkedParams): Promise<Settl
 }
 
 /** A transaction: the shards are fenced first, and stay so until it commits. */
-function settleHeld(client: Client, params: SettleHeldParams): Promise<Settled> {
+function settleHeld(client: Client, params: SettleHeldParams): Promise<SettledEvents> {
   const { statements } = client
   const { destination, leases } = params
   return fenced(

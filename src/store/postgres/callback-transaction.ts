@@ -5,7 +5,7 @@ import { systemClock } from '../../platform/clock.ts'
 import type { Row, TakeTurn } from '../store.ts'
 import { CommitLost, CommitRefused } from './driver/driver.ts'
 import type { PgConnection, PgDriver, PgStatement, PipelineOutcome } from './driver/driver.ts'
-import { Lane } from './lane.ts'
+import { SharedConnection } from './shared-connection.ts'
 import { Watchdog } from './driver/watchdog.ts'
 import { isConnectionLost, isSessionEnded, isTimedOut, sqlStateOf } from './driver/sqlstate.ts'
 
@@ -38,7 +38,7 @@ export interface Revocable<Tx> {
 const ALIVE: PgStatement = { name: '', text: 'select 1 as alive', values: [] }
 
 export function callbackDriver<Tx>(client: CallbackClient<Tx>): PgDriver<Tx> {
-  const lane = client.single ? new Lane() : undefined
+  const lane = client.single ? new SharedConnection() : undefined
   const watchdog = new Watchdog()
   /** A database in this process does not fall silent. */
   const within = <T>(ms: number, work: Promise<T>): Promise<T> => (client.single ? work : watchdog.within(ms, work))
@@ -215,9 +215,9 @@ function isPlain({ values }: PgStatement): boolean {
   return values.every((value) => value === null || ['string', 'number', 'boolean'].includes(typeof value))
 }
 
-type Settled<T> = { readonly failed: false; readonly value: T } | { readonly failed: true; readonly error: unknown }
+type Attempted<T> = { readonly failed: false; readonly value: T } | { readonly failed: true; readonly error: unknown }
 
-function settled<T>(promise: Promise<T>): Promise<Settled<T>> {
+function settled<T>(promise: Promise<T>): Promise<Attempted<T>> {
   return promise.then(
     (value) => ({ failed: false, value }),
     (error: unknown) => ({ failed: true, error }),

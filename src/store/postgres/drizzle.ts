@@ -1,7 +1,7 @@
 import type { Row, Store } from '../store.ts'
 import { callbackDriver } from './callback-transaction.ts'
 import type { PgDriver, PgStatement } from './driver/driver.ts'
-import { hasMethods, leash, requireThat, type Leash } from './leash.ts'
+import { hasMethods, revocableHandle, requireThat, type RevocableHandle } from './revocable-handle.ts'
 import { withSnakeCase } from './postgres-js.ts'
 import { guardedSql, unlessLost, type Life, type Sql } from './postgres-js-handle.ts'
 import { postgresStore, type PostgresStoreOptions } from './store.ts'
@@ -55,8 +55,8 @@ export function drizzleDriver<Tx>(db: DrizzleDatabase<Tx>): PgDriver<Tx> {
     query: (statement) => send(root as Drizzle, statement),
     queryIn: (tx, statement) => send(tx as Drizzle, statement),
     revocable(tx, joined, takeTurn) {
-      const held = leash(takeTurn)
-      return { tx: leashed(tx as Drizzle, (tx as Drizzle).session.client, held, joined) as Tx, revoke: held.revoke }
+      const held = revocableHandle(takeTurn)
+      return { tx: revocable(tx as Drizzle, (tx as Drizzle).session.client, held, joined) as Tx, revoke: held.revoke }
     },
     isTransaction: (tx) => hasMethods(tx, ['transaction', 'rollback']) && isPostgres(tx as Drizzle),
   })
@@ -116,13 +116,13 @@ function isEmitter(client: unknown): client is Emitter {
   return typeof client === 'object' && hasMethods(client, ['on', 'removeListener'])
 }
 
-function leashed(tx: Drizzle, client: unknown, held: Leash, joined: boolean): Drizzle {
+function revocable(tx: Drizzle, client: unknown, held: RevocableHandle, joined: boolean): Drizzle {
   const sql = isPostgresJs(client)
     ? guardedSql(client, { refusal: (text) => held.refusal(text), nativeSavepoints: joined })
     : undefined
   const handle = on(tx, {
     // Asked again here: a cache may answer between the two.
-    client: sql ?? leashedClient(client as object, held),
+    client: sql ?? revocableClient(client as object, held),
     prepareQuery(this: Session, query: { sql: string; params: unknown[] }, ...rest: unknown[]) {
       const prepared = tx.session.prepareQuery.call(this, query, ...rest)
       for (const verb of ['execute', 'all'] as const) {
@@ -139,12 +139,12 @@ function leashed(tx: Drizzle, client: unknown, held: Leash, joined: boolean): Dr
   })
   if (sql) {
     handle.transaction = (work: (tx: Drizzle) => unknown) =>
-      sql.savepoint((nested: Sql) => work(leashed(tx, nested, held, joined)))
+      sql.savepoint((nested: Sql) => work(revocable(tx, nested, held, joined)))
   }
   return handle
 }
 
-function leashedClient(client: object, held: Leash): object {
+function revocableClient(client: object, held: RevocableHandle): object {
   return new Proxy(client, {
     get(target, key) {
       const value: unknown = Reflect.get(target, key)

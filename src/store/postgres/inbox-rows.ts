@@ -1,6 +1,6 @@
 import { LETTER_STATES, type Letter } from '../dead-letters.ts'
-import { INBOX_SIGHTS } from '../inbox.ts'
-import type { CompleteInboxParams, InboxItem, InboxSight } from '../inbox.ts'
+import { INBOX_STATES } from '../inbox.ts'
+import type { CompleteInboxParams, InboxItem, InboxState } from '../inbox.ts'
 import type { Row } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
 import { LETTER_COLUMNS } from './sql/dead-letter.ts'
@@ -44,7 +44,7 @@ export function letterArrays(letters: readonly Letter[]): string[] {
   )
 }
 
-export function sightsOf(row: Row | undefined): InboxSight[] {
-  const list = row?.['sights']
-  return typeof list === 'string' ? list.split(',').map((n) => INBOX_SIGHTS[Number(n)] as InboxSight) : []
+export function statesOf(row: Row | undefined): InboxState[] {
+  const list = row?.['states']
+  return typeof list === 'string' ? list.split(',').map((n) => INBOX_STATES[Number(n)] as InboxState) : []
 }

@@ -4,7 +4,7 @@ import type {
   FailedParams,
   Inbox,
   EnterParams,
-  InboxSight,
+  InboxState,
   LookParams,
   OpenInboxParams,
   ParkParams,
@@ -22,7 +22,7 @@ import { arrayLiteral } from './array-literal.ts'
 import { commit } from './commit.ts'
 import type { PgDriver } from './driver/driver.ts'
 import { sessionError, storeError, told } from './errors.ts'
-import { idsIn, itemArrays, letterArrays, lockArrays, positionArrays, sightsOf } from './inbox-rows.ts'
+import { idsIn, itemArrays, letterArrays, lockArrays, positionArrays, statesOf } from './inbox-rows.ts'
 import { PostgresInboxSession } from './inbox-session.ts'
 import { inboxStatements, type InboxBind, type InboxStatementName } from './inbox-statements.ts'
 import { InboxSweeper } from './inbox-sweeper.ts'
@@ -58,15 +58,15 @@ export class PostgresInbox<Tx> implements Inbox<Tx> {
       const first = this.#bind('inboxTake', [consumer, redrive, deadline, ...itemArrays(items)])
       const { connection, rows } = await this.#driver.begin(first, { withinMs: deadlineMs + ANSWER_SLACK_MS })
       const session = new PostgresSession(connection, this.#bindAll, this.#schema)
-      const sights = sightsOf(rows[0])
-      const taken = items.flatMap(({ id }, i) => (sights[i] === 'taken' && !redrive ? id : []))
+      const states = statesOf(rows[0])
+      const taken = items.flatMap(({ id }, i) => (states[i] === 'taken' && !redrive ? id : []))
       const of = { xid: String(rows[0]?.['xid']), schema: this.#schema, taken }
-      return { sights, session: new PostgresInboxSession(connection, session, this.#bind, of) }
+      return { states, session: new PostgresInboxSession(connection, session, this.#bind, of) }
     })
   }
 
-  async look({ consumer, items, redrive = false }: LookParams): Promise<readonly InboxSight[]> {
-    return sightsOf((await this.#query('inboxLook', [consumer, redrive, ...itemArrays(items)]))[0])
+  async look({ consumer, items, redrive = false }: LookParams): Promise<readonly InboxState[]> {
+    return statesOf((await this.#query('inboxLook', [consumer, redrive, ...itemArrays(items)]))[0])
   }
 
   async enter(session: Session<Tx>, { consumer, item, redrive = false }: EnterParams): Promise<boolean> {

@@ -2,7 +2,7 @@ import { onceError } from '../../errors.ts'
 import type { Row, Store } from '../store.ts'
 import { callbackDriver } from './callback-transaction.ts'
 import type { PgDriver, PgStatement } from './driver/driver.ts'
-import { hasMethods, leash, requireThat, type Leash } from './leash.ts'
+import { hasMethods, revocableHandle, requireThat, type RevocableHandle } from './revocable-handle.ts'
 import { postgresStore, type PostgresStoreOptions } from './store.ts'
 
 /** What we use of Kysely, structurally. `Tx` is its `Transaction<DB>`. */
@@ -39,7 +39,7 @@ export function kyselyDriver<Tx>(db: KyselyDatabase<Tx>, options: KyselyOptions)
     query: (statement) => send(db as unknown as Executing, statement),
     queryIn: (tx, statement) => send(tx as Executing, statement),
     revocable(tx, _, takeTurn) {
-      const held = leash(takeTurn)
+      const held = revocableHandle(takeTurn)
       return { tx: guarded(tx as Executing, held) as Tx, revoke: held.revoke }
     },
     isTransaction: (tx) => hasMethods(tx, METHODS) && (tx as Executing).isTransaction,
@@ -72,7 +72,7 @@ const PLUGIN = {
 }
 
 /** A plugin that does nothing gives a transaction object of its own; what it and its builders execute with is held. */
-function guarded(tx: Executing, held: Leash): Executing {
+function guarded(tx: Executing, held: RevocableHandle): Executing {
   const handle = tx.withPlugin(PLUGIN)
   hold(handle.getExecutor(), held)
   handle.startTransaction = () => {
@@ -81,7 +81,7 @@ function guarded(tx: Executing, held: Leash): Executing {
   return handle
 }
 
-function hold(executor: Executor, held: Leash): Executor {
+function hold(executor: Executor, held: RevocableHandle): Executor {
   const replace = (name: string, by: (original: () => unknown, args: unknown[]) => unknown): void => {
     const original = executor[name]
     if (original) executor[name] = (...args) => by(() => Reflect.apply(original, executor, args), args)

@@ -49,8 +49,8 @@ export class PostgresLeases<Tx> implements Leases<Tx> {
       recover?.name ?? null,
       recover?.input ?? null,
     ])
-    const { sight, claimed } = shownBy(row)
-    return { sight, claimed }
+    const { view, claimed } = shownBy(row)
+    return { view, claimed }
   }
 
   async takeOver({

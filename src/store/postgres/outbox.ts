@@ -19,7 +19,7 @@ import type {
   ReadEventsParams,
   ReleaseParams,
   ResendParams,
-  Settled,
+  SettledEvents,
   SettleHeldParams,
   ShardLease,
   ShardState,
@@ -192,7 +192,7 @@ export class PostgresOutbox<Tx> implements Outbox {
     return numbersOf(row?.['ours'])
   }
 
-  async settleHeld(params: SettleHeldParams): Promise<Settled> {
+  async settleHeld(params: SettleHeldParams): Promise<SettledEvents> {
     const { destination, leases } = params
     return told(this.#schema, async () => {
       const { connection, rows } = await this.#driver.begin(
@@ -243,7 +243,7 @@ export class PostgresOutbox<Tx> implements Outbox {
     connection: PgConnection<Tx>,
     { destination, sent, changed, kept, park, touched, released = [] }: SettleHeldParams,
     ours: ReadonlySet<number>,
-  ): Promise<Settled> {
+  ): Promise<SettledEvents> {
     const own = <T extends { readonly shard: number }>(rows: readonly T[]): T[] => rows.filter((r) => ours.has(r.shard))
     // First, so that its rows are the first ones.
     const statements: PgStatement[] = [this.#bind('changeHeld', [destination, ...heldArrays(own(changed))])]

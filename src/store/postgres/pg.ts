@@ -2,15 +2,15 @@ import { onceError } from '../../errors.ts'
 import type { OnceError } from '../../errors.ts'
 import type { Row, Store } from '../store.ts'
 import { ASIDE_WITHIN_MS, MAINTENANCE_WITHIN_MS, STATEMENT_WITHIN_MS } from '../../limits.ts'
-import { hasMethods, requireThat } from './leash.ts'
+import { hasMethods, requireThat } from './revocable-handle.ts'
 import type { BeginOptions, PgDriver, PgStatement } from './driver/driver.ts'
-import { PgAside } from './driver/aside.ts'
+import { SideConnection } from './driver/side-connection.ts'
 import type { PgPool, PgTx, PoolClientLike, PoolLike } from './driver/client.ts'
 import { PgTransaction } from './driver/connection.ts'
 import { clientBehind } from './driver/facade.ts'
-import type { PgManner } from './driver/manner.ts'
+import type { PgDriverContext } from './driver/context.ts'
 import { FrequentStatements } from './driver/user-statements.ts'
-import { PgLeft } from './driver/left.ts'
+import { DeferredRollbacks } from './driver/deferred-rollbacks.ts'
 import { linkOf } from './driver/link.ts'
 import type { PgLink } from './driver/link.ts'
 import { BEGIN, ROLLBACK } from './driver/pipeline.ts'
@@ -59,15 +59,20 @@ export function pgDriver<C extends PoolClientLike>(
   )
   const root = pool as unknown as PgPool
   const watchdog = new Watchdog()
-  const manner: PgManner = { prepared: true, frequent: new FrequentStatements(), onTrip: options.onTrip, watchdog }
-  const aside = new PgAside(root, manner)
-  const lanes: PgAside[] = []
-  const left = new PgLeft(root, manner)
+  const context: PgDriverContext = {
+    prepared: true,
+    frequent: new FrequentStatements(),
+    onTrip: options.onTrip,
+    watchdog,
+  }
+  const aside = new SideConnection(root, context)
+  const lanes: SideConnection[] = []
+  const left = new DeferredRollbacks(root, context)
 
   async function query(statement: PgStatement): Promise<readonly Row[]> {
     // What has no name is no statement of every day.
     const link = await checkOut(root, watchdog, statement.name === '' ? MAINTENANCE_WITHIN_MS : STATEMENT_WITHIN_MS)
-    const outcome = await retried(manner, () => link.run([statement], manner))
+    const outcome = await retried(context, () => link.run([statement], context))
     link.release(outcome.failedAt >= 0 && isConnectionLost(outcome.error))
     return rowsOf(outcome)
   }
@@ -76,26 +81,26 @@ export function pgDriver<C extends PoolClientLike>(
     name: 'pg',
     pipelined: !isNative(root),
     get prepared() {
-      return manner.prepared
+      return context.prepared
     },
     watch: watchPool(root),
 
     query,
 
     aside: async (statement, withinMs = ASIDE_WITHIN_MS) =>
-      root.Client ? rowsOf(await retried(manner, () => aside.run(statement, withinMs))) : query(statement),
+      root.Client ? rowsOf(await retried(context, () => aside.run(statement, withinMs))) : query(statement),
 
     async begin(first: PgStatement, { withinMs = MAINTENANCE_WITHIN_MS }: BeginOptions = {}) {
       const taken = left.take()
       const link = taken ?? (await checkOut(root, watchdog, withinMs))
       link.withinMs = withinMs
       const opening = taken ? [ROLLBACK, BEGIN, first] : [BEGIN, first]
-      const named = manner.prepared
-      let outcome = await link.run(opening, manner)
-      const connection = new PgTransaction<PgTx<C>>(link, manner, { joined: false, left })
+      const named = context.prepared
+      let outcome = await link.run(opening, context)
+      const connection = new PgTransaction<PgTx<C>>(link, context, { joined: false, left })
       if (outcome.failedAt < 0) return { connection, rows: outcome.rows.at(-1) ?? [] }
-      if (named && isNamesFault(manner, outcome) && (await link.run([ROLLBACK], manner)).failedAt < 0) {
-        outcome = await link.run(opening, manner)
+      if (named && isNamesFault(context, outcome) && (await link.run([ROLLBACK], context)).failedAt < 0) {
+        outcome = await link.run(opening, context)
         if (outcome.failedAt < 0) return { connection, rows: outcome.rows.at(-1) ?? [] }
       }
       await connection.rollback()
@@ -106,14 +111,14 @@ export function pgDriver<C extends PoolClientLike>(
       if (typeof (tx as { query?: unknown } | null | undefined)?.query !== 'function') {
         throw onceError('ONCE_TX_REQUIRED', { detail: 'join() needs the client that ran BEGIN' })
       }
-      return new PgTransaction<PgTx<C>>(linkOf(clientBehind(tx)), manner, { joined: true })
+      return new PgTransaction<PgTx<C>>(linkOf(clientBehind(tx)), context, { joined: true })
     },
 
     lane() {
       if (!root.Client) return { query }
-      const lane = new PgAside(root, manner)
+      const lane = new SideConnection(root, context)
       lanes.push(lane)
-      return { query: async (statement) => rowsOf(await retried(manner, () => lane.run(statement))) }
+      return { query: async (statement) => rowsOf(await retried(context, () => lane.run(statement))) }
     },
 
     listen: (params) => pgListen(root, params),
@@ -123,15 +128,15 @@ export function pgDriver<C extends PoolClientLike>(
 }
 
 /** Once more when only the statement's name was at fault: the failure has undone what there was. */
-async function retried(manner: PgManner, run: () => Promise<TripOutcome>): Promise<TripOutcome> {
-  const named = manner.prepared
+async function retried(context: PgDriverContext, run: () => Promise<TripOutcome>): Promise<TripOutcome> {
+  const named = context.prepared
   const outcome = await run()
-  return outcome.failedAt >= 0 && named && isNamesFault(manner, outcome) ? run() : outcome
+  return outcome.failedAt >= 0 && named && isNamesFault(context, outcome) ? run() : outcome
 }
 
 /** A prepared statement was lost by a pooler (names are not used any more, then) or is stale. */
-function isNamesFault(manner: PgManner, { error }: TripOutcome): boolean {
-  if (isPreparedStatementLost(error)) manner.prepared = false
+function isNamesFault(context: PgDriverContext, { error }: TripOutcome): boolean {
+  if (isPreparedStatementLost(error)) context.prepared = false
   else return isPlanStale(error)
   return true
 }

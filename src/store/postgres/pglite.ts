@@ -2,7 +2,7 @@ import { onceError } from '../../errors.ts'
 import type { Row, Store } from '../store.ts'
 import { callbackDriver } from './callback-transaction.ts'
 import type { PgDriver, PgStatement } from './driver/driver.ts'
-import { hasMethods, leash, requireThat, type Leash } from './leash.ts'
+import { hasMethods, revocableHandle, requireThat, type RevocableHandle } from './revocable-handle.ts'
 import { postgresStore, type PostgresStoreOptions } from './store.ts'
 
 /** What we use of PGlite, structurally. */
@@ -39,7 +39,7 @@ export function pgliteDriver<Tx>(db: PGliteDatabase<Tx>): PgDriver<Tx> {
     query: (statement) => send(db, statement),
     queryIn: (tx, statement) => send(tx as Queryable, statement),
     revocable(tx, _, takeTurn) {
-      const held = leash(takeTurn)
+      const held = revocableHandle(takeTurn)
       return { tx: guarded(tx as object, held) as Tx, revoke: held.revoke }
     },
     isTransaction: (tx) => hasMethods(tx, ['query', 'rollback']),
@@ -54,7 +54,7 @@ async function send(db: Queryable, { text, values }: PgStatement): Promise<reado
   return (await db.query(text, [...values])).rows as Row[]
 }
 
-function guarded<T extends object>(tx: T, held: Leash): T {
+function guarded<T extends object>(tx: T, held: RevocableHandle): T {
   return new Proxy(tx, {
     get(target, key) {
       const value: unknown = Reflect.get(target, key)

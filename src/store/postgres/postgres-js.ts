@@ -1,7 +1,7 @@
 import type { Row, Store } from '../store.ts'
 import { callbackDriver } from './callback-transaction.ts'
 import type { PgDriver, PgStatement } from './driver/driver.ts'
-import { hasMethods, leash, requireThat } from './leash.ts'
+import { hasMethods, revocableHandle, requireThat } from './revocable-handle.ts'
 import { guardedSql, unlessLost, type Life, type Sql } from './postgres-js-handle.ts'
 import { postgresStore, type PostgresStoreOptions } from './store.ts'
 
@@ -43,7 +43,7 @@ export function postgresJsDriver<Tx>(sql: PostgresJsSql<Tx>): PgDriver<Tx> {
     query: (statement) => send(root, statement),
     queryIn: (tx, statement) => send(tx as Sql, statement),
     revocable(tx, joined, takeTurn) {
-      const { refusal, revoke } = leash()
+      const { refusal, revoke } = revocableHandle()
       return { tx: guardedSql(tx as Sql, { refusal, nativeSavepoints: joined, takeTurn }) as Tx, revoke }
     },
     isTransaction: (tx) => hasMethods(tx, ['savepoint', 'unsafe']),

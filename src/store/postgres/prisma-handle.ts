@@ -1,6 +1,6 @@
 import { onceError, type OnceError } from '../../errors.ts'
 import type { TakeTurn } from '../store.ts'
-import { leash } from './leash.ts'
+import { revocableHandle } from './revocable-handle.ts'
 
 type Method = (...args: unknown[]) => unknown
 
@@ -8,11 +8,11 @@ type Method = (...args: unknown[]) => unknown
  * Prisma's promises start when they are awaited, and one of them may take several trips. So each is asked again when it
  * starts, and `quiet` waits for those on their way: Prisma would run the rest of them on a connection given back.
  */
-export function leashedPrisma(
+export function revocablePrisma(
   tx: object,
   takeTurn?: TakeTurn,
 ): { readonly tx: object; revoke(): void; quiet(): Promise<unknown> } {
-  const held = leash(takeTurn)
+  const held = revocableHandle(takeTurn)
   const running = new Set<Promise<unknown>>()
 
   const client = (target: object): object =>

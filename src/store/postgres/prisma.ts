@@ -2,8 +2,8 @@ import { DEADLINE_MS_DEFAULT, DEADLINE_MS_MAX, SERVER_DEADLINE_SLACK_MS } from '
 import type { Row, Store } from '../store.ts'
 import { callbackDriver } from './callback-transaction.ts'
 import type { PgDriver, PgStatement } from './driver/driver.ts'
-import { hasMethods, requireThat } from './leash.ts'
-import { leashedPrisma } from './prisma-handle.ts'
+import { hasMethods, requireThat } from './revocable-handle.ts'
+import { revocablePrisma } from './prisma-handle.ts'
 import { isConnectionLost } from './driver/sqlstate.ts'
 import { postgresStore, type PostgresStoreOptions } from './store.ts'
 
@@ -42,7 +42,7 @@ export function prismaDriver<Tx>(prisma: PrismaDatabase<Tx>, options: PrismaOpti
     query: (statement) => send(prisma as unknown as Raw, statement),
     queryIn: (tx, statement) => send(tx as Raw, statement),
     revocable: (tx, _, takeTurn) =>
-      leashedPrisma(tx as object, takeTurn) as { tx: Tx; revoke(): void; quiet(): Promise<unknown> },
+      revocablePrisma(tx as object, takeTurn) as { tx: Tx; revoke(): void; quiet(): Promise<unknown> },
     isTransaction: (tx) => hasMethods(tx, ['$queryRawUnsafe']) && !hasMethods(tx, ['$connect']),
     commitLost: (error) => isConnectionLost(error) && !isOver(error),
   })

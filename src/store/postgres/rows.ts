@@ -1,28 +1,28 @@
 import { onceError } from '../../errors.ts'
 import { invariant } from '../../invariant.ts'
 import type { Answer } from '../../lifecycle/answer.ts'
-import type { Sight } from '../../lifecycle/record.ts'
+import type { ClaimView } from '../../lifecycle/record.ts'
 import { recordOf } from '../sql/record-rows.ts'
 import type { Claimed, EventRow, Row } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
 
 /** What a claiming statement showed, and what it won. */
 export interface Shown {
-  readonly sight: Sight
+  readonly view: ClaimView
   readonly claimed: Claimed | null
   readonly xid: string
-  /** The answer of `sight.record`, when it came along. */
+  /** The answer of `view.record`, when it came along. */
   readonly answer: Answer | null
 }
 
 /** Reads the text that `claim` and `lease` return: claim-function.ts. */
 export function shownBy(row: Row | undefined): Shown {
-  const text = row?.['sight']
+  const text = row?.['view']
   invariant(typeof text === 'string', 'a claim returned no text')
   const fields = text.split('|')
   if (fields[0] === 't' || fields[0] === 'f') return shownBeside(fields)
   const [token = '', answerDay = '', xid = ''] = fields
-  return { sight: WON, claimed: { token, life: token, attempt: 1, answerDay }, xid, answer: null }
+  return { view: WON, claimed: { token, life: token, attempt: 1, answerDay }, xid, answer: null }
 }
 
 /** The claim was not won. The record was read after the locks were tried, so it may be believed. */
@@ -32,7 +32,7 @@ function shownBeside(fields: readonly string[]): Shown {
   const [status, kept, body, ...headers] = fields.slice(RECORD_FIELDS.length + 2)
   const answer = { status, kept: kept === 't', body: body === '-' ? null : body, headers: headers.join('|') || null }
   return {
-    sight: sightOf(row, null, true),
+    view: viewOf(row, null, true),
     claimed: null,
     xid: '',
     answer: status === undefined ? null : answerOf(answer),
@@ -52,15 +52,15 @@ const RECORD_FIELDS = [
   'day',
 ] as const
 
-const WON: Sight = { inserted: true, sameRunning: false, otherRunning: false, record: null, reread: false }
+const WON: ClaimView = { inserted: true, sameRunning: false, otherRunning: false, record: null, reread: false }
 
 /** What the statement of a refusal showed: one row of columns, read in the snapshot of the claim itself. */
-export function refusalSightOf(row: Row | undefined): Sight {
+export function refusalViewOf(row: Row | undefined): ClaimView {
   invariant(row, 'a claim statement returned no row')
-  return sightOf(row, claimedOf(row), false)
+  return viewOf(row, claimedOf(row), false)
 }
 
-function sightOf(row: Row, claimed: Claimed | null, reread: boolean): Sight {
+function viewOf(row: Row, claimed: Claimed | null, reread: boolean): ClaimView {
   const ok = row['ok'] === true
   return {
     inserted: claimed !== null,

@@ -59,9 +59,9 @@ export class PostgresSession<Tx> implements Session<Tx> {
 
   async claim(claim: Claim): ReturnType<Session<Tx>['claim']> {
     const [row] = await this.#query(this.#bind('claim', claimValues(claim, 0)))
-    const { sight, claimed, xid } = (this.#shown = shownBy(row))
+    const { view, claimed, xid } = (this.#shown = shownBy(row))
     if (claimed) this.#xid ||= xid
-    return { sight, claimed }
+    return { view, claimed }
   }
 
   async reread(claim: Claim): Promise<StoredRecord | null> {
@@ -89,7 +89,7 @@ export class PostgresSession<Tx> implements Session<Tx> {
   async read(params: { readonly id: string; readonly seen?: StoredRecord }): Promise<Reading> {
     const record = params.seen ?? recordOf((await this.#query(this.#bind('readRecord', [params.id])))[0])
     if (record?.state !== 'completed') return { record, answer: null }
-    if (this.#shown?.answer && this.#shown.sight.record === record) return { record, answer: this.#shown.answer }
+    if (this.#shown?.answer && this.#shown.view.record === record) return { record, answer: this.#shown.answer }
     const [row] = await this.#query(this.#bind('readAnswer', [params.id, record.answerDay, record.token]))
     return { record, answer: answerOf(row) }
   }

@@ -1,5 +1,5 @@
 import { onceError } from '../../errors.ts'
-import type { Sight } from '../../lifecycle/record.ts'
+import type { ClaimView } from '../../lifecycle/record.ts'
 import { ANSWER_SLACK_MS, SERVER_DEADLINE_SLACK_MS } from '../../limits.ts'
 import type { LockBudget } from '../lock-budget.ts'
 import type { BeginParams, Begun, Reading, RefuseParams, Session, Store, StoreFeatures, Watch } from '../store.ts'
@@ -14,7 +14,7 @@ import { PostgresOutbox } from './outbox.ts'
 import { PostgresRedrives } from './redrives.ts'
 import { PostgresRetention } from './retention.ts'
 import { recordOf } from '../sql/record-rows.ts'
-import { answerOf, answerValues, refusalSightOf, shownBy } from './rows.ts'
+import { answerOf, answerValues, refusalViewOf, shownBy } from './rows.ts'
 import { PostgresSchema } from './schema.ts'
 import { claimValues, PostgresSession } from './session.ts'
 import { isTransient } from './driver/sqlstate.ts'
@@ -100,7 +100,7 @@ class PostgresStore<Tx> implements Store<Tx> {
           throw error
         }
         const session = new PostgresSession(connection, this.#bind, this.#schema, shown)
-        return { sight: shown.sight, claimed: shown.claimed, session }
+        return { view: shown.view, claimed: shown.claimed, session }
       },
       (error: unknown) => {
         throw storeError(error, this.#schema)
@@ -117,10 +117,10 @@ class PostgresStore<Tx> implements Store<Tx> {
     })
   }
 
-  async refuse({ claim, answer }: RefuseParams): Promise<Sight> {
+  async refuse({ claim, answer }: RefuseParams): Promise<ClaimView> {
     const values = [...claimValues(claim, 0).slice(0, -1), ...answerValues(answer)]
     const rows = await told(this.#schema, () => this.#driver.query(this.#bind('refuse', values)))
-    return refusalSightOf(rows[0])
+    return refusalViewOf(rows[0])
   }
 
   join(tx: Tx): Promise<Session<Tx>> {

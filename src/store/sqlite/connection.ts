@@ -1,7 +1,7 @@
 import { WRITER_WAIT_MS_MAX } from '../../limits.ts'
 import type { Client, OpenFile } from './client.ts'
 import { unavailable } from './failure.ts'
-import { type Patience, whileBusy } from './patience.ts'
+import { type BusyRetry, whileBusy } from './busy-retry.ts'
 
 /** Whoever commits is told only when the disk has it; nobody waits inside SQLite. */
 const WRITING = [
@@ -14,13 +14,13 @@ const READING = ['pragma busy_timeout = 0', 'pragma query_only = on']
 
 /** A private connection, opened on first use and again after a failure. */
 export class Connection {
-  readonly #patience: Patience
+  readonly #retry: BusyRetry
   readonly #settings: readonly string[]
   readonly #library: () => Promise<OpenFile>
   #opening: Promise<Client> | undefined
 
-  constructor(patience: Patience, role: 'writes' | 'reads', library: () => Promise<OpenFile>) {
-    this.#patience = patience
+  constructor(retry: BusyRetry, role: 'writes' | 'reads', library: () => Promise<OpenFile>) {
+    this.#retry = retry
     this.#settings = role === 'writes' ? WRITING : READING
     this.#library = library
   }
@@ -45,9 +45,9 @@ export class Connection {
   async #open(): Promise<Client> {
     const open = await this.#library()
     const client = this.#openFile(open)
-    const until = this.#patience.clock.now() + WRITER_WAIT_MS_MAX
+    const until = this.#retry.clock.now() + WRITER_WAIT_MS_MAX
     try {
-      for (const setting of this.#settings) await whileBusy(this.#patience, until, () => set(client, setting))
+      for (const setting of this.#settings) await whileBusy(this.#retry, until, () => set(client, setting))
     } catch (error) {
       client.close()
       throw error
@@ -57,9 +57,9 @@ export class Connection {
 
   #openFile(open: OpenFile): Client {
     try {
-      return open(this.#patience.file)
+      return open(this.#retry.file)
     } catch (error) {
-      throw unavailable(this.#patience.file, error)
+      throw unavailable(this.#retry.file, error)
     }
   }
 }

@@ -7,7 +7,7 @@ import type {
   EventPlace,
   HeldEvent,
   HoldParams,
-  Settled,
+  SettledEvents,
   SettleHeldParams,
   ShardLease,
   TryHeldParams,
@@ -125,7 +125,7 @@ export function parkedOf(turn: Turn, destination: string, rows: readonly HoldPar
   )
 }
 
-export function settleHeld(turn: Turn, params: SettleHeldParams): Settled {
+export function settleHeld(turn: Turn, params: SettleHeldParams): SettledEvents {
   const { destination } = params
   const ours = new Set(params.leases.filter((lease) => isOurs(turn, destination, lease)).map(({ shard }) => shard))
   const own = <T extends { readonly shard: number }>(rows: readonly T[]): T[] => rows.filter((r) => ours.has(r.shard))

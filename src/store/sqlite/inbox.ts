@@ -4,7 +4,7 @@ import type {
   Inbox,
   InboxItem,
   InboxSession,
-  InboxSight,
+  InboxState,
   ParkParams,
   Taken,
   TakeParams,
@@ -84,10 +84,10 @@ export function sqliteInbox(parts: { writer: Writer; reader: Reader; handles: Ha
       writer.write((turn) => void turn.run(OPEN, [consumer, inboxForMs, rememberForMs, lettersForMs])),
     take: (params) => take(writer, handles, params),
     look: ({ consumer, items, redrive = false }) =>
-      writer.write((turn) => items.map((item) => sightOf(look(turn, consumer, item), redrive))),
+      writer.write((turn) => items.map((item) => stateOf(look(turn, consumer, item), redrive))),
     enter: async (session, { consumer, item, redrive = false }) => {
       const turn = handles.turnOf(session.tx)
-      const seen = sightOf(look(turn, consumer, item), redrive)
+      const seen = stateOf(look(turn, consumer, item), redrive)
       return seen !== 'duplicate' && seen !== 'parked' && insert(turn, consumer, item)
     },
     tries: async ({ ids }) => (await reader.all(READ_TRIES, [JSON.stringify(ids)])).map(triesOf),
@@ -116,11 +116,11 @@ async function take(
 ): Promise<Taken<SqlTx>> {
   const turn = await writer.take({ deadlineMs })
   try {
-    const sights = items.map((item): InboxSight => {
-      const sight = sightOf(look(turn, consumer, item), redrive)
-      return sight === 'taken' && !insert(turn, consumer, item) ? 'duplicate' : sight
+    const states = items.map((item): InboxState => {
+      const state = stateOf(look(turn, consumer, item), redrive)
+      return state === 'taken' && !insert(turn, consumer, item) ? 'duplicate' : state
     })
-    return { sights, session: inboxSession(turn, handles) }
+    return { states, session: inboxSession(turn, handles) }
   } catch (error) {
     turn.rollback()
     throw error
@@ -181,7 +181,7 @@ function look(turn: Turn, consumer: string, { id, aggregate, source, previous }:
   return turn.all(LOOK.sql, LOOK.values([id, aggregate, consumer, source, previous]))[0]
 }
 
-function sightOf(row: Row | undefined, redrive: boolean): InboxSight {
+function stateOf(row: Row | undefined, redrive: boolean): InboxState {
   if (Number(row?.['applied'])) return 'duplicate'
   if (!redrive && Number(row?.['parked'])) return 'parked'
   if (!redrive && Number(row?.['behind'])) return 'behind'

@@ -29,14 +29,14 @@ describeSqlite('leases', (lab) => {
   it('a claim commits at once, with its lease', async () => {
     const store = await lab.store()
     const claim = makeClaim()
-    const { sight, claimed } = await store.leases.claim({ claim, leaseMs: 5_000, recover: null })
-    expect(sight).toMatchObject({ inserted: true })
+    const { view, claimed } = await store.leases.claim({ claim, leaseMs: 5_000, recover: null })
+    expect(view).toMatchObject({ inserted: true })
     const record = await seenBy(store, claim)
     expect(record).toMatchObject({ state: 'inProgress', token: claimed!.token, life: claimed!.token, attempt: 1 })
     expect(record.leaseLeftMs).toBeGreaterThan(3_000)
     expect(record.leaseLeftMs).toBeLessThanOrEqual(5_000)
     const second = await store.leases.claim({ claim, leaseMs: 5_000, recover: null })
-    expect(second).toMatchObject({ sight: { inserted: false, record: { state: 'inProgress' } }, claimed: null })
+    expect(second).toMatchObject({ view: { inserted: false, record: { state: 'inProgress' } }, claimed: null })
   })
 
   it('a lapsed lease is taken over once, with a higher token and the same life', async () => {

@@ -67,8 +67,8 @@ describeSqlite('several processes on one file', (lab) => {
     expect(await child.line()).toBe('holding')
     const duplicate = store.begin({ claim: makeClaim({ id: 'held' }), deadlineMs: 5_000 })
     child.tell('go on')
-    const { sight, session } = await duplicate
-    expect(sight).toMatchObject({ inserted: false, record: { state: 'completed' } })
+    const { view, session } = await duplicate
+    expect(view).toMatchObject({ inserted: false, record: { state: 'completed' } })
     await session.rollback()
   })
 
@@ -96,8 +96,8 @@ describeSqlite('several processes on one file', (lab) => {
     expect(await child.lines()).toEqual([])
     expect(await signalOf(child)).toBe('SIGKILL')
     const claim = makeClaim({ id: 'doomed' })
-    const { sight, session } = await store.begin({ claim, deadlineMs: 5_000 })
-    expect(sight.inserted).toBe(free)
+    const { view, session } = await store.begin({ claim, deadlineMs: 5_000 })
+    expect(view.inserted).toBe(free)
     await session.rollback()
     if (free) await charge(store, claim)
     expect(await checkWhole(store)).toEqual(['doomed'])

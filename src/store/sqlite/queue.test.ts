@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../platform/clock.ts'
-import { Breath } from './breath.ts'
+import { EventLoopTurn } from './event-loop-turn.ts'
 import { Queue } from './queue.ts'
 
 function makeQueue(limit = 3): Queue {
-  return new Queue(systemClock, new Breath(systemClock), limit)
+  return new Queue(systemClock, new EventLoopTurn(systemClock), limit)
 }
 
 describe('the queue', () => {

@@ -1,6 +1,6 @@
 import { onceError } from '../../errors.ts'
 import type { Clock } from '../../platform/clock.ts'
-import type { Breath } from './breath.ts'
+import type { EventLoopTurn } from './event-loop-turn.ts'
 
 interface Waiter {
   readonly cancel: () => void
@@ -11,16 +11,16 @@ interface Waiter {
 /** An async mutex: one inside, a bounded number waiting, each for a bounded time, first come first served. */
 export class Queue {
   readonly #clock: Clock
-  readonly #breath: Breath
+  readonly #eventLoop: EventLoopTurn
   readonly #limit: number
   #waiting: Waiter[] = []
   #taken = false
   #idle: (() => void) | undefined
   #closed = false
 
-  constructor(clock: Clock, breath: Breath, limit: number) {
+  constructor(clock: Clock, eventLoop: EventLoopTurn, limit: number) {
     this.#clock = clock
-    this.#breath = breath
+    this.#eventLoop = eventLoop
     this.#limit = limit
   }
 
@@ -29,7 +29,7 @@ export class Queue {
     if (this.#closed) return Promise.reject(onceError('ONCE_CLOSED'))
     if (!this.#taken) {
       this.#taken = true
-      return new Promise((resolve) => this.#breath.before(resolve))
+      return new Promise((resolve) => this.#eventLoop.before(resolve))
     }
     if (!urgent && this.#waiting.length >= this.#limit) {
       return Promise.reject(
@@ -47,7 +47,7 @@ export class Queue {
       return
     }
     next.cancel()
-    this.#breath.before(next.enter)
+    this.#eventLoop.before(next.enter)
   }
 
   /** Refuses who waits and who comes; resolves when nobody is inside any more. */

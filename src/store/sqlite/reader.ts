@@ -4,7 +4,7 @@ import type { Row } from '../store.ts'
 import type { OpenFile } from './client.ts'
 import { Connection } from './connection.ts'
 import { storeFailure } from './failure.ts'
-import { type Patience, whileBusy } from './patience.ts'
+import { type BusyRetry, whileBusy } from './busy-retry.ts'
 import type { Bindable } from './value.ts'
 import type { Writer } from './writer.ts'
 
@@ -14,18 +14,18 @@ export interface Reader {
   close(): Promise<void>
 }
 
-export function fileReader(patience: Patience, library: () => Promise<OpenFile>): Reader {
-  const connection = new Connection(patience, 'reads', library)
+export function fileReader(retry: BusyRetry, library: () => Promise<OpenFile>): Reader {
+  const connection = new Connection(retry, 'reads', library)
   let closed = false
   return {
     async all(sql, values) {
       if (closed) throw onceError('ONCE_CLOSED')
       try {
         const client = await connection.client()
-        await new Promise<void>((resolve) => patience.breath.before(resolve))
-        return await whileBusy(patience, patience.clock.now() + WRITER_WAIT_MS_MAX, () => client.all(sql, values))
+        await new Promise<void>((resolve) => retry.eventLoop.before(resolve))
+        return await whileBusy(retry, retry.clock.now() + WRITER_WAIT_MS_MAX, () => client.all(sql, values))
       } catch (error) {
-        throw storeFailure(error, patience.file)
+        throw storeFailure(error, retry.file)
       }
     },
     close() {

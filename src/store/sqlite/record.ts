@@ -1,4 +1,4 @@
-import type { Sight, StoredRecord } from '../../lifecycle/record.ts'
+import type { ClaimView, StoredRecord } from '../../lifecycle/record.ts'
 import { recordOf } from '../sql/record-rows.ts'
 import type { Claim, Claimed, Row } from '../store.ts'
 import { NOW } from './migrations.ts'
@@ -43,11 +43,11 @@ export function claimRecord(
   turn: Turn,
   claim: Claim,
   leaseMs: number | null,
-): { sight: Sight; claimed: Claimed | null } {
+): { view: ClaimView; claimed: Claimed | null } {
   const claimed = insertRecord(turn, claim, leaseMs)
   const record = claimed ? null : selectRecord(turn, claim.id)
   return {
-    sight: { inserted: claimed !== null, sameRunning: false, otherRunning: false, record, reread: true },
+    view: { inserted: claimed !== null, sameRunning: false, otherRunning: false, record, reread: true },
     claimed,
   }
 }
@@ -55,10 +55,10 @@ export function claimRecord(
 /** The same, where a forgotten record that was not swept yet (with `rerun`, an expired one) starts a new life. */
 export function claimOver(turn: Turn, claim: Claim, rerun: boolean): ReturnType<typeof claimRecord> {
   const first = claimRecord(turn, claim, null)
-  const { record } = first.sight
+  const { record } = first.view
   if (record?.state !== 'completed' || (rerun ? record.expiresInMs : record.forgetInMs) > 0) return first
   const claimed = renewRecord(turn, claim, record, null)
-  return claimed ? { sight: { ...first.sight, inserted: true, record: null }, claimed } : first
+  return claimed ? { view: { ...first.view, inserted: true, record: null }, claimed } : first
 }
 
 export function selectRecord(turn: Turn, id: string): StoredRecord | null {

@@ -20,8 +20,8 @@ describeSqlite('a session', (lab) => {
     const { token } = await charge(store, claim, [makeEvent({ id: 'e1' })])
     const again = await store.begin({ claim, deadlineMs: 1_000 })
     expect(again.claimed).toBeNull()
-    expect(again.sight).toMatchObject({ inserted: false, sameRunning: false, otherRunning: false, reread: true })
-    const { record } = again.sight
+    expect(again.view).toMatchObject({ inserted: false, sameRunning: false, otherRunning: false, reread: true })
+    const { record } = again.view
     expect(record).toMatchObject({
       state: 'completed',
       fingerprint: 'a',
@@ -88,9 +88,9 @@ describeSqlite('a session', (lab) => {
     // A clock that was set back must not give the next life an older token.
     await query(store, 'update effectively_once_record set token = 9007199254740993')
     await age(store, claim.id, DAY_MS)
-    const { sight, session } = await store.begin({ claim, deadlineMs: 1_000 })
-    expect(sight.record?.token).toBe('9007199254740993')
-    const renewed = await session.renew(claim, sight.record!)
+    const { view, session } = await store.begin({ claim, deadlineMs: 1_000 })
+    expect(view.record?.token).toBe('9007199254740993')
+    const renewed = await session.renew(claim, view.record!)
     expect(renewed).toMatchObject({ token: '9007199254740994', life: '9007199254740994', attempt: 1 })
     await session.rollback()
   })
@@ -99,13 +99,13 @@ describeSqlite('a session', (lab) => {
     const store = await lab.store()
     const claim = makeClaim()
     const first = await charge(store, claim)
-    const { session, sight } = await store.begin({ claim, deadlineMs: 1_000 })
-    expect(await session.renew(claim, sight.record!)).toBeNull() // not expired
+    const { session, view } = await store.begin({ claim, deadlineMs: 1_000 })
+    expect(await session.renew(claim, view.record!)).toBeNull() // not expired
     await session.rollback()
 
     await age(store, claim.id, 60_000)
     const again = await store.begin({ claim, deadlineMs: 1_000 })
-    const seen = again.sight.record!
+    const seen = again.view.record!
     expect(seen.expiresInMs).toBeLessThanOrEqual(0)
     expect(await again.session.renew(claim, { ...seen, token: '1' })).toBeNull() // seen before somebody else's life
     const renewed = await again.session.renew(makeClaim({ ...claim, fingerprint: 'other' }), seen)
@@ -130,8 +130,8 @@ describeSqlite('a session', (lab) => {
       const held = { id: claim.id, token: claimed!.token, life: claimed!.life }
       if (steps > 0) await store.leases.startStep({ ...held, name: 's' })
       await store.leases.release(held)
-      const { session, sight } = await store.begin({ claim, deadlineMs: 1_000 })
-      const renewed = await session.renew(claim, sight.record!)
+      const { session, view } = await store.begin({ claim, deadlineMs: 1_000 })
+      const renewed = await session.renew(claim, view.record!)
       expect(renewed !== null).toBe(steps === 0)
       await session.rollback()
     }
@@ -146,8 +146,8 @@ describeSqlite('a session', (lab) => {
     expect(answer).toBeNull()
     expect(record).toMatchObject({ state: 'completed' })
     expect(record!.expiresInMs).toBeGreaterThan(0)
-    const { session, sight } = await store.begin({ claim, deadlineMs: 1_000 })
-    expect(await session.renew(claim, sight.record!)).toBeNull()
+    const { session, view } = await store.begin({ claim, deadlineMs: 1_000 })
+    expect(await session.renew(claim, view.record!)).toBeNull()
     await session.rollback()
   })
 

@@ -4,7 +4,7 @@ import { type Random, systemRandom } from '../../platform/random.ts'
 import type { Begun, Store, StoreFeatures } from '../store.ts'
 import { insertAnswer, READ, readingOf } from './answer.ts'
 import { sqliteBatches } from './batches.ts'
-import { Breath } from './breath.ts'
+import { EventLoopTurn } from './event-loop-turn.ts'
 import type { OpenFile } from './client.ts'
 import { findLibrary } from './library.ts'
 import { isBusy } from './failure.ts'
@@ -12,7 +12,7 @@ import { sqliteInbox } from './inbox.ts'
 import { sqliteLeases } from './leases.ts'
 import { sqliteNamespaces } from './namespaces.ts'
 import { sqliteOutbox } from './outbox.ts'
-import type { Patience } from './patience.ts'
+import type { BusyRetry } from './busy-retry.ts'
 import { fileReader, memoryReader } from './reader.ts'
 import { sqliteRedrives } from './redrives.ts'
 import { claimOver, claimRecord } from './record.ts'
@@ -55,9 +55,9 @@ export function assembleSqliteStore(options: SqliteOptions, parts: SqliteParts =
   const inMemory = file.includes(':memory:') || file.includes('mode=memory')
   const library = once(parts.library ?? findLibrary)
   const clock = parts.clock ?? systemClock
-  const patience: Patience = { file, clock, random: parts.random ?? systemRandom, breath: new Breath(clock) }
-  const writer = new Writer(patience, library, parts.limits)
-  const reader = inMemory ? memoryReader(writer) : fileReader(patience, library)
+  const retry: BusyRetry = { file, clock, random: parts.random ?? systemRandom, eventLoop: new EventLoopTurn(clock) }
+  const writer = new Writer(retry, library, parts.limits)
+  const reader = inMemory ? memoryReader(writer) : fileReader(retry, library)
   const handles = new Handles()
   return {
     name: 'sqlite',
@@ -82,9 +82,9 @@ export function assembleSqliteStore(options: SqliteOptions, parts: SqliteParts =
     read: async ({ id }) => readingOf(await reader.all(READ, [id])),
     refuse: ({ claim, answer }) =>
       writer.write((turn) => {
-        const { sight, claimed } = claimOver(turn, claim, false)
+        const { view, claimed } = claimOver(turn, claim, false)
         if (claimed) insertAnswer(turn, claim.id, claimed.answerDay, answer)
-        return sight
+        return view
       }),
     isTransient: isBusy,
     join: async (tx) => sqliteSession(handles.turnOf(tx), handles, tx),

@@ -79,7 +79,7 @@ describeSqlite('a commit that fails', (lab) => {
     await expect(charge(store, claim)).rejects.toMatchObject({ code: 'ONCE_COMMIT_UNKNOWN', status: 503 })
     lost = false
     const retry = await store.begin({ claim, deadlineMs: 1_000 })
-    expect(retry.sight).toMatchObject({ inserted: false, record: { state: 'completed' } })
+    expect(retry.view).toMatchObject({ inserted: false, record: { state: 'completed' } })
     await retry.session.rollback()
   })
 

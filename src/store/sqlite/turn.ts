@@ -2,7 +2,7 @@ import { onceError, type OnceCode } from '../../errors.ts'
 import type { Row } from '../store.ts'
 import type { Client } from './client.ts'
 import { isBusy, isConstraint, storeFailure } from './failure.ts'
-import { type Patience, pause } from './patience.ts'
+import { type BusyRetry, pause } from './busy-retry.ts'
 import type { Bindable } from './value.ts'
 
 /** Why a transaction is over: what a later call through it is told. */
@@ -23,7 +23,7 @@ const ROLLED_BACK_PAST = 'A savepoint from before the operation was released, or
 
 export interface TurnOptions {
   readonly client: Client
-  readonly patience: Patience
+  readonly retry: BusyRetry
   readonly holdMs: number
   readonly warnMs: number
   /** Called once when the turn has been held for `warnMs`. */
@@ -47,7 +47,7 @@ export class Turn {
 
   constructor(options: TurnOptions) {
     this.#options = options
-    this.#since = options.patience.clock.now()
+    this.#since = options.retry.clock.now()
     this.#arm()
   }
 
@@ -116,7 +116,7 @@ export class Turn {
     this.check()
     this.#committing = true
     while (!this.#tryCommit()) {
-      await pause(this.#options.patience)
+      await pause(this.#options.retry)
       if (this.#ending !== undefined) throw onceError(TOLD[this.#ending])
     }
     return 'committed'
@@ -137,7 +137,7 @@ export class Turn {
     try {
       return this.#guarded(work)
     } catch (error) {
-      throw storeFailure(error, this.#options.patience.file)
+      throw storeFailure(error, this.#options.retry.file)
     }
   }
 
@@ -157,7 +157,7 @@ export class Turn {
 
   /** False: another process is in the way, so try again. */
   #tryCommit(): boolean {
-    const { client, patience } = this.#options
+    const { client, retry } = this.#options
     try {
       client.run('commit')
     } catch (error) {
@@ -165,7 +165,7 @@ export class Turn {
       if (open && isBusy(error)) return false
       this.#abort('done')
       // Only a deferred constraint leaves the transaction open: it is the user's error, and nothing was committed.
-      if (open) throw isConstraint(error) ? error : storeFailure(error, patience.file)
+      if (open) throw isConstraint(error) ? error : storeFailure(error, retry.file)
       throw onceError('ONCE_COMMIT_UNKNOWN', { cause: error })
     }
     this.#end('done', false)
@@ -189,14 +189,14 @@ export class Turn {
   }
 
   #leftMs(): number {
-    return this.#since + this.#options.holdMs - this.#options.patience.clock.now()
+    return this.#since + this.#options.holdMs - this.#options.retry.clock.now()
   }
 
   #arm(): void {
-    const { holdMs, warnMs, patience } = this.#options
+    const { holdMs, warnMs, retry } = this.#options
     const untilWarningMs = this.#leftMs() - holdMs + warnMs
     const ms = this.#warned ? this.#leftMs() : Math.min(this.#leftMs(), untilWarningMs)
-    this.#cancelTimer = patience.clock.after(Math.max(ms, 1), () => this.#ring(), true)
+    this.#cancelTimer = retry.clock.after(Math.max(ms, 1), () => this.#ring(), true)
   }
 
   #ring(): void {

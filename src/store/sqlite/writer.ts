@@ -3,7 +3,7 @@ import { WRITER_HOLD_MS_MAX, WRITER_HOLD_MS_WARN, WRITER_QUEUE_MAX, WRITER_WAIT_
 import type { Client, OpenFile } from './client.ts'
 import { Connection } from './connection.ts'
 import { storeFailure } from './failure.ts'
-import { type Patience, whileBusy } from './patience.ts'
+import { type BusyRetry, whileBusy } from './busy-retry.ts'
 import { Queue } from './queue.ts'
 import { Turn } from './turn.ts'
 
@@ -23,7 +23,7 @@ const LIMITS: WriterLimits = {
 
 /** The only connection that writes, one transaction at a time. */
 export class Writer {
-  readonly #patience: Patience
+  readonly #retry: BusyRetry
   readonly #limits: WriterLimits
   readonly #connection: Connection
   readonly #queue: Queue
@@ -31,16 +31,16 @@ export class Writer {
   /** The last turn could not roll back. */
   #unfinished = false
 
-  constructor(patience: Patience, library: () => Promise<OpenFile>, limits: Partial<WriterLimits> = {}) {
-    this.#patience = patience
+  constructor(retry: BusyRetry, library: () => Promise<OpenFile>, limits: Partial<WriterLimits> = {}) {
+    this.#retry = retry
     this.#limits = { ...LIMITS, ...limits }
-    this.#connection = new Connection(patience, 'writes', library)
-    this.#queue = new Queue(patience.clock, patience.breath, this.#limits.queueMax)
+    this.#connection = new Connection(retry, 'writes', library)
+    this.#queue = new Queue(retry.clock, retry.eventLoop, this.#limits.queueMax)
   }
 
   /** Opens an immediate transaction when it is our turn. Whoever takes a turn ends it; past its deadline we do. */
   async take({ deadlineMs = Infinity, urgent }: { deadlineMs?: number; urgent?: boolean } = {}): Promise<Turn> {
-    const { clock } = this.#patience
+    const { clock } = this.#retry
     const waitMs = Math.min(this.#limits.waitMsMax, deadlineMs)
     const until = clock.now() + waitMs
     await this.#queue.enter({ waitMs, urgent })
@@ -48,11 +48,11 @@ export class Writer {
       const client = await this.#connection.client()
       if (this.#unfinished) client.run('rollback')
       this.#unfinished = false
-      await whileBusy(this.#patience, until, () => client.run('begin immediate'))
+      await whileBusy(this.#retry, until, () => client.run('begin immediate'))
       return this.#turn(client, Math.min(this.#limits.holdMsMax, deadlineMs))
     } catch (error) {
       this.#queue.leave()
-      throw storeFailure(error, this.#patience.file)
+      throw storeFailure(error, this.#retry.file)
     }
   }
 
@@ -76,7 +76,7 @@ export class Writer {
   #turn(client: Client, holdMs: number): Turn {
     return new Turn({
       client,
-      patience: this.#patience,
+      retry: this.#retry,
       holdMs,
       warnMs: this.#limits.holdMsWarn,
       warn: () => this.#warn(),
@@ -90,7 +90,7 @@ export class Writer {
   #warn(): void {
     if (this.#warned) return
     this.#warned = true
-    const message = `${ERRORS.ONCE_WRITER_HELD.message} (over ${this.#limits.holdMsWarn} ms, "${this.#patience.file}")`
+    const message = `${ERRORS.ONCE_WRITER_HELD.message} (over ${this.#limits.holdMsWarn} ms, "${this.#retry.file}")`
     process.emitWarning(message, { type: 'EffectivelyOnce', code: 'ONCE_WRITER_HELD' })
   }
 }

@@ -77,9 +77,9 @@ export const CLAIM_CASES: readonly Case[] = [
       const key = newKey()
       const claim = claimOf(key)
       await commitOne(subject, key, claim)
-      const sight = await look(subject.store, claim)
-      assert.equal(sight.inserted, false)
-      assert.equal(sight.record?.fingerprint, claim.fingerprint)
+      const view = await look(subject.store, claim)
+      assert.equal(view.inserted, false)
+      assert.equal(view.record?.fingerprint, claim.fingerprint)
       const other = await look(subject.store, claimOf(key, 'other'))
       assert.equal(other.inserted, false)
       assert.equal(other.record?.fingerprint, claim.fingerprint)
@@ -116,13 +116,13 @@ export const CLAIM_CASES: readonly Case[] = [
         const claim = claimOf(key)
         const { session, claimed } = await win(store, claim)
         await subject.effect(session.tx, key)
-        const [, ...sights] = await Promise.all([
+        const [, ...views] = await Promise.all([
           session.complete(completing(claim, claimed, '1')),
           look(store, claim),
           look(store, claimOf(key, 'other')),
           look(store, claim),
         ])
-        for (const sight of sights) assert.equal(sight.inserted, false)
+        for (const view of views) assert.equal(view.inserted, false)
         const after = await look(store, claim)
         assert.ok(after.record, 'a committed record was not seen')
         assert.equal(await subject.effects(key), 1)
@@ -183,13 +183,13 @@ export const CLAIM_CASES: readonly Case[] = [
       const live = claimOf(newKey())
       await commitOne(subject, live.id, live)
       const still = await store.begin({ claim: live, deadlineMs: DEADLINE_MS })
-      assert.ok(still.sight.record)
-      assert.equal(await still.session.renew(live, still.sight.record), null, 'a live record was renewed')
+      assert.ok(still.view.record)
+      assert.equal(await still.session.renew(live, still.view.record), null, 'a live record was renewed')
       await still.session.rollback()
       await pass(60)
-      const { session, sight } = await store.begin({ claim, deadlineMs: DEADLINE_MS })
-      assert.ok(sight.record && sight.record.expiresInMs <= 0)
-      const renewed = await session.renew(anew, sight.record)
+      const { session, view } = await store.begin({ claim, deadlineMs: DEADLINE_MS })
+      assert.ok(view.record && view.record.expiresInMs <= 0)
+      const renewed = await session.renew(anew, view.record)
       assert.ok(renewed && isLater(renewed.token, first.token))
       assert.equal(renewed.life, renewed.token)
       await subject.effect(session.tx, key)
@@ -198,7 +198,7 @@ export const CLAIM_CASES: readonly Case[] = [
       assert.equal(textOf(answer), '"second"')
       assertLives(record)
       const again = await store.begin({ claim, deadlineMs: DEADLINE_MS })
-      assert.equal(await again.session.renew(claim, sight.record), null, 'renewed twice from one sight')
+      assert.equal(await again.session.renew(claim, view.record), null, 'renewed twice from one view')
       await again.session.rollback()
       assert.equal(await subject.effects(key), 2)
     },

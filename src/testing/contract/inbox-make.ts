@@ -1,7 +1,7 @@
 import { strict as assert } from 'node:assert'
 import { messageIdentity } from '../../consumer/inbox/identity.ts'
 import type { Letter, NewLetter } from '../../store/dead-letters.ts'
-import type { CompleteInboxParams, Inbox, InboxItem, InboxSight } from '../../store/inbox.ts'
+import type { CompleteInboxParams, Inbox, InboxItem, InboxState } from '../../store/inbox.ts'
 import { DEADLINE_MS, LONG_MS, newKey } from './make.ts'
 import type { StoreSubject } from './subject.ts'
 
@@ -57,15 +57,15 @@ export async function apply(
   consumer: string,
   items: readonly InboxItem[],
   redrive = false,
-): Promise<readonly InboxSight[]> {
+): Promise<readonly InboxState[]> {
   const inbox = inboxOf(subject)
-  const { sights, session } = await inbox.take({ consumer, items, deadlineMs: DEADLINE_MS, redrive })
+  const { states, session } = await inbox.take({ consumer, items, deadlineMs: DEADLINE_MS, redrive })
   for (const [i, { message }] of items.entries()) {
-    if (sights[i] === 'taken') await subject.effect(session.session.tx, message)
+    if (states[i] === 'taken') await subject.effect(session.session.tx, message)
   }
   const redriven = redrive ? items.map(({ id }) => id) : []
   assert.equal(await session.complete({ consumer, ...NOTHING, redriven }), 'committed')
-  return sights
+  return states
 }
 
 export function park(subject: Subject, consumer: string, letters: readonly NewLetter[]): Promise<readonly string[]> {

@@ -24,8 +24,8 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
   async 'a row that was rolled back is no row'(subject) {
     const consumer = await opened(subject)
     const item = itemOf(consumer, newKey())
-    const { sights, session } = await inboxOf(subject).take({ consumer, items: [item], deadlineMs: DEADLINE_MS })
-    assert.deepEqual(sights, ['taken'])
+    const { states, session } = await inboxOf(subject).take({ consumer, items: [item], deadlineMs: DEADLINE_MS })
+    assert.deepEqual(states, ['taken'])
     await subject.effect(session.session.tx, item.message)
     await session.rollback()
     assert.deepEqual(await apply(subject, consumer, [item]), ['taken'])

@@ -26,9 +26,9 @@ export const LEASE_CASES: readonly Case[] = [
       const key = newKey()
       const claim = claimOf(key)
       const claimed = await winLease(store, claim)
-      const { sight } = await store.leases.claim(leaseOf(claim))
-      assert.equal(sight.inserted, false)
-      const record = sight.record ?? (await store.read({ id: claim.id })).record
+      const { view } = await store.leases.claim(leaseOf(claim))
+      assert.equal(view.inserted, false)
+      const record = view.record ?? (await store.read({ id: claim.id })).record
       assert.equal(record?.state, 'inProgress')
       assert.equal(record.token, claimed.token)
       assert.ok((record.leaseLeftMs ?? 0) > 0 && (record.leaseLeftMs ?? 0) <= LEASE_MS)
@@ -45,7 +45,7 @@ export const LEASE_CASES: readonly Case[] = [
       const second = await store.leases.takeOver({ ...leaseOf(claim), seen })
       assert.ok(second && isLater(second.token, first.token))
       assert.deepEqual([second.attempt, second.life], [2, first.life])
-      assert.equal(await store.leases.takeOver({ ...leaseOf(claim), seen }), null, 'taken over twice from one sight')
+      assert.equal(await store.leases.takeOver({ ...leaseOf(claim), seen }), null, 'taken over twice from one view')
     },
   },
   {

@@ -4,7 +4,7 @@ import type { OnceCode } from '../../errors.ts'
 import { fingerprintInput } from '../../key/fingerprint.ts'
 import { fingerprintLockOf, identity, lockOf } from '../../key/identity.ts'
 import type { Answer } from '../../lifecycle/answer.ts'
-import type { Sight, StoredRecord } from '../../lifecycle/record.ts'
+import type { ClaimView, StoredRecord } from '../../lifecycle/record.ts'
 import type { Claim, Claimed, CompleteParams, LeaseParams, Session, Store } from '../../store/store.ts'
 
 const encoder = new TextEncoder()
@@ -58,8 +58,8 @@ export async function win<Tx>(
   claim: Claim,
   deadlineMs: number = DEADLINE_MS,
 ): Promise<{ session: Session<Tx>; claimed: Claimed }> {
-  const { session, claimed, sight } = await store.begin({ claim, deadlineMs })
-  assert.equal(sight.inserted, true, 'the claim was not won')
+  const { session, claimed, view } = await store.begin({ claim, deadlineMs })
+  assert.equal(view.inserted, true, 'the claim was not won')
   assert.ok(claimed)
   return { session, claimed }
 }
@@ -84,13 +84,13 @@ export async function commitOne<Tx>(
   return claimed
 }
 
-/** A second look at a key, as `run` makes it: the claim, and one more reading where the sight cannot be believed. */
-export async function look<Tx>(store: Store<Tx>, claim: Claim): Promise<Sight> {
-  const { session, sight } = await store.begin({ claim, deadlineMs: DEADLINE_MS })
+/** A second look at a key, as `run` makes it: the claim, and one more reading where the view cannot be believed. */
+export async function look<Tx>(store: Store<Tx>, claim: Claim): Promise<ClaimView> {
+  const { session, view } = await store.begin({ claim, deadlineMs: DEADLINE_MS })
   const believed =
-    sight.inserted || sight.record !== null || sight.reread
-      ? sight
-      : { ...sight, record: await session.reread(claim), reread: true }
+    view.inserted || view.record !== null || view.reread
+      ? view
+      : { ...view, record: await session.reread(claim), reread: true }
   await session.rollback()
   return believed
 }

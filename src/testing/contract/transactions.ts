@@ -49,7 +49,7 @@ export const TRANSACTION_CASES: readonly Case[] = [
       const savepoint = await session.savepoint()
       await subject.effect(session.tx, lost)
       const inner = await session.claim(claimOf(lost))
-      assert.equal(inner.sight.inserted, true)
+      assert.equal(inner.view.inserted, true)
       await savepoint.rollback()
       const kept = await session.savepoint()
       await subject.effect(session.tx, key)

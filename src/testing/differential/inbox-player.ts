@@ -1,7 +1,7 @@
 import { isOnceError } from '../../errors.ts'
 import { messageIdentity } from '../../consumer/inbox/identity.ts'
 import type { LetterFilter, NewLetter } from '../../store/dead-letters.ts'
-import type { Inbox, InboxItem, InboxSight, Taken } from '../../store/inbox.ts'
+import type { Inbox, InboxItem, InboxState, Taken } from '../../store/inbox.ts'
 import { letterOf } from '../contract/inbox-make.ts'
 import { DEADLINE_MS, LONG_MS } from '../contract/make.ts'
 import type { StoreSubject } from '../contract/subject.ts'
@@ -62,7 +62,7 @@ export class InboxPlayer {
   async state(): Promise<unknown> {
     const { consumer, inbox, items } = this
     return {
-      sights: await inbox.look({ consumer, items }),
+      states: await inbox.look({ consumer, items }),
       redriven: await inbox.look({ consumer, items, redrive: true }),
       tries: this.teller.tries(await inbox.tries({ consumer, ids: items.map(({ id }) => id) })),
       letters: (await inbox.letters.list({ filter: { consumer }, limit: 100 })).map((of) => this.teller.letter(of)),
@@ -126,10 +126,10 @@ export class InboxPlayer {
     const params = { consumer: this.consumer, items: this.of(messages), deadlineMs: DEADLINE_MS, redrive }
     const before = await this.inbox.look(params)
     const taken = await this.inbox.take(params)
-    const sights = settled(taken.sights, before)
+    const states = settled(taken.states, before)
     this.actors.set(actor, { taken, redrive, messages })
     await this.effects(taken, messages)
-    return sights
+    return states
   }
 
   private async complete(op: { actor: number; tried: boolean; settles: boolean }): Promise<unknown> {
@@ -154,17 +154,17 @@ export class InboxPlayer {
     const before = await this.inbox.look(params)
     const taken = await this.inbox.take(params)
     await this.effects(taken, messages)
-    return [settled(taken.sights, before), await this.end({ taken, redrive, messages }, { tried: true, settles })]
+    return [settled(taken.states, before), await this.end({ taken, redrive, messages }, { tried: true, settles })]
   }
 
-  private async effects({ sights, session }: Taken<unknown>, messages: readonly number[]): Promise<void> {
-    for (const message of messages.filter((_, i) => sights[i] === 'taken'))
+  private async effects({ states, session }: Taken<unknown>, messages: readonly number[]): Promise<void> {
+    for (const message of messages.filter((_, i) => states[i] === 'taken'))
       await this.subject.effect(session.session.tx, `${this.consumer} m${message}`)
   }
 
   private async end(actor: Actor, { tried, settles }: { tried: boolean; settles: boolean }): Promise<unknown> {
-    const { session, sights } = actor.taken
-    const mine = actor.messages.filter((_, i) => isTaken(sights[i]))
+    const { session, states } = actor.taken
+    const mine = actor.messages.filter((_, i) => isTaken(states[i]))
     try {
       const settled = settles ? await this.redrives.settle(session.session, mine) : null
       if (settled === false) {
@@ -230,12 +230,12 @@ function itemOf(consumer: string, n: number): InboxItem {
 }
 
 /** What is applied and has a letter too is settled either way: which word says so is the store's own. */
-function settled(sights: readonly InboxSight[], before: readonly InboxSight[]): InboxSight[] {
-  return sights.map((sight, i) => (sight === 'parked' && before[i] === 'duplicate' ? 'duplicate' : sight))
+function settled(states: readonly InboxState[], before: readonly InboxState[]): InboxState[] {
+  return states.map((state, i) => (state === 'parked' && before[i] === 'duplicate' ? 'duplicate' : state))
 }
 
-function isTaken(sight: InboxSight | undefined): boolean {
-  return sight === 'taken'
+function isTaken(state: InboxState | undefined): boolean {
+  return state === 'taken'
 }
 
 function byPartition(a: { partition: string }, b: { partition: string }): number {

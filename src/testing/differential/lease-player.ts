@@ -23,10 +23,10 @@ export class LeasePlayer {
     const claim = this.keys.claim(op.key, op.input, op.short)
     const recover = { namespace: this.keys.prefix, name: 'again', input: '{}' }
     const leaseMs = op.lapses ? SHORT_MS : LEASE_MS
-    const { sight, claimed } = await this.subject.store.leases.claim({ claim, leaseMs, recover })
+    const { view, claimed } = await this.subject.store.leases.claim({ claim, leaseMs, recover })
     this.keep(op.key, claim, claimed)
     await pause()
-    return this.teller.shown(claim, sight, claimed, sight.record)
+    return this.teller.shown(claim, view, claimed, view.record)
   }
 
   async takeOver(key: number): Promise<unknown> {

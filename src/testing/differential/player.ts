@@ -1,5 +1,5 @@
 import { isOnceError } from '../../errors.ts'
-import type { Sight, StoredRecord } from '../../lifecycle/record.ts'
+import type { ClaimView, StoredRecord } from '../../lifecycle/record.ts'
 import type { Claim, Claimed, Savepoint, Session } from '../../store/store.ts'
 import { completing, DEADLINE_MS, LONG_MS, textOf } from '../contract/make.ts'
 import type { StoreSubject } from '../contract/subject.ts'
@@ -94,12 +94,12 @@ export class Player {
   private async begin(op: Extract<Op, { do: 'begin' }>): Promise<unknown> {
     if (this.actors.has(op.actor)) return null
     const claim = this.keys.claim(op.key, op.input, op.short)
-    const { session, sight, claimed } = await this.subject.store.begin({ claim, deadlineMs: DEADLINE_MS })
+    const { session, view, claimed } = await this.subject.store.begin({ claim, deadlineMs: DEADLINE_MS })
     const actor: Actor = { session, claim, claimed, record: null, savepoints: [] }
     this.actors.set(op.actor, actor)
     if (op.short) await pause()
-    actor.record = await believed(session, claim, sight)
-    return this.teller.shown(claim, sight, claimed, actor.record)
+    actor.record = await believed(session, claim, view)
+    return this.teller.shown(claim, view, claimed, actor.record)
   }
 
   private async read(claim: Claim): Promise<unknown> {
@@ -167,11 +167,11 @@ export class Player {
   }
 
   private async claimInside(session: Session<unknown>, claim: Claim): Promise<unknown> {
-    const { sight, claimed } = await session.claim(claim)
+    const { view, claimed } = await session.claim(claim)
     if (claimed !== null) {
       await session.completeInside({ ...completing(claim, claimed, ''), answer: this.keys.nextAnswer() })
     }
-    return this.teller.shown(claim, sight, claimed, await believed(session, claim, sight))
+    return this.teller.shown(claim, view, claimed, await believed(session, claim, view))
   }
 
   private async batch({ input, rerun }: Extract<Op, { do: 'batch' }>): Promise<unknown> {
@@ -194,6 +194,6 @@ export class Player {
   }
 }
 
-async function believed(session: Session<unknown>, claim: Claim, sight: Sight): Promise<StoredRecord | null> {
-  return sight.inserted || sight.record !== null || sight.reread ? sight.record : session.reread(claim)
+async function believed(session: Session<unknown>, claim: Claim, view: ClaimView): Promise<StoredRecord | null> {
+  return view.inserted || view.record !== null || view.reread ? view.record : session.reread(claim)
 }

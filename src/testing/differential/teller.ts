@@ -1,12 +1,12 @@
-import type { Sight, StoredRecord } from '../../lifecycle/record.ts'
+import type { ClaimView, StoredRecord } from '../../lifecycle/record.ts'
 import type { Claim, Claimed } from '../../store/store.ts'
 
 /** What a store said, in words that two stores can be compared by: no times, no tokens, only what they mean. */
 export class Teller {
   private readonly names = new Map<string, string>()
 
-  shown(claim: Claim, sight: Sight, claimed: Claimed | null, record: StoredRecord | null): unknown {
-    const { inserted, sameRunning, otherRunning } = sight
+  shown(claim: Claim, view: ClaimView, claimed: Claimed | null, record: StoredRecord | null): unknown {
+    const { inserted, sameRunning, otherRunning } = view
     return { inserted, sameRunning, otherRunning, claimed: this.won(claimed, claim), record: this.seen(record, claim) }
   }
 

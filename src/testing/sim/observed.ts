@@ -21,7 +21,7 @@ export function observed(statements: Statements, blind: (id: string) => void): S
     async claim(work, of, birth) {
       note(work, 'claim', of.id, null)
       const outcome = await statements.claim(work, of, birth)
-      const { inserted, record, reread } = outcome.sight
+      const { inserted, record, reread } = outcome.view
       const saw = inserted || record !== null || !reread
       if (!saw && work.database.records.seen(of.id, work.tx) !== undefined) blind(of.id)
       return outcome

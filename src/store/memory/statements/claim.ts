@@ -1,4 +1,4 @@
-import type { Sight, StoredRecord } from '../../../lifecycle/record.ts'
+import type { ClaimView, StoredRecord } from '../../../lifecycle/record.ts'
 import type { Claim, Claimed, LeaseParams, Reading } from '../../store.ts'
 import type { Work } from '../database/connection.ts'
 import type { MemoryDatabase } from '../database/database.ts'
@@ -6,7 +6,7 @@ import { answerKey, claimedOf, storedRecordOf } from '../database/rows.ts'
 import type { RecordRow } from '../database/rows.ts'
 
 export interface ClaimOutcome {
-  readonly sight: Sight
+  readonly view: ClaimView
   readonly claimed: Claimed | null
 }
 
@@ -28,16 +28,16 @@ export async function claim(work: Work, of: Claim, birth: Birth): Promise<ClaimO
   const { database, tx } = work
   const { ok, won } = tryLocks(work, of)
   const claimed = won && ok ? await insertRecord(work, of, birth) : null
-  if (claimed !== null) return { sight: WON, claimed }
+  if (claimed !== null) return { view: WON, claimed }
   const pause = work.pause('claim.read')
   if (pause !== undefined) await pause
   tx.check()
   const row = database.records.seen(of.id, tx)
   const record = row === undefined ? null : storedRecordOf(row, database.now())
-  return { sight: { inserted: false, sameRunning: !ok, otherRunning: ok && !won, record, reread: true }, claimed: null }
+  return { view: { inserted: false, sameRunning: !ok, otherRunning: ok && !won, record, reread: true }, claimed: null }
 }
 
-const WON: Sight = { inserted: true, sameRunning: false, otherRunning: false, record: null, reread: false }
+const WON: ClaimView = { inserted: true, sameRunning: false, otherRunning: false, record: null, reread: false }
 
 /**
  * The same as one plain statement: its snapshot is taken when it starts, before its locks are tried. So "won, not
@@ -51,10 +51,10 @@ export async function claimInOne(work: Work, of: Claim, birth: Birth): Promise<C
   tx.check()
   const { ok, won } = tryLocks(work, of)
   const claimed = won && ok ? await insertRecord(work, of, birth) : null
-  if (claimed !== null) return { sight: WON, claimed }
+  if (claimed !== null) return { view: WON, claimed }
   const record = snapshot === undefined ? null : storedRecordOf(snapshot, database.now())
   return {
-    sight: { inserted: false, sameRunning: !ok, otherRunning: ok && !won, record, reread: false },
+    view: { inserted: false, sameRunning: !ok, otherRunning: ok && !won, record, reread: false },
     claimed: null,
   }
 }

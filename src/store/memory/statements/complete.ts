@@ -1,6 +1,6 @@
 import type { Answer } from '../../../lifecycle/answer.ts'
 import type { Claim, Claimed, CompleteParams, EventRow, Held, RefuseParams } from '../../store.ts'
-import type { Sight } from '../../../lifecycle/record.ts'
+import type { ClaimView } from '../../../lifecycle/record.ts'
 import type { Work } from '../database/connection.ts'
 import { isOrdered } from '../../ordered.ts'
 import { claimEnded, leaseTaken } from '../database/failure.ts'
@@ -43,20 +43,20 @@ export async function completeRow(work: Work, row: RecordRow, of: Claim, answer:
 }
 
 /** Claim and final answer in one statement. A forgotten record gets a new life here, because nothing follows. */
-export async function refuse(work: Work, { claim: of, answer }: RefuseParams): Promise<Sight> {
+export async function refuse(work: Work, { claim: of, answer }: RefuseParams): Promise<ClaimView> {
   const { database, tx } = work
-  const { sight, claimed } = await claimInOne(work, of, BORN_COMPLETED)
+  const { view, claimed } = await claimInOne(work, of, BORN_COMPLETED)
   if (claimed !== null) {
     await putAnswer(work, of.id, claimed, answer)
-    return sight
+    return view
   }
-  if (sight.sameRunning || sight.otherRunning) return sight
+  if (view.sameRunning || view.otherRunning) return view
   const row = await database.records.lock(of.id, tx, 'update')
-  if (row === undefined || row.state !== 'completed' || row.forgetAt > database.now()) return sight
+  if (row === undefined || row.state !== 'completed' || row.forgetAt > database.now()) return view
   const next = newLife(database, row, of, BORN_COMPLETED)
   database.records.put(of.id, next, tx)
   await putAnswer(work, of.id, { token: String(next.token), answerDay: dayOf(next.expiresAt) }, answer)
-  return { ...sight, inserted: true, record: null }
+  return { ...view, inserted: true, record: null }
 }
 
 /**

@@ -5,7 +5,7 @@ import type {
   EventPlace,
   HeldEvent,
   HoldParams,
-  Settled,
+  SettledEvents,
   SettleHeldParams,
   ShardLease,
   TryHeldParams,
@@ -119,7 +119,7 @@ export async function tryHeld(work: Work, { destination, leases, events }: TryHe
 export async function settleHeld(
   work: Work,
   { destination, sent, changed, kept, park, touched, released = [] }: Omit<SettleHeldParams, 'leases'>,
-): Promise<Omit<Settled, 'ours'>> {
+): Promise<Omit<SettledEvents, 'ours'>> {
   const { held } = work.database
   const { tx } = work
   const now = work.database.now()

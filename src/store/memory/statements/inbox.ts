@@ -1,4 +1,4 @@
-import type { CompleteInboxParams, InboxItem, InboxSight, OpenInboxParams, StoredPosition } from '../../inbox.ts'
+import type { CompleteInboxParams, InboxItem, InboxState, OpenInboxParams, StoredPosition } from '../../inbox.ts'
 import type { Work } from '../database/connection.ts'
 import { setAsideMeanwhile } from '../database/failure.ts'
 import { positionKey } from '../database/inbox-rows.ts'
@@ -23,21 +23,21 @@ export async function takeMessages(
   consumer: string,
   items: readonly InboxItem[],
   redrive: boolean,
-): Promise<InboxSight[]> {
+): Promise<InboxState[]> {
   const seen = items.map((item) => obstacle(work, consumer, item, redrive))
   const pause = work.pause('take.locks')
   if (pause !== undefined) await pause
   work.tx.check()
-  const sights: InboxSight[] = []
+  const states: InboxState[] = []
   for (const [i, item] of items.entries()) {
-    const sight = seen[i] ?? (work.tx.tryAdvisory(inboxLock(item.lock)) ? 'taken' : 'busy')
-    sights.push(sight === 'taken' && !(await insertRow(work, consumer, item)) ? 'duplicate' : sight)
+    const state = seen[i] ?? (work.tx.tryAdvisory(inboxLock(item.lock)) ? 'taken' : 'busy')
+    states.push(state === 'taken' && !(await insertRow(work, consumer, item)) ? 'duplicate' : state)
   }
-  return sights
+  return states
 }
 
 /** The same look without taking anything. */
-export function lookAt(work: Work, consumer: string, items: readonly InboxItem[], redrive: boolean): InboxSight[] {
+export function lookAt(work: Work, consumer: string, items: readonly InboxItem[], redrive: boolean): InboxState[] {
   return items.map((item) =>
     isApplied(work, item.id) ? 'duplicate' : (obstacle(work, consumer, item, redrive) ?? 'taken'),
   )
@@ -102,7 +102,7 @@ function insertRow({ database, tx }: Work, consumer: string, item: InboxItem): P
 }
 
 /** What stands in the way of a message; null: nothing but, perhaps, its own row. */
-export function obstacle(work: Work, consumer: string, item: InboxItem, redrive: boolean): InboxSight | null {
+export function obstacle(work: Work, consumer: string, item: InboxItem, redrive: boolean): InboxState | null {
   const { database, tx } = work
   if (database.marks.seen(item.id, tx) !== undefined) return 'duplicate'
   if (!redrive && isSetAside(work, item.id)) return 'parked'

@@ -3,9 +3,9 @@ import type { Row, TakeTurn } from '../../store.ts'
 import { CommitLost, CommitRefused } from './driver.ts'
 import type { PgConnection, PgStatement, PipelineOutcome } from './driver.ts'
 import { facadeOf } from './facade.ts'
-import type { PgLeft } from './left.ts'
+import type { DeferredRollbacks } from './deferred-rollbacks.ts'
 import type { PgLink } from './link.ts'
-import type { PgManner } from './manner.ts'
+import type { PgDriverContext } from './context.ts'
 import { COMMIT } from './pipeline.ts'
 import type { TripOutcome } from './pipeline.ts'
 import { giveBack, rollBack } from './rollback.ts'
@@ -16,15 +16,19 @@ const NOTHING: PgStatement = { name: '', text: '', values: [] }
 
 /** One open transaction on a client of the pool; `joined`: on the user's own, which is not ours to end. */
 export class PgTransaction<Tx> implements PgConnection<Tx> {
-  readonly #manner: PgManner
+  readonly #context: PgDriverContext
   readonly #joined: boolean
-  readonly #left: PgLeft | undefined
+  readonly #left: DeferredRollbacks | undefined
   /** null once the transaction is over: the client may be another operation's by now. */
   #link: PgLink | null
 
-  constructor(link: PgLink, manner: PgManner, options: { readonly joined: boolean; readonly left?: PgLeft }) {
+  constructor(
+    link: PgLink,
+    context: PgDriverContext,
+    options: { readonly joined: boolean; readonly left?: DeferredRollbacks },
+  ) {
     this.#link = link
-    this.#manner = manner
+    this.#context = context
     this.#joined = options.joined
     this.#left = options.left
   }
@@ -34,11 +38,11 @@ export class PgTransaction<Tx> implements PgConnection<Tx> {
   }
 
   revocable(takeTurn?: TakeTurn): { readonly tx: Tx; revoke(): void } {
-    return facadeOf(this.#open().client, this.#manner, takeTurn) as { readonly tx: Tx; revoke(): void }
+    return facadeOf(this.#open().client, this.#context, takeTurn) as { readonly tx: Tx; revoke(): void }
   }
 
   async query(statement: PgStatement): Promise<readonly Row[]> {
-    const outcome = await this.#open().run([statement], this.#manner)
+    const outcome = await this.#open().run([statement], this.#context)
     if (outcome.failedAt >= 0) throw this.#learn(outcome.error)
     return outcome.rows[0] ?? []
   }
@@ -46,35 +50,35 @@ export class PgTransaction<Tx> implements PgConnection<Tx> {
   async pipeline(statements: readonly PgStatement[]): Promise<PipelineOutcome> {
     if (statements.length === 0) return { kind: 'done', rows: [] }
     const link = this.#open()
-    const { failedAt: index, error, rows } = await link.run(statements, this.#manner, 'theirs')
+    const { failedAt: index, error, rows } = await link.run(statements, this.#context, 'theirs')
     if (index < 0) return { kind: 'done', rows }
     return { kind: 'failed', index, error: this.#learn(error), lost: link.isLost(error) }
   }
 
   async commit(last?: PgStatement): Promise<'committed' | 'rolledBack'> {
     const link = this.#take()
-    const outcome = await link.run(last ? [last, COMMIT] : [COMMIT], this.#manner)
+    const outcome = await link.run(last ? [last, COMMIT] : [COMMIT], this.#context)
     if (outcome.failedAt >= 0) throw await this.#failedCommit(link, outcome, last ? 1 : 0)
     giveBack(link)
     return outcome.tag === 'COMMIT' ? 'committed' : 'rolledBack'
   }
 
   async rollback(): Promise<void> {
-    if (this.#link) await rollBack(this.#take(), this.#manner)
+    if (this.#link) await rollBack(this.#take(), this.#context)
   }
 
   leave(): void {
     if (!this.#link) return
     const link = this.#take()
     if (this.#left) this.#left.leave(link)
-    else void rollBack(link, this.#manner)
+    else void rollBack(link, this.#context)
   }
 
   /** Ends the transaction and answers with what to throw. */
   async #failedCommit(link: PgLink, outcome: TripOutcome, commitAt: number): Promise<unknown> {
     const error = this.#learn(outcome.error)
     if (!outcome.sent) {
-      await rollBack(link, this.#manner)
+      await rollBack(link, this.#context)
       return error
     }
     if (isCommitLost(outcome, commitAt)) {
@@ -83,11 +87,11 @@ export class PgTransaction<Tx> implements PgConnection<Tx> {
     }
     if (outcome.failedAt < commitAt || isPreparedStatementLost(error)) {
       // COMMIT did not run.
-      await rollBack(link, this.#manner)
+      await rollBack(link, this.#context)
       return error
     }
     // COMMIT itself failed. If the server still talks to us, it has rolled back; if it died of this, nobody knows.
-    const alive = (await link.run([NOTHING], this.#manner)).failedAt < 0
+    const alive = (await link.run([NOTHING], this.#context)).failedAt < 0
     if (alive) giveBack(link)
     else link.release(true)
     if (alive) return new CommitRefused(error)
@@ -108,7 +112,7 @@ export class PgTransaction<Tx> implements PgConnection<Tx> {
 
   /** A statement name that a pooler lost is not used again. */
   #learn(error: unknown): unknown {
-    if (isPreparedStatementLost(error)) this.#manner.prepared = false
+    if (isPreparedStatementLost(error)) this.#context.prepared = false
     return error
   }
 }

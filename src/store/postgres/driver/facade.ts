@@ -5,18 +5,18 @@ import type { PgClient } from './client.ts'
 import { takesTransaction } from './control.ts'
 import { queryFrequent } from './frequent.ts'
 import { linkOf } from './link.ts'
-import type { PgManner } from './manner.ts'
+import type { PgDriverContext } from './context.ts'
 
 /** The client behind a handle; null once the handle was taken back. */
 const LIVE: unique symbol = Symbol('effectively-once: client of a transaction handle')
 
-const MANNER: unique symbol = Symbol('effectively-once: manner of a transaction handle')
+const CONTEXT: unique symbol = Symbol('effectively-once: context of a transaction handle')
 
 const TAKE_TURN: unique symbol = Symbol('effectively-once: turns of a transaction handle')
 
 interface Facade {
   [LIVE]: PgClient | null
-  [MANNER]: PgManner
+  [CONTEXT]: PgDriverContext
   [TAKE_TURN]: TakeTurn | undefined
 }
 
@@ -28,10 +28,10 @@ const HIDDEN: readonly string[] = ['release', 'connect', 'end']
  */
 export function facadeOf(
   client: PgClient,
-  manner: PgManner,
+  context: PgDriverContext,
   takeTurn?: TakeTurn,
 ): { readonly tx: object; revoke(): void } {
-  const tx = new (handleFor(client))(client, manner, takeTurn)
+  const tx = new (handleFor(client))(client, context, takeTurn)
   return {
     tx,
     revoke() {
@@ -45,7 +45,7 @@ export function clientBehind(tx: object): PgClient {
   return LIVE in tx ? liveOf(tx as Facade) : (tx as PgClient)
 }
 
-type Handle = new (client: PgClient, manner: PgManner, takeTurn: TakeTurn | undefined) => Facade
+type Handle = new (client: PgClient, context: PgDriverContext, takeTurn: TakeTurn | undefined) => Facade
 
 const handles = new WeakMap<object, Handle>()
 
@@ -54,9 +54,14 @@ function handleFor(client: PgClient): Handle {
   const base = Object.getPrototypeOf(client) as object
   let handle = handles.get(base)
   if (!handle) {
-    const made = function (this: Facade, live: PgClient, manner: PgManner, takeTurn: TakeTurn | undefined): void {
+    const made = function (
+      this: Facade,
+      live: PgClient,
+      context: PgDriverContext,
+      takeTurn: TakeTurn | undefined,
+    ): void {
       this[LIVE] = live
-      this[MANNER] = manner
+      this[CONTEXT] = context
       this[TAKE_TURN] = takeTurn
     }
     made.prototype = makePrototype(client, base)
@@ -114,10 +119,10 @@ function query(this: Facade, config: unknown, values?: unknown, callback?: unkno
   }
   // Without values pg asks for no plan; with a callback it answers another way.
   if (typeof config === 'string' && Array.isArray(values) && values.length > 0 && !callback && !client.binary) {
-    const manner = this[MANNER]
+    const context = this[CONTEXT]
     const link = linkOf(client)
-    const name = manner.prepared && link.way === 'grouped' ? manner.frequent.nameOf(config) : ''
-    if (name !== '') return queryFrequent(link, manner, { name, text: config, values })
+    const name = context.prepared && link.way === 'grouped' ? context.frequent.nameOf(config) : ''
+    if (name !== '') return queryFrequent(link, context, { name, text: config, values })
   }
   return client.query(config, values, callback)
 }

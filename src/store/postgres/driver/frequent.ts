@@ -1,6 +1,6 @@
 import type { Row } from '../../store.ts'
 import type { PgStatement } from './driver.ts'
-import type { PgManner } from './manner.ts'
+import type { PgDriverContext } from './context.ts'
 import type { ColumnField } from './columns.ts'
 import type { PgLink } from './link.ts'
 import { isPlanStale, isPreparedStatementLost, markTransient } from './sqlstate.ts'
@@ -15,13 +15,13 @@ export interface PgResult {
 }
 
 /** As pg would answer it, under a name. What only the name made fail is worth another run. */
-export function queryFrequent(link: PgLink, manner: PgManner, statement: PgStatement): Promise<PgResult> {
-  return link.run([statement], manner, 'theirs').then(({ failedAt, error, rows, tag, columns }) => {
+export function queryFrequent(link: PgLink, context: PgDriverContext, statement: PgStatement): Promise<PgResult> {
+  return link.run([statement], context, 'theirs').then(({ failedAt, error, rows, tag, columns }) => {
     if (failedAt < 0) return resultOf(tag, rows[0] ?? [], columns?.fields ?? [])
     // As pg does for its promises: its own stack ends at the socket.
     if (error instanceof Error) Error.captureStackTrace(error)
     const lost = isPreparedStatementLost(error)
-    if (lost) manner.prepared = false
+    if (lost) context.prepared = false
     if (lost || isPlanStale(error)) markTransient(error)
     throw error
   })

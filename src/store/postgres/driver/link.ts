@@ -4,7 +4,7 @@ import type { Row } from '../../store.ts'
 import type { PgStatement } from './driver.ts'
 import type { PgClient } from './client.ts'
 import { ownParser } from './columns.ts'
-import type { PgManner } from './manner.ts'
+import type { PgDriverContext } from './context.ts'
 import { isSilent, Pipeline, stepOf } from './pipeline.ts'
 import type { PipelineStep, PreparedStatements, TripOutcome } from './pipeline.ts'
 import { ownValue, valueMapperOf } from './values.ts'
@@ -55,22 +55,22 @@ export class PgLink {
     return this.broken !== null || (sqlStateOf(error) !== undefined && isConnectionLost(error))
   }
 
-  run(statements: readonly PgStatement[], manner: PgManner, whose: Whose = 'ours'): Promise<TripOutcome> {
+  run(statements: readonly PgStatement[], context: PgDriverContext, whose: Whose = 'ours'): Promise<TripOutcome> {
     if (this.broken) return Promise.resolve(failed(0, this.broken.error, { sent: false }))
-    if (this.way !== 'grouped') return this.#ungrouped(statements, manner, whose)
+    if (this.way !== 'grouped') return this.#ungrouped(statements, context, whose)
     const { client } = this
     const ours = whose === 'ours'
     const mapper = ours ? ownValue : valueMapperOf(client)
     const steps: PipelineStep[] = []
     for (const statement of statements) {
       try {
-        steps.push(stepOf(statement, manner.prepared, mapper))
+        steps.push(stepOf(statement, context.prepared, mapper))
       } catch (error) {
         return Promise.resolve(failed(steps.length, error, { sent: false }))
       }
     }
-    manner.onTrip?.(steps.length)
-    const wait = ours ? this.#watched(manner) : undefined
+    context.onTrip?.(steps.length)
+    const wait = ours ? this.#watched(context) : undefined
     let resolve!: (outcome: TripOutcome) => void
     const trip = new Promise<TripOutcome>((settle) => (resolve = settle))
     const pipeline = new Pipeline({
@@ -79,7 +79,7 @@ export class PgLink {
       prepared: this.#prepared,
       parserOf: ours ? ownParser : (oid) => client.getTypeParser(oid, 'text'),
       settle: (outcome) => {
-        if (wait) manner.watchdog.done(wait)
+        if (wait) context.watchdog.done(wait)
         resolve(outcome)
       },
     })
@@ -87,15 +87,15 @@ export class PgLink {
     return trip
   }
 
-  #ungrouped(statements: readonly PgStatement[], manner: PgManner, whose: Whose): Promise<TripOutcome> {
-    const wait = whose === 'ours' ? this.#watched(manner) : undefined
+  #ungrouped(statements: readonly PgStatement[], context: PgDriverContext, whose: Whose): Promise<TripOutcome> {
+    const wait = whose === 'ours' ? this.#watched(context) : undefined
     const trip =
-      this.way === 'concurrent' ? this.#together(statements, manner, whose) : this.#each(statements, manner, whose)
-    return wait ? trip.finally(() => manner.watchdog.done(wait)) : trip
+      this.way === 'concurrent' ? this.#together(statements, context, whose) : this.#each(statements, context, whose)
+    return wait ? trip.finally(() => context.watchdog.done(wait)) : trip
   }
 
   /** The user's own statements have the deadline of their operation; then the connection is rolled back, or ended. */
-  #watched({ watchdog }: PgManner): Wait | undefined {
+  #watched({ watchdog }: PgDriverContext): Wait | undefined {
     const { withinMs } = this
     return withinMs === Infinity ? undefined : watchdog.watch(withinMs, () => this.#giveUp(withinMs))
   }
@@ -107,11 +107,11 @@ export class PgLink {
     this.client.connection?.stream?.destroy(error)
   }
 
-  async #together(statements: readonly PgStatement[], manner: PgManner, whose: Whose): Promise<TripOutcome> {
-    manner.onTrip?.(statements.length)
+  async #together(statements: readonly PgStatement[], context: PgDriverContext, whose: Whose): Promise<TripOutcome> {
+    context.onTrip?.(statements.length)
     const stream = this.client.connection?.stream
     stream?.cork?.()
-    const asked = statements.map((statement) => this.#ask(statement, manner, whose))
+    const asked = statements.map((statement) => this.#ask(statement, context, whose))
     stream?.uncork?.()
     const settled = await Promise.allSettled(asked)
     const rows: (readonly Row[])[] = []
@@ -124,13 +124,13 @@ export class PgLink {
     return { rows, tag, failedAt: -1, error: undefined, sent: true }
   }
 
-  async #each(statements: readonly PgStatement[], manner: PgManner, whose: Whose): Promise<TripOutcome> {
+  async #each(statements: readonly PgStatement[], context: PgDriverContext, whose: Whose): Promise<TripOutcome> {
     const rows: (readonly Row[])[] = []
     let tag = ''
     for (const [index, statement] of statements.entries()) {
-      manner.onTrip?.(1)
+      context.onTrip?.(1)
       try {
-        const result = await this.#ask(statement, manner, whose)
+        const result = await this.#ask(statement, context, whose)
         rows.push(result.rows)
         tag = result.command
       } catch (error) {
@@ -142,12 +142,12 @@ export class PgLink {
 
   async #ask(
     statement: PgStatement,
-    manner: PgManner,
+    context: PgDriverContext,
     whose: Whose,
   ): Promise<{ rows: readonly Row[]; command: string }> {
     const { name, text, values } = statement
     // BEGIN goes unnamed: a name the server lost would fail it alone, and the statement behind it would run without it.
-    const named = manner.prepared && name !== '' && !isSilent(statement) && this.#canName(name, text)
+    const named = context.prepared && name !== '' && !isSilent(statement) && this.#canName(name, text)
     const config = {
       text,
       values: whose === 'ours' ? values.map(ownValue) : values,

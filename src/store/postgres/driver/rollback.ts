@@ -1,18 +1,18 @@
 import type { PgClient } from './client.ts'
 import type { PgLink } from './link.ts'
-import type { PgManner } from './manner.ts'
+import type { PgDriverContext } from './context.ts'
 import { ROLLBACK } from './pipeline.ts'
 
 /** A rollback that waits longer than this (behind a cursor that nobody reads) is had by ending the connection. */
 const ROLLBACK_WAIT_MS = 5_000
 
 /** Ends the transaction and gives the connection back, or ends that too. */
-export async function rollBack(link: PgLink, manner: PgManner): Promise<void> {
+export async function rollBack(link: PgLink, context: PgDriverContext): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<null>((resolve) => {
     timer = setTimeout(resolve, ROLLBACK_WAIT_MS, null)
   })
-  const outcome = await Promise.race([link.run([ROLLBACK], manner), late])
+  const outcome = await Promise.race([link.run([ROLLBACK], context), late])
   clearTimeout(timer)
   if (outcome && outcome.failedAt < 0 && outcome.tag === 'ROLLBACK') giveBack(link)
   else link.release(true)

@@ -7,7 +7,7 @@ import { RECORD_COLUMNS } from './record-columns.ts'
  * $1 fingerprint lock, $2 identity lock, $3 id, $4 scope, $5 fp, $6 fp version, $7 replay ms, $8 gone ms, $9 deadline ms (0: leave it)
  */
 export function claimSql(schema: string): string {
-  return `select ${schema}.claim(${claimParameters(schema)}, $9::text) as sight`
+  return `select ${schema}.claim(${claimParameters(schema)}, $9::text) as view`
 }
 
 /**
@@ -15,7 +15,7 @@ export function claimSql(schema: string): string {
  * Parameters as above, then $9 lease ms, $10 recover namespace, $11 recover name, $12 recover input
  */
 export function leaseClaimSql(schema: string): string {
-  return `select ${schema}.lease(${claimParameters(schema)}, $9::float8, $10::text, $11::text, $12::text) as sight`
+  return `select ${schema}.lease(${claimParameters(schema)}, $9::float8, $10::text, $11::text, $12::text) as view`
 }
 
 function claimParameters(schema: string): string {

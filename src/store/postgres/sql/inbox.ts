@@ -1,7 +1,7 @@
 import { deadlineExpression } from './claim-function.ts'
 import { lockIn } from './lock.ts'
 
-/** The consumer's statements. A sight travels as its place in INBOX_SIGHTS: 0 taken … 5 busy. */
+/** The consumer's statements. A state travels as its place in INBOX_STATES: 0 taken … 5 busy. */
 
 /**
  * Takes what can be taken, and sets the transaction's deadline. Never waits: a message that runs elsewhere holds its
@@ -14,15 +14,15 @@ with v as materialized (
   select * from ${itemRows(4)}
 ), s as materialized (
   select v.*, case ${obstacles(schema, 'not $2::bool')}
-    when pg_try_advisory_xact_lock(${lockIn(schema, 'v.lock')}) then 0 else 5 end as sight
+    when pg_try_advisory_xact_lock(${lockIn(schema, 'v.lock')}) then 0 else 5 end as state
     from v
 ), i as (
   insert into ${schema}.inbox (consumer, source, message, id)
-  select $1::text, s.source, s.message, s.id from s where s.sight = 0
+  select $1::text, s.source, s.message, s.id from s where s.state = 0
   on conflict do nothing returning id
 )
-select (select string_agg(case when s.sight = 0 and i.id is null then '1' else s.sight::text end, ',' order by s.n)
-          from s left join i on i.id = s.id) as sights,
+select (select string_agg(case when s.state = 0 and i.id is null then '1' else s.state::text end, ',' order by s.n)
+          from s left join i on i.id = s.id) as states,
        pg_current_xact_id()::text as xid,
        ${deadlineExpression('$3::text')} as deadline`
 }
@@ -31,7 +31,7 @@ select (select string_agg(case when s.sight = 0 and i.id is null then '1' else s
 export function lookSql(schema: string): string {
   return `
 select string_agg(case when exists (select 1 from ${schema}.inbox i where i.id = v.id) then '1'
-    else (case ${obstacles(schema, 'not $2::bool')} else 0 end)::text end, ',' order by v.n) as sights
+    else (case ${obstacles(schema, 'not $2::bool')} else 0 end)::text end, ',' order by v.n) as states
   from ${itemRows(3)}`
 }
 

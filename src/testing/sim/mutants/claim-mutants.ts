@@ -1,5 +1,5 @@
 import { decide } from '../../../lifecycle/decide.ts'
-import type { Sight, StoredRecord } from '../../../lifecycle/record.ts'
+import type { ClaimView, StoredRecord } from '../../../lifecycle/record.ts'
 import type { Work } from '../../../store/memory/database/connection.ts'
 import { answerKey, claimedOf } from '../../../store/memory/database/rows.ts'
 import { BORN_COMPLETED, claimInOne, freshRow, newLife } from '../../../store/memory/statements/claim.ts'
@@ -12,9 +12,9 @@ const SKEW_MS = 500
 
 /** Mutants of claiming, deciding and expiring. */
 export const CLAIM_MUTANTS: readonly Mutant[] = [
-  decision('I4', 'answers before it compares', (sight, policy) => {
-    const { record } = sight
-    return decide(record === null ? sight : withRecord(sight, { ...record, fingerprint: policy.fingerprint }), policy)
+  decision('I4', 'answers before it compares', (view, policy) => {
+    const { record } = view
+    return decide(record === null ? view : withRecord(view, { ...record, fingerprint: policy.fingerprint }), policy)
   }),
 
   statement('I5', 'reads, then inserts', {
@@ -26,7 +26,7 @@ export const CLAIM_MUTANTS: readonly Mutant[] = [
       const row = freshRow(database, of, birth)
       if (!database.records.locked(of.id, tx, 'update')) database.records.put(of.id, row, tx)
       return {
-        sight: { inserted: true, sameRunning: false, otherRunning: false, record: null, reread: false },
+        view: { inserted: true, sameRunning: false, otherRunning: false, record: null, reread: false },
         claimed: claimedOf(row),
       }
     },
@@ -47,7 +47,7 @@ export const CLAIM_MUTANTS: readonly Mutant[] = [
     'I13',
     'decides expiry by the clock of the process',
     { renew: (work, of, seen) => renewAnyway(work, of, seen) },
-    (sight, policy) => decide(sight.record === null ? sight : withRecord(sight, older(sight.record)), policy),
+    (view, policy) => decide(view.record === null ? view : withRecord(view, older(view.record)), policy),
   ),
 
   statement('I18', 'a large answer leaves no record', {
@@ -60,7 +60,7 @@ export const CLAIM_MUTANTS: readonly Mutant[] = [
   statement('I21', 'locks outlive their transaction', {
     async claim(work, of, birth) {
       const outcome = await STATEMENTS.claim(work, of, birth)
-      if (outcome.sight.inserted) work.database.advisory.set(of.fingerprintLock, work.database.begin())
+      if (outcome.view.inserted) work.database.advisory.set(of.fingerprintLock, work.database.begin())
       return outcome
     },
   }),
@@ -68,17 +68,17 @@ export const CLAIM_MUTANTS: readonly Mutant[] = [
   statement('3', 'refuses without reading again', {
     async claim(work, of, birth) {
       const outcome = await claimInOne(work, of, birth)
-      return { ...outcome, sight: { ...outcome.sight, reread: true } }
+      return { ...outcome, view: { ...outcome.view, reread: true } }
     },
   }),
 
   statement('3', 'locks and reads in one statement', {
     async claim(work, of, birth) {
       const outcome = await claimInOne(work, of, birth)
-      const { inserted, sameRunning, otherRunning, record } = outcome.sight
+      const { inserted, sameRunning, otherRunning, record } = outcome.view
       if (inserted || sameRunning || otherRunning || record !== null) return outcome
       const row = freshRow(work.database, of, birth)
-      return { sight: { ...outcome.sight, inserted: true }, claimed: claimedOf(row) }
+      return { view: { ...outcome.view, inserted: true }, claimed: claimedOf(row) }
     },
     complete: lateInsert,
   }),
@@ -97,10 +97,10 @@ export const CLAIM_MUTANTS: readonly Mutant[] = [
   statement('45', 'a missing answer counts as expired', {
     async claim(work, of, birth) {
       const outcome = await STATEMENTS.claim(work, of, birth)
-      const { record } = outcome.sight
+      const { record } = outcome.view
       return {
         ...outcome,
-        sight: record === null ? outcome.sight : withRecord(outcome.sight, withoutAnswer(work, of.id, record)),
+        view: record === null ? outcome.view : withRecord(outcome.view, withoutAnswer(work, of.id, record)),
       }
     },
     reread(work, id) {
@@ -126,8 +126,8 @@ async function renewAnyway({ database, tx }: Work, of: Claim, seen: StoredRecord
   return claimedOf(next)
 }
 
-function withRecord(sight: Sight, record: StoredRecord): Sight {
-  return { ...sight, record }
+function withRecord(view: ClaimView, record: StoredRecord): ClaimView {
+  return { ...view, record }
 }
 
 function older(record: StoredRecord): StoredRecord {

@@ -45,8 +45,8 @@ export const CLIENT_MUTANTS: readonly Mutant[] = [
         return await store.begin(params)
       } catch {
         const session = await store.leases.open(params)
-        const sight = { inserted: true, sameRunning: false, otherRunning: false, record: null, reread: false }
-        return { session, sight, claimed: { token: '1', life: '1', attempt: 1, answerDay: '2030-01-01' } }
+        const view = { inserted: true, sameRunning: false, otherRunning: false, record: null, reread: false }
+        return { session, view, claimed: { token: '1', life: '1', attempt: 1, answerDay: '2030-01-01' } }
       }
     },
   })),

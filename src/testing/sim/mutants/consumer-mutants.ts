@@ -33,7 +33,7 @@ const FOUND_WITH_CONSUMERS: readonly Mutant[] = [
     if (!inbox) return store
     const take: typeof inbox.take = async (params) => {
       const taken = await inbox.take(params)
-      const rows = params.items.filter((_, i) => taken.sights[i] === 'taken')
+      const rows = params.items.filter((_, i) => taken.states[i] === 'taken')
       return keeping(taken, () => insertAlone(store, params.consumer, rows))
     }
     return { ...store, inbox: { ...inbox, take } }
@@ -94,9 +94,9 @@ function lateRow(): Pick<typeof STATEMENTS, 'takeMessages' | 'completeInbox'> {
   const waiting = new WeakMap<Transaction, { readonly consumer: string; readonly items: readonly InboxItem[] }>()
   return {
     async takeMessages(work, consumer, items) {
-      const sights = lookAt(work, consumer, items, false)
-      waiting.set(work.tx, { consumer, items: items.filter((_, i) => sights[i] === 'taken') })
-      return sights
+      const states = lookAt(work, consumer, items, false)
+      waiting.set(work.tx, { consumer, items: items.filter((_, i) => states[i] === 'taken') })
+      return states
     },
     async completeInbox(work, params) {
       await STATEMENTS.completeInbox(work, params)
@@ -123,11 +123,11 @@ async function rowsFirst(
 ): Promise<Taken<MemoryTx>> {
   const inbox = store.inbox!
   const taken = await inbox.take(params)
-  const rows = params.items.filter((_, i) => taken.sights[i] === 'taken')
+  const rows = params.items.filter((_, i) => taken.states[i] === 'taken')
   await taken.session.rollback()
   await insertAlone(store, params.consumer, rows)
   const empty = await inbox.take({ ...params, items: [] })
-  return { ...empty, sights: taken.sights }
+  return { ...empty, states: taken.states }
 }
 
 function keeping(taken: Taken<MemoryTx>, keep: () => Promise<void>): Taken<MemoryTx> {

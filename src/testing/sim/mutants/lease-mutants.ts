@@ -37,12 +37,9 @@ export const LEASE_MUTANTS: readonly Mutant[] = [
         return claimedOf(next)
       },
     },
-    (sight, policy) => {
-      const { record } = sight
-      return decide(
-        record?.state === 'inProgress' ? { ...sight, record: { ...record, leaseLeftMs: 0 } } : sight,
-        policy,
-      )
+    (view, policy) => {
+      const { record } = view
+      return decide(record?.state === 'inProgress' ? { ...view, record: { ...record, leaseLeftMs: 0 } } : view, policy)
     },
   ),
 

@@ -15,7 +15,7 @@ const FOUND_WHERE_OPERATIONS_MEET: readonly Patch[] = [
     of: 'I2',
     name: 'remembers what its own transaction wrote, before the commit',
     file: 'src/operation/settle.ts',
-    find: `        if (seat.afterCommit) seat.afterCommit(keep)
+    find: `        if (access.afterCommit) access.afterCommit(keep)
         else keep()`,
     replace: '        keep()',
   },
@@ -89,7 +89,7 @@ const FOUND_WHERE_OPERATIONS_MEET: readonly Patch[] = [
   {
     of: 'I27',
     name: 'waits for a heartbeat that is never answered',
-    file: 'src/operation/heart.ts',
+    file: 'src/operation/lease-heartbeat.ts',
     find: '        sleep(this.#clock, withinMs + HEARTBEAT_SLACK_MS, late.signal),\n',
     replace: '',
   },

@@ -3,7 +3,7 @@ import type { TakeTurn } from '../store.ts'
 import { takesTransaction } from './driver/control.ts'
 
 /** What holds a handle back: nothing at first, but for ending the transaction; everything once it is revoked. */
-export interface Leash {
+export interface RevocableHandle {
   /** The error to refuse with, or nothing: asked right before a statement would reach the connection. */
   refusal(text?: unknown): OnceError | undefined
   /** Sends the statement, in its turn where it has to wait for one. */
@@ -11,7 +11,7 @@ export interface Leash {
   revoke(): void
 }
 
-export function leash(takeTurn?: TakeTurn): Leash {
+export function revocableHandle(takeTurn?: TakeTurn): RevocableHandle {
   let revoked = false
   return {
     send: (statement) => takeTurn?.(statement) ?? statement(),

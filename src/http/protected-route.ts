@@ -20,7 +20,7 @@ import type { Route } from './route.ts'
 import { fromStored, toStored, unmarked } from './stored.ts'
 
 /** One protected route: everything about it that no framework decides. */
-export class Protection<Tx, E extends Events, Req> {
+export class ProtectedRoute<Tx, E extends Events, Req> {
   readonly instance: OnceInstance<Tx, E>
   readonly route: Route<Req>
   readonly #style: ProblemStyle
@@ -153,7 +153,7 @@ export class Protection<Tx, E extends Events, Req> {
 export const REPLAYED: readonly [string, string] = ['idempotent-replayed', 'true']
 
 /** How a handler came to its answer: `threw` what the framework answered, or a `final` refusal. */
-export type Manner = 'returned' | 'threw' | 'final'
+export type HandlerEnd = 'returned' | 'threw' | 'final'
 
 /**
  * What becomes of an answer. Its status decides, whoever wrote it; only the rows of a handler that threw are never kept,
@@ -162,15 +162,15 @@ export type Manner = 'returned' | 'threw' | 'final'
 export function fateOfAnswer(
   { status }: Pick<Answer, 'status'>,
   { refusals }: Pick<Route<never>, 'refusals'>,
-  manner: Manner,
+  handlerEnd: HandlerEnd,
 ): Produced['fate'] {
   if (!Number.isInteger(status) || status < 200 || status > 599) {
     throw onceError('ONCE_ANSWER_INVALID', { detail: `Status ${status} cannot be held until the commit` })
   }
   const fate = fateOf(status)
   if (fate === 'refuse' && refusals === 'keep') return 'complete'
-  if (fate === 'refuse' && refusals === 'release' && manner !== 'final') return 'release'
-  return fate === 'complete' && manner === 'threw' ? 'refuse' : fate
+  if (fate === 'refuse' && refusals === 'release' && handlerEnd !== 'final') return 'release'
+  return fate === 'complete' && handlerEnd === 'threw' ? 'refuse' : fate
 }
 
 /**

@@ -18,7 +18,7 @@ export interface Watching {
 }
 
 /** The operation whose transaction is open around the current call. */
-export interface Running {
+export interface GuardedOperation {
   readonly watched: Watching
   /** The innermost operation's: a nested one has its own. */
   readonly route: string
@@ -48,7 +48,7 @@ export class RunningOperations {
   }
 
   /** undefined outside of operations, in a leased handler and its steps, and once the operation has ended. */
-  current(): Running | undefined {
+  current(): GuardedOperation | undefined {
     const innermost = this.#enclosing.get()
     for (let at = innermost; at?.session; at = at.outer) {
       const watched = this.#bySession.get(at.session)

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import type { Leases } from '../store/store.ts'
-import { Heart } from './heart.ts'
+import { LeaseHeartbeat } from './lease-heartbeat.ts'
 
-/** A heart whose clock and store are in our hands. */
+/** A heartbeat whose clock and store are in our hands. */
 function make(): {
-  heart: Heart
+  heartbeat: LeaseHeartbeat
   tick(ms?: number): void
   beats: { ids: string[]; answer(ours: string[]): void; fail(): void }[]
   troubles: number
@@ -26,7 +26,7 @@ function make(): {
     },
   }
   const made = {
-    heart: new Heart(leases as unknown as Leases<unknown>, clock, () => made.troubles++),
+    heartbeat: new LeaseHeartbeat(leases as unknown as Leases<unknown>, clock, () => made.troubles++),
     tick(ms = 0) {
       now += ms
       for (const callback of Array.from(timers)) {
@@ -42,12 +42,12 @@ function make(): {
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-describe('the heart', () => {
+describe('the heartbeat', () => {
   it('beats once for all leases of a length, and tells those who lost theirs', async () => {
-    const { heart, tick, beats } = make()
+    const { heartbeat, tick, beats } = make()
     const lost: string[] = []
-    for (const id of ['a', 'b']) heart.hold({ id, token: '1', leaseMs: 300, onLost: () => lost.push(id) })
-    heart.hold({ id: 'c', token: '1', leaseMs: 900, onLost: () => lost.push('c') })
+    for (const id of ['a', 'b']) heartbeat.hold({ id, token: '1', leaseMs: 300, onLost: () => lost.push(id) })
+    heartbeat.hold({ id: 'c', token: '1', leaseMs: 900, onLost: () => lost.push('c') })
     tick()
     expect(beats.map(({ ids }) => ids)).toEqual([['a', 'b'], ['c']])
     beats[0]!.answer(['b'])
@@ -56,12 +56,12 @@ describe('the heart', () => {
     expect(lost).toEqual(['a'])
     tick()
     expect(beats.slice(2).map(({ ids }) => ids)).toEqual([['b'], ['c']])
-    heart.stop()
+    heartbeat.stop()
   })
 
   it('does not let go while a beat is under way', async () => {
-    const { heart, tick, beats } = make()
-    const letGo = heart.hold({ id: 'a', token: '1', leaseMs: 300, onLost: () => {} })
+    const { heartbeat, tick, beats } = make()
+    const letGo = heartbeat.hold({ id: 'a', token: '1', leaseMs: 300, onLost: () => {} })
     tick()
     let gone = false
     const going = letGo().then(() => (gone = true))
@@ -74,20 +74,20 @@ describe('the heart', () => {
   })
 
   it('a stop of the former holder does not stop the next one', async () => {
-    const { heart, tick, beats } = make()
-    const stopFormer = heart.hold({ id: 'a', token: '1', leaseMs: 300, onLost: () => {} })
-    heart.hold({ id: 'a', token: '2', leaseMs: 300, onLost: () => {} })
+    const { heartbeat, tick, beats } = make()
+    const stopFormer = heartbeat.hold({ id: 'a', token: '1', leaseMs: 300, onLost: () => {} })
+    heartbeat.hold({ id: 'a', token: '2', leaseMs: 300, onLost: () => {} })
     await stopFormer()
     tick()
     expect(beats.map(({ ids }) => ids)).toEqual([['a']])
-    heart.stop()
+    heartbeat.stop()
   })
 
   it('a second stop does not stop who holds a lease of the same length since', async () => {
-    const { heart, tick, beats } = make()
-    const stopFormer = heart.hold({ id: 'a', token: '1', leaseMs: 300, onLost: () => {} })
+    const { heartbeat, tick, beats } = make()
+    const stopFormer = heartbeat.hold({ id: 'a', token: '1', leaseMs: 300, onLost: () => {} })
     await stopFormer()
-    heart.hold({ id: 'b', token: '1', leaseMs: 300, onLost: () => {} })
+    heartbeat.hold({ id: 'b', token: '1', leaseMs: 300, onLost: () => {} })
     await stopFormer()
     for (let beat = 0; beat < 2; beat++) {
       tick()
@@ -95,26 +95,26 @@ describe('the heart', () => {
       await turn()
     }
     expect(beats.map(({ ids }) => ids)).toEqual([['b'], ['b']])
-    heart.stop()
+    heartbeat.stop()
   })
 
   it('what a beat says of the former holder is not said of the next one', async () => {
-    const { heart, tick, beats } = make()
+    const { heartbeat, tick, beats } = make()
     const lost: string[] = []
-    const stopFormer = heart.hold({ id: 'a', token: '1', leaseMs: 300, onLost: () => lost.push('former') })
+    const stopFormer = heartbeat.hold({ id: 'a', token: '1', leaseMs: 300, onLost: () => lost.push('former') })
     tick()
     const stopping = stopFormer()
-    heart.hold({ id: 'a', token: '2', leaseMs: 300, onLost: () => lost.push('next') })
+    heartbeat.hold({ id: 'a', token: '2', leaseMs: 300, onLost: () => lost.push('next') })
     beats[0]!.answer([])
     await stopping
     expect(lost).toEqual([])
-    heart.stop()
+    heartbeat.stop()
   })
 
   it('misses a beat without giving up', async () => {
     const made = make()
     let lost = false
-    made.heart.hold({ id: 'a', token: '1', leaseMs: 300, onLost: () => (lost = true) })
+    made.heartbeat.hold({ id: 'a', token: '1', leaseMs: 300, onLost: () => (lost = true) })
     made.tick()
     made.beats[0]!.fail()
     await turn()
@@ -122,13 +122,13 @@ describe('the heart', () => {
     expect(lost).toBe(false)
     made.tick()
     expect(made.beats).toHaveLength(2)
-    made.heart.stop()
+    made.heartbeat.stop()
   })
 
   it('tells of a lease that lapsed, also where every beat fails at once', async () => {
-    const { heart, tick, beats } = make()
+    const { heartbeat, tick, beats } = make()
     let isTold = false
-    heart.hold({ id: 'a', token: '1', leaseMs: 300, onLost: () => {}, onLapsed: () => (isTold = true) })
+    heartbeat.hold({ id: 'a', token: '1', leaseMs: 300, onLost: () => {}, onLapsed: () => (isTold = true) })
     const missed = async (): Promise<void> => {
       tick(100)
       beats.at(-1)?.fail()
@@ -138,17 +138,23 @@ describe('the heart', () => {
     expect(isTold).toBe(false)
     for (let beat = 0; beat < 2; beat++) await missed()
     expect(isTold).toBe(true)
-    heart.stop()
+    heartbeat.stop()
   })
 
   it('tells those who still work when it stops', () => {
-    const { heart } = make()
+    const { heartbeat } = make()
     const told: string[] = []
-    const letGo = heart.hold({ id: 'a', token: '1', leaseMs: 300, onLost: () => {}, onLapsed: () => told.push('a') })
-    heart.hold({ id: 'b', token: '1', leaseMs: 300, onLost: () => {}, onLapsed: () => told.push('b') })
+    const letGo = heartbeat.hold({
+      id: 'a',
+      token: '1',
+      leaseMs: 300,
+      onLost: () => {},
+      onLapsed: () => told.push('a'),
+    })
+    heartbeat.hold({ id: 'b', token: '1', leaseMs: 300, onLost: () => {}, onLapsed: () => told.push('b') })
     void letGo()
-    heart.stop()
+    heartbeat.stop()
     expect(told).toEqual(['b'])
-    expect(heart.isOver({ id: 'b', token: '1', leaseMs: 300 })).toBe(true)
+    expect(heartbeat.isOver({ id: 'b', token: '1', leaseMs: 300 })).toBe(true)
   })
 })

@@ -1,15 +1,15 @@
 import { CONSUMER_EARLY_LOOK_MS, CONSUMER_EARLY_LOOK_MS_MAX, CONSUMER_EARLY_MAX } from '../../limits.ts'
 import type { Clock } from '../../platform/clock.ts'
-import type { InboxItem, InboxSight } from '../../store/inbox.ts'
+import type { InboxItem, InboxState } from '../../store/inbox.ts'
 import type { Arrival } from './arrival.ts'
 
 const LOOK_ITEMS = 500
 
-export interface EarliesParts {
+export interface WaitingForPredecessorParts {
   readonly clock: Clock
   /** How long one may wait. */
   readonly holdMs: number
-  look(items: readonly InboxItem[]): Promise<readonly InboxSight[]>
+  look(items: readonly InboxItem[]): Promise<readonly InboxState[]>
   /** Their predecessors are applied, or parked: they may run. */
   ready(arrivals: readonly Arrival[]): void
   /** They waited too long, or are too many. */
@@ -18,15 +18,15 @@ export interface EarliesParts {
 }
 
 /** `ordered` messages whose predecessors are not applied yet. They are looked at together, by one statement. */
-export class Earlies {
-  readonly #parts: EarliesParts
+export class WaitingForPredecessor {
+  readonly #parts: WaitingForPredecessorParts
   readonly #waiting = new Set<Arrival>()
   #bytes = 0
   #everyMs = CONSUMER_EARLY_LOOK_MS
   #cancel: (() => void) | undefined
   #looking = false
 
-  constructor(parts: EarliesParts) {
+  constructor(parts: WaitingForPredecessorParts) {
     this.#parts = parts
   }
 
@@ -87,8 +87,8 @@ export class Earlies {
     let freed = 0
     for (let at = 0; at < heads.length; at += LOOK_ITEMS) {
       const part = heads.slice(at, at + LOOK_ITEMS)
-      const sights = await this.#parts.look(part.map(({ item }) => item))
-      const ready = part.filter((arrival, i) => this.#waiting.has(arrival) && sights[i] !== 'early')
+      const states = await this.#parts.look(part.map(({ item }) => item))
+      const ready = part.filter((arrival, i) => this.#waiting.has(arrival) && states[i] !== 'early')
       for (const arrival of ready) this.delete(arrival)
       freed += ready.length
       if (ready.length > 0) this.#parts.ready(ready)

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { WRITER_QUEUE_MAX, WRITER_WAIT_MS_MAX } from '../../limits.ts'
 import type { Clock } from '../../platform/clock.ts'
-import { Lane } from './lane.ts'
+import { SharedConnection } from './shared-connection.ts'
 
 describe('Lane', () => {
   it('lets one in at a time, in the order they came', async () => {
-    const lane = new Lane()
+    const lane = new SharedConnection()
     const seen: number[] = []
     await Promise.all(
       [1, 2, 3].map((turn) =>
@@ -20,7 +20,7 @@ describe('Lane', () => {
   })
 
   it('given back twice, it is not taken from who has it since', async () => {
-    const lane = new Lane(stopped().clock)
+    const lane = new SharedConnection(stopped().clock)
     const release = await lane.acquire()
     const second = lane.acquire()
     let inside = 0
@@ -44,7 +44,7 @@ describe('Lane', () => {
   })
 
   it('refuses who comes when the queue is full', async () => {
-    const lane = new Lane(stopped().clock)
+    const lane = new SharedConnection(stopped().clock)
     const release = await lane.acquire()
     const waiting = Array.from({ length: WRITER_QUEUE_MAX }, () => lane.acquire())
     await expect(lane.acquire()).rejects.toMatchObject({ code: 'ONCE_QUEUE_FULL' })
@@ -54,7 +54,7 @@ describe('Lane', () => {
 
   it('refuses who waited too long, and forgets them', async () => {
     const { clock, timers } = stopped()
-    const lane = new Lane(clock)
+    const lane = new SharedConnection(clock)
     const release = await lane.acquire()
     const late = lane.acquire()
     expect(timers.map(({ ms }) => ms)).toEqual([WRITER_WAIT_MS_MAX])

@@ -4,7 +4,7 @@ import type { PgClient, PgPool } from './client.ts'
 import { linkOf } from './link.ts'
 import type { PgLink } from './link.ts'
 import type { PgStatement } from './driver.ts'
-import type { PgManner } from './manner.ts'
+import type { PgDriverContext } from './context.ts'
 import type { TripOutcome } from './pipeline.ts'
 import { isConnectionLost } from './sqlstate.ts'
 
@@ -14,17 +14,17 @@ const CLOSE_WAIT_MS = 1_000
  * A connection of its own beside the pool, for statements that must not wait until an operation lets go of one. Opened
  * when first needed, opened again after a failure; idle, it does not keep the process alive.
  */
-export class PgAside {
+export class SideConnection {
   readonly #pool: PgPool
-  readonly #manner: PgManner
+  readonly #context: PgDriverContext
   #client: PgClient | null = null
   #link: Promise<PgLink> | null = null
   #tail: Promise<unknown> = Promise.resolve()
   #closed = false
 
-  constructor(pool: PgPool, manner: PgManner) {
+  constructor(pool: PgPool, context: PgDriverContext) {
     this.#pool = pool
-    this.#manner = manner
+    this.#context = context
   }
 
   /** One after the other. Without an answer within the time, the connection is given up and the statement has failed. */
@@ -64,7 +64,7 @@ export class PgAside {
     if (this.#closed) throw onceError('ONCE_CLOSED')
     const link = await this.#connected()
     link.client.ref?.()
-    const outcome = await link.run([statement], this.#manner)
+    const outcome = await link.run([statement], this.#context)
     if (link.broken || (outcome.failedAt >= 0 && isConnectionLost(outcome.error))) {
       void this.#drop(link)
     } else link.client.unref?.()

@@ -1,6 +1,6 @@
 import type { PgPool } from './client.ts'
 import type { PgLink } from './link.ts'
-import type { PgManner } from './manner.ts'
+import type { PgDriverContext } from './context.ts'
 import { rollBack } from './rollback.ts'
 
 /**
@@ -8,20 +8,20 @@ import { rollBack } from './rollback.ts'
  * of the event loop takes one over and sends ROLLBACK with its own BEGIN: a retry storm needs one trip per retry instead
  * of two. What nobody takes is rolled back when the turn ends, so nothing stays open while the process is idle.
  */
-export class PgLeft {
+export class DeferredRollbacks {
   readonly #pool: PgPool
-  readonly #manner: PgManner
+  readonly #context: PgDriverContext
   readonly #links: PgLink[] = []
 
-  constructor(pool: PgPool, manner: PgManner) {
+  constructor(pool: PgPool, context: PgDriverContext) {
     this.#pool = pool
-    this.#manner = manner
+    this.#context = context
   }
 
   leave(link: PgLink): void {
     // Whoever waits for the pool comes first; and one by one a ROLLBACK is a trip of its own anyway.
     if ((this.#pool.waitingCount ?? 1) > 0 || link.way !== 'grouped') {
-      void rollBack(link, this.#manner)
+      void rollBack(link, this.#context)
       return
     }
     if (this.#links.push(link) === 1) setImmediate(() => this.#rollBackAll())
@@ -36,6 +36,6 @@ export class PgLeft {
   }
 
   #rollBackAll(): void {
-    for (const link of this.#links.splice(0)) void rollBack(link, this.#manner)
+    for (const link of this.#links.splice(0)) void rollBack(link, this.#context)
   }
 }

@@ -5,7 +5,7 @@ import type { Outbox } from '../store/outbox.ts'
 import { REWOUND_WHY } from '../store/rewound.ts'
 import { Shard } from './shard.ts'
 
-export interface KeeperParts {
+export interface ShardLeasesParts {
   readonly outbox: Outbox
   readonly clock: Clock
   readonly observe: Observe
@@ -19,9 +19,9 @@ export interface KeeperParts {
 }
 
 /** Keeps this relay's fair share of the shards leased: 64 among all relays that live. */
-export class Keeper {
+export class ShardLeases {
   readonly shards: Map<number, Shard> = new Map()
-  readonly #parts: KeeperParts
+  readonly #parts: ShardLeasesParts
   #share = 0
   #aside: Shard | undefined
   #others = false
@@ -35,7 +35,7 @@ export class Keeper {
   #stopped = false
   #cancel: () => void = () => {}
 
-  constructor(parts: KeeperParts) {
+  constructor(parts: ShardLeasesParts) {
     this.#parts = parts
   }
 

@@ -29,7 +29,7 @@ interface Group {
  * Keeps the leases of this process alive: one statement per lease length every third of it, on a connection of its own.
  * A lease that is no longer ours is told so at once; the fence in the database would stop it in any case.
  */
-export class Heart {
+export class LeaseHeartbeat {
   readonly #leases: Leases<unknown>
   readonly #clock: Clock
   readonly #observe: Observe

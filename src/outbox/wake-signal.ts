@@ -1,7 +1,7 @@
 import type { Clock } from '../platform/clock.ts'
 
 /** Wakes one sleeper early. A ring while nobody sleeps is kept for the next one. */
-export class Bell {
+export class WakeSignal {
   readonly #clock: Clock
   #rung: 'no' | 'nudged' | 'rung' = 'no'
   #wake: (() => void) | undefined
@@ -10,7 +10,7 @@ export class Bell {
     this.#clock = clock
   }
 
-  ring(): void {
+  signal(): void {
     this.#rung = 'rung'
     this.#wake?.()
   }

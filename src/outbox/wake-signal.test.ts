@@ -3,30 +3,30 @@ import { effectivelyOnce, inProcessSink } from '../index.ts'
 import { systemClock } from '../platform/clock.ts'
 import { memoryStore } from '../store/memory/memory-store.ts'
 import type { Outbox } from '../store/outbox.ts'
-import { Bell } from './bell.ts'
+import { WakeSignal } from './wake-signal.ts'
 
-describe('a bell', () => {
+describe('a wake', () => {
   const LONG_MS = 60_000
 
   test('wakes whoever sleeps; only a ring is news', async () => {
-    const bell = new Bell(systemClock)
-    const nudged = bell.wait(LONG_MS)
-    bell.nudge()
+    const wake = new WakeSignal(systemClock)
+    const nudged = wake.wait(LONG_MS)
+    wake.nudge()
     expect(await nudged).toBe(false)
-    const rung = bell.wait(LONG_MS)
-    bell.ring()
+    const rung = wake.wait(LONG_MS)
+    wake.signal()
     expect(await rung).toBe(true)
   })
 
   test('is heard by the next sleeper too, once, and a nudge does not take a ring back', async () => {
-    const bell = new Bell(systemClock)
-    bell.ring()
-    bell.nudge()
-    expect(await bell.wait(LONG_MS)).toBe(true)
-    bell.nudge()
-    expect(await bell.wait(LONG_MS)).toBe(false)
+    const wake = new WakeSignal(systemClock)
+    wake.signal()
+    wake.nudge()
+    expect(await wake.wait(LONG_MS)).toBe(true)
+    wake.nudge()
+    expect(await wake.wait(LONG_MS)).toBe(false)
     const begun = performance.now()
-    expect(await bell.wait(30)).toBe(false)
+    expect(await wake.wait(30)).toBe(false)
     expect(performance.now() - begun).toBeGreaterThan(20)
   })
 
@@ -37,7 +37,7 @@ describe('a bell', () => {
     const counting: Outbox = Object.create(outbox, {
       read: { value: (...args: Parameters<Outbox['read']>) => (looks++, outbox.read(...args)) },
     })
-    const once = effectivelyOnce({ namespace: 'bell', store: { ...store, outbox: counting }, guard: 'off' })
+    const once = effectivelyOnce({ namespace: 'wake', store: { ...store, outbox: counting }, guard: 'off' })
     const relay = await once.relay({ to: inProcessSink(() => {}), lease: '1s' }).start()
     // Quick looks at first, each after twice the time.
     await new Promise((resolve) => setTimeout(resolve, 1_500))

@@ -3,7 +3,7 @@ import { WRITER_QUEUE_MAX, WRITER_WAIT_MS_MAX } from '../../limits.ts'
 import { systemClock, type Clock } from '../../platform/clock.ts'
 
 /** One connection, one user at a time, first come first served. Who waits too long, or behind too many, is refused. */
-export class Lane {
+export class SharedConnection {
   readonly #clock: Clock
   readonly #waiting = new Set<() => void>()
   #held = false

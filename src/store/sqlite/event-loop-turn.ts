@@ -4,7 +4,7 @@ import type { Clock } from '../../platform/clock.ts'
 const LOOP_HELD_MS_MAX = 10
 
 /** Lets timers and sockets in between two statements, often enough and no more often. */
-export class Breath {
+export class EventLoopTurn {
   readonly #clock: Clock
   #takenAt = -Infinity
   #waiting: (() => void)[] = []
