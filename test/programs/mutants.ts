@@ -125,7 +125,7 @@ const LOCKING: readonly ProgramMutant[] = [
     name: 'who waits for a lock until the deadline makes its whole batch late',
     store: 'pg',
     file: 'src/operation/batch.ts',
-    find: 'return { again: [stillInTime(core, others, deadline)], crowded: false }',
+    find: 'return { again: [stillInTime(core, suspected, deadline), stillInTime(core, others, deadline)], crowded: false }',
     replace: `for (const other of others) other.reject(deadline)
   return NOTHING`,
   },
