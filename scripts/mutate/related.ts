@@ -5,6 +5,7 @@ import { dirname, join, posix } from 'node:path'
 const HOMES: readonly [start: string, test: string][] = [
   ['src/store/postgres/', 'src/testing/contract/pg.test.ts'],
   ['src/store/sqlite/', 'src/testing/contract/sqlite.test.ts'],
+  ['src/store/sql/', 'src/testing/contract/sqlite.test.ts'],
   ['src/store/memory/', 'src/testing/contract/memory.test.ts'],
 ]
 

@@ -1,5 +1,5 @@
-import { POSITION_WITNESSES_MAX } from '../../limits.ts'
 import type { Delivery, Position } from '../../source/source.ts'
+import { POSITION_WITNESSES_MAX } from '../../limits.ts'
 import type { StoredPosition } from '../../store/inbox.ts'
 
 interface Entry {

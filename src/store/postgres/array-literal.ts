@@ -1,17 +1,27 @@
+type Element = string | number | boolean | null
+
 /**
  * A PostgreSQL array as text. Every client sends text alike; their own array encodings differ, and some guess the
  * element type from the first value.
  */
-export function arrayLiteral(values: readonly (string | number | boolean | null)[]): string {
+export function arrayLiteral(values: readonly Element[]): string {
   let out = '{'
   for (let i = 0; i < values.length; i++) {
     if (i > 0) out += ','
-    const value = values[i] as string | number | boolean | null
+    const value = values[i] as Element
     if (value === null) out += 'NULL'
     else if (typeof value === 'string') out += quoted(value)
     else out += String(value)
   }
   return out + '}'
+}
+
+/** Each of these columns as an array. */
+export function arraysOf<C extends string>(
+  rows: readonly Readonly<Record<C, Element>>[],
+  ...columns: readonly C[]
+): string[] {
+  return columns.map((column) => arrayLiteral(rows.map((row) => row[column])))
 }
 
 function quoted(value: string): string {

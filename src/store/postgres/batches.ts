@@ -11,7 +11,7 @@ import type {
 } from '../store.ts'
 import type { LockBudget } from '../lock-budget.ts'
 import { isOrdered } from '../ordered.ts'
-import { arrayLiteral } from './array-literal.ts'
+import { arrayLiteral, arraysOf } from './array-literal.ts'
 import { commit } from './commit.ts'
 import type { PgConnection, PgDriver } from './driver/driver.ts'
 import { takesTransaction } from './driver/control.ts'
@@ -53,16 +53,13 @@ export class PostgresBatches<Tx> implements Batches {
     try {
       const { connection, rows } = await this.#driver.begin(
         this.#bind('batchClaim', [
-          arrayLiteral(claims.map((claim) => claim.id)),
-          arrayLiteral(claims.map((claim) => claim.scope)),
-          arrayLiteral(claims.map((claim) => claim.fingerprint)),
-          arrayLiteral(claims.map((claim) => claim.lock)),
+          ...arraysOf(claims, 'id', 'scope', 'fingerprint', 'lock'),
           first?.fingerprintVersion ?? 1,
           first?.replayForMs ?? 0,
           first?.goneForMs ?? 0,
           String(Math.ceil(deadlineMs) + SERVER_DEADLINE_SLACK_MS),
           rerun,
-          arrayLiteral(claims.map((claim) => claim.fingerprintLock)),
+          ...arraysOf(claims, 'fingerprintLock'),
         ]),
         { withinMs: deadlineMs + ANSWER_SLACK_MS },
       )

@@ -2,7 +2,7 @@ import { LETTER_STATES, type Letter } from '../dead-letters.ts'
 import { INBOX_STATES } from '../inbox.ts'
 import type { CompleteInboxParams, InboxItem, InboxState } from '../inbox.ts'
 import type { Row } from '../store.ts'
-import { arrayLiteral } from './array-literal.ts'
+import { arrayLiteral, arraysOf } from './array-literal.ts'
 import { LETTER_COLUMNS } from './sql/dead-letter.ts'
 
 /** Consumer, source, partitions, positions, where they come from and their witnesses, as every statement takes them. */
@@ -11,26 +11,18 @@ export function positionArrays(consumer: string, positions: CompleteInboxParams[
   return [
     consumer,
     positions?.source ?? '',
-    arrayLiteral(of.map(({ partition }) => partition)),
-    arrayLiteral(of.map(({ next }) => next)),
+    ...arraysOf(of, 'partition', 'next'),
     arrayLiteral(of.map(({ from }) => from ?? null)),
     arrayLiteral(of.map(({ witnesses }) => witnesses?.join(',') ?? '')),
   ]
 }
 
 export function itemArrays(items: readonly InboxItem[]): string[] {
-  return [
-    arrayLiteral(items.map(({ id }) => id)),
-    arrayLiteral(items.map(({ lock }) => lock)),
-    arrayLiteral(items.map(({ source }) => source)),
-    arrayLiteral(items.map(({ message }) => message)),
-    arrayLiteral(items.map(({ aggregate }) => aggregate)),
-    arrayLiteral(items.map(({ previous }) => previous)),
-  ]
+  return arraysOf(items, 'id', 'lock', 'source', 'message', 'aggregate', 'previous')
 }
 
-export function lockArrays(of: readonly Pick<InboxItem, 'id' | 'lock'>[]): [ids: string, locks: string] {
-  return [arrayLiteral(of.map(({ id }) => id)), arrayLiteral(of.map(({ lock }) => lock))]
+export function lockArrays(of: readonly Pick<InboxItem, 'id' | 'lock'>[]): string[] {
+  return arraysOf(of, 'id', 'lock')
 }
 
 /** Ids in a row, as `lockSql` answers them. */

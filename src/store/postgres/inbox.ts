@@ -18,7 +18,7 @@ import type {
 } from '../inbox.ts'
 import { triesOf } from '../sql/inbox-rows.ts'
 import type { Row, Session } from '../store.ts'
-import { arrayLiteral } from './array-literal.ts'
+import { arrayLiteral, arraysOf } from './array-literal.ts'
 import { commit } from './commit.ts'
 import type { PgDriver } from './driver/driver.ts'
 import { sessionError, storeError, told } from './errors.ts'
@@ -95,10 +95,7 @@ export class PostgresInbox<Tx> implements Inbox<Tx> {
   async failed({ consumer, failures }: FailedParams): Promise<readonly Tries[]> {
     const rows = await this.#query('inboxFailed', [
       consumer,
-      arrayLiteral(failures.map(({ id }) => id)),
-      arrayLiteral(failures.map(({ counted }) => counted)),
-      arrayLiteral(failures.map(({ error }) => error)),
-      arrayLiteral(failures.map(({ fingerprint }) => fingerprint)),
+      ...arraysOf(failures, 'id', 'counted', 'error', 'fingerprint'),
     ])
     return rows.map(triesOf)
   }

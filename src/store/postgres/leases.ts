@@ -15,7 +15,7 @@ import type {
   SettleParams,
   StoredStep,
 } from '../store.ts'
-import { arrayLiteral } from './array-literal.ts'
+import { arrayLiteral, arraysOf } from './array-literal.ts'
 import type { PgDriver } from './driver/driver.ts'
 import { readOnlyDatabase, told } from './errors.ts'
 import { answerValues, claimedOf, shownBy } from './rows.ts'
@@ -76,11 +76,7 @@ export class PostgresLeases<Tx> implements Leases<Tx> {
   }
 
   async heartbeat({ leases, leaseMs, withinMs }: HeartbeatParams): Promise<readonly string[]> {
-    const statement = this.#bind('heartbeat', [
-      arrayLiteral(leases.map((held) => held.id)),
-      arrayLiteral(leases.map((held) => held.token)),
-      leaseMs,
-    ])
+    const statement = this.#bind('heartbeat', [...arraysOf(leases, 'id', 'token'), leaseMs])
     const rows = await told(this.#schema, () => this.#driver.aside(statement, withinMs))
     return rows.map((row) => String(row['id']))
   }

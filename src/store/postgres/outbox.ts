@@ -28,7 +28,7 @@ import type {
 } from '../outbox.ts'
 import type { Parked } from '../parked.ts'
 import type { Row } from '../store.ts'
-import { arrayLiteral } from './array-literal.ts'
+import { arrayLiteral, arraysOf } from './array-literal.ts'
 import type { PgConnection, PgDriver, PgStatement } from './driver/driver.ts'
 import { told } from './errors.ts'
 import { postgresCalls } from './outbox-calls.ts'
@@ -123,11 +123,10 @@ export class PostgresOutbox<Tx> implements Outbox {
   }: ReadEventsParams): Promise<EventsRead> {
     const rows = await this.#work(destination, 'readEvents', [
       destination,
-      arrayLiteral(from.map(({ shard }) => shard)),
-      arrayLiteral(from.map(({ cursor }) => cursor)),
+      ...arraysOf(from, 'shard', 'cursor'),
       perShard,
       limit,
-      arrayLiteral(from.map(({ segment }) => segment)),
+      ...arraysOf(from, 'segment'),
       bytes,
       seal?.segment ?? null,
       seal?.at ?? null,
@@ -150,18 +149,10 @@ export class PostgresOutbox<Tx> implements Outbox {
     const seen = acks.flatMap((of) => of.seen ?? [])
     const [row] = await this.#work(destination, 'ack', [
       destination,
-      arrayLiteral(acks.map(({ shard }) => shard)),
-      arrayLiteral(acks.map(({ cursor }) => cursor)),
-      arrayLiteral(acks.map(({ token }) => token)),
-      arrayLiteral(acks.map(({ tryingTo }) => tryingTo)),
-      arrayLiteral(acks.map(({ attempt }) => attempt)),
-      arrayLiteral(acks.map(({ segment }) => segment)),
-      arrayLiteral(acks.map(({ counted }) => counted)),
+      ...arraysOf(acks, 'shard', 'cursor', 'token', 'tryingTo', 'attempt', 'segment', 'counted'),
       arrayLiteral(acks.map(({ from }) => from ?? 0)),
       arrayLiteral(acks.flatMap(({ shard, seen = [] }) => seen.map(() => shard))),
-      arrayLiteral(seen.map(({ segment }) => segment)),
-      arrayLiteral(seen.map(({ seq }) => seq)),
-      arrayLiteral(seen.map(({ id }) => id)),
+      ...arraysOf(seen, 'segment', 'seq', 'id'),
       ...heldArrays(hold),
     ])
     return { ours: numbersOf(row?.['ours']), parked: placesOf(row?.['parked']) }
@@ -185,9 +176,7 @@ export class PostgresOutbox<Tx> implements Outbox {
     const [row] = await this.#query('tryHeld', [
       destination,
       ...leaseArrays(leases),
-      ...placeArrays(events),
-      arrayLiteral(events.map(({ tried }) => tried)),
-      arrayLiteral(events.map(({ dueInMs }) => dueInMs)),
+      ...arraysOf(events, 'shard', 'seq', 'tried', 'dueInMs'),
     ])
     return numbersOf(row?.['ours'])
   }
@@ -248,8 +237,8 @@ export class PostgresOutbox<Tx> implements Outbox {
     // First, so that its rows are the first ones.
     const statements: PgStatement[] = [this.#bind('changeHeld', [destination, ...heldArrays(own(changed))])]
     if (sent.length > 0) statements.push(this.#bind('deleteHeld', [destination, ...placeArrays(own(sent))]))
-    const counts = arrayLiteral(own(kept).map(({ tried }) => tried))
-    if (kept.length > 0) statements.push(this.#bind('keepHeld', [destination, ...placeArrays(own(kept)), counts]))
+    if (kept.length > 0)
+      statements.push(this.#bind('keepHeld', [destination, ...arraysOf(own(kept), 'shard', 'seq', 'tried')]))
     if (park.length > 0) statements.push(this.#bind('parkHeld', [destination, ...aggregateArrays(own(park))]))
     if (released.length > 0) {
       const values = [destination, ...aggregateArrays(own(released)), RELAY_UNPARK_EVENTS]
@@ -283,30 +272,23 @@ export class PostgresOutbox<Tx> implements Outbox {
   }
 }
 
-function leaseArrays(leases: readonly ShardLease[]): [string, string] {
-  return [arrayLiteral(leases.map(({ shard }) => shard)), arrayLiteral(leases.map(({ token }) => token))]
+function leaseArrays(leases: readonly ShardLease[]): string[] {
+  return arraysOf(leases, 'shard', 'token')
 }
 
-type AggregatePlace = Omit<BlockedAggregate, 'parked'>
-
-function aggregateArrays(places: readonly AggregatePlace[]): [string, string] {
-  return [arrayLiteral(places.map(({ shard }) => shard)), arrayLiteral(places.map(({ aggregateId }) => aggregateId))]
+function aggregateArrays(places: readonly Omit<BlockedAggregate, 'parked'>[]): string[] {
+  return arraysOf(places, 'shard', 'aggregateId')
 }
 
-function placeArrays(places: readonly EventPlace[]): [string, string] {
-  return [arrayLiteral(places.map(({ shard }) => shard)), arrayLiteral(places.map(({ seq }) => seq))]
+function placeArrays(places: readonly EventPlace[]): string[] {
+  return arraysOf(places, 'shard', 'seq')
 }
 
 function heldArrays(rows: readonly HoldParams[]): string[] {
   return [
-    arrayLiteral(rows.map(({ shard }) => shard)),
-    arrayLiteral(rows.map(({ seq }) => seq)),
-    arrayLiteral(rows.map(({ aggregateId }) => aggregateId)),
+    ...arraysOf(rows, 'shard', 'seq', 'aggregateId'),
     arrayLiteral(rows.map(({ state }) => HELD_STATES.indexOf(state))),
-    arrayLiteral(rows.map(({ attempts }) => attempts)),
-    arrayLiteral(rows.map(({ dueInMs }) => dueInMs)),
-    arrayLiteral(rows.map(({ notBefore }) => notBefore)),
-    arrayLiteral(rows.map(({ reason }) => reason)),
+    ...arraysOf(rows, 'attempts', 'dueInMs', 'notBefore', 'reason'),
   ]
 }
 

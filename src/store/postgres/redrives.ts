@@ -24,7 +24,7 @@ import type {
   StoredRedrive,
 } from '../redrives.ts'
 import type { Row, Session } from '../store.ts'
-import { arrayLiteral } from './array-literal.ts'
+import { arrayLiteral, arraysOf } from './array-literal.ts'
 import { commit } from './commit.ts'
 import type { PgDriver, PgStatement } from './driver/driver.ts'
 import { told } from './errors.ts'
@@ -72,7 +72,7 @@ export class PostgresRedrives<Tx> implements Redrives<Tx> {
     readonly redrive: number
     readonly copies: readonly RedriveCopy[]
   }): Promise<void> {
-    const arrays = [arrayLiteral(copies.map(({ ord }) => ord)), arrayLiteral(copies.map(({ body }) => body))]
+    const arrays = arraysOf(copies, 'ord', 'body')
     await this.#query(making.copyRedriveSql, [redrive, ...arrays])
   }
 
@@ -134,7 +134,7 @@ export class PostgresRedrives<Tx> implements Redrives<Tx> {
     const [row] = await this.#query(running.decideRedriveSql, [
       redrive,
       token,
-      arrayLiteral(decisions.map(({ ord }) => ord)),
+      ...arraysOf(decisions, 'ord'),
       arrayLiteral(outcomeNumbers(decisions.map(({ outcome }) => outcome))),
       of(({ reason }) => reason),
       of(({ error }) => error),

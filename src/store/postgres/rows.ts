@@ -4,7 +4,7 @@ import type { Answer } from '../../lifecycle/answer.ts'
 import type { ClaimView } from '../../lifecycle/record.ts'
 import { recordOf } from '../sql/record-rows.ts'
 import type { Claimed, EventRow, Row } from '../store.ts'
-import { arrayLiteral } from './array-literal.ts'
+import { arraysOf } from './array-literal.ts'
 
 /** What a claiming statement showed, and what it won. */
 export interface Shown {
@@ -122,15 +122,7 @@ export function eventValues(event: EventRow): (string | number)[] {
 
 /** The same of many, as seven arrays. */
 export function eventArrays(events: readonly EventRow[]): string[] {
-  return [
-    arrayLiteral(events.map((event) => event.shard)),
-    arrayLiteral(events.map((event) => event.id)),
-    arrayLiteral(events.map((event) => event.aggregateType)),
-    arrayLiteral(events.map((event) => event.aggregateId)),
-    arrayLiteral(events.map((event) => event.type)),
-    arrayLiteral(events.map((event) => event.payload)),
-    arrayLiteral(events.map((event) => event.headers)),
-  ]
+  return arraysOf(events, 'shard', 'id', 'aggregateType', 'aggregateId', 'type', 'payload', 'headers')
 }
 
 function base64(bytes: Uint8Array): string {
