@@ -125,8 +125,8 @@ const LOCKING: readonly ProgramMutant[] = [
     name: 'who waits for a lock until the deadline makes its whole batch late',
     store: 'pg',
     file: 'src/once/batch.ts',
-    find: 'return { again: [stillInTime(core, others, deadline)], crowded: false }',
-    replace: `for (const other of others) other.reject(deadline)
+    find: 'return { again: [stillInTime(core, suspected, deadline), stillInTime(core, others, deadline)], crowded: false }',
+    replace: `for (const late of [...suspected, ...others]) late.reject(deadline)
   return NOTHING`,
   },
   {
