@@ -25,7 +25,7 @@ export class NodeRun<Tx, E extends Events, Req> {
   readonly #request: Request
   #hold: Hold | undefined
   #settled = false
-  #context: HandlerEnd = 'returned'
+  #handlerEnd: HandlerEnd = 'returned'
   #over = false
   #committing: Promise<Outcome> | undefined
   #commitFailure: unknown
@@ -36,10 +36,15 @@ export class NodeRun<Tx, E extends Events, Req> {
     this.#request = request
   }
 
-  readonly produce: Produce<Tx> = (op) => {
-    if (this.#exchange.res.headersSent) return Promise.reject(answeredBefore())
+  readonly produce: Produce<Tx> = async (op) => {
+    if (this.#exchange.res.headersSent) throw answeredBefore()
     const hold = this.#held()
-    return this.#call(op, hold).then(() => this.#stored(hold))
+    try {
+      this.#returned(await this.#call(op, hold))
+    } catch (error) {
+      this.#threw(error, hold)
+    }
+    return this.#stored(hold)
   }
 
   produceLeased(): LeasedProduce<Tx> {
@@ -52,13 +57,17 @@ export class NodeRun<Tx, E extends Events, Req> {
     const op = Object.create(tools.op, {
       commit: { value: this.#commit(tools, hold), enumerable: true },
     }) as LeasedOperation<Tx, Events>
-    await this.#call(op, hold)
+    try {
+      this.#returned(await this.#call(op, hold))
+    } catch (error) {
+      this.#threw(error, hold)
+    }
     try {
       if (this.#committing) return { kind: 'committed', outcome: await this.#committing }
     } catch (error) {
       if (error instanceof RolledBackAnswer) return { kind: 'refused', produced: error.produced }
       // The commit failed and the handler went on, or threw what the framework, or its refusal, has answered by now.
-      if (this.#context !== 'threw' && !isFinal(error)) throw error
+      if (this.#handlerEnd !== 'threw' && !isFinal(error)) throw error
     }
     const produced = await this.#made(hold)
     if (produced.fate === 'complete') throw onceError('ONCE_NOT_COMMITTED')
@@ -96,43 +105,41 @@ export class NodeRun<Tx, E extends Events, Req> {
     return this.#hold
   }
 
-  /** Runs the handler. Its mistakes are answered by the framework, into the held response. */
-  async #call(op: AnyOperation, hold: Hold): Promise<void> {
+  /** Runs the handler. Without a promise of its own it is done when it has answered. */
+  #call(op: AnyOperation, hold: Hold): unknown {
+    hold.onEnded = () => this.#tell(hold, 'finish')
+    const returned = this.#exchange.handle(op, () => hold.answered)
+    return isThenable(returned) ? returned : hold.answered.then(answeredOnly)
+  }
+
+  #returned(value: unknown): void {
+    this.#settled = true
+    if (this.#over) return
+    // Elsewhere it may have left its answer to a callback: there is time until the deadline.
+    if (value === ANSWERED) this.#exchange.handled(undefined)
+    else if (this.#exchange.answersLater) this.#exchange.handled(value)
+  }
+
+  /** The mistakes of a handler are answered by the framework, into the held response. */
+  #threw(error: unknown, hold: Hold): void {
     const exchange = this.#exchange
-    try {
-      hold.onEnded = () => this.#tell(hold, 'finish')
-      const returned = exchange.handle(op, () => hold.answered)
-      if (isThenable(returned)) {
-        const value = await returned
-        this.#settled = true
-        if (this.#over) return
-        // Elsewhere it may have left its answer to a callback: there is time until the deadline.
-        if (exchange.answersLater) exchange.handled(value)
-      } else {
-        // Without a promise the handler is done when it has answered.
-        await hold.answered
-        this.#settled = true
-        exchange.handled(undefined)
-      }
-    } catch (error) {
-      this.#settled = true
-      if (this.#over) return
-      if (isFinal(error)) {
-        this.#context = 'final'
-        hold.reset()
-        writeAnswer(exchange.res, jsonAnswer(answerOfFinal(error)))
-        exchange.handled(undefined)
-        return
-      }
-      if (this.#isOurs(error, hold)) throw error
-      this.#context = 'threw'
-      // What it said before it began to answer stands, as it does without us.
-      if (hold.begun || hold.isHeadSent) {
-        hold.reset()
-        exchange.unsay?.()
-      }
-      exchange.fail(error)
+    this.#settled = true
+    if (this.#over) return
+    if (isFinal(error)) {
+      this.#handlerEnd = 'final'
+      hold.reset()
+      writeAnswer(exchange.res, jsonAnswer(answerOfFinal(error)))
+      exchange.handled(undefined)
+      return
     }
+    if (this.#isOurs(error, hold)) throw error
+    this.#handlerEnd = 'threw'
+    // What it said before it began to answer stands, as it does without us.
+    if (hold.begun || hold.isHeadSent) {
+      hold.reset()
+      exchange.unsay?.()
+    }
+    exchange.fail(error)
   }
 
   /** A handler that still runs when its answer is whole may wait for `finish`, and after that for `close`. */
@@ -167,7 +174,7 @@ export class NodeRun<Tx, E extends Events, Req> {
     const sent = this.#exchange.req.headers
     const kept = storedHeaders(headers, route.kept, (name) => sent[name] as string | undefined)
     const answer = { status, headers: kept, body: bare ? null : body, kept: true }
-    return { answer, fate: fateOfAnswer(answer, route, this.#context) }
+    return { answer, fate: fateOfAnswer(answer, route, this.#handlerEnd) }
   }
 
   /**
@@ -188,7 +195,7 @@ export class NodeRun<Tx, E extends Events, Req> {
             else resolve(value)
           }
           const produced = await this.#made(hold)
-          if (produced.fate !== 'complete' || this.#context === 'threw') throw new RolledBackAnswer(produced)
+          if (produced.fate !== 'complete' || this.#handlerEnd === 'threw') throw new RolledBackAnswer(produced)
           return produced
         })
         this.#committing.then(
@@ -207,6 +214,12 @@ export class NodeRun<Tx, E extends Events, Req> {
 /** Such as a timeout that passed while the request waited for its turn: the handler would run for nobody. */
 function answeredBefore(): Error {
   return onceError('ONCE_ANSWER_INVALID', { detail: 'The response was sent before the handler was called' })
+}
+
+const ANSWERED = Symbol('a handler without a promise has answered')
+
+function answeredOnly(): typeof ANSWERED {
+  return ANSWERED
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

@@ -28,7 +28,7 @@ export function identity(of: { namespace: string; scope: string; key: string }):
 
 /** The advisory lock of an id, be it a key's or a message's: a signed 64-bit number in decimal, its first half. */
 export function lockOf(id: string): string {
-  return BigInt.asIntN(64, half(id.replaceAll('-', ''), 0)).toString()
+  return BigInt.asIntN(64, firstHalf(id)).toString()
 }
 
 /**
@@ -36,7 +36,7 @@ export function lockOf(id: string): string {
  * are hashes already: the half of the id that is not its own lock, and half of the fingerprint, cost no third one.
  */
 export function fingerprintLockOf(id: string, fingerprint: string): string {
-  const mixed = half(id.replaceAll('-', ''), 16) ^ half(fingerprint.replaceAll('-', ''), 0)
+  const mixed = BigInt(`0x${id.slice(19, 23)}${id.slice(24)}`) ^ firstHalf(fingerprint)
   return BigInt.asIntN(64, mixed).toString()
 }
 
@@ -54,6 +54,6 @@ function remember(namespace: string, scope: string): Owner {
   return owner
 }
 
-function half(hex: string, from: 0 | 16): bigint {
-  return BigInt(`0x${hex.slice(from, from + 16)}`)
+function firstHalf(uuid: string): bigint {
+  return BigInt(`0x${uuid.slice(0, 8)}${uuid.slice(9, 13)}${uuid.slice(14, 18)}`)
 }

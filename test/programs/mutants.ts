@@ -126,8 +126,8 @@ const LOCKING: readonly ProgramMutant[] = [
     store: 'pg',
     file: 'src/operation/batch.ts',
     find: 'return { again: [stillInTime(core, suspected, deadline), stillInTime(core, others, deadline)], crowded: false }',
-    replace: `for (const other of others) other.reject(deadline)
-  return { again: [stillInTime(core, suspected, deadline)], crowded: false }`,
+    replace: `for (const late of [...suspected, ...others]) late.reject(deadline)
+  return NOTHING`,
   },
   {
     name: 'a deadlock of one statement of a batch is its error',

@@ -46,9 +46,9 @@ const LATE: readonly PatchMutant[] = [
   {
     name: 'an answer from a callback does not count',
     file: 'src/http/node-run.ts',
-    find: '        if (exchange.answersLater) exchange.handled(value)\n',
-    replace: `        if (exchange.answersLater) exchange.handled(value)
-        else if (!hold.begun) throw onceError('ONCE_NO_ANSWER')\n`,
+    find: '    else if (this.#exchange.answersLater) this.#exchange.handled(value)\n',
+    replace: `    else if (this.#exchange.answersLater) this.#exchange.handled(value)
+    else if (!this.#hold?.begun) throw onceError('ONCE_NO_ANSWER')\n`,
   },
   {
     name: 'a word about the head of an answer that has left throws',
