@@ -86,6 +86,7 @@ function sizeOf(wanted: Wanted): Size {
     rivals: wanted.rivals === true,
     releases: wanted.releases === true,
     company: wanted.company ?? 'nobody',
+    weather: wanted.weather ?? null,
   }
 }
 
