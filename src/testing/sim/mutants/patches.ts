@@ -243,6 +243,14 @@ const FOUND_IN_BAD_WEATHER: readonly Patch[] = [
     replace: '',
   },
   {
+    of: 'I8',
+    name: 'what waits behind an event that is given up with its shard is sent',
+    weather: 'resends',
+    file: 'src/outbox/sender.ts',
+    find: '    if (gone.size > 0) this.#lanes.drop(gone)\n',
+    replace: '',
+  },
+  {
     of: 'I9, 32',
     name: 'an import parks what runs at that moment',
     weather: 'imports',
