@@ -43,6 +43,7 @@ export function redriveOf(row: Row): StoredRedrive {
 export function beatOf(row: Row): RedriveBeat {
   return {
     state: stateOf(row['state']),
+    round: Number(row['round']),
     rate: Number(row['rate']),
     canary: Number(row['canary']),
     canaryStops: Boolean(row['canary_stops']),

@@ -45,6 +45,8 @@ export class RedriveExecutor<Tx> {
   /** Everything up to here is in hand or decided. */
   #loaded = 0
   #exhausted = false
+  /** In which this was read. */
+  #round = 0
   /** Their attempt ended without a decision: told with the next beat. */
   #ended: number[] = []
   /** Of early letters, by their place. */
@@ -73,6 +75,7 @@ export class RedriveExecutor<Tx> {
       while (!this.#signal.aborted && !this.#lost && this.#troubles < REDRIVE_TROUBLES_MAX) {
         const beat = await this.#beat([])
         if (beat?.state !== 'running') break
+        if (beat.round !== this.#round) this.#readAgain(beat.round)
         const step = await this.#step(beat)
         if (step === 'ended') break
         decided += step
@@ -139,7 +142,8 @@ export class RedriveExecutor<Tx> {
   ): Promise<boolean> {
     const { redrive, token, consumer } = this.#lease
     const why = reason ?? 'the canary was applied'
-    const change = { redrive, token, from: ['running'] as const, to, reason, action, passed, by: OURSELVES, why }
+    const held = { redrive, token, round: this.#round }
+    const change = { ...held, from: ['running'] as const, to, reason, action, passed, by: OURSELVES, why }
     const changed = (await this.#redrives.change(change)) !== null
     if (changed && to !== 'running') {
       this.#parts.core.settings.observe({ kind: 'redrive', consumer, redrive, state: to, reason })
@@ -199,7 +203,13 @@ export class RedriveExecutor<Tx> {
   async #work(batch: readonly Arrival[]): Promise<number> {
     const { settings } = this.#parts.core
     const ords = batch.map((arrival) => this.#ordOf(arrival))
-    if (!(await this.#beat(ords))) return 0
+    const beat = await this.#beat(ords)
+    if (!beat) return 0
+    if (beat.round !== this.#round) {
+      // One before them may run again.
+      this.#ended.push(...ords)
+      return 0
+    }
     // A handler may take longer than the lease.
     const working = new AbortController()
     void this.#keepLease(working.signal)
@@ -329,10 +339,15 @@ export class RedriveExecutor<Tx> {
     settings.observe({ kind: 'troubled', task: 'redrive', error })
     tellCrowded(this.#parts.core, 'redrive', error)
     this.#troubles++
+    this.#readAgain(this.#round)
+    await sleep(clock, CONSUMER_BUSY_MS * this.#troubles, this.#signal)
+  }
+
+  #readAgain(round: number): void {
+    this.#round = round
     this.#backlog = new Backlog()
     this.#loaded = 0
     this.#exhausted = false
-    await sleep(clock, CONSUMER_BUSY_MS * this.#troubles, this.#signal)
   }
 
   #ordOf(arrival: Arrival): number {
