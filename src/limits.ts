@@ -246,6 +246,8 @@ export const CONSUMER_SUSPECTS_MAX = 16
 export const CONSUMER_BUSY_MS = 250
 /** So often the reader of a log looks whether the database still knows how far it has come. */
 export const CONSUMER_POSITION_LOOK_MS = 2_000
+/** A position is passed at once over what so many transactions settled, one witness each; the rest follows. */
+export const POSITION_WITNESSES_MAX = 1_000
 /** Early messages wait in memory for their predecessors, so many, this long, looked at together; then they go back. */
 export const CONSUMER_EARLY_MAX = 10_000
 export const CONSUMER_EARLY_MS = 30_000

@@ -149,6 +149,12 @@ export function isValue(text: unknown): boolean {
   return VALUE.test(String(text))
 }
 
+/** Throws what Node throws. */
+export function checkStatus(status: number): void {
+  if (status >= 100 && status < 1_000) return
+  throw Object.assign(new RangeError(`Invalid status code: ${status}`), { code: 'ERR_HTTP_INVALID_STATUS_CODE' })
+}
+
 function checkValue(name: string, value: string): string {
   if (VALUE.test(value)) return value
   throw onceError('ONCE_ANSWER_INVALID', { detail: `The header ${name} has a character that no header may have` })

@@ -4,7 +4,7 @@ import { ANSWER_HELD_BYTES_MAX } from '../limits.ts'
 import { type Deferred, deferred } from './deferred.ts'
 import type { Answer } from '../lifecycle/answer.ts'
 import { endWith, noAnswer, writeAnswer } from './exchange.ts'
-import { flatHeaders, type HeaderPairs, isValue, withOwnLists } from './headers.ts'
+import { checkStatus, flatHeaders, type HeaderPairs, isValue, withOwnLists } from './headers.ts'
 import { bytesOf, type Callback, type Chunk, HeldResponse, type Holder, ignoreLater } from './held-response.ts'
 import { fitsHttp2, isHttp2 } from './http2-response.ts'
 
@@ -186,6 +186,8 @@ export class Hold implements Holder {
 
   writeHead(status: number, reason?: unknown, headers?: unknown): void {
     if (this.isHeadSent) return this.changedLate()
+    // HTTP/2 refuses it by itself.
+    if (!this.#isHttp2) checkStatus(status)
     const res = this.#res
     res.statusCode = status
     if (typeof reason === 'string' && !this.#isHttp2) res.statusMessage = reason

@@ -146,27 +146,49 @@ describe('positions', () => {
     const [a, b, c] = [at(7), at(8), at(9)] as const
     for (const one of [a, b, c, b]) tracker.received(one)
     expect(tracker.after([b])).toEqual([])
-    expect(tracker.settled([b])).toEqual([])
-    expect(tracker.after([a])).toEqual([{ partition: 'p', next: '9' }])
-    expect(tracker.after([a, c])).toEqual([{ partition: 'p', next: '10' }])
-    // Nobody else passes what was settled before it.
-    expect(tracker.settled([a])).toEqual([{ partition: 'p', next: '9' }])
-    expect(tracker.after([c])).toEqual([{ partition: 'p', next: '10' }])
+    tracker.settled([b], 'of b')
+    expect(tracker.reached([b])).toEqual([])
+    expect(tracker.after([a])).toEqual([{ partition: 'p', next: '9', witnesses: ['of b'] }])
+    expect(tracker.after([a, c])).toEqual([{ partition: 'p', next: '10', witnesses: ['of b'] }])
+    tracker.settled([a], 'of a')
+    const reached = [{ partition: 'p', next: '9', witnesses: ['of a', 'of b'] }]
+    // Nothing is forgotten before the database was told.
+    expect([tracker.reached([a]), tracker.reached([b])]).toEqual([reached, reached])
+    tracker.wrote(reached)
+    expect(tracker.reached([a])).toEqual([])
+    expect(tracker.after([c])).toEqual([{ partition: 'p', next: '10', from: '9', witnesses: [] }])
     tracker.forget(['p'])
     expect(tracker.after([c])).toEqual([])
+  })
+
+  it('are passed in parts where very many transactions have settled them', () => {
+    const tracker = new PositionTracker()
+    const all = Array.from({ length: 2_500 }, (_, i) => at(i))
+    for (const one of all) tracker.received(one)
+    for (const [i, one] of all.entries()) tracker.settled([one], `of ${i}`)
+    const parts: string[] = []
+    for (let to = tracker.reached(all); to.length > 0; to = tracker.reached(all)) {
+      parts.push(...to.map(({ next }) => next))
+      tracker.wrote(to)
+    }
+    expect(parts).toEqual(['1000', '2000', '2500'])
   })
 
   it('are in order, whatever order they come in', () => {
     const tracker = new PositionTracker()
     const [a, b, c, d] = [at(9), at(10), at(100), at(11)] as const
     for (const one of [a, c, b, d]) tracker.received(one)
-    expect(tracker.settled([c, d, b])).toEqual([])
+    tracker.settled([c, d, b], null)
+    expect(tracker.reached([b])).toEqual([])
     // It came again, and is settled already.
     tracker.received(c)
-    expect(tracker.settled([a])).toEqual([{ partition: 'p', next: '101' }])
+    tracker.settled([a], null)
+    expect(tracker.reached([a])).toEqual([{ partition: 'p', next: '101', witnesses: [] }])
+    tracker.wrote(tracker.reached([a]))
     // What was passed may come again too.
     tracker.received(b)
-    expect(tracker.settled([b])).toEqual([{ partition: 'p', next: '11' }])
+    tracker.settled([b], null)
+    expect(tracker.reached([b])).toEqual([{ partition: 'p', next: '11', from: '101', witnesses: [] }])
   })
 
   it('cost the same however many wait behind one that is not settled', () => {
@@ -175,8 +197,9 @@ describe('positions', () => {
     const all = Array.from({ length: many }, (_, i) => at(i))
     const began = performance.now()
     for (const one of all) tracker.received(one)
-    for (const one of all.slice(1)) tracker.settled([one])
-    expect(tracker.settled(all.slice(0, 1))).toEqual([{ partition: 'p', next: String(many) }])
+    for (const one of all.slice(1)) tracker.settled([one], 'together')
+    tracker.settled(all.slice(0, 1), null)
+    expect(tracker.reached(all.slice(0, 1))).toMatchObject([{ next: String(many), witnesses: ['together'] }])
     expect(performance.now() - began).toBeLessThan(3_000)
   })
 })

@@ -1,11 +1,22 @@
 import type { Delivery, Position } from '../source/source.ts'
+import { POSITION_WITNESSES_MAX } from '../limits.ts'
 import type { StoredPosition } from '../store/inbox.ts'
 
 interface Entry {
   readonly offset: bigint
   readonly next: string
   settled: boolean
+  /** What the transaction that settled it left in the database; null: nothing that can be asked for. */
+  witness: string | null
 }
+
+/** How far a partition may be passed, and what must be in the database for that. */
+interface Reach {
+  readonly next: string
+  readonly witnesses: readonly string[]
+}
+
+const NOTHING: ReadonlySet<string> = new Set()
 
 /**
  * What was delivered of one partition and is not passed yet. Behind one that waits there may be very many: nothing here
@@ -19,7 +30,7 @@ class Partition {
 
   add({ offset, next }: Position): void {
     if (this.#known.has(offset)) return
-    const entry = { offset: BigInt(offset), next, settled: false }
+    const entry = { offset: BigInt(offset), next, settled: false, witness: null }
     this.#known.set(offset, entry)
     let index = this.#open.length
     while (index > this.#head && (this.#open[index - 1] as Entry).offset > entry.offset) index--
@@ -27,34 +38,34 @@ class Partition {
     else this.#open.splice(index, 0, entry)
   }
 
-  settle({ offset }: Position): void {
+  settle({ offset }: Position, witness: string | null): void {
     const entry = this.#known.get(offset)
-    if (entry) entry.settled = true
+    if (entry) Object.assign(entry, { settled: true, witness })
   }
 
-  /** Where it would be if these were settled too. */
-  after(settling: ReadonlySet<string>): string | undefined {
+  /** Where it would be if these were settled too, by the transaction that asks. */
+  after(settling: ReadonlySet<string>): Reach | undefined {
     let next: string | undefined
-    for (let at = this.#head; at < this.#open.length; at++) {
+    const witnesses = new Set<string>()
+    for (let at = this.#head; at < this.#open.length && witnesses.size < POSITION_WITNESSES_MAX; at++) {
       const entry = this.#open[at] as Entry
-      if (!entry.settled && !settling.has(String(entry.offset))) break
+      if (!settling.has(String(entry.offset))) {
+        if (!entry.settled) break
+        if (entry.witness !== null) witnesses.add(entry.witness)
+      }
       next = entry.next
     }
-    return next
+    return next === undefined ? undefined : { next, witnesses: [...witnesses] }
   }
 
-  /** Forgets what is settled, up to the first that is not. */
-  pass(): string | undefined {
-    let next: string | undefined
-    for (let entry = this.#open[this.#head]; entry?.settled; entry = this.#open[++this.#head]) {
-      next = entry.next
+  /** Forgets what is settled, up to a place that the database was told of. */
+  pass(next: bigint): void {
+    for (let entry = this.#open[this.#head]; entry?.settled && entry.offset < next; entry = this.#open[++this.#head])
       this.#known.delete(String(entry.offset))
-    }
     if (this.#head > 1_024 || this.#head === this.#open.length) {
       this.#open = this.#open.slice(this.#head)
       this.#head = 0
     }
-    return next
   }
 }
 
@@ -71,7 +82,7 @@ export class PositionTracker {
     if (position) this.#of(position.partition).add(position)
   }
 
-  /** Where the partitions of these would be if they were settled too. */
+  /** Where the partitions of these would be if they were settled too, by the transaction that asks. */
   after(deliveries: readonly Delivery[]): StoredPosition[] {
     const offsets = new Map<string, Set<string>>()
     for (const { position } of deliveries) {
@@ -79,24 +90,22 @@ export class PositionTracker {
       const of = offsets.get(position.partition) ?? new Set()
       offsets.set(position.partition, of.add(position.offset))
     }
-    return [...offsets].flatMap(([partition, settling]) => {
-      const next = this.#of(partition).after(settling)
-      return next === undefined ? [] : [{ partition, next, from: this.#written.get(partition) }]
-    })
+    return [...offsets].flatMap(([partition, settling]) => this.#stored(partition, settling))
   }
 
-  /** Answers how far the partitions are passed now. Whoever settles the first of them passes those settled behind it. */
-  settled(deliveries: readonly Delivery[]): StoredPosition[] {
-    const touched = new Set<string>()
-    for (const { position } of deliveries) {
-      if (!position) continue
-      this.#of(position.partition).settle(position)
-      touched.add(position.partition)
-    }
-    return [...touched].flatMap((partition) => {
-      const next = this.#of(partition).pass()
-      return next === undefined ? [] : [{ partition, next, from: this.#written.get(partition) }]
-    })
+  settled(deliveries: readonly Delivery[], witness: string | null): void {
+    for (const { position } of deliveries) if (position) this.#of(position.partition).settle(position, witness)
+  }
+
+  /** How far the partitions of these may be passed now. Whoever settles the first of them passes those behind it. */
+  reached(deliveries: readonly Delivery[]): StoredPosition[] {
+    const touched = new Set(deliveries.flatMap(({ position }) => position?.partition ?? []))
+    return [...touched].flatMap((partition) => this.#stored(partition, NOTHING))
+  }
+
+  #stored(partition: string, settling: ReadonlySet<string>): StoredPosition[] {
+    const reach = this.#partitions.get(partition)?.after(settling)
+    return reach ? [{ partition, ...reach, from: this.#written.get(partition) }] : []
   }
 
   /** The database said so when these partitions were begun: there is nobody who knows better. */
@@ -107,8 +116,10 @@ export class PositionTracker {
   /** The database was told of these. */
   wrote(positions: readonly StoredPosition[]): void {
     for (const { partition, next } of positions) {
+      const known = this.#partitions.get(partition)
       // It may be somebody else's meanwhile.
-      if (!this.#partitions.has(partition)) continue
+      if (!known) continue
+      known.pass(BigInt(next))
       if (BigInt(next) > BigInt(this.#written.get(partition) ?? 0)) this.#written.set(partition, next)
     }
   }

@@ -83,6 +83,19 @@ describe('a batch', () => {
     ])
   })
 
+  it('gives whoever was under way in such a part of the time all that is left, alone and last', async () => {
+    const stalled = told({ effects: (keys, nth) => ended(keys, nth === 0 ? 'k3' : nth === 1 ? 'k5' : '', true) })
+    expect(wrong(await run(stalled.store))).toEqual([['k3', 'ONCE_DEADLINE']])
+    expect(stalled.rounds.map(({ keys }) => keys.length)).toEqual([8, 7, 6, 1])
+    expect(stalled.rounds.at(-1)?.deadlineMs).toBe(4_000)
+    const hanging = told({ effects: (keys, nth) => ended(keys, nth === 0 ? 'k3' : 'k5', true) })
+    expect(wrong(await run(hanging.store))).toEqual([
+      ['k3', 'ONCE_DEADLINE'],
+      ['k5', 'ONCE_DEADLINE'],
+    ])
+    expect(hanging.rounds.map(({ keys }) => keys.length)).toEqual([8, 7, 6, 1])
+  })
+
   it('whose connection is lost runs again once; who was under way, alone', async () => {
     const { store, rounds } = told({ effects: (keys) => ended(keys, 'k3', false) })
     expect(wrong(await run(store))).toEqual([['k3', 'ONCE_STORE_UNAVAILABLE']])

@@ -63,7 +63,7 @@ export async function runBatch<Tx>(core: Core<Tx>, batches: Batches, items: read
   if (shadows > 0) await sleep(core.clock, BATCH_SHADOW_MS * 2 ** shadows)
   const startedAt = core.clock.now()
   for (const item of sorted) item.since ??= startedAt
-  const deadlineMs = deadlineOf(first.request.deadlineMs, sorted)
+  const deadlineMs = deadlineOf(first, sorted, startedAt)
   const round: Round<Tx> = { core, batches, startedAt, deadlineMs }
   let opened
   try {
@@ -110,9 +110,13 @@ async function settled<Tx>(round: Round<Tx>, session: BatchSession, winners: rea
 }
 
 /** Whoever runs again after a deadline has waited already: the next one who hangs is found sooner. */
-function deadlineOf(ms: number, items: readonly Item[]): number {
+function deadlineOf(first: Item, items: readonly Item[], now: number): number {
+  const ms = first.request.deadlineMs
   const late = Math.max(...items.map((item) => item.late))
-  return Math.max(ms / BATCH_LATE_SHARE ** late, Math.min(ms, BATCH_LATE_MS_MIN))
+  const least = Math.min(ms, BATCH_LATE_MS_MIN)
+  // Nobody waits for somebody who runs alone.
+  if (items.length === 1 && late > 0) return Math.max(Math.min(ms, lastMoment(first, now) - now), least)
+  return Math.max(ms / BATCH_LATE_SHARE ** late, least)
 }
 
 async function runWinners<Tx>(round: Round<Tx>, session: BatchSession, winners: readonly Won[]): Promise<Remains> {
@@ -235,13 +239,22 @@ function ended<Tx>(
   return { again: [alone, others], crowded: false }
 }
 
-/** Who was under way at the deadline has passed it; the others run again in what time is left to them. */
+/**
+ * Whoever was under way at the deadline has passed it, and the others run again in what time is left to them. Whoever was
+ * under way in a mere part of the time is only suspected, because the machine may have stood still: it runs alone, last.
+ */
 function tooLate<Tx>({ core }: Round<Tx>, items: readonly Item[], culprit: Item | undefined, error: unknown): Remains {
   const deadline = isOnceError(error, 'ONCE_DEADLINE') ? error : onceError('ONCE_DEADLINE', { cause: error })
-  culprit?.reject(deadline)
-  core.settings.observe({ kind: 'batch', size: items.length, won: items.length, failed: culprit ? 1 : 0 })
+  const suspected = culprit && culprit.late > 0 && items.length > 1 ? [culprit] : []
+  const failed = culprit && suspected.length === 0 ? 1 : 0
+  if (failed) culprit?.reject(deadline)
+  core.settings.observe({ kind: 'batch', size: items.length, won: items.length, failed })
   const others = items.filter((item) => item !== culprit)
-  return { again: [stillInTime(core, others, deadline)], crowded: false }
+  return { again: [stillInTime(core, suspected, deadline), stillInTime(core, others, deadline)], crowded: false }
+}
+
+function lastMoment(item: Item, now: number): number {
+  return (item.since ?? now) + BATCH_LATE_DEADLINES * item.request.deadlineMs
 }
 
 /** The others are told that it is too late for them too. */
@@ -249,7 +262,7 @@ function stillInTime<Tx>(core: Core<Tx>, items: readonly Item[], error: unknown)
   const now = core.clock.now()
   return items.filter((item) => {
     item.late += 1
-    const inTime = now < (item.since ?? now) + BATCH_LATE_DEADLINES * item.request.deadlineMs
+    const inTime = now < lastMoment(item, now)
     if (!inTime) item.reject(error)
     return inTime
   })

@@ -15,8 +15,8 @@ import { isStoreTrouble } from './store-trouble.ts'
 
 /** What became of each arrival of a batch. */
 export type Fate =
-  /** Its effect committed just now. */
-  | { readonly kind: 'applied' }
+  /** Its effect committed just now. `witness`: an inbox id of the same transaction; null: it has none. */
+  | { readonly kind: 'applied'; readonly witness: string | null }
   | { readonly kind: Exclude<InboxSight, 'taken'> }
   /** Its own failure: it ran alone. */
   | { readonly kind: 'failed'; readonly error: unknown }
@@ -33,7 +33,6 @@ export type Fates = Map<Arrival, Fate>
  */
 export type SettleRedriven<Tx> = (session: Session<Tx>, taken: readonly Arrival[]) => Promise<void>
 
-const APPLIED: Fate = { kind: 'applied' }
 const AGAIN: Fate = { kind: 'again', alone: false }
 const ALONE: Fate = { kind: 'again', alone: true }
 
@@ -119,7 +118,9 @@ async function attemptBatch<Tx>(
     for (const [arrival, fate] of fatesOfFailure(core, taken, error)) fates.set(arrival, fate)
     return fates
   }
-  for (const arrival of taken) fates.set(arrival, APPLIED)
+  // One stands for all: they are in the database together, or not at all.
+  const applied: Fate = { kind: 'applied', witness: items.length > 0 ? (taken[0]?.item.id ?? null) : null }
+  for (const arrival of taken) fates.set(arrival, applied)
   return fates
 }
 

@@ -48,7 +48,7 @@ export async function processLeased<Tx>(
     const leased = { ...request, leaseMs: settings.leaseMs as number, recover: null, resumableForMs }
     const attempt = await attemptLeased(core, leased, produceOf(parts, arrival, handler, settleRedriven), () => {})
     if (attempt.kind === 'busy') return { kind: 'busy' }
-    return { kind: attempt.outcome.replayed ? 'duplicate' : 'applied' }
+    return attempt.outcome.replayed ? { kind: 'duplicate' } : { kind: 'applied', witness: arrival.item.id }
   } catch (error) {
     if (error instanceof Overtaken || isOnceError(error, 'ONCE_LEASE_LOST')) return { kind: 'busy' }
     return fatesOfFailure(core, [arrival], error).get(arrival) as Fate

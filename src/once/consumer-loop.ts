@@ -17,7 +17,7 @@ import { ackFirst } from './consumer-first.ts'
 import { backoffMs, deliveriesOf, endedInTime, type ConsumerParts } from './consumer-parts.ts'
 import { lookForRewinds } from './consumer-rewinds.ts'
 import { BatchSize, prefetchOf, ReceiveSize } from './consumer-size.ts'
-import { parkOrphans, PASSED, uncount, workOn, type Result, type Results } from './consumer-work.ts'
+import { parkOrphans, PASSED, passSettled, uncount, workOn, type Result, type Results } from './consumer-work.ts'
 import { tellCrowded, withLocks } from './crowding.ts'
 
 /** What runs once does not wait longer for a retry. */
@@ -199,18 +199,7 @@ export class ConsumerLoop<Tx> {
 
   async #acknowledge(arrivals: readonly Arrival[], results: Results): Promise<void> {
     if (arrivals.length === 0) return
-    const { tracker, inbox, settings, core } = this.#parts
-    const deliveries = deliveriesOf(arrivals)
-    // Before anything is waited for: of two that end together, the later one passes both.
-    const positions = tracker?.settled(deliveries) ?? []
-    if (positions.length > 0) {
-      // What committed with an effect is passed already; a position never goes back.
-      const passing = inbox.pass({ consumer: settings.name, source: this.#source.name, positions })
-      await passing.then(
-        () => tracker?.wrote(positions),
-        (error: unknown) => core.settings.observe({ kind: 'troubled', task: 'consumer', error }),
-      )
-    }
+    await passSettled(this.#parts, arrivals, results)
     this.handled += arrivals.length
     await this.#broker.settled(arrivals, results)
   }

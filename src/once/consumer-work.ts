@@ -10,8 +10,16 @@ import { isFinal } from './final.ts'
 
 /** What the messages of one batch came to, as whoever talks to the broker needs it. */
 export type Result =
-  /** Nothing is left to do: acknowledge. `applied`: its effect is committed, now or before. */
-  | { readonly kind: 'settled'; readonly applied: boolean; readonly parked: Parked | null }
+  /**
+   * Nothing is left to do: acknowledge. `applied`: its effect is committed, now or before. `witness`: an inbox id that
+   * the same transaction left in the database; null: it left none.
+   */
+  | {
+      readonly kind: 'settled'
+      readonly applied: boolean
+      readonly parked: Parked | null
+      readonly witness: string | null
+    }
   | { readonly kind: 'early' }
   | { readonly kind: 'busy' }
   /** Failed, and may be tried again after a while. */
@@ -26,8 +34,7 @@ export interface Parked {
 
 export type Results = Map<Arrival, Result>
 
-const APPLIED: Result = { kind: 'settled', applied: true, parked: null }
-export const PASSED = { kind: 'settled', applied: false, parked: null } as const
+export const PASSED = { kind: 'settled', applied: false, parked: null, witness: null } as const
 
 /** One batch from the broker's hand to the database and back. Never throws for what a message does. */
 export async function workOn<Tx>(parts: ConsumerParts<Tx>, batch: readonly Arrival[]): Promise<Results> {
@@ -178,11 +185,13 @@ async function judge<Tx>(
 ): Promise<void> {
   switch (fate.kind) {
     case 'applied':
-    case 'duplicate':
-      results.set(arrival, APPLIED)
+    case 'duplicate': {
+      const witness = fate.kind === 'applied' ? fate.witness : arrival.item.id
+      results.set(arrival, { ...PASSED, applied: true, witness })
       break
+    }
     case 'parked':
-      results.set(arrival, { ...PASSED, parked: arrival.setAside })
+      results.set(arrival, parked(arrival))
       break
     case 'behind':
       park.set(arrival, { reason: 'behind', error: new Behind('an earlier message of its aggregate is parked') })
@@ -241,12 +250,39 @@ async function setAside<Tx>(parts: ConsumerParts<Tx>, park: Map<Arrival, Why>, r
   const { name: consumer, deadlineMs } = settings
   const busy = new Set(await inbox.park({ consumer, letters, positions, deadlineMs }))
   for (const arrival of park.keys()) {
-    if (!busy.has(arrival.item.id)) results.set(arrival, { ...PASSED, parked: arrival.setAside })
+    if (!busy.has(arrival.item.id)) results.set(arrival, parked(arrival))
     else {
       arrival.setAside = null
       results.set(arrival, { kind: 'busy' })
     }
   }
+}
+
+/** Tells the log's positions what is settled. What committed with an effect is passed already; a position never goes back. */
+export async function passSettled<Tx>(
+  { tracker, inbox, settings, core }: ConsumerParts<Tx>,
+  arrivals: readonly Arrival[],
+  results: Results,
+): Promise<void> {
+  if (!tracker) return
+  // Before anything is waited for: of two that end together, the later one passes both.
+  for (const arrival of arrivals) {
+    const result = results.get(arrival)
+    tracker.settled(arrival.deliveries, result?.kind === 'settled' ? result.witness : null)
+  }
+  const deliveries = deliveriesOf(arrivals)
+  try {
+    for (let positions = tracker.reached(deliveries); positions.length > 0; positions = tracker.reached(deliveries)) {
+      await inbox.pass({ consumer: settings.name, source: settings.from.name, positions })
+      tracker.wrote(positions)
+    }
+  } catch (error) {
+    core.settings.observe({ kind: 'troubled', task: 'consumer', error })
+  }
+}
+
+function parked({ setAside, item }: Arrival): Result {
+  return { ...PASSED, parked: setAside, witness: item.id }
 }
 
 /** Messages whose predecessors never came. */

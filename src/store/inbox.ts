@@ -175,6 +175,11 @@ export interface StoredPosition {
   readonly next: string
   /** Not passed where the database has not come this far: it was put back to an earlier state. Absent: nobody asks. */
   readonly from?: string | undefined
+  /**
+   * Inbox ids that earlier transactions left: in the inbox, as marks or as dead letters. Not passed where the database
+   * has forgotten one of them, because what was settled with it is forgotten too.
+   */
+  readonly witnesses?: readonly string[]
 }
 
 export interface SweptInbox {

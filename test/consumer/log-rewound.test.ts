@@ -119,4 +119,39 @@ describePostgres('a log, and a database that was put back', () => {
     },
     90_000,
   )
+
+  it('nobody passes what the database has forgotten since it was settled', async () => {
+    const database = await freshDatabase()
+    ends.push(() => database.drop())
+    const pool = new pg.Pool({ connectionString: database.url, max: 10 })
+    pool.on('error', () => {})
+    ends.push(() => pool.end())
+    const once = effectivelyOnce({ namespace: 'log', store: pgStore(pool), events, guard: 'off', sweep: false })
+    ends.push(() => once.close())
+    await once.migrate()
+    await pool.query('create table effects (n int4 not null)')
+    const entries: number[] = [0, 1, 2, 5, 8]
+    let open = (): void => {}
+    const gate = new Promise<void>((resolve) => (open = resolve))
+    const consumer = once.consumer(
+      'c',
+      { from: logOf(entries, []), batch: 1, concurrency: 3 },
+      {
+        'step.made': async ({ data }, { tx }) => {
+          await tx.query('insert into effects values ($1)', [data.n])
+          if (data.n === 0) await gate
+        },
+      },
+    )
+    await consumer.start()
+    ends.push(() => consumer.stop())
+    const applied = async (): Promise<number[]> =>
+      (await pool.query<{ n: number }>('select n from effects order by n')).rows.map(({ n }) => n)
+    await until(async () => (await applied()).length === 4, 20_000)
+    // The first is still under way when the others are forgotten.
+    await pool.query(`begin; delete from effects; delete from effectively_once.inbox; commit`)
+    open()
+    await until(async () => (await applied()).length === 5, 20_000).catch(() => {})
+    expect(await applied()).toEqual([0, 1, 2, 5, 8])
+  }, 60_000)
 })

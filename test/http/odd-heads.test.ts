@@ -74,6 +74,22 @@ describe.each(Object.entries(ADAPTERS))('a head that Node would refuse, on %s', 
     return impatientClient(place.started)
   }
 
+  it('a status that is none is refused in the handler, which may answer another one', async () => {
+    const client = await serve(async (res, { tx, key }) => {
+      await effect(tx, key)
+      for (const status of [99, 1000, Number.NaN]) {
+        expect(() => res.writeHead(status, { 'x-lost': '1' })).toThrow(
+          expect.objectContaining({ name: 'RangeError', code: 'ERR_HTTP_INVALID_STATUS_CODE' }),
+        )
+      }
+      res.writeHead(201).end('made')
+    })
+    const key = client.newKey()
+    const first = await client.send({ path: '/orders', key })
+    expect([first.status, first.text, first.headers.get('x-lost')]).toEqual([201, 'made', null])
+    expect(await place.world.effects(key)).toBe(1)
+  })
+
   it('words of a status that no status line may have are one 5xx, without effect', async () => {
     const client = await serve(async (res, { tx, key }) => {
       await effect(tx, key)

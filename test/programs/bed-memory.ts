@@ -10,7 +10,7 @@ const STATES: Readonly<Record<string, SeenRecord['state']>> = {
 
 /** A database of its own for every program: there is nothing to share. */
 export function memoryBed(): Bed {
-  return { store: 'memory', place: () => freshPlace(), address: null, close: () => Promise.resolve() }
+  return { store: 'memory', place: () => freshPlace(), address: null, probe: async () => {}, close: async () => {} }
 }
 
 async function freshPlace(): Promise<Place> {

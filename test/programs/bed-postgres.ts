@@ -16,6 +16,8 @@ create table fuzz_effect (
 );
 create index on fuzz_effect (program);
 insert into fuzz_effect values ('taken', '', null, 1);
+create table fuzz_probe (id int primary key, times int not null);
+insert into fuzz_probe values (1, 0);
 create table fuzz_lock (program text, id int, times int not null, primary key (program, id));
 create function fuzz_raise() returns trigger language plpgsql as $$ begin raise exception 'the shop says no'; end $$;
 create trigger fuzz_raise before insert on fuzz_effect for each row when (new.fault = 'raise') execute function fuzz_raise();
@@ -65,8 +67,11 @@ export async function postgresBed(url: string, options: { readonly prepared?: bo
     await pools[0].query(TABLES)
   }
   const places = new Map<number, Place>()
+  const beside = new pg.Pool({ connectionString: url, max: 1 })
+  beside.on('error', () => {})
   return {
     store: 'pg',
+    probe: () => beside.query('update fuzz_probe set times = times + 1'),
     async place(lane) {
       const known = places.get(lane)
       if (known) return known
@@ -90,7 +95,7 @@ export async function postgresBed(url: string, options: { readonly prepared?: bo
     address: { store: 'pg', url },
     async close() {
       await Promise.all(stores.map((store) => store.close()))
-      await Promise.all(pools.map((pool) => pool.end()))
+      await Promise.all([...pools, beside].map((pool) => pool.end()))
     },
   }
 }

@@ -61,6 +61,7 @@ export async function sqliteBed(file?: string): Promise<Bed> {
       return place
     },
     address: { store: 'sqlite', url },
+    probe: async () => {},
     async close() {
       await store.close()
       if (directory !== null) rmSync(directory, { recursive: true, force: true })

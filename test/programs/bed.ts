@@ -9,6 +9,8 @@ export interface Bed {
   place(lane: number): Promise<Place>
   /** For a process of its own, which may be killed; null where the database would die with it. */
   readonly address: Address | null
+  /** A small write of its own, which waits for nobody: it tells how quickly the database answers. */
+  probe(): Promise<unknown>
   close(): Promise<void>
 }
 

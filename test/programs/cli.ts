@@ -58,10 +58,10 @@ async function huntAll({ mutant: wanted, seed }: Wishes): Promise<Mutants> {
 function report({ json }: Wishes, tally: Tally, rejections: readonly unknown[], mutants: Mutants): void {
   for (const text of [...tally.broken, ...tally.printed]) process.stderr.write(`${text}\n`)
   for (const error of rejections) process.stderr.write(`a rejection that nobody could catch: ${wordsOf(error)}\n`)
-  const { programs, operations, faults } = tally
+  const { programs, operations, faults, heldUp } = tally
   const violations = tally.violations + rejections.length
   if (json) {
-    process.stdout.write(`${JSON.stringify({ programs, operations, faults, violations, mutants })}\n`)
+    process.stdout.write(`${JSON.stringify({ programs, operations, faults, violations, heldUp, mutants })}\n`)
     return
   }
   const kinds = Object.entries(faults).map(([kind, count]) => `  ${kind} ${count}`)
@@ -70,6 +70,7 @@ function report({ json }: Wishes, tally: Tally, rejections: readonly unknown[], 
       `${programs} programs, ${operations} operations`,
       ...kinds,
       `${violations} violations`,
+      `${heldUp} plays came too late while the machine stood still, and were played again`,
       `${mutants.killed} of ${mutants.total} mutants killed`,
       '',
     ].join('\n'),

@@ -5,7 +5,7 @@ import type { Row } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
 import { LETTER_COLUMNS } from './sql/dead-letter.ts'
 
-/** Consumer, source, partitions, positions and where they come from, as every statement that passes them takes them. */
+/** Consumer, source, partitions, positions, where they come from and their witnesses, as every statement takes them. */
 export function positionArrays(consumer: string, positions: CompleteInboxParams['positions']): (string | null)[] {
   const of = positions?.positions ?? []
   return [
@@ -14,6 +14,7 @@ export function positionArrays(consumer: string, positions: CompleteInboxParams[
     arrayLiteral(of.map(({ partition }) => partition)),
     arrayLiteral(of.map(({ next }) => next)),
     arrayLiteral(of.map(({ from }) => from ?? null)),
+    arrayLiteral(of.map(({ witnesses }) => witnesses?.join(',') ?? '')),
   ]
 }
 

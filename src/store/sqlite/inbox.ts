@@ -68,6 +68,9 @@ const POSITIONS =
   'select partition, cast(next as text) as next from effectively_once_position where consumer = ? and source = ?'
 const REACHED = `select 1 from effectively_once_position where consumer = ? and source = ? and partition = ?
   and next >= cast(? as integer)`
+const FORGOTTEN = `select 1 from json_each(?) w where ${['inbox', 'mark', 'dead_letter']
+  .map((table) => `not exists (select 1 from effectively_once_${table} x where x.id = w.value)`)
+  .join(' and ')}`
 const PASS = `insert into effectively_once_position (consumer, source, partition, next) values (?, ?, ?, cast(? as integer))
   on conflict (consumer, source, partition) do update set next = max(next, excluded.next)`
 
@@ -165,9 +168,11 @@ function park(turn: Turn, { consumer, letters, positions }: ParkParams): readonl
 }
 
 function pass(turn: Turn, consumer: string, positions: CompleteInboxParams['positions']): void {
-  for (const { partition, next, from } of positions?.positions ?? []) {
+  for (const { partition, next, from, witnesses = [] } of positions?.positions ?? []) {
     const place = [consumer, positions?.source ?? '', partition]
-    if (from === undefined || turn.all(REACHED, [...place, from]).length > 0) turn.run(PASS, [...place, next])
+    if (from !== undefined && turn.all(REACHED, [...place, from]).length === 0) continue
+    if (witnesses.length > 0 && turn.all(FORGOTTEN, [JSON.stringify(witnesses)]).length > 0) continue
+    turn.run(PASS, [...place, next])
   }
 }
 

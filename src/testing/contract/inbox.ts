@@ -1,9 +1,11 @@
 import { strict as assert } from 'node:assert'
 import { messageIdentity } from '../../inbox/identity.ts'
-import type { CompleteInboxParams } from '../../store/inbox.ts'
+import type { CompleteInboxParams, InboxItem } from '../../store/inbox.ts'
 import { apply, inboxOf, itemOf, letterOf, NOTHING, opened, park, reading, unless } from './inbox-make.ts'
 import { DEADLINE_MS, LONG_MS, newKey } from './make.ts'
 import { oneWriter, type Case, type StoreSubject } from './subject.ts'
+
+type Three = [InboxItem, InboxItem, InboxItem]
 
 type Subject = StoreSubject<unknown>
 
@@ -181,6 +183,22 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     assert.deepEqual(await at(), [{ partition: 'orders/0', next: '9' }])
     await pass('12', '10')
     assert.deepEqual(await at(), [{ partition: 'orders/0', next: '9' }])
+  },
+  async 'a position is not passed where the database has forgotten what was settled behind it'(subject) {
+    const { consumer, inbox } = await reading(subject)
+    const [applied, parked, forgotten] = [newKey(), newKey(), newKey()].map((key) => itemOf(consumer, key)) as Three
+    await apply(subject, consumer, [applied])
+    await park(subject, consumer, [letterOf(parked)])
+    const pass = async (next: string, witnesses: readonly InboxItem[]): Promise<unknown> => {
+      const ids = witnesses.map(({ id }) => id)
+      await inbox.pass({ consumer, source: 'log', positions: [{ partition: 'orders/0', next, witnesses: ids }] })
+      return inbox.positions({ consumer, source: 'log' })
+    }
+    assert.deepEqual(await pass('5', [applied, forgotten]), [])
+    assert.deepEqual(await pass('7', [applied, parked]), [{ partition: 'orders/0', next: '7' }])
+    assert.deepEqual(await pass('9', [forgotten]), [{ partition: 'orders/0', next: '7' }])
+    await apply(subject, consumer, [forgotten])
+    assert.deepEqual(await pass('9', [applied, parked, forgotten]), [{ partition: 'orders/0', next: '9' }])
   },
   async 'an old row becomes a mark, and is a duplicate for as long as it is remembered'(subject) {
     const consumer = await opened(subject, { inboxForMs: 0 })

@@ -99,7 +99,8 @@ export class InboxPlayer {
           .park({ consumer, letters: [this.letter(op)], positions: null, deadlineMs: DEADLINE_MS })
           .then((busy) => (busy.length > 0 ? 'busy' : 'parked'))
       case 'pass': {
-        const positions = [{ partition: String(op.partition), next: String(op.next) }]
+        const witnesses = op.witness === null ? [] : this.idsOf([op.witness])
+        const positions = [{ partition: String(op.partition), next: String(op.next), witnesses }]
         return inbox.pass({ consumer, source: SOURCE, positions }).then(() => 'passed')
       }
       case 'positions':

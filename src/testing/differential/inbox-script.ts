@@ -14,7 +14,7 @@ export type InboxOp =
   | { readonly do: 'enter' | 'trying' | 'untry' | 'tries' | 'getLetter' | 'import'; readonly message: number }
   | { readonly do: 'failed'; readonly message: number; readonly counted: boolean }
   | { readonly do: 'park'; readonly message: number; readonly skip: boolean; readonly reason: LetterReason }
-  | { readonly do: 'pass'; readonly partition: number; readonly next: number }
+  | { readonly do: 'pass'; readonly partition: number; readonly next: number; readonly witness: number | null }
   | { readonly do: 'list' | 'count' | 'plan'; readonly filter: MessageFilter; readonly message: number }
   | { readonly do: 'discard'; readonly filter: MessageFilter; readonly message: number; readonly limit: number }
   | {
@@ -89,7 +89,8 @@ function drawOp(dice: Dice, held: boolean): InboxOp {
     return { do: dice.pick(['enter', 'trying', 'untry', 'tries', 'getLetter', 'import'] as const), message }
   if (roll < 0.52) return { do: 'failed', message, counted: dice.chance(0.5) }
   if (roll < 0.62) return { do: 'park', message, skip: dice.chance(0.2), reason: dice.pick(REASONS) }
-  if (roll < 0.64) return { do: 'pass', partition: dice.below(2), next: dice.below(20) }
+  const witness = roll < 0.64 && dice.chance(0.5) ? message : null
+  if (roll < 0.64) return { do: 'pass', partition: dice.below(2), next: dice.below(20), witness }
   const filter = dice.pick(FILTERS)
   if (roll < 0.69) return { do: dice.pick(['list', 'count', 'plan'] as const), filter, message }
   if (roll < 0.71) return { do: 'discard', filter, message, limit: 1 + dice.below(3) }

@@ -73,11 +73,17 @@ export function operationsAround(call: Call, surely = false): Call[] {
   for (let inner = call; inner.from;) {
     const outer = callOf(inner.from)
     if (!outer || (surely && hostingOf(inner).kind === 'loose')) break
-    const goesOn = surely ? isLive(handlerOf(inner.from), call.at) : (outer.end ?? Infinity) > call.at
+    const goesOn = surely ? isSurelyOpen(inner.from, call) : (outer.end ?? Infinity) > call.at
     if (goesOn) around.push(outer)
     inner = outer
   }
   return around
+}
+
+/** A leased operation may be done while its handler still goes on: its `commit` is its end, and anybody may see it. */
+function isSurelyOpen(host: Host, call: Call): boolean {
+  if (!isLive(handlerOf(host), call.at)) return false
+  return host.is === 'own' || host.commitsAt === null || host.commitsAt > (call.end ?? Infinity)
 }
 
 /** Of `commit` and `step.tx`: the leased handler that they are part of. */

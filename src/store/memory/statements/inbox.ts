@@ -69,16 +69,19 @@ export async function completeInbox(
   if (positions !== null) await passPositions(work, consumer, positions.source, positions.positions)
 }
 
-/** A position never goes back. */
+/** A position never goes back, nor is it moved on where the database knows less than whoever moves it. */
 export async function passPositions(
-  { database, tx }: Work,
+  work: Work,
   consumer: string,
   source: string,
   positions: readonly StoredPosition[],
 ): Promise<void> {
-  for (const { partition, next, from } of positions) {
+  const { database, tx } = work
+  const isKnown = (id: string): boolean => isApplied(work, id) || database.letters.seen(id, tx) !== undefined
+  for (const { partition, next, from, witnesses = [] } of positions) {
     const key = positionKey(consumer, source, partition)
     if (from !== undefined && BigInt(database.positions.seen(key, tx)?.next ?? 0) < BigInt(from)) continue
+    if (!witnesses.every(isKnown)) continue
     if (await database.positions.insert(key, { consumer, source, partition, next }, tx)) continue
     const known = await database.positions.lock(key, tx, 'update')
     if (known === undefined || BigInt(known.next) >= BigInt(next)) continue

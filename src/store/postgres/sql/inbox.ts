@@ -139,15 +139,18 @@ function stillOurs(schema: string): string {
 
 /**
  * A position never goes back, nor is it moved on where the database knows less than whoever moves it.
- * $first consumer, source, partitions, positions, from
+ * $first consumer, source, partitions, positions, from, witnesses (of each position: ids with commas between them)
  */
 export function passPositions(schema: string, first: number): string {
   const p = (n: number): string => `$${first + n}::text`
   return `insert into ${schema}.position (consumer, source, partition, next)
   select ${p(0)}, ${p(1)}, v.partition, v.next
-    from unnest(${p(2)}::text[], ${p(3)}::int8[], ${p(4)}::int8[]) v(partition, next, came_from)
-   where v.came_from is null or v.came_from <= (
-     select o.next from ${schema}.position o where o.consumer = ${p(0)} and o.source = ${p(1)} and o.partition = v.partition)
+    from unnest(${p(2)}::text[], ${p(3)}::int8[], ${p(4)}::int8[], ${p(5)}::text[]) v(partition, next, came_from, witnesses)
+   where (v.came_from is null or v.came_from <= (
+     select o.next from ${schema}.position o where o.consumer = ${p(0)} and o.source = ${p(1)} and o.partition = v.partition))
+     and (v.witnesses = '' or not exists (
+       select 1 from unnest(string_to_array(v.witnesses, ',')::uuid[]) w(id)
+        where ${['inbox', 'mark', 'dead_letter'].map((table) => `not exists (select 1 from ${schema}.${table} x where x.id = w.id)`).join(' and ')}))
    order by 3
   on conflict (consumer, source, partition) do update set next = greatest(position.next, excluded.next)`
 }
