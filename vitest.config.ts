@@ -4,7 +4,7 @@ const ALL = ['src/**/*.test.ts', 'test/**/*.test.ts', 'scripts/**/*.test.ts']
 /** Real brokers, browsers and many killed processes: `npm run test:long`, so that `npm test` stays quick. */
 export const LONG: readonly string[] = [
   'src/testing/{differential-inbox,differential-outbox}.test.ts',
-  'src/testing/sim/{company,redrive,releases,set-aside}.test.ts',
+  'src/testing/sim/{company,redrive,releases,set-aside,weather}.test.ts',
   'test/namespaces/**/*.test.ts',
   'test/protocol/{batch-blame,leased-ends,meeting,mixed-modes,old-postgres,raised,read-only,retention,savepoints,sweep,unreadable,unstorable}.test.ts',
   'test/broker/**/*.test.ts',

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { PATCHES } from '../src/testing/sim/mutants/patches.ts'
+import { WEATHER_MUTANTS } from '../test/weather/mutants.ts'
 import { buildMutant, mutated } from './mutants.ts'
 
 const MUTANT = { name: 'counts to two', file: 'src/limits.ts', find: 'RERUNS_MAX = 3', replace: 'RERUNS_MAX = 2' }
@@ -26,6 +27,9 @@ test.each([
   expect(() => mutated(mutant)).toThrow(message)
 })
 
-test.each(PATCHES)('there is a place for: $name', (patch) => {
-  expect(mutated(patch)).not.toBe('')
-})
+test.each([...PATCHES, ...WEATHER_MUTANTS, ...WEATHER_MUTANTS.flatMap(({ also }) => also ?? [])])(
+  'there is a place for: $name',
+  (patch) => {
+    expect(mutated(patch)).not.toBe('')
+  },
+)

@@ -45,6 +45,8 @@ export class RedriveExecutor<Tx> {
   /** Everything up to here is in hand or decided. */
   #loaded = 0
   #exhausted = false
+  /** In which this was read. */
+  #round = 0
   /** Their attempt ended without a decision: told with the next beat. */
   #ended: number[] = []
   /** Of early letters, by their place. */
@@ -73,6 +75,7 @@ export class RedriveExecutor<Tx> {
       while (!this.#signal.aborted && !this.#lost && this.#troubles < REDRIVE_TROUBLES_MAX) {
         const beat = await this.#beat([])
         if (beat?.state !== 'running') break
+        if (beat.round !== this.#round) this.#readAgain(beat.round)
         const step = await this.#step(beat)
         if (step === 'ended') break
         decided += step
@@ -139,7 +142,8 @@ export class RedriveExecutor<Tx> {
   ): Promise<boolean> {
     const { redrive, token, consumer } = this.#lease
     const why = reason ?? 'the canary was applied'
-    const change = { redrive, token, from: ['running'] as const, to, reason, action, passed, by: OURSELVES, why }
+    const held = { redrive, token, round: this.#round }
+    const change = { ...held, from: ['running'] as const, to, reason, action, passed, by: OURSELVES, why }
     const changed = (await this.#redrives.change(change)) !== null
     if (changed && to !== 'running') {
       this.#parts.core.settings.observe({ kind: 'redrive', consumer, redrive, state: to, reason })
@@ -198,8 +202,14 @@ export class RedriveExecutor<Tx> {
 
   async #work(batch: readonly Arrival[]): Promise<number> {
     const { settings } = this.#parts.core
-    const ords = batch.map((arrival) => this.#ordOf(arrival))
-    if (!(await this.#beat(ords))) return 0
+    const ords = batch.map((arrival) => arrival.seq)
+    const beat = await this.#beat(ords)
+    if (!beat) return 0
+    if (beat.round !== this.#round) {
+      // One before them may run again.
+      this.#ended.push(...ords)
+      return 0
+    }
     // A handler may take longer than the lease.
     const working = new AbortController()
     void this.#keepLease(working.signal)
@@ -232,7 +242,7 @@ export class RedriveExecutor<Tx> {
 
   async #process(batch: readonly Arrival[]): Promise<Fates> {
     const settle: SettleRedriven<Tx> = async (session, taken) => {
-      const ords = taken.map((arrival) => this.#ordOf(arrival))
+      const ords = taken.map((arrival) => arrival.seq)
       if (await this.#redrives.settle(session, { ...this.#lease, ords })) return
       throw onceError('ONCE_CONFLICT', { detail: 'the redrive was taken over, or its letters were settled' })
     }
@@ -254,7 +264,7 @@ export class RedriveExecutor<Tx> {
       if (fate.kind === 'troubled') {
         troubled = fate.error
         if (isOnceError(fate.error, 'ONCE_COMMIT_UNKNOWN')) {
-          this.#unsure.add(this.#lease.redrive, this.#ordOf(arrival))
+          this.#unsure.add(this.#lease.redrive, arrival.seq)
         }
       }
       const decision = fate.kind === 'applied' ? null : this.#decisionOf(arrival, fate)
@@ -271,7 +281,7 @@ export class RedriveExecutor<Tx> {
   }
 
   #decisionOf(arrival: Arrival, fate: Fate): RedriveDecision | 'later' {
-    const ord = this.#ordOf(arrival)
+    const ord = arrival.seq
     switch (fate.kind) {
       case 'duplicate':
         return { ord, outcome: 'already' }
@@ -299,7 +309,7 @@ export class RedriveExecutor<Tx> {
   }
 
   #later(arrival: Arrival, delayMs: number): 'later' {
-    this.#ended.push(this.#ordOf(arrival))
+    this.#ended.push(arrival.seq)
     // It ended, so it ends no process.
     arrival.suspect = false
     arrival.notBefore = delayMs === 0 ? 0 : this.#now + delayMs
@@ -314,10 +324,8 @@ export class RedriveExecutor<Tx> {
     if (!(await this.#redrives.decide({ ...this.#lease, decisions }))) this.#lost = true
     for (const [{ item, seq }, { outcome }] of decided) {
       if (item.aggregate === null || (outcome !== 'failed' && outcome !== 'blocked')) continue
-      const { source, aggregate } = item
-      this.#backlog.drop(
-        (other) => other.seq > seq && other.item.aggregate === aggregate && other.item.source === source,
-      )
+      const isBehind = (of: Arrival): boolean => of.seq > seq && of.item.aggregate === item.aggregate
+      this.#backlog.drop((other) => isBehind(other) && other.item.source === item.source)
       // Of a skipped one nobody waits: the database tells.
       this.#loaded = Math.min(this.#loaded, seq)
       this.#exhausted = false
@@ -329,13 +337,14 @@ export class RedriveExecutor<Tx> {
     settings.observe({ kind: 'troubled', task: 'redrive', error })
     tellCrowded(this.#parts.core, 'redrive', error)
     this.#troubles++
-    this.#backlog = new Backlog()
-    this.#loaded = 0
-    this.#exhausted = false
+    this.#readAgain(this.#round)
     await sleep(clock, CONSUMER_BUSY_MS * this.#troubles, this.#signal)
   }
 
-  #ordOf(arrival: Arrival): number {
-    return arrival.seq
+  #readAgain(round: number): void {
+    this.#round = round
+    this.#backlog = new Backlog()
+    this.#loaded = 0
+    this.#exhausted = false
   }
 }

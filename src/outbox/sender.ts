@@ -324,9 +324,12 @@ export class Sender {
   /** They were not sent, as far as anybody knows. */
   #return(items: readonly Item[], first: boolean): void {
     const again: Item[] = []
+    const gone = new Set(items.map(({ shard }) => shard).filter((shard) => !this.#leases.owns(shard) || shard.leaving))
+    // What waits behind them must not be sent before them.
+    if (gone.size > 0) this.#lanes.drop(gone)
     for (const item of items) {
       const parked = this.#lanes.failureOf(item)
-      if (!this.#leases.owns(item.shard) || item.shard.leaving) this.#giveUp(item)
+      if (gone.has(item.shard)) this.#giveUp(item)
       else if (parked === undefined) again.push(item)
       else {
         this.#leaveBehind(item, parked)

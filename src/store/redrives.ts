@@ -169,6 +169,8 @@ export interface ChangeRedriveParams {
   readonly action: string
   /** Only while this lease is held. */
   readonly token?: string | undefined
+  /** Only as long as nothing was told to run again since. */
+  readonly round?: number | undefined
   /** What failed or was blocked runs again, and the canary begins anew unless it is over. */
   readonly retry?: boolean | undefined
   /** The canary is over. */
@@ -199,6 +201,8 @@ export interface BeatRedriveParams extends RedriveHeld {
 
 export interface RedriveBeat {
   readonly state: RedriveState
+  /** Another one: what failed or was blocked runs again. */
+  readonly round: number
   readonly rate: number
   readonly canary: number
   readonly canaryStops: boolean

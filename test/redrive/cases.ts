@@ -2,6 +2,7 @@ import { expect } from 'vitest'
 import { effectivelyOnce, final } from '../../src/index.ts'
 import { instanceOf } from '../../src/once/instance.ts'
 import { memoryBroker } from '../../src/testing/source-contract/memory-broker.ts'
+import { until } from '../consumer/world.ts'
 import { letterLine } from './letters.ts'
 import { BY, CONSUMER, type RedriveWorld } from './world.ts'
 
@@ -88,6 +89,21 @@ export const CASES: Readonly<Record<string, (world: RedriveWorld) => Promise<voi
     await expect(redrive.run(filter, { ...BY, cannary: 1 } as never)).rejects.toThrow("unknown option 'cannary'")
     await expect(redrive.run({ ids: ['x'] }, BY)).rejects.toThrow('ids')
     expect((await world.once.deadLetters.count()).total).toBe(2)
+  },
+
+  async 'a resume that comes before the pause was noticed runs what failed again'(world) {
+    await world.park({ id: 'm0' }, { id: 'm1' })
+    const { redrive } = world.once
+    const [first] = (await world.once.deadLetters.list()).map(({ message }) => message)
+    world.fails = (message) => (message === first ? new Error('still burning') : null)
+    const { id } = await redrive.run({}, { ...BY, canary: 0, pauseAt: 1, rate: 2 })
+    const consumer = await world.consumer().start()
+    await until(async () => (await redrive.list())[0]?.failed === 1)
+    world.fails = () => null
+    await redrive.pause(id, BY)
+    await redrive.resume(id, BY)
+    expect(await world.ended(id)).toMatchObject({ state: 'done', applied: 2, failed: 0, left: 0 })
+    await consumer.stop()
   },
 
   async 'pauses when the canary fails, when too much fails, and when it is told; and goes on'(world) {

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { sightingLine, type ClaimSeen, type Violation } from './violations.ts'
+import { sightingLine, type Sighting, type Violation } from './violations.ts'
 
 /** What a sink saw: events in the order in which each came first, with their aggregates. */
 export type FirstCalls = ReadonlyMap<string, { readonly aggregate: string; readonly at: number; readonly by: string }>
@@ -54,7 +54,7 @@ export async function judge(
 }
 
 /** What has no business row (any more) is numbered 0: its transaction was dropped by a failover. */
-function sightingsOf(hook: FirstCalls, orders: readonly Order[]): ClaimSeen[] {
+function sightingsOf(hook: FirstCalls, orders: readonly Order[]): Sighting[] {
   const numbers = new Map(orders.map(({ event, n }) => [event, n]))
   return [...hook].map(([event, { aggregate, at, by }], place) => ({
     event,
@@ -66,7 +66,7 @@ function sightingsOf(hook: FirstCalls, orders: readonly Order[]): ClaimSeen[] {
   }))
 }
 
-function lostOf(orders: readonly ClaimSeen[], seen: Readonly<Record<string, readonly ClaimSeen[]>>): Violation[] {
+function lostOf(orders: readonly Sighting[], seen: Readonly<Record<string, readonly Sighting[]>>): Violation[] {
   const places = Object.entries(seen).map(([where, list]) => ({
     where,
     list,
@@ -82,7 +82,7 @@ function lostOf(orders: readonly ClaimSeen[], seen: Readonly<Record<string, read
 }
 
 /** Rows that are more than the one that there may be. */
-function doubled(where: string, rows: readonly ClaimSeen[], by: (row: ClaimSeen) => string): Violation[] {
+function doubled(where: string, rows: readonly Sighting[], by: (row: Sighting) => string): Violation[] {
   const seen = new Set<string>()
   return rows.flatMap((row) => {
     const isFirst = !seen.has(by(row))
@@ -93,30 +93,30 @@ function doubled(where: string, rows: readonly ClaimSeen[], by: (row: ClaimSeen)
 }
 
 /** Events that came after a later one of their aggregate, in the order of their first occurrence. */
-function breaksOf(where: string, sightings: readonly ClaimSeen[], known: ReadonlySet<string>): Violation[] {
+function breaksOf(where: string, sightings: readonly Sighting[], known: ReadonlySet<string>): Violation[] {
   const highest = new Map<string, number>()
   const seen = new Set<string>()
-  return sightings.flatMap((claimSeen) => {
-    const { event, aggregate, n } = claimSeen
+  return sightings.flatMap((sighting) => {
+    const { event, aggregate, n } = sighting
     if (!known.has(event) || seen.has(event)) return []
     seen.add(event)
     const before = highest.get(aggregate) ?? 0
     highest.set(aggregate, Math.max(n, before))
     if (n > before) return []
-    return [{ ...of('orderBreak', where, claimSeen), seen: neighbours(claimSeen, sightings) }]
+    return [{ ...of('orderBreak', where, sighting), seen: neighbours(sighting, sightings) }]
   })
 }
 
-function of(kind: Violation['kind'], where: string, { event, aggregate, n, at }: ClaimSeen): Omit<Violation, 'seen'> {
+function of(kind: Violation['kind'], where: string, { event, aggregate, n, at }: Sighting): Omit<Violation, 'seen'> {
   return { kind, where, event, aggregate, n, at }
 }
 
 /** Those before and after it of its aggregate, and those that were seen beside it. */
-function neighbours(claimSeen: ClaimSeen, all: readonly ClaimSeen[]): string[] {
-  const same = all.filter(({ aggregate }) => aggregate === claimSeen.aggregate)
-  const here = same.findIndex(({ event }) => event === claimSeen.event)
+function neighbours(sighting: Sighting, all: readonly Sighting[]): string[] {
+  const same = all.filter(({ aggregate }) => aggregate === sighting.aggregate)
+  const here = same.findIndex(({ event }) => event === sighting.event)
   const near = same.filter(
-    ({ n }, index) => Math.abs(n - claimSeen.n) <= 2 || (here >= 0 && Math.abs(index - here) <= 2),
+    ({ n }, index) => Math.abs(n - sighting.n) <= 2 || (here >= 0 && Math.abs(index - here) <= 2),
   )
   return near.map(sightingLine)
 }

@@ -4,7 +4,7 @@ const FAULT_BEFORE_MS = 20_000
 const FAULT_AFTER_MS = 2_000
 
 /** Where an event was seen. Times are those of the one wall clock of the machine. */
-export interface ClaimSeen {
+export interface Sighting {
   readonly event: string
   readonly aggregate: string
   readonly n: number
@@ -71,7 +71,7 @@ export function lineOf({ kind, where, event, aggregate, n, at, seen, faults }: N
   return `${kind} in ${where}${which} at ${at}: ${seen.join(', ')}${near}`
 }
 
-export function sightingLine({ event, n, place, at, by }: ClaimSeen): string {
+export function sightingLine({ event, n, place, at, by }: Sighting): string {
   return `n ${n} ${event.slice(0, 8)} #${place} ${timeOf(at)} ${by}`
 }
 

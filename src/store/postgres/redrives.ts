@@ -79,8 +79,9 @@ export class PostgresRedrives<Tx> implements Redrives<Tx> {
   async change(params: ChangeRedriveParams): Promise<StoredRedrive | null> {
     const { redrive, from, to, reason, by, why, action, token, retry = false, passed = false, rate } = params
     const states = [arrayLiteral(from.map(stateNumber)), stateNumber(to)]
-    const { namespace = 0 } = params
-    const values = [redrive, ...states, reason, by, why, action, token ?? null, retry, passed, rate ?? null, namespace]
+    const { namespace = 0, round = null } = params
+    const asked = [token ?? null, retry, passed, rate ?? null]
+    const values = [redrive, ...states, reason, by, why, action, ...asked, namespace, round]
     const changed = await this.#query(making.changeRedriveSql, values)
     return changed.length === 0 ? null : this.get({ redrive })
   }

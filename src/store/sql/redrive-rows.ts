@@ -62,6 +62,7 @@ export function itemOf(row: Row): RedriveItem {
 export function beatOf(row: Row): RedriveBeat {
   return {
     state: stateOf(row['state']),
+    round: Number(row['round']),
     rate: Number(row['rate']),
     canary: Number(row['canary']),
     canaryStops: Boolean(row['canary_stops']),

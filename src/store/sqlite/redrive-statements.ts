@@ -58,10 +58,11 @@ export const ITEMS: string = `select i.ord, i.state as outcome, i.starts, i.body
 export const COPY: string = `update effectively_once_redrive_item set body = ? where redrive = ? and ord = ?
   and exists (select 1 from effectively_once_redrive r where r.id = redrive and r.state = 1)`
 
-/** $1 redrive, $2 from, $3 to, $4 reason, $5 token, $6 retry, $7 the canary is over, $8 rate */
+/** $1 redrive, $2 from, $3 to, $4 reason, $5 token, $6 retry, $7 the canary is over, $8 rate, $9 round */
 export const CHANGE: string = `update effectively_once_redrive set state = $3, reason = $4, rate = coalesce($8, rate),
     canary = case when $7 then 0 else canary end, round = round + $6, ended_at = case when $3 in (4, 5) then ${NOW} end
-  where id = $1 and state in (select value from json_each($2)) and ($5 is null or token = cast($5 as integer))`
+  where id = $1 and state in (select value from json_each($2)) and ($5 is null or token = cast($5 as integer))
+    and ($9 is null or round = $9)`
 export const RETRY: string = `update effectively_once_redrive_item set state = 0, starts = 0 where redrive = ? and state in (3, 4)`
 
 export const SEEN: string = `update effectively_once_consumer set seen_at = ${NOW} where name = ? and seen_at < ${NOW} - 10000`

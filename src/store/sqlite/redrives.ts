@@ -109,9 +109,10 @@ function create(turn: Turn, params: CreateRedriveParams): CreatedRedrive {
 }
 
 function change(turn: Turn, params: ChangeRedriveParams): boolean {
-  const { redrive, from, to, reason, by, why, action, token, retry = false, passed = false, rate } = params
+  const { redrive, from, to, reason, by, why, action, token, retry = false, passed = false, rate, round } = params
   const states = [JSON.stringify(from.map(stateNumber)), stateNumber(to)]
-  const values = [redrive, ...states, reason, token ?? null, retry ? 1 : 0, passed ? 1 : 0, rate ?? null]
+  const asked = [token ?? null, retry ? 1 : 0, passed ? 1 : 0, rate ?? null, round ?? null]
+  const values = [redrive, ...states, reason, ...asked]
   if (turn.run(CHANGE.sql, CHANGE.values(values)) === 0) return false
   const again = retry ? turn.run(sql.RETRY, [redrive]) : 0
   const detail = { ...(reason === null ? {} : { reason }), ...(rate === undefined ? {} : { rate }) }

@@ -1,5 +1,6 @@
 import type { Consumer } from '../../consumer/types.ts'
 import { outboxOf } from '../../once/resend.ts'
+import type { Committed, LeasedOperation, Operation } from '../../operation/types.ts'
 import { outboxSource } from '../../source/outbox.ts'
 import type { PulledSource } from '../../source/source.ts'
 import type { MemoryTx } from '../../store/memory/database/memory-tx.ts'
@@ -21,6 +22,9 @@ const SLOW_MS = 30
 const VISITS: readonly (readonly Child['through'][])[] = [['run'], ['run', 'run'], ['join']]
 const MENDED_AFTER = 3
 
+/** An outbox hands out events as they were published, the broker only what they say. */
+type Given = EventData | { readonly data: EventData }
+
 /** One consumer of a process: the real code, with a handler that fails, dies or goes through as its message says. */
 export function consumerOf(world: World, process: SimProcess, settings: ConsumerSettings, reader: Reader): Consumer {
   const { attempts, onFailure, batch, concurrency, pipelined } = settings
@@ -36,31 +40,33 @@ export function consumerOf(world: World, process: SimProcess, settings: Consumer
     return tag
   }
   if (readerLeaseMs === null) {
-    return process.once.consumer(reader.name, options, {
-      made: async (given, { tx, signal }) => {
-        const data = dataOf(given)
-        await tx.insert('applied', { event: name(data) })
-        await dawdle(process, data)
-        await visit(world, process, data, tx, signal)
-        await taste(world, process, data, name(data), tx)
-      },
+    const apply = async (given: Given, { tx, signal }: Operation<MemoryTx, SimEvents>): Promise<void> => {
+      const data = dataOf(given)
+      await tx.insert('applied', { event: name(data) })
+      await dawdle(process, data)
+      await visit(world, process, data, tx, signal)
+      await taste(world, process, data, name(data), tx)
+    }
+    return process.once.consumer(reader.name, options, knownTo(process, apply))
+  }
+  const apply = async (
+    given: Given,
+    { step, commit }: LeasedOperation<MemoryTx, SimEvents>,
+  ): Promise<Committed<void>> => {
+    const data = dataOf(given)
+    await step('call', () => dawdle(process, data), { keyed: true })
+    return commit(async ({ tx, signal }) => {
+      await tx.insert('applied', { event: name(data) })
+      await visit(world, process, data, tx, signal)
+      await taste(world, process, data, name(data), tx)
     })
   }
-  return process.once.consumer(
-    reader.name,
-    { ...options, lease: `${readerLeaseMs}ms` },
-    {
-      made: async (given, { step, commit }) => {
-        const data = dataOf(given)
-        await step('call', () => dawdle(process, data), { keyed: true })
-        return commit(async ({ tx, signal }) => {
-          await tx.insert('applied', { event: name(data) })
-          await visit(world, process, data, tx, signal)
-          await taste(world, process, data, name(data), tx)
-        })
-      },
-    },
-  )
+  return process.once.consumer(reader.name, { ...options, lease: `${readerLeaseMs}ms` }, knownTo(process, apply))
+}
+
+/** An older version has no handler for the type that is new. */
+function knownTo<Apply>({ isOld }: SimProcess, apply: Apply): { made: Apply; added?: Apply } {
+  return isOld ? { made: apply } : { made: apply, added: apply }
 }
 
 /** The service's own outbox, with leases as short as those of its relays: who dies of an event is not waited for. */
@@ -82,8 +88,7 @@ function tableSource(process: SimProcess): PulledSource<SimHandles> {
   return source as unknown as PulledSource<SimHandles>
 }
 
-/** An outbox hands out events as they were published, the broker only what they say. */
-function dataOf(given: EventData | { readonly data: EventData }): EventData {
+function dataOf(given: Given): EventData {
   return 'data' in given ? given.data : given
 }
 

@@ -136,8 +136,8 @@ async function remark(world: World, process: SimProcess, tx: MemoryTx): Promise<
   const exec = world.executions.next()
   const key = `remark-${exec}`
   await tx.insert('remarks', { exec })
-  const data = { service: process.service, aggregate: 'agg-0', key, exec, ordinal: 0, temper: FINE, taste: FINE }
-  await process.once.join(tx).publish('made', data)
+  const of = { service: process.service, aggregate: 'agg-0', key, exec, ordinal: 0, temper: FINE, taste: FINE }
+  await process.once.join(tx).publish('made', { type: 'made', ...of })
 }
 
 export async function atomic(calling: Calling, op: Operation<MemoryTx, SimEvents>): Promise<Value> {

@@ -84,7 +84,10 @@ export class Ledger implements DatabaseObserver {
 
   private held(before: object | undefined, after: object | undefined): void {
     const row = after as HeldRow | undefined
-    if (!isRelays((row ?? (before as HeldRow)).destination)) return
+    if (!isRelays((row ?? (before as HeldRow)).destination)) {
+      if (row?.resend && !before) this.world.note({ kind: 'resent', event: this.world.outbox.nameOf(row.seq) })
+      return
+    }
     const event = this.world.outbox.held((row ?? (before as HeldRow)).seq, row)
     const { state = null, attempts = 0, reason = null } = row ?? {}
     this.world.note({ kind: 'held', event, state, attempts, reason })

@@ -1,5 +1,6 @@
 import type { Redrive, RedriveStatus } from '../../dead-letter/redrive/types.ts'
 import { Attendant } from './attendant.ts'
+import { letterLine } from './imports.ts'
 import type { SimProcess } from './process.ts'
 import type { Reader } from './readers.ts'
 import { consumerIn } from './service.ts'
@@ -20,7 +21,8 @@ export class Operator extends Attendant {
   }
 
   protected pause(): number {
-    return this.world.dice.between(20, 400)
+    const { dice, settings } = this.world
+    return settings.weather === 'imports' ? dice.between(5, 60) : dice.between(20, 400)
   }
 
   protected hasWork(): boolean {
@@ -60,6 +62,7 @@ export class Operator extends Attendant {
   protected deed(): Promise<unknown> {
     const { dice, settings } = this.world
     const reader = dice.pick(settings.readers)
+    if (settings.weather === 'imports' && dice.chance(0.7)) return this.ask((process) => this.bring(process, reader))
     const roll = dice.next()
     if (roll < 0.5) return this.run(reader)
     if (roll < 0.8) return this.ask((process) => this.change(process.once.redrive))
@@ -75,6 +78,14 @@ export class Operator extends Attendant {
     const any = settings.consumer?.ordered !== true && dice.chance(0.4)
     const filter = any ? { consumer, state: ['parked', 'skipped'] as const } : { consumer }
     return this.ask((process) => process.once.redrive.run(filter, { ...BY, canary, rate, pauseAt, reorder: any }))
+  }
+
+  /** Letters of messages that the broker still has: some of them run at this moment. */
+  private async bring(process: SimProcess, reader: Reader): Promise<unknown> {
+    const messages = [...this.world.queues[process.service].of(reader).messages]
+    const some = messages.filter(() => this.world.dice.chance(0.5))
+    const lines = some.map((message) => letterLine(process, reader, message))
+    return lines.length > 0 && process.once.deadLetters.import(lines, BY)
   }
 
   private async change(redrive: Redrive): Promise<unknown> {

@@ -4,9 +4,14 @@ import type { EventDef } from '../../outbox/event.ts'
 import type { OnFailure } from '../../outbox/relay-parts.ts'
 import type { Dice } from './dice.ts'
 import type { Service } from './service.ts'
+import type { Weather } from './weather.ts'
+
+/** `added` is new: consumers of an older version do not know it. */
+export type EventType = 'made' | 'added'
 
 /** What an event says: which execution published it, and the how manieth it is. */
 export interface EventData {
+  readonly type: EventType
   /** Whose it is: services have aggregates with the same names. */
   readonly service: Service
   readonly aggregate: string
@@ -26,6 +31,7 @@ export type Temper =
   | { readonly is: 'deadly' }
 
 export interface PlannedEvent {
+  readonly type: EventType
   readonly aggregate: string
   readonly temper: Temper
   readonly taste: Temper
@@ -63,12 +69,15 @@ export interface ConsumerSettings {
   readonly trouble: number
 }
 
-export type SimEvents = { readonly made: EventDef<EventData> }
+export type SimEvents = Readonly<Record<EventType, EventDef<EventData>>>
 
-export const EVENTS: SimEvents = { made: event<EventData>(({ aggregate }) => aggregate) }
-export const ORDERED_EVENTS: SimEvents = { made: event<EventData>(({ aggregate }) => aggregate, { ordered: true }) }
+const PLAIN = event<EventData>(({ aggregate }) => aggregate)
+const ORDERED = event<EventData>(({ aggregate }) => aggregate, { ordered: true })
+export const EVENTS: SimEvents = { made: PLAIN, added: PLAIN }
+export const ORDERED_EVENTS: SimEvents = { made: ORDERED, added: ORDERED }
 export const DESTINATION = 'broker'
 
+const NEW_TYPE_SHARE = 0.4
 const FINE: Temper = { is: 'fine' }
 /** Two of them share a shard: what one does must not make a cursor pass the other. */
 const AGGREGATES: readonly string[] = ['agg-0', sharing('agg-0'), 'agg-1', 'agg-2']
@@ -117,16 +126,18 @@ export interface EventsDrawn {
   /** The most events of one operation. */
   readonly eventsMax: number
   readonly consumer: ConsumerSettings | null
+  readonly weather: Weather | null
 }
 
 export function drawEvents(dice: Dice, drawn: EventsDrawn): PlannedEvent[] {
-  const { aggregates, trouble, onFailure, relay, eventsMax, consumer } = drawn
+  const { aggregates, trouble, onFailure, relay, eventsMax, consumer, weather } = drawn
   return Array.from({ length: dice.chance(0.15) ? 0 : 1 + dice.below(eventsMax) }, () => {
     const n = dice.below(aggregates)
     const temper = dice.chance(trouble) ? drawTemper(dice, onFailure, relay?.deadly) : FINE
     const taste = consumer !== null && dice.chance(consumer.trouble) ? drawTemper(dice, consumer.onFailure) : FINE
     const delayMs = consumer?.ordered !== true && dice.chance(relay?.delayed ?? 0) ? 1 + dice.below(300) : 0
-    return { aggregate: AGGREGATES[n] ?? `agg-${n}`, temper, taste, delayMs }
+    const type = weather === 'versions' && dice.chance(NEW_TYPE_SHARE) ? 'added' : 'made'
+    return { type, aggregate: AGGREGATES[n] ?? `agg-${n}`, temper, taste, delayMs }
   })
 }
 

@@ -1,10 +1,10 @@
 import type { HeldRow, SentEventRow } from '../../store/memory/database/rows.ts'
 import { aggregateOf, nameOf } from './outbox-plan.ts'
-import type { EventData } from './outbox-plan.ts'
+import type { EventData, EventType } from './outbox-plan.ts'
 import type { Plan } from './plan.ts'
 import type { CommittedEvent } from './trace.ts'
 
-export type Publish = (type: 'made', data: EventData, options?: { notBefore?: Date }) => Promise<string>
+export type Publish = (type: EventType, data: EventData, options?: { notBefore?: Date }) => Promise<string>
 
 /** What was committed to the outbox, and what of it is not yet where it belongs. */
 export class SimOutbox {
@@ -22,11 +22,11 @@ export class SimOutbox {
 
   /** The events of one execution, in the order it publishes them. */
   publish(publish: Publish, { service, key, events }: Plan, exec: number, nowMs: number): void {
-    for (const [ordinal, { aggregate, temper, taste, delayMs }] of events.entries()) {
-      const data: EventData = { service, aggregate, key, exec, ordinal, temper, taste }
+    for (const [ordinal, { type, aggregate, temper, taste, delayMs }] of events.entries()) {
+      const data: EventData = { type, service, aggregate, key, exec, ordinal, temper, taste }
       const options = delayMs === 0 ? {} : { notBefore: new Date(nowMs + delayMs) }
       // What is wrong with it fails the operation, not this call.
-      publish('made', data, options).catch(() => undefined)
+      publish(type, data, options).catch(() => undefined)
     }
   }
 

@@ -15,7 +15,7 @@ function world(): Parameters<typeof stepsInPeace>[0] {
 }
 
 function planned(taste: Temper): { events: PlannedEvent[] } {
-  return { events: [{ aggregate: 'agg-0', temper: { is: 'fine' }, taste, delayMs: 0 }] }
+  return { events: [{ type: 'made', aggregate: 'agg-0', temper: { is: 'fine' }, taste, delayMs: 0 }] }
 }
 
 describe('the bound of a world in peace', () => {

@@ -14,6 +14,7 @@ import type { ConsumerSettings, PlannedEvent, RelaySettings } from './outbox-pla
 import { NAMESPACES } from './service.ts'
 import type { Service } from './service.ts'
 import type { Mode } from './trace.ts'
+import type { Weather } from './weather.ts'
 
 /** One key's operation, as a script: what its handler does, and how it is called. */
 export interface Plan {
@@ -79,6 +80,8 @@ export interface Size extends ReadersWanted {
   readonly releases?: boolean
   /** By chance where nothing is said. */
   readonly company?: Company
+  /** Never by chance */
+  readonly weather?: Weather | null
   readonly operations: number | null
 }
 
@@ -117,6 +120,7 @@ export interface Settings extends ReadersSettings {
   readonly endsWithinMs: number
   /** Somebody releases and skips what relays parked. */
   readonly releases: boolean
+  readonly weather: Weather | null
 }
 
 const NOTHING: readonly PlannedEvent[] = []
@@ -127,15 +131,26 @@ const SCOPES_SHARE = 0.05
 
 export function drawSettings(
   dice: Dice,
-  { relays, consumers, scopes, releases: wantsReleases = false, company: asked, operations, ...wanted }: Size = ANY,
+  {
+    relays,
+    consumers,
+    scopes,
+    releases: wantsReleases = false,
+    company: asked,
+    weather = null,
+    operations,
+    ...wanted
+  }: Size = ANY,
 ): Settings {
+  const letters = weather === 'versions' || weather === 'imports'
+  const resends = weather === 'resends'
   const many = operations !== null
   const deadlineMs = 150 + dice.below(150)
   const drawn = dice.chance(RELAYS_SHARE) || relays ? drawRelay(dice) : null
   const consuming = consumers || (!many && dice.chance(CONSUMERS_SHARE))
   const reading = drawn !== null && consuming ? drawConsumer(dice) : null
-  const readers = reading === null ? NO_READERS : drawReaders(dice, wanted)
-  const consumed = reading === null ? null : consumerOf(dice, readers, reading)
+  const readers = reading === null ? NO_READERS : drawReaders(dice, { ...wanted, redrives: wanted.redrives || letters })
+  const consumed = reading === null ? null : withWeather(consumerOf(dice, readers, reading), weather)
   const kept = drawn !== null && consumed?.ordered ? { ...drawn, onFailure: 'block' as const } : drawn
   // Who gives an ordered event up leaves its successors waiting for ever.
   const releases = wantsReleases && kept !== null && consumed?.ordered !== true
@@ -159,15 +174,16 @@ export function drawSettings(
         ? (zombies ? 100 : 40) + dice.below(160)
         : 150 +
           dice.below(350) +
-          (releases ? 800 + dice.below(1_200) : 0) +
+          (releases || resends ? 800 + dice.below(1_200) : 0) +
           (readers.redrives ? 600 + dice.below(1_200) : 0),
     zombies,
     relay,
     consumer,
     ...readers,
     lanes: many ? 4 + dice.below(12) : null,
-    aggregates: many ? 4 + dice.below(200) : 1 + dice.below(4),
-    eventsMax: many ? 16 : 3,
+    aggregates: many ? 4 + dice.below(200) : 1 + dice.below(resends ? 2 : 4),
+    // Of a resend more of an aggregate than come at once.
+    eventsMax: many || resends ? 16 : 3,
     trouble: releases
       ? dice.between(0.1, 0.5) / (many ? 10 : 1)
       : dice.chance(0.5)
@@ -175,15 +191,21 @@ export function drawSettings(
         : 0,
     scopes: scopes || dice.chance(SCOPES_SHARE),
     company,
-    table: services && consumer !== null && dice.chance(0.5),
+    table: resends || (services && consumer !== null && dice.chance(0.5)),
     endsWithinMs: 300 + dice.below(300),
     releases,
+    weather,
   }
 }
 
 function consumerOf(dice: Dice, { redrives, rivals }: ReadersSettings, drawn: ConsumerSettings): ConsumerSettings {
   if (rivals) return withRivals(dice, drawn)
   return redrives ? withLetters(dice, drawn) : drawn
+}
+
+/** Whoever is imported comes out of its order. */
+function withWeather(consumer: ConsumerSettings, weather: Weather | null): ConsumerSettings {
+  return weather === 'imports' ? { ...consumer, ordered: false } : consumer
 }
 
 /** Several messages in one transaction, and most of the time all of them at once. */

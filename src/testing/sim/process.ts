@@ -60,6 +60,8 @@ export class SimProcess implements Owner {
   readonly consumers: readonly Consumer[]
   alive = true
   paused = false
+  /** Of the version before: it does not know every type of event. */
+  readonly isOld: boolean
   readonly world: World
   /** Instances that share a context of the product's share one here. */
   private readonly contexts = new Map<EnclosingContext, EnclosingContext>()
@@ -71,6 +73,7 @@ export class SimProcess implements Owner {
     this.world = world
     this.name = name
     this.service = service
+    this.isOld = settings.weather === 'versions' && world.chaos && world.processes.length % 2 === 0
     this.rate = world.hit('clockSkew', name) ? dice.between(0.5, 2) : 1
     this.offset = dice.next() * 1e6
     this.wire = new Wire(world, this)

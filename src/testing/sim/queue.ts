@@ -1,6 +1,6 @@
 import type { Delivery, PulledSource, ReceiveParams, Subscription } from '../../source/source.ts'
 import { nameOf } from './outbox-plan.ts'
-import type { ConsumerSettings, EventData } from './outbox-plan.ts'
+import type { ConsumerSettings, EventData, EventType } from './outbox-plan.ts'
 import type { SimProcess } from './process.ts'
 import { tagOf } from './readers.ts'
 import type { Reader } from './readers.ts'
@@ -198,16 +198,14 @@ export class Queue {
   }
 }
 
-export interface SimHandles {
-  readonly made: EventData
-}
+export type SimHandles = Readonly<Record<EventType, EventData>>
 
 function deliveryOf(message: Message, source: string): Held {
   const { id, data, previous, delivered, receipt } = message
   return {
     id,
     source,
-    type: 'made',
+    type: data.type,
     aggregate: data.aggregate,
     previous,
     event: data,

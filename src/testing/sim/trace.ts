@@ -178,6 +178,8 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
       readonly attempts: number
       readonly reason: string | null
     }
+  /** A consumer of the outbox is to be given an event once more. */
+  | { readonly kind: 'resent'; readonly event: string }
   /** A dead letter was written or changed; null: it went. */
   | {
       readonly kind: 'letter'

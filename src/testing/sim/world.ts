@@ -21,6 +21,7 @@ import { Neighbour } from './neighbour.ts'
 import { Operator } from './operator.ts'
 import { Queues } from './queue.ts'
 import { Releaser } from './releaser.ts'
+import { Resender } from './resender.ts'
 import { tagOf } from './readers.ts'
 import { SERVICES } from './service.ts'
 import type { Service } from './service.ts'
@@ -55,6 +56,7 @@ export class World {
   readonly queues: readonly [Queues, Queues]
   readonly operator: Operator
   readonly releaser: Releaser
+  readonly resender: Resender
   readonly outbox: SimOutbox = new SimOutbox()
   readonly plans: readonly Plan[]
   /** Some operation runs inside another, or a leased consumer's inbox row inside its last transaction. */
@@ -101,6 +103,7 @@ export class World {
     this.queues = [new Queues(this, 0), new Queues(this, 1)]
     this.operator = new Operator(this)
     this.releaser = new Releaser(this)
+    this.resender = new Resender(this)
     for (const plan of this.plans) {
       this.byKey.set(plan.key, plan)
       this.keys.set(plan.id, plan.key)
@@ -134,6 +137,7 @@ export class World {
     mischief.start()
     this.operator.start()
     this.releaser.start()
+    this.resender.start()
     if (this.settings.company === 'neighbour') new Neighbour(this).start()
     const bound = stepsInPeace(this.settings, this.plans)
     await this.scheduler.run(() => this.isDone(), this.settings.chaosSteps)
@@ -204,7 +208,8 @@ export class World {
       this.clients.undecided === 0 &&
       pending.size + unread.size === 0 &&
       this.queues.every(({ size }) => size === 0) &&
-      !this.releaser.hasOrphans
+      !this.releaser.hasOrphans &&
+      !this.resender.hasWaiting
     )
   }
 
@@ -242,10 +247,12 @@ export class World {
     this.outage = false
     for (const broker of this.brokers) broker.down = false
     for (const process of this.processes) process.resume()
+    // The deploy is completed: what begins now is of the new version.
+    for (const process of this.processes) if (process.isOld) process.die()
   }
 
   private isDone(): boolean {
-    return this.operator.isDone && this.isDrained && this.releaser.isDone
+    return this.operator.isDone && this.isDrained && this.releaser.isDone && this.resender.isDone
   }
 
   private parkedLetters(): string[] {

@@ -51,15 +51,15 @@ export async function beatRedrive(work: Work, params: BeatRedriveParams): Promis
   const row = await database.redrives.lock(key, tx, 'update', (of) => String(of.token) === token)
   if (row === undefined) return null
   database.redrives.put(key, { ...row, leaseUntil: database.now() + leaseMs * 1000 }, tx)
-  const decided = itemsOf(work, redrive).filter(({ round }) => row.canary > 0 && round === row.round)
+  const decided = itemsOf(work, redrive).filter((item) => row.canary > 0 && item.round === row.round)
   for (const { ord, starts } of itemsOf(work, redrive)) {
     if (starting.includes(ord)) await changeItem(work, redrive, ord, () => true, { starts: starts + 1 })
     else if (ended.includes(ord)) await changeItem(work, redrive, ord, () => true, { starts: 0 })
   }
-  const { state, rate, canary, canaryStops } = row
+  const { state, round, rate, canary, canaryStops } = row
   const canaryFailed = decided.filter((item) => item.state === 'failed').length
   const canaryDecided = decided.filter((item) => item.state === 'applied' || item.state === 'already').length
-  return { state, rate, canary, canaryStops, canaryDecided: canaryDecided + canaryFailed, canaryFailed }
+  return { state, round, rate, canary, canaryStops, canaryDecided: canaryDecided + canaryFailed, canaryFailed }
 }
 
 /** In the effect's transaction: holds the fence against a takeover until the commit. */

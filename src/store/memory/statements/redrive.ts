@@ -99,9 +99,9 @@ export async function copyRedrive(work: Work, redrive: number, copies: readonly 
 
 export async function changeRedrive(work: Work, params: ChangeRedriveParams): Promise<boolean> {
   const { database, tx } = work
-  const { redrive, from, to, reason, by, why, action, token, retry = false, passed = false, rate } = params
+  const { redrive, from, to, reason, by, why, action, token, retry = false, passed = false, rate, round } = params
   const ours = (of: RedriveRow): boolean =>
-    from.includes(of.state) && (token === undefined || String(of.token) === token)
+    from.includes(of.state) && (token === undefined || String(of.token) === token) && of.round === (round ?? of.round)
   const row = await database.redrives.lock(redriveKey(redrive), tx, 'update', ours)
   if (row === undefined) return false
   const ended = ENDED.includes(to)

@@ -27,7 +27,7 @@ with r as (
   update ${item} set starts = case when i.ord = any($4::text::int4[]) then i.starts + 1 else 0 end
     from r where i.redrive = r.id and i.ord = any($4::text::int4[] || $5::text::int4[])
 )
-select r.state::int4 as state, r.rate, r.canary, r.canary_stops,
+select r.state::int4 as state, r.round, r.rate, r.canary, r.canary_stops,
        case when r.canary > 0 then (select count(*)::int4 from ${item} where i.redrive = r.id and i.round = r.round and i.state in (1, 2, 3)) else 0 end as decided,
        case when r.canary > 0 then (select count(*)::int4 from ${item} where i.redrive = r.id and i.round = r.round and i.state = 3) else 0 end as failed
   from r`

@@ -108,7 +108,7 @@ update ${schema}.redrive_item i set body = v.body
 
 /**
  * Locks the redrive's row. $1 redrive, $2 from, $3 to, $4 reason, $5 by, $6 why, $7 action, $8 token (null: any),
- * $9 retry, $10 the canary is over, $11 rate (null: as it was), $12 number of the namespace
+ * $9 retry, $10 the canary is over, $11 rate (null: as it was), $12 number of the namespace, $13 round (null: any)
  */
 export function changeRedriveSql(schema: string): string {
   return `
@@ -117,6 +117,7 @@ with r as (
          canary = case when $10::bool then 0 else r.canary end, round = r.round + case when $9::bool then 1 else 0 end,
          ended_at = case when $3::int2 in (4, 5) then clock_timestamp() end
    where r.id = $1::int4 and r.state = any($2::text::int2[]) and ($8::text is null or r.token = $8::text::int8)
+     and ($13::int4 is null or r.round = $13::int4)
   returning r.id
 ), i as (
   update ${schema}.redrive_item i set state = 0, starts = 0 from r where $9::bool and i.redrive = r.id and i.state in (3, 4) returning 1

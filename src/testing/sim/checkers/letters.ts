@@ -7,7 +7,8 @@ export const letters: Checker = {
   check(trace) {
     return eventsOf(trace, 'letter').flatMap(({ event, state, reason, attempts }) => {
       if (state !== 'parked' && state !== 'skipped') return []
-      if (reason !== null && (reason === 'behind' || attempts > 0)) return []
+      const isUntried = reason === 'behind' || reason === 'unknownType'
+      if (reason !== null && (isUntried || attempts > 0)) return []
       return `${event} is ${state} as '${reason}' after ${attempts} attempts: nobody can know why`
     })
   },

@@ -27,7 +27,7 @@ export interface Search extends Hunting {
   readonly size: Size
 }
 
-export interface ClaimSeen {
+export interface Sighting {
   readonly seed: number
   readonly violations: readonly string[]
 }
@@ -52,7 +52,7 @@ export async function huntPatch(patch: Patch, of: Hunting, build: BuildPatched):
 async function huntBy(
   mutant: Wanted & { readonly name: string },
   { seed, schedules }: Hunting,
-  look: (search: Search) => Promise<ClaimSeen | null>,
+  look: (search: Search) => Promise<Sighting | null>,
 ): Promise<Hunt> {
   const size = sizeOf(mutant)
   const end = seed + schedules
@@ -67,7 +67,7 @@ async function huntBy(
   return { mutant: mutant.name, seed: null, broke: null, schedules }
 }
 
-export async function firstBroken({ seed, schedules, size }: Search, flaw?: Mutant['flaw']): Promise<ClaimSeen | null> {
+export async function firstBroken({ seed, schedules, size }: Search, flaw?: Mutant['flaw']): Promise<Sighting | null> {
   for (let n = seed; n < seed + schedules; n++) {
     const { violations } = await runSchedule(n, flaw, size)
     if (violations.length > 0) return { seed: n, violations }
@@ -86,6 +86,7 @@ function sizeOf(wanted: Wanted): Size {
     rivals: wanted.rivals === true,
     releases: wanted.releases === true,
     company: wanted.company ?? 'nobody',
+    weather: wanted.weather ?? null,
   }
 }
 

@@ -5,6 +5,7 @@ import type { Statements } from '../../../store/memory/statements/index.ts'
 import type { Company } from '../company.ts'
 import { SOUND } from '../flaw.ts'
 import type { Flaw } from '../process.ts'
+import type { Weather } from '../weather.ts'
 
 /** A bug somebody could write. A simulation that does not notice it proves nothing. */
 export interface Mutant extends Wanted {
@@ -32,6 +33,8 @@ export interface Wanted {
   readonly rivals?: boolean
   /** Only a world in which operations meet others can. */
   readonly company?: Company
+  /** Only a world with this weather can. */
+  readonly weather?: Weather
 }
 
 /** Wrong inside the database. */

@@ -218,6 +218,63 @@ const FOUND_IN_BAD_WEATHER: readonly Patch[] = [
     find: 'const attempts = item.held ? attemptsOf(item.held) + 1 : 1',
     replace: 'const attempts = 1',
   },
+  {
+    of: 'I9',
+    name: 'a type that an older version does not know is passed',
+    weather: 'versions',
+    file: 'src/consumer/unknown-types.ts',
+    find: `(from.unknown ?? 'park')`,
+    replace: `(from.unknown ?? 'ignore')`,
+  },
+  {
+    of: 'I21',
+    name: 'nobody is told of the next event of a line that was sent again to a consumer',
+    weather: 'resends',
+    file: 'src/source/outbox-subscription.ts',
+    find: 'sent, ...untouched, touched: sent }',
+    replace: 'sent, ...untouched, touched: [] }',
+  },
+  {
+    of: 'I21',
+    name: 'what was in hand when its shard was lost stays in hand',
+    weather: 'resends',
+    file: 'src/source/outbox-subscription.ts',
+    find: '      for (const [seq, shard] of this.#dueInHand) if (!this.#leases.owns(shard)) this.#dueInHand.delete(seq)\n',
+    replace: '',
+  },
+  {
+    of: 'I23, 28',
+    name: 'whoever works on a redrive does not see that letters are to run again',
+    weather: 'imports',
+    file: 'src/consumer/redrive-executor.ts',
+    find: 'if (beat.round !== this.#round) this.#readAgain(beat.round)',
+    replace: 'this.#round = beat.round',
+  },
+  {
+    of: 'I8',
+    name: 'what waits behind an event that is given up with its shard is sent',
+    weather: 'resends',
+    file: 'src/outbox/sender.ts',
+    find: '    if (gone.size > 0) this.#lanes.drop(gone)\n',
+    replace: '',
+  },
+  {
+    of: 'I9, 32',
+    name: 'an import parks what runs at that moment',
+    weather: 'imports',
+    file: 'src/store/memory/redrives.ts',
+    find: 'counts = await statements.importLetters(work, free)',
+    replace: 'counts = await statements.importLetters(work, letters)',
+  },
+  {
+    of: 'I9, 32',
+    name: 'an import parks what is applied',
+    weather: 'imports',
+    file: 'src/store/memory/statements/redrive-run.ts',
+    find: `    if (isApplied(work, letter.id)) counts.applied += 1
+    else if (await`,
+    replace: '    if (await',
+  },
 ]
 
 /** Mutants of what happens where operations, requests and services meet. */

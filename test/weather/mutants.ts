@@ -1,0 +1,111 @@
+import type { PatchMutant } from '../../scripts/mutants.ts'
+
+/** A fix taken back where the simulator has no model of what breaks, and a test on real servers that must notice. */
+export interface TestedMutant extends PatchMutant {
+  readonly test: string
+  /** The other half, where one change alone is made good by the other place. */
+  readonly also?: PatchMutant
+}
+
+const CRASHES: readonly TestedMutant[] = [
+  {
+    name: 'the segment that is written now is the last value of a sequence',
+    test: 'test/relay/crash.test.ts',
+    file: 'src/store/postgres/sql/segment-now.ts',
+    find: "set default ${schema}.segment_now('${table}')`",
+    replace: "set default pg_sequence_last_value('${schema}.${table}_segment')::int4`",
+    also: {
+      name: 'the sequence counts the segments by itself',
+      file: 'src/store/postgres/sql/outbox-retention.ts',
+      find: "setval('${schema}.${table}_segment', ${next})",
+      replace: "nextval('${schema}.${table}_segment')",
+    },
+  },
+]
+
+const RECREATED_LOGS: readonly TestedMutant[] = [
+  {
+    name: 'a topic or stream that was made again is not told',
+    test: 'test/broker/recreated.test.ts',
+    file: 'src/source/log-life.ts',
+    find: "if (!known && !isFirst && recreated === 'stop') {",
+    replace: "if (!known && !isFirst && recreated === 'stop' && id === '') {",
+  },
+  {
+    name: 'a topic or stream that was made again is read from the old position',
+    test: 'test/broker/recreated.test.ts',
+    file: 'src/source/log-life.ts',
+    find: "return isFirst ? '' : `@${id}`",
+    replace: "return ''",
+  },
+]
+
+const REWINDS: readonly TestedMutant[] = [
+  {
+    name: 'PostgreSQL is not asked how far it has come',
+    test: 'test/relay/rewound.test.ts',
+    file: 'src/store/postgres/sql/outbox.ts',
+    find: 'return `coalesce(${cursor}, 0) <= coalesce((',
+    replace: 'return `true or coalesce(${cursor}, 0) <= coalesce((',
+  },
+  {
+    name: 'PostgreSQL is not asked whether it has what was read',
+    test: 'test/relay/rewound.test.ts',
+    file: 'src/store/postgres/sql/outbox.ts',
+    find: `  return \`exists (
+     select 1 from \${schema}.event e
+      where e.segment = \${seen}.segment`,
+    replace: `  return \`exists (
+     select 1 where true) or exists (
+     select 1 from \${schema}.event e
+      where e.segment = \${seen}.segment`,
+  },
+  {
+    name: 'SQLite is not asked how far it has come',
+    test: 'test/relay/rewound.test.ts',
+    file: 'src/store/sqlite/outbox.ts',
+    find: '  if (!hasReached(turn, destination, shard, from)) return true\n',
+    replace: '  if (from === -1 && !hasReached(turn, destination, shard, from)) return true\n',
+  },
+  {
+    name: 'SQLite is not asked whether it has what was read',
+    test: 'test/relay/rewound.test.ts',
+    file: 'src/store/sqlite/outbox.ts',
+    find: "  return seen.some(({ seq, id }) => turn.all(EVENT_ID, [seq, shard])[0]?.['id'] !== id)",
+    replace: '  return seen.length < 0',
+  },
+  {
+    name: 'a relay does not tell that the database was put back',
+    test: 'test/relay/rewound.test.ts',
+    file: 'src/outbox/shard-leases.ts',
+    find: 'leases, leaving: false, rewound })',
+    replace: 'leases, leaving: false })',
+  },
+  {
+    name: 'a shard that the database knows less of stays leased by nobody',
+    test: 'test/relay/rewound.test.ts',
+    file: 'src/outbox/shard-leases.ts',
+    find: '      this.#lost.push(shard)\n',
+    replace: '',
+  },
+  {
+    name: 'a log is not read again from where the database is',
+    test: 'test/consumer/log-rewound.test.ts',
+    file: 'src/consumer/rewinds.ts',
+    find: '      broker.again(partitions)\n',
+    replace: '',
+  },
+]
+
+const IMPORTS: readonly TestedMutant[] = [
+  {
+    name: 'an import into PostgreSQL parks what runs at that moment',
+    test: 'test/redrive/import.test.ts',
+    file: 'src/store/postgres/redrives.ts',
+    find: 'const free = letters.filter(({ id }) => !busy.includes(id))',
+    replace: 'const free = letters',
+  },
+]
+
+/** Mutants of points that need real segments, real logs or a real server that was put back. */
+export const WEATHER_MUTANTS: readonly TestedMutant[] = [...CRASHES, ...RECREATED_LOGS, ...REWINDS, ...IMPORTS]
