@@ -296,6 +296,8 @@ export class Sender {
   }
 
   #fail(item: Item, failure: Failure): void {
+    // What waits in its lane may be of the next lease: it begins with this very event.
+    if (!this.#leases.owns(item.shard)) return this.#giveUp(item)
     const attempts = item.held ? attemptsOf(item.held) + 1 : 1
     const hold = failed(this.#parts, item.stored, failure, attempts)
     item.state = 'aside'

@@ -95,6 +95,20 @@ const REWINDS: readonly TestedMutant[] = [
     find: '      broker.again(partitions)\n',
     replace: '',
   },
+  {
+    name: 'a position passes what the database has forgotten since it was settled',
+    test: 'test/consumer/log-rewound.test.ts',
+    file: 'src/consumer/inbox/positions.ts',
+    find: '        if (entry.witness !== null) witnesses.add(entry.witness)\n',
+    replace: '',
+  },
+  {
+    name: 'an event of a lost lease that fails holds up what was read under the next one',
+    test: 'src/outbox/taken-again.test.ts',
+    file: 'src/outbox/sender.ts',
+    find: '    if (!this.#leases.owns(item.shard)) return this.#giveUp(item)\n',
+    replace: '',
+  },
 ]
 
 const IMPORTS: readonly TestedMutant[] = [
