@@ -40,6 +40,8 @@ export const HEARTBEAT_MS_MIN = 1_000
 export const ASIDE_WITHIN_MS = 10_000
 /** Other statements of ours, and a connection that is asked for: without an answer for so long, it is dead. */
 export const STATEMENT_WITHIN_MS = 30_000
+/** A broker that has not answered for so long does not answer: the consumer goes on without, and says so. */
+export const BROKER_WITHIN_MS = 30_000
 /** Sweeping, counting, changing tables: what may take its time. */
 export const MAINTENANCE_WITHIN_MS: number = 10 * 60_000
 /** A transaction with a deadline has this much more for each answer. */

@@ -1,10 +1,19 @@
 import { milliseconds } from '../duration.ts'
 import type { Arrival } from './inbox/arrival.ts'
 import { describeError } from '../platform/describe-error.ts'
-import { INBOX_MS_MAX } from '../limits.ts'
+import { BROKER_WITHIN_MS, INBOX_MS_MAX } from '../limits.ts'
 import type { Observe } from '../observe/signal.ts'
+import type { Clock } from '../platform/clock.ts'
 import type { Delivery, PulledSource, ReceiveParams, Subscription } from '../source/source.ts'
 import type { Results } from './work.ts'
+
+export interface BrokerParts {
+  readonly source: PulledSource<unknown>
+  readonly subscription: Subscription
+  readonly consumer: string
+  readonly observe: Observe
+  readonly clock: Clock
+}
 
 /**
  * A subscription whose failures hurt nobody: what could not be acknowledged comes again and is a duplicate. Tells
@@ -16,14 +25,16 @@ export class Broker {
   readonly #subscription: Subscription
   readonly #consumer: string
   readonly #observe: Observe
+  readonly #clock: Clock
 
-  constructor(source: PulledSource<unknown>, subscription: Subscription, consumer: string, observe: Observe) {
+  constructor({ source, subscription, consumer, observe, clock }: BrokerParts) {
     const { holdsFor } = source
     const limits = { option: 'holdsFor', min: 1, max: INBOX_MS_MAX }
     this.holdsForMs = holdsFor === 'connection' ? Infinity : milliseconds(holdsFor, 0, limits)
     this.#subscription = subscription
     this.#consumer = consumer
     this.#observe = observe
+    this.#clock = clock
   }
 
   get extends(): boolean {
@@ -35,8 +46,17 @@ export class Broker {
     return this.#subscription.acksLater === true
   }
 
+  /** Only told when it is late: whoever asked again meanwhile would have two reads under way. */
   receive(params: ReceiveParams): Promise<readonly Delivery[]> {
-    return this.#subscription.receive(params)
+    let cancel = (): void => {}
+    const watch = (ms: number): void => {
+      cancel = this.#clock.after(ms, () => {
+        this.#troubled(noAnswer())
+        watch(BROKER_WITHIN_MS)
+      })
+    }
+    watch(params.waitMs + BROKER_WITHIN_MS)
+    return this.#subscription.receive(params).finally(() => cancel())
   }
 
   onRevoked(callback: (partitions: readonly string[]) => void): void {
@@ -96,14 +116,28 @@ export class Broker {
     return this.told(() => this.#subscription.close())
   }
 
-  /** Whether it could be done. Why not is told to whoever observes. */
+  /** Whether it could be done, in time. Why not is told to whoever observes. */
   async told(work: () => Promise<void>): Promise<boolean> {
+    let cancel = (): void => {}
+    const late = new Promise<never>((_, reject) => {
+      cancel = this.#clock.after(BROKER_WITHIN_MS, () => reject(noAnswer()))
+    })
     try {
-      await work()
+      await Promise.race([work(), late])
       return true
     } catch (error) {
-      this.#observe({ kind: 'troubled', task: 'consumer', error })
+      this.#troubled(error)
       return false
+    } finally {
+      cancel()
     }
   }
+
+  #troubled(error: unknown): void {
+    this.#observe({ kind: 'troubled', task: 'consumer', error })
+  }
+}
+
+function noAnswer(): Error {
+  return new Error(`no answer from the broker within ${BROKER_WITHIN_MS} ms`)
 }

@@ -145,7 +145,7 @@ class PulledConsumer<Tx> implements Consumer {
         },
         warn: (error) => observe({ kind: 'troubled', task: 'consumer', error }),
       })
-      const broker = new Broker(source, subscription, settings.name, observe)
+      const broker = new Broker({ source, subscription, consumer: settings.name, observe, clock: core.clock })
       const loop = new ConsumerLoop<Tx>({ ...this.#parts, tracker }, source, broker, stop.signal)
       const ended = this.#run(loop, broker, stop, once)
       ended.catch((error: unknown) => {
