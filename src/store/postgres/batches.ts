@@ -12,7 +12,7 @@ import type {
 import type { LockBudget } from '../lock-budget.ts'
 import { isOrdered } from '../ordered.ts'
 import { arrayLiteral, arraysOf } from './array-literal.ts'
-import { commit } from './commit.ts'
+import { explained } from './commit.ts'
 import type { PgConnection, PgDriver } from './driver/driver.ts'
 import { takesTransaction } from './driver/control.ts'
 import { storeError } from './errors.ts'
@@ -129,7 +129,7 @@ class PostgresBatchSession<Tx> implements BatchSession {
       this.#xid,
       ...eventArrays(events),
     ])
-    return commit(this.#connection, last, this.#schema, storeError).finally(() => this.#end())
+    return explained(this.#connection.commit(last), this.#schema, storeError).finally(() => this.#end())
   }
 
   rollback(): Promise<void> {

@@ -1,7 +1,7 @@
 import type { CompleteInboxParams, InboxSession } from '../inbox.ts'
 import type { Session } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
-import { commit } from './commit.ts'
+import { explained } from './commit.ts'
 import type { PgConnection } from './driver/driver.ts'
 import { positionArrays } from './inbox-rows.ts'
 import type { InboxBind } from './inbox-statements.ts'
@@ -48,7 +48,7 @@ export class PostgresInboxSession<Tx> implements InboxSession<Tx> {
           ...positionArrays(consumer, positions),
         ])
       : this.#bind('inboxDone', [this.#xid, this.#taken])
-    return commit(this.#connection, last, this.#schema)
+    return explained(this.#connection.commit(last), this.#schema)
   }
 
   rollback(): Promise<void> {

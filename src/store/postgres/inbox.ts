@@ -19,7 +19,7 @@ import type {
 import { triesOf } from '../sql/inbox-rows.ts'
 import type { Row, Session } from '../store.ts'
 import { arrayLiteral, arraysOf } from './array-literal.ts'
-import { commit } from './commit.ts'
+import { explained } from './commit.ts'
 import type { PgDriver } from './driver/driver.ts'
 import { sessionError, storeError, told } from './errors.ts'
 import { idsIn, itemArrays, letterArrays, lockArrays, positionArrays, statesOf } from './inbox-rows.ts'
@@ -108,7 +108,7 @@ export class PostgresInbox<Tx> implements Inbox<Tx> {
       const free = letters.filter(({ id }) => !running.includes(id))
       const passed = positionArrays(consumer, running.length > 0 ? null : positions)
       const last = this.#bind('inboxPark', [consumer, ...letterArrays(free), ...passed])
-      const ending = await commit(connection, last, this.#schema, storeError)
+      const ending = await explained(connection.commit(last), this.#schema, storeError)
       if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
       return running
     })

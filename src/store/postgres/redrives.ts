@@ -25,7 +25,7 @@ import type {
 } from '../redrives.ts'
 import type { Row, Session } from '../store.ts'
 import { arrayLiteral, arraysOf } from './array-literal.ts'
-import { commit } from './commit.ts'
+import { explained } from './commit.ts'
 import type { PgDriver, PgStatement } from './driver/driver.ts'
 import { told } from './errors.ts'
 import { idsIn, lockArrays } from './inbox-rows.ts'
@@ -166,7 +166,7 @@ export class PostgresRedrives<Tx> implements Redrives<Tx> {
         const busy = idsIn(rows[0]?.['busy'])
         const free = letters.filter(({ id }) => !busy.includes(id))
         const [row] = await connection.query(this.#statement(running.importLettersSql, [importedJson(free)]))
-        const ending = await commit(connection, undefined, this.#schema)
+        const ending = await explained(connection.commit(), this.#schema)
         if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
         return { imported: Number(row?.['imported']), applied: Number(row?.['applied']), busy }
       } catch (error) {
