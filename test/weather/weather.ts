@@ -11,7 +11,8 @@ import { Schedule } from './schedule.ts'
 import { explain } from './explain.ts'
 import { judge, type Rows, type Verdict } from './verifier.ts'
 import { Journal, named, type NamedViolation } from './violations.ts'
-import type { Watch } from './watch.ts'
+import { tellsOfRewind } from './doctor.ts'
+import { BOUND_MS, type Watch } from './watch.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export const BROKERS = ['none', 'nats', 'redis', 'kafka', 'rabbitmq'] as const
@@ -74,12 +75,15 @@ async function run(params: WeatherParams, atEnd: AtEnd): Promise<WeatherResult> 
     overdue: (ms, exceptAggregate) => watch.overdue(ms, exceptAggregate),
     stuck: (line) => watch.isStuck(line),
     serves: () => watch.publishes(),
-    async dropped({ orders, effects }) {
+    async dropped({ orders, effects }, { since, knowing }) {
       droppedByFailover += orders.length + effects.length
       for (const event of [...orders, ...effects]) watch.dropped.add(event)
       tell(`the promotion dropped ${orders.length} orders and ${effects.length} effects`)
       // A log is read again from where the promoted server is; what other brokers were told is done is gone.
       if (broker && !broker.isLog) await operator.sendAgain(broker.destination)
+      if (!orders.some((event) => knowing.has(hook.first.get(event)?.by ?? ''))) return
+      if (await tellsOfRewind(() => database.primary.url, since, BOUND_MS)) tell('doctor tells of what was dropped')
+      else watch.isSilent('doctor', 'an asynchronous promotion dropped what a relay had sent')
     },
   }
   const journal = new Journal()
