@@ -21,6 +21,8 @@ export interface Surroundings {
   readonly crew: Crew
   readonly hook: Hook
   readonly broker: RunningServer | undefined
+  /** Ends the node that leads the stream or queue, and answers with how to start it again; undefined: there is one node. */
+  readonly killLeader: (() => Promise<() => Promise<void>>) | undefined
   /** How long a consumer's dead process keeps what it had. */
   readonly consumerLeaseMs: number
   readonly relayLeaseMs: number
@@ -76,16 +78,20 @@ export class Free {
   }
 }
 
-/** One at a time: each of them takes the whole database down. */
-let database: Promise<unknown> = Promise.resolve()
-
-function alone(fault: Fault): Fault {
-  return (...given) => {
-    const turn = database.then(() => fault(...given))
-    database = turn.catch(() => {})
-    return turn
-  }
+/** One at a time. */
+function inTurn(): (fault: Fault) => Fault {
+  let last: Promise<unknown> = Promise.resolve()
+  return (fault) =>
+    (...given) => {
+      const turn = last.then(() => fault(...given))
+      last = turn.catch(() => {})
+      return turn
+    }
 }
+
+/** Each of them takes the whole database down. */
+const alone = inTurn()
+const aloneAtBroker = inTurn()
 
 const ANYBODY: readonly Role[] = ['relay', 'consumer', 'producer']
 
@@ -114,13 +120,20 @@ export const FAULTS = {
     return hit
   }),
   fullLockTable: alone((at) => fillLockTable(at.database.primary.url)),
-  async brokerKilled({ broker }, dice) {
+  brokerKilled: aloneAtBroker(async ({ broker }, dice) => {
     if (!broker?.halt || !broker.resume) return false
     await broker.halt('SIGKILL')
     await sleep(dice.between(500, 3_000))
     await broker.resume()
     return true
-  },
+  }),
+  leaderKilled: aloneAtBroker(async ({ killLeader }, dice) => {
+    const resume = await killLeader?.()
+    if (!resume) return false
+    await sleep(dice.between(2_000, 6_000))
+    await resume()
+    return true
+  }),
   async slowSink({ hook }, dice) {
     const before = hook.calls.length
     hook.slow(dice.between(...SLOW_MS))
