@@ -125,6 +125,7 @@ export class Sender {
   /** What became of these is written. */
   written(items: readonly Item[]): void {
     if (this.#skipped.size === 0) return
+    this.#dropGone(items)
     for (const item of items) if (this.#skipped.delete(item)) this.#lanes.settle(item)
     this.fill()
   }
@@ -324,9 +325,7 @@ export class Sender {
   /** They were not sent, as far as anybody knows. */
   #return(items: readonly Item[], first: boolean): void {
     const again: Item[] = []
-    const gone = new Set(items.map(({ shard }) => shard).filter((shard) => !this.#keeper.owns(shard) || shard.leaving))
-    // What waits behind them must not be sent before them.
-    if (gone.size > 0) this.#lanes.drop(gone)
+    const gone = this.#dropGone(items)
     for (const item of items) {
       const parked = this.#lanes.failureOf(item)
       if (gone.has(item.shard)) this.#giveUp(item)
@@ -337,6 +336,13 @@ export class Sender {
       }
     }
     this.#lanes.back(again, first)
+  }
+
+  /** Of shards that are ours no more: what waits behind these must not be sent before them. */
+  #dropGone(items: readonly Item[]): ReadonlySet<Shard> {
+    const gone = new Set(items.map(({ shard }) => shard).filter((shard) => !this.#keeper.owns(shard) || shard.leaving))
+    if (gone.size > 0) this.#lanes.drop(gone)
+    return gone
   }
 
   #giveUp(item: Item): void {
