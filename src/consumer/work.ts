@@ -52,6 +52,7 @@ export async function workOn<Tx>(parts: ConsumerParts<Tx>, batch: readonly Arriv
     const ready = waitingBehind(batch, await counted(parts, run, park, results), park, results)
     const fates = await fatesOf(parts, ready)
     for (const [arrival, fate] of fates) await judge(parts, arrival, fate, park, results)
+    await letWait(parts, park, results)
     await setAside(parts, park, results)
   } catch (error) {
     // The store is out of order: what was not decided is tried again, and nothing is held against it.
@@ -229,6 +230,23 @@ async function failed<Tx>(
   const last = isFinal(error) || arrival.attempts >= attempts || delivery === 'at-most-once'
   if (last && onFailure !== 'block') park.set(arrival, { reason: isFinal(error) ? 'refused' : 'failed', error })
   else results.set(arrival, { kind: 'retry', error, attempts: arrival.attempts })
+}
+
+/** Whoever is set aside without a try waits for its predecessor, too: its successors would overtake both. */
+async function letWait<Tx>(
+  { inbox, settings }: ConsumerParts<Tx>,
+  park: Map<Arrival, Why>,
+  results: Results,
+): Promise<void> {
+  const untried = [...park].flatMap(([arrival, { reason }]) =>
+    arrival.item.previous !== null && (reason === 'unknownType' || reason === 'unreadable') ? arrival : [],
+  )
+  if (untried.length === 0 || settings.delivery !== 'once') return
+  const states = await inbox.look({ consumer: settings.name, items: untried.map(({ item }) => item) })
+  for (const arrival of untried.filter((_, i) => states[i] === 'early')) {
+    park.delete(arrival)
+    results.set(arrival, { kind: 'early' })
+  }
 }
 
 /**

@@ -2,6 +2,7 @@ import { RELAY_DOWN_MS_MAX } from '../limits.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Random } from '../platform/random.ts'
 import { backoffMs } from './backoff.ts'
+import { readable, textOf } from '../platform/readable-error.ts'
 
 /** Whether the sink works. After each pause one event is tried; a round of failures counts once. */
 export class Circuit {
@@ -45,5 +46,14 @@ export class Circuit {
   close(): void {
     this.down = 0
     this.#cancel()
+  }
+}
+
+/** Thrown when the sink itself is out of order. */
+export class SinkDown extends Error {
+  override readonly name: string = 'SinkDown'
+  constructor(cause: unknown) {
+    const error = readable(cause)
+    super(`the sink cannot send: ${textOf(error instanceof Error ? error.message : error)}`, { cause: error })
   }
 }

@@ -1,7 +1,6 @@
-import { readable, textOf } from '../platform/readable-error.ts'
 import type { Verdict } from '../sink/sink.ts'
 import { Call, type Ended } from './call.ts'
-import { Circuit } from './circuit.ts'
+import { Circuit, SinkDown } from './circuit.ts'
 import { behind, failed, type Failure } from './holding.ts'
 import { isDecided, isToBlame, type Item } from './item.ts'
 import type { ShardLeases } from './shard-leases.ts'
@@ -20,15 +19,6 @@ export interface SenderState {
   /** It waits no longer for what is under way. */
   readonly overdue: boolean
   readonly paused: boolean
-}
-
-/** Thrown when the sink itself is out of order. */
-export class SinkDown extends Error {
-  override readonly name: string = 'SinkDown'
-  constructor(cause: unknown) {
-    const error = readable(cause)
-    super(`the sink cannot send: ${textOf(error instanceof Error ? error.message : error)}`, { cause: error })
-  }
 }
 
 /** An event whose failure may be the sink's. `answered`: an answer to this event, not a sink that cannot be reached. */
@@ -125,6 +115,7 @@ export class Sender {
   /** What became of these is written. */
   written(items: readonly Item[]): void {
     if (this.#skipped.size === 0) return
+    this.#dropGone(items)
     for (const item of items) if (this.#skipped.delete(item)) this.#lanes.settle(item)
     this.fill()
   }
@@ -297,7 +288,7 @@ export class Sender {
 
   #fail(item: Item, failure: Failure): void {
     // What waits in its lane may be of the next lease: it begins with this very event.
-    if (!this.#leases.owns(item.shard)) return this.#giveUp(item)
+    if (!this.#leases.owns(item.shard)) return this.#return([item], true)
     const attempts = item.held ? attemptsOf(item.held) + 1 : 1
     const hold = failed(this.#parts, item.stored, failure, attempts)
     item.state = 'aside'
@@ -326,9 +317,7 @@ export class Sender {
   /** They were not sent, as far as anybody knows. */
   #return(items: readonly Item[], first: boolean): void {
     const again: Item[] = []
-    const gone = new Set(items.map(({ shard }) => shard).filter((shard) => !this.#leases.owns(shard) || shard.leaving))
-    // What waits behind them must not be sent before them.
-    if (gone.size > 0) this.#lanes.drop(gone)
+    const gone = this.#dropGone(items)
     for (const item of items) {
       const parked = this.#lanes.failureOf(item)
       if (gone.has(item.shard)) this.#giveUp(item)
@@ -339,6 +328,13 @@ export class Sender {
       }
     }
     this.#lanes.back(again, first)
+  }
+
+  /** Of shards that are ours no more: what waits behind these must not be sent before them. */
+  #dropGone(items: readonly Item[]): ReadonlySet<Shard> {
+    const gone = new Set(items.map(({ shard }) => shard).filter((shard) => !this.#leases.owns(shard) || shard.leaving))
+    if (gone.size > 0) this.#lanes.drop(gone)
+    return gone
   }
 
   #giveUp(item: Item): void {

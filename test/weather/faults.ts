@@ -21,6 +21,8 @@ export interface Surroundings {
   readonly crew: Crew
   readonly hook: Hook
   readonly broker: RunningServer | undefined
+  /** Ends the node that leads the stream or queue, and answers with how to start it again; undefined: there is one node. */
+  readonly killLeader: (() => Promise<() => Promise<void>>) | undefined
   /** How long a consumer's dead process keeps what it had. */
   readonly consumerLeaseMs: number
   readonly relayLeaseMs: number
@@ -33,8 +35,8 @@ export interface Surroundings {
   stuck(line: string): void
   /** Events of other aggregates that were published so long ago and not sent to the hook. */
   overdue(ms: number, exceptAggregate: string): Promise<number>
-  /** An asynchronous promotion dropped this. */
-  dropped(what: Dropped): Promise<void>
+  /** An asynchronous promotion dropped this. `knowing`: relays that still know what they sent before it. */
+  dropped(what: Dropped, at: { readonly since: Date; readonly knowing: ReadonlySet<string> }): Promise<void>
   /** The database serves again: from now on publishing must work, soon. */
   serves(): Promise<void>
 }
@@ -45,6 +47,12 @@ type Fault = (at: Surroundings, dice: Dice, free: Free) => Promise<boolean>
 /** Lends processes to faults, each to one at a time. */
 export class Free {
   readonly #lent = new Set<string>()
+  readonly #returnedAt = new Map<string, number>()
+
+  /** No fault has had it since then. */
+  wasFree({ post: { name } }: Pick<Member, 'post'>, since: Date): boolean {
+    return !this.#lent.has(name) && (this.#returnedAt.get(name) ?? 0) < since.getTime()
+  }
 
   /** Runs with a process of one of these roles, or answers false when there is none. */
   async with(
@@ -65,20 +73,25 @@ export class Free {
       return true
     } finally {
       this.#lent.delete(member.post.name)
+      this.#returnedAt.set(member.post.name, Date.now())
     }
   }
 }
 
-/** One at a time: each of them takes the whole database down. */
-let database: Promise<unknown> = Promise.resolve()
-
-function alone(fault: (at: Surroundings) => Promise<boolean>): Fault {
-  return (at) => {
-    const turn = database.then(() => fault(at))
-    database = turn.catch(() => {})
-    return turn
-  }
+/** One at a time. */
+function inTurn(): (fault: Fault) => Fault {
+  let last: Promise<unknown> = Promise.resolve()
+  return (fault) =>
+    (...given) => {
+      const turn = last.then(() => fault(...given))
+      last = turn.catch(() => {})
+      return turn
+    }
 }
+
+/** Each of them takes the whole database down. */
+const alone = inTurn()
+const aloneAtBroker = inTurn()
 
 const ANYBODY: readonly Role[] = ['relay', 'consumer', 'producer']
 
@@ -92,9 +105,14 @@ export const FAULTS = {
     await at.database.promoteSynchronous()
     return true
   }),
-  asynchronousPromotion: alone(async (at) => {
-    await at.dropped(await at.database.promoteAsynchronous())
-    return true
+  asynchronousPromotion: alone(async (at, _dice, free) => {
+    const since = new Date()
+    const relays = at.crew.of('relay')
+    const dropped = await at.database.promoteAsynchronous()
+    // Whoever was replaced or stopped meanwhile may have forgotten what it sent.
+    const knowing = relays.filter((relay) => at.crew.of('relay').includes(relay) && free.wasFree(relay, since))
+    await at.dropped(dropped, { since, knowing: new Set(knowing.map(({ post }) => post.name)) })
+    return dropped.orders.length + dropped.effects.length > 0
   }),
   backendKilled: alone(async (at) => {
     const hit = await at.database.killBackend()
@@ -102,13 +120,20 @@ export const FAULTS = {
     return hit
   }),
   fullLockTable: alone((at) => fillLockTable(at.database.primary.url)),
-  async brokerKilled({ broker }, dice) {
+  brokerKilled: aloneAtBroker(async ({ broker }, dice) => {
     if (!broker?.halt || !broker.resume) return false
     await broker.halt('SIGKILL')
     await sleep(dice.between(500, 3_000))
     await broker.resume()
     return true
-  },
+  }),
+  leaderKilled: aloneAtBroker(async ({ killLeader }, dice) => {
+    const resume = await killLeader?.()
+    if (!resume) return false
+    await sleep(dice.between(2_000, 6_000))
+    await resume()
+    return true
+  }),
   async slowSink({ hook }, dice) {
     const before = hook.calls.length
     hook.slow(dice.between(...SLOW_MS))

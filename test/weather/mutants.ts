@@ -106,7 +106,7 @@ const REWINDS: readonly TestedMutant[] = [
     name: 'an event of a lost lease that fails holds up what was read under the next one',
     test: 'src/outbox/taken-again.test.ts',
     file: 'src/outbox/sender.ts',
-    find: '    if (!this.#leases.owns(item.shard)) return this.#giveUp(item)\n',
+    find: '    if (!this.#leases.owns(item.shard)) return this.#return([item], true)\n',
     replace: '',
   },
 ]

@@ -149,10 +149,15 @@ export class Watch {
   #countSilent(member: Member): void {
     if (this.#silent.has(member)) return
     this.#silent.add(member)
-    this.silent++
-    this.#name('silent', member.post.name, member.last)
-    this.#tell(`SILENT: ${member.post.name} makes no progress and says nothing (${member.last || 'no word at all'})`)
+    this.isSilent(member.post.name, `makes no progress and says nothing (${member.last || 'no word at all'})`)
   }
+
+  isSilent(who: string, what: string): void {
+    this.silent++
+    this.#name('silent', who, what)
+    this.#tell(`SILENT: ${who}: ${what}`)
+  }
+
   #name(kind: 'stuck' | 'silent', where: string, ...seen: string[]): void {
     this.violations.push({ kind, where, at: Date.now(), seen })
   }

@@ -11,7 +11,9 @@ import { Schedule } from './schedule.ts'
 import { explain } from './explain.ts'
 import { judge, type Rows, type Verdict } from './verifier.ts'
 import { Journal, named, type NamedViolation } from './violations.ts'
-import type { Watch } from './watch.ts'
+import { tellsOfRewind } from './doctor.ts'
+import { QUORUMS } from './quorum.ts'
+import { BOUND_MS, type Watch } from './watch.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export const BROKERS = ['none', 'nats', 'redis', 'kafka', 'rabbitmq'] as const
@@ -66,6 +68,7 @@ async function run(params: WeatherParams, atEnd: AtEnd): Promise<WeatherResult> 
     crew,
     hook,
     broker: broker?.server,
+    killLeader: broker?.killLeader,
     relayLeaseMs: RELAY_LEASE_MS,
     consumerLeaseMs: name === 'none' ? CONSUMER_LEASE_MS.none : CONSUMER_LEASE_MS.others,
     tell,
@@ -74,12 +77,15 @@ async function run(params: WeatherParams, atEnd: AtEnd): Promise<WeatherResult> 
     overdue: (ms, exceptAggregate) => watch.overdue(ms, exceptAggregate),
     stuck: (line) => watch.isStuck(line),
     serves: () => watch.publishes(),
-    async dropped({ orders, effects }) {
+    async dropped({ orders, effects }, { since, knowing }) {
       droppedByFailover += orders.length + effects.length
       for (const event of [...orders, ...effects]) watch.dropped.add(event)
       tell(`the promotion dropped ${orders.length} orders and ${effects.length} effects`)
       // A log is read again from where the promoted server is; what other brokers were told is done is gone.
       if (broker && !broker.isLog) await operator.sendAgain(broker.destination)
+      if (!orders.some((event) => knowing.has(hook.first.get(event)?.by ?? ''))) return
+      if (await tellsOfRewind(() => database.primary.url, since, BOUND_MS)) tell('doctor tells of what was dropped')
+      else watch.isSilent('doctor', 'an asynchronous promotion dropped what a relay had sent')
     },
   }
   const journal = new Journal()
@@ -101,6 +107,7 @@ async function run(params: WeatherParams, atEnd: AtEnd): Promise<WeatherResult> 
 
 interface OpenBroker {
   readonly server: RunningServer
+  readonly killLeader: Surroundings['killLeader']
   readonly place: BrokerPlace
   readonly placeName: string
   readonly destination: string
@@ -110,10 +117,11 @@ interface OpenBroker {
 
 async function openBroker(name: WeatherBroker, atEnd: AtEnd): Promise<OpenBroker | undefined> {
   if (name === 'none') return undefined
-  const server = await startAlone(name)
+  const placeName = 'weather'
+  const quorum = name in QUORUMS ? await QUORUMS[name as keyof typeof QUORUMS]() : undefined
+  const server = quorum ?? (await startAlone(name))
   if ('missing' in server) throw new Error(`no ${name}: ${server.missing}`)
   atEnd(() => server.stop())
-  const placeName = 'weather'
   const place = await (await brokerNamed(name)).open({ url: server.url, place: placeName, make: true })
   atEnd(() => place.close())
   const sink = place.sink()
@@ -121,7 +129,8 @@ async function openBroker(name: WeatherBroker, atEnd: AtEnd): Promise<OpenBroker
   await sink.open?.()
   await sink.close?.()
   const isLog = (await place.ends?.()) !== undefined
-  return { server, place, placeName, destination: sink.name, isLog }
+  const killLeader = quorum && (() => quorum.killLeader(placeName))
+  return { server, killLeader, place, placeName, destination: sink.name, isLog }
 }
 
 /** Rounds of faults, each followed by the time in which all must be well again. */
@@ -131,9 +140,12 @@ async function storm(
   watch: Watch,
   journal: Journal,
 ): Promise<Record<string, number>> {
-  const { minutes, seed, broker, only, tell } = params
+  const { minutes, seed, only, tell } = params
   const kinds = (Object.keys(FAULTS) as FaultKind[]).filter(
-    (kind) => (kind !== 'brokerKilled' || broker !== 'none') && (only === undefined || only.includes(kind)),
+    (kind) =>
+      (kind !== 'brokerKilled' || at.broker !== undefined) &&
+      (kind !== 'leaderKilled' || at.killLeader !== undefined) &&
+      (only === undefined || only.includes(kind)),
   )
   const hits = Object.fromEntries(kinds.map((kind) => [kind, 0])) as Record<FaultKind, number>
   const tries: Partial<Record<FaultKind, number>> = {}

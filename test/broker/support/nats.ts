@@ -10,8 +10,9 @@ const DUPLICATE_WINDOW_MS = 120_000
 export const nats: Broker = {
   server: 'nats',
   async open({ url, place, make, inOrder = false }) {
+    const servers = url.split(',')
     const connection = await connect({
-      servers: url,
+      servers,
       reconnectTimeWait: 100,
       maxReconnectAttempts: -1,
       timeout: 5_000,
@@ -21,7 +22,8 @@ export const nats: Broker = {
     if (make) {
       const subjects = [`${place}.>`]
       const duplicate_window = nanos(DUPLICATE_WINDOW_MS)
-      await manager.streams.add({ name: place, subjects, duplicate_window, retention: RetentionPolicy.Limits })
+      const retention = RetentionPolicy.Limits
+      await manager.streams.add({ name: place, subjects, duplicate_window, retention, num_replicas: servers.length })
     }
     return {
       sink: () => natsSink(jetstream(connection), { stream: place, timeout: '1s' }),

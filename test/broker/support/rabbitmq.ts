@@ -13,7 +13,14 @@ const LOOK_MS = 300
 export const rabbitmq: Broker = {
   server: 'rabbitmq',
   async open({ url, place, make, inOrder = false }) {
-    const connection = new Connection({ url, retryLow: 50, retryHigh: 200, acquireTimeout: 5_000 })
+    const hosts = url.split(',').map((node) => new URL(node).host)
+    const connection = new Connection({
+      url: url.split(',')[0] ?? url,
+      hosts,
+      retryLow: 50,
+      retryHigh: 200,
+      acquireTimeout: 5_000,
+    })
     connection.on('error', () => {})
     await connection.onConnect(10_000)
     if (make && inOrder) {
