@@ -6,25 +6,26 @@ import type { PushedRequest, Source } from '../source/source.ts'
 import type { Op, Result } from '../operation/types.ts'
 
 export interface ConsumerOptions<M, L extends Duration | undefined> {
-  /** Where it reads: a broker, `once.outbox`, a webhook. */
+  /** Where the consumer reads: a broker, `once.outbox`, a webhook. */
   from: Source<M>
   /** Present: handlers call the outside world and have `step` and `commit` instead of `tx`. */
   lease?: L
-  /** Transactions at a time; of a leased consumer, messages at a time. Default 10 */
+  /** Transactions at a time. For a leased consumer: messages at a time. Default 10 */
   concurrency?: number
   /** How often a message may fail, or end its process. Default 10 */
   attempts?: number
   /** The most messages that share a transaction. Default 256; 1: each has its own. */
   batch?: number
   /**
-   * true: the handlers of a batch run at once on their common transaction, those of one aggregate one after the other.
-   * Only for handlers that do not read what another message's handler changes: a lock on a row keeps nobody out there.
-   * Default false
+   * true: the handlers of a batch run at the same time on their common transaction, those of one aggregate one after
+   * the other. Only for handlers that do not read what another message's handler changes. Row locks do not isolate
+   * these handlers from each other, because they share one transaction. Default false
    */
   pipelined?: boolean
   /**
-   * 'once' (default): at least once, with dedup that commits with the effect. 'at-least-once': no inbox, for handlers that
-   * are idempotent themselves. 'at-most-once': acknowledged before it runs, never tried again.
+   * 'once' (default): delivered at least once, and the deduplication record commits with the effect. 'at-least-once':
+   * no inbox, for handlers that are idempotent themselves. 'at-most-once': acknowledged before the handler runs, never
+   * tried again.
    */
   delivery?: Delivering
   /**
@@ -34,15 +35,15 @@ export interface ConsumerOptions<M, L extends Duration | undefined> {
   onFailure?: 'park' | 'block' | 'skip'
   /**
    * Messages of a type without a handler. 'park' (default): set aside, so that a newer version can run them. 'ignore':
-   * acknowledged and gone. `{ ignore: ['invoice.*'] }`: these are, the others are set aside. A provider's webhooks
-   * (`stripeSource`, `githubSource`) are ignored by default.
+   * acknowledged and gone. `{ ignore: ['invoice.*'] }`: these types are ignored, the others are set aside. A provider's
+   * webhooks (`stripeSource`, `githubSource`) are ignored by default.
    */
   unknown?: UnknownTypes
   /** What makes two messages the same, instead of their id: the invoice of a payment. Order by `previous` is not kept then. */
   key?: (event: M[keyof M]) => string
   /** What a person may see of a dead letter's body. */
   mask?: Mask
-  /** Of one transaction. Default: the instance's */
+  /** The time limit of one transaction. Default: the instance's */
   deadline?: Duration
   /** How long an inbox row keeps its message's id and source in clear. Default '30d' */
   inboxFor?: Duration
@@ -50,7 +51,10 @@ export interface ConsumerOptions<M, L extends Duration | undefined> {
   rememberFor?: Duration
   /** How long dead letters stay after they were settled. Parked ones stay. Default '90d' */
   lettersFor?: Duration
-  /** A source that can deliver again after `rememberFor`: refused at the start ('refuse', default), or told. */
+  /**
+   * What to do with a source that can deliver again after `rememberFor`. 'refuse' (default): the consumer does not
+   * start. 'warn': a signal reports it.
+   */
   horizon?: 'refuse' | 'warn'
 }
 

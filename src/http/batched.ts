@@ -16,10 +16,13 @@ import { toStored } from './stored.ts'
 
 /** A route whose effect is one statement: many requests share one transaction and one fsync. Bodies are JSON. */
 export interface BatchedRoute<Req, I, E extends Events> {
-  /** Checks the body and gives it a type; what it throws is the framework's to answer. Default: the body as it is */
+  /** Checks the body and gives it a type. The framework answers what it throws. Default: the body as it is */
   parse?: (body: unknown, request: Req) => I | Promise<I>
   statement: (input: I, request: Req) => { sql: string; values: unknown[] }
-  /** At once, or soon: the others wait. A 4xx answer, or `throw final(…)`, is stored without the effect. */
+  /**
+   * Makes the answer. Return at once, or soon, because the other requests of the transaction wait. A 4xx answer, or
+   * `throw final(…)`, is stored without the effect.
+   */
   respond: (
     rows: Row[],
     input: I,
@@ -32,7 +35,7 @@ export interface BatchedRoute<Req, I, E extends Events> {
 export interface BatchedAnswer {
   /** Default 200 */
   status?: number
-  /** Of those that a replay carries: see `keepHeaders`. */
+  /** Only headers that a replay carries: see `keepHeaders`. */
   headers?: Readonly<Record<string, string>>
   /** Sent as JSON. */
   body?: unknown

@@ -40,7 +40,10 @@ export interface IdempotencyOptions<Req> {
   /** What a retry after `replayFor` gets until `goneFor` has passed. */
   expired?: 'gone' | 'rerun'
   deadline?: Duration
-  /** With `lease`: the whole operation, its outside calls included. Then `signal` aborts and the lease is let go. */
+  /**
+   * With `lease`: the time limit of the whole operation, its outside calls included. At the limit `signal` aborts and
+   * the lease is released.
+   */
   endsWithin?: Duration
   replayFor?: Duration
   goneFor?: Duration

@@ -24,7 +24,7 @@ export type Signal =
       readonly route: string
       readonly from: 'memory' | 'database' | 'attached'
     }
-  /** The caller got an error of ours instead of an answer. */
+  /** The caller got an error of this library instead of an answer. */
   | { readonly kind: 'turnedAway'; readonly id: string; readonly route: string; readonly code: OnceCode }
   /** A lapsed lease was taken over. */
   | { readonly kind: 'takenOver'; readonly id: string; readonly route: string; readonly attempt: number }
@@ -43,7 +43,7 @@ export type Signal =
       /** Another process was at it: nothing was done here. */
       readonly skipped: boolean
     }
-  /** Old inbox rows became marks, old ones went. */
+  /** Old inbox rows became marks, and old marks were removed. */
   | {
       readonly kind: 'sweptInbox'
       readonly marked: number
@@ -61,7 +61,9 @@ export type Signal =
       readonly seq: number
       readonly reason: string
     }
-  /** Alarm: of a segment of events, as many were acknowledged as are not stored. It is kept until somebody has looked. */
+  /**
+   * Alarm: a segment's acknowledged and stored event counts differ. The segment is kept until an operator has looked.
+   */
   | {
       readonly kind: 'miscounted'
       readonly destination: string

@@ -3,14 +3,14 @@ export interface Parked {
   /** In the order they were published. */
   list(options: ParkedListOptions): Promise<readonly ParkedEvent[]>
   /**
-   * They are sent again, each aggregate's in order, as if they had never failed: by the relay that runs, without a
-   * restart. An event takes the whole line of its aggregate with it, so that nothing is overtaken. Answers how many events
-   * are on their way; those that are not parked (any more) are left alone.
+   * The running relay sends the events again, in order per aggregate, as if they had never failed. It needs no restart.
+   * An event takes the whole line of its aggregate with it, so that nothing is overtaken. Events that are not parked
+   * (any more) are left alone. Returns how many events are on their way.
    */
   release(options: ParkedOptions & { why?: string; by?: string }): Promise<number>
   /**
-   * Gives events up for this destination: the named one, or the first of each line. What stood behind them is sent.
-   * Answers how many were given up.
+   * Gives events up for this destination: the named one, or the first of each line. The events behind them are sent.
+   * Returns how many were given up.
    */
   skip(options: ParkedOptions & { why: string; by?: string }): Promise<number>
 }
@@ -42,7 +42,7 @@ export interface ParkedEvent {
   readonly reason: string | null
   readonly attempts: number
   readonly publishedAt: Date
-  /** Since then it is held: since its first failure, or since it stood behind another one. */
+  /** When the relay began to hold it: at its first failure, or when it had to wait behind another event. */
   readonly heldAt: Date
   /** Where `list` goes on. */
   readonly seq: number

@@ -26,24 +26,24 @@ export interface Once<Tx, E extends Events> {
     operation: RunOptions<L>,
     handler: (op: Op<L, Tx, E>) => Promise<Result<L, R>>,
   ): Promise<Jsonify<R>>
-  /** Your own open transaction, the same two verbs. */
+  /** `run` and `publish` inside your own open transaction. */
   join(tx: Tx): Joined<Tx, E>
   /** For effects that are one statement per request: many requests share one transaction and one fsync. */
   batched<I, R>(options: BatchedOptions<I, R, E>): (operation: BatchedRun<I>) => Promise<Jsonify<R>>
-  /** Sends what was published to a sink: at least once, in commit order per aggregate. `start()` it. */
+  /** Sends published events to a sink: at least once, in commit order per aggregate. Call `start()` on it. */
   relay(options: RelayOptions): Relay
   /**
-   * Sends events again that were sent already, each under a broker id of its own: the broker would drop a known one. The
-   * event's id stays, so an inbox still applies it once. Answers how many; a relay sends them.
+   * Sends events again that were sent already. Each gets a new broker id, because the broker would drop a known one.
+   * The event's id stays, so an inbox still applies the event once. A relay sends them. Returns how many there are.
    */
   resend(events: ResendOptions): Promise<number>
   /** Events that a relay gave up: look at them, send them after all, or leave them out. */
   readonly parked: Parked
-  /** Forgets a destination nobody sends to any more: until then nothing that it was not sent is dropped. */
+  /** Removes a destination. Until you do, the outbox keeps every event that this destination has not received. */
   forget(options: { destination: string }): Promise<void>
   /**
-   * Applies each event of a source once: its effect, the events it publishes and the mark that it was applied commit
-   * together, then the broker is told. `start()` it, or mount it with `webhook()`.
+   * Applies each event of a source once. The effect, the events that it publishes and the inbox row commit together,
+   * and then the consumer acknowledges the message. Call `start()`, or mount the consumer with `webhook()`.
    */
   consumer<M, const L extends Duration | undefined = undefined>(
     name: string,
@@ -58,18 +58,21 @@ export interface Once<Tx, E extends Events> {
   readonly redrive: Redrive
   /** Takes lapsed leased operations over and runs them to the end. */
   recover(handlers: RecoverHandlers<Tx, E>, options?: { limit?: number }): Promise<Recovered>
-  /** An operator's word on an operation whose outcome is unknown. False when it is not unknown (any more). */
+  /**
+   * Records what an operator found out about an operation whose outcome is unknown. Returns false when the operation is
+   * not unknown (any more).
+   */
   settle(operation: { scope: string; key: string }, verdict: Verdict): Promise<boolean>
   /** Operations whose outcome is unknown, oldest first, by their hashed identity. */
   unknown(options?: { limit?: number }): Promise<readonly { id: string; sinceMs: number }[]>
-  /** Applies what is missing to the database: safe when many processes do it at once. */
+  /** Applies missing migrations to the database. It is safe when many processes call it at once. */
   migrate(options?: MigrateOptions): Promise<{ from: number; to: number }>
   sweep(options?: { limit?: number; signal?: AbortSignal }): Promise<SweptAll>
   close(): Promise<void>
 }
 
 export interface MigrateOptions {
-  /** The namespace that gets what was there before namespaces were told apart. Needed only where several left something. */
+  /** The namespace that gets the rows from before namespaces. Needed only where several services left rows. */
   adopt?: string
 }
 

@@ -19,25 +19,28 @@ export interface OnceOptions<Tx, E extends Events> {
   events?: E
   /** How long a retry is replayed. Default '24h' */
   replayFor?: Duration
-  /** How long after that a retry is 410; then the key is new. Default '7d' */
+  /** How long after `replayFor` a retry is answered with 410. Then the key is new. Default '7d' */
   goneFor?: Duration
-  /** How long events that every destination was sent stay, to be sent again. Default '7d' */
+  /** How long events stay after every destination was sent them, so that `resend` can send them again. Default '7d' */
   resendFor?: Duration
   /** Default 'reject' */
   inFlight?: InFlight
   /** What a retry after `replayFor` gets until `goneFor` has passed. Default 'gone' */
   expired?: 'gone' | 'rerun'
-  /** An operation past it is rolled back, by the server if need be. Default '30s' */
+  /** An operation past its deadline is rolled back, by the server if need be. Default '30s' */
   deadline?: Duration
-  /** Leased operations: the whole of one, its outside calls included. Then `signal` aborts and the lease is let go. Default '15m' */
+  /**
+   * The time limit of a whole leased operation, its outside calls included. At the limit `signal` aborts and the lease
+   * is released. Default '15m'
+   */
   endsWithin?: Duration
   /** Development checks. Default 'warn'; 'off' when NODE_ENV is 'production'. */
   guard?: 'off' | 'warn' | 'throw'
   /** Whether this instance sweeps by itself, in the background. Default true */
   sweep?: boolean
   /**
-   * Processes tell each other of new events (LISTEN, and NOTIFY outside the producers' transactions), so that the first
-   * one after a quiet time does not wait for a relay's next look. Default false
+   * Processes notify each other of new events (LISTEN, and NOTIFY outside the producers' transactions). Then the first
+   * event after a quiet time does not wait until a relay polls. Default false
    */
   listen?: boolean
   observe?: Observe
@@ -54,7 +57,10 @@ export interface RunOptions<L extends Duration | undefined> {
   inFlight?: InFlight
   expired?: 'gone' | 'rerun'
   deadline?: Duration
-  /** Leased only: the whole operation, its outside calls included. Then `signal` aborts and the lease is let go. */
+  /**
+   * Leased only: the time limit of the whole operation, its outside calls included. At the limit `signal` aborts and
+   * the lease is released.
+   */
   endsWithin?: Duration
   replayFor?: Duration
   goneFor?: Duration
@@ -92,7 +98,7 @@ export interface Operation<Tx, E extends Events> extends Base {
 /** What a leased handler gets: no `tx`, because none can be held open across an outside call. */
 export interface LeasedOperation<Tx, E extends Events> extends Base {
   readonly step: Step<Tx>
-  /** The final transaction, fenced. Its result is what the handler must return. */
+  /** The final transaction. It commits only while this attempt holds the lease. The handler must return its result. */
   commit<R>(handler: (op: Operation<Tx, E>) => R | Promise<R>): Promise<Committed<R>>
 }
 
@@ -126,7 +132,7 @@ export type Op<L, Tx, E extends Events> = L extends Duration ? LeasedOperation<T
 export type Result<L, R> = L extends Duration ? Committed<R> : R
 export interface BatchedOptions<I, R, E extends Events> {
   statement: (input: I) => { sql: string; values: unknown[] }
-  /** Every other request of the transaction waits for it: answer at once, or soon. */
+  /** Makes the answer. Return at once, or soon, because every other request of the transaction waits. */
   respond: (rows: Row[], input: I, op: { publish: Operation<never, E>['publish'] }) => R | Promise<R>
   /** The most requests that share a transaction. Default 256 */
   max?: number
@@ -142,7 +148,7 @@ export type RecoverHandlers<Tx, E extends Events> = {
 export interface Recovered {
   /** Operations that were finished here. */
   readonly finished: number
-  /** Operations that failed again, or that another process was quicker to take. */
+  /** Operations that failed again, or that another process took first. */
   readonly left: number
 }
 

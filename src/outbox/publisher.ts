@@ -11,9 +11,9 @@ export interface PublishOptions {
   notBefore?: Date
   /** W3C Trace Context. Default: that of the HTTP request, where an adapter runs the operation */
   traceparent?: string
-  /** Of whom it is: dead letters are filtered by it. */
+  /** The tenant that the event belongs to. Dead letters can be filtered by it. */
   tenant?: string
-  /** What Kafka chooses the partition by. Default: the aggregate. Of one aggregate it should always be the same */
+  /** Kafka chooses the partition by it. All events of one aggregate should have the same one. Default: the aggregate */
   partitionKey?: string
   /** Travel with the event as attributes of CloudEvents: lower-case names, texts as values. */
   headers?: Readonly<Record<string, string>>
@@ -52,7 +52,7 @@ export class Publisher {
   readonly #traceparent: string | undefined
   readonly #rows: (EventRow | Promise<EventRow>)[] = []
 
-  /** `traceparent`: of events that are published without one; what is not one is left out. */
+  /** `traceparent` is the default for events published without their own. An invalid value is ignored. */
   constructor(events: Events, origin: Origin, nextId: (ordinal: number) => string, traceparent?: string) {
     this.#traceparent = traceparent !== undefined && isTraceparent(traceparent) ? traceparent : undefined
     this.#events = events

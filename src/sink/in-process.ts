@@ -2,8 +2,9 @@ import { onceError } from '../errors.ts'
 import { SENT, type OutgoingEvent, type SendOptions, type Sink, type Verdict } from './sink.ts'
 
 /**
- * Hands events to a function of this process, one after the other. An event is sent when the function resolves; what it
- * throws is the event's own failure. It is called at least once per event: deduplicate by `event.id`.
+ * Hands events to a function of this process, one after the other. An event counts as sent when the function resolves.
+ * An error that it throws is the event's own failure. The function is called at least once per event: deduplicate by
+ * `event.id`.
  *
  * @example
  * await once.relay({ to: inProcessSink(async (event) => mail(event.data)) }).start()

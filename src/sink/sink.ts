@@ -1,15 +1,15 @@
 import type { Duration } from '../duration.ts'
 
 /**
- * The Sink seam: where a relay sends. A sink delivers at least once and says so event by event; what its acknowledgement
- * proves is declared, because brokers differ in it.
+ * The Sink seam: where a relay sends. A sink delivers at least once, and gives one verdict per event. It declares what
+ * its acknowledgement proves, because brokers differ in that.
  */
 export interface Sink {
   /** Names the destination, for ever: the relay's cursors are kept under it. */
   readonly name: string
   /**
    * What 'sent' means. 'accepted': the other side has it, perhaps only in memory. 'flushed': it survives a power loss
-   * there. 'replicated': it survives the loss of a machine. 'handled': whoever it was for is done with it.
+   * there. 'replicated': it survives the loss of a machine. 'handled': the receiver has finished handling it.
    */
   readonly proves: 'accepted' | 'flushed' | 'replicated' | 'handled'
   /** How long the other side drops a second event with the same `brokerId` by itself. */
@@ -23,22 +23,25 @@ export interface Sink {
   readonly batch?: number
   /** Calls at a time, each with events of other aggregates. Default 1 */
   readonly concurrency?: number
-  /** Connects and looks at the server's settings. What weakens the guarantee is answered, one sentence each. */
+  /** Connects and looks at the server's settings. Returns one sentence for each setting that weakens the guarantee. */
   open?(): Promise<readonly string[]>
   /**
-   * One verdict per event, in the same order. Rejects when the sink itself is out of order (nothing is held against any
-   * event then): the relay waits and sends the same events again, but for those with a verdict that was told before.
+   * Returns one verdict per event, in the same order. Rejects when the sink itself is down; then no attempt is counted
+   * against any event. The relay waits and sends the same events again, except those whose verdict was reported with
+   * `told`.
    */
   send(events: readonly OutgoingEvent[], options: SendOptions): Promise<readonly Verdict[]>
   close?(): Promise<void>
 }
 
 export interface SendOptions {
-  /** The relay waits no longer, and sends what has no verdict again. */
+  /** Aborts when the relay waits no longer. The relay sends events without a verdict again. */
   readonly signal: AbortSignal
-  /** Tells a verdict as it comes, by the event's place in the call: it counts, whatever becomes of the call. */
+  /**
+   * Reports a verdict as it comes, by the event's place in the call. The verdict counts, whatever becomes of the call.
+   */
   readonly told?: ((index: number, verdict: Verdict) => void) | undefined
-  /** False: the relay stops. What was not begun may be left without a verdict. */
+  /** False: the relay is stopping. Leave events that you have not begun without a verdict. */
   readonly mayBegin?: (() => boolean) | undefined
 }
 
@@ -72,7 +75,7 @@ export interface OutgoingEvent {
   readonly datacontenttype: string
   /** Parsed when first read; a Uint8Array where bytes were published. */
   readonly data: unknown
-  /** The data as JSON text; of bytes, a string in base64. */
+  /** The data as JSON text. Bytes are a string in base64. */
   readonly json: string
   /** The data as it goes over a wire in binary mode: JSON text, or the bytes. */
   readonly body: string | Uint8Array
@@ -93,7 +96,7 @@ const RESERVED = new Set(
   'specversion id source type subject time datacontenttype dataschema data data_base64 traceparent previous notbefore __proto__'.split(' '), // prettier-ignore
 )
 
-/** An attribute of its own, or one between us and the relay: no header of a user's has this name. */
+/** An attribute of CloudEvents, or one that the library uses itself: no header of a user's may have this name. */
 export function isReservedHeader(name: string): boolean {
   return RESERVED.has(name)
 }

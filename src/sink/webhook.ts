@@ -17,13 +17,14 @@ export interface WebhookOptions {
   /** Names the destination. Default: the address without its query */
   name?: string
   headers?: Readonly<Record<string, string>>
-  /** Of one request. Default '10s' */
+  /** The time limit of one request. Default '10s' */
   timeout?: Duration
   /** Requests at a time. Default 16 */
   concurrency?: number
   /**
-   * Answers after which an event is not tried again: the receiver's own final word. Any other refusal may be that of a
-   * load balancer or of a deployment, and is tried again until the relay's attempts are spent. Default [400, 410, 422]
+   * Answers after which an event is not tried again: the receiver's own final verdict. Any other refusal may come from
+   * a load balancer or a deployment. The relay tries the event again until its attempts are spent. Default [400, 410,
+   * 422]
    */
   finalStatuses?: readonly number[]
   fetch?: (url: string, init: RequestInit) => Promise<Response>

@@ -23,8 +23,8 @@ export interface GithubEvent<T extends string = string, P = Record<string, unkno
 export type GithubEvents<P> = { [T in keyof P & string]: GithubEvent<T, P[T]> }
 
 /**
- * GitHub's webhooks, with content type application/json. They carry no timestamp, and id and event are not signed: the
- * inbox knows a delivery by its body, so that an old one is not applied again, whatever it is called.
+ * GitHub's webhooks, with content type application/json. They carry no timestamp, and GitHub does not sign id and event
+ * name. So the inbox identifies a delivery by its body, and an old one is not applied again under another id.
  *
  * @example
  * once.consumer('ci', { from: githubSource<EventPayloadMap>({ secret }) }, { push: async ({ payload }, { tx }) => … })

@@ -16,11 +16,14 @@ interface Described<M> {
   /** How late a redelivery can come: what the inbox must remember at least. 'forever': the broker never forgets. */
   readonly redeliversFor: Duration | 'forever'
   /**
-   * What the handler is given of a dead letter that runs again, where its body is no CloudEvent. Default: its JSON. Throws
-   * when it cannot be read.
+   * Makes the handler's event of a dead letter that runs again, where its body is no CloudEvent. Default: the body as
+   * JSON. Throws when the body cannot be read.
    */
   revive?(letter: RevivedLetter): unknown
-  /** The types of the publisher's catalogue, where it is known: what of it nobody handles is told at the start. */
+  /**
+   * The types of the publisher's catalogue, where it is known. At the start the consumer reports those without a
+   * handler.
+   */
   readonly types?: readonly string[]
   /** What becomes of types without a handler unless the consumer says so. Default 'park' */
   readonly unknown?: 'park' | 'ignore'
@@ -43,14 +46,15 @@ export interface PulledSource<M> extends Described<M> {
   readonly features: SourceFeatures
   /**
    * How long a delivery may stay unsettled before the broker gives it to somebody else. 'connection': as long as the
-   * connection lives. The consumer calls `extend` every third of it, or else gives back what takes longer than half.
+   * connection lives. The consumer calls `extend` every third of this time. Without `extend` it gives back a delivery
+   * that takes longer than half of it.
    */
   readonly holdsFor: Duration | 'connection'
   /** Connects, and makes what the consumer needs (a group, a durable, a lease). Rejects when that cannot be done. */
   open(params: OpenParams): Promise<Subscription>
 }
 
-/** A provider calls us: `webhook(consumer)` mounts it. What is answered settles the delivery. */
+/** A provider calls us: `webhook(consumer)` mounts the source. The HTTP answer settles the delivery. */
 export interface PushedSource<M> extends Described<M> {
   readonly kind: 'pushed'
   /** Checks the signature over the raw bytes before anything is parsed. Never throws for bad input. */
@@ -65,9 +69,11 @@ export interface SourceFeatures {
   readonly orders: boolean
   /** `Delivery.delivered` counts; otherwise it is undefined. */
   readonly counts: boolean
-  /** `Delivery.redelivered` tells. Where it cannot (always false), a message that kills its process is not counted. */
+  /**
+   * `Delivery.redelivered` is meaningful. Where it is always false, a message that kills its process is not counted.
+   */
   readonly marksRedelivered: boolean
-  /** `giveBack` honours its delay; otherwise the consumer holds what it gives back until the time has come. */
+  /** `giveBack` honours its delay. Otherwise the consumer holds the message until the delay is over. */
   readonly delays: boolean
   /** `Delivery.position` is set: positions are stored with the effect, and read again by `OpenParams.positions`. */
   readonly positions: boolean
@@ -81,7 +87,7 @@ export interface OpenParams {
   /** How many deliveries the consumer holds at most: a prefetch. */
   readonly prefetch: number
   readonly positions: Positions
-  /** Something the user should know and the source can go on with: told as a signal. */
+  /** Reports a problem that the source can go on with, as a signal. */
   warn(error: unknown): void
 }
 
@@ -90,8 +96,8 @@ export interface Positions {
   /** The next offset to read, by partition; a partition without one was never read. */
   read(partitions: readonly string[]): Promise<ReadonlyMap<string, string>>
   /**
-   * Whether this is still the topic or stream that the positions are of. Answers with what the names of its partitions
-   * end in; ONCE_SOURCE_RECREATED where it is another one, and 'stop' was asked for.
+   * Checks that this is still the topic or stream of the positions. Returns the ending of its partitions' names. Throws
+   * ONCE_SOURCE_RECREATED where it is another one, and 'stop' was asked for.
    */
   lifeOf?(log: LogLife): Promise<string>
 }
@@ -99,31 +105,34 @@ export interface Positions {
 /** Methods may be called while others are under way, also after `signal` aborted; nothing after `close`. */
 export interface Subscription {
   /**
-   * At least one delivery as soon as there is one, at most `max`; none when `waitMs` is over, `signal` aborts or the
-   * source is quiet. Rejects when the source is out of order: the consumer waits and calls again.
+   * Returns at least one delivery as soon as there is one, at most `max`. Returns none when `waitMs` is over, `signal`
+   * aborts or the source is quiet. Rejects when the source is down: the consumer waits and calls again.
    */
   receive(params: ReceiveParams): Promise<readonly Delivery[]>
-  /** Done for ever. Resolves when the broker has confirmed it, where it does. A rejection is harmless: it comes again. */
+  /**
+   * Settles deliveries for ever. Resolves when the broker has confirmed it, where brokers do. A rejection is harmless:
+   * the deliveries come again.
+   */
   ack(deliveries: readonly Delivery[]): Promise<void>
   /**
-   * Comes again, to this or another subscription, not before `delayMs` where the source delays. A log, which cannot take
-   * anything back, delivers it again itself.
+   * The deliveries come again, to this or another subscription, not before `delayMs` where the source delays. A log
+   * cannot take anything back, so its source delivers them again itself.
    */
   giveBack(deliveries: readonly Delivery[], options: { readonly delayMs: number }): Promise<void>
-  /** `ack` resolves before it is written down: what was acknowledged may come again, should the process end. */
+  /** `ack` resolves before the broker has stored it. If the process ends, acknowledged deliveries may come again. */
   readonly acksLater?: boolean
-  /** Poison: never again (a dead letter has it). Default: `ack`. */
+  /** These deliveries must never come again: a dead letter has them. Default: `ack`. */
   reject?(deliveries: readonly Delivery[], options: { readonly reason: string }): Promise<void>
   /** Still at work on these. */
   extend?(deliveries: readonly Delivery[]): Promise<void>
   /**
-   * Partitions that are no longer ours call this with their names: deliveries of theirs that are not running yet are
-   * dropped by the consumer, and need not be settled.
+   * The source calls this with the names of partitions that it lost. The consumer drops their deliveries that are not
+   * running yet, and need not settle them.
    */
   onRevoked?(callback: (partitions: readonly string[]) => void): void
   /**
-   * Of a log: the database does not know any more that these partitions were read so far. They are no longer ours, as
-   * `onRevoked` says, and then taken again, from where it says now.
+   * For logs: the database no longer knows that these partitions were read so far. The source gives them up through
+   * `onRevoked`, and then takes them again from the position in the database.
    */
   again?(partitions: readonly string[]): void
   /** What was not settled comes again. */
@@ -151,26 +160,26 @@ export interface Delivery {
   /** `ordered` events: the id of the aggregate's event before this one. null: the first, or not ordered. */
   readonly previous: string | null
   /**
-   * It is one of a chain by `previous`, perhaps the first: its successors wait for its inbox row, even if nobody handles
-   * its type. undefined: not known, so it is taken for one if it has an aggregate.
+   * The event belongs to a chain by `previous`, perhaps as its first. Its successors wait for its inbox row, even if
+   * nobody handles its type. undefined: not known, so an event with an aggregate counts as part of a chain.
    */
   readonly ordered?: boolean | undefined
   /** What the handler is given. May throw when read: then the delivery is unreadable, like one with a `problem`. */
   readonly event: unknown
-  /** The message as it came, for the dead letter: text, or base64 where it is none. */
+  /** The message as it came, for the dead letter: text, or base64 where it is not text. */
   readonly body: string
-  /** About how many bytes it keeps in memory. Default: its source sees to it that they are not too many */
+  /** About how many bytes the delivery keeps in memory. Default: the source itself limits the bytes */
   readonly bytes?: number | undefined
   /** Headers for the dead letter; never secrets. */
   readonly headers: Readonly<Record<string, string>>
   /** 1 for the first delivery; undefined where the source does not count. */
   readonly delivered: number | undefined
   readonly redelivered: boolean
-  /** Of whom it is, where the message says so: dead letters are filtered by it. */
+  /** The tenant that the message belongs to, where the message says so. Dead letters can be filtered by it. */
   readonly tenant?: string | undefined
   readonly traceparent: string | undefined
   readonly position?: Position | undefined
-  /** Why this cannot be read: it is parked without running. Its id is then made of its place or its bytes. */
+  /** Why the message cannot be read. It is parked without running, and its id is made of its place or its bytes. */
   readonly problem?: string | undefined
 }
 
@@ -200,7 +209,7 @@ export type Pushed =
 
 export type PushedRefusal = 'ONCE_SIGNATURE_INVALID' | 'ONCE_TIMESTAMP_STALE' | 'ONCE_BODY_INVALID'
 
-/** What a handler is given of an event of ours: CloudEvents, with the data as JSON has it, or bytes as they are. */
+/** What a handler gets for an event of ours: CloudEvents, with the data as parsed JSON, or bytes as they are. */
 export interface ReceivedEvent<T extends string = string, D = unknown> {
   readonly id: string
   readonly source: string
@@ -215,7 +224,7 @@ export interface ReceivedEvent<T extends string = string, D = unknown> {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** What the handlers of a catalogue's events are given. */
+/** What the handlers of a catalogue's events get. */
 export type EventsOf<E extends Events> = {
   [T in keyof E & string]: ReceivedEvent<T, E[T] extends EventDef<infer _Input, infer Output> ? Arrived<Output> : never>
 }
@@ -223,5 +232,5 @@ export type EventsOf<E extends Events> = {
 /** Bytes arrive as bytes, anything else as JSON has it. */
 type Arrived<D> = D extends Uint8Array ? Uint8Array : Jsonify<D>
 
-/** The same of a provider's union of events, such as `Stripe.Event`. */
+/** The same for a provider's union of events, such as `Stripe.Event`. */
 export type ByType<U extends { readonly type: string }> = { [T in U['type']]: Extract<U, { readonly type: T }> }

@@ -10,7 +10,8 @@ export interface KafkaSinkOptions {
   topic: string
   /**
    * Each call of the relay is one transaction: readers with isolation level 'read committed' see all of it or nothing.
-   * One id per relay, and the same after a restart: it fences what its former process left open.
+   * Give each relay an id of its own that stays the same after a restart. The id fences what the relay's former process
+   * left open.
    */
   transactionalId?: string
   /** An `Admin`, for the topic's settings. */

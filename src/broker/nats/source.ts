@@ -24,9 +24,9 @@ export interface NatsSourceOptions<E extends Events> {
   /** How long an event may be unsettled before NATS delivers it again. Default '30s' */
   ackWait?: Duration
   /**
-   * Of the consumer's processes one reads, the others stand by: then an aggregate's events are handled in the order of
-   * the stream. Where it is in the stream is stored with the effects, not in a durable; `ackWait` after a process died
-   * another one goes on. Default false
+   * One of the consumer's processes reads, and the others stand by. So an aggregate's events are handled in the order
+   * of the stream. The position in the stream is stored with the effects, not in a durable. When the reading process
+   * dies, another one goes on after `ackWait`. Default false
    */
   singleActive?: boolean
   /**

@@ -18,7 +18,7 @@ export interface RabbitmqSinkOptions {
   exchange?: string
   /** Queues of the exchange, each with the routing keys it takes: `{ receipts: 'charge.*' }`. */
   queues?: Readonly<Record<string, string>>
-  /** Of an exchange. Default: the event's type */
+  /** The routing key, with an `exchange`. Default: the event's type */
   routingKey?: string | ((event: OutgoingEvent) => string)
   /** false: nothing is created, and what does not exist is an error. Default true */
   declare?: boolean
@@ -31,8 +31,8 @@ export interface RabbitmqSinkOptions {
 const OPTIONS = new Set(['queue', 'exchange', 'queues', 'routingKey', 'declare', 'clustered', 'name'])
 
 /**
- * Publishes each event as one CloudEvents JSON document: persistent, mandatory, and sent when the server has confirmed it.
- * `message-id` is the event's id; RabbitMQ itself drops no duplicates.
+ * Publishes each event as one CloudEvents JSON document: persistent and mandatory. An event counts as sent when the
+ * server has confirmed it. `message-id` is the event's id; RabbitMQ itself drops no duplicates.
  *
  * @example
  * await once.relay({ to: rabbitmqSink(new Connection(url), { queue: 'payments' }) }).start()
@@ -300,7 +300,7 @@ function checked(connection: RabbitmqConnection, options: RabbitmqSinkOptions): 
   return { exchange: exchange as string, routingKeyOf, name: exchange as string }
 }
 
-/** Of AMQP's short strings. */
+/** The limit of AMQP's short strings. */
 const SHORT_BYTES_MAX = 255
 
 function isName(value: unknown): boolean {

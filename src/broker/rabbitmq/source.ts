@@ -12,8 +12,8 @@ export interface RabbitmqSourceOptions<E extends Events> {
   /** The catalogue of whoever publishes: it types the handlers. */
   events: E
   /**
-   * Of the consumer's processes one reads, the others stand by: then an aggregate's events are handled in the order of
-   * the queue. It is a setting of the queue. Default false
+   * One of the consumer's processes reads, and the others stand by. So an aggregate's events are handled in the order
+   * of the queue. This is a setting of the queue. Default false
    */
   singleActive?: boolean
   /** false: the queue is not created, and must exist. Default true */

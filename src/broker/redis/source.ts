@@ -21,9 +21,9 @@ export interface RedisSourceOptions<E extends Events> {
   /** How long an event may be unsettled before another process claims it. Default '30s' */
   idle?: Duration
   /**
-   * Of the consumer's processes one reads, the others stand by: then an aggregate's events are handled in the order of
-   * the stream. Where it is in the stream is stored with the effects; `idle` after a process died another one goes on.
-   * Default false
+   * One of the consumer's processes reads, and the others stand by. So an aggregate's events are handled in the order
+   * of the stream. The position in the stream is stored with the effects. When the reading process dies, another one
+   * goes on after `idle`. Default false
    */
   singleActive?: boolean
   name?: string

@@ -7,8 +7,8 @@ import { differences, type Difference } from './diff.ts'
 import { eventOf, writeCopy } from '../../consumer/revive.ts'
 
 /**
- * Changes an event before it runs again: what it returns is what the handler is given. The same object, unchanged, means
- * that nothing changes. Its id and source stay; the letter keeps what came.
+ * Changes an event before it runs again: the handler gets what it returns. To change nothing, return the same object
+ * unchanged. The event's id and source stay, and the letter keeps the original message.
  */
 // oxlint-disable-next-line no-explicit-any -- an event of whatever type the handler takes
 export type Transform<Event = any> = (event: Event, letter: TransformedLetter) => Event | Promise<Event>

@@ -11,8 +11,8 @@ export interface RedriveFilter extends DeadLetterFilter {
 
 export interface RedriveOptions extends Accountable {
   /**
-   * So many letters first. If one of them fails, the redrive pauses; if none does, it goes on, or waits for `resume` with
-   * `after: 'pause'`. Default `{ letters: 10, after: 'go' }`; 0: none.
+   * How many letters run first. If one of them fails, the redrive pauses. If none fails, the redrive goes on, or waits
+   * for `resume` with `after: 'pause'`. Default `{ letters: 10, after: 'go' }`; 0: none.
    */
   canary?: number | { letters: number; after?: 'go' | 'pause' }
   /** Letters per second. Default 50 */
@@ -21,14 +21,17 @@ export interface RedriveOptions extends Accountable {
   pauseAt?: number
   /** Changes events before they run. The copies are written down before the first letter runs. */
   transform?: Transform
-  /** Also letters that are older than the inbox remembers: one of them that was applied once would be applied again. */
+  /**
+   * Also runs letters that are older than the inbox remembers. Such a letter would be applied again if it was applied
+   * before.
+   */
   force?: boolean
-  /** Also letters that would overtake an earlier one of their aggregate. */
+  /** Also runs letters that would overtake an earlier one of their aggregate. */
   reorder?: boolean
 }
 
 export interface RedrivePlan {
-  /** Null: none, or several; a redrive is of one. */
+  /** Null: the letters have no consumer in common, or there are none. A redrive has one consumer. */
   readonly consumer: string | null
   readonly consumers: Readonly<Record<string, number>>
   /** Letters that the filter names. */
@@ -39,7 +42,7 @@ export interface RedrivePlan {
   readonly applied: number
   /** Older than the inbox remembers: refused without `force`. */
   readonly older: number
-  /** Aggregates of which a letter would overtake an earlier one: refused without `reorder`. */
+  /** Aggregates where a letter would overtake an earlier one: refused without `reorder`. */
   readonly reordered: number
   readonly transform: TransformPreview | null
   /** Why a run would be refused, one line each. Empty: it would not. */
@@ -95,14 +98,14 @@ export interface Redrive {
   ): Promise<RedrivePlan>
   /** Freezes the letters and has them run. ONCE_REDRIVE_REFUSED where the plan says so. */
   run(filter: RedriveFilter, options: RedriveOptions): Promise<RedriveStatus>
-  /** Before its next batch. */
+  /** Pauses before the next batch. */
   pause(id: number, by: Accountable): Promise<RedriveStatus>
-  /** Goes on; what failed and what it blocked is tried again, unless `retry` is false. */
+  /** Goes on. Letters that failed, and letters blocked behind them, are tried again unless `retry` is false. */
   resume(
     id: number,
     by: Accountable & { retry?: boolean; rate?: number; transform?: Transform },
   ): Promise<RedriveStatus>
-  /** For ever. What did not run stays parked. */
+  /** Ends the redrive for ever. Letters that did not run stay parked. */
   abort(id: number, by: Accountable): Promise<RedriveStatus>
   status(id: number): Promise<RedriveStatus | null>
   /** The newest first. */

@@ -13,8 +13,8 @@ export interface PGliteDatabase<Tx> {
 }
 
 /**
- * PostgreSQL inside the process. It has one connection, so operations take turns; in a handler await nothing but `tx`
- * (a query of the database itself would wait for the handler, and the handler for it).
+ * PostgreSQL inside the process. It has one connection, so operations take turns. In a handler await nothing but `tx`:
+ * a query on the database itself would wait for the handler, while the handler waits for the query.
  *
  * @example
  * const once = effectivelyOnce({ namespace: 'payments', store: pgliteStore(new PGlite('./data')) })

@@ -41,9 +41,9 @@ export interface SqliteParts {
 }
 
 /**
- * The embedded store. It opens the file itself and shares its connection with nobody: handlers that await would end up
- * in each other's transactions. Open the same file elsewhere in this process only with the same library (`node:sqlite`,
- * or `libsql` before Node 22.13): two copies of SQLite in one process do not see each other's locks.
+ * The embedded store. It opens the file itself and does not share its connection, because handlers that await would end
+ * up in each other's transactions. If you open the same file elsewhere in this process, use the same library
+ * (`node:sqlite`, or `libsql` before Node 22.13). Two copies of SQLite in one process do not see each other's locks.
  */
 export function sqliteStore(options: SqliteOptions): SqliteStore {
   return assembleSqliteStore(options)

@@ -65,9 +65,9 @@ const SCHEDULES_DEFAULT = 1_000
 const SHOTS_MAX = 3
 
 /**
- * Runs the scenario again and again on the real code and the real store, with something else going wrong each time:
- * first every fault at every call of the store, then several at once by the seed. The first schedule that does not hold
- * is thrown.
+ * Runs the scenario again and again on the real code and the real store, with another fault each time. It plays every
+ * fault at every call of the store, then several at once, chosen by the seed. It throws the first schedule that breaks
+ * the scenario's check.
  *
  * @example
  * test('one charge, whatever dies', () => simulate({ once, schedules: 500 }, {
