@@ -1,32 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { allSources, exportsOf, loadedWith, usesOf } from './support/exports.ts'
-import { makeSource, productSources, readManifest } from './support/sources.ts'
+import { SUBPATHS } from '../scripts/subpaths.ts'
+import { makeSource, productSources } from './support/sources.ts'
 
 const all = allSources()
 const product = productSources()
-const manifest = readManifest()
-
-/** Where each optional peer's client is passed in. A peer without a subpath is a leftover. */
-const SUBPATH_OF_PEER: Readonly<Record<string, string>> = {
-  '@electric-sql/pglite': 'pglite',
-  '@nats-io/jetstream': 'nats',
-  '@nestjs/common': 'nest',
-  '@platformatic/kafka': 'kafka',
-  '@prisma/client': 'prisma',
-  'drizzle-orm': 'drizzle',
-  express: 'express',
-  fastify: 'fastify',
-  hono: 'hono',
-  ioredis: 'redis',
-  koa: 'koa',
-  kysely: 'kysely',
-  libsql: 'sqlite',
-  pg: 'pg',
-  postgres: 'postgres',
-  'rabbitmq-client': 'rabbitmq',
-  redis: 'redis',
-  rxjs: 'nest',
-}
 
 /** A ceiling, to be lowered. */
 const AT_HOME_MAX = 30
@@ -64,24 +42,13 @@ describe('exports', () => {
   })
 })
 
-describe('peers', () => {
-  it('are named where their client is passed in, and nowhere else', () => {
-    const peers = Object.keys(manifest.peerDependencies)
-    expect(Object.keys(SUBPATH_OF_PEER).toSorted()).toEqual(peers.toSorted())
-    const missing = Object.entries(SUBPATH_OF_PEER).filter(
-      ([, subpath]) => manifest.exports[`./${subpath}`] === undefined,
-    )
-    expect(missing).toEqual([])
-  })
-})
-
 describe('a store', () => {
-  const stores = ['drizzle', 'kysely', 'pg', 'pglite', 'postgres', 'prisma', 'sqlite']
+  const stores = Object.keys(SUBPATHS).filter((name) => SUBPATHS[name]?.kind === 'store')
   it.each(stores)('%s loads neither relay nor consumer, neither HTTP nor testing nor the command line', (name) => {
     const loaded = [...loadedWith(`src/entry/${name}.ts`, product)]
     expect(loaded.length).toBeGreaterThan(3)
     const wrong =
-      /^src\/(cli|testing|http|once|operation|consumer|broker|sink|source)\/|^src\/outbox\/(relay|sender|keeper)/
+      /^src\/(cli|testing|http|once|operation|consumer|broker|sink|source)\/|^src\/outbox\/(relay|sender|shard-leases)/
     expect(loaded.filter((path) => wrong.test(path))).toEqual([])
   })
 })

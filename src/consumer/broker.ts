@@ -4,6 +4,7 @@ import { describeError } from '../platform/describe-error.ts'
 import { BROKER_WITHIN_MS, INBOX_MS_MAX } from '../limits.ts'
 import type { Observe } from '../observe/signal.ts'
 import type { Clock } from '../platform/clock.ts'
+import { inTime } from '../platform/in-time.ts'
 import type { Delivery, PulledSource, ReceiveParams, Subscription } from '../source/source.ts'
 import type { Results } from './work.ts'
 
@@ -118,18 +119,12 @@ export class Broker {
 
   /** Whether it could be done, in time. Why not is told to whoever observes. */
   async told(work: () => Promise<void>): Promise<boolean> {
-    let cancel = (): void => {}
-    const late = new Promise<never>((_, reject) => {
-      cancel = this.#clock.after(BROKER_WITHIN_MS, () => reject(noAnswer()))
-    })
     try {
-      await Promise.race([work(), late])
+      await inTime(work(), BROKER_WITHIN_MS, noAnswer, this.#clock)
       return true
     } catch (error) {
       this.#troubled(error)
       return false
-    } finally {
-      cancel()
     }
   }
 

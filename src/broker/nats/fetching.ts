@@ -1,6 +1,7 @@
 import type { NatsMessage } from './delivery.ts'
 import type { ReceiveParams } from '../../source/source.ts'
 import { untilRung } from '../../source/waiting.ts'
+import { inTime } from '../../platform/in-time.ts'
 
 export interface NatsPullConsumer {
   fetch(options: { max_messages: number; expires: number; bind: boolean }): Promise<NatsMessages>
@@ -13,6 +14,8 @@ export interface NatsMessages extends AsyncIterable<NatsMessage> {
 /** The client's least. A fetch goes on when `receive` has returned what came first. */
 const EXPIRES_MS_MIN = 1_000
 const EXPIRES_MS_MAX = 30_000
+/** A fetch that has not ended so long after its time was forgotten by whoever should have ended it. */
+const FORGOTTEN_MS = 5_000
 
 /**
  * One fetch at a time, of as much as was last asked for: nothing is fetched that nobody asked for, and what comes first is
@@ -60,17 +63,22 @@ export class NatsFetching {
     await this.#fetching
   }
 
+  async #take(messages: NatsMessages): Promise<void> {
+    for await (const message of messages) {
+      if (this.#closed) message.nak()
+      else this.#queue.push(message)
+      this.#ring()
+    }
+  }
+
   async #fetch(max: number, expires: number): Promise<void> {
     try {
       // After trouble the durable may be gone: it is made again.
       this.#consumer ??= await this.#connect()
       this.#messages = await this.#consumer.fetch({ max_messages: max, expires, bind: true })
-      for await (const message of this.#messages) {
-        if (this.#closed) message.nak()
-        else this.#queue.push(message)
-        this.#ring()
-      }
+      await inTime(this.#take(this.#messages), expires + FORGOTTEN_MS, () => new Error('a fetch did not end'))
     } catch (error) {
+      void this.#messages?.close().catch(() => {})
       this.#consumer = undefined
       this.#failure = { error }
     } finally {

@@ -1,4 +1,6 @@
 import { onceError } from '../../errors.ts'
+import { BROKER_WITHIN_MS } from '../../limits.ts'
+import { inTime } from '../../platform/in-time.ts'
 
 /** What is used of a client of ioredis. */
 export interface IoRedisClient {
@@ -51,9 +53,9 @@ function isIoRedis(client: Partial<RedisClient>): client is IoRedisClient {
 function fromIoRedis(client: IoRedisClient): RedisCommands {
   return {
     isReady: () => client.status === 'ready',
-    call: (command = '', ...args) => client.call(command, args),
+    call: (command = '', ...args) => answered(client.call(command, args)),
     async transaction(commands) {
-      const results = await client.multi(commands.map((command) => ['call', ...command])).exec()
+      const results = await answered(client.multi(commands.map((command) => ['call', ...command])).exec())
       for (const [error] of results ?? [[new Error('the transaction was discarded')]]) if (error) throw error
     },
     async another() {
@@ -70,11 +72,11 @@ function fromIoRedis(client: IoRedisClient): RedisCommands {
 function fromNodeRedis(client: NodeRedisClient): RedisCommands {
   return {
     isReady: () => client.isReady,
-    call: (...args) => client.sendCommand([...args]),
+    call: (...args) => answered(client.sendCommand([...args])),
     async transaction(commands) {
       const multi = client.multi()
       for (const command of commands) multi.addCommand([...command])
-      await multi.exec()
+      await answered(multi.exec())
     },
     async another() {
       const copy = client.duplicate()
@@ -84,6 +86,11 @@ function fromNodeRedis(client: NodeRedisClient): RedisCommands {
     },
     disconnect: () => client.destroy(),
   }
+}
+
+/** What was under way when a connection broke may never be answered: ioredis forgets it where it is not to send it again. */
+function answered<T>(reply: Promise<T>): Promise<T> {
+  return inTime(reply, BROKER_WITHIN_MS, () => new Error(`no answer from Redis within ${BROKER_WITHIN_MS} ms`))
 }
 
 /** A map as RESP2 (a flat list) or RESP3 (a map or an object) has it. */
