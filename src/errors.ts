@@ -27,11 +27,11 @@ const TABLE = {
   ONCE_ROLLED_BACK: [500, false, 'The database rolled the transaction back, but the handler went on'],
   ONCE_NOT_MIGRATED: [500, false, 'The schema "effectively_once" is missing. Run: npx effectively-once migrate'],
   ONCE_SCHEMA_NEWER: [500, false, 'The database schema is newer than this code'],
-  ONCE_RIGHTS_MISSING: [500, false, 'The role of this connection has not the rights for that'],
+  ONCE_RIGHTS_MISSING: [500, false, 'The role of this connection lacks the rights for that'],
   ONCE_NAMESPACE_UNDECIDED: [
     500,
     false,
-    'Rows from before namespaces are in this database, and nothing tells whose they are. Run: npx effectively-once migrate --adopt NAME',
+    'This database has rows from before namespaces, and their owner is not known. Run: npx effectively-once migrate --adopt NAME',
   ],
   ONCE_NAMESPACES_FULL: [500, false, 'This database has no number left for another namespace. Use another schema'],
   ONCE_CLOSED: [500, false, 'This instance was closed'],
@@ -78,7 +78,7 @@ const TABLE = {
   ONCE_SOURCE_RECREATED: [
     500,
     false,
-    'The topic or stream was deleted and made again. Its positions are those of the old one',
+    'The topic or stream was deleted and made again. The stored positions belong to the old one',
   ],
   ONCE_REDRIVE_REFUSED: [409, false, 'The redrive was refused; nothing runs'],
   ONCE_REDRIVE_UNKNOWN: [404, false, 'There is no such redrive, or not in that state'],
@@ -94,7 +94,7 @@ const TABLE = {
     false,
     "The handler made an outside call inside its transaction. Add lease: '30s' and put the call in step()",
   ],
-  ONCE_POOL_STARVED: [500, false, 'All connections are held by operations, one of which waits for another. Use tx'],
+  ONCE_POOL_STARVED: [500, false, 'Operations hold all connections, and one of them waits for another. Use tx'],
   ONCE_KEY_CHURN: [500, false, 'Equal requests with different keys: is the client making a new key per retry?'],
   ONCE_SCOPE_SHARED: [500, false, 'One key came from two callers, and the scope is shared by all. Scope by the caller'],
   ONCE_WRITER_HELD: [500, false, 'The only writer was held too long. Await nothing but tx, or use a lease'],
@@ -146,7 +146,7 @@ export function isOnceError(error: unknown, code?: OnceCode): error is OnceError
   try {
     return candidate?.name === 'OnceError' && (code === undefined || candidate.code === code)
   } catch {
-    // Anything can be thrown, also what throws when it is looked at.
+    // Anything can be thrown, even an object that throws when it is read.
     return false
   }
 }

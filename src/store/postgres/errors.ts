@@ -48,7 +48,7 @@ export function storeError(error: unknown, schema: string): OnceError {
       })
     case '42501':
       return onceError('ONCE_RIGHTS_MISSING', {
-        detail: `The role of this connection has not the rights it needs in schema ${schema}: ${messageOf(error)}`,
+        detail: `The role of this connection lacks the rights it needs in schema ${schema}: ${messageOf(error)}`,
         cause: error,
       })
     case READ_ONLY:
