@@ -34,7 +34,7 @@ export interface Idempotent<Tx, E extends Events> extends Documented {
 }
 
 /**
- * Idempotent routes for Koa. What the middleware after it answers is held until the commit, errors included.
+ * Idempotent routes for Koa. The answer of the middleware after it is held until the commit, errors included.
  *
  * @example
  * router.post('/charges', idempotent(), async (ctx) => { const { tx } = ctx.state.once; … })

@@ -36,7 +36,7 @@ interface Workshop {
   readonly context: OnceContext
 }
 
-/** The operation around the current call, for services too deep to be handed one. */
+/** The operation around the current call, for services that no caller passes it to. */
 export class OnceContext {
   readonly #running = createContext<AnyOperation>()
 
@@ -91,8 +91,8 @@ export class IdempotencyInterceptor implements NestInterceptor {
 export interface IdempotentDecorator {
   <const L extends Duration | undefined = undefined>(options?: RouteOptions<NestRequest, L>): MethodDecorator
   /**
-   * A route whose effect is one statement per request; see `once.batched`. The method, with its pipes, gives what
-   * `statement` and `respond` take: it has no operation, and may run more than once for one key.
+   * A route whose effect is one statement per request; see `once.batched`. The method, with its pipes, returns the
+   * input of `statement` and `respond`. It has no operation, and may run more than once for one key.
    */
   batched<I>(work: MethodWork<I>): BatchedDecorator<I>
   batched<I>(options: RouteOptions<NestRequest>, work: MethodWork<I>): BatchedDecorator<I>

@@ -17,7 +17,7 @@ type Handler = (req: IncomingMessage, res: ServerResponse, op: AnyOperation) => 
 type Returned<L> = L extends Duration ? Promise<Committed<unknown>> : unknown
 
 export interface NodeOptions extends IdempotencyOptions<IncomingMessage> {
-  /** Told about everything a handler throws; the client gets a bare 500. Default: console.error */
+  /** Called with every error that a handler throws. The client gets a bare 500. Default: console.error */
   onError?: (error: unknown, req: IncomingMessage) => void
 }
 

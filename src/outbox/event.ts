@@ -3,7 +3,7 @@ import type { InferInput, InferOutput, StandardSchemaV1 } from './standard-schem
 
 /**
  * One entry of the catalogue: what an event's data is, and which aggregate keeps it in order. The catalogue decides the
- * aggregate once, because order breaks where two call sites choose two.
+ * aggregate once, because order breaks if two call sites choose different aggregates.
  */
 export interface EventDef<Input = unknown, Output = Input> {
   readonly schema: StandardSchemaV1<Input, Output> | undefined
@@ -15,7 +15,7 @@ export interface EventDef<Input = unknown, Output = Input> {
 export interface EventOptions<D> {
   /** true: each event carries the id of the one before it, so that consumers keep the order over any broker. */
   ordered?: boolean
-  /** What bytes are. Default 'application/octet-stream' where the data is a Uint8Array; JSON otherwise */
+  /** The media type of bytes. Default 'application/octet-stream' where the data is a Uint8Array; JSON otherwise */
   contentType?: string
   /** Makes bytes of the data: protobuf, Avro, … */
   encode?: (data: D) => Uint8Array

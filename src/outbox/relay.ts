@@ -24,14 +24,14 @@ import type { OnFailure, RelayParts } from './relay-parts.ts'
 /** Something that works in the background until it is told to stop. */
 export interface Worker extends AsyncDisposable {
   start(): Promise<this>
-  /** Begins nothing new, waits for what is under way, and hands over at once what it had. */
+  /** Begins nothing new, waits for the work under way, and hands the rest over at once. */
   stop(options?: StopOptions): Promise<void>
-  /** Does what there is to do now, and answers how much it was: for tests, cron and serverless. */
+  /** Does the work there is now, and returns how many items it was: for tests, cron and serverless. */
   drain(): Promise<number>
 }
 
 export interface StopOptions {
-  /** It ends within this time, whatever is still under way then. Default '10s' */
+  /** `stop` ends within this time, whatever is still under way then. Default '10s' */
   within?: Duration
 }
 

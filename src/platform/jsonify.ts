@@ -1,4 +1,7 @@
-/** What JSON makes of a type: the first caller gets the decoded record too, so a Date is a string on day one. */
+/**
+ * What JSON makes of a type. The first caller gets the decoded record too, so a Date is a string from the first answer
+ * on.
+ */
 export type Jsonify<T> = T extends { toJSON(): infer J }
   ? Jsonify<J>
   : T extends string | number | boolean | null | undefined | void

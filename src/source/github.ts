@@ -6,11 +6,11 @@ import type { PushedSource } from './source.ts'
 const DELIVERY = 'x-github-delivery'
 
 export interface GithubSourceOptions {
-  /** The webhook's secret; several while it is changed. */
+  /** The webhook's secret. Pass several while you change it. */
   secret: Secrets
 }
 
-/** What a handler is given: the delivery's id and event with its payload. */
+/** What a handler gets: the delivery's id and event with its payload. */
 export interface GithubEvent<T extends string = string, P = Record<string, unknown>> {
   /** `X-GitHub-Delivery`: the same when it is redelivered. */
   readonly id: string

@@ -8,7 +8,7 @@ import { checkSecrets, isFresh, isId, jsonObject, refused, signedBy, toleranceOf
 import type { EventsOf, Pushed, PushedRequest, PushedSource, ReceivedEvent } from './source.ts'
 
 export interface StandardWebhooksOptions<E extends Events> {
-  /** `whsec_` and base64, or any text; several while it is changed. */
+  /** `whsec_` and base64, or any text. Pass several while you change the secret. */
   secret: Secrets
   /** Who sends: part of what makes two events the same. Default 'webhook'; a CloudEvent says it itself. */
   source?: string
@@ -21,8 +21,8 @@ export interface StandardWebhooksOptions<E extends Events> {
 }
 
 /**
- * Webhooks signed as Standard Webhooks says, such as those of our own `webhookSink`. A CloudEvent is known by its own id;
- * anything else by `webhook-id`.
+ * Webhooks signed as Standard Webhooks says, such as those of our own `webhookSink`. A CloudEvent is identified by its
+ * own id, any other event by `webhook-id`.
  */
 export function standardWebhooksSource<E extends Events = {}>(
   options: StandardWebhooksOptions<E>,

@@ -4,7 +4,7 @@ import { checkSecrets, isFresh, isId, jsonObject, refused, signedBy, toleranceOf
 import type { ByType, PushedSource } from './source.ts'
 
 export interface StripeSourceOptions {
-  /** The endpoint's signing secret, `whsec_…`; several while it is rolled. */
+  /** The endpoint's signing secret, `whsec_…`. Pass several while you roll it. */
   secret: Secrets
   /** How old a signature may be, and how far ahead. Default '5m' */
   tolerance?: Duration

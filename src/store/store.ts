@@ -20,8 +20,8 @@ import type {
 
 /**
  * The Store seam: what a database must do for the protocol, one method per statement or trip, so that the simulator can
- * stop the world between any two of them. Expected outcomes are returned, never thrown; what a backend cannot do is a
- * declared feature or an absent optional part, never a silent downgrade.
+ * stop the world between any two of them. Expected outcomes are returned, never thrown. A backend declares what it
+ * cannot do, by a feature or by leaving out an optional part. It never does less silently.
  *
  * `Tx` is the user's own transaction object: a pg client, a Drizzle transaction, …
  */

@@ -1,6 +1,6 @@
 /**
- * What is used of @platformatic/kafka 1.x. A producer is made by a function, not given: after an error its sequence
- * numbers are no longer true, and the sink throws it away.
+ * What is used of @platformatic/kafka 1.x. You pass a function that makes a producer, not a producer. After an error
+ * its sequence numbers are no longer right, and the sink replaces it.
  */
 export type MakeKafkaProducer = (settings: KafkaProducerSettings) => KafkaProducer
 

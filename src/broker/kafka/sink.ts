@@ -24,7 +24,7 @@ const OPTIONS = new Set(['topic', 'transactionalId', 'admin', 'name'])
 
 /**
  * Appends each event to a topic as one CloudEvents JSON document, with an idempotent producer that waits for every
- * replica in sync. Within one session of the producer Kafka drops what is sent twice; after a relay died it does not.
+ * replica in sync. Kafka drops duplicates within one session of the producer, but not after a relay died.
  *
  * @example
  * const make = (settings: KafkaProducerSettings) => new Producer({ clientId, bootstrapBrokers, ...settings })

@@ -16,7 +16,7 @@ import type { Delivery, EventsOf, PulledSource } from '../../source/source.ts'
 
 export interface KafkaSourceOptions<E extends Events> {
   topic: string
-  /** The catalogue of whoever publishes: it types the handlers. */
+  /** The publisher's catalogue. It types the handlers. */
   events: E
   /** The group whose members share the partitions. Default: the consumer's name */
   group?: string
@@ -24,9 +24,12 @@ export interface KafkaSourceOptions<E extends Events> {
   from?: 'earliest' | 'latest'
   /** After this silence a process counts as dead, and its partitions go to others. Default '10s' */
   sessionTimeout?: Duration
-  /** How long the topic keeps its events: how late one can come again. Default '7d', as Kafka's */
+  /** How long the topic keeps its events, and so how late an event can come again. Default '7d', as Kafka's */
   retention?: Duration
-  /** A topic that was deleted and made again: nothing is read and that is told ('stop', default), or it is read from its begin. */
+  /**
+   * What to do when the topic was deleted and made again. 'stop' (default): nothing is read, and an error reports it.
+   * 'begin': it is read from its beginning.
+   */
   recreated?: Recreated
   name?: string
 }
@@ -34,8 +37,8 @@ export interface KafkaSourceOptions<E extends Events> {
 const OPTIONS = new Set(['topic', 'events', 'group', 'from', 'sessionTimeout', 'retention', 'recreated', 'name'])
 
 /**
- * Reads a topic. Where a consumer is in each partition is stored in the database, in the transaction of the effect; the
- * group only says whose partition it is. An aggregate's events come in order.
+ * Reads a topic. The consumer's position in each partition is stored in the database, in the transaction of the effect.
+ * The group only decides which process reads which partition. An aggregate's events come in order.
  *
  * @example
  * const make = (settings: KafkaConsumerSettings) => new Consumer({ clientId, bootstrapBrokers, ...settings })

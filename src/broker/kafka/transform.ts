@@ -20,16 +20,16 @@ export interface KafkaTransformOptions<M extends KafkaInput> {
    * mode: 'committed', fallbackMode: 'earliest', autocommit: false, isolationLevel: 1 })`.
    */
   consume: () => Promise<AsyncIterable<M> & { close(): Promise<void> }>
-  /** What becomes of a message. It may run more than once; what it answers is appended once. */
+  /** Makes the results of a message. It may run more than once; its results are appended once. */
   transform: (message: M) => readonly KafkaRecord[] | Promise<readonly KafkaRecord[]>
   /** Why a batch is read again. */
   onError?: (error: unknown) => void
 }
 
 /**
- * Kafka's own exactly-once: what is read, what is written and the offsets of the group commit together, so that readers
- * with isolation level 'read committed' see each result once. Nothing outside Kafka is part of it: an effect in a database
- * wants `kafkaSource`.
+ * Kafka's own exactly-once. Results and the offsets of the group commit together, so readers with isolation level 'read
+ * committed' see each result once. Nothing outside Kafka is part of the transaction: for an effect in a database use
+ * `kafkaSource`.
  */
 export function kafkaTransform<M extends KafkaInput>(
   make: MakeKafkaProducer,

@@ -15,7 +15,7 @@ export type NatsJetStreamReader = NatsLogClient
 
 export interface NatsSourceOptions<E extends Events> {
   stream: string
-  /** The catalogue of whoever publishes: it types the handlers. */
+  /** The publisher's catalogue. It types the handlers. */
   events: E
   /** The durable that remembers where this consumer is. Default: the consumer's name */
   durable?: string
@@ -30,8 +30,9 @@ export interface NatsSourceOptions<E extends Events> {
    */
   singleActive?: boolean
   /**
-   * With `singleActive`, a stream that was deleted and made again: nothing is read and that is told ('stop', default), or
-   * it is read from its begin. A durable goes with its stream, and begins anew by itself.
+   * With `singleActive`: what to do when the stream was deleted and made again. 'stop' (default): nothing is read, and
+   * an error reports it. 'begin': it is read from its beginning. Without `singleActive`, the durable goes with its
+   * stream, and a new one begins by itself.
    */
   recreated?: Recreated
   name?: string
@@ -40,8 +41,8 @@ export interface NatsSourceOptions<E extends Events> {
 const OPTIONS = new Set(['stream', 'events', 'durable', 'subjects', 'ackWait', 'singleActive', 'recreated', 'name'])
 
 /**
- * Reads a JetStream stream through a durable pull consumer, which processes of the same consumer share. An event is
- * acknowledged twice over (the server confirms it), given back with a delay, or terminated when it is poison.
+ * Reads a JetStream stream through a durable pull consumer, which processes of the same consumer share. The server
+ * confirms acknowledgements. Failed events are given back with a delay, and poison events are terminated.
  *
  * @example
  * once.consumer('receipts', { from: natsSource(jetstream(connection), { stream: 'payments', events }) }, { … })

@@ -9,7 +9,7 @@ import type { Delivery, EventsOf, PulledSource } from '../../source/source.ts'
 
 export interface RabbitmqSourceOptions<E extends Events> {
   queue: string
-  /** The catalogue of whoever publishes: it types the handlers. */
+  /** The publisher's catalogue. It types the handlers. */
   events: E
   /**
    * One of the consumer's processes reads, and the others stand by. So an aggregate's events are handled in the order

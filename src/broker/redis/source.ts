@@ -14,7 +14,7 @@ import type { Delivery, EventsOf, PulledSource, Subscription } from '../../sourc
 export interface RedisSourceOptions<E extends Events> {
   /** The key of the stream. It is made when it does not exist. */
   stream: string
-  /** The catalogue of whoever publishes: it types the handlers. */
+  /** The publisher's catalogue. It types the handlers. */
   events: E
   /** The consumer group that remembers where this consumer is. Default: the consumer's name */
   group?: string
@@ -32,8 +32,9 @@ export interface RedisSourceOptions<E extends Events> {
 const OPTIONS = new Set(['stream', 'events', 'group', 'idle', 'singleActive', 'name'])
 
 /**
- * Reads a Redis stream through a consumer group, which processes of the same consumer share. What a process left unsettled
- * is claimed by another one. For clients of ioredis and of redis; a connection of its own is made for reading.
+ * Reads a Redis stream through a consumer group, which processes of the same consumer share. Events that a process left
+ * unsettled are claimed by another process. For clients of ioredis and of redis; a connection of its own is made for
+ * reading.
  *
  * @example
  * once.consumer('receipts', { from: redisSource(new Redis(), { stream: 'payments', events }) }, { … })

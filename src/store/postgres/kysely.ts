@@ -14,7 +14,7 @@ export interface KyselyDatabase<Tx> {
 }
 
 export interface KyselyOptions {
-  /** What speaks behind Kysely: it cannot be asked. */
+  /** The database behind Kysely. Kysely does not reveal it. */
   dialect: 'postgres'
 }
 

@@ -17,7 +17,7 @@ export interface PrismaDatabase<Tx> {
 }
 
 export interface PrismaOptions {
-  /** What speaks behind Prisma: it cannot be asked. */
+  /** The database behind Prisma. Prisma does not reveal it. */
   dialect: 'postgres'
 }
 
@@ -48,7 +48,10 @@ export function prismaDriver<Tx>(prisma: PrismaDatabase<Tx>, options: PrismaOpti
   })
 }
 
-/** Prisma's own limits are short and in its own hands; the server's deadline, which the claim sets, is the one to keep. */
+/**
+ * Prisma's own limits are short, so they are raised. The server's deadline, which the claim sets, is the one that
+ * holds.
+ */
 const TRANSACTION = {
   isolationLevel: 'ReadCommitted',
   timeout: DEADLINE_MS_MAX + 2 * SERVER_DEADLINE_SLACK_MS,

@@ -23,7 +23,7 @@ import { Handles, type SqlTx } from './tx.ts'
 import { Writer, type WriterLimits } from './writer.ts'
 
 export interface SqliteOptions {
-  /** Path of the database file, made on first use; ':memory:' for one that lives as long as the store. */
+  /** Path of the database file, which is made on first use. ':memory:' lives as long as the store. */
   file: string
 }
 

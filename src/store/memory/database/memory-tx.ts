@@ -3,14 +3,14 @@ import type { Row, TakeTurn } from '../../store.ts'
 import type { Connection, Work } from './connection.ts'
 import { uniqueViolation } from './failure.ts'
 
-/** Which rows: those whose columns equal these, or those the function likes. */
+/** Which rows: those whose columns equal these, or those for which the function returns true. */
 export type Where = Row | ((row: Row) => boolean)
 export type Patch = Row | ((row: Row) => Row)
 
 /** The transaction of the in-memory store: enough of a database to test a handler against. */
 export interface MemoryTx {
   insert(table: string, row: Row): Promise<Row>
-  /** Locks what it changes, waits for whoever is changing it, and answers with the changed rows. */
+  /** Locks the rows that it changes, waits for other transactions that change them, and returns the changed rows. */
   update(table: string, where: Where, patch: Patch): Promise<readonly Row[]>
   rows(table: string): Promise<readonly Row[]>
 }
