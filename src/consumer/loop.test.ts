@@ -190,3 +190,56 @@ it('tells of a message that was late among others, though it is in time when it 
   await consumer.stop()
   expect([runs, troubles]).toEqual([2, [expect.objectContaining({ code: 'ONCE_DEADLINE' })]])
 })
+
+it('asks again for a delivery that came while its message was under way: that commit may be lost', async () => {
+  const broker = memoryBroker()
+  broker.publish({ id: 'a', aggregate: 'a' })
+  const store = memoryStore()
+  const inbox = store.inbox!
+  let lost = 0
+  const forgetful: typeof inbox = {
+    ...inbox,
+    take: async (params) => {
+      const taken = await inbox.take(params)
+      const { session } = taken
+      return {
+        ...taken,
+        session: {
+          session: session.session,
+          rollback: () => session.rollback(),
+          // The server that committed is gone, and the one after it knows nothing of this.
+          async complete(of) {
+            if (lost > 0) return session.complete(of)
+            lost++
+            await session.rollback()
+            return 'committed'
+          },
+        },
+      }
+    },
+  }
+  const once = effectivelyOnce({ namespace: 'test', store: { ...store, inbox: forgetful }, guard: 'off', sweep: false })
+  let runs = 0
+  let goOn = (): void => {}
+  const gate = new Promise<void>((resolve) => (goOn = resolve))
+  const consumer = once.consumer(
+    NAME,
+    { from: broker.source },
+    {
+      'step.made': async () => {
+        runs++
+        await gate
+      },
+    },
+  )
+  await consumer.start()
+  await vi.waitFor(() => expect(runs).toBe(1), { timeout: 5_000 })
+  broker.publish({ id: 'a', aggregate: 'a' })
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  goOn()
+  await vi.waitFor(() => expect(broker.left).toBe(0), { timeout: 5_000 })
+  await consumer.stop()
+  const { id } = messageIdentity({ consumer: NAME, source: 'memory', message: 'a' })
+  const item = { id, lock: '1', source: 'memory', message: 'a', aggregate: 'a', previous: null }
+  expect([runs, await inbox.look({ consumer: NAME, items: [item] })]).toEqual([2, ['duplicate']])
+})

@@ -150,7 +150,10 @@ export class ConsumerLoop<Tx> {
       const batch = this.#backlog.pick(this.#size.next(this.#active), this.#now, !this.#suspectRunning)
       const [first] = batch
       if (!first) break
-      for (const arrival of batch) this.#early.delete(arrival)
+      for (const arrival of batch) {
+        this.#early.delete(arrival)
+        arrival.began()
+      }
       this.#active++
       // As it was when it was picked: what the database knows of its attempts may change that meanwhile.
       const { suspect } = first
@@ -194,6 +197,7 @@ export class ConsumerLoop<Tx> {
     // Before the broker is told: a duplicate that comes meanwhile is an arrival of its own, not a twin nobody settles.
     this.#backlog.done(settled, true)
     this.#backlog.done(passed, false)
+    for (const delivery of [...settled, ...passed].flatMap((of) => of.takeLateTwins())) this.#add(delivery)
     await this.#acknowledge([...settled, ...passed], results)
   }
 

@@ -31,6 +31,8 @@ export class Arrival {
   readonly problem: string | undefined
   /** Other deliveries of the same message meanwhile: they share its fate. */
   readonly twins: Delivery[] = []
+  /** So many twins were there when it began. */
+  #twinsAtStart = 0
   /** Not picked before this time, on the process's own clock. */
   notBefore = 0
   /** Its predecessor was not applied when it was last looked at: when it was first found so. */
@@ -69,6 +71,15 @@ export class Arrival {
           ? null
           : messageIdentity({ consumer, source, message: previous }).id,
     }
+  }
+
+  began(): void {
+    this.#twinsAtStart = this.twins.length
+  }
+
+  /** Takes out what came since it began. Its commit may be one that a failover lost, and these are sent to make up for it. */
+  takeLateTwins(): Delivery[] {
+    return this.twins.splice(this.#twinsAtStart)
   }
 
   /** Everything that must be settled with the broker. */
