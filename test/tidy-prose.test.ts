@@ -29,7 +29,8 @@ describe('the docs, the public JSDoc and the error texts', () => {
   })
 
   it('are counted as people count them', () => {
-    const text = '# A heading\n\nOne `code span` here. [Two](two.md) – wrapped\nlines?\n\n- Three.\n- Four\n\n| five | six |'
+    const text =
+      '# A heading\n\nOne `code span` here. [Two](two.md) – wrapped\nlines?\n\n- Three.\n- Four\n\n| five | six |'
     const found = sentencesOf(text)
     expect(found).toEqual(['One code here.', 'Two – wrapped lines?', 'Three.', 'Four', 'five', 'six'])
     expect(found.map(wordsIn)).toEqual([3, 3, 1, 1, 1, 1])
