@@ -104,11 +104,12 @@ export class KafkaReading {
 
   /** A log takes nothing back: it comes again from here. */
   giveBack(deliveries: readonly KafkaDelivery[], delayMs: number): void {
+    const given = deliveries.map(({ found, position: { partition } }) => {
+      return { found, partition, redelivered: true, owned: this.#owned.get(partition) }
+    })
     this.#timers.after(delayMs, () => {
-      for (const { found, position } of deliveries) {
-        const { partition } = position
-        if (this.#owned.has(partition)) this.#arrived.push({ found, partition, redelivered: true })
-      }
+      // Where its partition was begun anew meanwhile it comes in its turn: behind it would be what is not read yet.
+      this.#arrived.pushAll(given.filter(({ partition, owned }) => owned && this.#owned.get(partition) === owned))
     })
   }
 
