@@ -48,3 +48,41 @@ it('what was given back does not come when its partition is begun anew from an e
   expect(reads).toEqual([['t/0'], ['t/0']])
   await reading.close()
 })
+
+it('a partition whose position the database has forgotten is begun anew where it began, not at the end', async () => {
+  const signal = new AbortController().signal
+  let joined: Joined = () => {}
+  let end = 7n
+  const fetched: bigint[] = []
+  const client = {
+    topics: { track: () => {} },
+    on: (event: string, listener: Joined) => event === 'consumer:group:join' && (joined = listener),
+    joinGroup: async () => {},
+    metadata: async () => ({ topics: new Map([['t', { id: 'life', partitions: { 0: { leader: 1 } } }]]) }),
+    listOffsets: async () => new Map([['t', [end]]]),
+    fetch({ topics }: { topics: { partitions: { fetchOffset: bigint }[] }[] }) {
+      fetched.push(...topics.flatMap(({ partitions }) => partitions.map(({ fetchOffset }) => fetchOffset)))
+      return new Promise((resolve) => setTimeout(resolve, 5, { responses: [] }))
+    },
+    close: async () => {},
+  }
+  const reading = new KafkaReading({
+    topic: 't',
+    name: 'kafka',
+    from: 'latest',
+    recreated: 'stop',
+    prefetch: 10,
+    positions: { read: async () => new Map() },
+    signal,
+    make: () => client as unknown as KafkaConsumer,
+    warn: () => {},
+  })
+  await reading.start()
+  joined({ assignments: [{ topic: 't', partitions: [0] }] })
+  await reading.next({ max: 10, waitMs: 50, signal })
+  end = 9n
+  reading.again(['t/0'])
+  await reading.next({ max: 10, waitMs: 50, signal })
+  await reading.close()
+  expect(new Set(fetched)).toEqual(new Set([7n]))
+})

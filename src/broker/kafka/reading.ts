@@ -58,6 +58,8 @@ export class KafkaReading {
   #revoked: (partitions: readonly string[]) => void = () => {}
   #member: KafkaConsumer | undefined
   #fetcher: KafkaConsumer | undefined
+  /** Where partitions were begun here first: a database that was put back may have forgotten their positions. */
+  readonly #firsts = new Map<string, bigint>()
   /** What the group assigned and is not begun yet. */
   #begin: number[] = []
   #working: Promise<void> | undefined
@@ -229,7 +231,8 @@ export class KafkaReading {
     this.#begin = []
     for (const partition of begin) {
       const name = this.#nameOf(partition)
-      const next = BigInt(known.get(name) ?? ends.get(partition) ?? 0n)
+      const next = BigInt(known.get(name) ?? this.#firsts.get(name) ?? ends.get(partition) ?? 0n)
+      if (!this.#firsts.has(name)) this.#firsts.set(name, next)
       this.#owned.set(name, { partition, name, next, suspects: this.#options.prefetch })
     }
   }
