@@ -1,8 +1,8 @@
 import type { Verdict } from '../sink/sink.ts'
 import { Call, type Ended } from './call.ts'
 import { Circuit, SinkDown } from './circuit.ts'
-import { behind, dueNow, failed, type Failure } from './holding.ts'
-import { isDecided, isToBlame, type Item } from './item.ts'
+import { behind, failed, type Failure } from './holding.ts'
+import { holdBehindSkipped, isDecided, isToBlame, type Item } from './item.ts'
 import type { ShardLeases } from './shard-leases.ts'
 import { Lanes } from './lanes.ts'
 import { Pace } from './pace.ts'
@@ -175,7 +175,7 @@ export class Sender {
     this.add(items)
     try {
       for (;;) {
-        this.#leaveBehindSkipped(items)
+        holdBehindSkipped(items, this.#skipped)
         if (items.every(isDecided)) return true
         // The others went with their shards.
         if (this.isIdle) return false
@@ -315,19 +315,6 @@ export class Sender {
     if (!item.held) item.hold = behind(item.stored, parked)
     else if (item.held.state === 'delayed') item.hold = behind(item.stored, false)
     this.#decided.push(item)
-  }
-
-  /** Sent alone: whoever writes that one was skipped writes with it that its successors are held. */
-  #leaveBehindSkipped(items: readonly Item[]): void {
-    const skipped = new Set([...this.#skipped].map(({ stored }) => stored.aggregateId))
-    for (const item of items) {
-      const { shard, stored, held, state } = item
-      if (state !== 'open' || !skipped.has(stored.aggregateId)) continue
-      item.state = 'aside'
-      if (held) continue
-      item.hold = shard.blocked.has(stored.aggregateId) ? behind(stored, false) : dueNow(stored)
-      shard.blocked.set(stored.aggregateId, false)
-    }
   }
 
   /** They were not sent, as far as anybody knows. */
