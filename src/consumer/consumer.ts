@@ -128,7 +128,7 @@ class PulledConsumer<Tx> implements Consumer {
       await this.#prepare()
       const source = this.#source
       // What a former run left unsettled comes again: nothing of it counts.
-      const tracker = source.features.positions ? new PositionTracker() : null
+      const tracker = source.features.positions ? new PositionTracker(() => core.clock.now()) : null
       const subscription = await source.open({
         consumer: settings.name,
         signal: stop.signal,

@@ -283,10 +283,13 @@ export async function passSettled<Tx>(
   results: Results,
 ): Promise<void> {
   if (!tracker) return
+  const memoryMs = Math.max(settings.inboxForMs, settings.rememberForMs)
   // Before anything is waited for: of two that end together, the later one passes both.
   for (const arrival of arrivals) {
     const result = results.get(arrival)
-    tracker.settled(arrival.deliveries, result?.kind === 'settled' ? result.witness : null)
+    const { witness, applied } = result?.kind === 'settled' ? result : PASSED
+    // Half of it: its row may be older than its end. What is swept must not be taken for a database that was put back.
+    tracker.settled(arrival.deliveries, witness, (applied ? memoryMs : settings.lettersForMs) / 2)
   }
   const deliveries = deliveriesOf(arrivals)
   try {

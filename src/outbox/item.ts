@@ -1,5 +1,6 @@
 import type { OutgoingEvent } from '../sink/sink.ts'
 import type { HeldEvent, HoldParams, StoredEvent } from '../store/outbox.ts'
+import { behind, dueNow } from './holding.ts'
 import { HeaderReader, Outgoing } from './outgoing.ts'
 import type { Shard } from './shard.ts'
 import { attemptsOf } from './tries.ts'
@@ -49,4 +50,17 @@ export function isToBlame(item: Item, sent: number): boolean {
   const times = doubted && sent > doubted.sent ? doubted.times + 1 : (doubted?.times ?? 0)
   item.doubted = { sent, times }
   return times >= DOUBTED_MAX
+}
+
+/** Sent alone: whoever writes that one was skipped writes with it that its successors are held. */
+export function holdBehindSkipped(items: readonly Item[], skipped: ReadonlySet<Item>): void {
+  const aggregates = new Set([...skipped].map(({ stored }) => stored.aggregateId))
+  for (const item of items) {
+    const { shard, stored, held, state } = item
+    if (state !== 'open' || !aggregates.has(stored.aggregateId)) continue
+    item.state = 'aside'
+    if (held) continue
+    item.hold = shard.blocked.has(stored.aggregateId) ? behind(stored, false) : dueNow(stored)
+    shard.blocked.set(stored.aggregateId, false)
+  }
 }

@@ -2,7 +2,7 @@ import type { Verdict } from '../sink/sink.ts'
 import { Call, type Ended } from './call.ts'
 import { Circuit, SinkDown } from './circuit.ts'
 import { behind, failed, type Failure } from './holding.ts'
-import { isDecided, isToBlame, type Item } from './item.ts'
+import { holdBehindSkipped, isDecided, isToBlame, type Item } from './item.ts'
 import type { ShardLeases } from './shard-leases.ts'
 import { Lanes } from './lanes.ts'
 import { Pace } from './pace.ts'
@@ -175,7 +175,10 @@ export class Sender {
     this.add(items)
     try {
       for (;;) {
+        holdBehindSkipped(items, this.#skipped)
         if (items.every(isDecided)) return true
+        // The others went with their shards.
+        if (this.isIdle) return false
         const { stopping, overdue } = this.#state
         if (overdue) await this.abort()
         if (this.isQuiet && (stopping || !this.#leases.mayRun || this.circuit.down >= downs)) return false
@@ -184,6 +187,7 @@ export class Sender {
       }
     } finally {
       await this.abort()
+      for (const item of items) this.#skipped.delete(item)
       this.#alone = false
       this.#lanes = outside.lanes
       this.#doubts = outside.doubts
@@ -296,8 +300,7 @@ export class Sender {
     this.#decided.push(item)
     if (hold.state === 'skipped') {
       // Its successors follow when it is written that it was skipped: else it could be sent after them.
-      if (this.#alone) this.#lanes.settle(item)
-      else this.#skipped.add(item)
+      this.#skipped.add(item)
       return
     }
     const parked = hold.state === 'parked'

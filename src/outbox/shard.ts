@@ -37,6 +37,12 @@ export class Shard implements ShardLease {
     this.suspect = state.tryingTo === null ? null : { upTo: state.tryingTo, attempt: Math.max(1, state.attempt) }
   }
 
+  /** These wait, and no others. */
+  block(aggregates: Iterable<readonly [string, boolean]>): void {
+    this.blocked.clear()
+    for (const [aggregateId, parked] of aggregates) this.blocked.set(aggregateId, parked)
+  }
+
   /** A read came to this event. */
   readUpTo({ seq, segment, id }: SeenEvent): void {
     this.readTo = seq

@@ -53,7 +53,14 @@ export async function trySuspect(shard: Shard, tools: Tools): Promise<boolean> {
   }
   const alone = suspects === 1 && attempt > AMONG_ALL
   const culprit = alone && attempt >= parts.attempts && parts.onFailure !== 'block'
-  const done = culprit ? await giveUp(shard, part, tools) : await sendPart(shard, part, tools)
+  const blocked = [...shard.blocked]
+  let done = false
+  try {
+    done = culprit ? await giveUp(shard, part, tools) : await sendPart(shard, part, tools)
+  } finally {
+    // Nothing is written of what failed: were it taken for held, nobody would ever send it.
+    if (!done) shard.block(blocked)
+  }
   if (!done) return false
   shard.fresh = false
   shard.suspect = end < upTo ? { upTo, attempt: AMONG_ALL } : null

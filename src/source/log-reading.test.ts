@@ -35,3 +35,30 @@ it.each([undefined, '0'])(
     await reading.close()
   },
 )
+
+it('what was given back does not come when the log is read again from an earlier position', async () => {
+  const signal = new AbortController().signal
+  const stored = new Map([['p', '4']])
+  const reading = new LogReading({
+    log: {
+      read: async (from, { max }) => (from < 5n ? [deliveryAt(Number(from), false)].slice(0, max) : []),
+      close: async () => {},
+    },
+    turn: { keptMs: 60_000, hold: async () => true, leave: async () => {} },
+    partition: async () => 'p',
+    prefetch: PREFETCH,
+    positions: { read: async () => stored },
+    signal,
+  })
+  const read = (): Promise<readonly LogDelivery[]> => reading.next({ max: 1, waitMs: 1_000, signal })
+  reading.giveBack(await read(), 20)
+  stored.set('p', '0')
+  reading.again(['p'])
+  const offsets: string[] = []
+  for (let i = 0; i < 3; i++) {
+    offsets.push(...(await read()).map(({ position }) => position.offset))
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  await reading.close()
+  expect(offsets).toEqual(['0', '1', '2'])
+})

@@ -170,6 +170,8 @@ export class LogReading {
 
   #lose(): void {
     this.#next = undefined
+    // What was given back, too: behind it would be what is not read yet.
+    this.#timers.clear()
     this.#arrived.drop(() => true)
     this.#revoked([this.#partition])
   }

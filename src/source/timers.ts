@@ -13,5 +13,6 @@ export class Timers {
 
   clear(): void {
     for (const timer of this.#pending) clearTimeout(timer)
+    this.#pending.clear()
   }
 }

@@ -99,7 +99,7 @@ const REWINDS: readonly TestedMutant[] = [
     name: 'a position passes what the database has forgotten since it was settled',
     test: 'test/consumer/log-rewound.test.ts',
     file: 'src/consumer/inbox/positions.ts',
-    find: '        if (entry.witness !== null) witnesses.add(entry.witness)\n',
+    find: '        if (entry.witness !== null && now < entry.askableUntil) witnesses.add(entry.witness)\n',
     replace: '',
   },
   {

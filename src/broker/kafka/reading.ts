@@ -58,6 +58,8 @@ export class KafkaReading {
   #revoked: (partitions: readonly string[]) => void = () => {}
   #member: KafkaConsumer | undefined
   #fetcher: KafkaConsumer | undefined
+  /** Where partitions were begun here first: a database that was put back may have forgotten their positions. */
+  readonly #firsts = new Map<string, bigint>()
   /** What the group assigned and is not begun yet. */
   #begin: number[] = []
   #working: Promise<void> | undefined
@@ -104,11 +106,12 @@ export class KafkaReading {
 
   /** A log takes nothing back: it comes again from here. */
   giveBack(deliveries: readonly KafkaDelivery[], delayMs: number): void {
+    const given = deliveries.map(({ found, position: { partition } }) => {
+      return { found, partition, redelivered: true, owned: this.#owned.get(partition) }
+    })
     this.#timers.after(delayMs, () => {
-      for (const { found, position } of deliveries) {
-        const { partition } = position
-        if (this.#owned.has(partition)) this.#arrived.push({ found, partition, redelivered: true })
-      }
+      // Where its partition was begun anew meanwhile it comes in its turn: behind it would be what is not read yet.
+      this.#arrived.pushAll(given.filter(({ partition, owned }) => owned && this.#owned.get(partition) === owned))
     })
   }
 
@@ -228,7 +231,8 @@ export class KafkaReading {
     this.#begin = []
     for (const partition of begin) {
       const name = this.#nameOf(partition)
-      const next = BigInt(known.get(name) ?? ends.get(partition) ?? 0n)
+      const next = BigInt(known.get(name) ?? this.#firsts.get(name) ?? ends.get(partition) ?? 0n)
+      if (!this.#firsts.has(name)) this.#firsts.set(name, next)
       this.#owned.set(name, { partition, name, next, suspects: this.#options.prefetch })
     }
   }

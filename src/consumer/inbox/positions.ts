@@ -8,6 +8,8 @@ interface Entry {
   settled: boolean
   /** What the transaction that settled it left in the database; null: nothing that can be asked for. */
   witness: string | null
+  /** From then on the database may have swept the witness. */
+  askableUntil: number
 }
 
 /** How far a partition may be passed, and what must be in the database for that. */
@@ -30,7 +32,7 @@ class Partition {
 
   add({ offset, next }: Position): void {
     if (this.#known.has(offset)) return
-    const entry = { offset: BigInt(offset), next, settled: false, witness: null }
+    const entry = { offset: BigInt(offset), next, settled: false, witness: null, askableUntil: 0 }
     this.#known.set(offset, entry)
     let index = this.#open.length
     while (index > this.#head && (this.#open[index - 1] as Entry).offset > entry.offset) index--
@@ -38,20 +40,20 @@ class Partition {
     else this.#open.splice(index, 0, entry)
   }
 
-  settle({ offset }: Position, witness: string | null): void {
+  settle({ offset }: Position, witness: string | null, askableUntil: number): void {
     const entry = this.#known.get(offset)
-    if (entry) Object.assign(entry, { settled: true, witness })
+    if (entry) Object.assign(entry, { settled: true, witness, askableUntil })
   }
 
   /** Where it would be if these were settled too, by the transaction that asks. */
-  after(settling: ReadonlySet<string>): Reach | undefined {
+  after(settling: ReadonlySet<string>, now: number): Reach | undefined {
     let next: string | undefined
     const witnesses = new Set<string>()
     for (let at = this.#head; at < this.#open.length && witnesses.size < POSITION_WITNESSES_MAX; at++) {
       const entry = this.#open[at] as Entry
       if (!settling.has(String(entry.offset))) {
         if (!entry.settled) break
-        if (entry.witness !== null) witnesses.add(entry.witness)
+        if (entry.witness !== null && now < entry.askableUntil) witnesses.add(entry.witness)
       }
       next = entry.next
     }
@@ -77,6 +79,11 @@ export class PositionTracker {
   readonly #partitions = new Map<string, Partition>()
   /** What the database is known to have. */
   readonly #written = new Map<string, string>()
+  readonly #now: () => number
+
+  constructor(now: () => number = () => 0) {
+    this.#now = now
+  }
 
   received({ position }: Delivery): void {
     if (position) this.#of(position.partition).add(position)
@@ -93,8 +100,10 @@ export class PositionTracker {
     return [...offsets].flatMap(([partition, settling]) => this.#stored(partition, settling))
   }
 
-  settled(deliveries: readonly Delivery[], witness: string | null): void {
-    for (const { position } of deliveries) if (position) this.#of(position.partition).settle(position, witness)
+  /** `askableForMs`: so long the database has the witness, unless it was put back. */
+  settled(deliveries: readonly Delivery[], witness: string | null, askableForMs = Infinity): void {
+    const until = this.#now() + askableForMs
+    for (const { position } of deliveries) if (position) this.#of(position.partition).settle(position, witness, until)
   }
 
   /** How far the partitions of these may be passed now. Whoever settles the first of them passes those behind it. */
@@ -104,7 +113,7 @@ export class PositionTracker {
   }
 
   #stored(partition: string, settling: ReadonlySet<string>): StoredPosition[] {
-    const reach = this.#partitions.get(partition)?.after(settling)
+    const reach = this.#partitions.get(partition)?.after(settling, this.#now())
     return reach ? [{ partition, ...reach, from: this.#written.get(partition) }] : []
   }
 
