@@ -101,7 +101,7 @@ export class PositionTracker {
   }
 
   /** `askableForMs`: so long the database has the witness, unless it was put back. */
-  settled(deliveries: readonly Delivery[], witness: string | null, askableForMs = Infinity): void {
+  settled(deliveries: readonly Delivery[], witness: string | null, askableForMs: number = Infinity): void {
     const until = this.#now() + askableForMs
     for (const { position } of deliveries) if (position) this.#of(position.partition).settle(position, witness, until)
   }
