@@ -152,7 +152,7 @@ export class ConsumerLoop<Tx> {
       if (!first) break
       for (const arrival of batch) {
         this.#early.delete(arrival)
-        arrival.began()
+        arrival.takesTwins()
       }
       this.#active++
       // As it was when it was picked: what the database knows of its attempts may change that meanwhile.
@@ -197,7 +197,7 @@ export class ConsumerLoop<Tx> {
     // Before the broker is told: a duplicate that comes meanwhile is an arrival of its own, not a twin nobody settles.
     this.#backlog.done(settled, true)
     this.#backlog.done(passed, false)
-    for (const delivery of [...settled, ...passed].flatMap((of) => of.takeLateTwins())) this.#add(delivery)
+    for (const delivery of [...settled, ...passed].flatMap((of) => of.lateTwins())) this.#add(delivery)
     await this.#acknowledge([...settled, ...passed], results)
   }
 

@@ -187,6 +187,8 @@ async function judge<Tx>(
   switch (fate.kind) {
     case 'applied':
     case 'duplicate': {
+      // Once is enough: where deliveries come faster than they are looked at, this would have no end.
+      if (fate.kind === 'duplicate') arrival.takesTwins()
       const witness = fate.kind === 'applied' ? fate.witness : arrival.item.id
       results.set(arrival, { ...PASSED, applied: true, witness })
       break

@@ -31,8 +31,8 @@ export class Arrival {
   readonly problem: string | undefined
   /** Other deliveries of the same message meanwhile: they share its fate. */
   readonly twins: Delivery[] = []
-  /** So many twins were there when it began. */
-  #twinsAtStart = 0
+  /** So many twins are settled with it. */
+  #twinsTaken = 0
   /** Not picked before this time, on the process's own clock. */
   notBefore = 0
   /** Its predecessor was not applied when it was last looked at: when it was first found so. */
@@ -73,13 +73,14 @@ export class Arrival {
     }
   }
 
-  began(): void {
-    this.#twinsAtStart = this.twins.length
+  /** The twins that came so far are settled with it. */
+  takesTwins(): void {
+    this.#twinsTaken = this.twins.length
   }
 
-  /** Takes out what came since it began. Its commit may be one that a failover lost, and these are sent to make up for it. */
-  takeLateTwins(): Delivery[] {
-    return this.twins.splice(this.#twinsAtStart)
+  /** Takes out those that came later. Its commit may be one that a failover lost, and they are sent to make up for it. */
+  lateTwins(): Delivery[] {
+    return this.twins.splice(this.#twinsTaken)
   }
 
   /** Everything that must be settled with the broker. */
