@@ -113,6 +113,13 @@ const REWINDS: readonly TestedMutant[] = [
 
 const IMPORTS: readonly TestedMutant[] = [
   {
+    name: 'whoever works on a redrive does not see that letters are to run again',
+    test: 'test/redrive/redrive.test.ts',
+    file: 'src/consumer/redrive-executor.ts',
+    find: 'if (beat.round !== this.#round) this.#readAgain(beat.round)',
+    replace: 'this.#round = beat.round',
+  },
+  {
     name: 'an import into PostgreSQL parks what runs at that moment',
     test: 'test/redrive/import.test.ts',
     file: 'src/store/postgres/redrives.ts',

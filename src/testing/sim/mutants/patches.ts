@@ -251,14 +251,6 @@ const FOUND_IN_BAD_WEATHER: readonly Patch[] = [
     replace: '',
   },
   {
-    of: 'I23, 28',
-    name: 'whoever works on a redrive does not see that letters are to run again',
-    weather: 'imports',
-    file: 'src/consumer/redrive-executor.ts',
-    find: 'if (beat.round !== this.#round) this.#readAgain(beat.round)',
-    replace: 'this.#round = beat.round',
-  },
-  {
     of: 'I8',
     name: 'what waits behind an event that is given up with its shard is sent',
     weather: 'resends',
