@@ -128,9 +128,9 @@ export async function perform<Tx>(
   const { route } = request
   const { id } = request.claim
   const enclosing = new Enclosing({ id, route, transaction, publisher, outer: openEnclosing(core.enclosing) })
-  const op = operationOf(core, request, claimed, enclosing, signal)
   const watched = core.guard?.watch(request, session)
   try {
+    const op = operationOf(core, request, claimed, enclosing, signal)
     if (watched) await watched.started
     const limit = new TimeLimit(core.clock, request.deadlineMs, signal, enclosing)
     limit.start()

@@ -25,3 +25,38 @@ it('a handle tells whose it is until its operation ends, and keeps nothing after
   expect(seen.filter((tx) => handles.has(tx))).toEqual([])
   await once.close()
 })
+
+it('a handle that cannot be made leaves no transaction open', async () => {
+  const memory = memoryStore()
+  let fails = true
+  const unable = <S extends object>(session: S): S =>
+    new Proxy(session, {
+      get(of, name) {
+        if (name === 'revocable' && fails) return fail
+        const found: unknown = Reflect.get(of, name, of)
+        return typeof found === 'function' ? found.bind(of) : found
+      },
+    })
+  const fail = (): never => {
+    throw new Error('no handle')
+  }
+  const store: typeof memory = {
+    ...memory,
+    begin: async (params) => {
+      const begun = await memory.begin(params)
+      return { ...begun, session: unable(begun.session) }
+    },
+    leases: Object.assign(Object.create(memory.leases) as typeof memory.leases, {
+      open: async (params: never) => unable(await memory.leases.open(params)),
+    }),
+  }
+  const once = effectivelyOnce({ namespace: 'handles', store, guard: 'off', sweep: false })
+  const atomic = (): Promise<string> => once.run({ scope: 's', key: 'atomic', input: 1 }, async () => 'done')
+  const leased = (): Promise<string> =>
+    once.run({ scope: 's', key: 'leased', input: 1, lease: '10s' }, async ({ commit }) => commit(async () => 'done'))
+  for (const run of [atomic, leased]) await expect(run()).rejects.toThrow('no handle')
+  expect(memory.database.open.size).toBe(0)
+  fails = false
+  expect([await atomic(), await leased()]).toEqual(['done', 'done'])
+  await once.close()
+})
