@@ -47,7 +47,7 @@ export class Broker {
     return this.#subscription.acksLater === true
   }
 
-  /** Only told when it is late: whoever asked again meanwhile would have two reads under way. */
+  /** A late read is told, and not given up: a second read beside it would take messages that nobody handles. */
   receive(params: ReceiveParams): Promise<readonly Delivery[]> {
     let cancel = (): void => {}
     const watch = (ms: number): void => {

@@ -187,7 +187,7 @@ async function judge<Tx>(
   switch (fate.kind) {
     case 'applied':
     case 'duplicate': {
-      // Once is enough: where deliveries come faster than they are looked at, this would have no end.
+      // A duplicate was looked for already. Where deliveries come faster than that, looking again would have no end.
       if (fate.kind === 'duplicate') arrival.takesTwins()
       const witness = fate.kind === 'applied' ? fate.witness : arrival.item.id
       results.set(arrival, { ...PASSED, applied: true, witness })
@@ -234,7 +234,7 @@ async function failed<Tx>(
   else results.set(arrival, { kind: 'retry', error, attempts: arrival.attempts })
 }
 
-/** Whoever is set aside without a try waits for its predecessor, too: its successors would overtake both. */
+/** A message that is set aside untried waits for its predecessor first. Otherwise its successors would overtake both. */
 async function letWait<Tx>(
   { inbox, settings }: ConsumerParts<Tx>,
   park: Map<Arrival, Why>,
@@ -290,7 +290,7 @@ export async function passSettled<Tx>(
   for (const arrival of arrivals) {
     const result = results.get(arrival)
     const { witness, applied } = result?.kind === 'settled' ? result : PASSED
-    // Half of it: its row may be older than its end. What is swept must not be taken for a database that was put back.
+    // Half of the time, because the row is older than this moment. A swept witness must not look like a database that was put back.
     tracker.settled(arrival.deliveries, witness, (applied ? memoryMs : settings.lettersForMs) / 2)
   }
   const deliveries = deliveriesOf(arrivals)

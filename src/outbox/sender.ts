@@ -291,7 +291,7 @@ export class Sender {
   }
 
   #fail(item: Item, failure: Failure): void {
-    // What waits in its lane may be of the next lease: it begins with this very event.
+    // The lane may already hold events of the next lease, which begins with this same event. They must not wait behind it.
     if (!this.#leases.owns(item.shard)) return this.#return([item], true)
     const attempts = item.held ? attemptsOf(item.held) + 1 : 1
     const hold = failed(this.#parts, item.stored, failure, attempts)
@@ -333,7 +333,7 @@ export class Sender {
     this.#lanes.back(again, first)
   }
 
-  /** Of shards that are ours no more: what waits behind these must not be sent before them. */
+  /** Drops the lanes of shards that are no longer ours: events behind these must not be sent before them. */
   #dropGone(items: readonly Item[]): ReadonlySet<Shard> {
     const gone = new Set(items.map(({ shard }) => shard).filter((shard) => !this.#leases.owns(shard) || shard.leaving))
     if (gone.size > 0) this.#lanes.drop(gone)

@@ -1,6 +1,6 @@
 import { systemClock, type Clock } from './clock.ts'
 
-/** What comes of the work, or what `late` says when it takes longer: nobody waits for it any more. */
+/** Waits for the work, but not longer than this. Then it rejects with what `late` makes, and the work goes on alone. */
 export async function inTime<T>(
   work: Promise<T>,
   ms: number,

@@ -14,7 +14,7 @@ export interface NatsMessages extends AsyncIterable<NatsMessage> {
 /** The client's least. A fetch goes on when `receive` has returned what came first. */
 const EXPIRES_MS_MIN = 1_000
 const EXPIRES_MS_MAX = 30_000
-/** A fetch that has not ended so long after its time was forgotten by whoever should have ended it. */
+/** A fetch ends when its time is over. One that has not ended this much later will never end. */
 const FORGOTTEN_MS = 5_000
 
 /**

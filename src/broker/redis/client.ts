@@ -88,7 +88,7 @@ function fromNodeRedis(client: NodeRedisClient): RedisCommands {
   }
 }
 
-/** What was under way when a connection broke may never be answered: ioredis forgets it where it is not to send it again. */
+/** Every command ends. With `autoResendUnfulfilledCommands: false`, ioredis never answers commands of a broken connection. */
 function answered<T>(reply: Promise<T>): Promise<T> {
   return inTime(reply, BROKER_WITHIN_MS, () => new Error(`no answer from Redis within ${BROKER_WITHIN_MS} ms`))
 }

@@ -78,7 +78,7 @@ export class Arrival {
     this.#twinsTaken = this.twins.length
   }
 
-  /** Takes out those that came later. Its commit may be one that a failover lost, and they are sent to make up for it. */
+  /** Takes out the twins that came later. A failover may have lost this commit, and a twin may be the message sent again. */
   lateTwins(): Delivery[] {
     return this.twins.splice(this.#twinsTaken)
   }
