@@ -5,16 +5,12 @@ import type { Sink } from '../sink/sink.ts'
 import { memoryStore } from '../store/memory/memory-store.ts'
 import type { MemoryStore } from '../store/memory/memory-store.ts'
 import type { Outbox } from '../store/outbox.ts'
+import { until } from '../../test/support/until.ts'
 
 const events = { made: event<{ id: string; n: number }>(({ id }) => id) }
 
 let relay: Relay | undefined
 afterEach(() => relay?.stop())
-
-async function until(condition: () => boolean): Promise<void> {
-  for (let i = 0; i < 500 && !condition(); i++) await new Promise((resolve) => setTimeout(resolve, 10))
-  expect(condition()).toBe(true)
-}
 
 test('of a shard that was lost nothing is sent before what was under way, and was not sent', async () => {
   const memory = memoryStore()

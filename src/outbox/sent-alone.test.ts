@@ -6,6 +6,7 @@ import { memoryStore } from '../store/memory/memory-store.ts'
 import type { MemoryStore } from '../store/memory/memory-store.ts'
 import type { HoldParams, Outbox } from '../store/outbox.ts'
 import { shardOf } from './publisher.ts'
+import { until } from '../../test/support/until.ts'
 
 const events = { made: event<{ id: string; n: number }>(({ id }) => id) }
 const SENT: Verdict = { kind: 'sent' }
@@ -13,11 +14,6 @@ const FAILED: Verdict = { kind: 'failed', error: new Error('no'), retryable: tru
 
 let relay: Relay | undefined
 afterEach(() => relay?.stop())
-
-async function until(condition: () => boolean): Promise<void> {
-  for (let i = 0; i < 1_000 && !condition(); i++) await new Promise((resolve) => setTimeout(resolve, 10))
-  expect(condition()).toBe(true)
-}
 
 interface World {
   readonly outbox: (inner: Outbox) => Partial<Outbox>

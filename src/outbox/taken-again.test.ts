@@ -4,17 +4,13 @@ import type { OutgoingEvent, Sink, Verdict } from '../sink/sink.ts'
 import { memoryStore } from '../store/memory/memory-store.ts'
 import type { MemoryStore } from '../store/memory/memory-store.ts'
 import type { Outbox } from '../store/outbox.ts'
+import { until } from '../../test/support/until.ts'
 
 const events = { made: event<{ id: string; n: number }>(({ id }) => id) }
 const SENT: Verdict = { kind: 'sent' }
 
 let relay: Relay | undefined
 afterEach(() => relay?.stop())
-
-async function until(condition: () => boolean): Promise<void> {
-  for (let i = 0; i < 500 && !condition(); i++) await new Promise((resolve) => setTimeout(resolve, 10))
-  expect(condition()).toBe(true)
-}
 
 test('an event that fails after its shard was lost and taken again holds up nothing of the new lease', async () => {
   const memory = memoryStore()

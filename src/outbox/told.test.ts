@@ -5,6 +5,7 @@ import type { Sink } from '../sink/sink.ts'
 import { memoryStore } from '../store/memory/memory-store.ts'
 import type { MemoryStore } from '../store/memory/memory-store.ts'
 import type { Outbox } from '../store/outbox.ts'
+import { until } from '../../test/support/until.ts'
 
 const events = { made: event<{ id: string }>(({ id }) => id) }
 const refusing: Sink = {
@@ -13,11 +14,6 @@ const refusing: Sink = {
   dedupes: false,
   orders: true,
   send: async (sent) => sent.map(() => ({ kind: 'failed', error: new Error('never'), retryable: true })),
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  for (let i = 0; i < 500 && !condition(); i++) await new Promise((resolve) => setTimeout(resolve, 10))
-  expect(condition()).toBe(true)
 }
 
 describe('what a relay tells', () => {

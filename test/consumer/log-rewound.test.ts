@@ -1,46 +1,12 @@
 import pg from 'pg'
 import { afterEach, expect, it } from 'vitest'
-import { effectivelyOnce, event, type Signal } from '../../src/index.ts'
-import { LOG_FEATURES, LogReading, logSubscription, type LogDelivery } from '../../src/source/log-reading.ts'
-import type { EventsOf, PulledSource } from '../../src/source/source.ts'
+import { effectivelyOnce, type Signal } from '../../src/index.ts'
 import { pgStore } from '../../src/store/postgres/pg.ts'
 import { until } from '../relay/world.ts'
+import { events, logOf, PARTITION } from '../support/memory-log.ts'
 import { describePostgres, freshDatabase } from '../support/postgres.ts'
 
-const events = { 'step.made': event<{ n: number }>(({ n }) => `a${n % 3}`) }
-const PARTITION = 'steps/0'
 const numbers = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i)
-
-/** A log in memory: it forgets nothing, whatever the database does. */
-function logOf(entries: readonly number[], reads: bigint[]): PulledSource<EventsOf<typeof events>> {
-  const deliveryOf = (n: number, at: number): LogDelivery => {
-    const data = { n }
-    const what = { id: `e${n}`, source: 'log', type: 'step.made', aggregate: `a${n % 3}`, previous: null, headers: {} }
-    const position = { partition: PARTITION, offset: String(at), next: String(at + 1) }
-    const of = { ...what, at: new Date(0), event: { ...what, data }, body: JSON.stringify(data), position }
-    return of as unknown as LogDelivery
-  }
-  const log = {
-    async read(from: bigint, { max }: { max: number }): Promise<readonly LogDelivery[]> {
-      reads.push(from)
-      const found = entries.map(deliveryOf).slice(Number(from), Number(from) + max)
-      if (found.length === 0) await new Promise((resolve) => setTimeout(resolve, 20))
-      return found
-    },
-    close: async (): Promise<void> => {},
-  }
-  const turn = { keptMs: 60_000, hold: async (): Promise<boolean> => true, leave: async (): Promise<void> => {} }
-  return {
-    kind: 'pulled',
-    name: 'log',
-    types: ['step.made'],
-    redeliversFor: '7d',
-    holdsFor: 'connection',
-    features: LOG_FEATURES,
-    open: async ({ prefetch, positions, signal }) =>
-      logSubscription(new LogReading({ log, turn, partition: async () => PARTITION, prefetch, positions, signal })),
-  }
-}
 
 describePostgres('a log, and a database that was put back', () => {
   const ends: (() => unknown)[] = []
@@ -135,7 +101,7 @@ describePostgres('a log, and a database that was put back', () => {
     const gate = new Promise<void>((resolve) => (open = resolve))
     const consumer = once.consumer(
       'c',
-      { from: logOf(entries, []), batch: 1, concurrency: 3 },
+      { from: logOf(entries), batch: 1, concurrency: 3 },
       {
         'step.made': async ({ data }, { tx }) => {
           await tx.query('insert into effects values ($1)', [data.n])

@@ -5,6 +5,8 @@ import { systemParts } from '../../src/operation/parts.ts'
 import { pgStore, type PgTx } from '../../src/store/postgres/pg.ts'
 import type { Store } from '../../src/store/store.ts'
 
+export { until } from '../support/until.ts'
+
 export const events = {
   'step.made': event<{ aggregate: string; n: number }>((step) => step.aggregate),
 }
@@ -101,12 +103,4 @@ export function judge(
 export async function committedOf(world: World): Promise<Map<string, number>> {
   const { rows } = await world.pool.query<{ id: string; n: number }>('select id, n from counter')
   return new Map(rows.map(({ id, n }) => [id, n]))
-}
-
-export async function until(condition: () => boolean | Promise<boolean>, ms = 20_000): Promise<void> {
-  const deadline = performance.now() + ms
-  while (!(await condition())) {
-    if (performance.now() > deadline) throw new Error('it did not happen in time')
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
 }
