@@ -35,14 +35,14 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   nest: { kind: 'framework', peers: { '@nestjs/common': '>=10', rxjs: '>=7' }, kB: 22, page: 'docs/http.md' },
   node: { kind: 'framework', kB: 21, page: 'docs/http.md' },
 
-  kafka: { kind: 'broker', peers: { '@platformatic/kafka': '>=1.35' }, kB: 9, page: 'docs/brokers.md' },
+  kafka: { kind: 'broker', peers: { '@platformatic/kafka': '>=1.35' }, kB: 8, page: 'docs/brokers.md' },
   nats: { kind: 'broker', peers: { '@nats-io/jetstream': '>=3' }, kB: 7, page: 'docs/brokers.md' },
-  rabbitmq: { kind: 'broker', peers: { 'rabbitmq-client': '>=5.0.3' }, kB: 8, page: 'docs/brokers.md' },
+  rabbitmq: { kind: 'broker', peers: { 'rabbitmq-client': '>=5.0.3' }, kB: 7, page: 'docs/brokers.md' },
   redis: { kind: 'broker', peers: { ioredis: '>=5', redis: '>=5' }, kB: 8, page: 'docs/brokers.md' },
 
-  github: { kind: 'webhook', kB: 3, page: 'docs/consumer.md' },
-  stripe: { kind: 'webhook', kB: 3, page: 'docs/consumer.md' },
-  webhook: { kind: 'webhook', kB: 6, page: 'docs/consumer.md' },
+  github: { kind: 'webhook', kB: 2, page: 'docs/consumer.md' },
+  stripe: { kind: 'webhook', kB: 2, page: 'docs/consumer.md' },
+  webhook: { kind: 'webhook', kB: 5, page: 'docs/consumer.md' },
 
   testing: { kind: 'testing', page: 'docs/testing.md' },
 }
