@@ -1,4 +1,6 @@
 import { parseArgs } from 'node:util'
+import { NODE_VERSIONS, type NodeVersion } from './support/node.ts'
+import { POSTGRES_VERSIONS, type PostgresVersion } from './support/server.ts'
 
 export interface Options {
   readonly json: boolean
@@ -11,6 +13,10 @@ export interface Options {
   readonly records: number
   /** Names of groups and scenarios; null: all. */
   readonly only: ReadonlySet<string> | null
+  /** null: the newest that can be had. */
+  readonly postgres: PostgresVersion | null
+  /** null: the one that runs this. */
+  readonly node: NodeVersion | null
 }
 
 export class BadOption extends Error {}
@@ -25,7 +31,9 @@ export const USAGE = `npm run bench -- [options]
   --rounds <n>       rounds, of which the median counts (default ${FULL.rounds})
   --seconds <s>      length of each scenario in each round (default ${FULL.seconds})
   --records <n>      records in the large database (default ${FULL.records})
-  --only <a,b>       only these groups or scenarios`
+  --only <a,b>       only these groups or scenarios, such as fastify, or fastify.atomic,express.atomic
+  --postgres <n>     PostgreSQL ${POSTGRES_VERSIONS.join(' or ')}
+  --node <n>         Node ${NODE_VERSIONS.join(', ')}`
 
 /** `known`: every name that `--only` may hold. */
 export function readOptions(args: readonly string[], known: readonly string[]): Options | 'help' {
@@ -40,6 +48,8 @@ export function readOptions(args: readonly string[], known: readonly string[]): 
     seconds: number('seconds', values.seconds, base.seconds, { min: 0.05, max: 600, whole: false }),
     records: number('records', values.records, base.records, { min: 10_000, max: 1_000_000_000, whole: true }),
     only: names(values.only, known),
+    postgres: oneOf('postgres', values.postgres, POSTGRES_VERSIONS),
+    node: oneOf('node', values.node, NODE_VERSIONS),
   }
 }
 
@@ -55,12 +65,21 @@ function parse(args: readonly string[]) {
         seconds: { type: 'string' },
         records: { type: 'string' },
         only: { type: 'string' },
+        postgres: { type: 'string' },
+        node: { type: 'string' },
         help: { type: 'boolean', short: 'h' },
       },
     }).values
   } catch (error) {
     throw new BadOption(error instanceof Error ? error.message.split('. ')[0] : String(error))
   }
+}
+
+function oneOf<T extends string>(option: string, text: string | undefined, known: readonly T[]): T | null {
+  if (text === undefined) return null
+  const found = known.find((value) => value === text)
+  if (found === undefined) throw new BadOption(`--${option} must be one of ${known.join(', ')}, not '${text}'`)
+  return found
 }
 
 function number(

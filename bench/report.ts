@@ -1,8 +1,9 @@
 import type { Verdict } from './bars.ts'
-import type { Cost } from './groups/costs.ts'
 import type { FoundDelayed } from './groups/delayed.ts'
 import type { Found } from './groups/group.ts'
+import { BASE, baseOf } from './groups/main.ts'
 import { sumOf } from './support/cpu.ts'
+import type { Cost } from './support/costs.ts'
 import type { FoundRecords } from './groups/records.ts'
 import type { FoundRelay } from './groups/relay.ts'
 
@@ -16,15 +17,15 @@ export interface Report {
     readonly node: string
     readonly cores: number
   }
-  readonly ratios: Record<string, number>
-  readonly rates: Record<string, number>
-  readonly cpu?: Found['cpu']
-  readonly http?: Found
+  readonly main?: Found
+  /** By framework. */
+  readonly http: Readonly<Record<string, Found>>
   readonly delayed?: FoundDelayed
   readonly sqlite?: Found
   readonly records?: FoundRecords
   readonly costs?: Record<string, Cost>
   readonly relay?: FoundRelay
+  readonly consumer?: Found
   readonly bars: readonly Verdict[]
 }
 
@@ -39,30 +40,32 @@ export function asTable(report: Report): string {
     `PostgreSQL ${measured.postgres} with fsync, Node ${measured.node}, ${measured.cores} cores, ${measured.callers} callers;` +
       ` median of ${measured.rounds} interleaved rounds of ${measured.seconds} s${measured.quick ? ' (quick: a look, not a measurement)' : ''}`,
   ]
-  if (report.rates['bare4']) lines.push('', ...ratesTable('One charge and one event', report, 'bare4', bars))
-  if (report.http) lines.push('', ...ratesTable('The same through HTTP, on Fastify', report.http, 'bareHttp', bars))
+  const table = (title: string, found: Found, base: (name: string) => string): void => {
+    lines.push('', ...ratesTable(title, found, base, bars))
+  }
+  if (report.main) table('In this process', { ...report.main, ...(report.costs && { costs: report.costs }) }, baseOf)
+  else if (report.costs) table('In this process', { rates: {}, ratios: {}, costs: report.costs }, baseOf)
+  for (const [framework, found] of Object.entries(report.http)) {
+    const bases = [`${framework}.bareEvent`, `${framework}.bare`]
+    table(
+      `Through HTTP, on ${framework}`,
+      found,
+      (name) => bases.find((base) => found.ratios[`${name}/${base}`]) ?? name,
+    )
+  }
   if (report.delayed) {
     const { direct, delayed } = report.delayed.roundTripMs
     const title = `The same through a network (round trip ${delayed.toFixed(2)} ms instead of ${direct.toFixed(2)} ms)`
-    lines.push('', ...ratesTable(title, report.delayed, 'bare4'))
+    table(title, report.delayed, () => BASE)
   }
-  if (report.sqlite) lines.push('', ...ratesTable('SQLite', report.sqlite, 'sqliteBare'))
+  if (report.sqlite) table('SQLite', report.sqlite, () => 'sqliteBare')
+  if (report.consumer) table('Consumer', report.consumer, () => 'consumerSingle')
   if (report.records) {
     lines.push('', 'Records remembered')
     for (const [name, ms] of Object.entries(report.records.latencyMs))
       lines.push(`  ${pad(name)}${ms.toFixed(2).padStart(10)} ms`)
     for (const [name, value] of Object.entries(report.records.ratios))
       lines.push(`  ${pad(name)}${value.toFixed(2).padStart(10)}${barOf(bars, name)}`)
-  }
-  if (report.costs) {
-    lines.push(
-      '',
-      `Per operation         ${['statements', 'trips', 'rows', 'WAL bytes'].map((title) => title.padStart(11)).join('')}`,
-    )
-    for (const [name, cost] of Object.entries(report.costs)) {
-      const figures = [cost.statements, cost.trips, cost.rowsWritten].map((value) => value.toFixed(2).padStart(11))
-      lines.push(`  ${pad(name)}${figures.join('')}${String(cost.walBytes).padStart(11)}`)
-    }
   }
   if (report.relay) {
     lines.push('', `The relay: ${report.relay.events} events to a sink that does nothing, per second`)
@@ -77,27 +80,46 @@ export function asTable(report: Report): string {
   return lines.join('\n')
 }
 
-function ratesTable(title: string, found: Found, base: string, bars?: ReadonlyMap<string, Verdict>): string[] {
-  const lines = [
-    `${title.padEnd(22)}${title.length > 22 ? '\n' + ' '.repeat(22) : ''}${'per second'.padStart(12)}${`to ${base}`.padStart(16)}${'CPU us'.padStart(9)}${'+ server'.padStart(9)}${'sum'.padStart(7)}${'to base'.padStart(9)}`,
-  ]
-  for (const [name, rate] of Object.entries(found.rates)) {
-    const value = found.ratios[`${name}/${base}`]
-    const shown = value === undefined ? '' : value.toFixed(2)
-    lines.push(
-      `  ${pad(name)}${String(Math.round(rate)).padStart(12)}${shown.padStart(16)}${cpuOf(found, name, base)}${barOf(bars, `${name}/${base}`)}`,
-    )
+const COLUMNS = ['per s', 'to base', 'CPU us', '+ server', 'sum', 'to base', 'statem.', 'trips', 'rows', 'WAL']
+const NAME_WIDTH = 30
+const WIDTH = 9
+
+/** Each line: the rate, the CPU of one operation, and what it asks of the server; each to its prepared base by hand. */
+function ratesTable(
+  title: string,
+  found: Found,
+  baseOf: (name: string) => string,
+  bars: ReadonlyMap<string, Verdict>,
+): string[] {
+  const { rates, ratios, cpu = {}, cpuRatios = {}, costs = {} } = found
+  const lines = [title, `${' '.repeat(NAME_WIDTH)}${COLUMNS.map((column) => column.padStart(WIDTH)).join('')}`]
+  for (const name of new Set([...Object.keys(rates), ...Object.keys(costs)])) {
+    const ratio = `${name}/${baseOf(name)}`
+    const [own, cost] = [cpu[name], costs[name]]
+    const figures = [
+      whole(rates[name]),
+      ratios[ratio]?.toFixed(2),
+      whole(own?.process),
+      whole(own?.server),
+      whole(own && sumOf(own)),
+      cpuRatios[ratio]?.toFixed(2),
+      cost?.statements.toFixed(2),
+      cost?.trips.toFixed(2),
+      cost?.rowsWritten.toFixed(2),
+      whole(cost?.walBytes),
+    ]
+    const cells = figures.map((figure) => (figure ?? '').padStart(WIDTH)).join('')
+    lines.push(`  ${name.padEnd(NAME_WIDTH - 2)}${cells}${barOf(bars, ratio)}`)
+  }
+  for (const [ratio, value] of Object.entries(cpuRatios)) {
+    const [name, base] = ratio.split('/') as [string, string]
+    if (base !== baseOf(name)) lines.push(`  CPU ${ratio}: ${value.toFixed(2)}${barOf(bars, ratio)}`)
   }
   return lines
 }
 
-/** The base's CPU by this one's: 1 is as cheap as the base, 0.5 costs twice as much. */
-function cpuOf({ cpu = {} }: Found, name: string, base: string): string {
-  const [own, of] = [cpu[name], cpu[base]]
-  if (!own || !of) return ''
-  const figures = [own.process, own.server].map((us) => String(Math.round(us)).padStart(9))
-  const to = (sumOf(of) / sumOf(own)).toFixed(2)
-  return `${figures.join('')}${String(Math.round(sumOf(own))).padStart(7)}${to.padStart(9)}`
+function whole(value: number | undefined): string | undefined {
+  return value === undefined ? undefined : String(Math.round(value))
 }
 
 function barOf(bars: ReadonlyMap<string, Verdict> | undefined, name: string): string {

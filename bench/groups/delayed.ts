@@ -7,7 +7,16 @@ import { measureAgainstBare } from './main.ts'
 
 const DELAY_MS = 0.5
 const PINGS = 51
-const NAMES = ['bare4', 'handSix', 'handOne', 'atomic', 'leased', 'batched', 'replayDatabase']
+const NAMES = [
+  'bare4Prepared',
+  'handSixPrepared',
+  'handOnePrepared',
+  'handPipelined',
+  'atomic',
+  'leased',
+  'batched',
+  'replayDatabase',
+]
 
 export interface FoundDelayed extends Found {
   readonly roundTripMs: { readonly direct: number; readonly delayed: number }

@@ -9,7 +9,7 @@ import { INSERT_CHARGE, newCharge, newKey, SCOPE } from '../support/charge.ts'
 import type { Charge } from '../support/charge.ts'
 import { CALLERS, events } from '../support/database.ts'
 import { meterCpu } from '../support/cpu.ts'
-import { measureRounds, median, medianCpu, ratio } from '../support/measure.ts'
+import { foundAgainst, measureRounds } from '../support/measure.ts'
 import type { Scenario } from '../support/measure.ts'
 import type { Bench, Found } from './group.ts'
 
@@ -53,13 +53,8 @@ export async function measureSqlite(bench: Bench): Promise<Found> {
       },
     ]
     const meter = await meterCpu(process.pid, null)
-    const { rates, cpu } = await measureRounds(scenarios, { ...bench.options, cpu: meter, progress: bench.progress })
-    const ratios: Record<string, number> = {}
-    for (const name of ['sqliteAtomic', 'sqliteBatched']) {
-      ratios[`${name}/sqliteBare`] = ratio(rates, name, 'sqliteBare') ?? Number.NaN
-    }
-    const medians = Object.fromEntries([...rates].map(([name, values]) => [name, median(values)]))
-    return { ratios, rates: medians, cpu: medianCpu(cpu) }
+    const measured = await measureRounds(scenarios, { ...bench.options, cpu: meter, progress: bench.progress })
+    return foundAgainst(measured, () => 'sqliteBare')
   } finally {
     await once.close()
     bare.close()

@@ -14,7 +14,11 @@ function chargeLeased(once: BenchOnce): Promise<unknown> {
   return once.run({ scope: SCOPE, key: newKey(), input, lease: '30s' }, async function charge({ step, commit }) {
     const paid = await step('pay', async ({ key }) => ({ reference: key.slice(0, 16) }))
     return commit(async ({ tx, publish }) => {
-      const { rows } = await tx.query<{ id: string }>(INSERT_CHARGE, [account, amount])
+      const { rows } = await tx.query<{ id: string }>({
+        name: 'insert_charge',
+        text: INSERT_CHARGE,
+        values: [account, amount],
+      })
       const made = { id: rows[0]?.id ?? '', account, amount }
       await publish('charge.created', made)
       return { ...made, ...paid }

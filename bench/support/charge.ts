@@ -6,6 +6,11 @@ export interface Charge {
   readonly amount: number
 }
 
+/** What the caller is answered. */
+export interface Charged extends Charge {
+  readonly id: string
+}
+
 export const SCOPE = 'merchant-1'
 export const INSERT_CHARGE = 'insert into charge (account, amount) values ($1, $2) returning id'
 export const INSERT_EVENT = 'insert into event (aggregatetype, aggregateid, type, payload) values ($1, $2, $3, $4)'

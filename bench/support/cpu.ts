@@ -55,14 +55,25 @@ function treeOf(postmaster: number): number {
 }
 
 function timeOf(pid: number): { own: number; children: number; parent: number } | undefined {
-  let text: string
   try {
-    text = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    // The name in brackets may hold spaces. After it: state, parent, ..., user, system, children's user and system.
+    const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+    const at = (n: number): number => Number(fields[n]) * TICK_US
+    return { parent: Number(fields[1]), own: scheduled(pid) ?? at(11) + at(12), children: at(13) + at(14) }
+  } catch {
+    // It ended.
+    return undefined
+  }
+}
+
+/** In nanoseconds, for each thread: finer than ticks. */
+function scheduled(pid: number): number | undefined {
+  try {
+    const threads = readdirSync(`/proc/${pid}/task`)
+    const times = threads.map((thread) => readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0])
+    return times.reduce((sum, time) => sum + Number(time) / 1000, 0)
   } catch {
     return undefined
   }
-  // The name in brackets may hold spaces. After it: state, parent, ..., user, system, children's user and system.
-  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
-  const at = (n: number): number => Number(fields[n]) * TICK_US
-  return { parent: Number(fields[1]), own: at(11) + at(12), children: at(13) + at(14) }
 }

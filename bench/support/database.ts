@@ -5,6 +5,7 @@ import type { OnceInstance } from '../../src/once/once.ts'
 import { systemParts } from '../../src/operation/parts.ts'
 import { pgStore } from '../../src/store/postgres/pg.ts'
 import type { PgTx } from '../../src/store/postgres/pg.ts'
+import { PIPELINED_TABLES } from '../hand/pipelined.ts'
 
 export const CALLERS = 32
 
@@ -21,12 +22,13 @@ export async function createDatabase(serverUrl: string, name: string): Promise<s
   await onServer(serverUrl, `create database ${name}`)
   const url = new URL(serverUrl)
   url.pathname = `/${name}`
-  await onServer(url.href, TABLES)
+  await onServer(url.href, `${TABLES};${PIPELINED_TABLES}`)
   return url.href
 }
 
 export function openPool(url: string, options: pg.PoolConfig & { readonly pipeline?: boolean } = {}): pg.Pool {
-  const pool = new pg.Pool({ connectionString: url, max: CALLERS, ...options })
+  // Connections stay open between two rounds: opening them again is no part of an operation.
+  const pool = new pg.Pool({ connectionString: url, max: CALLERS, idleTimeoutMillis: 0, ...options })
   // An idle connection that the server ends at the very end is nobody's loss.
   pool.on('error', () => {})
   return pool
@@ -37,6 +39,21 @@ export async function openOnce(pool: pg.Pool, { listen = false } = {}): Promise<
   const once = createOnce(options, systemParts)
   await once.migrate()
   return once
+}
+
+export async function inTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect()
+  try {
+    await client.query('begin')
+    const result = await work(client)
+    await client.query('commit')
+    return result
+  } catch (error) {
+    await client.query('rollback')
+    throw error
+  } finally {
+    client.release()
+  }
 }
 
 export async function onServer(url: string, text: string): Promise<pg.QueryResult> {

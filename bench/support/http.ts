@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { debianBinary } from '../../scripts/servers/debian.ts'
 import { programBeside } from '../../scripts/program.ts'
+import type { Framework } from '../http/cases.ts'
 import type { LoadOrder, LoadResult } from '../http-load.ts'
 
 /** A server and its clients, each in a process of its own. */
@@ -14,11 +15,13 @@ export interface HttpBench {
   /** The server's process. */
   readonly pid: number
   load(order: LoadOrder): Promise<LoadResult>
+  /** The connections of its pools tell the database's statistics what they did. */
+  flush(): Promise<void>
   close(): Promise<void>
 }
 
-export async function startHttp(databaseUrl: string): Promise<HttpBench> {
-  const server = start('http-server', [databaseUrl])
+export async function startHttp(framework: Framework, databaseUrl: string): Promise<HttpBench> {
+  const server = start(join('http', 'server'), [framework, databaseUrl])
   const [port] = (await answerOf(server)) as [number]
   const base = `http://127.0.0.1:${port}`
   const clients = start('http-load', [base])
@@ -37,6 +40,10 @@ export async function startHttp(databaseUrl: string): Promise<HttpBench> {
       const result = wrk !== undefined && seconds ? await byWrk(wrk, base, order, seconds) : await byNode(order)
       if (result.failed > 0) throw new Error(`${order.path}: ${result.failed} requests failed`)
       return result
+    },
+    async flush() {
+      server.send('flush')
+      await answerOf(server)
     },
     async close() {
       const ended = [onceEvent(server, 'exit'), onceEvent(clients, 'exit')]

@@ -1,4 +1,5 @@
-import { NO_CPU, perOperation, type Cpu, type CpuMeter } from './cpu.ts'
+import type { Found } from '../groups/group.ts'
+import { NO_CPU, perOperation, sumOf, type Cpu, type CpuMeter } from './cpu.ts'
 
 /** Something that can be done again and again, by many callers at once. */
 export interface Scenario {
@@ -98,7 +99,31 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2
 }
 
-/** The median of each round's own ratio: both rates of a round met the same machine. */
+/** Medians, and every ratio to its base: of rates, and of CPU per operation, process plus server. */
+export function foundAgainst(
+  { rates, cpu }: Measured,
+  baseOf: (name: string) => string,
+  more: readonly (readonly [string, string])[] = [],
+): Found {
+  const found = {
+    ratios: {} as Record<string, number>,
+    cpuRatios: {} as Record<string, number>,
+    rates: {} as Record<string, number>,
+    cpu: medianCpu(cpu),
+  }
+  const sums = new Map([...cpu].map(([name, all]) => [name, all.map(sumOf)]))
+  for (const [name, values] of rates) found.rates[name] = median(values)
+  const pairs = [...[...rates.keys()].map((name) => [name, baseOf(name)] as const), ...more]
+  for (const [name, base] of pairs) {
+    const [toBase, cpuToBase] = [ratio(rates, name, base), ratio(sums, name, base)]
+    if (name === base || toBase === undefined) continue
+    found.ratios[`${name}/${base}`] = toBase
+    if (cpuToBase !== undefined) found.cpuRatios[`${name}/${base}`] = cpuToBase
+  }
+  return found
+}
+
+/** The median of each round's own ratio: both figures of a round met the same machine. */
 export function ratio(rates: Rates, name: string, base: string): number | undefined {
   const [above, below] = [rates.get(name), rates.get(base)]
   if (!above || !below) return undefined

@@ -19,11 +19,13 @@ export interface WireMeter {
 const QUERY = 'Q'.charCodeAt(0)
 const EXECUTE = 'E'.charCodeAt(0)
 const SYNC = 'S'.charCodeAt(0)
+const READY = 'Z'.charCodeAt(0)
 const HEADER = 5
 
 /**
- * Counts what goes over the wire to PostgreSQL, whoever sends it: a trip is a Sync or a simple query, a statement is an
- * Execute or a simple query. https://www.postgresql.org/docs/current/protocol-message-formats.html
+ * Counts what goes over the wire to PostgreSQL, whoever sends it. A statement is an Execute or a simple query. A trip is a
+ * Sync or a simple query, unless the server still owes an answer to one before it: then both are one trip.
+ * https://www.postgresql.org/docs/current/protocol-message-formats.html
  */
 export async function startWireMeter(serverUrl: string): Promise<WireMeter> {
   const url = new URL(serverUrl)
@@ -32,7 +34,17 @@ export async function startWireMeter(serverUrl: string): Promise<WireMeter> {
   const sockets = new Set<Socket>()
   const server = createServer((client) => {
     const upstream = connect(Number(port), hostname)
-    const read = reader(count)
+    const owed = { answers: 0 }
+    const readClient = reader(UNTYPED_FIRST, (type) => {
+      if (type === QUERY || type === EXECUTE) count.statements += 1
+      if (type !== QUERY && type !== SYNC) return
+      if (owed.answers === 0) count.trips += 1
+      owed.answers += 1
+    })
+    const readServer = reader(TYPED, (type) => {
+      // The first one ends the startup, which nobody asked for by a Sync.
+      if (type === READY) owed.answers = Math.max(0, owed.answers - 1)
+    })
     for (const socket of [client, upstream]) {
       sockets.add(socket.setNoDelay(true))
       socket.on('error', () => {})
@@ -43,10 +55,13 @@ export async function startWireMeter(serverUrl: string): Promise<WireMeter> {
       })
     }
     client.on('data', (bytes: Buffer) => {
-      read(bytes)
+      readClient(bytes)
       upstream.write(bytes)
     })
-    upstream.pipe(client)
+    upstream.on('data', (bytes: Buffer) => {
+      readServer(bytes)
+      client.write(bytes)
+    })
   })
   server.listen(0, '127.0.0.1')
   await onceEvent(server, 'listening')
@@ -68,26 +83,23 @@ export async function startWireMeter(serverUrl: string): Promise<WireMeter> {
   }
 }
 
-/** Reads the messages of one connection, in whatever pieces they come. */
-function reader(count: WireCount): (bytes: Buffer) => void {
+/** The startup message of a client alone has no type. */
+const UNTYPED_FIRST = 0
+const TYPED = 1
+
+/** Reads the messages of one direction of a connection, in whatever pieces they come. */
+function reader(first: typeof UNTYPED_FIRST | typeof TYPED, tell: (type: number) => void): (bytes: Buffer) => void {
   let rest: Buffer = Buffer.alloc(0)
-  let started = false
+  let typed: number = first
   return (bytes) => {
     rest = rest.length === 0 ? bytes : Buffer.concat([rest, bytes])
     for (;;) {
-      // The startup message alone has no type.
-      const typed = started ? 1 : 0
       if (rest.length < HEADER) return
       const size = rest.readInt32BE(typed) + typed
       if (rest.length < size) return
-      if (started) tally(rest[0] as number, count)
-      started = true
+      if (typed === TYPED) tell(rest[0] as number)
+      typed = TYPED
       rest = rest.subarray(size)
     }
   }
-}
-
-function tally(type: number, count: WireCount): void {
-  if (type === QUERY || type === SYNC) count.trips += 1
-  if (type === QUERY || type === EXECUTE) count.statements += 1
 }
