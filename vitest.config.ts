@@ -18,6 +18,7 @@ export const LONG: readonly string[] = [
   'test/relay/**/*.test.ts',
   'test/runtimes/**/*.test.ts',
   'test/soak-http/**/*.test.ts',
+  'test/toys/**/*.test.ts',
   'test/weather/**/*.test.ts',
 ]
 const isLong = process.env['TESTS'] === 'long'

@@ -9,36 +9,161 @@ export interface Subpath {
   readonly kB?: number
   /** Where it is documented. */
   readonly page: string
+  /** Its row in the table of its kind (scripts/manifest.ts), beside the name of the subpath. */
+  readonly row?: readonly string[]
 }
 
 /** What everything in the core may weigh: relay, consumers, dead letters and redrives included. */
 export const CORE_KB = 77
 
 /**
- * Everything the package exports beside its core. Exports, peers, ceilings and docs are checked against this list, so a
- * new store, framework or broker is a folder, a file in src/entry, one line here and one row of its contract test.
+ * Everything the package exports beside its core, in the order of the docs. `npm run manifest` writes exports, peers and
+ * tables from this list, and tests check them. A new store, framework or broker is a folder, a file in src/entry, one
+ * entry here and one row of its contract test.
  */
 export const SUBPATHS: Readonly<Record<string, Subpath>> = {
-  drizzle: { kind: 'store', peers: { 'drizzle-orm': '>=0.40' }, kB: 44, page: 'docs/stores.md' },
-  kysely: { kind: 'store', peers: { kysely: '>=0.27' }, kB: 43, page: 'docs/stores.md' },
-  pg: { kind: 'store', peers: { pg: '>=8.11' }, kB: 48, page: 'docs/stores.md' },
-  pglite: { kind: 'store', peers: { '@electric-sql/pglite': '>=0.3' }, kB: 42, page: 'docs/stores.md' },
-  postgres: { kind: 'store', peers: { postgres: '>=3.4' }, kB: 43, page: 'docs/stores.md' },
-  prisma: { kind: 'store', peers: { '@prisma/client': '>=6' }, kB: 43, page: 'docs/stores.md' },
-  sqlite: { kind: 'store', peers: { libsql: '>=0.5' }, kB: 25, page: 'docs/stores.md' },
+  pg: {
+    kind: 'store',
+    peers: { pg: '>=8.11' },
+    kB: 48,
+    page: 'docs/stores.md',
+    row: ['node-postgres', '`pgStore(pool)`', "the pool's client"],
+  },
+  postgres: {
+    kind: 'store',
+    peers: { postgres: '>=3.4' },
+    kB: 43,
+    page: 'docs/stores.md',
+    row: ['postgres.js', '`postgresJsStore(sql)`', '`TransactionSql`'],
+  },
+  pglite: {
+    kind: 'store',
+    peers: { '@electric-sql/pglite': '>=0.3' },
+    kB: 42,
+    page: 'docs/stores.md',
+    row: ['PGlite', '`pgliteStore(db)`', "PGlite's `Transaction`"],
+  },
+  drizzle: {
+    kind: 'store',
+    peers: { 'drizzle-orm': '>=0.40' },
+    kB: 44,
+    page: 'docs/stores.md',
+    row: ['Drizzle (PostgreSQL)', '`drizzleStore(db)`', 'your Drizzle transaction'],
+  },
+  kysely: {
+    kind: 'store',
+    peers: { kysely: '>=0.27' },
+    kB: 43,
+    page: 'docs/stores.md',
+    row: ['Kysely (PostgreSQL)', "`kyselyStore(db, { dialect: 'postgres' })`", '`Transaction<DB>`'],
+  },
+  prisma: {
+    kind: 'store',
+    peers: { '@prisma/client': '>=6' },
+    kB: 43,
+    page: 'docs/stores.md',
+    row: ['Prisma (PostgreSQL)', "`prismaStore(db, { dialect: 'postgres' })`", '`Prisma.TransactionClient`'],
+  },
+  sqlite: {
+    kind: 'store',
+    peers: { libsql: '>=0.5' },
+    kB: 25,
+    page: 'docs/stores.md',
+    row: ['nothing, or a file', '`sqliteStore({ file })`', '`query(sql, values)`'],
+  },
 
-  express: { kind: 'framework', peers: { express: '>=4.18' }, kB: 21, page: 'docs/http.md' },
-  fastify: { kind: 'framework', peers: { fastify: '>=5' }, kB: 21, page: 'docs/http.md' },
-  fetch: { kind: 'framework', kB: 16, page: 'docs/http.md' },
-  hono: { kind: 'framework', peers: { hono: '>=4' }, kB: 16, page: 'docs/http.md' },
-  koa: { kind: 'framework', peers: { koa: '>=2.15' }, kB: 21, page: 'docs/http.md' },
-  nest: { kind: 'framework', peers: { '@nestjs/common': '>=10', rxjs: '>=7' }, kB: 22, page: 'docs/http.md' },
-  node: { kind: 'framework', kB: 21, page: 'docs/http.md' },
+  node: {
+    kind: 'framework',
+    kB: 21,
+    page: 'docs/http.md',
+    row: ['wrapped handler', '`IncomingMessage`'],
+  },
+  express: {
+    kind: 'framework',
+    peers: { express: '>=4.18' },
+    kB: 21,
+    page: 'docs/http.md',
+    row: ['wrapped handler', 'Express 4 or 5 request'],
+  },
+  fastify: {
+    kind: 'framework',
+    peers: { fastify: '>=5' },
+    kB: 21,
+    page: 'docs/http.md',
+    row: ['wrapped handler', 'Fastify 5 request'],
+  },
+  fetch: {
+    kind: 'framework',
+    kB: 16,
+    page: 'docs/http.md',
+    row: ['wrapped handler', '`Request`'],
+  },
+  hono: {
+    kind: 'framework',
+    peers: { hono: '>=4' },
+    kB: 16,
+    page: 'docs/http.md',
+    row: ['middleware', 'Hono context'],
+  },
+  koa: {
+    kind: 'framework',
+    peers: { koa: '>=2.15' },
+    kB: 21,
+    page: 'docs/http.md',
+    row: ['middleware', 'Koa context'],
+  },
+  nest: {
+    kind: 'framework',
+    peers: { '@nestjs/common': '>=10', rxjs: '>=7' },
+    kB: 22,
+    page: 'docs/http.md',
+    row: ['module, decorator, context', 'request of Express or Fastify'],
+  },
 
-  kafka: { kind: 'broker', peers: { '@platformatic/kafka': '>=1.35' }, kB: 8, page: 'docs/brokers.md' },
-  nats: { kind: 'broker', peers: { '@nats-io/jetstream': '>=3' }, kB: 7, page: 'docs/brokers.md' },
-  rabbitmq: { kind: 'broker', peers: { 'rabbitmq-client': '>=5.0.3' }, kB: 7, page: 'docs/brokers.md' },
-  redis: { kind: 'broker', peers: { ioredis: '>=5', redis: '>=5' }, kB: 8, page: 'docs/brokers.md' },
+  nats: {
+    kind: 'broker',
+    peers: { '@nats-io/jetstream': '>=3' },
+    kB: 7,
+    page: 'docs/brokers.md',
+    row: [
+      'NATS',
+      '`accepted`; `replicated` from 3 replicas on; `flushed` with `sync_interval: always`',
+      "for the stream's `duplicate_window` (2 min unset)",
+    ],
+  },
+  redis: {
+    kind: 'broker',
+    peers: { ioredis: '>=5', redis: '>=5' },
+    kB: 8,
+    page: 'docs/brokers.md',
+    row: [
+      'Redis',
+      '`accepted`; `flushed` with `appendonly yes` and `appendfsync always`; `replicated` with `waitFor`',
+      'from Redis 8.6 on (`IDMP`); before that it does not',
+    ],
+  },
+  rabbitmq: {
+    kind: 'broker',
+    peers: { 'rabbitmq-client': '>=5.0.3' },
+    kB: 7,
+    page: 'docs/brokers.md',
+    row: [
+      'RabbitMQ',
+      '`flushed` on durable quorum queues; `replicated` with `clustered: true`; else `accepted`',
+      'it does not',
+    ],
+  },
+  kafka: {
+    kind: 'broker',
+    peers: { '@platformatic/kafka': '>=1.35' },
+    kB: 8,
+    page: 'docs/brokers.md',
+    row: [
+      'Kafka',
+      '`accepted`; `replicated` with 2 replicas and `min.insync.replicas` 2 or more (with `admin`, which sees it)',
+      'within one session of a producer only',
+    ],
+  },
 
   github: { kind: 'webhook', kB: 2, page: 'docs/consumer.md' },
   stripe: { kind: 'webhook', kB: 2, page: 'docs/consumer.md' },

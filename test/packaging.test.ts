@@ -10,6 +10,7 @@ import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/co
 import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { SUBPATHS } from '../scripts/subpaths.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc')
@@ -194,7 +195,7 @@ describe('the package', () => {
   })
 
   it('loads every store without its client', async () => {
-    const stores = ['drizzle', 'kysely', 'pg', 'pglite', 'postgres', 'prisma', 'sqlite']
+    const stores = Object.keys(SUBPATHS).filter((name) => SUBPATHS[name]?.kind === 'store')
     const code = `for (const name of ${JSON.stringify(stores)}) {
         const [store] = Object.values(await import('effectively-once/' + name))
         console.log(name, typeof store)

@@ -1,27 +1,28 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { SUBPATHS } from '../scripts/subpaths.ts'
-import { readManifest } from './support/sources.ts'
+import { manifestFiles } from '../scripts/manifest.ts'
+import { SUBPATHS, type SubpathKind } from '../scripts/subpaths.ts'
 
 const root = new URL('..', import.meta.url)
-const manifest = readManifest()
 const names = Object.keys(SUBPATHS)
-const peers = Object.assign({}, ...Object.values(SUBPATHS).map((of) => of.peers ?? {})) as Record<string, string>
 
 describe('the list of subpaths', () => {
-  it('is what the package exports', () => {
-    const built = (name: string): object => ({ types: `./dist/${name}.d.ts`, default: `./dist/${name}.js` })
-    expect(manifest.exports).toEqual({
-      '.': built('index'),
-      ...Object.fromEntries(names.map((name) => [`./${name}`, built(`entry/${name}`)])),
-      './package.json': './package.json',
-    })
+  it('is written in the package and in the tables of the docs: npm run manifest', () => {
+    for (const [file, text] of manifestFiles(root)) expect(readFileSync(new URL(file, root), 'utf8')).toBe(text)
   })
 
-  it('has the peers of the package, each of them optional', () => {
-    expect(manifest.peerDependencies).toEqual(peers)
-    const optional = Object.fromEntries(Object.keys(peers).map((peer) => [peer, { optional: true }]))
-    expect(manifest.peerDependenciesMeta).toEqual(optional)
+  it('is named whole where the README says what else there is', () => {
+    const readme = readFileSync(new URL('README.md', root), 'utf8')
+    const named = (kind: SubpathKind, imported: string): string[] => {
+      const [, others = ''] = new RegExp(`'effectively-once/${imported}' // or (.*)`).exec(readme) ?? []
+      expect(others).not.toBe('')
+      return [...others.matchAll(/\/(\w+)/g)]
+        .map(([, name = '']) => name)
+        .filter((name) => SUBPATHS[name]?.kind === kind)
+    }
+    const all = (kind: SubpathKind): string[] => names.filter((name) => SUBPATHS[name]?.kind === kind).toSorted()
+    expect(['express', ...named('framework', 'express')].toSorted()).toEqual(all('framework'))
+    expect(named('broker', 'webhook').toSorted()).toEqual(all('broker'))
   })
 
   it('is what there is in src/entry', () => {
