@@ -104,6 +104,8 @@ export const EVENT_HEADERS_MAX = 32
 /** Names and values together. */
 export const EVENT_HEADERS_BYTES_MAX: number = 8 * 1024
 export const AGGREGATE_BYTES_MAX = 255
+/** Events, messages or letters per second. */
+export const RATE_MAX = 100_000
 
 export const SWEEP_LIMIT_DEFAULT = 10_000
 export const SWEEP_LIMIT_MAX = 1_000_000
@@ -235,6 +237,8 @@ export const CONSUMER_BATCH_MS = 250
 /** Messages in hand, for each transaction at a time. */
 export const CONSUMER_PREFETCH_MIN = 64
 export const CONSUMER_PREFETCH_MAX = 4_096
+/** A consumer with a rate has the messages of so many seconds in hand at most. */
+export const CONSUMER_RATE_SECONDS = 10
 /** Bytes in hand: past them nothing more is read; of one shard of the outbox at most this part of them. */
 export const CONSUMER_BYTES_MAX: number = 32 * 1024 * 1024
 export const CONSUMER_BYTES_SHARE = 8
@@ -298,7 +302,6 @@ export const REDRIVE_BATCH = 50
 export const REDRIVE_PAGE = 500
 /** Letters per second. */
 export const REDRIVE_RATE_DEFAULT = 50
-export const REDRIVE_RATE_MAX = 100_000
 export const REDRIVE_CANARY_DEFAULT = 10
 /** Paused when more than this share of the last so many letters failed, once so many are known. */
 export const REDRIVE_PAUSE_AT_DEFAULT = 0.2

@@ -2,12 +2,12 @@ import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Transform } from '../dead-letter/redrive/transform.ts'
 import type { Redrive, RedriveOptions, RedrivePlan, RedriveStatus } from '../dead-letter/redrive/types.ts'
-import { REDRIVE_RATE_MAX } from '../limits.ts'
+import { RATE_MAX } from '../limits.ts'
 import { ago, table, using, type Report, type Run, type Told } from './report.ts'
 import { EXIT, UsageError, type ExitCode } from './usage.ts'
 import { accountableOf, chosenFilterOf, filterOf, numberOf, redriveIdOf } from './values.ts'
 
-const RATE = { min: 0.001, max: REDRIVE_RATE_MAX, whole: false }
+const RATE = { min: 0.001, max: RATE_MAX, whole: false }
 const LIMITS = { min: 1, max: 10_000, whole: true }
 const NOBODY_MS = 10_000
 

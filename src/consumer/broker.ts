@@ -77,6 +77,21 @@ export class Broker {
     return this.told(() => this.#subscription.giveBack(deliveries, { delayMs: Math.round(delayMs) }))
   }
 
+  /** The broker is told that we are still at work on these. Answers how to stop. */
+  keepHolding(inHand: () => readonly Delivery[]): () => void {
+    const everyMs = this.holdsForMs / 3
+    let cancel = (): void => {}
+    if (everyMs === Infinity || !this.extends) return cancel
+    const next = (): void => {
+      cancel = this.#clock.after(everyMs, () => {
+        void this.extend(inHand())
+        next()
+      })
+    }
+    next()
+    return () => cancel()
+  }
+
   extend(deliveries: readonly Delivery[]): Promise<boolean> {
     return this.told(async () => this.#subscription.extend?.(deliveries))
   }

@@ -10,6 +10,7 @@ import { Broker } from './broker.ts'
 import { ConsumerLoop } from './loop.ts'
 import { checkConsumer, type ConsumerSettings } from './options.ts'
 import { endedInTime, type ConsumerParts } from './parts.ts'
+import { Pausing } from './pausing.ts'
 import { createPushedConsumer } from './push.ts'
 import { prefetchOf } from './size.ts'
 import type { Consumer, ConsumerOptions } from './types.ts'
@@ -26,7 +27,8 @@ export function createConsumer<Tx>(
   const { inbox } = core.namespace
   if (!inbox) throw onceError('ONCE_UNSUPPORTED', { detail: `the ${core.store.name} store has no inbox` })
   const { from } = settings
-  const parts: ConsumerParts<Tx> = { core, inbox, settings, tracker: null }
+  const pausing = new Pausing(name, core.settings.observe)
+  const parts: ConsumerParts<Tx> = { core, inbox, settings, pausing, tracker: null }
   let told = false
   const prepared = async (): Promise<void> => {
     await prepare(core, settings)
@@ -111,6 +113,19 @@ class PulledConsumer<Tx> implements Consumer {
     return loop.handled
   }
 
+  get paused(): boolean {
+    return this.#parts.pausing.paused
+  }
+
+  pause(): void {
+    this.#parts.pausing.pause()
+  }
+
+  resume(): void {
+    this.#parts.pausing.resume()
+    void this.#running?.then(({ loop }) => loop.resume()).catch(() => {})
+  }
+
   wake(): void {
     // The source is woken, not the consumer.
   }
@@ -162,7 +177,7 @@ class PulledConsumer<Tx> implements Consumer {
     const redrives = once ? undefined : runRedrives(this.#parts, stop.signal)
     try {
       await loop.run(once)
-      if (once) loop.handled += await workOnRedrive(this.#parts, stop.signal)
+      if (once && !this.paused) loop.handled += await workOnRedrive(this.#parts, stop.signal)
     } finally {
       stop.abort()
       await endedInTime(this.#parts, redrives)

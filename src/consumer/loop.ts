@@ -11,6 +11,7 @@ import {
 } from '../limits.ts'
 import { WakeSignal } from '../outbox/wake-signal.ts'
 import { sleep } from '../platform/clock.ts'
+import { Throttle } from '../platform/rate-limit.ts'
 import type { Delivery, PulledSource } from '../source/source.ts'
 import type { Broker } from './broker.ts'
 import { ackFirst } from './first.ts'
@@ -37,6 +38,7 @@ export class ConsumerLoop<Tx> {
   readonly #room: WakeSignal
   readonly #size: BatchSize
   readonly #receives = new ReceiveSize()
+  readonly #throttle: Throttle
   /** Transactions at a time: an embedded store has one writer. */
   readonly #concurrency: number
   #active = 0
@@ -56,6 +58,7 @@ export class ConsumerLoop<Tx> {
     this.#prefetch = prefetchOf(parts.settings)
     this.#room = new WakeSignal(parts.core.clock)
     this.#size = new BatchSize(parts.settings, parts.core.store.locks)
+    this.#throttle = new Throttle(parts.core.clock, parts.settings.rate, () => this.#dispatch())
     this.#concurrency =
       parts.core.store.features.concurrentClaims || parts.settings.leaseMs !== null ? parts.settings.concurrency : 1
     const { core, inbox, settings } = parts
@@ -76,10 +79,18 @@ export class ConsumerLoop<Tx> {
 
   /** Until it is stopped; `once`: until nothing is left to do now. */
   async run(once: boolean): Promise<void> {
-    this.#keepHolding()
+    this.#cancelHold = this.#broker.keepHolding(() => deliveriesOf([...this.#backlog.arrivals()]))
     const cancelLooks = lookForRewinds(this.#parts, this.#broker)
     try {
       while (!this.#stopping.aborted) {
+        if (this.#parts.pausing.paused) {
+          if (this.#active === 0) this.#tellIdle()
+          if (once && this.#active === 0) return
+          // A source that keeps order would give it to nobody else.
+          if (!this.#source.features.orders) await this.#putBack()
+          await this.#room.wait(CONSUMER_WAIT_MS)
+          continue
+        }
         // Those who wait for a predecessor take no room: it could not come in.
         const left = this.#prefetch - this.#backlog.size + this.#early.size
         const max = this.#receives.next(left, this.#backlog.bytes - this.#early.bytes)
@@ -91,7 +102,8 @@ export class ConsumerLoop<Tx> {
         if (came === 0 && this.#active === 0 && this.#backlog.size === 0) this.#tellIdle()
         if (came > 0 || !once) continue
         if (this.#active === 0 && this.#backlog.size === 0) return
-        if (this.#active === 0 && this.#early.size === 0 && this.#backlog.nextAt() > this.#now + DRAIN_WAIT_MS) return
+        const waits = this.#early.size > 0 || this.#throttle.room() < 1
+        if (this.#active === 0 && !waits && this.#backlog.nextAt() > this.#now + DRAIN_WAIT_MS) return
         await this.#room.wait(Math.min(50, Math.max(1, this.#backlog.nextAt() - this.#now)))
         this.#dispatch()
       }
@@ -104,6 +116,12 @@ export class ConsumerLoop<Tx> {
 
   #tellIdle(): void {
     for (const resolve of this.#waitingForIdle.splice(0)) resolve()
+  }
+
+  /** After a pause. */
+  resume(): void {
+    this.#room.signal()
+    this.#dispatch()
   }
 
   /** Resolves when nothing is in hand, and nothing came for a while. */
@@ -146,10 +164,12 @@ export class ConsumerLoop<Tx> {
   }
 
   #dispatch(): void {
-    while (this.#active < this.#concurrency && !this.#stopping.aborted) {
-      const batch = this.#backlog.pick(this.#size.next(this.#active), this.#now, !this.#suspectRunning)
+    while (this.#active < this.#concurrency && !this.#stopping.aborted && !this.#parts.pausing.paused) {
+      const most = Math.min(this.#throttle.room(), this.#size.next(this.#active))
+      const batch = this.#backlog.pick(most, this.#now, !this.#suspectRunning)
       const [first] = batch
       if (!first) break
+      this.#throttle.started(batch.length)
       for (const arrival of batch) {
         this.#early.delete(arrival)
         arrival.takesTwins()
@@ -308,19 +328,6 @@ export class ConsumerLoop<Tx> {
     this.#cancelTimer = this.#parts.core.clock.after(Math.max(1, next - this.#now), () => this.#dispatch(), true)
   }
 
-  /** The broker is told that we are still at work. */
-  #keepHolding(): void {
-    const everyMs = this.#broker.holdsForMs / 3
-    if (everyMs === Infinity || !this.#broker.extends) return
-    const next = (): void => {
-      this.#cancelHold = this.#parts.core.clock.after(everyMs, () => {
-        void this.#broker.extend([...this.#backlog.arrivals()].flatMap((arrival) => arrival.deliveries))
-        next()
-      })
-    }
-    next()
-  }
-
   /** What runs may end; what did not begin goes back at once. */
   async #end(): Promise<void> {
     this.#cancelTimer()
@@ -328,7 +335,12 @@ export class ConsumerLoop<Tx> {
     const until = this.#now + this.#parts.settings.deadlineMs
     while (this.#active > 0 && this.#now < until) await this.#room.wait(Math.min(50, until - this.#now))
     this.#cancelHold()
+    await this.#putBack()
+  }
+
+  async #putBack(): Promise<void> {
     const left = this.#backlog.drop(() => true)
+    for (const arrival of left) this.#early.delete(arrival)
     await uncount(this.#parts, left)
     if (left.length > 0) await endedInTime(this.#parts, this.#broker.giveBack(deliveriesOf(left), 0))
   }

@@ -16,6 +16,7 @@ import {
   LETTERS_MS_DEFAULT,
   REMEMBER_MS_DEFAULT,
 } from '../limits.ts'
+import { checkRate } from '../platform/rate-limit.ts'
 import { isStorable } from '../platform/storable.ts'
 import type { Source } from '../source/source.ts'
 import { isName } from '../store/namespaced/names.ts'
@@ -31,6 +32,8 @@ export interface ConsumerSettings {
   readonly leaseMs: number | null
   readonly concurrency: number
   readonly attempts: number
+  /** Messages per second; null: without a limit. */
+  readonly rate: number | null
   readonly batch: number
   readonly pipelined: boolean
   readonly delivery: Delivering
@@ -55,6 +58,7 @@ const OPTIONS = new Set([
   'lease',
   'concurrency',
   'attempts',
+  'rate',
   'batch',
   'pipelined',
   'delivery',
@@ -93,6 +97,7 @@ export function checkConsumer(
     leaseMs: options.lease === undefined ? null : milliseconds(options.lease, LEASE_MS_DEFAULT, leased),
     concurrency: whole('concurrency', options.concurrency, CONSUMER_CONCURRENCY_DEFAULT, CONSUMER_CONCURRENCY_MAX),
     attempts: whole('attempts', options.attempts, CONSUMER_ATTEMPTS_DEFAULT, CONSUMER_ATTEMPTS_MAX),
+    rate: options.rate === undefined ? null : checkRate(options.rate, 'messages'),
     batch: whole('batch', options.batch, CONSUMER_BATCH_DEFAULT, CONSUMER_BATCH_MAX),
     pipelined: oneOf('pipelined', options.pipelined, [true, false], false),
     delivery,

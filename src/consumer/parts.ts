@@ -4,6 +4,7 @@ import { CONSUMER_BACKOFF_MS, CONSUMER_BACKOFF_MS_MAX } from '../limits.ts'
 import { sleep } from '../platform/clock.ts'
 import type { Delivery } from '../source/source.ts'
 import type { CompleteInboxParams, Inbox } from '../store/inbox.ts'
+import type { Pausing } from './pausing.ts'
 import type { ConsumerSettings } from './options.ts'
 import type { Core } from '../operation/core.ts'
 
@@ -12,6 +13,7 @@ export interface ConsumerParts<Tx> {
   readonly core: Core<Tx>
   readonly inbox: Inbox<Tx>
   readonly settings: ConsumerSettings
+  readonly pausing: Pausing
   /** null: the source has no positions. */
   readonly tracker: PositionTracker | null
 }

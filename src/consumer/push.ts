@@ -2,6 +2,7 @@ import { runRedrives } from './redriver.ts'
 import { onceError, problemTypeOf, type OnceCode, type OnceError } from '../errors.ts'
 import { Arrival, keyOf } from './inbox/arrival.ts'
 import { CONSUMER_BUSY_MS } from '../limits.ts'
+import { RateLimit } from '../platform/rate-limit.ts'
 import type { Delivery, PushedRequest, PushedSource } from '../source/source.ts'
 import { endedInTime, type ConsumerParts } from './parts.ts'
 import type { PushedAnswer, PushedConsumer } from './types.ts'
@@ -21,10 +22,11 @@ interface Run {
 
 /** A consumer that a provider calls. The answer settles the delivery: 2xx, and it does not come again. */
 export function createPushedConsumer<Tx>(parts: ConsumerParts<Tx>, prepare: () => Promise<void>): PushedConsumer {
-  const { core, settings } = parts
+  const { core, settings, pausing } = parts
   const source = settings.from as PushedSource<unknown>
   const { name } = settings
   const slots = new RunningSlots(settings.concurrency)
+  const limit = settings.rate === null ? null : new RateLimit(core.clock, settings.rate)
   const running = new Set<Promise<unknown>>()
   let stopped = false
   let run: Run | undefined
@@ -70,12 +72,19 @@ export function createPushedConsumer<Tx>(parts: ConsumerParts<Tx>, prepare: () =
       await endedInTime(parts, Promise.all([ending?.redriving, ...running]))
     },
     drain: async () => 0,
+    get paused() {
+      return pausing.paused
+    },
+    pause: () => pausing.pause(),
+    resume: () => pausing.resume(),
     [Symbol.asyncDispose]: () => consumer.stop(),
     async receive(request: PushedRequest): Promise<PushedAnswer> {
       const pushed = source.receive(request)
       if (pushed.kind === 'refused') return problem(onceError(pushed.code, { detail: pushed.detail }))
       if (pushed.kind === 'answer') return { status: pushed.status, headers: {}, body: pushed.body ?? '' }
-      if (stopped || core.closed) return away()
+      if (stopped || pausing.paused || core.closed) return away()
+      if (limit && limit.allowed() < 1) return full(limit.nextInMs())
+      limit?.started(1)
       // A route may be mounted without a start: the first request makes up for it.
       const { ready, stop } = run ?? begin()
       try {
@@ -85,8 +94,7 @@ export function createPushedConsumer<Tx>(parts: ConsumerParts<Tx>, prepare: () =
       }
       if (stop.signal.aborted) return away()
       const slot = await slots.take()
-      if (slot !== 'taken')
-        return slot === 'away' ? away() : problem(onceError('ONCE_QUEUE_FULL', { retryAfterMs: 1_000 }))
+      if (slot !== 'taken') return slot === 'away' ? away() : full(1_000)
       const work = process(pushed.delivery).finally(() => slots.leave())
       const ended = work.catch(() => {})
       running.add(ended)
@@ -100,9 +108,16 @@ export function createPushedConsumer<Tx>(parts: ConsumerParts<Tx>, prepare: () =
   return consumer
 }
 
-/** Of a consumer that was stopped: the provider sends it again, to whoever runs then. */
+function full(retryAfterMs: number): PushedAnswer {
+  return problem(onceError('ONCE_QUEUE_FULL', { retryAfterMs }))
+}
+
+/** Of a consumer that was stopped or paused: the provider sends it again, to whoever runs then. */
 function away(): PushedAnswer {
-  return problem(onceError('ONCE_CLOSED', { detail: 'This consumer was stopped', retryAfterMs: 1_000 }), 503)
+  return problem(
+    onceError('ONCE_CLOSED', { detail: 'This consumer was stopped, or is paused', retryAfterMs: 1_000 }),
+    503,
+  )
 }
 
 /** Places for what runs at a time, and those who wait for one. */

@@ -16,9 +16,10 @@ import type { ConsumerParts } from './parts.ts'
 import { tellCrowded, withLocks } from '../operation/crowding.ts'
 import { isFinal } from '../operation/final.ts'
 import { sleep } from '../platform/clock.ts'
+import { RateLimit } from '../platform/rate-limit.ts'
 import type { RedriveBeat, RedriveDecision, RedriveItem, RedriveLease, Redrives } from '../store/redrives.ts'
 import { failure } from './redrive-failure.ts'
-import { FailureWindow, RedrivePace } from './redrive-pace.ts'
+import { FailureWindow } from './failure-window.ts'
 import { arrivalOf } from './revive.ts'
 import type { Unsure } from './redrive-unsure.ts'
 
@@ -39,7 +40,7 @@ export class RedriveExecutor<Tx> {
   readonly #redrives: Redrives<Tx>
   readonly #lease: RedriveLease
   readonly #signal: AbortSignal
-  readonly #pace: RedrivePace
+  readonly #pace: RateLimit
   readonly #window = new FailureWindow()
   #backlog = new Backlog()
   /** Everything up to here is in hand or decided. */
@@ -65,7 +66,7 @@ export class RedriveExecutor<Tx> {
     this.#lease = lease
     this.#unsure = unsure
     this.#signal = signal
-    this.#pace = new RedrivePace(parts.core.clock, lease.rate)
+    this.#pace = new RateLimit(parts.core.clock, lease.rate)
   }
 
   /** Until there is nothing to do, it is told to stop, or the lease is lost. Answers with how many letters were decided. */
@@ -263,9 +264,7 @@ export class RedriveExecutor<Tx> {
       if (fate.kind === 'applied' || fate.kind === 'duplicate') applied++
       if (fate.kind === 'troubled') {
         troubled = fate.error
-        if (isOnceError(fate.error, 'ONCE_COMMIT_UNKNOWN')) {
-          this.#unsure.add(this.#lease.redrive, arrival.seq)
-        }
+        if (isOnceError(fate.error, 'ONCE_COMMIT_UNKNOWN')) this.#unsure.add(this.#lease.redrive, arrival.seq)
       }
       const decision = fate.kind === 'applied' ? null : this.#decisionOf(arrival, fate)
       if (decision === 'later') continue

@@ -12,16 +12,21 @@ export async function runRedrives<Tx>(parts: ConsumerParts<Tx>, signal: AbortSig
   const { clock, random, settings } = parts.core
   const unsure = new Unsure(parts)
   while (!signal.aborted) {
-    try {
-      // What a former executor could not find out.
-      await unsure.clear()
-      await workOn(parts, unsure, signal)
-    } catch (error) {
-      if (!signal.aborted) settings.observe({ kind: 'troubled', task: 'redrive', error })
-    }
+    const { pausing } = parts
+    if (!pausing.paused) await turn(AbortSignal.any([signal, pausing.signal]))
     await sleep(clock, REDRIVE_POLL_MS * (0.5 + random.next()), signal)
   }
   await unsure.end()
+
+  async function turn(until: AbortSignal): Promise<void> {
+    try {
+      // What a former executor could not find out.
+      await unsure.clear()
+      await workOn(parts, unsure, until)
+    } catch (error) {
+      if (!until.aborted) settings.observe({ kind: 'troubled', task: 'redrive', error })
+    }
+  }
 }
 
 /** The consumer's redrive, if there is one that nobody works on. Answers with how many letters were decided. */

@@ -1,12 +1,20 @@
-import { CONSUMER_BATCH_MS, CONSUMER_BYTES_MAX, CONSUMER_PREFETCH_MAX, CONSUMER_PREFETCH_MIN } from '../limits.ts'
+import {
+  CONSUMER_BATCH_MS,
+  CONSUMER_BYTES_MAX,
+  CONSUMER_PREFETCH_MAX,
+  CONSUMER_PREFETCH_MIN,
+  CONSUMER_RATE_SECONDS,
+} from '../limits.ts'
 import type { Delivery } from '../source/source.ts'
 import type { LockBudget } from '../store/lock-budget.ts'
 import type { ConsumerSettings } from './options.ts'
 
 /** How many messages a consumer has in hand at most. */
-export function prefetchOf({ concurrency, batch, leaseMs }: ConsumerSettings): number {
+export function prefetchOf({ concurrency, batch, leaseMs, rate }: ConsumerSettings): number {
   const wanted = leaseMs === null ? concurrency * batch : concurrency
-  return Math.min(CONSUMER_PREFETCH_MAX, Math.max(CONSUMER_PREFETCH_MIN, wanted * 2))
+  // With a rate, others may have what would wait here for long.
+  const most = rate === null ? CONSUMER_PREFETCH_MAX : Math.ceil(rate * CONSUMER_RATE_SECONDS)
+  return Math.min(CONSUMER_PREFETCH_MAX, most, Math.max(CONSUMER_PREFETCH_MIN, wanted * 2))
 }
 
 const FIRST_RECEIVED = 16

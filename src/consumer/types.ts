@@ -1,7 +1,7 @@
 import type { Duration } from '../duration.ts'
 import type { Mask } from './inbox/letter.ts'
 import type { Events } from '../outbox/event.ts'
-import type { Worker } from '../outbox/relay.ts'
+import type { PausableWorker } from '../outbox/relay.ts'
 import type { PushedRequest, Source } from '../source/source.ts'
 import type { Op, Result } from '../operation/types.ts'
 
@@ -14,6 +14,8 @@ export interface ConsumerOptions<M, L extends Duration | undefined> {
   concurrency?: number
   /** How often a message may fail, or end its process. Default 10 */
   attempts?: number
+  /** Messages per second, at most, of this consumer in this process. Default: as many as the handlers take */
+  rate?: number
   /** The most messages that share a transaction. Default 256; 1: each has its own. */
   batch?: number
   /**
@@ -67,7 +69,8 @@ export type Handlers<M, L, Tx, E extends Events> = {
   [K in keyof M & string]?: (event: M[K], op: Op<L, Tx, E>) => Promise<Result<L, void>>
 }
 
-export interface Consumer extends Worker {
+/** While it is paused, its source gives to others what this process has not begun, unless the source keeps order. */
+export interface Consumer extends PausableWorker {
   readonly name: string
 }
 

@@ -1,4 +1,5 @@
 import type { Observe } from '../observe/signal.ts'
+import { isTypePatterns, matchesAny } from '../outbox/type-patterns.ts'
 import type { Source } from '../source/source.ts'
 import type { UnknownTypes } from './types.ts'
 import { invalid } from '../operation/settings.ts'
@@ -11,21 +12,10 @@ export function checkUnknown(unknown: UnknownTypes | undefined, from: Source<unk
   if (wanted === 'park') return () => false
   if (wanted === 'ignore') return () => true
   const { ignore, ...others } = (wanted ?? {}) as { ignore?: unknown }
-  if (!Array.isArray(ignore) || Object.keys(others).length > 0 || !ignore.every(isPattern)) {
+  if (Object.keys(others).length > 0 || !isTypePatterns(ignore)) {
     throw invalid(`unknown must be 'park', 'ignore' or { ignore: ['invoice.*'] }`)
   }
-  const patterns = ignore.map(matching)
-  return (type) => patterns.some((pattern) => pattern.test(type))
-}
-
-function isPattern(pattern: unknown): pattern is string {
-  return typeof pattern === 'string' && pattern !== ''
-}
-
-/** `*` stands for any text; everything else for itself. */
-function matching(pattern: string): RegExp {
-  const parts = pattern.split(/\*+/).map((part) => part.replaceAll(/[\\^$.+?()[\]{}|]/g, '\\$&'))
-  return new RegExp(`^${parts.join('.*')}$`, 's')
+  return matchesAny(ignore)
 }
 
 /** Types of the publisher's catalogue without a handler: a forgotten one looks like any other. */

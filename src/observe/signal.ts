@@ -98,6 +98,8 @@ export type Signal =
       readonly reason: string
       readonly fingerprint: string
     }
+  /** A relay (by its destination) or a consumer (by its name) begins nothing new until it goes on. */
+  | { readonly kind: 'paused' | 'resumed'; readonly task: 'relay' | 'consumer'; readonly name: string }
   /** A redrive that this process worked on came to a stop: done, paused or aborted, and why. */
   | {
       readonly kind: 'redrive'

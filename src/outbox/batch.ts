@@ -2,6 +2,7 @@ import type { Ack, StoredEvent } from '../store/outbox.ts'
 import { behind, delayed, notBeforeOf } from './holding.ts'
 import { itemOf, type Item } from './item.ts'
 import { HeaderReader, Outgoing } from './outgoing.ts'
+import type { RelayParts } from './relay-parts.ts'
 import type { Shard } from './shard.ts'
 
 /** What was read in one go, behind the cursors of its shards. */
@@ -25,7 +26,11 @@ export function endOf(ends: readonly End[] | undefined): number | null {
 }
 
 /** Sets aside what may not be sent now: events of blocked aggregates, and those whose time has not come. */
-export function sort({ events }: Batch, shards: ReadonlyMap<number, Shard>, source: string): Item[] {
+export function sort(
+  { events }: Batch,
+  shards: ReadonlyMap<number, Shard>,
+  { source, wants }: Pick<RelayParts, 'source' | 'wants'>,
+): Item[] {
   const reader = new HeaderReader()
   const items: Item[] = []
   for (const stored of events) {
@@ -34,6 +39,10 @@ export function sort({ events }: Batch, shards: ReadonlyMap<number, Shard>, sour
     const headers = reader.read(stored.headers)
     const item = itemOf(stored, shard, new Outgoing(stored, headers, source, 1))
     items.push(item)
+    if (!wants(stored.type)) {
+      item.state = 'passed'
+      continue
+    }
     const parked = shard.blocked.size > 0 ? shard.blocked.get(stored.aggregateId) : undefined
     if (parked !== undefined) item.hold = behind(stored, parked)
     else if (headers['notbefore'] !== undefined) {

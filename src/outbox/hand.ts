@@ -43,7 +43,7 @@ export class Hand {
   }
 
   async fetch(): Promise<Fetched> {
-    const { outbox, sink, source } = this.#parts
+    const { outbox, sink, source, wants } = this.#parts
     const { shards } = this.#leases
     const asked = [...shards.values()].filter(({ suspect, leaving }) => suspect === null && !leaving)
     const full = this.#items.size >= HAND_MAX || this.#bytes >= HAND_BYTES_MAX
@@ -58,8 +58,20 @@ export class Hand {
     // Never at once: what is due but cannot be read must not make us ask for ever.
     if (due.events.length === 0)
       return { ...NOTHING, nextInMs: due.nextInMs === null ? null : Math.max(due.nextInMs, DUE_MS_MIN) }
-    const events = due.events.filter((event) => shards.has(event.shard) && !this.#aggregates.has(event.aggregateId))
-    if (events.length === 0) return { ...NOTHING, nextInMs: IN_HAND_MS }
+    const found = due.events.filter((event) => shards.has(event.shard) && !this.#aggregates.has(event.aggregateId))
+    if (found.length === 0) return { ...NOTHING, nextInMs: IN_HAND_MS }
+    const events = found.filter(({ type }) => wants(type))
+    // They are not sent before what is passed here is written: it may stand in line before them.
+    if (events.length < found.length) {
+      const passed = heldItems(
+        found.filter(({ type }) => !wants(type)),
+        shards,
+        source,
+      )
+      for (const item of passed) item.state = 'passed'
+      this.#add(passed)
+      return { ...NOTHING, aside: passed, nextInMs: 0 }
+    }
     const late = events.filter((event) => event.state === 'delayed' && this.#isBlocked(event))
     const part = partOf(events.filter((event) => !late.includes(event)))
     const given = part.flatMap((event) => culprit(this.#parts, event) ?? [])

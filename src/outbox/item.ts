@@ -16,8 +16,11 @@ export interface Item {
   readonly shard: Shard
   /** Set where it was held before it came here. */
   readonly held: HeldEvent | null
-  /** 'aside': it is held from now on, as `hold` says; without one it stays as it was. */
-  state: 'open' | 'underWay' | 'sent' | 'aside'
+  /**
+   * 'aside': it is held from now on, as `hold` says; without one it stays as it was. 'passed': nobody is to send it, and
+   * it is not held.
+   */
+  state: 'open' | 'underWay' | 'sent' | 'aside' | 'passed'
   hold: HoldParams | null
   /** Since its first failure that looked like a sink that is down: events sent by then, failures with others sent between. */
   doubted: { sent: number; times: number } | null
@@ -38,7 +41,7 @@ export function heldItems(events: readonly HeldEvent[], shards: ReadonlyMap<numb
 }
 
 export function isDecided({ state }: Item): boolean {
-  return state === 'sent' || state === 'aside'
+  return state === 'sent' || state === 'aside' || state === 'passed'
 }
 
 /**

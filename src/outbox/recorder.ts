@@ -193,7 +193,7 @@ function outcomeOf(items: readonly Item[], behindParked: readonly HoldParams[]):
   for (const { stored, state, hold, held } of items) {
     const { shard, aggregateId } = stored
     aggregates.set(aggregateId, { shard, aggregateId })
-    if (state === 'sent') outcome.sent.push(stored)
+    if (state === 'sent' || state === 'passed') outcome.sent.push(stored)
     else if (hold) {
       outcome.changed.push(hold)
       if (hold.state === 'parked') park.push({ shard, aggregateId })

@@ -257,7 +257,7 @@ export class RelayLoop {
 
   /** True: there may be more. */
   async #read(): Promise<boolean> {
-    const { clock, source } = this.#parts
+    const { clock } = this.#parts
     const most = this.#reading.most * 2
     const owned = [...this.#leases.shards.values()]
     const from = owned.filter((shard) => shard.suspect === null && !shard.leaving && this.#windows.hasRoom(shard, most))
@@ -268,10 +268,10 @@ export class RelayLoop {
       return false
     }
     const batch = await this.#reading.next(from, most - this.#windows.size)
-    for (const item of sort(batch, this.#leases.shards, source)) {
+    for (const item of sort(batch, this.#leases.shards, this.#parts)) {
       this.#windows.add(item)
       this.#incoming.push(item)
-      if (item.state === 'aside') this.#recorder.aside(item)
+      if (isDecided(item)) this.#recorder.aside(item)
       if (item.shard.fresh) this.#recorder.announce(item.shard)
     }
     this.#sawAll = batch.events.length === 0

@@ -22,6 +22,10 @@ export interface RelayParts {
   readonly attempts: number
   readonly onFailure: OnFailure
   readonly leaseMs: number
+  /** Events of other types are passed: nobody sends them. */
+  readonly wants: (type: string) => boolean
+  /** Events per second; null: as many as the sink takes. */
+  readonly rate: number | null
   /** Nobody starts a relay of an instance that was closed. */
   readonly closed: () => boolean
 }

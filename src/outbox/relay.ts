@@ -12,12 +12,14 @@ import {
   SINK_NAME_LENGTH_MAX,
 } from '../limits.ts'
 import { sleep } from '../platform/clock.ts'
+import { checkRate } from '../platform/rate-limit.ts'
 import { isStorable } from '../platform/storable.ts'
 import type { Sink } from '../sink/sink.ts'
 import { isName } from '../store/namespaced/names.ts'
 import { WakeSignal } from './wake-signal.ts'
 import { Listener } from './listener.ts'
 import type { LoopState } from './loop-state.ts'
+import { isTypePatterns, matchesAny } from './type-patterns.ts'
 import { RelayLoop } from './relay-loop.ts'
 import type { OnFailure, RelayParts } from './relay-parts.ts'
 
@@ -35,11 +37,15 @@ export interface StopOptions {
   within?: Duration
 }
 
-export interface Relay extends Worker {
-  /** Sends nothing until `resume`; keeps its shards. */
+/** A worker that can stand still for a while. The signals `paused` and `resumed` report it. */
+export interface PausableWorker extends Worker {
+  /** Begins nothing new until `resume`, and keeps its shards or partitions. */
   pause(): void
   resume(): void
+  readonly paused: boolean
 }
+
+export interface Relay extends PausableWorker {}
 
 export interface RelayOptions {
   to: Sink
@@ -53,9 +59,18 @@ export interface RelayOptions {
   onFailure?: OnFailure
   /** How long the shards of a relay that died wait for another one. Default '30s' */
   lease?: Duration
+  /**
+   * Only events of these types are sent (`*` is any text), such as `['charge.*']`. The others are passed: they wait for
+   * nobody, and the outbox does not keep them for this destination. All relays of a destination need the same filter.
+   */
+  only?: readonly string[]
+  /** Events of these types are passed. */
+  except?: readonly string[]
+  /** Events per second, at most, of this relay in this process. Default: as many as the sink takes */
+  rate?: number
 }
 
-const OPTIONS = new Set(['to', 'attempts', 'onFailure', 'lease'])
+const OPTIONS = new Set(['to', 'attempts', 'onFailure', 'lease', 'only', 'except', 'rate'])
 const ON_FAILURE: readonly unknown[] = ['park', 'block', 'skip']
 
 export type RelaySurroundings = Pick<
@@ -137,13 +152,21 @@ class SinkRelay implements WakeableRelay {
     return loop.sent
   }
 
+  get paused(): boolean {
+    return this.#paused
+  }
+
   pause(): void {
+    if (this.#paused) return
     this.#paused = true
+    this.#parts.observe({ kind: 'paused', task: 'relay', name: this.#parts.sink.name })
   }
 
   resume(): void {
+    if (!this.#paused) return
     this.#paused = false
     this.#wake.signal()
+    this.#parts.observe({ kind: 'resumed', task: 'relay', name: this.#parts.sink.name })
   }
 
   wake(options?: { readonly due: boolean }): void {
@@ -255,7 +278,18 @@ function partsOf(surroundings: RelaySurroundings, options: RelayOptions): Omit<R
   if (!ON_FAILURE.includes(onFailure)) throw invalid(`onFailure must be 'park', 'block' or 'skip'`)
   const limits = { option: 'lease', min: RELAY_LEASE_MS_MIN, max: RELAY_LEASE_MS_MAX }
   const leaseMs = milliseconds(options.lease, RELAY_LEASE_MS_DEFAULT, limits)
-  return { ...surroundings, sink: to, attempts, onFailure, leaseMs }
+  const rate = options.rate === undefined ? null : checkRate(options.rate, 'events')
+  return { ...surroundings, sink: to, attempts, onFailure, leaseMs, wants: wantsOf(options), rate }
+}
+
+function wantsOf({ only, except }: RelayOptions): (type: string) => boolean {
+  for (const [option, patterns] of Object.entries({ only, except })) {
+    if (patterns === undefined || (isTypePatterns(patterns) && patterns.length > 0)) continue
+    throw invalid(`${option} must be a list of types, such as ['charge.*']`)
+  }
+  const included = only ? matchesAny(only) : () => true
+  const excluded = except ? matchesAny(except) : () => false
+  return (type) => included(type) && !excluded(type)
 }
 
 function invalid(detail: string): Error {

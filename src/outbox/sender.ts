@@ -1,3 +1,4 @@
+import { Throttle } from '../platform/rate-limit.ts'
 import type { Verdict } from '../sink/sink.ts'
 import { Call, type Ended } from './call.ts'
 import { Circuit, SinkDown } from './circuit.ts'
@@ -47,6 +48,7 @@ export class Sender {
   readonly #state: SenderState
   readonly #changed: () => void
   readonly #pace: Pace
+  readonly #throttle: Throttle
   readonly #calls = new Map<Call, Promise<void>>()
   #lanes = new Lanes()
   #doubts: Doubt[] = []
@@ -67,6 +69,7 @@ export class Sender {
     this.#state = state
     this.#changed = changed
     this.#pace = new Pace({ batch: parts.sink.batch, leaseMs: parts.leaseMs })
+    this.#throttle = new Throttle(parts.clock, parts.rate, () => this.fill())
     this.circuit = new Circuit(parts.clock, parts.random, () => {
       this.fill()
       changed()
@@ -107,9 +110,7 @@ export class Sender {
 
   /** What was decided since this was asked last. */
   takeDecided(): Item[] {
-    const decided = this.#decided
-    this.#decided = []
-    return decided
+    return this.#decided.splice(0)
   }
 
   /** What became of these is written. */
@@ -148,8 +149,10 @@ export class Sender {
     if (!probing || this.#lanes.isDry) this.#return(this.#tried.splice(0), false)
     const most = probing ? 1 : (sink.concurrency ?? 1)
     while (this.#calls.size < most) {
-      const items = this.#lanes.take(probing ? 1 : this.#pace.size, sink.orders)
+      const size = Math.min(this.#throttle.room(), probing ? 1 : this.#pace.size)
+      const items = this.#lanes.take(size, sink.orders)
       if (items.length === 0) return
+      this.#throttle.started(items.length)
       this.#call(items)
     }
   }

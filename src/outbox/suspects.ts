@@ -95,7 +95,7 @@ async function sendPart(
   const end = endOf(ends) ?? 0
   const announced = await ledger.ack([intent(shard, end, attempt + 1)], [])
   if (!announced.ours.has(shard.shard)) return false
-  const items = sort(part, shardLeases.shards, parts.source)
+  const items = sort(part, shardLeases.shards, parts)
   const open = items.filter(({ state }) => state === 'open')
   if (!(await sender.alone(open, wait))) return false
   const held = items.flatMap(({ hold }) => hold ?? [])

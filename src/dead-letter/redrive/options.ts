@@ -1,9 +1,5 @@
-import {
-  REDRIVE_CANARY_DEFAULT,
-  REDRIVE_PAUSE_AT_DEFAULT,
-  REDRIVE_RATE_DEFAULT,
-  REDRIVE_RATE_MAX,
-} from '../../limits.ts'
+import { REDRIVE_CANARY_DEFAULT, REDRIVE_PAUSE_AT_DEFAULT, REDRIVE_RATE_DEFAULT } from '../../limits.ts'
+import { checkRate } from '../../platform/rate-limit.ts'
 import type { LetterFilter } from '../../store/dead-letters.ts'
 import { storedFilter } from '../dead-letters.ts'
 import { checkAccountable, invalid, type Accountable } from '../accountable.ts'
@@ -47,10 +43,6 @@ export function checkRedrive(options: RedriveOptions): CheckedRedrive {
   if (after !== 'go' && after !== 'pause') throw invalid(`canary.after must be 'go' or 'pause'`)
   const { by, why } = checkAccountable(options)
   const canaryStops = after === 'pause'
-  return { by, why, canary: first, canaryStops, rate: checkRate(options.rate), pauseAt, force, reorder }
-}
-
-export function checkRate(rate: number = REDRIVE_RATE_DEFAULT): number {
-  if (typeof rate === 'number' && rate > 0 && rate <= REDRIVE_RATE_MAX) return rate
-  throw invalid(`rate must be letters per second, up to ${REDRIVE_RATE_MAX}`)
+  const rate = checkRate(options.rate ?? REDRIVE_RATE_DEFAULT, 'letters')
+  return { by, why, canary: first, canaryStops, rate, pauseAt, force, reorder }
 }

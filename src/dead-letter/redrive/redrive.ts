@@ -4,7 +4,8 @@ import type { DeadLetters } from '../../store/dead-letters.ts'
 import type { ChangeRedriveParams, Redrives, RedriveState, StoredRedrive } from '../../store/redrives.ts'
 import { checkAccountable, invalid, type Accountable } from '../accountable.ts'
 import { discardLetters } from '../discard.ts'
-import { checkFilter, checkRate, checkRedrive } from './options.ts'
+import { checkRate } from '../../platform/rate-limit.ts'
+import { checkFilter, checkRedrive } from './options.ts'
 import { planOf, refusalsOf } from './plan.ts'
 import { previewTransform, writeCopies, type Transform } from './transform.ts'
 import type { AuditRecord, Redrive, RedriveFilter, RedriveOptions, RedriveStatus } from './types.ts'
@@ -72,7 +73,7 @@ class Redriving implements Redrive {
       if (!transform) throw refused([`redrive ${id} was being prepared: resume it with its transform, or abort it`])
       return this.#prepare(id, transform, by, 'resume')
     }
-    const rate = options.rate === undefined ? {} : { rate: checkRate(options.rate) }
+    const rate = options.rate === undefined ? {} : { rate: checkRate(options.rate, 'letters') }
     return this.#change({
       redrive: id,
       ...by,

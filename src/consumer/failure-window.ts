@@ -1,0 +1,17 @@
+import { REDRIVE_WINDOW, REDRIVE_WINDOW_MIN } from '../limits.ts'
+
+/** Of the last letters, how many failed. */
+export class FailureWindow {
+  readonly #last: boolean[] = []
+
+  add(failed: boolean): void {
+    this.#last.push(failed)
+    if (this.#last.length > REDRIVE_WINDOW) this.#last.shift()
+  }
+
+  /** Null: too few to tell. */
+  share(): { readonly failed: number; readonly of: number } | null {
+    const of = this.#last.length
+    return of < REDRIVE_WINDOW_MIN ? null : { failed: this.#last.filter(Boolean).length, of }
+  }
+}
