@@ -140,6 +140,11 @@ export const WRITER_QUEUE_MAX = 1_000
 export const WRITER_WAIT_MS_MAX = 5_000
 export const WRITER_HOLD_MS_WARN = 1_000
 export const WRITER_HOLD_MS_MAX = 5_000
+/** So many turns of the writer share one commit, begun within so many milliseconds. */
+export const WRITER_SHARED_TURNS_MAX = 64
+export const WRITER_SHARED_MS_MAX = 20
+/** After a turn that took longer than that, so many turns commit alone. */
+export const WRITER_ALONE_TURNS = 16
 export const BUSY_RETRY_MS = 5
 
 /** The relay. Half a lease without a heartbeat stops its sending; a whole one gives its shards to others. */

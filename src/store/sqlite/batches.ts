@@ -15,9 +15,12 @@ export function sqliteBatches({ writer, handles }: { writer: Writer; handles: Ha
     open: async ({ claims, deadlineMs, rerun }) => {
       const turn = await writer.take({ deadlineMs })
       try {
-        return { session: batchSession(turn, handles), won: claimAll(turn, claims, rerun) }
+        const won = claimAll(turn, claims, rerun)
+        // Whoever lost is answered from its record, which may be a turn's that waits for its commit.
+        const again = won.size < claims.length && (await turn.restart())
+        return { session: batchSession(turn, handles), won: again ? claimAll(turn, claims, rerun) : won }
       } catch (error) {
-        turn.rollback()
+        await turn.rollback()
         throw error
       }
     },
@@ -33,10 +36,10 @@ function batchSession(turn: Turn, handles: Handles): BatchSession {
         for (const item of items) complete(turn, { ...item, fenced: false })
         return await turn.commit()
       } finally {
-        turn.rollback()
+        await turn.rollback()
       }
     },
-    rollback: async () => turn.rollback(),
+    rollback: () => turn.rollback(),
   }
 }
 
@@ -61,7 +64,7 @@ function runEffects(turn: Turn, handles: Handles, statements: readonly UserState
       const late = isOnceError(error, 'ONCE_DEADLINE')
       // Found before this one had begun: no statement took that long.
       const under = late && rows.length === index ? statements.length : index
-      turn.rollback()
+      void turn.rollback()
       return late ? { kind: 'ended', index: under, late, error } : { kind: 'failed', index, error }
     }
   }

@@ -122,7 +122,7 @@ async function take(
     })
     return { states, session: inboxSession(turn, handles) }
   } catch (error) {
-    turn.rollback()
+    await turn.rollback()
     throw error
   }
 }
@@ -136,10 +136,10 @@ function inboxSession(turn: Turn, handles: Handles): InboxSession<SqlTx> {
         complete(turn, params)
         return await turn.commit()
       } finally {
-        turn.rollback()
+        await turn.rollback()
       }
     },
-    rollback: async () => turn.rollback(),
+    rollback: () => turn.rollback(),
   }
 }
 

@@ -24,6 +24,11 @@ export class Queue {
     this.#limit = limit
   }
 
+  /** How many wait for their turn. */
+  get waiting(): number {
+    return this.#waiting.length
+  }
+
   /** Resolves when it is our turn; then `leave` must be called once. An urgent waiter goes first and is never too many. */
   enter({ waitMs, urgent = false }: { waitMs: number; urgent?: boolean | undefined }): Promise<void> {
     if (this.#closed) return Promise.reject(onceError('ONCE_CLOSED'))

@@ -29,7 +29,7 @@ export function sqliteSession(turn: Turn, handles: Handles, joined?: SqlTx): Ses
       }),
     savepoint: async () => openSavepoint(turn, `effectively_once_${++savepoints}`),
     rollback: async () => {
-      if (!joined) turn.rollback()
+      if (!joined) await turn.rollback()
     },
     written: async () => turn.written(),
   }
@@ -43,7 +43,7 @@ async function finish(turn: Turn, joined: SqlTx | undefined, work: () => void): 
     work()
     return await turn.commit()
   } finally {
-    turn.rollback()
+    await turn.rollback()
   }
 }
 

@@ -56,7 +56,9 @@ export function assembleSqliteStore(options: SqliteOptions, parts: SqliteParts =
   const library = once(parts.library ?? findLibrary)
   const clock = parts.clock ?? systemClock
   const retry: BusyRetry = { file, clock, random: parts.random ?? systemRandom, eventLoop: new EventLoopTurn(clock) }
-  const writer = new Writer(retry, library, parts.limits)
+  // In memory there is no fsync to share, and its readers share the connection.
+  const shared = inMemory ? { sharedTurnsMax: 1 } : {}
+  const writer = new Writer(retry, library, { ...shared, ...parts.limits })
   const reader = inMemory ? memoryReader(writer) : fileReader(retry, library)
   const handles = new Handles()
   return {
@@ -73,9 +75,12 @@ export function assembleSqliteStore(options: SqliteOptions, parts: SqliteParts =
     begin: async ({ claim, deadlineMs }): Promise<Begun<SqlTx>> => {
       const turn = await writer.take({ deadlineMs })
       try {
-        return { ...claimRecord(turn, claim, null), session: sqliteSession(turn, handles) }
+        const first = claimRecord(turn, claim, null)
+        // A record that is there already is replayed, so it must be on the disk.
+        const again = first.claimed === null && (await turn.restart())
+        return { ...(again ? claimRecord(turn, claim, null) : first), session: sqliteSession(turn, handles) }
       } catch (error) {
-        turn.rollback()
+        await turn.rollback()
         throw error
       }
     },
@@ -105,7 +110,7 @@ async function transaction<R>(writer: Writer, handles: Handles, work: (tx: SqlTx
     return result
   } finally {
     revoke()
-    turn.rollback()
+    await turn.rollback()
   }
 }
 

@@ -1,8 +1,9 @@
 import { onceError, type OnceCode } from '../../errors.ts'
 import type { Row } from '../store.ts'
 import type { Client } from './client.ts'
-import { isBusy, isConstraint, storeFailure } from './failure.ts'
-import { type BusyRetry, pause } from './busy-retry.ts'
+import type { BusyRetry } from './busy-retry.ts'
+import type { CommitGroup } from './commit-group.ts'
+import { storeFailure } from './failure.ts'
 import type { Bindable } from './value.ts'
 
 /** Why a transaction is over: what a later call through it is told. */
@@ -19,35 +20,41 @@ const TOLD: Record<Ending, OnceCode> = {
 /** Looks at the schema too: a table that another process changed is known from here on, before a user's `select *`. */
 const TOTAL = 'select total_changes() as total, (select count(*) from (select 1 from sqlite_schema limit 1)) as known'
 
+const SETTLED = Promise.resolve()
+
 const ROLLED_BACK_PAST = 'A savepoint from before the operation was released, or rolled back to, inside it'
 
 export interface TurnOptions {
   readonly client: Client
+  /** Holds the transaction, and the turns before this one that wait for its commit. */
+  readonly group: CommitGroup
   readonly retry: BusyRetry
   readonly holdMs: number
   readonly warnMs: number
   /** Called once when the turn has been held for `warnMs`. */
   readonly warn: () => void
-  /** Called once at the end. `unfinished`: the rollback failed and must be made up for. */
-  readonly leave: (unfinished: boolean) => void
+  /** Called once at the end. `heldMs`: how long the turn took. */
+  readonly leave: (heldMs: number) => void
 }
 
-/** One turn at the writer: an open `begin immediate` transaction that somebody ends, or the deadline does. */
+/** One turn at the writer: a savepoint in an immediate transaction, which somebody ends, or the deadline does. */
 export class Turn {
   readonly #options: TurnOptions
   readonly #since: number
+  /** What this turn reads may be the work of turns that are not committed: they settle before this one is answered. */
+  readonly #before: Promise<void> | undefined
   #ending: Ending | undefined
-  #committing = false
   #warned = false
   #cancelTimer: () => void = () => {}
   /** Rows changed so far by our own statements. */
   #ours = 0
   /** Rows that were not written through tx: total_changes() before its first use, and what was ours by then. */
-  #before: { readonly total: number; readonly ours: number } | undefined
+  #counted: { readonly total: number; readonly ours: number } | undefined
 
   constructor(options: TurnOptions) {
     this.#options = options
     this.#since = options.retry.clock.now()
+    this.#before = options.group.size > 0 ? options.group.settled : undefined
     this.#arm()
   }
 
@@ -60,7 +67,6 @@ export class Turn {
   check(): void {
     if (this.#ending === undefined && this.#leftMs() <= 0) this.#abort('deadline')
     if (this.#ending !== undefined) throw onceError(TOLD[this.#ending])
-    if (this.#committing) throw onceError('ONCE_TX_CLOSED')
   }
 
   /** Rows of one of our own statements: a select, or a write with `returning`. */
@@ -91,45 +97,73 @@ export class Turn {
     try {
       for (const sql of commands) this.exec(sql)
     } catch (error) {
-      if (this.#ending !== undefined) throw error
-      this.#abort('taken')
-      throw onceError('ONCE_TX_TAKEN', { detail: ROLLED_BACK_PAST, cause: error })
+      throw this.#rolledBackPast(error)
     }
   }
 
   /** A user's statement: its errors are thrown as they come. */
   user<T>(work: (client: Client) => T): T {
     this.check()
-    this.#before ??= { total: this.#total(), ours: this.#ours }
+    this.#counted ??= { total: this.#total(), ours: this.#ours }
     return this.#guarded(work)
   }
 
   /** Rows written by the user's statements. */
   written(): number {
     this.check()
-    if (!this.#before) return 0
-    return this.#total() - this.#before.total - (this.#ours - this.#before.ours)
+    if (!this.#counted) return 0
+    return this.#total() - this.#counted.total - (this.#ours - this.#counted.ours)
   }
 
+  /** Resolves when the disk has it. Other turns may share the commit; a failure of theirs is no failure of this one. */
   async commit(): Promise<'committed' | 'rolledBack'> {
     if (this.rolledBack) return 'rolledBack'
     this.check()
-    this.#committing = true
-    while (!this.#tryCommit()) {
-      await pause(this.#options.retry)
-      if (this.#ending !== undefined) throw onceError(TOLD[this.#ending])
+    let committed: Promise<'committed'>
+    try {
+      committed = this.#options.group.keep(this.#since + this.#options.holdMs)
+    } catch (error) {
+      throw this.#rolledBackPast(error)
     }
-    return 'committed'
+    this.#end('done')
+    return committed
   }
 
-  rollback(): void {
+  /**
+   * Starts again behind the commit of the turns before this one, so that what it reads is on the disk. Nothing of it was
+   * kept so far. False when there were none.
+   */
+  async restart(): Promise<boolean> {
+    this.check()
+    if (this.#before === undefined || this.#options.group.size === 0) return false
+    const { group, retry } = this.#options
+    this.#cancelTimer()
+    try {
+      await group.restart(retry.clock.now() + Math.max(this.#leftMs(), 1))
+    } catch (error) {
+      this.#end('rolledBack')
+      throw storeFailure(error, retry.file)
+    }
+    this.#arm()
+    return true
+  }
+
+  /** Nothing of this turn stays. Resolves when what it has read is committed, or lost. */
+  rollback(): Promise<void> {
     if (this.#ending === undefined) this.#abort('done')
+    return this.#before ?? SETTLED
   }
 
   /** The record is not ours any more. Nothing of this transaction stays, and no later call through it succeeds. */
   loseLease(): Error {
     if (this.#ending === undefined) this.#abort('leaseLost')
     return onceError('ONCE_LEASE_LOST')
+  }
+
+  #rolledBackPast(error: unknown): unknown {
+    if (this.#ending !== undefined) return error
+    this.#abort('taken')
+    return onceError('ONCE_TX_TAKEN', { detail: ROLLED_BACK_PAST, cause: error })
   }
 
   #own<T>(work: (client: Client) => T): T {
@@ -146,7 +180,10 @@ export class Turn {
     try {
       return work(this.#options.client)
     } catch (error) {
-      if (!this.#options.client.inTransaction()) this.#end('rolledBack', false)
+      if (!this.#options.client.inTransaction()) {
+        this.#options.group.lose(error)
+        this.#end('rolledBack')
+      }
       throw error
     }
   }
@@ -155,37 +192,15 @@ export class Turn {
     return Number(this.#options.client.all(TOTAL)[0]?.['total'])
   }
 
-  /** False: another process is in the way, so try again. */
-  #tryCommit(): boolean {
-    const { client, retry } = this.#options
-    try {
-      client.run('commit')
-    } catch (error) {
-      const open = client.inTransaction()
-      if (open && isBusy(error)) return false
-      this.#abort('done')
-      // Only a deferred constraint leaves the transaction open: it is the user's error, and nothing was committed.
-      if (open) throw isConstraint(error) ? error : storeFailure(error, retry.file)
-      throw onceError('ONCE_COMMIT_UNKNOWN', { cause: error })
-    }
-    this.#end('done', false)
-    return true
-  }
-
   #abort(ending: Ending): void {
-    const { client } = this.#options
-    try {
-      client.run('rollback')
-    } catch {
-      // There was none to roll back, or it could not be done: the next line tells.
-    }
-    this.#end(ending, client.inTransaction())
+    this.#options.group.drop()
+    this.#end(ending)
   }
 
-  #end(ending: Ending, unfinished: boolean): void {
+  #end(ending: Ending): void {
     this.#ending = ending
     this.#cancelTimer()
-    this.#options.leave(unfinished)
+    this.#options.leave(this.#options.retry.clock.now() - this.#since)
   }
 
   #leftMs(): number {

@@ -1,9 +1,18 @@
 import { ERRORS } from '../../errors.ts'
-import { WRITER_HOLD_MS_MAX, WRITER_HOLD_MS_WARN, WRITER_QUEUE_MAX, WRITER_WAIT_MS_MAX } from '../../limits.ts'
+import {
+  WRITER_ALONE_TURNS,
+  WRITER_HOLD_MS_MAX,
+  WRITER_HOLD_MS_WARN,
+  WRITER_QUEUE_MAX,
+  WRITER_SHARED_MS_MAX,
+  WRITER_SHARED_TURNS_MAX,
+  WRITER_WAIT_MS_MAX,
+} from '../../limits.ts'
 import type { Client, OpenFile } from './client.ts'
 import { Connection } from './connection.ts'
 import { storeFailure } from './failure.ts'
-import { type BusyRetry, whileBusy } from './busy-retry.ts'
+import type { BusyRetry } from './busy-retry.ts'
+import { CommitGroup } from './commit-group.ts'
 import { Queue } from './queue.ts'
 import { Turn } from './turn.ts'
 
@@ -12,6 +21,10 @@ export interface WriterLimits {
   readonly waitMsMax: number
   readonly holdMsWarn: number
   readonly holdMsMax: number
+  /** How many turns may share one commit. */
+  readonly sharedTurnsMax: number
+  /** How long after its first turn a shared commit takes more turns, and how long each of them may take. */
+  readonly sharedMsMax: number
 }
 
 const LIMITS: WriterLimits = {
@@ -19,17 +32,20 @@ const LIMITS: WriterLimits = {
   waitMsMax: WRITER_WAIT_MS_MAX,
   holdMsWarn: WRITER_HOLD_MS_WARN,
   holdMsMax: WRITER_HOLD_MS_MAX,
+  sharedTurnsMax: WRITER_SHARED_TURNS_MAX,
+  sharedMsMax: WRITER_SHARED_MS_MAX,
 }
 
-/** The only connection that writes, one transaction at a time. */
+/** The only connection that writes, one turn at a time. Turns that wait already share one commit. */
 export class Writer {
   readonly #retry: BusyRetry
   readonly #limits: WriterLimits
   readonly #connection: Connection
   readonly #queue: Queue
   #warned = false
-  /** The last turn could not roll back. */
-  #unfinished = false
+  #group: CommitGroup | undefined
+  /** So many more turns commit alone, because a slow one kept others waiting for their commit. */
+  #alone = 0
 
   constructor(retry: BusyRetry, library: () => Promise<OpenFile>, limits: Partial<WriterLimits> = {}) {
     this.#retry = retry
@@ -46,12 +62,11 @@ export class Writer {
     await this.#queue.enter({ waitMs, urgent })
     try {
       const client = await this.#connection.client()
-      if (this.#unfinished) client.run('rollback')
-      this.#unfinished = false
-      await whileBusy(this.#retry, until, () => client.run('begin immediate'))
-      return this.#turn(client, Math.min(this.#limits.holdMsMax, deadlineMs))
+      const group = (this.#group ??= new CommitGroup(client, this.#retry))
+      await group.enter(until)
+      return this.#turn(client, group, Math.min(this.#limits.holdMsMax, deadlineMs))
     } catch (error) {
-      this.#queue.leave()
+      await this.#next()
       throw storeFailure(error, this.#retry.file)
     }
   }
@@ -64,7 +79,7 @@ export class Writer {
       await turn.commit()
       return result
     } finally {
-      turn.rollback()
+      await turn.rollback()
     }
   }
 
@@ -73,18 +88,38 @@ export class Writer {
     await this.#connection.close()
   }
 
-  #turn(client: Client, holdMs: number): Turn {
+  #turn(client: Client, group: CommitGroup, holdMs: number): Turn {
     return new Turn({
       client,
+      group,
       retry: this.#retry,
       holdMs,
       warnMs: this.#limits.holdMsWarn,
       warn: () => this.#warn(),
-      leave: (unfinished) => {
-        this.#unfinished = unfinished
-        this.#queue.leave()
+      leave: (heldMs) => {
+        this.#alone = heldMs > this.#limits.sharedMsMax ? WRITER_ALONE_TURNS : Math.max(this.#alone - 1, 0)
+        void this.#next()
       },
     })
+  }
+
+  /** The next turn may share the commit with those that are done; where it may not, they are committed first. */
+  async #next(): Promise<void> {
+    const group = this.#group
+    if (group !== undefined && group.size > 0 && !this.#mayShare(group)) {
+      const blamed = await group.commit()
+      if (!blamed) this.#alone = Infinity
+    }
+    this.#queue.leave()
+  }
+
+  #mayShare(group: CommitGroup): boolean {
+    return (
+      this.#queue.waiting > 0 &&
+      this.#alone === 0 &&
+      group.size < this.#limits.sharedTurnsMax &&
+      group.ageMs < this.#limits.sharedMsMax
+    )
   }
 
   #warn(): void {

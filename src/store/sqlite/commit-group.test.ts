@@ -1,0 +1,172 @@
+import { expect, it } from 'vitest'
+import { describeSqlite, type Lab } from '../../../test/support/sqlite.ts'
+import { charge, count, libraryCalled, makeAnswer, makeClaim, query } from '../../../test/support/sqlite-data.ts'
+import { effectivelyOnce } from '../../index.ts'
+import type { OpenFile } from './client.ts'
+import type { SqliteStore } from './sqlite.ts'
+
+/** Counts the commits of the writer, and may refuse one. */
+function watched(lab: Lab): { library: () => Promise<OpenFile>; commits: number; refuse: boolean } {
+  const watch = {
+    commits: 0,
+    refuse: false,
+    library: async (): Promise<OpenFile> => {
+      const open = await libraryCalled(lab.library)()
+      return (file) => {
+        const client = open(file)
+        return {
+          ...client,
+          run(sql, values) {
+            if (sql === 'commit') watch.commits += 1
+            if (sql === 'commit' && watch.refuse) {
+              watch.refuse = false
+              throw Object.assign(new Error('disk I/O error'), { errcode: 10 })
+            }
+            return client.run(sql, values)
+          },
+        }
+      }
+    },
+  }
+  return watch
+}
+
+function onceOn(store: SqliteStore) {
+  return effectivelyOnce({ namespace: 'shop', store, guard: 'off', sweep: false })
+}
+
+/** The machine may be busy: no turn counts as slow. */
+const PATIENT = { sharedMsMax: 10_000 }
+const INSERT = 'insert into charge (key, amount) values ($1, $2)'
+const keys = (count: number): string[] => Array.from({ length: count }, (_, index) => `key-${index}`)
+
+describeSqlite('operations that wait for the writer', (lab) => {
+  it('share a commit, and each is there', async () => {
+    const watch = watched(lab)
+    const store = await lab.store({ library: watch.library, limits: PATIENT })
+    watch.commits = 0
+    await Promise.all(keys(40).map((id) => charge(store, makeClaim({ id }))))
+    expect(watch.commits).toBeLessThan(20)
+    expect(await count(store, 'charge')).toBe(40)
+    expect(await count(store, 'effectively_once_answer')).toBe(40)
+  })
+
+  it('hear nothing before the commit: where it fails, all of them run again or are told', async () => {
+    const watch = watched(lab)
+    const store = await lab.store({ library: watch.library, limits: PATIENT })
+    watch.refuse = true
+    const results = await Promise.allSettled(keys(10).map((id) => charge(store, makeClaim({ id }))))
+    const told = results.filter(({ status }) => status === 'fulfilled').length
+    expect(told).toBeLessThan(10)
+    expect(await count(store, 'charge')).toBe(told)
+    for (const result of results)
+      if (result.status === 'rejected') expect(result.reason).toMatchObject({ code: 'ONCE_STORE_UNAVAILABLE' })
+  })
+
+  it('one that fails takes nobody with it', async () => {
+    const store = await lab.store({ limits: PATIENT })
+    const once = onceOn(store)
+    const results = await Promise.allSettled(
+      keys(20).map((key, index) =>
+        once.run({ scope: 'a', key, input: index }, async ({ tx }) => {
+          await tx.query(INSERT, [key, index])
+          if (index % 4 === 0) throw new Error('no money')
+          return index
+        }),
+      ),
+    )
+    expect(results.filter(({ status }) => status === 'rejected')).toHaveLength(5)
+    expect(await query(store, 'select amount from charge where amount % 4 = 0')).toEqual([])
+    expect(await count(store, 'charge')).toBe(15)
+    expect(await count(store, 'effectively_once_record')).toBe(15)
+  })
+
+  it('a record is replayed only when it is committed', async () => {
+    const watch = watched(lab)
+    const store = await lab.store({ library: watch.library, limits: PATIENT })
+    const claim = makeClaim()
+    const [first, second] = await Promise.all([
+      store.begin({ claim, deadlineMs: 5_000 }).then(async ({ session, claimed }) => {
+        if (!claimed) throw new Error('the key was not new')
+        await session.tx.query(INSERT, [claim.id, 1])
+        watch.refuse = true
+        return session
+          .complete({ claim, claimed, answer: makeAnswer(), events: [], fenced: false })
+          .catch((error: unknown) => error)
+      }),
+      store.begin({ claim, deadlineMs: 5_000 }).then(async ({ view, session }) => {
+        await session.rollback()
+        return view
+      }),
+    ])
+    // The commit failed: whoever came second must not have seen a record that never was.
+    expect(first).toMatchObject({ code: 'ONCE_STORE_UNAVAILABLE' })
+    expect(second).toMatchObject({ inserted: true, record: null })
+    expect(await count(store, 'charge')).toBe(0)
+  })
+
+  it('two instances with one key: one runs, the other replays', async () => {
+    const store = await lab.store({ limits: PATIENT })
+    const run = (amount: number) =>
+      onceOn(store).run({ scope: 'a', key: 'one', input: 1 }, async ({ tx }) => {
+        await tx.query(INSERT, ['one', amount])
+        return amount
+      })
+    const answers = await Promise.all([run(1), run(2), run(3)])
+    expect(new Set(answers).size).toBe(1)
+    expect(await count(store, 'charge')).toBe(1)
+  })
+
+  it('a constraint that only the commit checks is told to its own operation alone', async () => {
+    const store = await lab.store({ limits: PATIENT })
+    const once = onceOn(store)
+    await query(store, 'create table account (id integer primary key)')
+    await query(
+      store,
+      'create table debit (id integer primary key, account integer references account (id) deferrable initially deferred)',
+    )
+    await query(store, 'insert into account values (1)')
+    const results = await Promise.allSettled(
+      keys(12).map((key, index) =>
+        once.run({ scope: 'a', key, input: index }, async ({ tx }) => {
+          await tx.query('insert into debit (account) values ($1)', [index === 5 ? 404 : 1])
+          return index
+        }),
+      ),
+    )
+    const failed = results.flatMap(({ status }, index) => (status === 'rejected' ? [index] : []))
+    expect(failed).toEqual([5])
+    expect(String((results[5] as PromiseRejectedResult).reason)).toMatch(/foreign key/i)
+    expect(await count(store, 'debit')).toBe(11)
+  })
+
+  it('a statement that rolls everything back is told to its own operation alone', async () => {
+    const store = await lab.store({ limits: PATIENT })
+    const once = onceOn(store)
+    await query(store, 'create table unique_charge (amount integer unique)')
+    await query(store, 'insert into unique_charge values (7)')
+    const results = await Promise.allSettled(
+      keys(12).map((key, index) =>
+        once.run({ scope: 'a', key, input: index }, async ({ tx }) => {
+          await tx.query('insert or rollback into unique_charge values ($1)', [index === 6 ? 7 : 100 + index])
+          return index
+        }),
+      ),
+    )
+    expect(results.flatMap(({ status }, index) => (status === 'rejected' ? [index] : []))).toEqual([6])
+    expect(await count(store, 'unique_charge')).toBe(12)
+  })
+
+  it('after a slow one each commits alone, so that nobody waits for others', async () => {
+    const watch = watched(lab)
+    const store = await lab.store({ library: watch.library, limits: { sharedMsMax: 30 } })
+    const claim = makeClaim()
+    const { session, claimed } = await store.begin({ claim, deadlineMs: 5_000 })
+    if (!claimed) throw new Error('the key was not new')
+    await new Promise((resolve) => setTimeout(resolve, 40))
+    await session.complete({ claim, claimed, answer: makeAnswer(), events: [], fenced: false })
+    watch.commits = 0
+    await Promise.all(keys(10).map((id) => charge(store, makeClaim({ id }))))
+    expect(watch.commits).toBe(10)
+  })
+})

@@ -1,0 +1,141 @@
+import { onceError } from '../../errors.ts'
+import type { Client } from './client.ts'
+import { isBusy, isConstraint, storeFailure } from './failure.ts'
+import { type BusyRetry, pause, whileBusy } from './busy-retry.ts'
+
+const SAVEPOINT = 'effectively_once_turn'
+
+/** A turn whose work is done and kept, but not yet committed. */
+interface Kept {
+  readonly until: number
+  readonly resolve: (ending: 'committed') => void
+  readonly reject: (error: unknown) => void
+}
+
+/**
+ * One transaction of SQLite that the turns waiting for the writer share: each under a savepoint, one commit and one
+ * fsync for all of them. Nobody is told about its own turn before the commit.
+ */
+export class CommitGroup {
+  readonly #client: Client
+  readonly #retry: BusyRetry
+  #kept: Kept[] = []
+  #settled: Promise<void> = Promise.resolve()
+  #settle: () => void = () => {}
+  #since = 0
+  /** A rollback could not be done. */
+  #unfinished = false
+
+  constructor(client: Client, retry: BusyRetry) {
+    this.#client = client
+    this.#retry = retry
+  }
+
+  /** How many turns wait for the commit. */
+  get size(): number {
+    return this.#kept.length
+  }
+
+  get ageMs(): number {
+    return this.#retry.clock.now() - this.#since
+  }
+
+  /** Resolves when the turns kept so far are committed, or lost. */
+  get settled(): Promise<void> {
+    return this.#settled
+  }
+
+  /** Begins a turn. The first one opens the transaction, and waits for other processes until then. */
+  async enter(until: number): Promise<void> {
+    if (this.size === 0) {
+      if (this.#unfinished) this.#client.run('rollback')
+      this.#unfinished = false
+      await whileBusy(this.#retry, until, () => this.#client.run('begin immediate'))
+      this.#since = this.#retry.clock.now()
+    }
+    this.#client.run(`savepoint ${SAVEPOINT}`)
+  }
+
+  /** Keeps the turn's work for the commit. Throws when the turn's savepoint is gone. */
+  keep(until: number): Promise<'committed'> {
+    this.#client.run(`release ${SAVEPOINT}`)
+    if (this.size === 0) this.#settled = new Promise((resolve) => (this.#settle = resolve))
+    return new Promise((resolve, reject) => {
+      this.#kept.push({ until, resolve, reject })
+    })
+  }
+
+  /** Undoes the turn's work, and no other turn's. */
+  drop(): void {
+    if (this.size === 0) return this.#rollback()
+    try {
+      this.#client.run(`rollback to ${SAVEPOINT}`)
+      this.#client.run(`release ${SAVEPOINT}`)
+    } catch (error) {
+      // Whose rows are whose cannot be told any more.
+      this.#rollback()
+      this.lose(error)
+    }
+  }
+
+  /** Undoes the turn's work, commits the kept turns and begins the turn anew. */
+  async restart(until: number): Promise<void> {
+    this.drop()
+    if (this.size > 0) await this.commit()
+    await this.enter(until)
+  }
+
+  /** SQLite rolled back by itself: the kept turns, which did nothing wrong, run again. */
+  lose(error: unknown): void {
+    this.#end(({ reject }) => reject(onceError('ONCE_CONFLICT', { cause: error })))
+  }
+
+  /**
+   * Commits the kept turns and tells them. False when a constraint that is only checked now refused the commit of several
+   * turns: each has to run alone, so that one of them hears of it.
+   */
+  async commit(): Promise<boolean> {
+    for (;;) {
+      try {
+        this.#client.run('commit')
+        this.#end(({ resolve }) => resolve('committed'))
+        return true
+      } catch (error) {
+        if (!this.#client.inTransaction()) {
+          this.#end(({ reject }) => reject(onceError('ONCE_COMMIT_UNKNOWN', { cause: error })))
+          return true
+        }
+        if (!isBusy(error)) return this.#refused(error)
+        if (this.#retry.clock.now() >= Math.max(...this.#kept.map(({ until }) => until))) {
+          this.#rollback()
+          this.#end(({ reject }) => reject(onceError('ONCE_DEADLINE')))
+          return true
+        }
+      }
+      await pause(this.#retry)
+    }
+  }
+
+  /** The transaction is still open: nothing was committed. */
+  #refused(error: unknown): boolean {
+    const deferred = isConstraint(error)
+    const several = this.size > 1
+    this.#rollback()
+    if (deferred && several) this.lose(error)
+    else this.#end(({ reject }) => reject(deferred ? error : storeFailure(error, this.#retry.file)))
+    return !deferred || !several
+  }
+
+  #rollback(): void {
+    try {
+      this.#client.run('rollback')
+    } catch {
+      this.#unfinished = this.#client.inTransaction()
+    }
+  }
+
+  #end(tell: (kept: Kept) => void): void {
+    for (const kept of this.#kept.splice(0)) tell(kept)
+    this.#settle()
+  }
+}
