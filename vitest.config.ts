@@ -7,6 +7,7 @@ export const LONG: readonly string[] = [
   'src/testing/sim/{company,redrive,releases,set-aside,weather}.test.ts',
   'test/namespaces/**/*.test.ts',
   'test/protocol/{batch-blame,leased-ends,meeting,mixed-modes,old-postgres,raised,read-only,retention,savepoints,sweep,unreadable,unstorable}.test.ts',
+  'test/bench/ledger-notices.test.ts',
   'test/broker/**/*.test.ts',
   'test/cli/**/*.test.ts',
   'test/consumer/**/*.test.ts',

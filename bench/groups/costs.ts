@@ -1,5 +1,5 @@
 import { createDatabase, onServer, openOnce, openPool } from '../support/database.ts'
-import { countCost, flushStatistics, withoutFullPages, type Cost } from '../support/costs.ts'
+import { countCost, flushStatistics, withQuietWal, type Cost } from '../support/costs.ts'
 import { repeat } from '../support/measure.ts'
 import { startWireMeter } from '../support/wire-meter.ts'
 import type { Bench } from './group.ts'
@@ -10,7 +10,7 @@ const DATABASE = 'bench_costs'
 
 /** What one operation asks of the server, counted on the wire and by the server's own statistics. */
 export async function countCosts(bench: Bench): Promise<Record<string, Cost>> {
-  return withoutFullPages(bench.server, () => countAll(bench))
+  return withQuietWal(bench.server, () => countAll(bench))
 }
 
 async function countAll(bench: Bench): Promise<Record<string, Cost>> {

@@ -1,5 +1,5 @@
 import { CASE_NAMES, CASES, type CaseName, type Framework } from '../http/cases.ts'
-import { countCost, withoutFullPages, type Cost } from '../support/costs.ts'
+import { countCost, withQuietWal, type Cost } from '../support/costs.ts'
 import { meterCpu, perOperation, type Cpu } from '../support/cpu.ts'
 import { CALLERS, createDatabase, onServer } from '../support/database.ts'
 import { startHttp } from '../support/http.ts'
@@ -31,7 +31,7 @@ export async function measureHttp(bench: Bench, framework: Framework): Promise<F
       // The bars of the textbook by hand.
       [[named('atomicEvent'), named('handEvent')]],
     )
-    const costs = await withoutFullPages(bench.server, () => countAll(bench, framework, url, names))
+    const costs = await withQuietWal(bench.server, () => countAll(bench, framework, url, names))
     return { ...found, costs: Object.fromEntries([...costs].map(([name, cost]) => [named(name), cost])) }
   } finally {
     await onServer(bench.serverUrl, `drop database ${database} with (force)`)

@@ -12,7 +12,7 @@ import { foundAgainst, measureRounds } from '../support/measure.ts'
 import type { Scenario } from '../support/measure.ts'
 import type { Bench, Found } from './group.ts'
 
-interface Means {
+export interface Means {
   readonly plain: pg.Pool
   readonly pipelined: pg.Pool
   readonly once: BenchOnce

@@ -23,6 +23,14 @@ export function newCharge(): Charge {
   return { account: `account-${made % ACCOUNTS}`, amount: 100 + (made % 900) }
 }
 
+let nextKey: () => string = randomUUID
+
 export function newKey(): string {
-  return randomUUID()
+  return nextKey()
+}
+
+/** From now on the same keys in each run: where they fall in an index is a part of what is counted. */
+export function newKeysInOrder(prefix: string): void {
+  let made = 0
+  nextKey = () => `${prefix}-${made++}`
 }

@@ -46,26 +46,25 @@ export async function countCost({ url, meter, warmUp, operations, repeat, flush 
   }
 }
 
+const QUIET = ['full_page_writes', 'autovacuum'] as const
+
 /**
- * The first change of each page after a checkpoint writes the whole page, whoever makes it. Left out while `work` runs,
- * on a server that is ours alone; on another the settings stay as they are.
+ * The first change of each page after a checkpoint writes the whole page, and a vacuum writes at a moment of its own: no
+ * operation is to blame for either. Both are off while `work` runs, on a server that is ours alone.
  */
-export async function withoutFullPages<T>({ url, isOurs }: ServerToSet, work: () => Promise<T>): Promise<T> {
+export async function withQuietWal<T>({ url, isOurs }: ServerToSet, work: () => Promise<T>): Promise<T> {
   if (!isOurs) return work()
-  await setting(url, 'alter system set full_page_writes = off')
+  for (const setting of QUIET) await onServer(url, `alter system set ${setting} = off`)
+  await onServer(url, 'select pg_reload_conf()')
   try {
     return await work()
   } finally {
-    await setting(url, 'alter system reset full_page_writes')
+    for (const setting of QUIET) await onServer(url, `alter system reset ${setting}`)
+    await onServer(url, 'select pg_reload_conf()')
   }
 }
 
 type ServerToSet = Pick<BenchServer, 'url' | 'isOurs'>
-
-async function setting(url: string, statement: string): Promise<void> {
-  await onServer(url, statement)
-  await onServer(url, 'select pg_reload_conf()')
-}
 
 export async function flushStatistics(pool: pg.Pool): Promise<void> {
   const clients = await Promise.all(Array.from({ length: pool.totalCount }, () => pool.connect()))

@@ -1,0 +1,58 @@
+import { beforeAll, expect, it } from 'vitest'
+import { growths, type Entries } from '../../bench/ledger/entry.ts'
+import { measureEntries, type LedgerOptions } from '../../bench/ledger/measure.ts'
+import { describePostgres } from '../support/postgres.ts'
+
+const SPIN_MS = 0.5
+
+/** What the ledger would say if each operation did something more. */
+describePostgres('the ledger notices', (database) => {
+  let kept: Entries
+  const measure = (burden?: LedgerOptions['burden']): Promise<Entries> =>
+    measureEntries(
+      { url: database.url, isOurs: false },
+      { rounds: 3, only: ['atomicNoEvent'], ...(burden && { burden }) },
+    )
+  const grown = async (burden: NonNullable<LedgerOptions['burden']>): Promise<string[]> =>
+    growths(kept, await measure(burden)).map(({ what }) => what)
+
+  beforeAll(async () => {
+    kept = await measure()
+  })
+
+  it('one statement more', async () => {
+    const found = await grown(async (operate, { plain }) => {
+      await plain.query('select 1')
+      return operate()
+    })
+    expect(found).toEqual(expect.arrayContaining(['statements', 'trips']))
+    expect(found).not.toContain('rows')
+  })
+
+  it('one row more', async () => {
+    const found = await grown(async (operate, { plain }) => {
+      await plain.query(`insert into charge (account, amount) values ('more', 1)`)
+      return operate()
+    })
+    expect(found).toEqual(expect.arrayContaining(['rows', 'walBytes']))
+  })
+
+  it('longer WAL in as many rows', async () => {
+    const found = await grown(async (operate, { plain }) => {
+      await plain.query(`select pg_logical_emit_message(false, 'bench', repeat('x', 200))`)
+      return operate()
+    })
+    expect(found).toContain('walBytes')
+    expect(found).not.toContain('rows')
+  })
+
+  it('more of the processor', async () => {
+    const found = await grown((operate) => {
+      const until = performance.now() + SPIN_MS
+      while (performance.now() < until);
+      return operate()
+    })
+    expect(found).toContain('cpuToBare')
+    expect(found).not.toContain('statements')
+  })
+})
