@@ -31,6 +31,8 @@ export interface Exchange<Req> {
    * waits for the answer. Without it `commit` resolves before the commit where the answer comes after the handler.
    */
   answerNow?(): void
+  /** An answer was given, and the framework has not written it yet: its hooks may take a while. */
+  isAnswering?(): boolean
   /** Takes back what the framework itself has noted of an answer that does not count. */
   unsay?(): void
   /** The framework's own error handling. */

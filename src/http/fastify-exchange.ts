@@ -23,6 +23,7 @@ export class FastifyExchange<Req> implements Exchange<Req> {
   #before: ReturnType<FastifyReply['getHeaders']> | undefined
   #rest: Deferred<unknown> | undefined
   #sent = false
+  #isGiven = false
 
   constructor(
     request: FastifyRequest & Req,
@@ -56,6 +57,11 @@ export class FastifyExchange<Req> implements Exchange<Req> {
     }
     // It has one, which waits for what waits for it. By assignment, and not deleted again: both would cost every reply.
     Reflect.set(reply, 'then', wait)
+    const send = (...args: Parameters<FastifyReply['send']>): FastifyReply => {
+      this.#isGiven = true
+      return Reflect.apply(ownOf(reply).send, reply, args)
+    }
+    Reflect.set(reply, 'send', send)
     return this.#handle(op)
   }
 
@@ -64,6 +70,10 @@ export class FastifyExchange<Req> implements Exchange<Req> {
     // Fastify gives up on a client that left; the answer is wanted all the same.
     if (value === undefined && !this.#reply.sent && hasLeft(this.req)) this.#reply.send()
     this.#wait().resolve(value)
+  }
+
+  isAnswering(): boolean {
+    return this.#isGiven
   }
 
   unsay(): void {
@@ -97,12 +107,19 @@ export class FastifyExchange<Req> implements Exchange<Req> {
   }
 
   #unwait(): void {
-    if (this.#before) Reflect.set(this.#reply, 'then', (Object.getPrototypeOf(this.#reply) as FastifyReply).then)
+    if (!this.#before) return
+    Reflect.set(this.#reply, 'then', ownOf(this.#reply).then)
+    Reflect.set(this.#reply, 'send', ownOf(this.#reply).send)
   }
 
   #wait(): Deferred<unknown> {
     return (this.#rest ??= deferred())
   }
+}
+
+/** What stands behind ours. */
+function ownOf(reply: FastifyReply): FastifyReply {
+  return Object.getPrototypeOf(reply) as FastifyReply
 }
 
 /** `destroyed` is also a request whose body was read to its end. */

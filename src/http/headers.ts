@@ -13,6 +13,7 @@ const KEPT = [
   'content-encoding',
   'content-disposition',
   'content-location',
+  'content-range',
   'content-security-policy',
   'content-security-policy-report-only',
   'x-content-type-options',

@@ -5,6 +5,7 @@ import { type Deferred, deferred } from './deferred.ts'
 import type { Answer } from '../lifecycle/answer.ts'
 import { endWith, noAnswer, writeAnswer } from './exchange.ts'
 import { checkStatus, flatHeaders, type HeaderPairs, isValue, withOwnLists } from './headers.ts'
+import { type HeldHead, headOf, inUtf8, isTextWithHead, statusOf } from './held-head.ts'
 import { bytesOf, type Callback, type Chunk, HeldResponse, type Holder, ignoreLater } from './held-response.ts'
 import { fitsHttp2, isHttp2 } from './http2-response.ts'
 
@@ -35,7 +36,7 @@ export class Hold implements Holder {
   #size = 0
   #state: 'open' | 'ended' | 'failed' | 'over' = 'open'
   #begun = false
-  #head: Head | undefined
+  #head: HeldHead | undefined
   #changedLate = false
   #closed = false
   #answer: HeldAnswer | undefined
@@ -118,14 +119,16 @@ export class Hold implements Holder {
   release(always: string): void {
     const res = this.#res
     const answer = this.#answer
+    const head = this.#head
     this.#over()
-    if (this.#closed || !answer) {
+    if (this.#closed || !answer || !head) {
       res.emit('close')
       return
     }
-    // Its headers are as they were; these two are plain properties, which anybody may have set since.
+    // Its headers are as they were, but for lists. These two are plain properties, which anybody may have set since.
     res.statusCode = answer.status
     if (!this.#isHttp2) res.statusMessage = answer.reason as string
+    for (const name of head.restored) res.setHeader(name, head.headers[name] as string[])
     const value = this.#before.headers[always]
     if (value !== undefined) res.setHeader(always, value)
     if (answer.body) endWith(res, answer.body)
@@ -162,9 +165,10 @@ export class Hold implements Holder {
   write(chunk: Chunk, encoding?: BufferEncoding | Callback, callback?: Callback): boolean {
     if (typeof encoding === 'function') [encoding, callback] = [undefined, encoding]
     const bytes = this.#state === 'open' ? bytesOf(chunk, encoding) : undefined
+    const isText = !this.#begun && isTextWithHead(this.#res, chunk, encoding, false)
     this.#begun = true
     if (bytes && this.#isWhole()) {
-      this.#fixHead()
+      this.#fixHead(isText)
       this.#take(bytes)
     }
     if (callback) process.nextTick(callback)
@@ -176,9 +180,10 @@ export class Hold implements Holder {
     if (typeof encoding === 'function') [encoding, callback] = [undefined, encoding]
     const wasOpen = this.#state === 'open'
     const bytes = wasOpen && chunk ? bytesOf(chunk, encoding) : undefined
+    const isText = !this.#begun && isTextWithHead(this.#res, chunk, encoding, !this.#head)
     this.#begun = true
     if (bytes) this.#take(bytes)
-    if (this.#state === 'open') this.#end()
+    if (this.#state === 'open') this.#end(isText)
     if (!callback) return
     if (wasOpen && this.isEnded) this.#res.once('finish', callback)
     else process.nextTick(callback)
@@ -199,11 +204,11 @@ export class Hold implements Holder {
     } else if (typeof given === 'object' && given !== null) {
       for (const [name, value] of Object.entries(given)) if (value !== undefined) res.setHeader(name, value)
     }
-    this.#fixHead()
+    this.#fixHead(false)
   }
 
   flushHeaders(): void {
-    if (this.#state === 'open' && this.#isWhole()) this.#fixHead()
+    if (this.#state === 'open' && this.#isWhole()) this.#fixHead(!this.#begun && !this.#isHttp2)
   }
 
   changedLate(): void {
@@ -253,11 +258,11 @@ export class Hold implements Holder {
     this.#chunks.push(bytes)
   }
 
-  #end(): void {
+  #end(isText: boolean): void {
     const res = this.#res
     const events = String(res.getHeader('content-type') ?? '').startsWith('text/event-stream')
     if (events && !this.#isWhole()) return
-    const { status, reason } = this.#fixHead()
+    const { status, reason, headers } = this.#fixHead(isText)
     // Its first bytes belong to one answer, and its last ones to another.
     if (this.#changedLate || statusOf(res) !== status)
       return this.fail(invalidAnswer('A second answer began before the first one was whole'))
@@ -268,7 +273,7 @@ export class Hold implements Holder {
       return this.fail(invalidAnswer('The words of its status have a character that no status line may have'))
     this.#state = 'ended'
     res.finished = true
-    this.#answer = { status, reason, headers: flatHeaders(res.getHeaders()), body: this.#body() }
+    this.#answer = { status, reason, headers: flatHeaders(headers), body: this.#body() }
     this.#waiting?.resolve(this.#answer)
     this.onEnded?.()
   }
@@ -281,12 +286,10 @@ export class Hold implements Holder {
   }
 
   /** The status counts as it is now, and so do the headers: nobody can change them any more. */
-  #fixHead(): Head {
-    if (this.#head) return this.#head
-    const status = statusOf(this.#res)
-    // HTTP/2 has no words for a status, and says so when it is asked for them.
-    const reason = this.#isHttp2 ? undefined : this.#res.statusMessage
-    this.#head = { status, reason }
+  #fixHead(isText: boolean): HeldHead {
+    if (this.#head) return isText ? (this.#head = inUtf8(this.#head)) : this.#head
+    this.#head = headOf(this.#res)
+    if (isText) this.#head = inUtf8(this.#head)
     this.#held.fixHead()
     return this.#head
   }
@@ -334,16 +337,6 @@ export class Hold implements Holder {
 
 /** They describe bytes that are not sent. */
 const ABOUT_BODY = ['content-encoding', 'content-type', 'etag', 'transfer-encoding', 'trailer']
-
-interface Head {
-  readonly status: number
-  readonly reason: string | undefined
-}
-
-/** As Node writes it: a text is taken for its number. */
-function statusOf({ statusCode }: ServerResponse): number {
-  return Math.trunc(statusCode) || 0
-}
 
 function invalidAnswer(detail: string): Error {
   return onceError('ONCE_ANSWER_INVALID', { detail })

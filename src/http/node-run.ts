@@ -42,7 +42,7 @@ export class NodeRun<Tx, E extends Events, Req> {
     try {
       this.#returned(await this.#call(op, hold))
     } catch (error) {
-      this.#threw(error, hold)
+      await this.#threw(error, hold)
     }
     return this.#stored(hold)
   }
@@ -60,7 +60,7 @@ export class NodeRun<Tx, E extends Events, Req> {
     try {
       this.#returned(await this.#call(op, hold))
     } catch (error) {
-      this.#threw(error, hold)
+      await this.#threw(error, hold)
     }
     try {
       if (this.#committing) return { kind: 'committed', outcome: await this.#committing }
@@ -121,9 +121,11 @@ export class NodeRun<Tx, E extends Events, Req> {
   }
 
   /** The mistakes of a handler are answered by the framework, into the held response. */
-  #threw(error: unknown, hold: Hold): void {
+  async #threw(error: unknown, hold: Hold): Promise<void> {
     const exchange = this.#exchange
     this.#settled = true
+    // What is still on its way would be taken for the answer to this error.
+    if (!this.#over && !hold.begun && exchange.isAnswering?.()) await hold.answered.catch(() => {})
     if (this.#over) return
     if (isFinal(error)) {
       this.#handlerEnd = 'final'

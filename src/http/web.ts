@@ -22,12 +22,14 @@ export async function capture<Req>(
   isOver: () => boolean,
 ): Promise<Captured> {
   if (!isResponse(response)) throw onceError('ONCE_NO_ANSWER', { detail: 'The handler returned no Response' })
-  const { status, headers } = response
+  const { status } = response
   const fate = fateOfAnswer(response, route, handlerEnd)
   const body = await bodyOf(route, response, isOver)
   if (!fitsLength(response, body, request.method === 'HEAD')) {
     throw onceError('ONCE_ANSWER_INVALID', { detail: 'Its Content-Length is not that of its bytes' })
   }
+  // After its body: a response of some hosts knows the type of its body only when that is read.
+  const { headers } = response
   const sent = (name: string): string | undefined => request.headers.get(name) ?? undefined
   const answer = { status, headers: storedHeaders(headers, route.kept, sent), body, kept: true }
   const whole = new Response(body, responseInit(response))

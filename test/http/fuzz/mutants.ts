@@ -37,8 +37,13 @@ const BROKEN: readonly PatchMutant[] = [
   {
     name: 'a Koa response that nobody answers stays open past the deadline',
     file: 'src/http/koa.ts',
-    find: '  ctx.respond = true\n',
-    replace: '',
+    find: `          if (called || ctx.headerSent) writeAnswer(ctx.res, answer)
+          else answerLater(ctx, answer)
+`,
+    replace: `          const isTaken = ctx.respond === false
+          answerLater(ctx, answer)
+          if (isTaken) ctx.respond = false
+`,
   },
 ]
 

@@ -1,0 +1,69 @@
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { isHttp2 } from './http2-response.ts'
+
+/** Status and headers of a held answer, as they were when they were said. */
+export interface HeldHead {
+  readonly status: number
+  readonly reason: string | undefined
+  readonly headers: OutgoingHttpHeaders
+  readonly isUtf8: boolean
+  /** Those that are put back before the answer leaves: the response itself may have others by then. */
+  readonly restored: readonly string[]
+}
+
+export function headOf(res: ServerResponse): HeldHead {
+  const headers = res.getHeaders()
+  let restored = NONE
+  for (const name of Object.keys(headers)) {
+    const value = headers[name]
+    if (!Array.isArray(value)) continue
+    // Whoever adds a cookie may write into the list that is there, and only then be refused.
+    headers[name] = [...value]
+    restored = [...restored, name]
+  }
+  // HTTP/2 has no words for a status, and says so when it is asked for them.
+  const reason = isHttp2(res) ? undefined : res.statusMessage
+  return { status: statusOf(res), reason, headers, isUtf8: false, restored }
+}
+
+/** As Node writes it: a text is taken for its number. */
+export function statusOf({ statusCode }: ServerResponse): number {
+  return Math.trunc(statusCode) || 0
+}
+
+/**
+ * Whether Node would write the head and this text as one text, and so the head in UTF-8. It does so where the text is
+ * not a chunk, because the size of a chunk comes first. `isOnly`: it is the whole body, and Node knows its length.
+ */
+export function isTextWithHead(res: ServerResponse, chunk: unknown, encoding: unknown, isOnly: boolean): boolean {
+  if (typeof chunk !== 'string' || chunk === '' || isHttp2(res) || res.req.method === 'HEAD') return false
+  if (encoding && !/^utf-?8$/i.test(String(encoding))) return false
+  return isOnly ? !res.hasHeader('transfer-encoding') : res.hasHeader('content-length')
+}
+
+/** The same head with the bytes that are sent, each as one character: a replay sends them again. */
+export function inUtf8(head: HeldHead): HeldHead {
+  if (head.isUtf8) return head
+  const names = Object.keys(head.headers).filter((name) => isRecoded(name, head.headers[name]))
+  const reason = head.reason === undefined ? undefined : bytesOf(head.reason)
+  if (names.length === 0) return { ...head, reason, isUtf8: true }
+  const recoded = names.map((name) => {
+    const value = head.headers[name]
+    return [name, Array.isArray(value) ? value.map(bytesOf) : bytesOf(String(value))] as const
+  })
+  const headers = { ...head.headers, ...Object.fromEntries(recoded) }
+  return { ...head, reason, headers, isUtf8: true, restored: [...new Set([...head.restored, ...names])] }
+}
+
+const NONE: readonly string[] = []
+const BEYOND_ASCII = /[\x80-\xff]/
+
+/** Names of files are left as they are: Node alone would send them in no encoding at all. */
+function isRecoded(name: string, value: OutgoingHttpHeaders[string]): boolean {
+  if (typeof value === 'number' || value === undefined || name === 'content-disposition') return false
+  return Array.isArray(value) ? value.some((each) => BEYOND_ASCII.test(each)) : BEYOND_ASCII.test(value)
+}
+
+function bytesOf(text: string): string {
+  return BEYOND_ASCII.test(text) ? Buffer.from(text, 'utf8').toString('latin1') : text
+}
