@@ -88,7 +88,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   fastify: {
     kind: 'framework',
     peers: { fastify: '>=5' },
-    kB: 21,
+    kB: 22,
     page: 'docs/http.md',
     row: ['wrapped handler', 'Fastify 5 request'],
   },
@@ -108,14 +108,14 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   koa: {
     kind: 'framework',
     peers: { koa: '>=2.15' },
-    kB: 21,
+    kB: 22,
     page: 'docs/http.md',
     row: ['middleware', 'Koa context'],
   },
   nest: {
     kind: 'framework',
     peers: { '@nestjs/common': '>=10', rxjs: '>=7' },
-    kB: 22,
+    kB: 23,
     page: 'docs/http.md',
     row: ['module, decorator, context', 'request of Express or Fastify'],
   },
