@@ -18,6 +18,7 @@ export const LONG: readonly string[] = [
   'test/redrive/**/*.test.ts',
   'test/relay/**/*.test.ts',
   'test/runtimes/**/*.test.ts',
+  'test/shutdown/**/*.test.ts',
   'test/soak-http/**/*.test.ts',
   'test/toys/**/*.test.ts',
   'test/weather/**/*.test.ts',

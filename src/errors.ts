@@ -34,7 +34,7 @@ const TABLE = {
     'This database has rows from before namespaces, and their owner is not known. Run: npx effectively-once migrate --adopt NAME',
   ],
   ONCE_NAMESPACES_FULL: [500, false, 'This database has no number left for another namespace. Use another schema'],
-  ONCE_CLOSED: [500, false, 'This instance was closed'],
+  ONCE_CLOSED: [503, true, 'This instance was closed; nothing was run'],
   ONCE_PEER_MISSING: [500, false, 'A package this store needs is not installed'],
   ONCE_UNSUPPORTED: [500, false, 'This store cannot do that'],
   // what the program says

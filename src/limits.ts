@@ -170,6 +170,17 @@ export const RELAY_STOP_MS_DEFAULT = 10_000
 /** So much of it is for writing down what was sent. */
 export const RELAY_STOP_WRITE_MS = 1_000
 export const RELAY_STOP_MS_MAX: number = 10 * 60_000
+/** What runs may end within this time when an instance is closed. */
+export const CLOSE_MS_DEFAULT = 10_000
+export const CLOSE_MS_MAX: number = 10 * 60_000
+/** At most so much of it is kept for rolling back, giving back and writing down. */
+export const CLOSE_LAST_MS = 1_000
+/** Whoever is refused by a process that closes finds another one. */
+export const CLOSED_RETRY_MS = 1_000
+/** A store that does not answer is left to itself. */
+export const CLOSE_STORE_MS_MIN = 250
+/** A server that is closing looks this often for connections that nobody uses. */
+export const SERVER_IDLE_LOOK_MS = 50
 /** What is under way when a relay dies is tried again in halves: of at most this many events of one shard. */
 export const RELAY_SUSPECT_EVENTS = 128
 /** Held events that were under way when a relay died are tried in parts of this many, and one by one after the next. */
@@ -248,6 +259,8 @@ export const CONSUMER_RATE_SECONDS = 10
 export const CONSUMER_BYTES_MAX: number = 32 * 1024 * 1024
 export const CONSUMER_BYTES_SHARE = 8
 export const CONSUMER_WAIT_MS = 1_000
+/** What runs once does not wait longer for a retry. */
+export const CONSUMER_DRAIN_MS = 5_000
 /** Full jitter: a random time up to the base, doubled for each attempt, up to the maximum. */
 export const CONSUMER_BACKOFF_MS = 100
 export const CONSUMER_BACKOFF_MS_MAX = 60_000

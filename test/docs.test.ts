@@ -104,7 +104,11 @@ beforeAll(async () => {
   const paths = { 'effectively-once': [`${up}/src/index.ts`], 'effectively-once/*': [`${up}/src/entry/*.ts`] }
   await writeFile(
     join(folder, 'tsconfig.json'),
-    JSON.stringify({ extends: `${up}/tsconfig.json`, compilerOptions: { paths }, include: ['*.ts'] }),
+    JSON.stringify({
+      extends: `${up}/tsconfig.json`,
+      compilerOptions: { paths, experimentalDecorators: true },
+      include: ['*.ts'],
+    }),
   )
   await writeFile(join(folder, 'world.d.ts'), WORLD)
 })
@@ -135,7 +139,8 @@ describe('code in the docs', () => {
         for (const [index, { language, code }] of blocksOf(read(page)).entries()) {
           if (language !== 'ts') continue
           count++
-          await writeFile(join(folder, `${page.replaceAll(/\W/g, '-')}-${index}.ts`), code)
+          const [, named] = /^\/\/ (\w+\.ts)\n/.exec(code) ?? []
+          await writeFile(join(folder, named ?? `${page.replaceAll(/\W/g, '-')}-${index}.ts`), code)
         }
       }
       expect(count).toBeGreaterThan(20)

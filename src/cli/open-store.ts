@@ -59,7 +59,7 @@ export async function openStore(given: Given): Promise<Opened> {
     where: url,
     schema: null,
     query: async (sql, values) => (await store.transaction((tx) => tx.query(sql, values))).rows,
-    close: () => once.close(),
+    close: async () => void (await once.close()),
   }
 }
 

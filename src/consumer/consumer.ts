@@ -9,12 +9,13 @@ import type { PulledSource } from '../source/source.ts'
 import { Broker } from './broker.ts'
 import { ConsumerLoop } from './loop.ts'
 import { checkConsumer, type ConsumerSettings } from './options.ts'
-import { endedInTime, type ConsumerParts } from './parts.ts'
+import { endedInTime, stopMs, type ConsumerParts } from './parts.ts'
 import { Pausing } from './pausing.ts'
 import { createPushedConsumer } from './push.ts'
 import { prefetchOf } from './size.ts'
 import type { Consumer, ConsumerOptions } from './types.ts'
-import type { Core } from '../operation/core.ts'
+import type { Core, StoppableWork } from '../operation/core.ts'
+import type { StopOptions } from '../outbox/relay.ts'
 import { tellUnhandled } from './unknown-types.ts'
 
 export function createConsumer<Tx>(
@@ -67,12 +68,15 @@ interface Running<Tx> {
   readonly ended: Promise<void>
 }
 
-class PulledConsumer<Tx> implements Consumer {
+class PulledConsumer<Tx> implements Consumer, StoppableWork {
+  readonly kind = 'consumer'
+  readonly isFed = false
   readonly name: string
   readonly #parts: ConsumerParts<Tx>
   readonly #source: PulledSource<unknown>
   readonly #prepare: () => Promise<void>
   #running: Promise<Running<Tx>> | undefined
+  #loop: ConsumerLoop<Tx> | undefined
 
   constructor(parts: ConsumerParts<Tx>, source: PulledSource<unknown>, prepare: () => Promise<void>) {
     this.name = parts.settings.name
@@ -92,10 +96,23 @@ class PulledConsumer<Tx> implements Consumer {
     return this
   }
 
-  async stop(): Promise<void> {
-    const running = await this.#running?.catch(() => undefined)
-    running?.stop.abort()
-    await running?.ended.catch(() => {})
+  async stop(options?: StopOptions): Promise<void> {
+    const { core, settings } = this.#parts
+    const withinMs = stopMs(options, settings)
+    const ended = (async () => {
+      const running = await this.#running?.catch(() => undefined)
+      if (!running) return
+      running.loop.endsBy = core.clock.now() + withinMs
+      running.stop.abort()
+      await running.ended.catch(() => {})
+    })()
+    if (await endedInTime(this.#parts, ended, withinMs)) return
+    const error = new Error(`consumer '${this.name}' did not end within ${withinMs} ms`)
+    core.settings.observe({ kind: 'troubled', task: 'consumer', error })
+  }
+
+  get underWay(): number {
+    return this.#loop?.underWay ?? 0
   }
 
   /** What there is to do now. Of a consumer that runs: waits a while, until it is idle. */
@@ -162,6 +179,7 @@ class PulledConsumer<Tx> implements Consumer {
       })
       const broker = new Broker({ source, subscription, consumer: settings.name, observe, clock: core.clock })
       const loop = new ConsumerLoop<Tx>({ ...this.#parts, tracker }, source, broker, stop.signal)
+      this.#loop = loop
       const ended = this.#run(loop, broker, stop, once)
       ended.catch((error: unknown) => {
         if (!once) observe({ kind: 'troubled', task: 'consumer', error })
@@ -186,6 +204,7 @@ class PulledConsumer<Tx> implements Consumer {
         this.#parts.core.settings.observe({ kind: 'troubled', task: 'consumer', error })
       }
       this.#running = undefined
+      this.#loop = undefined
     }
   }
 }

@@ -47,7 +47,7 @@ export async function handle<Tx>(
   const watched = core.guard?.watch({ route, claim: item }, session)
   try {
     await watched?.started
-    await new TimeLimit(core.clock, deadlineMs, signal, enclosing).run(() =>
+    await new TimeLimit(core.clock, deadlineMs, signal, enclosing, core.running).run(() =>
       core.enclosing.run(enclosing, () => called(handler, delivery.event, op)),
     )
     const published = await withinMs(core.clock, deadlineMs, publisher.take())

@@ -3,6 +3,7 @@ import { Backlog } from './inbox/backlog.ts'
 import { WaitingForPredecessor } from './inbox/waiting-for-predecessor.ts'
 import {
   CONSUMER_BUSY_MS,
+  CONSUMER_DRAIN_MS,
   CONSUMER_EARLY_BACK_MS,
   CONSUMER_EARLY_MS,
   CONSUMER_ORPHANED_AFTER,
@@ -20,9 +21,6 @@ import { lookForRewinds } from './rewinds.ts'
 import { BatchSize, prefetchOf, ReceiveSize } from './size.ts'
 import { parkOrphans, PASSED, passSettled, uncount, workOn, type Result, type Results } from './work.ts'
 import { tellCrowded, withLocks } from '../operation/crowding.ts'
-
-/** What runs once does not wait longer for a retry. */
-const DRAIN_WAIT_MS = 5_000
 
 /** Receives, runs what may run, and settles with the broker. One for each start of a consumer. */
 export class ConsumerLoop<Tx> {
@@ -42,6 +40,9 @@ export class ConsumerLoop<Tx> {
   /** Transactions at a time: an embedded store has one writer. */
   readonly #concurrency: number
   #active = 0
+  underWay = 0
+  /** What still runs then is not waited for. */
+  endsBy = Infinity
   #suspectRunning = false
   #waitingForIdle: (() => void)[] = []
   #seq = 0
@@ -103,7 +104,7 @@ export class ConsumerLoop<Tx> {
         if (came > 0 || !once) continue
         if (this.#active === 0 && this.#backlog.size === 0) return
         const waits = this.#early.size > 0 || this.#throttle.room() < 1
-        if (this.#active === 0 && !waits && this.#backlog.nextAt() > this.#now + DRAIN_WAIT_MS) return
+        if (this.#active === 0 && !waits && this.#backlog.nextAt() > this.#now + CONSUMER_DRAIN_MS) return
         await this.#room.wait(Math.min(50, Math.max(1, this.#backlog.nextAt() - this.#now)))
         this.#dispatch()
       }
@@ -175,11 +176,13 @@ export class ConsumerLoop<Tx> {
         arrival.takesTwins()
       }
       this.#active++
+      this.underWay += batch.length
       // As it was when it was picked: what the database knows of its attempts may change that meanwhile.
       const { suspect } = first
       if (suspect) this.#suspectRunning = true
       void withLocks(this.#parts.core, batch.length, () => this.#work(batch)).finally(() => {
         this.#active--
+        this.underWay -= batch.length
         if (suspect) this.#suspectRunning = false
         this.#room.signal()
         this.#dispatch()
@@ -332,7 +335,7 @@ export class ConsumerLoop<Tx> {
   async #end(): Promise<void> {
     this.#cancelTimer()
     this.#early.stop()
-    const until = this.#now + this.#parts.settings.deadlineMs
+    const until = Math.min(this.#now + this.#parts.settings.deadlineMs, this.endsBy)
     while (this.#active > 0 && this.#now < until) await this.#room.wait(Math.min(50, until - this.#now))
     this.#cancelHold()
     await this.#putBack()

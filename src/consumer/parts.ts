@@ -1,6 +1,8 @@
 import type { Arrival } from './inbox/arrival.ts'
 import type { PositionTracker } from './inbox/positions.ts'
-import { CONSUMER_BACKOFF_MS, CONSUMER_BACKOFF_MS_MAX } from '../limits.ts'
+import { milliseconds } from '../duration.ts'
+import { CONSUMER_BACKOFF_MS, CONSUMER_BACKOFF_MS_MAX, RELAY_STOP_MS_MAX } from '../limits.ts'
+import type { StopOptions } from '../outbox/relay.ts'
 import { sleep } from '../platform/clock.ts'
 import type { Delivery } from '../source/source.ts'
 import type { CompleteInboxParams, Inbox } from '../store/inbox.ts'
@@ -38,13 +40,19 @@ export function backoffMs<Tx>({ core }: ConsumerParts<Tx>, attempts: number): nu
   return Math.max(1, Math.round(bound * core.random.next()))
 }
 
+/** How long a stop may take: what it waits for has a deadline, twice as long as which it never takes. */
+export function stopMs(options: StopOptions | undefined, { deadlineMs }: ConsumerSettings): number {
+  return milliseconds(options?.within, 2 * deadlineMs, { option: 'within', min: 0, max: RELAY_STOP_MS_MAX })
+}
+
 /** What runs may end when its consumer stops; nobody waits for what hangs past its deadline. False: it hangs. */
 export async function endedInTime<Tx>(
   { core, settings }: ConsumerParts<Tx>,
   work: Promise<unknown> | undefined,
+  withinMs: number = settings.deadlineMs,
 ): Promise<boolean> {
   const ended = new AbortController()
-  const late = sleep(core.clock, settings.deadlineMs, ended.signal).then(() => false)
+  const late = sleep(core.clock, withinMs, ended.signal).then(() => false)
   const inTime = await Promise.race([Promise.resolve(work).then(() => true), late])
   ended.abort()
   return inTime

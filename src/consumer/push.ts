@@ -4,8 +4,9 @@ import { Arrival, keyOf } from './inbox/arrival.ts'
 import { CONSUMER_BUSY_MS } from '../limits.ts'
 import { RateLimit } from '../platform/rate-limit.ts'
 import type { Delivery, PushedRequest, PushedSource } from '../source/source.ts'
-import { endedInTime, type ConsumerParts } from './parts.ts'
+import { endedInTime, stopMs, type ConsumerParts } from './parts.ts'
 import type { PushedAnswer, PushedConsumer } from './types.ts'
+import type { StoppableWork } from '../operation/core.ts'
 import { workOn, type Result } from './work.ts'
 
 /** Requests that wait for one of `concurrency` places; more are turned away, and the provider calls again. */
@@ -21,7 +22,10 @@ interface Run {
 }
 
 /** A consumer that a provider calls. The answer settles the delivery: 2xx, and it does not come again. */
-export function createPushedConsumer<Tx>(parts: ConsumerParts<Tx>, prepare: () => Promise<void>): PushedConsumer {
+export function createPushedConsumer<Tx>(
+  parts: ConsumerParts<Tx>,
+  prepare: () => Promise<void>,
+): PushedConsumer & StoppableWork {
   const { core, settings, pausing } = parts
   const source = settings.from as PushedSource<unknown>
   const { name } = settings
@@ -55,21 +59,27 @@ export function createPushedConsumer<Tx>(parts: ConsumerParts<Tx>, prepare: () =
     }
   }
 
-  const consumer: PushedConsumer = {
+  const consumer: PushedConsumer & StoppableWork = {
+    kind: 'consumer',
     name,
+    isFed: true,
+    get underWay() {
+      return running.size
+    },
     async start() {
       if (core.closed) throw onceError('ONCE_CLOSED')
       stopped = false
       await (run ?? begin()).ready
       return consumer
     },
-    async stop() {
+    async stop(options) {
+      const withinMs = stopMs(options, settings)
       stopped = true
       const ending = run
       run = undefined
       ending?.stop.abort()
       slots.turnAway()
-      await endedInTime(parts, Promise.all([ending?.redriving, ...running]))
+      await endedInTime(parts, Promise.all([ending?.redriving, ...running]), withinMs)
     },
     drain: async () => 0,
     get paused() {

@@ -23,7 +23,10 @@ const OPERATION = Symbol('effectively-once operation')
 const METHOD = Symbol('effectively-once method')
 
 // oxlint-disable-next-line no-explicit-any -- a request of Express or Fastify, with what guards put on it
-export type NestOptions = IdempotencyOptions<any>
+export interface NestOptions extends IdempotencyOptions<any> {
+  /** The instance is closed with the application, after its HTTP server, within this time. false: not. Default '10s' */
+  closeWithin?: Duration | false
+}
 
 /** One idempotent method of a controller, with the options of its decorator. */
 interface Served {
@@ -34,6 +37,8 @@ interface Served {
 interface Workshop {
   readonly servedOf: (handler: object) => Served
   readonly context: OnceContext
+  /** Called by Nest, of every provider that has it. */
+  onApplicationShutdown(): Promise<void>
 }
 
 /** The operation around the current call, for services that no caller passes it to. */
@@ -143,13 +148,20 @@ export function InjectOnce(): ParameterDecorator & PropertyDecorator {
 
 // oxlint-disable-next-line no-extraneous-class -- a module of Nest is a class
 export class OnceModule {
-  static forRoot<Tx, E extends Events>({ once, ...options }: NestOptions & { once: Once<Tx, E> }): DynamicModule {
+  static forRoot<Tx, E extends Events>({
+    once,
+    closeWithin,
+    ...options
+  }: NestOptions & { once: Once<Tx, E> }): DynamicModule {
     declareInterceptor()
     const bound = bind(once, options)
     const known = new WeakMap<object, Served>()
     const context = new OnceContext()
-    const workshop = {
+    const workshop: Workshop = {
       context,
+      async onApplicationShutdown() {
+        if (closeWithin !== false) await once.close(closeWithin === undefined ? {} : { within: closeWithin })
+      },
       servedOf(handler: object): Served {
         let served = known.get(handler)
         if (!served) {
@@ -174,7 +186,11 @@ export class OnceModule {
   }
 
   /** The policy document and the OpenAPI fragment of these options. */
-  static documents<Tx, E extends Events>({ once, ...options }: NestOptions & { once: Once<Tx, E> }): Documented {
+  static documents<Tx, E extends Events>({
+    once,
+    closeWithin: _,
+    ...options
+  }: NestOptions & { once: Once<Tx, E> }): Documented {
     return documentsOf(bind(once, options)())
   }
 }

@@ -118,8 +118,18 @@ export type Signal =
       readonly task: 'sweep' | 'heartbeat' | 'recover' | 'batch' | 'relay' | 'consumer' | 'redrive'
       readonly error: unknown
     }
+  /** The instance was closed. */
+  | { readonly kind: 'closed'; readonly cutOff: readonly CutOff[] }
   /** The development guard saw something. */
   | { readonly kind: 'guard'; readonly route: string; readonly code: OnceCode; readonly message: string }
+
+/** What a close did not wait for any longer. */
+export interface CutOff {
+  readonly kind: 'operation' | 'consumer' | 'relay' | 'sweep' | 'server'
+  /** The route of an operation, the name of a consumer, the name of a relay's sink; empty for a sweep and a server. */
+  readonly name: string
+  readonly count: number
+}
 
 export type Observe = (signal: Signal) => void
 

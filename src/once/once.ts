@@ -13,6 +13,7 @@ import { attemptAtomic, type Produce } from '../operation/atomic.ts'
 import { checkStatement, produceAlone, type Item } from '../operation/batch-item.ts'
 import { Batcher } from '../operation/batched.ts'
 import { answerOfResult, valueOf } from '../operation/codec.ts'
+import { checkClose, closeAll, type Closed, type CloseOptions } from './close.ts'
 import { createConsumer } from '../consumer/consumer.ts'
 import type { Consumer, ConsumerOptions, Handlers } from '../consumer/types.ts'
 import type { Core } from '../operation/core.ts'
@@ -25,7 +26,6 @@ import { answerLeased, type LeasedProduce, type LeasedRequest } from '../operati
 import { leasedRequestOf } from '../operation/leased-request.ts'
 import { runNested, type Host } from '../operation/nested.ts'
 import { lettersOf, migrateNow, namespaceOf, redrivesOf } from './namespace.ts'
-import { sleep } from '../platform/clock.ts'
 import { inContext } from '../platform/context.ts'
 import { ownOutbox } from './own-outbox.ts'
 import { Pace } from '../operation/pace.ts'
@@ -38,6 +38,7 @@ import { ReplayCache } from '../operation/replay-cache.ts'
 import { forgetNow, outboxOf, resendNow } from './resend.ts'
 import { requestOf, type Request } from '../operation/request.ts'
 import { checkSettings, invalid, refuseUnknown } from '../operation/settings.ts'
+import { RunningHandlers } from '../operation/running.ts'
 import { enterContext } from '../operation/store-context.ts'
 import { storedVerdict } from '../operation/stored-verdict.ts'
 import { Sweeper, type SweptAll } from './sweeper.ts'
@@ -94,6 +95,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
   readonly core: Core<Tx>
   readonly #sweeper: Sweeper<Tx>
   readonly #leaveContext: () => boolean
+  #closing: Promise<Closed> | undefined
 
   constructor(options: OnceOptions<Tx, E>, parts: Parts) {
     const settings = checkSettings(options)
@@ -117,6 +119,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
           : createGuard({ mode: settings.guard, store, clock: parts.clock, observe: settings.observe, enclosing }),
       relays: new Set(),
       workers: new Set(),
+      running: new RunningHandlers(),
       closed: false,
     }
     if (settings.listen) this.core.relays.add(callerOf(store, settings.observe))
@@ -257,7 +260,8 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     return redrivesOf(this.core)
   }
 
-  recover(handlers: RecoverHandlers<Tx, E>, options: { limit?: number } = {}): Promise<Recovered> {
+  async recover(handlers: RecoverHandlers<Tx, E>, options: { limit?: number } = {}): Promise<Recovered> {
+    if (this.core.closed) throw onceError('ONCE_CLOSED')
     const known = new Map(Object.entries(handlers).filter(([, handler]) => handler !== undefined))
     return recoverLapsed(
       this.core,
@@ -302,26 +306,14 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     if (limit !== undefined && (!Number.isInteger(limit) || limit < 1 || limit > SWEEP_LIMIT_MAX)) {
       throw invalid(`limit must be a whole number from 1 to ${SWEEP_LIMIT_MAX}`)
     }
+    if (this.core.closed) throw onceError('ONCE_CLOSED')
     return this.#sweeper.sweep(limit, options.signal)
   }
 
-  async close(): Promise<void> {
-    if (this.core.closed) return
-    this.core.closed = true
-    this.#sweeper.stop()
-    const workers = [...this.core.relays, ...this.core.workers]
-    await Promise.all(workers.map((worker) => worker.stop().catch(() => {})))
-    // What runs may end, with its heartbeats and its connection; what hangs is not waited for past its deadline.
-    const late = new AbortController()
-    await Promise.race([
-      this.core.inFlight.drained(),
-      sleep(this.core.clock, this.core.settings.deadlineMs, late.signal),
-    ])
-    late.abort()
-    this.core.heartbeat.stop()
-    this.core.guard?.stop()
-    this.core.cache.clear()
-    if (this.#leaveContext()) await this.core.store.close()
+  async close(options: CloseOptions = {}): Promise<Closed> {
+    const checked = checkClose(options)
+    this.#closing ??= closeAll({ core: this.core, sweeper: this.#sweeper, leaveContext: this.#leaveContext }, checked)
+    return this.#closing
   }
 
   #request(

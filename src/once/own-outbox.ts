@@ -2,7 +2,7 @@ import { RELAY_LEASE_MS_DEFAULT } from '../limits.ts'
 import type { Events } from '../outbox/event.ts'
 import { outboxSource } from '../source/outbox.ts'
 import type { EventsOf, PulledSource } from '../source/source.ts'
-import type { Core } from '../operation/core.ts'
+import { wokenBy, type Core } from '../operation/core.ts'
 import { outboxOf } from './resend.ts'
 
 /** The instance's own events as a source. */
@@ -17,7 +17,7 @@ export function ownOutbox<Tx, E extends Events>(core: Core<Tx>): PulledSource<Ev
     leaseMs: RELAY_LEASE_MS_DEFAULT,
     keptForMs: settings.resendForMs,
     onPublished(wake) {
-      const woken = { wake, stop: () => Promise.resolve() }
+      const woken = wokenBy(wake)
       relays.add(woken)
       return () => relays.delete(woken)
     },

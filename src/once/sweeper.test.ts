@@ -83,7 +83,7 @@ describe('the sweeper in the background', () => {
     expect(next()).toEqual([1_000])
     await tick()
     expect(next()).toEqual([60_000])
-    sweeper.stop()
+    await sweeper.stop()
     expect(next()).toEqual([])
   })
 

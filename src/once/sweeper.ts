@@ -19,6 +19,7 @@ export class Sweeper<Tx> {
   #cancel = (): void => {}
 
   #hurry = false
+  readonly #sweeps = new Set<Promise<void>>()
 
   /** In the background unless the settings say otherwise. The timer keeps no process alive. */
   constructor(core: Core<Tx>) {
@@ -33,7 +34,23 @@ export class Sweeper<Tx> {
   }
 
   /** Everything that can be done is done, then the first failure is thrown. What needs other rights is no failure. */
-  async sweep(limit: number = SWEEP_LIMIT_DEFAULT, signal?: AbortSignal): Promise<SweptAll> {
+  sweep(limit: number = SWEEP_LIMIT_DEFAULT, signal?: AbortSignal): Promise<SweptAll> {
+    const stopped = this.#stopped.signal
+    const sweep = this.#sweep(limit, signal ? AbortSignal.any([signal, stopped]) : stopped)
+    const ended = sweep.then(
+      () => {},
+      () => {},
+    )
+    this.#sweeps.add(ended)
+    void ended.then(() => this.#sweeps.delete(ended))
+    return sweep
+  }
+
+  get isSweeping(): boolean {
+    return this.#sweeps.size > 0
+  }
+
+  async #sweep(limit: number, signal: AbortSignal): Promise<SweptAll> {
     const { store, settings } = this.#core
     const { reach, resendForMs, observe } = settings
     const troubles: unknown[] = []
@@ -65,9 +82,11 @@ export class Sweeper<Tx> {
     }
   }
 
-  stop(): void {
+  /** Resolves when no sweep is under way any more. */
+  async stop(): Promise<void> {
     this.#stopped.abort()
     this.#cancel()
+    await Promise.all(this.#sweeps)
   }
 
   #next(ms: number): void {
@@ -80,7 +99,7 @@ export class Sweeper<Tx> {
   async #sweepInBackground(): Promise<void> {
     this.#hurry = false
     try {
-      const { finished } = await this.sweep(SWEEP_LIMIT_DEFAULT, this.#stopped.signal)
+      const { finished } = await this.sweep()
       if (!finished) this.#hurry = true
     } catch (error) {
       // Missing rights were told already.

@@ -18,6 +18,7 @@ import type { Relay, RelayOptions } from '../outbox/relay.ts'
 import type { Jsonify } from '../platform/jsonify.ts'
 import type { EventsOf, PulledSource } from '../source/source.ts'
 import type { Consumer, ConsumerOptions, Handlers } from '../consumer/types.ts'
+import type { Closed, CloseOptions } from './close.ts'
 import type { Parked } from './parked-types.ts'
 import type { SweptAll } from './sweeper.ts'
 
@@ -68,7 +69,11 @@ export interface Once<Tx, E extends Events> {
   /** Applies missing migrations to the database. It is safe when many processes call it at once. */
   migrate(options?: MigrateOptions): Promise<{ from: number; to: number }>
   sweep(options?: { limit?: number; signal?: AbortSignal }): Promise<SweptAll>
-  close(): Promise<void>
+  /**
+   * Stops everything this instance started: consumers, operations, then relays. Refuses new work with ONCE_CLOSED, waits
+   * for what runs, and cuts off what is left when the time is over. Then it closes the store, but no client of yours.
+   */
+  close(options?: CloseOptions): Promise<Closed>
 }
 
 export interface MigrateOptions {

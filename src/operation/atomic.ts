@@ -132,7 +132,7 @@ export async function perform<Tx>(
   try {
     const op = operationOf(core, request, claimed, enclosing, signal)
     if (watched) await watched.started
-    const limit = new TimeLimit(core.clock, request.deadlineMs, signal, enclosing)
+    const limit = new TimeLimit(core.clock, request.deadlineMs, signal, enclosing, core.running)
     limit.start()
     const produced = await limit.of(core.enclosing.run(enclosing, produce, op))
     const taken = withinMs(core.clock, request.deadlineMs, publisher.take())
@@ -145,7 +145,7 @@ export async function perform<Tx>(
   } catch (error) {
     enclosing.end()
     // Past the deadline a query may still be running on this connection: do not make the caller wait behind it.
-    if (isOnceError(error, 'ONCE_DEADLINE')) void session.rollback()
+    if (isOnceError(error, 'ONCE_DEADLINE') || core.running.isCut) void session.rollback()
     else await session.rollback()
     core.settings.observe({ kind: 'released', id: shortId(id), route })
     throw error

@@ -5,6 +5,7 @@ import { runBatch } from './batch.ts'
 import { type Item } from './batch-item.ts'
 import type { Core } from './core.ts'
 import type { Attempt } from './outcome.ts'
+import { cutOff } from './running.ts'
 
 const UNTRIED = { conflicts: 0, late: 0, lost: false, shadows: 0, since: null } as const
 
@@ -54,6 +55,10 @@ export class Batcher<Tx> {
   }
 
   async #flush(): Promise<void> {
+    if (this.#core.running.isCut) {
+      for (const item of this.#take(this.#waiting.length)) item.reject(cutOff())
+      return
+    }
     try {
       this.#limit ??= Math.min(this.#max, await this.#batches.limit())
     } catch (error) {

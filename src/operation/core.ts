@@ -1,5 +1,5 @@
 import type { Guard } from './guard.ts'
-import type { WakeableRelay } from '../outbox/relay.ts'
+import type { StopOptions, WakeableRelay } from '../outbox/relay.ts'
 import type { OwnNamespace } from '../store/namespaced/own-namespace.ts'
 import type { Store } from '../store/store.ts'
 import type { Enclosing, EnclosingContext } from './enclosing.ts'
@@ -8,7 +8,21 @@ import type { InFlightTable } from './in-flight.ts'
 import type { Pace } from './pace.ts'
 import type { Parts } from './parts.ts'
 import type { ReplayCache } from './replay-cache.ts'
+import type { RunningHandlers } from './running.ts'
 import type { Settings } from './settings.ts'
+
+/** What works in the background, as a close sees it. */
+export interface StoppableWork {
+  readonly kind: 'consumer' | 'relay'
+  readonly name: string
+  /** How much runs at this moment. */
+  readonly underWay: number
+  /** Its last stop did not wait for something. */
+  readonly isCutShort?: boolean
+  /** A server of the user's hands the work over: it is stopped after that server. */
+  readonly isFed: boolean
+  stop(options?: StopOptions): Promise<void>
+}
 
 /** What one instance shares between its operations. All state lives here, none in modules. */
 export interface Core<Tx> extends Parts {
@@ -26,10 +40,16 @@ export interface Core<Tx> extends Parts {
   /** null: off. */
   readonly guard: Guard | null
   /** Told after each commit that published events. */
-  readonly relays: Set<Pick<WakeableRelay, 'wake' | 'stop'>>
+  readonly relays: Set<StoppableWork & Pick<WakeableRelay, 'wake'>>
   /** Stopped with the instance. */
-  readonly workers: Set<{ stop(): Promise<void> }>
+  readonly workers: Set<StoppableWork>
+  readonly running: RunningHandlers
   closed: boolean
+}
+
+/** Somebody else who wants to know of each commit that published events; stopped by somebody else, too. */
+export function wokenBy(wake: () => void): StoppableWork & Pick<WakeableRelay, 'wake'> {
+  return { kind: 'relay', name: 'outbox', underWay: 0, isFed: false, wake, stop: () => Promise.resolve() }
 }
 
 /** The relays of this process need not wait for their next look. */

@@ -1,6 +1,7 @@
 import { onceError } from '../errors.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Enclosing } from './enclosing.ts'
+import type { RunningHandlers } from './running.ts'
 
 /** An abort signal that is only built when somebody asks for it: most handlers never do. */
 export class LazySignal {
@@ -36,6 +37,7 @@ export class TimeLimit {
   readonly #ms: number
   readonly #signal: LazySignal
   readonly #enclosing: Enclosing
+  readonly #running: RunningHandlers | undefined
   readonly #endsAt: number
   #cancel: () => void = () => {}
   #resolve: ((value: unknown) => void) | undefined
@@ -43,11 +45,13 @@ export class TimeLimit {
   #settled = false
   #concluded: { readonly value: unknown } | undefined
 
-  constructor(clock: Clock, ms: number, signal: LazySignal, enclosing: Enclosing) {
+  /** `running`: where a close finds what it may have to cut off; absent inside another operation, which is found. */
+  constructor(clock: Clock, ms: number, signal: LazySignal, enclosing: Enclosing, running?: RunningHandlers) {
     this.#clock = clock
     this.#ms = ms
     this.#signal = signal
     this.#enclosing = enclosing
+    this.#running = running
     this.#endsAt = clock.now() + ms
   }
 
@@ -64,6 +68,7 @@ export class TimeLimit {
   start(): void {
     this.#arm(this.#ms)
     this.#enclosing.onStop(() => this.#stopped())
+    this.#running?.add(this.#enclosing)
   }
 
   /** Waits for work that has begun after `start`. */
@@ -94,6 +99,7 @@ export class TimeLimit {
 
   #stopped(): void {
     this.#cancel()
+    this.#running?.delete(this.#enclosing)
     if (this.#settled) return
     if (this.#concluded) return this.#resolve?.(this.#concluded.value)
     const reason = this.#enclosing.closed()

@@ -1,11 +1,13 @@
 import { isOnceError, onceError } from '../errors.ts'
-import { WAIT_POLL_MS_MAX, WAIT_POLL_MS_MIN } from '../limits.ts'
+import { CLOSED_RETRY_MS, WAIT_POLL_MS_MAX, WAIT_POLL_MS_MIN } from '../limits.ts'
 import { shortId } from '../observe/signal.ts'
 import { sleep } from '../platform/clock.ts'
 import type { Core } from './core.ts'
+import { openEnclosing } from './enclosing.ts'
 import type { Ending, InFlightOperation } from './in-flight.ts'
 import { inFlightError, type Attempt, type Outcome, type Holds } from './outcome.ts'
 import type { Request } from './request.ts'
+import { cutOff } from './running.ts'
 
 /** One attempt, which says when it has won the key and the handler is about to run (true), and when it lets go of it. */
 export type Attempting<Tx, R, P> = (core: Core<Tx>, request: R, produce: P, won: Holds) => Promise<Attempt>
@@ -24,7 +26,8 @@ export async function execute<Tx, R extends Request, P>(
   let running: InFlightOperation | undefined
   let ending: Ending = OPEN
   try {
-    if (core.closed) throw onceError('ONCE_CLOSED')
+    // What runs already may use others to its end.
+    if (core.closed && !openEnclosing(core.enclosing)) throw onceError('ONCE_CLOSED', { retryAfterMs: CLOSED_RETRY_MS })
     let lookedAt = core.clock.now()
     const until = lookedAt + request.waitMs
     for (;;) {
@@ -36,7 +39,7 @@ export async function execute<Tx, R extends Request, P>(
       if (attached) return attached
       lookedAt = core.clock.now()
     }
-    const leading = (running = core.inFlight.start(request.claim.id, request.claim.fingerprint))
+    const leading = (running = core.inFlight.start(request.claim.id, request.claim.fingerprint, request.route))
     const won: Holds = (holds) => (holds ? leading.run() : leading.look())
     // Before a connection is held: whoever publishes must know where.
     if (core.namespace.pending) await core.namespace.enter()
@@ -46,6 +49,7 @@ export async function execute<Tx, R extends Request, P>(
         if (result.stored) ending = { kind: 'answered', outcome: result.outcome }
         return result.outcome
       }
+      if (core.running.isCut) throw cutOff()
       leading.busy(lookedAt)
       const leftMs = until - core.clock.now()
       if (leftMs <= 0) throw inFlightError(result.retryAfterMs ?? core.pace.retryAfterMs(request.route))

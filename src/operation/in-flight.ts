@@ -9,6 +9,7 @@ export type Ending = { readonly kind: 'answered'; readonly outcome: Outcome } | 
  */
 export class InFlightOperation {
   readonly fingerprint: string
+  readonly route: string
   readonly #left: () => void
   #is: 'looking' | 'running' | 'ended' = 'looking'
   #ending: Ending = { kind: 'open' }
@@ -17,8 +18,9 @@ export class InFlightOperation {
   #undecided: Undecided[] | undefined
   #ended: Waiting<Ending> | undefined
 
-  constructor(fingerprint: string, left: () => void) {
+  constructor(fingerprint: string, route: string, left: () => void) {
     this.fingerprint = fingerprint
+    this.route = route
     this.#left = left
   }
 
@@ -99,10 +101,17 @@ export class InFlightTable {
     return this.#running.get(id)
   }
 
-  start(id: string, fingerprint: string): InFlightOperation {
-    const running = new InFlightOperation(fingerprint, () => this.#running.delete(id))
+  start(id: string, fingerprint: string, route = ''): InFlightOperation {
+    const running = new InFlightOperation(fingerprint, route, () => this.#running.delete(id))
     this.#running.set(id, running)
     return running
+  }
+
+  /** How many operations of each route there are. */
+  routes(): ReadonlyMap<string, number> {
+    const routes = new Map<string, number>()
+    for (const { route } of this.#running.values()) routes.set(route, (routes.get(route) ?? 0) + 1)
+    return routes
   }
 
   /** Resolves when everything that runs now has ended. */

@@ -111,7 +111,7 @@ async function run<Tx>(
     transaction: null,
     publisher: null,
   })
-  const limit = new TimeLimit(core.clock, request.endsWithinMs, signal, enclosing)
+  const limit = new TimeLimit(core.clock, request.endsWithinMs, signal, enclosing, core.running)
   const startedAt = core.clock.now()
   let steps: Steps<Tx> | undefined
   try {

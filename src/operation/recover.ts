@@ -21,6 +21,8 @@ export async function recoverLapsed<Tx>(
   let finished = 0
   let left = 0
   for (const operation of await core.store.leases.lapsed({ limit, names, namespace: core.settings.namespace })) {
+    // What is left is left to whoever comes next.
+    if (core.closed) break
     try {
       await runSealed(operation, JSON.parse(operation.input) as Sealed)
       finished++

@@ -8,7 +8,12 @@ import type { WakeableRelay } from './relay.ts'
  * Tells other processes that events were committed. Many commits in a row make one call: one is under way, and at most
  * one waits for it.
  */
-export class Caller implements Pick<WakeableRelay, 'wake' | 'stop'> {
+export class Caller implements Pick<WakeableRelay, 'kind' | 'name' | 'underWay' | 'isFed' | 'wake' | 'stop'> {
+  readonly kind = 'relay'
+  readonly name = 'listen'
+  /** A call that is lost costs nothing: nobody waits for it. */
+  readonly underWay = 0
+  readonly isFed = false
   readonly #calls: Calls
   readonly #troubled: (error: unknown) => void
   #calling = false

@@ -80,6 +80,14 @@ export type RelaySurroundings = Pick<
 
 /** A relay, and the way to tell it that events were committed in this process. */
 export interface WakeableRelay extends Relay {
+  readonly kind: 'relay'
+  /** The name of its sink. */
+  readonly name: string
+  /** 1: it runs. */
+  readonly underWay: number
+  readonly isFed: false
+  /** Its last stop did not wait for a call of the sink. */
+  readonly isCutShort?: boolean
   /** `due`: held events may be due, not only new ones there. */
   wake(options?: { readonly due: boolean }): void
 }
@@ -98,6 +106,10 @@ interface RelayRun extends LoopState {
 }
 
 class SinkRelay implements WakeableRelay {
+  readonly kind = 'relay'
+  readonly name: string
+  readonly isFed = false
+  isCutShort = false
   readonly #parts: Omit<RelayParts, 'relay'>
   readonly #wake: WakeSignal
   #running: RelayRun | undefined
@@ -106,6 +118,7 @@ class SinkRelay implements WakeableRelay {
 
   constructor(parts: Omit<RelayParts, 'relay'>) {
     this.#parts = parts
+    this.name = parts.sink.name
     this.#wake = new WakeSignal(parts.clock)
   }
 
@@ -120,6 +133,7 @@ class SinkRelay implements WakeableRelay {
     const limits = { option: 'within', min: 0, max: RELAY_STOP_MS_MAX }
     const withinMs = milliseconds(options?.within, RELAY_STOP_MS_DEFAULT, limits)
     const running = this.#running
+    this.isCutShort = false
     if (!running) return
     running.stopping = true
     this.#wake.signal()
@@ -127,6 +141,7 @@ class SinkRelay implements WakeableRelay {
     // Some of the time is left for writing down what was sent.
     const cancel = clock.after(withinMs - Math.min(withinMs / 4, RELAY_STOP_WRITE_MS), () => {
       running.overdue = true
+      this.isCutShort = true
       this.#wake.signal()
     })
     const late = new AbortController()
@@ -136,6 +151,10 @@ class SinkRelay implements WakeableRelay {
     if (inTime) return
     const error = new Error(`${sink.name}: the relay did not end within ${withinMs} ms; its lease lapses by itself`)
     observe({ kind: 'troubled', task: 'relay', error })
+  }
+
+  get underWay(): number {
+    return this.#running ? 1 : 0
   }
 
   async drain(): Promise<number> {

@@ -52,7 +52,7 @@ export function service(name: string, store: Store<any>): Service {
       await once.relay({ to: sink }).drain()
       return sent
     },
-    close: () => once.close(),
+    close: async () => void (await once.close()),
   }
 }
 

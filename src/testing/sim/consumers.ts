@@ -1,5 +1,6 @@
 import type { Consumer } from '../../consumer/types.ts'
 import { outboxOf } from '../../once/resend.ts'
+import { wokenBy } from '../../operation/core.ts'
 import type { Committed, LeasedOperation, Operation } from '../../operation/types.ts'
 import { outboxSource } from '../../source/outbox.ts'
 import type { PulledSource } from '../../source/source.ts'
@@ -80,7 +81,7 @@ function tableSource(process: SimProcess): PulledSource<SimHandles> {
     leaseMs: process.world.settings.relay?.leaseMs ?? 0,
     keptForMs: settings.resendForMs,
     onPublished(wake) {
-      const woken = { wake, stop: () => Promise.resolve() }
+      const woken = wokenBy(wake)
       relays.add(woken)
       return () => relays.delete(woken)
     },

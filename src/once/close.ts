@@ -1,0 +1,119 @@
+import { milliseconds, type Duration } from '../duration.ts'
+import { CLOSE_LAST_MS, CLOSE_MS_DEFAULT, CLOSE_MS_MAX, CLOSE_STORE_MS_MIN } from '../limits.ts'
+import type { CutOff } from '../observe/signal.ts'
+import type { Core, StoppableWork } from '../operation/core.ts'
+import { invalid, refuseUnknown } from '../operation/settings.ts'
+import { sleep } from '../platform/clock.ts'
+import { ClosingServer, type ClosableServer } from './closing-server.ts'
+import type { Sweeper } from './sweeper.ts'
+
+export interface CloseOptions {
+  /** `close` ends within this time, and cuts off what still runs then. Default '10s' */
+  within?: Duration
+  /** An HTTP server that is closed first: what it has accepted is answered before new work is refused. */
+  server?: ClosableServer
+}
+
+export interface Closed {
+  /** What did not end in time. None of it is lost: what committed stays, what did not is tried again. */
+  readonly cutOff: readonly CutOff[]
+}
+
+export interface Closing<Tx> {
+  readonly core: Core<Tx>
+  readonly sweeper: Sweeper<Tx>
+  /** True: this was the last instance on its store. */
+  readonly leaveContext: () => boolean
+}
+
+const OPTIONS = new Set(['within', 'server'])
+
+/** Checks the options before anything stops: a wrong one closes nothing. */
+export function checkClose(options: CloseOptions): { withinMs: number; server: ClosableServer | undefined } {
+  refuseUnknown(options, OPTIONS, 'close()')
+  const { within, server } = options
+  if (server !== undefined && typeof server?.close !== 'function') throw invalid('close({ server }) needs a server')
+  const withinMs = milliseconds(within, CLOSE_MS_DEFAULT, { option: 'within', min: 0, max: CLOSE_MS_MAX })
+  return { withinMs, server }
+}
+
+/**
+ * Consumers, operations, then relays: whoever makes events ends before whoever sends them. Whoever is fed by the server
+ * ends after it. A last part of the time is kept for rolling back, giving back and writing down.
+ */
+export async function closeAll<Tx>(
+  { core, sweeper, leaveContext }: Closing<Tx>,
+  { withinMs, server: given }: ReturnType<typeof checkClose>,
+): Promise<Closed> {
+  const { clock } = core
+  const endsAt = clock.now() + withinMs
+  const cutAt = endsAt - Math.min(withinMs / 4, CLOSE_LAST_MS)
+  const left = (): number => Math.max(0, Math.round(endsAt - clock.now()))
+  const stopping = new Map<StoppableWork, Promise<void>>()
+  const stop = (worker: StoppableWork): Promise<void> => {
+    const stopped = worker.stop({ within: `${left()}ms` }).catch(() => {}) // told already
+    stopping.set(
+      worker,
+      stopped.then(() => void (worker.underWay === 0 && stopping.delete(worker))),
+    )
+    return stopped
+  }
+  const workers = [...core.workers]
+  const server = given && new ClosingServer(given, clock)
+  const swept = sweeper.stop()
+  const pulled = workers.filter(({ isFed }) => !isFed).map(stop)
+  const refusing = (async () => {
+    if (server) await until(core, cutAt, server.ended)
+    core.closed = true
+    const fed = workers.filter(({ isFed }) => isFed).map(stop)
+    await Promise.all([...fed, core.inFlight.drained()])
+  })()
+  if (!server) core.closed = true
+  const producers = Promise.all([refusing, swept, ...pulled])
+  const relays = until(core, clock.now() + withinMs / 2, producers).then(() => Promise.all([...core.relays].map(stop)))
+  const everything = Promise.all([producers, relays])
+  let cutOff: CutOff[] = []
+  if (!(await until(core, cutAt, everything))) {
+    core.closed = true
+    cutOff = unfinished(core, stopping.keys(), server, sweeper)
+    core.running.cut()
+    await until(core, endsAt, everything)
+    server?.cut()
+  }
+  for (const { kind, name, isCutShort } of core.relays) {
+    if (isCutShort && !cutOff.some((other) => other.kind === kind && other.name === name))
+      cutOff.push({ kind, name, count: 1 })
+  }
+  core.heartbeat.stop()
+  core.guard?.stop()
+  core.cache.clear()
+  if (leaveContext()) await until(core, clock.now() + Math.max(left(), CLOSE_STORE_MS_MIN), core.store.close())
+  core.settings.observe({ kind: 'closed', cutOff })
+  return { cutOff }
+}
+
+function unfinished<Tx>(
+  core: Core<Tx>,
+  workers: Iterable<StoppableWork>,
+  server: ClosingServer | undefined,
+  sweeper: Sweeper<Tx>,
+): CutOff[] {
+  const found: CutOff[] = []
+  for (const [name, count] of core.inFlight.routes()) found.push({ kind: 'operation', name, count })
+  for (const { kind, name, underWay } of workers) found.push({ kind, name, count: Math.max(1, underWay) })
+  if (sweeper.isSweeping) found.push({ kind: 'sweep', name: '', count: 1 })
+  // Its requests run operations, which are named already.
+  if (server && !server.isEnded && found.length === 0) found.push({ kind: 'server', name: '', count: 1 })
+  return found
+}
+
+/** False: the time came first. Failures of the work were told where they happened. */
+async function until<Tx>({ clock }: Core<Tx>, at: number, work: Promise<unknown>): Promise<boolean> {
+  const ended = new AbortController()
+  const late = sleep(clock, Math.max(0, at - clock.now()), ended.signal).then(() => false)
+  try {
+    return await Promise.race([work.then(() => true), late])
+  } finally {
+    ended.abort()
+  }
+}

@@ -1,0 +1,59 @@
+import { SERVER_IDLE_LOOK_MS } from '../limits.ts'
+import type { Clock } from '../platform/clock.ts'
+
+/** A server of `node:http`, or whatever else has a `close` that takes a callback or answers with a promise. */
+export interface ClosableServer {
+  close(callback?: (error?: Error) => void): unknown
+  closeIdleConnections?(): void
+  closeAllConnections?(): void
+  // oxlint-disable-next-line no-explicit-any -- as node:http declares it
+  prependListener?(event: string, listener: (...args: any[]) => void): unknown
+}
+
+/** Takes no more connections, answers what came, and ends the connections that clients keep. */
+export class ClosingServer {
+  readonly ended: Promise<void>
+  readonly #server: ClosableServer
+  #cancel = (): void => {}
+  #isEnded = false
+
+  constructor(server: ClosableServer, clock: Clock) {
+    this.#server = server
+    // Whoever keeps a connection is told to leave it. A connection that is cut while a request is on its way is a failure.
+    server.prependListener?.('request', (_request: unknown, response: { shouldKeepAlive: boolean }) => {
+      response.shouldKeepAlive = false
+    })
+    this.ended = closed(server).then(() => {
+      this.#isEnded = true
+      this.#cancel()
+    })
+    const look = (): void => {
+      if (this.#isEnded) return
+      server.closeIdleConnections?.()
+      this.#cancel = clock.after(SERVER_IDLE_LOOK_MS, look)
+    }
+    look()
+  }
+
+  get isEnded(): boolean {
+    return this.#isEnded
+  }
+
+  /** What is left is ended, answered or not. */
+  cut(): void {
+    this.#cancel()
+    this.#server.closeAllConnections?.()
+  }
+}
+
+/** A server that was closed before is closed: it says so with an error. */
+function closed(server: ClosableServer): Promise<void> {
+  return new Promise((resolve) => {
+    const answer = server.close(() => resolve()) as Promise<unknown> | undefined
+    if (typeof answer?.then === 'function')
+      answer.then(
+        () => resolve(),
+        () => resolve(),
+      )
+  })
+}
