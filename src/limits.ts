@@ -259,6 +259,9 @@ export const CONSUMER_RATE_SECONDS = 10
 export const CONSUMER_BYTES_MAX: number = 32 * 1024 * 1024
 export const CONSUMER_BYTES_SHARE = 8
 export const CONSUMER_WAIT_MS = 1_000
+/** A consumer whose store is in trouble rests this long after the first, twice as long after each, and no longer than that. */
+export const CONSUMER_STORE_REST_MS = 200
+export const CONSUMER_STORE_REST_MS_MAX = 5_000
 /** What runs once does not wait longer for a retry. */
 export const CONSUMER_DRAIN_MS = 5_000
 /** Full jitter: a random time up to the base, doubled for each attempt, up to the maximum. */

@@ -19,6 +19,7 @@ import { ackFirst } from './first.ts'
 import { backoffMs, deliveriesOf, endedInTime, type ConsumerParts } from './parts.ts'
 import { lookForRewinds } from './rewinds.ts'
 import { BatchSize, prefetchOf, ReceiveSize } from './size.ts'
+import { StoreRest } from './store-rest.ts'
 import { parkOrphans, PASSED, passSettled, uncount, workOn, type Result, type Results } from './work.ts'
 import { tellCrowded, withLocks } from '../operation/crowding.ts'
 
@@ -42,12 +43,12 @@ export class ConsumerLoop<Tx> {
   #active = 0
   underWay = 0
   /** What still runs then is not waited for. */
-  endsBy = Infinity
+  endsBy: number = Infinity
   #suspectRunning = false
   #waitingForIdle: (() => void)[] = []
   #seq = 0
   #troubles = 0
-  #restsUntil = 0
+  readonly #rest: StoreRest
   #cancelTimer: () => void = () => {}
   #cancelHold: () => void = () => {}
 
@@ -63,6 +64,7 @@ export class ConsumerLoop<Tx> {
     this.#concurrency =
       parts.core.store.features.concurrentClaims || parts.settings.leaseMs !== null ? parts.settings.concurrency : 1
     const { core, inbox, settings } = parts
+    this.#rest = new StoreRest(core)
     this.#early = new WaitingForPredecessor({
       clock: core.clock,
       holdMs: broker.extends ? CONSUMER_EARLY_MS : Math.min(CONSUMER_EARLY_MS, broker.holdsForMs / 2),
@@ -165,12 +167,14 @@ export class ConsumerLoop<Tx> {
   }
 
   #dispatch(): void {
-    while (this.#active < this.#concurrency && !this.#stopping.aborted && !this.#parts.pausing.paused) {
+    while (this.#active < this.#concurrency && this.#rest.mayBegin && !this.#stopping.aborted) {
+      if (this.#parts.pausing.paused) break
       const most = Math.min(this.#throttle.room(), this.#size.next(this.#active))
       const batch = this.#backlog.pick(most, this.#now, !this.#suspectRunning)
       const [first] = batch
       if (!first) break
       this.#throttle.started(batch.length)
+      this.#rest.began()
       for (const arrival of batch) {
         this.#early.delete(arrival)
         arrival.takesTwins()
@@ -198,8 +202,7 @@ export class ConsumerLoop<Tx> {
       const first = await ackFirst(this.#parts, { source: this.#source, broker: this.#broker }, batch)
       if (first === 'begun') return this.#settle(new Map(batch.map((arrival) => [arrival, PASSED])))
       if (first === 'troubled') {
-        const delayMs = backoffMs(this.#parts, ++this.#troubles)
-        for (const arrival of batch) this.#later(arrival, delayMs)
+        for (const arrival of batch) this.#later(arrival, this.#rest.met())
         return
       }
     }
@@ -235,15 +238,12 @@ export class ConsumerLoop<Tx> {
   #troubled(results: Results): number {
     const trouble = [...results.values()].find((result) => result.kind === 'troubled')
     if (!trouble) {
-      this.#troubles = 0
+      this.#rest.over()
       return 0
     }
-    const { core } = this.#parts
-    core.settings.observe({ kind: 'troubled', task: 'consumer', error: trouble.error })
-    tellCrowded(core, 'consumer', trouble.error)
-    // Whoever ran beside it met the same trouble.
-    if (this.#now >= this.#restsUntil) this.#restsUntil = this.#now + backoffMs(this.#parts, ++this.#troubles)
-    return this.#restsUntil - this.#now
+    this.#parts.core.settings.observe({ kind: 'troubled', task: 'consumer', error: trouble.error })
+    tellCrowded(this.#parts.core, 'consumer', trouble.error)
+    return this.#rest.met()
   }
 
   async #postpone(arrival: Arrival, result: Exclude<Result, { kind: 'settled' }>, troubledMs: number): Promise<void> {
@@ -326,7 +326,7 @@ export class ConsumerLoop<Tx> {
   /** Wakes when the next one that rests may run. */
   #arm(): void {
     this.#cancelTimer()
-    const next = this.#backlog.nextAt()
+    const next = this.#rest.until > this.#now ? this.#rest.until : this.#backlog.nextAt()
     if (next === Infinity || this.#stopping.aborted) return
     this.#cancelTimer = this.#parts.core.clock.after(Math.max(1, next - this.#now), () => this.#dispatch(), true)
   }
