@@ -104,6 +104,9 @@ export const EVENT_HEADERS_MAX = 32
 /** Names and values together. */
 export const EVENT_HEADERS_BYTES_MAX: number = 8 * 1024
 export const AGGREGATE_BYTES_MAX = 255
+/** As W3C has them. */
+export const TRACESTATE_LENGTH_MAX = 512
+export const BAGGAGE_LENGTH_MAX = 8_192
 /** Events, messages or letters per second. */
 export const RATE_MAX = 100_000
 

@@ -1,6 +1,8 @@
 import { deriveEventId } from '../key/derive.ts'
 import type { Arrival } from './inbox/arrival.ts'
 import { readable } from '../platform/readable-error.ts'
+import { decoded } from './decode.ts'
+import type { Events } from '../outbox/event.ts'
 import { Publisher } from '../outbox/publisher.ts'
 import type { EventRow, Session } from '../store/store.ts'
 import type { ConsumerSettings, Handler } from './options.ts'
@@ -16,7 +18,7 @@ const COMPLETE = { fate: 'complete', answer: { status: 200 } } as const
 /** Runs one message's handler inside an open transaction, and answers with what it published. Whoever opened it ends it, whatever happens here. */
 export async function handle<Tx>(
   core: Core<Tx>,
-  { name, handlers, deadlineMs }: ConsumerSettings,
+  { name, from, handlers, deadlineMs }: ConsumerSettings,
   transaction: SharedTransaction,
   { delivery, item, attempts, counted }: Arrival,
 ): Promise<readonly EventRow[]> {
@@ -48,7 +50,7 @@ export async function handle<Tx>(
   try {
     await watched?.started
     await new TimeLimit(core.clock, deadlineMs, signal, enclosing, core.running).run(() =>
-      core.enclosing.run(enclosing, () => called(handler, delivery.event, op)),
+      core.enclosing.run(enclosing, () => called(handler, from.events, delivery.event, op)),
     )
     const published = await withinMs(core.clock, deadlineMs, publisher.take())
     await watched?.ended(COMPLETE, published.length)
@@ -60,9 +62,9 @@ export async function handle<Tx>(
 }
 
 /** Whatever it throws can be read: everybody after this asks whose fault it was. */
-export async function called(handler: Handler, event: unknown, op: unknown): Promise<void> {
+export async function called(handler: Handler, events: Events | undefined, event: unknown, op: unknown): Promise<void> {
   try {
-    await handler(event, op as never)
+    await handler(await decoded(events, event), op as never)
   } catch (error) {
     throw readable(error)
   }

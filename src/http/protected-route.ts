@@ -47,7 +47,7 @@ export class ProtectedRoute<Tx, E extends Events, Req> {
       route: incoming.pattern,
       at: instance.core.clock.now(),
       rerunnable,
-      traceparent: incoming.header('traceparent'),
+      trace: { traceparent: incoming.header('traceparent'), tracestate: incoming.header('tracestate') },
       overrides: route.overrides,
     })
     const { guard } = instance.core

@@ -12,6 +12,7 @@ export function ownOutbox<Tx, E extends Events>(core: Core<Tx>): PulledSource<Ev
     outbox: outboxOf(core),
     clock,
     types: Object.keys(settings.events),
+    events: settings.events,
     observe: settings.observe,
     source: settings.namespace,
     leaseMs: RELAY_LEASE_MS_DEFAULT,

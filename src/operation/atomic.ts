@@ -197,8 +197,8 @@ export function publisherOf<Tx>(
   origin: Origin = core.namespace,
 ): Publisher {
   const { events } = core.settings
-  const { claim, traceparent } = request
-  return new Publisher(events, origin, (ordinal) => deriveEventId({ id: claim.id, life, ordinal }), traceparent)
+  const { claim, trace } = request
+  return new Publisher(events, origin, (ordinal) => deriveEventId({ id: claim.id, life, ordinal }), trace)
 }
 
 /** Over the cap the first caller gets the whole answer, and the record says that it cannot be replayed. */

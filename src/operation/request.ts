@@ -1,3 +1,4 @@
+import type { Trace } from '../outbox/event-parts.ts'
 import { FINGERPRINT_VERSION, fingerprintInput } from '../key/fingerprint.ts'
 import { fingerprintLockOf, identity, lockOf, type Identity } from '../key/identity.ts'
 import { checkKey, checkScope } from '../key/parse-key.ts'
@@ -24,7 +25,7 @@ export interface Request {
   /** The handler may be called again after a serialization failure. */
   readonly rerunnable: boolean
   /** Events carry it. */
-  readonly traceparent: string | undefined
+  readonly trace: Trace | undefined
 }
 
 export interface RequestParams {
@@ -34,7 +35,7 @@ export interface RequestParams {
   readonly route: string
   readonly at: number
   readonly rerunnable: boolean
-  readonly traceparent?: string | undefined
+  readonly trace?: Trace | undefined
   readonly overrides?: Pick<
     RunOptions<undefined>,
     'inFlight' | 'expired' | 'deadline' | 'endsWithin' | 'replayFor' | 'goneFor'
@@ -67,7 +68,7 @@ export function requestOf(settings: Settings, params: RequestParams): Request {
     route: params.route,
     at: params.at,
     rerunnable: params.rerunnable,
-    traceparent: params.traceparent,
+    trace: params.trace,
   }
 }
 

@@ -11,7 +11,12 @@ interface Given {
 
 const NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/
 /** They have an option of their own. */
-const OPTIONS: Readonly<Record<string, string>> = { tenant: 'tenant', partitionkey: 'partitionKey' }
+const OPTIONS: Readonly<Record<string, string>> = {
+  tenant: 'tenant',
+  partitionkey: 'partitionKey',
+  tracestate: 'tracestate',
+  baggage: 'baggage',
+}
 
 /** What a user sends along with an event, by the names that go over the wire. */
 export function headersOf(type: string, { tenant, partitionKey, headers }: Given): Readonly<Record<string, string>> {

@@ -1,5 +1,5 @@
 import { onceError, type OnceError } from '../errors.ts'
-import { AGGREGATE_BYTES_MAX, EVENT_BYTES_MAX } from '../limits.ts'
+import { AGGREGATE_BYTES_MAX, BAGGAGE_LENGTH_MAX, EVENT_BYTES_MAX, TRACESTATE_LENGTH_MAX } from '../limits.ts'
 import { isName } from '../platform/storable.ts'
 import type { EventOptions } from './event.ts'
 
@@ -13,13 +13,12 @@ export function aggregateOf(type: string, id: unknown): string {
   throw invalidEvent(`the aggregate of '${type}' must be a string of 1 to ${AGGREGATE_BYTES_MAX} bytes`)
 }
 
-/** JSON text; of bytes, a JSON string in base64, with what they are. */
+/** JSON text; of bytes, a JSON string in base64, with what they are. `made`: the data, or what `encode` made of it. */
 export function payloadOf(
   type: string,
-  data: unknown,
+  made: unknown,
   { encode, contentType }: EventOptions<unknown> = {},
 ): { readonly payload: string; readonly contentType: string | undefined } {
-  const made = encode ? encode(data) : data
   if (made instanceof Uint8Array) {
     checkSize(type, made.byteLength)
     const base64 = Buffer.from(made.buffer, made.byteOffset, made.byteLength).toString('base64')
@@ -61,11 +60,35 @@ export function notBeforeOf(type: string, time: unknown): string {
 
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
 
-export function isTraceparent(text: unknown): text is string {
+function isTraceparent(text: unknown): text is string {
   return typeof text === 'string' && TRACEPARENT.test(text)
 }
 
-export function traceparentOf(text: unknown): string | undefined {
-  if (text === undefined || isTraceparent(text)) return text
-  throw invalidEvent('traceparent is not one of W3C Trace Context')
+/** Where an event comes from, in the words of W3C Trace Context and Baggage. */
+export interface Trace {
+  readonly traceparent?: string | undefined
+  readonly tracestate?: string | undefined
+  readonly baggage?: string | undefined
+}
+
+/** What a caller said is checked; what came with its request is left out where it is not valid. */
+export function traceOf(given: Trace, ambient: Trace | undefined): Trace {
+  const { traceparent, tracestate, baggage } = given
+  if (traceparent !== undefined && !isTraceparent(traceparent)) {
+    throw invalidEvent('traceparent is not one of W3C Trace Context')
+  }
+  if (tracestate !== undefined && !isPrintable(tracestate, TRACESTATE_LENGTH_MAX)) {
+    throw invalidEvent(`tracestate must be a text of 1 to ${TRACESTATE_LENGTH_MAX} ASCII characters`)
+  }
+  if (baggage !== undefined && !isPrintable(baggage, BAGGAGE_LENGTH_MAX)) {
+    throw invalidEvent(`baggage must be a text of 1 to ${BAGGAGE_LENGTH_MAX} ASCII characters`)
+  }
+  if (traceparent !== undefined || !isTraceparent(ambient?.traceparent)) return { traceparent, tracestate, baggage }
+  // The state belongs to its parent: another parent's would be wrong.
+  const state = isPrintable(ambient.tracestate, TRACESTATE_LENGTH_MAX) ? ambient.tracestate : undefined
+  return { traceparent: ambient.traceparent, tracestate: tracestate ?? state, baggage }
+}
+
+function isPrintable(text: unknown, most: number): text is string {
+  return typeof text === 'string' && text.length <= most && /^[\x20-\x7e]+$/.test(text)
 }

@@ -17,8 +17,19 @@ export interface EventOptions<D> {
   ordered?: boolean
   /** The media type of bytes. Default 'application/octet-stream' where the data is a Uint8Array; JSON otherwise */
   contentType?: string
-  /** Makes bytes of the data: protobuf, Avro, … */
-  encode?: (data: D) => Uint8Array
+  /** Makes bytes of the data: protobuf, Avro, … It may ask a schema registry. What it throws fails the operation. */
+  encode?: (data: D) => Uint8Array | Promise<Uint8Array>
+  /**
+   * Makes data of the bytes, for handlers of consumers. What it throws fails the message, as if its handler had thrown:
+   * it is tried again, and parked as a dead letter in the end. JSON is not decoded.
+   */
+  decode?: (bytes: Uint8Array, event: DecodedFrom) => D | Promise<D>
+}
+
+/** What is known of an event whose data is decoded. */
+export interface DecodedFrom {
+  readonly type: string
+  readonly headers: Readonly<Record<string, string>>
 }
 
 // oxlint-disable-next-line no-explicit-any -- a catalogue holds entries of every data type; unknown would refuse them all
@@ -51,19 +62,20 @@ export function event(...given: unknown[]): EventDef {
   }
 }
 
-const OPTIONS = new Set(['ordered', 'contentType', 'encode'])
+const OPTIONS = new Set(['ordered', 'contentType', 'encode', 'decode'])
 const CONTENT_TYPE = /^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(?:\s*;[\x20-\x7e]*)?$/
 
 function checkOptions(options: unknown): EventOptions<unknown> {
   const given = (options ?? {}) as EventOptions<unknown>
-  const { ordered, contentType, encode } = given
+  const { ordered, contentType, encode, decode } = given
   const unknown =
     typeof given === 'object' ? Object.keys(given).find((option) => !OPTIONS.has(option)) : 'it is no object'
   const wrong =
     unknown ??
     (ordered === undefined || typeof ordered === 'boolean' ? undefined : 'ordered') ??
     (contentType === undefined || CONTENT_TYPE.test(contentType) ? undefined : 'contentType') ??
-    (encode === undefined || typeof encode === 'function' ? undefined : 'encode')
+    (encode === undefined || typeof encode === 'function' ? undefined : 'encode') ??
+    (decode === undefined || typeof decode === 'function' ? undefined : 'decode')
   if (wrong === undefined) return given
   throw onceError('ONCE_OPTION_INVALID', { detail: `an option of event() is not valid: ${wrong.slice(0, 40)}` })
 }

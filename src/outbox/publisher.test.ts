@@ -5,10 +5,11 @@ import { cloudEventJson } from '../sink/sink.ts'
 import type { StoredEvent } from '../store/outbox.ts'
 import type { EventRow } from '../store/store.ts'
 import { event } from './event.ts'
+import type { Trace } from './event-parts.ts'
 import { Outgoing } from './outgoing.ts'
 import { Publisher, type PublishOptions } from './publisher.ts'
 
-const RESERVED = ['id', 'source', 'type', 'subject', 'time', 'specversion', 'data', 'data_base64', 'datacontenttype', 'traceparent', 'previous', 'notbefore', 'tenant', 'partitionkey'] // prettier-ignore
+const RESERVED = ['id', 'source', 'type', 'subject', 'time', 'specversion', 'data', 'data_base64', 'datacontenttype', 'traceparent', 'previous', 'notbefore', 'tenant', 'partitionkey', 'tracestate', 'baggage'] // prettier-ignore
 const TRACE = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 
 const events = {
@@ -28,11 +29,11 @@ const events = {
   'ordered.made': event<{ id: string }>(({ id }) => id, { ordered: true }),
 }
 
-function publisher(traceparent?: string): Publisher {
-  return new Publisher(events, { name: 'here', no: 0 }, (ordinal) => `id${ordinal}`, traceparent)
+function publisher(trace?: Trace): Publisher {
+  return new Publisher(events, { name: 'here', no: 0 }, (ordinal) => `id${ordinal}`, trace)
 }
 
-async function rowOf(type: string, data: unknown, options?: PublishOptions, ambient?: string): Promise<EventRow> {
+async function rowOf(type: string, data: unknown, options?: PublishOptions, ambient?: Trace): Promise<EventRow> {
   const made = publisher(ambient)
   await made.publish(type, data, options)
   return (await made.take())[0] as EventRow
@@ -119,9 +120,31 @@ describe('publish', () => {
 
   it('carries the trace: its own, or that of the request, never nonsense', async () => {
     const other = TRACE.replace('b7ad', 'c7ad')
-    expect(sent(await rowOf('any.made', 1, { traceparent: TRACE }, other)).traceparent).toBe(TRACE)
-    expect(sent(await rowOf('any.made', 1, {}, TRACE)).traceparent).toBe(TRACE)
-    expect(sent(await rowOf('any.made', 1, {}, 'nonsense')).traceparent).toBeUndefined()
+    expect(sent(await rowOf('any.made', 1, { traceparent: TRACE }, { traceparent: other })).traceparent).toBe(TRACE)
+    expect(sent(await rowOf('any.made', 1, {}, { traceparent: TRACE })).traceparent).toBe(TRACE)
+    expect(sent(await rowOf('any.made', 1, {}, { traceparent: 'nonsense' })).traceparent).toBeUndefined()
+  })
+
+  it('carries tracestate with the parent it belongs to, and baggage where a caller said so', async () => {
+    const other = TRACE.replace('b7ad', 'c7ad')
+    const of = async (options: PublishOptions, ambient?: Trace): Promise<unknown> => {
+      const { traceparent, tracestate, baggage } = sent(await rowOf('any.made', 1, options, ambient)).headers
+      return [traceparent, tracestate, baggage]
+    }
+    const ambient = { traceparent: TRACE, tracestate: 'a=1', baggage: 'user=ada' }
+    expect(await of({}, ambient)).toEqual([TRACE, 'a=1', undefined])
+    expect(await of({ tracestate: 'b=2', baggage: 'plan=gold' }, ambient)).toEqual([TRACE, 'b=2', 'plan=gold'])
+    expect(await of({ traceparent: other }, ambient)).toEqual([other, undefined, undefined])
+    expect(await of({}, { tracestate: 'a=1' })).toEqual([undefined, undefined, undefined])
+    expect(await of({}, { traceparent: TRACE, tracestate: 'ä' })).toEqual([TRACE, undefined, undefined])
+    for (const bad of [
+      { tracestate: '' },
+      { tracestate: 'x'.repeat(513) },
+      { baggage: 'a=\n' },
+      { baggage: 4 as never },
+    ]) {
+      await expect(rowOf('any.made', 1, bad)).rejects.toThrow(/ONCE_EVENT_INVALID/)
+    }
   })
 
   it('carries bytes as they are', async () => {

@@ -3,7 +3,7 @@ import { EVENTS_PER_OPERATION_MAX, SHARDS } from '../limits.ts'
 import { sha256Hex } from '../platform/sha256.ts'
 import type { EventRow } from '../store/store.ts'
 import type { EventDef, Events } from './event.ts'
-import { aggregateOf, invalidEvent, isTraceparent, notBeforeOf, payloadOf, traceparentOf } from './event-parts.ts'
+import { aggregateOf, invalidEvent, notBeforeOf, payloadOf, traceOf, type Trace } from './event-parts.ts'
 import { headersOf } from './event-headers.ts'
 
 export interface PublishOptions {
@@ -11,6 +11,10 @@ export interface PublishOptions {
   notBefore?: Date
   /** W3C Trace Context. Default: that of the HTTP request, where an adapter runs the operation */
   traceparent?: string
+  /** W3C Trace Context. Default: that of the HTTP request, with its `traceparent` */
+  tracestate?: string
+  /** W3C Baggage. It goes wherever the event goes. Default: none, because what a request carries may not be meant for all */
+  baggage?: string
   /** The tenant that the event belongs to. Dead letters can be filtered by it. */
   tenant?: string
   /** Kafka chooses the partition by it. All events of one aggregate should have the same one. Default: the aggregate */
@@ -20,7 +24,7 @@ export interface PublishOptions {
 }
 
 const NO_OPTIONS: PublishOptions = {}
-const OPTIONS = new Set(['notBefore', 'traceparent', 'tenant', 'partitionKey', 'headers'])
+const OPTIONS = new Set(['notBefore', 'traceparent', 'tracestate', 'baggage', 'tenant', 'partitionKey', 'headers'])
 
 /** An option that nobody reads would be left out without a word: a mail sent today instead of tomorrow. */
 function checkOptions(type: unknown, options: unknown): void {
@@ -49,12 +53,12 @@ export class Publisher {
   readonly #events: Events
   readonly #origin: Origin
   readonly #nextId: (ordinal: number) => string
-  readonly #traceparent: string | undefined
+  readonly #trace: Trace | undefined
   readonly #rows: (EventRow | Promise<EventRow>)[] = []
 
-  /** `traceparent` is the default for events published without their own. An invalid value is ignored. */
-  constructor(events: Events, origin: Origin, nextId: (ordinal: number) => string, traceparent?: string) {
-    this.#traceparent = traceparent !== undefined && isTraceparent(traceparent) ? traceparent : undefined
+  /** `trace` is the default for events published without their own. An invalid value is ignored. */
+  constructor(events: Events, origin: Origin, nextId: (ordinal: number) => string, trace?: Trace) {
+    this.#trace = trace
     this.#events = events
     this.#origin = origin
     this.#nextId = nextId
@@ -125,10 +129,25 @@ export class Publisher {
     options: PublishOptions,
   ): EventRow | Promise<EventRow> {
     const aggregateId = aggregateOf(type, definition.aggregate(data))
-    const { payload, contentType } = payloadOf(type, data, definition.options)
+    const { encode } = definition.options ?? {}
+    const made: unknown = encode ? encode(data) : data
+    const write = (of: unknown): EventRow | Promise<EventRow> =>
+      this.#written(id, type, aggregateId, of, definition, options)
+    return encode && made instanceof Promise ? made.then(write) : write(made)
+  }
+
+  #written(
+    id: string,
+    type: string,
+    aggregateId: string,
+    made: unknown,
+    definition: EventDef,
+    options: PublishOptions,
+  ): EventRow | Promise<EventRow> {
+    const { payload, contentType } = payloadOf(type, made, definition.options)
     const headers: Record<string, string | null> = { source: this.#origin.name, ...headersOf(type, options) }
-    const traceparent = traceparentOf(options.traceparent) ?? this.#traceparent
-    if (traceparent !== undefined) headers['traceparent'] = traceparent
+    for (const [name, value] of Object.entries(traceOf(options, this.#trace)))
+      if (value !== undefined) headers[name] = value
     if (options.notBefore !== undefined) headers['notbefore'] = notBeforeOf(type, options.notBefore)
     if (contentType !== undefined) headers['datacontenttype'] = contentType
     // The store writes the id of the event before it, under the shard's lock.

@@ -101,12 +101,31 @@ export function isReservedHeader(name: string): boolean {
   return RESERVED.has(name)
 }
 
+/** For the headers of a transport: what tracers look for there. */
+export function traceHeaders({ traceparent, headers }: OutgoingEvent): Record<string, string> {
+  const found: Record<string, string> = traceparent === undefined ? {} : { traceparent }
+  for (const name of ['tracestate', 'baggage']) if (headers[name] !== undefined) found[name] = headers[name]
+  return found
+}
+
 /** CloudEvents' structured mode: one JSON document with everything in it. */
 export function cloudEventJson(event: OutgoingEvent): string {
+  const member = typeof event.body === 'string' ? 'data' : 'data_base64'
+  return `${JSON.stringify(attributesOf(event)).slice(0, -1)},"${member}":${event.json}}`
+}
+
+/** CloudEvents' binary mode: the attributes are headers of the transport, and the body is the data alone. */
+export function cloudEventHeaders(event: OutgoingEvent, prefix: string): Record<string, string> {
+  const { datacontenttype, ...attributes } = attributesOf(event)
+  const headers: Record<string, string> = { 'content-type': datacontenttype ?? '' }
+  for (const [name, value] of Object.entries(attributes)) if (value !== undefined) headers[`${prefix}${name}`] = value
+  return headers
+}
+
+function attributesOf(event: OutgoingEvent): Record<string, string | undefined> {
   const { specversion, id, source, type, subject, time, datacontenttype, traceparent, previous } = event
   const known = { specversion, id, source, type, subject, time, datacontenttype, traceparent, previous }
   const attributes: Record<string, string | undefined> = known
   for (const name in event.headers) if (!isReservedHeader(name)) attributes[name] = event.headers[name]
-  const member = typeof event.body === 'string' ? 'data' : 'data_base64'
-  return `${JSON.stringify(attributes).slice(0, -1)},"${member}":${event.json}}`
+  return attributes
 }

@@ -7,7 +7,7 @@ import {
   WEBHOOK_TIMEOUT_MS_DEFAULT,
   WEBHOOK_TIMEOUT_MS_MAX,
 } from '../limits.ts'
-import { cloudEventJson, SENT, type OutgoingEvent, type Sink, type Verdict } from './sink.ts'
+import { cloudEventJson, SENT, traceHeaders, type OutgoingEvent, type Sink, type Verdict } from './sink.ts'
 import { secretBytes, signatureOf } from './webhook-signature.ts'
 
 export interface WebhookOptions {
@@ -80,7 +80,7 @@ export function webhookSink(options: WebhookOptions): Sink {
       'webhook-id': event.brokerId,
       'webhook-timestamp': timestamp,
       'webhook-signature': signatureOf(secrets, { id: event.brokerId, timestamp, body }),
-      ...(event.traceparent === undefined ? {} : { traceparent: event.traceparent }),
+      ...traceHeaders(event),
     }
     // A redirect would carry the signed event to somebody else.
     return { method: 'POST', headers, body, redirect: 'manual' }

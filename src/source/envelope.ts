@@ -126,7 +126,7 @@ function readBinary({ body, headers }: Message, prefix: string): Read | string {
   }
   attributes['traceparent'] ??= headers['traceparent']
   const isBytes = !JSON_TYPE.test(headers['content-type'] ?? '')
-  const data = body.length === 0 ? { value: undefined } : isBytes ? { value: asBytes(body) } : parsed(body)
+  const data = isBytes ? { value: asBytes(body) } : body.length === 0 ? { value: undefined } : parsed(body)
   return data ? checked(attributes, data.value) : 'the data is not JSON'
 }
 

@@ -1,3 +1,4 @@
+import type { Events } from '../outbox/event.ts'
 import type { Observe } from '../observe/signal.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Outbox } from '../store/outbox.ts'
@@ -9,6 +10,8 @@ export interface OutboxSourceParts {
   readonly observe: Observe
   /** Of the catalogue. */
   readonly types?: readonly string[]
+  /** The catalogue: how bytes are decoded. */
+  readonly events?: Events
   /** Of events that carry none. */
   readonly source: string
   /** How long the shards of a process that died wait for another one. */

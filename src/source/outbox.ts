@@ -11,6 +11,7 @@ export function outboxSource<E extends Events>(parts: OutboxSourceParts): Pulled
   return {
     name: 'outbox',
     types: parts.types ?? [],
+    events: parts.events ?? {},
     kind: 'pulled',
     redeliversFor: `${parts.keptForMs}ms`,
     holdsFor: 'connection',

@@ -25,6 +25,8 @@ interface Described<M> {
    * handler.
    */
   readonly types?: readonly string[]
+  /** The publisher's catalogue, where it is known: its `decode` makes data of bytes. */
+  readonly events?: Events
   /** What becomes of types without a handler unless the consumer says so. Default 'park' */
   readonly unknown?: 'park' | 'ignore'
   /** Never set: it carries `M`. */

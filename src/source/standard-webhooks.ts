@@ -35,6 +35,7 @@ export function standardWebhooksSource<E extends Events = {}>(
     kind: 'pushed',
     name: source,
     types: Object.keys(options.events ?? {}),
+    events: options.events ?? {},
     redeliversFor,
     revive: ({ body, ...of }) => eventIn(JSON.parse(body) as Record<string, unknown>, of),
     receive(request) {

@@ -3,11 +3,27 @@ import { KAFKA_BATCH_BYTES } from '../../limits.ts'
 import { isKafkaError, type KafkaAdmin, type KafkaRecord, type MakeKafkaProducer } from './client.ts'
 import { KafkaProducerSlot, sendTo } from './producer.ts'
 import { judgeTopic, type TopicJudgement } from './topic.ts'
-import { cloudEventJson, SENT, type OutgoingEvent, type Sink, type Verdict } from '../../sink/sink.ts'
+import {
+  cloudEventHeaders,
+  cloudEventJson,
+  SENT,
+  traceHeaders,
+  type OutgoingEvent,
+  type Sink,
+  type Verdict,
+} from '../../sink/sink.ts'
 
 export interface KafkaSinkOptions {
-  /** The topic that takes the events. It must exist. An aggregate's events have its id as key: one partition, in order. */
-  topic: string
+  /**
+   * The topic that takes the events, a topic for each type, or a function. Topics must exist. An aggregate's events have
+   * its id as key: one partition of a topic, in order. Between topics there is no order.
+   */
+  topic: string | Readonly<Record<string, string>> | ((event: OutgoingEvent) => string)
+  /**
+   * CloudEvents' content mode. 'structured' (default): one JSON document. 'binary': attributes are headers (`ce_id`, …),
+   * and the value is the data alone.
+   */
+  mode?: 'structured' | 'binary'
   /**
    * Each call of the relay is one transaction: readers with isolation level 'read committed' see all of it or nothing.
    * Give each relay an id of its own that stays the same after a restart. The id fences what the relay's former process
@@ -16,11 +32,11 @@ export interface KafkaSinkOptions {
   transactionalId?: string
   /** An `Admin`, for the topic's settings. */
   admin?: KafkaAdmin
-  /** Names the destination. Default: `kafka` and the topic's name */
+  /** Names the destination. Default: `kafka` and the topic's name. Needed where `topic` is no name */
   name?: string
 }
 
-const OPTIONS = new Set(['topic', 'transactionalId', 'admin', 'name'])
+const OPTIONS = new Set(['topic', 'mode', 'transactionalId', 'admin', 'name'])
 
 /**
  * Appends each event to a topic as one CloudEvents JSON document, with an idempotent producer that waits for every
@@ -31,7 +47,7 @@ const OPTIONS = new Set(['topic', 'transactionalId', 'admin', 'name'])
  * await once.relay({ to: kafkaSink(make, { topic: 'payments' }) }).start()
  */
 export function kafkaSink(make: MakeKafkaProducer, options: KafkaSinkOptions): Sink {
-  const { topic, transactionalId } = checked(make, options)
+  const { topics, topicOf, mode, name, transactionalId } = checked(make, options)
   const slot = new KafkaProducerSlot(make, transactionalId)
   let judged: TopicJudgement = { proves: 'accepted', warnings: [] }
 
@@ -51,21 +67,26 @@ export function kafkaSink(make: MakeKafkaProducer, options: KafkaSinkOptions): S
   }
 
   return {
-    name: options.name ?? `kafka ${topic}`,
+    name,
     get proves() {
       return judged.proves
     },
     dedupes: false,
     orders: true,
     async open() {
-      judged = await slot.use(undefined, (producer) => judgeTopic(producer, options.admin, topic))
+      if (topics.length === 0) return ['the topics of a function cannot be seen from here, and were not checked']
+      const all = await slot.use(undefined, (producer) =>
+        Promise.all(topics.map((topic) => judgeTopic(producer, options.admin, topic))),
+      )
+      const proves = all.every((of) => of.proves === 'replicated') ? 'replicated' : 'accepted'
+      judged = { proves, warnings: all.flatMap(({ warnings }) => warnings) }
       return judged.warnings
     },
     async send(events, { signal, told }) {
       const verdicts: (Verdict | undefined)[] = []
       const records = events.map((event, index) => {
         try {
-          return recordOf(event, topic)
+          return recordOf(event, topicOf(event), mode)
         } catch (error) {
           // It cannot be written down: nobody else's trouble.
           giveUp(index, error, true)
@@ -135,15 +156,24 @@ function isTooLarge(error: unknown): boolean {
   return isKafkaError(error, 'MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE')
 }
 
-function recordOf(event: OutgoingEvent, topic: string): KafkaRecord {
-  const headers = new Map([
-    [Buffer.from('content-type'), Buffer.from('application/cloudevents+json; charset=UTF-8')],
-    [Buffer.from('event-id'), Buffer.from(event.id)],
-    [Buffer.from('broker-id'), Buffer.from(event.brokerId)],
-  ])
-  if (event.traceparent !== undefined) headers.set(Buffer.from('traceparent'), Buffer.from(event.traceparent))
+const STRUCTURED = { 'content-type': 'application/cloudevents+json; charset=UTF-8' }
+
+function recordOf(event: OutgoingEvent, topic: unknown, mode: 'structured' | 'binary'): KafkaRecord {
+  if (!isTopic(topic)) throw new TypeError(`'${String(topic).slice(0, 80)}' is no topic for '${event.type}'`)
+  const isBinary = mode === 'binary'
+  const texts = {
+    ...(isBinary ? cloudEventHeaders(event, 'ce_') : STRUCTURED),
+    'event-id': event.id,
+    'broker-id': event.brokerId,
+    ...traceHeaders(event),
+  }
+  const headers = new Map(Object.entries(texts).map(([name, value]) => [Buffer.from(name), Buffer.from(value)]))
   const key = Buffer.from(event.headers['partitionkey'] ?? event.aggregate.id)
-  return { topic, key, value: Buffer.from(cloudEventJson(event)), headers }
+  return { topic, key, value: Buffer.from(isBinary ? event.body : cloudEventJson(event)), headers }
+}
+
+function isTopic(topic: unknown): topic is string {
+  return typeof topic === 'string' && /^[\w.-]{1,249}$/.test(topic)
 }
 
 /** In order, at most `most` bytes each; what has more goes alone, and is judged by the broker. */
@@ -165,16 +195,38 @@ function chunksOf(indexes: readonly number[], records: readonly KafkaRecord[], m
   return chunks
 }
 
-function checked(make: MakeKafkaProducer, options: KafkaSinkOptions): { topic: string; transactionalId?: string } {
+interface Checked {
+  /** Those that are known; none: a function names them. */
+  readonly topics: readonly string[]
+  readonly topicOf: (event: OutgoingEvent) => unknown
+  readonly mode: 'structured' | 'binary'
+  readonly name: string
+  readonly transactionalId?: string
+}
+
+function checked(make: MakeKafkaProducer, options: KafkaSinkOptions): Checked {
   if (typeof make !== 'function')
     throw invalid('kafkaSink() needs a function that makes a producer with the settings it is given')
   const unknown = Object.keys(options ?? {}).find((option) => !OPTIONS.has(option))
   if (unknown !== undefined) throw invalid(`unknown option '${unknown.slice(0, 40)}' of kafkaSink()`)
-  const { topic, transactionalId } = options ?? {}
-  if (typeof topic !== 'string' || !/^[\w.-]{1,249}$/.test(topic)) throw invalid('kafkaSink({ topic }) needs a name')
-  if (transactionalId === undefined) return { topic }
+  const { topic, mode = 'structured', transactionalId } = options ?? {}
+  if (mode !== 'structured' && mode !== 'binary') throw invalid(`mode must be 'structured' or 'binary'`)
+  const name = options?.name ?? (isTopic(topic) ? `kafka ${topic}` : undefined)
+  const of = { ...placesOf(topic), mode, name: name ?? '' }
+  if (name === undefined) throw invalid('kafkaSink() with several topics needs { name }')
+  if (transactionalId === undefined) return of
   if (typeof transactionalId !== 'string' || transactionalId === '') throw invalid('transactionalId must be a text')
-  return { topic, transactionalId }
+  return { ...of, transactionalId }
+}
+
+function placesOf(topic: KafkaSinkOptions['topic'] | undefined): Pick<Checked, 'topics' | 'topicOf'> {
+  if (typeof topic === 'function') return { topics: [], topicOf: topic }
+  const byType = typeof topic === 'object' && topic !== null ? topic : undefined
+  const topics = [...new Set(byType ? Object.values(byType) : [topic])]
+  if (topics.length === 0 || !topics.every(isTopic))
+    throw invalid('kafkaSink({ topic }) needs a name, or one for each type')
+  const topicOf = ({ type }: OutgoingEvent): unknown => (Object.hasOwn(byType ?? {}, type) ? byType?.[type] : undefined)
+  return { topics, topicOf: byType ? topicOf : () => topic }
 }
 
 function invalid(detail: string): Error {

@@ -66,6 +66,7 @@ export function kafkaSource<E extends Events>(
     kind: 'pulled',
     name,
     types: Object.keys(options.events),
+    events: options.events,
     redeliversFor: options.retention ?? '7d',
     holdsFor: 'connection',
     features: { orders: true, counts: false, marksRedelivered: true, delays: true, positions: true },

@@ -77,6 +77,7 @@ export function natsSource<E extends Events>(
       kind: 'pulled',
       name,
       types: Object.keys(options.events),
+      events: options.events,
       get redeliversFor() {
         return redeliversFor()
       },
@@ -100,6 +101,7 @@ export function natsSource<E extends Events>(
     kind: 'pulled',
     name,
     types: Object.keys(options.events),
+    events: options.events,
     get redeliversFor() {
       return redeliversFor()
     },

@@ -10,7 +10,15 @@ import {
   type RabbitmqEnvelope,
 } from './client.ts'
 import { ensureExchange, ensureQueue, queueWarnings } from './topology.ts'
-import { cloudEventJson, SENT, type OutgoingEvent, type SendOptions, type Sink, type Verdict } from '../../sink/sink.ts'
+import {
+  cloudEventJson,
+  SENT,
+  traceHeaders,
+  type OutgoingEvent,
+  type SendOptions,
+  type Sink,
+  type Verdict,
+} from '../../sink/sink.ts'
 
 export interface RabbitmqSinkOptions {
   /** The queue that takes the events, through the default exchange. Either this or `exchange`. */
@@ -261,7 +269,7 @@ interface Message {
 }
 
 function messageOf(event: OutgoingEvent, { exchange, routingKeyOf }: Place): Message {
-  const { id, brokerId, source, type, traceparent } = event
+  const { id, brokerId, source, type } = event
   const routingKey: unknown = routingKeyOf(event)
   if (typeof routingKey !== 'string') throw new TypeError('the routing key is no text')
   // The client would cut it off, and the event would go to whoever the rest of it names.
@@ -277,7 +285,7 @@ function messageOf(event: OutgoingEvent, { exchange, routingKeyOf }: Place): Mes
     appId: source,
     type,
     contentType: 'application/cloudevents+json',
-    headers: { 'event-id': id, ...(traceparent === undefined ? {} : { traceparent }) },
+    headers: { 'event-id': id, ...traceHeaders(event) },
   }
   return { envelope, body: Buffer.from(cloudEventJson(event)) }
 }

@@ -48,6 +48,7 @@ export function rabbitmqSource<E extends Events>(
     kind: 'pulled',
     name,
     types: Object.keys(options.events),
+    events: options.events,
     redeliversFor: 'forever',
     // The server's consumer_timeout, after which it closes the channel.
     holdsFor: '30m',
