@@ -66,6 +66,19 @@ describePostgres('the segments of the outbox', () => {
     expect(await stored()).toBe(0)
   })
 
+  it('are dropped, without an alarm, also where a relay sent none of their events', async () => {
+    const seen: OutgoingEvent[] = []
+    const to = inProcessSink((event) => void seen.push(event), { name: 'one' })
+    for (let i = 0; i < 30; i++) await here.world.make(`a${i % 7}`)
+    expect(await here.world.once.relay({ to, except: ['step.*'] }).drain()).toBe(0)
+    expect(await one('select count(*)::int from effectively_once.held')).toBe(0)
+    for (let i = 0; i < 8; i++) expect((await sweep(1)).miscounted).toEqual([])
+    expect(await stored()).toBe(0)
+    await here.world.make('a1')
+    expect(await here.world.once.relay({ to, only: ['step.*'] }).drain()).toBe(1)
+    expect(seen).toHaveLength(1)
+  })
+
   it('raise an alarm, and keep everything, when an event was passed that nobody counted', async () => {
     for (let i = 0; i < 20; i++) await here.world.make(`a${i % 5}`)
     await here.world.once.relay({ to: inProcessSink(() => {}, { name: 'one' }) }).drain()
