@@ -104,11 +104,9 @@ export const EVENT_HEADERS_MAX = 32
 /** Names and values together. */
 export const EVENT_HEADERS_BYTES_MAX: number = 8 * 1024
 export const AGGREGATE_BYTES_MAX = 255
-/** As W3C has them. */
 export const TRACESTATE_LENGTH_MAX = 512
 export const BAGGAGE_LENGTH_MAX = 8_192
-/** Events, messages or letters per second. */
-export const RATE_MAX = 100_000
+export const RATE_MAX = 100_000 // events, messages or letters per second
 
 export const SWEEP_LIMIT_DEFAULT = 10_000
 export const SWEEP_LIMIT_MAX = 1_000_000
@@ -256,8 +254,7 @@ export const CONSUMER_BATCH_MS = 250
 /** Messages in hand, for each transaction at a time. */
 export const CONSUMER_PREFETCH_MIN = 64
 export const CONSUMER_PREFETCH_MAX = 4_096
-/** A consumer with a rate has the messages of so many seconds in hand at most. */
-export const CONSUMER_RATE_SECONDS = 10
+export const CONSUMER_RATE_SECONDS = 10 // with a rate, the messages of so many seconds are in hand at most
 /** Bytes in hand: past them nothing more is read; of one shard of the outbox at most this part of them. */
 export const CONSUMER_BYTES_MAX: number = 32 * 1024 * 1024
 export const CONSUMER_BYTES_SHARE = 8
