@@ -9,7 +9,7 @@ export type { Duration } from './duration.ts'
 export type { CutOff, Signal } from './observe/signal.ts'
 export { inProcessSink } from './sink/in-process.ts'
 export type { OutgoingEvent, SendOptions, Sink, Verdict as SinkVerdict } from './sink/sink.ts'
-export type { PausableWorker, Relay, RelayOptions, StopOptions, Worker } from './outbox/relay.ts'
+export type { PausableRunner, Relay, RelayOptions, Runner, StopOptions, Worker } from './outbox/relay.ts'
 export type { Parked, ParkedEvent, ParkedListOptions, ParkedOptions } from './once/parked-types.ts'
 export type { Consumer, ConsumerOptions, Delivering, Handlers, UnknownTypes } from './consumer/types.ts'
 export type { DeadLetter, DeadLetterFilter, DeadLetters, ImportedLetters } from './dead-letter/dead-letters.ts'
@@ -39,8 +39,9 @@ export type {
   Step,
   StepOptions,
   Verdict,
+  WithInput,
 } from './operation/types.ts'
 export type { Jsonify } from './platform/jsonify.ts'
 export type { Closed, CloseOptions } from './once/close.ts'
 export type { ClosableServer } from './once/closing-server.ts'
-export type { Once, OpOf, MigrateOptions, ResendOptions, TxOf } from './once/types.ts'
+export type { Destinations, Once, OpOf, MigrateOptions, ResendOptions, TxOf } from './once/types.ts'

@@ -1,7 +1,7 @@
 import type { Duration } from '../duration.ts'
 import type { Mask } from './inbox/letter.ts'
 import type { Events } from '../outbox/event.ts'
-import type { PausableWorker } from '../outbox/relay.ts'
+import type { PausableRunner } from '../outbox/relay.ts'
 import type { PushedRequest, Source } from '../source/source.ts'
 import type { Op, Result } from '../operation/types.ts'
 
@@ -66,11 +66,11 @@ export type UnknownTypes = 'park' | 'ignore' | { readonly ignore: readonly strin
 export type Delivering = 'once' | 'at-least-once' | 'at-most-once'
 
 export type Handlers<M, L, Tx, E extends Events> = {
-  [K in keyof M & string]?: (event: M[K], op: Op<L, Tx, E>) => Promise<Result<L, void>>
+  [K in keyof M & string]?: (event: M[K], op: Op<L, Tx, E>) => Promise<Result<L, unknown>>
 }
 
 /** While it is paused, its source gives to others what this process has not begun, unless the source keeps order. */
-export interface Consumer extends PausableWorker {
+export interface Consumer extends PausableRunner {
   readonly name: string
 }
 

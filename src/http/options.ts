@@ -17,9 +17,10 @@ export interface IdempotencyOptions<Req> {
   /** Which keys are taken: any of 1 to 255 visible ASCII characters (default), UUIDs, or a minimal length. */
   keyFormat?: 'any' | 'uuid' | { minLength: number }
   inFlight?: InFlight
-  /** JSON pointers left out of the fingerprint; the same as `fingerprint.ignore`. */
+  /** JSON pointers left out of the fingerprint. */
   ignore?: readonly `/${string}`[]
   fingerprint?: {
+    /** @deprecated Its place is `ignore`, beside `fingerprint`. It goes with the next minor version. */
     ignore?: readonly `/${string}`[]
     /** Headers that change the meaning of a request, such as an API version. */
     headers?: readonly string[]

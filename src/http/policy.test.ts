@@ -20,7 +20,8 @@ test('the policy says what the options say', async () => {
     goneFor: '3d',
     expired: 'rerun',
     inFlight: { waitFor: '2s' },
-    fingerprint: { ignore: ['/at'], headers: ['X-Version'], digest: true },
+    ignore: ['/at'],
+    fingerprint: { headers: ['X-Version'], digest: true },
     keepHeaders: ['X-Cost'],
     docs: 'https://docs.shop.test/retries',
   })

@@ -35,7 +35,7 @@ import { systemParts, type Parts } from '../operation/parts.ts'
 import { leasedProduceOf, produceOf } from '../operation/produce.ts'
 import { recoverLapsed } from '../operation/recover.ts'
 import { ReplayCache } from '../operation/replay-cache.ts'
-import { forgetNow, outboxOf, resendNow } from './resend.ts'
+import { destinationsOf, outboxOf, resendNow } from './resend.ts'
 import { requestOf, type Request } from '../operation/request.ts'
 import { checkSettings, invalid, refuseUnknown } from '../operation/settings.ts'
 import { RunningHandlers } from '../operation/running.ts'
@@ -49,15 +49,15 @@ import type {
   LeasedOperation,
   OnceOptions,
   Op,
-  Operation,
   Recovered,
   RecoverHandlers,
   Result,
   RunOptions,
   Verdict,
+  WithInput,
 } from '../operation/types.ts'
 import type { Jsonify } from '../platform/jsonify.ts'
-import type { MigrateOptions, Once, ResendOptions } from './types.ts'
+import type { Destinations, MigrateOptions, Once, ResendOptions } from './types.ts'
 
 /** One instance per service: it owns the keys of its namespace on one store. */
 export function effectivelyOnce<Tx, const E extends Events = {}>(options: OnceOptions<Tx, E>): Once<Tx, E> {
@@ -126,18 +126,15 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     this.#sweeper = new Sweeper(this.core)
   }
 
-  async run<R, const L extends Duration | undefined = undefined>(
-    operation: RunOptions<L>,
-    handler: (op: Op<L, Tx, E>) => Promise<Result<L, R>>,
+  async run<R, const L extends Duration | undefined = undefined, I = unknown>(
+    operation: RunOptions<L, I>,
+    handler: (op: Op<L, Tx, E> & WithInput<I>) => Promise<Result<L, R>>,
   ): Promise<Jsonify<R>> {
     const request = this.#request(operation, handler)
     const outcome =
       operation.lease === undefined
-        ? await this.atomic(request, produceOf(handler as (op: Operation<Tx, E>) => Promise<unknown>))
-        : await this.leased(
-            leasedRequestOf(this.core, operation, request),
-            leasedProduceOf(handler as (op: LeasedOperation<Tx, E>) => Promise<unknown>),
-          )
+        ? await this.atomic(request, produceOf(handler, operation.input))
+        : await this.leased(leasedRequestOf(this.core, operation, request), leasedProduceOf(handler, operation.input))
     return valueOf(outcome.answer) as Jsonify<R>
   }
 
@@ -164,12 +161,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
       run: async (operation, handler) => {
         if (core.closed) throw onceError('ONCE_CLOSED')
         const request = this.#request(operation, handler)
-        const outcome = await runJoined(
-          core,
-          tx,
-          request,
-          produceOf(handler as (op: Operation<Tx, E>) => Promise<unknown>),
-        )
+        const outcome = await runJoined(core, tx, request, produceOf(handler, operation.input))
         return valueOf(outcome.answer) as never
       },
       publish: (type, data, options) => publishJoined(core, tx, type, data, options),
@@ -236,8 +228,12 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     return parkedOf(this.core)
   }
 
+  get destinations(): Destinations {
+    return destinationsOf(this.core)
+  }
+
   forget(options: { destination: string }): Promise<void> {
-    return forgetNow(this.core, options)
+    return this.destinations.remove(options?.destination)
   }
 
   consumer<M, const L extends Duration | undefined = undefined>(
@@ -273,7 +269,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
         const request = leasedRequestOf(this.core, operation, this.#request(operation, handler, same))
         return this.leased(
           request,
-          leasedProduceOf((op: LeasedOperation<Tx, E>) => handler(op, sealed.input)),
+          leasedProduceOf((op: LeasedOperation<Tx, E>) => handler(op, sealed.input), sealed.input),
         )
       },
     )

@@ -3,7 +3,7 @@ import { isDate, isStorable, storableTime } from '../platform/storable.ts'
 import type { Outbox } from '../store/outbox.ts'
 import type { Core } from '../operation/core.ts'
 import { invalid, refuseUnknown } from '../operation/settings.ts'
-import type { ResendOptions } from './types.ts'
+import type { Destinations, ResendOptions } from './types.ts'
 
 const OPTIONS = new Set(['destination', 'since', 'until', 'type', 'aggregate'])
 
@@ -31,10 +31,14 @@ export async function resendNow<Tx>(core: Core<Tx>, options: ResendOptions): Pro
   return events
 }
 
-export async function forgetNow<Tx>(core: Core<Tx>, options: { destination: string }): Promise<void> {
-  const destination: unknown = options?.destination
-  if (typeof destination !== 'string' || !isStorable(destination)) throw invalid('forget() needs { destination }')
-  await outboxOf(core).forget({ destination })
+export function destinationsOf<Tx>(core: Core<Tx>): Destinations {
+  return {
+    list: async () => outboxOf(core).destinations(),
+    async remove(name) {
+      if (typeof name !== 'string' || !isStorable(name)) throw invalid('destinations.remove() needs the name of a sink')
+      await outboxOf(core).forget({ destination: name })
+    },
+  }
 }
 
 export function outboxOf<Tx>({ store, namespace }: Core<Tx>): Outbox {

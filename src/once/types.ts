@@ -12,6 +12,7 @@ import type {
   Result,
   RunOptions,
   Verdict,
+  WithInput,
 } from '../operation/types.ts'
 import type { Events } from '../outbox/event.ts'
 import type { Relay, RelayOptions } from '../outbox/relay.ts'
@@ -23,9 +24,9 @@ import type { Parked } from './parked-types.ts'
 import type { SweptAll } from './sweeper.ts'
 
 export interface Once<Tx, E extends Events> {
-  run<R, const L extends Duration | undefined = undefined>(
-    operation: RunOptions<L>,
-    handler: (op: Op<L, Tx, E>) => Promise<Result<L, R>>,
+  run<R, const L extends Duration | undefined = undefined, I = unknown>(
+    operation: RunOptions<L, I>,
+    handler: (op: Op<L, Tx, E> & WithInput<I>) => Promise<Result<L, R>>,
   ): Promise<Jsonify<R>>
   /** `run` and `publish` inside your own open transaction. */
   join(tx: Tx): Joined<Tx, E>
@@ -40,7 +41,9 @@ export interface Once<Tx, E extends Events> {
   resend(events: ResendOptions): Promise<number>
   /** Events that a relay gave up: look at them, send them after all, or leave them out. */
   readonly parked: Parked
-  /** Removes a destination. Until you do, the outbox keeps every event that this destination has not received. */
+  /** Where events are sent. */
+  readonly destinations: Destinations
+  /** @deprecated Its name is `destinations.remove(name)`. It goes with the next minor version. */
   forget(options: { destination: string }): Promise<void>
   /**
    * Applies each event of a source once. The effect, the events that it publishes and the inbox row commit together,
@@ -74,6 +77,13 @@ export interface Once<Tx, E extends Events> {
    * for what runs, and cuts off what is left when the time is over. Then it closes the store, but no client of yours.
    */
   close(options?: CloseOptions): Promise<Closed>
+}
+
+export interface Destinations {
+  /** The names of the sinks that a relay has sent to. */
+  list(): Promise<readonly string[]>
+  /** Removes a destination. Until you do, the outbox keeps every event that this destination has not received. */
+  remove(name: string): Promise<void>
 }
 
 export interface MigrateOptions {

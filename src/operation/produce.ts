@@ -5,13 +5,13 @@ import { answerOfFinal, answerOfValue, valueOf } from './codec.ts'
 import { isFinal } from './final.ts'
 import type { LeasedProduce } from './leased.ts'
 import type { Produced } from './outcome.ts'
-import type { Committed, LeasedOperation, Operation } from './types.ts'
+import type { Committed, Operation } from './types.ts'
 
-/** A return completes, `throw final(…)` refuses, any other throw releases. */
-export function produceOf<Tx, E extends Events>(handler: (op: Operation<Tx, E>) => unknown): Produce<Tx> {
+/** A return completes, `throw final(…)` refuses, any other throw releases. The handler is typed where users write it. */
+export function produceOf<Tx>(handler: (op: never) => unknown, input: unknown): Produce<Tx> {
   return async (op): Promise<Produced> => {
     try {
-      return { answer: answerOfValue(await handler(op)), fate: 'complete' }
+      return { answer: answerOfValue(await handler(Object.assign(op, { input }) as never)), fate: 'complete' }
     } catch (error) {
       if (isFinal(error)) return { answer: answerOfFinal(error), fate: 'refuse' }
       throw error
@@ -19,22 +19,21 @@ export function produceOf<Tx, E extends Events>(handler: (op: Operation<Tx, E>) 
   }
 }
 
-export function leasedProduceOf<Tx, E extends Events>(
-  handler: (op: LeasedOperation<Tx, E>) => Promise<unknown>,
-): LeasedProduce<Tx> {
+export function leasedProduceOf<Tx>(handler: (op: never) => Promise<unknown>, input: unknown): LeasedProduce<Tx> {
   return async ({ op, commit }) => {
     let committed: Awaited<ReturnType<typeof commit>> | undefined
     // Not Object.assign: it would read the signal, and so build one that nobody asked for.
     const leased = Object.create(op, {
+      input: { value: input, enumerable: true },
       commit: {
-        value: async <R>(make: (op: Operation<Tx, E>) => R | Promise<R>): Promise<Committed<R>> => {
+        value: async <R>(make: (op: Operation<Tx, Events>) => R | Promise<R>): Promise<Committed<R>> => {
           if (committed) throw onceError('ONCE_STEP_INVALID', { detail: 'commit was called twice' })
           committed = await commit(completing(make))
           return valueOf(committed.answer) as Committed<R>
         },
         enumerable: true,
       },
-    }) as LeasedOperation<Tx, E>
+    }) as never
     try {
       await handler(leased)
     } catch (error) {

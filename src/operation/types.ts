@@ -46,12 +46,12 @@ export interface OnceOptions<Tx, E extends Events> {
   observe?: Observe
 }
 
-export interface RunOptions<L extends Duration | undefined> {
+export interface RunOptions<L extends Duration | undefined, I = unknown> {
   /** Whose key it is: a tenant, a user. An explicit 'global' opts out. */
   scope: string
   key: string
-  /** What the operation means: the same key with another input is refused. */
-  input: unknown
+  /** What the operation means: the same key with another input is refused. The handler gets it, too. */
+  input: I
   /** Present: the handler calls the outside world and has `step` and `commit` instead of `tx`. */
   lease?: L
   inFlight?: InFlight
@@ -71,11 +71,17 @@ export interface RunOptions<L extends Duration | undefined> {
 }
 
 export interface Joined<Tx, E extends Events> {
-  run<R>(
-    operation: Omit<RunOptions<undefined>, 'lease' | 'recover' | 'inFlight' | 'endsWithin'>,
-    handler: (op: Operation<Tx, E>) => Promise<R>,
+  run<R, I = unknown>(
+    operation: Omit<RunOptions<undefined, I>, 'lease' | 'recover' | 'inFlight' | 'endsWithin'>,
+    handler: (op: Operation<Tx, E> & WithInput<I>) => Promise<R>,
   ): Promise<Jsonify<R>>
   publish: Operation<Tx, E>['publish']
+}
+
+/** What a handler of `run` gets beside its operation. */
+export interface WithInput<I> {
+  /** The input that was compared with the key's: an effect made of it cannot differ from what the key stands for. */
+  readonly input: I
 }
 
 interface Base {

@@ -24,7 +24,7 @@ import { RelayLoop } from './relay-loop.ts'
 import type { OnFailure, RelayParts } from './relay-parts.ts'
 
 /** Something that works in the background until it is told to stop. */
-export interface Worker extends AsyncDisposable {
+export interface Runner extends AsyncDisposable {
   start(): Promise<this>
   /** Begins nothing new, waits for the work under way, and hands the rest over at once. */
   stop(options?: StopOptions): Promise<void>
@@ -32,20 +32,23 @@ export interface Worker extends AsyncDisposable {
   drain(): Promise<number>
 }
 
+/** @deprecated Its name is `Runner`. It goes with the next minor version. */
+export type Worker = Runner
+
 export interface StopOptions {
   /** `stop` ends within this time, whatever is still under way then. Default '10s' */
   within?: Duration
 }
 
-/** A worker that can stand still for a while. The signals `paused` and `resumed` report it. */
-export interface PausableWorker extends Worker {
+/** A runner that can stand still for a while. The signals `paused` and `resumed` report it. */
+export interface PausableRunner extends Runner {
   /** Begins nothing new until `resume`, and keeps its shards or partitions. */
   pause(): void
   resume(): void
   readonly paused: boolean
 }
 
-export interface Relay extends PausableWorker {}
+export interface Relay extends PausableRunner {}
 
 export interface RelayOptions {
   to: Sink
