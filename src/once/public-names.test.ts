@@ -40,6 +40,16 @@ describe('the input of an operation', () => {
     expect(paid).toBe(500)
   })
 
+  it("stands beside a step's key, in the characters that the provider takes", async () => {
+    const keys = await once.run({ scope: 'a', key: 'k', input, lease: '30s' }, async ({ step, commit }) => {
+      const plain = await step('plain', async ({ key }) => key)
+      const short = await step('short', async ({ key }) => key, { keyAlphabet: 'ABCDEFGHIJKLMNOP', keyLength: 40 })
+      return commit(async () => [plain, short])
+    })
+    expect(keys[0]).toMatch(/^[0-9a-f]+$/)
+    expect(keys[1]).toMatch(/^[A-P]+$/)
+  })
+
   it('reaches nested operations, each its own', async () => {
     const both = await once.run({ scope: 'a', key: 'outer', input: 1 }, async (outer) => {
       const inner = await once.run({ scope: 'a', key: 'inner', input: 2 }, async (op) => op.input)
