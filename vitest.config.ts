@@ -21,6 +21,7 @@ export const LONG: readonly string[] = [
   'test/shutdown/**/*.test.ts',
   'test/soak-http/**/*.test.ts',
   'test/toys/**/*.test.ts',
+  'test/upgrade/**/*.test.ts',
   'test/weather/**/*.test.ts',
 ]
 const isLong = process.env['TESTS'] === 'long'

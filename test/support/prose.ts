@@ -13,7 +13,12 @@ export interface Prose {
 
 /** What users read: the README, the docs, the public JSDoc and the error texts. */
 export function publicProse(): Prose[] {
-  const pages = ['README.md', ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`)]
+  const pages = [
+    'README.md',
+    'CONTRIBUTING.md',
+    'SECURITY.md',
+    ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`),
+  ]
   return [
     ...pages.filter((path) => path.endsWith('.md')).map((path) => ({ where: path, text: read(path) })),
     ...publicSources().map((path) => ({ where: path, text: commentsOf(read(path)) })),
