@@ -81,7 +81,7 @@ const TABLE = {
     'The topic or stream was deleted and made again. The stored positions belong to the old one',
   ],
   ONCE_REDRIVE_REFUSED: [409, false, 'The redrive was refused; nothing runs'],
-  ONCE_REDRIVE_UNKNOWN: [404, false, 'There is no such redrive, or not in that state'],
+  ONCE_REDRIVE_UNKNOWN: [404, false, 'There is no such redrive, or it is in another state'],
   // the development guard
   ONCE_TX_BYPASSED: [
     500,

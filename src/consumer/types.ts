@@ -37,11 +37,11 @@ export interface ConsumerOptions<M, L extends Duration | undefined> {
   onFailure?: 'park' | 'block' | 'skip'
   /**
    * Messages of a type without a handler. 'park' (default): set aside, so that a newer version can run them. 'ignore':
-   * acknowledged and gone. `{ ignore: ['invoice.*'] }`: these types are ignored, the others are set aside. A provider's
-   * webhooks (`stripeSource`, `githubSource`) are ignored by default.
+   * acknowledged and gone. `{ ignore: ['invoice.*'] }`: these types are ignored, the others are set aside. With
+   * `stripeSource` and `githubSource` the default is 'ignore'.
    */
   unknown?: UnknownTypes
-  /** What makes two messages the same, instead of their id: the invoice of a payment. Order by `previous` is not kept then. */
+  /** Identifies a message instead of its id, for example by the invoice of a payment. Then `previous` keeps no order. */
   key?: (event: M[keyof M]) => string
   /** What a person may see of a dead letter's body. */
   mask?: Mask
