@@ -49,7 +49,7 @@ export class PostgresLeases<Tx> implements Leases<Tx> {
       recover?.name ?? null,
       recover?.input ?? null,
     ])
-    const { view, claimed } = shownBy(row)
+    const { view, claimed } = shownBy(row, claim)
     return { view, claimed }
   }
 

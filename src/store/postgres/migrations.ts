@@ -1,4 +1,4 @@
-import { claimFunctionsSql, limitedClaimSql } from './sql/claim-function.ts'
+import { claimFunctionsSql, freshClaimSql, limitedClaimSql } from './sql/claim-function.ts'
 import { inboxTablesSql } from './sql/inbox-tables.ts'
 import { namespaceTablesSql } from './sql/namespace-tables.ts'
 import { segmentsSql } from './sql/outbox-segments.ts'
@@ -151,6 +151,7 @@ end $$`,
   { version: 8, name: 'namespaces', statements: namespaceTablesSql },
   { version: 9, name: 'the segment that is written, as a row', statements: segmentNowSql },
   { version: 10, name: "deadlines beside the limits of the database's owner", statements: limitedClaimSql },
+  { version: 11, name: 'a claim that costs less', statements: freshClaimSql },
 ]
 
 export const SCHEMA_VERSION: number = MIGRATIONS.length

@@ -3,7 +3,7 @@ import { invariant } from '../../invariant.ts'
 import type { Answer } from '../../lifecycle/answer.ts'
 import type { ClaimView } from '../../lifecycle/record.ts'
 import { recordOf } from '../sql/record-rows.ts'
-import type { Claimed, EventRow, Row } from '../store.ts'
+import type { Claim, Claimed, EventRow, Row } from '../store.ts'
 import { arraysOf } from './array-literal.ts'
 
 /** What a claiming statement showed, and what it won. */
@@ -15,14 +15,21 @@ export interface Shown {
   readonly answer: Answer | null
 }
 
-/** Reads the text that `claim` and `lease` return: claim-function.ts. */
-export function shownBy(row: Row | undefined): Shown {
+/** Reads the text that `claim_atomic` and `lease` return: claim-function.ts. */
+export function shownBy(row: Row | undefined, { replayForMs }: Pick<Claim, 'replayForMs'>): Shown {
   const text = row?.['view']
   invariant(typeof text === 'string', 'a claim returned no text')
   const fields = text.split('|')
   if (fields[0] === 't' || fields[0] === 'f') return shownBeside(fields)
-  const [token = '', answerDay = '', xid = ''] = fields
+  const [token = '', answerDay = dayOf(token, replayForMs), xid = String(row?.['xid'])] = fields
   return { view: WON, claimed: { token, life: token, attempt: 1, answerDay }, xid, answer: null }
+}
+
+/** The UTC day on which the answer expires. A token is the database's time in microseconds, as `expires_at` counts it. */
+function dayOf(token: string, replayForMs: number): string {
+  const microseconds = Number(token) + Math.round(replayForMs * 1000)
+  invariant(Number.isSafeInteger(microseconds), 'a claim returned a token that is no time')
+  return new Date(Math.floor(microseconds / 1000)).toISOString().slice(0, 10)
 }
 
 /** The claim was not won. The record was read after the locks were tried, so it may be believed. */

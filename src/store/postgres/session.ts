@@ -59,7 +59,7 @@ export class PostgresSession<Tx> implements Session<Tx> {
 
   async claim(claim: Claim): ReturnType<Session<Tx>['claim']> {
     const [row] = await this.#query(this.#bind('claim', claimValues(claim, 0)))
-    const { view, claimed, xid } = (this.#shown = shownBy(row))
+    const { view, claimed, xid } = (this.#shown = shownBy(row, claim))
     if (claimed) this.#xid ||= xid
     return { view, claimed }
   }

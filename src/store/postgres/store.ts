@@ -93,7 +93,7 @@ class PostgresStore<Tx> implements Store<Tx> {
       ({ connection, rows }) => {
         let shown
         try {
-          shown = shownBy(rows[0])
+          shown = shownBy(rows[0], claim)
         } catch (error) {
           // What cannot be read is no reason to keep the connection.
           void connection.rollback()

@@ -36,6 +36,50 @@ export function limitedClaimSql(schema: string): readonly string[] {
   return [`create or replace ${functionSql(schema, claimParts(deadlineExpression('_deadline_ms')))}`]
 }
 
+/**
+ * The claim of an atomic operation, for less. PL/pgSQL makes each expression ready anew in every transaction, so the way
+ * of a fresh key has few and short ones; the others are met only by whoever needs them. It returns the token alone when the
+ * claim is won: the day follows from it, and the transaction's number is a column beside it (claim.ts). Else as `claim`,
+ * which stays for processes from before.
+ */
+export function freshClaimSql(schema: string): readonly string[] {
+  return [
+    `create function ${schema}.claim_atomic(${PARAMETERS}, _deadline_ms text) returns text language plpgsql as $$
+declare
+  _limit text;
+  _won boolean;
+  _at timestamptz;
+  _token bigint;
+  _day date;
+  _answer text;
+  _r record;
+begin
+  if _deadline_ms <> '0' then
+    _limit := current_setting('transaction_timeout', true);
+    if _limit = '0' then
+      _limit := set_config('transaction_timeout', _deadline_ms, true);
+    elsif _limit is null and current_setting('idle_in_transaction_session_timeout') = '0' and current_setting('statement_timeout') = '0' then
+      _limit := set_config('idle_in_transaction_session_timeout', _deadline_ms, true) || set_config('statement_timeout', _deadline_ms, true);
+    else
+      _limit := ${deadlineExpression('_deadline_ms')};
+    end if;
+  end if;
+  _won := case when pg_try_advisory_xact_lock(_fp_lock) then pg_try_advisory_xact_lock(_lock) end;
+  if _won then
+    _at := clock_timestamp();
+    _token := date_part('epoch', _at) * 1000000;
+    insert into ${schema}.record (id, scope, fp, fp_version, state, attempt, token, life, expires_at, forget_at)
+    values (_id, _scope, _fp, _fp_version, 2, 1, _token, _token, _at + _replay_ms * interval '1 millisecond',
+      _at + (_replay_ms + _gone_ms) * interval '1 millisecond')
+    on conflict (id) do nothing;
+    if found then
+      return _token;
+    end if;
+  end if;${besideSql(schema, '_won is not null', 'coalesce(_won, false)')}
+end $$`,
+  ]
+}
+
 const PARAMETERS = `_fp_lock bigint, _lock bigint, _id uuid, _scope uuid, _fp uuid, _fp_version int4, _replay_ms float8, _gone_ms float8`
 
 function claimParts(deadline: string): Parts {
@@ -109,10 +153,16 @@ begin${before}
     if found then${won}
       return _token || '|' || (_expires at time zone 'utc')::date || '|' || pg_current_xact_id()::text;
     end if;
-  end if;
+  end if;${besideSql(schema, '_ok', '_won')}
+end $$`
+}
+
+/** The claim was not won: what there is instead. `ok`: the first lock was had. `won`: both were. */
+function besideSql(schema: string, ok: string, won: string): string {
+  return `
   select * into _r from ${schema}.record r where r.id = _id;
   if not found then
-    return concat_ws('|', _ok, _won);
+    return concat_ws('|', ${ok}, ${won});
   end if;
   _at := clock_timestamp();
   _day := (_r.expires_at at time zone 'utc')::date;
@@ -120,8 +170,7 @@ begin${before}
     select concat_ws('|', a.status, a.kept, coalesce(encode(a.body, 'base64'), '-'), a.headers) into _answer
       from ${schema}.answer a where a.id = _id and a.day = _day and a.token = _r.token;
   end if;
-  return concat_ws('|', _ok, _won, _r.state, _r.fp, _r.fp_version, _r.token, _r.life, _r.attempt,
+  return concat_ws('|', ${ok}, ${won}, _r.state, _r.fp, _r.fp_version, _r.token, _r.life, _r.attempt,
     coalesce((date_part('epoch', _r.lease_until - _at) * 1000)::text, '-'), date_part('epoch', _r.expires_at - _at) * 1000,
-    date_part('epoch', _r.forget_at - _at) * 1000, _day, _answer);
-end $$`
+    date_part('epoch', _r.forget_at - _at) * 1000, _day, _answer);`
 }

@@ -7,7 +7,7 @@ import { RECORD_COLUMNS } from './record-columns.ts'
  * $1 fingerprint lock, $2 identity lock, $3 id, $4 scope, $5 fp, $6 fp version, $7 replay ms, $8 gone ms, $9 deadline ms (0: leave it)
  */
 export function claimSql(schema: string): string {
-  return `select ${schema}.claim(${claimParameters(schema)}, $9::text) as view`
+  return `select ${schema}.claim_atomic(${claimParameters(schema)}, $9::text) as view, pg_current_xact_id_if_assigned()::text as xid`
 }
 
 /**

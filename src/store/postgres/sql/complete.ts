@@ -17,7 +17,8 @@ export type Into = 'event' | 'outbox'
  * $1 id, $2 day, $3 token, $4 status, $5 headers, $6 body (base64), $7 kept, $8 claiming xid, events from $9
  */
 export function completeSql(schema: string): string {
-  return `${insertAnswerSql(schema)} select ${ANSWER} where ${stillClaimedSql(schema)}`
+  const status = `case when ${stillClaimedSql(schema)} then $4::int4 end`
+  return `${insertAnswerSql(schema)} values (${ANSWER.replace('$4::int4', status)})`
 }
 
 /** The number is drawn behind the check and the lock, in one expression: a plan of two inserts and nothing else. */
