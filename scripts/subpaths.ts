@@ -67,7 +67,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   sqlite: {
     kind: 'store',
     peers: { libsql: '>=0.5' },
-    kB: 25,
+    kB: 26,
     page: 'docs/stores.md',
     row: ['nothing, or a file', '`sqliteStore({ file })`', '`query(sql, values)`'],
   },
