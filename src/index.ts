@@ -24,7 +24,7 @@ export type {
 } from './dead-letter/redrive/types.ts'
 export type { Transform } from './dead-letter/redrive/transform.ts'
 export type { ByType, Delivery, EventsOf, ReceivedEvent, Source, Subscription } from './source/source.ts'
-export type { Store } from './store/store.ts'
+export type { SqlStore, Store } from './store/store.ts'
 export type {
   BatchedOptions,
   BatchedRun,

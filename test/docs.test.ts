@@ -300,7 +300,7 @@ describe('the docs', () => {
       sqliteStore: sqliteStore({ file: 'shop.db' }),
     }
     const page = read('docs/stores.md')
-    const columns = ['transactional', 'concurrentClaims', 'serverDeadline', 'pipelined', 'durable'] as const
+    const columns = ['transactional', 'concurrentClaims', 'serverDeadline'] as const
     expect(page).toMatch(new RegExp(`\\| store +\\| ${columns.join(' +\\| ')} +\\|`))
     const declared = Object.fromEntries(rowsOf(page).map(([name = '', ...cells]) => [name.replaceAll('`', ''), cells]))
     const actual = Object.entries(stores).map(([name, { features }]) => [

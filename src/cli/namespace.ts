@@ -1,5 +1,5 @@
 import type { NamespaceRow } from '../store/namespaces.ts'
-import type { Store } from '../store/store.ts'
+import type { SqlStore } from '../store/store.ts'
 import type { Arguments } from './arguments.ts'
 import { UsageError } from './usage.ts'
 
@@ -11,7 +11,7 @@ const OF_ONE = /^(?:relay|parked|dead-letters|redrive)\b/
 
 /** Whose consumers and destinations a command is about. Of several, one must be named: nothing is guessed. */
 export async function namespaceOf(
-  { namespaces }: Pick<Store<unknown>, 'namespaces'>,
+  { namespaces }: Pick<SqlStore<unknown>, 'namespaces'>,
   { command, values }: Pick<Arguments, 'command' | 'values'>,
 ): Promise<NamespaceRow> {
   const { namespace: name } = values

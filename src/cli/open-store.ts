@@ -5,13 +5,13 @@ import { systemParts } from '../operation/parts.ts'
 import type { Once } from '../once/types.ts'
 import { pgStore, type PoolLike, type PoolClientLike } from '../store/postgres/pg.ts'
 import { sqliteStore } from '../store/sqlite/sqlite.ts'
-import type { Row, Store } from '../store/store.ts'
+import type { Row, SqlStore } from '../store/store.ts'
 import type { Arguments } from './arguments.ts'
 import { namespaceOf } from './namespace.ts'
 import { UsageError } from './usage.ts'
 
 export interface Opened {
-  readonly store: Store<unknown>
+  readonly store: SqlStore<unknown>
   readonly once: Once<unknown, {}>
   /** Where it is, without a password. */
   readonly where: string
@@ -69,7 +69,7 @@ async function openPostgres(url: string, given: Given): Promise<Opened> {
   const pool = new (await loadPool())({ connectionString: url, max: 4, connectionTimeoutMillis: 10_000 })
   // A connection that breaks while it is idle is no news: the next query tells.
   pool.on('error', () => {})
-  const store = pgStore(pool, schema === undefined ? {} : { schema }) as Store<unknown>
+  const store = pgStore(pool, schema === undefined ? {} : { schema }) as SqlStore<unknown>
   const once = await onceOf(store, given).catch(async (error: unknown) => {
     await pool.end()
     throw error
@@ -95,7 +95,7 @@ async function openPostgres(url: string, given: Given): Promise<Opened> {
   }
 }
 
-async function onceOf(store: Store<unknown>, given: Given): Promise<Once<unknown, {}>> {
+async function onceOf(store: SqlStore<unknown>, given: Given): Promise<Once<unknown, {}>> {
   const { name: namespace, no } = await namespaceOf(store, given)
   return createOnce({ namespace, store, sweep: false, guard: 'off' }, { ...systemParts, namespaceNo: no })
 }

@@ -27,7 +27,7 @@ function world() {
   const make = (id: string): Promise<unknown> =>
     once.run({ scope: 's', key: id, input: id }, ({ publish }) => publish('made', { id }))
   const consume = async (isDead: () => boolean, run: (id: string) => Promise<unknown>): Promise<void> => {
-    const inner = store.outbox as Outbox
+    const inner = store.outbox
     const alive = Object.fromEntries(
       (['ack', 'beat', 'release'] as const).map((name) => {
         const call = inner[name] as (params: never) => Promise<unknown>

@@ -14,6 +14,7 @@ import { Pausing } from './pausing.ts'
 import { createPushedConsumer } from './push.ts'
 import { prefetchOf } from './size.ts'
 import type { Consumer, ConsumerOptions } from './types.ts'
+import { required } from '../store/lacking.ts'
 import type { Core, StoppableWork } from '../operation/core.ts'
 import type { StopOptions } from '../outbox/relay.ts'
 import { tellUnhandled } from './unknown-types.ts'
@@ -25,8 +26,7 @@ export function createConsumer<Tx>(
   on: unknown,
 ): Consumer {
   const settings = checkConsumer(core.settings, name, options, on)
-  const { inbox } = core.namespace
-  if (!inbox) throw onceError('ONCE_UNSUPPORTED', { detail: `the ${core.store.name} store has no inbox` })
+  const inbox = required(core.store, core.transactions && core.namespace.inbox, 'consumer')
   const { from } = settings
   const pausing = new Pausing(name, core.settings.observe)
   const parts: ConsumerParts<Tx> = { core, inbox, settings, pausing, tracker: null }

@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { onceError, type OnceCode } from '../errors.ts'
 import type { Signal } from '../observe/signal.ts'
 import { memoryStore } from '../store/memory/memory-store.ts'
-import type { Leases, Store } from '../store/store.ts'
+import type { SqlStore } from '../store/store.ts'
 import { memoryBroker } from '../testing/source-contract/memory-broker.ts'
 import { effectivelyOnce } from '../once/once.ts'
 import type { LeasedOperation } from '../operation/types.ts'
@@ -26,7 +26,7 @@ const PLACES: Readonly<Record<string, (op: Op, fail: () => never) => Promise<unk
   commit: ({ commit }, fail) => commit(() => fail()),
 }
 
-async function consume(store: Store<never>, handler: (op: Op) => Promise<unknown>) {
+async function consume(store: SqlStore<never>, handler: (op: Op) => Promise<unknown>) {
   const broker = memoryBroker()
   broker.publish({ id: 'm' })
   const troubles: unknown[] = []
@@ -53,21 +53,24 @@ describe.each(CODES)('a leased consumer and %s', (code) => {
     expect([letters, troubles]).toEqual([[['failed', 2]], []])
   })
 
-  const CALLS: readonly (keyof Leases<unknown>)[] = ['claim', 'finishStep', 'open']
+  const CALLS = ['claim', 'finishStep', 'open']
   it.each(CALLS)('raised by its own store, in %s: the message is tried again, and not counted', async (call) => {
     const store = memoryStore()
     let failures = 0
-    const leases = new Proxy(store.leases, {
-      get(target, name) {
-        const member = Reflect.get(target, name, target) as (...args: unknown[]) => unknown
-        if (name !== call || failures > 2) return member.bind(target)
-        return async () => {
-          failures++
-          throw onceError(code)
-        }
-      },
-    })
-    const { letters } = await consume(Object.create(store, { leases: { value: leases } }), async (op) => {
+    const failing = <T extends object>(part: T): T =>
+      new Proxy(part, {
+        get(target, name) {
+          const member: unknown = Reflect.get(target, name, target)
+          if (typeof member !== 'function') return member
+          if (name !== call || failures > 2) return (member as () => unknown).bind(target)
+          return async () => {
+            failures++
+            throw onceError(code)
+          }
+        },
+      })
+    const flawed = failing(Object.create(store, { leases: { value: failing(store.leases) } }) as typeof store)
+    const { letters } = await consume(flawed as never, async (op) => {
       await op.step('call', async () => 1)
       return op.commit(() => 1)
     })

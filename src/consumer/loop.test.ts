@@ -20,10 +20,10 @@ it('runs every message that may have ended a process, also after another one of 
   const ids = ['a', 'b', 'c']
   broker.publish(...ids.map((id) => ({ id, aggregate: id })))
   await deliveredBefore(broker, new AbortController().signal)
-  await store.inbox!.open({ consumer: NAME, inboxForMs: 1e9, rememberForMs: 1e9, lettersForMs: 1e9 })
+  await store.inbox.open({ consumer: NAME, inboxForMs: 1e9, rememberForMs: 1e9, lettersForMs: 1e9 })
   // A process ended while it was at all of them.
   const items = ids.map((message) => messageIdentity({ consumer: NAME, source: 'memory', message }).id)
-  await store.inbox!.trying({ consumer: NAME, ids: items })
+  await store.inbox.trying({ consumer: NAME, ids: items })
   const once = effectivelyOnce({ namespace: 'test', store, guard: 'off', sweep: false, observe: () => {} })
   const runs: string[] = []
   let running = 0
@@ -195,7 +195,7 @@ it('asks again for a delivery that came while its message was under way: that co
   const broker = memoryBroker()
   broker.publish({ id: 'a', aggregate: 'a' })
   const store = memoryStore()
-  const inbox = store.inbox!
+  const inbox = store.inbox
   let lost = 0
   const forgetful: typeof inbox = {
     ...inbox,

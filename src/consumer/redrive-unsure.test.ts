@@ -13,7 +13,7 @@ const CONSUMER = 'receipts'
 /** One letter, redriven; the reply of its commit is lost, and its redrive is paused before anybody can look. */
 async function redriveInDoubt({ looksThatFail = 0, resumes = false }): Promise<{ told: number; applied: number }> {
   const store = memoryStore()
-  const real = { inbox: store.inbox as Inbox<MemoryTx>, redrives: store.redrives as Redrives<MemoryTx> }
+  const real = { inbox: store.inbox, redrives: store.redrives }
   const signals: Signal[] = []
   let broken = true
   let lose = false

@@ -1,4 +1,4 @@
-import type { Session } from '../store/store.ts'
+import type { Session, SqlSession } from '../store/store.ts'
 
 /** Counts the rows an operation wrote through its transaction. Never throws, and never harms the transaction. */
 export class WrittenCounter {
@@ -8,15 +8,15 @@ export class WrittenCounter {
 
   /** null: it cannot be told, because the store does not count or because the transaction has failed already. */
   async read(session: Session<unknown>): Promise<number | null> {
-    if (!session.written || this.#refused) return null
+    if (!session.written || !('savepoint' in session) || this.#refused) return null
     try {
-      return this.#works ? await session.written() : await this.#tried(session)
+      return this.#works ? await session.written() : await this.#tried(session as SqlSession<unknown>)
     } catch {
       return null
     }
   }
 
-  async #tried(session: Session<unknown>): Promise<number | null> {
+  async #tried(session: SqlSession<unknown>): Promise<number | null> {
     const savepoint = await session.savepoint()
     let count: number | null
     try {

@@ -2,18 +2,30 @@ import type { Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
 import type { Once } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
+import { required } from '../store/lacking.ts'
 import type { AnyOperation } from './exchange.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
 import { ProtectedRoute } from './protected-route.ts'
 import { checkRoute } from './route.ts'
 
+/** The routes of one service. */
+export interface Bound<Tx, E extends Events, Req> {
+  /** One route, with what it adds to the shared options. A store that cannot serve it is refused here, at the start. */
+  (own?: RouteOptions<Req, Duration | undefined>, need?: 'atomic' | 'batched'): ProtectedRoute<Tx, E, Req>
+  /** The shared options alone, for documents. */
+  readonly plain: ProtectedRoute<Tx, E, Req>
+}
+
 /** Options shared by the routes of one service: checked at once, and again with what each route adds. */
-export function bind<Tx, E extends Events, Req>(
-  once: Once<Tx, E>,
-  shared: IdempotencyOptions<Req>,
-): (own?: RouteOptions<Req, Duration | undefined>) => ProtectedRoute<Tx, E, Req> {
+export function bind<Tx, E extends Events, Req>(once: Once<Tx, E>, shared: IdempotencyOptions<Req>): Bound<Tx, E, Req> {
   const plain = new ProtectedRoute(once, checkRoute(shared))
-  return (own) => (own === undefined ? plain : new ProtectedRoute(once, checkRoute(shared, own)))
+  const { store, transactions } = plain.instance.core
+  const bound = (own?: RouteOptions<Req, Duration | undefined>, need: 'atomic' | 'batched' = 'atomic') => {
+    const made = own === undefined ? plain : new ProtectedRoute(once, checkRoute(shared, own))
+    if (made.route.leaseMs === null) required(store, transactions, need)
+    return made
+  }
+  return Object.assign(bound, { plain })
 }
 
 /** What stands where a batched route has no handler: its method is not among the protected ones. */

@@ -49,12 +49,12 @@ export function idempotency<Tx, E extends Events>(
   }
   const batched = (first: Batched | RouteOptions<Request>, second?: Batched): RequestHandler => {
     const [own, work] = optionsAndHandler<RouteOptions<Request>, Batched>(first, second)
-    const protection = bound(own)
+    const protection = bound(own, 'batched')
     const answer = batchedOf(protection, work)
     const handler: Handler = (_req, _res, op) => noHandler(op)
     return (req, res, next) => void serve(protection, exchangeOf(req, res, next, handler), answer)
   }
-  const documents = documentsOf(bound())
+  const documents = documentsOf(bound.plain)
   const policyHandler = (_req: Request, res: Response): void => void res.json(documents.policy())
   return Object.assign(idempotent, { ...documents, policyHandler, batched }) as unknown as Idempotent<Tx, E>
 }

@@ -76,7 +76,7 @@ export function idempotency<Tx, E extends Events>(
   }
   const batched = (first: Batched | RouteOptions<FastifyRequest>, second?: Batched): unknown => {
     const [own, work] = optionsAndHandler<RouteOptions<FastifyRequest>, Batched>(first, second)
-    const protection = bound(own)
+    const protection = bound(own, 'batched')
     const answer = batchedOf(protection, work)
     return function batchedRoute(request: FastifyRequest, reply: FastifyReply): Promise<unknown> | undefined {
       const pattern = `${request.method} ${request.routeOptions.url ?? ''}`
@@ -85,7 +85,7 @@ export function idempotency<Tx, E extends Events>(
       return exchange.rest
     }
   }
-  const documents = documentsOf(bound())
+  const documents = documentsOf(bound.plain)
   const policyHandler = async (): Promise<unknown> => documents.policy()
   return Object.assign(idempotent, { ...documents, policyHandler, batched }) as unknown as Idempotent<Tx, E>
 }

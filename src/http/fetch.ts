@@ -65,7 +65,7 @@ export function idempotency<Tx, E extends Events>(
   }
   const batched = (first: Batched | RouteOptions<Request>, second?: Batched) => {
     const [own, work] = optionsAndHandler<RouteOptions<Request>, Batched>(first, second)
-    const protection = bound(own)
+    const protection = bound(own, 'batched')
     const answer = batchedOf(protection, { ...work, respond: work.respond && returned(work.respond) })
     return async (request: Request): Promise<Response> => {
       if (!protection.protects(request.method)) noHandler(passingOperation(request.method))
@@ -80,7 +80,7 @@ export function idempotency<Tx, E extends Events>(
       return serveWeb(protection, exchange, answer)
     }
   }
-  const documents = documentsOf(bound())
+  const documents = documentsOf(bound.plain)
   const policyHandler = (): Response => Response.json(documents.policy())
   return Object.assign(idempotent, { ...documents, policyHandler, batched }) as unknown as Idempotent<Tx, E>
 }

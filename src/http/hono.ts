@@ -43,7 +43,7 @@ export function idempotency<Tx, E extends Events>(
 ): Idempotent<Tx, E> {
   const bound = bind(once, options)
   const idempotent = (own?: RouteOptions<AnyContext>, work?: Batched): MiddlewareHandler => {
-    const protection = bound(own)
+    const protection = bound(own, work && 'batched')
     const batched = work && batchedOf(protection, work)
     return async (c, next) => {
       if (!protection.protects(c.req.method)) {
@@ -90,7 +90,7 @@ export function idempotency<Tx, E extends Events>(
   }
   const batched = (first: Batched | RouteOptions<AnyContext>, second?: Batched): MiddlewareHandler =>
     idempotent(...optionsAndHandler<RouteOptions<AnyContext>, Batched>(first, second))
-  const documents = documentsOf(bound())
+  const documents = documentsOf(bound.plain)
   const policyHandler = (c: AnyContext): Response => c.json(documents.policy())
   return Object.assign((own?: RouteOptions<AnyContext>) => idempotent(own), {
     ...documents,

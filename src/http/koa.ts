@@ -45,7 +45,7 @@ export function idempotency<Tx, E extends Events>(
 ): Idempotent<Tx, E> {
   const bound = bind(once, options)
   const idempotent = (own?: RouteOptions<Context>, work?: Batched): Middleware => {
-    const protection = bound(own)
+    const protection = bound(own, work && 'batched')
     const batched = work && batchedOf(protection, work)
     return (ctx, next) => {
       // Koa goes on when the handler is done, and its answer ends in the held response.
@@ -88,7 +88,7 @@ export function idempotency<Tx, E extends Events>(
   }
   const batched = (first: Batched | RouteOptions<Context>, second?: Batched): Middleware =>
     idempotent(...optionsAndHandler<RouteOptions<Context>, Batched>(first, second))
-  const documents = documentsOf(bound())
+  const documents = documentsOf(bound.plain)
   const policyHandler = (ctx: Context): void => {
     ctx.body = documents.policy()
   }

@@ -165,8 +165,9 @@ export class OnceModule {
       servedOf(handler: object): Served {
         let served = known.get(handler)
         if (!served) {
-          const protection = bound(readMetadata(ROUTE, handler) as RouteOptions<NestRequest> | undefined)
           const work = readMetadata(BATCHED, handler) as Batched | undefined
+          const own = readMetadata(ROUTE, handler) as RouteOptions<NestRequest> | undefined
+          const protection = bound(own, work && 'batched')
           served = { protection: protection as Served['protection'], batched: work && batchedOf(protection, work) }
           known.set(handler, served)
         }
@@ -191,7 +192,7 @@ export class OnceModule {
     closeWithin: _,
     ...options
   }: NestOptions & { once: Once<Tx, E> }): Documented {
-    return documentsOf(bind(once, options)())
+    return documentsOf(bind(once, options).plain)
   }
 }
 

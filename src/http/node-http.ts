@@ -52,7 +52,7 @@ export function idempotency<Tx, E extends Events>(
   }
   const batched = (first: Batched | RouteOptions<IncomingMessage>, second?: Batched): Listener => {
     const [own, work] = optionsAndHandler<RouteOptions<IncomingMessage>, Batched>(first, second)
-    const protection = bound(own)
+    const protection = bound(own, 'batched')
     const answer = batchedOf(protection, work)
     const handler: Handler = (_req, _res, op) => noHandler(op)
     return (req, res) => void serve(protection, exchangeOf(req, res, handler), answer)
@@ -75,7 +75,7 @@ export function idempotency<Tx, E extends Events>(
     },
     send: (answer) => writeAnswer(res, answer),
   })
-  const documents = documentsOf(bound())
+  const documents = documentsOf(bound.plain)
   const policyHandler: Listener = (_req, res) => {
     res.setHeader('content-type', 'application/json').end(JSON.stringify(documents.policy()))
   }

@@ -7,7 +7,7 @@ import { effect, listen, type QueryTx, type World } from '../../test/http/world.
 import { idempotency as expressIdempotency } from '../entry/express.ts'
 import { idempotency } from '../entry/fetch.ts'
 import { ERRORS, onceError, type OnceCode } from '../errors.ts'
-import { effectivelyOnce, type Store } from '../index.ts'
+import { effectivelyOnce, type SqlStore } from '../index.ts'
 import { sameFingerprint } from '../key/fingerprint.ts'
 import { parseKeyHeader } from '../key/header.ts'
 import { identity } from '../key/identity.ts'
@@ -299,7 +299,7 @@ describe('T20: a store that fails, fails closed', () => {
     const down = async (): Promise<never> => {
       throw onceError('ONCE_STORE_UNAVAILABLE', { detail: 'connect ECONNREFUSED 10.0.0.7:5432' })
     }
-    const real = (place.world.once as unknown as { core: { store: Store<QueryTx> } }).core.store
+    const real = (place.world.once as unknown as { core: { store: SqlStore<QueryTx> } }).core.store
     const store = new Proxy(real, {
       get(target, name) {
         if (name === part) return down

@@ -25,7 +25,7 @@ import { publishJoined, runJoined } from '../operation/join.ts'
 import { answerLeased, type LeasedProduce, type LeasedRequest } from '../operation/leased.ts'
 import { leasedRequestOf } from '../operation/leased-request.ts'
 import { runNested, type Host } from '../operation/nested.ts'
-import { lettersOf, migrateNow, namespaceOf, redrivesOf } from './namespace.ts'
+import { checkedTransactions, lettersOf, migrateNow, namespaceOf, redrivesOf } from './namespace.ts'
 import { inContext } from '../platform/context.ts'
 import { ownOutbox } from './own-outbox.ts'
 import { Pace } from '../operation/pace.ts'
@@ -36,6 +36,7 @@ import { leasedProduceOf, produceOf } from '../operation/produce.ts'
 import { recoverLapsed } from '../operation/recover.ts'
 import { ReplayCache } from '../operation/replay-cache.ts'
 import { destinationsOf, outboxOf, resendNow } from './resend.ts'
+import { nestable, required } from '../store/lacking.ts'
 import { requestOf, type Request } from '../operation/request.ts'
 import { checkSettings, invalid, refuseUnknown } from '../operation/settings.ts'
 import { RunningHandlers } from '../operation/running.ts'
@@ -100,11 +101,13 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
   constructor(options: OnceOptions<Tx, E>, parts: Parts) {
     const settings = checkSettings(options)
     const { store } = options
+    const transactions = checkedTransactions(store, settings)
     const { context: enclosing, handles, leave } = enterContext(store)
     this.#leaveContext = leave
     this.core = {
       ...parts,
       store,
+      transactions,
       namespace: namespaceOf(store, settings, parts),
       settings,
       enclosing,
@@ -193,14 +196,12 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
   batcher(max: number = BATCH_REQUESTS_MAX): (item: BatchItem) => ReturnType<typeof execute> {
     if (!Number.isInteger(max) || max < 1) throw invalid('max must be a whole number from 1')
     const { core } = this
-    const { batches } = core.store
-    if (!batches) throw onceError('ONCE_UNSUPPORTED', { detail: `the ${core.store.name} store has no batches` })
-    const batcher = new Batcher(core, batches, max)
+    const batcher = new Batcher(core, required(core.store, core.transactions && core.store.batches, 'batched'), max)
     return (item) => {
       checkStatement(item.statement)
       const outer = openEnclosing(core.enclosing)
       if (outer?.transaction) {
-        const { session } = outer.transaction
+        const session = nestable(core.store, outer.transaction.session, 'nested')
         return runNested(core, outer as Host, item.request, (op) => produceAlone(session, item, op))
       }
       const outcome = execute(core, item.request, item, (_core, _request, _item, won) =>
@@ -290,7 +291,8 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
   }
 
   unknown(options: { limit?: number } = {}): Promise<readonly { id: string; sinceMs: number }[]> {
-    return this.core.store.leases.unknown({ limit: options.limit ?? 100 })
+    const { store } = this.core
+    return required(store, store.leases.unknown, 'unknown').call(store.leases, { limit: options.limit ?? 100 })
   }
 
   migrate(options: MigrateOptions = {}): Promise<{ from: number; to: number }> {

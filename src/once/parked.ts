@@ -1,7 +1,7 @@
 import { checkAccountable } from '../dead-letter/accountable.ts'
-import { onceError } from '../errors.ts'
 import { PARKED_LINES_MAX, PARKED_LIST_DEFAULT, PARKED_LIST_MAX, RELAY_UNPARK_EVENTS } from '../limits.ts'
 import { isStorable } from '../platform/storable.ts'
+import { required } from '../store/lacking.ts'
 import type { ParkedLine, Parked as StoredParked } from '../store/parked.ts'
 import type { Core } from '../operation/core.ts'
 import type { Parked, ParkedListOptions, ParkedOptions } from './parked-types.ts'
@@ -14,8 +14,7 @@ const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
 
 /** What relays of this instance's namespace parked. */
 export function parkedOf<Tx>(core: Core<Tx>): Parked {
-  const { parked } = outboxOf(core)
-  if (!parked) throw onceError('ONCE_UNSUPPORTED', { detail: `the ${core.store.name} store cannot release events` })
+  const parked = required(core.store, outboxOf(core).parked, 'parked')
   return {
     async list(options) {
       await check(core, options, LIST_OPTIONS, 'parked.list()')
@@ -106,8 +105,7 @@ async function write<Tx>(
   action: 'release' | 'skip',
   { why, by = settings.namespace, ...asked }: ParkedOptions & { by?: string; why?: string },
 ): Promise<void> {
-  const { redrives } = namespace
-  if (!redrives) throw onceError('ONCE_UNSUPPORTED', { detail: `the ${store.name} store has no audit` })
+  const redrives = required(store, namespace.redrives, 'parked')
   const accountable = checkAccountable({ by, why: why as string })
   await redrives.write({ ...accountable, action: `parked ${action}`, redrive: null, detail: JSON.stringify(asked) })
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { sqliteStore, type SqlTx } from '../entry/sqlite.ts'
 import { effectivelyOnce, final } from '../index.ts'
-import type { Store } from '../store/store.ts'
+import type { SqlStore } from '../store/store.ts'
 
 let folder: string
 beforeEach(async () => {
@@ -13,7 +13,7 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true, force: true }))
 
 /** A store that stores a refusal only when it is told to. */
-function refusingLate(store: Store<SqlTx>, go: Promise<void>, asked: () => void): Store<SqlTx> {
+function refusingLate(store: SqlStore<SqlTx>, go: Promise<void>, asked: () => void): SqlStore<SqlTx> {
   return new Proxy(store, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name, target)

@@ -1,6 +1,6 @@
-import { onceError } from '../errors.ts'
 import { isDate, isStorable, storableTime } from '../platform/storable.ts'
 import type { Outbox } from '../store/outbox.ts'
+import { required } from '../store/lacking.ts'
 import type { Core } from '../operation/core.ts'
 import { invalid, refuseUnknown } from '../operation/settings.ts'
 import type { Destinations, ResendOptions } from './types.ts'
@@ -42,8 +42,7 @@ export function destinationsOf<Tx>(core: Core<Tx>): Destinations {
 }
 
 export function outboxOf<Tx>({ store, namespace }: Core<Tx>): Outbox {
-  if (!namespace.outbox) throw onceError('ONCE_UNSUPPORTED', { detail: `the ${store.name} store has no outbox` })
-  return namespace.outbox
+  return required(store, namespace.outbox, 'outbox')
 }
 
 function timeOf(option: string, value: unknown): string {

@@ -2,6 +2,7 @@ import { isOnceError, type OnceError } from '../errors.ts'
 import { REDRIVE_KEPT_MS, SWEEP_EVERY_MS, SWEEP_LIMIT_DEFAULT, SWEEP_SOON_MS } from '../limits.ts'
 import type { SweptInbox } from '../store/inbox.ts'
 import { partsOf } from '../store/namespaced/names.ts'
+import { required } from '../store/lacking.ts'
 import type { Swept } from '../store/store.ts'
 import type { Core } from '../operation/core.ts'
 
@@ -24,7 +25,7 @@ export class Sweeper<Tx> {
   /** In the background unless the settings say otherwise. The timer keeps no process alive. */
   constructor(core: Core<Tx>) {
     this.#core = core
-    if (!core.settings.sweep) return
+    if (!core.settings.sweep || !core.store.retention) return
     // Answers that expire later than any before need storage that is not there yet.
     core.settings.reach.whenGrown(() => {
       this.#hurry = true
@@ -53,10 +54,9 @@ export class Sweeper<Tx> {
   async #sweep(limit: number, signal: AbortSignal): Promise<SweptAll> {
     const { store, settings } = this.#core
     const { reach, resendForMs, observe } = settings
+    const retention = required(store, store.retention, 'sweep')
     const troubles: unknown[] = []
-    const swept = await keeping(troubles, () =>
-      store.retention.sweep({ limit, replayForMs: reach.ms, resendForMs, signal }),
-    )
+    const swept = await keeping(troubles, () => retention.sweep({ limit, replayForMs: reach.ms, resendForMs, signal }))
     if (swept) {
       const { records, events, suspended, partitionsDropped, partitionsBusy, skipped } = swept
       observe({ kind: 'swept', records, events, suspended, partitionsDropped, partitionsBusy, skipped })

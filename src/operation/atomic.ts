@@ -6,6 +6,7 @@ import { shortId } from '../observe/signal.ts'
 import type { Events } from '../outbox/event.ts'
 import { Publisher, type Origin } from '../outbox/publisher.ts'
 import { sleep } from '../platform/clock.ts'
+import { required } from '../store/lacking.ts'
 import type { Begun, Claimed, EventRow, Session } from '../store/store.ts'
 import { wakeRelays, type Core } from './core.ts'
 import { LazySignal, TimeLimit, withinMs } from './deadline.ts'
@@ -31,7 +32,10 @@ export async function attemptAtomic<Tx>(
   attempt = 1,
 ): Promise<Attempt> {
   try {
-    const begun = await core.store.begin({ claim: request.claim, deadlineMs: request.deadlineMs })
+    const begun = await required(core.store, core.transactions, 'atomic').begin({
+      claim: request.claim,
+      deadlineMs: request.deadlineMs,
+    })
     const { session } = begun
     const settled = settledAtOnce(core, request, begun) ?? (await settledOrRolledBack(core, request, begun))
     if (settled.kind !== 'won') {
@@ -71,7 +75,7 @@ export async function attemptAtomic<Tx>(
 /** A serialization failure or a deadlock, in our own statements or in the handler's. */
 export function isTransient<Tx>(core: Core<Tx>, error: unknown): boolean {
   try {
-    return isOnceError(error, 'ONCE_CONFLICT') || core.store.isTransient?.(error) === true
+    return isOnceError(error, 'ONCE_CONFLICT') || core.transactions?.isTransient?.(error) === true
   } catch {
     // It cannot even be read.
     return false
@@ -183,7 +187,7 @@ export function operationOf<Tx>(
 async function refuse<Tx>(core: Core<Tx>, request: Request, answer: Answer): Promise<Attempt> {
   checkHeld(answer)
   const stored = capped(answer)
-  const view = await core.store.refuse({ claim: request.claim, answer: stored })
+  const view = await required(core.store, core.transactions, 'atomic').refuse({ claim: request.claim, answer: stored })
   if (!view.inserted) return attemptAtomic(core, request, async () => ({ answer, fate: 'complete' }))
   const outcome = { answer, replayed: false }
   core.settings.observe({ kind: 'refused', id: shortId(request.claim.id), route: request.route, status: answer.status })

@@ -1,6 +1,6 @@
 import type { Answer } from '../lifecycle/answer.ts'
 import type { Publisher } from '../outbox/publisher.ts'
-import type { Row, Session, UserStatement } from '../store/store.ts'
+import type { Row, SqlSession, UserStatement } from '../store/store.ts'
 import { answerOfFinal } from './codec.ts'
 import { isFinal } from './final.ts'
 import type { Attempt, Holds, Produced } from './outcome.ts'
@@ -41,7 +41,7 @@ export class BatchRefusal extends Error {
 
 /** The same request inside a transaction that is already open: its statement and its answer, without a batch. */
 export async function produceAlone(
-  session: Session<unknown>,
+  session: SqlSession<unknown>,
   { statement, respond }: Pick<Item, 'statement' | 'respond'>,
   publisher: Pick<Publisher, 'publish'>,
 ): Promise<Produced> {

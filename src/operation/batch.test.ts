@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { onceError } from '../errors.ts'
 import { memoryStore } from '../store/memory/memory-store.ts'
-import type { BatchSession, Claim, EffectsOutcome, Store, UserStatement } from '../store/store.ts'
+import type { BatchSession, Claim, EffectsOutcome, SqlStore, UserStatement } from '../store/store.ts'
 import { effectivelyOnce } from '../once/once.ts'
 
 interface Round {
@@ -14,7 +14,7 @@ function told(of: {
   open?(round: Round, nth: number): ReadonlySet<string> | void
   effects?(keys: readonly string[], nth: number): EffectsOutcome | undefined
   complete?(keys: readonly string[], nth: number): void
-}): { store: Store<unknown>; rounds: Round[] } {
+}): { store: SqlStore<unknown>; rounds: Round[] } {
   const rounds: Round[] = []
   const names = new Map<string, string>()
   const batches = {
@@ -48,7 +48,7 @@ function told(of: {
   return { store, rounds }
 }
 
-async function run(store: Store<unknown>, count = 8): Promise<Map<string, string>> {
+async function run(store: SqlStore<unknown>, count = 8): Promise<Map<string, string>> {
   const once = effectivelyOnce({ namespace: 'test', store, guard: 'off', sweep: false, deadline: '4s' })
   const add = once.batched({ statement: (key: string) => ({ sql: key, values: [] }), respond: (_, key) => key })
   const keys = Array.from({ length: count }, (_, i) => `k${i}`)

@@ -10,6 +10,7 @@ import {
 } from '../limits.ts'
 import type { Answer } from '../lifecycle/answer.ts'
 import { sleep } from '../platform/clock.ts'
+import { required } from '../store/lacking.ts'
 import type { Batches, BatchSession, Claimed, EventRow, Row } from '../store/store.ts'
 import { AnswerTime } from './answer-time.ts'
 import { attemptAtomic, capped, checkHeld, conflictOf, isTransient, publisherOf } from './atomic.ts'
@@ -284,7 +285,10 @@ function answerItem(item: Item, answer: Answer): void {
 async function refuse<Tx>(core: Core<Tx>, item: Item, answer: Answer): Promise<void> {
   item.won(false)
   try {
-    const view = await core.store.refuse({ claim: item.request.claim, answer: capped(answer) })
+    const view = await required(core.store, core.transactions, 'batched').refuse({
+      claim: item.request.claim,
+      answer: capped(answer),
+    })
     if (view.inserted) answerItem(item, answer)
     // Somebody was quicker, or an expired record begins a new life with it.
     else item.resolve(await attemptAtomic(core, item.request, async () => ({ answer, fate: 'complete' })))

@@ -1,13 +1,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { describe, expect, it } from 'vitest'
-import type { BatchSession, Claim, Store } from '../store/store.ts'
+import type { BatchSession, Claim, SqlStore } from '../store/store.ts'
 import { memoryStore } from '../store/memory/memory-store.ts'
 import { effectivelyOnce } from '../once/once.ts'
 
 /** A store whose server has room for so many locks and no more. */
-function crowded(room: number): { store: Store<unknown>; sizes: number[] } {
+function crowded(room: number): { store: SqlStore<unknown>; sizes: number[] } {
   const sizes: number[] = []
-  const inner = memoryStore() as Store<unknown>
+  const inner = memoryStore() as SqlStore<unknown>
   const session: BatchSession = {
     effects: async (statements) => ({ kind: 'done', rows: statements.map(() => []) }),
     complete: async () => 'committed',

@@ -1,7 +1,7 @@
 import type { Guard } from './guard.ts'
 import type { StopOptions, WakeableRelay } from '../outbox/relay.ts'
 import type { OwnNamespace } from '../store/namespaced/own-namespace.ts'
-import type { Store } from '../store/store.ts'
+import type { Store, Transactions } from '../store/store.ts'
 import type { Enclosing, EnclosingContext } from './enclosing.ts'
 import type { LeaseHeartbeat } from './lease-heartbeat.ts'
 import type { InFlightTable } from './in-flight.ts'
@@ -27,6 +27,8 @@ export interface StoppableWork {
 /** What one instance shares between its operations. All state lives here, none in modules. */
 export interface Core<Tx> extends Parts {
   readonly store: Store<Tx>
+  /** The store's own; null: it has none, and every operation needs a lease. */
+  readonly transactions: Transactions<Tx> | null
   /** What of the store is this instance's own: outbox, inbox and redrives are used through it. */
   readonly namespace: OwnNamespace<Tx>
   readonly settings: Settings

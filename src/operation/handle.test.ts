@@ -46,9 +46,7 @@ it('a handle that cannot be made leaves no transaction open', async () => {
       const begun = await memory.begin(params)
       return { ...begun, session: unable(begun.session) }
     },
-    leases: Object.assign(Object.create(memory.leases) as typeof memory.leases, {
-      open: async (params: never) => unable(await memory.leases.open(params)),
-    }),
+    open: async (params) => unable(await memory.open(params)),
   }
   const once = effectivelyOnce({ namespace: 'handles', store, guard: 'off', sweep: false })
   const atomic = (): Promise<string> => once.run({ scope: 's', key: 'atomic', input: 1 }, async () => 'done')

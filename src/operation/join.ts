@@ -1,6 +1,7 @@
 import { onceError } from '../errors.ts'
 import { deriveEventId } from '../key/derive.ts'
 import { Publisher, type PublishOptions } from '../outbox/publisher.ts'
+import { nestable, required } from '../store/lacking.ts'
 import type { Session } from '../store/store.ts'
 import type { Produce } from './atomic.ts'
 import { wakeRelays, type Core } from './core.ts'
@@ -38,7 +39,7 @@ export async function publishJoined<Tx>(
       deriveEventId({ id: random.uuid(), life: undefined, ordinal }),
     )
     const id = await publisher.publish(type, data, options)
-    await session.append(await publisher.take())
+    await nestable(core.store, session, 'join').append(await publisher.take())
     transaction.afterCommit(() => wakeRelays(core, 1))
     return id
   }
@@ -69,7 +70,8 @@ async function inJoined<Tx, T>(core: Core<Tx>, tx: Tx, route: string, work: (hos
   const outer = openEnclosing(core.enclosing)
   const turns = turnsOfUsers(tx)
   const joining = turns.run(async () => {
-    const session = (await core.store.join(tx)) as Session<unknown>
+    const join = required(core.store, core.transactions && core.store.join, 'join')
+    const session: Session<unknown> = await join.call(core.store, tx)
     const transaction = new SharedTransaction(session, { tx, turns })
     const host = new Enclosing({ id: '', route, transaction, publisher: null, outer })
     host.tx = tx

@@ -26,7 +26,7 @@ function make(): {
     },
   }
   const made = {
-    heartbeat: new LeaseHeartbeat(leases as unknown as Leases<unknown>, clock, () => made.troubles++),
+    heartbeat: new LeaseHeartbeat(leases as unknown as Leases, clock, () => made.troubles++),
     tick(ms = 0) {
       now += ms
       for (const callback of Array.from(timers)) {

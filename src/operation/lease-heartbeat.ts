@@ -30,12 +30,12 @@ interface Group {
  * A lease that is no longer ours is told so at once; the fence in the database would stop it in any case.
  */
 export class LeaseHeartbeat {
-  readonly #leases: Leases<unknown>
+  readonly #leases: Leases
   readonly #clock: Clock
   readonly #observe: Observe
   readonly #groups = new Map<number, Group>()
 
-  constructor(leases: Leases<unknown>, clock: Clock, observe: Observe) {
+  constructor(leases: Leases, clock: Clock, observe: Observe) {
     this.#leases = leases
     this.#clock = clock
     this.#observe = observe

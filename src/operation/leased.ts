@@ -1,14 +1,16 @@
 import { isOnceError, onceError } from '../errors.ts'
 import { RELEASE_MS_MAX } from '../limits.ts'
+import type { Answer } from '../lifecycle/answer.ts'
 import type { StoredRecord } from '../lifecycle/record.ts'
 import { shortId } from '../observe/signal.ts'
 import type { Events } from '../outbox/event.ts'
 import { sleep } from '../platform/clock.ts'
-import type { Claimed, LeaseParams, Session } from '../store/store.ts'
-import { capped, checkHeld, conflictOf, perform, rerunAfterConflicts, type Produce } from './atomic.ts'
+import type { Claimed, LeaseParams, Session, Transactions } from '../store/store.ts'
+import { capped, checkHeld, conflictOf, perform, publisherOf, rerunAfterConflicts, type Produce } from './atomic.ts'
 import { wakeRelays, type Core } from './core.ts'
-import { LazySignal, TimeLimit, whenChildrenEnded } from './deadline.ts'
+import { LazySignal, TimeLimit, whenChildrenEnded, withinMs } from './deadline.ts'
 import { Enclosing, openEnclosing } from './enclosing.ts'
+import { AtomicOperation } from './operation.ts'
 import type { Attempt, Outcome, Produced, Holds } from './outcome.ts'
 import { resumable, type Request } from './request.ts'
 import { settle, type ClaimAccess, type ClaimOutcome } from './settle.ts'
@@ -133,7 +135,7 @@ async function run<Tx>(
       },
     }
     const commit = (make: Produce<Tx>): Promise<Outcome> =>
-      commitLeased(core, request, claimed, { steps: made, signal, limit, enclosing }, make)
+      commitLeased(core, request, claimed, { steps: made, signal, limit, enclosing, lost }, make)
     const finish = await limit.run(() => core.enclosing.run(enclosing, () => produce({ op, commit })))
     if (finish.kind === 'committed') {
       const durationMs = core.clock.now() - startedAt
@@ -172,6 +174,7 @@ interface Committing<Tx> {
   readonly signal: LazySignal
   readonly limit: TimeLimit
   readonly enclosing: Enclosing
+  readonly lost: () => Error
 }
 
 /** The final transaction: handler, events and answer, fenced by a statement that raises in the database. */
@@ -199,8 +202,10 @@ async function commitNow<Tx>(
   committing: Committing<Tx>,
   produce: Produce<Tx>,
 ): Promise<Outcome> {
+  const { transactions } = core
   try {
-    return await rerunAfterConflicts(core, () => commitOnce(core, request, claimed, committing, produce))
+    if (!transactions) return await commitAnswer(core, request, claimed, committing, produce)
+    return await rerunAfterConflicts(core, () => commitOnce(core, transactions, request, claimed, committing, produce))
   } catch (error) {
     committing.steps.open()
     throw error
@@ -209,32 +214,69 @@ async function commitNow<Tx>(
 
 async function commitOnce<Tx>(
   core: Core<Tx>,
+  transactions: Transactions<Tx>,
   request: LeasedRequest,
   claimed: Claimed,
-  { signal, limit, enclosing }: Committing<Tx>,
+  committing: Committing<Tx>,
   produce: Produce<Tx>,
 ): Promise<Outcome> {
-  enclosing.checkOpen()
-  const transaction = new SharedTransaction(await core.store.leases.open({ deadlineMs: request.deadlineMs }))
+  committing.enclosing.checkOpen()
+  const transaction = new SharedTransaction(await transactions.open({ deadlineMs: request.deadlineMs }))
   const session = transaction.session as Session<Tx>
-  const made = await perform(core, request, transaction, claimed, produce, signal)
+  const made = await perform(core, request, transaction, claimed, produce, committing.signal)
   const answer = capped(made.answer)
-  // From here on the database decides: whoever was told that nothing was committed must not be proved wrong.
-  const resume = limit.pause()
-  if (!resume) {
-    await session.rollback()
-    throw enclosing.closed()
-  }
-  const outcome = { answer: made.answer, replayed: false }
-  try {
+  const complete = async (): Promise<void> => {
     const ending = await session.complete({ claim: request.claim, claimed, answer, events: made.events, fenced: true })
     if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
+  }
+  const outcome = await conclude(committing, made.answer, complete, () => session.rollback())
+  transaction.committed()
+  wakeRelays(core, made.events.length)
+  return outcome
+}
+
+/** The final answer where the store has no transactions: `commit` has no `tx`, and one fenced statement stores it. */
+async function commitAnswer<Tx>(
+  core: Core<Tx>,
+  request: LeasedRequest,
+  claimed: Claimed,
+  committing: Committing<Tx>,
+  produce: Produce<Tx>,
+): Promise<Outcome> {
+  const { claim, deadlineMs, key, scope } = request
+  const { attempt, token } = claimed
+  const { signal } = committing
+  const publisher = publisherOf(core, request, claimed)
+  const tx = undefined as Tx
+  const op = new AtomicOperation<Tx>({ id: claim.id, key, scope, attempt, tx, signal, publisher })
+  committing.enclosing.onEnd(() => op.end())
+  const { answer } = await withinMs(core.clock, deadlineMs, produce(op))
+  checkHeld(answer)
+  return conclude(committing, answer, async () => {
+    const { leases } = core.store
+    if (!(await leases.finish({ id: claim.id, token, claim, answer: capped(answer) }))) throw committing.lost()
+  })
+}
+
+/** From here on the database decides: whoever was told that nothing was committed must not be proved wrong. */
+async function conclude<Tx>(
+  { limit, enclosing }: Committing<Tx>,
+  answer: Answer,
+  commit: () => Promise<void>,
+  undo?: () => Promise<void>,
+): Promise<Outcome> {
+  const outcome = { answer, replayed: false }
+  const resume = limit.pause()
+  if (!resume) {
+    await undo?.()
+    throw enclosing.closed()
+  }
+  try {
+    await commit()
     limit.conclude({ kind: 'committed', outcome } satisfies Finish)
   } finally {
     resume()
   }
-  transaction.committed()
-  wakeRelays(core, made.events.length)
   return outcome
 }
 
@@ -252,7 +294,7 @@ async function refuseLeased<Tx>(
   }
   checkHeld(answer)
   const stored = capped(answer)
-  if (!(await core.store.leases.refuse({ ...held, claim: request.claim, answer: stored }))) throw lost()
+  if (!(await core.store.leases.finish({ ...held, claim: request.claim, answer: stored }))) throw lost()
   core.settings.observe({ kind: 'refused', id: shortId(request.claim.id), route: request.route, status: answer.status })
   return { kind: 'outcome', outcome, stored: stored.kept }
 }

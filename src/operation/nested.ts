@@ -1,5 +1,6 @@
 import { onceError } from '../errors.ts'
-import type { Claimed, EventRow, Savepoint, Session } from '../store/store.ts'
+import { nestable } from '../store/lacking.ts'
+import type { Claimed, EventRow, Savepoint, Session, SqlSession } from '../store/store.ts'
 import { capped, checkHeld, operationOf, publisherOf, type Produce } from './atomic.ts'
 import { wakeRelays, type Core } from './core.ts'
 import { LazySignal, TimeLimit, withinMs } from './deadline.ts'
@@ -27,7 +28,7 @@ export function runNested<Tx>(core: Core<Tx>, host: Host, request: Request, prod
 /** The same for whoever has the turn already. */
 export async function nest<Tx>(core: Core<Tx>, host: Host, request: Request, produce: Produce<Tx>): Promise<Outcome> {
   host.checkOpen()
-  const savepoint = openSavepoint(host, await host.transaction.session.savepoint())
+  const savepoint = openSavepoint(host, await nestable(core.store, host.transaction.session, 'nested').savepoint())
   let settled
   try {
     settled = await settleInside(core, request, host)
@@ -98,7 +99,7 @@ async function run<Tx>(
 async function complete<Tx>(
   core: Core<Tx>,
   host: Host,
-  params: Omit<Parameters<Session<Tx>['completeInside']>[0], 'events' | 'fenced'>,
+  params: Omit<Parameters<SqlSession<Tx>['completeInside']>[0], 'events' | 'fenced'>,
   events: readonly EventRow[],
 ): Promise<void> {
   host.checkOpen()
@@ -106,7 +107,11 @@ async function complete<Tx>(
   const { claim, claimed } = params
   // Inside a run the outer completing statement writes them: one ascending order of shard locks per transaction.
   const written = adopting ? [] : await transaction.standing(events)
-  await transaction.session.completeInside({ ...params, events: written, fenced: false })
+  await nestable(core.store, transaction.session, 'nested').completeInside({
+    ...params,
+    events: written,
+    fenced: false,
+  })
   adopting?.adopt(events)
   const inside = { claim, token: claimed.token, events: adopting ? events : [] }
   transaction.completed(inside, () => wakeRelays(core, events.length))

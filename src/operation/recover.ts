@@ -1,4 +1,5 @@
 import { isOnceError } from '../errors.ts'
+import { required } from '../store/lacking.ts'
 import type { LapsedOperation } from '../store/store.ts'
 import type { Core } from './core.ts'
 import type { Recovered, RunOptions } from './types.ts'
@@ -18,9 +19,10 @@ export async function recoverLapsed<Tx>(
   { limit, names }: { readonly limit: number; readonly names: readonly string[] },
   runSealed: (operation: LapsedOperation, sealed: Sealed) => Promise<unknown>,
 ): Promise<Recovered> {
+  const lapsed = required(core.store, core.store.leases.lapsed, 'recover')
   let finished = 0
   let left = 0
-  for (const operation of await core.store.leases.lapsed({ limit, names, namespace: core.settings.namespace })) {
+  for (const operation of await lapsed.call(core.store.leases, { limit, names, namespace: core.settings.namespace })) {
     // What is left is left to whoever comes next.
     if (core.closed) break
     try {

@@ -129,10 +129,18 @@ export function invalid(detail: string): Error {
   return onceError('ONCE_OPTION_INVALID', { detail })
 }
 
+const TRANSACTIONS = ['begin', 'open', 'refuse'] as const
+
 function checkStore(store: unknown): void {
   const candidate = store as Partial<Store<unknown>> | null | undefined
-  if (typeof candidate?.begin !== 'function' || typeof candidate.join !== 'function') {
+  if (typeof candidate?.read !== 'function' || typeof candidate.leases !== 'object' || !candidate.features) {
     throw invalid('store must be one of the stores, such as pgStore(pool) or sqliteStore({ file })')
+  }
+  const whole = TRANSACTIONS.every((method) => typeof candidate[method] === 'function')
+  if (candidate.features.transactional && !whole) {
+    throw invalid(
+      `a store with transactions needs ${TRANSACTIONS.join(', ')}; without them features.transactional is false`,
+    )
   }
 }
 

@@ -2,6 +2,7 @@ import { isOnceError, onceError, type OnceError } from '../errors.ts'
 import { deriveKey } from '../key/derive.ts'
 import { DERIVED_KEY_LENGTH_MAX, STEP_NAME_BYTES_MAX, STEP_RESULT_BYTES_MAX, STEPS_MAX } from '../limits.ts'
 import { isName } from '../platform/storable.ts'
+import { nestable, required } from '../store/lacking.ts'
 import type { Leases, Session, StoredStep } from '../store/store.ts'
 import { rerunAfterConflicts } from './atomic.ts'
 import { jsonOf } from './codec.ts'
@@ -30,7 +31,7 @@ interface Holder {
 /** The steps of one attempt of a leased operation: recorded ones are not made again. */
 export class Steps<Tx> {
   readonly #core: Core<Tx>
-  readonly #leases: Leases<Tx>
+  readonly #leases: Leases
   readonly #holder: Holder
   readonly #recorded: ReadonlyMap<string, StoredStep>
   readonly #names = new Set<string>()
@@ -132,8 +133,10 @@ export class Steps<Tx> {
 
   async #transactionOnce<T>(name: string, work: (s: { tx: Tx }) => Promise<T>): Promise<unknown> {
     const { id, token, life, deadlineMs } = this.#holder
-    const transaction = new SharedTransaction(await this.#leases.open({ deadlineMs }))
-    const session = transaction.session as Session<Tx>
+    const { store, transactions } = this.#core
+    const opened = await required(store, transactions, 'stepTx').open({ deadlineMs })
+    const session = nestable(store, opened, 'stepTx')
+    const transaction = new SharedTransaction(session)
     const result = await this.#inTransaction(transaction, name, work)
     if ((await session.completeStep({ id, token, life, name, result })) !== 'committed')
       throw onceError('ONCE_ROLLED_BACK')

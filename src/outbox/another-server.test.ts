@@ -40,7 +40,7 @@ function promotable(inner: Outbox) {
 
 test('what another server tells is not sent or applied before it was asked what it knows', async () => {
   const memory = memoryStore()
-  const { outbox, promote } = promotable(memory.outbox as Outbox)
+  const { outbox, promote } = promotable(memory.outbox)
   const once = effectivelyOnce({ namespace: 'p', store: { ...memory, outbox }, events, sweep: false })
   const make = (numbers: readonly number[]): Promise<unknown> =>
     once.run({ scope: 's', key: numbers.join(), input: null }, async ({ publish }) => {

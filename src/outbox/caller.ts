@@ -1,6 +1,6 @@
-import { onceError } from '../errors.ts'
 import type { Observe } from '../observe/signal.ts'
 import type { Calls } from '../store/outbox.ts'
+import { required } from '../store/lacking.ts'
 import type { Store } from '../store/store.ts'
 import type { WakeableRelay } from './relay.ts'
 
@@ -51,7 +51,6 @@ export class Caller implements Pick<WakeableRelay, 'kind' | 'name' | 'underWay' 
 }
 
 export function callerOf<Tx>({ name, outbox }: Pick<Store<Tx>, 'name' | 'outbox'>, observe: Observe): Caller {
-  if (outbox?.calls) return new Caller(outbox.calls, (error) => observe({ kind: 'troubled', task: 'relay', error }))
-  const detail = `processes cannot call each other through the ${name} store: leave listen out`
-  throw onceError('ONCE_UNSUPPORTED', { detail })
+  const calls = required({ name }, outbox?.calls, 'listen')
+  return new Caller(calls, (error) => observe({ kind: 'troubled', task: 'relay', error }))
 }

@@ -14,7 +14,7 @@ afterEach(() => relay?.stop())
 
 test('of a shard that was lost nothing is sent before what was under way, and was not sent', async () => {
   const memory = memoryStore()
-  const inner = memory.outbox as Outbox
+  const inner = memory.outbox
   const taken: { shard: number; token: number }[] = []
   let lost = false
   let read = Promise.resolve()

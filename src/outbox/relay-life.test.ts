@@ -15,7 +15,7 @@ afterEach(async () => {
 
 function world(change: (outbox: Outbox) => Outbox = (outbox) => outbox) {
   const inner = memoryStore()
-  const store = Object.create(inner, { outbox: { value: change(inner.outbox as Outbox) } }) as typeof inner
+  const store = Object.create(inner, { outbox: { value: change(inner.outbox) } }) as typeof inner
   const once = effectivelyOnce({ namespace: `life-${++worlds}`, store, events, sweep: false, guard: 'off' })
   ends.push(() => once.close())
   let keys = 0

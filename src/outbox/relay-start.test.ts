@@ -13,7 +13,7 @@ const sink = inProcessSink(() => undefined, { name: 'sink' })
 function watched(wrong: (outbox: Outbox) => Partial<Outbox> = () => ({})) {
   const memory = memoryStore()
   const calls: Record<string, number> = {}
-  const outbox = memory.outbox as Outbox
+  const outbox = memory.outbox
   const counted = Object.fromEntries(
     Object.entries({ ...outbox, ...wrong(outbox) }).map(([name, call]) => [
       name,

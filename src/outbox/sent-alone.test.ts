@@ -26,7 +26,7 @@ interface World {
 async function relayed(world: World): Promise<string[]> {
   const { orders, attempts, verdictOf } = world
   const memory = memoryStore()
-  const inner = memory.outbox as Outbox
+  const inner = memory.outbox
   const changed: Outbox = { ...inner, ...world.outbox(inner) }
   const calls: string[] = []
   const note = (held: readonly HoldParams[]): void => {
@@ -141,7 +141,7 @@ test('a relay goes on when the shard of what it sends alone was lost', async () 
 
 test('a suspect that failed is sent later, also when the sink went down before the others were', async () => {
   const memory = memoryStore()
-  const inner = memory.outbox as Outbox
+  const inner = memory.outbox
   const outbox: Outbox = {
     ...inner,
     lease: async (params) => (await inner.lease(params)).map((of) => ({ ...of, tryingTo: 1_000, attempt: 2 })),

@@ -14,7 +14,7 @@ const pause = (ms: number): Promise<unknown> => new Promise((resolve) => setTime
 
 it('while a suspect is sent alone nothing else is, and nothing is lost when the sink was down meanwhile', async () => {
   const inner = memoryStore()
-  const plain = inner.outbox as Outbox
+  const plain = inner.outbox
   // Reads take their time: the sink's next try comes due meanwhile.
   const read: Outbox['read'] = async (params) => {
     await pause(50)

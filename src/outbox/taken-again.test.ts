@@ -14,7 +14,7 @@ afterEach(() => relay?.stop())
 
 test('an event that fails after its shard was lost and taken again holds up nothing of the new lease', async () => {
   const memory = memoryStore()
-  const inner = memory.outbox as Outbox
+  const inner = memory.outbox
   let forgets = false
   let leases = 0
   const outbox: Outbox = {

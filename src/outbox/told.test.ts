@@ -26,7 +26,7 @@ describe('what a relay tells', () => {
     ['settleHeld', 2],
   ] as const)('is what was written: a fenced %s parks nothing, and nobody hears of it', async (name, attempts) => {
     const memory = memoryStore()
-    const inner = memory.outbox as Outbox
+    const inner = memory.outbox
     const signals: Signal[] = []
     const written: unknown[] = []
     let thief: readonly { shard: number; token: number }[] | undefined

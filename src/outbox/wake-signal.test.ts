@@ -32,7 +32,7 @@ describe('a wake', () => {
 
   test('that a heartbeat rings does not make an idle relay look more often', async () => {
     const store = memoryStore()
-    const outbox = store.outbox as Outbox
+    const outbox = store.outbox
     let looks = 0
     const counting: Outbox = Object.create(outbox, {
       read: { value: (...args: Parameters<Outbox['read']>) => (looks++, outbox.read(...args)) },

@@ -16,7 +16,7 @@ test('a held event that may have ended its process comes back as redelivered', a
     publish('made', { id: 'a' }, { notBefore: new Date(Date.now() + 50) }),
   )
   const opened = async (alive: () => boolean): Promise<Subscription> => {
-    const inner = store.outbox as Outbox
+    const inner = store.outbox
     const beat: Outbox['beat'] = (params) => (alive() ? inner.beat(params) : new Promise(() => {}))
     const surroundings = { clock: systemClock, observe: () => undefined, source: 'test', keptForMs: 60_000 }
     const parts = { ...surroundings, outbox: { ...inner, beat }, leaseMs: LEASE_MS, onPublished: () => () => undefined }

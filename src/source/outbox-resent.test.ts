@@ -6,7 +6,7 @@ import type { Outbox } from '../store/outbox.ts'
 import { describePostgres } from '../../test/support/postgres.ts'
 import { describeSqlite } from '../../test/support/sqlite.ts'
 import { pgStore } from '../entry/pg.ts'
-import type { Store } from '../store/store.ts'
+import type { SqlStore } from '../store/store.ts'
 import { outboxSource } from './outbox.ts'
 import type { Delivery, Subscription } from './source.ts'
 import pg from 'pg'
@@ -16,7 +16,7 @@ const LEASE_MS = 1_500
 let worlds = 0
 
 /** Events, and a consumer's subscription whose deliveries the test settles itself. */
-async function world(store: Store<never>) {
+async function world(store: SqlStore<never>) {
   const namespace = `resent-${process.pid}-${++worlds}`
   const once = effectivelyOnce({ namespace, store, events, sweep: false, guard: 'off' })
   await once.migrate()
@@ -53,7 +53,7 @@ async function takeAll(from: Subscription, expected: number, ms = 15_000): Promi
   return seen
 }
 
-function suite(open: () => Promise<Store<never>>): void {
+function suite(open: () => Promise<SqlStore<never>>): void {
   test('a resend brings every event of an aggregate, in order', async () => {
     const { once, make, opened } = await world(await open())
     await make(10, 10)

@@ -16,7 +16,7 @@ async function world(ack: (params: AckParams, write: Outbox['ack']) => ReturnTyp
     once.run({ scope: 's', key: `k${Math.random()}`, input: null }, async ({ publish }) => {
       for (const id of ids) await publish('made', { id }, notBefore ? { notBefore } : {})
     })
-  const inner = store.outbox as Outbox
+  const inner = store.outbox
   const outbox: Outbox = { ...inner, ack: (params) => ack(params, inner.ack) }
   const surroundings = { clock: systemClock, observe: () => undefined, source: 'test', keptForMs: 60_000 }
   const parts = { ...surroundings, outbox, leaseMs: 60_000, onPublished: () => () => undefined }

@@ -1,5 +1,5 @@
 import type { DeadLetters, NewLetter } from './dead-letters.ts'
-import type { EventRow, Session } from './session.ts'
+import type { EventRow, Session, SqlSession } from './session.ts'
 
 /**
  * The consumer's part of the Store seam. An inbox row exists if and only if its effect committed: it is inserted first,
@@ -101,7 +101,7 @@ export interface Taken<Tx> {
 
 export interface InboxSession<Tx> {
   /** For the handlers: nested operations join it. Its own `complete` is not used. */
-  readonly session: Session<Tx>
+  readonly session: SqlSession<Tx>
   /**
    * Events, positions, and what is known of the attempts; then COMMIT, in one trip where the client can. Raises inside
    * the database when a handler ended the transaction, or (ONCE_CONFLICT) when one of those taken was set aside before its

@@ -14,6 +14,7 @@ export interface Claim {
   readonly goneForMs: number
 }
 
+/** The claim is ours. The record may be written now or only by `complete`: until then the store holds the key. */
 export interface Claimed {
   readonly token: string
   readonly life: string
@@ -28,7 +29,11 @@ export interface Reading {
   readonly answer: Answer | null
 }
 
-/** One open transaction. Every method is one statement; `commit` and `complete` end it. */
+/**
+ * One open transaction, as every store with transactions has it. `complete` and `rollback` end it. Where a transaction is
+ * a single call of the database, `tx` collects writes, `complete` sends them with record and answer, and the other
+ * statements run beside it.
+ */
 export interface Session<Tx> {
   /** The user's own object, as the client made it: never handed out without `revocable`. */
   readonly tx: Tx
@@ -37,8 +42,6 @@ export interface Session<Tx> {
    * `takeTurn` is asked whether the statement has to wait.
    */
   revocable(takeTurn?: TakeTurn): { readonly tx: Tx; revoke(): void }
-  /** A statement of the user's own that is not made through a handle. Its errors are thrown as they come. */
-  execute(statement: UserStatement): Promise<readonly Row[]>
   /** Claims in this transaction (nested run, join, claim again after a sweep). */
   claim(claim: Claim): Promise<{ readonly view: ClaimView; readonly claimed: Claimed | null }>
   /** A new statement, hence a new snapshot. */
@@ -52,6 +55,18 @@ export interface Session<Tx> {
    * no longer ours. 'rolledBack' when the server's tag says so; throws ONCE_COMMIT_UNKNOWN when the reply was lost.
    */
   complete(params: CompleteParams): Promise<'committed' | 'rolledBack'>
+  /** Ends the transaction without effect. Never throws: a broken connection has rolled back already. */
+  rollback(): Promise<void>
+  /** The same after a replay, for a caller that does not wait: a store may end it together with what comes next. */
+  leave?(): void
+  /** Rows written through this transaction so far, outside our own tables; null where it cannot be told. */
+  written?(): Promise<number | null>
+}
+
+/** A transaction that stays open from statement to statement: operations can be nested in it. */
+export interface SqlSession<Tx> extends Session<Tx> {
+  /** A statement of the user's own that is not made through a handle. Its errors are thrown as they come. */
+  execute(statement: UserStatement): Promise<readonly Row[]>
   /** The completing statement alone: a nested run lives or dies with its outer transaction. */
   completeInside(params: CompleteParams): Promise<void>
   /** Appends events without a key (join(tx).publish). */
@@ -59,12 +74,6 @@ export interface Session<Tx> {
   /** Locks the record row by token, writes a finished step, and commits: database work recorded with its step. */
   completeStep(params: FinishStepParams): Promise<'committed' | 'rolledBack'>
   savepoint(): Promise<Savepoint>
-  /** Ends the transaction without effect. Never throws: a broken connection has rolled back already. */
-  rollback(): Promise<void>
-  /** The same after a replay, for a caller that does not wait: a store may end it together with what comes next. */
-  leave?(): void
-  /** Rows written through this transaction so far, outside our own tables; null where it cannot be told. */
-  written?(): Promise<number | null>
 }
 
 /** undefined: the statement may go at once. Else it is sent in its turn, and this is what becomes of it. */
@@ -82,6 +91,11 @@ export interface CompleteParams {
   readonly events: readonly EventRow[]
   /** Leased: the record exists, is in progress and must still carry our token. */
   readonly fenced: boolean
+}
+
+export interface RefuseParams {
+  readonly claim: Claim
+  readonly answer: Answer
 }
 
 export interface EventRow {

@@ -1,4 +1,4 @@
-import type { Session, Store } from '../../src/store/store.ts'
+import type { SqlSession, SqlStore } from '../../src/store/store.ts'
 
 /** Where a process can be killed: before and after each trip of the protocol, and while the last one is on the wire. */
 export const ATOMIC_POINTS = [
@@ -29,7 +29,7 @@ export function die(): never {
 }
 
 /** The same store, in a process that is killed at the named point. */
-export function crashingStore<Tx>(store: Store<Tx>, crashAt: () => CrashPoint): Store<Tx> {
+export function crashingStore<Tx>(store: SqlStore<Tx>, crashAt: () => CrashPoint): SqlStore<Tx> {
   const around =
     <A extends unknown[], R>(name: string, call: (...args: A) => Promise<R>) =>
     async (...args: A): Promise<R> => {
@@ -44,7 +44,7 @@ export function crashingStore<Tx>(store: Store<Tx>, crashAt: () => CrashPoint): 
       if (crashAt() === `after ${name}`) die()
       return result
     }
-  const session = (inner: Session<Tx>): Session<Tx> =>
+  const session = (inner: SqlSession<Tx>): SqlSession<Tx> =>
     override(inner, { complete: around('complete', inner.complete.bind(inner)) })
   const { leases } = store
   return override(store, {
@@ -55,8 +55,8 @@ export function crashingStore<Tx>(store: Store<Tx>, crashAt: () => CrashPoint): 
     leases: override(leases, {
       claim: around('claim', leases.claim.bind(leases)),
       finishStep: around('finishStep', leases.finishStep.bind(leases)),
-      open: around('open', async (params) => session(await leases.open(params))),
     }),
+    open: around('open', async (params) => session(await store.open(params))),
   })
 }
 

@@ -6,7 +6,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { pgStore } from '../../src/store/postgres/pg.ts'
 import { sqliteStore } from '../../src/store/sqlite/sqlite.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { SqlStore } from '../../src/store/store.ts'
 import { BEFORE, codeFromBefore, migrateBefore } from '../namespaces/before.ts'
 import { service } from '../namespaces/services.ts'
 import { describePostgres, freshDatabase } from '../support/postgres.ts'
@@ -14,7 +14,7 @@ import { cli, cliEach } from './run.ts'
 
 /** Two services with one dead letter each, and events that wait for the destination 'hook' of one of them. */
 // oxlint-disable-next-line no-explicit-any -- every client has its own transaction type
-async function fill(store: Store<any>): Promise<void> {
+async function fill(store: SqlStore<any>): Promise<void> {
   const [shop, billing] = [service('shop', store), service('billing', store)]
   await shop.once.migrate()
   for (const { once, publish } of [shop, billing]) {

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { pgStore } from '../../src/entry/pg.ts'
 import { sqliteStore } from '../../src/entry/sqlite.ts'
 import { effectivelyOnce, event, inProcessSink } from '../../src/index.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { SqlStore } from '../../src/store/store.ts'
 import { describePostgres } from '../support/postgres.ts'
 import { cli } from './run.ts'
 
@@ -15,7 +15,7 @@ const AUDITED = /parked skip +- +ada +b1 was a test/
 const events = { 'order.placed': event<{ order: string; n: number }>(({ order }) => order) }
 
 /** Two orders of three events each; the first of each is refused. */
-async function story(store: Store<unknown>, url: string): Promise<string> {
+async function story(store: SqlStore<unknown>, url: string): Promise<string> {
   const once = effectivelyOnce({ namespace: 'shop', store, events, guard: 'off', sweep: false })
   await once.migrate()
   const seen: string[] = []

@@ -5,7 +5,7 @@ import { githubSource } from '../../src/entry/github.ts'
 import { pgStore } from '../../src/entry/pg.ts'
 import { sqliteStore } from '../../src/entry/sqlite.ts'
 import { webhookSink } from '../../src/entry/webhook.ts'
-import { effectivelyOnce, event, type Consumer, type Store } from '../../src/index.ts'
+import { effectivelyOnce, event, type Consumer, type SqlStore } from '../../src/index.ts'
 import type { PushedConsumer } from '../../src/consumer/types.ts'
 import { memoryStore } from '../../src/store/memory/memory-store.ts'
 import { inProcessSink } from '../../src/sink/in-process.ts'
@@ -16,7 +16,7 @@ const SECRET = 'a secret'
 const pool = kind === 'pg' ? new pg.Pool({ connectionString: where, max: 6 }) : undefined
 const store = (
   pool ? pgStore(pool) : kind === 'sqlite' ? sqliteStore({ file: where }) : memoryStore()
-) as Store<unknown>
+) as SqlStore<unknown>
 const events = { 'step.made': event<{ n: number }>(() => 'a') }
 const once = effectivelyOnce({
   namespace: 'ending',

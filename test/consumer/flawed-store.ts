@@ -1,8 +1,8 @@
-import type { Store } from '../../src/store/store.ts'
+import type { SqlStore } from '../../src/store/store.ts'
 import type { InboxItem } from '../../src/store/inbox.ts'
 
 /** A planted mistake: looks first, and writes the inbox row by a transaction of its own after the effect. */
-export function rowAfterEffect<Tx>(store: Store<Tx>): Store<Tx> {
+export function rowAfterEffect<Tx>(store: SqlStore<Tx>): SqlStore<Tx> {
   const { inbox } = store
   if (!inbox) return store
   const flawed: typeof inbox = Object.create(inbox, {

@@ -30,7 +30,7 @@ describePostgres('a message that is given up here while it runs there', (databas
   it.each(['commits', 'fails'] as const)('is applied or set aside, never both: there it %s', async (ending) => {
     const broker = memoryBroker({ holdsForMs: 60 })
     const { id } = messageIdentity({ consumer: NAME, source: 'memory', message: 'm' })
-    const inbox = pgStore(here.pool).inbox!
+    const inbox = pgStore(here.pool).inbox
     // It failed as often as it may: whoever gets it as a redelivery gives it up.
     for (let n = 0; n < ATTEMPTS; n++)
       await inbox.failed({ consumer: NAME, failures: [{ id, counted: false, error: 'no', fingerprint: 'f' }] })

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { expect, it } from 'vitest'
-import { effectivelyOnce, event, type ConsumerOptions, type Signal, type Store } from '../../src/index.ts'
+import { effectivelyOnce, event, type ConsumerOptions, type Signal, type SqlStore } from '../../src/index.ts'
 import { memoryStore } from '../../src/store/memory/memory-store.ts'
 import { pgStore } from '../../src/store/postgres/pg.ts'
 import { memoryBroker } from '../../src/testing/source-contract/memory-broker.ts'
@@ -18,7 +18,7 @@ interface Counts {
 }
 
 /** Two versions of a service side by side, of which one does not know a type yet. */
-async function sideBySide(stores: () => Store<unknown>): Promise<Counts> {
+async function sideBySide(stores: () => SqlStore<unknown>): Promise<Counts> {
   const applied = new Set<string>()
   const v2 = effectivelyOnce({ namespace: 'n', store: stores(), events: newer, guard: 'off', sweep: false })
   const v1 = effectivelyOnce({ namespace: 'n', store: stores(), events: older, guard: 'off', sweep: false })
@@ -45,7 +45,7 @@ async function sideBySide(stores: () => Store<unknown>): Promise<Counts> {
 }
 
 /** The first of a line comes last. What is applied, in order. */
-async function outOfOrder(store: Store<unknown>): Promise<readonly string[]> {
+async function outOfOrder(store: SqlStore<unknown>): Promise<readonly string[]> {
   const applied: string[] = []
   const broker = memoryBroker()
   const once = effectivelyOnce({ namespace: 'n', store, guard: 'off', sweep: false })
@@ -76,13 +76,13 @@ describePostgres('a type that this version does not know', (database) => {
   it('is parked, not lost', async () => {
     const pool = new pg.Pool({ connectionString: database.url })
     pool.on('error', () => {})
-    expect(await sideBySide(() => pgStore(pool) as Store<unknown>)).toEqual({ applied: 20, parked: 20, both: 0 })
+    expect(await sideBySide(() => pgStore(pool) as SqlStore<unknown>)).toEqual({ applied: 20, parked: 20, both: 0 })
     await pool.end()
   })
   it('is not skipped before its predecessor', async () => {
     const pool = new pg.Pool({ connectionString: database.url })
     pool.on('error', () => {})
-    expect(await outOfOrder(pgStore(pool) as Store<unknown>)).toEqual(['m1', 'm3'])
+    expect(await outOfOrder(pgStore(pool) as SqlStore<unknown>)).toEqual(['m1', 'm3'])
     await pool.end()
   })
 })
@@ -90,7 +90,7 @@ describePostgres('a type that this version does not know', (database) => {
 describeSqlite('a type that this version does not know', (lab) => {
   it('is parked, not lost', async () => {
     const file = lab.file()
-    const store = (): Store<unknown> => lab.bare({ file })
+    const store = (): SqlStore<unknown> => lab.bare({ file })
     expect(await sideBySide(store)).toEqual({ applied: 20, parked: 20, both: 0 })
   })
   it('is not skipped before its predecessor', async () => {
@@ -160,5 +160,5 @@ it('tells at the start which types of the catalogue nobody handles, and what bec
 })
 
 it('in memory, a type without a handler is not skipped before its predecessor', async () => {
-  expect(await outOfOrder(memoryStore() as Store<unknown>)).toEqual(['m1', 'm3'])
+  expect(await outOfOrder(memoryStore() as SqlStore<unknown>)).toEqual(['m1', 'm3'])
 })

@@ -159,7 +159,7 @@ describeSqlite('a webhook', (lab) => {
     const statuses = []
     for (let i = 0; i < 4; i++) statuses.push((await post(other, again, stripeHeaders(again))).status)
     expect(statuses).toEqual([500, 500, 200, 200])
-    const [letter] = await store.inbox!.letters.list({ filter: { consumer: 'billing' }, limit: 5 })
+    const [letter] = await store.inbox.letters.list({ filter: { consumer: 'billing' }, limit: 5 })
     expect(letter).toMatchObject({ message: 'evt_9', tenant: 'acct_1', reason: 'failed', attempts: 3 })
   })
 

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { effectivelyOnce, event, type Once, type Signal, type Store } from '../../src/index.ts'
+import { effectivelyOnce, event, type Once, type Signal, type SqlStore } from '../../src/index.ts'
 import { pgStore, type PgTx } from '../../src/store/postgres/pg.ts'
 
 export const events = {
@@ -21,7 +21,7 @@ export interface World {
 }
 
 /** A planted mistake in the store. */
-export type Flaw = (store: Store<PgTx<pg.PoolClient>>) => Store<PgTx<pg.PoolClient>>
+export type Flaw = (store: SqlStore<PgTx<pg.PoolClient>>) => SqlStore<PgTx<pg.PoolClient>>
 
 /** A service with a table of effects: one row per application of a message. */
 export async function openWorld(

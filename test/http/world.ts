@@ -7,7 +7,7 @@ import pg from 'pg'
 import { pgStore } from '../../src/entry/pg.ts'
 import { sqliteStore } from '../../src/entry/sqlite.ts'
 import { onceError } from '../../src/errors.ts'
-import { effectivelyOnce, type Once, type Store } from '../../src/index.ts'
+import { effectivelyOnce, type Once, type SqlStore } from '../../src/index.ts'
 import type { Signal } from '../../src/observe/signal.ts'
 import { CONTRACT_COUNT, CONTRACT_TABLE, contractRoutes } from '../../src/testing/http-contract/index.ts'
 import type { ContractRoute } from '../../src/testing/http-contract/index.ts'
@@ -70,7 +70,7 @@ export async function openWorld(kind: StoreKind): Promise<World> {
 }
 
 interface Opened {
-  readonly store: Store<QueryTx>
+  readonly store: SqlStore<QueryTx>
   query: World['query']
   close(): Promise<void>
 }
@@ -79,7 +79,7 @@ async function openSqlite(): Promise<Opened> {
   const folder = await mkdtemp(join(tmpdir(), 'http-'))
   const store = sqliteStore({ file: join(folder, 'test.db') })
   return {
-    store: store as unknown as Store<QueryTx>,
+    store: store as unknown as SqlStore<QueryTx>,
     query: (sql, values) =>
       store.transaction(async (tx) => (await tx.query(sql, values)).rows as Record<string, unknown>[]),
     close: () => rm(folder, { recursive: true, force: true }),
@@ -90,7 +90,7 @@ async function openPostgres(): Promise<Opened> {
   const database = await freshDatabase()
   const pool = new pg.Pool({ connectionString: database.url, max: 10 })
   return {
-    store: pgStore(pool) as unknown as Store<QueryTx>,
+    store: pgStore(pool) as unknown as SqlStore<QueryTx>,
     query: async (sql, values) => (await pool.query(sql, values)).rows,
     close: async () => {
       await pool.end().catch(() => {})
@@ -100,8 +100,8 @@ async function openPostgres(): Promise<Opened> {
 }
 
 /** A store whose next commit can be made to fail, after the handler has answered. */
-function trapped(store: Store<QueryTx>, trap: { failure: Error | undefined }): Store<QueryTx> {
-  const begin: Store<QueryTx>['begin'] = async (params) => {
+function trapped(store: SqlStore<QueryTx>, trap: { failure: Error | undefined }): SqlStore<QueryTx> {
+  const begin: SqlStore<QueryTx>['begin'] = async (params) => {
     const begun = await store.begin(params)
     const complete: typeof begun.session.complete = async (completion) => {
       const { failure } = trap

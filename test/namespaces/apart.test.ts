@@ -2,13 +2,13 @@ import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { memoryStore } from '../../src/store/memory/memory-store.ts'
 import { pgStore } from '../../src/store/postgres/pg.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { SqlStore } from '../../src/store/store.ts'
 import { describePostgres, freshDatabase } from '../support/postgres.ts'
 import { describeSqlite } from '../support/sqlite.ts'
 import { numbered, service, type Service } from './services.ts'
 
 // oxlint-disable-next-line no-explicit-any -- every client has its own transaction type
-type Open = () => Promise<{ stores: [Store<any>, Store<any>]; end(): Promise<void> }>
+type Open = () => Promise<{ stores: [SqlStore<any>, SqlStore<any>]; end(): Promise<void> }>
 
 /** Two services with the same names for everything, each with a store of its own on one database. */
 function suite(open: Open): void {
@@ -155,7 +155,7 @@ function suite(open: Open): void {
     expect(await billing.once.deadLetters.list()).toEqual([])
     expect(await billing.once.redrive.list()).toEqual([])
     expect(await shop.once.deadLetters.count()).toMatchObject({ total: 0 })
-    const { namespaces } = (shop.once as unknown as { core: { store: Store<unknown> } }).core.store
+    const { namespaces } = (shop.once as unknown as { core: { store: SqlStore<unknown> } }).core.store
     expect(await namespaces?.list()).toEqual([{ no: 0, name: 'shop' }])
   })
 }

@@ -68,7 +68,7 @@ describePostgres('one schema per tenant', () => {
       previous: null,
     }
     const params = { consumer: 'emails', items: [item], deadlineMs: 5_000 }
-    const taken = [await a.inbox!.take(params), await b.inbox!.take(params), await a.inbox!.take(params)]
+    const taken = [await a.inbox.take(params), await b.inbox.take(params), await a.inbox.take(params)]
     expect(taken.map(({ states: views }) => views)).toEqual([['taken'], ['taken'], ['busy']])
     for (const { session } of taken) await session.rollback()
     await Promise.all([first.close(), second.close()])

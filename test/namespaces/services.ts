@@ -1,5 +1,5 @@
 import { effectivelyOnce, event, inProcessSink, type Once, type Signal } from '../../src/index.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { SqlStore } from '../../src/store/store.ts'
 
 export const events = {
   'note.made': event<{ to: string; n: number }>(({ to }) => to),
@@ -20,7 +20,7 @@ export interface Service {
 
 /** One service of several on a store: all of them use the same names for everything. */
 // oxlint-disable-next-line no-explicit-any -- as above
-export function service(name: string, store: Store<any>): Service {
+export function service(name: string, store: SqlStore<any>): Service {
   const signals: Signal[] = []
   const once = effectivelyOnce({
     namespace: name,

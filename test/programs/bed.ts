@@ -1,4 +1,4 @@
-import { effectivelyOnce, event, type Once, type Store } from '../../src/index.ts'
+import { effectivelyOnce, event, type Once, type SqlStore } from '../../src/index.ts'
 import type { Seen } from './judge/seen.ts'
 import type { Lock, RowFault, StoreName, Via } from './program.ts'
 
@@ -90,7 +90,7 @@ const DEADLINE = '5s'
 
 export class NotCommitted extends Error {}
 
-export function instancesOn(store: Store<Tx>, lane: number): Pick<Place, 'instances' | 'batched' | 'alone'> {
+export function instancesOn(store: SqlStore<Tx>, lane: number): Pick<Place, 'instances' | 'batched' | 'alone'> {
   const open = (namespace: string): Shop =>
     effectivelyOnce({ namespace, store, events: EVENTS, guard: 'off', sweep: false, deadline: DEADLINE })
   const instances = { shop: open('shop'), twin: open('shop'), bank: open('bank') }

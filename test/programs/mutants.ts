@@ -151,9 +151,9 @@ const JOINING: readonly ProgramMutant[] = [
     store: 'memory',
     file: 'src/once/once.ts',
     find: `      if (outer?.transaction) {
-        const { session } = outer.transaction`,
+        const session = nestable(core.store, outer.transaction.session, 'nested')`,
     replace: `      if (outer?.transaction === undefined && outer) {
-        const { session } = outer.transaction`,
+        const session = nestable(core.store, outer.transaction.session, 'nested')`,
   },
   {
     name: 'instances on one store do not find each other',

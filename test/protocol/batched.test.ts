@@ -259,7 +259,7 @@ describeClients('batched operations on a server', (place) => {
     const [row] = await place.bed.admin(
       `select current_setting('max_locks_per_transaction')::int * current_setting('max_connections')::int as budget`,
     )
-    const limit = await place.bed.store.batches!.limit()
+    const limit = await place.bed.store.batches.limit()
     expect(limit).toBeGreaterThan(0)
     expect(limit).toBeLessThanOrEqual(256)
     expect(limit * 16).toBeLessThanOrEqual(Number(row!['budget']))

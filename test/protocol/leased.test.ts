@@ -70,7 +70,7 @@ describeAll('leased operations', (place) => {
   // finding 1
   it('fence by a statement that raises: a zombie commits nothing, its business rows included', async () => {
     const { claim, old } = await zombie(place, 'fenced')
-    const session = await place.bed.store.leases.open({ deadlineMs: 5_000 })
+    const session = await place.bed.store.open({ deadlineMs: 5_000 })
     await insertCharge(place, session.tx, 'fenced')
     const completing = session.complete({
       claim,
@@ -91,9 +91,9 @@ describeAll('leased operations', (place) => {
     expect(await leases.startStep({ ...old, name: 'step' })).toBe(false)
     expect(await leases.release(old)).toBe(false)
     expect(await leases.suspend(old)).toBe(false)
-    expect(await leases.refuse({ ...old, claim, answer: ANSWER })).toBe(false)
+    expect(await leases.finish({ ...old, claim, answer: ANSWER })).toBe(false)
     expect(await leases.heartbeat({ leases: [old], leaseMs: 5_000 })).toEqual([])
-    const session = await leases.open({ deadlineMs: 5_000 })
+    const session = await place.bed.store.open({ deadlineMs: 5_000 })
     await insertCharge(place, session.tx, 'powerless')
     expect(await outcomeOf(session.completeStep({ ...old, name: 'tx', result: '1' }))).toBe('ONCE_LEASE_LOST')
     expect(await countCharges(place, 'powerless')).toBe(0)
@@ -106,7 +106,7 @@ describeAll('leased operations', (place) => {
     const claim = { ...claimOf('second life'), replayForMs: 1, goneForMs: 0 }
     const { leases, retention } = place.bed.store
     const first = (await leases.claim(lease(claim, 1))).claimed!
-    const refused = await leases.refuse({ id: claim.id, token: first.token, claim, answer: ANSWER })
+    const refused = await leases.finish({ id: claim.id, token: first.token, claim, answer: ANSWER })
     expect(refused).toBe(true)
     await later(20)
     expect((await retention.sweep({ limit: 100, replayForMs: 1 })).records).toBeGreaterThan(0)

@@ -42,10 +42,10 @@ describePostgres('schemas with the longest names', (database) => {
     const heard: string[] = []
     const deaf = await Promise.all(
       tenants.map(({ schema, store }) =>
-        store.outbox!.calls!.listen({ called: () => void heard.push(schema), lost: () => {} }),
+        store.outbox.calls!.listen({ called: () => void heard.push(schema), lost: () => {} }),
       ),
     )
-    await tenants[0]!.store.outbox!.calls!.call()
+    await tenants[0]!.store.outbox.calls!.call()
     while (heard.length === 0) await later(10)
     await later(50)
     expect(heard).toEqual([tenants[0]!.schema])

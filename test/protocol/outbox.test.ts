@@ -12,7 +12,7 @@ describeAll('the outbox', (place) => {
   let keys = 0
 
   async function lab(): Promise<{ outbox: Outbox; destination: string }> {
-    const outbox = place.bed.store.outbox as Outbox
+    const outbox = place.bed.store.outbox
     const destination = `d${destinations++}`
     await outbox.open({ destination })
     await outbox.open({ destination })

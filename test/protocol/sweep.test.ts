@@ -100,7 +100,7 @@ describePostgres('a sweep of a large table', (database) => {
 
   it('looks into an inbox the same way', async () => {
     const store = pgStore(lab.pool)
-    await store.inbox!.open({ consumer: 'c', inboxForMs: DAY_MS, rememberForMs: 2 * DAY_MS, lettersForMs: DAY_MS })
+    await store.inbox.open({ consumer: 'c', inboxForMs: DAY_MS, rememberForMs: 2 * DAY_MS, lettersForMs: DAY_MS })
     await lab.pool.query(
       `insert into effectively_once.inbox (id, consumer, source, message, at)
        select md5('i' || n)::uuid, 'c', 's', n::text, case when n % 1000 = 0 then now() - interval '25 hours' else now() end
@@ -108,7 +108,7 @@ describePostgres('a sweep of a large table', (database) => {
     )
     let marked = 0
     for (let i = 0; i < 50; i++) {
-      const swept = await pgStore(lab.pool).inbox!.sweep({ limit: 10_000 })
+      const swept = await pgStore(lab.pool).inbox.sweep({ limit: 10_000 })
       marked += swept.marked
       if (swept.finished) break
     }

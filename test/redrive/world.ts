@@ -8,7 +8,7 @@ import { memoryStore } from '../../src/store/memory/memory-store.ts'
 import type { MemoryTx } from '../../src/store/memory/database/memory-tx.ts'
 import { pgStore } from '../../src/store/postgres/pg.ts'
 import { sqliteStore } from '../../src/store/sqlite/sqlite.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { SqlStore } from '../../src/store/store.ts'
 import { memoryBroker, type MemoryBroker, type MemoryMessage } from '../../src/testing/source-contract/memory-broker.ts'
 
 /** What PostgreSQL's transactions and SQLite's have in common. */
@@ -20,7 +20,7 @@ export type SomeOnce = Once<SomeTx, {}>
 
 export interface RedriveWorld {
   readonly once: SomeOnce
-  readonly store: Store<SomeTx>
+  readonly store: SqlStore<SomeTx>
   readonly broker: MemoryBroker
   readonly signals: Signal[]
   /** While it returns an error, a message fails with it. */
@@ -56,7 +56,7 @@ export async function openRedriveWorld(backend: Backend, where: string): Promise
   pool?.on('error', () => {})
   const memory = backend === 'memory' ? memoryStore() : undefined
   const sqlite = backend === 'sqlite' ? sqliteStore({ file: where }) : undefined
-  const store = (pool ? pgStore(pool) : (sqlite ?? memory)) as unknown as Store<SomeTx>
+  const store = (pool ? pgStore(pool) : (sqlite ?? memory)) as unknown as SqlStore<SomeTx>
   const signals: Signal[] = []
   const once: SomeOnce = effectivelyOnce({
     namespace: 'redrive',

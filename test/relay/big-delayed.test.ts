@@ -11,7 +11,7 @@ import type { Delivery } from '../../src/source/source.ts'
 import { memoryStore } from '../../src/store/memory/memory-store.ts'
 import type { Outbox } from '../../src/store/outbox.ts'
 import { pgStore } from '../../src/store/postgres/pg.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { SqlStore } from '../../src/store/store.ts'
 import { describePostgres } from '../support/postgres.ts'
 import { describeSqlite } from '../support/sqlite.ts'
 import { until } from './world.ts'
@@ -23,7 +23,7 @@ let worlds = 0
 const pause = (ms: number): Promise<unknown> => new Promise((resolve) => setTimeout(resolve, ms))
 
 /** Large events that are all due in a moment, and an outbox that knows how much was read of them at once. */
-async function world(store: Store<never>) {
+async function world(store: SqlStore<never>) {
   const once = effectivelyOnce({
     namespace: `due-${process.pid}-${++worlds}`,
     store,
@@ -51,7 +51,7 @@ async function world(store: Store<never>) {
 
 const ROOM = RELAY_BATCH_BYTES + BYTES * 2
 
-function suite(open: () => Promise<Store<never>>): void {
+function suite(open: () => Promise<SqlStore<never>>): void {
   it('a relay reads no more of them at once than there is room for', async () => {
     const { once, read, outbox } = await world(await open())
     const seams = { clock: systemClock, random: systemRandom, observe: () => undefined }

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { expect, it } from 'vitest'
-import { effectivelyOnce, event, type Store } from '../../src/index.ts'
+import { effectivelyOnce, event, type SqlStore } from '../../src/index.ts'
 import { pgStore } from '../../src/store/postgres/pg.ts'
 import { describePostgres } from '../support/postgres.ts'
 import { describeSqlite } from '../support/sqlite.ts'
@@ -13,7 +13,7 @@ const EVENTS = 2_000
 const BYTES = 200_000
 const events = { 'page.made': event<{ n: number; text: string }>(({ n }) => `p${n % 100}`) }
 
-async function fill<Tx>(store: Store<Tx>): Promise<void> {
+async function fill<Tx>(store: SqlStore<Tx>): Promise<void> {
   const once = effectivelyOnce({ namespace: 'big', store, events, guard: 'off', sweep: false })
   await once.migrate()
   const random = randomBytes(BYTES)

@@ -125,7 +125,7 @@ async function main(): Promise<boolean> {
     const verdict = judge(sent(file), await committedOf(world))
     let miscounted = 0
     for (let i = 0; i < 8; i++) {
-      const swept = await world.once.core.store.retention.sweep({ limit: 1, replayForMs: 1_000, resendForMs: 1 })
+      const swept = await world.once.core.store.retention!.sweep({ limit: 1, replayForMs: 1_000, resendForMs: 1 })
       miscounted += swept.miscounted.length
     }
     console.log(JSON.stringify({ events: EVENTS, kills: relays.kills, seconds, ...verdict, miscounted }))

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { PgConnection, PgDriver, PgStatement } from '../../src/store/postgres/driver/driver.ts'
 import { pgDriver, type PgTx } from '../../src/store/postgres/pg.ts'
 import { postgresStore } from '../../src/store/postgres/store.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { SqlStore } from '../../src/store/store.ts'
 
 type Tx = PgTx<pg.PoolClient>
 
@@ -23,7 +23,7 @@ const REWRITTEN: Record<Numbering, string> = {
 }
 
 /** A store whose completing statement numbers its event in another way. */
-export function numberingStore(pool: pg.Pool, numbering: Numbering): Store<Tx> {
+export function numberingStore(pool: pg.Pool, numbering: Numbering): SqlStore<Tx> {
   const driver = pgDriver(pool)
   const changed = (statement: PgStatement): PgStatement => {
     if (!statement.name.endsWith('.completeEvent')) return statement

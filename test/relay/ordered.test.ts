@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { event, inProcessSink, type OutgoingEvent } from '../../src/index.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { SqlStore } from '../../src/store/store.ts'
 import { describeClient, describeEmbedded, type Place } from '../support/stores.ts'
 
 const events = { 'page.turned': event<{ book: string }>(({ book }) => book, { ordered: true }) }
@@ -40,8 +40,8 @@ function suite(place: Place): void {
     await relay.drain()
     expect(seen).toHaveLength(45)
     expect(chains(seen)).toEqual({ broken: 0, first: 3 })
-    const { retention, outbox } = place.bed.store as Store<unknown>
-    for (const other of await outbox!.destinations()) if (other !== name) await outbox!.forget({ destination: other })
+    const { retention, outbox } = place.bed.store as SqlStore<unknown>
+    for (const other of await outbox.destinations()) if (other !== name) await outbox.forget({ destination: other })
     let dropped = 0
     for (let i = 0; i < 8; i++) {
       await new Promise((resolve) => setTimeout(resolve, 2))

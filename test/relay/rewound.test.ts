@@ -4,7 +4,7 @@ import { doctor, type Finding } from '../../src/cli/doctor.ts'
 import { effectivelyOnce, event, type Signal } from '../../src/index.ts'
 import { inProcessSink } from '../../src/sink/in-process.ts'
 import { pgStore } from '../../src/store/postgres/pg.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { SqlStore } from '../../src/store/store.ts'
 import { freshDatabase, describePostgres } from '../support/postgres.ts'
 import { describeSqlite } from '../support/sqlite.ts'
 import { query } from '../support/sqlite-data.ts'
@@ -19,7 +19,7 @@ const ends: (() => unknown)[] = []
 /** A database that can be put back, as a standby that lagged or a backup would leave it. */
 interface Rewindable {
   readonly url: string
-  readonly store: Store<never>
+  readonly store: SqlStore<never>
   keep(): Promise<void>
   rewind(): Promise<void>
 }

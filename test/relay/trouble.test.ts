@@ -22,7 +22,7 @@ describePostgres('the relay in trouble', () => {
 
   /** A relay whose outbox fails as it is told to. */
   function relay(options: RelayOptions, change: (outbox: Outbox) => Partial<Outbox> = () => ({})): Relay {
-    const inner = pgStore(here.world.pool).outbox as Outbox
+    const inner = pgStore(here.world.pool).outbox
     const outbox: Outbox = {
       open: (params) => inner.open(params),
       beat: (params) => inner.beat(params),

@@ -3,7 +3,7 @@ import { event, type Signal } from '../../src/index.ts'
 import { createOnce, type OnceInstance } from '../../src/once/once.ts'
 import { systemParts } from '../../src/operation/parts.ts'
 import { pgStore, type PgTx } from '../../src/store/postgres/pg.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { SqlStore } from '../../src/store/store.ts'
 
 export { until } from '../support/until.ts'
 
@@ -26,7 +26,7 @@ export interface World {
 export async function openWorld(
   url: string,
   max = 20,
-  storeOf: (pool: pg.Pool) => Store<PgTx<pg.PoolClient>> = pgStore,
+  storeOf: (pool: pg.Pool) => SqlStore<PgTx<pg.PoolClient>> = pgStore,
 ): Promise<World> {
   const pool = new pg.Pool({ connectionString: url, max })
   pool.on('error', () => {})

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { describePostgres } from './postgres.ts'
 import { describeSqlite } from './sqlite.ts'
 import { pgStore } from '../../src/store/postgres/pg.ts'
-import type { StoreSubject } from '../../src/testing/contract/subject.ts'
+import type { SqlSubject } from '../../src/testing/contract/subject.ts'
 import { DEFERRED, onPostgres, onSqlite } from '../../src/testing/differential/subjects.ts'
 
 const TIMEOUT_MS = 600_000
@@ -19,11 +19,7 @@ export interface Comparison {
   /** Calls in each. */
   readonly length: number
   /** What the real one told, and the model. `beside`: the real one lets others write while a transaction is open. */
-  compare(
-    seed: number,
-    real: StoreSubject<unknown>,
-    beside: boolean,
-  ): Promise<readonly [told: unknown, expected: unknown]>
+  compare(seed: number, real: SqlSubject, beside: boolean): Promise<readonly [told: unknown, expected: unknown]>
 }
 
 /** The model of the simulator must not drift from the real thing: the same scripts, the same answers. */
@@ -52,7 +48,7 @@ export function describeModelOnSqlite(name: string, comparison: Comparison): voi
 function play(
   { scripts, length, compare }: Comparison,
   beside: boolean,
-  open: () => StoreSubject<unknown> | Promise<StoreSubject<unknown>>,
+  open: () => SqlSubject | Promise<SqlSubject>,
 ): void {
   test(`${scripts} scripts of ${length} calls`, { timeout: TIMEOUT_MS }, async () => {
     const real = await open()

@@ -14,7 +14,7 @@ const itemOf = (message: string): InboxItem => itemFor(CONSUMER, message)
 export function inboxWorks<Tx>(benchOf: () => Bench<Tx>): void {
   let inbox: Inbox<Tx>
   beforeAll(async () => {
-    inbox = postgresStore(benchOf().driver).inbox as Inbox<Tx>
+    inbox = postgresStore(benchOf().driver).inbox
     await inbox.open({ consumer: CONSUMER, inboxForMs: 1e6, rememberForMs: 1e6, lettersForMs: 1e6 })
   })
 

@@ -1,12 +1,12 @@
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { pgStore, type PgTx } from '../../src/entry/pg.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { SqlStore } from '../../src/store/store.ts'
 import { later } from './charges.ts'
 import { claimOf } from './claims.ts'
 import type { Database } from './postgres.ts'
 
-type PgStore = Store<PgTx<pg.PoolClient>>
+type PgStore = SqlStore<PgTx<pg.PoolClient>>
 
 const DEADLINE_MS = 300
 const PID = 'select pg_backend_pid() as pid'
@@ -18,10 +18,10 @@ const OPENERS: Readonly<
   'an operation': async (store, key, deadlineMs) =>
     (await store.begin({ claim: claimOf(key), deadlineMs })).session.revocable().tx,
   'the transaction of a leased one': async (store, _key, deadlineMs) =>
-    (await store.leases.open({ deadlineMs })).revocable().tx,
+    (await store.open({ deadlineMs })).revocable().tx,
   'a message': async (store, key, deadlineMs) => {
     const item = { id: claimOf(key).id, lock: '1', source: 's', message: key, aggregate: null, previous: null }
-    const { session } = await store.inbox!.take({ consumer: 'c', items: [item], deadlineMs })
+    const { session } = await store.inbox.take({ consumer: 'c', items: [item], deadlineMs })
     return session.session.revocable().tx
   },
 }
@@ -120,14 +120,14 @@ export function serverDeadline(database: Database): void {
       ['5s', '5s'],
     ]) {
       const store = await storeUnder(limit!)
-      const { session } = await store.batches!.open({ claims, deadlineMs: 60_000, rerun: false })
+      const { session } = await store.batches.open({ claims, deadlineMs: 60_000, rerun: false })
       const effects = await session.effects([statement])
       const [row] = effects.kind === 'done' ? effects.rows[0]! : []
       expect(ends().map((name) => row![name])).toEqual(ends().map(() => shown))
       await session.rollback()
     }
     const store = await storeUnder('10min')
-    const { session } = await store.batches!.open({ claims, deadlineMs: DEADLINE_MS, rerun: false })
+    const { session } = await store.batches.open({ claims, deadlineMs: DEADLINE_MS, rerun: false })
     const outcome = await session.effects([{ sql: 'select pg_sleep(5)::text as slept', values: [] }])
     expect(outcome).toMatchObject({ kind: 'ended', index: 0, late: true, error: { code: 'ONCE_DEADLINE' } })
     await session.rollback()

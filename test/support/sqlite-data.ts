@@ -4,7 +4,7 @@ import type { Library, OpenFile } from '../../src/store/sqlite/client.ts'
 import { findLibrary, installed } from '../../src/store/sqlite/library.ts'
 import type { SqliteStore } from '../../src/store/sqlite/sqlite.ts'
 import type { SqlTx } from '../../src/store/sqlite/tx.ts'
-import type { Claim, Claimed, EventRow, Row, Session } from '../../src/store/store.ts'
+import type { Claim, Claimed, EventRow, Row, SqlSession } from '../../src/store/store.ts'
 
 export function libraryCalled(name: Library): () => Promise<OpenFile> {
   return () => findLibrary(name === 'libsql' ? { ...installed, builtin: () => undefined } : installed)
@@ -59,7 +59,7 @@ export async function begin(
   store: SqliteStore,
   claim: Claim,
   deadlineMs = 5_000,
-): Promise<{ session: Session<SqlTx>; claimed: Claimed }> {
+): Promise<{ session: SqlSession<SqlTx>; claimed: Claimed }> {
   const { session, claimed } = await store.begin({ claim, deadlineMs })
   if (!claimed) throw new Error('the key was not new')
   return { session, claimed }

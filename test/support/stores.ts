@@ -18,14 +18,14 @@ import { postgresJsStore } from '../../src/entry/postgres.ts'
 import { prismaStore } from '../../src/entry/prisma.ts'
 import { sqliteStore } from '../../src/entry/sqlite.ts'
 import { effectivelyOnce, type Once, type OnceOptions } from '../../src/index.ts'
-import type { Row, Store } from '../../src/store/store.ts'
+import type { Row, SqlStore } from '../../src/store/store.ts'
 import { describePostgres } from './postgres.ts'
 import { inTransaction } from './transaction.ts'
 
 /** A store as a user would set it up, and ways to look at the same database from beside it. */
 export interface Bed {
   // oxlint-disable-next-line no-explicit-any -- every client has its own transaction type; the suites only pass it on
-  readonly store: Store<any>
+  readonly store: SqlStore<any>
   /** SQL with $1 placeholders through the handler's own `tx`. */
   // oxlint-disable-next-line no-explicit-any -- as above
   raw(tx: any, text: string, values?: readonly unknown[]): Promise<readonly Row[]>

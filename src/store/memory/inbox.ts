@@ -1,5 +1,4 @@
 import type { CompleteInboxParams, EnterParams, Inbox, InboxSession, ParkParams, Taken, TakeParams } from '../inbox.ts'
-import type { Session } from '../store.ts'
 import { autocommit, commitWith } from './client.ts'
 import type { Client } from './client.ts'
 import type { Connection, Work } from './database/connection.ts'
@@ -92,7 +91,7 @@ function park(client: Client, { consumer, letters, positions, deadlineMs }: Park
 
 /** One open transaction that began with its inbox rows. */
 class MemoryInboxSession implements InboxSession<MemoryTx> {
-  readonly session: Session<MemoryTx>
+  readonly session: MemorySession
   private readonly client: Client
   private readonly connection: Connection
   private readonly began: Connection['tx']

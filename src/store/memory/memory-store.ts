@@ -1,5 +1,5 @@
 import { onceError } from '../../errors.ts'
-import type { BeginParams, Begun, Reading, Retention, Row, Schema, Session, Store, Swept } from '../store.ts'
+import type { BeginParams, SqlBegun, Reading, Retention, Row, Schema, SqlSession, SqlStore, Swept } from '../store.ts'
 import { memoryBatches } from './batches.ts'
 import { autocommit } from './client.ts'
 import type { Client } from './client.ts'
@@ -47,7 +47,7 @@ export interface TransactionOptions {
 }
 
 /** A store for tests: transactions, locks and snapshots as PostgreSQL has them, nothing on disk. */
-export interface MemoryStore extends Store<MemoryTx> {
+export interface MemoryStore extends SqlStore<MemoryTx> {
   readonly database: MemoryDatabase
   /** The connections in use. */
   readonly pool: Pool
@@ -67,7 +67,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
   const client: Client = { pool, statements: options.statements ?? STATEMENTS }
   return {
     name: 'memory',
-    features: { transactional: true, concurrentClaims: true, serverDeadline: true, pipelined: true, durable: false },
+    features: { transactional: true, concurrentClaims: true, serverDeadline: true },
     database,
     pool,
     schema: memorySchema(database, client),
@@ -79,6 +79,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
     redrives: memoryRedrives(client),
     namespaces: memoryNamespaces(client),
     begin: (params) => begin(client, params),
+    open: ({ deadlineMs }) => open(client, deadlineMs),
     read: ({ id }) => read(client, id),
     refuse: (params) => autocommit(client, 'refuse', (work) => client.statements.refuse(work, params)),
     join: (tx) => join(client, tx),
@@ -95,7 +96,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
 }
 
 /** BEGIN and the claim in one trip. */
-async function begin(client: Client, { claim, deadlineMs }: BeginParams): Promise<Begun<MemoryTx>> {
+async function begin(client: Client, { claim, deadlineMs }: BeginParams): Promise<SqlBegun<MemoryTx>> {
   const connection = await client.pool.take()
   try {
     const { view, claimed } = await connection.trip('begin', (server) => {
@@ -110,6 +111,18 @@ async function begin(client: Client, { claim, deadlineMs }: BeginParams): Promis
   }
 }
 
+async function open(client: Client, deadlineMs: number): Promise<SqlSession<MemoryTx>> {
+  const connection = await client.pool.take()
+  try {
+    await connection.trip('open', async () => connection.begin({ deadlineMs }))
+  } catch (error) {
+    connection.tx?.rollback()
+    client.pool.give(connection)
+    throw storeFailure(error)
+  }
+  return new MemorySession(client, connection)
+}
+
 /** Two statements, each with its own snapshot. */
 async function read(client: Client, id: string): Promise<Reading> {
   const { statements } = client
@@ -119,7 +132,7 @@ async function read(client: Client, id: string): Promise<Reading> {
   return { record, answer }
 }
 
-async function join(client: Client, tx: MemoryTx): Promise<Session<MemoryTx>> {
+async function join(client: Client, tx: MemoryTx): Promise<SqlSession<MemoryTx>> {
   const connection = connectionOf(tx)
   if (connection?.tx === undefined || connection.tx === null || connection.tx.ended) throw onceError('ONCE_TX_REQUIRED')
   if (connection.tx.isolation !== 'read committed') throw onceError('ONCE_TX_ISOLATION')

@@ -9,7 +9,7 @@ import type {
   Reading,
   Row,
   Savepoint,
-  Session,
+  SqlSession,
   TakeTurn,
   UserStatement,
 } from '../store.ts'
@@ -23,7 +23,7 @@ import { BORN_COMPLETED } from './statements/claim.ts'
 import type { ClaimOutcome } from './statements/claim.ts'
 
 /** One open transaction that carries a claim, a step, or the user's own work. */
-export class MemorySession implements Session<MemoryTx> {
+export class MemorySession implements SqlSession<MemoryTx> {
   readonly tx: MemoryTx
   private readonly client: Client
   private readonly connection: Connection

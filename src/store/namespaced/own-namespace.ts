@@ -42,7 +42,9 @@ export class OwnNamespace<Tx> implements Own {
     this.#store = store
     this.#publishes = publishes
     this.#no = store.namespaces ? no : 0
-    this.outbox = store.outbox && namespacedOutbox(store.outbox, this)
+    // Events commit with an effect: without transactions there is none.
+    const outbox = store.features.transactional ? store.outbox : undefined
+    this.outbox = outbox && namespacedOutbox(outbox, this)
     this.inbox = store.inbox && namespacedInbox(store.inbox, this)
     this.redrives = store.redrives && namespacedRedrives(store.redrives, this)
   }

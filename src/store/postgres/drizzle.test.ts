@@ -8,7 +8,7 @@ import pg from 'pg'
 import postgres from 'postgres'
 import { afterAll, describe, expect, expectTypeOf, it } from 'vitest'
 import { describePostgres } from '../../../test/support/postgres.ts'
-import type { Store } from '../store.ts'
+import type { SqlStore } from '../store.ts'
 import { driverContract, storeWorks, refusesWrongHandles, type Bench } from '../../../test/support/driver-contract.ts'
 import { drizzleDriver, drizzleStore } from './drizzle.ts'
 
@@ -142,11 +142,11 @@ describe('drizzleStore', () => {
 
   it('infers the transaction', () => {
     const store = drizzleStore(onPg(new pg.Pool({ connectionString: 'postgres://localhost/none' }), { schema }))
-    expectTypeOf(store).toEqualTypeOf<Store<PgTx>>()
+    expectTypeOf(store).toEqualTypeOf<SqlStore<PgTx>>()
     const db = onPostgresJs(postgres(), { schema })
-    expectTypeOf(drizzleStore(db)).toEqualTypeOf<Store<PostgresJsTx>>()
+    expectTypeOf(drizzleStore(db)).toEqualTypeOf<SqlStore<PostgresJsTx>>()
     const infer = (pglite: PGlite) => drizzleStore(onPGlite(pglite, { schema }))
-    expectTypeOf(infer).returns.toEqualTypeOf<Store<PGliteTx>>()
+    expectTypeOf(infer).returns.toEqualTypeOf<SqlStore<PGliteTx>>()
     expectTypeOf(db).not.toExtend<PostgresJsTx>()
   })
 })

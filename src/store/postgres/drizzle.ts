@@ -1,4 +1,4 @@
-import type { Row, Store } from '../store.ts'
+import type { Row, SqlStore } from '../store.ts'
 import { callbackDriver } from './callback-transaction.ts'
 import type { PgDriver, PgStatement } from './driver/driver.ts'
 import { hasMethods, revocableHandle, requireThat, type RevocableHandle } from './revocable-handle.ts'
@@ -18,7 +18,7 @@ export interface DrizzleDatabase<Tx> {
  * const db = drizzle(pool, { schema })
  * const once = effectivelyOnce({ namespace: 'payments', store: drizzleStore(db) })
  */
-export function drizzleStore<Tx>(db: DrizzleDatabase<Tx>, options?: PostgresStoreOptions): Store<Tx> {
+export function drizzleStore<Tx>(db: DrizzleDatabase<Tx>, options?: PostgresStoreOptions): SqlStore<Tx> {
   return postgresStore(drizzleDriver(db), options)
 }
 

@@ -1,5 +1,5 @@
 import type { CompleteInboxParams, InboxSession } from '../inbox.ts'
-import type { Session } from '../store.ts'
+import type { SqlSession } from '../store.ts'
 import { arrayLiteral } from './array-literal.ts'
 import { explained } from './commit.ts'
 import type { PgConnection } from './driver/driver.ts'
@@ -8,7 +8,7 @@ import type { InboxBind } from './inbox-statements.ts'
 
 /** One open transaction that began with its inbox rows. */
 export class PostgresInboxSession<Tx> implements InboxSession<Tx> {
-  readonly session: Session<Tx>
+  readonly session: SqlSession<Tx>
   readonly #connection: PgConnection<Tx>
   readonly #bind: InboxBind
   readonly #xid: string
@@ -17,7 +17,7 @@ export class PostgresInboxSession<Tx> implements InboxSession<Tx> {
 
   constructor(
     connection: PgConnection<Tx>,
-    session: Session<Tx>,
+    session: SqlSession<Tx>,
     bind: InboxBind,
     of: { readonly xid: string; readonly schema: string; readonly taken: readonly string[] },
   ) {

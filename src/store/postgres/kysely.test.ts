@@ -2,7 +2,7 @@ import { CamelCasePlugin, Kysely, PostgresDialect, sql, type ControlledTransacti
 import pg from 'pg'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { describePostgres } from '../../../test/support/postgres.ts'
-import type { Store } from '../store.ts'
+import type { SqlStore } from '../store.ts'
 import { driverContract, storeWorks, refusesWrongHandles, type Bench } from '../../../test/support/driver-contract.ts'
 import { kyselyDriver, kyselyStore } from './kysely.ts'
 
@@ -107,7 +107,7 @@ describe('kyselyStore', () => {
 
   it('infers the transaction', () => {
     const store = kyselyStore(connect('postgres://localhost/none'), { dialect: 'postgres' })
-    expectTypeOf(store).toEqualTypeOf<Store<Transaction<DB>>>()
+    expectTypeOf(store).toEqualTypeOf<SqlStore<Transaction<DB>>>()
     expectTypeOf<Kysely<DB>>().not.toExtend<Parameters<typeof store.join>[0]>()
   })
 })

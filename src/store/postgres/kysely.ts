@@ -1,5 +1,5 @@
 import { onceError } from '../../errors.ts'
-import type { Row, Store } from '../store.ts'
+import type { Row, SqlStore } from '../store.ts'
 import { callbackDriver } from './callback-transaction.ts'
 import type { PgDriver, PgStatement } from './driver/driver.ts'
 import { hasMethods, revocableHandle, requireThat, type RevocableHandle } from './revocable-handle.ts'
@@ -23,7 +23,7 @@ export interface KyselyOptions {
  * const db = new Kysely<DB>({ dialect: new PostgresDialect({ pool }) })
  * const once = effectivelyOnce({ namespace: 'payments', store: kyselyStore(db, { dialect: 'postgres' }) })
  */
-export function kyselyStore<Tx>(db: KyselyDatabase<Tx>, options: KyselyOptions & PostgresStoreOptions): Store<Tx> {
+export function kyselyStore<Tx>(db: KyselyDatabase<Tx>, options: KyselyOptions & PostgresStoreOptions): SqlStore<Tx> {
   return postgresStore(kyselyDriver(db, options), options)
 }
 

@@ -1,4 +1,3 @@
-import { ANSWER_SLACK_MS, SERVER_DEADLINE_SLACK_MS } from '../../limits.ts'
 import type { StoredRecord } from '../../lifecycle/record.ts'
 import type {
   Claimed,
@@ -11,19 +10,17 @@ import type {
   Leases,
   RefuseParams,
   Row,
-  Session,
   SettleParams,
   StoredStep,
 } from '../store.ts'
 import { arrayLiteral, arraysOf } from './array-literal.ts'
 import type { PgDriver } from './driver/driver.ts'
-import { readOnlyDatabase, told } from './errors.ts'
+import { told } from './errors.ts'
 import { answerValues, claimedOf, shownBy } from './rows.ts'
-import { PostgresSession } from './session.ts'
 import type { Bind, StatementName } from './statements.ts'
 
 /** Leased operations: every method is one statement that commits by itself, fenced by the token. */
-export class PostgresLeases<Tx> implements Leases<Tx> {
+export class PostgresLeases<Tx> implements Required<Leases> {
   readonly #driver: PgDriver<Tx>
   readonly #bind: Bind
   readonly #schema: string
@@ -34,7 +31,7 @@ export class PostgresLeases<Tx> implements Leases<Tx> {
     this.#schema = schema
   }
 
-  async claim({ claim, leaseMs, recover }: LeaseParams): ReturnType<Leases<Tx>['claim']> {
+  async claim({ claim, leaseMs, recover }: LeaseParams): ReturnType<Leases['claim']> {
     const [row] = await this.#query('leaseClaim', [
       claim.fingerprintLock,
       claim.lock,
@@ -85,7 +82,7 @@ export class PostgresLeases<Tx> implements Leases<Tx> {
     return this.#done('release', [held.id, held.token])
   }
 
-  refuse({ id, token, claim, answer }: Held & RefuseParams): Promise<boolean> {
+  finish({ id, token, claim, answer }: Held & RefuseParams): Promise<boolean> {
     return this.#done('refuseLeased', [id, token, ...answerValues(answer), claim.replayForMs, claim.goneForMs])
   }
 
@@ -117,25 +114,12 @@ export class PostgresLeases<Tx> implements Leases<Tx> {
     return this.#done('settleStep', [claim.id, verdict.step, verdict.kind === 'done' ? verdict.result : null, ...times])
   }
 
-  open({ deadlineMs }: { readonly deadlineMs: number }): Promise<Session<Tx>> {
-    return told(this.#schema, async () => {
-      // The process speaks first: what the server ends, it ends with the connection.
-      const deadline = this.#bind('deadline', [String(deadlineMs + SERVER_DEADLINE_SLACK_MS)])
-      const { connection, rows } = await this.#driver.begin(deadline, { withinMs: deadlineMs + ANSWER_SLACK_MS })
-      if (rows[0]?.['read_only'] === true) {
-        await connection.rollback()
-        throw readOnlyDatabase()
-      }
-      return new PostgresSession(connection, this.#bind, this.#schema, undefined, String(rows[0]?.['xid']))
-    })
-  }
-
   async lapsed({ limit, namespace, names }: LapsedParams): Promise<readonly LapsedOperation[]> {
     const rows = await this.#query('lapsed', [namespace, limit, names === undefined ? null : arrayLiteral(names)])
     return rows.map((row) => ({ id: String(row['id']), name: String(row['name']), input: String(row['input']) }))
   }
 
-  async unknown(params: { readonly limit: number }): ReturnType<Leases<Tx>['unknown']> {
+  async unknown(params: { readonly limit: number }): ReturnType<Required<Leases>['unknown']> {
     const rows = await this.#query('unknown', [params.limit])
     return rows.map((row) => ({ id: String(row['id']), sinceMs: Number(row['since_ms']) }))
   }

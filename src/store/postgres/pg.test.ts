@@ -8,7 +8,7 @@ import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, expectTypeOf, it } from 'vitest'
 import { describePostgres } from '../../../test/support/postgres.ts'
-import type { Store } from '../store.ts'
+import type { SqlStore } from '../store.ts'
 import { CommitLost } from './driver/driver.ts'
 import type { PgConnection, PgStatement } from './driver/driver.ts'
 import { pgDriver, pgStore } from './pg.ts'
@@ -21,7 +21,7 @@ describe('types', () => {
     const driver = (pool: pg.Pool) => pgDriver(pool)
     const store = (pool: pg.Pool) => pgStore(pool)
     expectTypeOf(driver).returns.toEqualTypeOf<PgPoolDriver<Tx>>()
-    expectTypeOf(store).returns.toEqualTypeOf<Store<Tx>>()
+    expectTypeOf(store).returns.toEqualTypeOf<SqlStore<Tx>>()
     type JoinedBy = Parameters<PgPoolDriver<Tx>['join']>[0]
     expectTypeOf<pg.PoolClient>().toExtend<JoinedBy>()
     expectTypeOf<pg.Pool>().not.toExtend<JoinedBy>()

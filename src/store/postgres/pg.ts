@@ -1,6 +1,6 @@
 import { onceError } from '../../errors.ts'
 import type { OnceError } from '../../errors.ts'
-import type { Row, Store } from '../store.ts'
+import type { Row, SqlStore } from '../store.ts'
 import { ASIDE_WITHIN_MS, MAINTENANCE_WITHIN_MS, STATEMENT_WITHIN_MS } from '../../limits.ts'
 import { hasMethods, requireThat } from './revocable-handle.ts'
 import type { BeginOptions, PgDriver, PgStatement } from './driver/driver.ts'
@@ -31,7 +31,10 @@ export type { PgTx, PoolClientLike, PoolLike } from './driver/client.ts'
  * @example
  * const once = effectivelyOnce({ namespace: 'payments', store: pgStore(pool) })
  */
-export function pgStore<C extends PoolClientLike>(pool: PoolLike<C>, options?: PostgresStoreOptions): Store<PgTx<C>> {
+export function pgStore<C extends PoolClientLike>(
+  pool: PoolLike<C>,
+  options?: PostgresStoreOptions,
+): SqlStore<PgTx<C>> {
   return postgresStore(pgDriver(pool), options)
 }
 

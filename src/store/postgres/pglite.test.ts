@@ -1,7 +1,7 @@
 import { PGlite, type Transaction } from '@electric-sql/pglite'
 import { afterAll, describe, expect, expectTypeOf, it } from 'vitest'
 import { WRITER_HOLD_MS_MAX } from '../../limits.ts'
-import type { Store } from '../store.ts'
+import type { SqlStore } from '../store.ts'
 import { driverContract, storeWorks, refusesWrongHandles, type Bench } from '../../../test/support/driver-contract.ts'
 import { pgliteDriver, pgliteStore } from './pglite.ts'
 
@@ -91,9 +91,9 @@ describe('pgliteStore', () => {
   refusesWrongHandles(pgliteDriver, 'pgliteStore(db) needs a PGlite')
 
   it('infers the transaction', () => {
-    expectTypeOf(pgliteStore<Transaction>).returns.toEqualTypeOf<Store<Transaction>>()
+    expectTypeOf(pgliteStore<Transaction>).returns.toEqualTypeOf<SqlStore<Transaction>>()
     const infer = (db: PGlite) => pgliteStore(db)
-    expectTypeOf(infer).returns.toEqualTypeOf<Store<Transaction>>()
+    expectTypeOf(infer).returns.toEqualTypeOf<SqlStore<Transaction>>()
     expectTypeOf<PGlite>().not.toExtend<Transaction>()
   })
 })

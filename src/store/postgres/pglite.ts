@@ -1,5 +1,5 @@
 import { onceError } from '../../errors.ts'
-import type { Row, Store } from '../store.ts'
+import type { Row, SqlStore } from '../store.ts'
 import { callbackDriver } from './callback-transaction.ts'
 import type { PgDriver, PgStatement } from './driver/driver.ts'
 import { hasMethods, revocableHandle, requireThat, type RevocableHandle } from './revocable-handle.ts'
@@ -19,7 +19,7 @@ export interface PGliteDatabase<Tx> {
  * @example
  * const once = effectivelyOnce({ namespace: 'payments', store: pgliteStore(new PGlite('./data')) })
  */
-export function pgliteStore<Tx>(db: PGliteDatabase<Tx>, options?: PostgresStoreOptions): Store<Tx> {
+export function pgliteStore<Tx>(db: PGliteDatabase<Tx>, options?: PostgresStoreOptions): SqlStore<Tx> {
   return postgresStore(pgliteDriver(db), options)
 }
 

@@ -1,7 +1,7 @@
 import postgres from 'postgres'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { describePostgres } from '../../../test/support/postgres.ts'
-import type { Store } from '../store.ts'
+import type { SqlStore } from '../store.ts'
 import { driverContract, storeWorks, refusesWrongHandles, type Bench } from '../../../test/support/driver-contract.ts'
 import { postgresJsBench } from '../../../test/support/postgres-js-bench.ts'
 import { CommitLost } from './driver/driver.ts'
@@ -160,8 +160,8 @@ describe('postgresJsStore', () => {
   it('infers the transaction', () => {
     const sql = postgres({ max: 1, types: { point: { to: 600, from: [600], serialize: String, parse: String } } })
     const store = postgresJsStore(sql)
-    expectTypeOf(postgresJsStore(postgres())).toEqualTypeOf<Store<postgres.TransactionSql>>()
-    expectTypeOf(store).toEqualTypeOf<Store<postgres.TransactionSql<{ point: string }>>>()
+    expectTypeOf(postgresJsStore(postgres())).toEqualTypeOf<SqlStore<postgres.TransactionSql>>()
+    expectTypeOf(store).toEqualTypeOf<SqlStore<postgres.TransactionSql<{ point: string }>>>()
     expectTypeOf(sql).not.toExtend<Parameters<typeof store.join>[0]>()
     // @ts-expect-error a string is no sql
     expect(() => postgresJsStore('postgres://')).toThrow('ONCE_OPTION_INVALID')

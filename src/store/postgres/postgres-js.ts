@@ -1,4 +1,4 @@
-import type { Row, Store } from '../store.ts'
+import type { Row, SqlStore } from '../store.ts'
 import { callbackDriver } from './callback-transaction.ts'
 import type { PgDriver, PgStatement } from './driver/driver.ts'
 import { hasMethods, revocableHandle, requireThat } from './revocable-handle.ts'
@@ -17,7 +17,7 @@ export interface PostgresJsSql<Tx> {
  * const sql = postgres(process.env.DATABASE_URL)
  * const once = effectivelyOnce({ namespace: 'payments', store: postgresJsStore(sql) })
  */
-export function postgresJsStore<Tx>(sql: PostgresJsSql<Tx>, options?: PostgresStoreOptions): Store<Tx> {
+export function postgresJsStore<Tx>(sql: PostgresJsSql<Tx>, options?: PostgresStoreOptions): SqlStore<Tx> {
   return postgresStore(postgresJsDriver(sql), options)
 }
 

@@ -5,7 +5,7 @@ import { generatePrismaClient } from '../../../scripts/prisma-generate.ts'
 import { describePostgres } from '../../../test/support/postgres.ts'
 import type { Prisma, PrismaClient } from '../../../test/support/prisma/generated/client.ts'
 import { effectivelyOnce } from '../../index.ts'
-import type { Store } from '../store.ts'
+import type { SqlStore } from '../store.ts'
 import { driverContract, storeWorks, refusesWrongHandles, type Bench } from '../../../test/support/driver-contract.ts'
 import { prismaDriver, prismaStore } from './prisma.ts'
 
@@ -110,7 +110,7 @@ describePostgres('Prisma', (database) => {
       })
       const store = prismaStore(extended, { dialect: 'postgres' })
       type ExtendedTx = Parameters<Parameters<typeof extended.$transaction>[0]>[0]
-      expectTypeOf(store).toEqualTypeOf<Store<ExtendedTx>>()
+      expectTypeOf(store).toEqualTypeOf<SqlStore<ExtendedTx>>()
       const { connection } = await prismaDriver(extended, { dialect: 'postgres' }).begin(ONE)
       const { tx } = connection.revocable()
       expect(tx.effect.hello('you')).toBe('hello you')
@@ -133,7 +133,7 @@ describe('prismaStore', () => {
 
   it('infers the transaction', () => {
     const infer = (prisma: PrismaClient) => prismaStore(prisma, { dialect: 'postgres' })
-    expectTypeOf(infer).returns.toEqualTypeOf<Store<Prisma.TransactionClient>>()
+    expectTypeOf(infer).returns.toEqualTypeOf<SqlStore<Prisma.TransactionClient>>()
   })
 })
 

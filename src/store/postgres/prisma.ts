@@ -1,5 +1,5 @@
 import { DEADLINE_MS_DEFAULT, DEADLINE_MS_MAX, SERVER_DEADLINE_SLACK_MS } from '../../limits.ts'
-import type { Row, Store } from '../store.ts'
+import type { Row, SqlStore } from '../store.ts'
 import { callbackDriver } from './callback-transaction.ts'
 import type { PgDriver, PgStatement } from './driver/driver.ts'
 import { hasMethods, requireThat } from './revocable-handle.ts'
@@ -26,7 +26,10 @@ export interface PrismaOptions {
  * const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString }) })
  * const once = effectivelyOnce({ namespace: 'payments', store: prismaStore(prisma, { dialect: 'postgres' }) })
  */
-export function prismaStore<Tx>(prisma: PrismaDatabase<Tx>, options: PrismaOptions & PostgresStoreOptions): Store<Tx> {
+export function prismaStore<Tx>(
+  prisma: PrismaDatabase<Tx>,
+  options: PrismaOptions & PostgresStoreOptions,
+): SqlStore<Tx> {
   return postgresStore(prismaDriver(prisma, options), options)
 }
 

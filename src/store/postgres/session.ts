@@ -10,6 +10,7 @@ import type {
   Row,
   Savepoint,
   Session,
+  SqlSession,
   TakeTurn,
   UserStatement,
 } from '../store.ts'
@@ -27,7 +28,7 @@ import type { Bind } from './statements.ts'
 let savepoints = 0
 
 /** One open PostgreSQL transaction that carries a claim, a step, or the user's own work. */
-export class PostgresSession<Tx> implements Session<Tx> {
+export class PostgresSession<Tx> implements SqlSession<Tx> {
   readonly tx: Tx
   readonly #connection: PgConnection<Tx>
   readonly #bind: Bind

@@ -2,10 +2,19 @@ import { onceError } from '../../errors.ts'
 import type { ClaimView } from '../../lifecycle/record.ts'
 import { ANSWER_SLACK_MS, SERVER_DEADLINE_SLACK_MS } from '../../limits.ts'
 import type { LockBudget } from '../lock-budget.ts'
-import type { BeginParams, Begun, Reading, RefuseParams, Session, Store, StoreFeatures, Watch } from '../store.ts'
+import type {
+  BeginParams,
+  SqlBegun,
+  Reading,
+  RefuseParams,
+  SqlSession,
+  SqlStore,
+  StoreFeatures,
+  Watch,
+} from '../store.ts'
 import { PostgresBatches } from './batches.ts'
 import type { PgDriver } from './driver/driver.ts'
-import { storeError, told } from './errors.ts'
+import { readOnlyDatabase, storeError, told } from './errors.ts'
 import { PostgresInbox } from './inbox.ts'
 import { PostgresLeases } from './leases.ts'
 import { lockBudget } from './locks.ts'
@@ -28,7 +37,7 @@ export interface PostgresStoreOptions {
 const SCHEMA_NAME = /^[a-z_][a-z0-9_]{0,62}$/
 
 /** The protocol on PostgreSQL, whichever client speaks to it. */
-export function postgresStore<Tx>(driver: PgDriver<Tx>, options: PostgresStoreOptions = {}): Store<Tx> {
+export function postgresStore<Tx>(driver: PgDriver<Tx>, options: PostgresStoreOptions = {}): SqlStore<Tx> {
   const schema = options.schema ?? 'effectively_once'
   if (typeof schema !== 'string' || !SCHEMA_NAME.test(schema)) {
     throw onceError('ONCE_OPTION_INVALID', { detail: `schema must match ${SCHEMA_NAME.source}` })
@@ -44,7 +53,7 @@ export function postgresStore<Tx>(driver: PgDriver<Tx>, options: PostgresStoreOp
   return new PostgresStore(driver, `"${schema}"`)
 }
 
-class PostgresStore<Tx> implements Store<Tx> {
+class PostgresStore<Tx> implements SqlStore<Tx> {
   readonly name: string
   readonly features: StoreFeatures
   readonly schema: PostgresSchema<Tx>
@@ -68,11 +77,9 @@ class PostgresStore<Tx> implements Store<Tx> {
     this.#bind = statements(schema)
     this.features = {
       transactional: true,
+      // One connection in all is PGlite.
       concurrentClaims: !driver.single,
       serverDeadline: !driver.single,
-      pipelined: driver.pipelined,
-      // One connection in all is PGlite, which may live in memory.
-      durable: !driver.single,
     }
     this.retention = new PostgresRetention(driver, schema)
     this.schema = new PostgresSchema(driver, schema, this.retention)
@@ -87,7 +94,7 @@ class PostgresStore<Tx> implements Store<Tx> {
   }
 
   /** On the path of every operation: as few promises as possible. */
-  begin({ claim, deadlineMs }: BeginParams): Promise<Begun<Tx>> {
+  begin({ claim, deadlineMs }: BeginParams): Promise<SqlBegun<Tx>> {
     const first = this.#bind('claim', claimValues(claim, deadlineMs + SERVER_DEADLINE_SLACK_MS))
     return this.#driver.begin(first, { withinMs: deadlineMs + ANSWER_SLACK_MS }).then(
       ({ connection, rows }) => {
@@ -108,6 +115,19 @@ class PostgresStore<Tx> implements Store<Tx> {
     )
   }
 
+  open({ deadlineMs }: { readonly deadlineMs: number }): Promise<SqlSession<Tx>> {
+    return told(this.#schema, async () => {
+      // The process speaks first: what the server ends, it ends with the connection.
+      const deadline = this.#bind('deadline', [String(deadlineMs + SERVER_DEADLINE_SLACK_MS)])
+      const { connection, rows } = await this.#driver.begin(deadline, { withinMs: deadlineMs + ANSWER_SLACK_MS })
+      if (rows[0]?.['read_only'] === true) {
+        await connection.rollback()
+        throw readOnlyDatabase()
+      }
+      return new PostgresSession(connection, this.#bind, this.#schema, undefined, String(rows[0]?.['xid']))
+    })
+  }
+
   read({ id }: { readonly id: string }): Promise<Reading> {
     return told(this.#schema, async () => {
       const record = recordOf((await this.#driver.query(this.#bind('readRecord', [id])))[0])
@@ -123,7 +143,7 @@ class PostgresStore<Tx> implements Store<Tx> {
     return refusalViewOf(rows[0])
   }
 
-  join(tx: Tx): Promise<Session<Tx>> {
+  join(tx: Tx): Promise<SqlSession<Tx>> {
     return told(this.#schema, async () => {
       const session = new PostgresSession(this.#driver.join(tx), this.#bind, this.#schema)
       await session.check()

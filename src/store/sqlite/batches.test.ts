@@ -17,7 +17,7 @@ describeSqlite('a batch', (lab) => {
     const store = await lab.store()
     await charge(store, makeClaim({ id: 'b' }))
     const all = claims()
-    const { session, won } = await store.batches!.open({ claims: all, deadlineMs: 1_000, rerun: false })
+    const { session, won } = await store.batches.open({ claims: all, deadlineMs: 1_000, rerun: false })
     expect([...won.keys()]).toEqual(['a', 'c'])
     const outcome = await session.effects([
       { sql: INSERT, values: ['a', 1] },
@@ -39,7 +39,7 @@ describeSqlite('a batch', (lab) => {
     const claim = makeClaim({ id: 'b' })
     const first = await charge(store, claim)
     await age(store, 'b', ms)
-    const { session, won } = await store.batches!.open({ claims: [claim], deadlineMs: 1_000, rerun })
+    const { session, won } = await store.batches.open({ claims: [claim], deadlineMs: 1_000, rerun })
     expect(won.has('b')).toBe(wins)
     await session.complete(items(won, [claim]))
     expect((await store.read({ id: 'b' })).answer).toEqual(makeAnswer(wins ? 'b' : 'done'))
@@ -50,7 +50,7 @@ describeSqlite('a batch', (lab) => {
     const store = await lab.store()
     await query(store, 'create table account (balance integer check (balance >= 0))')
     await query(store, 'insert into account values (100)')
-    const { session } = await store.batches!.open({ claims: claims(), deadlineMs: 1_000, rerun: false })
+    const { session } = await store.batches.open({ claims: claims(), deadlineMs: 1_000, rerun: false })
     const debit = {
       sql: 'update account set balance = balance - $1 where balance >= $1 returning balance',
       values: [60],
@@ -65,7 +65,7 @@ describeSqlite('a batch', (lab) => {
     async (sql) => {
       const store = await lab.store()
       const all = claims()
-      const { session, won } = await store.batches!.open({ claims: all, deadlineMs: 1_000, rerun: false })
+      const { session, won } = await store.batches.open({ claims: all, deadlineMs: 1_000, rerun: false })
       const outcome = await session.effects([
         { sql: 'insert into charge (id, key) values ($1, $2)', values: [1, 'a'] },
         { sql, values: sql.includes('$1') ? ['b'] : [] },
@@ -79,7 +79,7 @@ describeSqlite('a batch', (lab) => {
 
   it.each([0, 1, 2])('a statement that takes too long is told behind it: %i', async (slow) => {
     const store = await lab.store()
-    const { session } = await store.batches!.open({ claims: claims(), deadlineMs: 60, rerun: false })
+    const { session } = await store.batches.open({ claims: claims(), deadlineMs: 60, rerun: false })
     const COUNT =
       'with recursive n(i) as (select 1 union all select i + 1 from n where i < $1) select count(*) as c from n'
     const outcome = await session.effects(
@@ -91,9 +91,9 @@ describeSqlite('a batch', (lab) => {
 
   it('has room for what one batch may hold', async () => {
     const store = await lab.store()
-    const limit = await store.batches!.limit()
+    const limit = await store.batches.limit()
     const all = Array.from({ length: limit }, (_, n) => makeClaim({ id: `key-${n}` }))
-    const { session, won } = await store.batches!.open({ claims: all, deadlineMs: 5_000, rerun: false })
+    const { session, won } = await store.batches.open({ claims: all, deadlineMs: 5_000, rerun: false })
     expect(won.size).toBe(limit)
     await session.effects(all.map((claim) => ({ sql: INSERT, values: [claim.id, 1] })))
     await session.complete(items(won, all))

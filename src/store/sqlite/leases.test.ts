@@ -70,7 +70,7 @@ describeSqlite('leases', (lab) => {
     const claim = makeClaim()
     const held = await lease(store, claim)
     await store.leases.finishStep({ ...held, name: 's', result: '1' })
-    await store.leases.refuse({ ...held, claim, answer: makeAnswer() })
+    await store.leases.finish({ ...held, claim, answer: makeAnswer() })
     await age(store, claim.id, 120_000)
     const seen = await seenBy(store, claim)
     const next = await store.leases.takeOver({ claim, leaseMs: 1_000, recover: null, seen })
@@ -100,16 +100,16 @@ describeSqlite('leases', (lab) => {
     expect(await leases.startStep({ ...zombie, name: 's' })).toBe(false)
     expect(await leases.finishStep({ ...zombie, name: 's', result: '1' })).toBe(false)
     expect(await leases.suspend(zombie)).toBe(false)
-    expect(await leases.refuse({ ...zombie, claim, answer: makeAnswer() })).toBe(false)
+    expect(await leases.finish({ ...zombie, claim, answer: makeAnswer() })).toBe(false)
     expect(await leases.steps({ id: claim.id, life: zombie.life })).toEqual([])
 
-    const step = await leases.open({ deadlineMs: 1_000 })
+    const step = await store.open({ deadlineMs: 1_000 })
     await step.tx.query('insert into charge (key) values ($1)', ['zombie'])
     await expect(step.completeStep({ ...zombie, name: 's', result: '1' })).rejects.toMatchObject({
       code: 'ONCE_LEASE_LOST',
     })
 
-    const session = await leases.open({ deadlineMs: 1_000 })
+    const session = await store.open({ deadlineMs: 1_000 })
     await session.tx.query('insert into charge (key) values ($1)', ['zombie'])
     const claimed = { ...zombie, attempt: 1, answerDay: '2026-01-01' }
     const ending = session.complete({ claim, claimed, answer: makeAnswer(), events: [makeEvent()], fenced: true })
@@ -126,7 +126,7 @@ describeSqlite('leases', (lab) => {
     const recover = { namespace: 'n', name: 'pay', input: '{}' }
     const { claimed } = await store.leases.claim({ claim, leaseMs: 1_000, recover })
     await age(store, claim.id, 50_000)
-    const session = await store.leases.open({ deadlineMs: 1_000 })
+    const session = await store.open({ deadlineMs: 1_000 })
     await session.tx.query('insert into charge (key) values ($1)', ['a'])
     const params = { claim, claimed: claimed!, answer: makeAnswer(), events: [makeEvent()], fenced: true }
     expect(await session.complete(params)).toBe('committed')
@@ -137,9 +137,9 @@ describeSqlite('leases', (lab) => {
     expect(await count(store, 'charge')).toBe(1)
     expect(await count(store, 'effectively_once_recover')).toBe(0)
     // The same token does not complete twice.
-    const again = await store.leases.open({ deadlineMs: 1_000 })
+    const again = await store.open({ deadlineMs: 1_000 })
     await expect(again.complete(params)).rejects.toMatchObject({ code: 'ONCE_LEASE_LOST' })
-    expect(await store.leases.refuse({ id: claim.id, token: claimed!.token, claim, answer: makeAnswer() })).toBe(false)
+    expect(await store.leases.finish({ id: claim.id, token: claimed!.token, claim, answer: makeAnswer() })).toBe(false)
   })
 
   it('records steps per life', async () => {
@@ -150,7 +150,7 @@ describeSqlite('leases', (lab) => {
     expect(await store.leases.startStep({ ...held, name: 'one' })).toBe(true)
     expect(await store.leases.steps(held)).toEqual([{ name: 'one', state: 'started', result: null }])
     expect(await store.leases.finishStep({ ...held, name: 'one', result: '{"id":1}' })).toBe(true)
-    const session = await store.leases.open({ deadlineMs: 1_000 })
+    const session = await store.open({ deadlineMs: 1_000 })
     await session.tx.query('insert into charge (key) values ($1)', ['a'])
     expect(await session.completeStep({ ...held, name: 'two', result: 'null' })).toBe('committed')
     // Recorded once: neither a late start nor a late result changes it.

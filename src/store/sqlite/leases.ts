@@ -2,14 +2,11 @@ import type { Leases } from '../store.ts'
 import { completeLeased } from './answer.ts'
 import { claimLease, lapsedOf, READ_LAPSED, READ_UNKNOWN, setLease, settle, suspend, takeOver } from './lease.ts'
 import type { Reader } from './reader.ts'
-import { sqliteSession } from './session.ts'
 import { finishStep, READ_STEPS, startStep, stepOf } from './step.ts'
-import type { Handles, SqlTx } from './tx.ts'
 import type { Writer } from './writer.ts'
 
 /** Leased mode: every method is a short transaction of its own, fenced by its token under the writer's lock. */
-export function sqliteLeases(parts: { writer: Writer; reader: Reader; handles: Handles }): Leases<SqlTx> {
-  const { writer, reader, handles } = parts
+export function sqliteLeases({ writer, reader }: { writer: Writer; reader: Reader }): Required<Leases> {
   return {
     claim: (params) => writer.write((turn) => claimLease(turn, params)),
     takeOver: (params) => writer.write((turn) => takeOver(turn, params)),
@@ -19,13 +16,12 @@ export function sqliteLeases(parts: { writer: Writer; reader: Reader; handles: H
         urgent: true,
       }),
     release: (held) => writer.write((turn) => setLease(turn, held, 0)),
-    refuse: (params) => writer.write((turn) => completeLeased(turn, params)),
+    finish: (params) => writer.write((turn) => completeLeased(turn, params)),
     steps: async ({ id, life }) => (await reader.all(READ_STEPS, [id, life])).map(stepOf),
     startStep: (params) => writer.write((turn) => startStep(turn, params)),
     finishStep: (params) => writer.write((turn) => finishStep(turn, params)),
     suspend: (held) => writer.write((turn) => suspend(turn, held)),
     settle: (params) => writer.write((turn) => settle(turn, params)),
-    open: async ({ deadlineMs }) => sqliteSession(await writer.take({ deadlineMs }), handles),
     lapsed: async ({ limit, namespace, names }) =>
       (await reader.all(READ_LAPSED, [namespace, names === undefined ? null : JSON.stringify(names), limit])).map(
         lapsedOf,

@@ -23,7 +23,7 @@ describeSqlite('the sweeper', (lab) => {
     const { claimed } = await store.leases.claim({ claim: makeClaim({ id: 'leased' }), leaseMs: 1_000, recover: null })
     const held = { id: 'leased', token: claimed!.token, life: claimed!.life }
     await store.leases.finishStep({ ...held, name: 's', result: '1' })
-    await store.leases.refuse({
+    await store.leases.finish({
       ...held,
       claim: makeClaim(),
       answer: { status: 400, headers: [], body: null, kept: true },
@@ -119,11 +119,11 @@ describeSqlite('the sweeper', (lab) => {
     }
     const file = lab.file()
     const store = await lab.store({ file, library: async () => watched })
-    await store.outbox!.open({ destination: 'd' })
-    await store.inbox!.open({ consumer: 'c', inboxForMs: 1_000, rememberForMs: 2_000, lettersForMs: 1_000 })
+    await store.outbox.open({ destination: 'd' })
+    await store.inbox.open({ consumer: 'c', inboxForMs: 1_000, rememberForMs: 2_000, lettersForMs: 1_000 })
     texts.clear()
     await store.retention.sweep({ limit: 100, replayForMs: 1_000, resendForMs: 1_000 })
-    await store.inbox!.sweep({ limit: 100 })
+    await store.inbox.sweep({ limit: 100 })
     const large = /effectively_once_(?:record|answer|event|inbox|mark)\b(?: (?!where|set|limit|order)(\w+))?/g
     const walked: string[] = []
     const looker = open(file)

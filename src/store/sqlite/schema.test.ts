@@ -55,7 +55,7 @@ describeSqlite('the schema', (lab) => {
     await expect(store.read({ id: 'a' })).rejects.toMatchObject(told)
     await expect(store.refuse({ claim, answer: makeAnswer() })).rejects.toMatchObject(told)
     await expect(store.leases.claim({ claim, leaseMs: 1_000, recover: null })).rejects.toMatchObject(told)
-    await expect(store.batches!.open({ claims: [claim], deadlineMs: 5_000, rerun: false })).rejects.toMatchObject(told)
+    await expect(store.batches.open({ claims: [claim], deadlineMs: 5_000, rerun: false })).rejects.toMatchObject(told)
     await expect(store.retention.sweep({ limit: 10, replayForMs: 1_000 })).rejects.toMatchObject(told)
     // And nobody was left holding the writer meanwhile.
     await store.schema.migrate()

@@ -1,5 +1,5 @@
 import { onceError } from '../../errors.ts'
-import type { CompleteParams, Savepoint, Session } from '../store.ts'
+import type { CompleteParams, Savepoint, SqlSession } from '../store.ts'
 import { complete, READ, readAnswer, readingOf } from './answer.ts'
 import { appendEvents } from './event.ts'
 import { claimRecord, renewRecord, selectRecord } from './record.ts'
@@ -9,7 +9,7 @@ import { endsTransaction, isSavepoint, type SqlText } from './text.ts'
 import type { Handles, SqlTx } from './tx.ts'
 
 /** `joined`: the transaction is somebody else's to end. */
-export function sqliteSession(turn: Turn, handles: Handles, joined?: SqlTx): Session<SqlTx> {
+export function sqliteSession(turn: Turn, handles: Handles, joined?: SqlTx): SqlSession<SqlTx> {
   let savepoints = 0
   return {
     tx: joined ?? handles.open(turn).tx,

@@ -1,7 +1,7 @@
 import { onceError } from '../../errors.ts'
 import { type Clock, systemClock } from '../../platform/clock.ts'
 import { type Random, systemRandom } from '../../platform/random.ts'
-import type { Begun, Store, StoreFeatures } from '../store.ts'
+import type { SqlBegun, SqlStore } from '../store.ts'
 import { insertAnswer, READ, readingOf } from './answer.ts'
 import { sqliteBatches } from './batches.ts'
 import { EventLoopTurn } from './event-loop-turn.ts'
@@ -27,7 +27,7 @@ export interface SqliteOptions {
   file: string
 }
 
-export interface SqliteStore extends Store<SqlTx> {
+export interface SqliteStore extends SqlStore<SqlTx> {
   /** A transaction without a key, for the program's own tables: commits when `work` resolves, else rolls back. */
   transaction<R>(work: (tx: SqlTx) => Promise<R>): Promise<R>
 }
@@ -63,16 +63,16 @@ export function assembleSqliteStore(options: SqliteOptions, parts: SqliteParts =
   const handles = new Handles()
   return {
     name: 'sqlite',
-    features: featuresOf(inMemory),
+    features: { transactional: true, concurrentClaims: false, serverDeadline: false },
     schema: sqliteSchema({ file, writer, reader }),
     retention: sqliteRetention(writer),
-    leases: sqliteLeases({ writer, reader, handles }),
+    leases: sqliteLeases({ writer, reader }),
     batches: sqliteBatches({ writer, handles }),
     outbox: sqliteOutbox({ writer, reader }),
     inbox: sqliteInbox({ writer, reader, handles }),
     redrives: sqliteRedrives({ writer, reader, handles }),
     namespaces: sqliteNamespaces({ writer, reader, handles }),
-    begin: async ({ claim, deadlineMs }): Promise<Begun<SqlTx>> => {
+    begin: async ({ claim, deadlineMs }): Promise<SqlBegun<SqlTx>> => {
       const turn = await writer.take({ deadlineMs })
       try {
         const first = claimRecord(turn, claim, null)
@@ -84,6 +84,7 @@ export function assembleSqliteStore(options: SqliteOptions, parts: SqliteParts =
         throw error
       }
     },
+    open: async ({ deadlineMs }) => sqliteSession(await writer.take({ deadlineMs }), handles),
     read: async ({ id }) => readingOf(await reader.all(READ, [id])),
     refuse: ({ claim, answer }) =>
       writer.write((turn) => {
@@ -112,10 +113,6 @@ async function transaction<R>(writer: Writer, handles: Handles, work: (tx: SqlTx
     revoke()
     await turn.rollback()
   }
-}
-
-function featuresOf(inMemory: boolean): StoreFeatures {
-  return { transactional: true, concurrentClaims: false, serverDeadline: false, pipelined: true, durable: !inMemory }
 }
 
 function requireFile(file: unknown): asserts file is string {

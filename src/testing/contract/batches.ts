@@ -3,9 +3,9 @@ import type { Batches, Claim, UserStatement } from '../../store/store.ts'
 import { answerOf, assertLives, claimOf, commitOne, DEADLINE_MS, isLater, newKey, pass, win } from './make.ts'
 import type { Times } from './make.ts'
 import { lacks, oneWriter } from './subject.ts'
-import type { Case, StoreSubject } from './subject.ts'
+import type { Case, SqlSubject } from './subject.ts'
 
-const unable = (subject: StoreSubject<unknown>): string | null =>
+const unable = (subject: SqlSubject): string | null =>
   subject.store.batches === undefined ? 'no batches' : lacks('statement')(subject)
 
 export const BATCH_CASES: readonly Case[] = [
@@ -102,7 +102,7 @@ interface Started {
 }
 
 async function start(
-  subject: StoreSubject<unknown>,
+  subject: SqlSubject,
   fresh: number,
   more: readonly string[] = [],
   { rerun = false, ...times }: Times & { rerun?: boolean } = {},
@@ -110,8 +110,8 @@ async function start(
   const all = [...Array.from({ length: fresh }, newKey), ...more].map((key) => ({ key, claim: claimOf(key, 1, times) }))
   all.sort((a, b) => (a.claim.id < b.claim.id ? -1 : 1))
   const claims = all.map(({ claim }) => claim)
-  assert.ok((await subject.store.batches!.limit()) >= 1)
-  const { session, won } = await subject.store.batches!.open({ claims, deadlineMs: DEADLINE_MS, rerun })
+  assert.ok((await subject.store.batches.limit()) >= 1)
+  const { session, won } = await subject.store.batches.open({ claims, deadlineMs: DEADLINE_MS, rerun })
   return {
     keys: all.map(({ key }) => key),
     claims,

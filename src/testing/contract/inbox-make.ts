@@ -3,9 +3,9 @@ import { messageIdentity } from '../../consumer/inbox/identity.ts'
 import type { Letter, NewLetter } from '../../store/dead-letters.ts'
 import type { CompleteInboxParams, Inbox, InboxItem, InboxState } from '../../store/inbox.ts'
 import { DEADLINE_MS, LONG_MS, newKey } from './make.ts'
-import type { StoreSubject } from './subject.ts'
+import type { SqlSubject } from './subject.ts'
 
-type Subject = StoreSubject<unknown>
+type Subject = SqlSubject
 
 export const unless = ({ store }: Subject): string | null => (store.inbox ? null : 'the store has no inbox')
 

@@ -3,11 +3,11 @@ import { messageIdentity } from '../../consumer/inbox/identity.ts'
 import type { CompleteInboxParams, InboxItem } from '../../store/inbox.ts'
 import { apply, inboxOf, itemOf, letterOf, NOTHING, opened, park, reading, unless } from './inbox-make.ts'
 import { DEADLINE_MS, LONG_MS, newKey } from './make.ts'
-import { oneWriter, type Case, type StoreSubject } from './subject.ts'
+import { oneWriter, type Case, type SqlSubject } from './subject.ts'
 
 type Three = [InboxItem, InboxItem, InboxItem]
 
-type Subject = StoreSubject<unknown>
+type Subject = SqlSubject
 
 const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
   async 'one of two deliveries is taken, in one batch or in two'(subject) {

@@ -1,13 +1,13 @@
 import { strict as assert } from 'node:assert'
 import type { StoredRecord } from '../../lifecycle/record.ts'
-import type { Claim, Claimed, LeaseParams, Store } from '../../store/store.ts'
+import type { Claim, Claimed, LeaseParams, SqlStore } from '../../store/store.ts'
 import {
   answerOf,
   assertLives,
   claimOf,
-  commitOne,
   completing,
   DEADLINE_MS,
+  finishOne,
   isLater,
   LEASE_MS,
   leaseOf,
@@ -54,7 +54,7 @@ export const LEASE_CASES: readonly Case[] = [
       const claim = claimOf(newKey(), 1, { replayForMs: 40 })
       const { token } = await winLease(store, claim, 10)
       const seen = await recordOf(store, claim)
-      assert.equal(await store.leases.refuse({ id: claim.id, token, claim, answer: answerOf('"no"', 402) }), true)
+      assert.equal(await store.leases.finish({ id: claim.id, token, claim, answer: answerOf('"no"', 402) }), true)
       await pass(80)
       assert.equal(await store.leases.takeOver({ ...leaseOf(claim), seen }), null, 'run again before it is forgotten')
     },
@@ -74,11 +74,9 @@ export const LEASE_CASES: readonly Case[] = [
   },
   {
     name: 'whoever lost the lease can write nothing',
-    async test(subject) {
-      const { store } = subject
+    async test({ store }) {
       const { leases } = store
-      const key = newKey()
-      const claim = claimOf(key)
+      const claim = claimOf(newKey())
       const { old, now } = await takenOver(store, claim)
       const held = { id: claim.id, token: old.token }
       const step = { ...held, life: old.life, name: 'charge' }
@@ -87,36 +85,50 @@ export const LEASE_CASES: readonly Case[] = [
       assert.equal(await leases.finishStep({ ...step, result: '1' }), false)
       assert.equal(await leases.release(held), false)
       assert.equal(await leases.suspend(held), false)
-      assert.equal(await leases.refuse({ ...held, claim, answer: answerOf('no', 402) }), false)
-      const session = await leases.open({ deadlineMs: DEADLINE_MS })
-      await subject.effect(session.tx, key)
-      await rejectsWith(session.complete(completing(claim, old, '"zombie"', true)), 'ONCE_LEASE_LOST')
-      await session.rollback()
-      const beside = await leases.open({ deadlineMs: DEADLINE_MS })
-      await subject.effect(beside.tx, key)
-      await rejectsWith(beside.completeStep({ ...step, result: '1' }), 'ONCE_LEASE_LOST')
-      await beside.rollback()
-      assert.equal(await subject.effects(key), 0)
+      assert.equal(await leases.finish({ ...held, claim, answer: answerOf('no', 402) }), false)
       assert.deepEqual(await leases.steps({ id: claim.id, life: old.life }), [])
       assert.equal((await recordOf(store, claim)).token, now.token)
     },
   },
   {
+    name: 'whoever lost the lease can commit nothing',
+    needs: ['transactions'],
+    async test(subject) {
+      const { store } = subject
+      const key = newKey()
+      const claim = claimOf(key)
+      const { old, now } = await takenOver(store, claim)
+      const step = { id: claim.id, token: old.token, life: old.life, name: 'charge' }
+      const session = await store.open({ deadlineMs: DEADLINE_MS })
+      await subject.effect(session.tx, key)
+      await rejectsWith(session.complete(completing(claim, old, '"zombie"', true)), 'ONCE_LEASE_LOST')
+      await session.rollback()
+      const beside = await store.open({ deadlineMs: DEADLINE_MS })
+      await subject.effect(beside.tx, key)
+      await rejectsWith(beside.completeStep({ ...step, result: '1' }), 'ONCE_LEASE_LOST')
+      await beside.rollback()
+      assert.equal(await subject.effects(key), 0)
+      assert.deepEqual(await store.leases.steps({ id: claim.id, life: old.life }), [])
+      assert.equal((await recordOf(store, claim)).token, now.token)
+    },
+  },
+  {
     name: 'the holder commits its effect with its answer; the token decides, not the clock',
+    needs: ['transactions'],
     async test(subject) {
       const { store } = subject
       const key = newKey()
       const claim = claimOf(key)
       const claimed = await winLease(store, claim, 10)
       await pass(30)
-      const session = await store.leases.open({ deadlineMs: DEADLINE_MS })
+      const session = await store.open({ deadlineMs: DEADLINE_MS })
       await subject.effect(session.tx, key)
       assert.equal(await session.complete(completing(claim, claimed, '"late"', true)), 'committed')
       const { record, answer } = await store.read({ id: claim.id })
       assert.equal(record?.state, 'completed')
       assert.equal(textOf(answer), '"late"')
       assert.equal(await subject.effects(key), 1)
-      const again = await store.leases.open({ deadlineMs: DEADLINE_MS })
+      const again = await store.open({ deadlineMs: DEADLINE_MS })
       await subject.effect(again.tx, key)
       await rejectsWith(again.complete(completing(claim, claimed, '"twice"', true)), 'ONCE_LEASE_LOST')
       await again.rollback()
@@ -166,7 +178,7 @@ export const LEASE_CASES: readonly Case[] = [
     async test({ store }) {
       const claim = claimOf(newKey())
       const { token } = await winLease(store, claim)
-      assert.equal(await store.leases.refuse({ id: claim.id, token, claim, answer: answerOf('"no"', 402) }), true)
+      assert.equal(await store.leases.finish({ id: claim.id, token, claim, answer: answerOf('"no"', 402) }), true)
       const { record, answer } = await store.read({ id: claim.id })
       assert.deepEqual([record?.state, answer?.status, textOf(answer)], ['completed', 402, '"no"'])
       assert.equal(await store.leases.release({ id: claim.id, token }), false)
@@ -174,6 +186,7 @@ export const LEASE_CASES: readonly Case[] = [
   },
   {
     name: 'an answer is kept from its completion on, not from the claim',
+    needs: ['transactions'],
     async test({ store }) {
       const [completed, refused] = [newKey(), newKey()]
       for (const key of [completed, refused]) {
@@ -181,9 +194,9 @@ export const LEASE_CASES: readonly Case[] = [
         const { token } = claimed
         const claim = claimOf(key)
         if (key === refused) {
-          assert.equal(await store.leases.refuse({ id: claim.id, token, claim, answer: answerOf('"no"', 402) }), true)
+          assert.equal(await store.leases.finish({ id: claim.id, token, claim, answer: answerOf('"no"', 402) }), true)
         } else {
-          const session = await store.leases.open({ deadlineMs: DEADLINE_MS })
+          const session = await store.open({ deadlineMs: DEADLINE_MS })
           assert.equal(await session.complete(completing(claim, claimed, '"yes"', true)), 'committed')
         }
         const { record, answer } = await store.read({ id: claim.id })
@@ -194,11 +207,9 @@ export const LEASE_CASES: readonly Case[] = [
   },
   {
     name: 'an expired record is leased under a new life',
-    async test(subject) {
-      const { store } = subject
-      const key = newKey()
-      const claim = claimOf(key, 1, { replayForMs: 20 })
-      const first = await commitOne(subject, key, claim)
+    async test({ store }) {
+      const claim = claimOf(newKey(), 1, { replayForMs: 20 })
+      const first = await finishOne(store, claim)
       await pass(50)
       const taken = await store.leases.takeOver({ ...leaseOf(claim), seen: await recordOf(store, claim) })
       assert.ok(taken && isLater(taken.token, first.token))
@@ -208,6 +219,7 @@ export const LEASE_CASES: readonly Case[] = [
   },
   {
     name: 'abandoned operations are found with their sealed input',
+    needs: ['search'],
     async test({ store }) {
       const claim = claimOf(newKey())
       const namespace = newKey()
@@ -226,11 +238,11 @@ export const LEASE_CASES: readonly Case[] = [
   },
   {
     name: 'a second life has its own sealed input',
-    async test(subject) {
-      const { store } = subject
+    needs: ['search'],
+    async test({ store }) {
       const [key, namespace] = [newKey(), newKey()]
       const claim = claimOf(key, 1, { replayForMs: 20 })
-      await commitOne(subject, key, claim)
+      await finishOne(store, claim)
       await pass(50)
       const again = claimOf(key, 2)
       const recover = { namespace, name: 'pay', input: '{"n":2}' }
@@ -244,6 +256,7 @@ export const LEASE_CASES: readonly Case[] = [
   },
   {
     name: 'the next attempt seals the input it was given, and without one the first stays',
+    needs: ['search'],
     async test({ store }) {
       const claim = claimOf(newKey())
       const namespace = newKey()
@@ -265,6 +278,7 @@ export const LEASE_CASES: readonly Case[] = [
   },
   {
     name: 'an atomic claim that takes over leaves no sealed input behind',
+    needs: ['transactions', 'search'],
     async test({ store }) {
       const [key, namespace] = [newKey(), newKey()]
       const claim = claimOf(key)
@@ -284,14 +298,14 @@ export const LEASE_CASES: readonly Case[] = [
   },
 ]
 
-export async function recordOf(store: Store<unknown>, claim: Claim): Promise<StoredRecord> {
+export async function recordOf(store: SqlStore<unknown>, claim: Claim): Promise<StoredRecord> {
   const { record } = await store.read({ id: claim.id })
   assert.ok(record, 'there is no record')
   return record
 }
 
 /** A lease that lapsed and went to somebody else. */
-export async function takenOver(store: Store<unknown>, claim: Claim): Promise<{ old: Claimed; now: Claimed }> {
+export async function takenOver(store: SqlStore<unknown>, claim: Claim): Promise<{ old: Claimed; now: Claimed }> {
   const old = await winLease(store, claim, 10)
   await pass(30)
   const now = await store.leases.takeOver({ ...leaseOf(claim), seen: await recordOf(store, claim) })

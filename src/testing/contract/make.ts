@@ -5,7 +5,7 @@ import { fingerprintInput } from '../../key/fingerprint.ts'
 import { fingerprintLockOf, identity, lockOf } from '../../key/identity.ts'
 import type { Answer } from '../../lifecycle/answer.ts'
 import type { ClaimView, StoredRecord } from '../../lifecycle/record.ts'
-import type { Claim, Claimed, CompleteParams, LeaseParams, Session, Store } from '../../store/store.ts'
+import type { Claim, Claimed, CompleteParams, KeyStore, LeaseParams, SqlSession, SqlStore } from '../../store/store.ts'
 
 const encoder = new TextEncoder()
 let serial = 0
@@ -54,10 +54,10 @@ export function completing(claim: Claim, claimed: Claimed, text: string, fenced 
 
 /** Claims in a transaction and must win. */
 export async function win<Tx>(
-  store: Store<Tx>,
+  store: SqlStore<Tx>,
   claim: Claim,
   deadlineMs: number = DEADLINE_MS,
-): Promise<{ session: Session<Tx>; claimed: Claimed }> {
+): Promise<{ session: SqlSession<Tx>; claimed: Claimed }> {
   const { session, claimed, view } = await store.begin({ claim, deadlineMs })
   assert.equal(view.inserted, true, 'the claim was not won')
   assert.ok(claimed)
@@ -65,15 +65,22 @@ export async function win<Tx>(
 }
 
 /** Claims with a lease and must win. */
-export async function winLease<Tx>(store: Store<Tx>, claim: Claim, leaseMs?: number): Promise<Claimed> {
+export async function winLease(store: KeyStore, claim: Claim, leaseMs?: number): Promise<Claimed> {
   const { claimed } = await store.leases.claim(leaseOf(claim, leaseMs))
   assert.ok(claimed, 'the lease was not won')
   return claimed
 }
 
+/** One whole leased operation: claimed, answered. */
+export async function finishOne(store: KeyStore, claim: Claim, answer: Answer = answerOf('{"n":1}')): Promise<Claimed> {
+  const claimed = await winLease(store, claim)
+  assert.equal(await store.leases.finish({ id: claim.id, token: claimed.token, claim, answer }), true)
+  return claimed
+}
+
 /** One whole operation: claimed, done, committed. */
 export async function commitOne<Tx>(
-  { store, effect }: { readonly store: Store<Tx>; effect(tx: Tx, key: string): Promise<void> },
+  { store, effect }: { readonly store: SqlStore<Tx>; effect(tx: Tx, key: string): Promise<void> },
   key: string,
   claim: Claim,
   text = '{"n":1}',
@@ -85,7 +92,7 @@ export async function commitOne<Tx>(
 }
 
 /** A second look at a key, as `run` makes it: the claim, and one more reading where the view cannot be believed. */
-export async function look<Tx>(store: Store<Tx>, claim: Claim): Promise<ClaimView> {
+export async function look<Tx>(store: SqlStore<Tx>, claim: Claim): Promise<ClaimView> {
   const { session, view } = await store.begin({ claim, deadlineMs: DEADLINE_MS })
   const believed =
     view.inserted || view.record !== null || view.reread

@@ -7,12 +7,12 @@ import type { Namespaces } from '../../store/namespaces.ts'
 import { inboxOf, itemOf, letterOf, opened, park } from './inbox-make.ts'
 import { claimOf, completing, newKey, win } from './make.ts'
 import { eventOf, LEASE_MS } from './relayer.ts'
-import type { Case, StoreSubject } from './subject.ts'
+import type { Case, SqlSubject } from './subject.ts'
 
-const unless = ({ store }: StoreSubject<unknown>): string | null =>
+const unless = ({ store }: SqlSubject): string | null =>
   store.namespaces && store.outbox && store.inbox ? null : 'one namespace has the store to itself'
 
-const namespacesOf = ({ store }: StoreSubject<unknown>): Namespaces<unknown> => store.namespaces as Namespaces<unknown>
+const namespacesOf = ({ store }: SqlSubject): Namespaces<unknown> => store.namespaces
 
 export const NAMESPACE_CASES: readonly Case[] = [
   {
@@ -60,7 +60,7 @@ export const NAMESPACE_CASES: readonly Case[] = [
     unless,
     async test(subject) {
       const { store } = subject
-      const outbox = store.outbox!
+      const outbox = store.outbox
       // Somebody must have number 0.
       await namespacesOf(subject).register({ name: newKey() })
       const namespace = await namespacesOf(subject).register({ name: newKey() })
@@ -92,7 +92,7 @@ export const NAMESPACE_CASES: readonly Case[] = [
     unless: (subject) => unless(subject) ?? (subject.store.redrives ? null : 'the store has no redrives'),
     async test(subject) {
       const { letters } = inboxOf(subject)
-      const redrives = subject.store.redrives!
+      const redrives = subject.store.redrives
       const [bare, other] = [await opened(subject), storedName(3, newKey())]
       await inboxOf(subject).open({ consumer: other, inboxForMs: 1e9, rememberForMs: 1e9, lettersForMs: 1e9 })
       const source = newKey()

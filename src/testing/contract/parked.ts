@@ -2,15 +2,15 @@ import { strict as assert } from 'node:assert'
 import type { StoredEvent } from '../../store/outbox.ts'
 import type { Parked, SettledParked, SettleParkedParams } from '../../store/parked.ts'
 import { held, LEASE_MS, Relayer, typeOf } from './relayer.ts'
-import type { Case, StoreSubject } from './subject.ts'
+import type { Case, SqlSubject } from './subject.ts'
 
-const unless = ({ store }: StoreSubject<unknown>): string | null =>
+const unless = ({ store }: SqlSubject): string | null =>
   store.outbox?.parked ? null : 'the store cannot release parked events'
 
 type Begun = Awaited<ReturnType<Relayer['begin']>>
 
 /** Three events: the first failed for the last time, the others stand behind it. */
-async function parkedLine(subject: StoreSubject<unknown>): Promise<Begun & { relay: Relayer; parked: Parked }> {
+async function parkedLine(subject: SqlSubject): Promise<Begun & { relay: Relayer; parked: Parked }> {
   const relay = await Relayer.open(subject)
   const begun = await relay.begin(3)
   const [head, second, third] = begun.events

@@ -5,13 +5,12 @@ import { SHARDS } from '../../limits.ts'
 import type { AckParams, EventPlace, HoldParams, Outbox, ShardState, StoredEvent } from '../../store/outbox.ts'
 import type { EventRow } from '../../store/store.ts'
 import { claimOf, completing, newKey, win } from './make.ts'
-import type { StoreSubject } from './subject.ts'
+import type { SqlSubject } from './subject.ts'
 
 export const LEASE_MS = 20_000
 const ALL = 1_000_000
 
-export const unlessOutbox = ({ store }: StoreSubject<unknown>): string | null =>
-  store.outbox ? null : 'the store has no outbox'
+export const unlessOutbox = ({ store }: SqlSubject): string | null => (store.outbox ? null : 'the store has no outbox')
 
 type Events<N extends 2 | 3> = N extends 2
   ? readonly [StoredEvent, StoredEvent]
@@ -22,17 +21,17 @@ export class Relayer {
   readonly outbox: Outbox
   readonly destination: string = newKey()
   readonly aggregate: string = newKey()
-  private readonly subject: StoreSubject<unknown>
+  private readonly subject: SqlSubject
   private from = 0
   /** Where events are written now. */
   private segment = 0
 
-  private constructor(subject: StoreSubject<unknown>) {
+  private constructor(subject: SqlSubject) {
     this.subject = subject
-    this.outbox = subject.store.outbox as Outbox
+    this.outbox = subject.store.outbox
   }
 
-  static async open(subject: StoreSubject<unknown>): Promise<Relayer> {
+  static async open(subject: SqlSubject): Promise<Relayer> {
     const relay = new Relayer(subject)
     await relay.outbox.open({ destination: relay.destination })
     await relay.outbox.open({ destination: relay.destination })

@@ -1,7 +1,7 @@
 import { strict as assert } from 'node:assert'
 import { claimOf, commitOne, isLater, LONG_MS, newKey, pass, winLease } from './make.ts'
 import { recordOf } from './leases.ts'
-import type { Case, StoreSubject } from './subject.ts'
+import type { Case, SqlSubject } from './subject.ts'
 
 export const RETENTION_CASES: readonly Case[] = [
   {
@@ -92,6 +92,7 @@ export const RETENTION_CASES: readonly Case[] = [
   },
   {
     name: 'migrating again changes nothing',
+    needs: ['schema'],
     async test({ store }) {
       const version = await store.schema.version()
       const all = await Promise.all([store.schema.migrate(), store.schema.migrate()])
@@ -101,7 +102,7 @@ export const RETENTION_CASES: readonly Case[] = [
   },
 ]
 
-async function sweepAll({ store }: StoreSubject<unknown>): Promise<void> {
+async function sweepAll({ store }: SqlSubject): Promise<void> {
   for (let finished = false; !finished;)
     ({ finished } = await store.retention.sweep({ limit: 10_000, replayForMs: LONG_MS }))
 }

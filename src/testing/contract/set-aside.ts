@@ -2,10 +2,10 @@ import { strict as assert } from 'node:assert'
 import type { InboxItem } from '../../store/inbox.ts'
 import { apply, itemOf, letterOf, NOTHING, park, reading, unless } from './inbox-make.ts'
 import { DEADLINE_MS, newKey } from './make.ts'
-import { oneWriter, type Case, type StoreSubject } from './subject.ts'
+import { oneWriter, type Case, type SqlSubject } from './subject.ts'
 
 /** Only where two transactions can be open at once. */
-const unlessAlone = (subject: StoreSubject<unknown>): string | null => unless(subject) ?? oneWriter(subject)
+const unlessAlone = (subject: SqlSubject): string | null => unless(subject) ?? oneWriter(subject)
 
 const NOT_PARKED: Case = {
   name: 'inbox: what runs elsewhere is not set aside, and no position is passed beyond it',
@@ -149,9 +149,9 @@ const SET_ASIDE_BEFORE: Case = {
   },
 }
 
-const importing = (subject: StoreSubject<unknown>, consumer: string, ...items: InboxItem[]): Promise<unknown> => {
+const importing = (subject: SqlSubject, consumer: string, ...items: InboxItem[]): Promise<unknown> => {
   const of = { consumer, timeline: '[]', parkedAt: Date.now() }
-  return subject.store.redrives!.import({ letters: items.map((item) => ({ ...letterOf(item), ...of })) })
+  return subject.store.redrives.import({ letters: items.map((item) => ({ ...letterOf(item), ...of })) })
 }
 
 const IMPORTED: Case = {

@@ -26,16 +26,17 @@ export const STEP_CASES: readonly Case[] = [
   },
   {
     name: 'database work commits with its step',
+    needs: ['transactions'],
     async test(subject) {
       const { store } = subject
       const key = newKey()
       const claim = claimOf(key)
       const { token, life } = await winLease(store, claim)
       const step = { id: claim.id, token, life, name: 'book', result: '1' }
-      const dropped = await store.leases.open({ deadlineMs: DEADLINE_MS })
+      const dropped = await store.open({ deadlineMs: DEADLINE_MS })
       await subject.effect(dropped.tx, key)
       await dropped.rollback()
-      const session = await store.leases.open({ deadlineMs: DEADLINE_MS })
+      const session = await store.open({ deadlineMs: DEADLINE_MS })
       await subject.effect(session.tx, key)
       assert.equal(await session.completeStep(step), 'committed')
       assert.equal(await subject.effects(key), 1)
@@ -45,6 +46,7 @@ export const STEP_CASES: readonly Case[] = [
   },
   {
     name: 'what is unknown waits for somebody’s word, and is listed',
+    needs: ['search'],
     async test({ store }) {
       const { leases } = store
       const claim = claimOf(newKey())
@@ -98,6 +100,7 @@ export const STEP_CASES: readonly Case[] = [
   },
   {
     name: 'lapsed past its time an operation is nobody’s to take over, and can be settled',
+    needs: ['search'],
     async test({ store }) {
       const claim = claimOf(newKey(), 1, { replayForMs: 20 })
       await winLease(store, claim, 10)

@@ -1,3 +1,5 @@
+import type { SqlStore } from '../../store/store.ts'
+import { ANSWER_CASES } from './answers.ts'
 import { BATCH_CASES } from './batches.ts'
 import { CLAIM_CASES } from './claims.ts'
 import { INBOX_CASES } from './inbox.ts'
@@ -9,7 +11,8 @@ import { NAMESPACE_CASES } from './namespaces.ts'
 import { OUTBOX_CASES } from './outbox.ts'
 import { RETENTION_CASES } from './retention.ts'
 import { STEP_CASES } from './steps.ts'
-import type { Case, ContractCase, StoreSubject } from './subject.ts'
+import { missing, needing } from './subject.ts'
+import type { Case, ContractCase, SqlSubject, StoreSubject } from './subject.ts'
 import { tracked } from './tracked.ts'
 import { TRANSACTION_CASES } from './transactions.ts'
 
@@ -17,6 +20,7 @@ export type { ContractCase, StoreSubject } from './subject.ts'
 
 /**
  * What every store must do, for any test runner. The store is migrated; every case makes its own subject and closes it.
+ * A store without transactions, or without another optional part, skips the cases of that part.
  *
  * @example
  * for (const { name, run } of storeContract(make)) {
@@ -29,28 +33,26 @@ export type { ContractCase, StoreSubject } from './subject.ts'
 // oxlint-disable-next-line no-explicit-any -- whatever the store's transaction is: only the subject looks inside
 export function storeContract(make: () => Promise<StoreSubject<any>>): readonly ContractCase[] {
   const cases: readonly Case[] = [
-    ...CLAIM_CASES,
-    ...TRANSACTION_CASES,
+    ...ANSWER_CASES,
     ...LEASE_CASES,
     ...STEP_CASES,
-    ...BATCH_CASES,
-    ...OUTBOX_CASES,
-    ...HELD_CASES,
-    ...PARKED_CASES,
-    ...INBOX_CASES,
-    ...SET_ASIDE_CASES,
-    ...NAMESPACE_CASES,
-    ...RETENTION_CASES,
+    ...needing(['transactions'], [...CLAIM_CASES, ...TRANSACTION_CASES]),
+    ...needing(['transactions', 'batches'], BATCH_CASES),
+    ...needing(['transactions', 'outbox'], [...OUTBOX_CASES, ...HELD_CASES, ...PARKED_CASES]),
+    ...needing(['transactions', 'inbox'], [...INBOX_CASES, ...SET_ASIDE_CASES]),
+    ...needing(['namespaces'], NAMESPACE_CASES),
+    ...needing(['retention'], RETENTION_CASES),
   ]
-  return cases.map(({ name, unless, test }) => ({
-    name,
+  return cases.map((of) => ({
+    name: of.name,
     async run() {
-      const subject = (await make()) as StoreSubject<unknown>
-      const { store, letGo } = tracked(subject.store)
+      const subject: StoreSubject<unknown> = await make()
+      const { store, letGo } = tracked(subject.store as SqlStore<unknown>)
       try {
-        const skipped = unless?.(subject) ?? null
+        const whole = { ...subject, store } as SqlSubject
+        const skipped = missing(subject, of) ?? of.unless?.(whole) ?? null
         if (skipped !== null) return { skipped }
-        await test({ ...subject, store })
+        await of.test(whole)
         return undefined
       } finally {
         await letGo()

@@ -1,32 +1,30 @@
-import type { Batches, Leases, Store } from '../../store/store.ts'
+import type { Batches, SqlStore } from '../../store/store.ts'
 
 interface Open {
   rollback(): Promise<void>
 }
 
 /** The same store, and every transaction it opened: a case that fails halfway must not leave one behind. */
-export function tracked<Tx>(store: Store<Tx>): { readonly store: Store<Tx>; letGo(): Promise<void> } {
+export function tracked<Tx>(store: SqlStore<Tx>): { readonly store: SqlStore<Tx>; letGo(): Promise<void> } {
   const open: Open[] = []
   const keep = <S extends Open>(session: S): S => {
     open.push(session)
     return session
   }
-  const leases: Leases<Tx> = over(store.leases, {
-    open: async (params) => keep(await store.leases.open(params)),
-  })
+  const openOne: SqlStore<Tx>['open'] = async (params) => keep(await store.open(params))
   const batches = store.batches
-  const begin: Store<Tx>['begin'] = async (params) => {
+  const begin: SqlStore<Tx>['begin'] = async (params) => {
     const begun = await store.begin(params)
     keep(begun.session)
     return begun
   }
   const openBatch: Batches['open'] = async (params) => {
-    const opened = await batches!.open(params)
+    const opened = await batches.open(params)
     keep(opened.session)
     return opened
   }
   return {
-    store: over(store, { begin, leases, ...(batches && { batches: over(batches, { open: openBatch }) }) }),
+    store: over(store, { begin, open: openOne, ...(batches && { batches: over(batches, { open: openBatch }) }) }),
     async letGo() {
       for (const session of open) await session.rollback()
     },

@@ -4,7 +4,7 @@ import type { LetterFilter, NewLetter } from '../../store/dead-letters.ts'
 import type { Inbox, InboxItem, InboxState, Taken } from '../../store/inbox.ts'
 import { letterOf } from '../contract/inbox-make.ts'
 import { DEADLINE_MS, LONG_MS } from '../contract/make.ts'
-import type { StoreSubject } from '../contract/subject.ts'
+import type { SqlSubject } from '../contract/subject.ts'
 import { MESSAGES } from './inbox-script.ts'
 import type { InboxOp, MessageFilter } from './inbox-script.ts'
 import { InboxTeller } from './inbox-teller.ts'
@@ -20,7 +20,7 @@ const SOURCE = 'shop'
 
 /** Plays a script about messages on one store and tells what came back. */
 export class InboxPlayer {
-  private readonly subject: StoreSubject<unknown>
+  private readonly subject: SqlSubject
   private readonly inbox: Inbox<unknown>
   private readonly consumer: string
   private readonly teller: InboxTeller
@@ -28,9 +28,9 @@ export class InboxPlayer {
   private readonly items: readonly InboxItem[]
   private readonly actors = new Map<number, Actor>()
 
-  constructor(subject: StoreSubject<unknown>, consumer: string) {
+  constructor(subject: SqlSubject, consumer: string) {
     this.subject = subject
-    this.inbox = subject.store.inbox as Inbox<unknown>
+    this.inbox = subject.store.inbox
     this.consumer = consumer
     this.items = Array.from({ length: MESSAGES }, (_, n) => itemOf(consumer, n))
     this.teller = new InboxTeller(this.items)

@@ -1,6 +1,6 @@
-import type { Claim, Claimed, Session } from '../../store/store.ts'
+import type { Claim, Claimed, SqlSession } from '../../store/store.ts'
 import { completing, DEADLINE_MS, LEASE_MS, leaseOf } from '../contract/make.ts'
-import type { StoreSubject } from '../contract/subject.ts'
+import type { SqlSubject } from '../contract/subject.ts'
 import { pause, SHORT_MS } from './keys.ts'
 import type { Keys } from './keys.ts'
 import type { Op } from './script.ts'
@@ -8,12 +8,12 @@ import type { Teller } from './teller.ts'
 
 /** The part of a script that is about leases and their steps. */
 export class LeasePlayer {
-  private readonly subject: StoreSubject<unknown>
+  private readonly subject: SqlSubject
   private readonly keys: Keys
   private readonly teller: Teller
   private readonly held = new Map<number, { claim: Claim; claimed: Claimed }[]>()
 
-  constructor(subject: StoreSubject<unknown>, keys: Keys, teller: Teller) {
+  constructor(subject: SqlSubject, keys: Keys, teller: Teller) {
     this.subject = subject
     this.keys = keys
     this.teller = teller
@@ -79,7 +79,7 @@ export class LeasePlayer {
   }
 
   private async refuse(claim: Claim, held: { id: string; token: string }): Promise<boolean> {
-    const done = await this.subject.store.leases.refuse({ ...held, claim, answer: this.keys.nextAnswer() })
+    const done = await this.subject.store.leases.finish({ ...held, claim, answer: this.keys.nextAnswer() })
     await pause()
     return done
   }
@@ -87,9 +87,9 @@ export class LeasePlayer {
   private async commit(
     claim: Claim,
     claimed: Claimed,
-    step: Parameters<Session<unknown>['completeStep']>[0] | null,
+    step: Parameters<SqlSession<unknown>['completeStep']>[0] | null,
   ): Promise<unknown> {
-    const session = await this.subject.store.leases.open({ deadlineMs: DEADLINE_MS })
+    const session = await this.subject.store.open({ deadlineMs: DEADLINE_MS })
     try {
       await this.subject.effect(session.tx, this.keys.keyOf(claim))
       if (step !== null) return await session.completeStep(step)

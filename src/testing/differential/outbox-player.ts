@@ -7,7 +7,7 @@ import type { EventPlace, HeldEvent, HoldParams, Outbox, ShardState, StoredEvent
 import type { ParkedEvent } from '../../store/parked.ts'
 import type { EventRow } from '../../store/store.ts'
 import { claimOf, completing, LEASE_MS, win } from '../contract/make.ts'
-import type { StoreSubject } from '../contract/subject.ts'
+import type { SqlSubject } from '../contract/subject.ts'
 import { pause, SHORT_MS } from './keys.ts'
 import { AGGREGATES, RELAYS } from './outbox-script.ts'
 import type { OutboxOp } from './outbox-script.ts'
@@ -17,7 +17,7 @@ const EPOCH = '2000-01-01T00:00:00.000Z'
 
 /** Plays a script of relays on one store and tells what came back: events by their names, shards by their aggregates. */
 export class OutboxPlayer {
-  private readonly subject: StoreSubject<unknown>
+  private readonly subject: SqlSubject
   private readonly outbox: Outbox
   private readonly prefix: string
   private readonly names = new Map<string, string>()
@@ -26,9 +26,9 @@ export class OutboxPlayer {
   private readonly held: (readonly HeldEvent[])[] = Array.from({ length: RELAYS }, () => [])
   private published = 0
 
-  constructor(subject: StoreSubject<unknown>, prefix: string) {
+  constructor(subject: SqlSubject, prefix: string) {
     this.subject = subject
-    this.outbox = subject.store.outbox as Outbox
+    this.outbox = subject.store.outbox
     this.prefix = prefix
   }
 

@@ -1,8 +1,8 @@
 import { isOnceError } from '../../errors.ts'
 import type { ClaimView, StoredRecord } from '../../lifecycle/record.ts'
-import type { Claim, Claimed, Savepoint, Session } from '../../store/store.ts'
+import type { Claim, Claimed, Savepoint, SqlSession } from '../../store/store.ts'
 import { completing, DEADLINE_MS, LONG_MS, textOf } from '../contract/make.ts'
-import type { StoreSubject } from '../contract/subject.ts'
+import type { SqlSubject } from '../contract/subject.ts'
 import { Keys, pause } from './keys.ts'
 import { LeasePlayer } from './lease-player.ts'
 import { KEYS } from './script.ts'
@@ -11,7 +11,7 @@ import type { Op } from './script.ts'
 import { Teller } from './teller.ts'
 
 interface Actor {
-  readonly session: Session<unknown>
+  readonly session: SqlSession<unknown>
   readonly claim: Claim
   claimed: Claimed | null
   record: StoredRecord | null
@@ -20,13 +20,13 @@ interface Actor {
 
 /** Plays a script on one store and tells what came back. */
 export class Player {
-  private readonly subject: StoreSubject<unknown>
+  private readonly subject: SqlSubject
   private readonly keys: Keys
   private readonly leases: LeasePlayer
   private readonly teller = new Teller()
   private readonly actors = new Map<number, Actor>()
 
-  constructor(subject: StoreSubject<unknown>, prefix: string) {
+  constructor(subject: SqlSubject, prefix: string) {
     this.subject = subject
     this.keys = new Keys(prefix)
     this.leases = new LeasePlayer(subject, this.keys, this.teller)
@@ -166,7 +166,7 @@ export class Player {
     })
   }
 
-  private async claimInside(session: Session<unknown>, claim: Claim): Promise<unknown> {
+  private async claimInside(session: SqlSession<unknown>, claim: Claim): Promise<unknown> {
     const { view, claimed } = await session.claim(claim)
     if (claimed !== null) {
       await session.completeInside({ ...completing(claim, claimed, ''), answer: this.keys.nextAnswer() })
@@ -177,7 +177,7 @@ export class Player {
   private async batch({ input, rerun }: Extract<Op, { do: 'batch' }>): Promise<unknown> {
     const claims = Array.from({ length: KEYS }, (_, key) => this.keys.claim(key, input))
     claims.sort((a, b) => (a.id < b.id ? -1 : 1))
-    const { session, won } = await this.subject.store.batches!.open({ claims, deadlineMs: DEADLINE_MS, rerun })
+    const { session, won } = await this.subject.store.batches.open({ claims, deadlineMs: DEADLINE_MS, rerun })
     const winners = claims.filter(({ id }) => won.has(id))
     if (winners.length === 0) {
       await session.rollback()
@@ -194,6 +194,6 @@ export class Player {
   }
 }
 
-async function believed(session: Session<unknown>, claim: Claim, view: ClaimView): Promise<StoredRecord | null> {
+async function believed(session: SqlSession<unknown>, claim: Claim, view: ClaimView): Promise<StoredRecord | null> {
   return view.inserted || view.record !== null || view.reread ? view.record : session.reread(claim)
 }

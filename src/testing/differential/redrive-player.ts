@@ -1,9 +1,9 @@
 import type { LetterFilter } from '../../store/dead-letters.ts'
 import type { InboxItem } from '../../store/inbox.ts'
 import type { RedriveDecision, RedriveHeld, RedriveLease, Redrives } from '../../store/redrives.ts'
-import type { Session } from '../../store/store.ts'
+import type { SqlSession } from '../../store/store.ts'
 import { LEASE_MS } from '../contract/make.ts'
-import type { StoreSubject } from '../contract/subject.ts'
+import type { SqlSubject } from '../contract/subject.ts'
 import type { InboxOp, MessageFilter } from './inbox-script.ts'
 import type { InboxTeller } from './inbox-teller.ts'
 import { pause, SHORT_MS } from './keys.ts'
@@ -21,8 +21,8 @@ export class RedrivePlayer {
   private readonly leases: RedriveLease[] = []
   private newest: number | null = null
 
-  constructor({ store }: StoreSubject<unknown>, consumer: string, items: readonly InboxItem[], teller: InboxTeller) {
-    this.redrives = store.redrives as Redrives<unknown>
+  constructor({ store }: SqlSubject, consumer: string, items: readonly InboxItem[], teller: InboxTeller) {
+    this.redrives = store.redrives
     this.consumer = consumer
     this.items = items
     this.teller = teller
@@ -47,7 +47,7 @@ export class RedrivePlayer {
   }
 
   /** The letters of these messages, in the transaction of their effects; null: nothing is claimed. */
-  async settle(session: Session<unknown>, messages: readonly number[]): Promise<boolean | null> {
+  async settle(session: SqlSession<unknown>, messages: readonly number[]): Promise<boolean | null> {
     const lease = this.leases.at(-1)
     if (lease === undefined || messages.length === 0) return null
     const all = await this.all(lease.redrive)

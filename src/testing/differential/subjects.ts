@@ -5,14 +5,14 @@ import { memoryStore } from '../../store/memory/memory-store.ts'
 import type { MemoryTx } from '../../store/memory/database/memory-tx.ts'
 import { pgStore } from '../../store/postgres/pg.ts'
 import type { SqliteStore } from '../../store/sqlite/sqlite.ts'
-import type { Store } from '../../store/store.ts'
-import type { StoreSubject } from '../contract/subject.ts'
+import type { SqlStore } from '../../store/store.ts'
+import type { SqlSubject } from '../contract/subject.ts'
 
 /** A row with this key is refused, by the COMMIT of whoever wrote it. */
 export const DEFERRED = 'deferred'
 
 /** The model. */
-export function inMemory(): StoreSubject<unknown> {
+export function inMemory(): SqlSubject {
   const database = new MemoryDatabase({
     triggers: { raising: () => Promise.reject(raised('no')) },
     deferred: {
@@ -22,7 +22,7 @@ export function inMemory(): StoreSubject<unknown> {
     },
   })
   const memory = memoryStore({ database })
-  const store: Store<unknown> = memory
+  const store: SqlStore<unknown> = memory
   return {
     store,
     effect: async (tx, key) => void (await (tx as MemoryTx).insert('effects', { key })),
@@ -34,8 +34,8 @@ export function inMemory(): StoreSubject<unknown> {
 }
 
 /** With a table `effects (key)` and a deferred constraint trigger that raises for the key `DEFERRED`. */
-export function onPostgres(pool: pg.Pool): StoreSubject<unknown> {
-  const store = pgStore(pool) as Store<unknown>
+export function onPostgres(pool: pg.Pool): SqlSubject {
+  const store = pgStore(pool) as SqlStore<unknown>
   return {
     store,
     effect: async (tx, key) => void (await (tx as pg.PoolClient).query('insert into effects values ($1)', [key])),
@@ -50,7 +50,7 @@ export function onPostgres(pool: pg.Pool): StoreSubject<unknown> {
 }
 
 /** With a table `charge (key, amount)`. */
-export function onSqlite(store: SqliteStore): StoreSubject<unknown> {
+export function onSqlite(store: SqliteStore): SqlSubject {
   return {
     store,
     async effect(tx, key) {

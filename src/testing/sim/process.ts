@@ -11,7 +11,7 @@ import type { MemoryTx } from '../../store/memory/database/memory-tx.ts'
 import type { Consumer } from '../../consumer/types.ts'
 import type { Sink } from '../../sink/sink.ts'
 import type { PulledSource } from '../../source/source.ts'
-import type { Store } from '../../store/store.ts'
+import type { SqlStore } from '../../store/store.ts'
 import type { Address } from './address.ts'
 import { Dice } from './dice.ts'
 import { batchedOperations } from './handlers.ts'
@@ -35,7 +35,7 @@ export const RESTART_MS_MAX = 200
 export interface Flaw {
   readonly decide: typeof decide
   readonly statements: MemoryStoreStatements
-  wrap(store: MemoryStore, process: SimProcess): Store<MemoryTx>
+  wrap(store: MemoryStore, process: SimProcess): SqlStore<MemoryTx>
   sink(sink: Sink, process: SimProcess): Sink
   /** What the process takes for whose operation it is. */
   named(address: Address): Address
@@ -163,7 +163,7 @@ export class SimProcess implements Owner {
     this.offset += ms
   }
 
-  private instance(namespace: string, store: Store<MemoryTx>, clock: Clock): OnceInstance<MemoryTx, SimEvents> {
+  private instance(namespace: string, store: SqlStore<MemoryTx>, clock: Clock): OnceInstance<MemoryTx, SimEvents> {
     const { settings, dice, flaw } = this.world
     const once = createOnce(
       {

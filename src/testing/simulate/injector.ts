@@ -1,6 +1,6 @@
 import { onceError } from '../../errors.ts'
 import type { OnceCode } from '../../errors.ts'
-import type { Batches, BatchSession, Held, Leases, Session, Store } from '../../store/store.ts'
+import type { Batches, BatchSession, Held, Leases, SqlSession, SqlStore } from '../../store/store.ts'
 import type { Fault, Hit, Shot } from './fault.ts'
 import { Patches } from './patches.ts'
 
@@ -10,7 +10,7 @@ interface Ending {
 
 const STATEMENTS = ['claim', 'reread', 'renew', 'read', 'completeInside', 'append', 'savepoint'] as const
 const COMMITS = ['complete', 'completeStep'] as const
-const ALONE = ['refuse', 'steps', 'startStep', 'finishStep', 'suspend'] as const
+const ALONE = ['finish', 'steps', 'startStep', 'finishStep', 'suspend'] as const
 
 /** Stands between an instance and its store, on the very objects: whoever holds them is reached. */
 export class Injector {
@@ -18,12 +18,12 @@ export class Injector {
   /** The calls since the last `arm`, by name. */
   readonly calls: string[] = []
   private readonly patches = new Patches()
-  private readonly store: Store<unknown>
+  private readonly store: SqlStore<unknown>
   private shots: readonly Shot[] = []
   /** Leases nobody knows of, because the reply that gave them was lost. */
   private orphans: Held[] = []
 
-  constructor(store: Store<unknown>) {
+  constructor(store: SqlStore<unknown>) {
     this.store = store
     this.patchStore()
     this.patchLeases(store.leases)
@@ -58,6 +58,16 @@ export class Injector {
           (begun) => this.session(begun.session),
         ),
     )
+    patches.wrap(
+      store,
+      'open',
+      (open) => (params) =>
+        this.opening(
+          'open',
+          () => open(params),
+          (session) => this.session(session),
+        ),
+    )
     patches.wrap(store, 'read', (read) => (params) => this.alone('read', () => read(params)))
     patches.wrap(store, 'refuse', (refuse) => (params) => this.alone('refuse', () => refuse(params)))
     patches.wrap(store, 'join', (join) => async (tx) => {
@@ -68,18 +78,8 @@ export class Injector {
     })
   }
 
-  private patchLeases(leases: Leases<unknown>): void {
+  private patchLeases(leases: Leases): void {
     const { patches } = this
-    patches.wrap(
-      leases,
-      'open',
-      (open) => (params) =>
-        this.opening(
-          'leases.open',
-          () => open(params),
-          (session) => this.session(session),
-        ),
-    )
     patches.wrap(
       leases,
       'claim',
@@ -124,12 +124,12 @@ export class Injector {
     )
   }
 
-  private session(session: Session<unknown>): Ending {
+  private session(session: SqlSession<unknown>): Ending {
     this.statements(session, session)
     return session
   }
 
-  private statements(session: Session<unknown>, ending: Ending): void {
+  private statements(session: SqlSession<unknown>, ending: Ending): void {
     const local = new Patches()
     const rollback = session.rollback.bind(session)
     const end = ending === session ? rollback : () => ending.rollback()

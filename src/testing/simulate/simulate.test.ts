@@ -67,7 +67,7 @@ describe('simulate', () => {
         },
       },
     )
-    expect(report.calls).toEqual(['leases.claim', 'leases.finishStep', 'leases.open', 'complete'])
+    expect(report.calls).toEqual(['leases.claim', 'leases.finishStep', 'open', 'complete'])
   })
 
   test('an effect beside tx is found, with the fault that shows it', async () => {

@@ -1,7 +1,7 @@
 import { onceError } from '../../errors.ts'
 import { instanceOf } from '../../once/instance.ts'
 import type { Once } from '../../once/types.ts'
-import type { Store } from '../../store/store.ts'
+import type { SqlStore } from '../../store/store.ts'
 import { Dice } from '../sim/dice.ts'
 import { Client } from './client.ts'
 import type { SimulatedClient } from './client.ts'
@@ -78,7 +78,7 @@ const SHOTS_MAX = 3
  */
 export async function simulate(options: SimulateOptions, scenario: Scenario): Promise<SimulationReport> {
   const { schedules, seed, faults } = checkOptions(options)
-  const store = instanceOf(options.once).core.store as Store<unknown>
+  const store = instanceOf(options.once).core.store as SqlStore<unknown>
   const injector = new Injector(store)
   const injected = Object.fromEntries(FAULTS.map((fault) => [fault, 0])) as Record<Fault, number>
   const dice = new Dice(seed)

@@ -2,7 +2,7 @@ import type { Answer } from '../../../lifecycle/answer.ts'
 import type { MemoryStore } from '../../../store/memory/memory-store.ts'
 import { connectionOf } from '../../../store/memory/database/memory-tx.ts'
 import type { MemoryTx } from '../../../store/memory/database/memory-tx.ts'
-import type { Begun, Reading, Session } from '../../../store/store.ts'
+import type { SqlBegun, Reading, SqlSession } from '../../../store/store.ts'
 import { client } from './mutant.ts'
 import type { Mutant } from './mutant.ts'
 
@@ -40,11 +40,11 @@ export const CLIENT_MUTANTS: readonly Mutant[] = [
 
   client('I22', 'goes on when the store is away', (store) => ({
     ...store,
-    async begin(params): Promise<Begun<MemoryTx>> {
+    async begin(params): Promise<SqlBegun<MemoryTx>> {
       try {
         return await store.begin(params)
       } catch {
-        const session = await store.leases.open(params)
+        const session = await store.open(params)
         const view = { inserted: true, sameRunning: false, otherRunning: false, record: null, reread: false }
         return { session, view, claimed: { token: '1', life: '1', attempt: 1, answerDay: '2030-01-01' } }
       }
@@ -54,7 +54,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = [
 
 export function withSessions(
   store: MemoryStore,
-  wrong: (session: Session<MemoryTx>) => Partial<Session<MemoryTx>>,
+  wrong: (session: SqlSession<MemoryTx>) => Partial<SqlSession<MemoryTx>>,
 ): MemoryStore {
   return {
     ...store,

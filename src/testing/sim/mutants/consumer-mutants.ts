@@ -121,7 +121,7 @@ async function rowsFirst(
   store: MemoryStore,
   params: Parameters<NonNullable<MemoryStore['inbox']>['take']>[0],
 ): Promise<Taken<MemoryTx>> {
-  const inbox = store.inbox!
+  const inbox = store.inbox
   const taken = await inbox.take(params)
   const rows = params.items.filter((_, i) => taken.states[i] === 'taken')
   await taken.session.rollback()

@@ -85,7 +85,7 @@ const FOUND_WITH_RELAYS: readonly Mutant[] = [
 
   client('I23', 'tells that it gave up before that is written', (store, process) => ({
     ...store,
-    outbox: tellingAtOnce(store.outbox as Outbox, process),
+    outbox: tellingAtOnce(store.outbox, process),
   })),
 
   statement('I7', 'what is sent from among the held is not counted before', {

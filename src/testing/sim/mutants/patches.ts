@@ -54,9 +54,9 @@ const FOUND_WHERE_OPERATIONS_MEET: readonly Patch[] = [
     name: 'a batched request inside an operation takes a transaction of its own',
     file: 'src/once/once.ts',
     find: `      if (outer?.transaction) {
-        const { session } = outer.transaction`,
+        const session = nestable(core.store, outer.transaction.session, 'nested')`,
     replace: `      if (outer?.transaction === undefined && outer) {
-        const { session } = outer.transaction`,
+        const session = nestable(core.store, outer.transaction.session, 'nested')`,
   },
   {
     of: 'I25',

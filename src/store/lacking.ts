@@ -1,0 +1,49 @@
+import { onceError, type OnceError } from '../errors.ts'
+import type { Session, SqlSession, Store, Transactions } from './store.ts'
+
+const SQL_STORE = 'a SQL store such as pgStore(pool) or sqliteStore({ file })'
+
+/** What a store may lack, as the sentence goes on: what is missing, and what to use instead. */
+const LACKING = {
+  atomic: `has no transactions: give the operation a lease, such as { lease: '30s' }, or use ${SQL_STORE}`,
+  publish: `has no transactions to publish events in: leave events out, or use ${SQL_STORE}`,
+  stepTx: `has no transactions for step.tx: make the call in a plain step, or use ${SQL_STORE}`,
+  join: `has no transactions to join: use run() with a lease, or ${SQL_STORE}`,
+  nested: `cannot nest operations in a transaction: run them one after the other, or use ${SQL_STORE}`,
+  batched: `has no batches: use run(), or ${SQL_STORE}`,
+  outbox: `has no outbox: send your messages from a step of a leased operation, or use ${SQL_STORE}`,
+  listen: 'cannot call other processes: leave listen out, and relays look by themselves',
+  parked: `cannot settle parked events: use ${SQL_STORE}`,
+  consumer: `has no inbox: run each message as a leased operation under its id, or use ${SQL_STORE}`,
+  deadLetters: `has no dead letters: use ${SQL_STORE}`,
+  redrive: `has no redrives: use ${SQL_STORE}`,
+  recover: `cannot search for lapsed operations: let callers retry, or use ${SQL_STORE}`,
+  unknown: `cannot search for unknown operations: settle them by scope and key, or use ${SQL_STORE}`,
+  migrate: 'has nothing to migrate: leave migrate() out',
+  sweep: 'removes records by itself: leave sweep() out',
+} as const
+
+/** What an operation may need of a store. */
+export type StoreNeed = keyof typeof LACKING
+
+/** The one refusal of whatever a store cannot do. */
+export function lacking({ name }: Pick<Store<unknown>, 'name'>, need: StoreNeed): OnceError {
+  return onceError('ONCE_UNSUPPORTED', { detail: `The ${name} store ${LACKING[need]}` })
+}
+
+/** A part of the store, or the refusal. */
+export function required<T>(store: Pick<Store<unknown>, 'name'>, part: T | null | undefined, need: StoreNeed): T {
+  if (part === undefined || part === null) throw lacking(store, need)
+  return part
+}
+
+/** The store's transactions; null: it has none, or says that its effects do not share them. */
+export function transactionsOf<Tx>(store: Store<Tx>): Transactions<Tx> | null {
+  return store.features.transactional ? (store as Store<Tx> & Transactions<Tx>) : null
+}
+
+/** The same transaction where operations can be nested in it. */
+export function nestable<Tx>(store: Pick<Store<Tx>, 'name'>, session: Session<Tx>, need: StoreNeed): SqlSession<Tx> {
+  if (!('savepoint' in session)) throw lacking(store, need)
+  return session as SqlSession<Tx>
+}
