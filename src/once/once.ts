@@ -37,7 +37,7 @@ import { recoverLapsed } from '../operation/recover.ts'
 import { ReplayCache } from '../operation/replay-cache.ts'
 import { forgetNow, outboxOf, resendNow } from './resend.ts'
 import { requestOf, type Request } from '../operation/request.ts'
-import { checkSettings, invalid, refuseUnknown } from '../operation/settings.ts'
+import { checkSettings, invalid, refuseLease, refuseUnknown } from '../operation/settings.ts'
 import { enterContext } from '../operation/store-context.ts'
 import { storedVerdict } from '../operation/stored-verdict.ts'
 import { Sweeper, type SweptAll } from './sweeper.ts'
@@ -161,6 +161,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
       run: async (operation, handler) => {
         if (core.closed) throw onceError('ONCE_CLOSED')
         const request = this.#request(operation, handler)
+        refuseLease(operation, 'join()')
         const outcome = await runJoined(
           core,
           tx,
@@ -181,6 +182,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     const run = this.batcher(max)
     return async (operation) => {
       const request = this.#request(operation, respond)
+      refuseLease(operation, 'batched()')
       const { input } = operation
       const outcome = await run({
         request,
