@@ -38,7 +38,7 @@ import { ReplayCache } from '../operation/replay-cache.ts'
 import { destinationsOf, outboxOf, resendNow } from './resend.ts'
 import { nestable, required } from '../store/lacking.ts'
 import { requestOf, type Request } from '../operation/request.ts'
-import { checkSettings, invalid, refuseUnknown } from '../operation/settings.ts'
+import { checkSettings, invalid, refuseLease, refuseUnknown } from '../operation/settings.ts'
 import { RunningHandlers } from '../operation/running.ts'
 import { enterContext } from '../operation/store-context.ts'
 import { storedVerdict } from '../operation/stored-verdict.ts'
@@ -164,6 +164,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
       run: async (operation, handler) => {
         if (core.closed) throw onceError('ONCE_CLOSED')
         const request = this.#request(operation, handler)
+        refuseLease(operation, 'join()')
         const outcome = await runJoined(core, tx, request, produceOf(handler, operation.input))
         return valueOf(outcome.answer) as never
       },
@@ -179,6 +180,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     const run = this.batcher(max)
     return async (operation) => {
       const request = this.#request(operation, respond)
+      refuseLease(operation, 'batched()')
       const { input } = operation
       const outcome = await run({
         request,

@@ -74,8 +74,19 @@ export class Batcher<Tx> {
     }
   }
 
-  /** One request per identity is the caller's doing; no scope takes more than its share while others wait. */
+  /**
+   * One request per identity is the caller's doing; no scope takes more than its share while others wait. A batch has one
+   * deadline, and one statement that claims: who asked for something else than the first one goes with the next batch.
+   */
   #take(limit: number): Item[] {
+    const taken = this.#fair(limit)
+    const [first] = taken
+    if (!first || taken.every((item) => isAlike(item, first))) return taken
+    this.#waiting.unshift(...taken.filter((item) => !isAlike(item, first)))
+    return taken.filter((item) => isAlike(item, first))
+  }
+
+  #fair(limit: number): Item[] {
     if (this.#waiting.length <= limit) {
       const all = this.#waiting
       this.#waiting = []
@@ -98,4 +109,14 @@ export class Batcher<Tx> {
     this.#waiting = left
     return taken
   }
+}
+
+/** What the first request of a batch says for all. */
+function isAlike({ request: one }: Item, { request: other }: Item): boolean {
+  return (
+    one.deadlineMs === other.deadlineMs &&
+    one.claim.replayForMs === other.claim.replayForMs &&
+    one.claim.goneForMs === other.claim.goneForMs &&
+    one.policy.expired === other.policy.expired
+  )
 }

@@ -125,6 +125,13 @@ export function refuseUnknown(options: object, known: ReadonlySet<string>, whose
   }
 }
 
+/** Its transaction is open already, or shared: nothing of a lease could hold there, and silence would promise it. */
+export function refuseLease(operation: object, whose: string): void {
+  for (const option of ['lease', 'recover'] as const) {
+    if ((operation as Record<string, unknown>)[option] !== undefined) throw invalid(`${whose} takes no ${option}`)
+  }
+}
+
 export function invalid(detail: string): Error {
   return onceError('ONCE_OPTION_INVALID', { detail })
 }

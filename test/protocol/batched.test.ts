@@ -39,6 +39,46 @@ describeAll('batched operations', (place) => {
     )
   })
 
+  // a batch has one deadline and one life for its records
+  it('share a batch only where they agree on how long an answer is kept, and on what comes then', async () => {
+    const once = place.once({ replayFor: '1d' })
+    const charge = once.batched({
+      statement: (key: string) => ({
+        sql: 'insert into charges (id, key, amount) values ($1, $2, 1)',
+        values: [++nextId, key],
+      }),
+      respond: (_rows, key) => key,
+    })
+    // Untyped callers give the options of `run`, too.
+    const all = (of: (i: number) => object, to: typeof charge = charge): Promise<string[]> =>
+      Promise.all(keys.map((key, i) => outcomeOf(to({ scope: 'u', key, input: key, ...of(i) }))))
+    const keys = Array.from({ length: 8 }, (_, i) => `terms ${i}`)
+    const made = await all((i) => (i % 2 === 0 ? { replayFor: '1s' } : {}))
+    expect(new Set(made)).toEqual(new Set(['value']))
+    await later(1_100)
+    // Nothing is remembered there: the records alone answer.
+    const elsewhere = place.once().batched<string, string>({
+      statement: (key) => ({
+        sql: 'insert into charges (id, key, amount) values ($1, $2, 1)',
+        values: [++nextId, key],
+      }),
+      respond: (_rows, key) => key,
+    })
+    const outcomes = await all((i) => (i % 4 === 0 ? { expired: 'rerun' } : {}), elsewhere)
+    expect(outcomes).toEqual(keys.map((_, i) => (i % 4 === 2 ? 'ONCE_GONE' : 'value')))
+    for (const [i, key] of keys.entries()) expect(await countCharges(place, key)).toBe(i % 4 === 0 ? 2 : 1)
+  })
+
+  it('have no lease', async () => {
+    const charge = place.once().batched({
+      statement: () => ({ sql: `insert into charges (id, key, amount) values (${++nextId}, 'leased', 1)`, values: [] }),
+      respond: () => 'made',
+    })
+    const leased = { scope: 'u', key: 'leased', input: 1, lease: '5s' }
+    expect(await outcomeOf(charge(leased))).toBe('ONCE_OPTION_INVALID')
+    expect(await countCharges(place, 'leased')).toBe(0)
+  })
+
   // finding 21: the same key twice in one batch
   it('run a key once when it comes twice at the same time', async () => {
     const charge = route(place)

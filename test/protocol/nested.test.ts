@@ -216,6 +216,20 @@ describeClient('a commit that hides in a text of many statements', 'pg', (place)
   })
 })
 
+describeAll('a lease in a transaction that is already yours', (place) => {
+  it('is refused: nothing of it could hold there', async () => {
+    const leased = { scope: 'u', key: 'joined lease', input: 1, lease: '5s' }
+    const joined = place.bed.own((tx) =>
+      place
+        .once()
+        .join(tx)
+        .run(leased, (op) => insertCharge(place, op.tx, 'joined lease')),
+    )
+    expect(await outcomeOf(joined)).toBe('ONCE_OPTION_INVALID')
+    expect(await countCharges(place, 'joined lease')).toBe(0)
+  })
+})
+
 describeAll('a closed instance', (place) => {
   it('joins nothing, and publishes nothing', async () => {
     const events = { 'made.late': event<{ n: number }>(({ n }) => `late-${n}`) }
