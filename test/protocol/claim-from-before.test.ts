@@ -4,13 +4,13 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { requestOf } from '../../src/operation/request.ts'
 import { checkSettings } from '../../src/operation/settings.ts'
 import { pgStore, type PgTx } from '../../src/store/postgres/pg.ts'
-import type { Claim, Store } from '../../src/store/store.ts'
+import type { Claim, SqlStore } from '../../src/store/store.ts'
 import { describePostgres } from '../support/postgres.ts'
 
 /** A process that was not upgraded claims by the function of its own version; the locks and the rows are the same. */
 describePostgres('a claim beside processes from before', (database) => {
   let pool: pg.Pool
-  let store: Store<PgTx<pg.PoolClient>>
+  let store: SqlStore<PgTx<pg.PoolClient>>
 
   beforeAll(async () => {
     pool = new pg.Pool({ connectionString: database.url, max: 4 })
