@@ -83,8 +83,8 @@ const FOUND_WHERE_OPERATIONS_MEET: readonly Patch[] = [
     of: 'I27',
     name: 'a leased operation may take for ever',
     file: 'src/operation/leased.ts',
-    find: 'new TimeLimit(core.clock, request.endsWithinMs, signal, enclosing)',
-    replace: 'new TimeLimit(core.clock, 1e9, signal, enclosing)',
+    find: 'new TimeLimit(core.clock, request.endsWithinMs, signal, enclosing, core.running)',
+    replace: 'new TimeLimit(core.clock, 1e9, signal, enclosing, core.running)',
   },
   {
     of: 'I27',
