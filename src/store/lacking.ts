@@ -1,10 +1,29 @@
 import { onceError, type OnceError } from '../errors.ts'
 import type { Session, SqlSession, Store, Transactions } from './store.ts'
 
-const SQL_STORE = 'a SQL store such as pgStore(pool) or sqliteStore({ file })'
+const SQL_STORE: string = 'a SQL store such as pgStore(pool) or sqliteStore({ file })'
+
+/** What an operation may need of a store. */
+export type StoreNeed =
+  | 'atomic'
+  | 'publish'
+  | 'stepTx'
+  | 'join'
+  | 'nested'
+  | 'batched'
+  | 'outbox'
+  | 'listen'
+  | 'parked'
+  | 'consumer'
+  | 'deadLetters'
+  | 'redrive'
+  | 'recover'
+  | 'unknown'
+  | 'migrate'
+  | 'sweep'
 
 /** What a store may lack, as the sentence goes on: what is missing, and what to use instead. */
-const LACKING = {
+const LACKING: Record<StoreNeed, string> = {
   atomic: `has no transactions: give the operation a lease, such as { lease: '30s' }, or use ${SQL_STORE}`,
   publish: `has no transactions to publish events in: leave events out, or use ${SQL_STORE}`,
   stepTx: `has no transactions for step.tx: make the call in a plain step, or use ${SQL_STORE}`,
@@ -21,10 +40,7 @@ const LACKING = {
   unknown: `cannot search for unknown operations: settle them by scope and key, or use ${SQL_STORE}`,
   migrate: 'has nothing to migrate: leave migrate() out',
   sweep: 'removes records by itself: leave sweep() out',
-} as const
-
-/** What an operation may need of a store. */
-export type StoreNeed = keyof typeof LACKING
+}
 
 /** The one refusal of whatever a store cannot do. */
 export function lacking({ name }: Pick<Store<unknown>, 'name'>, need: StoreNeed): OnceError {

@@ -117,8 +117,9 @@ describeSqlite('operations that wait for the writer', (lab) => {
     expect(await count(store, 'charge')).toBe(1)
   })
 
-  it('a constraint that only the commit checks is told to its own operation alone', async () => {
-    const store = await lab.store({ limits: PATIENT })
+  it('a constraint that only the commit checks keeps operations apart: its own operation alone hears of it', async () => {
+    const watch = watched(lab)
+    const store = await lab.store({ library: watch.library, limits: PATIENT })
     const once = onceOn(store)
     await query(store, 'create table account (id integer primary key)')
     await query(
@@ -126,6 +127,7 @@ describeSqlite('operations that wait for the writer', (lab) => {
       'create table debit (id integer primary key, account integer references account (id) deferrable initially deferred)',
     )
     await query(store, 'insert into account values (1)')
+    watch.commits = 0
     const results = await Promise.allSettled(
       keys(12).map((key, index) =>
         once.run({ scope: 'a', key, input: index }, async ({ tx }) => {
@@ -137,6 +139,7 @@ describeSqlite('operations that wait for the writer', (lab) => {
     const failed = results.flatMap(({ status }, index) => (status === 'rejected' ? [index] : []))
     expect(failed).toEqual([5])
     expect(String((results[5] as PromiseRejectedResult).reason)).toMatch(/foreign key/i)
+    expect(watch.commits).toBeGreaterThanOrEqual(12)
     expect(await count(store, 'debit')).toBe(11)
   })
 

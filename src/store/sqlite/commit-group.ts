@@ -4,6 +4,9 @@ import { isBusy, isConstraint, storeFailure } from './failure.ts'
 import { type BusyRetry, pause, whileBusy } from './busy-retry.ts'
 
 const SAVEPOINT = 'effectively_once_turn'
+/** Constraints that are checked by the commit, and those that end the whole transaction. */
+const FOUND_LATE = `select 1 from (select sql from sqlite_schema union all select sql from sqlite_temp_schema)
+  where sql like '%deferr%' or sql like '%rollback%' limit 1`
 
 /** A turn whose work is done and kept, but not yet committed. */
 interface Kept {
@@ -23,6 +26,8 @@ export class CommitGroup {
   #settled: Promise<void> = Promise.resolve()
   #settle: () => void = () => {}
   #since = 0
+  #version: unknown
+  #foundLate = false
   /** A rollback could not be done. */
   #unfinished = false
 
@@ -43,6 +48,14 @@ export class CommitGroup {
   /** Resolves when the turns kept so far are committed, or lost. */
   get settled(): Promise<void> {
     return this.#settled
+  }
+
+  /** False where one turn's mistake would end the transaction of all: the tables say so. */
+  get shareable(): boolean {
+    const version = this.#client.all('pragma schema_version')[0]?.['schema_version']
+    if (version !== this.#version) this.#foundLate = this.#client.all(FOUND_LATE).length > 0
+    this.#version = version
+    return !this.#foundLate
   }
 
   /** Begins a turn. The first one opens the transaction, and waits for other processes until then. */

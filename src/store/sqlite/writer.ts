@@ -118,7 +118,8 @@ export class Writer {
       this.#queue.waiting > 0 &&
       this.#alone === 0 &&
       group.size < this.#limits.sharedTurnsMax &&
-      group.ageMs < this.#limits.sharedMsMax
+      group.ageMs < this.#limits.sharedMsMax &&
+      group.shareable
     )
   }
 
