@@ -178,7 +178,7 @@ describeAll('the end of a leased operation', (place) => {
     expect(calls).toEqual(['next'])
   })
 
-  it('close() tells a handler whose lease it does not keep alive any more', async () => {
+  it('close() tells a handler that it cuts off', async () => {
     const once = place.once({ deadline: '200ms' })
     // Another instance of the store, which stays open with it.
     place.once()
@@ -190,9 +190,10 @@ describeAll('the end of a leased operation', (place) => {
     })
     run.catch(() => {})
     await later(50)
-    await once.close()
+    const { cutOff } = await once.close({ within: '400ms' })
     await later(50)
-    expect(told).toMatchObject({ code: 'ONCE_LEASE_LOST' })
+    expect(told).toMatchObject({ code: 'ONCE_CLOSED' })
+    expect(cutOff).toEqual([{ kind: 'operation', name: 'run', count: 1 }])
   })
 
   it('step.tx has a deadline in the process, too', async () => {
