@@ -13,7 +13,7 @@ export interface Wishes {
   readonly untilFirst: boolean
 }
 
-const STORES: readonly string[] = ['pg', 'sqlite', 'memory']
+const STORES: readonly string[] = ['pg', 'sqlite', 'sqlite-shared', 'memory']
 
 /** A sentence when they cannot be understood. */
 export function readArguments(args: readonly string[]): Wishes | string {

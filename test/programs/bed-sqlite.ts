@@ -26,8 +26,14 @@ const TABLES = [
 
 const INSERT = 'insert into fuzz_effect (uid, program, fault, parent, extra) values ($1, $2, $3, $4, $5) returning uid'
 
+interface Options {
+  /** One that is there already. */
+  readonly file?: string
+  readonly store?: 'sqlite' | 'sqlite-shared'
+}
+
 /** In memory where the system has a folder for it: a killed process loses nothing of it, and nobody waits for a disk. */
-export async function sqliteBed(file?: string): Promise<Bed> {
+export async function sqliteBed({ file, store: name = 'sqlite' }: Options = {}): Promise<Bed> {
   const directory =
     file === undefined ? mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'fuzz-')) : null
   const url = file ?? join(directory as string, 'shop.db')
@@ -35,12 +41,13 @@ export async function sqliteBed(file?: string): Promise<Bed> {
   if (directory !== null) {
     await store.schema.migrate()
     await store.transaction(async (tx) => {
-      for (const sql of TABLES) await tx.query(sql)
+      for (const sql of TABLES)
+        await tx.query(name === 'sqlite-shared' ? sql.replace('deferrable initially deferred', '') : sql)
     })
   }
   const places = new Map<number, Place>()
   return {
-    store: 'sqlite',
+    store: name,
     async place(lane) {
       const known = places.get(lane)
       if (known) return known

@@ -8,7 +8,7 @@ import type { StoreName } from './program.ts'
 /** A bed with everything that it needs, and how to end all of it. */
 export async function openBed(store: StoreName): Promise<{ bed: Bed; close(): Promise<void> }> {
   if (store === 'memory') return withClose(memoryBed())
-  if (store === 'sqlite') return withClose(await sqliteBed())
+  if (store === 'sqlite' || store === 'sqlite-shared') return withClose(await sqliteBed({ store }))
   const servers = await startServers(['postgres'])
   if ('missing' in servers.postgres) throw new Error(`no PostgreSQL: ${servers.postgres.missing}`)
   try {

@@ -8,7 +8,9 @@ import { turns } from './play/turns.ts'
 
 /** One process that plays one program, and kills itself where the program says so. */
 const url = process.env['FUZZ_URL'] ?? ''
-const bed = await (process.env['FUZZ_STORE'] === 'sqlite' ? sqliteBed(url) : postgresBed(url, { prepared: true }))
+const bed = await (process.env['FUZZ_STORE'] === 'sqlite'
+  ? sqliteBed({ file: url })
+  : postgresBed(url, { prepared: true }))
 const place = await bed.place(0)
 
 async function play({ program, name, file }: Order): Promise<void> {

@@ -31,6 +31,7 @@ const WEIGHTS: Readonly<Record<Context, Readonly<Partial<Record<Doing, number>>>
 const ROW_FAULTS: Readonly<Record<StoreName, readonly RowFault[]>> = {
   pg: ['raise', 'raise', 'unique', 'check', 'deferred', 'orphan', 'unserialisable'],
   sqlite: ['raise', 'unique', 'check', 'orphan', 'unserialisable'],
+  'sqlite-shared': ['raise', 'unique', 'check', 'unserialisable'],
   memory: ['unique'],
 }
 

@@ -78,6 +78,7 @@ const LOCKS: readonly Kind[] = ['lock wait', 'lock wait inside a batch', 'late i
 const WITHOUT: Readonly<Record<StoreName, readonly Kind[]>> = {
   pg: [],
   sqlite: ['deferred', ...LOCKS],
+  'sqlite-shared': ['deferred', 'orphan', ...LOCKS],
   memory: ['raise', 'check', 'deferred', 'orphan', 'unserialisable value', 'kill', ...LOCKS, ...SAVEPOINTS],
 }
 

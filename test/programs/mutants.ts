@@ -35,6 +35,13 @@ const REMEMBERING: readonly ProgramMutant[] = [
 
 const TAKING_TURNS: readonly ProgramMutant[] = [
   {
+    name: 'an operation that fails leaves its rows in the commit that it shares',
+    store: 'sqlite-shared',
+    file: 'src/store/sqlite/commit-group.ts',
+    find: '      this.#client.run(`rollback to ${SAVEPOINT}`)\n',
+    replace: '',
+  },
+  {
     name: 'commits before its children have ended',
     store: 'sqlite',
     file: 'src/operation/deadline.ts',

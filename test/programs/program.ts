@@ -119,7 +119,8 @@ export interface StepStatement {
   readonly turns: number
 }
 
-export type StoreName = 'pg' | 'sqlite' | 'memory'
+/** `sqlite-shared`: no constraint is checked by the commit, so operations that wait share one. */
+export type StoreName = 'pg' | 'sqlite' | 'sqlite-shared' | 'memory'
 
 export function keyOf({ operations }: Pick<Program, 'operations'>, op: number): string {
   return `k${operations[op]?.key ?? op}`

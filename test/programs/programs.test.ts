@@ -34,6 +34,9 @@ describe('programs nobody thought of, in memory', () => {
 describe('programs nobody thought of, on SQLite', () => {
   playsOn(() => sqliteBed())
 })
+describe('programs nobody thought of, on SQLite with shared commits', () => {
+  playsOn(() => sqliteBed({ store: 'sqlite-shared' }))
+})
 describePostgres('programs nobody thought of, on PostgreSQL', (database) => playsOn(() => postgresBed(database.url)))
 
 it.each(PROGRAM_MUTANTS)('the mutant "$name" still finds its place', (mutant) => {

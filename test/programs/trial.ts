@@ -53,7 +53,7 @@ export async function tryProgram(
         messages.map(({ id }) => storedMessageOf(history, name, index, id)),
       ),
     })
-    const dialect = { aborts: bed.store !== 'sqlite' }
+    const dialect = { aborts: !bed.store.startsWith('sqlite') }
     const verdict = judge({ program, entries: trace.entries, seen, name, dialect })
     return { title: place.title, entries: trace.entries, ...verdict }
   } catch (error) {
