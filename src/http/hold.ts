@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { onceError } from '../errors.ts'
 import { ANSWER_HELD_BYTES_MAX } from '../limits.ts'
+import { misfitOf } from './body-fit.ts'
 import { type Deferred, deferred } from './deferred.ts'
 import type { Answer } from '../lifecycle/answer.ts'
 import { endWith, noAnswer, writeAnswer } from './exchange.ts'
@@ -268,21 +269,17 @@ export class Hold implements Holder {
       return this.fail(invalidAnswer('A second answer began before the first one was whole'))
     if (this.#isHttp2 && !fitsHttp2(res.getHeaderNames()))
       return this.fail(invalidAnswer('A header of connections is not sent over HTTP/2'))
-    if (!this.#fitsLength(status)) return this.fail(invalidAnswer('Its Content-Length is not that of its bytes'))
+    const body = this.#body()
+    const said = { length: headers['content-length'], coding: headers['content-encoding'] }
+    const misfit = misfitOf(status, res.req.method, said, body)
+    if (misfit) return this.fail(invalidAnswer(misfit))
     if (reason !== undefined && !isValue(reason))
       return this.fail(invalidAnswer('The words of its status have a character that no status line may have'))
     this.#state = 'ended'
     res.finished = true
-    this.#answer = { status, reason, headers: flatHeaders(headers), body: this.#body() }
+    this.#answer = { status, reason, headers: flatHeaders(headers), body }
     this.#waiting?.resolve(this.#answer)
     this.onEnded?.()
-  }
-
-  /** A client would take the next answer for the rest of this one, or the rest of this one for the next. */
-  #fitsLength(status: number): boolean {
-    const said = this.#res.getHeader('content-length')
-    if (said === undefined || status === 204 || status === 304 || this.#res.req.method === 'HEAD') return true
-    return Number(said) === this.#size
   }
 
   /** The status counts as it is now, and so do the headers: nobody can change them any more. */

@@ -13,6 +13,7 @@ import { asBuffer, type Exchange, writeAnswer } from './exchange.ts'
 import { isHeld } from './held-response.ts'
 import { Hold } from './hold.ts'
 import { serve } from './node.ts'
+import { passingOperation } from './passing.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
 import { type Documented, documentsOf } from './documents.ts'
 
@@ -48,6 +49,11 @@ export function idempotency<Tx, E extends Events>(
     const protection = bound(own, work && 'batched')
     const batched = work && batchedOf(protection, work)
     return (ctx, next) => {
+      // As if we were not here: the middleware around the route goes on in the same turn, and may still add headers.
+      if (!batched && !protection.protects(ctx.method)) {
+        ctx.state['once'] = passingOperation(ctx.method)
+        return next()
+      }
       // Koa goes on when the handler is done, and its answer ends in the held response.
       const rest = deferred<unknown>()
       let goesOn = false

@@ -11,6 +11,7 @@ import { nestExchange, type NestRequest } from './nest-exchange.ts'
 import { inject, injectable, paramDecorator, readMetadata, setMetadata, useInterceptor } from './nest-metadata.ts'
 import type { AnyOperation } from './exchange.ts'
 import { serve } from './node.ts'
+import { passingOperation } from './passing.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
 import { type Documented, documentsOf } from './documents.ts'
 import type { ProtectedRoute } from './protected-route.ts'
@@ -72,6 +73,11 @@ export class IdempotencyInterceptor implements NestInterceptor {
     const request = http.getRequest<NestRequest & { [OPERATION]?: AnyOperation; [METHOD]?: () => Promise<unknown> }>()
     const pattern = `${request.method} ${context.getClass().name}.${context.getHandler().name}`
     const { protection, batched } = servedOf(context.getHandler())
+    // Nest itself knows what to do with a reply that is returned, and with values that have no end.
+    if (!batched && !protection.protects(request.method)) {
+      const op = (request[OPERATION] = passingOperation(request.method))
+      return ambient.run(op, () => next.handle())
+    }
     let running: Subscription | undefined
     const method = (): Promise<unknown> => lastOf(next.handle(), (subscription) => (running = subscription))
     if (batched) request[METHOD] = () => method().then((input) => (input === NOTHING ? undefined : input))

@@ -1,6 +1,7 @@
 import { onceError } from '../errors.ts'
 import type { Answer } from '../lifecycle/answer.ts'
 import { ANSWER_HELD_BYTES_MAX } from '../limits.ts'
+import { misfitOf } from './body-fit.ts'
 import { collect } from './content-coding.ts'
 import { storedHeaders } from './headers.ts'
 import { fateOfAnswer, type HandlerEnd } from './protected-route.ts'
@@ -25,11 +26,11 @@ export async function capture<Req>(
   const { status } = response
   const fate = fateOfAnswer(response, route, handlerEnd)
   const body = await bodyOf(route, response, isOver)
-  if (!fitsLength(response, body, request.method === 'HEAD')) {
-    throw onceError('ONCE_ANSWER_INVALID', { detail: 'Its Content-Length is not that of its bytes' })
-  }
   // After its body: a response of some hosts knows the type of its body only when that is read.
   const { headers } = response
+  const said = { length: headers.get('content-length'), coding: headers.get('content-encoding') }
+  const misfit = misfitOf(status, request.method, said, body)
+  if (misfit) throw onceError('ONCE_ANSWER_INVALID', { detail: misfit })
   const sent = (name: string): string | undefined => request.headers.get(name) ?? undefined
   const answer = { status, headers: storedHeaders(headers, route.kept, sent), body, kept: true }
   const whole = new Response(body, responseInit(response))
@@ -65,13 +66,6 @@ async function bodyOf<Req>(
     // Nobody waits for it any more, and it may have no end.
     if (isOver()) throw onceError('ONCE_DEADLINE')
   })
-}
-
-/** A client would take the next answer for the rest of this one, or the rest of this one for the next. */
-function fitsLength({ headers, status }: Response, body: Uint8Array | null, isHead: boolean): boolean {
-  const said = headers.get('content-length')
-  if (said === null || isHead || status === 204 || status === 304) return true
-  return Number(said) === (body?.byteLength ?? 0)
 }
 
 function tooLarge(): Error {

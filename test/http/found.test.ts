@@ -141,6 +141,75 @@ const FOUND: Record<string, Given> = {
       turns(1).then(() => reply.code(200).send(bytes(1500)))
     }`,
   },
+  'a method that passes by, before middleware that goes on at once, on Koa': {
+    adapter: 'koa',
+    protocol: 'http/2',
+    voice: 'raw',
+    method: 'HEAD',
+    protects: false,
+    stack: ['after', 'compression'],
+    source: `async (ctx, op) => {
+      ctx.respond = false
+      ctx.res.statusCode = 202
+      stream(1500).pipe(ctx.res)
+    }`,
+  },
+  'a reply that is returned on a method that passes by, on Nest': {
+    adapter: 'nest on fastify',
+    voice: 'reply',
+    method: 'HEAD',
+    protects: false,
+    stack: ['after'],
+    source: `(request, reply, op) => reply.code(200).type('text/plain').send(stream(90000))`,
+  },
+  'the coding of a second answer on the body of the first, on Fastify': {
+    adapter: 'fastify',
+    voice: 'reply',
+    stack: ['compression'],
+    hints: { firstOfTwo: 202 },
+    source: `async (request, reply, op) => {
+      await effect(op)
+      reply.code(202).send('t')
+      reply.code(201).send('t'.repeat(40000))
+    }`,
+  },
+  'a coding that is not that of the bytes': {
+    adapter: 'node',
+    voice: 'raw',
+    source: `async (req, res, op) => {
+      await effect(op)
+      res.writeHead(201, { 'content-encoding': 'gzip' })
+      res.end('made')
+    }`,
+  },
+  'a coding that is not that of the bytes, over HTTP/2': {
+    adapter: 'node',
+    protocol: 'http/2',
+    voice: 'raw',
+    source: `async (req, res, op) => {
+      await effect(op)
+      res.setHeader('content-encoding', 'gzip')
+      res.write('ma')
+      res.end('de')
+    }`,
+  },
+  'a coding that is not that of the bytes, on fetch': {
+    adapter: 'fetch',
+    voice: 'web',
+    source: `async (request, op) => {
+      await effect(op)
+      return new Response('made', { status: 201, headers: { 'content-encoding': 'gzip' } })
+    }`,
+  },
+  'an answer whose hooks Fastify calls twice': {
+    adapter: 'fastify',
+    voice: 'reply',
+    stack: ['session', 'envelope'],
+    source: `async (request, reply, op) => {
+      await effect(op)
+      reply.code(503).send({ made: 'x' })
+    }`,
+  },
 }
 
 describe('what the protected app answers, the plain one answers', () => {
@@ -193,6 +262,33 @@ describe('the judge', () => {
     expect(rulesOf('HTTP/1.1 201 Created\r\nx-a: 1\r\ncontent-length: 0\r\n\r\n', 0)).toEqual(['effect'])
     expect(rulesOf('HTTP/1.1 201 Created\r\nx-a: 2\r\ncontent-length: 0\r\n\r\n', 1)).toEqual(['answer'])
     expect(rulesOf('HTTP/1.1 202 Accepted\r\nx-a: 1\r\ncontent-length: 0\r\n\r\n', 1)).toEqual(['answer'])
+  })
+
+  it('takes the cookie of a hook that Fastify called twice, and no other one', () => {
+    const trial: Trial = {
+      adapter: 'fastify',
+      protocol: 'http/1.1',
+      method: 'POST',
+      protects: true,
+      voice: 'reply',
+      stack: ['session', 'envelope'],
+      source: '',
+      hints: {},
+    }
+    const played = (...cookies: string[]) => {
+      const lines = cookies.map((cookie) => `set-cookie: ${cookie}\r\n`).join('')
+      const { message } = heardOf(`HTTP/1.1 503 Service Unavailable\r\n${lines}content-length: 0\r\n\r\n`)
+      return { first: { messages: [message], malformed: null, ended: 'answered' as const }, second: null, seen }
+    }
+    const differs = (plain: string[], guarded: string[], by: Partial<Trial> = {}): boolean =>
+      judge({ ...trial, ...by }, played(...plain), played(...guarded)).length > 0
+    expect(differs(['l-a=1', 's-c=3', 's-c=3'], ['l-a=1', 's-c=3'])).toBe(false)
+    expect(differs(['s-c=3', 's-c=3'], [])).toBe(true)
+    expect(differs(['s-c=3'], ['s-c=3', 's-c=3'])).toBe(true)
+    expect(differs(['l-a=1', 'l-a=1'], ['l-a=1'])).toBe(true)
+    expect(differs(['l-a=1', 's-c=3', 's-c=3'], ['s-c=3'])).toBe(true)
+    expect(differs(['s-c=3', 's-c=3'], ['s-c=3'], { stack: ['session'] })).toBe(true)
+    expect(differs(['s-c=3', 's-c=3'], ['s-c=3'], { adapter: 'nest on fastify' })).toBe(true)
   })
 
   it.each(HTTP_MUTANTS)('the mutant "$name" still finds its place', (mutant) => {

@@ -55,6 +55,7 @@ function brokenBy({ messages, malformed, ended }: Heard): string | null {
   if (malformed !== null) return `malformed: ${malformed}`
   if (!message) return ended === 'impatient' ? 'no answer' : 'closed before an answer was whole'
   if (message.untilClose) return 'cut off'
+  if (!decoded(message)) return 'a body that its coding does not fit'
   return null
 }
 
@@ -74,6 +75,20 @@ function refusedBy(trial: Trial, expected: Message | null): string | null {
 function isCutOff({ protocol, hints }: Trial, { body, status }: Message, got: Message): boolean {
   if (protocol !== 'http/2' || hints.firstOfTwo !== status || got.status !== status) return false
   return body.byteLength < got.body.byteLength && got.body.subarray(0, body.byteLength).equals(body)
+}
+
+/**
+ * Fastify calls the onSend hooks of a plain app once more, for nothing, where an async handler sent its reply and is done
+ * while a hook before them is still busy. Behind ours the answer may have left by then, and has the hook's cookie once.
+ */
+function asCalledOnce(trial: Trial, expected: Message, got: Message): Message {
+  const { adapter, voice, stack, hints } = trial
+  if (adapter !== 'fastify' || voice !== 'reply' || isPassing(trial) || hints.firstOfTwo !== undefined) return expected
+  if (!stack.includes('session') || !stack.includes('envelope')) return expected
+  const isHooks = ([name, value]: readonly [string, string]): boolean => name === 'set-cookie' && value === 's-c=3'
+  if (expected.headers.filter(isHooks).length !== 2 || got.headers.filter(isHooks).length !== 1) return expected
+  const second = expected.headers.findLastIndex(isHooks)
+  return { ...expected, headers: expected.headers.filter((_header, index) => index !== second) }
 }
 
 function isPassing({ method, protects }: Trial): boolean {
@@ -102,7 +117,7 @@ function judgeRound(name: string, { trial, expected, broken, plain }: Round, hea
   if (got.status >= 500 && (trial.hints.brief || trial.hints.misjudges))
     return judgeCanary(name, got, canary ?? null, say)
   if (isCutOff(trial, expected, got)) return
-  for (const text of differencesOf(expected, got, trial)) say('answer', `${name}: ${text}`)
+  for (const text of differencesOf(asCalledOnce(trial, expected, got), got, trial)) say('answer', `${name}: ${text}`)
   // Where the plain app closes the connection, ours may, too.
   if (canary || plain.first.messages[1]) judgeCanary(name, got, canary ?? null, say)
 }
