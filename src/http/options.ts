@@ -6,36 +6,36 @@ import { type HeaderPairs, spokenHeaders } from './headers.ts'
 
 /** What `idempotency(once, options)` takes. `Req` is the request as the framework knows it. */
 export interface IdempotencyOptions<Req> {
-  /** Whose key it is. Auth runs first; an empty scope is an error, never 'global'. */
+  /** Whose key it is. Authentication must run first. An empty scope is an error, never 'global'. */
   scope: 'global' | ((request: Req) => string)
-  /** Whether a protected request must carry a key. Default true; without one it runs as if its key were unique. */
+  /** Whether a protected request must carry a key. If false, a request without one runs each time. Default true */
   required?: boolean
-  /** Default 'Idempotency-Key' */
+  /** The header that carries the key. Default 'Idempotency-Key' */
   header?: string
-  /** The methods that are protected; others pass by untouched. Default POST and PATCH */
+  /** The methods that are protected; others pass through untouched. Default POST and PATCH */
   methods?: readonly string[]
-  /** Which keys are taken: any of 1 to 255 visible ASCII characters (default), UUIDs, or a minimal length. */
+  /** Which keys are accepted: any of 1 to 255 visible ASCII characters (default), UUIDs, or a minimum length. */
   keyFormat?: 'any' | 'uuid' | { minLength: number }
   inFlight?: InFlight
-  /** JSON pointers left out of the fingerprint. */
+  /** JSON pointers to the parts of the body that the fingerprint leaves out. */
   ignore?: readonly `/${string}`[]
   fingerprint?: {
-    /** @deprecated Its place is `ignore`, beside `fingerprint`. It goes with the next minor version. */
+    /** @deprecated Use the option `ignore` beside `fingerprint`. The next minor version removes this one. */
     ignore?: readonly `/${string}`[]
     /** Headers that change the meaning of a request, such as an API version. */
     headers?: readonly string[]
-    /** true: a `Content-Digest` or `Repr-Digest` header, which must be right, stands for the body. */
+    /** true: a `Content-Digest` or `Repr-Digest` header stands for the body. The digest must be right. */
     digest?: boolean
   }
-  /** How many bytes a body may have. It is read whole before anything is claimed. Default 8 MiB */
+  /** The most bytes a body may have. The body is read whole before the key is claimed. Default 8 MiB */
   bodyLimit?: number
-  /** Added to the headers a replay carries. */
+  /** Headers to replay in addition to the default list. */
   keepHeaders?: readonly string[]
-  /** true: a 4xx answer commits with the rows and events the handler wrote, instead of alone. */
+  /** true: a 4xx answer commits together with the handler's rows and events. By default only the answer is stored. */
   keep4xx?: boolean
   /**
-   * 'store' (default): a 4xx answer is stored alone, and a retry gets it again. 'release': it is not stored, and a retry
-   * runs; `throw final(…)` is stored all the same. Not together with `keep4xx`.
+   * 'store' (default): a 4xx answer is stored without its rows, and a retry gets it again. 'release': a 4xx answer is
+   * not stored, and a retry runs; only `throw final(…)` is stored. It cannot be combined with `keep4xx`.
    */
   refusals?: 'store' | 'release'
   /** What a retry after `replayFor` gets until `goneFor` has passed. */
@@ -49,24 +49,25 @@ export interface IdempotencyOptions<Req> {
   replayFor?: Duration
   goneFor?: Duration
   /**
-   * Answers that come in pieces without a Content-Length: held up to the cap ('buffer'), or ONCE_STREAM ('refuse').
-   * By default pieces are held and an event stream is refused, because it has no end to wait for.
+   * What becomes of answers that come in pieces without a Content-Length. 'buffer': they are held up to the cap.
+   * 'refuse': they fail with ONCE_STREAM. By default pieces are held, but an event stream is refused, because it has no
+   * end to wait for.
    */
   streams?: 'buffer' | 'refuse'
-  /** Called before a stored answer is given out. Returning an answer sends that one instead; throwing is an error. */
+  /** Called before each replay. If it returns an answer, that one is sent instead. If it throws, the request fails. */
   onReplay?: (request: Req, record: ReplayRecord) => Refusal | void | Promise<Refusal | void>
-  /** The version of this route's answers. An answer stored by another version is upgraded, or gone. */
+  /** The version of this route's answers. Answers of another version go through `upgrade`, or are gone (410). */
   version?: string
   upgrade?: (record: ReplayRecord) => Refusal | Promise<Refusal>
-  /** AES-256-GCM at rest. The first key seals, all of them open. */
+  /** Encrypts stored answers with AES-256-GCM. The first key encrypts, and every key decrypts. */
   encrypt?: { keys: readonly { id: string; secret: Uint8Array }[] }
   /** The page whose anchors explain the problem types. */
   docs?: string
 }
 
-/** What one route may say, beside what all share. */
+/** The options of one route, in addition to those of all routes. */
 export type RouteOptions<Req, L extends Duration | undefined = undefined> = Partial<IdempotencyOptions<Req>> & {
-  /** Present: the handler calls the outside world and has `step` and `commit` instead of `tx`. */
+  /** If set, the handler may call the outside world, and gets `step` and `commit` instead of `tx`. */
   lease?: L
 }
 
@@ -77,11 +78,11 @@ export interface ReplayRecord {
   readonly status: number
   readonly headers: HeaderPairs
   readonly body: Uint8Array | null
-  /** The version that stored it; null when it had none. */
+  /** The route's version when the answer was stored; null if the route had none. */
   readonly version: string | null
 }
 
-/** An answer in the words of a hook. */
+/** An answer that a hook returns. */
 export interface Refusal {
   status: number
   headers?: HeaderPairs

@@ -24,57 +24,59 @@ import type { Parked } from './parked-types.ts'
 import type { SweptAll } from './sweeper.ts'
 
 export interface Once<Tx, E extends Events> {
+  /** Runs the handler once per key: its effect, its events and its answer commit together. A retry gets the answer. */
   run<R, const L extends Duration | undefined = undefined, I = unknown>(
     operation: RunOptions<L, I>,
     handler: (op: Op<L, Tx, E> & WithInput<I>) => Promise<Result<L, R>>,
   ): Promise<Jsonify<R>>
-  /** `run` and `publish` inside your own open transaction. */
+  /** Returns `run` and `publish` that work inside your own open transaction. */
   join(tx: Tx): Joined<Tx, E>
-  /** For effects that are one statement per request: many requests share one transaction and one fsync. */
+  /** For effects of one SQL statement per request: many requests share one transaction and one fsync. */
   batched<I, R>(options: BatchedOptions<I, R, E>): (operation: BatchedRun<I>) => Promise<Jsonify<R>>
-  /** Sends published events to a sink: at least once, in commit order per aggregate. Call `start()` on it. */
+  /** Makes a relay, which sends events to a sink at least once, in commit order per aggregate. Call `start()`. */
   relay(options: RelayOptions): Relay
   /**
-   * Sends events again that were sent already. Each gets a new broker id, because the broker would drop a known one.
-   * The event's id stays, so an inbox still applies the event once. A relay sends them. Returns how many there are.
+   * Sends events again that were already sent. Each event gets a new broker id, because the broker would drop a known
+   * one. The event's own id stays, so an inbox still applies the event once. Returns how many events a relay will send.
    */
   resend(events: ResendOptions): Promise<number>
-  /** Events that a relay gave up: look at them, send them after all, or leave them out. */
+  /** Events that a relay gave up: list them, release them to be sent again, or skip them. */
   readonly parked: Parked
-  /** Where events are sent. */
+  /** The destinations that events are sent to. */
   readonly destinations: Destinations
-  /** @deprecated Its name is `destinations.remove(name)`. It goes with the next minor version. */
+  /** @deprecated Use `destinations.remove(name)`. The next minor version removes `forget`. */
   forget(options: { destination: string }): Promise<void>
   /**
-   * Applies each event of a source once. The effect, the events that it publishes and the inbox row commit together,
-   * and then the consumer acknowledges the message. Call `start()`, or mount the consumer with `webhook()`.
+   * Makes a consumer, which applies each event of a source once. The effect, the new events and the inbox row commit
+   * together. Then the consumer acknowledges the message. Call `start()`, or mount the consumer with `webhook()`.
    */
   consumer<M, const L extends Duration | undefined = undefined>(
     name: string,
     options: ConsumerOptions<M, L>,
     on: Handlers<NoInfer<M>, L, Tx, E>,
   ): Consumer
-  /** Your own events as a source: no broker, no relay. */
+  /** Your own events as a source, which needs no broker and no relay. */
   readonly outbox: PulledSource<EventsOf<E>>
   /** Messages that consumers set aside. */
   readonly deadLetters: DeadLetters
   /** Runs dead letters again, under their own ids: planned first, with a canary, a rate, a pause and an audit. */
   readonly redrive: Redrive
-  /** Takes lapsed leased operations over and runs them to the end. */
+  /** Takes over leased operations whose lease has lapsed, and runs them to the end. */
   recover(handlers: RecoverHandlers<Tx, E>, options?: { limit?: number }): Promise<Recovered>
   /**
-   * Records what an operator found out about an operation whose outcome is unknown. Returns false when the operation is
-   * not unknown (any more).
+   * Records what an operator found out about an operation whose outcome is unknown. Returns false for an operation
+   * in any other state.
    */
   settle(operation: { scope: string; key: string }, verdict: Verdict): Promise<boolean>
-  /** Operations whose outcome is unknown, oldest first, by their hashed identity. */
+  /** Lists operations whose outcome is unknown, oldest first, by their hashed identity. */
   unknown(options?: { limit?: number }): Promise<readonly { id: string; sinceMs: number }[]>
-  /** Applies missing migrations to the database. It is safe when many processes call it at once. */
+  /** Applies missing migrations to the database. Many processes may call it at once. */
   migrate(options?: MigrateOptions): Promise<{ from: number; to: number }>
+  /** Removes expired records and old events. An instance does this in the background, unless `sweep` is false. */
   sweep(options?: { limit?: number; signal?: AbortSignal }): Promise<SweptAll>
   /**
-   * Stops everything this instance started: consumers, operations, then relays. Refuses new work with ONCE_CLOSED, waits
-   * for what runs, and cuts off what is left when the time is over. Then it closes the store, but no client of yours.
+   * Stops everything this instance started: consumers, operations, then relays. New work is refused with ONCE_CLOSED.
+   * Running work may finish, and is cut off when the time is over. Then `close` closes the store, but not your client.
    */
   close(options?: CloseOptions): Promise<Closed>
 }
@@ -87,22 +89,23 @@ export interface Destinations {
 }
 
 export interface MigrateOptions {
-  /** The namespace that gets the rows from before namespaces. Needed only where several services left rows. */
+  /** The namespace that gets the rows from before namespaces. Needed only if several services left such rows. */
   adopt?: string
 }
 
 export interface ResendOptions {
-  /** The name of a sink. Default: every destination there is */
+  /** The name of a sink. Default: every destination */
   destination?: string
-  /** Published from then on. */
+  /** Only events that were published at this time or later. */
   since: Date
-  /** Published before then. Default: now */
+  /** Only events that were published before this time. Default: now */
   until?: Date
   type?: string
   /** The id of one aggregate. */
   aggregate?: string
 }
 
-/** The operation's type for your own service functions. */
+/** The type of an operation, for your own service functions. */
 export type OpOf<O> = O extends Once<infer Tx, infer E> ? Operation<Tx, E> : never
+/** The type of `tx`, for your own service functions. */
 export type TxOf<O> = O extends Once<infer Tx, infer _E> ? Tx : never

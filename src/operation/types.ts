@@ -7,7 +7,7 @@ import type { Jsonify } from '../platform/jsonify.ts'
 import type { Row, Store } from '../store/store.ts'
 import type { Final } from './final.ts'
 
-/** What a duplicate gets while the first one runs: a refusal at once, or the answer if it comes in time. */
+/** What a duplicate gets while the first request runs: a refusal at once, or the answer if it comes in time. */
 export type InFlight = 'reject' | { waitFor: Duration }
 
 export interface OnceOptions<Tx, E extends Events> {
@@ -15,19 +15,19 @@ export interface OnceOptions<Tx, E extends Events> {
   namespace: string
   /** Where records live. The type of `tx` in every handler is inferred from it. */
   store: Store<Tx>
-  /** The catalogue of events; without it `publish` accepts no type at all. */
+  /** The catalogue of events. Without it, `publish` accepts no type at all. */
   events?: E
   /** How long a retry is replayed. Default '24h' */
   replayFor?: Duration
-  /** How long after `replayFor` a retry is answered with 410. Then the key is new. Default '7d' */
+  /** How long a retry gets 410 after `replayFor` has passed. Then the key is new. Default '7d' */
   goneFor?: Duration
-  /** How long events stay after every destination was sent them, so that `resend` can send them again. Default '7d' */
+  /** How long events stay after they were sent to every destination, so that `resend` still works. Default '7d' */
   resendFor?: Duration
-  /** Default 'reject' */
+  /** What a duplicate of a running key gets. Default 'reject' */
   inFlight?: InFlight
   /** What a retry after `replayFor` gets until `goneFor` has passed. Default 'gone' */
   expired?: 'gone' | 'rerun'
-  /** An operation past its deadline is rolled back, by the server if need be. Default '30s' */
+  /** The time limit of an operation. Past it, the operation is rolled back, by the server if need be. Default '30s' */
   deadline?: Duration
   /**
    * The time limit of a whole leased operation, its outside calls included. At the limit `signal` aborts and the lease
@@ -36,13 +36,14 @@ export interface OnceOptions<Tx, E extends Events> {
   endsWithin?: Duration
   /** Development checks. Default 'warn'; 'off' when NODE_ENV is 'production'. */
   guard?: 'off' | 'warn' | 'throw'
-  /** Whether this instance sweeps by itself, in the background. Default true */
+  /** Whether this instance removes expired data in the background. Default true */
   sweep?: boolean
   /**
-   * Processes notify each other of new events (LISTEN, and NOTIFY outside the producers' transactions). Then the first
-   * event after a quiet time does not wait until a relay polls. Default false
+   * Whether processes notify each other of new events (LISTEN, and NOTIFY outside the producers' transactions). If so,
+   * the first event after a quiet time does not wait until a relay polls. Default false
    */
   listen?: boolean
+  /** Gets a signal for everything worth counting. No signal holds a key, a scope or a body. */
   observe?: Observe
 }
 
@@ -50,9 +51,9 @@ export interface RunOptions<L extends Duration | undefined, I = unknown> {
   /** Whose key it is: a tenant, a user. An explicit 'global' opts out. */
   scope: string
   key: string
-  /** What the operation means: the same key with another input is refused. The handler gets it, too. */
+  /** What the operation means: the same key with another input is refused. The handler gets the input, too. */
   input: I
-  /** Present: the handler calls the outside world and has `step` and `commit` instead of `tx`. */
+  /** If set, the handler may call the outside world, and gets `step` and `commit` instead of `tx`. */
   lease?: L
   inFlight?: InFlight
   expired?: 'gone' | 'rerun'
@@ -64,9 +65,9 @@ export interface RunOptions<L extends Duration | undefined, I = unknown> {
   endsWithin?: Duration
   replayFor?: Duration
   goneFor?: Duration
-  /** JSON pointers of `input` that do not change its meaning. */
+  /** JSON pointers to the parts of `input` that do not change its meaning. */
   ignore?: readonly string[]
-  /** Leased only: seals the input under this name, so that `recover` can finish the operation when nobody retries. */
+  /** Leased only: stores the input under this name, so that `recover` can finish the operation if nobody retries. */
   recover?: string
 }
 
@@ -78,14 +79,14 @@ export interface Joined<Tx, E extends Events> {
   publish: Operation<Tx, E>['publish']
 }
 
-/** What a handler of `run` gets beside its operation. */
+/** What a handler of `run` gets in addition to its operation. */
 export interface WithInput<I> {
-  /** The input that was compared with the key's: an effect made of it cannot differ from what the key stands for. */
+  /** The input that the key stands for. An effect made from it cannot differ from what retries are compared with. */
   readonly input: I
 }
 
 interface Base {
-  /** The hashed identity, as a UUID. */
+  /** The hashed identity of the operation, as a UUID. */
   readonly id: string
   readonly key: string
   readonly scope: string
@@ -101,7 +102,7 @@ export interface Operation<Tx, E extends Events> extends Base {
   publish<T extends keyof E & string>(type: T, data: EventInput<E[T]>, options?: PublishOptions): Promise<string>
 }
 
-/** What a leased handler gets: no `tx`, because none can be held open across an outside call. */
+/** What a leased handler gets: no `tx`, because no transaction should stay open during an outside call. */
 export interface LeasedOperation<Tx, E extends Events> extends Base {
   readonly step: Step<Tx>
   /** The final transaction. It commits only while this attempt holds the lease. The handler must return its result. */
@@ -109,13 +110,13 @@ export interface LeasedOperation<Tx, E extends Events> extends Base {
 }
 
 export interface Step<Tx> {
-  /** An outside call whose result is recorded: a retry resumes after it. */
+  /** Makes an outside call and records its result, so that a retry resumes after the call. */
   <T>(
     name: string,
     call: (step: { key: string; signal: AbortSignal }) => Promise<T>,
     options?: StepOptions<T>,
   ): Promise<Jsonify<T>>
-  /** Database work committed together with its step. */
+  /** Does database work that commits together with the record of its step. */
   tx<T>(name: string, work: (step: { tx: Tx }) => Promise<T>): Promise<Jsonify<T>>
 }
 
@@ -124,21 +125,21 @@ export interface StepOptions<T> {
   keyLength?: number
   /** The characters the provider takes. Default 'hex' */
   keyAlphabet?: Alphabet
-  /** false: the provider does not honour a key, so an attempt that died inside the call has an unknown outcome. */
+  /** false: the provider does not honour keys, so an attempt that dies inside the call has an unknown outcome. */
   keyed?: boolean
-  /** Asks the provider what became of a call that may have happened. */
+  /** Asks the provider whether a call happened whose result was not recorded. */
   reconcile?: () => Promise<{ done: T } | 'rerun' | 'stop'>
 }
 
 declare const committed: unique symbol
-/** Only `commit` makes one: a leased handler that forgets to commit does not compile. */
+/** Only `commit` makes this type, so a leased handler that forgets to commit does not compile. */
 export type Committed<R> = R & { readonly [committed]: true }
 
 export type Op<L, Tx, E extends Events> = L extends Duration ? LeasedOperation<Tx, E> : Operation<Tx, E>
 export type Result<L, R> = L extends Duration ? Committed<R> : R
 export interface BatchedOptions<I, R, E extends Events> {
   statement: (input: I) => { sql: string; values: unknown[] }
-  /** Makes the answer. Return at once, or soon, because every other request of the transaction waits. */
+  /** Makes the answer. Return quickly, because every other request of the transaction waits. */
   respond: (rows: Row[], input: I, op: { publish: Operation<never, E>['publish'] }) => R | Promise<R>
   /** The most requests that share a transaction. Default 256 */
   max?: number
@@ -152,7 +153,7 @@ export type RecoverHandlers<Tx, E extends Events> = {
 }
 
 export interface Recovered {
-  /** Operations that were finished here. */
+  /** Operations that this call finished. */
   readonly finished: number
   /** Operations that failed again, or that another process took first. */
   readonly left: number

@@ -26,23 +26,23 @@ import type { OnFailure, RelayParts } from './relay-parts.ts'
 /** Something that works in the background until it is told to stop. */
 export interface Runner extends AsyncDisposable {
   start(): Promise<this>
-  /** Begins nothing new, waits for the work under way, and hands the rest over at once. */
+  /** Starts nothing new, waits for the work under way, and hands the rest over at once. */
   stop(options?: StopOptions): Promise<void>
-  /** Does the work there is now, and returns how many items it was: for tests, cron and serverless. */
+  /** Does the work that waits now, and returns how many items that was. For tests, cron and serverless. */
   drain(): Promise<number>
 }
 
-/** @deprecated Its name is `Runner`. It goes with the next minor version. */
+/** @deprecated Use `Runner`. The next minor version removes `Worker`. */
 export type Worker = Runner
 
 export interface StopOptions {
-  /** `stop` ends within this time, whatever is still under way then. Default '10s' */
+  /** `stop` ends within this time, even if work is still under way. Default '10s' */
   within?: Duration
 }
 
-/** A runner that can stand still for a while. The signals `paused` and `resumed` report it. */
+/** A runner that can be paused. The signals `paused` and `resumed` report each change. */
 export interface PausableRunner extends Runner {
-  /** Begins nothing new until `resume`, and keeps its shards or partitions. */
+  /** Starts nothing new until `resume`, and keeps its shards or partitions. */
   pause(): void
   resume(): void
   readonly paused: boolean
@@ -52,24 +52,24 @@ export interface Relay extends PausableRunner {}
 
 export interface RelayOptions {
   to: Sink
-  /** How often an event may fail. Default 10 */
+  /** How often an event may fail before `onFailure` decides. Default 10 */
   attempts?: number
   /**
-   * What becomes of an event that failed for the last time. 'park' (default): it and its successors of the same
-   * aggregate are set aside as one sequence. 'block': its aggregate waits until it is sent. 'skip': it is set aside and
-   * its successors are sent without it: gives up order.
+   * What becomes of an event that failed for the last time. 'park' (default): the event and later events of its
+   * aggregate are set aside as one sequence. 'block': its aggregate waits until the event is sent. 'skip': the event is
+   * set aside, and later events are sent without it, which gives up order.
    */
   onFailure?: OnFailure
-  /** How long the shards of a relay that died wait for another one. Default '30s' */
+  /** How long other relays wait before they take the shards of a relay that died. Default '30s' */
   lease?: Duration
   /**
-   * Only events of these types are sent (`*` is any text), such as `['charge.*']`. The others are passed: they wait for
-   * nobody, and the outbox does not keep them for this destination. All relays of a destination need the same filter.
+   * Sends only events of these types (`*` is any text), such as `['charge.*']`. The relay passes over the others, and
+   * the outbox does not keep them for this destination. All relays of a destination need the same filter.
    */
   only?: readonly string[]
-  /** Events of these types are passed. */
+  /** Passes over events of these types. */
   except?: readonly string[]
-  /** Events per second, at most, of this relay in this process. Default: as many as the sink takes */
+  /** The most events per second of this relay in this process. Default: as many as the sink takes */
   rate?: number
 }
 
@@ -91,7 +91,7 @@ export interface WakeableRelay extends Relay {
   readonly isFed: false
   /** Its last stop did not wait for a call of the sink. */
   readonly isCutShort?: boolean
-  /** `due`: held events may be due, not only new ones there. */
+  /** `due`: held events may be due, not only new events. */
   wake(options?: { readonly due: boolean }): void
 }
 
@@ -126,7 +126,7 @@ class SinkRelay implements WakeableRelay {
   }
 
   async start(): Promise<this> {
-    // One that is about to end is waited for: after it nobody would run.
+    // Wait for a run that is about to end. Otherwise nothing would run after it.
     while (this.#running?.stopping || this.#running?.once) await this.#running.ended.catch(() => {})
     await (this.#running?.begun ?? this.#begin(false))
     return this
