@@ -220,4 +220,19 @@ describe('close({ server })', () => {
     await stuck
     agent.destroy()
   })
+
+  it('ends a connection on which no operation runs, and names the server', async () => {
+    const { once } = make()
+    const server = createServer(() => {}) // never answers
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const cut = new Promise((resolve) => {
+      httpRequest({ port, host: '127.0.0.1' }).on('error', resolve).end()
+    })
+    await pause(50)
+    const { value, ms } = await timed(once.close({ within: '300ms', server }))
+    expect(value.cutOff).toEqual([{ kind: 'server', name: '', count: 1 }])
+    expect(ms).toBeLessThan(700)
+    expect(await Promise.race([cut, pause(1_000)])).toMatchObject({ code: 'ECONNRESET' })
+  })
 })

@@ -105,6 +105,29 @@ describeSqlite('operations that wait for the writer', (lab) => {
     expect(await count(store, 'charge')).toBe(0)
   })
 
+  it('a message is a duplicate only when its effect is committed', async () => {
+    const watch = watched(lab)
+    const store = await lab.store({ library: watch.library, limits: PATIENT })
+    const item = { id: 'hash', lock: '1', source: 'shop', message: 'one', aggregate: null, previous: null }
+    const take = () => store.inbox.take({ consumer: 'ledger', items: [item], deadlineMs: 5_000 })
+    await store.inbox.open({ consumer: 'ledger', inboxForMs: 60_000, rememberForMs: 60_000, lettersForMs: 60_000 })
+    const [first, second] = await Promise.all([
+      take().then(async ({ session }) => {
+        watch.refuse = true
+        return session
+          .complete({ consumer: 'ledger', events: [], tried: [], redriven: [], positions: null })
+          .catch((error: unknown) => error)
+      }),
+      take().then(async ({ states, session }) => {
+        await session.rollback()
+        return states
+      }),
+    ])
+    // The commit failed: the second delivery of the message must not be acknowledged.
+    expect(first).toMatchObject({ code: 'ONCE_STORE_UNAVAILABLE' })
+    expect(second).toEqual(['taken'])
+  })
+
   it('two instances with one key: one runs, the other replays', async () => {
     const store = await lab.store({ limits: PATIENT })
     const run = (amount: number) =>
