@@ -121,7 +121,6 @@ export class ConsumerLoop<Tx> {
     for (const resolve of this.#waitingForIdle.splice(0)) resolve()
   }
 
-  /** After a pause. */
   resume(): void {
     this.#room.signal()
     this.#dispatch()
@@ -323,10 +322,11 @@ export class ConsumerLoop<Tx> {
     this.#room.signal()
   }
 
-  /** Wakes when the next one that rests may run. */
+  /** Wakes when the next one that rests may run. Whoever resumes looks by itself, and so does whatever ends. */
   #arm(): void {
     this.#cancelTimer()
-    const next = this.#rest.until > this.#now ? this.#rest.until : this.#backlog.nextAt()
+    const waits = this.#parts.pausing.paused || this.#active >= this.#concurrency || !this.#rest.mayBegin
+    const next = this.#rest.until > this.#now ? this.#rest.until : waits ? Infinity : this.#backlog.nextAt()
     if (next === Infinity || this.#stopping.aborted) return
     this.#cancelTimer = this.#parts.core.clock.after(Math.max(1, next - this.#now), () => this.#dispatch(), true)
   }

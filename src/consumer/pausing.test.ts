@@ -1,5 +1,8 @@
 import { afterEach, expect, it, vi } from 'vitest'
 import { effectivelyOnce, event, type Signal } from '../index.ts'
+import { createOnce } from '../once/once.ts'
+import { systemParts } from '../operation/parts.ts'
+import { systemClock, type Clock } from '../platform/clock.ts'
 import { memoryStore } from '../store/memory/memory-store.ts'
 import { standardWebhooksSource } from '../source/standard-webhooks.ts'
 import { memoryBroker } from '../testing/source-contract/memory-broker.ts'
@@ -152,4 +155,43 @@ it.each([
   for (const rate of [0, -1, '5', 1e9]) {
     expect(() => once.consumer('bad', { from: once.outbox, rate: rate as never }, handlers as never)).toThrow(/rate/)
   }
+})
+
+it('a paused consumer sleeps, also when a message that failed is due', async () => {
+  let timers = 0
+  const clock: Clock = {
+    ...systemClock,
+    after(ms, callback, held) {
+      if (ms <= 1) timers += 1
+      return systemClock.after(ms, callback, held)
+    },
+  }
+  // The next attempt comes after 99 ms.
+  const random = { ...systemParts.random, next: () => 0.99 }
+  const settings = { namespace: 'test', store: memoryStore(), events, guard: 'off', sweep: false } as const
+  once = createOnce(settings, { ...systemParts, clock, random })
+  let failures = 0
+  let failed = (): void => {}
+  const first = new Promise<void>((resolve) => (failed = resolve))
+  const consumer = once.consumer(
+    'reader',
+    { from: once.outbox },
+    {
+      'step.made': async () => {
+        failed()
+        if (++failures === 1) throw new Error('not yet')
+      },
+    },
+  )
+  await consumer.start()
+  await published(['a'])
+  await first
+  await nothingFor(30)
+  consumer.pause()
+  await nothingFor(200)
+  timers = 0
+  await nothingFor(200)
+  expect(timers).toBeLessThan(10)
+  consumer.resume()
+  await vi.waitFor(() => expect(failures).toBe(2))
 })

@@ -11,20 +11,24 @@ import { Unsure } from './redrive-unsure.ts'
 export async function runRedrives<Tx>(parts: ConsumerParts<Tx>, signal: AbortSignal): Promise<void> {
   const { clock, random, settings } = parts.core
   const unsure = new Unsure(parts)
+  const { pausing } = parts
+  let period: AbortSignal | undefined
+  let until = signal
   while (!signal.aborted) {
-    const { pausing } = parts
-    if (!pausing.paused) await turn(AbortSignal.any([signal, pausing.signal]))
+    // One for each period between two pauses: Node keeps a little of every one of them.
+    if (period !== pausing.signal) until = AbortSignal.any([signal, (period = pausing.signal)])
+    if (!pausing.paused) await turn(until)
     await sleep(clock, REDRIVE_POLL_MS * (0.5 + random.next()), signal)
   }
   await unsure.end()
 
-  async function turn(until: AbortSignal): Promise<void> {
+  async function turn(ended: AbortSignal): Promise<void> {
     try {
       // What a former executor could not find out.
       await unsure.clear()
-      await workOn(parts, unsure, until)
+      await workOn(parts, unsure, ended)
     } catch (error) {
-      if (!until.aborted) settings.observe({ kind: 'troubled', task: 'redrive', error })
+      if (!ended.aborted) settings.observe({ kind: 'troubled', task: 'redrive', error })
     }
   }
 }

@@ -2,6 +2,8 @@ import { onceError } from '../errors.ts'
 import { RATE_MAX } from '../limits.ts'
 import type { Clock } from './clock.ts'
 
+const LOOK_MS_MAX = 60_000
+
 /** So many per second, and never more than a second's worth at once. */
 export class RateLimit {
   readonly #clock: Clock
@@ -30,9 +32,9 @@ export class RateLimit {
     this.#tokens -= count
   }
 
-  /** When the next one may start. */
+  /** When the next one may start, or when to ask again: no timer is longer than 24 days. */
   nextInMs(): number {
-    return Math.max(1, ((1 - this.#tokens) / this.#rate) * 1_000)
+    return Math.min(LOOK_MS_MAX, Math.max(1, ((1 - this.#tokens) / this.#rate) * 1_000))
   }
 
   #refill(): void {

@@ -5,11 +5,13 @@ import { effectivelyOnce } from '../../index.ts'
 import type { OpenFile } from './client.ts'
 import type { SqliteStore } from './sqlite.ts'
 
-/** Counts the commits of the writer, and may refuse one. */
-function watched(lab: Lab): { library: () => Promise<OpenFile>; commits: number; refuse: boolean } {
+/** Counts the commits of the writer, and may refuse one, or one of another statement. */
+function watched(lab: Lab): { library: () => Promise<OpenFile>; commits: number; refuse: boolean; fail: string } {
+  const failed = (): Error => Object.assign(new Error('disk I/O error'), { errcode: 10 })
   const watch = {
     commits: 0,
     refuse: false,
+    fail: 'nothing',
     library: async (): Promise<OpenFile> => {
       const open = await libraryCalled(lab.library)()
       return (file) => {
@@ -20,9 +22,20 @@ function watched(lab: Lab): { library: () => Promise<OpenFile>; commits: number;
             if (sql === 'commit') watch.commits += 1
             if (sql === 'commit' && watch.refuse) {
               watch.refuse = false
-              throw Object.assign(new Error('disk I/O error'), { errcode: 10 })
+              throw failed()
+            }
+            if (sql.startsWith(watch.fail)) {
+              watch.fail = 'nothing'
+              throw failed()
             }
             return client.run(sql, values)
+          },
+          all(sql, values) {
+            if (sql.startsWith(watch.fail)) {
+              watch.fail = 'nothing'
+              throw failed()
+            }
+            return client.all(sql, values)
           },
         }
       }
@@ -182,6 +195,32 @@ describeSqlite('operations that wait for the writer', (lab) => {
     expect(results.flatMap(({ status }, index) => (status === 'rejected' ? [index] : []))).toEqual([6])
     expect(await count(store, 'unique_charge')).toBe(12)
   })
+
+  it('a short write of ours that is lost with it is written again', async () => {
+    const store = await lab.store({ limits: PATIENT })
+    await query(store, 'create table unique_charge (amount integer unique)')
+    await query(store, 'insert into unique_charge values (7)')
+    const keptFor = { inboxForMs: 60_000, rememberForMs: 60_000, lettersForMs: 60_000 }
+    const written = keys(8).map((consumer) => store.inbox.open({ consumer, ...keptFor }))
+    const mistake = store.transaction((tx) => tx.query('insert or rollback into unique_charge values (7)'))
+    const results = await Promise.allSettled([...written, mistake])
+    expect(results.flatMap(({ status }, index) => (status === 'rejected' ? [index] : []))).toEqual([8])
+    expect(await count(store, 'effectively_once_consumer')).toBe(8)
+  })
+
+  it.each(['savepoint', 'pragma schema_version'])(
+    'a disk that fails at "%s" leaves a writer that works',
+    async (sql) => {
+      const watch = watched(lab)
+      const store = await lab.store({ library: watch.library, limits: PATIENT })
+      watch.fail = sql
+      const results = await Promise.allSettled(keys(10).map((id) => charge(store, makeClaim({ id }))))
+      expect(watch.fail).toBe('nothing')
+      expect(results.filter(({ status }) => status === 'rejected').length).toBeLessThanOrEqual(1)
+      await charge(store, makeClaim({ id: 'after' }))
+      expect(await count(store, 'charge')).toBe(results.filter(({ status }) => status === 'fulfilled').length + 1)
+    },
+  )
 
   it('after a slow one each commits alone, so that nobody waits for others', async () => {
     const watch = watched(lab)

@@ -52,10 +52,15 @@ export class CommitGroup {
 
   /** False where one turn's mistake would end the transaction of all: the tables say so. */
   get shareable(): boolean {
-    const version = this.#client.all('pragma schema_version')[0]?.['schema_version']
-    if (version !== this.#version) this.#foundLate = this.#client.all(FOUND_LATE).length > 0
-    this.#version = version
-    return !this.#foundLate
+    try {
+      const version = this.#client.all('pragma schema_version')[0]?.['schema_version']
+      if (version !== this.#version) this.#foundLate = this.#client.all(FOUND_LATE).length > 0
+      this.#version = version
+      return !this.#foundLate
+    } catch {
+      // The commit finds out what is wrong, and tells whom it concerns.
+      return false
+    }
   }
 
   /** Begins a turn. The first one opens the transaction, and waits for other processes until then. */
@@ -66,7 +71,12 @@ export class CommitGroup {
       await whileBusy(this.#retry, until, () => this.#client.run('begin immediate'))
       this.#since = this.#retry.clock.now()
     }
-    this.#client.run(`savepoint ${SAVEPOINT}`)
+    try {
+      this.#client.run(`savepoint ${SAVEPOINT}`)
+    } catch (error) {
+      if (this.size === 0) this.#rollback()
+      throw error
+    }
   }
 
   /** Keeps the turn's work for the commit. Throws when the turn's savepoint is gone. */

@@ -39,16 +39,19 @@ export async function sweepInbox(writer: Writer, limit: number, signal: AbortSig
       if (count < chunk) return done
     }
   }
-  swept.rows = await chunks((chunk) =>
-    writer.write((turn) => {
+  swept.rows = await chunks(async (chunk) => {
+    const done = await writer.write((turn) => {
+      let marked = 0
       const old = turn.all(OLD, [chunk])
       for (const row of old) {
-        if (Number(row['remembered'])) swept.marked += turn.run(MARK, [String(row['id']), Number(row['forget_at'])])
+        if (Number(row['remembered'])) marked += turn.run(MARK, [String(row['id']), Number(row['forget_at'])])
         turn.run(UNROW, [String(row['id'])])
       }
-      return old.length
-    }),
-  )
+      return { rows: old.length, marked }
+    })
+    swept.marked += done.marked
+    return done.rows
+  })
   swept.marks = await chunks((chunk) => writer.write((turn) => turn.run(FORGET, [chunk])))
   swept.letters = await chunks((chunk) => writer.write((turn) => turn.run(LETTERS, [chunk])))
   await chunks((chunk) => writer.write((turn) => turn.run(TRIES, [chunk])))

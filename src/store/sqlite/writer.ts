@@ -1,5 +1,6 @@
-import { ERRORS } from '../../errors.ts'
+import { ERRORS, isOnceError } from '../../errors.ts'
 import {
+  RERUNS_MAX,
   WRITER_ALONE_TURNS,
   WRITER_HOLD_MS_MAX,
   WRITER_HOLD_MS_WARN,
@@ -71,15 +72,22 @@ export class Writer {
     }
   }
 
-  /** One short transaction of our own: all of `work`, or nothing of it. */
+  /**
+   * One short transaction of our own: all of `work`, or nothing of it. Lost with a turn that made SQLite roll back, it is
+   * done again.
+   */
   async write<T>(work: (turn: Turn) => T, { urgent }: { urgent?: boolean } = {}): Promise<T> {
-    const turn = await this.take(urgent === undefined ? {} : { urgent })
-    try {
-      const result = work(turn)
-      await turn.commit()
-      return result
-    } finally {
-      await turn.rollback()
+    for (let lost = 0; ; lost++) {
+      const turn = await this.take(urgent === undefined ? {} : { urgent })
+      try {
+        const result = work(turn)
+        await turn.commit()
+        return result
+      } catch (error) {
+        if (lost >= RERUNS_MAX || !isOnceError(error, 'ONCE_CONFLICT')) throw error
+      } finally {
+        await turn.rollback()
+      }
     }
   }
 

@@ -1,0 +1,13 @@
+import { expect, it } from 'vitest'
+import { systemClock } from './clock.ts'
+import { Throttle } from './rate-limit.ts'
+
+it.each([0.001, 1e-9, Number.MIN_VALUE])('a rate of %d per second sets timers that are not too long', (rate) => {
+  const waits: number[] = []
+  const clock = { ...systemClock, after: (ms: number) => (waits.push(ms), () => {}) }
+  const throttle = new Throttle(clock, rate, () => {})
+  throttle.started(1)
+  expect(throttle.room()).toBe(0)
+  // setTimeout takes 32 bits, and calls back at once past them.
+  expect(waits).toEqual([60_000])
+})
