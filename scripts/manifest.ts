@@ -34,7 +34,7 @@ const TABLES: readonly Table[] = [
   {
     kind: 'broker',
     file: 'docs/brokers.md',
-    heading: ['sink', '`proves`', 'drops what is sent twice'],
+    heading: ['sink', '`proves`', 'drops duplicates'],
     cells: ({ row = [] }) => row,
   },
 ]
