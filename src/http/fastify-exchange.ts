@@ -24,6 +24,7 @@ export class FastifyExchange<Req> implements Exchange<Req> {
   #rest: Deferred<unknown> | undefined
   #sent = false
   #isGiven = false
+  #send: FastifyReply['send'] | undefined
 
   constructor(
     request: FastifyRequest & Req,
@@ -57,11 +58,13 @@ export class FastifyExchange<Req> implements Exchange<Req> {
     }
     // It has one, which waits for what waits for it. By assignment, and not deleted again: both would cost every reply.
     Reflect.set(reply, 'then', wait)
-    const send = (...args: Parameters<FastifyReply['send']>): FastifyReply => {
+    // A hook may have put its own there.
+    const send = (this.#send ??= reply.send)
+    const giving = (...args: Parameters<FastifyReply['send']>): FastifyReply => {
       this.#isGiven = true
-      return Reflect.apply(ownOf(reply).send, reply, args)
+      return Reflect.apply(send, reply, args)
     }
-    Reflect.set(reply, 'send', send)
+    Reflect.set(reply, 'send', giving)
     return this.#handle(op)
   }
 
@@ -108,18 +111,13 @@ export class FastifyExchange<Req> implements Exchange<Req> {
 
   #unwait(): void {
     if (!this.#before) return
-    Reflect.set(this.#reply, 'then', ownOf(this.#reply).then)
-    Reflect.set(this.#reply, 'send', ownOf(this.#reply).send)
+    Reflect.set(this.#reply, 'then', (Object.getPrototypeOf(this.#reply) as FastifyReply).then)
+    Reflect.set(this.#reply, 'send', this.#send)
   }
 
   #wait(): Deferred<unknown> {
     return (this.#rest ??= deferred())
   }
-}
-
-/** What stands behind ours. */
-function ownOf(reply: FastifyReply): FastifyReply {
-  return Object.getPrototypeOf(reply) as FastifyReply
 }
 
 /** `destroyed` is also a request whose body was read to its end. */

@@ -142,3 +142,22 @@ test('a client that leaves while the handler returns nothing', async () => {
   const seen = await client.send({ path: '/x', key })
   expect([seen.status, seen.headers.get('idempotent-replayed'), world.runs(key)]).toEqual([202, 'true', 1])
 })
+
+test("a hook's own `send` of a reply is called, and stays", async () => {
+  const idempotent = idempotency(world.once, { scope: 'global' })
+  const seen: unknown[] = []
+  app.addHook('preHandler', async (_request, reply) => {
+    const send = reply.send.bind(reply)
+    reply.send = (payload) => {
+      seen.push(payload)
+      return send(payload)
+    }
+  })
+  app.post(
+    '/wrapped',
+    idempotent(async (_request, reply) => reply.send({ wrapped: true })),
+  )
+  const response = await app.inject({ method: 'POST', url: '/wrapped', headers: { 'idempotency-key': 'w' } })
+  expect([response.statusCode, response.body]).toEqual([200, '{"wrapped":true}'])
+  expect(seen).toEqual([{ wrapped: true }])
+})
