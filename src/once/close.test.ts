@@ -235,4 +235,13 @@ describe('close({ server })', () => {
     expect(ms).toBeLessThan(700)
     expect(await Promise.race([cut, pause(1_000)])).toMatchObject({ code: 'ECONNRESET' })
   })
+
+  it('closes everything else where a server cannot be closed', async () => {
+    const { once, signals } = make()
+    const close = (): void => {
+      throw new Error('not open')
+    }
+    expect(await once.close({ within: '1s', server: { close } })).toEqual({ cutOff: [] })
+    expect(signals.at(-1)).toMatchObject({ kind: 'closed' })
+  })
 })

@@ -47,13 +47,13 @@ export class ClosingServer {
 }
 
 /** A server that was closed before is closed: it says so with an error. */
-function closed(server: ClosableServer): Promise<void> {
-  return new Promise((resolve) => {
-    const answer = server.close(() => resolve()) as Promise<unknown> | undefined
-    if (typeof answer?.then === 'function')
-      answer.then(
-        () => resolve(),
-        () => resolve(),
-      )
-  })
+async function closed(server: ClosableServer): Promise<void> {
+  try {
+    await new Promise<unknown>((resolve, reject) => {
+      const answer = server.close(() => resolve(undefined)) as Promise<unknown> | undefined
+      if (typeof answer?.then === 'function') answer.then(resolve, reject)
+    })
+  } catch {
+    // It cannot be closed any further.
+  }
 }
