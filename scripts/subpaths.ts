@@ -74,14 +74,14 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
 
   node: {
     kind: 'framework',
-    kB: 21,
+    kB: 22,
     page: 'docs/http.md',
     row: ['wrapped handler', '`IncomingMessage`'],
   },
   express: {
     kind: 'framework',
     peers: { express: '>=4.18' },
-    kB: 21,
+    kB: 22,
     page: 'docs/http.md',
     row: ['wrapped handler', 'Express 4 or 5 request'],
   },
@@ -94,14 +94,14 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   },
   fetch: {
     kind: 'framework',
-    kB: 16,
+    kB: 17,
     page: 'docs/http.md',
     row: ['wrapped handler', '`Request`'],
   },
   hono: {
     kind: 'framework',
     peers: { hono: '>=4' },
-    kB: 16,
+    kB: 17,
     page: 'docs/http.md',
     row: ['middleware', 'Hono context'],
   },
@@ -115,7 +115,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   nest: {
     kind: 'framework',
     peers: { '@nestjs/common': '>=10', rxjs: '>=7' },
-    kB: 23,
+    kB: 24,
     page: 'docs/http.md',
     row: ['module, decorator, context', 'request of Express or Fastify'],
   },

@@ -38,6 +38,7 @@ export const RELEASE_MS_MAX = 2_000
 export const HEARTBEAT_MS_MIN = 1_000
 /** A statement on a connection beside the pool, such as a relay's heartbeat: without an answer, that connection is dead. */
 export const ASIDE_WITHIN_MS = 10_000
+export const REPORT_EVERY_MS = 1_000 // errors of one route and code are logged once in this time, with their number
 /** Other statements of ours, and a connection that is asked for: without an answer for so long, it is dead. */
 export const STATEMENT_WITHIN_MS = 30_000
 /** A broker that has not answered for so long does not answer: the consumer goes on without, and says so. */
@@ -311,8 +312,7 @@ export const REDIS_CLAIM_MS_MAX = 1_000
 export const KAFKA_TRANSFORM_BATCH = 200
 export const KAFKA_TRANSFORM_GATHER_MS = 20
 export const KAFKA_TRANSFORM_PAUSE_MS_MAX = 10_000
-/** What AMQP has room for. */
-export const RABBITMQ_PREFETCH_MAX = 65_535
+export const RABBITMQ_PREFETCH_MAX = 65_535 // what AMQP has room for
 
 /** Redrives. How often a consumer looks for one, and how long one that died is waited for. */
 export const REDRIVE_POLL_MS = 1_000

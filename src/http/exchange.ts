@@ -5,6 +5,7 @@ import type { Answer } from '../lifecycle/answer.ts'
 import type { LeasedOperation, Operation } from '../operation/types.ts'
 import type { Events } from '../outbox/event.ts'
 import { isAboutReader } from './headers.ts'
+import type { Log } from './report.ts'
 
 // oxlint-disable-next-line no-explicit-any -- each adapter types it for its users
 export type AnyOperation = Operation<any, Events> | LeasedOperation<any, Events>
@@ -35,6 +36,8 @@ export interface Exchange<Req> {
   isAnswering?(): boolean
   /** Takes back what the framework itself has noted of an answer that does not count. */
   unsay?(): void
+  /** How the framework logs; absent: `console.error`. */
+  readonly log?: Log | undefined
   /** The framework's own error handling. */
   fail(error: unknown): void
   /** Sends an answer that is not the handler's. */

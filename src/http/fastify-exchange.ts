@@ -4,6 +4,7 @@ import type { Answer } from '../lifecycle/answer.ts'
 import { type Deferred, deferred } from './deferred.ts'
 import { type AnyOperation, type Exchange, writeAnswer } from './exchange.ts'
 import { withOwnLists } from './headers.ts'
+import type { Log } from './report.ts'
 
 /**
  * Fastify sends what a handler returns, so it goes on when the handler is done (`rest`) and its bytes end in the held
@@ -17,6 +18,7 @@ export class FastifyExchange<Req> implements Exchange<Req> {
   readonly pattern: string
   readonly seen: { readonly body?: unknown; readonly rawBody?: unknown }
   readonly answersLater = true
+  readonly log: Log | undefined
   readonly #reply: FastifyReply
   readonly #handle: (op: AnyOperation) => unknown
   /** What stood there before the handler was called. */
@@ -39,6 +41,7 @@ export class FastifyExchange<Req> implements Exchange<Req> {
     this.pattern = pattern
     // Both names are those of Fastify's request.
     this.seen = request
+    this.log = (line, error) => request.log.error(error, line)
     this.#reply = reply
     this.#handle = handle
   }

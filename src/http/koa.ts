@@ -70,6 +70,8 @@ export function idempotency<Tx, E extends Events>(
         pattern: `${ctx.method} ${patternOf(ctx)}`,
         seen: ctx.request as { body?: unknown; rawBody?: unknown },
         answersLater: true,
+        // Where Koa's own errors are told: whoever listens to `error` of the application hears of ours.
+        log: (_line, error) => ctx.app.emit('error', error, ctx),
         handle: (op) => {
           if (batched) return noHandler(op)
           ctx.state['once'] = op

@@ -16,6 +16,9 @@ export interface NestExchange {
 }
 
 class NestOnFastify<Req> extends FastifyExchange<Req> {
+  /** The logger of Fastify is off under Nest, as a rule. */
+  override readonly log = undefined
+
   /** Nest goes on, so that its interceptors end, and answers once more: nobody listens. */
   protected override sent(reply: FastifyReply, answer: Answer): void {
     Reflect.set(reply, 'send', () => reply)

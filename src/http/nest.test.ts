@@ -3,7 +3,8 @@ import type { AddressInfo } from 'node:net'
 import { Body, Controller, HttpCode, HttpException, Injectable, Module, Post } from '@nestjs/common'
 import { type INestApplication } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { FastifyAdapter } from '@nestjs/platform-fastify'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { openWorld, type QueryTx, type World } from '../../test/http/world.ts'
 import { Idempotent, InjectOnce, OnceContext, OnceModule, Op } from '../entry/nest.ts'
 import type { Once, Operation } from '../index.ts'
@@ -90,4 +91,32 @@ test('module, decorators, injection and the context of deep services', async () 
   }
   expect(world.runs(refused)).toBe(1)
   await expect(async () => app?.get(Deep).save()).rejects.toThrow('ONCE_TX_REQUIRED')
+})
+
+test.each(['express', 'fastify'])('an error of ours is logged, on %s', async (host) => {
+  class Orders {
+    async create(): Promise<unknown> {
+      return 'x'
+    }
+  }
+  decorate(Orders, 'create', [Post('/'), Idempotent()], [])
+  Controller('/')(Orders)
+  // oxlint-disable-next-line no-extraneous-class -- a module of Nest is a class
+  class Root {}
+  const scope = (): string => ''
+  Module({ imports: [OnceModule.forRoot({ once: world.once, scope, closeWithin: false })], controllers: [Orders] })(
+    Root,
+  )
+  app = await (host === 'express'
+    ? NestFactory.create(Root, { logger: false })
+    : NestFactory.create(Root, new FastifyAdapter(), { logger: false }))
+  await app.listen(0, '127.0.0.1')
+  const { port } = app.getHttpServer().address() as AddressInfo
+  const logged = vi.spyOn(console, 'error').mockImplementation(() => {})
+  const response = await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', headers: { 'idempotency-key': 'k' } })
+  const lines = logged.mock.calls.map((words) => words.join(' '))
+  logged.mockRestore()
+  expect(response.status).toBe(500)
+  expect(await response.text()).not.toContain('Return a string')
+  expect(lines).toEqual([expect.stringContaining('POST Orders.create was answered 500 OnceError: ONCE_SCOPE_EMPTY')])
 })

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duration } from '../duration.ts'
+import { isOnceError } from '../errors.ts'
 import type { Committed, Op, Operation } from '../operation/types.ts'
 import type { Once } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
@@ -9,6 +10,8 @@ import { type AnyOperation, type Exchange, writeAnswer } from './exchange.ts'
 import { serve } from './node.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
 import { type Documented, documentsOf } from './documents.ts'
+import type { ProtectedRoute } from './protected-route.ts'
+import type { OnError } from './report.ts'
 
 type Listener = (req: IncomingMessage, res: ServerResponse) => void
 // oxlint-disable-next-line no-explicit-any -- typed where users write it
@@ -17,8 +20,11 @@ type Handler = (req: IncomingMessage, res: ServerResponse, op: AnyOperation) => 
 type Returned<L> = L extends Duration ? Promise<Committed<unknown>> : unknown
 
 export interface NodeOptions extends IdempotencyOptions<IncomingMessage> {
-  /** Called with every error that a handler throws. The client gets a bare 500. Default: console.error */
-  onError?: (error: unknown, req: IncomingMessage) => void
+  /**
+   * Called with every error that a handler throws, and with those of this package that are answered with 5xx. The client
+   * gets a bare 500 for the former. Default: console.error
+   */
+  onError?: OnError<IncomingMessage>
 }
 
 export interface Idempotent<Tx, E extends Events> extends Documented {
@@ -40,24 +46,34 @@ export interface Idempotent<Tx, E extends Events> extends Documented {
  * @example
  * createServer(idempotent(async (req, res, { tx }) => { … }))
  */
-export function idempotency<Tx, E extends Events>(
-  once: Once<Tx, E>,
-  { onError = report, ...options }: NodeOptions,
-): Idempotent<Tx, E> {
+export function idempotency<Tx, E extends Events>(once: Once<Tx, E>, options: NodeOptions): Idempotent<Tx, E> {
   const bound = bind(once, options)
   const idempotent = (first: RouteOptions<IncomingMessage> | Handler, second?: Handler): Listener => {
     const [own, handler] = optionsAndHandler<RouteOptions<IncomingMessage>, Handler>(first, second)
     const protection = bound(own)
-    return (req, res) => void serve(protection, exchangeOf(req, res, handler))
+    return (req, res) => void serve(protection, exchangeOf(protection, req, res, handler))
   }
   const batched = (first: Batched | RouteOptions<IncomingMessage>, second?: Batched): Listener => {
     const [own, work] = optionsAndHandler<RouteOptions<IncomingMessage>, Batched>(first, second)
     const protection = bound(own, 'batched')
     const answer = batchedOf(protection, work)
     const handler: Handler = (_req, _res, op) => noHandler(op)
-    return (req, res) => void serve(protection, exchangeOf(req, res, handler), answer)
+    return (req, res) => void serve(protection, exchangeOf(protection, req, res, handler), answer)
   }
-  const exchangeOf = (req: IncomingMessage, res: ServerResponse, handler: Handler): Exchange<IncomingMessage> => ({
+  const documents = documentsOf(bound.plain)
+  const policyHandler: Listener = (_req, res) => {
+    res.setHeader('content-type', 'application/json').end(JSON.stringify(documents.policy()))
+  }
+  return Object.assign(idempotent, { ...documents, policyHandler, batched }) as unknown as Idempotent<Tx, E>
+}
+
+function exchangeOf<Tx, E extends Events>(
+  protection: ProtectedRoute<Tx, E, IncomingMessage>,
+  req: IncomingMessage,
+  res: ServerResponse,
+  handler: Handler,
+): Exchange<IncomingMessage> {
+  const exchange: Exchange<IncomingMessage> = {
     req,
     res,
     request: req,
@@ -69,19 +85,11 @@ export function idempotency<Tx, E extends Events>(
     handle: (op) => handler(req, res, op),
     handled: () => {},
     fail: (error) => {
-      onError(error, req)
+      protection.tell(error, exchange)
       for (const name of ['content-encoding', 'content-length', 'content-type']) res.removeHeader(name)
-      writeAnswer(res, { status: 500, headers: [], body: null, kept: true })
+      writeAnswer(res, { status: isOnceError(error) ? error.status : 500, headers: [], body: null, kept: true })
     },
     send: (answer) => writeAnswer(res, answer),
-  })
-  const documents = documentsOf(bound.plain)
-  const policyHandler: Listener = (_req, res) => {
-    res.setHeader('content-type', 'application/json').end(JSON.stringify(documents.policy()))
   }
-  return Object.assign(idempotent, { ...documents, policyHandler, batched }) as unknown as Idempotent<Tx, E>
-}
-
-function report(error: unknown): void {
-  console.error(error)
+  return exchange
 }

@@ -51,7 +51,7 @@ export async function serve<Tx, E extends Events, Req>(
     // Once the handler was called its own errors are answered; what still gets here broke the commit.
     const late = handler.unanswered && isOnceError(error, 'ONCE_DEADLINE')
     const found = late ? noAnswer(pattern) : handler.called ? commitFailure(error) : error
-    handler.discard(() => answerError(protection, exchange, found, error))
+    handler.discard(() => answerError(protection, exchange, found))
   }
 }
 
@@ -59,12 +59,11 @@ function answerError<Tx, E extends Events, Req>(
   protection: ProtectedRoute<Tx, E, Req>,
   exchange: Exchange<Req>,
   error: unknown,
-  thrown: unknown = error,
 ): void {
   try {
-    const problem = protection.problem(error)
+    const problem = protection.problem(error, exchange)
     if (problem) exchange.send(problem)
-    else exchange.fail(thrown)
+    else exchange.fail(error)
   } catch {
     // Something around the route cannot even send this: a connection that ends is better than a process that does.
     exchange.res.destroy()

@@ -3,6 +3,7 @@ import type { Answer } from '../lifecycle/answer.ts'
 import type { InFlight } from '../operation/types.ts'
 import { onceError } from '../errors.ts'
 import { type HeaderPairs, spokenHeaders } from './headers.ts'
+import type { OnError } from './report.ts'
 
 /** What `idempotency(once, options)` takes. `Req` is the request as the framework knows it. */
 export interface IdempotencyOptions<Req> {
@@ -61,6 +62,16 @@ export interface IdempotencyOptions<Req> {
   upgrade?: (record: ReplayRecord) => Refusal | Promise<Refusal>
   /** Encrypts stored answers with AES-256-GCM. The first key encrypts, and every key decrypts. */
   encrypt?: { keys: readonly { id: string; secret: Uint8Array }[] }
+  /**
+   * Told of every error of this package that is answered with 5xx, with its cause. Default: the framework's logger, or
+   * `console.error`, once a second for each route and code, without the cause: it may quote the request.
+   */
+  onError?: OnError<Req>
+  /**
+   * Who answers errors of this package from 500 on. 'problem' (default): a problem document. 'framework': the error
+   * handler of the framework, and nobody else, gets an error that has `status` and `code`.
+   */
+  errors?: 'problem' | 'framework'
   /** The page whose anchors explain the problem types. */
   docs?: string
 }

@@ -10,15 +10,15 @@ const encoder = new TextEncoder()
 export interface ProblemStyle {
   /** The page that explains the errors; each has an anchor. */
   readonly docs: string
-  /** Whether a defect of the program is described to the client, too: in development it is, in production it is not. */
-  readonly verbose: boolean
 }
 
 /** An RFC 9457 problem document: `type` is a link to the docs, and so is the Link header of the IETF draft. */
-export function problemOf(error: OnceError, { docs, verbose }: ProblemStyle): Answer {
-  const { status, retryable, message: title } = ERRORS[error.code]
+export function problemOf(error: OnceError, { docs }: ProblemStyle): Answer {
+  const { status, retryable, message } = ERRORS[error.code]
+  // What a defect of the program is, and what to run against it, is for the log of the server.
+  const title = status < 500 || retryable ? message : 'The server cannot answer this request'
   const type = problemUri(docs, error.code)
-  const detail = status < 500 || verbose ? error.message.slice(error.code.length + 1) : title
+  const detail = status < 500 ? error.message.slice(error.code.length + 1) : title
   const headers: [string, string][] = [
     ['content-type', 'application/problem+json'],
     ['content-language', 'en'],

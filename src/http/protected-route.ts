@@ -16,6 +16,7 @@ import { checkStored } from './headers.ts'
 import { fingerprintOf, type Incoming, scopeOf } from './incoming.ts'
 import { answerOfRefusal, type ReplayRecord } from './options.ts'
 import { problemOf, type ProblemStyle } from './problem.ts'
+import { type About, Report } from './report.ts'
 import type { Route } from './route.ts'
 import { fromStored, toStored, unmarked } from './stored.ts'
 
@@ -24,13 +25,15 @@ export class ProtectedRoute<Tx, E extends Events, Req> {
   readonly instance: OnceInstance<Tx, E>
   readonly route: Route<Req>
   readonly #style: ProblemStyle
+  readonly #report: Report<Req>
   /** By the stored answer: what is in memory is checked once. */
   readonly #ready = new WeakMap<Answer, Answer | null>()
 
   constructor(once: Once<Tx, E>, route: Route<Req>) {
     this.instance = instanceOf(once)
     this.route = route
-    this.#style = { docs: route.docs, verbose: this.instance.core.settings.guard !== 'off' }
+    this.#style = { docs: route.docs }
+    this.#report = new Report(route.onError, this.instance.core.clock)
   }
 
   /** Naturally idempotent methods pass by untouched. */
@@ -105,9 +108,19 @@ export class ProtectedRoute<Tx, E extends Events, Req> {
     return isTransient(this.instance.core, error)
   }
 
-  /** The problem document of an error of ours; null for anybody else's. */
-  problem(error: unknown): Answer | null {
-    return isOnceError(error) ? problemOf(error, this.#style) : null
+  /** The problem document of an error of ours; null for anybody else's, and for what the framework shall answer. */
+  problem(error: unknown, about: About<Req>): Answer | null {
+    if (!isOnceError(error)) return null
+    if (error.status >= 500) {
+      if (this.route.errors === 'framework') return null
+      this.tell(error, about)
+    }
+    return problemOf(error, this.#style)
+  }
+
+  /** To `onError`, or to a log. Never throws. */
+  tell(error: unknown, about: About<Req>): void {
+    this.#report.tell(error, about)
   }
 
   /** What a handler made, as the record keeps it. */

@@ -33,6 +33,8 @@ export interface Route<Req> {
   readonly upgrade: IdempotencyOptions<Req>['upgrade']
   readonly seal: Seal | null
   readonly docs: string
+  readonly onError: IdempotencyOptions<Req>['onError']
+  readonly errors: 'problem' | 'framework'
   /** null: atomic. */
   readonly leaseMs: number | null
 }
@@ -61,6 +63,8 @@ const OPTIONS = new Set([
   'upgrade',
   'encrypt',
   'docs',
+  'onError',
+  'errors',
   'lease',
 ])
 const FINGERPRINT_OPTIONS = new Set(['ignore', 'headers', 'digest'])
@@ -103,6 +107,8 @@ export function checkRoute<Req>(
     upgrade: checkFunction('upgrade', options.upgrade),
     seal: options.encrypt === undefined ? null : createSeal(options.encrypt.keys),
     docs: checkDocs(options.docs),
+    onError: checkFunction('onError', options.onError),
+    errors: oneOf<'problem' | 'framework'>('errors', options.errors, ['problem', 'framework'], 'problem'),
     leaseMs: 'lease' in options && options.lease !== undefined ? leaseMs(options.lease) : null,
   }
 }

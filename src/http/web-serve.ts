@@ -11,6 +11,7 @@ import { digestCheck, type Incoming, keyOf } from './incoming.ts'
 import { jsonAnswer } from './json-answer.ts'
 import type { AnyOperation } from './exchange.ts'
 import { commitFailure, type HandlerEnd, type ProtectedRoute } from './protected-route.ts'
+import type { Log } from './report.ts'
 import { RolledBackAnswer } from './rolled-back-answer.ts'
 import { type Captured, capture, responseOf } from './web.ts'
 
@@ -21,6 +22,8 @@ export interface WebExchange<Req> {
   readonly request: Req
   readonly pattern: string
   readonly rerunnable: boolean
+  /** How the host logs; absent: `console.error`. */
+  readonly log?: Log
   /** The whole body; whoever reads it after us must still be able to. */
   body(bytesMax: number): Promise<Uint8Array>
   /** Runs the handler. `threw`: the framework has made a Response of an error. */
@@ -36,7 +39,7 @@ export interface Made {
   readonly threw: boolean
 }
 
-/** From the request to its Response, which says the key again. Rejects only with errors that are not ours. */
+/** From the request to its Response, which says the key again. Rejects only with errors that the host shall answer. */
 export async function serveWeb<Tx, E extends Events, Req>(
   protection: ProtectedRoute<Tx, E, Req>,
   exchange: WebExchange<Req>,
@@ -49,7 +52,7 @@ export async function serveWeb<Tx, E extends Events, Req>(
     // Two headers of one name arrive joined by a comma, which the parser refuses.
     key = keyOf(route, value === null ? undefined : [value])
   } catch (error) {
-    const problem = protection.problem(error)
+    const problem = protection.problem(error, exchange)
     if (problem) return responseOf(problem)
     throw error
   }
@@ -81,9 +84,10 @@ async function answered<Tx, E extends Events, Req>(
     return run.response
   } catch (error) {
     run.stop()
-    const problem = protection.problem(run.answered ? commitFailure(error) : error)
+    const found = run.answered ? commitFailure(error) : error
+    const problem = protection.problem(found, exchange)
     if (problem) return responseOf(problem)
-    throw error
+    throw found
   }
 }
 

@@ -53,6 +53,7 @@ export async function attemptAtomic<Tx>(
       won(false)
       await session.rollback()
       if (made.fate === 'refuse') return await refuse(core, request, made.answer)
+      core.settings.observe({ kind: 'released', id: shortId(request.claim.id), route: request.route })
       return { kind: 'outcome', outcome: { answer: made.answer, replayed: false }, stored: false }
     }
     const answer = capped(made.answer)

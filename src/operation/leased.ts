@@ -290,6 +290,7 @@ async function refuseLeased<Tx>(
   const outcome = { answer, replayed: false }
   if (fate === 'release') {
     await core.store.leases.release(held)
+    core.settings.observe({ kind: 'released', id: shortId(request.claim.id), route: request.route })
     return { kind: 'outcome', outcome, stored: false }
   }
   checkHeld(answer)

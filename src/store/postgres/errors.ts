@@ -124,6 +124,8 @@ export function commitError(error: unknown, schema: string, meaning: typeof sess
 /** Out of resources, cancelled by an operator or a timeout, input and output, internal. */
 const SERVERS_OWN = /^(?:53|57014|58|F0|XX)/
 
+/** The server's words. Drizzle stands around them, and quotes the parameters of the statement. */
 function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+  if (!(error instanceof Error)) return String(error)
+  return (error.cause instanceof Error ? error.cause : error).message
 }
