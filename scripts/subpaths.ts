@@ -32,7 +32,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   postgres: {
     kind: 'store',
     peers: { postgres: '>=3.4' },
-    kB: 43,
+    kB: 44,
     page: 'docs/stores.md',
     row: ['postgres.js', '`postgresJsStore(sql)`', '`TransactionSql`'],
   },
