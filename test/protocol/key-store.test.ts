@@ -186,27 +186,12 @@ describe('features.transactional', () => {
   })
 })
 
-describe('the contract, on a store without transactions', () => {
-  const make = async () => ({ store: new KeyStore(), close: () => Promise.resolve() })
+it('the contract asks a store without transactions for its own part, and says why the rest is left out', async () => {
   const ran: string[] = []
-  for (const { name, run } of storeContract(make)) {
-    it(name, async ({ skip }) => {
-      const result = await run()
-      if (result) skip(result.skipped)
-      expect(result).toBeUndefined()
-      ran.push(name)
-    })
+  for (const { name, run } of storeContract(async () => ({ store: new KeyStore(), close: () => Promise.resolve() }))) {
+    const result = await run()
+    if (result) expect(result.skipped, name).toMatch(/\w+/)
+    else ran.push(name)
   }
-
-  it('asks it for its own part', () => {
-    expect(ran.length).toBeGreaterThan(15)
-  })
+  expect(ran.length).toBeGreaterThan(15)
 })
-
-function storeOf(instance: Once<undefined, {}>): Store<undefined> {
-  return (instance as unknown as { core: { store: Store<undefined> } }).core.store
-}
-
-function webhook(): never {
-  return githubSource({ secret: 'a secret of the hook' }) as never
-}
