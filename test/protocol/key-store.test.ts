@@ -195,3 +195,11 @@ it('the contract asks a store without transactions for its own part, and says wh
   }
   expect(ran.length).toBeGreaterThan(15)
 })
+
+function storeOf(instance: Once<undefined, {}>): Store<undefined> {
+  return (instance as unknown as { core: { store: Store<undefined> } }).core.store
+}
+
+function webhook(): never {
+  return githubSource({ secret: 'a secret of the hook' }) as never
+}
