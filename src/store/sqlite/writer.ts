@@ -45,7 +45,7 @@ export class Writer {
   readonly #queue: Queue
   #warned = false
   #group: CommitGroup | undefined
-  /** So many more turns commit alone, because a slow one kept others waiting for their commit. */
+  /** This many more turns commit alone: a slow one kept others waiting, or (without end) one failed the commit of others. */
   #alone = 0
 
   constructor(retry: BusyRetry, library: () => Promise<OpenFile>, limits: Partial<WriterLimits> = {}) {
@@ -105,7 +105,7 @@ export class Writer {
       warnMs: this.#limits.holdMsWarn,
       warn: () => this.#warn(),
       leave: (heldMs) => {
-        this.#alone = heldMs > this.#limits.sharedMsMax ? WRITER_ALONE_TURNS : Math.max(this.#alone - 1, 0)
+        this.#alone = Math.max(this.#alone - 1, heldMs > this.#limits.sharedMsMax ? WRITER_ALONE_TURNS : 0)
         void this.#next()
       },
     })
