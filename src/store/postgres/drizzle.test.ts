@@ -86,6 +86,33 @@ describePostgres('Drizzle on node-postgres', (database) => {
     }
   })
 
+  it('outlives a connection that breaks at BEGIN, and gives its place in the pool back', async () => {
+    let breaks = 2
+    class Breaking extends pg.Client {
+      constructor(config?: pg.ClientConfig) {
+        super(config)
+        const query = this.query.bind(this) as (...args: unknown[]) => unknown
+        this.query = ((...args: [{ text?: string }]) => {
+          if (args[0].text?.startsWith('begin') && breaks-- > 0) this.connection.stream.destroy()
+          return query(...args)
+        }) as never
+      }
+    }
+    // Without a listener for errors: an error event that reaches nobody ends the process.
+    const pool = new pg.Pool({ connectionString: database.url, max: 1, Client: Breaking, connectionTimeoutMillis: 500 })
+    try {
+      const driver = drizzleDriver(onPg(pool))
+      const begin = () => driver.begin({ name: '', text: 'select 1 as one', values: [] })
+      for (let i = 0; i < 2; i++) await expect(begin()).rejects.toThrow('Failed query: begin')
+      const { connection, rows } = await begin()
+      expect(rows).toEqual([{ one: 1 }])
+      await connection.rollback()
+      expect([pool.totalCount, pool.idleCount]).toEqual([1, 1])
+    } finally {
+      await pool.end()
+    }
+  })
+
   it('refuses a single client, which all queries of the process would share', () => {
     const client = new pg.Client({ connectionString: database.url })
     expect(() => drizzleDriver(onPg(client))).toThrow(expect.objectContaining({ code: 'ONCE_OPTION_INVALID' }))

@@ -1,5 +1,6 @@
 import type { Row, SqlStore } from '../store.ts'
 import { callbackDriver } from './callback-transaction.ts'
+import { DrizzleCheckout } from './drizzle-checkout.ts'
 import type { PgDriver, PgStatement } from './driver/driver.ts'
 import { hasMethods, revocableHandle, requireThat, type RevocableHandle } from './revocable-handle.ts'
 import { withSnakeCase } from './postgres-js.ts'
@@ -38,16 +39,16 @@ export function drizzleDriver<Tx>(db: DrizzleDatabase<Tx>): PgDriver<Tx> {
     single: hasMethods(client, ['execProtocol']),
     transaction(callback) {
       const life: Life = { lost: undefined }
-      let unlisten = ignore
-      const outer = db.transaction((tx) => {
-        unlisten = listen(tx as Drizzle)
+      const checkout = new DrizzleCheckout()
+      const outer = checkout.on(db, root as Drizzle).transaction((tx) => {
+        checkout.begun = true
         return unlessLost(life, callback(surviving(tx as Drizzle, life) as Tx))
       }, READ_COMMITTED)
       outer.then(
-        () => unlisten(),
+        () => checkout.end(),
         (error: unknown) => {
           life.lost ??= error
-          unlisten()
+          checkout.end()
         },
       )
       return outer
@@ -96,24 +97,6 @@ function on(tx: Drizzle, session: object): Drizzle {
 function surviving(tx: Drizzle, life: Life): Drizzle {
   if (!isPostgresJs(tx.session.client)) return tx
   return on(tx, { client: guardedSql(tx.session.client, { refusal: () => life.lost, life }) })
-}
-
-/** A pg client that breaks between two statements says so by an event, which ends the process if nobody listens. */
-function listen({ session: { client } }: Drizzle): () => void {
-  if (!isEmitter(client)) return ignore
-  client.on('error', ignore)
-  return () => void client.removeListener('error', ignore)
-}
-
-function ignore(): void {}
-
-interface Emitter {
-  on(event: 'error', listener: () => void): unknown
-  removeListener(event: 'error', listener: () => void): unknown
-}
-
-function isEmitter(client: unknown): client is Emitter {
-  return typeof client === 'object' && hasMethods(client, ['on', 'removeListener'])
 }
 
 function revocable(tx: Drizzle, client: unknown, held: RevocableHandle, joined: boolean): Drizzle {
