@@ -196,6 +196,19 @@ describeSqlite('operations that wait for the writer', (lab) => {
     expect(await count(store, 'unique_charge')).toBe(12)
   })
 
+  it('after one has rolled the others back, each commits alone: nobody else is lost any more', async () => {
+    const store = await lab.store({ limits: PATIENT })
+    await query(store, 'create table unique_charge (amount integer unique)')
+    await query(store, 'insert into unique_charge values (7)')
+    const mistake = () => store.transaction((tx) => tx.query('insert or rollback into unique_charge values (7)'))
+    const good = (amount: number) =>
+      store.transaction((tx) => tx.query('insert into unique_charge values ($1)', [amount]))
+    await Promise.allSettled([good(100), mistake(), good(101), mistake()])
+    const results = await Promise.allSettled(keys(12).map((_, index) => (index % 2 ? mistake() : good(index * 10))))
+    const lost = results.flatMap(({ status }, index) => (status === 'rejected' && index % 2 === 0 ? [index] : []))
+    expect(lost).toEqual([])
+  })
+
   it('a short write of ours that is lost with it is written again', async () => {
     const store = await lab.store({ limits: PATIENT })
     await query(store, 'create table unique_charge (amount integer unique)')

@@ -28,6 +28,8 @@ export class CommitGroup {
   #since = 0
   #version: unknown
   #foundLate = false
+  /** A turn's mistake has cost others their work: it may come again. */
+  #costOthers = false
   /** A rollback could not be done. */
   #unfinished = false
 
@@ -50,8 +52,9 @@ export class CommitGroup {
     return this.#settled
   }
 
-  /** False where one turn's mistake would end the transaction of all: the tables say so. */
+  /** False where one turn's mistake would end the transaction of all: the tables say so, or it happened before. */
   get shareable(): boolean {
+    if (this.#costOthers) return false
     try {
       const version = this.#client.all('pragma schema_version')[0]?.['schema_version']
       if (version !== this.#version) this.#foundLate = this.#client.all(FOUND_LATE).length > 0
@@ -110,43 +113,38 @@ export class CommitGroup {
 
   /** SQLite rolled back by itself: the kept turns, which did nothing wrong, run again. */
   lose(error: unknown): void {
+    if (this.size > 0) this.#costOthers = true
     this.#end(({ reject }) => reject(onceError('ONCE_CONFLICT', { cause: error })))
   }
 
-  /**
-   * Commits the kept turns and tells them. False when a constraint that is only checked now refused the commit of several
-   * turns: each has to run alone, so that one of them hears of it.
-   */
-  async commit(): Promise<boolean> {
+  /** Commits the kept turns and tells them. */
+  async commit(): Promise<void> {
     for (;;) {
       try {
         this.#client.run('commit')
-        this.#end(({ resolve }) => resolve('committed'))
-        return true
+        return this.#end(({ resolve }) => resolve('committed'))
       } catch (error) {
-        if (!this.#client.inTransaction()) {
-          this.#end(({ reject }) => reject(onceError('ONCE_COMMIT_UNKNOWN', { cause: error })))
-          return true
-        }
+        if (!this.#client.inTransaction())
+          return this.#end(({ reject }) => reject(onceError('ONCE_COMMIT_UNKNOWN', { cause: error })))
         if (!isBusy(error)) return this.#refused(error)
         if (this.#retry.clock.now() >= Math.max(...this.#kept.map(({ until }) => until))) {
           this.#rollback()
-          this.#end(({ reject }) => reject(onceError('ONCE_DEADLINE')))
-          return true
+          return this.#end(({ reject }) => reject(onceError('ONCE_DEADLINE')))
         }
       }
       await pause(this.#retry)
     }
   }
 
-  /** The transaction is still open: nothing was committed. */
-  #refused(error: unknown): boolean {
+  /**
+   * The transaction is still open: nothing was committed. Where a constraint that is only checked now refused several
+   * turns, each runs alone, so that one of them hears of it.
+   */
+  #refused(error: unknown): void {
     const deferred = isConstraint(error)
-    const several = this.size > 1
     this.#rollback()
-    if (deferred && several) this.lose(error)
+    if (deferred && this.size > 1) this.lose(error)
     else this.#end(({ reject }) => reject(deferred ? error : storeFailure(error, this.#retry.file)))
-    return !deferred || !several
   }
 
   #rollback(): void {

@@ -45,7 +45,7 @@ export class Writer {
   readonly #queue: Queue
   #warned = false
   #group: CommitGroup | undefined
-  /** This many more turns commit alone: a slow one kept others waiting, or (without end) one failed the commit of others. */
+  /** This many more turns commit alone: a slow one kept others waiting. */
   #alone = 0
 
   constructor(retry: BusyRetry, library: () => Promise<OpenFile>, limits: Partial<WriterLimits> = {}) {
@@ -114,10 +114,7 @@ export class Writer {
   /** The next turn may share the commit with those that are done; where it may not, they are committed first. */
   async #next(): Promise<void> {
     const group = this.#group
-    if (group !== undefined && group.size > 0 && !this.#mayShare(group)) {
-      const blamed = await group.commit()
-      if (!blamed) this.#alone = Infinity
-    }
+    if (group !== undefined && group.size > 0 && !this.#mayShare(group)) await group.commit()
     this.#queue.leave()
   }
 
