@@ -26,16 +26,20 @@ it('a handle tells whose it is until its operation ends, and keeps nothing after
   await once.close()
 })
 
-it('a handle that cannot be made leaves no transaction open', async () => {
+it.each([
+  ['a handle that cannot be made', 'no handle'],
+  ['a transaction that cannot be nested in', 'ONCE_UNSUPPORTED'],
+])('%s leaves no transaction open', async (_, told) => {
   const memory = memoryStore()
   let fails = true
   const unable = <S extends object>(session: S): S =>
     new Proxy(session, {
       get(of, name) {
-        if (name === 'revocable' && fails) return fail
+        if (name === 'revocable' && fails && told === 'no handle') return fail
         const found: unknown = Reflect.get(of, name, of)
         return typeof found === 'function' ? found.bind(of) : found
       },
+      has: (of, name) => Reflect.has(of, name) && !(name === 'savepoint' && fails && told !== 'no handle'),
     })
   const fail = (): never => {
     throw new Error('no handle')
@@ -52,9 +56,19 @@ it('a handle that cannot be made leaves no transaction open', async () => {
   const atomic = (): Promise<string> => once.run({ scope: 's', key: 'atomic', input: 1 }, async () => 'done')
   const leased = (): Promise<string> =>
     once.run({ scope: 's', key: 'leased', input: 1, lease: '10s' }, async ({ commit }) => commit(async () => 'done'))
-  for (const run of [atomic, leased]) await expect(run()).rejects.toThrow('no handle')
+  const stepped = (): Promise<string> =>
+    once.run({ scope: 's', key: 'stepped', input: 1, lease: '10s' }, async ({ step, commit }) => {
+      await step.tx('write', async () => 'written')
+      return commit(async () => 'done')
+    })
+  const nested = (): Promise<string> =>
+    once.run({ scope: 's', key: 'outer', input: 1 }, async () =>
+      once.run({ scope: 's', key: 'inner', input: 1 }, async () => 'done'),
+    )
+  const concerned = told === 'no handle' ? [atomic, leased, stepped, nested] : [stepped, nested]
+  for (const run of concerned) await expect(run()).rejects.toThrow(told)
   expect(memory.database.open.size).toBe(0)
   fails = false
-  expect([await atomic(), await leased()]).toEqual(['done', 'done'])
+  for (const run of concerned) expect(await run()).toBe('done')
   await once.close()
 })

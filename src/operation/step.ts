@@ -3,7 +3,7 @@ import { deriveKey } from '../key/derive.ts'
 import { DERIVED_KEY_LENGTH_MAX, STEP_NAME_BYTES_MAX, STEP_RESULT_BYTES_MAX, STEPS_MAX } from '../limits.ts'
 import { isName } from '../platform/storable.ts'
 import { nestable, required } from '../store/lacking.ts'
-import type { Leases, Session, StoredStep } from '../store/store.ts'
+import type { Leases, SqlSession, StoredStep } from '../store/store.ts'
 import { rerunAfterConflicts } from './atomic.ts'
 import { jsonOf } from './codec.ts'
 import type { Core } from './core.ts'
@@ -135,38 +135,40 @@ export class Steps<Tx> {
     const { id, token, life, deadlineMs } = this.#holder
     const { store, transactions } = this.#core
     const opened = await required(store, transactions, 'stepTx').open({ deadlineMs })
-    const session = nestable(store, opened, 'stepTx')
-    const transaction = new SharedTransaction(session)
-    const result = await this.#inTransaction(transaction, name, work)
+    const transaction = new SharedTransaction(opened)
+    const { session, result } = await this.#inTransaction(transaction, name, work)
     if ((await session.completeStep({ id, token, life, name, result })) !== 'committed')
       throw onceError('ONCE_ROLLED_BACK')
     transaction.committed()
     return JSON.parse(result)
   }
 
-  /** Runs inside a transaction of the step's own, which operations begun by the work join. */
+  /**
+   * Runs inside a transaction of the step's own, which operations begun by the work join. Whatever goes wrong, the
+   * transaction is over when this throws.
+   */
   async #inTransaction<T>(
     transaction: SharedTransaction,
     name: string,
     work: (s: { tx: Tx }) => Promise<T>,
-  ): Promise<string> {
-    const { clock, enclosing: context } = this.#core
+  ): Promise<{ readonly session: SqlSession<unknown>; readonly result: string }> {
+    const { clock, enclosing: context, store } = this.#core
     const { id, route, deadlineMs, enclosing: outer } = this.#holder
-    const session = transaction.session as Session<Tx>
     const enclosing = new Enclosing({ id, route, transaction, publisher: null, outer })
-    const handle = handleOf(this.#core, enclosing)
-    enclosing.onEnd(() => handle.revoke())
     outer.enter(enclosing)
     try {
+      const session = nestable(store, transaction.session, 'stepTx')
+      const handle = handleOf(this.#core, enclosing)
+      enclosing.onEnd(() => handle.revoke())
       const limit = new TimeLimit(clock, deadlineMs, new LazySignal(), enclosing)
       const result = resultOf(name, await limit.run(() => context.run(enclosing, () => work({ tx: handle.tx }))))
       await transaction.standing([])
-      return result
+      return { session, result }
     } catch (error) {
       enclosing.end()
       // Past the deadline a query may still be running on this connection: do not make the caller wait behind it.
-      if (isOnceError(error, 'ONCE_DEADLINE')) void session.rollback()
-      else await session.rollback()
+      const rolledBack = transaction.session.rollback()
+      if (!isOnceError(error, 'ONCE_DEADLINE')) await rolledBack
       throw error
     } finally {
       outer.leave(enclosing)
