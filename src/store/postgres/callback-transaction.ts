@@ -111,7 +111,8 @@ class CallbackConnection<Tx> implements PgConnection<Tx> {
   readonly #open: OpenTransaction<Tx> | undefined
   readonly #release: () => void
   readonly #patient: Patient
-  readonly #handles: Revocable<Tx>[] = []
+  /** Those through which something may still be sent, or on its way. */
+  readonly #handles = new Set<Revocable<Tx>>()
   /** Set when everybody else had waited long enough for the only connection. */
   #expired: OnceError | undefined
   /** Our part is over: the client may have given the connection to somebody else. */
@@ -137,8 +138,14 @@ class CallbackConnection<Tx> implements PgConnection<Tx> {
 
   revocable(takeTurn?: TakeTurn): { readonly tx: Tx; revoke(): void } {
     const handle = this.#client.revocable(this.tx, this.#open === undefined, takeTurn)
-    this.#handles.push(handle)
-    return handle
+    this.#handles.add(handle)
+    const forget = (): void => void this.#handles.delete(handle)
+    const revoke = (): void => {
+      handle.revoke()
+      if (handle.quiet) void handle.quiet().then(forget)
+      else forget()
+    }
+    return { tx: handle.tx, revoke }
   }
 
   query(statement: PgStatement): Promise<readonly Row[]> {

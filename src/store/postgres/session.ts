@@ -124,7 +124,11 @@ export class PostgresSession<Tx> implements SqlSession<Tx> {
     await this.#quietly(`savepoint ${name}`)
     return {
       release: () => this.#quietly(`release savepoint ${name}`),
-      rollback: () => this.#quietly(`rollback to savepoint ${name}`),
+      rollback: async () => {
+        await this.#quietly(`rollback to savepoint ${name}`)
+        // Rolled back it is still open, and costs the server memory until the end of the transaction.
+        await this.#quietly(`release savepoint ${name}`)
+      },
     }
   }
 
