@@ -142,6 +142,7 @@ export class ConsumerLoop<Tx> {
       const waitMs = once ? 20 : CONSUMER_WAIT_MS
       const deliveries = await this.#broker.receive({ max, waitMs, signal: this.#stopping })
       this.#receives.came(deliveries)
+      this.#parts.tracker?.received(deliveries)
       for (const delivery of deliveries) this.#add(delivery)
       this.#troubles = 0
       this.#dispatch()
@@ -158,11 +159,9 @@ export class ConsumerLoop<Tx> {
   }
 
   #add(delivery: Delivery): void {
-    const { core, settings, tracker } = this.#parts
-    tracker?.received(delivery)
-    const seq = this.#seq++
-    const consumer = core.namespace.hashed(settings.name)
-    this.#backlog.add(new Arrival({ delivery, consumer, seq, at: this.#now, ...keyOf(settings.key, delivery) }))
+    const { core, settings } = this.#parts
+    const of = { delivery, consumer: core.namespace.hashed(settings.name), seq: this.#seq++, at: this.#now }
+    this.#backlog.add(new Arrival({ ...of, ...keyOf(settings.key, delivery) }))
   }
 
   #dispatch(): void {
@@ -222,6 +221,7 @@ export class ConsumerLoop<Tx> {
     // Before the broker is told: a duplicate that comes meanwhile is an arrival of its own, not a twin nobody settles.
     this.#backlog.done(settled, true)
     this.#backlog.done(passed, false)
+    // Not received anew: where the partition was lost meanwhile, this position would pass what was lost with it.
     for (const delivery of [...settled, ...passed].flatMap((of) => of.lateTwins())) this.#add(delivery)
     await this.#acknowledge([...settled, ...passed], results)
   }

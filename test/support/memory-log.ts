@@ -5,8 +5,14 @@ import type { EventsOf, PulledSource } from '../../src/source/source.ts'
 export const events = { 'step.made': event<{ n: number }>(({ n }) => `a${n % 3}`) }
 export const PARTITION = 'steps/0'
 
+const ALWAYS = { keptMs: 60_000, hold: async (): Promise<boolean> => true, leave: async (): Promise<void> => {} }
+
 /** A log in memory: it forgets nothing, whatever the database does. */
-export function logOf(entries: readonly number[], reads: bigint[] = []): PulledSource<EventsOf<typeof events>> {
+export function logOf(
+  entries: readonly number[],
+  reads: bigint[] = [],
+  turn: typeof ALWAYS = ALWAYS,
+): PulledSource<EventsOf<typeof events>> {
   const deliveryOf = (n: number, at: number): LogDelivery => {
     const data = { n }
     const what = { id: `e${n}`, source: 'log', type: 'step.made', aggregate: `a${n % 3}`, previous: null, headers: {} }
@@ -23,7 +29,6 @@ export function logOf(entries: readonly number[], reads: bigint[] = []): PulledS
     },
     close: async (): Promise<void> => {},
   }
-  const turn = { keptMs: 60_000, hold: async (): Promise<boolean> => true, leave: async (): Promise<void> => {} }
   return {
     kind: 'pulled',
     name: 'log',

@@ -144,7 +144,7 @@ describe('positions', () => {
   it('are passed up to the first that is not settled', () => {
     const tracker = new PositionTracker()
     const [a, b, c] = [at(7), at(8), at(9)] as const
-    for (const one of [a, b, c, b]) tracker.received(one)
+    tracker.received([a, b, c, b])
     expect(tracker.after([b])).toEqual([])
     tracker.settled([b], 'of b')
     expect(tracker.reached([b])).toEqual([])
@@ -164,7 +164,7 @@ describe('positions', () => {
   it('are passed in parts where very many transactions have settled them', () => {
     const tracker = new PositionTracker()
     const all = Array.from({ length: 2_500 }, (_, i) => at(i))
-    for (const one of all) tracker.received(one)
+    tracker.received(all)
     for (const [i, one] of all.entries()) tracker.settled([one], `of ${i}`)
     const parts: string[] = []
     for (let to = tracker.reached(all); to.length > 0; to = tracker.reached(all)) {
@@ -177,16 +177,16 @@ describe('positions', () => {
   it('are in order, whatever order they come in', () => {
     const tracker = new PositionTracker()
     const [a, b, c, d] = [at(9), at(10), at(100), at(11)] as const
-    for (const one of [a, c, b, d]) tracker.received(one)
+    tracker.received([a, c, b, d])
     tracker.settled([c, d, b], null)
     expect(tracker.reached([b])).toEqual([])
     // It came again, and is settled already.
-    tracker.received(c)
+    tracker.received([c])
     tracker.settled([a], null)
     expect(tracker.reached([a])).toEqual([{ partition: 'p', next: '101', witnesses: [] }])
     tracker.wrote(tracker.reached([a]))
     // What was passed may come again too.
-    tracker.received(b)
+    tracker.received([b])
     tracker.settled([b], null)
     expect(tracker.reached([b])).toEqual([{ partition: 'p', next: '11', from: '101', witnesses: [] }])
   })
@@ -196,7 +196,7 @@ describe('positions', () => {
     const many = 100_000
     const all = Array.from({ length: many }, (_, i) => at(i))
     const began = performance.now()
-    for (const one of all) tracker.received(one)
+    tracker.received(all)
     for (const one of all.slice(1)) tracker.settled([one], 'together')
     tracker.settled(all.slice(0, 1), null)
     expect(tracker.reached(all.slice(0, 1))).toMatchObject([{ next: String(many), witnesses: ['together'] }])

@@ -85,8 +85,8 @@ export class PositionTracker {
     this.#now = now
   }
 
-  received({ position }: Delivery): void {
-    if (position) this.#of(position.partition).add(position)
+  received(deliveries: readonly Delivery[]): void {
+    for (const { position } of deliveries) if (position) this.#of(position.partition).add(position)
   }
 
   /** Where the partitions of these would be if they were settled too, by the transaction that asks. */
