@@ -36,7 +36,7 @@ export interface Core<Tx> extends Parts {
   readonly cache: ReplayCache
   readonly pace: Pace
   readonly enclosing: EnclosingContext
-  /** Whose handle a `tx` is: `join` may be called with it where the context is lost. Shared by the instances of a store. */
+  /** Whose handle a `tx` is: `join` may be called with it where the context is lost. Shared by all stores. */
   readonly handles: WeakMap<object, Enclosing>
   readonly heartbeat: LeaseHeartbeat
   /** null: off. */

@@ -139,6 +139,13 @@ export function whenChildrenEnded(clock: Clock, enclosing: Enclosing, callback: 
   enclosing.whenIdle(() => (clock.soon ?? queueMicrotask)(callback))
 }
 
+/** The same as a promise, which an operation that has ended does not hold up. */
+export async function childrenEnded(clock: Clock, enclosing: Enclosing): Promise<void> {
+  while (enclosing.pending > 0 && !enclosing.ended) {
+    await new Promise<void>((go) => whenChildrenEnded(clock, enclosing, go))
+  }
+}
+
 /** Waits for what a schema of the user's validates, but not without end. */
 export function withinMs<T>(clock: Clock, ms: number, work: T | Promise<T>): T | Promise<T> {
   if (!(work instanceof Promise)) return work

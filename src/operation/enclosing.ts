@@ -30,6 +30,8 @@ export class Enclosing {
   readonly publisher: Publisher | null
   /** The handler's own handle on the transaction. */
   tx: unknown
+  /** Where the operations of the same store are found; unset without a handle. */
+  context: EnclosingContext | undefined
   readonly #turns: Turns | undefined
   #pending = 0
   #idle: (() => void)[] | undefined

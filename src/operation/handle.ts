@@ -14,6 +14,7 @@ export function handleOf<Tx>(core: Core<Tx>, enclosing: Enclosing): { readonly t
   const handle = session.revocable(turnsOf(core.enclosing, enclosing))
   const { tx } = handle
   enclosing.tx = tx
+  enclosing.context = core.enclosing
   core.handles.set(tx as object, enclosing)
   return {
     tx,

@@ -8,7 +8,7 @@ import { sleep } from '../platform/clock.ts'
 import type { Claimed, LeaseParams, Session, Transactions } from '../store/store.ts'
 import { capped, checkHeld, conflictOf, perform, publisherOf, rerunAfterConflicts, type Produce } from './atomic.ts'
 import { wakeRelays, type Core } from './core.ts'
-import { LazySignal, TimeLimit, whenChildrenEnded, withinMs } from './deadline.ts'
+import { childrenEnded, LazySignal, TimeLimit, withinMs } from './deadline.ts'
 import { Enclosing, openEnclosing } from './enclosing.ts'
 import { AtomicOperation } from './operation.ts'
 import type { Attempt, Outcome, Produced, Holds } from './outcome.ts'
@@ -186,9 +186,7 @@ async function commitLeased<Tx>(
   produce: Produce<Tx>,
 ): Promise<Outcome> {
   const { steps, enclosing } = committing
-  while (enclosing.pending > 0 && !enclosing.ended) {
-    await new Promise<void>((go) => whenChildrenEnded(core.clock, enclosing, go))
-  }
+  await childrenEnded(core.clock, enclosing)
   enclosing.checkOpen()
   if (steps.unknown) throw steps.unknown
   steps.close()

@@ -2,20 +2,26 @@ import { createEnclosingContext, type Enclosing, type EnclosingContext } from '.
 
 interface Shared {
   readonly context: EnclosingContext
-  readonly handles: WeakMap<object, Enclosing>
   instances: number
 }
 
 const shared = new WeakMap<object, Shared>()
 
+/** For all stores: the transaction of one may be joined through another. */
+const handles = new WeakMap<object, Enclosing>()
+
 /**
  * Instances on one store find each other's operations: a run of one inside a run of the other shares its transaction.
  * Answers how to leave; the last one that leaves is told so, and closes the store.
  */
-export function enterContext(store: object): Pick<Shared, 'context' | 'handles'> & { leave(): boolean } {
+export function enterContext(store: object): {
+  readonly context: EnclosingContext
+  readonly handles: WeakMap<object, Enclosing>
+  leave(): boolean
+} {
   let entry = shared.get(store)
-  if (!entry) shared.set(store, (entry = { context: createEnclosingContext(), handles: new WeakMap(), instances: 0 }))
-  const { context, handles } = entry
+  if (!entry) shared.set(store, (entry = { context: createEnclosingContext(), instances: 0 }))
+  const { context } = entry
   const entered = entry
   entered.instances++
   return {

@@ -26,6 +26,9 @@ import { inTransaction } from './transaction.ts'
 export interface Bed {
   // oxlint-disable-next-line no-explicit-any -- every client has its own transaction type; the suites only pass it on
   readonly store: SqlStore<any>
+  /** Another schema's, on the same client; its schema is not there yet. */
+  // oxlint-disable-next-line no-explicit-any -- as above
+  readonly other?: SqlStore<any>
   /** SQL with $1 placeholders through the handler's own `tx`. */
   // oxlint-disable-next-line no-explicit-any -- as above
   raw(tx: any, text: string, values?: readonly unknown[]): Promise<readonly Row[]>
@@ -36,6 +39,8 @@ export interface Bed {
   admin(text: string, values?: readonly unknown[]): Promise<readonly Row[]>
   close(): Promise<void>
 }
+
+const OTHER = { schema: 'other' } as const
 
 type Opener = (url: string) => Promise<Bed>
 
@@ -53,6 +58,7 @@ const openPg: Opener = async (url) => {
   const { admin, end } = await beside(url)
   return {
     store: pgStore(pool),
+    other: pgStore(pool, OTHER),
     raw: async (tx: pg.PoolClient, text, values) => (await tx.query<Row>(text, values as unknown[])).rows,
     own: (work) => inTransaction(pool, work),
     admin,
@@ -65,6 +71,7 @@ const openPostgresJs: Opener = async (url) => {
   const { admin, end } = await beside(url)
   return {
     store: postgresJsStore(sql),
+    other: postgresJsStore(sql, OTHER),
     raw: (tx: postgres.TransactionSql, text, values) => tx.unsafe(text, (values ?? []) as never[]),
     own: (work) => sql.begin(work) as Promise<never>,
     admin,
@@ -80,6 +87,7 @@ const openDrizzle: Opener = async (url) => {
   const { admin, end } = await beside(url)
   return {
     store: drizzleStore(db),
+    other: drizzleStore(db, OTHER),
     raw: async (tx: typeof db, text, values) => (await tx.execute(drizzleSql.raw(inlined(text, values)))).rows,
     own: (work) => db.transaction(work),
     admin,
@@ -96,6 +104,7 @@ const openKysely: Opener = async (url) => {
   const { admin, end } = await beside(url)
   return {
     store: kyselyStore(db, { dialect: 'postgres' }),
+    other: kyselyStore(db, { dialect: 'postgres', ...OTHER }),
     raw: async (tx: typeof db, text, values) =>
       (await tx.executeQuery(CompiledQuery.raw(text, [...(values ?? [])]))).rows as Row[],
     own: (work) => db.transaction().execute(work),
@@ -111,6 +120,7 @@ const openPrisma: Opener = async (url) => {
   const { admin, end } = await beside(url)
   return {
     store: prismaStore(prisma, { dialect: 'postgres' }),
+    other: prismaStore(prisma, { dialect: 'postgres', ...OTHER }),
     raw: (tx: typeof prisma, text, values) => tx.$queryRawUnsafe(inlined(text, values)),
     own: (work) => prisma.$transaction(work as never) as Promise<never>,
     admin,
