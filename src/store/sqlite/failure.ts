@@ -20,6 +20,11 @@ export function isBusy(error: unknown): boolean {
   return code === BUSY || code === LOCKED
 }
 
+/** The same of a user's statement. What its own transaction locks out stays so, however often it runs. */
+export function isTransient(error: unknown): boolean {
+  return resultCode(error) === BUSY
+}
+
 export function isConstraint(error: unknown): boolean {
   return resultCode(error) === CONSTRAINT
 }

@@ -7,7 +7,7 @@ import { sqliteBatches } from './batches.ts'
 import { EventLoopTurn } from './event-loop-turn.ts'
 import type { OpenFile } from './client.ts'
 import { findLibrary } from './library.ts'
-import { isBusy } from './failure.ts'
+import { isTransient } from './failure.ts'
 import { sqliteInbox } from './inbox.ts'
 import { sqliteLeases } from './leases.ts'
 import { sqliteNamespaces } from './namespaces.ts'
@@ -92,7 +92,7 @@ export function assembleSqliteStore(options: SqliteOptions, parts: SqliteParts =
         if (claimed) insertAnswer(turn, claim.id, claimed.answerDay, answer)
         return view
       }),
-    isTransient: isBusy,
+    isTransient,
     join: async (tx) => sqliteSession(handles.turnOf(tx), handles, tx),
     close: async () => {
       await writer.close()

@@ -26,6 +26,9 @@ const SKIPPED = /^(?:\s|--|\/\*)/
 const NUMBERED = /^[?$](\d+)$/
 const NAMED = /^[$:@#]\w/
 const WORDS_KEPT = 4
+const OURS = /effectively_once_/i
+/** Settings of the only connection that would keep everybody else from writing. */
+const OUTLIVING = new Set(['query_only', 'locking_mode', 'busy_timeout'])
 
 /**
  * `$1` means something else to SQLite than to PostgreSQL (a name, numbered by first use), one library cannot bind `?1`,
@@ -55,6 +58,8 @@ export function readText(text: string): SqlText {
     order.push(number === undefined ? order.length : Number(number) - 1)
     sql += '?'
   }
+  const outliving = words[0] === 'pragma' && /[=(]/.test(sql) && words.find((word) => OUTLIVING.has(word))
+  if (outliving) throw unsupported(`pragma ${outliving} would outlive the operation`)
   return { sql, order, wanted: order.reduce((most, index) => Math.max(most, index + 1), 0), words }
 }
 
@@ -63,10 +68,12 @@ function isTrigger(words: readonly string[]): boolean {
   return words[0] === 'create' && words.includes('trigger')
 }
 
-/** begin, commit, end and rollback are the operation's own; savepoints inside it are the user's. */
-export function endsTransaction({ words }: SqlText): boolean {
+/** begin, commit, end and rollback are the operation's own; savepoints inside it are the user's, under other names. */
+export function endsTransaction(text: SqlText): boolean {
+  const { words, sql } = text
   const verb = words[0]
-  if (verb === 'rollback') return !words.includes('to')
+  if (verb === 'rollback' && !words.includes('to')) return true
+  if (isSavepoint(text)) return OURS.test(sql)
   return verb === 'begin' || verb === 'commit' || verb === 'end'
 }
 

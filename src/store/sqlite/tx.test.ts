@@ -1,6 +1,8 @@
 import { expect, expectTypeOf, it } from 'vitest'
 import { describeSqlite } from '../../../test/support/sqlite.ts'
 import { begin, count, makeAnswer, makeClaim, query } from '../../../test/support/sqlite-data.ts'
+import { effectivelyOnce } from '../../index.ts'
+import { instanceOf } from '../../once/instance.ts'
 import type { SqlResult, SqlTx } from './tx.ts'
 
 it('tx has the shape of pg', () => {
@@ -126,6 +128,47 @@ describeSqlite('tx', (lab) => {
       await tx.query('insert into charge (key) values ($1)', ['b'])
     })
     expect(await query(store, 'select key from charge')).toEqual([{ key: 'b' }])
+  })
+
+  it('leaves our savepoints alone: the claim lies behind one of them', async () => {
+    const store = await lab.store()
+    const once = effectivelyOnce({ namespace: 'shop', store, guard: 'off', sweep: false })
+    const undone = () =>
+      once.run({ scope: 'a', key: 'one', input: 1 }, async ({ tx }) => {
+        await tx.query('ROLLBACK TO "effectively_once_turn"').catch((error: unknown) => {
+          expect(error).toMatchObject({ code: 'ONCE_TX_TAKEN' })
+        })
+        await tx.query('insert into charge (key) values ($1)', ['one'])
+      })
+    await undone()
+    instanceOf(once).core.cache.clear()
+    await undone()
+    expect(await count(store, 'charge')).toBe(1)
+  })
+
+  it.each(['query_only = on', 'main.locking_mode = exclusive', 'busy_timeout(3000)'])(
+    'refuses pragma %s, which would outlive the operation',
+    async (setting) => {
+      const store = await lab.store()
+      const failing = store.transaction((tx) => tx.query(`/* now */ pragma ${setting}`))
+      await expect(failing).rejects.toMatchObject({ code: 'ONCE_UNSUPPORTED' })
+      await query(store, 'insert into charge (key) values ($1)', ['after'])
+      expect(await query(store, 'pragma locking_mode')).toEqual([{ locking_mode: 'normal' }])
+      expect(await query(store, 'pragma busy_timeout')).toEqual([{ timeout: 0 }])
+    },
+  )
+
+  it('a statement that its own transaction locks out fails as it is: nobody else is in the way', async () => {
+    const store = await lab.store()
+    const once = effectivelyOnce({ namespace: 'shop', store, guard: 'off', sweep: false })
+    let runs = 0
+    const failing = once.run({ scope: 'a', key: 'one', input: 1 }, async ({ tx }) => {
+      runs += 1
+      await tx.query('insert into charge (key) values ($1)', ['one'])
+      await tx.query('pragma wal_checkpoint(truncate)')
+    })
+    await expect(failing).rejects.toThrow(/locked/)
+    expect(runs).toBe(1)
   })
 
   it('reaches nobody after its end', async () => {
