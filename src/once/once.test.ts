@@ -46,6 +46,18 @@ describe('observe', () => {
     })
     expect(await once.run(operation, async () => 'done')).toBe('done')
   })
+
+  it('cannot end the process by a promise that rejects', async () => {
+    const unhandled: unknown[] = []
+    const listeners = process.rawListeners('unhandledRejection')
+    process.removeAllListeners('unhandledRejection').on('unhandledRejection', (error) => unhandled.push(error))
+    const once = make(() => Promise.reject(new Error('the metrics are down')))
+    expect(await once.run(operation, async () => 'done')).toBe('done')
+    await new Promise((resolve) => setTimeout(resolve, 10))
+    process.removeAllListeners('unhandledRejection')
+    for (const listener of listeners) process.on('unhandledRejection', listener as () => void)
+    expect(unhandled).toEqual([])
+  })
 })
 
 describe('answers', () => {

@@ -249,6 +249,8 @@ async function commitAnswer<Tx>(
   const op = new AtomicOperation<Tx>({ id: claim.id, key, scope, attempt, tx, signal, publisher })
   committing.enclosing.onEnd(() => op.end())
   const { answer } = await withinMs(core.clock, deadlineMs, produce(op))
+  // Without transactions there is no catalogue: whatever was published is refused here, also where nobody awaited it.
+  await publisher.take()
   checkHeld(answer)
   return conclude(committing, answer, async () => {
     const { leases } = core.store

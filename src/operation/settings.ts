@@ -166,12 +166,13 @@ function checkFunction<F>(option: string, value: F | undefined): F | undefined {
   return value
 }
 
-/** Whoever listens cannot change what happened: an observer that throws is not the operation's failure. */
+/** Whoever listens cannot change what happened: an observer that throws, at once or later, is not the operation's failure. */
 function shielded(observe: Observe | undefined): Observe {
   if (!observe) return () => {}
   return (signal) => {
     try {
-      observe(signal)
+      const told: unknown = observe(signal)
+      if (told instanceof Promise) told.catch(() => {})
     } catch {
       // Nothing to tell: this is where telling happens.
     }

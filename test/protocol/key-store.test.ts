@@ -32,6 +32,17 @@ describe('an instance on a store without transactions', () => {
     await fresh.close()
   })
 
+  it('commits nothing when an event was published, awaited or not: there is nowhere to write it', async () => {
+    const publishing = once.run(operation, ({ commit }) =>
+      commit(({ publish }) => {
+        void (publish as (type: string, data: unknown) => Promise<string>)('order.made', {})
+        return 1
+      }),
+    )
+    await expect(publishing).rejects.toMatchObject({ code: 'ONCE_EVENT_UNKNOWN' })
+    expect(await once.run(operation, ({ commit }) => commit(() => 2))).toBe(2)
+  })
+
   it('refuses a duplicate while the first one runs, in another instance too', async () => {
     const beside = effectivelyOnce({ namespace: 'shop', store: storeOf(once), guard: 'off' })
     let end = (): void => {}
