@@ -6,6 +6,8 @@ import type { Held, Leases } from '../store/store.ts'
 
 interface Lease extends Held {
   readonly leaseMs: number
+  /** From when on the lease counts, on this machine's clock. Default: now */
+  readonly since?: number
   /** Somebody else has it, by the database's word. */
   readonly onLost: () => void
   /** It could not be renewed in time: somebody else may have it. */
@@ -47,7 +49,7 @@ export class LeaseHeartbeat {
    */
   hold(lease: Lease): () => Promise<boolean> {
     const group = this.#groups.get(lease.leaseMs) ?? this.#start(lease.leaseMs)
-    const kept: Kept = { ...lease, until: this.#clock.now() + lease.leaseMs }
+    const kept: Kept = { ...lease, until: (lease.since ?? this.#clock.now()) + lease.leaseMs }
     group.held.set(lease.id, kept)
     return () => {
       if (group.held.get(lease.id) === kept) group.held.delete(lease.id)

@@ -44,11 +44,11 @@ export async function attemptLeased<Tx>(
   produce: LeasedProduce<Tx>,
   won: Holds,
 ): Promise<Attempt> {
-  const settled = await settleLease(core, request)
+  const { settled, since } = await settleLease(core, request)
   if (settled.kind === 'busy') return settled
   if (settled.kind === 'replay') return { kind: 'outcome', outcome: settled.outcome, stored: true }
   won(true)
-  return run(core, request, settled.claimed, produce)
+  return run(core, request, { ...settled.claimed, since }, produce)
 }
 
 /** The same for a caller who is told of a conflict that is left after the last re-run. */
@@ -63,16 +63,25 @@ export function answerLeased<Tx>(
   })
 }
 
-async function settleLease<Tx>(core: Core<Tx>, request: LeasedRequest): Promise<ClaimOutcome> {
+/** `since`: when the statement that took the lease was sent. The lease may have lapsed before its answer came. */
+async function settleLease<Tx>(
+  core: Core<Tx>,
+  request: LeasedRequest,
+): Promise<{ readonly settled: ClaimOutcome; readonly since: number }> {
   const { claim, leaseMs, recover, resumableForMs = claim.replayForMs } = request
   const { leases } = core.store
   const params = { claim: resumable(claim, resumableForMs), leaseMs, recover }
   const reread = async (): Promise<StoredRecord | null> => (await core.store.read({ id: claim.id })).record
+  let since = 0
   const access: ClaimAccess = {
-    claim: () => leases.claim(params),
+    claim() {
+      since = core.clock.now()
+      return leases.claim(params)
+    },
     reread,
     answer: async () => (await core.store.read({ id: claim.id })).answer,
     async take(seen, view) {
+      since = core.clock.now()
       const claimed = await leases.takeOver({ ...params, seen })
       if (!claimed) return { ...view, record: await reread(), reread: true }
       const { attempt } = claimed
@@ -80,13 +89,14 @@ async function settleLease<Tx>(core: Core<Tx>, request: LeasedRequest): Promise<
       return { kind: 'won', claimed }
     },
   }
-  return settle(core, request, access, await leases.claim(params))
+  const settled = await settle(core, request, access, await access.claim())
+  return { settled, since }
 }
 
 async function run<Tx>(
   core: Core<Tx>,
   request: LeasedRequest,
-  claimed: Claimed,
+  claimed: Claimed & { readonly since: number },
   produce: LeasedProduce<Tx>,
 ): Promise<Attempt> {
   const { claim, key, scope, leaseMs } = request
@@ -102,6 +112,7 @@ async function run<Tx>(
   const letGo = core.heartbeat.hold({
     ...held,
     leaseMs,
+    since: claimed.since,
     onLost: lost,
     onLapsed: () => signal.abort(onceError('ONCE_LEASE_LOST')),
   })

@@ -146,16 +146,20 @@ describeAll('the end of a leased operation', (place) => {
     expect(await hasty).toBe('hasty')
   })
 
-  it('begins no call whose start was answered after the lease had lapsed', async () => {
+  it.each([
+    { what: 'a lease that lapsed before the start was answered', claim: 0, startStep: 900, lease: '300ms' as const },
+    { what: 'a lease that is counted from its claim', claim: 800, startStep: 600, lease: '1s' as const },
+  ])('begins no call under $what', async ({ what, lease: short, ...slowness }) => {
     const { leases } = place.bed.store
     const slow = new Proxy(leases, {
       get(target, name): unknown {
         if (name === 'heartbeat') return () => new Promise(() => {})
-        if (name !== 'startStep') return (Reflect.get(target, name) as () => unknown).bind(target)
-        return async (params: Parameters<typeof target.startStep>[0]) => {
-          const started = await target.startStep(params)
-          await later(900)
-          return started
+        const call = (Reflect.get(target, name) as (params: unknown) => Promise<unknown>).bind(target)
+        if (name !== 'startStep' && name !== 'claim') return call
+        return async (params: unknown) => {
+          const answer = await call(params)
+          await later(slowness[name])
+          return answer
         }
       },
     })
@@ -163,16 +167,13 @@ describeAll('the end of a leased operation', (place) => {
       get: (target, name): unknown => (name === 'leases' ? slow : Reflect.get(target, name)),
     })
     const calls: string[] = []
-    const run = (once: ReturnType<typeof place.once>, who: string, lease: '300ms' | '9s'): Promise<unknown> =>
-      once.run(
-        { scope: 'u', key: 'slow start', input: 1, lease, inFlight: { waitFor: '5s' } },
-        async ({ step, commit }) => {
-          await step('wire', async () => calls.push(who), { keyed: false, reconcile: async () => 'rerun' })
-          return commit(() => who)
-        },
-      )
-    const late = outcomeOf(run(place.once({ store }), 'late', '300ms'))
-    await later(500)
+    const run = (once: ReturnType<typeof place.once>, who: string, lease: typeof short | '9s'): Promise<unknown> =>
+      once.run({ scope: 'u', key: what, input: 1, lease, inFlight: { waitFor: '5s' } }, async ({ step, commit }) => {
+        await step('wire', async () => calls.push(who), { keyed: false, reconcile: async () => 'rerun' })
+        return commit(() => who)
+      })
+    const late = outcomeOf(run(place.once({ store }), 'late', short))
+    await later(slowness.claim + 300)
     expect(await run(place.once(), 'next', '9s')).toBe('next')
     expect(await late).toBe('ONCE_LEASE_LOST')
     expect(calls).toEqual(['next'])
