@@ -2,6 +2,9 @@
 export interface AboutBody {
   readonly length: unknown
   readonly coding: unknown
+  /** Transfer-Encoding and Trailer: a Response has no say in them. */
+  readonly transfer?: unknown
+  readonly trailer?: unknown
 }
 
 /**
@@ -14,9 +17,21 @@ export function misfitOf(
   said: AboutBody,
   body: Uint8Array | null,
 ): string | null {
-  if (status === 204 || status === 304 || method === 'HEAD') return null
+  const isBare = status === 204 || status === 304 || method === 'HEAD'
+  const misframed = misframedBy(said, isBare)
+  if (misframed || isBare) return misframed
   if (!fitsLength(said.length, body)) return 'Its Content-Length is not that of its bytes'
   if (!fitsCoding(said.coding, body)) return 'Its Content-Encoding is not that of its bytes'
+  return null
+}
+
+/** Node would send some of it as it is, and refuse the rest when the answer leaves, which is after the commit. */
+function misframedBy({ length, transfer, trailer }: AboutBody, isBare: boolean): string | null {
+  const isSized = length !== undefined && length !== null
+  if (isSized && !/^\d+$/.test(String(length).trim())) return 'Its Content-Length is no number'
+  if (transfer !== undefined && (isSized || !/^\s*chunked\s*$/i.test(String(transfer))))
+    return 'Its Transfer-Encoding is not chunked alone'
+  if (trailer !== undefined && (isSized || isBare)) return 'It has trailers, and no chunks before them'
   return null
 }
 

@@ -35,7 +35,7 @@ export interface Exchange<Req> {
   /** An answer was given, and the framework has not written it yet: its hooks may take a while. */
   isAnswering?(): boolean
   /** Takes back what the framework itself has noted of an answer that does not count. */
-  unsay?(): void
+  unsay?(error: unknown): void
   /** How the framework logs; absent: `console.error`. */
   readonly log?: Log | undefined
   /** The framework's own error handling. */

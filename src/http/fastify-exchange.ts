@@ -82,10 +82,12 @@ export class FastifyExchange<Req> implements Exchange<Req> {
     return this.#isGiven
   }
 
-  unsay(): void {
+  unsay(error: unknown): void {
     const reply = this.#reply
     for (const name of Object.keys(reply.getHeaders())) reply.removeHeader(name)
     for (const [name, value] of Object.entries(this.#before ?? {})) if (value !== undefined) reply.header(name, value)
+    // A hook may have failed before: Fastify asks no error handler twice, and answers under the status that stands there.
+    this.res.statusCode = statusOfError(error)
   }
 
   fail(error: unknown): void {
@@ -121,6 +123,13 @@ export class FastifyExchange<Req> implements Exchange<Req> {
   #wait(): Deferred<unknown> {
     return (this.#rest ??= deferred())
   }
+}
+
+/** As Fastify itself has it. */
+function statusOfError(error: unknown): number {
+  const { statusCode, status } = (error ?? {}) as { statusCode?: unknown; status?: unknown }
+  const isFailure = (value: unknown): value is number => typeof value === 'number' && value >= 400 && value <= 599
+  return isFailure(statusCode) ? statusCode : isFailure(status) ? status : 500
 }
 
 /** `destroyed` is also a request whose body was read to its end. */

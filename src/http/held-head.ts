@@ -36,9 +36,15 @@ export function statusOf({ statusCode }: ServerResponse): number {
  * not a chunk, because the size of a chunk comes first. `isOnly`: it is the whole body, and Node knows its length.
  */
 export function isTextWithHead(res: ServerResponse, chunk: unknown, encoding: unknown, isOnly: boolean): boolean {
-  if (typeof chunk !== 'string' || chunk === '' || isHttp2(res) || res.req.method === 'HEAD') return false
+  if (typeof chunk !== 'string' || isHttp2(res) || isBare(res)) return false
   if (encoding && !/^utf-?8$/i.test(String(encoding))) return false
+  // An empty piece leaves with the head; an empty body is none.
+  if (chunk === '') return !isOnly
   return isOnly ? !res.hasHeader('transfer-encoding') : res.hasHeader('content-length')
+}
+
+function isBare({ req, statusCode }: ServerResponse): boolean {
+  return req.method === 'HEAD' || statusCode === 204 || statusCode === 304
 }
 
 /** The same head with the bytes that are sent, each as one character: a replay sends them again. */

@@ -55,6 +55,7 @@ export class HeldResponse {
     held.addTrailers = METHODS.addTrailers
     held.emit = METHODS.emit
     held.destroy = METHODS.destroy
+    held.setTimeout = METHODS.setTimeout
     held.writeContinue = METHODS.writeContinue
     held.writeProcessing = METHODS.writeProcessing
     held.writeEarlyHints = METHODS.writeEarlyHints
@@ -90,6 +91,7 @@ export class HeldResponse {
     res.addTrailers = own?.addTrailers ?? base.addTrailers
     res.emit = own?.emit ?? base.emit
     res.destroy = own?.destroy ?? base.destroy
+    res.setTimeout = own?.setTimeout ?? base.setTimeout
     res.writeContinue = own?.writeContinue ?? base.writeContinue
     res.writeProcessing = own?.writeProcessing ?? base.writeProcessing
     res.writeEarlyHints = own?.writeEarlyHints ?? base.writeEarlyHints
@@ -155,6 +157,7 @@ type MethodName =
   | 'addTrailers'
   | 'emit'
   | 'destroy'
+  | 'setTimeout'
   | 'writeContinue'
   | 'writeProcessing'
   | 'writeEarlyHints'
@@ -228,6 +231,15 @@ const METHODS: Methods = {
     const holder = this[HOLDER]
     if (!holder) return unheld(this, 'destroy', args)
     holder.destroy()
+    return this
+  },
+  setTimeout(this: HeldServerResponse, ms: number, callback?: () => void): unknown {
+    const { socket } = this.req
+    // Where the answers before it have not left, the response has its socket later.
+    if (!this[HOLDER] || isHttp2(this) || Reflect.get(socket, '_httpMessage') !== this)
+      return unheld(this, 'setTimeout', [ms, callback])
+    if (callback) this.on('timeout', callback)
+    socket.setTimeout(ms)
     return this
   },
   setHeader: head('setHeader'),

@@ -8,7 +8,7 @@ import { endWith, noAnswer, writeAnswer } from './exchange.ts'
 import { checkStatus, flatHeaders, type HeaderPairs, isValue, withOwnLists } from './headers.ts'
 import { type HeldHead, headOf, inUtf8, isTextWithHead, statusOf } from './held-head.ts'
 import { bytesOf, type Callback, type Chunk, HeldResponse, type Holder, ignoreLater } from './held-response.ts'
-import { fitsHttp2, isHttp2 } from './http2-response.ts'
+import { isHttp2, unfitForHttp2 } from './http2-response.ts'
 
 /** The whole answer of a handler, before anybody saw it: status, headers and bytes as they were when it was given. */
 export interface HeldAnswer {
@@ -203,7 +203,7 @@ export class Hold implements Holder {
       for (let i = 0; i < flat.length; i += 2) res.removeHeader(String(flat[i]))
       for (let i = 0; i < flat.length; i += 2) res.appendHeader(String(flat[i]), flat[i + 1])
     } else if (typeof given === 'object' && given !== null) {
-      for (const [name, value] of Object.entries(given)) if (value !== undefined) res.setHeader(name, value)
+      for (const [name, value] of Object.entries(given)) res.setHeader(name, value)
     }
     this.#fixHead(false)
   }
@@ -267,10 +267,15 @@ export class Hold implements Holder {
     // Its first bytes belong to one answer, and its last ones to another.
     if (this.#changedLate || statusOf(res) !== status)
       return this.fail(invalidAnswer('A second answer began before the first one was whole'))
-    if (this.#isHttp2 && !fitsHttp2(res.getHeaderNames()))
-      return this.fail(invalidAnswer('A header of connections is not sent over HTTP/2'))
+    const unfit = this.#isHttp2 ? unfitForHttp2(headers) : undefined
+    if (unfit !== undefined) return this.fail(invalidAnswer(`The header ${unfit} cannot be sent over HTTP/2`))
     const body = this.#body()
-    const said = { length: headers['content-length'], coding: headers['content-encoding'] }
+    const said = {
+      length: headers['content-length'],
+      coding: headers['content-encoding'],
+      transfer: headers['transfer-encoding'],
+      trailer: this.#isHttp2 ? undefined : headers['trailer'],
+    }
     const misfit = misfitOf(status, res.req.method, said, body)
     if (misfit) return this.fail(invalidAnswer(misfit))
     if (reason !== undefined && !isValue(reason))

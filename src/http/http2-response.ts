@@ -1,6 +1,7 @@
 import { type OutgoingHttpHeaders, type ServerResponse, validateHeaderName } from 'node:http'
 import type { ServerHttp2Stream } from 'node:http2'
 import { onceError } from '../errors.ts'
+import { isValue } from './headers.ts'
 
 /** Node's response to a request over HTTP/2 looks like the other one, and is not: much of it cannot be set. */
 export function isHttp2(res: ServerResponse): boolean {
@@ -69,12 +70,21 @@ export class Http2Head {
   }
 }
 
-/** Whether Node sends these headers at all; it would say so when the answer leaves, which is after the commit. */
-export function fitsHttp2(names: readonly string[]): boolean {
-  return !names.some((name) => OF_CONNECTIONS.has(name))
+/** The header that Node does not send; it would say so when the answer leaves, which is after the commit. */
+export function unfitForHttp2(headers: OutgoingHttpHeaders): string | undefined {
+  return Object.keys(headers).find((name) => {
+    const value = headers[name]
+    if (OF_CONNECTIONS.has(name) || (name === 'te' && value !== 'trailers')) return true
+    if (!Array.isArray(value)) return !isValue(value)
+    return !value.every(isValue) || (value.length > 1 && OF_ONE_VALUE.test(name))
+  })
 }
 
 const OF_CONNECTIONS = new Set(['upgrade', 'http2-settings', 'keep-alive', 'proxy-connection', 'transfer-encoding'])
+
+/** Those of an answer for which Node takes no second value. */
+const OF_ONE_VALUE =
+  /^(access-control-(allow-credentials|max-age|request-method)|age|(proxy-)?authorization|content-(encoding|language|length|location|md5|range|type)|date|dnt|etag|expires|from|host|if-.*|last-modified|location|max-forwards|range|referer|retry-after|tk|upgrade-insecure-requests|user-agent|x-content-type-options)$/
 
 /** Methods of the stream whose bytes would leave before the commit. */
 const AROUND = ['respond', 'respondWithFD', 'respondWithFile', 'write', 'end'] as const

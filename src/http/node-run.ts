@@ -139,7 +139,7 @@ export class NodeRun<Tx, E extends Events, Req> {
     // What it said before it began to answer stands, as it does without us.
     if (hold.begun || hold.isHeadSent) {
       hold.reset()
-      exchange.unsay?.()
+      exchange.unsay?.(error)
     }
     exchange.fail(error)
   }

@@ -3,7 +3,7 @@ import type { AnswerBatched } from './batched.ts'
 import { isOnceError } from '../errors.ts'
 import { insideAnother } from './bound.ts'
 import { type Exchange, noAnswer } from './exchange.ts'
-import { isHeld } from './held-response.ts'
+import { ignoreLater, isHeld } from './held-response.ts'
 import { digestCheck, type Incoming, keyOf } from './incoming.ts'
 import { bodyOf } from './node-body.ts'
 import { NodeRun } from './node-run.ts'
@@ -35,23 +35,46 @@ export async function serve<Tx, E extends Events, Req>(
     const incoming = { method, target, pattern, request: seen, header, body, parsed, coded, digested }
     const request = protection.request(incoming, key, false)
     const known = protection.remembered(request)
-    if (known) return exchange.send(known)
-    if (batched) return exchange.send(await batched(incoming, request))
+    if (known) return leave(protection, exchange, () => exchange.send(known))
+    if (batched) {
+      const answer = await batched(incoming, request)
+      return leave(protection, exchange, () => exchange.send(answer))
+    }
     handler = new NodeRun(protection, exchange, request)
     const outcome =
       route.leaseMs === null
         ? await instance.atomic(request, handler.produce)
         : await protection.leased(request, handler.produceLeased())
-    if (!outcome.replayed) return handler.release()
+    const run = handler
+    if (!outcome.replayed) return leave(protection, exchange, () => run.release())
     const answer = await protection.replay(incoming, request, outcome)
     // A handler may have run for nothing: a refusal that lost its claim is answered by the record.
-    handler.discard(() => exchange.send(answer))
+    leave(protection, exchange, () => run.discard(() => exchange.send(answer)))
   } catch (error) {
     if (!handler) return answerError(protection, exchange, error)
     // Once the handler was called its own errors are answered; what still gets here broke the commit.
     const late = handler.unanswered && isOnceError(error, 'ONCE_DEADLINE')
     const found = late ? noAnswer(pattern) : handler.called ? commitFailure(error) : error
     handler.discard(() => answerError(protection, exchange, found))
+  }
+}
+
+/**
+ * Sends what is in the record. Where something around the route cannot send it, the connection ends: any other answer
+ * would be about an effect that did not happen.
+ */
+function leave<Tx, E extends Events, Req>(
+  protection: ProtectedRoute<Tx, E, Req>,
+  exchange: Exchange<Req>,
+  send: () => void,
+): void {
+  try {
+    send()
+  } catch (error) {
+    protection.tell(error, exchange)
+    ignoreLater(exchange.res)
+    exchange.handled(undefined)
+    exchange.res.destroy()
   }
 }
 

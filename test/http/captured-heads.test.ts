@@ -45,6 +45,14 @@ const ENCODED: Record<string, RawHandler> = {
   'bytes after a head': (res) => void res.writeHead(200).end(Buffer.from('text')),
   'a text of another encoding': (res) => void res.end('text', 'latin1'),
   nothing: (res) => void res.end(),
+  'a text under a status without a body': (res) => {
+    res.statusCode = 304
+    res.end('text')
+  },
+  'an empty piece': (res) => {
+    res.write('')
+    res.end('text')
+  },
   'a head that was flushed': (res) => {
     res.flushHeaders()
     res.end('text')
@@ -109,10 +117,11 @@ describe('a part of a file', () => {
 })
 
 describe('a throw while hooks are busy with the answer', () => {
-  it('is answered instead of it, without effect', async () => {
+  it.each(['end well', 'fail'])('is answered instead of it, without effect, though they %s', async (how) => {
     const app = Fastify({ forceCloseConnections: true })
-    app.addHook('onSend', async (_request, _reply, payload) => {
+    app.addHook('onSend', async (_request, reply, payload) => {
       await new Promise((resolve) => setTimeout(resolve, 10))
+      if (how === 'fail' && reply.statusCode === 201) throw new Error('a hook')
       return payload
     })
     app.post(

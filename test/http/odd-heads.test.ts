@@ -176,6 +176,9 @@ describe('over HTTP/2', () => {
     ['a header of the protocol', (res: ServerResponse) => res.setHeader(':path', '/')],
     ['a name that is none', (res: ServerResponse) => res.setHeader('x y', '1')],
     ['a header in writeHead', (res: ServerResponse) => res.writeHead(201, { ':status': 201 })],
+    ['two values where one may be', (res: ServerResponse) => res.setHeader('content-type', ['a/b', 'c/d'])],
+    ['a character that no header may have', (res: ServerResponse) => res.setHeader('x-smile', '\u{1f600}')],
+    ['a coding between two hops', (res: ServerResponse) => res.setHeader('te', 'gzip')],
   ])('%s is one 5xx, without effect', async (_name, spoil) => {
     const idempotent = onNode(place.world.once, { ...OPTIONS, onError: () => {} })
     const listener = idempotent(async (_req, res, { tx, key }) => {
