@@ -74,21 +74,21 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
 
   node: {
     kind: 'framework',
-    kB: 22,
+    kB: 23,
     page: 'docs/http.md',
     row: ['wrapped handler', '`IncomingMessage`'],
   },
   express: {
     kind: 'framework',
     peers: { express: '>=4.18' },
-    kB: 22,
+    kB: 23,
     page: 'docs/http.md',
     row: ['wrapped handler', 'Express 4 or 5 request'],
   },
   fastify: {
     kind: 'framework',
     peers: { fastify: '>=5' },
-    kB: 22,
+    kB: 23,
     page: 'docs/http.md',
     row: ['wrapped handler', 'Fastify 5 request'],
   },
@@ -108,7 +108,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   koa: {
     kind: 'framework',
     peers: { koa: '>=2.15' },
-    kB: 22,
+    kB: 23,
     page: 'docs/http.md',
     row: ['middleware', 'Koa context'],
   },
