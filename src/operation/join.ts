@@ -89,7 +89,7 @@ type InJoined<T> = (host: Host, guest?: Enclosing) => Promise<T>
 /** Nobody here sees the user's commit, so nothing is remembered: a retry reads the record. */
 async function inJoined<Tx, T>(core: Core<Tx>, tx: Tx, route: string, work: InJoined<T>): Promise<T> {
   const outer = openEnclosing(core.enclosing)
-  const owner = ownerOf(core, tx)
+  const owner = ownerOf(core, tx) ?? holderOf(tx)
   const join = async (turns: Turns, guest?: Enclosing): Promise<T> => {
     const join = required(core.store, core.transactions && core.store.join, 'join')
     const session: Session<unknown> = await join.call(core.store, tx)
@@ -97,10 +97,12 @@ async function inJoined<Tx, T>(core: Core<Tx>, tx: Tx, route: string, work: InJo
     const host = new Enclosing({ id: '', route, transaction, publisher: null, outer })
     host.tx = tx
     guest?.enter(host)
+    const letGo = held(tx, core.enclosing)
     try {
       guest?.checkOpen()
       return await work(host as Host, guest)
     } finally {
+      letGo()
       host.end()
     }
   }
@@ -129,6 +131,27 @@ function asGuest<T>(owner: Host, join: (turns: Turns, guest: Enclosing) => Promi
       host.leave(guest)
     }
   })
+}
+
+const holders = new WeakMap<object, EnclosingContext[]>()
+
+/** The operation around this call, of whatever store, that joined the user's transaction: it has the turn already. */
+function holderOf(tx: unknown): Host | undefined {
+  for (const context of (isObject(tx) && holders.get(tx)) || []) {
+    let at = openEnclosing(context)
+    while (at && (at.transaction?.joined !== tx || !at.context)) at = at.outer
+    if (at) return at as Host
+  }
+  return undefined
+}
+
+/** While an operation of this store works in the user's transaction. The innermost comes first. */
+function held(tx: unknown, context: EnclosingContext): () => void {
+  if (!isObject(tx)) return () => {}
+  const contexts = holders.get(tx) ?? []
+  holders.set(tx, contexts)
+  contexts.unshift(context)
+  return () => void contexts.splice(contexts.indexOf(context), 1)
 }
 
 const joined = new WeakMap<object, Turns>()

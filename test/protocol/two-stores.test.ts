@@ -100,4 +100,25 @@ describeClients('an operation of another store, joined to the transaction of an 
     expect(await join).toBe('ONCE_DEADLINE')
     expect(await counts('joined late', 'after the late one')).toEqual([0, 1])
   })
+
+  it("joins the user's transaction inside an operation that joined it, and beside one in its turn", async () => {
+    const inside = (tx: unknown, key: string, work: () => unknown): Promise<unknown> =>
+      shop.join(tx).run({ scope: 'u', key, input: key, deadline: '3s' }, async (op) => {
+        await insertCharge(place, op.tx, key)
+        await work()
+        return 'done'
+      })
+    const answers = await place.bed.own(async (tx) =>
+      Promise.all([
+        outcomeOf(inside(tx, 'holds the turn', () => joined(tx, 'through the same object', () => later(20)))),
+        outcomeOf(
+          inside(tx, 'fails with its guest', () => joined(tx, 'guest').then(() => Promise.reject(new Error('no')))),
+        ),
+        outcomeOf(joined(tx, 'beside them')),
+      ]),
+    )
+    expect(answers).toEqual(['value', 'Error', 'value'])
+    const keys = ['holds the turn', 'through the same object', 'fails with its guest', 'guest', 'beside them']
+    expect(await counts(...keys)).toEqual([1, 2, 0, 0, 2])
+  })
 })
