@@ -14,7 +14,7 @@ export interface Subpath {
 }
 
 /** What everything in the core may weigh: relay, consumers, dead letters and redrives included. */
-export const CORE_KB = 82
+export const CORE_KB = 83
 
 /**
  * Everything the package exports beside its core, in the order of the docs. `npm run manifest` writes exports, peers and
@@ -25,49 +25,49 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   pg: {
     kind: 'store',
     peers: { pg: '>=8.11' },
-    kB: 48,
+    kB: 49,
     page: 'docs/stores.md',
     row: ['node-postgres', '`pgStore(pool)`', "the pool's client"],
   },
   postgres: {
     kind: 'store',
     peers: { postgres: '>=3.4' },
-    kB: 44,
+    kB: 45,
     page: 'docs/stores.md',
     row: ['postgres.js', '`postgresJsStore(sql)`', '`TransactionSql`'],
   },
   pglite: {
     kind: 'store',
     peers: { '@electric-sql/pglite': '>=0.3' },
-    kB: 43,
+    kB: 44,
     page: 'docs/stores.md',
     row: ['PGlite', '`pgliteStore(db)`', "PGlite's `Transaction`"],
   },
   drizzle: {
     kind: 'store',
     peers: { 'drizzle-orm': '>=0.40' },
-    kB: 44,
+    kB: 45,
     page: 'docs/stores.md',
     row: ['Drizzle (PostgreSQL)', '`drizzleStore(db)`', 'your Drizzle transaction'],
   },
   kysely: {
     kind: 'store',
     peers: { kysely: '>=0.27' },
-    kB: 43,
+    kB: 44,
     page: 'docs/stores.md',
     row: ['Kysely (PostgreSQL)', "`kyselyStore(db, { dialect: 'postgres' })`", '`Transaction<DB>`'],
   },
   prisma: {
     kind: 'store',
     peers: { '@prisma/client': '>=6' },
-    kB: 43,
+    kB: 44,
     page: 'docs/stores.md',
     row: ['Prisma (PostgreSQL)', "`prismaStore(db, { dialect: 'postgres' })`", '`Prisma.TransactionClient`'],
   },
   sqlite: {
     kind: 'store',
     peers: { libsql: '>=0.5' },
-    kB: 26,
+    kB: 27,
     page: 'docs/stores.md',
     row: ['nothing, or a file', '`sqliteStore({ file })`', '`query(sql, values)`'],
   },
@@ -88,34 +88,34 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   fastify: {
     kind: 'framework',
     peers: { fastify: '>=5' },
-    kB: 23,
+    kB: 24,
     page: 'docs/http.md',
     row: ['wrapped handler', 'Fastify 5 request'],
   },
   fetch: {
     kind: 'framework',
-    kB: 17,
+    kB: 18,
     page: 'docs/http.md',
     row: ['wrapped handler', '`Request`'],
   },
   hono: {
     kind: 'framework',
     peers: { hono: '>=4' },
-    kB: 17,
+    kB: 18,
     page: 'docs/http.md',
     row: ['middleware', 'Hono context'],
   },
   koa: {
     kind: 'framework',
     peers: { koa: '>=2.15' },
-    kB: 23,
+    kB: 24,
     page: 'docs/http.md',
     row: ['middleware', 'Koa context'],
   },
   nest: {
     kind: 'framework',
     peers: { '@nestjs/common': '>=10', rxjs: '>=7' },
-    kB: 24,
+    kB: 25,
     page: 'docs/http.md',
     row: ['module, decorator, context', 'request of Express or Fastify'],
   },

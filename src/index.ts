@@ -10,6 +10,15 @@ export type { CutOff, Signal } from './observe/signal.ts'
 export { inProcessSink } from './sink/in-process.ts'
 export type { OutgoingEvent, SendOptions, Sink, Verdict as SinkVerdict } from './sink/sink.ts'
 export type { PausableRunner, Relay, RelayOptions, Runner, StopOptions, Worker } from './outbox/relay.ts'
+export type {
+  ListedOperation,
+  OperationAudit,
+  OperationListOptions,
+  OperationIdentity,
+  Operations,
+  ShownOperation,
+} from './once/operations-types.ts'
+export type { OperationState } from './store/store.ts'
 export type { Parked, ParkedEvent, ParkedListOptions, ParkedOptions } from './once/parked-types.ts'
 export type { Consumer, ConsumerOptions, Delivering, Handlers, UnknownTypes } from './consumer/types.ts'
 export type { DeadLetter, DeadLetterFilter, DeadLetters, ImportedLetters } from './dead-letter/dead-letters.ts'

@@ -43,6 +43,15 @@ export interface Values {
   drain?: boolean
   'resend-for'?: string
   destination?: string
+  route?: string
+  label?: string
+  scope?: string
+  'older-than'?: string
+  step?: string
+  done?: string
+  rerun?: boolean
+  fail?: string
+  body?: string
 }
 
 export type Option = keyof Values
@@ -87,6 +96,15 @@ const OPTIONS: Readonly<Record<Option, Given>> = {
   drain: FLAG,
   'resend-for': TEXT,
   destination: TEXT,
+  route: TEXT,
+  label: TEXT,
+  scope: TEXT,
+  'older-than': TEXT,
+  step: TEXT,
+  done: TEXT,
+  rerun: FLAG,
+  fail: TEXT,
+  body: TEXT,
 }
 
 const EVERYWHERE: readonly Option[] = ['url', 'schema', 'json', 'help']
@@ -118,6 +136,8 @@ const RUN: readonly Option[] = [
   'detach',
 ]
 
+const OPERATION = 'the id of an operation'
+
 /** Every command, with its options and the name of what follows it ('' = nothing; '?' at the end: it may be missing). */
 const COMMANDS: Readonly<Record<string, { readonly options: readonly Option[]; readonly operand: string }>> = {
   migrate: { options: ['sql', 'adopt'], operand: '' },
@@ -125,6 +145,16 @@ const COMMANDS: Readonly<Record<string, { readonly options: readonly Option[]; r
   doctor: { options: [], operand: '' },
   sweep: { options: ['resend-for'], operand: '' },
   relay: { options: ['to', 'secret-env', 'namespace', 'drain'], operand: '' },
+  'operations list': {
+    options: [...ONE, 'state', 'route', 'label', 'scope', 'older-than', 'limit'],
+    operand: '',
+  },
+  'operations show': { options: [...ONE, 'reveal'], operand: OPERATION },
+  'operations settle': {
+    options: [...ONE, ...ACCOUNTABLE, 'step', 'done', 'rerun', 'fail', 'body'],
+    operand: OPERATION,
+  },
+  'operations release': { options: [...ONE, ...ACCOUNTABLE], operand: OPERATION },
   'parked list': { options: [...PARKED, 'limit', 'after'], operand: '' },
   'parked release': { options: [...PARKED, ...ACCOUNTABLE, 'id'], operand: '' },
   'parked skip': { options: [...PARKED, ...ACCOUNTABLE, 'id'], operand: '' },
@@ -186,7 +216,8 @@ function commandOf(positionals: readonly string[]): { command: string; rest: rea
     if (Object.hasOwn(COMMANDS, name)) return { command: name, rest: positionals.slice(1) }
     throw new UsageError(`unknown command '${name.slice(0, 40)}'; try: effectively-once help`)
   }
-  if (second === undefined && name === 'dead-letters') return { command: 'dead-letters list', rest: [] }
+  if (second === undefined && (name === 'dead-letters' || name === 'operations'))
+    return { command: `${name} list`, rest: [] }
   if (second !== undefined && Object.hasOwn(COMMANDS, `${name} ${second}`))
     return { command: `${name} ${second}`, rest }
   const known = parts.map((command) => command.slice(name.length + 1)).join(', ')

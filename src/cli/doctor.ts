@@ -160,7 +160,7 @@ function operationFindings({ unknown, lapsed, inProgress }: Facts): Finding[] {
       level: 'problem',
       code: 'ONCE_OUTCOME_UNKNOWN',
       line,
-      mend: 'once.unknown(), ask the provider, once.settle()',
+      mend: 'effectively-once operations list --state unknown, ask the provider, operations settle ID',
     })
   }
   if (lapsed > 0) {
@@ -169,7 +169,7 @@ function operationFindings({ unknown, lapsed, inProgress }: Facts): Finding[] {
       level: 'warning',
       code: 'lapsed',
       line,
-      mend: 'the client retries, or: once.recover({ name: handler })',
+      mend: 'effectively-once operations list --state abandoned; the client retries, or recover of the route finishes them',
     })
   }
   return findings.length > 0 ? findings : [fine('operations', `${inProgress} in progress, none abandoned or unknown`)]

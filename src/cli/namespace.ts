@@ -8,6 +8,8 @@ const NOBODY = 'effectively-once'
 
 /** Commands about the consumers and destinations of one namespace. */
 const OF_ONE = /^(?:relay|parked|dead-letters|redrive)\b/
+/** Commands that show what every namespace has, unless one is named. One that only runs operations has no number. */
+const OF_ANY = /^operations\b/
 
 /** Whose consumers and destinations a command is about. Of several, one must be named: nothing is guessed. */
 export async function namespaceOf(
@@ -15,11 +17,13 @@ export async function namespaceOf(
   { command, values }: Pick<Arguments, 'command' | 'values'>,
 ): Promise<NamespaceRow> {
   const { namespace: name } = values
-  const known = OF_ONE.test(command) ? ((await namespaces?.list()) ?? []) : []
+  const known = OF_ANY.test(command) || OF_ONE.test(command) ? ((await namespaces?.list()) ?? []) : []
   const [first] = known
   if (!first) return { no: 0, name: name ?? NOBODY }
   const names = known.map((one) => one.name).join(', ')
   const found = name === undefined ? first : known.find((one) => one.name === name)
+  if (OF_ANY.test(command))
+    return found && (name !== undefined || known.length === 1) ? found : { no: 0, name: name ?? NOBODY }
   if (!found)
     throw new UsageError(`there is no namespace '${String(name).slice(0, 80)}' in this database; known: ${names}`)
   if (name === undefined && known.length > 1) {

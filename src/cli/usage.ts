@@ -25,6 +25,10 @@ export const USAGE = `effectively-once <command> [options]
   doctor                     what is wrong, and the command that mends it
   sweep                      remove what is past its time (--resend-for 7d: also events sent longer ago)
   relay --to URL             send events to a webhook until interrupted; --drain: what there is now
+  operations [list]          leased operations that are not completed; filters as below
+  operations show ID         one operation with its steps (--reveal: with their results and its input)
+  operations settle ID       say what became of an unknown one (--step, --done, --rerun), or end it (--fail)
+  operations release ID      end its lease: the next retry takes over at once
   parked list                events that a relay gave up; --destination NAME names its sink
   parked release             send them after all, each aggregate's in order
   parked skip                give the first of each aggregate up, or --id; what stood behind it is sent
@@ -47,8 +51,8 @@ Everywhere
   --schema NAME              the PostgreSQL schema of our tables; default: effectively_once
   --json                     JSON on standard output instead of text
 
-relay, parked, dead-letters and redrive
-  --namespace NAME           whose events, letters and consumers; needed where several services share the database
+relay, operations, parked, dead-letters and redrive
+  --namespace NAME           whose events, letters, operations and consumers; needed where several services share the database
 
 Which letters
   --consumer, --source, --type, --aggregate, --tenant, --fingerprint, --reason TEXT
@@ -57,11 +61,21 @@ Which letters
   --id ID                    one letter; may be repeated (redrive, discard)
   --limit N
 
+Which operations
+  --state STATE              running, abandoned, unknown; default: all of them
+  --route NAME, --label TEXT, --scope TEXT
+  --older-than AGE           since the first attempt began, such as 10m, 2h
+
+operations settle
+  --step NAME --done JSON    the call was made, with this result: the next retry goes on after it
+  --step NAME --rerun        the call was not made: the next retry makes it
+  --fail STATUS              the operation is over: every retry gets this status (--body JSON: and this body)
+
 parked
   --destination NAME         the name of the sink
   --aggregate ID, --id ID    one aggregate, one event; default: all of them
 
-redrive, dead-letters import and discard, parked release and skip
+redrive, dead-letters import and discard, operations settle and release, parked release and skip
   --why TEXT                 the reason, for the audit; needed for every change
   --by NAME                  who; default: the user and host of this machine
   --canary N                 so many first (10); any failure among them pauses; --stop-after-canary waits for resume

@@ -8,7 +8,7 @@ import { UsageError } from './usage.ts'
 const AGES: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const STATES: readonly string[] = ['parked', 'skipped', 'redriven', 'discarded', 'any']
 const REASONS: readonly string[] = ['failed', 'crashed', 'unreadable', 'unknownType', 'behind', 'orphaned', 'refused']
-const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
+export const UUID: RegExp = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
 
 /** The letters that the options name. */
 export function filterOf(values: Values): RedriveFilter {
@@ -72,7 +72,7 @@ function timeOf(name: Option, text: string | undefined): Date | undefined {
   return new Date(at)
 }
 
-function oneOf(name: Option, text: string | undefined, known: readonly string[]): string | undefined {
+export function oneOf(name: Option, text: string | undefined, known: readonly string[]): string | undefined {
   if (text === undefined || known.includes(text)) return text
   throw new UsageError(`--${name} must be one of ${known.join(', ')}`)
 }

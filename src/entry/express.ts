@@ -1,6 +1,7 @@
 export { idempotency, keepRawBody } from '../http/express.ts'
 export type { Idempotent } from '../http/express.ts'
 export type { IdempotencyOptions, RouteOptions } from '../http/options.ts'
+export type { RecoveredAnswer, RecoverInput, RecoverRoute } from '../http/recover-types.ts'
 export type { Policy } from '../http/policy.ts'
 export type { BatchedAnswer, BatchedRoute } from '../http/batched.ts'
 export { nodeWebhook as webhook } from '../http/webhook-mounts.ts'

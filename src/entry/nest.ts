@@ -1,6 +1,7 @@
 export { IdempotencyInterceptor, Idempotent, InjectOnce, OnceContext, OnceModule, Op } from '../http/nest.ts'
 export type { NestOptions } from '../http/nest.ts'
 export type { IdempotencyOptions, RouteOptions } from '../http/options.ts'
+export type { RecoveredAnswer, RecoverInput, RecoverRoute } from '../http/recover-types.ts'
 export type { Policy } from '../http/policy.ts'
 export type { BatchedAnswer, BatchedRoute } from '../http/batched.ts'
 export { nodeWebhook as webhook } from '../http/webhook-mounts.ts'

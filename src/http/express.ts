@@ -20,7 +20,7 @@ type Returned<L> = L extends Duration ? Promise<Committed<unknown>> : unknown
 export interface Idempotent<Tx, E extends Events> extends Documented {
   <P = Params>(handler: (req: Request<P>, res: Response, op: Operation<Tx, E>) => unknown): RequestHandler<P>
   <P = Params, const L extends Duration | undefined = undefined>(
-    options: RouteOptions<Request, L>,
+    options: RouteOptions<Request, L, Tx, E>,
     handler: (req: Request<P>, res: Response, op: Op<L, Tx, E>) => Returned<L>,
   ): RequestHandler<P>
   /** A route whose effect is one statement per request; see `once.batched`. */

@@ -36,7 +36,7 @@ export interface Idempotent<Tx, E extends Events> extends Documented {
     handler: (request: FastifyRequest<G>, reply: FastifyReply<G>, op: Operation<Tx, E>) => unknown,
   ): RouteHandler<G>
   <G extends RouteGenericInterface = RouteGenericInterface, const L extends Duration | undefined = undefined>(
-    options: RouteOptions<FastifyRequest, L>,
+    options: RouteOptions<FastifyRequest, L, Tx, E>,
     handler: (request: FastifyRequest<G>, reply: FastifyReply<G>, op: Op<L, Tx, E>) => Returned<L>,
   ): RouteHandler<G>
   /** A route whose effect is one statement per request; see `once.batched`. */

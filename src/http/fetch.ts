@@ -22,7 +22,7 @@ export interface Idempotent<Tx, E extends Events> extends Documented {
     handler: (request: Request, op: Operation<Tx, E>, ...rest: Rest) => Promise<Response> | Response,
   ): (request: Request, ...rest: Rest) => Promise<Response>
   <Rest extends unknown[], const L extends Duration | undefined = undefined>(
-    options: RouteOptions<Request, L>,
+    options: RouteOptions<Request, L, Tx, E>,
     handler: (request: Request, op: Op<L, Tx, E>, ...rest: Rest) => Promise<Result<L, Response>>,
   ): (request: Request, ...rest: Rest) => Promise<Response>
   /** A route whose effect is one statement per request; see `once.batched`. */

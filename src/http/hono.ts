@@ -22,7 +22,7 @@ type Batched = BatchedRoute<AnyContext, any, any>
 export interface Idempotent<Tx, E extends Events> extends Documented {
   /** Middleware; the handler after it finds its operation in `c.var.once`. */
   <const L extends Duration | undefined = undefined>(
-    options?: RouteOptions<AnyContext, L>,
+    options?: RouteOptions<AnyContext, L, Tx, E>,
   ): MiddlewareHandler<{ Variables: { once: Op<L, Tx, E> } }>
   /** A route whose effect is one statement per request; see `once.batched`. Nothing comes after it. */
   batched<I = unknown>(work: BatchedRoute<AnyContext, I, E>): Handler

@@ -25,7 +25,7 @@ type Batched = BatchedRoute<Context, any, any>
 export interface Idempotent<Tx, E extends Events> extends Documented {
   /** Middleware; the handler after it finds its operation in `ctx.state.once`. */
   <const L extends Duration | undefined = undefined>(
-    options?: RouteOptions<Context, L>,
+    options?: RouteOptions<Context, L, Tx, E>,
   ): Middleware<{ once: Op<L, Tx, E> }>
   /** A route whose effect is one statement per request; see `once.batched`. Nothing comes after it. */
   batched<I = unknown>(work: BatchedRoute<Context, I, E>): Middleware

@@ -39,6 +39,7 @@ interface Workshop {
   readonly servedOf: (handler: object) => Served
   readonly context: OnceContext
   /** Called by Nest, of every provider that has it. */
+  onModuleInit(): void
   onApplicationShutdown(): Promise<void>
 }
 
@@ -135,8 +136,12 @@ export const Idempotent: IdempotentDecorator = Object.assign(
   },
 )
 
+/** Handlers of routes that finish abandoned operations, by name. A class that is declared again replaces its first one. */
+const recoverable = new Map<string, object>()
+
 function decorate(handler: object, options: RouteOptions<NestRequest, Duration | undefined> | undefined): void {
   declareInterceptor()
+  if (options?.recover && options.name !== undefined) recoverable.set(options.name, handler)
   setMetadata(ROUTE, options, handler)
   useInterceptor(IdempotencyInterceptor, handler)
 }
@@ -165,6 +170,10 @@ export class OnceModule {
     const context = new OnceContext()
     const workshop: Workshop = {
       context,
+      // Before the first request: a stored one may be waiting for its route.
+      onModuleInit() {
+        for (const handler of recoverable.values()) workshop.servedOf(handler)
+      },
       async onApplicationShutdown() {
         if (closeWithin !== false) await once.close(closeWithin === undefined ? {} : { within: closeWithin })
       },

@@ -30,7 +30,7 @@ export interface NodeOptions extends IdempotencyOptions<IncomingMessage> {
 export interface Idempotent<Tx, E extends Events> extends Documented {
   (handler: (req: IncomingMessage, res: ServerResponse, op: Operation<Tx, E>) => unknown): Listener
   <const L extends Duration | undefined = undefined>(
-    options: RouteOptions<IncomingMessage, L>,
+    options: RouteOptions<IncomingMessage, L, Tx, E>,
     handler: (req: IncomingMessage, res: ServerResponse, op: Op<L, Tx, E>) => Returned<L>,
   ): Listener
   /** A route whose effect is one statement per request; see `once.batched`. */

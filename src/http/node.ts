@@ -44,7 +44,7 @@ export async function serve<Tx, E extends Events, Req>(
     const outcome =
       route.leaseMs === null
         ? await instance.atomic(request, handler.produce)
-        : await protection.leased(request, handler.produceLeased())
+        : await protection.leased(incoming, request, handler.produceLeased())
     const run = handler
     if (!outcome.replayed) return leave(protection, exchange, () => run.release())
     const answer = await protection.replay(incoming, request, outcome)

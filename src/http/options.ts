@@ -3,6 +3,8 @@ import type { Answer } from '../lifecycle/answer.ts'
 import type { InFlight } from '../operation/types.ts'
 import { onceError } from '../errors.ts'
 import { type HeaderPairs, spokenHeaders } from './headers.ts'
+import type { Events } from '../outbox/event.ts'
+import type { RecoverRoute } from './recover-types.ts'
 import type { OnError } from './report.ts'
 
 /** What `idempotency(once, options)` takes. `Req` is the request as the framework knows it. */
@@ -72,15 +74,31 @@ export interface IdempotencyOptions<Req> {
    * handler of the framework, and nobody else, gets an error that has `status` and `code`.
    */
   errors?: 'problem' | 'framework'
+  /**
+   * With `lease`: how an operator finds the operation, such as an order number. It is stored until the key is forgotten,
+   * at most 200 characters of it.
+   */
+  label?: (request: Req) => string | undefined
   /** The page whose anchors explain the problem types. */
   docs?: string
 }
 
 /** The options of one route, in addition to those of all routes. */
-export type RouteOptions<Req, L extends Duration | undefined = undefined> = Partial<IdempotencyOptions<Req>> & {
+// oxlint-disable no-explicit-any -- each adapter says the types of its instance
+export type RouteOptions<Req, L extends Duration | undefined = undefined, Tx = any, E extends Events = any> = Partial<
+  IdempotencyOptions<Req>
+> & {
   /** If set, the handler may call the outside world, and gets `step` and `commit` instead of `tx`. */
   lease?: L
+  /** What operators call the route. `recover` needs it. Default: the pattern of the route */
+  name?: string
+  /**
+   * With `lease` and `name`: stores the request, without its headers, until its operation has ended. If the client never
+   * comes back, this function finishes the operation, within a minute or when `once.operations.recover()` is called.
+   */
+  recover?: RecoverRoute<Tx, E>
 }
+// oxlint-enable no-explicit-any
 
 /** A stored answer as hooks see it. */
 export interface ReplayRecord {

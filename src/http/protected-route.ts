@@ -12,6 +12,12 @@ import type { Outcome, Produced } from '../operation/outcome.ts'
 import { requestOf, type Request } from '../operation/request.ts'
 import type { Once } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
+import type { Recoverer } from '../operation/recover.ts'
+import { invalid } from '../operation/settings.ts'
+import { required } from '../store/lacking.ts'
+import type { LapsedOperation } from '../store/store.ts'
+import { openRequest, recoverName, recoverProduce, sealRequest } from './recover.ts'
+import type { RecoverRoute } from './recover-types.ts'
 import { checkStored } from './headers.ts'
 import { fingerprintOf, type Incoming, scopeOf } from './incoming.ts'
 import { answerOfRefusal, type ReplayRecord } from './options.ts'
@@ -34,6 +40,16 @@ export class ProtectedRoute<Tx, E extends Events, Req> {
     this.route = route
     this.#style = { docs: route.docs }
     this.#report = new Report(route.onError, this.instance.core.clock)
+    const { name, recover } = route
+    if (recover && name !== null) this.#register(recoverName(name), (lapsed) => this.#recover(recover, lapsed))
+  }
+
+  #register(name: string, recoverer: Recoverer): void {
+    const { store, recoverers } = this.instance.core
+    required(store, store.leases.lapsed, 'recover')
+    if (recoverers.has(name))
+      throw invalid(`two routes have the name '${this.route.name}': recover cannot tell them apart`)
+    recoverers.set(name, recoverer)
   }
 
   /** Naturally idempotent methods pass by untouched. */
@@ -90,17 +106,40 @@ export class ProtectedRoute<Tx, E extends Events, Req> {
     return { ...stored, headers: [...found.headers, REPLAYED] }
   }
 
-  leased(request: Request, produce: LeasedProduce<Tx>): Promise<Outcome> {
-    return this.instance.leased(
-      { ...request, leaseMs: this.route.leaseMs ?? 0, recover: null },
-      async ({ op, commit }) => {
-        const stored = async (inner: Parameters<Produce<Tx>>[0], make: Produce<Tx>): Promise<Produced> =>
-          this.stored(request, await make(inner))
-        const finish = await produce({ op, commit: (make) => commit((inner) => stored(inner, make)) })
-        if (finish.kind === 'committed') return finish
-        return { kind: 'refused', produced: await this.stored(request, finish.produced) }
-      },
-    )
+  async leased(incoming: Incoming<Req>, request: Request, produce: LeasedProduce<Tx>): Promise<Outcome> {
+    const { recover, seal, label: labelOf } = this.route
+    const label = labelOf?.(incoming.request) ?? null
+    return this.#leased(request, label, recover ? await sealRequest(seal, incoming, request, label) : null, produce)
+  }
+
+  #leased(request: Request, label: string | null, input: string | null, produce: LeasedProduce<Tx>): Promise<Outcome> {
+    const { leaseMs, name } = this.route
+    const { namespace } = this.instance.core.settings
+    const recover = input === null ? null : { namespace, name: recoverName(name ?? ''), input }
+    const leased = { ...request, leaseMs: leaseMs ?? 0, recover, label, shownAs: name ?? request.route }
+    return this.instance.leased(leased, async ({ op, commit }) => {
+      const stored = async (inner: Parameters<Produce<Tx>>[0], make: Produce<Tx>): Promise<Produced> =>
+        this.stored(request, await make(inner))
+      const finish = await produce({ op, commit: (make) => commit((inner) => stored(inner, make)) })
+      if (finish.kind === 'committed') return finish
+      return { kind: 'refused', produced: await this.stored(request, finish.produced) }
+    })
+  }
+
+  /** Finishes an operation whose client did not come back. */
+  async #recover(recover: RecoverRoute<Tx, E>, { id, input: text }: LapsedOperation): Promise<Outcome> {
+    const { core } = this.instance
+    const { scope, key, pattern, label, fingerprint, given } = await openRequest(this.route.seal, id, text)
+    const request = requestOf(core.settings, {
+      scope,
+      key,
+      fingerprint,
+      route: pattern,
+      at: core.clock.now(),
+      rerunnable: true,
+      overrides: this.route.overrides,
+    })
+    return this.#leased(request, label, text, recoverProduce(recover, given))
   }
 
   /** An error after which the whole transaction may be run again: it is never the framework's to answer. */

@@ -1,5 +1,7 @@
 import { milliseconds, type Duration } from '../duration.ts'
 import { BODY_BYTES_DEFAULT, BODY_BYTES_MAX, LEASE_MS_DEFAULT, LEASE_MS_MAX, LEASE_MS_MIN } from '../limits.ts'
+import { NOTE_LENGTH_MAX } from '../operation/notes.ts'
+import { isName } from '../platform/storable.ts'
 import { invalid, oneOf, refuseUnknown } from '../operation/settings.ts'
 import { keptHeaders } from './headers.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
@@ -35,6 +37,10 @@ export interface Route<Req> {
   readonly docs: string
   readonly onError: IdempotencyOptions<Req>['onError']
   readonly errors: 'problem' | 'framework'
+  readonly label: IdempotencyOptions<Req>['label']
+  /** null: the pattern stands for it. */
+  readonly name: string | null
+  readonly recover: RouteOptions<Req>['recover']
   /** null: atomic. */
   readonly leaseMs: number | null
 }
@@ -65,7 +71,10 @@ const OPTIONS = new Set([
   'docs',
   'onError',
   'errors',
+  'label',
   'lease',
+  'name',
+  'recover',
 ])
 const FINGERPRINT_OPTIONS = new Set(['ignore', 'headers', 'digest'])
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/
@@ -109,6 +118,8 @@ export function checkRoute<Req>(
     docs: checkDocs(options.docs),
     onError: checkFunction('onError', options.onError),
     errors: oneOf<'problem' | 'framework'>('errors', options.errors, ['problem', 'framework'], 'problem'),
+    label: checkFunction('label', options.label),
+    ...recoverable(own),
     leaseMs: 'lease' in options && options.lease !== undefined ? leaseMs(options.lease) : null,
   }
 }
@@ -135,6 +146,20 @@ function checkRefusals<Req>({ keep4xx, refusals }: IdempotencyOptions<Req>): Rou
 
 function leaseMs(lease: Duration): number {
   return milliseconds(lease, LEASE_MS_DEFAULT, { option: 'lease', min: LEASE_MS_MIN, max: LEASE_MS_MAX })
+}
+
+/** After a restart the name alone tells which route a stored request belongs to: patterns are known with a request. */
+function recoverable<Req>({
+  name,
+  recover,
+  lease,
+}: RouteOptions<Req, Duration | undefined>): Pick<Route<Req>, 'name' | 'recover'> {
+  if (name !== undefined && !isName(name, NOTE_LENGTH_MAX))
+    throw invalid(`name must be a text of 1 to ${NOTE_LENGTH_MAX} bytes`)
+  if (recover === undefined) return { name: name ?? null, recover }
+  if (name === undefined) throw invalid('recover needs a name, such as { name: "charges" }, that deployments keep')
+  if (lease === undefined) throw invalid('recover needs a lease: an atomic operation is never left half done')
+  return { name, recover: checkFunction('recover', recover) }
 }
 
 /** In bytes. */

@@ -78,7 +78,7 @@ async function answered<Tx, E extends Events, Req>(
     const outcome =
       route.leaseMs === null
         ? await protection.instance.atomic(request, async (op) => protection.stored(request, await run.answer(op)))
-        : await protection.leased(request, run.leased)
+        : await protection.leased(incoming, request, run.leased)
     if (outcome.replayed) return responseOf(await protection.replay(incoming, request, outcome))
     exchange.released?.()
     return run.response

@@ -4,7 +4,7 @@ import type { Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
 import { createGuard } from '../guard/create-guard.ts'
 import { FINGERPRINT_VERSION, fingerprintInput } from '../key/fingerprint.ts'
-import { BATCH_REQUESTS_MAX, RECOVER_LIMIT_DEFAULT, SWEEP_LIMIT_MAX } from '../limits.ts'
+import { BATCH_REQUESTS_MAX, SWEEP_LIMIT_MAX } from '../limits.ts'
 import type { Events } from '../outbox/event.ts'
 import { callerOf } from '../outbox/caller.ts'
 import { createRelay, type Relay, type RelayOptions } from '../outbox/relay.ts'
@@ -33,7 +33,9 @@ import { parkedOf } from './parked.ts'
 import type { Parked } from './parked-types.ts'
 import { systemParts, type Parts } from '../operation/parts.ts'
 import { leasedProduceOf, produceOf } from '../operation/produce.ts'
-import { recoverLapsed } from '../operation/recover.ts'
+import { operationsOf } from './operations.ts'
+import type { Operations } from './operations-types.ts'
+import type { Recoverer, Sealed } from '../operation/recover.ts'
 import { ReplayCache } from '../operation/replay-cache.ts'
 import { destinationsOf, outboxOf, resendNow } from './resend.ts'
 import { nestable, required } from '../store/lacking.ts'
@@ -41,7 +43,6 @@ import { requestOf, type Request } from '../operation/request.ts'
 import { checkSettings, invalid, refuseLease, refuseUnknown } from '../operation/settings.ts'
 import { RunningHandlers } from '../operation/running.ts'
 import { enterContext } from '../operation/store-context.ts'
-import { storedVerdict } from '../operation/stored-verdict.ts'
 import { Sweeper, type SweptAll } from './sweeper.ts'
 import type {
   BatchedOptions,
@@ -85,6 +86,7 @@ const RUN_OPTIONS = new Set([
   'replayFor',
   'goneFor',
   'ignore',
+  'label',
   'recover',
 ])
 const BATCHED_OPTIONS = new Set(['statement', 'respond', 'max'])
@@ -123,6 +125,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
       relays: new Set(),
       workers: new Set(),
       running: new RunningHandlers(),
+      recoverers: new Map(),
       closed: false,
     }
     if (settings.listen) this.core.relays.add(callerOf(store, settings.observe))
@@ -259,37 +262,16 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     return redrivesOf(this.core)
   }
 
-  async recover(handlers: RecoverHandlers<Tx, E>, options: { limit?: number } = {}): Promise<Recovered> {
-    if (this.core.closed) throw onceError('ONCE_CLOSED')
-    const known = new Map(Object.entries(handlers).filter(([, handler]) => handler !== undefined))
-    return recoverLapsed(
-      this.core,
-      { limit: options.limit ?? RECOVER_LIMIT_DEFAULT, names: [...known.keys()] },
-      async ({ name }, { leaseMs, fingerprint, fingerprintVersion, ...sealed }) => {
-        const handler = known.get(name) as RecoverHandlers<Tx, E>[string]
-        const operation = { ...sealed, lease: `${leaseMs}ms` as const, recover: name }
-        const same = fingerprintVersion === FINGERPRINT_VERSION ? fingerprint : undefined
-        const request = leasedRequestOf(this.core, operation, this.#request(operation, handler, same))
-        return this.leased(
-          request,
-          leasedProduceOf((op: LeasedOperation<Tx, E>) => handler(op, sealed.input), sealed.input),
-        )
-      },
-    )
+  get operations(): Operations<Tx, E> {
+    return operationsOf(this.core, (handlers) => this.#recoverers(handlers))
   }
 
-  async settle({ scope, key }: { scope: string; key: string }, verdict: Verdict): Promise<boolean> {
-    // Whatever its input was: an operator names the operation, not the request.
-    const fingerprint = fingerprintInput(null)
-    const { claim } = requestOf(this.core.settings, {
-      scope,
-      key,
-      fingerprint,
-      route: 'settle',
-      at: 0,
-      rerunnable: false,
-    })
-    return this.core.store.leases.settle({ claim, verdict: storedVerdict(verdict) })
+  recover(handlers: RecoverHandlers<Tx, E>, options?: { limit?: number }): Promise<Recovered> {
+    return this.operations.recover(handlers, options)
+  }
+
+  settle(operation: { scope: string; key: string }, verdict: Verdict): Promise<boolean> {
+    return this.operations.settle(operation, verdict)
   }
 
   unknown(options: { limit?: number } = {}): Promise<readonly { id: string; sinceMs: number }[]> {
@@ -314,6 +296,23 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     const checked = checkClose(options)
     this.#closing ??= closeAll({ core: this.core, sweeper: this.#sweeper, leaveContext: this.#leaveContext }, checked)
     return this.#closing
+  }
+
+  #recoverers(handlers: RecoverHandlers<Tx, E>): ReadonlyMap<string, Recoverer> {
+    const known = Object.entries(handlers).filter(([, handler]) => handler !== undefined)
+    return new Map(
+      known.map(([name, handler]) => [
+        name,
+        ({ input: text }) => {
+          const { leaseMs, fingerprint, fingerprintVersion, ...sealed } = JSON.parse(text) as Sealed
+          const operation = { ...sealed, lease: `${leaseMs}ms` as const, recover: name }
+          const same = fingerprintVersion === FINGERPRINT_VERSION ? fingerprint : undefined
+          const request = leasedRequestOf(this.core, operation, this.#request(operation, handler, same))
+          const run = (op: LeasedOperation<Tx, E>): Promise<unknown> => handler(op, sealed.input)
+          return this.leased(request, leasedProduceOf(run, sealed.input))
+        },
+      ]),
+    )
   }
 
   #request(

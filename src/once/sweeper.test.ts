@@ -53,6 +53,7 @@ function make(ends: (Partial<Swept> | Error)[] = []) {
       },
       redrives: { sweep: async () => done.push('redrives') },
     },
+    recoverers: new Map(),
   }
   return {
     sweeper: new Sweeper(core as unknown as Core<unknown>),

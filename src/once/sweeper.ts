@@ -1,5 +1,12 @@
 import { isOnceError, type OnceError } from '../errors.ts'
-import { REDRIVE_KEPT_MS, SWEEP_EVERY_MS, SWEEP_LIMIT_DEFAULT, SWEEP_SOON_MS } from '../limits.ts'
+import { recoverLapsed } from '../operation/recover.ts'
+import {
+  RECOVER_LIMIT_DEFAULT,
+  REDRIVE_KEPT_MS,
+  SWEEP_EVERY_MS,
+  SWEEP_LIMIT_DEFAULT,
+  SWEEP_SOON_MS,
+} from '../limits.ts'
 import type { SweptInbox } from '../store/inbox.ts'
 import { partsOf } from '../store/namespaced/names.ts'
 import { required } from '../store/lacking.ts'
@@ -20,6 +27,7 @@ export class Sweeper<Tx> {
   #cancel = (): void => {}
 
   #hurry = false
+  #recovering: Promise<void> | undefined
   readonly #sweeps = new Set<Promise<void>>()
 
   /** In the background unless the settings say otherwise. The timer keeps no process alive. */
@@ -86,7 +94,7 @@ export class Sweeper<Tx> {
   async stop(): Promise<void> {
     this.#stopped.abort()
     this.#cancel()
-    await Promise.all(this.#sweeps)
+    await Promise.all([...this.#sweeps, this.#recovering])
   }
 
   #next(ms: number): void {
@@ -98,6 +106,7 @@ export class Sweeper<Tx> {
 
   async #sweepInBackground(): Promise<void> {
     this.#hurry = false
+    this.#recover()
     try {
       const { finished } = await this.sweep()
       if (!finished) this.#hurry = true
@@ -107,6 +116,16 @@ export class Sweeper<Tx> {
         this.#core.settings.observe({ kind: 'troubled', task: 'sweep', error })
     }
     this.#next(this.#hurry ? SWEEP_SOON_MS : SWEEP_EVERY_MS)
+  }
+
+  /** Finishes what the clients of this instance's routes have abandoned, beside the sweep: it may take long. */
+  #recover(): void {
+    const core = this.#core
+    if (core.recoverers.size === 0 || this.#recovering) return
+    this.#recovering = recoverLapsed(core, core.recoverers, RECOVER_LIMIT_DEFAULT)
+      .then(() => {})
+      .catch((error: unknown) => core.settings.observe({ kind: 'troubled', task: 'recover', error }))
+      .finally(() => (this.#recovering = undefined))
   }
 
   /** What was told and is still so is not told again, however its numbers changed. */

@@ -20,6 +20,7 @@ import type { Jsonify } from '../platform/jsonify.ts'
 import type { EventsOf, PulledSource } from '../source/source.ts'
 import type { Consumer, ConsumerOptions, Handlers } from '../consumer/types.ts'
 import type { Closed, CloseOptions } from './close.ts'
+import type { Operations } from './operations-types.ts'
 import type { Parked } from './parked-types.ts'
 import type { SweptAll } from './sweeper.ts'
 
@@ -61,14 +62,13 @@ export interface Once<Tx, E extends Events> {
   readonly deadLetters: DeadLetters
   /** Runs dead letters again, under their own ids: planned first, with a canary, a rate, a pause and an audit. */
   readonly redrive: Redrive
-  /** Takes over leased operations whose lease has lapsed, and runs them to the end. */
+  /** Leased operations that are not completed: find them, and finish, settle or release them. */
+  readonly operations: Operations<Tx, E>
+  /** @deprecated Use `operations.recover(handlers)`. The next minor version removes `recover`. */
   recover(handlers: RecoverHandlers<Tx, E>, options?: { limit?: number }): Promise<Recovered>
-  /**
-   * Records what an operator found out about an operation whose outcome is unknown. Returns false for an operation
-   * in any other state.
-   */
+  /** @deprecated Use `operations.settle(operation, verdict)`. The next minor version removes `settle`. */
   settle(operation: { scope: string; key: string }, verdict: Verdict): Promise<boolean>
-  /** Lists operations whose outcome is unknown, oldest first, by their hashed identity. */
+  /** @deprecated Use `operations.list({ state: 'unknown' })`. The next minor version removes `unknown`. */
   unknown(options?: { limit?: number }): Promise<readonly { id: string; sinceMs: number }[]>
   /** Applies missing migrations to the database. Many processes may call it at once. */
   migrate(options?: MigrateOptions): Promise<{ from: number; to: number }>

@@ -1,4 +1,5 @@
 import type { Guard } from './guard.ts'
+import type { Recoverer } from './recover.ts'
 import type { StopOptions, WakeableRelay } from '../outbox/relay.ts'
 import type { OwnNamespace } from '../store/namespaced/own-namespace.ts'
 import type { Store, Transactions } from '../store/store.ts'
@@ -46,6 +47,8 @@ export interface Core<Tx> extends Parts {
   /** Stopped with the instance. */
   readonly workers: Set<StoppableWork>
   readonly running: RunningHandlers
+  /** How routes finish what their clients abandoned, by the name under which the input was sealed. */
+  readonly recoverers: Map<string, Recoverer>
   closed: boolean
 }
 

@@ -25,7 +25,8 @@ export function leasedRequestOf<Tx>(
 ): LeasedRequest {
   const limits = { option: 'lease', min: LEASE_MS_MIN, max: LEASE_MS_MAX }
   const leaseMs = milliseconds(operation.lease, LEASE_MS_DEFAULT, limits)
-  if (operation.recover === undefined) return { ...request, leaseMs, recover: null }
+  const label = operation.label ?? null
+  if (operation.recover === undefined) return { ...request, leaseMs, label, recover: null }
   const { recover: name, lease: _, ...given } = operation
   if (!isName(name, RECOVER_NAME_BYTES_MAX)) throw invalid(`recover is a name of 1 to ${RECOVER_NAME_BYTES_MAX} bytes`)
   const { fingerprint, fingerprintVersion } = request.claim
@@ -37,5 +38,5 @@ export function leasedRequestOf<Tx>(
       'The input of a recoverable operation must be plain data: JSON does not bring this one back as it was'
     throw onceError('ONCE_INPUT_INVALID', { detail })
   }
-  return { ...request, leaseMs, recover: { namespace: core.settings.namespace, name, input: sealed } }
+  return { ...request, leaseMs, label, recover: { namespace: core.settings.namespace, name, input: sealed } }
 }

@@ -13,6 +13,7 @@ import { Enclosing, openEnclosing } from './enclosing.ts'
 import { AtomicOperation } from './operation.ts'
 import type { Attempt, Outcome, Produced, Holds } from './outcome.ts'
 import { resumable, type Request } from './request.ts'
+import { notesOf } from './notes.ts'
 import { settle, type ClaimAccess, type ClaimOutcome } from './settle.ts'
 import { SharedTransaction } from './shared-transaction.ts'
 import { Steps } from './step.ts'
@@ -21,6 +22,10 @@ import type { LeasedOperation } from './types.ts'
 export interface LeasedRequest extends Request {
   readonly leaseMs: number
   readonly recover: LeaseParams['recover']
+  /** For the operator; null: none. */
+  readonly label?: string | null
+  /** What operators call it. Default: the route */
+  readonly shownAs?: string
   /** How long another attempt may take it over, where that is not as long as its answer will be kept. */
   readonly resumableForMs?: number
 }
@@ -68,9 +73,14 @@ async function settleLease<Tx>(
   core: Core<Tx>,
   request: LeasedRequest,
 ): Promise<{ readonly settled: ClaimOutcome; readonly since: number }> {
-  const { claim, leaseMs, recover, resumableForMs = claim.replayForMs } = request
+  const { claim, leaseMs, recover, label, route, shownAs = route, resumableForMs = claim.replayForMs } = request
   const { leases } = core.store
-  const params = { claim: resumable(claim, resumableForMs), leaseMs, recover }
+  const params = {
+    claim: resumable(claim, resumableForMs),
+    leaseMs,
+    recover,
+    about: { namespace: core.settings.namespace, ...notesOf(shownAs, label) },
+  }
   const reread = async (): Promise<StoredRecord | null> => (await core.store.read({ id: claim.id })).record
   let since = 0
   const access: ClaimAccess = {

@@ -1,7 +1,7 @@
 import { isOnceError } from '../errors.ts'
 import { required } from '../store/lacking.ts'
-import type { LapsedOperation } from '../store/store.ts'
-import type { Core } from './core.ts'
+import type { LapsedOperation, Store } from '../store/store.ts'
+import type { Observe } from '../observe/signal.ts'
 import type { Recovered, RunOptions } from './types.ts'
 
 /** What `recover: 'name'` seals: enough to run the operation again without its caller, as its caller would. */
@@ -12,21 +12,31 @@ export interface Sealed extends Omit<RunOptions<undefined>, 'lease' | 'recover'>
   readonly fingerprintVersion?: number
 }
 
+/** Runs one abandoned operation to its end. */
+export type Recoverer = (operation: LapsedOperation) => Promise<unknown>
+
+interface Recovering<Tx> {
+  readonly store: Store<Tx>
+  readonly settings: { readonly namespace: string; readonly observe: Observe }
+  readonly closed: boolean
+}
+
 /** Runs abandoned operations to the end, one after the other: this is housekeeping, not traffic. */
 export async function recoverLapsed<Tx>(
-  core: Core<Tx>,
+  core: Recovering<Tx>,
   /** Those that somebody here can finish: others must not stand in their way. */
-  { limit, names }: { readonly limit: number; readonly names: readonly string[] },
-  runSealed: (operation: LapsedOperation, sealed: Sealed) => Promise<unknown>,
+  recoverers: ReadonlyMap<string, Recoverer>,
+  limit: number,
 ): Promise<Recovered> {
   const lapsed = required(core.store, core.store.leases.lapsed, 'recover')
+  const names = [...recoverers.keys()]
   let finished = 0
   let left = 0
   for (const operation of await lapsed.call(core.store.leases, { limit, names, namespace: core.settings.namespace })) {
     // What is left is left to whoever comes next.
     if (core.closed) break
     try {
-      await runSealed(operation, JSON.parse(operation.input) as Sealed)
+      await recoverers.get(operation.name)?.(operation)
       finished++
     } catch (error) {
       left++

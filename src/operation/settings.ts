@@ -127,7 +127,7 @@ export function refuseUnknown(options: object, known: ReadonlySet<string>, whose
 
 /** Its transaction is open already, or shared: nothing of a lease could hold there, and silence would promise it. */
 export function refuseLease(operation: object, whose: string): void {
-  for (const option of ['lease', 'recover'] as const) {
+  for (const option of ['lease', 'label', 'recover'] as const) {
     if ((operation as Record<string, unknown>)[option] !== undefined) throw invalid(`${whose} takes no ${option}`)
   }
 }

@@ -67,13 +67,15 @@ export interface RunOptions<L extends Duration | undefined, I = unknown> {
   goneFor?: Duration
   /** JSON pointers to the parts of `input` that do not change its meaning. */
   ignore?: readonly string[]
+  /** Leased only: how an operator finds the operation, such as an order number. Stored until the key is forgotten. */
+  label?: string
   /** Leased only: stores the input under this name, so that `recover` can finish the operation if nobody retries. */
   recover?: string
 }
 
 export interface Joined<Tx, E extends Events> {
   run<R, I = unknown>(
-    operation: Omit<RunOptions<undefined, I>, 'lease' | 'recover' | 'inFlight' | 'endsWithin'>,
+    operation: Omit<RunOptions<undefined, I>, 'lease' | 'label' | 'recover' | 'inFlight' | 'endsWithin'>,
     handler: (op: Operation<Tx, E> & WithInput<I>) => Promise<R>,
   ): Promise<Jsonify<R>>
   publish: Operation<Tx, E>['publish']

@@ -19,6 +19,7 @@ export type StoreNeed =
   | 'redrive'
   | 'recover'
   | 'unknown'
+  | 'operations'
   | 'migrate'
   | 'sweep'
 
@@ -38,6 +39,7 @@ const LACKING: Record<StoreNeed, string> = {
   redrive: `has no redrives: use ${SQL_STORE}`,
   recover: `cannot search for lapsed operations: let callers retry, or use ${SQL_STORE}`,
   unknown: `cannot search for unknown operations: settle them by scope and key, or use ${SQL_STORE}`,
+  operations: `cannot search for operations: settle them by scope and key, or use ${SQL_STORE}`,
   migrate: 'has nothing to migrate: leave migrate() out',
   sweep: 'removes records by itself: leave sweep() out',
 }

@@ -1,5 +1,6 @@
 import type { Answer } from '../lifecycle/answer.ts'
 import type { ClaimView, StoredRecord } from '../lifecycle/record.ts'
+import type { OperationFilter, StoredOperation } from './operations.ts'
 import type { Claim, Claimed, FinishStepParams, LeaseHolder, RefuseParams } from './session.ts'
 
 /**
@@ -30,12 +31,26 @@ export interface Leases {
   finishStep(params: FinishStepParams): Promise<boolean>
   /** Marks the outcome unknown. False when the lease is no longer ours. */
   suspend(params: LeaseHolder): Promise<boolean>
-  /** An operator's word on an unknown operation; false when it is not unknown (any more). */
+  /**
+   * An operator's word on an unknown operation; false when it is not unknown (any more). `failed` ends an abandoned
+   * operation, too.
+   */
   settle(params: SettleParams): Promise<boolean>
   /** In-progress operations whose lease has lapsed and whose input was sealed, oldest first. Absent: no `recover`. */
   lapsed?(params: LapsedParams): Promise<readonly LapsedOperation[]>
   /** Operations whose outcome is unknown, for the operator. Absent where records cannot be searched. */
   unknown?(params: { readonly limit: number }): Promise<readonly { readonly id: string; readonly sinceMs: number }[]>
+  /** Operations that are not completed, oldest first. Absent where records cannot be searched. */
+  list?(filter: OperationFilter): Promise<readonly StoredOperation[]>
+  /** One operation in any state, with its sealed input; null: there is none. */
+  show?(params: {
+    readonly id: string
+  }): Promise<{ readonly operation: StoredOperation; readonly input: string | null } | null>
+  /**
+   * Ends the lease whoever holds it, and fences the holder. The next attempt may begin at once, also past the time of the
+   * operation. False when a call without a key is under way or unknown, or when the operation is completed.
+   */
+  evict?(params: { readonly id: string } & Pick<Claim, 'replayForMs' | 'goneForMs'>): Promise<boolean>
 }
 
 export interface HeartbeatParams {
@@ -49,6 +64,14 @@ export interface LeaseParams {
   readonly leaseMs: number
   /** Sealed input for `recover`; null when the operation is not recoverable. */
   readonly recover: { readonly namespace: string; readonly name: string; readonly input: string } | null
+  /** What an operator is shown of it. */
+  readonly about?: OperationNotes | undefined
+}
+
+export interface OperationNotes {
+  readonly namespace: string
+  readonly route: string
+  readonly label: string | null
 }
 
 export interface StoredStep {

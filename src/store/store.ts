@@ -100,9 +100,11 @@ export type {
   LapsedParams,
   LeaseParams,
   Leases,
+  OperationNotes,
   SettleParams,
   StoredStep,
 } from './leases.ts'
+export type { OperationFilter, OperationState, StoredOperation } from './operations.ts'
 export type { Miscounted, Retention, SweepParams, Swept } from './retention.ts'
 export type { BeginParams, Begun, SqlBegun, Transactions } from './transactions.ts'
 

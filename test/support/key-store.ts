@@ -50,7 +50,8 @@ export class KeyStore implements Store<undefined> {
       finishStep: async ({ life, name, result, ...held }) => this.#step(held, life, { name, state: 'done', result }),
       settle: async ({ claim, verdict }) => {
         const [entry, now] = [this.entries.get(claim.id), Date.now()]
-        const lapsed = entry?.state === 'inProgress' && entry.leaseUntil <= now && entry.expiresAt <= now
+        const ends = verdict.kind === 'failed'
+        const lapsed = entry?.state === 'inProgress' && entry.leaseUntil <= now && (ends || entry.expiresAt <= now)
         if (!entry || (entry.state !== 'unknown' && !lapsed)) return false
         const times = timesOf(claim, entry.expiresAt)
         if (verdict.kind === 'failed')

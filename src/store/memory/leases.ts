@@ -6,9 +6,9 @@ import type { Client } from './client.ts'
 export function memoryLeases(client: Client): Required<Leases> {
   const { statements } = client
   return {
-    claim: ({ claim, leaseMs, recover }) =>
+    claim: ({ claim, leaseMs, recover, about }) =>
       autocommit(client, 'lease.claim', (work) =>
-        statements.claim(work, claim, { state: 'inProgress', leaseMs, recover }),
+        statements.claim(work, claim, { state: 'inProgress', leaseMs, recover, about }),
       ),
     takeOver: (params) => autocommit(client, 'takeOver', (work) => statements.takeOver(work, params)),
     heartbeat: ({ leases, leaseMs }) =>
@@ -21,6 +21,9 @@ export function memoryLeases(client: Client): Required<Leases> {
     suspend: (held) => autocommit(client, 'suspend', (work) => statements.suspend(work, held)),
     settle: (params) => autocommit(client, 'settle', (work) => statements.settle(work, params)),
     lapsed: (params) => autocommit(client, 'lapsed', (work) => statements.lapsed(work, params)),
+    list: (filter) => autocommit(client, 'operations', (work) => statements.listOperations(work, filter)),
+    show: ({ id }) => autocommit(client, 'operation', (work) => statements.showOperation(work, id)),
+    evict: (params) => autocommit(client, 'evict', (work) => statements.evict(work, params)),
     unknown: ({ limit }) => autocommit(client, 'unknown', (work) => statements.unknown(work, limit)),
   }
 }

@@ -8,11 +8,15 @@ import type {
   LapsedParams,
   LeaseParams,
   Leases,
+  OperationFilter,
+  OperationNotes,
   RefuseParams,
   Row,
   SettleParams,
+  StoredOperation,
   StoredStep,
 } from '../store.ts'
+import { operationOf } from '../sql/operation-rows.ts'
 import { arrayLiteral, arraysOf } from './array-literal.ts'
 import type { PgDriver } from './driver/driver.ts'
 import { told } from './errors.ts'
@@ -31,7 +35,7 @@ export class PostgresLeases<Tx> implements Required<Leases> {
     this.#schema = schema
   }
 
-  async claim({ claim, leaseMs, recover }: LeaseParams): ReturnType<Leases['claim']> {
+  async claim({ claim, leaseMs, recover, about }: LeaseParams): ReturnType<Leases['claim']> {
     const [row] = await this.#query('leaseClaim', [
       claim.fingerprintLock,
       claim.lock,
@@ -45,6 +49,7 @@ export class PostgresLeases<Tx> implements Required<Leases> {
       recover?.namespace ?? null,
       recover?.name ?? null,
       recover?.input ?? null,
+      ...notesOf(about),
     ])
     const { view, claimed } = shownBy(row, claim)
     return { view, claimed }
@@ -54,6 +59,7 @@ export class PostgresLeases<Tx> implements Required<Leases> {
     claim,
     leaseMs,
     recover,
+    about,
     seen,
   }: LeaseParams & { readonly seen: StoredRecord }): Promise<Claimed | null> {
     const [row] = await this.#query('takeOver', [
@@ -68,6 +74,7 @@ export class PostgresLeases<Tx> implements Required<Leases> {
       recover?.namespace ?? null,
       recover?.name ?? null,
       recover?.input ?? null,
+      ...notesOf(about),
     ])
     return claimedOf(row)
   }
@@ -124,6 +131,21 @@ export class PostgresLeases<Tx> implements Required<Leases> {
     return rows.map((row) => ({ id: String(row['id']), sinceMs: Number(row['since_ms']) }))
   }
 
+  async list(filter: OperationFilter): Promise<readonly StoredOperation[]> {
+    const { namespace, state, route, label, scope, olderThanMs, limit } = filter
+    const rows = await this.#query('listOperations', [namespace, state, route, label, scope, olderThanMs, limit])
+    return rows.map(operationOf)
+  }
+
+  async show({ id }: { readonly id: string }): ReturnType<Required<Leases>['show']> {
+    const [row] = await this.#query('showOperation', [id])
+    return row ? { operation: operationOf(row), input: row['input'] as string | null } : null
+  }
+
+  evict({ id, replayForMs, goneForMs }: Parameters<Required<Leases>['evict']>[0]): Promise<boolean> {
+    return this.#done('evict', [id, replayForMs, goneForMs])
+  }
+
   async #done(name: StatementName, values: readonly unknown[]): Promise<boolean> {
     return (await this.#query(name, values)).length === 1
   }
@@ -131,4 +153,8 @@ export class PostgresLeases<Tx> implements Required<Leases> {
   #query(name: StatementName, values: readonly unknown[]): Promise<readonly Row[]> {
     return told(this.#schema, () => this.#driver.query(this.#bind(name, values)))
   }
+}
+
+function notesOf(about: OperationNotes | undefined): (string | null)[] {
+  return [about?.namespace ?? null, about?.route ?? null, about?.label ?? null]
 }

@@ -1,4 +1,4 @@
-import { claimFunctionsSql, freshClaimSql, limitedClaimSql } from './sql/claim-function.ts'
+import { claimFunctionsSql, freshClaimSql, limitedClaimSql, notedClaimSql } from './sql/claim-function.ts'
 import { inboxTablesSql } from './sql/inbox-tables.ts'
 import { namespaceTablesSql } from './sql/namespace-tables.ts'
 import { segmentsSql } from './sql/outbox-segments.ts'
@@ -152,6 +152,7 @@ end $$`,
   { version: 9, name: 'the segment that is written, as a row', statements: segmentNowSql },
   { version: 10, name: "deadlines beside the limits of the database's owner", statements: limitedClaimSql },
   { version: 11, name: 'a claim that costs less', statements: freshClaimSql },
+  { version: 12, name: 'leased operations as an operator sees them', statements: notedClaimSql },
 ]
 
 export const SCHEMA_VERSION: number = MIGRATIONS.length

@@ -9,6 +9,7 @@ import {
   completeSql,
   refuseLeasedSql,
 } from './sql/complete.ts'
+import { evictSql, listOperationsSql, showOperationSql } from './sql/operation.ts'
 import { heartbeatSql, lapsedSql, releaseSql, suspendSql, takeOverSql, unknownSql } from './sql/lease.ts'
 import {
   beatSql,
@@ -63,6 +64,9 @@ export type StatementName =
   | 'release'
   | 'suspend'
   | 'lapsed'
+  | 'listOperations'
+  | 'showOperation'
+  | 'evict'
   | 'unknown'
   | 'steps'
   | 'startStep'
@@ -135,6 +139,9 @@ function texts(schema: string): Readonly<Record<StatementName, string>> {
     release: releaseSql(schema),
     suspend: suspendSql(schema),
     lapsed: lapsedSql(schema),
+    listOperations: listOperationsSql(schema),
+    showOperation: showOperationSql(schema),
+    evict: evictSql(schema),
     unknown: unknownSql(schema),
     steps: stepsSql(schema),
     startStep: startStepSql(schema),

@@ -1,5 +1,5 @@
 import type { StoredRecord } from '../../lifecycle/record.ts'
-import type { Claimed, Held, LapsedOperation, LeaseParams, Row, SettleParams } from '../store.ts'
+import type { Claim, Claimed, Held, LapsedOperation, LeaseParams, Row, SettleParams } from '../store.ts'
 import { insertAnswer } from './answer.ts'
 import { NOW } from './migrations.ts'
 import { CLAIMED, claimedOf, claimRecord, DAY, NEW_TIMES, NEXT_TOKEN, renewRecord, timesOf } from './record.ts'
@@ -11,6 +11,8 @@ const OVERDUE = `state = 1 and lease_until <= ${NOW} and expires_at <= ${NOW}`
 const TAKE_OVER = `update effectively_once_record set fp = ?, fp_version = ?, token = ${NEXT_TOKEN}, attempt = attempt + 1, lease_until = ${NOW} + ?
   where id = ? and token = cast(? as integer) and state = 1 and lease_until <= ${NOW} and expires_at > ${NOW}
   returning ${CLAIMED}`
+
+const SAVE_NOTES = `update effectively_once_record set namespace = ?, route = ?, label = ? where id = ?`
 
 const SAVE_INPUT = `insert or replace into effectively_once_recover (id, namespace, name, input) values (?, ?, ?, ?)`
 
@@ -25,11 +27,17 @@ const SUSPEND_OVERDUE = `update effectively_once_record set state = 3 where id i
   (select id from effectively_once_record where state <> 2 and ${OVERDUE} limit ?)`
 
 // A new token: whoever left the operation in doubt cannot finish it any more.
-const settleSql = (state: 1 | 2, times: string): string =>
+const settleSql = (state: 1 | 2, times: string, overdue: string): string =>
   `update effectively_once_record set state = ${state}, token = ${NEXT_TOKEN}, lease_until = ${NOW}, ${times}
-  where id = ? and (state = 3 or (${OVERDUE})) returning cast(life as text) as life, ${DAY} as day`
-const FAIL = settleSql(2, NEW_TIMES)
-const GO_ON = settleSql(1, `expires_at = max(expires_at, ${NOW} + ?), forget_at = max(forget_at, ${NOW} + ?)`)
+  where id = ? and (state = 3 or ${overdue}) returning cast(life as text) as life, ${DAY} as day`
+// An abandoned one may be ended, too.
+const FAIL = settleSql(2, NEW_TIMES, `state = 1 and lease_until <= ${NOW}`)
+const GO_ON = settleSql(1, `expires_at = max(expires_at, ${NOW} + ?), forget_at = max(forget_at, ${NOW} + ?)`, OVERDUE)
+
+const EVICT = `update effectively_once_record as r set state = 1, token = ${NEXT_TOKEN}, lease_until = ${NOW},
+  expires_at = max(expires_at, ${NOW} + ?), forget_at = max(forget_at, ${NOW} + ?)
+  where id = ? and state <> 2
+    and not exists (select 1 from effectively_once_step s where s.id = r.id and s.life = r.life and s.state = 1)`
 
 const STEP_DONE = `insert or replace into effectively_once_step (id, life, name, state, result)
   values (?, cast(? as integer), ?, 2, ?)`
@@ -46,7 +54,7 @@ export const READ_UNKNOWN: string = `select id, ${NOW} - lease_until as since fr
 
 export function claimLease(turn: Turn, params: LeaseParams): ReturnType<typeof claimRecord> {
   const result = claimRecord(turn, params.claim, params.leaseMs)
-  if (result.claimed) saveInput(turn, params)
+  if (result.claimed) saveNotes(turn, params)
   return result
 }
 
@@ -57,12 +65,18 @@ export function takeOver(turn: Turn, params: LeaseParams & { seen: StoredRecord 
     seen.state === 'completed'
       ? renewRecord(turn, claim, seen, leaseMs)
       : claimedOf(turn.all(TAKE_OVER, [claim.fingerprint, claim.fingerprintVersion, leaseMs, claim.id, seen.token]))
-  if (claimed) saveInput(turn, params)
+  if (claimed) saveNotes(turn, params)
   return claimed
 }
 
-function saveInput(turn: Turn, { claim, recover }: LeaseParams): void {
+function saveNotes(turn: Turn, { claim, recover, about }: LeaseParams): void {
+  if (about) turn.run(SAVE_NOTES, [about.namespace, about.route, about.label, claim.id])
   if (recover) turn.run(SAVE_INPUT, [claim.id, recover.namespace, recover.name, recover.input])
+}
+
+/** Whoever holds it is fenced. Not while a call without a key has begun: nobody could tell whether to make it again. */
+export function evict(turn: Turn, of: { readonly id: string } & Pick<Claim, 'replayForMs' | 'goneForMs'>): boolean {
+  return turn.run(EVICT, [of.replayForMs, of.replayForMs + of.goneForMs, of.id]) === 1
 }
 
 /** leaseMs 0 lets it lapse now. False: it is no longer ours. */

@@ -1,6 +1,8 @@
 import type { Leases } from '../store.ts'
 import { completeLeased } from './answer.ts'
-import { claimLease, lapsedOf, READ_LAPSED, READ_UNKNOWN, setLease, settle, suspend, takeOver } from './lease.ts'
+import { operationOf } from '../sql/operation-rows.ts'
+import { claimLease, evict, lapsedOf, READ_LAPSED, READ_UNKNOWN, setLease, settle, suspend, takeOver } from './lease.ts'
+import { LIST_OPERATIONS, SHOW_OPERATION } from './operation.ts'
 import type { Reader } from './reader.ts'
 import { finishStep, READ_STEPS, startStep, stepOf } from './step.ts'
 import type { Writer } from './writer.ts'
@@ -30,5 +32,14 @@ export function sqliteLeases({ writer, reader }: { writer: Writer; reader: Reade
       const rows = await reader.all(READ_UNKNOWN, [limit])
       return rows.map((row) => ({ id: String(row['id']), sinceMs: Number(row['since']) }))
     },
+    list: async ({ namespace, state, route, label, scope, olderThanMs, limit }) => {
+      const values = [namespace, state, route, label, scope, olderThanMs, limit]
+      return (await reader.all(LIST_OPERATIONS, values)).map(operationOf)
+    },
+    show: async ({ id }) => {
+      const [row] = await reader.all(SHOW_OPERATION, [id])
+      return row ? { operation: operationOf(row), input: row['input'] as string | null } : null
+    },
+    evict: (params) => writer.write((turn) => evict(turn, params)),
   }
 }

@@ -150,4 +150,11 @@ export const MIGRATIONS: readonly Migration[] = [
     ],
   },
   { version: 8, statements: NAMESPACE_TABLES },
+  {
+    version: 9,
+    // What an operator is shown of a leased operation.
+    statements: ['namespace', 'route', 'label'].map(
+      (column) => `alter table effectively_once_record add column ${column} text`,
+    ),
+  },
 ]

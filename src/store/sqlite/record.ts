@@ -25,7 +25,8 @@ const SELECT = `select ${RECORD} from effectively_once_record r where r.id = ?`
 
 // Expired; or left behind by a leased attempt before its first step, where this claim is an atomic one.
 const RENEW = `update effectively_once_record as r set fp = ?, fp_version = ?, state = ?, token = ${NEXT_TOKEN},
-  life = ${NEXT_TOKEN}, attempt = 1, lease_until = ${NOW} + ?, ${NEW_TIMES}
+  life = ${NEXT_TOKEN}, attempt = 1, lease_until = ${NOW} + ?, ${NEW_TIMES},
+  namespace = null, route = null, label = null
   where id = ? and token = cast(? as integer) and (state = 2 and expires_at <= ${NOW}
     or state = 1 and lease_until <= ${NOW} and expires_at > ${NOW}
       and not exists (select 1 from effectively_once_step s where s.id = r.id))

@@ -71,7 +71,7 @@ describeSqlite('the sweeper', (lab) => {
     await query(
       store,
       `insert into effectively_once_record with n(i) as (select 1 union all select i + 1 from n where i < 700)
-       select 'k' || i, 's', 'f', 1, 2, 1, 1, 1, null, 1, 1 from n`,
+       select 'k' || i, 's', 'f', 1, 2, 1, 1, 1, null, 1, 1, null, null, null from n`,
     )
     expect(await sweep(store, 300)).toMatchObject({ records: 300, finished: false })
     expect(await sweep(store, 300)).toMatchObject({ records: 300, finished: false })

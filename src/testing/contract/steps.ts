@@ -99,6 +99,58 @@ export const STEP_CASES: readonly Case[] = [
     },
   },
   {
+    name: 'an operator finds an abandoned operation by what was noted of it, and may end it',
+    needs: ['search'],
+    async test({ store }) {
+      const { leases } = store
+      const label = `order ${newKey()}`
+      const about = { namespace: 'contract', route: 'POST /orders', label }
+      const claim = claimOf(newKey())
+      await leases.claim({ ...leaseOf(claim), leaseMs: 10, about })
+      const filter = {
+        namespace: 'contract',
+        state: null,
+        route: null,
+        label,
+        scope: null,
+        olderThanMs: 0,
+        limit: 10,
+      } as const
+      await pass(50)
+      const [found] = await leases.list({ ...filter, state: 'abandoned', route: 'POST /orders', scope: claim.scope })
+      assert.deepEqual(
+        [found?.id, found?.namespace, found?.route, found?.label, found?.attempt, found?.recover],
+        [claim.id, 'contract', 'POST /orders', label, 1, null],
+      )
+      assert.ok((found?.leaseLeftMs ?? 1) < 0 && (found?.ageMs ?? 0) >= 40)
+      const others = [{ state: 'running' }, { route: 'x' }, { namespace: 'other' }, { olderThanMs: 60_000 }] as const
+      for (const other of others) assert.deepEqual(await leases.list({ ...filter, ...other }), [])
+      const failed = { kind: 'failed', answer: answerOf('"over"', 409) } as const
+      assert.equal(await leases.settle({ claim, verdict: failed }), true)
+      assert.deepEqual(await leases.list(filter), [])
+      assert.equal((await leases.show({ id: claim.id }))?.operation.state, 'completed')
+      assert.equal(await leases.show({ id: claimOf(newKey()).id }), null)
+    },
+  },
+  {
+    name: 'an operator ends a lease: its holder is fenced, and the next attempt begins at once',
+    needs: ['search'],
+    async test({ store }) {
+      const { leases } = store
+      const claim = claimOf(newKey())
+      const { token, life } = await winLease(store, claim, 60_000)
+      assert.equal((await leases.show({ id: claim.id }))?.operation.state, 'running')
+      assert.equal(await leases.evict(claim), true)
+      assert.equal((await leases.show({ id: claim.id }))?.operation.state, 'abandoned')
+      assert.equal(await leases.finishStep({ id: claim.id, token, life, name: 'charge', result: '1' }), false)
+      const next = await leases.takeOver({ ...leaseOf(claim), seen: await recordOf(store, claim) })
+      assert.deepEqual([next?.attempt, next?.life], [2, life])
+      // A call without a key that has begun: somebody must say what became of it.
+      await leases.startStep({ id: claim.id, token: next?.token ?? '', life, name: 'wire' })
+      assert.equal(await leases.evict(claim), false)
+    },
+  },
+  {
     name: 'lapsed past its time an operation is nobody’s to take over, and can be settled',
     needs: ['search'],
     async test({ store }) {

@@ -1,7 +1,7 @@
 import type { Answer } from '../../../lifecycle/answer.ts'
 import type { RecordState, StoredRecord } from '../../../lifecycle/record.ts'
 import type { HeldState, StoredEvent } from '../../outbox.ts'
-import type { Claimed, EventRow } from '../../store.ts'
+import type { Claimed, EventRow, OperationNotes } from '../../store.ts'
 
 /** Our own tables. Times are microseconds of the database's clock; tokens are such times too, or one more. */
 export interface RecordRow {
@@ -16,6 +16,8 @@ export interface RecordRow {
   readonly leaseUntil: number | null
   readonly expiresAt: number
   readonly forgetAt: number
+  /** What an operator is shown of a leased operation. */
+  readonly about?: OperationNotes | undefined
 }
 
 /** The sealed input of an operation that can be recovered. */

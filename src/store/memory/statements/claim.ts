@@ -15,6 +15,7 @@ export interface Birth {
   readonly state: 'completed' | 'inProgress'
   readonly leaseMs: number | null
   readonly recover: LeaseParams['recover']
+  readonly about?: LeaseParams['about']
 }
 
 export const BORN_COMPLETED: Birth = { state: 'completed', leaseMs: null, recover: null }
@@ -141,6 +142,7 @@ export function freshRow(database: MemoryDatabase, of: Claim, birth: Birth): Rec
     attempt: 1,
     leaseUntil: birth.leaseMs === null ? null : now + birth.leaseMs * 1000,
     ...timesOf(of, now),
+    about: birth.about,
   }
 }
 

@@ -4,6 +4,7 @@ import { claimBatch, userStatement } from './batch.ts'
 import { claim, readAnswer, renew, reread } from './claim.ts'
 import { append, complete, completeLeased, refuse, refuseLeased } from './complete.ts'
 import { completeInbox, enterMessage, lookAt, openConsumer, passPositions, positionsOf, takeMessages } from './inbox.ts'
+import { evict, listOperations, showOperation } from './operation.ts'
 import { heartbeat, lapsed, release, settle, suspend, takeOver, unknown } from './lease.ts'
 import { blocked, due, fenceShards, nextDue, promoteHeld, settleHeld, tryHeld, unparkOrphans } from './held.ts'
 import { countLetters, discardLetters, getLetter, listLetters, lockLetters, parkLetters } from './letters.ts'
@@ -70,6 +71,7 @@ export interface Statements {
   readonly dropAnswers: typeof dropAnswers
   readonly due: typeof due
   readonly enterMessage: typeof enterMessage
+  readonly evict: typeof evict
   readonly failed: typeof failed
   readonly fenceShards: typeof fenceShards
   readonly finishStep: typeof finishStep
@@ -80,6 +82,7 @@ export interface Statements {
   readonly lapsed: typeof lapsed
   readonly leaseShards: typeof leaseShards
   readonly listLetters: typeof listLetters
+  readonly listOperations: typeof listOperations
   readonly listParked: typeof listParked
   readonly listNamespaces: typeof listNamespaces
   readonly lockLetters: typeof lockLetters
@@ -114,6 +117,7 @@ export interface Statements {
   readonly settleHeld: typeof settleHeld
   readonly settleParked: typeof settleParked
   readonly settleRedrive: typeof settleRedrive
+  readonly showOperation: typeof showOperation
   readonly startStep: typeof startStep
   readonly steps: typeof steps
   readonly suspend: typeof suspend
@@ -157,6 +161,7 @@ export const STATEMENTS: Statements = {
   dropAnswers,
   due,
   enterMessage,
+  evict,
   failed,
   fenceShards,
   finishStep,
@@ -167,6 +172,7 @@ export const STATEMENTS: Statements = {
   lapsed,
   leaseShards,
   listLetters,
+  listOperations,
   listParked,
   listNamespaces,
   lockLetters,
@@ -201,6 +207,7 @@ export const STATEMENTS: Statements = {
   settleHeld,
   settleParked,
   settleRedrive,
+  showOperation,
   startStep,
   steps,
   suspend,

@@ -15,7 +15,7 @@ export async function takeOver(
   params: LeaseParams & { readonly seen: StoredRecord },
 ): Promise<Claimed | null> {
   const { database, tx } = work
-  const { claim, seen, leaseMs, recover } = params
+  const { claim, seen, leaseMs, recover, about } = params
   const row = await database.records.lock(
     claim.id,
     tx,
@@ -25,7 +25,7 @@ export async function takeOver(
   if (row === undefined) return null
   const over = isOver(row, database.now())
   const next = over
-    ? newLife(database, row, claim, { state: 'inProgress', leaseMs, recover })
+    ? newLife(database, row, claim, { state: 'inProgress', leaseMs, recover, about })
     : nextAttempt(database, row, params)
   database.records.put(claim.id, next, tx)
   if (recover !== null) await putRecover(work, claim.id, recover)
@@ -37,11 +37,11 @@ function isLapsed({ state, leaseUntil, expiresAt }: RecordRow, now: number): boo
   return state === 'inProgress' && (leaseUntil ?? now) <= now && expiresAt > now
 }
 
-function nextAttempt(database: MemoryDatabase, row: RecordRow, { claim, leaseMs }: LeaseParams): RecordRow {
+function nextAttempt(database: MemoryDatabase, row: RecordRow, { claim, leaseMs, about }: LeaseParams): RecordRow {
   const { fingerprint, fingerprintVersion } = claim
   const attempt = Math.min(row.attempt + 1, ATTEMPT_MAX)
   const leaseUntil = database.now() + leaseMs * 1000
-  return { ...row, fingerprint, fingerprintVersion, token: nextToken(database, row.token), attempt, leaseUntil }
+  return { ...row, fingerprint, fingerprintVersion, token: nextToken(database, row.token), attempt, leaseUntil, about }
 }
 
 /** A locked row is finishing or being taken over: it is skipped, and still counts as ours by what is committed. */
@@ -74,10 +74,12 @@ export async function suspend(work: Work, held: Held): Promise<boolean> {
   return true
 }
 
-/** Only what is unknown can be settled. Its time is made longer, or the next caller would find it over again. */
+/** Only what is unknown can be settled; what is abandoned can be ended. Its time is made longer, or the next caller would find it over again. */
 export async function settle(work: Work, { claim, verdict }: SettleParams): Promise<boolean> {
   const { database, tx } = work
-  const row = await database.records.lock(claim.id, tx, 'update', (row) => isUnknown(row, database.now()))
+  const row = await database.records.lock(claim.id, tx, 'update', (row) =>
+    verdict.kind === 'failed' ? mayEnd(row, database.now()) : isUnknown(row, database.now()),
+  )
   if (row === undefined) return false
   if (verdict.kind === 'failed') {
     await completeRow(work, row, claim, verdict.answer)
@@ -100,9 +102,13 @@ export async function settle(work: Work, { claim, verdict }: SettleParams): Prom
 }
 
 /** Unknown, or lapsed past its time, which the sweeper has not told yet: nobody may take either over. */
-function isUnknown(row: RecordRow, now: number): boolean {
+export function isUnknown(row: RecordRow, now: number): boolean {
   if (row.state === 'inProgress') return (row.leaseUntil ?? now) <= now && row.expiresAt <= now
   return row.state === 'unknown'
+}
+
+function mayEnd(row: RecordRow, now: number): boolean {
+  return row.state === 'unknown' || (row.state === 'inProgress' && (row.leaseUntil ?? now) <= now)
 }
 
 export function lapsed({ database, tx }: Work, { limit, namespace, names }: LapsedParams): LapsedOperation[] {

@@ -17,16 +17,18 @@
 export function claimFunctionsSql(schema: string): readonly string[] {
   return [
     `create ${functionSql(schema, claimParts(FIRST_DEADLINE))}`,
+    `create ${functionSql(schema, leaseParts(schema))}`,
+  ]
+}
+
+/** What an operator is shown of a leased operation, and the claim that writes it down. Processes from before use theirs. */
+export function notedClaimSql(schema: string): readonly string[] {
+  return [
+    `alter table ${schema}.record add column namespace text, add column route text, add column label text`,
     `create ${functionSql(schema, {
-      signature: `lease(${PARAMETERS}, _lease_ms float8, _namespace text, _name text, _input text)`,
-      before: '',
-      state: 1,
-      leaseUntil: `_at + _lease_ms * interval '1 millisecond'`,
-      won: `
-      if _name is not null then
-        insert into ${schema}.recover (id, namespace, name, input) values (_id, _namespace, _name, _input)
-        on conflict (id) do update set namespace = excluded.namespace, name = excluded.name, input = excluded.input;
-      end if;`,
+      ...leaseParts(schema, ', _owner text, _route text, _label text'),
+      columns: ', namespace, route, label',
+      values: ', _owner, _route, _label',
     })}`,
   ]
 }
@@ -82,6 +84,20 @@ end $$`,
 
 const PARAMETERS = `_fp_lock bigint, _lock bigint, _id uuid, _scope uuid, _fp uuid, _fp_version int4, _replay_ms float8, _gone_ms float8`
 
+function leaseParts(schema: string, more = ''): Parts {
+  return {
+    signature: `lease(${PARAMETERS}, _lease_ms float8, _namespace text, _name text, _input text${more})`,
+    before: '',
+    state: 1,
+    leaseUntil: `_at + _lease_ms * interval '1 millisecond'`,
+    won: `
+      if _name is not null then
+        insert into ${schema}.recover (id, namespace, name, input) values (_id, _namespace, _name, _input)
+        on conflict (id) do update set namespace = excluded.namespace, name = excluded.name, input = excluded.input;
+      end if;`,
+  }
+}
+
 function claimParts(deadline: string): Parts {
   return {
     signature: `claim(${PARAMETERS}, _deadline_ms text)`,
@@ -123,10 +139,16 @@ interface Parts {
   readonly state: 1 | 2
   readonly leaseUntil: string
   readonly won: string
+  /** Of the record, beyond those of the first migration. */
+  readonly columns?: string
+  readonly values?: string
 }
 
 /** An atomic record is born completed: uncommitted means in progress, and it is never updated. */
-function functionSql(schema: string, { signature, before, state, leaseUntil, won }: Parts): string {
+function functionSql(
+  schema: string,
+  { signature, before, state, leaseUntil, won, columns = '', values = '' }: Parts,
+): string {
   return `function ${schema}.${signature} returns text language plpgsql as $$
 declare
   _set text;
@@ -147,8 +169,8 @@ begin${before}
     _at := clock_timestamp();
     _token := date_part('epoch', _at) * 1000000;
     _expires := _at + _replay_ms * interval '1 millisecond';
-    insert into ${schema}.record (id, scope, fp, fp_version, state, attempt, token, life, lease_until, expires_at, forget_at)
-    values (_id, _scope, _fp, _fp_version, ${state}, 1, _token, _token, ${leaseUntil}, _expires, _expires + _gone_ms * interval '1 millisecond')
+    insert into ${schema}.record (id, scope, fp, fp_version, state, attempt, token, life, lease_until, expires_at, forget_at${columns})
+    values (_id, _scope, _fp, _fp_version, ${state}, 1, _token, _token, ${leaseUntil}, _expires, _expires + _gone_ms * interval '1 millisecond'${values})
     on conflict (id) do nothing;
     if found then${won}
       return _token || '|' || (_expires at time zone 'utc')::date || '|' || pg_current_xact_id()::text;

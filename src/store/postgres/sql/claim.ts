@@ -12,10 +12,11 @@ export function claimSql(schema: string): string {
 
 /**
  * Claims with a lease; commits by itself. Locks: the two advisory try-locks, for this statement only.
- * Parameters as above, then $9 lease ms, $10 recover namespace, $11 recover name, $12 recover input
+ * Parameters as above, then $9 lease ms, $10 recover namespace, $11 recover name, $12 recover input, $13 namespace,
+ * $14 route, $15 label
  */
 export function leaseClaimSql(schema: string): string {
-  return `select ${schema}.lease(${claimParameters(schema)}, $9::float8, $10::text, $11::text, $12::text) as view`
+  return `select ${schema}.lease(${claimParameters(schema)}, $9::float8, $10::text, $11::text, $12::text, $13::text, $14::text, $15::text) as view`
 }
 
 function claimParameters(schema: string): string {
@@ -41,7 +42,7 @@ export function renewSql(schema: string): string {
   return `
 with u as (
   update ${schema}.record r
-     set fp = $3::text::uuid, fp_version = $4::int4, state = 2, attempt = 1, lease_until = null,
+     set fp = $3::text::uuid, fp_version = $4::int4, state = 2, attempt = 1, lease_until = null, namespace = null, route = null, label = null,
          token = greatest(r.token + 1, n.us),
          life = greatest(r.token + 1, n.us),
          expires_at = n.at + $5::float8 * interval '1 millisecond',

@@ -4,7 +4,7 @@
  * One that was seen in progress, and has been completed under the same token since, is not taken for an expired one.
  * The sealed input is replaced by the one that is given; a new life keeps none of the old one's.
  * $1 id, $2 seen token, $3 fp, $4 fp version, $5 replay ms, $6 gone ms, $7 lease ms, $8 seen completed,
- * $9 recover namespace, $10 recover name, $11 recover input
+ * $9 recover namespace, $10 recover name, $11 recover input, $12 namespace, $13 route, $14 label
  */
 export function takeOverSql(schema: string): string {
   return `
@@ -16,6 +16,7 @@ with u as (
          token = greatest(r.token + 1, n.us),
          life = case when r.state = 1 then r.life else greatest(r.token + 1, n.us) end,
          lease_until = n.at + $7::float8 * interval '1 millisecond',
+         namespace = $12::text, route = $13::text, label = $14::text,
          expires_at = case when r.state = 1 then r.expires_at else n.at + $5::float8 * interval '1 millisecond' end,
          forget_at = case when r.state = 1 then r.forget_at else n.at + ($5::float8 + $6::float8) * interval '1 millisecond' end
     from (select c.at, (extract(epoch from c.at) * 1000000)::bigint as us from (select clock_timestamp() as at) c) n

@@ -1,5 +1,6 @@
 import { stillHeldSql } from './complete.ts'
 import { IS_UNKNOWN } from './lease.ts'
+import { MAY_BE_ENDED } from './operation.ts'
 
 /**
  * Every step write locks the record's row by token (`for share`) in the same statement: beside an uncommitted takeover
@@ -75,7 +76,7 @@ with u as (
   update ${schema}.record r
      set state = 2, lease_until = null, expires_at = clock_timestamp() + $6::float8 * interval '1 millisecond',
          forget_at = clock_timestamp() + ($6::float8 + $7::float8) * interval '1 millisecond'
-   where r.id = $1::text::uuid and ${IS_UNKNOWN}
+   where r.id = $1::text::uuid and ${MAY_BE_ENDED}
   returning r.id, r.token, (r.expires_at at time zone 'utc')::date as day
 ), a as (
   insert into ${schema}.answer (id, day, token, status, headers, body, kept)

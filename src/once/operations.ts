@@ -1,0 +1,156 @@
+import { checkAccountable } from '../dead-letter/accountable.ts'
+import { milliseconds } from '../duration.ts'
+import { onceError } from '../errors.ts'
+import { fingerprintInput } from '../key/fingerprint.ts'
+import { identity } from '../key/identity.ts'
+import { checkScope } from '../key/parse-key.ts'
+import { RECOVER_LIMIT_DEFAULT } from '../limits.ts'
+import type { Core } from '../operation/core.ts'
+import { notesOf } from '../operation/notes.ts'
+import { recoverLapsed, type Recoverer } from '../operation/recover.ts'
+import { requestOf } from '../operation/request.ts'
+import { invalid, oneOf, refuseUnknown } from '../operation/settings.ts'
+import { storedVerdict } from '../operation/stored-verdict.ts'
+import type { RecoverHandlers } from '../operation/types.ts'
+import type { Events } from '../outbox/event.ts'
+import { required } from '../store/lacking.ts'
+import type { Claim, Leases, OperationFilter, StoredOperation } from '../store/store.ts'
+import type {
+  ListedOperation,
+  OperationAudit,
+  OperationListOptions,
+  OperationIdentity,
+  Operations,
+} from './operations-types.ts'
+
+const LIST_DEFAULT = 100
+const LIST_MAX = 1_000
+const AGE_MS_MAX: number = 3_650 * 86_400_000
+const LIST_OPTIONS = new Set(['state', 'route', 'label', 'scope', 'olderThan', 'limit'])
+const AUDIT_OPTIONS = new Set(['why', 'by'])
+const STATES = ['running', 'abandoned', 'unknown'] as const
+const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
+
+/**
+ * Leased operations, for operators. `namespace` null shows those of every service that shares the database.
+ * `recoverers` are the handlers of `recover`, ready to run.
+ */
+export function operationsOf<Tx, E extends Events>(
+  core: Core<Tx>,
+  recoverers: (handlers: RecoverHandlers<Tx, E>) => ReadonlyMap<string, Recoverer>,
+  namespace: string | null = core.settings.namespace,
+): Operations<Tx, E> {
+  const { store } = core
+  const { leases } = store
+  const ours = async (id: string): Promise<ShownRecord | null> => {
+    const found = await required(store, leases.show, 'operations').call(leases, { id })
+    const owner = found?.operation.namespace ?? namespace
+    return namespace === null || owner === namespace ? found : null
+  }
+  return {
+    async list(options = {}) {
+      const filter = filterOf(namespace, options)
+      return (await required(store, leases.list, 'operations').call(leases, filter)).map(listed)
+    },
+    async show(name) {
+      const { id } = claimOf(core, name)
+      const found = await ours(id)
+      if (!found) return null
+      const { operation, input } = found
+      const steps = await leases.steps({ id, life: operation.life })
+      const answer = operation.state === 'completed' ? (await store.read({ id })).answer : null
+      return {
+        ...listed(operation),
+        steps: steps.map(({ result, ...step }) => ({ ...step, result: result === null ? null : JSON.parse(result) })),
+        status: answer?.status ?? null,
+        input: input === null ? null : (JSON.parse(input) as { input?: unknown }).input,
+      }
+    },
+    async settle(name, verdict, audit) {
+      const stored = storedVerdict(verdict)
+      const claim = claimOf(core, name)
+      if (typeof name === 'string' && !(await ours(claim.id))) return false
+      const step = 'step' in stored ? { step: stored.step } : {}
+      await write(core, 'settle', { id: claim.id, verdict: stored.kind, ...step }, audit)
+      return leases.settle({ claim, verdict: stored })
+    },
+    async release(name, audit) {
+      const evict = required(store, leases.evict, 'operations')
+      const claim = claimOf(core, name)
+      if (!(await ours(claim.id))) return false
+      await write(core, 'release', { id: claim.id }, audit)
+      return evict.call(leases, claim)
+    },
+    async recover(handlers = {}, { limit = RECOVER_LIMIT_DEFAULT } = {}) {
+      if (core.closed) throw onceError('ONCE_CLOSED')
+      return recoverLapsed(core, new Map([...core.recoverers, ...recoverers(handlers)]), limit)
+    },
+  }
+}
+
+function filterOf(namespace: string | null, options: OperationListOptions): OperationFilter {
+  refuseUnknown(options, LIST_OPTIONS, 'operations.list()')
+  const { state, route, label, scope, olderThan, limit = LIST_DEFAULT } = options
+  for (const [name, value] of Object.entries({ route, label, scope })) {
+    if (value !== undefined && (typeof value !== 'string' || value === '')) throw invalid(`${name} must be a text`)
+  }
+  if (!Number.isInteger(limit) || limit < 1 || limit > LIST_MAX)
+    throw invalid(`limit must be a whole number from 1 to ${LIST_MAX}`)
+  if (scope !== undefined && namespace === null) throw invalid('scope needs a namespace: scopes are stored hashed')
+  return {
+    namespace,
+    state: oneOf<(typeof STATES)[number] | null>('state', state, STATES, null),
+    route: route === undefined ? null : notesOf(route, null).route,
+    label: label === undefined ? null : notesOf('', label).label,
+    scope:
+      scope === undefined ? null : identity({ namespace: namespace ?? '', scope: checkScope(scope), key: '' }).scope,
+    olderThanMs: milliseconds(olderThan, 0, { option: 'olderThan', min: 0, max: AGE_MS_MAX }),
+    limit,
+  }
+}
+
+type ShownRecord = NonNullable<Awaited<ReturnType<Required<Leases>['show']>>>
+
+/** Whatever its input was: an operator names the operation, not the request. */
+function claimOf<Tx>({ settings }: Core<Tx>, name: OperationIdentity): Claim {
+  const byId = typeof name === 'string'
+  if (byId && !UUID.test(name)) throw invalid('an operation is named by its id, or by { scope, key }')
+  const { scope, key } = byId ? { scope: 'global', key: name } : name
+  const fingerprint = fingerprintInput(null)
+  const { claim } = requestOf(settings, { scope, key, fingerprint, route: 'operator', at: 0, rerunnable: false })
+  if (!byId) return claim
+  const { replayForMs, goneForMs } = claim
+  const none = { scope: '', lock: '', fingerprintLock: '', fingerprint, fingerprintVersion: claim.fingerprintVersion }
+  return { ...none, id: name, replayForMs, goneForMs }
+}
+
+/** By the database's clock, in whose microseconds a life is named. */
+function listed({ ageMs, leaseLeftMs, recover, life, ...same }: StoredOperation): ListedOperation {
+  const startedAt = Number(life) / 1000
+  return {
+    ...same,
+    startedAt: new Date(startedAt),
+    abandonedAt: leaseLeftMs === null || leaseLeftMs > 0 ? null : new Date(startedAt + ageMs + leaseLeftMs),
+    recoverable: recover !== null,
+  }
+}
+
+/** Written down first: an entry without its deed is harmless. */
+async function write<Tx>(
+  { namespace, settings, store }: Core<Tx>,
+  action: 'settle' | 'release',
+  detail: object,
+  audit: OperationAudit | undefined,
+): Promise<void> {
+  if (audit === undefined) return
+  refuseUnknown(audit, AUDIT_OPTIONS, `operations.${action}()`)
+  const { why, by = settings.namespace } = audit
+  if (why === undefined) return
+  const redrives = required(store, namespace.redrives, 'redrive')
+  await redrives.write({
+    ...checkAccountable({ by, why }),
+    action: `operation ${action}`,
+    redrive: null,
+    detail: JSON.stringify(detail),
+  })
+}

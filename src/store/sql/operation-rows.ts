@@ -1,0 +1,17 @@
+import type { OperationState, Row, StoredOperation } from '../store.ts'
+
+/** A leased operation, by the names both databases give its columns. */
+export function operationOf(row: Row): StoredOperation {
+  return {
+    id: String(row['id']),
+    state: String(row['state']) as OperationState,
+    namespace: row['namespace'] as string | null,
+    route: row['route'] as string | null,
+    label: row['label'] as string | null,
+    attempt: Number(row['attempt']),
+    life: String(row['life']),
+    ageMs: Number(row['age_ms']),
+    leaseLeftMs: row['lease_left_ms'] === null ? null : Number(row['lease_left_ms']),
+    recover: row['recover'] as string | null,
+  }
+}
