@@ -14,7 +14,7 @@ export interface Subpath {
 }
 
 /** What everything in the core may weigh: relay, consumers, dead letters and redrives included. */
-export const CORE_KB = 83
+export const CORE_KB = 84
 
 /**
  * Everything the package exports beside its core, in the order of the docs. `npm run manifest` writes exports, peers and
@@ -74,14 +74,14 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
 
   node: {
     kind: 'framework',
-    kB: 23,
+    kB: 24,
     page: 'docs/http.md',
     row: ['wrapped handler', '`IncomingMessage`'],
   },
   express: {
     kind: 'framework',
     peers: { express: '>=4.18' },
-    kB: 23,
+    kB: 24,
     page: 'docs/http.md',
     row: ['wrapped handler', 'Express 4 or 5 request'],
   },
@@ -115,7 +115,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   nest: {
     kind: 'framework',
     peers: { '@nestjs/common': '>=10', rxjs: '>=7' },
-    kB: 25,
+    kB: 26,
     page: 'docs/http.md',
     row: ['module, decorator, context', 'request of Express or Fastify'],
   },
