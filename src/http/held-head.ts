@@ -38,8 +38,8 @@ export function statusOf({ statusCode }: ServerResponse): number {
 export function isTextWithHead(res: ServerResponse, chunk: unknown, encoding: unknown, isOnly: boolean): boolean {
   if (typeof chunk !== 'string' || isHttp2(res) || isBare(res)) return false
   if (encoding && !/^utf-?8$/i.test(String(encoding))) return false
-  // An empty piece leaves with the head; an empty body is none.
-  if (chunk === '') return !isOnly
+  // An empty piece is no chunk, and leaves with the head.
+  if (chunk === '') return true
   return isOnly ? !res.hasHeader('transfer-encoding') : res.hasHeader('content-length')
 }
 

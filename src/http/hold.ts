@@ -181,7 +181,7 @@ export class Hold implements Holder {
     if (typeof encoding === 'function') [encoding, callback] = [undefined, encoding]
     const wasOpen = this.#state === 'open'
     const bytes = wasOpen && chunk ? bytesOf(chunk, encoding) : undefined
-    const isText = !this.#begun && isTextWithHead(this.#res, chunk, encoding, !this.#head)
+    const isText = !this.#begun && isTextWithHead(this.#res, chunk || undefined, encoding, !this.#head)
     this.#begun = true
     if (bytes) this.#take(bytes)
     if (this.#state === 'open') this.#end(isText)

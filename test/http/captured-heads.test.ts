@@ -49,6 +49,7 @@ const ENCODED: Record<string, RawHandler> = {
     res.statusCode = 304
     res.end('text')
   },
+  'an empty text after a head': (res) => void res.writeHead(200).end(''),
   'an empty piece': (res) => {
     res.write('')
     res.end('text')
