@@ -109,6 +109,17 @@ const REWINDS: readonly TestedMutant[] = [
     find: '    if (!this.#leases.owns(item.shard)) return this.#return([item], true)\n',
     replace: '',
   },
+  {
+    name: 'a delivery that came twice passes what was lost with its partition',
+    test: 'src/consumer/lost-partition.test.ts',
+    file: 'src/consumer/loop.ts',
+    find: '    for (const delivery of [...settled, ...passed].flatMap((of) => of.lateTwins())) this.#add(delivery)\n',
+    replace: `    for (const delivery of [...settled, ...passed].flatMap((of) => of.lateTwins())) {
+      this.#parts.tracker?.received([delivery])
+      this.#add(delivery)
+    }
+`,
+  },
 ]
 
 const IMPORTS: readonly TestedMutant[] = [
