@@ -61,7 +61,8 @@ export interface BatchedCall {
   readonly scope: string
   readonly key: string
   readonly input: BatchedInput
-  readonly deadline?: '1s'
+  readonly deadline?: '1s' | '6s'
+  readonly replayFor?: '2d'
 }
 
 export interface BatchedInput {

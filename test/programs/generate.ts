@@ -1,6 +1,7 @@
 /* oxlint-disable typescript/consistent-return -- every kind is handled; the compiler checks that */
 import { Dice } from './dice.ts'
 import type {
+  Asks,
   AtomicOperation,
   BatchedFault,
   BatchedOperation,
@@ -40,6 +41,7 @@ const KILLED = 0.03
 const LOCKED = 0.2
 const SIEGED = 0.02
 const CROSSED = 0.04
+const MIXED = 0.04
 /** Long enough for the other one to have its first lock. */
 const CROSSED_MS = 4
 /** By then the holder has its lock; and it keeps it for longer than a hurried request waits. */
@@ -76,6 +78,7 @@ class Generator {
     if (this.#store === 'pg' && dice.chance(SIEGED)) main.push(this.#siege(operations))
     if (this.#store === 'pg' && dice.chance(CROSSED)) main.push(this.#crossing(operations))
     if (this.#store === 'pg' && dice.chance(CROSSED)) main.push(this.#crossingBatches(operations))
+    if (dice.chance(MIXED)) main.push(this.#mixed(operations))
     for (const index of consumers.keys()) main.splice(dice.below(main.length + 1), 0, { do: 'drain', consumer: index })
     if (consumers.length > 0 && dice.chance(0.3)) main.push({ do: 'drain', consumer: 0 })
     if (this.#store !== 'memory' && dice.chance(SAVED)) main.push(...this.#saved(operations, consumers))
@@ -99,7 +102,7 @@ class Generator {
       case 'batched': {
         const faults: readonly BatchedFault[] = [...ROW_FAULTS[this.#store], 'throws', 'refuses', 'answer']
         const fault = dice.chance(0.4) ? dice.pick(faults) : null
-        return { mode, key, fault, publishes: dice.chance(0.3), lock: this.#lock(0.4), hurried: false }
+        return { mode, key, fault, publishes: dice.chance(0.3), lock: this.#lock(0.4), asks: this.#asks() }
       }
     }
   }
@@ -134,14 +137,35 @@ class Generator {
     }
   }
 
-  /** Somebody holds a lock for long; one request of a batch needs it, and is late. The others of the batch are not. */
+  /** What a batched request asks for where nobody waits for long. */
+  #asks(): Asks {
+    return this.#dice.weighed({ nothing: 7, patient: 2, kept: 1 })
+  }
+
+  /** Requests that come at the same time, and ask for different things. */
+  #mixed(operations: Operation[]): Statement {
+    const via = this.#via()
+    const calls = (['nothing', 'patient', 'kept', this.#asks()] as const).map((asks): readonly Statement[] => {
+      const op = operations.length
+      const fault = this.#dice.chance(0.2) ? this.#dice.pick(['throws', 'refuses', 'answer'] as const) : null
+      operations.push({ mode: 'batched', key: op, fault, publishes: this.#dice.chance(0.3), lock: null, asks })
+      return [{ do: 'call', op, via, how: 'run', input: 1 }]
+    })
+    return { do: 'allSettled', of: calls }
+  }
+
+  /**
+   * Somebody holds a lock for long. One request of a batch needs it, and is late; the others of the batch are not. A
+   * patient one needs it too, and is not late either: it has a batch of its own.
+   */
   #siege(operations: Operation[]): Statement {
     const dice = this.#dice
     const via = this.#via()
-    const calls = Array.from({ length: 2 + dice.below(2) }, (_, i): readonly Statement[] => {
+    const calls = Array.from({ length: 2 + dice.below(3) }, (_, i): readonly Statement[] => {
       const op = operations.length
-      const lock = i === 0 ? 0 : null
-      const made: BatchedOperation = { mode: 'batched', key: op, fault: null, publishes: false, lock, hurried: true }
+      const asks = i === 1 ? 'patient' : i === 0 || dice.chance(0.6) ? 'hurried' : this.#asks()
+      const lock = i < 2 ? 0 : null
+      const made: BatchedOperation = { mode: 'batched', key: op, fault: null, publishes: false, lock, asks }
       operations.push(made)
       return [
         { do: 'hold', ms: SIEGE_MS },
@@ -181,7 +205,7 @@ class Generator {
   /** A batch holds a row and then publishes; somebody who has published wants that row. */
   #crossingEvents(operations: Operation[]): Statement {
     const op = operations.length
-    operations.push({ mode: 'batched', key: op, fault: null, publishes: true, lock: 0, hurried: false })
+    operations.push({ mode: 'batched', key: op, fault: null, publishes: true, lock: 0, asks: 'nothing' })
     const publishes: readonly Statement[] = [
       { do: 'publish', fault: null },
       { do: 'hold', ms: CROSSED_MS },
@@ -200,7 +224,7 @@ class Generator {
     const calls = (['shop', 'bank', 'shop', 'bank'] as const).map((via, i): readonly Statement[] => {
       const op = operations.length
       const lock = i < 2 ? 0 : 1
-      operations.push({ mode: 'batched', key: op, fault: null, publishes: false, lock, hurried: false })
+      operations.push({ mode: 'batched', key: op, fault: null, publishes: false, lock, asks: 'nothing' })
       return [{ do: 'call', op, via, how: 'run', input: 1 }]
     })
     return { do: 'allSettled', of: calls }

@@ -11,6 +11,7 @@ const KINDS = [
   'join inside an operation',
   'batched',
   'batched inside an operation',
+  'batched beside a request that asks for something else',
   'leased',
   'leased inside an operation',
   'step',
@@ -92,8 +93,10 @@ export function kindsOf(history: History): Set<Kind> {
   const asked = history.calls.filter(({ calm }) => !calm)
   for (const call of asked) for (const kind of kindsOfCall(call, history)) kinds.add(kind)
   for (const [i, call] of asked.entries())
-    for (const other of asked.slice(0, i))
+    for (const other of asked.slice(0, i)) {
       if (other.key === call.key) for (const kind of kindsOfPair(other, call)) kinds.add(kind)
+      if (areMixed(other, call, history)) kinds.add('batched beside a request that asks for something else')
+    }
   for (const exec of history.execs) for (const kind of kindsOfExec(exec, history)) kinds.add(kind)
   for (const { what, exec } of history.reached) {
     if (what.startsWith('reconciled')) kinds.add('reconcile')
@@ -113,6 +116,15 @@ export function kindsOf(history: History): Set<Kind> {
   for (const kind of kindsOfLocks(history)) kinds.add(kind)
   if (history.killedAt !== null) kinds.add('kill')
   return kinds
+}
+
+/** They would have met in one batch. */
+function areMixed(other: Call, call: Call, { program }: History): boolean {
+  const [one, two] = [other, call].map(({ op }) => program.operations[op])
+  if (one?.mode !== 'batched' || two?.mode !== 'batched' || one.asks === two.asks || other.via !== call.via)
+    return false
+  const alone = [other, call].every((at) => hostingOf(at).kind === 'none')
+  return alone && call.at < (other.end ?? Infinity)
 }
 
 function* kindsOfLocks({ execs, owns }: History): Generator<Kind> {

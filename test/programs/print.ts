@@ -1,5 +1,5 @@
 /* oxlint-disable typescript/consistent-return -- every kind is handled; the compiler checks that */
-import { bodiesOf, keyOf, type ConsumerPlan, type Operation, type Program, type Statement } from './program.ts'
+import { ASKED, bodiesOf, keyOf, type ConsumerPlan, type Operation, type Program, type Statement } from './program.ts'
 import { usedBy } from './smaller-programs.ts'
 
 /** A program as TypeScript, to be pasted into a test: `world.ts` has the names it uses. */
@@ -75,11 +75,11 @@ function printOperation(op: number, program: Program): string[] {
   const key = `k${op}`
   const request = `scope, key: '${keyOf(program, op)}', input: { amount }`
   if (operation.mode === 'batched') {
-    const { fault, publishes, lock, hurried } = operation
+    const { fault, publishes, lock, asks } = operation
     const of = `{ fault: ${JSON.stringify(fault)}, publishes: ${publishes}, lock: ${lock} }`
     return [
       `const ${key} = (once: Shop = shop, amount = 1) =>`,
-      `  batched(once, { ${request}${hurried ? `, deadline: '1s'` : ''} }, ${of})`,
+      `  batched(once, { ${[request, ...Object.entries(ASKED[asks]).map(([option, value]) => `${option}: '${value}'`)].join(', ')} }, ${of})`,
     ]
   }
   const statements = operation.mode === 'leased' ? [...operation.body, ...(operation.commit ?? [])] : operation.body

@@ -46,9 +46,19 @@ export interface BatchedOperation extends Keyed {
   readonly fault: BatchedFault | null
   readonly publishes: boolean
   readonly lock: Lock
-  /** It gives up before whoever holds its lock does. */
-  readonly hurried: boolean
+  readonly asks: Asks
 }
+
+/** What a batched request asks for itself. Requests that ask for different things cannot share a batch. */
+export type Asks = keyof typeof ASKED
+
+/** `hurried` gives up before whoever holds its lock does. */
+export const ASKED = {
+  nothing: {},
+  hurried: { deadline: '1s' },
+  patient: { deadline: '6s' },
+  kept: { replayFor: '2d' },
+} as const
 
 /** A row of the program's own that is written too, and so locked until the end of the transaction. */
 export type Lock = 0 | 1 | null

@@ -50,6 +50,7 @@ function* simplerOperations(operation: Operation): Generator<Operation> {
       if (operation.fault) yield { ...operation, fault: null }
       if (operation.publishes) yield { ...operation, publishes: false }
       if (operation.lock !== null) yield { ...operation, lock: null }
+      if (operation.asks !== 'nothing') yield { ...operation, asks: 'nothing' }
       return
     case 'leased':
       if (operation.commit) {

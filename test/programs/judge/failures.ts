@@ -168,7 +168,7 @@ function isValue(heard: Heard | null): boolean {
 /** Whoever waited for a lock may have waited too long, or have met a deadlock; a batch runs again after that. */
 function afterLock(call: Call, operation: Operation): readonly Heard[] {
   if (operation.mode !== 'batched' || operation.lock === null || call.calm) return []
-  const late = operation.hurried ? [once('ONCE_DEADLINE')] : []
+  const late = operation.asks === 'hurried' ? [once('ONCE_DEADLINE')] : []
   return hostingOf(call).kind === 'none' ? late : [...late, { error: { kind: 'sql', state: DEADLOCK } }]
 }
 

@@ -11,7 +11,7 @@ export function calmed(operation: Operation): Operation {
     case 'leased':
       return { ...operation, body: operation.body.flatMap(calmSteps), commit: [WRITE], answer: 'plain' }
     case 'batched':
-      return { ...operation, fault: null, lock: null, hurried: false }
+      return { ...operation, fault: null, lock: null, asks: 'nothing' }
   }
 }
 

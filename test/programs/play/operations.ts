@@ -1,7 +1,7 @@
 /* oxlint-disable typescript/consistent-return -- every kind is handled; the compiler checks that */
 import { final } from '../../../src/index.ts'
 import { batchedPlays, type BatchedInput } from '../bed.ts'
-import { keyOf, type BatchedOperation, type Operation, type Statement } from '../program.ts'
+import { ASKED, keyOf, type BatchedOperation, type Operation, type Statement } from '../program.ts'
 import type { Heard } from '../trace.ts'
 import { calmed } from './calm.ts'
 import type { InTransaction, PlayedHandlers } from './handlers.ts'
@@ -9,9 +9,6 @@ import type { Attempts, Here, Play } from './here.ts'
 import { errorOf, Thrown, valueOf } from './told.ts'
 
 export type Call = Extract<Statement, { do: 'call' }>
-
-/** The deadline of a request that gives up before whoever holds its lock. */
-const HURRIED = '1s' as const
 
 /** Calls of operations: how they are made, and what was heard. */
 export class PlayedOperations {
@@ -74,8 +71,8 @@ export class PlayedOperations {
         return once.run({ ...request, lease }, handler as never)
       }
       case 'batched': {
-        const limit = operation.hurried ? { deadline: HURRIED } : {}
-        return place.batched[via]({ ...request, ...limit, input: this.#batched(operation, input, call) })
+        const asked = ASKED[operation.asks]
+        return place.batched[via]({ ...request, ...asked, input: this.#batched(operation, input, call) })
       }
     }
   }
