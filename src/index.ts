@@ -51,6 +51,7 @@ export type {
   WithInput,
 } from './operation/types.ts'
 export type { Jsonify } from './platform/jsonify.ts'
+export type { Health, Readiness, Status } from './once/status.ts'
 export type { Closed, CloseOptions } from './once/close.ts'
 export type { ClosableServer } from './once/closing-server.ts'
 export type { Destinations, Once, OpOf, MigrateOptions, ResendOptions, TxOf } from './once/types.ts'

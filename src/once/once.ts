@@ -40,9 +40,10 @@ import { ReplayCache } from '../operation/replay-cache.ts'
 import { destinationsOf, outboxOf, resendNow } from './resend.ts'
 import { nestable, required } from '../store/lacking.ts'
 import { requestOf, type Request } from '../operation/request.ts'
-import { checkSettings, invalid, refuseLease, refuseUnknown } from '../operation/settings.ts'
+import { checkSettings, invalid, refuseLease, refuseUnknown, RUN_OPTIONS } from '../operation/settings.ts'
 import { RunningHandlers } from '../operation/running.ts'
 import { enterContext } from '../operation/store-context.ts'
+import { healthOf, readinessOf, statusOf, type Health, type Readiness, type Status } from './status.ts'
 import { Sweeper, type SweptAll } from './sweeper.ts'
 import type {
   BatchedOptions,
@@ -74,21 +75,6 @@ export function createOnce<Tx, const E extends Events = {}>(
   return new OnceInstance(options, parts)
 }
 
-const RUN_OPTIONS = new Set([
-  'scope',
-  'key',
-  'input',
-  'lease',
-  'inFlight',
-  'expired',
-  'deadline',
-  'endsWithin',
-  'replayFor',
-  'goneFor',
-  'ignore',
-  'label',
-  'recover',
-])
 const BATCHED_OPTIONS = new Set(['statement', 'respond', 'max'])
 /** One operation of a batch, before it is queued. */
 export type BatchItem = Pick<Item, 'request' | 'statement' | 'respond'>
@@ -277,6 +263,18 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
   unknown(options: { limit?: number } = {}): Promise<readonly { id: string; sinceMs: number }[]> {
     const { store } = this.core
     return required(store, store.leases.unknown, 'unknown').call(store.leases, { limit: options.limit ?? 100 })
+  }
+
+  status(): Promise<Status> {
+    return statusOf(this.core)
+  }
+
+  healthy(): Promise<Health> {
+    return healthOf(this.core)
+  }
+
+  ready(): Promise<Readiness> {
+    return readinessOf(this.core)
   }
 
   migrate(options: MigrateOptions = {}): Promise<{ from: number; to: number }> {

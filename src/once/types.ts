@@ -22,6 +22,7 @@ import type { Consumer, ConsumerOptions, Handlers } from '../consumer/types.ts'
 import type { Closed, CloseOptions } from './close.ts'
 import type { Operations } from './operations-types.ts'
 import type { Parked } from './parked-types.ts'
+import type { Health, Readiness, Status } from './status.ts'
 import type { SweptAll } from './sweeper.ts'
 
 export interface Once<Tx, E extends Events> {
@@ -70,6 +71,12 @@ export interface Once<Tx, E extends Events> {
   settle(operation: { scope: string; key: string }, verdict: Verdict): Promise<boolean>
   /** @deprecated Use `operations.list({ state: 'unknown' })`. The next minor version removes `unknown`. */
   unknown(options?: { limit?: number }): Promise<readonly { id: string; sinceMs: number }[]>
+  /** Tells what there is, by a few cheap statements: lag, parked events, dead letters, operations, sizes. */
+  status(): Promise<Status>
+  /** Tells what somebody should look at, from `status()`. For alarms, not for probes that restart a process. */
+  healthy(): Promise<Health>
+  /** Tells whether requests can be served: open, migrated, and the database answers. Never rejects. For readiness probes. */
+  ready(): Promise<Readiness>
   /** Applies missing migrations to the database. Many processes may call it at once. */
   migrate(options?: MigrateOptions): Promise<{ from: number; to: number }>
   /** Removes expired records and old events. An instance does this in the background, unless `sweep` is false. */

@@ -20,6 +20,7 @@ export type StoreNeed =
   | 'recover'
   | 'unknown'
   | 'operations'
+  | 'status'
   | 'migrate'
   | 'sweep'
 
@@ -40,6 +41,7 @@ const LACKING: Record<StoreNeed, string> = {
   recover: `cannot search for lapsed operations: let callers retry, or use ${SQL_STORE}`,
   unknown: `cannot search for unknown operations: settle them by scope and key, or use ${SQL_STORE}`,
   operations: `cannot search for operations: settle them by scope and key, or use ${SQL_STORE}`,
+  status: `cannot tell its status: use ${SQL_STORE}`,
   migrate: 'has nothing to migrate: leave migrate() out',
   sweep: 'removes records by itself: leave sweep() out',
 }

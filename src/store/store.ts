@@ -8,6 +8,7 @@ import type { Outbox } from './outbox.ts'
 import type { Redrives } from './redrives.ts'
 import type { Retention } from './retention.ts'
 import type { Reading, RefuseParams, SqlSession } from './session.ts'
+import type { StatusParams, StoredStatus } from './status.ts'
 import type { BeginParams, SqlBegun, Transactions } from './transactions.ts'
 
 /**
@@ -37,6 +38,8 @@ export interface Store<Tx> extends KeyStore, Partial<Transactions<Tx>> {
   readonly redrives?: Redrives<Tx> | undefined
   /** Absent where one namespace has the store to itself. */
   readonly namespaces?: Namespaces<Tx> | undefined
+  /** Absent where what there is cannot be counted cheaply. */
+  status?(params: StatusParams): Promise<StoredStatus>
   /** What the development guard can watch. */
   readonly watch?: Watch | undefined
 }
@@ -122,6 +125,8 @@ export interface Schema {
   migrate(params?: MigrateParams): Promise<{ readonly from: number; readonly to: number }>
   /** Every migration as SQL, for people who apply it themselves. */
   sql(params?: MigrateParams): string
+  /** The version that this code needs. */
+  readonly latest?: number
   /** The version the database has; 0 when it was never migrated. */
   version(): Promise<number>
 }

@@ -5,6 +5,7 @@ import { segmentsSql } from './sql/outbox-segments.ts'
 import { outboxViewSql } from './sql/outbox-view.ts'
 import { redriveTablesSql } from './sql/redrive-tables.ts'
 import { segmentNowSql } from './sql/segment-now.ts'
+import { statusIndexSql } from './sql/status.ts'
 import { sweepTablesSql } from './sql/sweep-tables.ts'
 
 /**
@@ -153,6 +154,7 @@ end $$`,
   { version: 10, name: "deadlines beside the limits of the database's owner", statements: limitedClaimSql },
   { version: 11, name: 'a claim that costs less', statements: freshClaimSql },
   { version: 12, name: 'leased operations as an operator sees them', statements: notedClaimSql },
+  { version: 13, name: 'parked letters of a consumer, counted cheaply', statements: statusIndexSql },
 ]
 
 export const SCHEMA_VERSION: number = MIGRATIONS.length

@@ -24,6 +24,8 @@ import { PostgresRedrives } from './redrives.ts'
 import { PostgresRetention } from './retention.ts'
 import { recordOf } from '../sql/record-rows.ts'
 import { answerOf, answerValues, refusalViewOf, shownBy } from './rows.ts'
+import { postgresStatus } from './status.ts'
+import type { StatusParams, StoredStatus } from '../status.ts'
 import { PostgresSchema } from './schema.ts'
 import { claimValues, PostgresSession } from './session.ts'
 import { isTransient } from './driver/sqlstate.ts'
@@ -135,6 +137,10 @@ class PostgresStore<Tx> implements SqlStore<Tx> {
       const [row] = await this.#driver.query(this.#bind('readAnswer', [id, record.answerDay, record.token]))
       return { record, answer: answerOf(row) }
     })
+  }
+
+  status(params: StatusParams): Promise<StoredStatus> {
+    return postgresStatus(this.#driver, this.#schema, params)
   }
 
   async refuse({ claim, answer }: RefuseParams): Promise<ClaimView> {

@@ -157,4 +157,10 @@ export const MIGRATIONS: readonly Migration[] = [
       (column) => `alter table effectively_once_record add column ${column} text`,
     ),
   },
+  {
+    version: 10,
+    statements: [
+      'create index effectively_once_dead_letter_parked on effectively_once_dead_letter (consumer, seq) where state = 1',
+    ],
+  },
 ]

@@ -1,6 +1,7 @@
 import { NOW } from './migrations.ts'
 
-const STATE = `case when r.state = 2 then 'completed'
+/** As an operator says it. `r` is the record. */
+export const STATE: string = `case when r.state = 2 then 'completed'
   when r.state = 3 or r.lease_until <= ${NOW} and r.expires_at <= ${NOW} then 'unknown'
   when r.lease_until <= ${NOW} then 'abandoned' else 'running' end`
 

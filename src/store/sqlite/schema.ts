@@ -20,6 +20,7 @@ export function sqliteSchema(parts: { file: string; writer: Writer; reader: Read
       if (adopt === undefined && (await version(parts.reader)) === NEWEST) return { from: NEWEST, to: NEWEST }
       return parts.writer.write((turn) => migrate(turn, parts.file, adopt))
     },
+    latest: NEWEST,
     sql: ({ adopt } = {}) => MIGRATIONS.map((migration) => script(migration, adopt)).join('\n'),
     version: () => version(parts.reader),
   }

@@ -1,3 +1,4 @@
+import { sqliteStatus } from './status.ts'
 import { onceError } from '../../errors.ts'
 import { type Clock, systemClock } from '../../platform/clock.ts'
 import { type Random, systemRandom } from '../../platform/random.ts'
@@ -85,6 +86,7 @@ export function assembleSqliteStore(options: SqliteOptions, parts: SqliteParts =
       }
     },
     open: async ({ deadlineMs }) => sqliteSession(await writer.take({ deadlineMs }), handles),
+    status: (params) => sqliteStatus(reader, params),
     read: async ({ id }) => readingOf(await reader.all(READ, [id])),
     refuse: ({ claim, answer }) =>
       writer.write((turn) => {

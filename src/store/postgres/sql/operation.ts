@@ -3,7 +3,8 @@ import { IS_UNKNOWN } from './lease.ts'
 /** Unknown, or abandoned: an operator may end it. `r` is the record. */
 export const MAY_BE_ENDED = `(r.state = 3 or r.state = 1 and r.lease_until <= clock_timestamp())`
 
-const STATE = `case when r.state = 2 then 'completed' when ${IS_UNKNOWN} then 'unknown'
+/** As an operator says it. `r` is the record. */
+export const STATE: string = `case when r.state = 2 then 'completed' when ${IS_UNKNOWN} then 'unknown'
     when r.lease_until <= clock_timestamp() then 'abandoned' else 'running' end`
 
 /** A life is named by the time it began, in microseconds. */

@@ -1,0 +1,78 @@
+import { isOnceError } from '../errors.ts'
+import type { Core } from '../operation/core.ts'
+import { withinMs } from '../operation/deadline.ts'
+import { partsOf } from '../store/namespaced/names.ts'
+import { required } from '../store/lacking.ts'
+import type { StoredStatus } from '../store/status.ts'
+
+const NIL = '00000000-0000-0000-0000-000000000000'
+/** A readiness probe must answer before its caller gives up. */
+const READY_MS = 2_000
+const ABANDONED_MS_MAX: number = 10 * 60_000
+const UNRELAYED_MS_MAX = 60_000
+const LAG_MS_MAX: number = 5 * 60_000
+
+/** What there is, of this instance's namespace. Counts stop at 10,000. */
+export interface Status extends StoredStatus {
+  /** Parked dead letters of all consumers. */
+  readonly deadLetters: { readonly parked: number; readonly oldestMs: number | null }
+}
+
+export interface Health {
+  readonly healthy: boolean
+  /** One sentence each, for people. */
+  readonly problems: readonly string[]
+}
+
+export interface Readiness {
+  readonly ready: boolean
+  readonly reasons: readonly string[]
+}
+
+export async function statusOf<Tx>({ store, namespace, settings }: Core<Tx>): Promise<Status> {
+  const status = required(store, store.status, 'status')
+  const found = await status.call(store, { namespace: settings.namespace, no: await namespace.look() })
+  const consumers = found.consumers.map((one) => ({ ...one, name: partsOf(one.name).name }))
+  const ages = consumers.flatMap(({ oldestLetterMs }) => oldestLetterMs ?? [])
+  return {
+    ...found,
+    destinations: found.destinations.map((one) => ({ ...one, name: partsOf(one.name).name })),
+    consumers,
+    deadLetters: {
+      parked: consumers.reduce((sum, { letters }) => sum + letters, 0),
+      oldestMs: ages.length === 0 ? null : Math.max(...ages),
+    },
+  }
+}
+
+export async function healthOf<Tx>(core: Core<Tx>): Promise<Health> {
+  const { operations, destinations, unsent, deadLetters } = await statusOf(core)
+  const problems: string[] = []
+  if (operations.unknown > 0) problems.push(`${operations.unknown} operations have an unknown outcome`)
+  if ((operations.oldestAbandonedMs ?? 0) > ABANDONED_MS_MAX)
+    problems.push(`${operations.abandoned} operations are abandoned, one for over 10 minutes`)
+  for (const { name, oldestMs, relays, parked } of destinations) {
+    const late = oldestMs ?? 0
+    if (late > UNRELAYED_MS_MAX && relays === 0) problems.push(`events wait for '${name}', and no relay runs`)
+    else if (late > LAG_MS_MAX) problems.push(`events have waited for '${name}' for over 5 minutes`)
+    if (parked > 0) problems.push(`${parked} events for '${name}' are parked`)
+  }
+  if ((unsent.oldestMs ?? 0) > UNRELAYED_MS_MAX) problems.push('events wait, and no relay has ever run')
+  if (deadLetters.parked > 0) problems.push(`${deadLetters.parked} dead letters are parked`)
+  return { healthy: problems.length === 0, problems }
+}
+
+/** Never rejects: a probe asks. */
+export async function readinessOf<Tx>({ store, clock, closed }: Core<Tx>): Promise<Readiness> {
+  if (closed) return { ready: false, reasons: ['the instance is closed'] }
+  try {
+    const { schema } = store
+    const version = await withinMs(clock, READY_MS, schema ? schema.version() : store.read({ id: NIL }).then(() => 0))
+    const latest = schema?.latest
+    if (latest === undefined || version >= latest) return { ready: true, reasons: [] }
+    return { ready: false, reasons: [`the schema is at version ${version}, and this code needs ${latest}`] }
+  } catch (error) {
+    const code = isOnceError(error) ? error.code : 'ONCE_STORE_UNAVAILABLE'
+    return { ready: false, reasons: [`the database did not answer: ${code}`] }
+  }
+}
