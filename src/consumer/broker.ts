@@ -72,9 +72,10 @@ export class Broker {
     return this.told(() => this.#subscription.ack(deliveries))
   }
 
-  giveBack(deliveries: readonly Delivery[], delayMs: number): Promise<boolean> {
-    this.#observe({ kind: 'givenBack', consumer: this.#consumer, messages: deliveries.length })
-    return this.told(() => this.#subscription.giveBack(deliveries, { delayMs: Math.round(delayMs) }))
+  async giveBack(deliveries: readonly Delivery[], delayMs: number): Promise<boolean> {
+    const taken = await this.told(() => this.#subscription.giveBack(deliveries, { delayMs: Math.round(delayMs) }))
+    if (taken) this.#observe({ kind: 'givenBack', consumer: this.#consumer, messages: deliveries.length })
+    return taken
   }
 
   /** The broker is told that we are still at work on these. Answers how to stop. */

@@ -199,10 +199,7 @@ export class ConsumerLoop<Tx> {
     if (this.#parts.settings.delivery === 'at-most-once') {
       const first = await ackFirst(this.#parts, { source: this.#source, broker: this.#broker }, batch)
       if (first === 'begun') return this.#settle(new Map(batch.map((arrival) => [arrival, PASSED])))
-      if (first === 'troubled') {
-        for (const arrival of batch) this.#later(arrival, this.#rest.met())
-        return
-      }
+      if (first === 'troubled') return this.#later(batch, this.#rest.met())
     }
     const results = await workOn(this.#parts, batch)
     // What runs apart says nothing of what the others take together.
@@ -249,13 +246,13 @@ export class ConsumerLoop<Tx> {
     const { orders, delays } = this.#source.features
     switch (result.kind) {
       case 'again':
-        return this.#later(arrival, 0)
+        return this.#later([arrival], 0)
       case 'troubled':
-        return this.#later(arrival, troubledMs)
+        return this.#later([arrival], troubledMs)
       case 'busy': {
         const delayMs = CONSUMER_BUSY_MS * (0.5 + this.#parts.core.random.next())
         // Its successors must not overtake it.
-        return orders || !delays ? this.#later(arrival, delayMs) : this.#giveBack([arrival], delayMs)
+        return orders || !delays ? this.#later([arrival], delayMs) : this.#giveBack([arrival], delayMs)
       }
       case 'early':
         this.#early.add(arrival)
@@ -271,7 +268,7 @@ export class ConsumerLoop<Tx> {
     arrival.alone = true
     // Given back, it would come after what its source delivers meanwhile.
     const rests = this.#source.features.orders || delayMs <= CONSUMER_REST_MS_MAX
-    if (rests && this.#mayHold(arrival, delayMs)) return this.#later(arrival, delayMs)
+    if (rests && this.#mayHold(arrival, delayMs)) return this.#later([arrival], delayMs)
     const { aggregate, source } = arrival.item
     const behind = this.#backlog.drop(
       ({ item }) => aggregate !== null && item.aggregate === aggregate && item.source === source,
@@ -285,26 +282,30 @@ export class ConsumerLoop<Tx> {
     const dropped = this.#backlog.drop((arrival) => late.has(arrival))
     const orphans = dropped.filter(({ delivery }) => (delivery.delivered ?? 0) >= CONSUMER_ORPHANED_AFTER)
     const others = dropped.filter((arrival) => !orphans.includes(arrival))
-    if (others.length > 0) await this.#broker.giveBack(deliveriesOf(others), CONSUMER_EARLY_BACK_MS)
+    if (others.length > 0) await this.#back(others, CONSUMER_EARLY_BACK_MS)
     if (orphans.length > 0) await this.#settle(await parkOrphans(this.#parts, orphans))
-    this.#room.signal()
+    this.resume()
   }
 
-  #later(arrival: Arrival, delayMs: number): void {
-    arrival.notBefore = delayMs === 0 ? 0 : this.#now + delayMs
-    this.#backlog.later([arrival])
+  #later(arrivals: readonly Arrival[], delayMs: number): void {
+    for (const arrival of arrivals) arrival.notBefore = delayMs === 0 ? 0 : this.#now + delayMs
+    this.#backlog.later(arrivals)
   }
 
   async #giveBack(arrivals: readonly Arrival[], delayMs: number): Promise<void> {
-    const given = new Set(deliveriesOf(arrivals))
     await uncount(this.#parts, arrivals)
-    if (!(await this.#broker.giveBack([...given], delayMs))) {
-      for (const arrival of arrivals) this.#later(arrival, delayMs)
-      return
-    }
+    const given = new Set(deliveriesOf(arrivals))
+    if (!(await this.#back(arrivals, delayMs))) return
     this.#backlog.done(arrivals, false)
     const twins = deliveriesOf(arrivals).filter((delivery) => !given.has(delivery))
-    if (twins.length > 0) await this.#broker.giveBack(twins, delayMs)
+    if (twins.length > 0 && !(await this.#broker.giveBack(twins, delayMs))) for (const of of twins) this.#add(of)
+  }
+
+  /** What the broker does not take back stays in hand: it would come again only when the connection ends. */
+  async #back(arrivals: readonly Arrival[], delayMs: number): Promise<boolean> {
+    const taken = await this.#broker.giveBack(deliveriesOf(arrivals), delayMs)
+    if (!taken) this.#later(arrivals, delayMs)
+    return taken
   }
 
   #mayHold(arrival: Arrival, delayMs: number): boolean {
@@ -312,10 +313,8 @@ export class ConsumerLoop<Tx> {
   }
 
   #revoked(partitions: readonly string[]): void {
-    const lost = new Set(partitions)
-    const dropped = this.#backlog.drop(
-      ({ delivery }) => delivery.position !== undefined && lost.has(delivery.position.partition),
-    )
+    const lost = new Set<string | undefined>(partitions)
+    const dropped = this.#backlog.drop(({ delivery }) => lost.has(delivery.position?.partition))
     for (const arrival of dropped) this.#early.delete(arrival)
     void uncount(this.#parts, dropped)
     this.#parts.tracker?.forget(partitions)
@@ -345,6 +344,6 @@ export class ConsumerLoop<Tx> {
     const left = this.#backlog.drop(() => true)
     for (const arrival of left) this.#early.delete(arrival)
     await uncount(this.#parts, left)
-    if (left.length > 0) await endedInTime(this.#parts, this.#broker.giveBack(deliveriesOf(left), 0))
+    if (left.length > 0) await endedInTime(this.#parts, this.#back(left, 0))
   }
 }

@@ -35,7 +35,7 @@ export class Backlog {
   add(arrival: Arrival): boolean {
     const known = this.#byId.get(arrival.item.id)
     if (known) {
-      known.twins.push(arrival.delivery)
+      known.twins.push(...arrival.deliveries)
       return false
     }
     const lane = this.#laneFor(arrival)
@@ -87,11 +87,14 @@ export class Backlog {
     }
   }
 
-  /** Runs again, not before its time. */
+  /** Runs again, not before its time. What was dropped is in hand again. */
   later(arrivals: readonly Arrival[]): void {
     for (const arrival of arrivals) {
       const lane = this.#laneOf.get(arrival)
-      if (!lane) continue
+      if (!lane) {
+        this.add(arrival)
+        continue
+      }
       lane.out--
       lane.add(arrival)
       if (arrival.suspect && lane.out === 0 && !lane.listed) this.#listFirst([lane])
