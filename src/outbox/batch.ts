@@ -44,11 +44,10 @@ export function sort(
       continue
     }
     const parked = shard.blocked.size > 0 ? shard.blocked.get(stored.aggregateId) : undefined
-    if (parked !== undefined) item.hold = behind(stored, parked)
-    else if (headers['notbefore'] !== undefined) {
-      const notBefore = notBeforeOf(headers)
-      if (notBefore !== undefined) item.hold = delayed(stored, notBefore)
-    }
+    const notBefore = headers['notbefore'] === undefined ? undefined : notBeforeOf(headers)
+    // Not in line, where it would be sent with the others: whoever finds it due sees whether it must wait behind them.
+    if (notBefore !== undefined) item.hold = delayed(stored, notBefore)
+    else if (parked !== undefined) item.hold = behind(stored, parked)
     if (item.hold) item.state = 'aside'
   }
   return items
