@@ -1,6 +1,6 @@
 import { onceError } from './errors.ts'
 
-/** Never a bare number: 30 what? */
+/** A number with its unit, such as '30s'. A bare number is refused, because its unit would be a guess. */
 export type Duration = `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const

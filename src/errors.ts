@@ -33,7 +33,7 @@ const TABLE = {
     false,
     'This database has rows from before namespaces, and their owner is not known. Run: npx effectively-once migrate --adopt NAME',
   ],
-  ONCE_NAMESPACES_FULL: [500, false, 'This database has no number left for another namespace. Use another schema'],
+  ONCE_NAMESPACES_FULL: [500, false, 'This schema has as many namespaces as it can hold. Use another schema'],
   ONCE_CLOSED: [503, true, 'This instance was closed; nothing was run'],
   ONCE_PEER_MISSING: [500, false, 'A package this store needs is not installed'],
   ONCE_UNSUPPORTED: [500, false, 'This store cannot do that'],
@@ -95,7 +95,7 @@ const TABLE = {
     "The handler made an outside call inside its transaction. Add lease: '30s' and put the call in step()",
   ],
   ONCE_POOL_STARVED: [500, false, 'Operations hold all connections, and one of them waits for another. Use tx'],
-  ONCE_KEY_CHURN: [500, false, 'Equal requests with different keys: is the client making a new key per retry?'],
+  ONCE_KEY_CHURN: [500, false, 'Equal requests came with different keys. Make one key per intention, not per retry'],
   ONCE_SCOPE_SHARED: [500, false, 'One key came from two callers, and the scope is shared by all. Scope by the caller'],
   ONCE_WRITER_HELD: [500, false, 'The only writer was held too long. Await nothing but tx, or use a lease'],
   ONCE_INVARIANT: [500, false, 'An internal assumption does not hold; this is a defect in effectively-once'],
@@ -114,7 +114,7 @@ export const ERRORS: { readonly [Code in OnceCode]: ErrorRow } = Object.fromEntr
 ) as { [Code in OnceCode]: ErrorRow }
 
 export interface OnceErrorOptions {
-  /** What exactly, in one sentence; appended to the row's message. */
+  /** A more exact sentence, which replaces the message of the table. */
   detail?: string
   cause?: unknown
   retryAfterMs?: number

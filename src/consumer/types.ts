@@ -10,7 +10,7 @@ export interface ConsumerOptions<M, L extends Duration | undefined> {
   from: Source<M>
   /** If set, handlers may call the outside world, and get `step` and `commit` instead of `tx`. */
   lease?: L
-  /** The most transactions at a time, or messages at a time for a leased consumer. Default 10 */
+  /** The most concurrent transactions, or concurrent messages of a leased consumer. Default 10 */
   concurrency?: number
   /** How often a message may fail or crash its process before `onFailure` decides. Default 10 */
   attempts?: number
@@ -19,8 +19,8 @@ export interface ConsumerOptions<M, L extends Duration | undefined> {
   /** The most messages that share a transaction. With 1, each message has its own. Default 256 */
   batch?: number
   /**
-   * true: the handlers of a batch run at the same time on their common transaction; those of one aggregate run one
-   * after the other. Use it only for handlers that do not read what another message's handler changes. Row locks do not
+   * true: the handlers of a batch run concurrently on their common transaction. Messages of one aggregate still run one
+   * after the other. Use it only if no handler reads rows that another message's handler changes. Row locks do not
    * isolate these handlers from each other, because they share one transaction. Default false
    */
   pipelined?: boolean
@@ -38,11 +38,11 @@ export interface ConsumerOptions<M, L extends Duration | undefined> {
   onFailure?: 'park' | 'block' | 'skip'
   /**
    * What becomes of messages of a type without a handler. 'park' (default): they are set aside, so that a newer version
-   * can run them. 'ignore': they are acknowledged and gone. `{ ignore: ['invoice.*'] }`: these types are ignored, and
-   * the others are set aside. With `stripeSource` and `githubSource` the default is 'ignore'.
+   * can run them. 'ignore': they are acknowledged and dropped. `{ ignore: ['invoice.*'] }`: only these types are
+   * dropped, and the others are set aside. With `stripeSource` and `githubSource` the default is 'ignore'.
    */
   unknown?: UnknownTypes
-  /** Replaces the message's id, for example by the invoice of a payment. Then `previous` keeps no order. */
+  /** Replaces the message's id, for example by a payment's invoice number. Then `ordered` events lose their order. */
   key?: (event: M[keyof M]) => string
   /** Chooses what a person may see of a dead letter's body. */
   mask?: Mask
@@ -50,18 +50,18 @@ export interface ConsumerOptions<M, L extends Duration | undefined> {
   deadline?: Duration
   /** How long an inbox row keeps its message's id and source as plain text. Default '30d' */
   inboxFor?: Duration
-  /** How long a message is remembered after it was applied. A redelivery after that runs again. Default '366d' */
+  /** How long an applied message is remembered. A redelivery after that time runs again. Default '366d' */
   rememberFor?: Duration
-  /** How long dead letters stay after they were settled. Parked letters stay for ever. Default '90d' */
+  /** How long dead letters stay after they were settled. A parked letter stays until then. Default '90d' */
   lettersFor?: Duration
   /**
    * What to do with a source that can deliver again after `rememberFor`. 'refuse' (default): the consumer does not
-   * start. 'warn': a signal reports it.
+   * start. 'warn': the consumer starts, and a signal reports the problem.
    */
   horizon?: 'refuse' | 'warn'
 }
 
-/** `*` stands for any text. */
+/** What becomes of messages without a handler. In a type, `*` stands for any text. */
 export type UnknownTypes = 'park' | 'ignore' | { readonly ignore: readonly string[] }
 
 export type Delivering = 'once' | 'at-least-once' | 'at-most-once'
@@ -75,7 +75,7 @@ export interface Consumer extends PausableRunner {
   readonly name: string
 }
 
-/** A consumer whose source calls you. `webhook()` mounts it. */
+/** A consumer that gets its messages by HTTP. `webhook()` mounts it. */
 export interface PushedConsumer extends Consumer {
   receive(request: PushedRequest): Promise<PushedAnswer>
 }

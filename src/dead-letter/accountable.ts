@@ -2,7 +2,7 @@ import { onceError } from '../errors.ts'
 import { REDRIVE_WHY_LENGTH_MAX } from '../limits.ts'
 import { isStorable } from '../platform/storable.ts'
 
-/** Who does it, and why: both go into the audit. */
+/** Who makes a change, and why. The audit records both. */
 export interface Accountable {
   by: string
   why: string

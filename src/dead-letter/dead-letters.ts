@@ -18,26 +18,26 @@ import { jsonIn } from '../platform/stored-json.ts'
 
 export type { ImportedLetters } from './ndjson.ts'
 
-/** Which dead letters: every part that is given must match. Parked ones, unless `state` says otherwise. */
+/** Selects dead letters: every given field must match. By default only parked letters match; see `state`. */
 export interface DeadLetterFilter {
   consumer?: string
   source?: string
   type?: string
   aggregate?: string
   tenant?: string
-  /** Errors of one kind. */
+  /** The kind of error. Letters with the same kind of error have the same fingerprint. */
   fingerprint?: string
   reason?: LetterReason
   state?: LetterState | readonly LetterState[] | 'any'
-  /** Set aside from then on. */
+  /** Only letters that were parked at this time or later. */
   since?: Date
-  /** Set aside before then. */
+  /** Only letters that were parked before this time. */
   until?: Date
 }
 
 /** A message that was set aside, as a person may see it. */
 export interface DeadLetter {
-  /** The hash of (consumer, source, message id): what `get` takes. */
+  /** The hash of consumer, source and message id. `get` takes it. */
   readonly id: string
   readonly consumer: string
   readonly source: string
@@ -68,29 +68,29 @@ export interface DeadLetter {
   readonly settledAt: Date | null
   /** Other messages of its aggregate that are parked behind it. */
   readonly blocks: number
-  /** Where `list` goes on. */
+  /** Pass it as `after` to list the next page. */
   readonly seq: number
 }
 
 export interface DeadLetters {
-  /** In the order they were set aside. */
+  /** Lists letters in the order in which they were parked. */
   list(filter?: DeadLetterFilter, options?: { limit?: number; after?: number }): Promise<readonly DeadLetter[]>
-  /** `reveal`: the body as it came, not as it is masked. */
+  /** Returns one letter. With `reveal`, its body is not masked. */
   get(id: string, options?: { reveal?: boolean }): Promise<DeadLetter | null>
-  /** How many, since when, and of which kinds. */
+  /** Counts letters, in total and by kind. */
   count(filter?: DeadLetterFilter): Promise<LetterCounts>
   /**
-   * Settles letters without running them, with an entry in the audit: their successors may go on. Answers with how many.
+   * Settles letters without running them, so that their successors may run. The audit records it. Returns how many.
    */
   discard(filter: DeadLetterFilter, by: Accountable & { limit?: number }): Promise<number>
   /**
-   * One JSON document per letter (NDJSON). Bodies are as `mask` shows them, unless `reveal`: a masked letter cannot be
+   * Exports one JSON document per letter (NDJSON). Bodies are masked unless `reveal` is true. A masked letter cannot be
    * imported.
    */
   export(filter?: DeadLetterFilter, options?: { reveal?: boolean }): AsyncIterable<string>
   /**
-   * Parks what was exported. Messages that are known, applied, or run at this moment, are left alone. Every line is checked
-   * before it counts.
+   * Parks exported letters. It leaves out messages that are already known, were applied, or are running. Every line is
+   * checked before it is imported.
    */
   import(lines: AsyncIterable<string> | Iterable<string>, by: Accountable): Promise<ImportedLetters>
 }

@@ -11,13 +11,13 @@ import type { OnError } from './report.ts'
 export interface IdempotencyOptions<Req> {
   /** Whose key it is. Authentication must run first. An empty scope is an error, never 'global'. */
   scope: 'global' | ((request: Req) => string)
-  /** Whether a protected request must carry a key. If false, a request without one runs each time. Default true */
+  /** Whether a protected request must carry a key. If false, a request without a key runs each time. Default true */
   required?: boolean
   /** The header that carries the key. Default 'Idempotency-Key' */
   header?: string
   /** The methods that are protected; others pass through untouched. Default POST and PATCH */
   methods?: readonly string[]
-  /** Which keys are accepted: any of 1 to 255 visible ASCII characters (default), UUIDs, or a minimum length. */
+  /** Which keys are accepted: any 1 to 255 printable ASCII characters (default), UUIDs, or a minimum length. */
   keyFormat?: 'any' | 'uuid' | { minLength: number }
   inFlight?: InFlight
   /** JSON pointers to the parts of the body that the fingerprint leaves out. */
@@ -27,7 +27,7 @@ export interface IdempotencyOptions<Req> {
     ignore?: readonly `/${string}`[]
     /** Headers that change the meaning of a request, such as an API version. */
     headers?: readonly string[]
-    /** true: a `Content-Digest` or `Repr-Digest` header stands for the body. The digest must be right. */
+    /** true: a `Content-Digest` or `Repr-Digest` header replaces the body in the fingerprint. It must be correct. */
     digest?: boolean
   }
   /** The most bytes a body may have. The body is read whole before the key is claimed. Default 8 MiB */
@@ -41,7 +41,7 @@ export interface IdempotencyOptions<Req> {
    * not stored, and a retry runs; only `throw final(…)` is stored. It cannot be combined with `keep4xx`.
    */
   refusals?: 'store' | 'release'
-  /** What a retry after `replayFor` gets until `goneFor` has passed. */
+  /** Whether a retry after `replayFor` gets 410 or runs again, until `goneFor` has passed. Default 'gone' */
   expired?: 'gone' | 'rerun'
   deadline?: Duration
   /**
@@ -52,12 +52,11 @@ export interface IdempotencyOptions<Req> {
   replayFor?: Duration
   goneFor?: Duration
   /**
-   * What becomes of answers that come in pieces without a Content-Length. 'buffer': they are held up to the cap.
-   * 'refuse': they fail with ONCE_STREAM. By default pieces are held, but an event stream is refused, because it has no
-   * end to wait for.
+   * What becomes of streamed answers, which have no Content-Length. 'buffer': they are held, up to 8 MiB. 'refuse':
+   * they fail with ONCE_STREAM. By default they are held, but an event stream is refused, because it never ends.
    */
   streams?: 'buffer' | 'refuse'
-  /** Called before each replay. If it returns an answer, that one is sent instead. If it throws, the request fails. */
+  /** Called before each replay. An answer that it returns is sent instead. If it throws, the request fails. */
   onReplay?: (request: Req, record: ReplayRecord) => Refusal | void | Promise<Refusal | void>
   /** The version of this route's answers. Answers of another version go through `upgrade`, or are gone (410). */
   version?: string
@@ -65,18 +64,19 @@ export interface IdempotencyOptions<Req> {
   /** Encrypts stored answers with AES-256-GCM. The first key encrypts, and every key decrypts. */
   encrypt?: { keys: readonly { id: string; secret: Uint8Array }[] }
   /**
-   * Told of every error of this package that is answered with 5xx, with its cause. Default: the framework's logger, or
-   * `console.error`, once a second for each route and code, without the cause: it may quote the request.
+   * Called with every error of this package that is answered with 5xx, and its cause. By default the framework's
+   * logger or `console.error` logs such errors, at most once a second for each route and code. The log omits the
+   * cause, because a cause may quote the request.
    */
   onError?: OnError<Req>
   /**
-   * Who answers errors of this package from 500 on. 'problem' (default): a problem document. 'framework': the error
-   * handler of the framework, and nobody else, gets an error that has `status` and `code`.
+   * Who answers errors of this package with status 500 or higher. 'problem' (default): the client gets a problem
+   * document. 'framework': only the error handler of the framework gets the error, which has `status` and `code`.
    */
   errors?: 'problem' | 'framework'
   /**
-   * With `lease`: how an operator finds the operation, such as an order number. It is stored until the key is forgotten,
-   * at most 200 characters of it.
+   * With `lease`: a text by which an operator finds the operation, such as an order number. Up to 200 characters of it
+   * are stored until the key is forgotten.
    */
   label?: (request: Req) => string | undefined
   /** The page whose anchors explain the problem types. */
@@ -90,7 +90,7 @@ export type RouteOptions<Req, L extends Duration | undefined = undefined, Tx = a
 > & {
   /** If set, the handler may call the outside world, and gets `step` and `commit` instead of `tx`. */
   lease?: L
-  /** What operators call the route. `recover` needs it. Default: the pattern of the route */
+  /** The route's name for operators and for `recover`, which needs one. Default: the pattern of the route */
   name?: string
   /**
    * With `lease` and `name`: stores the request, without its headers, until its operation has ended. If the client never

@@ -2,7 +2,7 @@ import type { Committed, LeasedOperation } from '../operation/types.ts'
 import type { Events } from '../outbox/event.ts'
 import type { HeaderPairs } from './headers.ts'
 
-/** The request of an abandoned operation, as it is stored. Its headers are not: they hold credentials. */
+/** The stored request of an abandoned operation. Headers are not stored, because they hold credentials. */
 export interface RecoverInput {
   readonly method: string
   /** Path and query, as the client sent them. */

@@ -1,8 +1,8 @@
 import type { OnceCode } from '../errors.ts'
 
 /**
- * Everything worth counting, as one tagged union: metrics, logs and traces all start here. `id` is the first eight hex
- * digits of the hashed identity: never a key, a scope or a body.
+ * Everything worth counting, as one tagged union, for metrics, logs and traces. `id` is the first eight hex digits of
+ * the hashed identity. No signal holds a key, a scope or a body.
  */
 export type Signal =
   /** A handler ran and its effect committed. */
@@ -40,7 +40,7 @@ export type Signal =
       readonly suspended: number
       readonly partitionsDropped: number
       readonly partitionsBusy: number
-      /** Another process was at it: nothing was done here. */
+      /** true: another process was sweeping, so this process removed nothing. */
       readonly skipped: boolean
     }
   /** Old inbox rows became marks, and old marks were removed. */
@@ -72,7 +72,7 @@ export type Signal =
       readonly stored: number
       readonly acknowledged: number
     }
-  /** A consumer is done with messages: applied now or before, or passed. */
+  /** A consumer finished messages: they were applied now, were applied before, or were ignored. */
   | { readonly kind: 'consumed'; readonly consumer: string; readonly messages: number; readonly applied: number }
   /** A message failed and is tried again. */
   | {
@@ -83,7 +83,7 @@ export type Signal =
       readonly fingerprint: string
       readonly error: unknown
     }
-  /** Told at the start of a consumer: types of the catalogue it has no handler for, and what becomes of them. */
+  /** At its start, a consumer reports the catalogue's types that it has no handler for, and what becomes of them. */
   | {
       readonly kind: 'unhandled'
       readonly consumer: string
@@ -98,9 +98,9 @@ export type Signal =
       readonly reason: string
       readonly fingerprint: string
     }
-  /** A relay (by its destination) or a consumer (by its name) begins nothing new until it goes on. */
+  /** A relay or a consumer was paused or resumed. `name` is the relay's destination or the consumer's name. */
   | { readonly kind: 'paused' | 'resumed'; readonly task: 'relay' | 'consumer'; readonly name: string }
-  /** A redrive that this process worked on came to a stop: done, paused or aborted, and why. */
+  /** A redrive of this process stopped: it is done, paused or aborted. `reason` says why. */
   | {
       readonly kind: 'redrive'
       readonly consumer: string
@@ -108,9 +108,9 @@ export type Signal =
       readonly state: string
       readonly reason: string | null
     }
-  /** The server's table of locks was full: from now on this process holds at most so many at a time. */
+  /** The server's lock table was full. From now on this process holds at most `locks` locks at a time. */
   | { readonly kind: 'crowded'; readonly task: 'batch' | 'consumer' | 'redrive'; readonly locks: number }
-  /** Messages went back to the broker: busy, early, or to be tried later. */
+  /** Messages went back to the broker, because they were busy, too early, or due for a later retry. */
   | { readonly kind: 'givenBack'; readonly consumer: string; readonly messages: number }
   /** Work in the background failed and will be tried again. */
   | {
@@ -123,7 +123,7 @@ export type Signal =
   /** The development guard saw something. */
   | { readonly kind: 'guard'; readonly route: string; readonly code: OnceCode; readonly message: string }
 
-/** What a close did not wait for any longer. */
+/** Work that `close` cut off. */
 export interface CutOff {
   readonly kind: 'operation' | 'consumer' | 'relay' | 'sweep' | 'server'
   /** The route of an operation, the name of a consumer, the name of a relay's sink; empty for a sweep and a server. */

@@ -8,14 +8,14 @@ import { ClosingServer, type ClosableServer } from './closing-server.ts'
 import type { Sweeper } from './sweeper.ts'
 
 export interface CloseOptions {
-  /** `close` ends within this time, and cuts off what still runs then. Default '10s' */
+  /** `close` ends within this time, and cuts off work that still runs then. Default '10s' */
   within?: Duration
-  /** An HTTP server that is closed first: what it has accepted is answered before new work is refused. */
+  /** An HTTP server that is closed first. It answers the requests that it has accepted before new work is refused. */
   server?: ClosableServer
 }
 
 export interface Closed {
-  /** What did not end in time. None of it is lost: what committed stays, what did not is tried again. */
+  /** Work that did not end in time. Nothing is lost: committed work stays, and other work is tried again. */
   readonly cutOff: readonly CutOff[]
 }
 

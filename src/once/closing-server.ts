@@ -1,7 +1,7 @@
 import { SERVER_IDLE_LOOK_MS } from '../limits.ts'
 import type { Clock } from '../platform/clock.ts'
 
-/** A server of `node:http`, or whatever else has a `close` that takes a callback or answers with a promise. */
+/** A server of `node:http`, or any object whose `close` takes a callback or returns a promise. */
 export interface ClosableServer {
   close(callback?: (error?: Error) => void): unknown
   closeIdleConnections?(): void

@@ -62,7 +62,7 @@ import type {
 import type { Jsonify } from '../platform/jsonify.ts'
 import type { Destinations, MigrateOptions, Once, ResendOptions } from './types.ts'
 
-/** One instance per service: it owns the keys of its namespace on one store. */
+/** Makes an instance. A service needs one: the instance owns the keys of its namespace on one store. */
 export function effectivelyOnce<Tx, const E extends Events = {}>(options: OnceOptions<Tx, E>): Once<Tx, E> {
   return createOnce(options, systemParts)
 }

@@ -10,7 +10,7 @@ export type OperationIdentity = string | { scope: string; key: string }
 export interface Operations<Tx, E extends Events> {
   /** Lists operations that are not completed, oldest first. */
   list(options?: OperationListOptions): Promise<readonly ListedOperation[]>
-  /** Returns one operation in any state, with its steps; null if there is none. */
+  /** Returns one operation in any state, with its steps. Returns null if the operation does not exist. */
   show(operation: OperationIdentity): Promise<ShownOperation | null>
   /**
    * Records what an operator found out about an unknown operation. `{ failed }` ends an abandoned operation, too.
@@ -19,12 +19,13 @@ export interface Operations<Tx, E extends Events> {
   settle(operation: OperationIdentity, verdict: Verdict, audit?: OperationAudit): Promise<boolean>
   /**
    * Ends the lease, so that the next retry, or `recover`, takes over at once. An attempt that still runs can no longer
-   * commit. Returns false for a completed operation, and while the outcome of a call is unknown: settle that one.
+   * commit. Returns false for a completed operation. Returns false, too, while the outcome of a call is unknown: use
+   * `settle` then.
    */
   release(operation: OperationIdentity, audit?: OperationAudit): Promise<boolean>
   /**
-   * Takes over abandoned operations and runs them to the end: those of routes with `recover`, and those of `run` whose
-   * names are given here.
+   * Takes over abandoned operations and runs them to the end: operations of routes with `recover`, and operations of
+   * `run` whose `recover` name has a handler here.
    */
   recover(handlers?: RecoverHandlers<Tx, E>, options?: { limit?: number }): Promise<Recovered>
 }
@@ -33,17 +34,17 @@ export interface OperationListOptions {
   state?: 'running' | 'abandoned' | 'unknown'
   /** The `name` of a route, its pattern such as 'POST /charges', or the name of a handler of `run`. */
   route?: string
-  /** What `label` returned for the request. */
+  /** The label of the operation. */
   label?: string
-  /** The scope as your program says it. */
+  /** The scope in plain text, as your program passes it. */
   scope?: string
-  /** How long ago the first attempt began, at least. */
+  /** Only operations whose first attempt began at least this long ago. */
   olderThan?: Duration
   /** Default 100, at most 1,000 */
   limit?: number
 }
 
-/** With a reason, the change is written into the audit. */
+/** If `why` is set, the change is recorded in the audit. */
 export interface OperationAudit {
   why?: string
   /** Default: the namespace */
@@ -60,17 +61,17 @@ export interface ListedOperation {
   readonly label: string | null
   readonly attempt: number
   readonly startedAt: Date
-  /** Since when no attempt holds the lease; null while one does, and once the operation is completed. */
+  /** When the last lease ended. Null while an attempt holds the lease, and for a completed operation. */
   readonly abandonedAt: Date | null
-  /** Whether its input is stored, so that `recover` can finish it. */
+  /** Whether the input is stored, so that `recover` can finish the operation. */
   readonly recoverable: boolean
 }
 
 export interface ShownOperation extends ListedOperation {
-  /** A step that has begun and is not done has an unknown outcome. */
+  /** A step in the state 'started' has an unknown outcome. */
   readonly steps: readonly { readonly name: string; readonly state: 'started' | 'done'; readonly result: unknown }[]
-  /** The status of the stored answer; null while there is none. */
+  /** The status of the stored answer. Null while there is no answer. */
   readonly status: number | null
-  /** What is stored for `recover`; null: nothing. */
+  /** The input that is stored for `recover`. Null if none is stored. */
   readonly input: unknown
 }

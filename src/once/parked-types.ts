@@ -1,16 +1,16 @@
-/** Events that a relay gave up, each with those of its aggregate that stand behind it. */
+/** Events that a relay gave up on, and the events of the same aggregate that wait behind them. */
 export interface Parked {
-  /** In the order they were published. */
+  /** Lists parked events in the order in which they were published. */
   list(options: ParkedListOptions): Promise<readonly ParkedEvent[]>
   /**
    * The running relay sends the events again, in order per aggregate, as if they had never failed. It needs no restart.
-   * An event takes the whole line of its aggregate with it, so that nothing is overtaken. Events that are not parked
-   * (any more) are left alone. Returns how many events are on their way.
+   * All parked events of the same aggregate are released with an event, so that their order stays. Events that are not
+   * parked (any more) do not change. Returns how many events were released.
    */
   release(options: ParkedOptions & { why?: string; by?: string }): Promise<number>
   /**
-   * Gives events up for this destination: the named one, or the first of each line. The events behind them are sent.
-   * Returns how many were given up.
+   * Skips events for this destination: the event `id`, or the first parked event of each aggregate. The events behind
+   * them are sent. Returns how many events were skipped.
    */
   skip(options: ParkedOptions & { why: string; by?: string }): Promise<number>
 }
@@ -29,21 +29,21 @@ export interface ParkedListOptions {
   aggregate?: string
   /** Default 100, at most 10,000 */
   limit?: number
-  /** The `seq` of the last one of the page before. */
+  /** The `seq` of the last event of the previous page. */
   after?: number
 }
 
 export interface ParkedEvent {
   readonly id: string
   readonly type: string
-  /** The id of its aggregate. */
+  /** The id of the event's aggregate. */
   readonly aggregate: string
-  /** Why it failed for the last time; null: it stands behind another one of its aggregate. */
+  /** The last error. Null if the event only waits behind another event of its aggregate. */
   readonly reason: string | null
   readonly attempts: number
   readonly publishedAt: Date
-  /** When the relay began to hold it: at its first failure, or when it had to wait behind another event. */
+  /** When the relay began to hold the event: at its first failure, or when it had to wait behind another event. */
   readonly heldAt: Date
-  /** Where `list` goes on. */
+  /** Pass it as `after` to list the next page. */
   readonly seq: number
 }

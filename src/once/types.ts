@@ -33,16 +33,16 @@ export interface Once<Tx, E extends Events> {
   ): Promise<Jsonify<R>>
   /** Returns `run` and `publish` that work inside your own open transaction. */
   join(tx: Tx): Joined<Tx, E>
-  /** For effects of one SQL statement per request: many requests share one transaction and one fsync. */
+  /** For effects of one SQL statement: concurrent requests share one transaction and one fsync. */
   batched<I, R>(options: BatchedOptions<I, R, E>): (operation: BatchedRun<I>) => Promise<Jsonify<R>>
   /** Makes a relay, which sends events to a sink at least once, in commit order per aggregate. Call `start()`. */
   relay(options: RelayOptions): Relay
   /**
    * Sends events again that were already sent. Each event gets a new broker id, because the broker would drop a known
-   * one. The event's own id stays, so an inbox still applies the event once. Returns how many events a relay will send.
+   * id. The event's own id stays, so an inbox still applies the event once. Returns how many events a relay will send.
    */
   resend(events: ResendOptions): Promise<number>
-  /** Events that a relay gave up: list them, release them to be sent again, or skip them. */
+  /** Events that a relay gave up on: list them, release them to be sent again, or skip them. */
   readonly parked: Parked
   /** The destinations that events are sent to. */
   readonly destinations: Destinations
@@ -57,11 +57,11 @@ export interface Once<Tx, E extends Events> {
     options: ConsumerOptions<M, L>,
     on: Handlers<NoInfer<M>, L, Tx, E>,
   ): Consumer
-  /** Your own events as a source, which needs no broker and no relay. */
+  /** Your own events as the source of a consumer. It needs no broker and no relay. */
   readonly outbox: PulledSource<EventsOf<E>>
-  /** Messages that consumers set aside. */
+  /** Messages that consumers gave up on: list, export, import or discard them. */
   readonly deadLetters: DeadLetters
-  /** Runs dead letters again, under their own ids: planned first, with a canary, a rate, a pause and an audit. */
+  /** Runs dead letters again, under their own ids, with a plan, a canary, a rate limit and an audit. */
   readonly redrive: Redrive
   /** Leased operations that are not completed: find them, and finish, settle or release them. */
   readonly operations: Operations<Tx, E>
@@ -82,8 +82,9 @@ export interface Once<Tx, E extends Events> {
   /** Removes expired records and old events. An instance does this in the background, unless `sweep` is false. */
   sweep(options?: { limit?: number; signal?: AbortSignal }): Promise<SweptAll>
   /**
-   * Stops everything this instance started: consumers, operations, then relays. New work is refused with ONCE_CLOSED.
-   * Running work may finish, and is cut off when the time is over. Then `close` closes the store, but not your client.
+   * Stops everything that this instance started: consumers, operations, then relays. New work is refused with
+   * ONCE_CLOSED. Running work may finish, and is cut off when the time is over. At the end the store is closed, but not
+   * your client.
    */
   close(options?: CloseOptions): Promise<Closed>
 }
@@ -96,7 +97,7 @@ export interface Destinations {
 }
 
 export interface MigrateOptions {
-  /** The namespace that gets the rows from before namespaces. Needed only if several services left such rows. */
+  /** The namespace that gets the rows from before namespaces. Needed only if several services have such rows. */
   adopt?: string
 }
 

@@ -7,7 +7,7 @@ import type { Jsonify } from '../platform/jsonify.ts'
 import type { Row, Store } from '../store/store.ts'
 import type { Final } from './final.ts'
 
-/** What a duplicate gets while the first request runs: a refusal at once, or the answer if it comes in time. */
+/** What a duplicate gets while the first request runs: an error at once, or the answer if it comes in time. */
 export type InFlight = 'reject' | { waitFor: Duration }
 
 export interface OnceOptions<Tx, E extends Events> {
@@ -17,7 +17,7 @@ export interface OnceOptions<Tx, E extends Events> {
   store: Store<Tx>
   /** The catalogue of events. Without it, `publish` accepts no type at all. */
   events?: E
-  /** How long a retry is replayed. Default '24h' */
+  /** How long a retry gets the stored answer. Default '24h' */
   replayFor?: Duration
   /** How long a retry gets 410 after `replayFor` has passed. Then the key is new. Default '7d' */
   goneFor?: Duration
@@ -25,9 +25,9 @@ export interface OnceOptions<Tx, E extends Events> {
   resendFor?: Duration
   /** What a duplicate of a running key gets. Default 'reject' */
   inFlight?: InFlight
-  /** What a retry after `replayFor` gets until `goneFor` has passed. Default 'gone' */
+  /** Whether a retry after `replayFor` gets 410 or runs again, until `goneFor` has passed. Default 'gone' */
   expired?: 'gone' | 'rerun'
-  /** The time limit of an operation. Past it, the operation is rolled back, by the server if need be. Default '30s' */
+  /** The time limit of an operation. After it, the operation is rolled back, by the server if need be. Default '30s' */
   deadline?: Duration
   /**
    * The time limit of a whole leased operation, its outside calls included. At the limit `signal` aborts and the lease
@@ -67,7 +67,7 @@ export interface RunOptions<L extends Duration | undefined, I = unknown> {
   goneFor?: Duration
   /** JSON pointers to the parts of `input` that do not change its meaning. */
   ignore?: readonly string[]
-  /** Leased only: how an operator finds the operation, such as an order number. Stored until the key is forgotten. */
+  /** Leased only: a text by which an operator finds the operation. It is stored until the key is forgotten. */
   label?: string
   /** Leased only: stores the input under this name, so that `recover` can finish the operation if nobody retries. */
   recover?: string
@@ -83,7 +83,7 @@ export interface Joined<Tx, E extends Events> {
 
 /** What a handler of `run` gets in addition to its operation. */
 export interface WithInput<I> {
-  /** The input that the key stands for. An effect made from it cannot differ from what retries are compared with. */
+  /** The input of the operation. Use it for the effect: the fingerprint that retries must match covers this input. */
   readonly input: I
 }
 
@@ -123,13 +123,13 @@ export interface Step<Tx> {
 }
 
 export interface StepOptions<T> {
-  /** The longest key the provider takes. Default 255 */
+  /** The longest key that the provider accepts. Default 255 */
   keyLength?: number
-  /** The characters the provider takes. Default 'hex' */
+  /** The characters that the provider accepts in a key. Default 'hex' */
   keyAlphabet?: Alphabet
   /** false: the provider does not honour keys, so an attempt that dies inside the call has an unknown outcome. */
   keyed?: boolean
-  /** Asks the provider whether a call happened whose result was not recorded. */
+  /** Asks the provider whether an interrupted call happened. */
   reconcile?: () => Promise<{ done: T } | 'rerun' | 'stop'>
 }
 

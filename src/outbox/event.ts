@@ -2,8 +2,8 @@ import { onceError } from '../errors.ts'
 import type { InferInput, InferOutput, StandardSchemaV1 } from './standard-schema.ts'
 
 /**
- * One entry of the catalogue: what an event's data is, and which aggregate keeps it in order. The catalogue decides the
- * aggregate once, because order breaks if two call sites choose different aggregates.
+ * One entry of the catalogue: the data of an event type, and the aggregate that keeps its events in order. The catalogue
+ * decides the aggregate once, because order breaks if two call sites choose different aggregates.
  */
 export interface EventDef<Input = unknown, Output = Input> {
   readonly schema: StandardSchemaV1<Input, Output> | undefined
@@ -13,20 +13,20 @@ export interface EventDef<Input = unknown, Output = Input> {
 }
 
 export interface EventOptions<D> {
-  /** true: each event carries the id of the one before it, so that consumers keep the order over any broker. */
+  /** true: each event carries the id of its predecessor, so that consumers keep the order over any broker. */
   ordered?: boolean
   /** The media type of bytes. Default 'application/octet-stream' where the data is a Uint8Array; JSON otherwise */
   contentType?: string
-  /** Makes bytes of the data: protobuf, Avro, … It may ask a schema registry. What it throws fails the operation. */
+  /** Encodes the data, such as protobuf or Avro. It may ask a schema registry. If it throws, the operation fails. */
   encode?: (data: D) => Uint8Array | Promise<Uint8Array>
   /**
-   * Makes data of the bytes, for handlers of consumers. What it throws fails the message, as if its handler had thrown:
-   * it is tried again, and parked as a dead letter in the end. JSON is not decoded.
+   * Decodes the bytes for handlers of consumers. If it throws, the message fails as if its handler had thrown: it is
+   * tried again, and parked as a dead letter in the end. `decode` is not called for JSON.
    */
   decode?: (bytes: Uint8Array, event: DecodedFrom) => D | Promise<D>
 }
 
-/** What is known of an event whose data is decoded. */
+/** The event whose bytes `decode` gets. */
 export interface DecodedFrom {
   readonly type: string
   readonly headers: Readonly<Record<string, string>>
@@ -38,7 +38,7 @@ export type Events = Record<string, EventDef<any, any>>
 /** What `publish` takes for an entry. */
 export type EventInput<D> = D extends EventDef<infer Input, infer _Output> ? Input : never
 
-/** With a schema, or with a type alone: `event<{ id: number }>((charge) => String(charge.id))`. */
+/** Defines an event type by a schema, or by a type alone: `event<{ id: number }>((charge) => String(charge.id))`. */
 export function event<S extends StandardSchemaV1>(
   schema: S,
   aggregate: (data: InferOutput<S>) => string,

@@ -28,7 +28,7 @@ export interface Runner extends AsyncDisposable {
   start(): Promise<this>
   /** Starts nothing new, waits for the work under way, and hands the rest over at once. */
   stop(options?: StopOptions): Promise<void>
-  /** Does the work that waits now, and returns how many items that was. For tests, cron and serverless. */
+  /** Does the waiting work, and returns the number of items done. For tests, cron and serverless. */
   drain(): Promise<number>
 }
 

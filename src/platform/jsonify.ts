@@ -1,6 +1,6 @@
 /**
- * What JSON makes of a type. The first caller gets the decoded record too, so a Date is a string from the first answer
- * on.
+ * The type of a value after a round trip through JSON. The first caller gets the stored form, too, so a Date is a string
+ * from the first answer on.
  */
 export type Jsonify<T> = T extends { toJSON(): infer J }
   ? Jsonify<J>

@@ -7,7 +7,7 @@ import { differences, type Difference } from './diff.ts'
 import { eventOf, writeCopy } from '../../consumer/revive.ts'
 
 /**
- * Changes an event before it runs again: the handler gets what it returns. To change nothing, return the same object
+ * Changes an event before it runs again. The handler gets the returned event. To change nothing, return the same object
  * unchanged. The event's id and source stay, and the letter keeps the original message.
  */
 // oxlint-disable-next-line no-explicit-any -- an event of whatever type the handler takes
@@ -20,7 +20,7 @@ export interface TransformedLetter {
   readonly message: string
   readonly type: string
   readonly error: string | null
-  /** As it came, for events that cannot be read. */
+  /** The body as it arrived, for events that cannot be read. */
   readonly body: string
 }
 
@@ -28,7 +28,7 @@ export interface TransformedLetter {
 export interface TransformPreview {
   readonly changed: number
   readonly unchanged: number
-  /** Letters for which it throws: a run would stop there. */
+  /** Letters for which the transform throws. A run would stop there. */
   readonly failed: number
   readonly samples: readonly {
     readonly letter: string

@@ -3,7 +3,7 @@ import type { Accountable } from '../accountable.ts'
 import type { DeadLetterFilter } from '../dead-letters.ts'
 import type { Transform, TransformPreview } from './transform.ts'
 
-/** Which dead letters: those of one kind, or by their ids. */
+/** Selects dead letters by their fields, or by their ids. */
 export interface RedriveFilter extends DeadLetterFilter {
   /** Letters by `DeadLetter.id`. */
   ids?: readonly string[]
@@ -19,35 +19,35 @@ export interface RedriveOptions extends Accountable {
   rate?: number
   /** Pauses when more than this share of the last 50 letters failed, from the 10th on. Default 0.2; 1: never. */
   pauseAt?: number
-  /** Changes events before they run. The copies are written down before the first letter runs. */
+  /** Changes events before they run. The changed copies are stored before the first letter runs. */
   transform?: Transform
   /**
    * Also runs letters that are older than the inbox remembers. Such a letter would be applied again if it was applied
    * before.
    */
   force?: boolean
-  /** Also runs letters that would overtake an earlier one of their aggregate. */
+  /** Also runs letters that would overtake an earlier letter of their aggregate. */
   reorder?: boolean
 }
 
 export interface RedrivePlan {
-  /** Null: the letters have no consumer in common, or there are none. A redrive has one consumer. */
+  /** The consumer of all letters. Null if there are no letters, or if they have several consumers. */
   readonly consumer: string | null
   readonly consumers: Readonly<Record<string, number>>
-  /** Letters that the filter names. */
+  /** Letters that match the filter. */
   readonly matching: number
-  /** Successors that were parked behind them: they come along, in order. */
+  /** Letters that wait behind the matching letters. They run too, in order. */
   readonly behind: number
-  /** Already applied: they are settled without running. */
+  /** Letters whose message was applied already. They are settled without running. */
   readonly applied: number
-  /** Older than the inbox remembers: refused without `force`. */
+  /** Letters that are older than the inbox remembers. They are refused without `force`. */
   readonly older: number
-  /** Aggregates where a letter would overtake an earlier one: refused without `reorder`. */
+  /** Aggregates where a letter would overtake an earlier letter. They are refused without `reorder`. */
   readonly reordered: number
   readonly transform: TransformPreview | null
-  /** Why a run would be refused, one line each. Empty: it would not. */
+  /** Why a run would be refused, one line for each reason. Empty if the run would start. */
   readonly refusals: readonly string[]
-  /** What an operator should know: nobody runs the consumer, … */
+  /** Warnings for the operator, for example that no process runs the consumer. */
   readonly warnings: readonly string[]
 }
 
@@ -55,18 +55,18 @@ export interface RedriveStatus {
   readonly id: number
   readonly consumer: string
   readonly state: RedriveState
-  /** Why it is paused, or ended. */
+  /** Why the redrive paused or ended. */
   readonly reason: string | null
   readonly by: string
   readonly why: string
   readonly letters: number
   readonly applied: number
-  /** Applied before: settled without running. */
+  /** Letters whose message was applied before. They were settled without running. */
   readonly already: number
   readonly failed: number
-  /** Behind one that failed. */
+  /** Letters that wait behind a letter that failed. */
   readonly blocked: number
-  /** Settled by somebody else meanwhile. */
+  /** Letters that somebody else settled meanwhile. */
   readonly gone: number
   readonly left: number
   readonly canary: number
@@ -74,9 +74,9 @@ export interface RedriveStatus {
   readonly pauseAt: number
   readonly createdAt: Date
   readonly endedAt: Date | null
-  /** A process is at work on it. */
+  /** Whether a process works on the redrive now. */
   readonly working: boolean
-  /** When a process last showed that it runs the consumer, to about ten seconds. */
+  /** Milliseconds since a process last reported that it runs the consumer. Exact to about ten seconds. */
   readonly consumerSeenAgoMs: number | null
 }
 
@@ -91,16 +91,16 @@ export interface AuditRecord {
 
 /** Runs dead letters again, under their own ids. The processes that run the consumer do the work. */
 export interface Redrive {
-  /** What a run would meet. Changes nothing. */
+  /** Shows what a run would do. Changes nothing. */
   plan(
     filter: RedriveFilter,
     options?: { transform?: Transform; samples?: number; reveal?: boolean; force?: boolean; reorder?: boolean },
   ): Promise<RedrivePlan>
-  /** Freezes the letters and has them run. ONCE_REDRIVE_REFUSED where the plan says so. */
+  /** Fixes the list of letters and starts the redrive. Throws ONCE_REDRIVE_REFUSED if the plan has refusals. */
   run(filter: RedriveFilter, options: RedriveOptions): Promise<RedriveStatus>
   /** Pauses before the next batch. */
   pause(id: number, by: Accountable): Promise<RedriveStatus>
-  /** Goes on. Letters that failed, and letters blocked behind them, are tried again unless `retry` is false. */
+  /** Continues. Letters that failed, and letters blocked behind them, run again unless `retry` is false. */
   resume(
     id: number,
     by: Accountable & { retry?: boolean; rate?: number; transform?: Transform },
@@ -110,10 +110,10 @@ export interface Redrive {
   status(id: number): Promise<RedriveStatus | null>
   /** The newest first. */
   list(options?: { limit?: number }): Promise<readonly RedriveStatus[]>
-  /** Every change until it stops: done, paused or aborted. */
+  /** Yields every change of the status until the redrive is done, paused or aborted. */
   watch(id: number, options?: { everyMs?: number; signal?: AbortSignal }): AsyncIterable<RedriveStatus>
   /** The newest first. */
   audit(options?: { redrive?: number; limit?: number }): Promise<readonly AuditRecord[]>
-  /** Settles letters without running them, with an entry in the audit. Answers with how many. */
+  /** Settles letters without running them. The audit records it. Returns how many letters were settled. */
   discard(filter: RedriveFilter, by: Accountable & { limit?: number }): Promise<number>
 }
