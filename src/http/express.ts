@@ -14,7 +14,7 @@ type Params = Request['params']
 // oxlint-disable-next-line no-explicit-any -- typed where users write it
 type Batched = BatchedRoute<Request, any, any>
 type Handler = (req: Request, res: Response, op: AnyOperation) => unknown
-/** A leased handler returns what `commit` gave it: one that forgets does not compile. */
+/** A leased handler must return the result of `commit`. A handler that forgets to commit does not compile. */
 type Returned<L> = L extends Duration ? Promise<Committed<unknown>> : unknown
 
 export interface Idempotent<Tx, E extends Events> extends Documented {
@@ -76,7 +76,7 @@ function exchangeOf(req: Request, res: Response, next: NextFunction, handler: Ha
   }
 }
 
-/** For body parsers that run first: `express.json({ verify: keepRawBody })` lets the fingerprint see the bytes. */
+/** Keeps the raw bytes for the fingerprint if a body parser runs first: `express.json({ verify: keepRawBody })`. */
 export function keepRawBody(req: object, _res: unknown, bytes: Uint8Array): void {
   Object.assign(req, { rawBody: bytes })
 }

@@ -24,7 +24,7 @@ export interface Idempotent<Tx, E extends Events> extends Documented {
   <const L extends Duration | undefined = undefined>(
     options?: RouteOptions<AnyContext, L, Tx, E>,
   ): MiddlewareHandler<{ Variables: { once: Op<L, Tx, E> } }>
-  /** A route whose effect is one statement per request; see `once.batched`. Nothing comes after it. */
+  /** A route whose effect is one statement per request; see `once.batched`. No middleware runs after it. */
   batched<I = unknown>(work: BatchedRoute<AnyContext, I, E>): Handler
   batched<I = unknown>(options: RouteOptions<AnyContext>, work: BatchedRoute<AnyContext, I, E>): Handler
   /** Answers GET of `policyPath`. */

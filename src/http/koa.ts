@@ -27,7 +27,7 @@ export interface Idempotent<Tx, E extends Events> extends Documented {
   <const L extends Duration | undefined = undefined>(
     options?: RouteOptions<Context, L, Tx, E>,
   ): Middleware<{ once: Op<L, Tx, E> }>
-  /** A route whose effect is one statement per request; see `once.batched`. Nothing comes after it. */
+  /** A route whose effect is one statement per request; see `once.batched`. No middleware runs after it. */
   batched<I = unknown>(work: BatchedRoute<Context, I, E>): Middleware
   batched<I = unknown>(options: RouteOptions<Context>, work: BatchedRoute<Context, I, E>): Middleware
   /** Answers GET of `policyPath`. */
@@ -35,7 +35,7 @@ export interface Idempotent<Tx, E extends Events> extends Documented {
 }
 
 /**
- * Idempotent routes for Koa. The answer of the middleware after it is held until the commit, errors included.
+ * Idempotent routes for Koa. The answer of the middleware after `idempotent()` is held until the commit, errors too.
  *
  * @example
  * router.post('/charges', idempotent(), async (ctx) => { const { tx } = ctx.state.once; … })

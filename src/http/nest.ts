@@ -25,7 +25,7 @@ const METHOD = Symbol('effectively-once method')
 
 // oxlint-disable-next-line no-explicit-any -- a request of Express or Fastify, with what guards put on it
 export interface NestOptions extends IdempotencyOptions<any> {
-  /** The instance is closed with the application, after its HTTP server, within this time. false: not. Default '10s' */
+  /** The application closes the instance within this time, after its HTTP server. false: you close it. Default '10s' */
   closeWithin?: Duration | false
 }
 
@@ -43,7 +43,7 @@ interface Workshop {
   onApplicationShutdown(): Promise<void>
 }
 
-/** The operation around the current call, for services that no caller passes it to. */
+/** Gives services the current operation, so that no caller has to pass it. */
 export class OnceContext {
   readonly #running = createContext<AnyOperation>()
 
@@ -51,7 +51,7 @@ export class OnceContext {
     return this.#running.run(op, work)
   }
 
-  /** ONCE_TX_REQUIRED outside an idempotent handler. */
+  /** Returns the current operation. Throws ONCE_TX_REQUIRED outside an idempotent handler. */
   // oxlint-disable-next-line no-unnecessary-type-parameters -- the caller knows which operation it is in
   current<O = AnyOperation>(): O {
     const op = this.#running.get()
@@ -60,7 +60,7 @@ export class OnceContext {
   }
 }
 
-/** Runs the handler as an operation, and holds what Nest answers until the commit. */
+/** Runs the handler as an operation, and holds Nest's answer until the commit. */
 export class IdempotencyInterceptor implements NestInterceptor {
   readonly #workshop: Workshop
 

@@ -16,7 +16,7 @@ export interface OpenapiFragment {
   }
 }
 
-/** The same policy in OpenAPI's words. */
+/** Describes the policy as a fragment of an OpenAPI document. */
 export function openapiOf(policy: Policy): OpenapiFragment {
   const statuses = [...new Set(policy.errors.map(({ status }) => status))].toSorted((a, b) => a - b)
   return {

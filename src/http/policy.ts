@@ -8,7 +8,7 @@ import type { ProtectedRoute } from './protected-route.ts'
 /** Where clients look for the policy. */
 export const POLICY_PATH = '/.well-known/idempotency-key'
 
-/** What a client has to know to retry well: the draft's "idempotency specification", generated from the options. */
+/** The facts that a client needs for correct retries: the draft's "idempotency specification", from the options. */
 export interface Policy {
   readonly header: string
   readonly required: boolean
@@ -17,7 +17,7 @@ export interface Policy {
   readonly retention: {
     /** Seconds during which a retry gets the stored answer. */
     readonly replayFor: number
-    /** Seconds after that during which a retry is refused, or run again. */
+    /** Seconds after `replayFor` during which a retry is refused, or runs again. */
     readonly goneFor: number
     readonly afterReplay: 'gone' | 'rerun'
   }

@@ -12,7 +12,7 @@ const ABANDONED_MS_MAX: number = 10 * 60_000
 const UNRELAYED_MS_MAX = 60_000
 const LAG_MS_MAX: number = 5 * 60_000
 
-/** What there is, of this instance's namespace. Counts stop at 10,000. */
+/** The data of this instance's namespace. Counts stop at 10,000. */
 export interface Status extends StoredStatus {
   /** Parked dead letters of all consumers. */
   readonly deadLetters: { readonly parked: number; readonly oldestMs: number | null }
@@ -20,7 +20,7 @@ export interface Status extends StoredStatus {
 
 export interface Health {
   readonly healthy: boolean
-  /** One sentence each, for people. */
+  /** One sentence for each problem, for people. */
   readonly problems: readonly string[]
 }
 

@@ -71,11 +71,14 @@ export interface Once<Tx, E extends Events> {
   settle(operation: { scope: string; key: string }, verdict: Verdict): Promise<boolean>
   /** @deprecated Use `operations.list({ state: 'unknown' })`. The next minor version removes `unknown`. */
   unknown(options?: { limit?: number }): Promise<readonly { id: string; sinceMs: number }[]>
-  /** Tells what there is, by a few cheap statements: lag, parked events, dead letters, operations, sizes. */
+  /** Returns lag, parked events, dead letters, open operations and table sizes, by a few cheap statements. */
   status(): Promise<Status>
-  /** Tells what somebody should look at, from `status()`. For alarms, not for probes that restart a process. */
+  /** Returns the problems that an operator should look at. For alarms, not for probes that restart a process. */
   healthy(): Promise<Health>
-  /** Tells whether requests can be served: open, migrated, and the database answers. Never rejects. For readiness probes. */
+  /**
+   * Returns whether this instance can serve requests: it is open, the schema is migrated, and the database answers.
+   * Never rejects. For readiness probes.
+   */
   ready(): Promise<Readiness>
   /** Applies missing migrations to the database. Many processes may call it at once. */
   migrate(options?: MigrateOptions): Promise<{ from: number; to: number }>

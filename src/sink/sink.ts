@@ -5,29 +5,29 @@ import type { Duration } from '../duration.ts'
  * its acknowledgement proves, because brokers differ in that.
  */
 export interface Sink {
-  /** Names the destination, for ever: the relay's cursors are kept under it. */
+  /** The name of the destination. It must never change, because the relay's cursors are stored under it. */
   readonly name: string
   /**
    * What 'sent' means. 'accepted': the other side has it, perhaps only in memory. 'flushed': it survives a power loss
    * there. 'replicated': it survives the loss of a machine. 'handled': the receiver has finished handling it.
    */
   readonly proves: 'accepted' | 'flushed' | 'replicated' | 'handled'
-  /** How long the other side drops a second event with the same `brokerId` by itself. */
+  /** How long the broker itself drops a second event with the same `brokerId`. */
   readonly dedupes: Duration | 'forever' | false
   /**
-   * true: the events of one aggregate in one call arrive in their order, and after one that failed none of its
-   * successors arrives. Otherwise the relay has one event per aggregate under way at a time.
+   * true: the events of one aggregate in one call arrive in order, and no event arrives after a predecessor that
+   * failed. If false, the relay sends only one event per aggregate at a time.
    */
   readonly orders: boolean
-  /** The most events of one call. Default: what the relay reads at once */
+  /** The most events in one call. Default: as many as the relay reads at once */
   readonly batch?: number
-  /** Calls at a time, each with events of other aggregates. Default 1 */
+  /** The most concurrent calls. Two calls never have events of the same aggregate. Default 1 */
   readonly concurrency?: number
   /** Connects and looks at the server's settings. Returns one sentence for each setting that weakens the guarantee. */
   open?(): Promise<readonly string[]>
   /**
-   * Returns one verdict per event, in the same order. Rejects when the sink itself is down; then no attempt is counted
-   * against any event. The relay waits and sends the same events again, except those whose verdict was reported with
+   * Returns one verdict per event, in the same order. Rejects if the sink itself is down: this counts as an attempt of
+   * no event. The relay then waits and sends the same events again, except those whose verdict was reported with
    * `told`.
    */
   send(events: readonly OutgoingEvent[], options: SendOptions): Promise<readonly Verdict[]>
@@ -35,10 +35,10 @@ export interface Sink {
 }
 
 export interface SendOptions {
-  /** Aborts when the relay waits no longer. The relay sends events without a verdict again. */
+  /** Aborts when the relay stops waiting. The relay sends events without a verdict again. */
   readonly signal: AbortSignal
   /**
-   * Reports a verdict as it comes, by the event's place in the call. The verdict counts, whatever becomes of the call.
+   * Reports a verdict as it comes, by the event's index in the call. The verdict counts even if the call fails later.
    */
   readonly told?: ((index: number, verdict: Verdict) => void) | undefined
   /** False: the relay is stopping. Leave events that you have not begun without a verdict. */
@@ -63,28 +63,28 @@ export const SENT: Verdict = { kind: 'sent' }
 /** A CloudEvents 1.0 event on its way out. */
 export interface OutgoingEvent {
   readonly specversion: '1.0'
-  /** The same for ever: what an inbox deduplicates by. */
+  /** Never changes. An inbox deduplicates by it. */
   readonly id: string
   readonly source: string
   readonly type: string
   /** The aggregate's id. */
   readonly subject: string
-  /** ISO 8601, when it was published. */
+  /** When the event was published, in ISO 8601. */
   readonly time: string
-  /** 'application/json', or what bytes were published as. */
+  /** 'application/json', or the media type of bytes. */
   readonly datacontenttype: string
-  /** Parsed when first read; a Uint8Array where bytes were published. */
+  /** Parsed when it is first read. A Uint8Array if bytes were published. */
   readonly data: unknown
   /** The data as JSON text. Bytes are a string in base64. */
   readonly json: string
-  /** The data as it goes over a wire in binary mode: JSON text, or the bytes. */
+  /** The data as it is sent in binary mode: JSON text, or the bytes. */
   readonly body: string | Uint8Array
-  /** What is kept in order. */
+  /** Events of one aggregate keep their order. */
   readonly aggregate: { readonly type: string; readonly id: string }
-  /** What the broker deduplicates by: the id, or another one for a deliberate resend. */
+  /** The broker deduplicates by it. It is the event's id, or a new id for a resend. */
   readonly brokerId: string
   readonly traceparent: string | undefined
-  /** `ordered` entries: the id of the aggregate's event before this one; undefined for its first. */
+  /** For `ordered` events: the id of the aggregate's previous event. Undefined for the first event. */
   readonly previous: string | undefined
   /** Every attribute that travelled with the event. */
   readonly headers: Readonly<Record<string, string>>

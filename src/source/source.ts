@@ -4,30 +4,29 @@ import type { EventDef, Events } from '../outbox/event.ts'
 import type { Jsonify } from '../platform/jsonify.ts'
 
 /**
- * The Source seam: where a consumer reads. A source delivers at least once and in batches; what it cannot do is a
- * declared feature, never a silent downgrade. `M` maps each type of event to what its handler is given, and exists for
- * the compiler alone.
+ * The Source seam: where a consumer reads. A source delivers at least once and in batches, and declares its features.
+ * `M` maps each type of event to the value that its handler gets. Only the compiler uses `M`.
  */
 export type Source<M> = PulledSource<M> | PushedSource<M>
 
 interface Described<M> {
-  /** For messages, and for positions: the same for ever. Dedup is by `Delivery.source`, not by this name. */
+  /** A name for messages and positions. It must never change. Deduplication uses `Delivery.source`, not this name. */
   readonly name: string
-  /** How late a redelivery can come: what the inbox must remember at least. 'forever': the broker never forgets. */
+  /** How late a redelivery can come. The inbox must remember at least this long. 'forever': there is no limit. */
   readonly redeliversFor: Duration | 'forever'
   /**
-   * Makes the handler's event of a dead letter that runs again, where its body is no CloudEvent. Default: the body as
-   * JSON. Throws when the body cannot be read.
+   * Makes the handler's event from a dead letter that runs again, if its body is not a CloudEvent. Throws if the body
+   * cannot be read. Default: parses the body as JSON
    */
   revive?(letter: RevivedLetter): unknown
   /**
-   * The types of the publisher's catalogue, where it is known. At the start the consumer reports those without a
+   * The types of the publisher's catalogue, if it is known. At its start the consumer reports the types without a
    * handler.
    */
   readonly types?: readonly string[]
-  /** The publisher's catalogue, where it is known: its `decode` makes data of bytes. */
+  /** The publisher's catalogue, if it is known. Its `decode` decodes bytes. */
   readonly events?: Events
-  /** What becomes of types without a handler unless the consumer says so. Default 'park' */
+  /** What becomes of types without a handler, if the consumer has no option `unknown`. Default 'park' */
   readonly unknown?: 'park' | 'ignore'
   /** Never set: it carries `M`. */
   readonly '~handles'?: M
@@ -42,21 +41,21 @@ export interface RevivedLetter {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** A broker, a table: the consumer asks for more when it has room. */
+/** A source such as a broker or a table. The consumer asks it for more messages when it has room. */
 export interface PulledSource<M> extends Described<M> {
   readonly kind: 'pulled'
   readonly features: SourceFeatures
   /**
-   * How long a delivery may stay unsettled before the broker gives it to somebody else. 'connection': as long as the
-   * connection lives. The consumer calls `extend` every third of this time. Without `extend` it gives back a delivery
-   * that takes longer than half of it.
+   * How long a delivery may stay unsettled before the broker gives it to another consumer. 'connection': as long as the
+   * connection lives. The consumer calls `extend` every third of this time. If the subscription has no `extend`, the
+   * consumer gives back a delivery that takes longer than half of this time.
    */
   readonly holdsFor: Duration | 'connection'
-  /** Connects, and makes what the consumer needs (a group, a durable, a lease). Rejects when that cannot be done. */
+  /** Connects, and creates what the consumer needs (a group, a durable, a lease). Rejects if that fails. */
   open(params: OpenParams): Promise<Subscription>
 }
 
-/** A provider calls us: `webhook(consumer)` mounts the source. The HTTP answer settles the delivery. */
+/** A source that sends messages by HTTP. `webhook(consumer)` mounts it. The HTTP answer settles the delivery. */
 export interface PushedSource<M> extends Described<M> {
   readonly kind: 'pushed'
   /** Checks the signature over the raw bytes before anything is parsed. Never throws for bad input. */
@@ -65,46 +64,46 @@ export interface PushedSource<M> extends Described<M> {
 
 export interface SourceFeatures {
   /**
-   * Events of one aggregate arrive in order, and while one of them is unsettled its successors go to nobody else. Then
+   * Events of one aggregate arrive in order. While one of them is unsettled, no other process gets its successors. Then
    * order holds across processes without `ordered` events.
    */
   readonly orders: boolean
   /** `Delivery.delivered` counts; otherwise it is undefined. */
   readonly counts: boolean
   /**
-   * `Delivery.redelivered` is meaningful. Where it is always false, a message that kills its process is not counted.
+   * `Delivery.redelivered` is meaningful. If it is always false, attempts that crash their process are not counted.
    */
   readonly marksRedelivered: boolean
   /** `giveBack` honours its delay. Otherwise the consumer holds the message until the delay is over. */
   readonly delays: boolean
-  /** `Delivery.position` is set: positions are stored with the effect, and read again by `OpenParams.positions`. */
+  /** `Delivery.position` is set. Positions commit with the effect, and `OpenParams.positions` reads them again. */
   readonly positions: boolean
 }
 
 export interface OpenParams {
   /** The consumer's name: a durable, a group. Processes with the same name share the deliveries. */
   readonly consumer: string
-  /** Aborts when the consumer stops: nothing more need be fetched. What was delivered is still settled. */
+  /** Aborts when the consumer stops: fetch nothing more. The consumer still settles the messages that it has. */
   readonly signal: AbortSignal
-  /** How many deliveries the consumer holds at most: a prefetch. */
+  /** The most deliveries that the consumer holds at a time. */
   readonly prefetch: number
   readonly positions: Positions
   /** Reports a problem that the source can go on with, as a signal. */
   warn(error: unknown): void
 }
 
-/** Where this consumer is in a log, as the database knows it: committed with the effects. */
+/** The consumer's positions in a log. They are stored in the database, and commit with the effects. */
 export interface Positions {
-  /** The next offset to read, by partition; a partition without one was never read. */
+  /** Returns the next offset to read, by partition. A partition that was never read has none. */
   read(partitions: readonly string[]): Promise<ReadonlyMap<string, string>>
   /**
-   * Checks that this is still the topic or stream of the positions. Returns the ending of its partitions' names. Throws
-   * ONCE_SOURCE_RECREATED where it is another one, and 'stop' was asked for.
+   * Checks that the positions belong to this topic or stream. Returns the ending of its partitions' names. Throws
+   * ONCE_SOURCE_RECREATED if the topic was made again, and the option `recreated` is 'stop'.
    */
   lifeOf?(log: LogLife): Promise<string>
 }
 
-/** Methods may be called while others are under way, also after `signal` aborted; nothing after `close`. */
+/** Methods may be called concurrently, and also after `signal` aborted. No method is called after `close`. */
 export interface Subscription {
   /**
    * Returns at least one delivery as soon as there is one, at most `max`. Returns none when `waitMs` is over, `signal`
@@ -112,20 +111,20 @@ export interface Subscription {
    */
   receive(params: ReceiveParams): Promise<readonly Delivery[]>
   /**
-   * Settles deliveries for ever. Resolves when the broker has confirmed it, where brokers do. A rejection is harmless:
-   * the deliveries come again.
+   * Settles deliveries for ever. Resolves when the broker has confirmed it, if the broker confirms. A rejection is
+   * harmless: the deliveries come again.
    */
   ack(deliveries: readonly Delivery[]): Promise<void>
   /**
-   * The deliveries come again, to this or another subscription, not before `delayMs` where the source delays. A log
-   * cannot take anything back, so its source delivers them again itself.
+   * Returns deliveries to the broker. They come again, to this or another subscription, after `delayMs` if the source
+   * supports delays. A log takes no message back, so its source itself delivers them again.
    */
   giveBack(deliveries: readonly Delivery[], options: { readonly delayMs: number }): Promise<void>
   /** `ack` resolves before the broker has stored it. If the process ends, acknowledged deliveries may come again. */
   readonly acksLater?: boolean
-  /** These deliveries must never come again: a dead letter has them. Default: `ack`. */
+  /** Settles deliveries that are stored as dead letters and must never come again. Default: `ack` */
   reject?(deliveries: readonly Delivery[], options: { readonly reason: string }): Promise<void>
-  /** Still at work on these. */
+  /** Tells the broker that the consumer still works on these deliveries. */
   extend?(deliveries: readonly Delivery[]): Promise<void>
   /**
    * The source calls this with the names of partitions that it lost. The consumer drops their deliveries that are not
@@ -137,7 +136,7 @@ export interface Subscription {
    * `onRevoked`, and then takes them again from the position in the database.
    */
   again?(partitions: readonly string[]): void
-  /** What was not settled comes again. */
+  /** Deliveries that were not settled come again. */
   close(): Promise<void>
 }
 
@@ -148,49 +147,49 @@ export interface ReceiveParams {
 }
 
 /**
- * One delivery of one event. The consumer hands the same objects back, so a source may keep its handle in them. Getters
- * are fine: whatever costs something may be made when it is first asked for.
+ * One delivery of one event. The consumer hands the same objects back, so a source may keep its handle in them. A
+ * property may be a getter, so that a source computes costly values only when they are read.
  */
 export interface Delivery {
-  /** With `source`, what makes two deliveries the same: the event's own id, never the broker's number. */
+  /** The event's own id, not the broker's number. Two deliveries with the same `id` and `source` are duplicates. */
   readonly id: string
-  /** Who published it: CloudEvents' source, or the provider. */
+  /** The publisher: CloudEvents' source, or the provider. */
   readonly source: string
   readonly type: string
-  /** What is kept in order; null: nothing. */
+  /** Messages of one aggregate keep their order. Null: the message has no order. */
   readonly aggregate: string | null
-  /** `ordered` events: the id of the aggregate's event before this one. null: the first, or not ordered. */
+  /** For `ordered` events: the id of the aggregate's previous event. Null: the first event, or not ordered. */
   readonly previous: string | null
   /**
-   * The event belongs to a chain by `previous`, perhaps as its first. Its successors wait for its inbox row, even if
-   * nobody handles its type. undefined: not known, so an event with an aggregate counts as part of a chain.
+   * true: the event belongs to a chain by `previous`, perhaps as its first event. Its successors wait for its inbox
+   * row, even if its type has no handler. undefined: not known, so an event with an aggregate counts as part of a chain.
    */
   readonly ordered?: boolean | undefined
-  /** What the handler is given. May throw when read: then the delivery is unreadable, like one with a `problem`. */
+  /** The handler's event. If reading it throws, the delivery is unreadable, like a delivery with a `problem`. */
   readonly event: unknown
-  /** The message as it came, for the dead letter: text, or base64 where it is not text. */
+  /** The original message, for the dead letter: text, or base64 if it is not text. */
   readonly body: string
   /** About how many bytes the delivery keeps in memory. Default: the source itself limits the bytes */
   readonly bytes?: number | undefined
-  /** Headers for the dead letter; never secrets. */
+  /** Headers for the dead letter, without secrets. */
   readonly headers: Readonly<Record<string, string>>
-  /** 1 for the first delivery; undefined where the source does not count. */
+  /** 1 for the first delivery. Undefined if the source does not count deliveries. */
   readonly delivered: number | undefined
   readonly redelivered: boolean
-  /** The tenant that the message belongs to, where the message says so. Dead letters can be filtered by it. */
+  /** The tenant of the message, if the message names one. Dead letters can be filtered by it. */
   readonly tenant?: string | undefined
   readonly traceparent: string | undefined
   readonly position?: Position | undefined
-  /** Why the message cannot be read. It is parked without running, and its id is made of its place or its bytes. */
+  /** Why the message cannot be read. It is parked without running. Its id is made from its position or its bytes. */
   readonly problem?: string | undefined
 }
 
 export interface Position {
   /** `topic/partition`, unique within the source's name. */
   readonly partition: string
-  /** Decimal text: where this delivery is. The position after it is the next one, as `next` says. */
+  /** The position of this delivery, as decimal text. */
   readonly offset: string
-  /** Where to go on once everything up to here is settled. */
+  /** The position to read next when everything up to this delivery is settled. */
   readonly next: string
 }
 
@@ -211,18 +210,18 @@ export type Pushed =
 
 export type PushedRefusal = 'ONCE_SIGNATURE_INVALID' | 'ONCE_TIMESTAMP_STALE' | 'ONCE_BODY_INVALID'
 
-/** What a handler gets for an event of ours: CloudEvents, with the data as parsed JSON, or bytes as they are. */
+/** The event that a handler gets: a CloudEvent whose data is parsed JSON, or bytes. */
 export interface ReceivedEvent<T extends string = string, D = unknown> {
   readonly id: string
   readonly source: string
   readonly type: T
   /** The aggregate's id. */
   readonly subject: string | undefined
-  /** ISO 8601, when it was published. */
+  /** When the event was published, in ISO 8601. */
   readonly time: string | undefined
   readonly data: D
   readonly traceparent: string | undefined
-  /** Every other attribute that travelled with it. */
+  /** Every other attribute of the event. */
   readonly headers: Readonly<Record<string, string>>
 }
 

@@ -7,20 +7,20 @@ export interface StoredStatus {
     readonly running: number
     readonly abandoned: number
     readonly unknown: number
-    /** Since when the oldest abandoned one has no holder; null: there is none. */
+    /** How long ago the oldest abandoned operation lost its lease. Null if there is none. */
     readonly oldestAbandonedMs: number | null
   }
   /** By their stored names. */
   readonly destinations: readonly {
     readonly name: string
-    /** At most 200 of each shard are counted. */
+    /** The number of waiting events. The count stops at 200 for each shard. */
     readonly waiting: number
     readonly oldestMs: number | null
     readonly parked: number
-    /** Relays that live, in any process. */
+    /** Running relays, in any process. */
     readonly relays: number
   }[]
-  /** Events, where nothing was ever sent anywhere. */
+  /** Events that wait because no relay has ever sent to a destination. */
   readonly unsent: { readonly events: number; readonly oldestMs: number | null }
   readonly consumers: readonly {
     readonly name: string
@@ -30,9 +30,9 @@ export interface StoredStatus {
     readonly letters: number
     readonly oldestLetterMs: number | null
   }[]
-  /** Since the last sweep, by whoever; null: never, or not known. */
+  /** The time since the last sweep of any process. Null if there was none, or if it is not known. */
   readonly sweptAgoMs: number | null
-  /** Tables of all namespaces, with their partitions. Rows are the database's own estimate; null: it has none. */
+  /** Tables of all namespaces, with their partitions. `rows` is the database's estimate. Null if it has none. */
   readonly sizes: readonly { readonly table: string; readonly rows: number | null; readonly bytes: number }[]
 }
 
