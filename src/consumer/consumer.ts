@@ -44,11 +44,11 @@ export function createConsumer<Tx>(
 
 /** Makes the consumer known, and refuses a memory that is too short. */
 async function prepare<Tx>(core: Core<Tx>, settings: ConsumerSettings): Promise<void> {
-  const { name, inboxForMs, rememberForMs, lettersForMs, from, attempts, horizon, delivery } = settings
+  const { name, inboxForMs, rememberForMs, lettersForMs, from, attempts, retryForMs, horizon, delivery } = settings
   if (delivery === 'once') {
     const limits = { option: 'redeliversFor', min: 0, max: INBOX_MS_MAX }
     const redeliversForMs = from.redeliversFor === 'forever' ? Infinity : milliseconds(from.redeliversFor, 0, limits)
-    const retriesForMs = attempts * CONSUMER_BACKOFF_MS_MAX
+    const retriesForMs = Math.max(attempts * CONSUMER_BACKOFF_MS_MAX, retryForMs)
     const finding = findHorizon({ source: from.name, redeliversForMs, retriesForMs, rememberForMs })
     if (finding) {
       const error = onceError('ONCE_HORIZON_SHORT', { detail: finding.line })

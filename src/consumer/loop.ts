@@ -233,10 +233,7 @@ export class ConsumerLoop<Tx> {
   /** One trouble of all of them: told once, and waited for once. Answers for how long. */
   #troubled(results: Results): number {
     const trouble = [...results.values()].find((result) => result.kind === 'troubled')
-    if (!trouble) {
-      this.#rest.over()
-      return 0
-    }
+    if (!trouble) return this.#rest.ended(results)
     this.#parts.core.settings.observe({ kind: 'troubled', task: 'consumer', error: trouble.error })
     tellCrowded(this.#parts.core, 'consumer', trouble.error)
     return this.#rest.met()

@@ -32,6 +32,8 @@ export interface ConsumerSettings {
   readonly leaseMs: number | null
   readonly concurrency: number
   readonly attempts: number
+  /** Since its first failure: before that a message is not set aside for failing. */
+  readonly retryForMs: number
   /** Messages per second; null: without a limit. */
   readonly rate: number | null
   readonly batch: number
@@ -58,6 +60,7 @@ const OPTIONS = new Set([
   'lease',
   'concurrency',
   'attempts',
+  'retryFor',
   'rate',
   'batch',
   'pipelined',
@@ -97,6 +100,7 @@ export function checkConsumer(
     leaseMs: options.lease === undefined ? null : milliseconds(options.lease, LEASE_MS_DEFAULT, leased),
     concurrency: whole('concurrency', options.concurrency, CONSUMER_CONCURRENCY_DEFAULT, CONSUMER_CONCURRENCY_MAX),
     attempts: whole('attempts', options.attempts, CONSUMER_ATTEMPTS_DEFAULT, CONSUMER_ATTEMPTS_MAX),
+    retryForMs: retryForMs(options),
     rate: options.rate === undefined ? null : checkRate(options.rate, 'messages'),
     batch: whole('batch', options.batch, CONSUMER_BATCH_DEFAULT, CONSUMER_BATCH_MAX),
     pipelined: oneOf('pipelined', options.pipelined, [true, false], false),
@@ -110,6 +114,14 @@ export function checkConsumer(
     horizon: oneOf('horizon', options.horizon, ['refuse', 'warn'], 'refuse'),
     handlers: checkHandlers(on),
   }
+}
+
+const RETRY_MS_DEFAULT = 3_600_000
+
+/** An outage of a dependency is longer than ten attempts. Whoever says how many attempts has said what was meant. */
+function retryForMs({ attempts, retryFor }: ConsumerOptions<unknown, Duration | undefined>): number {
+  const limits = { option: 'retryFor', min: 0, max: INBOX_MS_MAX }
+  return milliseconds(retryFor, attempts === undefined ? RETRY_MS_DEFAULT : 0, limits)
 }
 
 function retention(

@@ -1,16 +1,27 @@
 import { CONSUMER_STORE_REST_MS, CONSUMER_STORE_REST_MS_MAX } from '../limits.ts'
+import type { Observe } from '../observe/signal.ts'
+import { AlikeFailures } from './alike-failures.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Random } from '../platform/random.ts'
 
-/** A consumer whose store is in trouble rests, ever longer. After each rest one batch finds out whether it is over. */
+interface StoreRestParts {
+  readonly clock: Clock
+  readonly random: Random
+  readonly settings: { readonly observe: Observe }
+}
+
+/** A consumer whose store is in trouble, or whose messages all fail alike, rests, ever longer. After each rest one batch finds out whether it is over. */
 export class StoreRest {
   readonly #clock: Clock
   readonly #random: Random
+  readonly #observe: Observe
+  readonly #alike = new AlikeFailures()
   #troubles = 0
   #until = 0
   #isTrying = false
 
-  constructor({ clock, random }: { readonly clock: Clock; readonly random: Random }) {
+  constructor({ clock, random, settings }: StoreRestParts) {
+    this.#observe = settings.observe
     this.#clock = clock
     this.#random = random
   }
@@ -38,6 +49,17 @@ export class StoreRest {
       this.#until = now + bound * (0.5 + this.#random.next() / 2)
     }
     return this.#until - now
+  }
+
+  /** A batch met no trouble of the store. Answers for how long to rest all the same. */
+  ended(results: Parameters<AlikeFailures['after']>[0]): number {
+    const alike = this.#alike.after(results)
+    if (alike === null) {
+      this.over()
+      return 0
+    }
+    if (alike !== 'still') this.#observe({ kind: 'troubled', task: 'consumer', error: alike })
+    return this.met()
   }
 
   over(): void {

@@ -14,6 +14,11 @@ export interface ConsumerOptions<M, L extends Duration | undefined> {
   concurrency?: number
   /** How often a message may fail or crash its process before `onFailure` decides. Default 10 */
   attempts?: number
+  /**
+   * For how long a message that fails is retried, at least. `onFailure` decides when the attempts and this time are
+   * spent. Crashes and `final()` do not wait for it. Default '1h', or none if `attempts` is given
+   */
+  retryFor?: Duration
   /** The most messages per second of this consumer in this process. Default: as many as the handlers take */
   rate?: number
   /** The most messages that share a transaction. With 1, each message has its own. Default 256 */

@@ -7,6 +7,8 @@ import { processLeased } from './leased.ts'
 import { notBehind } from './lanes.ts'
 import { deliveriesOf, positionsAfter, type ConsumerParts } from './parts.ts'
 import { isFinal } from '../operation/final.ts'
+import type { Tries } from '../store/inbox.ts'
+import type { ConsumerSettings } from './options.ts'
 
 /** What the messages of one batch came to, as whoever talks to the broker needs it. */
 export type Result =
@@ -126,8 +128,9 @@ async function counted<Tx>(
     const { suspect: wasSuspect, alone: wasAlone } = arrival
     arrival.suspect = tries.unfinished > 0
     if (tries.unfinished > 1 || (arrival.suspect && tries.attempts + 1 >= settings.attempts)) arrival.alone = true
-    if (tries.attempts >= settings.attempts && settings.onFailure !== 'block') {
-      const crashed = tries.unfinished > 0
+    const crashed = tries.unfinished > 0
+    const spent = crashed ? tries.attempts >= settings.attempts : isSpent(settings, tries)
+    if (spent && settings.onFailure !== 'block') {
       const detail = crashed ? `it was started ${tries.attempts} times and ended its process` : 'it failed too often'
       park.set(arrival, { reason: crashed ? 'crashed' : 'failed', error: new Quarantined(detail) })
       held.add(arrival)
@@ -223,15 +226,23 @@ async function failed<Tx>(
   results: Results,
 ): Promise<void> {
   const { line, fingerprint } = describeError(error)
-  const { name: consumer, attempts, onFailure, delivery } = settings
+  const { name: consumer, onFailure, delivery } = settings
   const failure = { id: arrival.item.id, counted: arrival.counted, error: line, fingerprint }
   const [tries] = await inbox.failed({ consumer, failures: [failure] })
   arrival.attempts = tries?.attempts ?? arrival.attempts + 1
   arrival.tried = true
   arrival.counted = false
-  const last = isFinal(error) || arrival.attempts >= attempts || delivery === 'at-most-once'
+  const spent = tries ? isSpent(settings, tries) : arrival.attempts >= settings.attempts
+  const last = isFinal(error) || spent || delivery === 'at-most-once'
   if (last && onFailure !== 'block') park.set(arrival, { reason: isFinal(error) ? 'refused' : 'failed', error })
   else results.set(arrival, { kind: 'retry', error, attempts: arrival.attempts })
+}
+
+/** As often and as long as the options say. By the database's clock, which wrote both times down. */
+function isSpent({ attempts, retryForMs }: ConsumerSettings, tries: Tries): boolean {
+  const { timeline } = tries
+  const failedForMs = (timeline.at(-1)?.at ?? 0) - (timeline[0]?.at ?? 0)
+  return tries.attempts >= attempts && failedForMs >= retryForMs
 }
 
 /** A message that is set aside untried waits for its predecessor first. Otherwise its successors would overtake both. */

@@ -1,0 +1,41 @@
+import { describeError } from '../platform/describe-error.ts'
+
+/** So many different messages fail with one error, and none succeeds: the fault is not theirs. */
+const MESSAGES = 10
+
+interface Ended {
+  readonly kind: string
+  readonly applied?: boolean
+  readonly error?: unknown
+}
+
+/** Whether everything fails alike, as when a dependency is down. */
+export class AlikeFailures {
+  #fingerprint = ''
+  readonly #messages = new Set<string>()
+  #told = false
+
+  /** The error to tell of, once; 'still': it was told; null: not everything fails alike. */
+  after(results: Iterable<readonly [{ readonly item: { readonly id: string } }, Ended]>): Error | 'still' | null {
+    let last: unknown
+    for (const [{ item }, { kind, applied, error }] of results) {
+      if (applied === true) this.#reset('')
+      if (kind !== 'retry') continue
+      const { fingerprint } = describeError(error)
+      if (fingerprint !== this.#fingerprint) this.#reset(fingerprint)
+      this.#messages.add(item.id)
+      last = error
+    }
+    if (this.#messages.size < MESSAGES) return null
+    if (this.#told) return 'still'
+    this.#told = true
+    const { line } = describeError(last)
+    return new Error(`${this.#messages.size} messages failed alike, and the consumer rests: ${line}`, { cause: last })
+  }
+
+  #reset(fingerprint: string): void {
+    this.#fingerprint = fingerprint
+    this.#messages.clear()
+    this.#told = false
+  }
+}
