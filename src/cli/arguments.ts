@@ -52,6 +52,8 @@ export interface Values {
   rerun?: boolean
   fail?: string
   body?: string
+  role?: string
+  for?: string
 }
 
 export type Option = keyof Values
@@ -105,6 +107,8 @@ const OPTIONS: Readonly<Record<Option, Given>> = {
   rerun: FLAG,
   fail: TEXT,
   body: TEXT,
+  role: TEXT,
+  for: TEXT,
 }
 
 const EVERYWHERE: readonly Option[] = ['url', 'schema', 'json', 'help']
@@ -141,6 +145,7 @@ const OPERATION = 'the id of an operation'
 /** Every command, with its options and the name of what follows it ('' = nothing; '?' at the end: it may be missing). */
 const COMMANDS: Readonly<Record<string, { readonly options: readonly Option[]; readonly operand: string }>> = {
   migrate: { options: ['sql', 'adopt'], operand: '' },
+  grants: { options: ['role', 'for'], operand: '' },
   status: { options: [], operand: '' },
   doctor: { options: [], operand: '' },
   sweep: { options: ['resend-for'], operand: '' },

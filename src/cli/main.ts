@@ -14,6 +14,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.
 /** Each is loaded when it is asked for. */
 const RUNS: Readonly<Record<string, () => Promise<Run>>> = {
   migrate: async () => (await import('./maintain.ts')).migrate,
+  grants: async () => (await import('./grants.ts')).grants,
   status: async () => (await import('./status.ts')).status,
   doctor: async () => (await import('./doctor.ts')).doctor,
   sweep: async () => (await import('./maintain.ts')).sweep,

@@ -21,6 +21,7 @@ export const USAGE = `effectively-once <command> [options]
   migrate                    apply what is missing to the database; safe to run many times, from many places
   migrate --sql              print the migrations instead, for people who apply them themselves
   migrate --adopt NAME       give what was there before namespaces were told apart to this one
+  grants --role NAME         print the rights a role needs: --for app (default), relay, reader, owner
   status                     versions, operations, events that wait, consumers, dead letters, redrives
   doctor                     what is wrong, and the command that mends it
   sweep                      remove what is past its time (--resend-for 7d: also events sent longer ago)
