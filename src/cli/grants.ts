@@ -14,9 +14,8 @@ export const grants: Run = async ({ values, schema = 'effectively_once' }) => {
   const kind = (oneOf('for', values.for, KINDS) ?? 'app') as (typeof KINDS)[number]
   if (role === undefined || !NAME.test(role)) throw new UsageError('--role NAME is needed: a role of the database')
   if (!SCHEMA.test(schema)) throw new UsageError('--schema must be the name of a schema')
-  const sql = rights(`"${schema}"`, `"${role}"`)
-    [kind].map((line) => `${line};`)
-    .join('\n')
+  const lines = rights(`"${schema}"`, `"${role}"`)[kind]
+  const sql = lines.map((line) => `${line};`).join('\n')
   return { text: sql, data: { role, for: kind, sql } }
 }
 
