@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { RabbitmqChannel, RabbitmqMessage } from './client.ts'
-import { copiedHeaders, DELIVERED_BEFORE, RabbitmqDelivery } from './delivery.ts'
+import { bodyOf, copiedHeaders, DELIVERED_BEFORE, RabbitmqDelivery } from './delivery.ts'
 
 function delivered(
   of: { redelivered?: boolean; headers?: Record<string, unknown> },
@@ -32,4 +32,13 @@ test('a copy counts the deliveries of those before it, and takes the count of it
 
 test('what is given back to its own reader comes again', () => {
   expect(seen(delivered({}, true))).toEqual([1, true])
+})
+
+test.each([
+  { contentType: 'application/json', body: 'a text', is: '"a text"' },
+  { contentType: 'application/json', body: null, is: 'null' },
+  { contentType: 'text/plain', body: 'a text', is: 'a text' },
+])('a body is what was sent, also where the client has parsed it: %j', ({ contentType, body, is }) => {
+  const message = { body, contentType, redelivered: false } as unknown as RabbitmqMessage
+  expect(bodyOf(message)).toBe(is)
 })

@@ -14,7 +14,7 @@ export class RabbitmqDelivery extends EnvelopeDelivery {
   constructor(message: RabbitmqMessage, channel: RabbitmqChannel, source: string, again = false) {
     const before = numberIn(message, DELIVERED_BEFORE)
     super(
-      { body: bodyOf(message.body), headers: textsOf(message), place: null, source },
+      { body: bodyOf(message), headers: textsOf(message), place: null, source },
       {
         delivered: before + deliveriesOf(message),
         redelivered: message.redelivered || before > 0 || again,
@@ -36,11 +36,13 @@ export function copiedHeaders(delivery: RabbitmqDelivery): Record<string, unknow
   return { ...headers, [DELIVERED_BEFORE]: delivery.delivered ?? 1 }
 }
 
-/** The client parses what says that it is text or JSON. */
-export function bodyOf(body: unknown): string | Uint8Array {
-  if (typeof body === 'string' || body instanceof Uint8Array) return body
+/** The client parses what says that it is text or JSON. A text whose type is JSON was a JSON text in quotes. */
+export function bodyOf({ body, contentType }: RabbitmqMessage): string | Uint8Array {
+  if (body instanceof Uint8Array || (typeof body === 'string' && contentType !== JSON_TYPE)) return body
   return JSON.stringify(body)
 }
+
+const JSON_TYPE = 'application/json'
 
 function textsOf({ headers = {}, messageId, contentType }: RabbitmqMessage): Record<string, string> {
   const texts: Record<string, string> = {}

@@ -108,7 +108,7 @@ export class RabbitmqReading {
   }
 
   #copyOf(delivery: RabbitmqDelivery): Parameters<RabbitmqChannel['basicPublish']> {
-    const { messageId, appId, type, contentType, body } = delivery.message
+    const { messageId, appId, type, contentType } = delivery.message
     const envelope = {
       routingKey: this.#options.queue,
       mandatory: true,
@@ -119,7 +119,7 @@ export class RabbitmqReading {
       ...(type === undefined ? {} : { type }),
       ...(contentType === undefined ? {} : { contentType }),
     }
-    return [envelope, Buffer.from(bodyOf(body))]
+    return [envelope, Buffer.from(bodyOf(delivery.message))]
   }
 
   /** Of those who begin to read on the channel after it. */

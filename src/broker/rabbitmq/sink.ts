@@ -11,6 +11,7 @@ import {
 } from './client.ts'
 import { ensureExchange, ensureQueue, queueWarnings } from './topology.ts'
 import {
+  cloudEventHeaders,
   cloudEventJson,
   SENT,
   traceHeaders,
@@ -28,6 +29,11 @@ export interface RabbitmqSinkOptions {
   queues?: Readonly<Record<string, string>>
   /** The routing key, with an `exchange`. Default: the event's type */
   routingKey?: string | ((event: OutgoingEvent) => string)
+  /**
+   * CloudEvents' content mode. 'structured' (default): one JSON document. 'binary': attributes are headers
+   * (`cloudEvents:id`, …), and the body is the data alone.
+   */
+  mode?: 'structured' | 'binary'
   /** false: nothing is created, and what does not exist is an error. Default true */
   declare?: boolean
   /** The quorum queues have members on three nodes or more, which a client cannot see. Then confirmed means replicated. */
@@ -36,7 +42,7 @@ export interface RabbitmqSinkOptions {
   name?: string
 }
 
-const OPTIONS = new Set(['queue', 'exchange', 'queues', 'routingKey', 'declare', 'clustered', 'name'])
+const OPTIONS = new Set(['queue', 'exchange', 'queues', 'routingKey', 'mode', 'declare', 'clustered', 'name'])
 
 /**
  * Publishes each event as one CloudEvents JSON document: persistent and mandatory. An event counts as sent when the
@@ -260,6 +266,7 @@ function sizeLimitIn(error: unknown): number | undefined {
 interface Place {
   readonly exchange: string
   readonly routingKeyOf: (event: OutgoingEvent) => string
+  readonly mode: 'structured' | 'binary'
   readonly name: string
 }
 
@@ -268,13 +275,18 @@ interface Message {
   readonly body: Buffer
 }
 
-function messageOf(event: OutgoingEvent, { exchange, routingKeyOf }: Place): Message {
+function messageOf(event: OutgoingEvent, { exchange, routingKeyOf, mode }: Place): Message {
   const { id, brokerId, source, type } = event
   const routingKey: unknown = routingKeyOf(event)
   if (typeof routingKey !== 'string') throw new TypeError('the routing key is no text')
   // The client would cut it off, and the event would go to whoever the rest of it names.
   if (Buffer.byteLength(routingKey) > SHORT_BYTES_MAX) {
     throw new TypeError(`the routing key has more than ${SHORT_BYTES_MAX} bytes`)
+  }
+  const { 'content-type': contentType = '', ...attributes } =
+    mode === 'binary' ? cloudEventHeaders(event, 'cloudEvents:') : STRUCTURED
+  if (Buffer.byteLength(contentType) > SHORT_BYTES_MAX) {
+    throw new TypeError(`the content type has more than ${SHORT_BYTES_MAX} bytes`)
   }
   const envelope = {
     exchange,
@@ -284,28 +296,31 @@ function messageOf(event: OutgoingEvent, { exchange, routingKeyOf }: Place): Mes
     messageId: brokerId,
     appId: source,
     type,
-    contentType: 'application/cloudevents+json',
-    headers: { 'event-id': id, ...traceHeaders(event) },
+    contentType,
+    headers: { ...attributes, 'event-id': id, ...traceHeaders(event) },
   }
-  return { envelope, body: Buffer.from(cloudEventJson(event)) }
+  return { envelope, body: Buffer.from(mode === 'binary' ? event.body : cloudEventJson(event)) }
 }
+
+const STRUCTURED: Record<string, string> = { 'content-type': 'application/cloudevents+json' }
 
 function checked(connection: RabbitmqConnection, options: RabbitmqSinkOptions): Place {
   if (!isRabbitmqConnection(connection)) throw invalid('rabbitmqSink() needs a Connection of rabbitmq-client')
   const unknown = Object.keys(options ?? {}).find((option) => !OPTIONS.has(option))
   if (unknown !== undefined) throw invalid(`unknown option '${unknown.slice(0, 40)}' of rabbitmqSink()`)
-  const { queue, exchange, queues, routingKey } = options ?? {}
+  const { queue, exchange, queues, routingKey, mode = 'structured' } = options ?? {}
+  if (mode !== 'structured' && mode !== 'binary') throw invalid(`mode must be 'structured' or 'binary'`)
   const names = [queue ?? exchange, ...Object.keys(queues ?? {})]
   if ((queue === undefined) === (exchange === undefined) || !names.every(isName)) {
     throw invalid('rabbitmqSink() needs the name of a queue or of an exchange, not both')
   }
   if (queue !== undefined) {
     if (queues !== undefined || routingKey !== undefined) throw invalid('queues and routingKey belong to an exchange')
-    return { exchange: '', routingKeyOf: () => queue, name: queue }
+    return { exchange: '', routingKeyOf: () => queue, mode, name: queue }
   }
   const routingKeyOf =
     typeof routingKey === 'function' ? routingKey : (event: OutgoingEvent) => routingKey ?? event.type
-  return { exchange: exchange as string, routingKeyOf, name: exchange as string }
+  return { exchange: exchange as string, routingKeyOf, mode, name: exchange as string }
 }
 
 /** The limit of AMQP's short strings. */
