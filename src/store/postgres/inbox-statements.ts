@@ -66,7 +66,10 @@ export type InboxBind = (name: InboxStatementName, values: readonly unknown[]) =
 /** The consumer's statements by name, for one schema. */
 export function inboxStatements(schema: string): InboxBind {
   const known = Object.fromEntries(
-    Object.entries(STATEMENTS).map(([name, sql]) => [name, { name: preparedName(schema, name), text: sql(schema) }]),
+    Object.entries(STATEMENTS).map(([name, sql]) => {
+      const text = sql(schema)
+      return [name, { name: preparedName(schema, name, text), text }]
+    }),
   ) as Record<InboxStatementName, { readonly name: string; readonly text: string }>
   return (name, values) => ({ ...known[name], values })
 }

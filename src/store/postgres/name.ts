@@ -3,9 +3,10 @@ import { sha256Hex } from '../../platform/sha256.ts'
 /** PostgreSQL looks at this much of a name; of a prepared statement's it cuts off the rest without a word. */
 export const NAME_BYTES_MAX = 63
 
-/** A statement of ours on a connection that several schemas share. */
-export function preparedName(schema: string, statement: string): string {
-  return ownName(schema, `${schema}.${statement}`, `.${statement}`)
+/** A statement of ours on a connection that several schemas share, and behind a pooler processes of several versions. */
+export function preparedName(schema: string, statement: string, text: string): string {
+  const rest = `.${statement}.${sha256Hex(text).slice(0, 8)}`
+  return ownName(schema, `${schema}${rest}`, rest)
 }
 
 /** Where a producer of this schema calls, quoted. */

@@ -110,7 +110,9 @@ export type Bind = (name: StatementName, values: readonly unknown[]) => PgStatem
 
 export function statements(schema: string): Bind {
   const known = texts(schema)
-  const names = Object.fromEntries(Object.keys(known).map((name) => [name, preparedName(schema, name)]))
+  const names = Object.fromEntries(
+    Object.entries(known).map(([name, text]) => [name, preparedName(schema, name, text)]),
+  )
   return (name, values) => ({ name: names[name] as string, text: known[name], values })
 }
 
