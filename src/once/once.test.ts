@@ -1,10 +1,25 @@
 import { describe, expect, it } from 'vitest'
+import { event } from '../outbox/event.ts'
 import { memoryStore } from '../store/memory/memory-store.ts'
 import { effectivelyOnce } from './once.ts'
 import type { Signal } from '../observe/signal.ts'
+import type { OpOf } from './types.ts'
 
 function make(observe: (signal: Signal) => void = () => {}): ReturnType<typeof effectivelyOnce> {
   return effectivelyOnce({ namespace: 'test', store: memoryStore(), guard: 'off', sweep: false, observe })
+}
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+
+async function unhandledDuring(work: () => Promise<void>): Promise<unknown[]> {
+  const unhandled: unknown[] = []
+  const listeners = process.rawListeners('unhandledRejection')
+  process.removeAllListeners('unhandledRejection').on('unhandledRejection', (error) => unhandled.push(error))
+  await work()
+  await pause(10)
+  process.removeAllListeners('unhandledRejection')
+  for (const listener of listeners) process.on('unhandledRejection', listener as () => void)
+  return unhandled
 }
 
 const operation = { scope: 'u', key: 'k', input: 1 }
@@ -48,15 +63,36 @@ describe('observe', () => {
   })
 
   it('cannot end the process by a promise that rejects', async () => {
-    const unhandled: unknown[] = []
-    const listeners = process.rawListeners('unhandledRejection')
-    process.removeAllListeners('unhandledRejection').on('unhandledRejection', (error) => unhandled.push(error))
-    const once = make(() => Promise.reject(new Error('the metrics are down')))
-    expect(await once.run(operation, async () => 'done')).toBe('done')
-    await new Promise((resolve) => setTimeout(resolve, 10))
-    process.removeAllListeners('unhandledRejection')
-    for (const listener of listeners) process.on('unhandledRejection', listener as () => void)
+    const unhandled = await unhandledDuring(async () => {
+      const once = make(() => Promise.reject(new Error('the metrics are down')))
+      expect(await once.run(operation, async () => 'done')).toBe('done')
+    })
     expect(unhandled).toEqual([])
+  })
+})
+
+describe('publish that nobody awaits', () => {
+  const late = (deadline: '20ms' | '10s', nested: boolean): Promise<unknown[]> => {
+    const store = memoryStore()
+    const events = { charged: event<{ id: number }>(({ id }) => String(id)) }
+    const once = effectivelyOnce({ namespace: 'test', store, guard: 'off', sweep: false, events, deadline })
+    return unhandledDuring(async () => {
+      const handler = async ({ publish }: OpOf<typeof once>): Promise<void> => {
+        const publishing = pause(60).then(() => void publish('charged', { id: 1 }))
+        if (deadline === '20ms') await publishing
+      }
+      const outer = nested ? () => once.run({ ...operation, key: 'inner' }, handler) : handler
+      await once.run(operation, outer).catch((error: unknown) => expect(error).toMatchObject({ code: 'ONCE_DEADLINE' }))
+      await pause(80)
+    })
+  }
+
+  it.each([false, true])('after the deadline ends no process: nothing was committed (nested: %s)', async (nested) => {
+    expect(await late('20ms', nested)).toEqual([])
+  })
+
+  it('after the commit is not passed over: the event is lost', async () => {
+    expect(await late('10s', false)).toMatchObject([{ code: 'ONCE_TX_CLOSED' }])
   })
 })
 

@@ -41,9 +41,11 @@ export class AtomicOperation<Tx> implements Operation<Tx, Events> {
 
   publish(type: string, data: unknown, options?: PublishOptions): Promise<string> {
     if (!this.#open) {
-      return Promise.reject(
-        onceError('ONCE_TX_CLOSED', { detail: 'publish was called after its operation ended. Await every call' }),
-      )
+      const detail = 'publish was called after its operation ended. Await every call'
+      const refused = Promise.reject<string>(onceError('ONCE_TX_CLOSED', { detail }))
+      // Cut off, the operation committed nothing, and its caller was told. After a commit the event is lost.
+      if (this.#signal.aborted) refused.catch(() => {})
+      return refused
     }
     return this.#publisher.publish(type, data, options)
   }
