@@ -57,6 +57,7 @@ export const LAYERS = [
   'after',
   'envelope',
   'onSend',
+  'failing onSend',
   'form',
 ] as const
 export type Layer = (typeof LAYERS)[number]
@@ -68,10 +69,21 @@ export const STACKS: Readonly<Record<Adapter, readonly Layer[]>> = {
   node: CONNECT,
   'express 4': [...CONNECT, 'errors', 'form'],
   'express 5': [...CONNECT, 'errors', 'form'],
-  fastify: ['helmet', 'cors', 'session', 'compression', 'timeout', 'errors', 'after', 'envelope', 'onSend'],
+  fastify: [
+    'helmet',
+    'cors',
+    'session',
+    'compression',
+    'timeout',
+    'errors',
+    'after',
+    'envelope',
+    'onSend',
+    'failing onSend',
+  ],
   koa: ['helmet', 'cors', 'session', 'compression', 'timeout', 'errors', 'after'],
   'nest on express': [...CONNECT, 'errors', 'envelope'],
-  'nest on fastify': ['helmet', 'session', 'timeout', 'errors', 'after', 'envelope', 'onSend'],
+  'nest on fastify': ['helmet', 'session', 'timeout', 'errors', 'after', 'envelope', 'onSend', 'failing onSend'],
   hono: ['helmet', 'cors', 'session', 'compression', 'errors', 'after', 'form'],
   fetch: ['errors', 'after'],
 }
@@ -81,6 +93,8 @@ export type Step =
   | { readonly do: 'turns'; readonly turns: number }
   /** Long enough for a timeout around the handler to answer. */
   | { readonly do: 'slow' }
+  /** Still running past the deadline. */
+  | { readonly do: 'stuck' }
   | { readonly do: 'header'; readonly name: string; readonly values: readonly string[] }
   | { readonly do: 'cookie'; readonly name: string }
   | { readonly do: 'answer'; readonly answer: Answer }
@@ -88,6 +102,8 @@ export type Step =
   /** Not awaited. */
   | { readonly do: 'later'; readonly ms: number; readonly steps: readonly Step[] }
   | { readonly do: 'destroy' }
+  /** Writes into the list that a header stands in. */
+  | { readonly do: 'enlist'; readonly name: string }
   | { readonly do: 'inform'; readonly how: 'continue' | 'processing' | 'hints' }
 
 export type Answer =

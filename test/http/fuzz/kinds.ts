@@ -25,6 +25,9 @@ export const KINDS = [
   'too late',
   'HEAD',
   'cookies',
+  'range',
+  'beyond ASCII',
+  'late list',
 ] as const
 
 export type Kind = (typeof KINDS)[number]
@@ -51,6 +54,7 @@ export function kindsOf(one: Case): Set<Kind> {
     else if (now > 0) kinds.add(step.ms >= LEFT_MS ? 'double after it left' : 'double')
     else kinds.add('callback')
   }
+  if (steps.some(({ do: what }) => what === 'stuck')) kinds.add('too late')
   if (steps.some(({ do: what }) => what === 'slow') && one.stack.includes('timeout')) kinds.add('timed out')
   return kinds
 }
@@ -60,6 +64,9 @@ function* kindsOfStep(step: Step): Generator<Kind> {
   if (step.do === 'destroy') yield 'destroyed'
   if (step.do === 'inform') yield 'informational'
   if (step.do === 'cookie') yield 'cookies'
+  if (step.do === 'enlist') yield 'late list'
+  if (step.do === 'header' && step.name === 'content-range') yield 'range'
+  if (step.do === 'header' && step.values.some((value) => /[\x80-\xff]/.test(value))) yield 'beyond ASCII'
   if (step.do !== 'answer') return
   const { answer } = step
   if (answer.is === 'misjudged') yield 'wrong length'

@@ -4,7 +4,7 @@ import { RAW_BELOW_REPLY, REPLY, RETURNED_TO_FASTIFY } from './voices/fastify.ts
 import { CTX, RAW_BELOW_CTX } from './voices/koa.ts'
 import { returnedToNest } from './voices/nest.ts'
 import { RAW } from './voices/raw.ts'
-import type { Voice } from './voices/voice.ts'
+import { quoted, type Voice } from './voices/voice.ts'
 import { HONO, WEB } from './voices/web.ts'
 
 /** The handler of a case, as the text that is run and printed. */
@@ -54,6 +54,7 @@ function linesOf(steps: readonly Step[], voice: Voice, one: Case): string[] {
 function waited(step: Step): string | null {
   if (step.do === 'effect') return 'effect(op)'
   if (step.do === 'turns') return `turns(${step.turns})`
+  if (step.do === 'stuck') return 'stuck()'
   return step.do === 'slow' ? 'slow()' : null
 }
 
@@ -69,6 +70,8 @@ function doneNow(step: Step, voice: Voice, one: Case): readonly string[] {
       return [voice.thrown(step.status)]
     case 'destroy':
       return [`${voice.response}.destroy()`]
+    case 'enlist':
+      return [`${voice.response}.getHeader(${quoted(step.name)})?.push?.('late=1')`]
     case 'inform':
       return [`${voice.response}.${INFORMING[step.how]}`]
     case 'later': {

@@ -6,6 +6,7 @@ import { HttpException, StreamableFile } from '@nestjs/common'
 import { HTTPException } from 'hono/http-exception'
 import type { MemoryTx } from '../../../src/entry/testing.ts'
 import type { Desk } from './desk.ts'
+import { TOO_LATE_MS } from './kinds.ts'
 
 /** What a handler is handed: the operation, or nothing of the kind. */
 export interface Op {
@@ -17,6 +18,7 @@ export interface World {
   effect(op: Op | null): Promise<void>
   turns(count: number): Promise<void>
   slow(): Promise<void>
+  stuck(): Promise<void>
   later(ms: number, work: () => void): void
   guarded(work: () => void): () => void
   fault(status: number): Error
@@ -62,6 +64,14 @@ export function worldOf(desk: Desk, nonce: string, abandon: (() => void) | null)
       desk.slow(nonce)
       for (let i = 0; i < 5; i++) await turn()
     },
+    stuck: () =>
+      new Promise((resolve) => {
+        note.pending++
+        setTimeout(() => {
+          note.pending--
+          resolve()
+        }, TOO_LATE_MS)
+      }),
     later: (ms, work) => {
       note.pending++
       setTimeout(() => {

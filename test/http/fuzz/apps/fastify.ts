@@ -26,6 +26,8 @@ export async function openFastify({ protocol, stack }: AppPlan, bench: Bench): P
   return { port: (app.server.address() as { port: number }).port }
 }
 
+const SLOW_HOOK_MS = 3
+
 /** Hooks: those before the route say their headers again on a replay, those after it saw the first answer. */
 export function addLayer(app: FastifyInstance, layer: Layer, desk: Desk): void {
   app.addHook('onRequest', async (_request, reply) => {
@@ -52,6 +54,13 @@ export function addLayer(app: FastifyInstance, layer: Layer, desk: Desk): void {
       void reply.header('x-s-sent', 'yes')
       if (typeof payload !== 'string' || reply.hasHeader('content-length')) return payload
       return `${payload} `
+    })
+  }
+  if (layer === 'failing onSend') {
+    app.addHook('onSend', async (_request, reply, payload) => {
+      await new Promise((resolve) => setTimeout(resolve, SLOW_HOOK_MS))
+      if (reply.statusCode === 201) throw new Error('a slow hook')
+      return payload
     })
   }
   if (layer === 'compression') {
