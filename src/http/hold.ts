@@ -37,6 +37,8 @@ export class Hold implements Holder {
   #size = 0
   #state: 'open' | 'ended' | 'failed' | 'over' = 'open'
   #begun = false
+  /** The head would have left: a pipe alone sends nothing. */
+  #isWritten = false
   #head: HeldHead | undefined
   #changedLate = false
   #closed = false
@@ -107,7 +109,7 @@ export class Hold implements Holder {
     this.#answer = undefined
     this.#chunks = []
     this.#size = 0
-    this.#begun = false
+    this.#begun = this.#isWritten = false
     this.#head = undefined
     this.#changedLate = false
     this.#failure = undefined
@@ -166,8 +168,8 @@ export class Hold implements Holder {
   write(chunk: Chunk, encoding?: BufferEncoding | Callback, callback?: Callback): boolean {
     if (typeof encoding === 'function') [encoding, callback] = [undefined, encoding]
     const bytes = this.#state === 'open' ? bytesOf(chunk, encoding) : undefined
-    const isText = !this.#begun && isTextWithHead(this.#res, chunk, encoding, false)
-    this.#begun = true
+    const isText = !this.#isWritten && isTextWithHead(this.#res, chunk, encoding, false)
+    this.#begun = this.#isWritten = true
     if (bytes && this.#isWhole()) {
       this.#fixHead(isText)
       this.#take(bytes)
@@ -181,7 +183,7 @@ export class Hold implements Holder {
     if (typeof encoding === 'function') [encoding, callback] = [undefined, encoding]
     const wasOpen = this.#state === 'open'
     const bytes = wasOpen && chunk ? bytesOf(chunk, encoding) : undefined
-    const isText = !this.#begun && isTextWithHead(this.#res, chunk || undefined, encoding, !this.#head)
+    const isText = !this.#isWritten && isTextWithHead(this.#res, chunk || undefined, encoding, !this.#head)
     this.#begun = true
     if (bytes) this.#take(bytes)
     if (this.#state === 'open') this.#end(isText)
@@ -209,7 +211,7 @@ export class Hold implements Holder {
   }
 
   flushHeaders(): void {
-    if (this.#state === 'open' && this.#isWhole()) this.#fixHead(!this.#begun && !this.#isHttp2)
+    if (this.#state === 'open' && this.#isWhole()) this.#fixHead(!this.#isWritten && !this.#isHttp2)
   }
 
   changedLate(): void {

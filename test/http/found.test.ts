@@ -210,6 +210,28 @@ const FOUND: Record<string, Given> = {
       reply.code(503).send({ made: 'x' })
     }`,
   },
+  'the head of an error beyond ASCII, after a stream that broke before its first byte, on Fastify': {
+    adapter: 'fastify',
+    voice: 'returned',
+    hints: { breaks: 201 },
+    source: `async (request, reply, op) => {
+      reply.header('x-h-b', 'Grün')
+      reply.code(201).type('text/plain')
+      return failing(90000, 0)
+    }`,
+  },
+  'the head of an error beyond ASCII, after a stream that broke before its first byte, on Express': {
+    adapter: 'express 5',
+    voice: 'express',
+    hints: { breaks: 201 },
+    source: `(req, res, op) => {
+      res.set('x-h-b', 'Grün')
+      failing(90000, 0).on('error', () => {
+        res.statusCode = 500
+        res.end('broken')
+      }).pipe(res.status(201))
+    }`,
+  },
 }
 
 describe('what the protected app answers, the plain one answers', () => {
@@ -262,6 +284,17 @@ describe('the judge', () => {
     expect(rulesOf('HTTP/1.1 201 Created\r\nx-a: 1\r\ncontent-length: 0\r\n\r\n', 0)).toEqual(['effect'])
     expect(rulesOf('HTTP/1.1 201 Created\r\nx-a: 2\r\ncontent-length: 0\r\n\r\n', 1)).toEqual(['answer'])
     expect(rulesOf('HTTP/1.1 202 Accepted\r\nx-a: 1\r\ncontent-length: 0\r\n\r\n', 1)).toEqual(['answer'])
+    const [late, made] = [
+      'HTTP/1.1 408 Late\r\ncontent-length: 0\r\n\r\n',
+      'HTTP/1.1 201 Made\r\ncontent-length: 0\r\n\r\n',
+    ]
+    const effectsBehind = (first: string, again: string, rows: number): string[] =>
+      judge(trial, plain, { ...played(first, rows), second: played(again, rows).first })
+        .filter(({ rule }) => rule === 'effect')
+        .map(({ text }) => text.slice(0, text.indexOf(' "')))
+    expect(effectsBehind(late, made, 1)).toEqual([])
+    expect(effectsBehind(late, made, 2)).toEqual(['2 effects behind 201 Made'])
+    expect(effectsBehind(late, late, 1)).toEqual(['1 effects behind 408 Late'])
   })
 
   it('takes the cookie of a hook that Fastify called twice, and no other one', () => {
@@ -288,6 +321,9 @@ describe('the judge', () => {
     expect(differs(['l-a=1', 'l-a=1'], ['l-a=1'])).toBe(true)
     expect(differs(['l-a=1', 's-c=3', 's-c=3'], ['s-c=3'])).toBe(true)
     expect(differs(['s-c=3', 's-c=3'], ['s-c=3'], { stack: ['session'] })).toBe(true)
+    const twice = { hints: { firstOfTwo: 503 } }
+    expect(differs(['s-c=3', 's-c=3', 's-c=3'], ['s-c=3', 's-c=3'], twice)).toBe(false)
+    expect(differs(['s-c=3', 's-c=3'], ['s-c=3'], twice)).toBe(true)
     expect(differs(['s-c=3', 's-c=3'], ['s-c=3'], { adapter: 'nest on fastify' })).toBe(true)
   })
 
