@@ -17,7 +17,7 @@ import { checkClose, closeAll, type Closed, type CloseOptions } from './close.ts
 import { createConsumer } from '../consumer/consumer.ts'
 import type { Consumer, ConsumerOptions, Handlers } from '../consumer/types.ts'
 import type { Core } from '../operation/core.ts'
-import { openEnclosing } from '../operation/enclosing.ts'
+import { enclosingOf } from '../operation/enclosing.ts'
 import { execute } from '../operation/execute.ts'
 import { LeaseHeartbeat } from '../operation/lease-heartbeat.ts'
 import { InFlightTable } from '../operation/in-flight.ts'
@@ -133,7 +133,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
   /** An atomic operation with any kind of answer: what `run` and the HTTP adapters share. */
   atomic(request: Request, produce: Produce<Tx>): ReturnType<typeof execute> {
     const { core } = this
-    const outer = openEnclosing(core.enclosing)
+    const outer = enclosingOf(core.enclosing)
     if (outer?.transaction) return runNested(core, outer as Host, request, produce)
     const outcome = execute(core, request, produce, attemptAtomic)
     return outer ? outer.track(outcome) : outcome
@@ -141,7 +141,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
 
   leased(request: LeasedRequest, produce: LeasedProduce<Tx>): ReturnType<typeof execute> {
     const { core } = this
-    const outer = openEnclosing(core.enclosing)
+    const outer = enclosingOf(core.enclosing)
     if (outer?.transaction) throw onceError('ONCE_NESTED_LEASE')
     const outcome = execute(core, request, produce, answerLeased)
     return outer ? outer.track(outcome) : outcome
@@ -190,7 +190,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     const batcher = new Batcher(core, required(core.store, core.transactions && core.store.batches, 'batched'), max)
     return (item) => {
       checkStatement(item.statement)
-      const outer = openEnclosing(core.enclosing)
+      const outer = enclosingOf(core.enclosing)
       if (outer?.transaction) {
         const session = nestable(core.store, outer.transaction.session, 'nested')
         return runNested(core, outer as Host, item.request, (op) => produceAlone(session, item, op))

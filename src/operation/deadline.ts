@@ -86,10 +86,13 @@ export class TimeLimit {
 
   #settle(done: boolean, result: unknown): void {
     const enclosing = this.#enclosing
-    if (enclosing.ended) return
+    if (enclosing.ended) return this.#leave()
     if (enclosing.pending > 0) return whenChildrenEnded(this.#clock, enclosing, () => this.#settle(done, result))
     // A process that is held up runs its timers late: the time counts, not the timer.
-    if (done && !this.#concluded && this.#clock.now() >= this.#endsAt) return this.#pass()
+    if (done && !this.#concluded && this.#clock.now() >= this.#endsAt) {
+      this.#pass()
+      return this.#leave()
+    }
     this.#settled = true
     if (this.#concluded) this.#resolve?.(this.#concluded.value)
     else if (done) this.#resolve?.(result)
@@ -103,8 +106,14 @@ export class TimeLimit {
     if (this.#settled) return
     if (this.#concluded) return this.#resolve?.(this.#concluded.value)
     const reason = this.#enclosing.closed()
+    this.#enclosing.isCut = true
     this.#signal.abort(reason)
     this.#reject?.(reason)
+  }
+
+  /** The work has ended too: what it left behind is on its own. */
+  #leave(): void {
+    this.#enclosing.isCut = false
   }
 
   /** It is committed: from now on this is what the work comes to, whatever else happens to it. */

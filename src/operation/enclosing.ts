@@ -32,6 +32,8 @@ export class Enclosing {
   tx: unknown
   /** Where the operations of the same store are found; unset without a handle. */
   context: EnclosingContext | undefined
+  /** It was ended from outside, by its deadline or a close, and its handler still goes on. */
+  isCut = false
   readonly #turns: Turns | undefined
   #pending = 0
   #idle: (() => void)[] | undefined
@@ -159,6 +161,16 @@ export function createEnclosingContext(): EnclosingContext {
 export function openEnclosing(context: EnclosingContext): Enclosing | undefined {
   let at = context.get()
   while (at && (at.ended || at.isUsers)) at = at.outer
+  return at
+}
+
+/**
+ * The same for a call that begins something. The caller of an operation that was cut off was told that nothing was
+ * committed: its handler begins nothing any more, on its own or in the transaction around it.
+ */
+export function enclosingOf(context: EnclosingContext): Enclosing | undefined {
+  let at = context.get()
+  for (; at && (at.ended || at.isUsers); at = at.outer) if (at.isCut) throw at.closed()
   return at
 }
 

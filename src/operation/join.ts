@@ -6,7 +6,7 @@ import type { Session } from '../store/store.ts'
 import type { Produce } from './atomic.ts'
 import { wakeRelays, type Core } from './core.ts'
 import { childrenEnded } from './deadline.ts'
-import { Enclosing, isInside, openEnclosing, type EnclosingContext } from './enclosing.ts'
+import { Enclosing, enclosingOf, isInside, openEnclosing, type EnclosingContext } from './enclosing.ts'
 import { nest, runNested, type Host } from './nested.ts'
 import { inFlightError, type Outcome } from './outcome.ts'
 import type { Request } from './request.ts'
@@ -88,7 +88,7 @@ type InJoined<T> = (host: Host, guest?: Enclosing) => Promise<T>
 
 /** Nobody here sees the user's commit, so nothing is remembered: a retry reads the record. */
 async function inJoined<Tx, T>(core: Core<Tx>, tx: Tx, route: string, work: InJoined<T>): Promise<T> {
-  const outer = openEnclosing(core.enclosing)
+  const outer = enclosingOf(core.enclosing)
   const owner = ownerOf(core, tx) ?? holderOf(tx)
   const join = async (turns: Turns, guest?: Enclosing): Promise<T> => {
     const join = required(core.store, core.transactions && core.store.join, 'join')

@@ -11,6 +11,8 @@ export interface Wishes {
   /** How many violations are shrunk and printed. */
   readonly shrinks: number
   readonly untilFirst: boolean
+  /** The process stands still at random moments. */
+  readonly freezes: boolean
 }
 
 const STORES: readonly string[] = ['pg', 'sqlite', 'sqlite-shared', 'memory']
@@ -28,6 +30,7 @@ export function readArguments(args: readonly string[]): Wishes | string {
         mutant: { type: 'string' },
         shrink: { type: 'string', default: '1' },
         first: { type: 'boolean', default: false },
+        freezes: { type: 'boolean', default: false },
       },
     })
     const [programs, seed, shrinks] = [values.programs, values.seed, values.shrink].map(Number) as [
@@ -48,6 +51,7 @@ export function readArguments(args: readonly string[]): Wishes | string {
       mutant: values.mutant ?? null,
       shrinks,
       untilFirst: values.first,
+      freezes: values.freezes,
     }
   } catch (error) {
     return error instanceof Error ? error.message : String(error)

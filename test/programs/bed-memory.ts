@@ -1,5 +1,5 @@
 import { memoryStore, type MemoryTx } from '../../src/entry/testing.ts'
-import { instancesOn, type Bed, type EffectRow, type Made, type Place } from './bed.ts'
+import { instancesOn, type Bed, type Deadline, type EffectRow, type Made, type Place } from './bed.ts'
 import type { Seen, SeenRecord } from './judge/seen.ts'
 
 const STATES: Readonly<Record<string, SeenRecord['state']>> = {
@@ -9,11 +9,17 @@ const STATES: Readonly<Record<string, SeenRecord['state']>> = {
 }
 
 /** A database of its own for every program: there is nothing to share. */
-export function memoryBed(): Bed {
-  return { store: 'memory', place: () => freshPlace(), address: null, probe: async () => {}, close: async () => {} }
+export function memoryBed(deadline?: Deadline): Bed {
+  return {
+    store: 'memory',
+    place: () => freshPlace(deadline),
+    address: null,
+    probe: async () => {},
+    close: async () => {},
+  }
 }
 
-async function freshPlace(): Promise<Place> {
+async function freshPlace(deadline?: Deadline): Promise<Place> {
   const store = memoryStore({ unique: { effect: ['uid'] } })
   await store.schema.migrate()
   await store.transaction((tx) => tx.insert('effect', { uid: 'taken', program: '' }))
@@ -25,7 +31,7 @@ async function freshPlace(): Promise<Place> {
     const body = answer?.body ? Buffer.from(answer.body).toString() : null
     return [{ id, state: STATES[record.state] ?? 'unknown', answer: answer ? { status: answer.status, body } : null }]
   }
-  const made = instancesOn(store, 0)
+  const made = instancesOn(store, 0, deadline)
   return {
     title: 'memory',
     ...made,

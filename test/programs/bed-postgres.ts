@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { pgStore } from '../../src/entry/pg.ts'
-import { instancesOn, NotCommitted, type Bed, type EffectRow, type Place, type Reading } from './bed.ts'
+import { instancesOn, NotCommitted, type Bed, type Deadline, type EffectRow, type Place, type Reading } from './bed.ts'
 import type { Seen, SeenRecord } from './judge/seen.ts'
 
 /** What handlers write, and every way in which it can fail. The seeded row is there for others to collide with. */
@@ -58,8 +58,13 @@ function openPool(url: string, pipeline: boolean): pg.Pool {
   return pool
 }
 
+interface Options {
+  readonly prepared?: boolean
+  readonly deadline?: Deadline | undefined
+}
+
 /** Every second lane has a pool that pipelines. */
-export async function postgresBed(url: string, options: { readonly prepared?: boolean } = {}): Promise<Bed> {
+export async function postgresBed(url: string, options: Options = {}): Promise<Bed> {
   const pools = [openPool(url, false), openPool(url, true)] as const
   const stores = pools.map((pool) => pgStore(pool))
   if (!options.prepared) {
@@ -78,7 +83,7 @@ export async function postgresBed(url: string, options: { readonly prepared?: bo
       const pool = pools[lane % 2] as pg.Pool
       const place: Place = {
         title: lane % 2 === 0 ? 'pg' : 'pg, pipeline: true',
-        ...instancesOn(stores[lane % 2] as never, lane),
+        ...instancesOn(stores[lane % 2] as never, lane, options.deadline),
         statement,
         write: (tx: pg.PoolClient, row) => {
           const { sql, values } = statement(row)

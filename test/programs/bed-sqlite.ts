@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sqliteStore, type SqliteStore, type SqlTx } from '../../src/entry/sqlite.ts'
 import { recordOf } from './bed-postgres.ts'
-import { instancesOn, type Bed, type EffectRow, type Place, type Reading } from './bed.ts'
+import { instancesOn, type Bed, type Deadline, type EffectRow, type Place, type Reading } from './bed.ts'
 import type { Seen } from './judge/seen.ts'
 
 const TABLES = [
@@ -30,10 +30,11 @@ interface Options {
   /** One that is there already. */
   readonly file?: string
   readonly store?: 'sqlite' | 'sqlite-shared'
+  readonly deadline?: Deadline | undefined
 }
 
 /** In memory where the system has a folder for it: a killed process loses nothing of it, and nobody waits for a disk. */
-export async function sqliteBed({ file, store: name = 'sqlite' }: Options = {}): Promise<Bed> {
+export async function sqliteBed({ file, store: name = 'sqlite', deadline }: Options = {}): Promise<Bed> {
   const directory =
     file === undefined ? mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'fuzz-')) : null
   const url = file ?? join(directory as string, 'shop.db')
@@ -53,7 +54,7 @@ export async function sqliteBed({ file, store: name = 'sqlite' }: Options = {}):
       if (known) return known
       const place: Place = {
         title: 'sqlite',
-        ...instancesOn(store, lane),
+        ...instancesOn(store, lane, deadline),
         statement,
         write: (tx: SqlTx, row) => {
           const { sql, values } = statement(row)

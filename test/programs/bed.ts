@@ -87,13 +87,19 @@ export interface Made {
 export const EVENTS = { made: event<Made>(({ program }) => program), sent: event<Made>(({ program }) => program) }
 
 /** Longer than anything here takes: who meets it was kept waiting. */
-const DEADLINE = '5s'
+const DEADLINE: Deadline = '5s'
+
+export type Deadline = '5s' | '250ms'
 
 export class NotCommitted extends Error {}
 
-export function instancesOn(store: SqlStore<Tx>, lane: number): Pick<Place, 'instances' | 'batched' | 'alone'> {
+export function instancesOn(
+  store: SqlStore<Tx>,
+  lane: number,
+  deadline: Deadline = DEADLINE,
+): Pick<Place, 'instances' | 'batched' | 'alone'> {
   const open = (namespace: string): Shop =>
-    effectivelyOnce({ namespace, store, events: EVENTS, guard: 'off', sweep: false, deadline: DEADLINE })
+    effectivelyOnce({ namespace, store, events: EVENTS, guard: 'off', sweep: false, deadline })
   const instances = { shop: open('shop'), twin: open('shop'), bank: open('bank') }
   return {
     instances,

@@ -1,5 +1,6 @@
 import { readArguments, type Wishes } from './arguments.ts'
 import { openBed } from './beds.ts'
+import { FROZEN_DEADLINE } from './freezes.ts'
 import { hunt } from './hunt.ts'
 import { PROGRAM_MUTANTS } from './mutants.ts'
 import { rareKinds, runPrograms, type Tally } from './run.ts'
@@ -19,9 +20,9 @@ interface Mutants {
 
 /** `npm run fuzz:programs -- --programs 2000 --seed 1 --store pg --json` */
 async function main(wishes: Wishes): Promise<number> {
-  const { store, programs, seed, shrinks, untilFirst } = wishes
+  const { store, programs, seed, shrinks, untilFirst, freezes } = wishes
   const mutants = await huntAll(wishes)
-  const { bed, close } = await openBed(store)
+  const { bed, close } = await openBed(store, freezes ? FROZEN_DEADLINE : undefined)
   const rejections: unknown[] = []
   process.on('unhandledRejection', (error) => rejections.push(error))
   let toldAt = Date.now()
@@ -30,10 +31,10 @@ async function main(wishes: Wishes): Promise<number> {
     toldAt = Date.now()
     process.stderr.write(`${done} of ${programs} programs\n`)
   }
-  const tally = await runPrograms(bed, { programs, seed, lanes: LANES, shrinks, untilFirst, told })
+  const tally = await runPrograms(bed, { programs, seed, lanes: LANES, shrinks, untilFirst, freezes, told })
   await close()
   report(wishes, tally, rejections, mutants)
-  const rare = untilFirst || programs < MEETS_ALL ? [] : rareKinds(store, tally)
+  const rare = untilFirst || freezes || programs < MEETS_ALL ? [] : rareKinds(store, tally)
   for (const kind of rare) process.stderr.write(`too rare: ${kind}, in ${tally.faults[kind]} of ${programs} programs\n`)
   const few = tally.operations < programs * OPERATIONS_MIN ? 1 : 0
   if (few) process.stderr.write(`too few operations: ${tally.operations} in ${programs} programs\n`)

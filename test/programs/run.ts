@@ -8,7 +8,7 @@ import { print } from './print.ts'
 import type { Program, StoreName } from './program.ts'
 import { smallerThan } from './smaller-programs.ts'
 import { Steadiness } from './steadiness.ts'
-import { tryProgram, type Verdict } from './trial.ts'
+import { tryProgram, type Verdict, type Where } from './trial.ts'
 
 export interface RunOptions {
   readonly programs: number
@@ -19,6 +19,8 @@ export interface RunOptions {
   readonly shrinks: number
   /** Ends with the first violation. */
   readonly untilFirst: boolean
+  /** The process stands still at random moments: only safety is judged. */
+  readonly freezes?: boolean
   told(done: number): void
 }
 
@@ -50,11 +52,12 @@ export async function runPrograms(bed: Bed, options: RunOptions): Promise<Tally>
   for (const kind of kindsFor(bed.store)) tally.faults[kind] = 0
   const children = bed.address && new Children(bed.address)
   const broken: Broken[] = []
+  const { freezes = false } = options
   const steadiness = new Steadiness(() => bed.probe())
   const play = async (index: number, program: Program): Promise<Verdict> => {
     for (let plays = 1; ; plays++) {
       const from = performance.now()
-      const verdict = await tryProgram(bed, index, program, children)
+      const verdict = await tryProgram({ bed, lane: index, children, freezes }, program)
       if (plays === PLAYS || !isOnlyLate(verdict) || !steadiness.heldUpSince(from)) return verdict
       tally.heldUp++
     }
@@ -77,7 +80,7 @@ export async function runPrograms(bed: Bed, options: RunOptions): Promise<Tally>
   try {
     await Promise.all(Array.from({ length: options.lanes }, (_, index) => lane(index)))
     for (const { program, verdict, lane } of differing(broken).slice(0, options.shrinks))
-      tally.printed.push(await smallest({ bed, lane, children }, program, verdict))
+      tally.printed.push(await smallest({ bed, lane, children, freezes }, program, verdict))
   } finally {
     steadiness.close()
     await children?.close()
@@ -114,19 +117,13 @@ function count(tally: Tally, { history, violations }: Verdict): void {
   if (violations.length > 0) tally.violations++
 }
 
-interface Where {
-  readonly bed: Bed
-  readonly lane: number
-  readonly children: Children | null
-}
-
 /** Shrunk, as far as it breaks the same promise when it is played alone. */
-async function smallest({ bed, lane, children }: Where, program: Program, verdict: Verdict): Promise<string> {
+async function smallest(where: Where, program: Program, verdict: Verdict): Promise<string> {
   const rules = new Set(verdict.violations.map(({ rule }) => rule))
   let last = verdict
   const breaks = async (candidate: Program): Promise<boolean> => {
     for (let play = 0; play < PLAYS; play++) {
-      const again = await tryProgram(bed, lane, candidate, children)
+      const again = await tryProgram(where, candidate)
       if (!again.violations.some(({ rule }) => rules.has(rule))) continue
       last = again
       return true
@@ -134,7 +131,7 @@ async function smallest({ bed, lane, children }: Where, program: Program, verdic
     return false
   }
   const small = await shrink(program, { smallerThan, isWrong: breaks, attempts: SHRINK_ATTEMPTS, forMs: SHRINK_MS })
-  return print(small, { title: last.title, store: bed.store, wrong: wordsOf(last.violations) })
+  return print(small, { title: last.title, store: where.bed.store, wrong: wordsOf(last.violations) })
 }
 
 export function wordsOf(violations: readonly Violation[]): string[] {

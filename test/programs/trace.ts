@@ -80,6 +80,8 @@ export type Entry =
   /** A message was published as this event. */
   | { readonly is: 'sent'; readonly consumer: number; readonly id: number; readonly event: string }
   | { readonly is: 'drain'; readonly consumer: number }
+  /** A message will not be delivered again. */
+  | { readonly is: 'acked'; readonly consumer: number; readonly id: number }
   | { readonly is: 'drained'; readonly drain: number; readonly heard: Heard }
   /** A construct that calls nothing by itself was reached. */
   | { readonly is: 'reached'; readonly what: string; readonly exec: number | null }

@@ -1,9 +1,10 @@
 import type { Bed, Place } from './bed.ts'
 import type { Children } from './children.ts'
+import { Freezes } from './freezes.ts'
 import { recordIdOf, storedMessageOf } from './judge/names.ts'
 import { historyOf, type History } from './judge/history.ts'
 import { judge } from './judge/judge.ts'
-import type { Violation } from './judge/violation.ts'
+import { isSafety, type Violation } from './judge/violation.ts'
 import { Player } from './play/player.ts'
 import type { Program, Statement } from './program.ts'
 import { Trace, type Entry, type Heard } from './trace.ts'
@@ -22,21 +23,25 @@ export interface Verdict {
   readonly violations: readonly Violation[]
 }
 
+/** Where and how a program is played. */
+export interface Where {
+  readonly bed: Bed
+  readonly lane: number
+  readonly children: Children | null
+  /** The process stands still at random moments, and is not killed: only safety is judged, not what came too late. */
+  readonly freezes: boolean
+}
+
 let played = 0
 
 /** Plays one program, asks every key once more, looks into the database, and judges. */
-export async function tryProgram(
-  bed: Bed,
-  lane: number,
-  program: Program,
-  children: Children | null,
-): Promise<Verdict> {
+export async function tryProgram({ bed, lane, children, freezes }: Where, program: Program): Promise<Verdict> {
   const place = await bed.place(lane)
   const name = `p${(played++).toString(36)}`
-  const trace = new Trace()
+  const trace = freezes ? new Trace([], new Freezes(program.seed).told) : new Trace()
   try {
     // A process of its own has a limit of its own, and takes its time to start.
-    const apart = program.kill !== null && children !== null
+    const apart = program.kill !== null && children !== null && !freezes
     if (apart) trace.entries.push(...(await children.play(program, name)))
     const player = new Player({ program, place, trace, name, lease: apart ? '1s' : '30s' })
     const work = playAndAsk(player, program, trace, apart)
@@ -55,7 +60,8 @@ export async function tryProgram(
     })
     const dialect = { aborts: !bed.store.startsWith('sqlite') }
     const verdict = judge({ program, entries: trace.entries, seen, name, dialect })
-    return { title: place.title, entries: trace.entries, ...verdict }
+    const violations = freezes ? verdict.violations.filter(isSafety) : verdict.violations
+    return { title: place.title, entries: trace.entries, history, violations }
   } catch (error) {
     // The database could not even be looked at.
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error)

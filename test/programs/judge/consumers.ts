@@ -23,13 +23,16 @@ export function messagesWrong(history: History, seen: Seen, name: string, dialec
       const parked = isParked(id)
       const told = (text: string): void => void violations.push({ rule: 'messages', text: `message ${id} ${text}` })
       if (applied && parked) told('was applied, and set aside')
-      if (!applied && !parked) told('was neither applied nor set aside')
+      if (!applied && !parked && history.acked.has(`${consumer}.${id}`))
+        told('was acknowledged, and neither applied nor set aside')
+      else if (!applied && !parked)
+        violations.push({ rule: 'left', text: `message ${id} was neither applied nor set aside` })
       const own = execs.filter(({ message }) => message?.id === id)
       const behind = plan.messages.some(
         (other) => other.id < id && other.aggregate !== null && other.aggregate === aggregate && isParked(other.id),
       )
       if (parked && !behind && !own.some((exec) => mayFail(exec, dialect)))
-        told('was set aside, and nothing was wrong with it')
+        violations.push({ rule: 'blame', text: `message ${id} was set aside, and nothing was wrong with it` })
       if (applied && own.every(({ heard }) => heard === null || 'error' in heard))
         told('was applied, and its handler never returned')
     }

@@ -11,6 +11,8 @@ export interface History {
   readonly steps: readonly Step[]
   /** The events that messages were published as, by consumer and number. */
   readonly sent: ReadonlyMap<string, string>
+  /** Messages that were acknowledged, by consumer and number. */
+  readonly acked: ReadonlySet<string>
   /** When the process was killed. */
   readonly killedAt: number | null
   readonly reached: readonly { readonly what: string; readonly exec: Exec | null }[]
@@ -120,6 +122,7 @@ class Reader {
   readonly #steps: Step[] = []
   readonly #reached: { what: string; exec: Exec | null }[] = []
   readonly #sent = new Map<string, string>()
+  readonly #acked = new Set<string>()
   #killedAt: number | null = null
 
   constructor(program: Program) {
@@ -136,6 +139,7 @@ class Reader {
       drains: this.#drains,
       steps: this.#steps,
       sent: this.#sent,
+      acked: this.#acked,
       killedAt: this.#killedAt,
       reached: this.#reached,
     }
@@ -208,6 +212,8 @@ class Reader {
         return void this.#reached.push({ what: `reconciled ${entry.verdict}`, exec: null })
       case 'sent':
         return void this.#sent.set(`${entry.consumer}.${entry.id}`, entry.event)
+      case 'acked':
+        return void this.#acked.add(`${entry.consumer}.${entry.id}`)
       case 'killed':
         this.#killedAt = at
     }

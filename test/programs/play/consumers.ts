@@ -43,6 +43,7 @@ export class PlayedConsumers {
         return commit ? (op as { commit: Tx }).commit(async () => undefined) : undefined
       },
     }
+    const acked = (id: number): unknown => trace.add({ is: 'acked', consumer: index, id })
     const onMessage = { made: ({ id }: Message, op: never) => handler(id, op) }
     await telling(
       async () => {
@@ -52,7 +53,7 @@ export class PlayedConsumers {
             ? once.consumer(`c${index}`, { ...options, from: once.outbox }, onEvent as never)
             : once.consumer(
                 `c${index}`,
-                { ...options, from: messageSource(plan.messages, { program: name, consumer: index }) },
+                { ...options, from: messageSource(plan.messages, { program: name, consumer: index, acked }) },
                 onMessage as never,
               )
         await consumer.drain()

@@ -11,6 +11,8 @@ export interface Arrived {
 export interface Origin {
   readonly program: string
   readonly consumer: number
+  /** Told of every message that is not delivered again. */
+  acked?(id: number): void
 }
 
 type Pulled = Extract<Source<{ made: Arrived }>, { kind: 'pulled' }>
@@ -89,7 +91,9 @@ function subscribe(messages: readonly Message[], of: Origin): Subscription {
         await new Promise((resolve) => setTimeout(resolve, 1))
       }
     },
-    ack: async () => {},
+    async ack(deliveries) {
+      for (const { waiting } of deliveries as readonly QueuedDelivery[]) of.acked?.(waiting.message.id)
+    },
     async giveBack(deliveries, { delayMs }) {
       for (const { waiting } of deliveries as readonly QueuedDelivery[]) {
         waiting.at = Date.now() + delayMs

@@ -13,6 +13,8 @@ import { turns } from './turns.ts'
 /** So many calls are enough for one program, however its operations call each other. */
 const CALLS_MAX = 24
 const SOON_TURNS = 2
+/** Nothing but the end of the program waits for it. */
+const NOBODYS = { pending: null }
 
 /** Plays a program, and writes down what it did and saw. */
 export class Player {
@@ -30,7 +32,9 @@ export class Player {
     this.#play = play
     this.#trace = play.trace
     this.#provider = new Provider(play.trace, play.program)
-    this.#handlers = new PlayedHandlers(play.trace, (statements, here) => this.#all(statements, here))
+    this.#handlers = new PlayedHandlers(play.trace, (statements, here) =>
+      this.#kept(this.#all(statements, here), NOBODYS),
+    )
     this.#operations = new PlayedOperations(play, this.#handlers, attempts)
     this.#consumers = new PlayedConsumers(play, this.#handlers, attempts)
   }
@@ -139,7 +143,7 @@ export class Player {
   }
 
   /** Waited for at the end of the program, and before the end of the user's own transaction. */
-  #kept<T>(work: Promise<T>, { pending }: Here): Promise<T> {
+  #kept<T>(work: Promise<T>, { pending }: Pick<Here, 'pending'>): Promise<T> {
     for (const held of [this.#background, pending]) {
       if (!held) continue
       const settled: Promise<unknown> = work.then(
