@@ -5,7 +5,7 @@ import { effectivelyOnce } from './once.ts'
 import type { Signal } from '../observe/signal.ts'
 import type { OpOf } from './types.ts'
 
-function make(observe: (signal: Signal) => void = () => {}): ReturnType<typeof effectivelyOnce> {
+function make(observe: (signal: Signal) => unknown = () => {}): ReturnType<typeof effectivelyOnce> {
   return effectivelyOnce({ namespace: 'test', store: memoryStore(), guard: 'off', sweep: false, observe })
 }
 

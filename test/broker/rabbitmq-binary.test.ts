@@ -83,7 +83,7 @@ await describeLate('binary mode of RabbitMQ', { server: 'rabbitmq' }, (url) => {
         seen.set(got.type, got)
       }
       const handlers = { 'charge.made': take, 'note.made': take, 'scan.made': take }
-      const consumer = once.consumer(`reader ${queue}`, { from }, handlers as never)
+      const consumer = once.consumer(`reader ${queue}`, { from }, handlers)
       await consumer.start()
       await until(() => seen.size === 3)
       for (const got of seen.values()) {

@@ -206,7 +206,8 @@ describe.each(Object.entries(APPS))('a timeout around a route of %s', (_name, op
 
   it.each(Object.entries(ORDERS))('%s: the plain app’s answer, an effect behind a success alone', async (_, order) => {
     const plain = await listen(await open({ ...order, once: null }))
-    const expected = await new Client(plain.base).send({ key: 'k' }).finally(plain.close)
+    const expected = await new Client(plain.base).send({ key: 'k' })
+    await plain.close()
     place.started = await listen(await open({ ...order, once: place.world.once }))
     const seen = await new Client(place.started.base).send({ key: 'k' })
     const effects = await place.world.effects('k')

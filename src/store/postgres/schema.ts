@@ -10,7 +10,7 @@ import { sqlStateOf } from './driver/sqlstate.ts'
 
 /** Numbered, append-only migrations, applied by one process at a time under an advisory lock. */
 export class PostgresSchema<Tx> implements Schema {
-  readonly latest = SCHEMA_VERSION
+  readonly latest: number = SCHEMA_VERSION
   readonly #driver: PgDriver<Tx>
   readonly #schema: string
   readonly #retention: PostgresRetention<Tx>
