@@ -3,17 +3,19 @@ import { defineConfig } from 'vitest/config'
 const ALL = ['src/**/*.test.ts', 'test/**/*.test.ts', 'scripts/**/*.test.ts']
 /** Real brokers, browsers and many killed processes: `npm run test:long`, so that `npm test` stays quick. */
 export const LONG: readonly string[] = [
+  'src/consumer/leased.test.ts',
   'src/testing/{differential-inbox,differential-outbox}.test.ts',
   'src/testing/sim/{company,redrive,releases,set-aside,weather}.test.ts',
   'test/namespaces/**/*.test.ts',
-  'test/protocol/{batch-blame,leased-ends,meeting,mixed-modes,old-postgres,raised,read-only,retention,savepoints,sweep,unreadable,unstorable}.test.ts',
+  'test/protocol/{batch-blame,leased-ends,meeting,mixed-modes,old-postgres,operations,past-deadline,raised,read-only,retention,savepoints,status,sweep,two-stores,unreadable,unstorable}.test.ts',
   'test/bench/ledger-notices.test.ts',
   'test/broker/**/*.test.ts',
+  'test/chaos/**/*.test.ts',
   'test/cli/**/*.test.ts',
   'test/consumer/**/*.test.ts',
   'test/examples/**/*.test.ts',
   'test/hosts/**/*.test.ts',
-  'test/http/{captured,layers,refused-commits}.test.ts',
+  'test/http/{captured,layers,recover,refused-commits,timeouts,unsendable}.test.ts',
   'test/playground/**/*.test.ts',
   'test/redrive/**/*.test.ts',
   'test/relay/**/*.test.ts',
@@ -31,7 +33,8 @@ export default defineConfig({
     include: isLong ? [...LONG] : ALL,
     exclude: ['**/node_modules/**', '.compiled/**', ...(isLong ? [] : LONG)],
     globalSetup: ['test/support/global-setup.ts'],
-    maxWorkers: 2,
+    // The long ones wait for servers and processes much of the time.
+    maxWorkers: isLong ? 3 : 2,
     testTimeout: 30_000,
     hookTimeout: 60_000,
   },

@@ -26,7 +26,7 @@ const REWRITTEN: Record<Numbering, string> = {
 export function numberingStore(pool: pg.Pool, numbering: Numbering): SqlStore<Tx> {
   const driver = pgDriver(pool)
   const changed = (statement: PgStatement): PgStatement => {
-    if (!statement.name.endsWith('.completeEvent')) return statement
+    if (!statement.name.includes('.completeEvent.')) return statement
     if (!statement.text.includes(NUMBER)) throw new Error('the statement to plant this mistake in has changed')
     const text = statement.text.replace(NUMBER, REWRITTEN[numbering])
     return { ...statement, name: `${numbering} ${statement.name}`, text }
