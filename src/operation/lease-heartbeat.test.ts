@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import type { Leases } from '../store/store.ts'
-import { systemClock } from '../platform/clock.ts'
 import { LeaseHeartbeat } from './lease-heartbeat.ts'
 
 /** A heartbeat whose clock and store are in our hands. */
@@ -157,40 +156,5 @@ describe('the heartbeat', () => {
     heartbeat.stop()
     expect(told).toEqual(['b'])
     expect(heartbeat.isOver({ id: 'b', token: '1', leaseMs: 300 })).toBe(true)
-  })
-
-  it('renews at once a lease whose claim was answered late: it may lapse before the next beat', async () => {
-    const beats: string[][] = []
-    let answer = (): void => {}
-    const leases = {
-      heartbeat: ({ leases: held }: { leases: readonly { id: string }[] }) => {
-        const ids = held.map(({ id }) => id)
-        beats.push(ids)
-        return new Promise<string[]>((resolve) => (answer = () => resolve(ids)))
-      },
-    }
-    const heartbeat = new LeaseHeartbeat(leases as unknown as Leases, systemClock, () => {})
-    const hold = (id: string, ageMs: number) =>
-      heartbeat.hold({ id, token: '1', leaseMs: 30_000, since: systemClock.now() - ageMs, onLost: () => {} })
-    const soon = () => new Promise((resolve) => setTimeout(resolve, 20))
-    hold('young', 0)
-    await soon()
-    expect(beats).toEqual([])
-    hold('late', 20_000)
-    await soon()
-    // Behind the beat that is under way, never beside it.
-    hold('later', 20_000)
-    await soon()
-    expect(beats).toEqual([['young', 'late']])
-    answer()
-    await soon()
-    expect(beats).toEqual([
-      ['young', 'late'],
-      ['young', 'late', 'later'],
-    ])
-    answer()
-    await soon()
-    expect(beats).toHaveLength(2)
-    heartbeat.stop()
   })
 })

@@ -25,8 +25,6 @@ interface Group {
   /** The last beat; settled when none is under way. False: it may still reach the database. Never rejects. */
   beat: Promise<boolean>
   cancel: () => void
-  /** Beats now, or right behind the beat under way. */
-  hurry: () => void
 }
 
 /**
@@ -51,12 +49,8 @@ export class LeaseHeartbeat {
    */
   hold(lease: Lease): () => Promise<boolean> {
     const group = this.#groups.get(lease.leaseMs) ?? this.#start(lease.leaseMs)
-    const now = this.#clock.now()
-    const since = lease.since ?? now
-    const kept: Kept = { ...lease, until: since + lease.leaseMs }
+    const kept: Kept = { ...lease, until: (lease.since ?? this.#clock.now()) + lease.leaseMs }
     group.held.set(lease.id, kept)
-    // It may lapse before the next beat.
-    if (now - since > lease.leaseMs / 3) group.hurry()
     return () => {
       if (group.held.get(lease.id) === kept) group.held.delete(lease.id)
       if (group.held.size === 0 && this.#groups.get(lease.leaseMs) === group) {
@@ -83,27 +77,15 @@ export class LeaseHeartbeat {
   }
 
   #start(leaseMs: number): Group {
-    let isBeating = false
-    let inHurry = false
+    const group: Group = { held: new Map(), beat: Promise.resolve(true), cancel: () => {} }
     const next = (): void => {
-      const ms = inHurry ? 0 : leaseMs / 3
-      inHurry = false
-      group.cancel = this.#clock.after(ms, () => {
-        isBeating = true
+      group.cancel = this.#clock.after(leaseMs / 3, () => {
         group.beat = this.#beat(group.held, leaseMs).then((quiet) => {
-          isBeating = false
           if (this.#groups.get(leaseMs) === group) next()
           return quiet
         })
       })
     }
-    const hurry = (): void => {
-      inHurry = true
-      if (isBeating) return
-      group.cancel()
-      next()
-    }
-    const group: Group = { held: new Map(), beat: Promise.resolve(true), cancel: () => {}, hurry }
     this.#groups.set(leaseMs, group)
     next()
     return group
