@@ -66,5 +66,7 @@ select coalesce(p.relname, c.relname)::text as name, sum(greatest(c.reltuples, 0
 
 /** Migration 13: the oldest parked letter of a consumer, and how many there are, without looking through the others. */
 export function statusIndexSql(schema: string): readonly string[] {
-  return [`create index dead_letter_parked on ${schema}.dead_letter ((consumer || ''), seq) include (consumer) where state = 1`]
+  return [
+    `create index dead_letter_parked on ${schema}.dead_letter ((consumer || ''), seq) include (consumer) where state = 1`,
+  ]
 }
