@@ -54,14 +54,23 @@ function callOf(host: Host): Call | null {
   return host.is === 'own' ? null : host.call
 }
 
+/** Of a history, which does not change any more: a long chain of calls that outlive each other has exponentially many ways up. */
+const above = new WeakMap<Host, Host[]>()
+
 /** Those whose transaction a nested operation shares, from the inside out. */
 export function hostsAbove(host: Host): Host[] {
+  let hosts = above.get(host)
+  if (!hosts) above.set(host, (hosts = findHostsAbove(host)))
+  return hosts
+}
+
+function findHostsAbove(host: Host): Host[] {
   if (host.is === 'own' || host.kind === 'commit' || host.kind === 'step.tx') return []
   const call = callOf(host)
   if (!call) return []
   const hosting = hostingOf(call)
   const hosts = hosting.kind === 'in' ? [hosting.host] : hosting.kind === 'loose' ? hosting.hosts : []
-  return [...new Set(hosts.flatMap((above) => [above, ...hostsAbove(above)]))]
+  return [...new Set(hosts.flatMap((next) => [next, ...hostsAbove(next)]))]
 }
 
 /**
@@ -101,8 +110,8 @@ export function pathOf(call: Call): { readonly root: Host | Call; readonly path:
   if (!host.call) return null
   // An operation that was run again has another transaction: its execution is the root, not its call.
   if (hostingOf(host.call).kind === 'none') return { root: host, path: [call] }
-  const above = pathOf(host.call)
-  return above && { root: above.root, path: [...above.path, call] }
+  const outer = pathOf(host.call)
+  return outer && { root: outer.root, path: [...outer.path, call] }
 }
 
 /** When the transaction that holds a call's key was over: until then others find it running. */
