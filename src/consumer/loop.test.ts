@@ -1,9 +1,12 @@
 import { expect, it, vi } from 'vitest'
+import { onceError } from '../errors.ts'
+import { systemParts } from '../operation/parts.ts'
+import { systemClock, type Clock } from '../platform/clock.ts'
 import { messageIdentity } from './inbox/identity.ts'
 import type { Signal } from '../observe/signal.ts'
 import { memoryStore } from '../store/memory/memory-store.ts'
 import { memoryBroker, type MemoryBroker } from '../testing/source-contract/memory-broker.ts'
-import { effectivelyOnce } from '../once/once.ts'
+import { createOnce, effectivelyOnce } from '../once/once.ts'
 
 const NAME = 'reader'
 
@@ -243,3 +246,56 @@ it('asks again for a delivery that came while its message was under way: that co
   const item = { id, lock: '1', source: 'memory', message: 'a', aggregate: 'a', previous: null }
   expect([runs, await inbox.look({ consumer: NAME, items: [item] })]).toEqual([2, ['duplicate']])
 })
+
+/** Every look at it takes a moment, and its timers fire so many looks too early. */
+function clockThatGoesOn(looksTooEarly: number): Clock {
+  const lookMs = 0.5
+  let time = 0
+  return {
+    ...systemClock,
+    now: () => (time += lookMs),
+    after(ms, callback, held) {
+      const at = time + ms
+      return systemClock.after(
+        ms,
+        () => {
+          time = Math.max(time, at - lookMs * (looksTooEarly + 0.5))
+          callback()
+        },
+        held,
+      )
+    },
+  }
+}
+
+it.each([0, 1, 2, 3])(
+  'begins again after a rest that ends while it looks at the clock, after %i looks',
+  async (looks) => {
+    const store = memoryStore()
+    let troubles = 2
+    const inbox: typeof store.inbox = {
+      ...store.inbox,
+      async take(params) {
+        if (troubles-- > 0) throw onceError('ONCE_STORE_UNAVAILABLE')
+        return store.inbox.take(params)
+      },
+    }
+    const once = createOnce(
+      {
+        namespace: 'test',
+        store: Object.create(store, { inbox: { value: inbox } }) as typeof store,
+        guard: 'off',
+        sweep: false,
+        observe: () => {},
+      },
+      { ...systemParts, clock: clockThatGoesOn(looks) },
+    )
+    const broker = memoryBroker()
+    const consumer = once.consumer(NAME, { from: broker.source, concurrency: 2 }, { 'step.made': async () => {} })
+    broker.publish({ id: 'a' })
+    await consumer.start()
+    // Sooner than the broker's next answer, which never comes to one that has as much in hand as it may.
+    await vi.waitFor(() => expect(broker.left).toBe(0), { timeout: 1_500 })
+    await consumer.stop()
+  },
+)

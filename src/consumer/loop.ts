@@ -165,10 +165,12 @@ export class ConsumerLoop<Tx> {
   }
 
   #dispatch(): void {
-    while (this.#active < this.#concurrency && this.#rest.mayBegin && !this.#stopping.aborted) {
+    // One look at the clock: a rest that ended between two of them would be waited for by nobody.
+    let now = this.#now
+    for (; this.#active < this.#concurrency && this.#rest.mayBegin(now) && !this.#stopping.aborted; now = this.#now) {
       if (this.#parts.pausing.paused) break
       const most = Math.min(this.#throttle.room(), this.#size.next(this.#active))
-      const batch = this.#backlog.pick(most, this.#now, !this.#suspectRunning)
+      const batch = this.#backlog.pick(most, now, !this.#suspectRunning)
       const [first] = batch
       if (!first) break
       this.#throttle.started(batch.length)
@@ -190,7 +192,7 @@ export class ConsumerLoop<Tx> {
         this.#dispatch()
       })
     }
-    this.#arm()
+    this.#arm(now)
   }
 
   async #work(batch: readonly Arrival[]): Promise<void> {
@@ -319,12 +321,12 @@ export class ConsumerLoop<Tx> {
   }
 
   /** Wakes when the next one that rests may run. Whoever resumes looks by itself, and so does whatever ends. */
-  #arm(): void {
+  #arm(now: number): void {
     this.#cancelTimer()
-    const waits = this.#parts.pausing.paused || this.#active >= this.#concurrency || !this.#rest.mayBegin
-    const next = this.#rest.until > this.#now ? this.#rest.until : waits ? Infinity : this.#backlog.nextAt()
+    const waits = this.#parts.pausing.paused || this.#active >= this.#concurrency || !this.#rest.mayBegin(now)
+    const next = this.#rest.until > now ? this.#rest.until : waits ? Infinity : this.#backlog.nextAt()
     if (next === Infinity || this.#stopping.aborted) return
-    this.#cancelTimer = this.#parts.core.clock.after(Math.max(1, next - this.#now), () => this.#dispatch(), true)
+    this.#cancelTimer = this.#parts.core.clock.after(Math.max(1, next - now), () => this.#dispatch(), true)
   }
 
   /** What runs may end; what did not begin goes back at once. */

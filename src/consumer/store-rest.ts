@@ -32,8 +32,8 @@ export class StoreRest {
   }
 
   /** False: everything waits, or for the one that finds out. Whatever hangs from before the trouble is not waited for. */
-  get mayBegin(): boolean {
-    return this.#troubles === 0 || (!this.#isTrying && this.#clock.now() >= this.#until)
+  mayBegin(now: number): boolean {
+    return this.#troubles === 0 || (!this.#isTrying && now >= this.#until)
   }
 
   began(): void {

@@ -1,7 +1,7 @@
 import { once as onceEvent } from 'node:events'
 import { createConnection, createServer, type AddressInfo, type Socket } from 'node:net'
 import pg from 'pg'
-import { expect, it, vi } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { pgStore } from '../../src/entry/pg.ts'
 import { effectivelyOnce } from '../../src/index.ts'
 import { memoryBroker } from '../../src/testing/source-contract/memory-broker.ts'
@@ -55,8 +55,13 @@ describePostgres('a consumer that was busy when PostgreSQL went away', (database
     const pool = new pg.Pool({ connectionString: door.url, max: 10 })
     pool.on('error', () => {})
     const once = effectivelyOnce({ namespace: 'away', store: pgStore(pool), guard: 'off' })
+    onTestFinished(async () => {
+      await once.close()
+      await pool.end()
+      door.close()
+    })
     await once.migrate()
-    await pool.query('create table seen (id text)')
+    await pool.query('drop table if exists seen; create table seen (id text)')
     const broker = memoryBroker()
     const send = (from: number, to: number): void => {
       for (let n = from; n < to; n++) broker.publish({ id: `m${n}` })
@@ -91,8 +96,5 @@ describePostgres('a consumer that was busy when PostgreSQL went away', (database
         ]),
       { timeout: 20_000, interval: 250 },
     )
-    await once.close()
-    await pool.end()
-    door.close()
   })
 })
