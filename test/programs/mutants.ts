@@ -129,6 +129,13 @@ const BLAMING: readonly ProgramMutant[] = [
 
 const LOCKING: readonly ProgramMutant[] = [
   {
+    name: 'requests that ask for different things share a batch',
+    store: 'pg',
+    file: 'src/operation/batched.ts',
+    find: 'if (!first || taken.every((item) => isAlike(item, first))) return taken',
+    replace: 'if (!first || taken.length > 0) return taken',
+  },
+  {
     name: 'who waits for a lock until the deadline makes its whole batch late',
     store: 'pg',
     file: 'src/operation/batch.ts',
