@@ -23,14 +23,14 @@ export class AlikeFailures {
       if (kind !== 'retry') continue
       const { fingerprint } = describeError(error)
       if (fingerprint !== this.#fingerprint) this.#reset(fingerprint)
-      this.#messages.add(item.id)
+      if (this.#messages.size < MESSAGES) this.#messages.add(item.id)
       last = error
     }
     if (this.#messages.size < MESSAGES) return null
     if (this.#told) return 'still'
     this.#told = true
     const { line } = describeError(last)
-    return new Error(`${this.#messages.size} messages failed alike, and the consumer rests: ${line}`, { cause: last })
+    return new Error(`${MESSAGES} messages failed alike, and the consumer rests: ${line}`, { cause: last })
   }
 
   #reset(fingerprint: string): void {

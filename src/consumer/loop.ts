@@ -170,6 +170,7 @@ export class ConsumerLoop<Tx> {
     for (; this.#active < this.#concurrency && this.#rest.mayBegin(now) && !this.#stopping.aborted; now = this.#now) {
       if (this.#parts.pausing.paused) break
       const most = Math.min(this.#throttle.room(), this.#size.next(this.#active))
+      if (this.#rest.until > 0) this.#backlog.untriedFirst()
       const batch = this.#backlog.pick(most, now, !this.#suspectRunning)
       const [first] = batch
       if (!first) break

@@ -10,7 +10,13 @@ interface StoreRestParts {
   readonly settings: { readonly observe: Observe }
 }
 
-/** A consumer whose store is in trouble, or whose messages all fail alike, rests, ever longer. After each rest one batch finds out whether it is over. */
+/** Messages of which nothing is known wait no longer than this for those that fail alike. */
+const ALIKE_REST_MS_MAX = 1_000
+
+/**
+ * A consumer whose store is in trouble, or whose messages all fail alike, rests, ever longer. After each rest one batch
+ * finds out whether it is over.
+ */
 export class StoreRest {
   readonly #clock: Clock
   readonly #random: Random
@@ -41,11 +47,11 @@ export class StoreRest {
   }
 
   /** Answers for how long to rest. Whoever ran beside it met the same trouble. */
-  met(): number {
+  met(maxMs: number = CONSUMER_STORE_REST_MS_MAX): number {
     const now = this.#clock.now()
     this.#isTrying = false
     if (now >= this.#until) {
-      const bound = Math.min(CONSUMER_STORE_REST_MS_MAX, CONSUMER_STORE_REST_MS * 2 ** Math.min(this.#troubles++, 20))
+      const bound = Math.min(maxMs, CONSUMER_STORE_REST_MS * 2 ** Math.min(this.#troubles++, 20))
       this.#until = now + bound * (0.5 + this.#random.next() / 2)
     }
     return this.#until - now
@@ -59,7 +65,10 @@ export class StoreRest {
       return 0
     }
     if (alike !== 'still') this.#observe({ kind: 'troubled', task: 'consumer', error: alike })
-    return this.met()
+    // Of the others in its batch nothing is known yet: they run again at once.
+    if (![...results].some(([, { kind }]) => kind === 'again')) return this.met(ALIKE_REST_MS_MAX)
+    this.#isTrying = false
+    return 0
   }
 
   over(): void {

@@ -47,6 +47,13 @@ export class Backlog {
     return true
   }
 
+  /** What failed before says nothing new of whether everything fails. */
+  untriedFirst(): void {
+    const waiting = this.#listed.slice(this.#head)
+    this.#listed = [...waiting.filter((lane) => !lane.failed), ...waiting.filter((lane) => lane.failed)]
+    this.#head = 0
+  }
+
   /** The next batch. Each of its arrivals is given to `done` or `later` in the end. */
   pick(max: number, now: number, suspects: boolean): Arrival[] {
     for (const lane of this.#resting) {

@@ -32,6 +32,12 @@ export class Lane {
     return this.#queue.length
   }
 
+  /** Whoever is first in it failed before, here or with whom it was delivered to. */
+  get failed(): boolean {
+    const [first] = this.#queue
+    return first !== undefined && (first.alone || first.delivery.redelivered)
+  }
+
   /** At its place in the order of arrival: what comes back waits where it was. */
   add(arrival: Arrival): void {
     let index = this.#queue.length
