@@ -2,6 +2,7 @@ import { onceError } from '../errors.ts'
 import type { Answer } from '../lifecycle/answer.ts'
 import type { ClaimView, StoredRecord } from '../lifecycle/record.ts'
 import { CLAIM_TRIES_MAX } from '../limits.ts'
+import { sleep } from '../platform/clock.ts'
 import type { Claimed } from '../store/store.ts'
 import type { Core } from './core.ts'
 import { replayed } from './execute.ts'
@@ -35,6 +36,13 @@ export function settledAtOnce<Tx>(
 }
 
 /**
+ * A server releases the locks of a transaction one after the other. In between, a rollback of the same request looks
+ * like another request that is running. So nobody is refused by locks alone that were seen once.
+ */
+const LOCK_LOOKS = 3
+const LOCK_LOOK_MS = 10
+
+/**
  * From the first view of a key to a decision that can be believed: nobody is refused from a snapshot that is older than
  * the locks, and a record that was swept in between is claimed again.
  */
@@ -45,6 +53,7 @@ export async function settle<Tx>(
   first: { readonly view: ClaimView; readonly claimed: Claimed | null },
 ): Promise<ClaimOutcome> {
   let { view, claimed } = first
+  let looks = 0
   for (let tries = 0; tries < CLAIM_TRIES_MAX; tries++) {
     const decision = core.decide(view, request.policy)
     switch (decision.do) {
@@ -74,6 +83,12 @@ export async function settle<Tx>(
       }
       case 'inFlight':
         return { kind: 'busy', retryAfterMs: decision.retryAfterMs }
+      case 'mismatch':
+        if (view.record || looks++ === LOCK_LOOKS) throw refusalOf(decision)
+        await sleep(core.clock, LOCK_LOOK_MS)
+        ;({ view, claimed } = await access.claim())
+        tries = -1
+        break
       default:
         throw refusalOf(decision)
     }

@@ -38,6 +38,10 @@ const LATE_ROUNDS = 3
 
 type Unstamped = TraceEvent extends infer E ? (E extends TraceEvent ? Omit<E, 't' | 'now'> : never) : never
 
+/** A lock that outlives its transaction for a moment. */
+const LOCK_LINGERS = 0.05
+const LOCK_LINGERS_MS = 2
+
 /** Some processes on one database, clients with keys, a provider, and everything that can go wrong: one seed. */
 export class World {
   readonly seed: number
@@ -95,7 +99,9 @@ export class World {
       now: () => EPOCH + this.scheduler.time + this.databaseOffset + ++this.ticks / 1000,
       after: (ms: number, callback: () => void) => this.scheduler.after(this.server, ms, callback),
     }
-    this.database = new MemoryDatabase({ clock, ...TROUBLED_TABLES })
+    const locks = new Dice(seed ^ 0x10c5)
+    const lingers = (): number => (locks.next() < LOCK_LINGERS ? locks.next() * LOCK_LINGERS_MS : 0)
+    this.database = new MemoryDatabase({ clock, lingers, ...TROUBLED_TABLES })
     this.executions = new Executions(this)
     this.provider = new Provider(this)
     this.clients = new Clients(this)

@@ -44,6 +44,8 @@ export interface DatabaseOptions {
   readonly observer?: DatabaseObserver
   /** Another schema of the same database: advisory locks belong to both. */
   readonly beside?: MemoryDatabase
+  /** For how long one lock of a key outlives its transaction, in milliseconds: a server releases one after the other. */
+  readonly lingers?: () => number
 }
 
 export interface BeginOptions {
@@ -53,6 +55,9 @@ export interface BeginOptions {
   /** false: one statement that commits by itself. */
   readonly interactive?: boolean
 }
+
+/** Nobody waits for the lock of a key: whoever finds it taken is refused, or looks again. */
+const KEY_LOCK = /^(\d+ )?-?\d+$/
 
 /** One database server in memory: committed rows, open transactions, locks, and a clock. It outlives every process. */
 export class MemoryDatabase {
@@ -87,6 +92,7 @@ export class MemoryDatabase {
   readonly open: Set<Transaction> = new Set()
   version = 0
   private readonly schema: number
+  private readonly lingers: () => number
   private readonly timers = new Map<Transaction, () => void>()
   private serial = 0
   private eventSerial = 0
@@ -100,12 +106,20 @@ export class MemoryDatabase {
     this.deferred = options.deferred ?? {}
     this.observer = options.observer ?? null
     this.advisory = options.beside?.advisory ?? new Map()
+    this.lingers = options.lingers ?? (() => 0)
     this.schema = options.beside === undefined ? 0 : options.beside.schema + 1
   }
 
   /** A lock is a number of the whole database: the first schema has the bare ones. */
   lockName(lock: string): string {
     return this.schema === 0 ? lock : `${this.schema} ${lock}`
+  }
+
+  /** What is part of a transaction goes back with its savepoint, at once. */
+  unlock(lock: string, tx: Transaction): void {
+    const ms = tx.ended && KEY_LOCK.test(lock) ? this.lingers() : 0
+    if (ms === 0) this.advisory.delete(lock)
+    else this.clock.after(ms, () => this.advisory.delete(lock))
   }
 
   /** clock_timestamp() in microseconds. */

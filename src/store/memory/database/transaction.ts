@@ -40,6 +40,7 @@ export interface TransactionServer {
   readonly events: { add(row: SentEventRow): void }
   readonly observer: { waited?(tx: Transaction, other: Transaction, what: string): void } | null
   lockName(lock: string): string
+  unlock(lock: string, tx: Transaction): void
   committed(tx: Transaction, changes: readonly Change[]): void
   ended(tx: Transaction): void
 }
@@ -257,7 +258,7 @@ export class Transaction {
 
   private undo(entry: Entry | undefined): void {
     if (entry === undefined) return
-    if (entry.kind === 'advisory') this.database.advisory.delete(entry.lock)
+    if (entry.kind === 'advisory') this.database.unlock(entry.lock, this)
     else if (entry.kind === 'share') entry.slot.sharers?.delete(this)
     else if (entry.kind === 'write') {
       entry.slot.pending = entry.pending
@@ -269,7 +270,7 @@ export class Transaction {
 
   private releaseLocks(): void {
     for (const entry of this.entries) {
-      if (entry.kind === 'advisory') this.database.advisory.delete(entry.lock)
+      if (entry.kind === 'advisory') this.database.unlock(entry.lock, this)
       else if (entry.kind === 'share') entry.slot.sharers?.delete(this)
     }
     this.entries.length = 0

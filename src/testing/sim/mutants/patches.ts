@@ -277,10 +277,21 @@ const FOUND_IN_BAD_WEATHER: readonly Patch[] = [
   },
 ]
 
+const FOUND_BY_LOCKS_THAT_LINGER: readonly Patch[] = [
+  {
+    of: 'I4',
+    name: 'a lock that is about to be released is another request',
+    file: 'src/operation/settle.ts',
+    find: 'if (view.record || looks++ === LOCK_LOOKS)',
+    replace: 'if (view.record || looks++ === 0)',
+  },
+]
+
 /** Mutants of what happens where operations, requests and services meet. */
 export const PATCHES: readonly Patch[] = [
   ...FOUND_WHERE_OPERATIONS_MEET.map((patch) => ({ ...patch, company: 'meets' as const })),
   ...FOUND_WITH_CONSUMERS.map((patch) => ({ ...patch, company: 'meets' as const, relays: true, consumers: true })),
+  ...FOUND_BY_LOCKS_THAT_LINGER,
   ...FOUND_WITH_BATCHES.map((patch) => ({ ...patch, company: 'batches' as const })),
   ...FOUND_WITH_FAILING_MESSAGES.map((patch) => ({ ...patch, relays: true, consumers: true })),
   ...FOUND_IN_BAD_WEATHER.map((patch) => ({ ...patch, relays: true, consumers: true })),
