@@ -11,10 +11,13 @@ export interface Clock {
   soon?(callback: () => void): void
 }
 
+/** Node calls back at once after more than this: 24 days. */
+const TIMER_MS_MAX = 2 ** 31 - 1
+
 export const systemClock: Clock = {
   now: () => performance.now(),
   after(ms, callback, held = false) {
-    const timer = setTimeout(callback, ms)
+    const timer = setTimeout(callback, Math.min(ms, TIMER_MS_MAX))
     if (!held) timer.unref?.()
     return () => clearTimeout(timer)
   },
