@@ -10,8 +10,9 @@ export class Circuit {
   readonly #random: Random
   readonly #retry: () => void
   #cancel: () => void = () => {}
-  #until = 0
   #since = 0
+  /** Until its timer fires, which may be before the time it was set for: whoever is called then may try. */
+  isPausing = false
   /** Rounds in a row in which nothing was sent; 0: it works. */
   down = 0
   /** Calls of an earlier round say nothing new. */
@@ -23,28 +24,27 @@ export class Circuit {
     this.#retry = retry
   }
 
-  get isPausing(): boolean {
-    return this.down > 0 && this.#clock.now() < this.#until
-  }
-
   /** How long nothing was sent; 0: it works. */
   get downMs(): number {
     return this.down === 0 ? 0 : this.#clock.now() - this.#since
   }
 
   open(): void {
-    const now = this.#clock.now()
-    if (this.down === 0) this.#since = now
+    if (this.down === 0) this.#since = this.#clock.now()
     this.down++
     this.round++
-    const ms = Math.min(RELAY_DOWN_MS_MAX, backoffMs(this.#random, this.down))
-    this.#until = now + ms
+    this.isPausing = true
     this.#cancel()
-    this.#cancel = this.#clock.after(ms, this.#retry, true)
+    const end = (): void => {
+      this.isPausing = false
+      this.#retry()
+    }
+    this.#cancel = this.#clock.after(Math.min(RELAY_DOWN_MS_MAX, backoffMs(this.#random, this.down)), end, true)
   }
 
   close(): void {
     this.down = 0
+    this.isPausing = false
     this.#cancel()
   }
 }
