@@ -25,6 +25,7 @@ interface Group {
   /** The last beat; settled when none is under way. False: it may still reach the database. Never rejects. */
   beat: Promise<boolean>
   cancel: () => void
+  unwatch: () => void
 }
 
 /**
@@ -55,6 +56,7 @@ export class LeaseHeartbeat {
       if (group.held.get(lease.id) === kept) group.held.delete(lease.id)
       if (group.held.size === 0 && this.#groups.get(lease.leaseMs) === group) {
         group.cancel()
+        group.unwatch()
         this.#groups.delete(lease.leaseMs)
       }
       return group.beat
@@ -63,8 +65,9 @@ export class LeaseHeartbeat {
 
   /** Nobody keeps them alive any more: whoever still works is told. */
   stop(): void {
-    for (const { cancel, held } of this.#groups.values()) {
+    for (const { cancel, unwatch, held } of this.#groups.values()) {
       cancel()
+      unwatch()
       for (const lease of held.values()) lease.onLapsed?.()
     }
     this.#groups.clear()
@@ -77,10 +80,10 @@ export class LeaseHeartbeat {
   }
 
   #start(leaseMs: number): Group {
-    const group: Group = { held: new Map(), beat: Promise.resolve(true), cancel: () => {} }
+    const group: Group = { held: new Map(), beat: Promise.resolve(true), cancel: () => {}, unwatch: () => {} }
     const next = (): void => {
       group.cancel = this.#clock.after(leaseMs / 3, () => {
-        group.beat = this.#beat(group.held, leaseMs).then((quiet) => {
+        group.beat = this.#beat(group, leaseMs).then((quiet) => {
           if (this.#groups.get(leaseMs) === group) next()
           return quiet
         })
@@ -91,11 +94,12 @@ export class LeaseHeartbeat {
     return group
   }
 
-  async #beat(held: Map<string, Kept>, leaseMs: number): Promise<boolean> {
+  async #beat(group: Group, leaseMs: number): Promise<boolean> {
+    const { held } = group
     const leases = [...held.values()]
     if (leases.length === 0) return true
     const sentAt = this.#clock.now()
-    const stopWatching = this.#watch(held, leases)
+    this.#watch(group)
     const withinMs = Math.max(leaseMs / 3, HEARTBEAT_MS_MIN)
     const late = new AbortController()
     let unanswered = false
@@ -116,7 +120,7 @@ export class LeaseHeartbeat {
         held.delete(lease.id)
         lease.onLost()
       }
-      stopWatching()
+      group.unwatch()
       return true
     } catch (error) {
       // The token decides at the commit, not the clock: a missed beat is tried again, not given up. The watch goes on: a
@@ -128,12 +132,19 @@ export class LeaseHeartbeat {
     }
   }
 
-  /** While a beat has no answer, leases end by this machine's clock: whoever calls the outside world must know. */
-  #watch(held: Map<string, Kept>, leases: readonly Kept[]): () => void {
-    const until = Math.min(...leases.map((lease) => lease.until))
-    return this.#clock.after(Math.max(0, until - this.#clock.now()), () => {
+  /**
+   * While a beat has no answer, leases end by this machine's clock: whoever calls the outside world must know. A timer may
+   * fire before the time it was set for, and others end later: it is set again until all are told.
+   */
+  #watch(group: Group, toldAt = -Infinity): void {
+    group.unwatch()
+    const untold = Array.from(group.held.values()).filter(({ until }) => until > toldAt)
+    if (untold.length === 0) return
+    const next = Math.min(...untold.map(({ until }) => until))
+    group.unwatch = this.#clock.after(Math.max(1, next - this.#clock.now()), () => {
       const now = this.#clock.now()
-      for (const lease of leases) if (lease.until <= now && held.get(lease.id) === lease) lease.onLapsed?.()
+      for (const lease of untold) if (lease.until <= now && group.held.get(lease.id) === lease) lease.onLapsed?.()
+      this.#watch(group, now)
     })
   }
 }
