@@ -28,8 +28,8 @@ export class Neighbour {
     this.world = world
     const { scheduler, owner, database } = world
     const clock = {
-      now: () => scheduler.time,
-      after: (ms: number, callback: () => void) => scheduler.after(owner, ms, callback),
+      now: () => scheduler.look(),
+      after: (ms: number, callback: () => void) => scheduler.timer(owner, ms, callback),
     }
     const step = (): Promise<void> => scheduler.turn(world.server)
     const store = memoryStore({ database: new MemoryDatabase({ clock: database.clock, beside: database }), step })

@@ -1,3 +1,4 @@
+import { CONSUMER_BYTES_MAX } from '../../limits.ts'
 import { shardOf } from '../../outbox/publisher.ts'
 import { event } from '../../outbox/event.ts'
 import type { EventDef } from '../../outbox/event.ts'
@@ -67,6 +68,8 @@ export interface ConsumerSettings {
   readonly extends: boolean
   /** How often a handler dislikes an event. */
   readonly trouble: number
+  /** What a message keeps in memory: of large ones a few are all that a consumer has in hand. */
+  readonly bytes: number
 }
 
 export type SimEvents = Readonly<Record<EventType, EventDef<EventData>>>
@@ -78,6 +81,7 @@ export const ORDERED_EVENTS: SimEvents = { made: ORDERED, added: ORDERED }
 export const DESTINATION = 'broker'
 
 const NEW_TYPE_SHARE = 0.4
+const LARGE_SHARE = 0.3
 const FINE: Temper = { is: 'fine' }
 /** Two of them share a shard: what one does must not make a cursor pass the other. */
 const AGGREGATES: readonly string[] = ['agg-0', sharing('agg-0'), 'agg-1', 'agg-2']
@@ -114,6 +118,7 @@ export function drawConsumer(dice: Dice): ConsumerSettings {
     holdsForMs: 300 + dice.below(1_000),
     extends: dice.chance(0.5),
     trouble: dice.chance(0.6) ? dice.next() * 0.3 : 0,
+    bytes: dice.chance(LARGE_SHARE) ? CONSUMER_BYTES_MAX / (1 + dice.below(4)) : 0,
   }
 }
 

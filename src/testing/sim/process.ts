@@ -208,8 +208,8 @@ export class SimProcess implements Owner {
   private clock(): Clock {
     const { scheduler } = this.world
     return {
-      now: () => scheduler.time * this.rate + this.offset,
-      after: (ms, callback) => scheduler.after(this, ms / this.rate, inContext(callback)),
+      now: () => scheduler.look() * this.rate + this.offset,
+      after: (ms, callback) => scheduler.timer(this, ms / this.rate, inContext(callback)),
     }
   }
 }

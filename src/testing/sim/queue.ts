@@ -145,7 +145,7 @@ export class Queue {
       message.delivered += 1
       message.receipt = ++this.receipts
       message.visibleAt = until()
-      taken.push(deliveryOf(message, this.source))
+      taken.push(deliveryOf(message, this.source, settings.consumer?.bytes ?? 0))
     }
     return taken
   }
@@ -200,7 +200,7 @@ export class Queue {
 
 export type SimHandles = Readonly<Record<EventType, EventData>>
 
-function deliveryOf(message: Message, source: string): Held {
+function deliveryOf(message: Message, source: string, bytes: number): Held {
   const { id, data, previous, delivered, receipt } = message
   return {
     id,
@@ -213,6 +213,7 @@ function deliveryOf(message: Message, source: string): Held {
     headers: {},
     delivered,
     redelivered: delivered > 1,
+    bytes,
     traceparent: undefined,
     message,
     receipt,

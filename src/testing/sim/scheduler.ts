@@ -1,4 +1,7 @@
-import type { Dice } from './dice.ts'
+import { Dice } from './dice.ts'
+
+/** How long a look at the clock takes at most, in milliseconds: nothing, as code runs, or as on a machine that is busy. */
+const LOOKS_MS = [0, 0.05, 0.2, 1]
 
 /** Who a task belongs to. What belongs to the dead never runs; what belongs to a paused one waits. */
 export interface Owner {
@@ -28,10 +31,21 @@ export class Scheduler {
   steps = 0
   private readonly ready: Task[] = []
   private readonly timers: Timer[] = []
+  /** Of their own: how long a look takes does not decide what else happens. */
+  private readonly moments: Dice
+  private readonly lookMs: number
   private order = 0
 
-  constructor(dice: Dice) {
-    this.dice = dice
+  constructor(seed: number) {
+    this.dice = new Dice(seed)
+    this.moments = new Dice(seed + 0x1_0000_0000)
+    this.lookMs = this.moments.pick(LOOKS_MS)
+  }
+
+  /** The time as a process sees it: between two looks it goes on. */
+  look(): number {
+    this.time += this.lookMs * this.moments.next()
+    return this.time
   }
 
   post(owner: Owner, run: () => void): void {
@@ -51,6 +65,11 @@ export class Scheduler {
     return () => {
       timer.cancelled = true
     }
+  }
+
+  /** As Node's timers: in whole milliseconds, from the last whole one. They fire up to two milliseconds too early. */
+  timer(owner: Owner, ms: number, run: () => void): () => void {
+    return this.after(owner, Math.max(1, Math.trunc(ms)) - (this.time % 1), run)
   }
 
   sleep(owner: Owner, ms: number): Promise<void> {

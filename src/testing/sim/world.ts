@@ -87,8 +87,8 @@ export class World {
   constructor(seed: number, flaw: Flaw, size: Size = ANY) {
     this.seed = seed
     this.flaw = flaw
-    this.dice = new Dice(seed)
-    this.scheduler = new Scheduler(this.dice)
+    this.scheduler = new Scheduler(seed)
+    this.dice = this.scheduler.dice
     this.settings = drawSettings(this.dice, size)
     this.rates = drawRates(this.dice, this.settings.zombies)
     this.faults = Object.fromEntries(FAULT_KINDS.map((kind) => [kind, 0])) as Record<FaultKind, number>

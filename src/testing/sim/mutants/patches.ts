@@ -168,6 +168,16 @@ const FOUND_WITH_FAILING_MESSAGES: readonly Patch[] = [
   },
 ]
 
+const FOUND_WHERE_TIME_PASSES: readonly Patch[] = [
+  {
+    of: 'I9',
+    name: 'a rest that ends between two looks at the clock is waited for by nobody',
+    file: 'src/consumer/loop.ts',
+    find: 'const next = this.#rest.until > now ?',
+    replace: 'const next = this.#rest.until > this.#now ?',
+  },
+]
+
 const FOUND_WITH_SERVICES: readonly Patch[] = [
   {
     of: 'I30',
@@ -293,6 +303,7 @@ export const PATCHES: readonly Patch[] = [
   ...FOUND_WITH_CONSUMERS.map((patch) => ({ ...patch, company: 'meets' as const, relays: true, consumers: true })),
   ...FOUND_BY_LOCKS_THAT_LINGER,
   ...FOUND_WITH_BATCHES.map((patch) => ({ ...patch, company: 'batches' as const })),
+  ...FOUND_WHERE_TIME_PASSES.map((patch) => ({ ...patch, relays: true, consumers: true })),
   ...FOUND_WITH_FAILING_MESSAGES.map((patch) => ({ ...patch, relays: true, consumers: true })),
   ...FOUND_IN_BAD_WEATHER.map((patch) => ({ ...patch, relays: true, consumers: true })),
   ...FOUND_WITH_SERVICES.map((patch) => ({ ...patch, company: 'services' as const, relays: true, consumers: true })),
