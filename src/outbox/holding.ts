@@ -1,5 +1,6 @@
 import { describeError } from '../platform/describe-error.ts'
-import { NOT_BEFORE_MS_MAX, RELAY_BACKOFF_MS_MAX } from '../limits.ts'
+import { RELAY_BACKOFF_MS_MAX } from '../limits.ts'
+import { readNotBefore } from '../store/not-before.ts'
 import type { HoldParams, StoredEvent } from '../store/outbox.ts'
 import { backoffMs } from './backoff.ts'
 import type { RelayParts } from './relay-parts.ts'
@@ -41,11 +42,10 @@ export function failed(
   return { ...place(stored), state: 'waiting', attempts, dueInMs, reason }
 }
 
-/** A time that PostgreSQL and SQLite read alike; undefined: none, not a time, or long over. A far one is the year 9999. */
+/** undefined: none, not a time, or long over. */
 export function notBeforeOf(headers: Readonly<Record<string, string>>): string | undefined {
   const text = headers['notbefore']
-  const ms = text === undefined ? Number.NaN : Date.parse(text)
-  return Number.isNaN(ms) || ms < 0 ? undefined : new Date(Math.min(ms, NOT_BEFORE_MS_MAX)).toISOString()
+  return text === undefined ? undefined : readNotBefore(text)
 }
 
 function place(stored: StoredEvent): Pick<HoldParams, 'shard' | 'seq' | 'aggregateId' | 'notBefore'> {

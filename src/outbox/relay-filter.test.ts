@@ -77,6 +77,21 @@ describe.each<[string, () => Store<unknown>]>([
     expect(await world.once.relay({ to: failing }).drain()).toBe(0)
   })
 
+  it('an event that was left out before its time is sent at its time by a resend', async () => {
+    const notBefore = new Date(Date.now() + 1_500)
+    await world.once.run({ scope: 's', key: `k${key++}`, input: null }, async (op) => {
+      await op.publish('charge.made', { id: 'a', n: 0 }, { notBefore })
+      await op.publish('charge.made', { id: 'a', n: 1 })
+    })
+    expect(await relay({ only: ['stock.*'] }).drain()).toBe(0)
+    expect(await world.once.resend({ since: new Date(0) })).toBe(2)
+    expect(await relay({}).drain()).toBe(1)
+    expect(seen).toEqual(['charge.made 1'])
+    await new Promise((resolve) => setTimeout(resolve, notBefore.getTime() - Date.now() + 5))
+    expect(await relay({}).drain()).toBe(1)
+    expect(seen).toEqual(['charge.made 1', 'charge.made 0'])
+  })
+
   it.each([{ only: [] }, { only: 'charge.*' }, { except: [''] }, { only: [4] }])('%j is refused', (options) => {
     expect(() => relay(options as never)).toThrow(/ONCE_OPTION_INVALID/)
   })

@@ -31,7 +31,7 @@ export interface Outbox {
   settleHeld(params: SettleHeldParams): Promise<SettledEvents>
   /**
    * Sets events that were sent already aside to be sent again, under another broker id. Answers how many. They are due
-   * at once, each aggregate's in order.
+   * at once, each aggregate's in order; but one whose time is still to come is due then, and nobody waits for it.
    */
   resend(params: ResendParams): Promise<number>
   /** Every destination that was ever opened, and not forgotten. */

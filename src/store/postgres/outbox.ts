@@ -1,5 +1,6 @@
 import { onceError } from '../../errors.ts'
 import { ANSWER_SLACK_MS, RELAY_SETTLE_MS, RELAY_UNPARK_EVENTS, SHARDS } from '../../limits.ts'
+import { readNotBefore } from '../not-before.ts'
 import { HELD_STATES } from '../outbox.ts'
 import type {
   Acked,
@@ -200,13 +201,21 @@ export class PostgresOutbox<Tx> implements Outbox {
     })
   }
 
-  /** Shard by shard: each is one statement, and none takes long. */
+  /** Shard by shard: none of the statements takes long. */
   async resend({ destination, namespace = 0, since, until, type, aggregateId }: ResendParams): Promise<number> {
     const [next] = await this.#query('nextResend', [])
     let events = 0
     for (let shard = namespace * SHARDS; shard < (namespace + 1) * SHARDS; shard++) {
-      const values = [destination, shard, since, until, type, aggregateId, Number(next?.['no'])]
-      const [row] = await this.#query('resend', values)
+      const chosen = [destination, shard, since, until, type, aggregateId]
+      const times = (await this.#query('resendTimes', chosen)).map((event) => ({
+        seq: Number(event['seq']),
+        notBefore: readNotBefore(String(event['not_before'])) ?? null,
+      }))
+      const [row] = await this.#query('resend', [
+        ...chosen,
+        Number(next?.['no']),
+        ...arraysOf(times, 'seq', 'notBefore'),
+      ])
       events += Number(row?.['events'])
     }
     return events

@@ -33,7 +33,7 @@ import {
 import { releaseShardsSql } from './sql/outbox-release.ts'
 import { ackSql } from './sql/outbox-ack.ts'
 import { listParkedSql, lockShardSql, parkedLinesSql, releaseParkedSql, skipParkedSql } from './sql/outbox-parked.ts'
-import { destinationsSql, forgetDestinationSql, nextResendSql, resendSql } from './sql/outbox-resend.ts'
+import { destinationsSql, forgetDestinationSql, nextResendSql, resendSql, resendTimesSql } from './sql/outbox-resend.ts'
 import { RECORD_COLUMNS } from './sql/record-columns.ts'
 import { completeStepSql, finishStepSql, settleFailedSql, settleStepSql, startStepSql, stepsSql } from './sql/step.ts'
 import type { PgStatement } from './driver/driver.ts'
@@ -97,6 +97,7 @@ export type StatementName =
   | 'releaseShards'
   | 'nextResend'
   | 'resend'
+  | 'resendTimes'
   | 'forgetDestination'
   | 'destinations'
   | 'unparkOrphans'
@@ -174,6 +175,7 @@ function texts(schema: string): Readonly<Record<StatementName, string>> {
     releaseShards: releaseShardsSql(schema),
     nextResend: nextResendSql(schema),
     resend: resendSql(schema),
+    resendTimes: resendTimesSql(schema),
     forgetDestination: forgetDestinationSql(schema),
     destinations: destinationsSql(schema),
     unparkOrphans: unparkOrphansSql(schema),

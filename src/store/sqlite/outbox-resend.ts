@@ -1,35 +1,51 @@
+import { readNotBefore } from '../not-before.ts'
 import type { ResendParams } from '../outbox.ts'
 import { NOW } from './migrations.ts'
 import type { Turn } from './turn.ts'
 
 const NUMBER = 'insert into effectively_once_resend default values returning no'
 const EARLIER = 'delete from effectively_once_resend where no < ?'
+const CHOSEN = `e.created_at >= :since and (:until is null or e.created_at < :until)
+    and (:type is null or e.type = :type) and (:aggregate is null or e.aggregateid = :aggregate)`
+const TIMES = `select e.seq, json_extract(e.headers, '$.notbefore') as not_before from effectively_once_event e
+  where ${CHOSEN} and json_type(e.headers, '$.notbefore') = 'text'`
 // What is not behind the cursor is sent anyway; what is held is sent or judged already, unless it was skipped.
-const RESEND = `insert into effectively_once_held
+const RESEND = `with later as materialized (
+    select cast(key as integer) as seq, value as due_at from json_each(:times) where value > ${NOW})
+  insert into effectively_once_held
     (destination, shard, seq, aggregateid, state, attempts, resend, due_at, held_at)
-  select a.destination, e.shard, e.seq, e.aggregateid, 1, 0, :no,
-    case when row_number() over (partition by e.aggregateid order by e.seq) = 1 then ${NOW} end, ${NOW}
+  select a.destination, e.shard, e.seq, e.aggregateid, iif(t.due_at is null, 1, 2), 0, :no,
+    iif(t.due_at is null and row_number() over (partition by e.aggregateid, t.due_at is null order by e.seq) > 1,
+      null, coalesce(t.due_at, ${NOW})), ${NOW}
   from effectively_once_event e
   join effectively_once_ack a on a.destination = :destination and a.shard = e.shard and e.seq <= a.cursor
-  where e.created_at >= :since and (:until is null or e.created_at < :until)
-    and (:type is null or e.type = :type) and (:aggregate is null or e.aggregateid = :aggregate)
+  left join later t on t.seq = e.seq
+  where ${CHOSEN}
     and not exists (select 1 from effectively_once_held x
       where x.destination = a.destination and x.shard = e.shard and x.seq = e.seq and x.state <> 4)
   on conflict (destination, shard, seq) do update set
-    state = 1, attempts = 0, tried = 0, resend = excluded.resend, due_at = excluded.due_at, reason = null`
+    state = excluded.state, attempts = 0, tried = 0, resend = excluded.resend, due_at = excluded.due_at, reason = null`
 
-/** Sets events that were sent already aside: the first of each aggregate is due now, the others wait behind it. */
+/**
+ * Sets events that were sent already aside. One whose time is still to come waits for it; of the others the first of each
+ * aggregate is due now, and the rest wait behind it.
+ */
 export function resend(turn: Turn, { destination, since, until, type, aggregateId }: ResendParams): number {
   const no = Number(turn.all(NUMBER, [])[0]?.['no'])
   turn.run(EARLIER, [no])
-  const values = [no, destination, Date.parse(since), until === null ? null : Date.parse(until), type, aggregateId]
-  return turn.run(
-    RESEND.replaceAll(/:(\w+)/g, (_, name: string) => `?${NAMES.indexOf(name) + 1}`),
-    values,
-  )
+  const chosen = [Date.parse(since), until === null ? null : Date.parse(until), type, aggregateId]
+  const times = turn.all(numbered(TIMES), chosen).flatMap(({ seq, not_before: text }) => {
+    const notBefore = readNotBefore(String(text))
+    return notBefore === undefined ? [] : [[String(seq), Date.parse(notBefore)]]
+  })
+  return turn.run(numbered(RESEND), [...chosen, no, destination, JSON.stringify(Object.fromEntries(times))])
 }
 
-const NAMES = ['no', 'destination', 'since', 'until', 'type', 'aggregate']
+const NAMES = ['since', 'until', 'type', 'aggregate', 'no', 'destination', 'times']
+
+function numbered(sql: string): string {
+  return sql.replaceAll(/:(\w+)/g, (_, name: string) => `?${NAMES.indexOf(name) + 1}`)
+}
 
 export function forget(turn: Turn, destination: string): void {
   for (const table of ['relay', 'held', 'ack', 'shard']) {

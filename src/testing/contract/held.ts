@@ -127,4 +127,32 @@ export const HELD_CASES: readonly Case[] = [
       assert.ok(!(await relay.outbox.destinations()).includes(relay.destination))
     },
   },
+  {
+    name: 'outbox: a resend keeps the time of an event that is still to come, and nobody waits behind it',
+    unless,
+    async test(subject) {
+      const relay = await Relayer.open(subject)
+      const since = new Date(Date.now() - 3_600_000).toISOString()
+      const wanted = { destination: relay.destination, since, until: null, type: null, aggregateId: relay.aggregate }
+      await relay.publish('later', 1, { notbefore: new Date(Date.now() + 3_600_000).toISOString() })
+      // Whatever plain SQL wrote: no such day, no time at all, and a time in another form.
+      await relay.publish('over', 1, { notbefore: '2020-02-31T00:00:00.000Z' })
+      await relay.publish('never', 1, { notbefore: 'soon' })
+      await relay.publish('offset', 1, { notbefore: '2999-01-01T00:00:00+02:00' })
+      await relay.publish('now', 1)
+      const mine = await relay.lease()
+      const events = await relay.read()
+      // As a relay does that left these types out.
+      await relay.ack(mine, { cursor: (events.at(-1) as StoredEvent).seq, tryingTo: null, attempt: 0 })
+      assert.equal(await relay.outbox.resend(wanted), 5)
+      const { events: due } = await relay.due(mine)
+      assert.deepEqual(due.map(typeOf), ['over.0', 'never.0', 'now.0'])
+      const place = { shard: mine.shard, aggregateId: relay.aggregate }
+      assert.deepEqual((await relay.settle(mine, { sent: due, touched: [place] })).blocked, [])
+      const later = await relay.due(mine)
+      assert.deepEqual(later.events, [])
+      assert.ok(Math.abs((later.nextInMs ?? 0) - 3_600_000) < 600_000, 'it comes when its time has come')
+      assert.equal(await relay.outbox.resend(wanted), 3)
+    },
+  },
 ]

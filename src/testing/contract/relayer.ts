@@ -12,6 +12,8 @@ const ALL = 1_000_000
 
 export const unlessOutbox = ({ store }: SqlSubject): string | null => (store.outbox ? null : 'the store has no outbox')
 
+type EventHeaders = Readonly<Record<string, string>>
+
 type Events<N extends 2 | 3> = N extends 2
   ? readonly [StoredEvent, StoredEvent]
   : readonly [StoredEvent, StoredEvent, StoredEvent]
@@ -40,10 +42,10 @@ export class Relayer {
   }
 
   /** One operation that commits so many events. */
-  async publish(name: string, count: number): Promise<void> {
+  async publish(name: string, count: number, headers: EventHeaders = {}): Promise<void> {
     const claim = claimOf(newKey())
     const { session, claimed } = await win(this.subject.store, claim)
-    const events = Array.from({ length: count }, (_, n) => eventOf(this.aggregate, `${name}.${n}`, n))
+    const events = Array.from({ length: count }, (_, n) => eventOf(this.aggregate, `${name}.${n}`, n, headers))
     assert.equal(await session.complete({ ...completing(claim, claimed, '1'), events }), 'committed')
   }
 
@@ -116,8 +118,8 @@ export class Relayer {
   }
 }
 
-export function eventOf(aggregateId: string, type: string, n = 0): EventRow {
-  const headers = '{"source":"contract"}'
+export function eventOf(aggregateId: string, type: string, n = 0, more: EventHeaders = {}): EventRow {
+  const headers = JSON.stringify({ source: 'contract', ...more })
   const shard = shardOf(aggregateId)
   return { id: newUuid(), shard, aggregateType: 'contract', aggregateId, type, payload: `{"n":${n}}`, headers }
 }

@@ -1,3 +1,4 @@
+import { readNotBefore } from '../../not-before.ts'
 import type { ResendParams } from '../../outbox.ts'
 import type { Work } from '../database/connection.ts'
 import { heldKey } from '../database/rows.ts'
@@ -5,8 +6,9 @@ import type { HeldRow, SentEventRow } from '../database/rows.ts'
 import { cursors } from './relay.ts'
 
 /**
- * Sets events of one shard aside that the destination was sent already: the first of each aggregate is due now, the
- * others wait behind it. What is held stays as it is, but for what was skipped.
+ * Sets events of one shard aside that the destination was sent already. One whose time is still to come waits for it; of
+ * the others the first of each aggregate is due now, and the rest wait behind it. What is held stays as it is, but for
+ * what was skipped.
  */
 export async function resend(work: Work, params: ResendParams, shard: number, number: number): Promise<number> {
   const { database, tx } = work
@@ -20,9 +22,13 @@ export async function resend(work: Work, params: ResendParams, shard: number, nu
     const key = heldKey(destination, shard, event.seq)
     const known = database.held.seen(key, tx)
     if (known !== undefined && known.state !== 'skipped') continue
-    const dueAt = begun.has(event.aggregateId) ? null : now
-    begun.add(event.aggregateId)
-    if (await setAside(work, key, { ...placed(event, destination), resend: number, dueAt, heldAt: now })) events += 1
+    const later = timeOf(event)
+    const isDelayed = later !== undefined && later > now
+    const dueAt = isDelayed ? later : begun.has(event.aggregateId) ? null : now
+    if (!isDelayed) begun.add(event.aggregateId)
+    const state = isDelayed ? 'delayed' : 'waiting'
+    const row: HeldRow = { ...placed(event, destination), state, resend: number, dueAt, heldAt: now }
+    if (await setAside(work, key, row)) events += 1
   }
   return events
 }
@@ -41,9 +47,15 @@ function isMeant({ createdAt, type, aggregateId }: SentEventRow, of: ResendParam
   return (of.type === null || of.type === type) && (of.aggregateId === null || of.aggregateId === aggregateId)
 }
 
+function timeOf({ headers }: SentEventRow): number | undefined {
+  const { notbefore } = JSON.parse(headers) as { readonly notbefore?: unknown }
+  const notBefore = typeof notbefore === 'string' ? readNotBefore(notbefore) : undefined
+  return notBefore === undefined ? undefined : Date.parse(notBefore) * 1000
+}
+
 function placed(
   { shard, seq, aggregateId }: SentEventRow,
   destination: string,
-): Omit<HeldRow, 'resend' | 'dueAt' | 'heldAt'> {
-  return { destination, shard, seq, aggregateId, state: 'waiting', attempts: 0, tried: 0, reason: null }
+): Omit<HeldRow, 'state' | 'resend' | 'dueAt' | 'heldAt'> {
+  return { destination, shard, seq, aggregateId, attempts: 0, tried: 0, reason: null }
 }

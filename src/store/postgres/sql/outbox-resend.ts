@@ -2,28 +2,52 @@ export function nextResendSql(schema: string): string {
   return `select nextval('${schema}.resend_no')::int4 as no`
 }
 
+const CHOSEN = `e.shard = $2::int4 and e.segment > 0
+     and e.created_at >= $3::text::timestamptz and ($4::text is null or e.created_at < $4::text::timestamptz)
+     and ($5::text is null or e.type = $5::text) and ($6::text is null or e.aggregateid = $6::text)`
+
+const IS_DELAYED = `jsonb_typeof(e.headers->'notbefore') is not distinct from 'string'`
+
+/**
+ * The times of events that `resendSql` may set aside, as their producers wrote them: whatever is no time is among them.
+ * $1 destination, $2 shard, $3 since, $4 until, $5 type, $6 aggregate
+ */
+export function resendTimesSql(schema: string): string {
+  return `
+select e.seq::float8 as seq, e.headers->>'notbefore' as not_before
+  from ${schema}.event e
+ where ${CHOSEN} and ${IS_DELAYED}
+   and e.seq <= (select max(a.cursor) from ${schema}.ack a where a.destination = $1::text and a.shard = $2::int4)`
+}
+
 /**
  * Sets events of one shard aside that the destination was sent already; what is not behind its cursor is sent anyway,
- * and what is held is sent or judged already. The first of each aggregate is due now, the others wait behind it: what
- * waits or is parked of the same aggregate stays where it is; what was skipped is sent. Locks nothing that exists.
- * $1 destination, $2 shard, $3 since, $4 until, $5 type, $6 aggregate, $7 number of the resend
+ * and what is held is sent or judged already. An event whose time is still to come waits for it, and nobody waits for
+ * that event. Of the others the first of each aggregate is due now, and the rest wait behind it: what waits or is parked
+ * of the same aggregate stays where it is; what was skipped is sent. Locks nothing that exists.
+ * $1 destination, $2 shard, $3 since, $4 until, $5 type, $6 aggregate, $7 number of the resend, of all events with a time
+ * $8 seqs, $9 times; one that is missing there passed the cursor since, and is left out
  */
 export function resendSql(schema: string): string {
   return `
 with c as materialized (
   select coalesce(max(cursor), 0) as cursor from ${schema}.ack where destination = $1::text and shard = $2::int4
-), h as (
-  insert into ${schema}.held (destination, shard, seq, aggregateid, state, attempts, resend, due_at)
-  select $1::text, e.shard, e.seq, e.aggregateid, 1, 0, $7::int4,
-         case when row_number() over (partition by e.aggregateid order by e.seq) = 1 then clock_timestamp() end
-    from ${schema}.event e, c
-   where e.shard = $2::int4 and e.seq <= c.cursor and e.segment > 0
-     and e.created_at >= $3::text::timestamptz and ($4::text is null or e.created_at < $4::text::timestamptz)
-     and ($5::text is null or e.type = $5::text) and ($6::text is null or e.aggregateid = $6::text)
+), e as materialized (
+  select e.shard, e.seq, e.aggregateid,
+         case when t.not_before::timestamptz > clock_timestamp() then t.not_before::timestamptz end as later
+    from ${schema}.event e cross join c
+    left join unnest($8::text::int8[], $9::text::text[]) t(seq, not_before) on t.seq = e.seq
+   where e.seq <= c.cursor and ${CHOSEN} and (t.seq is not null or not ${IS_DELAYED})
      and not exists (select 1 from ${schema}.held x
                       where x.destination = $1::text and x.shard = e.shard and x.seq = e.seq and x.state <> 4)
+), h as (
+  insert into ${schema}.held (destination, shard, seq, aggregateid, state, attempts, resend, due_at)
+  select $1::text, e.shard, e.seq, e.aggregateid, case when e.later is null then 1 else 2 end, 0, $7::int4,
+         case when row_number() over (partition by e.aggregateid, e.later is null order by e.seq) = 1
+              then coalesce(e.later, clock_timestamp()) else e.later end
+    from e
   on conflict (destination, shard, seq) do update
-     set state = 1, attempts = 0, tried = 0, resend = excluded.resend, due_at = excluded.due_at, reason = null
+     set state = excluded.state, attempts = 0, tried = 0, resend = excluded.resend, due_at = excluded.due_at, reason = null
    where held.state = 4
   returning 1
 )
