@@ -153,9 +153,9 @@ export class NodeRun<Tx, E extends Events, Req> {
     })
   }
 
-  /** What may be run again, what failed in the commit, and what could not be held is not the framework's to answer. */
+  /** What may be run again, what the server ended, what failed in the commit, and what could not be held is not the framework's to answer. */
   #isOurs(error: unknown, hold: Hold): boolean {
-    if (this.#protection.isTransient(error)) return true
+    if (this.#protection.mayBeOurs(error)) return true
     return isOnceError(error) && (error === this.#commitFailure || error === hold.failure)
   }
 

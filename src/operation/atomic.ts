@@ -83,6 +83,15 @@ export function isTransient<Tx>(core: Core<Tx>, error: unknown): boolean {
   }
 }
 
+/** An error of the handler's whose fault is known only when its transaction has ended. */
+export function mayBeOurs<Tx>(core: Core<Tx>, error: unknown): boolean {
+  try {
+    return isTransient(core, error) || core.transactions?.soundsEnded?.(error) === true
+  } catch {
+    return false
+  }
+}
+
 /** Runs a transaction again after a conflict, a few times; the last error is thrown as it is. */
 export async function rerunAfterConflicts<Tx, T>(core: Core<Tx>, attempt: () => Promise<T>): Promise<T> {
   for (let rerun = 1; ; rerun++) {
@@ -150,10 +159,13 @@ export async function perform<Tx>(
   } catch (error) {
     enclosing.end()
     // Past the deadline a query may still be running on this connection: do not make the caller wait behind it.
-    if (isOnceError(error, 'ONCE_DEADLINE') || core.running.isCut) void session.rollback()
+    const isPast = isOnceError(error, 'ONCE_DEADLINE') || core.running.isCut
+    const blamed = isPast ? undefined : session.blame?.(error)
+    const told = blamed ? await blamed : error
+    if (isPast) void session.rollback()
     else await session.rollback()
     core.settings.observe({ kind: 'released', id: shortId(id), route })
-    throw error
+    throw told
   } finally {
     watched?.stop()
   }

@@ -167,9 +167,12 @@ export class Steps<Tx> {
     } catch (error) {
       enclosing.end()
       // Past the deadline a query may still be running on this connection: do not make the caller wait behind it.
+      const isPast = isOnceError(error, 'ONCE_DEADLINE')
+      const blamed = isPast ? undefined : transaction.session.blame?.(error)
+      const told = blamed ? await blamed : error
       const rolledBack = transaction.session.rollback()
-      if (!isOnceError(error, 'ONCE_DEADLINE')) await rolledBack
-      throw error
+      if (!isPast) await rolledBack
+      throw told
     } finally {
       outer.leave(enclosing)
     }

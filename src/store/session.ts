@@ -59,6 +59,11 @@ export interface Session<Tx> {
   rollback(): Promise<void>
   /** The same after a replay, for a caller that does not wait: a store may end it together with what comes next. */
   leave?(): void
+  /**
+   * What an error of the handler means where its transaction was ended under it, by the server or by the network. Asked
+   * before the rollback. undefined: it does not even sound so. Anything that is not ours comes back as it is.
+   */
+  blame?(error: unknown): Promise<unknown> | undefined
   /** Rows written through this transaction so far, outside our own tables; null where it cannot be told. */
   written?(): Promise<number | null>
 }

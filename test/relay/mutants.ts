@@ -48,6 +48,7 @@ function changing(connection: PgConnection<Tx>, changed: (statement: PgStatement
     query: (statement) => connection.query(statement),
     pipeline: (statements) => connection.pipeline(statements),
     commit: (last) => connection.commit(last && changed(last)),
+    endedBy: (error) => connection.endedBy(error),
     rollback: () => connection.rollback(),
   }
 }

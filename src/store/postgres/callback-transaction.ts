@@ -191,6 +191,10 @@ class CallbackConnection<Tx> implements PgConnection<Tx> {
     throw sqlStateOf(ended.error) === undefined ? ended.error : new CommitRefused(ended.error)
   }
 
+  async endedBy(error: unknown): Promise<unknown> {
+    return (await this.#isLost(error)) ? error : undefined
+  }
+
   async rollback(): Promise<void> {
     this.#ended = this.#open !== undefined
     await this.quiet()

@@ -17,8 +17,9 @@ import type {
 import { isOrdered } from '../ordered.ts'
 import { explained } from './commit.ts'
 import type { PgConnection, PgStatement } from './driver/driver.ts'
-import { readOnlyDatabase, sessionError, writeError } from './errors.ts'
+import { readOnlyDatabase, sessionError, storeError, writeError } from './errors.ts'
 import { takesTransaction } from './driver/control.ts'
+import { soundsEnded } from './driver/sqlstate.ts'
 import { recordOf } from '../sql/record-rows.ts'
 import { answerOf, answerValues, claimedOf, eventArrays, eventValues, shownBy } from './rows.ts'
 import type { Shown } from './rows.ts'
@@ -134,6 +135,20 @@ export class PostgresSession<Tx> implements SqlSession<Tx> {
 
   rollback(): Promise<void> {
     return this.#connection.rollback()
+  }
+
+  blame(error: unknown): Promise<unknown> | undefined {
+    try {
+      return soundsEnded(error) ? this.#blamed(error) : undefined
+    } catch {
+      // It cannot even be read.
+      return undefined
+    }
+  }
+
+  async #blamed(error: unknown): Promise<unknown> {
+    const by = await this.#connection.endedBy(error)
+    return by === undefined ? error : storeError(by, this.#schema)
   }
 
   leave(): void {

@@ -63,6 +63,12 @@ export class PgTransaction<Tx> implements PgConnection<Tx> {
     return outcome.tag === 'COMMIT' ? 'committed' : 'rolledBack'
   }
 
+  async endedBy(error: unknown): Promise<unknown> {
+    const link = this.#link
+    if (!link || (!link.broken && (await link.run([NOTHING], this.#context)).failedAt < 0)) return undefined
+    return sqlStateOf(error) === undefined ? (link.broken?.error ?? error) : error
+  }
+
   async rollback(): Promise<void> {
     if (this.#link) await rollBack(this.#take(), this.#context)
   }

@@ -65,6 +65,8 @@ export interface PgConnection<Tx> {
    * connection throws `CommitLost`.
    */
   commit(last?: PgStatement): Promise<'committed' | 'rolledBack'>
+  /** What ended the session, where `error` is what somebody heard of it; undefined: it lives, and the error is another's. */
+  endedBy(error: unknown): Promise<unknown>
   /** Ends the transaction; never throws; a broken connection is discarded, not given back to the pool. */
   rollback(): Promise<void>
   /** The same for a transaction that wrote nothing, for a caller that does not wait: the driver may take its time. */

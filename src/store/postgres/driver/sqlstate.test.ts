@@ -7,6 +7,7 @@ import {
   isPreparedStatementLost,
   isRaised,
   isTransient,
+  soundsEnded,
   sqlStateOf,
 } from './sqlstate.ts'
 
@@ -73,6 +74,25 @@ describe('a connection', () => {
 
   it('is lost when nobody of the server said anything', () => {
     expect(isConnectionLost(new Error('Connection terminated unexpectedly'))).toBe(true)
+  })
+})
+
+describe('a session', () => {
+  const gone = 'Client has encountered a connection error and is not queryable'
+
+  it('sounds ended by the word of its server, or of its client', () => {
+    const said = server({ code: '57P01', severity: 'FATAL', routine: 'ProcessInterrupts' })
+    const clients = [new Error(gone), Object.assign(new Error('write'), { code: 'CONNECTION_CLOSED' })]
+    const socket = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET', syscall: 'read' })
+    for (const error of [said, ...clients, socket]) {
+      expect(soundsEnded(error)).toBe(true)
+      expect(soundsEnded(new Error('Failed query', { cause: error }))).toBe(true)
+    }
+  })
+
+  it("does not sound ended by the handler's own errors, or by what SQL raises", () => {
+    const own = [new Error('card declined'), undefined, 'Connection terminated', { code: 7 }]
+    for (const error of [...own, raised('57P01'), raised('25P04')]) expect(soundsEnded(error)).toBe(false)
   })
 })
 

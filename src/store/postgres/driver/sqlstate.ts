@@ -83,7 +83,31 @@ export function isSessionEnded(error: unknown): boolean {
   return isConnectionLost(error) && ENDED.has(sqlStateOf(error) ?? '')
 }
 
-/** The same for a timeout: of the transaction, or of a client that let it rest. It has rolled back. */
+/**
+ * It sounds as if a session had ended: by its server's word, or by its client's, which may keep the server's to itself.
+ * Whose session, the connection tells.
+ */
+export function soundsEnded(error: unknown): boolean {
+  return saidBy(error) === undefined ? soundsGone(error) : isConnectionLost(error)
+}
+
+function soundsGone(error: unknown): boolean {
+  let current: unknown = error
+  for (let depth = 0; depth < LAYERS_MAX && typeof current === 'object' && current !== null; depth++) {
+    const { code, message, cause } = current as { code?: unknown; message?: unknown; cause?: unknown }
+    if (typeof code === 'string' && GONE_CODE.test(code)) return true
+    if (typeof message === 'string' && GONE_MESSAGE.test(message)) return true
+    current = cause
+  }
+  return false
+}
+
+/** postgres.js, and the socket's own. */
+const GONE_CODE = /^(?:CONNECTION_[A-Z]+|ECONNRESET|EPIPE|ETIMEDOUT)$/
+/** pg, whoever stands around it. */
+const GONE_MESSAGE = /^(?:Connection terminated|Client (?:has encountered a connection error|was closed))/
+
+/** A timeout ended the session: of the transaction, or of a client that let it rest. It has rolled back. */
 export function isTimedOut(error: unknown): boolean {
   const state = sqlStateOf(error)
   return (state === '25P04' || state === '25P03') && isConnectionLost(error)

@@ -1,0 +1,58 @@
+import { Hono } from 'hono'
+import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest'
+import { idempotency as onFetch } from '../../src/entry/fetch.ts'
+import { idempotency as onHono } from '../../src/entry/hono.ts'
+import { AROUND, type RawHandler } from './apps/around.ts'
+import { impatientClient } from './impatient-client.ts'
+import { effect, openWorld, type QueryTx, type Started, type World } from './world.ts'
+
+const isMissing = 'missing' in inject('servers').postgres
+
+describe.skipIf(isMissing)('a session that the server ends under a handler is trouble of the store', () => {
+  let world: World
+  let started: Started | undefined
+  beforeEach(async () => {
+    world = await openWorld('postgres')
+  })
+  afterEach(async () => {
+    await started?.close()
+    started = undefined
+    await world.close()
+  })
+
+  const work = async ({ tx, key }: { tx: QueryTx; key: string }): Promise<void> => {
+    await effect(tx, key)
+    await tx.query('select pg_terminate_backend(pg_backend_pid())')
+  }
+  const problem = { status: 503, code: 'ONCE_STORE_UNAVAILABLE', retryable: true }
+
+  it.each(Object.entries(AROUND))('%s', async (_name, open) => {
+    const handler: RawHandler = async (res, op) => {
+      await work(op)
+      res.end('made')
+    }
+    started = await open(world, () => {}, handler)
+    const client = impatientClient(started)
+    const key = client.newKey()
+    expect(JSON.parse((await client.send({ key })).text)).toMatchObject(problem)
+    expect(await world.effects(key)).toBe(0)
+  })
+
+  it('fetch and Hono', async () => {
+    const onWeb = onFetch(world.once, { scope: 'global' })(async (_request, op) => {
+      await work(op)
+      return new Response('made')
+    })
+    const app = new Hono()
+    app.post('/orders', onHono(world.once, { scope: 'global' })(), async (c) => {
+      await work(c.var.once)
+      return c.text('made')
+    })
+    for (const serve of [onWeb, (request: Request) => app.request(request)]) {
+      const headers = { 'idempotency-key': crypto.randomUUID() }
+      const seen = await serve(new Request('http://local/orders', { method: 'POST', headers }))
+      expect(await seen.json()).toMatchObject(problem)
+      expect(await world.effects(headers['idempotency-key'])).toBe(0)
+    }
+  })
+})
