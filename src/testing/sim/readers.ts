@@ -59,12 +59,12 @@ export function withLetters(dice: Dice, consumer: ConsumerSettings): ConsumerSet
   }
 }
 
-/** Held for less than a handler takes, failing as a rule, and given up after one attempt. */
+/** Held for less than a handler takes, but not for less than the way there and back; failing as a rule, and given up after one attempt. */
 export function withRivals(dice: Dice, consumer: ConsumerSettings): ConsumerSettings {
   return {
     ...withLetters(dice, consumer),
     attempts: 1,
-    holdsForMs: 5 + dice.below(60),
+    holdsForMs: 20 + dice.below(60),
     extends: false,
     batch: 1 + dice.below(3),
     concurrency: 2 + dice.below(3),
