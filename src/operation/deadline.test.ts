@@ -1,6 +1,10 @@
 import { expect, it } from 'vitest'
 import { effectivelyOnce } from '../index.ts'
+import { systemClock } from '../platform/clock.ts'
 import { memoryStore } from '../store/memory/memory-store.ts'
+import { LazySignal, TimeLimit } from './deadline.ts'
+import { Enclosing } from './enclosing.ts'
+import { RunningHandlers } from './running.ts'
 
 it('passes although the process was held up, and no timer told', async () => {
   const once = effectivelyOnce({
@@ -19,4 +23,22 @@ it('passes although the process was held up, and no timer told', async () => {
   await expect(once.run(ask, work)).rejects.toMatchObject({ code: 'ONCE_DEADLINE' })
   expect(await once.run(ask, async () => 'in time')).toBe('in time')
   await once.close()
+})
+
+it.each([
+  ['commits', 'committed'],
+  ['does not commit', 'ONCE_CLOSED'],
+])('a close does not decide while the database does, which %s', async (how, told) => {
+  const running = new RunningHandlers()
+  const enclosing = new Enclosing({ id: 'a', route: '', outer: undefined, transaction: null, publisher: null })
+  const limit = new TimeLimit(systemClock, 10_000, new LazySignal(), enclosing, running)
+  const run = limit.run(async () => {
+    const resume = limit.pause()
+    running.cut()
+    await Promise.resolve()
+    if (how === 'commits') limit.conclude('committed')
+    resume?.()
+    return 'went on'
+  })
+  expect(await run.catch((error: { code?: unknown }) => error.code)).toBe(told)
 })

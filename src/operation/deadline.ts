@@ -121,12 +121,18 @@ export class TimeLimit {
     this.#concluded = { value }
   }
 
-  /** While the database decides, the limit does not: answers how to go on, or undefined when the time was over before. */
+  /**
+   * While the database decides, neither the limit nor a close does. Answers how to go on, or undefined when the time was
+   * over before.
+   */
   pause(): (() => void) | undefined {
     if (this.#enclosing.ended) return undefined
     this.#cancel()
+    this.#running?.delete(this.#enclosing)
     return () => {
-      if (!this.#enclosing.ended) this.#arm(Math.max(0, this.#endsAt - this.#clock.now()))
+      if (this.#enclosing.ended) return
+      this.#arm(Math.max(0, this.#endsAt - this.#clock.now()))
+      this.#running?.add(this.#enclosing)
     }
   }
 

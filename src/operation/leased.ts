@@ -271,7 +271,7 @@ async function commitAnswer<Tx>(
   committing.enclosing.onEnd(() => op.end())
   const { answer } = await withinMs(core.clock, deadlineMs, produce(op))
   // Without transactions there is no catalogue: whatever was published is refused here, also where nobody awaited it.
-  await publisher.take()
+  await withinMs(core.clock, deadlineMs, publisher.take())
   checkHeld(answer)
   return conclude(committing, answer, async () => {
     const { leases } = core.store

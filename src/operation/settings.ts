@@ -125,7 +125,6 @@ export function refuseUnknown(options: object, known: ReadonlySet<string>, whose
   }
 }
 
-/** Its transaction is open already, or shared: nothing of a lease could hold there, and silence would promise it. */
 /** What an operation may be given. */
 export const RUN_OPTIONS: ReadonlySet<string> = new Set([
   'scope',
@@ -143,6 +142,7 @@ export const RUN_OPTIONS: ReadonlySet<string> = new Set([
   'recover',
 ])
 
+/** Its transaction is open already, or shared: nothing of a lease could hold there, and silence would promise it. */
 export function refuseLease(operation: object, whose: string): void {
   for (const option of ['lease', 'label', 'recover'] as const) {
     if ((operation as Record<string, unknown>)[option] !== undefined) throw invalid(`${whose} takes no ${option}`)
