@@ -79,6 +79,8 @@ function isBytes(value: unknown): value is Uint8Array | string {
   return typeof value === 'string' || value instanceof Uint8Array
 }
 
+type Chunk = Buffer | string
+
 /**
  * Reads everything and puts it back in front of the stream's end, in the same turn in which the last bytes were read:
  * the end is announced one turn later, and only if nothing is left. An empty body is not read: its end is the handler's.
@@ -91,6 +93,8 @@ async function readAndReturn(req: IncomingMessage, bytesMax: number): Promise<Ui
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
+    // Somebody wants it as text, and gets it as text.
+    const encoding = req.readableEncoding ?? undefined
     const stop = (): void => {
       req.removeListener('readable', read)
       req.removeListener('end', end)
@@ -107,9 +111,10 @@ async function readAndReturn(req: IncomingMessage, bytesMax: number): Promise<Ui
     }
     const read = (): void => {
       if (size === 0 && isEmpty()) return end()
-      for (let chunk = req.read() as Buffer | null; chunk !== null; chunk = req.read() as Buffer | null) {
-        chunks.push(chunk)
-        size += chunk.byteLength
+      for (let chunk = req.read() as Chunk | null; chunk !== null; chunk = req.read() as Chunk | null) {
+        const bytes = typeof chunk === 'string' ? Buffer.from(chunk, encoding) : chunk
+        chunks.push(bytes)
+        size += bytes.byteLength
         if (size > bytesMax) {
           stop()
           req.resume()
@@ -119,7 +124,7 @@ async function readAndReturn(req: IncomingMessage, bytesMax: number): Promise<Ui
       if (!req.complete || size === 0) return
       stop()
       const whole = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)
-      req.unshift(whole)
+      req.unshift(encoding === undefined ? whole : whole.toString(encoding), encoding)
       resolve(whole)
     }
     req.on('readable', read)

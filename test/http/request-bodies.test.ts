@@ -53,12 +53,18 @@ async function read(req: IncomingMessage): Promise<string> {
 }
 
 /** All a server says to these bytes, until it closes the connection. */
-async function say({ base }: Started, head: string, body: string): Promise<string> {
+async function say({ base }: Started, head: string, ...pieces: (string | Uint8Array)[]): Promise<string> {
   const socket = connect(Number(new URL(base).port), '127.0.0.1')
   const lines = ['POST / HTTP/1.1', 'host: localhost', 'connection: close', 'idempotency-key: k', head]
-  socket.write(`${lines.join('\r\n')}\r\n\r\n${body}`)
+  socket.write(`${lines.join('\r\n')}\r\n\r\n`)
   let text = ''
   socket.on('data', (chunk) => (text += String(chunk)))
+  void (async () => {
+    for (const [i, piece] of pieces.entries()) {
+      if (i > 0) await sleep(30)
+      socket.write(piece)
+    }
+  })()
   await once(socket, 'close')
   return text
 }
@@ -78,6 +84,21 @@ describe.each(Object.entries(ADAPTERS))('the body of a request, on %s', (_name, 
       expect(await say(place.started, 'transfer-encoding: chunked', '0\r\n\r\n')).toContain('replayed')
     },
   )
+
+  it.each(['utf8', 'hex'] as const)('one that a layer wants as text is text for the handler (%s)', async (encoding) => {
+    const layer: Layer = (req, next) => {
+      req.setEncoding(encoding)
+      return next()
+    }
+    place.started = await open(place.world, layer, answer)
+    const bytes = Buffer.from('grün')
+    // One of its characters is cut in two.
+    const pieces = [bytes.subarray(0, 3), bytes.subarray(3)]
+    const length = `content-length: ${bytes.byteLength}`
+    expect(await say(place.started, length, ...pieces)).toContain(`read "${bytes.toString(encoding)}"`)
+    expect(await say(place.started, length, ...pieces)).toContain('replayed')
+    expect(await say(place.started, length, 'grau!')).toContain('ONCE_MISMATCH')
+  })
 
   it('one that a layer still reads is not read twice', async () => {
     const seen: string[] = []
