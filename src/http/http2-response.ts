@@ -87,7 +87,7 @@ const OF_ONE_VALUE =
   /^(access-control-(allow-credentials|max-age|request-method)|age|(proxy-)?authorization|content-(encoding|language|length|location|md5|range|type)|date|dnt|etag|expires|from|host|if-.*|last-modified|location|max-forwards|range|referer|retry-after|tk|upgrade-insecure-requests|user-agent|x-content-type-options)$/
 
 /** Methods of the stream whose bytes would leave before the commit. */
-const AROUND = ['respond', 'respondWithFD', 'respondWithFile', 'write', 'end'] as const
+const AROUND = ['respond', 'respondWithFD', 'respondWithFile', 'additionalHeaders', 'write', 'end'] as const
 
 function refuse(stream: ServerHttp2Stream, name: (typeof AROUND)[number]): (...args: unknown[]) => unknown {
   return (...args) => {

@@ -115,6 +115,10 @@ const AROUND: Record<string, (res: Http2ServerResponse) => void> = {
   },
   end: ({ stream }) => void stream.end('sent'),
   respondWithFile: ({ stream }) => stream.respondWithFile(import.meta.filename),
+  'an informational answer': (res) => {
+    res.stream.additionalHeaders({ ':status': 103 })
+    res.end('sent')
+  },
   'a header of a connection': (res) => {
     res.setHeader('transfer-encoding', 'chunked')
     res.end('sent')
