@@ -5,6 +5,7 @@ import type { Answer } from '../lifecycle/answer.ts'
 import type { LeasedOperation, Operation } from '../operation/types.ts'
 import type { Events } from '../outbox/event.ts'
 import { isAboutReader } from './headers.ts'
+import { isBare } from './held-head.ts'
 import type { Log } from './report.ts'
 
 // oxlint-disable-next-line no-explicit-any -- each adapter types it for its users
@@ -36,9 +37,11 @@ export interface Exchange<Req> {
   isAnswering?(): boolean
   /** Takes back what the framework itself has noted of an answer that does not count. */
   unsay?(error: unknown): void
+  /** The handler took the response from the framework for good, which answers no error any more. */
+  isTaken?(): boolean
   /** How the framework logs; absent: `console.error`. */
   readonly log?: Log | undefined
-  /** The framework's own error handling. */
+  /** The framework's own error handling, also when the framework has gone on after the handler. */
   fail(error: unknown): void
   /** Sends an answer that is not the handler's. */
   send(answer: Answer): void
@@ -54,12 +57,17 @@ export function writeAnswer(res: ServerResponse, { status, headers, body }: Answ
     if (i > 0 && headers.findIndex((pair) => pair[0] === name) < i) res.appendHeader(name, value)
     else if (!isAboutReader(name) || !res.hasHeader(name)) res.setHeader(name, value)
   }
-  if (body === null || status === 204 || status === 304) res.end()
+  if (body === null) res.end()
   else endWith(res, body)
 }
 
 /** Plain text leaves in one piece with its head, which costs half of two. */
 export function endWith(res: ServerResponse, body: Uint8Array): void {
+  // A server may be told to throw over such bytes (`rejectNonStandardBodyWrites`), and the commit is past.
+  if (isBare(res)) {
+    res.end()
+    return
+  }
   if (isGarbled(res)) {
     // Node also writes the header wrongly when it knows a length that was set before the header.
     res.removeHeader('content-length')

@@ -26,6 +26,7 @@ export class FastifyExchange<Req> implements Exchange<Req> {
   #rest: Deferred<unknown> | undefined
   #sent = false
   #isGiven = false
+  #goesOn = false
   #send: FastifyReply['send'] | undefined
 
   constructor(
@@ -75,7 +76,12 @@ export class FastifyExchange<Req> implements Exchange<Req> {
     this.#unwait()
     // Fastify gives up on a client that left; the answer is wanted all the same.
     if (value === undefined && !this.#reply.sent && hasLeft(this.req)) this.#reply.send()
+    this.#goesOn = true
     this.#wait().resolve(value)
+  }
+
+  isTaken(): boolean {
+    return this.#reply.sent
   }
 
   isAnswering(): boolean {
@@ -92,7 +98,9 @@ export class FastifyExchange<Req> implements Exchange<Req> {
 
   fail(error: unknown): void {
     this.#unwait()
-    this.#wait().reject(error)
+    if (this.#goesOn) this.#reply.send(error)
+    else this.#wait().reject(error)
+    this.#goesOn = true
   }
 
   send(answer: Answer): void {

@@ -43,7 +43,8 @@ export function isTextWithHead(res: ServerResponse, chunk: unknown, encoding: un
   return isOnly ? !res.hasHeader('transfer-encoding') : res.hasHeader('content-length')
 }
 
-function isBare({ req, statusCode }: ServerResponse): boolean {
+/** No byte of a body may follow. */
+export function isBare({ req, statusCode }: ServerResponse): boolean {
   return req.method === 'HEAD' || statusCode === 204 || statusCode === 304
 }
 

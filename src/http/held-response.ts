@@ -168,6 +168,7 @@ type HeldServerResponse = Omit<ServerResponse, MethodName> &
     [OWN]: Partial<Methods> | undefined
     [LEFT]?: { readonly status: number; readonly reason: string | undefined; isSaying: boolean }
     readonly _header: string | null
+    readonly _sent100?: boolean
   }
 
 /** What stood there before the response was held. */
@@ -179,6 +180,8 @@ function unheld(res: HeldServerResponse, name: MethodName, args: readonly unknow
 function informational(name: MethodName): Method {
   return function (this: HeldServerResponse, ...args: unknown[]): unknown {
     const holder = this[HOLDER]
+    // The client has heard that, and sent its body.
+    if (holder && name === 'writeContinue' && this._sent100) return undefined
     return holder ? holder.informed() : unheld(this, name, args)
   }
 }

@@ -81,7 +81,11 @@ export function idempotency<Tx, E extends Events>(
         },
         handled: (value) => go(() => rest.resolve(value)),
         answerNow: () => respond(ctx),
-        fail: (error) => go(() => rest.reject(error)),
+        unsay: () => {
+          ctx.respond = true
+        },
+        // The middleware around the route is done by then, and Koa alone is left.
+        fail: (error) => (goesOn ? ctx.onerror(error as Error) : go(() => rest.reject(error))),
         send: (answer) => {
           if (goesOn) return writeAnswer(ctx.res, answer)
           // A handler that still runs would speak into an answer that waits for the middleware around it.

@@ -43,12 +43,14 @@ export function nestExchange(
   response: Response | FastifyReply,
   pattern: string,
   handle: (op: AnyOperation) => Promise<unknown>,
+  next: (error: unknown) => void,
 ): NestExchange {
   if ('raw' in response) {
     const exchange = new NestOnFastify<NestRequest>(request as FastifyRequest, response, pattern, handle)
     return { exchange, rest: exchange.rest as Promise<unknown> }
   }
   const rest = deferred<unknown>()
+  let goesOn = false
   const req = request as Request
   const exchange: Exchange<NestRequest> = {
     request,
@@ -59,8 +61,15 @@ export function nestExchange(
     target: req.originalUrl,
     seen: req as { body?: unknown; rawBody?: unknown },
     answersLater: true,
-    handled: rest.resolve,
-    fail: rest.reject,
+    handled: (value) => {
+      goesOn = true
+      rest.resolve(value)
+    },
+    fail: (error) => {
+      if (goesOn) next(error)
+      else rest.reject(error)
+      goesOn = true
+    },
     send: (answer) => {
       writeAnswer(response, answer)
       ignoreLater(response)

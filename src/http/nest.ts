@@ -82,11 +82,12 @@ export class IdempotencyInterceptor implements NestInterceptor {
     let running: Subscription | undefined
     const method = (): Promise<unknown> => lastOf(next.handle(), (subscription) => (running = subscription))
     if (batched) request[METHOD] = () => method().then((input) => (input === NOTHING ? undefined : input))
-    const { exchange, rest } = nestExchange(request, http.getResponse(), pattern, async (op) => {
+    const handle = async (op: AnyOperation): Promise<unknown> => {
       if (batched) return noHandler(op)
       request[OPERATION] = op
       return ambient.run(op, method)
-    })
+    }
+    const { exchange, rest } = nestExchange(request, http.getResponse(), pattern, handle, http.getNext())
     void serve(protection, exchange, batched)
     // Nest takes whatever can be observed; a list is the simplest of them.
     try {

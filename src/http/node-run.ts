@@ -1,4 +1,5 @@
 import { isOnceError, onceError } from '../errors.ts'
+import type { Answer } from '../lifecycle/answer.ts'
 import type { Produce } from '../operation/atomic.ts'
 import { answerOfFinal } from '../operation/codec.ts'
 import { isFinal } from '../operation/final.ts'
@@ -98,6 +99,30 @@ export class NodeRun<Tx, E extends Events, Req> {
     answer()
     // It may leave a moment later (a session is saved first), and the handler may still speak.
     if (hold) ignoreLater(this.#exchange.res)
+  }
+
+  /**
+   * The framework answers instead, now or later. An answer that tells of a success is not that: it is the handler's,
+   * which came too late. `otherwise` is sent in place of it.
+   */
+  fail(error: unknown, otherwise: Answer): void {
+    this.#over = true
+    const exchange = this.#exchange
+    this.#hold?.discard()
+    const hold = new Hold(exchange.res, 'buffer')
+    const send = (): void => hold.replace(otherwise)
+    // Where something around the route cannot send it, the connection ends, and not the process.
+    const giveUp = (): void => void exchange.res.destroy()
+    hold.answered
+      .then(({ status }) => (status < 400 ? send() : hold.release(this.#protection.route.headerKey)), send)
+      .catch(giveUp)
+    try {
+      exchange.unsay?.(error)
+      if (exchange.isTaken?.()) send()
+      else exchange.fail(error)
+    } catch {
+      giveUp()
+    }
   }
 
   #held(): Hold {

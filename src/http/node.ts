@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import type { Events } from '../outbox/event.ts'
 import type { AnswerBatched } from './batched.ts'
 import { isOnceError } from '../errors.ts'
@@ -30,6 +31,7 @@ export async function serve<Tx, E extends Events, Req>(
     const key = keyOf(route, sent)
     if (sent?.[0] !== undefined) res.setHeader(route.headerKey, sent[0])
     const header = headerOf(exchange)
+    if (isAwaitingContinue(res)) res.writeContinue()
     const found = bodyOf(req, exchange.seen, route.bodyLimit, route.digest ? digestCheck(header) : undefined)
     const { body, parsed, coded, digested = false } = found instanceof Promise ? await found : found
     const incoming = { method, target, pattern, request: seen, header, body, parsed, coded, digested }
@@ -55,7 +57,9 @@ export async function serve<Tx, E extends Events, Req>(
     // Once the handler was called its own errors are answered; what still gets here broke the commit.
     const late = handler.unanswered && isOnceError(error, 'ONCE_DEADLINE')
     const found = late ? noAnswer(pattern) : handler.called ? commitFailure(error) : error
-    handler.discard(() => answerError(protection, exchange, found))
+    const run = handler
+    if (run.called && isOnceError(found) && protection.leaves(found)) run.fail(found, protection.document(found))
+    else run.discard(() => answerError(protection, exchange, found))
   }
 }
 
@@ -91,6 +95,11 @@ function answerError<Tx, E extends Events, Req>(
     // Something around the route cannot even send this: a connection that ends is better than a process that does.
     exchange.res.destroy()
   }
+}
+
+/** Who listens to `checkContinue` leaves it to the handler to ask for the body, which is read before the handler runs. */
+function isAwaitingContinue(res: ServerResponse): boolean {
+  return Reflect.get(res, '_expect_continue') === true && !Reflect.get(res, '_sent100') && !res.req.complete
 }
 
 /** Each value of a header by itself. Node joins those it does not know with a comma: without one there is one. */

@@ -149,11 +149,17 @@ export class ProtectedRoute<Tx, E extends Events, Req> {
 
   /** The problem document of an error of ours; null for anybody else's, and for what the framework shall answer. */
   problem(error: unknown, about: About<Req>): Answer | null {
-    if (!isOnceError(error)) return null
-    if (error.status >= 500) {
-      if (this.route.errors === 'framework') return null
-      this.tell(error, about)
-    }
+    if (!isOnceError(error) || this.leaves(error)) return null
+    if (error.status >= 500) this.tell(error, about)
+    return this.document(error)
+  }
+
+  /** Whether an error of ours is left to the framework. */
+  leaves({ status }: OnceError): boolean {
+    return status >= 500 && this.route.errors === 'framework'
+  }
+
+  document(error: OnceError): Answer {
     return problemOf(error, this.#style)
   }
 

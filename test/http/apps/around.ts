@@ -25,7 +25,10 @@ export interface RawOp {
 export type Layer = (req: IncomingMessage, res: ServerResponse) => void
 /** A handler that answers through Node's own response. */
 export type RawHandler = (res: ServerResponse, op: RawOp) => Promise<unknown>
-export type OpenAround = (world: World, layer: Layer, handler: RawHandler) => Promise<Started>
+export type OpenAround = (world: World, layer: Layer, handler: RawHandler, own?: OwnOptions) => Promise<Started>
+export interface OwnOptions {
+  readonly errors?: 'framework'
+}
 
 export const AROUND_DEADLINE_MS = 600
 const DEADLINE = `${AROUND_DEADLINE_MS}ms` as const
@@ -33,8 +36,8 @@ const OPTIONS = { scope: 'global', deadline: DEADLINE, inFlight: { waitFor: '2s'
 
 /** The same handler and the same layer around it, on everything that stands on node:http: POST /orders. */
 export const AROUND: Record<string, OpenAround> = {
-  node: (world, layer, handler) => {
-    const idempotent = onNode(world.once, { ...OPTIONS, onError: () => {} })
+  node: (world, layer, handler, own) => {
+    const idempotent = onNode(world.once, { ...OPTIONS, ...own, onError: () => {} })
     const route = idempotent((_req, res, op) => handler(res, op))
     return listen(
       createServer((req, res) => {
@@ -43,26 +46,25 @@ export const AROUND: Record<string, OpenAround> = {
       }),
     )
   },
-  'express 5': (world, layer, handler) => listen(createServer(expressApp(express, world, layer, handler))),
-  'express 4': (world, layer, handler) =>
-    listen(createServer(expressApp(express4 as typeof express, world, layer, handler))),
-  fastify: async (world, layer, handler) => {
+  'express 5': (...given) => listen(createServer(expressApp(express, ...given))),
+  'express 4': (...given) => listen(createServer(expressApp(express4 as typeof express, ...given))),
+  fastify: async (world, layer, handler, own) => {
     const app = Fastify({ forceCloseConnections: true })
     surround(app, layer)
     app.post(
       '/orders',
-      onFastify(world.once, OPTIONS)(async (_request, reply, op) => answerRaw(reply, handler, op)),
+      onFastify(world.once, { ...OPTIONS, ...own })(async (_request, reply, op) => answerRaw(reply, handler, op)),
     )
     return { base: await app.listen({ port: 0, host: '127.0.0.1' }), close: () => app.close() }
   },
-  koa: (world, layer, handler) => {
+  koa: (world, layer, handler, own) => {
     const app = new Koa()
     app.silent = true
     app.use((ctx, next) => {
       layer(ctx.req, ctx.res)
       return next()
     })
-    app.use(onKoa(world.once, OPTIONS)())
+    app.use(onKoa(world.once, { ...OPTIONS, ...own })())
     app.use(async (ctx) => {
       ctx.respond = false
       try {
@@ -74,11 +76,14 @@ export const AROUND: Record<string, OpenAround> = {
     })
     return listen(createServer((req, res) => void app.callback()(req, res)))
   },
-  'nest on express': (world, layer, handler) => nest(world, layer, handler, new ExpressAdapter()),
-  'nest on fastify': (world, layer, handler) => nest(world, layer, handler, new FastifyAdapter()),
+  'nest on express': (...given) => nest(new ExpressAdapter(), ...given),
+  'nest on fastify': (...given) => nest(new FastifyAdapter(), ...given),
 }
 
-function expressApp(make: typeof express, world: World, layer: Layer, handler: RawHandler): ReturnType<typeof express> {
+function expressApp(
+  make: typeof express,
+  ...[world, layer, handler, own]: Parameters<OpenAround>
+): ReturnType<typeof express> {
   const app = make()
   app.set('env', 'test')
   app.use((req, res, next) => {
@@ -87,16 +92,14 @@ function expressApp(make: typeof express, world: World, layer: Layer, handler: R
   })
   app.post(
     '/orders',
-    onExpress(world.once, OPTIONS)((_req, res, op) => handler(res, op)),
+    onExpress(world.once, { ...OPTIONS, ...own })((_req, res, op) => handler(res, op)),
   )
   return app
 }
 
 async function nest(
-  world: World,
-  layer: Layer,
-  handler: RawHandler,
   adapter: ExpressAdapter | FastifyAdapter,
+  ...[world, layer, handler, own]: Parameters<OpenAround>
 ): Promise<Started> {
   class Orders {
     create(_req: Request | FastifyRequest, res: Response | FastifyReply, op: RawOp): Promise<unknown> {
@@ -109,7 +112,7 @@ async function nest(
   Controller('orders')(Orders)
   // oxlint-disable-next-line no-extraneous-class -- a module of Nest is a class
   class App {}
-  Module({ imports: [OnceModule.forRoot({ once: world.once, ...OPTIONS })], controllers: [Orders] })(App)
+  Module({ imports: [OnceModule.forRoot({ once: world.once, ...OPTIONS, ...own })], controllers: [Orders] })(App)
   const app = await NestFactory.create(App, adapter as never, { logger: false, forceCloseConnections: true })
   if (adapter instanceof FastifyAdapter) surround(adapter.getInstance(), layer)
   else {

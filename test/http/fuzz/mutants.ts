@@ -49,6 +49,13 @@ const BROKEN: readonly PatchMutant[] = [
 
 const LATE: readonly PatchMutant[] = [
   {
+    name: 'an error that is left to the framework is answered by nobody',
+    file: 'src/http/node.ts',
+    find: `    if (run.called && isOnceError(found) && protection.leaves(found)) run.fail(found, protection.document(found))
+    else run.discard`,
+    replace: '    run.discard',
+  },
+  {
     name: 'an answer from a callback does not count',
     file: 'src/http/node-run.ts',
     find: '    else if (this.#exchange.answersLater) this.#exchange.handled(value)\n',

@@ -99,7 +99,7 @@ async function play(host: Host, trial: Trial, nonce: string, { again, patienceMs
 }
 
 function askOf({ adapter, stack, method, protects, voice, source, hints }: Trial, nonce: string): Ask {
-  const route: RouteName = hints.brief ? 'brief' : method === 'HEAD' && protects ? 'heads' : routeBy(nonce)
+  const route: RouteName = hints.brief ? briefBy(nonce) : method === 'HEAD' && protects ? 'heads' : routeBy(nonce)
   const form = adapter === 'hono' && stack.includes('form')
   const body = method === 'HEAD' ? '' : form ? 'amount=5&to=x' : '{"amount":5}'
   return {
@@ -116,6 +116,10 @@ function askOf({ adapter, stack, method, protects, voice, source, hints }: Trial
 /** Half of the replays come from memory, and half from the store. */
 function routeBy(nonce: string): RouteName {
   return nonce.charCodeAt(nonce.length - 1) % 2 === 0 ? 'case' : 'stored'
+}
+
+function briefBy(nonce: string): RouteName {
+  return routeBy(nonce) === 'case' ? 'brief' : 'left'
 }
 
 function pathOf(adapter: Trial['adapter'], voice: Trial['voice'], route: RouteName): string {

@@ -30,6 +30,8 @@ export const ROUTES = {
   case: {},
   /** For handlers that never answer, or too late. */
   brief: { deadline: '400ms' },
+  /** The same, and the framework answers for us. */
+  left: { deadline: '400ms', errors: 'framework' },
   heads: { methods: ['POST', 'HEAD'] },
   /** Every replay is read from the store: a hook wants to see it. */
   stored: { onReplay: () => undefined },
