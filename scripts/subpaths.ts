@@ -25,7 +25,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   pg: {
     kind: 'store',
     peers: { pg: '>=8.11' },
-    kB: 50,
+    kB: 51,
     page: 'docs/stores.md',
     row: ['node-postgres', '`pgStore(pool)`', "the pool's client"],
   },
@@ -39,7 +39,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   pglite: {
     kind: 'store',
     peers: { '@electric-sql/pglite': '>=0.3' },
-    kB: 45,
+    kB: 46,
     page: 'docs/stores.md',
     row: ['PGlite', '`pgliteStore(db)`', "PGlite's `Transaction`"],
   },
@@ -53,14 +53,14 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   kysely: {
     kind: 'store',
     peers: { kysely: '>=0.27' },
-    kB: 45,
+    kB: 46,
     page: 'docs/stores.md',
     row: ['Kysely (PostgreSQL)', "`kyselyStore(db, { dialect: 'postgres' })`", '`Transaction<DB>`'],
   },
   prisma: {
     kind: 'store',
     peers: { '@prisma/client': '>=6' },
-    kB: 45,
+    kB: 46,
     page: 'docs/stores.md',
     row: ['Prisma (PostgreSQL)', "`prismaStore(db, { dialect: 'postgres' })`", '`Prisma.TransactionClient`'],
   },
@@ -88,7 +88,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   fastify: {
     kind: 'framework',
     peers: { fastify: '>=5' },
-    kB: 24,
+    kB: 25,
     page: 'docs/http.md',
     row: ['wrapped handler', 'Fastify 5 request'],
   },
@@ -108,7 +108,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   koa: {
     kind: 'framework',
     peers: { koa: '>=2.15' },
-    kB: 24,
+    kB: 25,
     page: 'docs/http.md',
     row: ['middleware', 'Koa context'],
   },
