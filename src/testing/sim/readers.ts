@@ -64,7 +64,7 @@ export function withRivals(dice: Dice, consumer: ConsumerSettings): ConsumerSett
   return {
     ...withLetters(dice, consumer),
     attempts: 1,
-    holdsForMs: 20 + dice.below(60),
+    holdsForMs: 40 + dice.below(60),
     extends: false,
     batch: 1 + dice.below(3),
     concurrency: 2 + dice.below(3),

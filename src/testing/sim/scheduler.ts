@@ -1,7 +1,7 @@
 import { Dice } from './dice.ts'
 
 /** How long a look at the clock takes at most, in milliseconds: nothing, as code runs, or as on a machine that is busy. */
-const LOOKS_MS = [0, 0.01, 0.05, 0.2]
+const LOOKS_MS = [0, 0.05, 0.2, 1]
 
 /** Who a task belongs to. What belongs to the dead never runs; what belongs to a paused one waits. */
 export interface Owner {

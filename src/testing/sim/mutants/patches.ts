@@ -69,8 +69,8 @@ const FOUND_WHERE_OPERATIONS_MEET: readonly Patch[] = [
     of: 'I28',
     name: 'an operation that has ended still encloses',
     file: 'src/operation/enclosing.ts',
-    find: 'while (at && (at.ended || at.isUsers)) at = at.outer',
-    replace: 'while (at?.isUsers) at = at.outer',
+    find: 'for (; at && (at.ended || at.isUsers); at = at.outer) if (at.isCut)',
+    replace: 'for (; at?.isUsers; at = at.outer) if (at.isCut)',
   },
   {
     of: 'I29',
