@@ -3,11 +3,14 @@ import { defineConfig } from 'vitest/config'
 const ALL = ['src/**/*.test.ts', 'test/**/*.test.ts', 'scripts/**/*.test.ts']
 /** Real brokers, browsers and many killed processes: `npm run test:long`, so that `npm test` stays quick. */
 export const LONG: readonly string[] = [
-  'src/consumer/leased.test.ts',
+  'src/consumer/{alike-failures,leased,swept-witness}.test.ts',
+  'src/source/outbox-resent.test.ts',
+  'src/store/postgres/pglite.test.ts',
+  'src/store/sqlite/processes.test.ts',
   'src/testing/{differential-inbox,differential-outbox}.test.ts',
   'src/testing/sim/{company,redrive,releases,set-aside,weather}.test.ts',
   'test/namespaces/**/*.test.ts',
-  'test/protocol/{batch-blame,leased-ends,meeting,mixed-modes,old-postgres,operations,past-deadline,raised,read-only,retention,savepoints,session-ended,status,sweep,two-stores,unreadable,unstorable}.test.ts',
+  'test/protocol/{batch-blame,in-flight,leased-ends,meeting,mixed-modes,old-postgres,operations,past-deadline,raised,read-only,retention,savepoints,session-ended,status,sweep,two-stores,unreadable,unstorable}.test.ts',
   'test/bench/ledger-notices.test.ts',
   'test/broker/**/*.test.ts',
   'test/chaos/**/*.test.ts',
@@ -15,8 +18,9 @@ export const LONG: readonly string[] = [
   'test/consumer/**/*.test.ts',
   'test/examples/**/*.test.ts',
   'test/hosts/**/*.test.ts',
-  'test/http/{captured,layers,recover,refused-commits,session-ended,timeouts,unsendable}.test.ts',
+  'test/http/{captured,framework-errors,layers,recover,refused-commits,session-ended,timeouts,unsendable}.test.ts',
   'test/playground/**/*.test.ts',
+  'test/programs/programs.test.ts',
   'test/redrive/**/*.test.ts',
   'test/relay/**/*.test.ts',
   'test/runtimes/**/*.test.ts',
