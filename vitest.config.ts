@@ -18,7 +18,7 @@ export const LONG: readonly string[] = [
   'test/consumer/**/*.test.ts',
   'test/examples/**/*.test.ts',
   'test/hosts/**/*.test.ts',
-  'test/http/{captured,framework-errors,layers,recover,refused-commits,session-ended,timeouts,unsendable}.test.ts',
+  'test/http/{captured,framework-errors,layers,lost-transactions,recover,timeouts,unsendable}.test.ts',
   'test/playground/**/*.test.ts',
   'test/programs/programs.test.ts',
   'test/redrive/**/*.test.ts',

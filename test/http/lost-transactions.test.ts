@@ -8,13 +8,30 @@ import { effect, openWorld, type QueryTx, type Started, type World } from './wor
 
 const isMissing = 'missing' in inject('servers').postgres
 
-describe.skipIf(isMissing)('what the database refuses at the commit is no trouble of the store', () => {
+const NAMES = [
+  'create table names (name text unique deferrable initially deferred)',
+  `insert into names values ('taken')`,
+]
+
+describe.skipIf(isMissing).each([
+  {
+    what: 'what the database refuses at the commit is no trouble of the store',
+    tables: NAMES,
+    statement: `insert into names values ('taken')`,
+    problem: { status: 500, code: 'ONCE_ROLLED_BACK', retryable: false },
+  },
+  {
+    what: 'a session that the server ends under a handler is trouble of the store',
+    tables: [],
+    statement: 'select pg_terminate_backend(pg_backend_pid())',
+    problem: { status: 503, code: 'ONCE_STORE_UNAVAILABLE', retryable: true },
+  },
+])('$what', ({ tables, statement, problem }) => {
   let world: World
   let started: Started | undefined
   beforeEach(async () => {
     world = await openWorld('postgres')
-    await world.query('create table names (name text unique deferrable initially deferred)')
-    await world.query(`insert into names values ('taken')`)
+    for (const sql of tables) await world.query(sql)
   })
   afterEach(async () => {
     await started?.close()
@@ -24,9 +41,8 @@ describe.skipIf(isMissing)('what the database refuses at the commit is no troubl
 
   const work = async ({ tx, key }: { tx: QueryTx; key: string }): Promise<void> => {
     await effect(tx, key)
-    await tx.query(`insert into names values ('taken')`)
+    await tx.query(statement)
   }
-  const problem = { status: 500, code: 'ONCE_ROLLED_BACK', retryable: false }
 
   it.each(Object.entries(AROUND))('%s', async (_name, open) => {
     const handler: RawHandler = async (res, op) => {
