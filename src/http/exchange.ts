@@ -1,6 +1,6 @@
 import { isAscii } from 'node:buffer'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { onceError } from '../errors.ts'
+import { onceError, type OnceError } from '../errors.ts'
 import type { Answer } from '../lifecycle/answer.ts'
 import type { LeasedOperation, Operation } from '../operation/types.ts'
 import type { Events } from '../outbox/event.ts'
@@ -92,7 +92,7 @@ export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
-export function noAnswer(who: string): Error {
+export function noAnswer(who: string): OnceError {
   return onceError('ONCE_NO_ANSWER', {
     detail: `${who} returned without a response. Send one, or return the promise that does`,
   })

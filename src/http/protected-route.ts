@@ -1,7 +1,7 @@
 import { isOnceError, onceError, type OnceError } from '../errors.ts'
 import { type Answer, fateOf } from '../lifecycle/answer.ts'
 import type { Produce } from '../operation/atomic.ts'
-import { mayBeOurs } from '../operation/atomic.ts'
+import { isTransient, mayBeOurs } from '../operation/atomic.ts'
 import { withinMs } from '../operation/deadline.ts'
 import { openEnclosing } from '../operation/enclosing.ts'
 import { replayed } from '../operation/execute.ts'
@@ -142,7 +142,12 @@ export class ProtectedRoute<Tx, E extends Events, Req> {
     return this.#leased(request, label, text, recoverProduce(recover, given))
   }
 
-  /** An error after which the transaction may be run again, or was ended under the handler: not the framework's to answer. */
+  /** An error after which the whole transaction may be run again: it is never the framework's to answer. */
+  isTransient(error: unknown): boolean {
+    return isTransient(this.instance.core, error)
+  }
+
+  /** The same, or an error that sounds as if the transaction was ended under the handler. Its rollback tells. */
   mayBeOurs(error: unknown): boolean {
     return mayBeOurs(this.instance.core, error)
   }

@@ -75,3 +75,33 @@ describe.skipIf(isMissing).each([
     }
   })
 })
+
+describe.skipIf(isMissing)("an error of the handler's that only sounds like a lost session", () => {
+  let world: World
+  let started: Started | undefined
+  beforeEach(async () => {
+    world = await openWorld('postgres')
+  })
+  afterEach(async () => {
+    await started?.close()
+    started = undefined
+    await world.close()
+  })
+
+  it.each(Object.entries(AROUND))('is answered by the framework: %s', async (_name, open) => {
+    const handler: RawHandler = async (_res, op) => {
+      await effect(op.tx, op.key)
+      // A payment provider has hung up.
+      throw Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET', syscall: 'read' })
+    }
+    started = await open(world, () => {}, handler)
+    const client = impatientClient(started)
+    const key = client.newKey()
+    for (let n = 0; n < 2; n++) {
+      const { status, text } = await client.send({ key })
+      expect(status).toBe(500)
+      expect(text).not.toContain('ONCE_')
+    }
+    expect(await world.effects(key)).toBe(0)
+  })
+})
