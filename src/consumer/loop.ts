@@ -45,6 +45,7 @@ export class ConsumerLoop<Tx> {
   /** What still runs then is not waited for. */
   endsBy: number = Infinity
   #suspectRunning = false
+  #heldBackByRateOrRest = false
   #waitingForIdle: (() => void)[] = []
   #seq = 0
   #troubles = 0
@@ -57,13 +58,12 @@ export class ConsumerLoop<Tx> {
     this.#source = source
     this.#broker = broker
     this.#stopping = stopping
-    this.#prefetch = prefetchOf(parts.settings)
-    this.#room = new WakeSignal(parts.core.clock)
-    this.#size = new BatchSize(parts.settings, parts.core.store.locks)
-    this.#throttle = new Throttle(parts.core.clock, parts.settings.rate, () => this.#dispatch())
-    this.#concurrency =
-      parts.core.store.features.concurrentClaims || parts.settings.leaseMs !== null ? parts.settings.concurrency : 1
     const { core, inbox, settings } = parts
+    this.#prefetch = prefetchOf(settings)
+    this.#room = new WakeSignal(core.clock)
+    this.#size = new BatchSize(settings, core.store.locks)
+    this.#throttle = new Throttle(core.clock, settings.rate, () => this.#dispatch())
+    this.#concurrency = core.store.features.concurrentClaims || settings.leaseMs !== null ? settings.concurrency : 1
     this.#rest = new StoreRest(core)
     this.#early = new WaitingForPredecessor({
       clock: core.clock,
@@ -104,11 +104,11 @@ export class ConsumerLoop<Tx> {
         const came = await this.#receive(max, once || this.#waitingForIdle.length > 0)
         if (came === 0 && this.#active === 0 && this.#backlog.size === 0) this.#tellIdle()
         if (came > 0 || !once) continue
+        this.#dispatch()
         if (this.#active === 0 && this.#backlog.size === 0) return
-        const waits = this.#early.size > 0 || this.#throttle.room() < 1
+        const waits = this.#early.size > 0 || this.#heldBackByRateOrRest
         if (this.#active === 0 && !waits && this.#backlog.nextAt() > this.#now + CONSUMER_DRAIN_MS) return
         await this.#room.wait(Math.min(50, Math.max(1, this.#backlog.nextAt() - this.#now)))
-        this.#dispatch()
       }
     } finally {
       cancelLooks()
@@ -193,6 +193,7 @@ export class ConsumerLoop<Tx> {
         this.#dispatch()
       })
     }
+    this.#heldBackByRateOrRest = this.#throttle.waiting || !this.#rest.mayBegin(now)
     this.#arm(now)
   }
 

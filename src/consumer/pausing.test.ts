@@ -157,6 +157,20 @@ it.each([
   }
 })
 
+it('drains what its rate holds back, also when its timer is late and a look at the clock takes long', async () => {
+  let looksMs = 0
+  const clock: Clock = {
+    ...systemClock,
+    now: () => systemClock.now() + (looksMs += 3),
+    after: (ms, callback, held) => systemClock.after(ms + 40, callback, held),
+  }
+  const settings = { namespace: 'test', store: memoryStore(), events, guard: 'off', sweep: false } as const
+  once = createOnce(settings, { ...systemParts, clock })
+  const consumer = once.consumer('reader', { from: once.outbox, rate: 10, batch: 1 }, { 'step.made': async () => {} })
+  await published(Array.from({ length: 25 }, (_, i) => `e${i}`))
+  expect(await consumer.drain()).toBe(25)
+})
+
 it('a paused consumer sleeps, also when a message that failed is due', async () => {
   let timers = 0
   const clock: Clock = {

@@ -49,7 +49,8 @@ export class Throttle {
   readonly #clock: Clock
   readonly #limit: RateLimit | null
   readonly #again: () => void
-  #waiting = false
+  /** There was no room, and `again` was not called yet. */
+  waiting = false
 
   constructor(clock: Clock, rate: number | null, again: () => void) {
     this.#clock = clock
@@ -69,10 +70,10 @@ export class Throttle {
   }
 
   #callAgain(): void {
-    if (this.#waiting || !this.#limit) return
-    this.#waiting = true
+    if (this.waiting || !this.#limit) return
+    this.waiting = true
     this.#clock.after(this.#limit.nextInMs(), () => {
-      this.#waiting = false
+      this.waiting = false
       this.#again()
     })
   }

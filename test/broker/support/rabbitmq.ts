@@ -58,8 +58,10 @@ export const rabbitmq: Broker = {
         let last = performance.now()
         const { consumerTag } = await channel.basicConsume({ queue: place }, (message) => {
           last = performance.now()
-          seen.push(receivedFrom(String(message.body), message.messageId ?? ''))
+          // A server that was silent for a while sent it when this reader was about to leave: the next one gets it again.
+          if (!channel.active) return
           channel.basicAck({ deliveryTag: message.deliveryTag })
+          seen.push(receivedFrom(String(message.body), message.messageId ?? ''))
         })
         while (performance.now() - last < QUIET_MS) await new Promise((resolve) => setTimeout(resolve, 20))
         await channel.basicCancel(consumerTag)
