@@ -1,4 +1,4 @@
-import { Connection } from 'rabbitmq-client'
+import { Connection, type Channel } from 'rabbitmq-client'
 import { rabbitmqSink } from '../../../src/broker/rabbitmq/sink.ts'
 import { rabbitmqSource } from '../../../src/broker/rabbitmq/source.ts'
 import type { Sink } from '../../../src/sink/sink.ts'
@@ -29,6 +29,21 @@ export const rabbitmq: Broker = {
     }
     /** A queue gives each message to one reader only, so what was read is kept here. */
     const seen: Received[] = []
+    let last = 0
+    /** It stays to the end: what is on its way to a reader that leaves comes to the next one out of order. */
+    let reader: Channel | undefined
+    async function read(): Promise<Channel> {
+      const channel = await connection.acquire()
+      await channel.basicQos({ prefetchCount: PREFETCH })
+      await channel.basicConsume({ queue: place }, (message) => {
+        last = performance.now()
+        // Of a connection that is gone: it comes again.
+        if (!channel.active) return
+        channel.basicAck({ deliveryTag: message.deliveryTag })
+        seen.push(receivedFrom(String(message.body), message.messageId ?? ''))
+      })
+      return channel
+    }
     const sinks: Sink[] = []
     return {
       sink() {
@@ -53,19 +68,9 @@ export const rabbitmq: Broker = {
         return most
       },
       async received() {
-        const channel = await connection.acquire()
-        await channel.basicQos({ prefetchCount: PREFETCH })
-        let last = performance.now()
-        const { consumerTag } = await channel.basicConsume({ queue: place }, (message) => {
-          last = performance.now()
-          // A server that was silent for a while sent it when this reader was about to leave: the next one gets it again.
-          if (!channel.active) return
-          channel.basicAck({ deliveryTag: message.deliveryTag })
-          seen.push(receivedFrom(String(message.body), message.messageId ?? ''))
-        })
+        if (!reader?.active) reader = await read()
+        last = performance.now()
         while (performance.now() - last < QUIET_MS) await new Promise((resolve) => setTimeout(resolve, 20))
-        await channel.basicCancel(consumerTag)
-        await channel.close()
         return seen
       },
       tooLarge: 1_100_000,
@@ -73,6 +78,7 @@ export const rabbitmq: Broker = {
       remove: async () => void (await connection.queueDelete(place)),
       async close() {
         // A connection closes when its last channel has.
+        await reader?.close()
         for (const sink of sinks) await sink.close?.()
         await connection.close()
       },
