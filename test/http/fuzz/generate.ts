@@ -205,7 +205,8 @@ class Steps {
       case 'none':
         return []
       case 'too late':
-        if (this.#form.isAsync && dice.chance(0.5)) return [{ do: 'stuck' }, answer(this.#whole())]
+        // One that answers after all may free what waits for an answer.
+        if (this.#form.isAsync && dice.chance(0.5)) return [{ do: 'stuck' }, ...this.#maybe(answer(this.#whole()))]
         return [{ do: 'later', ms: TOO_LATE_MS, steps: [answer(this.#whole())] }]
       default:
         return [answer(this.#one(plan))]
