@@ -67,7 +67,9 @@ export function idempotency<Tx, E extends Events>(
           c.set('once', op)
           await next()
           const { error } = c
-          if (error && (isFinal(error) || protection.mayBeOurs(error))) throw error
+          if (error && (isFinal(error) || protection.isTransient(error))) throw error
+          const blamed = error && protection.blamed(error)
+          if (blamed && (await blamed) !== error) throw error
           return { response: c.finalized ? c.res : undefined, threw: error !== undefined }
         },
         released: () => {

@@ -30,8 +30,6 @@ export class NodeRun<Tx, E extends Events, Req> {
   #over = false
   #committing: Promise<Outcome> | undefined
   #commitFailure: unknown
-  /** An error of the handler's that the store may explain when the transaction has ended. */
-  #undecided: { readonly error: unknown } | undefined
 
   constructor(protection: ProtectedRoute<Tx, E, Req>, exchange: Exchange<Req>, request: Request) {
     this.#protection = protection
@@ -45,7 +43,8 @@ export class NodeRun<Tx, E extends Events, Req> {
     try {
       this.#returned(await this.#call(op, hold))
     } catch (error) {
-      this.#undecided = !isFinal(error) && this.#protection.mayBeOurs(error) ? { error } : undefined
+      const blamed = this.#protection.blamed(error)
+      if (blamed && (await blamed) !== error) throw error
       await this.#threw(error, hold)
     }
     return this.#stored(hold)
@@ -86,12 +85,6 @@ export class NodeRun<Tx, E extends Events, Req> {
   /** The handler returned, and nobody answered. */
   get unanswered(): boolean {
     return this.#settled && this.#hold?.begun === false
-  }
-
-  /** The store did not explain it: it is the handler's own after all, such as a payment provider's lost connection. */
-  isHandlers(error: unknown): boolean {
-    if (!this.#undecided || this.#undecided.error !== error) return false
-    return !isOnceError(error) && !this.#protection.isTransient(error)
   }
 
   /** After the commit: the answer leaves. */
@@ -168,7 +161,7 @@ export class NodeRun<Tx, E extends Events, Req> {
       exchange.handled(undefined)
       return
     }
-    if (this.#undecided || this.#isOurs(error, hold)) throw error
+    if (this.#isOurs(error, hold)) throw error
     this.#handlerEnd = 'threw'
     // What it said before it began to answer stands, as it does without us.
     if (hold.begun || hold.isHeadSent) {

@@ -58,7 +58,6 @@ export async function serve<Tx, E extends Events, Req>(
     const late = handler.unanswered && isOnceError(error, 'ONCE_DEADLINE')
     const found = late ? noAnswer(pattern) : handler.called ? commitFailure(error) : error
     const run = handler
-    if (run.isHandlers(error)) return run.fail(error, protection.document(noAnswer(pattern)))
     if (run.called && isOnceError(found) && protection.leaves(found)) run.fail(found, protection.document(found))
     else run.discard(() => answerError(protection, exchange, found))
   }

@@ -1,7 +1,7 @@
 import { isOnceError, onceError, type OnceError } from '../errors.ts'
 import { type Answer, fateOf } from '../lifecycle/answer.ts'
 import type { Produce } from '../operation/atomic.ts'
-import { isTransient, mayBeOurs } from '../operation/atomic.ts'
+import { isTransient } from '../operation/atomic.ts'
 import { withinMs } from '../operation/deadline.ts'
 import { openEnclosing } from '../operation/enclosing.ts'
 import { replayed } from '../operation/execute.ts'
@@ -147,9 +147,12 @@ export class ProtectedRoute<Tx, E extends Events, Req> {
     return isTransient(this.instance.core, error)
   }
 
-  /** The same, or an error that sounds as if the transaction was ended under the handler. Its rollback tells. */
-  mayBeOurs(error: unknown): boolean {
-    return mayBeOurs(this.instance.core, error)
+  /**
+   * What an error of the handler's means: another one, where its transaction was ended under it. undefined: it does not
+   * sound so. Asked inside the operation, while its transaction is open.
+   */
+  blamed(error: unknown): Promise<unknown> | undefined {
+    return openEnclosing(this.instance.core.enclosing)?.session?.blame?.(error)
   }
 
   /** The problem document of an error of ours; null for anybody else's, and for what the framework shall answer. */

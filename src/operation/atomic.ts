@@ -83,15 +83,6 @@ export function isTransient<Tx>(core: Core<Tx>, error: unknown): boolean {
   }
 }
 
-/** An error of the handler's whose fault is known only when its transaction has ended. */
-export function mayBeOurs<Tx>(core: Core<Tx>, error: unknown): boolean {
-  try {
-    return isTransient(core, error) || core.transactions?.soundsEnded?.(error) === true
-  } catch {
-    return false
-  }
-}
-
 /** Runs a transaction again after a conflict, a few times; the last error is thrown as it is. */
 export async function rerunAfterConflicts<Tx, T>(core: Core<Tx>, attempt: () => Promise<T>): Promise<T> {
   for (let rerun = 1; ; rerun++) {

@@ -14,8 +14,6 @@ export interface Transactions<Tx> {
   refuse(params: RefuseParams): Promise<ClaimView>
   /** True for an error after which the whole transaction is worth running again (serialization failure, deadlock). */
   isTransient?(error: unknown): boolean
-  /** True for an error that sounds as if a session had ended: whose session it was, `blame` of the session tells. */
-  soundsEnded?(error: unknown): boolean
 }
 
 export interface BeginParams {

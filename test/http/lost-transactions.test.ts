@@ -1,10 +1,15 @@
+import { createServer } from 'node:http'
+import express, { type ErrorRequestHandler } from 'express'
+import Fastify from 'fastify'
 import { Hono } from 'hono'
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest'
+import { idempotency as onExpress } from '../../src/entry/express.ts'
+import { idempotency as onFastify } from '../../src/entry/fastify.ts'
 import { idempotency as onFetch } from '../../src/entry/fetch.ts'
 import { idempotency as onHono } from '../../src/entry/hono.ts'
 import { AROUND, type RawHandler } from './apps/around.ts'
 import { impatientClient } from './impatient-client.ts'
-import { effect, openWorld, type QueryTx, type Started, type World } from './world.ts'
+import { effect, listen, openWorld, type QueryTx, type Started, type World } from './world.ts'
 
 const isMissing = 'missing' in inject('servers').postgres
 
@@ -88,11 +93,13 @@ describe.skipIf(isMissing)("an error of the handler's that only sounds like a lo
     await world.close()
   })
 
+  /** A payment provider has hung up. */
+  const hungUp = (): Error => Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET', syscall: 'read' })
+
   it.each(Object.entries(AROUND))('is answered by the framework: %s', async (_name, open) => {
     const handler: RawHandler = async (_res, op) => {
       await effect(op.tx, op.key)
-      // A payment provider has hung up.
-      throw Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET', syscall: 'read' })
+      throw hungUp()
     }
     started = await open(world, () => {}, handler)
     const client = impatientClient(started)
@@ -103,5 +110,55 @@ describe.skipIf(isMissing)("an error of the handler's that only sounds like a lo
       expect(text).not.toContain('ONCE_')
     }
     expect(await world.effects(key)).toBe(0)
+  })
+
+  it('is answered under the head that the handler said, and a refusal of the error handler is stored', async () => {
+    const app = express()
+    app.post(
+      '/orders',
+      onExpress(world.once, { scope: 'global' })(async (_req, res, { tx, key }) => {
+        await effect(tx, key)
+        res.status(422).set('x-provider', 'down')
+        throw hungUp()
+      }),
+    )
+    const answer: ErrorRequestHandler = (_error, _req, res, _next) => void res.send('handled')
+    app.use(answer)
+    started = await listen(createServer(app))
+    const client = impatientClient(started)
+    const key = client.newKey()
+    const first = await client.send({ key })
+    expect([first.status, first.text, first.headers.get('x-provider')]).toEqual([422, 'handled', 'down'])
+    const again = await client.send({ key })
+    expect([again.status, again.text, again.headers.get('idempotent-replayed')]).toEqual([422, 'handled', 'true'])
+    expect(await world.effects(key)).toBe(0)
+  })
+
+  it('keeps the status that the handler said on Fastify', async () => {
+    const app = Fastify()
+    app.post(
+      '/orders',
+      onFastify(world.once, { scope: 'global' })(async (_request, reply) => {
+        reply.code(502).header('x-provider', 'down')
+        throw hungUp()
+      }),
+    )
+    started = { base: await app.listen({ port: 0, host: '127.0.0.1' }), close: () => app.close() }
+    const client = impatientClient(started)
+    const { status, headers } = await client.send({ key: client.newKey() })
+    expect([status, headers.get('x-provider')]).toEqual([502, 'down'])
+  })
+
+  it('is told to the error handler of Hono once', async () => {
+    let told = 0
+    const app = new Hono()
+    app.onError((_error, c) => {
+      told++
+      return c.text('handled', 502)
+    })
+    app.post('/orders', onHono(world.once, { scope: 'global' })(), () => Promise.reject(hungUp()))
+    const headers = { 'idempotency-key': crypto.randomUUID() }
+    const { status } = await app.request('/orders', { method: 'POST', headers })
+    expect([status, told]).toEqual([502, 1])
   })
 })

@@ -28,7 +28,7 @@ import { postgresStatus } from './status.ts'
 import type { StatusParams, StoredStatus } from '../status.ts'
 import { PostgresSchema } from './schema.ts'
 import { claimValues, PostgresSession } from './session.ts'
-import { isTransient, soundsEnded } from './driver/sqlstate.ts'
+import { isTransient } from './driver/sqlstate.ts'
 import { statements, type Bind } from './statements.ts'
 
 export interface PostgresStoreOptions {
@@ -159,10 +159,6 @@ class PostgresStore<Tx> implements SqlStore<Tx> {
 
   isTransient(error: unknown): boolean {
     return isTransient(error)
-  }
-
-  soundsEnded(error: unknown): boolean {
-    return soundsEnded(error)
   }
 
   close(): Promise<void> {
