@@ -1,6 +1,7 @@
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { connect } from 'node:net'
+import { createServer, IncomingMessage, ServerResponse } from 'node:http'
+import { connect, Socket } from 'node:net'
+import { PassThrough } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import express from 'express'
 import Koa from 'koa'
@@ -130,5 +131,47 @@ describe.each(Object.entries(ADAPTERS))('the body of a request, on %s', (_name, 
     place.started = await open(place.world, layer, (_req, res) => res.writeHead(200).end('made'))
     expect(await say(place.started, 'content-length: 3', 'abc')).toContain('made')
     expect(await say(place.started, 'content-length: 3', 'xyz')).toContain('ONCE_MISMATCH')
+  })
+})
+
+/** As hosts of functions (`complete` from the start) and `inject` of tests (never) make them: pushed when it is read. */
+class MadeRequest extends IncomingMessage {
+  readonly #bytes: Buffer
+
+  constructor(complete: boolean, bytes: Buffer) {
+    super(new Socket())
+    this.#bytes = bytes
+    Object.assign(this, { complete, method: 'POST', url: '/', httpVersionMajor: 1 })
+    this.headers = { 'idempotency-key': 'k', 'content-length': String(bytes.byteLength) }
+  }
+
+  override _read(): void {
+    this.push(this.#bytes)
+    this.push(null)
+  }
+}
+
+describe.each([true, false])('a request that no server has made (complete: %s)', (complete) => {
+  const place = worldOfEachTest()
+
+  it('has its body, for the fingerprint and for the handler', async () => {
+    const listener = onNode(
+      place.world.once,
+      OPTIONS,
+    )(async (req, res) => void res.writeHead(200).end(`read ${await read(req)}`))
+    const send = async (body: string): Promise<string> => {
+      const req = new MadeRequest(complete, Buffer.from(body))
+      const res = new ServerResponse(req)
+      const wire = new PassThrough()
+      let said = ''
+      wire.on('data', (chunk) => (said += String(chunk)))
+      res.assignSocket(wire as unknown as Socket)
+      listener(req, res)
+      await once(res, 'finish')
+      return said
+    }
+    expect(await send('abc')).toContain('read abc')
+    expect(await send('abc')).toContain('replayed')
+    expect(await send('xyz')).toContain('ONCE_MISMATCH')
   })
 })
