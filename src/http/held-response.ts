@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { types } from 'node:util'
+import { isContinued } from './continue.ts'
 import { Http2Head, isHttp2 } from './http2-response.ts'
 
 export type Callback = (error?: Error | null) => void
@@ -168,7 +169,6 @@ type HeldServerResponse = Omit<ServerResponse, MethodName> &
     [OWN]: Partial<Methods> | undefined
     [LEFT]?: { readonly status: number; readonly reason: string | undefined; isSaying: boolean }
     readonly _header: string | null
-    readonly _sent100?: boolean
   }
 
 /** What stood there before the response was held. */
@@ -181,7 +181,7 @@ function informational(name: MethodName): Method {
   return function (this: HeldServerResponse, ...args: unknown[]): unknown {
     const holder = this[HOLDER]
     // The client has heard that, and sent its body.
-    if (holder && name === 'writeContinue' && this._sent100) return undefined
+    if (holder && name === 'writeContinue' && isContinued(this as unknown as ServerResponse)) return undefined
     return holder ? holder.informed() : unheld(this, name, args)
   }
 }

@@ -1,8 +1,8 @@
-import type { ServerResponse } from 'node:http'
 import type { Events } from '../outbox/event.ts'
 import type { AnswerBatched } from './batched.ts'
 import { isOnceError } from '../errors.ts'
 import { insideAnother } from './bound.ts'
+import { askForBody } from './continue.ts'
 import { type Exchange, noAnswer } from './exchange.ts'
 import { ignoreLater, isHeld } from './held-response.ts'
 import { digestCheck, type Incoming, keyOf } from './incoming.ts'
@@ -31,7 +31,7 @@ export async function serve<Tx, E extends Events, Req>(
     const key = keyOf(route, sent)
     if (sent?.[0] !== undefined) res.setHeader(route.headerKey, sent[0])
     const header = headerOf(exchange)
-    if (isAwaitingContinue(res)) res.writeContinue()
+    askForBody(res)
     const found = bodyOf(req, exchange.seen, route.bodyLimit, route.digest ? digestCheck(header) : undefined)
     const { body, parsed, coded, digested = false } = found instanceof Promise ? await found : found
     const incoming = { method, target, pattern, request: seen, header, body, parsed, coded, digested }
@@ -95,11 +95,6 @@ function answerError<Tx, E extends Events, Req>(
     // Something around the route cannot even send this: a connection that ends is better than a process that does.
     exchange.res.destroy()
   }
-}
-
-/** Who listens to `checkContinue` leaves it to the handler to ask for the body, which is read before the handler runs. */
-function isAwaitingContinue(res: ServerResponse): boolean {
-  return Reflect.get(res, '_expect_continue') === true && !Reflect.get(res, '_sent100') && !res.req.complete
 }
 
 /** Each value of a header by itself. Node joins those it does not know with a comma: without one there is one. */

@@ -23,7 +23,7 @@ export function nodeWebhook(
 ): (req: IncomingMessage, res: ServerResponse) => Promise<void> {
   const mounted = pushedConsumer(consumer)
   const bytesMax = bodyLimitOf(options?.bodyLimit)
-  return async (req, res) => writeNode(res, await receiveNode(mounted, req, req as Seen, bytesMax))
+  return async (req, res) => writeNode(res, await receiveNode(mounted, req, res, req as Seen, bytesMax))
 }
 
 /** The same for Request and Response: Next.js, Bun, Deno. */
@@ -46,6 +46,7 @@ export function honoWebhook(
 /** What we use of Koa's context. */
 interface KoaContext {
   readonly req: IncomingMessage
+  readonly res: ServerResponse
   readonly request: unknown
   status: number
   body: unknown
@@ -57,7 +58,7 @@ export function koaWebhook(consumer: Consumer, options?: WebhookOptions): (ctx: 
   const mounted = pushedConsumer(consumer)
   const bytesMax = bodyLimitOf(options?.bodyLimit)
   return async (ctx) => {
-    const { status, headers, body } = await receiveNode(mounted, ctx.req, ctx.request as Seen, bytesMax)
+    const { status, headers, body } = await receiveNode(mounted, ctx.req, ctx.res, ctx.request as Seen, bytesMax)
     ctx.status = status
     ctx.set({ ...headers })
     ctx.body = body
@@ -66,6 +67,7 @@ export function koaWebhook(consumer: Consumer, options?: WebhookOptions): (ctx: 
 
 /** What we use of Fastify's reply. */
 interface FastifyAnswering {
+  readonly raw: ServerResponse
   code(status: number): FastifyAnswering
   headers(values: Record<string, string>): FastifyAnswering
   send(body: string): unknown
@@ -88,7 +90,7 @@ export function fastifyWebhook(consumer: Consumer, options?: WebhookOptions): Fa
   const bytesMax = bodyLimitOf(options?.bodyLimit)
   return {
     async onRequest({ raw }, reply) {
-      const { status, headers, body }: PushedAnswer = await receiveNode(mounted, raw, {}, bytesMax)
+      const { status, headers, body }: PushedAnswer = await receiveNode(mounted, raw, reply.raw, {}, bytesMax)
       return reply
         .code(status)
         .headers({ ...headers })

@@ -3,6 +3,7 @@ import { isOnceError, onceError } from '../errors.ts'
 import type { Consumer, PushedAnswer, PushedConsumer } from '../consumer/types.ts'
 import type { PushedRequest } from '../source/source.ts'
 import { collect, tooLarge } from './content-coding.ts'
+import { askForBody } from './continue.ts'
 import { bodyOf } from './node-body.ts'
 
 /** A consumer that can be mounted. By shape: two copies of the package may meet. */
@@ -17,10 +18,12 @@ export function pushedConsumer(consumer: Consumer): PushedConsumer {
 export async function receiveNode(
   consumer: PushedConsumer,
   req: IncomingMessage,
+  res: ServerResponse,
   seen: { readonly body?: unknown; readonly rawBody?: unknown },
   bytesMax: number,
 ): Promise<PushedAnswer> {
   try {
+    askForBody(res)
     const { body, parsed } = await bodyOf(req, seen, bytesMax)
     if (parsed !== undefined) {
       const detail =
