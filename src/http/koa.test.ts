@@ -104,6 +104,10 @@ test('a leased route: commit resolves after the commit, and rejects when there w
         await effect(tx, key)
         if (ctx.path === '/json') ctx.body = { done: true }
         if (ctx.path === '/stream') ctx.body = Readable.from(['s', 't'])
+        if (ctx.path === '/blob') ctx.body = new Blob(['b'])
+        if (ctx.path === '/response') ctx.body = new Response('r', { status: 201 })
+        if (ctx.path === '/created') ctx.status = 201
+        if (ctx.path === '/null') ctx.body = null
         if (ctx.path === '/declined') ctx.status = 402
       })
       seen.push(`${ctx.path} ${await place.world.effects(key)}`)
@@ -112,7 +116,11 @@ test('a leased route: commit resolves after the commit, and rejects when there w
   for (const [path, status, text, effects] of [
     ['/json', 200, '{"done":true}', 1],
     ['/stream', 200, 'st', 1],
-    ['/declined', 402, '', 0],
+    ['/blob', 200, 'b', 1],
+    ['/response', 201, 'r', 1],
+    ['/created', 201, 'Created', 1],
+    ['/null', 204, '', 1],
+    ['/declined', 402, 'Payment Required', 0],
   ] as const) {
     const key = client.newKey()
     for (const replayed of [null, 'true']) {
@@ -121,9 +129,40 @@ test('a leased route: commit resolves after the commit, and rejects when there w
     }
     expect(await place.world.effects(key)).toBe(effects)
   }
-  expect(seen).toEqual(['/json 1', '/stream 1', '/declined 0'])
+  expect(seen.splice(0)).toEqual([
+    '/json 1',
+    '/stream 1',
+    '/blob 1',
+    '/response 1',
+    '/created 1',
+    '/null 1',
+    '/declined 0',
+  ])
   const key = client.newKey()
   const unanswered = await client.send({ path: '/unanswered', key })
   expect([unanswered.status, JSON.parse(unanswered.text).code]).toEqual([500, 'ONCE_NO_ANSWER'])
-  expect([await place.world.effects(key), seen.length]).toEqual([0, 3])
+  expect([await place.world.effects(key), seen]).toEqual([0, []])
+})
+
+test.each(['at once', 'after its first bytes'])('a leased route: a body that breaks %s is one 500', async (when) => {
+  const client = await serve((app) => {
+    app.use(idempotency(place.world.once, { scope: 'global' })({ lease: '5s' }))
+    app.use(({ state, path, response }) =>
+      state['once'].commit(async ({ tx, key }: { tx: QueryTx; key: string }) => {
+        await effect(tx, key)
+        const chunks = async function* (): AsyncGenerator<Uint8Array> {
+          if (when !== 'at once') yield Buffer.from('begun')
+          throw new Error('broken')
+        }
+        const broken = Readable.from(chunks())
+        response.body = path === '/web' ? Readable.toWeb(broken) : broken
+      }),
+    )
+  })
+  for (const path of ['/web', '/node']) {
+    const key = client.newKey()
+    const { status, text } = await client.send({ path, key })
+    expect([status, text.includes('begun')]).toEqual([500, false])
+    expect(await place.world.effects(key)).toBe(0)
+  }
 })

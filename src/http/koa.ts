@@ -1,10 +1,8 @@
-import { Readable } from 'node:stream'
 import type { DefaultState, Middleware, ParameterizedContext } from 'koa'
 import type { Duration } from '../duration.ts'
 import type { Op } from '../operation/types.ts'
 import type { Once } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
-import { onceError } from '../errors.ts'
 import type { Answer } from '../lifecycle/answer.ts'
 import { type BatchedRoute, batchedOf } from './batched.ts'
 import { bind, noHandler, optionsAndHandler } from './bound.ts'
@@ -12,6 +10,7 @@ import { deferred } from './deferred.ts'
 import { asBuffer, type Exchange, writeAnswer } from './exchange.ts'
 import { isHeld } from './held-response.ts'
 import { Hold } from './hold.ts'
+import { respond } from './koa-respond.ts'
 import { serve } from './node.ts'
 import { passingOperation } from './passing.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
@@ -132,24 +131,6 @@ function keepAnswering(ctx: Context): void {
     if (!isReset || !isHeld(ctx.res)) Reflect.apply(onerror, ctx, [error])
   }
   Object.assign(ctx, { onerror: answerError })
-}
-
-/** What Koa does with a context once its middleware is done, for an answer that is given inside `commit`. */
-function respond(ctx: Context): void {
-  const { res } = ctx
-  const body: unknown = ctx.body
-  if (body === undefined && ctx.status === 404) {
-    throw onceError('ONCE_NO_ANSWER', {
-      detail: 'Set ctx.body or ctx.status inside commit: it commits with the answer',
-    })
-  }
-  ctx.respond = false
-  if (body === undefined || body === null || ctx.status === 204 || ctx.status === 304) res.end()
-  else if (typeof body === 'string' || body instanceof Uint8Array) res.end(body)
-  else if (body instanceof Readable) body.on('error', (error) => ctx.onerror(error)).pipe(res)
-  else if (body instanceof Blob) Readable.from(body.stream()).pipe(res)
-  else if (body instanceof ReadableStream) Readable.from(body).pipe(res)
-  else res.end(JSON.stringify(body))
 }
 
 function patternOf(ctx: Context): string {
