@@ -46,6 +46,8 @@ export function scopeOf<Req>(route: Route<Req>, { request, method, target }: Inc
   if (route.scope === 'global') return 'global'
   const scope: unknown = route.scope(request)
   if (typeof scope === 'string' && scope !== '') return scope
+  // It is refused, and nobody waits for it: its failure would end the process.
+  if (scope instanceof Promise) scope.catch(() => {})
   const returned = scope === '' ? "''" : scope === null || scope === undefined ? String(scope) : `a ${typeof scope}`
   throw onceError('ONCE_SCOPE_EMPTY', {
     detail: `scope() returned ${returned} for ${method} ${pathOf(target).path}; one user could replay another's answer. Return a string or set 'global'`,
@@ -84,13 +86,11 @@ function digestOf<Req>({ header }: Pick<Incoming<Req>, 'header'>): string | unde
   return header('repr-digest') ?? header('content-digest')
 }
 
+const ORIGIN = /^[^:/?#]+:\/\/[^/?#]*/
+
 function pathOf(target: string): { readonly path: string; readonly query: string } {
-  let from = 0
-  if (!target.startsWith('/')) {
-    // Absolute form, as proxies get it: the host is no part of the meaning.
-    const authority = target.indexOf('://')
-    from = authority < 0 ? 0 : indexOrEnd(target, '/', authority + 3)
-  }
+  // Absolute form, as proxies get it: the host is no part of the meaning.
+  const from = target.startsWith('/') ? 0 : (ORIGIN.exec(target)?.[0].length ?? 0)
   const hash = indexOrEnd(target, '#', from)
   const mark = Math.min(indexOrEnd(target, '?', from), hash)
   return { path: target.slice(from, mark) || '/', query: target.slice(mark + 1, hash) }

@@ -323,8 +323,10 @@ test('every option that makes no sense is refused when the program starts', () =
 })
 
 test('a scope that is empty at run time is an error, never global', async () => {
-  for (const scope of ['', undefined, null, 7]) {
-    const response = await route({ scope: () => scope as never })(post('k'))
+  // A promise that fails, and that nobody waits for, would end the process.
+  const scopes = ['', undefined, null, 7].map((scope) => () => scope)
+  for (const scope of [...scopes, () => Promise.reject(new Error('no user'))]) {
+    const response = await route({ scope: scope as never })(post('k'))
     expect([response.status, await codeOf(response)]).toEqual([500, 'ONCE_SCOPE_EMPTY'])
   }
   expect(world.runs('k')).toBe(0)

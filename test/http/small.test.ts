@@ -1,4 +1,5 @@
-import { createServer } from 'node:http'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import compression from 'compression'
 import express from 'express'
@@ -159,4 +160,36 @@ it('Hono and fetch: a stream of texts is their bytes, and one of anything else i
         const seen = await app.request(`${path}?${name}`, { method: 'POST', headers })
         expect(await seen.text()).toBe(text)
       }
+})
+
+it('Hono and fetch: an answer whose body was read before is no answer', async () => {
+  const answer = async (): Promise<Response> => {
+    const response = new Response('some text')
+    const reader = response.body?.getReader()
+    await reader?.read()
+    reader?.releaseLock()
+    return response
+  }
+  const app = new Hono()
+  app.post('/hono', onHono(place.world.once, { scope: 'global', onError: () => {} })(), answer)
+  const onWeb = onFetch(place.world.once, { scope: 'global', onError: () => {} })(answer)
+  app.post('/fetch', (c) => onWeb(c.req.raw))
+  for (const path of ['/hono', '/fetch']) {
+    const seen = await app.request(path, { method: 'POST', headers: { 'idempotency-key': path } })
+    expect([seen.status, await seen.text()]).toEqual([500, expect.stringContaining('ONCE_ANSWER_INVALID')])
+  }
+})
+
+it('the query counts of a target that has a host and no path', async () => {
+  const idempotent = onNode(place.world.once, { scope: 'global' })
+  place.started = await listen(createServer(idempotent((_req, res) => void res.end('made'))))
+  const statusOf = async (path: string): Promise<number | undefined> => {
+    const sent = request(place.started?.base ?? '', { method: 'POST', path, headers: { 'idempotency-key': 'k' } }).end()
+    const [response] = (await once(sent, 'response')) as [IncomingMessage]
+    response.resume()
+    return response.statusCode
+  }
+  expect(await statusOf('http://local?amount=1&then=/a')).toBe(200)
+  expect(await statusOf('http://local/?then=/a&amount=1')).toBe(200)
+  expect(await statusOf('http://local?amount=2&then=/a')).toBe(422)
 })
