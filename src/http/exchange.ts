@@ -6,6 +6,7 @@ import type { LeasedOperation, Operation } from '../operation/types.ts'
 import type { Events } from '../outbox/event.ts'
 import { isAboutReader } from './headers.ts'
 import { isBare } from './held-head.ts'
+import { hasOneValue, isHttp2 } from './http2-response.ts'
 import type { Log } from './report.ts'
 
 // oxlint-disable-next-line no-explicit-any -- each adapter types it for its users
@@ -54,11 +55,17 @@ export function writeAnswer(res: ServerResponse, { status, headers, body }: Answ
   for (let i = 0; i < headers.length; i++) {
     const [name, value] = headers[i] as readonly [string, string]
     // A name that came before is one more of it; anything else stands over what was there.
-    if (i > 0 && headers.findIndex((pair) => pair[0] === name) < i) res.appendHeader(name, value)
+    if (i > 0 && headers.findIndex((pair) => pair[0] === name) < i) addHeader(res, name, value)
     else if (!isAboutReader(name) || !res.hasHeader(name)) res.setHeader(name, value)
   }
   if (body === null) res.end()
   else endWith(res, body)
+}
+
+/** An answer that was stored over HTTP/1.1 may have two lines where HTTP/2 takes one: a list says the same. */
+function addHeader(res: ServerResponse, name: string, value: string): void {
+  if (isHttp2(res) && hasOneValue(name)) res.setHeader(name, `${String(res.getHeader(name))}, ${value}`)
+  else res.appendHeader(name, value)
 }
 
 /** Plain text leaves in one piece with its head, which costs half of two. */

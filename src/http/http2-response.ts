@@ -76,18 +76,30 @@ export function unfitForHttp2(headers: OutgoingHttpHeaders): string | undefined 
     const value = headers[name]
     if (OF_CONNECTIONS.has(name) || (name === 'te' && value !== 'trailers')) return true
     if (!Array.isArray(value)) return !isValue(value)
-    return !value.every(isValue) || (value.length > 1 && OF_ONE_VALUE.test(name))
+    return !value.every(isValue) || (value.length > 1 && hasOneValue(name))
   })
+}
+
+/** Node takes no second value for it. */
+export function hasOneValue(name: string): boolean {
+  return OF_ONE_VALUE.test(name)
 }
 
 const OF_CONNECTIONS = new Set(['upgrade', 'http2-settings', 'keep-alive', 'proxy-connection', 'transfer-encoding'])
 
-/** Those of an answer for which Node takes no second value. */
 const OF_ONE_VALUE =
   /^(access-control-(allow-credentials|max-age|request-method)|age|(proxy-)?authorization|content-(encoding|language|length|location|md5|range|type)|date|dnt|etag|expires|from|host|if-.*|last-modified|location|max-forwards|range|referer|retry-after|tk|upgrade-insecure-requests|user-agent|x-content-type-options)$/
 
 /** Methods of the stream whose bytes would leave before the commit. */
-const AROUND = ['respond', 'respondWithFD', 'respondWithFile', 'additionalHeaders', 'write', 'end'] as const
+const AROUND = [
+  'respond',
+  'respondWithFD',
+  'respondWithFile',
+  'additionalHeaders',
+  'pushStream',
+  'write',
+  'end',
+] as const
 
 function refuse(stream: ServerHttp2Stream, name: (typeof AROUND)[number]): (...args: unknown[]) => unknown {
   return (...args) => {

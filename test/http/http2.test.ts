@@ -1,3 +1,4 @@
+import { createServer as createHttp1Server } from 'node:http'
 import { connect, createServer, type Http2ServerResponse } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
@@ -8,8 +9,9 @@ import { describe, expect, it } from 'vitest'
 import { idempotency as onFastify } from '../../src/entry/fastify.ts'
 import { idempotency as onKoa } from '../../src/entry/koa.ts'
 import { idempotency as onNode } from '../../src/entry/node.ts'
+import { Client } from '../../src/testing/http-contract/client.ts'
 import { worldOfEachTest } from './world-of-each-test.ts'
-import { effect, type QueryTx, type Started, type World } from './world.ts'
+import { effect, listen as listenHttp1, type QueryTx, type Started, type World } from './world.ts'
 
 interface Op {
   readonly tx: QueryTx
@@ -117,6 +119,10 @@ const AROUND: Record<string, (res: Http2ServerResponse) => void> = {
   respondWithFile: ({ stream }) => stream.respondWithFile(import.meta.filename),
   'an informational answer': (res) => {
     res.stream.additionalHeaders({ ':status': 103 })
+    res.end('sent')
+  },
+  'a push': (res) => {
+    res.createPushResponse({ ':path': '/pushed' }, (_error, pushed) => pushed.end('sent'))
     res.end('sent')
   },
   'a header of a connection': (res) => {
@@ -238,5 +244,25 @@ describe.each(Object.entries(ADAPTERS))('HTTP/2 on %s', (_name, open) => {
     expect(await send(place.started.base, 'body', large)).toMatchObject({ status: 200 })
     expect(await send(place.started.base, 'body', large)).toMatchObject({ status: 200 })
     expect(await send(place.started.base, 'body', large.replace('x', 'y'))).toMatchObject({ status: 422 })
+  })
+})
+
+describe('an answer with two lines of a header that was stored over HTTP/1.1', () => {
+  const place = worldOfEachTest()
+
+  it('is one with a list over HTTP/2', async () => {
+    const idempotent = onNode(place.world.once, { ...OPTIONS, onError: () => {} })
+    const listener = idempotent((_req, res) => {
+      res.setHeader('content-language', ['en', 'de'])
+      res.setHeader('link', ['</a>', '</b>'])
+      res.end('made')
+    })
+    place.started = await listenHttp1(createHttp1Server(listener))
+    await new Client(place.started.base).send({ key: '"k"' })
+    await place.started.close()
+    place.started = await listen(createServer((req, res) => listener(req as never, res as never)))
+    const { status, headers } = await send(place.started.base, 'k')
+    expect([status, headers['content-language'], headers['link']]).toEqual([200, 'en, de', '</a>, </b>'])
+    expect(headers['idempotent-replayed']).toBe('true')
   })
 })
