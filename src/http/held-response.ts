@@ -181,7 +181,7 @@ function informational(name: MethodName): Method {
   return function (this: HeldServerResponse, ...args: unknown[]): unknown {
     const holder = this[HOLDER]
     // The client has heard that, and sent its body.
-    if (holder && name === 'writeContinue' && isContinued(this as unknown as ServerResponse)) return undefined
+    if (holder && name === 'writeContinue' && isContinued(this)) return undefined
     return holder ? holder.informed() : unheld(this, name, args)
   }
 }

@@ -1,9 +1,9 @@
 import { pipeline, Readable } from 'node:stream'
-import type { DefaultState, ParameterizedContext } from 'koa'
+import type { ParameterizedContext } from 'koa'
 import { onceError } from '../errors.ts'
 
 /** What Koa does with a context once its middleware is done, for an answer that is given inside `commit`. */
-export function respond(ctx: ParameterizedContext<DefaultState>): void {
+export function respond(ctx: ParameterizedContext): void {
   const { res, response } = ctx
   const body: unknown = ctx.body
   if (body === undefined && ctx.status === 404) {
@@ -20,7 +20,7 @@ export function respond(ctx: ParameterizedContext<DefaultState>): void {
 }
 
 /** JSON, or where there is no body at all the words of the status. */
-function endWithText(ctx: ParameterizedContext<DefaultState>, body: unknown): void {
+function endWithText(ctx: ParameterizedContext, body: unknown): void {
   const isJson = body !== undefined && body !== null
   const text = isJson ? JSON.stringify(body) : (ctx.req.httpVersionMajor < 2 && ctx.message) || String(ctx.status)
   if (!isJson) ctx.type = 'text'
