@@ -38,11 +38,16 @@ export async function attemptAtomic<Tx>(
     })
     const { session } = begun
     const settled = settledAtOnce(core, request, begun) ?? (await settledOrRolledBack(core, request, begun))
-    if (settled.kind !== 'won') {
-      // The caller has what it came for; the connection goes back by itself. A refusal's locks say who is running: at once.
-      if (settled.kind === 'replay' && session.leave) session.leave()
+    if (settled.kind === 'busy') {
+      // It may hold locks of the key, too: a retry would be told of an operation that nobody runs.
+      await session.rollback()
+      return settled
+    }
+    if (settled.kind === 'replay') {
+      // The caller has what it came for; the connection goes back by itself.
+      if (session.leave) session.leave()
       else void session.rollback()
-      return settled.kind === 'busy' ? settled : { ...settled, kind: 'outcome', stored: true }
+      return { ...settled, kind: 'outcome', stored: true }
     }
     won(true)
     const startedAt = core.clock.now()

@@ -79,15 +79,18 @@ export async function runBatch<Tx>(core: Core<Tx>, batches: Batches, items: read
   const { session, won } = opened
   const winners: Won[] = []
   const shadowed: Item[] = []
+  const losers: Item[] = []
   for (const item of sorted) {
     const claimed = won.get(item.request.claim.id)
     if (claimed) {
       item.won(true)
       winners.push(Object.assign(item, { claimed }))
     } else if (isShadowed(item)) shadowed.push(item)
-    else void answerLoser(core, item)
+    else losers.push(item)
   }
-  const { again, crowded } = await settled(round, session, winners)
+  const ending = settled(round, session, winners)
+  for (const item of losers) void answerLoser(core, item, ending)
+  const { again, crowded } = await ending
   for (const items of again) for (const item of items) item.won(false)
   return { again: [shadowed, ...again], crowded }
 }
@@ -298,7 +301,7 @@ async function refuse<Tx>(core: Core<Tx>, item: Item, answer: Answer): Promise<v
 }
 
 /** Somebody else has the key: the record says what to answer, and without one it is running. */
-async function answerLoser<Tx>(core: Core<Tx>, item: Item): Promise<void> {
+async function answerLoser<Tx>(core: Core<Tx>, item: Item, ending: Promise<unknown>): Promise<void> {
   const { claim, policy } = item.request
   try {
     const { record, answer } = await core.store.read({ id: claim.id })
@@ -310,6 +313,8 @@ async function answerLoser<Tx>(core: Core<Tx>, item: Item): Promise<void> {
       replayed(core, item.request, 'database')
       item.resolve({ kind: 'outcome', outcome, stored: true })
     } else if (decision.do === 'inFlight' || decision.do === 'renew') {
+      // The batch may hold locks of this key, too: a retry would be told of an operation that nobody runs.
+      await ending
       item.resolve({ kind: 'busy', retryAfterMs: decision.do === 'inFlight' ? decision.retryAfterMs : null })
     } else if (decision.do === 'takeOver') {
       // Only a leased handler knows its steps: a batch that waited for it would wait for ever.
