@@ -3,7 +3,7 @@ import type { Publisher } from '../outbox/publisher.ts'
 import { createContext, type Context } from '../platform/context.ts'
 import type { Session, TakeTurn } from '../store/store.ts'
 import type { SharedTransaction } from './shared-transaction.ts'
-import type { Turns } from './turns.ts'
+import { Turns } from './turns.ts'
 
 interface EnclosingOf {
   /** Empty: no operation, but the user's own transaction that operations join. */
@@ -14,8 +14,18 @@ interface EnclosingOf {
   readonly transaction: SharedTransaction | null
   readonly publisher: Publisher | null
   /** Absent: the operation opened the transaction itself. */
-  readonly turns?: Turns
+  readonly turns?: Turns | undefined
+  /** The operation of another store that this one stands for. */
+  readonly standsFor?: Enclosing
 }
+
+/** The same operation, as another store sees it that shares the transaction. */
+export interface Twin {
+  readonly enclosing: Enclosing
+  readonly context: EnclosingContext
+}
+
+const NONE: readonly Twin[] = []
 
 /**
  * The operation a call is made inside of. A `run` inside a `run` joins the outer transaction under a savepoint; taking a
@@ -32,9 +42,11 @@ export class Enclosing {
   tx: unknown
   /** Where the operations of the same store are found; unset without a handle. */
   context: EnclosingContext | undefined
-  /** It was ended from outside, by its deadline or a close, and its handler still goes on. */
-  isCut = false
+  /** Empty where one store alone works in the transaction. */
+  twins: readonly Twin[] = NONE
+  readonly #standsFor: Enclosing | undefined
   readonly #turns: Turns | undefined
+  #isCut = false
   #pending = 0
   #idle: (() => void)[] | undefined
   #inside: Set<Enclosing> | undefined
@@ -50,6 +62,16 @@ export class Enclosing {
     this.transaction = of.transaction
     this.publisher = of.publisher
     this.#turns = of.turns
+    this.#standsFor = of.standsFor
+  }
+
+  /** It was ended from outside, by its deadline or a close, and its handler still goes on. */
+  get isCut(): boolean {
+    return this.#standsFor?.isCut ?? this.#isCut
+  }
+
+  set isCut(isCut: boolean) {
+    this.#isCut = isCut
   }
 
   get session(): Session<unknown> | null {
@@ -99,6 +121,7 @@ export class Enclosing {
 
   /** A child: the operation does not end before it. */
   track<T>(child: Promise<T>): Promise<T> {
+    void this.#standsFor?.track(child)
     this.#pending++
     const done = (): void => {
       if (--this.#pending === 0) this.#wake()
@@ -111,7 +134,8 @@ export class Enclosing {
   inTurn<T>(work: () => PromiseLike<T>): Promise<T> {
     const { turns } = this
     if (!turns) throw onceError('ONCE_INVARIANT', { detail: 'an operation without a transaction has no turns' })
-    return this.track(turns.run(work))
+    const { twins } = this
+    return this.track(turns.run(twins.length > 0 ? () => holdingTurn(twins, work) : work))
   }
 
   /** Calls back when no child is under way, or when the operation has ended and waits for none. */
@@ -155,6 +179,42 @@ export function createEnclosingContext(): EnclosingContext {
 }
 
 /**
+ * Lets the other stores of the transaction see an operation of this one, so that what all of them run inside it takes
+ * turns and ends with it. Answers with what they see.
+ */
+export function seenByOthers(host: Enclosing, enclosing: Enclosing, context: EnclosingContext): readonly Twin[] {
+  const { id, route, turns } = enclosing
+  const seen = host.twins.map(({ enclosing: outer, context: there }) => {
+    const { transaction, publisher } = outer
+    const of = { id, route, transaction, publisher, outer, turns, standsFor: enclosing }
+    return { enclosing: new Enclosing(of), context: there }
+  })
+  const all = [{ enclosing, context }, ...seen]
+  for (const twin of all) twin.enclosing.twins = all.filter((other) => other !== twin)
+  for (const twin of seen) enclosing.enter(twin.enclosing)
+  return seen
+}
+
+/** In the contexts of all these stores. */
+export function inTwins<T>(twins: readonly Twin[], work: () => T): T {
+  const [twin, ...others] = twins
+  return twin ? twin.context.run(twin.enclosing, () => inTwins(others, work)) : work()
+}
+
+/** Statements may go through the other stores' handles: there, too, they are those of whoever has the turn. */
+async function holdingTurn<T>(twins: readonly Twin[], work: () => PromiseLike<T>): Promise<T> {
+  const holders = twins.map(({ enclosing: outer, context }) => {
+    const { route, transaction, publisher } = outer
+    return { enclosing: new Enclosing({ id: '', route, transaction, publisher, outer, turns: new Turns() }), context }
+  })
+  try {
+    return await inTwins(holders, work)
+  } finally {
+    for (const { enclosing } of holders) enclosing.end()
+  }
+}
+
+/**
  * The innermost operation around this call that has not ended. The user's own transaction is none: work that outlives
  * what was joined to it cannot count on it, because nobody here sees its end.
  */
@@ -187,8 +247,8 @@ export function isInside(enclosing: Enclosing | undefined, id: string): boolean 
 export function turnsOf(context: EnclosingContext, owner: Enclosing): TakeTurn {
   return (statement) => {
     if (!owner.isTurnTaken) return undefined
-    let at = openEnclosing(context)
-    while (at && at.transaction !== owner.transaction) at = at.outer
+    let at = context.get()
+    while (at && (at.ended || at.transaction !== owner.transaction)) at = at.outer
     const caller = at ?? owner
     return caller.turns?.taken ? caller.inTurn(statement) : undefined
   }

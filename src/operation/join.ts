@@ -5,8 +5,7 @@ import { nestable, required } from '../store/lacking.ts'
 import type { Session } from '../store/store.ts'
 import type { Produce } from './atomic.ts'
 import { wakeRelays, type Core } from './core.ts'
-import { childrenEnded } from './deadline.ts'
-import { Enclosing, enclosingOf, isInside, openEnclosing, type EnclosingContext } from './enclosing.ts'
+import { Enclosing, enclosingOf, isInside, openEnclosing, type EnclosingContext, type Twin } from './enclosing.ts'
 import { nest, runNested, type Host } from './nested.ts'
 import { inFlightError, type Outcome } from './outcome.ts'
 import type { Request } from './request.ts'
@@ -17,21 +16,10 @@ import { Turns } from './turns.ts'
 export function runJoined<Tx>(core: Core<Tx>, tx: Tx, request: Request, produce: Produce<Tx>): Promise<Outcome> {
   const around = enclosingWith(core, tx)
   if (around) return runNested(core, around, request, produce)
-  return inJoined(core, tx, request.route, (host, guest) => {
+  return inJoined(core, tx, request.route, (host) => {
     if (isInside(host, request.claim.id)) throw inFlightError(0)
-    return nest(core, host, request, guest ? withChildren(core, guest, produce) : produce)
+    return nest(core, host, request, produce)
   })
-}
-
-/** What the handler runs in the other store is inside its own savepoint: it ends before that. */
-function withChildren<Tx>(core: Core<Tx>, guest: Enclosing, produce: Produce<Tx>): Produce<Tx> {
-  return async (op) => {
-    try {
-      return await produce(op)
-    } finally {
-      await childrenEnded(core.clock, guest)
-    }
-  }
 }
 
 /** `join(tx).publish`: written at once, under the shard's lock until the user's commit. Publish last. */
@@ -65,6 +53,8 @@ function enclosingWith<Tx>(core: Core<Tx>, tx: unknown): Host | undefined {
   const owner = ownerOf(core, tx)
   // Called from another context, such as a queue's worker, the handle itself tells whose it is.
   if (owner?.context === core.enclosing) return innermostIn(innermost, owner.transaction) ?? owner
+  const seen = owner?.twins.find(({ context }) => context === core.enclosing)?.enclosing as Host | undefined
+  if (seen) return innermostIn(innermost, seen.transaction) ?? seen
   for (let at = innermost; at?.transaction; at = at.outer) {
     if (at.tx === tx || at.transaction.joined === tx) return innermostIn(innermost, at.transaction)
   }
@@ -83,49 +73,48 @@ function ownerOf<Tx>(core: Core<Tx>, tx: unknown): Host | undefined {
   return owner?.transaction && !owner.ended ? (owner as Host) : undefined
 }
 
-/** Runs with a host that stands for the user's transaction, and with a guest where that is an operation of another store. */
-type InJoined<T> = (host: Host, guest?: Enclosing) => Promise<T>
-
 /** Nobody here sees the user's commit, so nothing is remembered: a retry reads the record. */
-async function inJoined<Tx, T>(core: Core<Tx>, tx: Tx, route: string, work: InJoined<T>): Promise<T> {
+async function inJoined<Tx, T>(core: Core<Tx>, tx: Tx, route: string, work: (host: Host) => Promise<T>): Promise<T> {
   const outer = enclosingOf(core.enclosing)
   const owner = ownerOf(core, tx) ?? holderOf(tx)
-  const join = async (turns: Turns, guest?: Enclosing): Promise<T> => {
+  const join = async (turns: Turns, guests: readonly Twin[]): Promise<T> => {
     const join = required(core.store, core.transactions && core.store.join, 'join')
     const session: Session<unknown> = await join.call(core.store, tx)
     const transaction = new SharedTransaction(session, { tx, turns })
     const host = new Enclosing({ id: '', route, transaction, publisher: null, outer })
     host.tx = tx
-    guest?.enter(host)
+    host.twins = guests
+    const [guest] = guests
+    guest?.enclosing.enter(host)
     const letGo = held(tx, core.enclosing)
     try {
-      guest?.checkOpen()
-      return await work(host as Host, guest)
+      guest?.enclosing.checkOpen()
+      return await work(host as Host)
     } finally {
       letGo()
       host.end()
     }
   }
   const turns = turnsOfUsers(tx)
-  const joining = owner ? asGuest(owner, join) : turns.run(() => join(turns))
+  const joining = owner ? asGuest(owner, join) : turns.run(() => join(turns, []))
   return outer ? outer.track(joining) : joining
 }
 
 /**
- * In the transaction of an operation of another store: a child of that operation, in its turn. In the other store the
- * guest is an operation too, with turns of its own for what it runs there.
+ * In the transaction of an operation of another store: a child of that operation, in its turn. Nothing begins in the
+ * guest itself: only what the joined operation runs there, inside it.
  */
-function asGuest<T>(owner: Host, join: (turns: Turns, guest: Enclosing) => Promise<T>): Promise<T> {
+function asGuest<T>(owner: Host, join: (turns: Turns, guests: readonly Twin[]) => Promise<T>): Promise<T> {
   const context = owner.context as EnclosingContext
   const host = innermostIn(openEnclosing(context), owner.transaction) ?? owner
   const { route, transaction, publisher } = host
   return host.inTurn(async () => {
     host.checkOpen()
     const turns = new Turns()
-    const guest = new Enclosing({ id: 'guest', route, transaction, publisher, outer: host, turns })
+    const guest = new Enclosing({ id: '', route, transaction, publisher, outer: host, turns })
     host.enter(guest)
     try {
-      return await context.run(guest, join, turns, guest)
+      return await context.run(guest, join, turns, [{ enclosing: guest, context }, ...host.twins])
     } finally {
       guest.end()
       host.leave(guest)

@@ -4,7 +4,7 @@ import type { Claimed, EventRow, Savepoint, Session, SqlSession } from '../store
 import { capped, checkHeld, operationOf, publisherOf, type Produce } from './atomic.ts'
 import { wakeRelays, type Core } from './core.ts'
 import { LazySignal, TimeLimit, withinMs } from './deadline.ts'
-import { Enclosing, isInside } from './enclosing.ts'
+import { Enclosing, inTwins, isInside, seenByOthers } from './enclosing.ts'
 import { inFlightError, type Outcome, type Produced } from './outcome.ts'
 import type { Request } from './request.ts'
 import { settleInside } from './settle-claim.ts'
@@ -142,11 +142,13 @@ async function perform<Tx>(
   })
   const signal = new LazySignal()
   const op = operationOf(core, request, claimed, enclosing, signal)
+  const twins = host.twins.length > 0 ? seenByOthers(host, enclosing, core.enclosing) : host.twins
+  const work: Produce<Tx> = twins.length > 0 ? (given) => inTwins(twins, () => produce(given)) : produce
   host.enter(enclosing)
   try {
     const limit = new TimeLimit(core.clock, request.deadlineMs, signal, enclosing)
     limit.start()
-    const produced = await limit.of(core.enclosing.run(enclosing, produce, op))
+    const produced = await limit.of(core.enclosing.run(enclosing, work, op))
     return { produced, events: await withinMs(core.clock, request.deadlineMs, publisher.take()) }
   } finally {
     enclosing.end()

@@ -45,10 +45,15 @@ export class SharedTransaction {
     return this.#turns?.taken ?? false
   }
 
-  /** What must not be known to anybody before the commit: memories, wake-ups. `id`: of the record that it rests on. */
+  /**
+   * What must not be known to anybody before the commit: memories, wake-ups. `id`: of the record that it rests on. Of a
+   * record that was not completed here nobody knows whether another store wrote it in this very transaction: whoever
+   * needs it reads it again.
+   */
   afterCommit(action: () => void, id?: string): void {
     const own =
       id === undefined ? undefined : this.#waiting?.findLast((at) => at.completes && at.inside?.claim.id === id)
+    if (id !== undefined && !own) return
     ;(this.#waiting ??= []).push({ action, inside: own?.inside, completes: false })
   }
 

@@ -1,7 +1,10 @@
+import pg from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { pgStore } from '../../src/entry/pg.ts'
 import { effectivelyOnce, type Once } from '../../src/index.ts'
 import type { SqlStore } from '../../src/store/store.ts'
 import { countCharges, insertCharge, later, outcomeOf } from '../support/charges.ts'
+import { describePostgres } from '../support/postgres.ts'
 import { describeClients } from '../support/stores.ts'
 
 // oxlint-disable-next-line no-explicit-any -- every client has its own transaction type
@@ -101,6 +104,72 @@ describeClients('an operation of another store, joined to the transaction of an 
     expect(await counts('joined late', 'after the late one')).toEqual([0, 1])
   })
 
+  it('takes what it runs in the first store back with it, at its own deadline', async () => {
+    let back: Promise<unknown> = Promise.resolve()
+    let begunLate: Promise<unknown> = Promise.resolve()
+    const run = (key: string, handler: (op: { tx: unknown }) => Promise<unknown>): Promise<unknown> =>
+      outcomeOf(shop.run({ scope: 'u', key, input: 1 }, handler))
+    const told = await shop.run({ scope: 'u', key: 'outlives its guest', input: 1 }, async ({ tx }) => {
+      const late = { scope: 'u', key: 'late guest', input: 1, deadline: '150ms' } as const
+      const guest = outcomeOf(
+        other.join(tx).run(late, async () => {
+          back = run('back, late', async (op) => {
+            for (;;) await insertCharge(place, op.tx, 'back, late')
+          })
+          await back
+          begunLate = run('begun late', (op) => insertCharge(place, op.tx, 'begun late'))
+          await begunLate
+        }),
+      )
+      const outcome = await guest
+      await later(50)
+      return outcome
+    })
+    expect([told, await back, await begunLate]).toEqual(['ONCE_DEADLINE', 'ONCE_DEADLINE', 'ONCE_DEADLINE'])
+    expect(await counts('back, late', 'begun late')).toEqual([0, 0])
+  })
+
+  it('takes turns with what it runs in the first store', async () => {
+    const fails = (once: AnyOnce, key: string): Promise<unknown> =>
+      once.run({ scope: 'u', key, input: 1 }, async (op) => {
+        await insertCharge(place, op.tx, key)
+        await later(60)
+        throw new TypeError('rolled back')
+      })
+    const passes = (once: AnyOnce, key: string): Promise<unknown> =>
+      later(20).then(() =>
+        once.run({ scope: 'u', key, input: 1 }, async (op) => {
+          await insertCharge(place, op.tx, key)
+          await later(60)
+          await insertCharge(place, op.tx, key)
+        }),
+      )
+    const guest = (key: string, work: (tx: unknown) => Promise<unknown>[]): Promise<string> =>
+      outcomeOf(
+        shop.run({ scope: 'u', key: `around ${key}`, input: 1, deadline: '3s' }, ({ tx }) =>
+          other.join(tx).run({ scope: 'u', key, input: 1 }, async (op) => {
+            await Promise.allSettled(work(op.tx))
+          }),
+        ),
+      )
+    const told = [
+      await guest('a', (tx) => [fails(shop, 'a fails'), later(20).then(() => insertCharge(place, tx, 'a writes'))]),
+      await guest('b', () => [fails(shop, 'b fails'), passes(other, 'b passes')]),
+      await guest('c', () => [fails(other, 'c fails'), passes(shop, 'c passes')]),
+      await guest('d', (tx) => [
+        shop.run({ scope: 'u', key: 'd inner', input: 1 }, async () => insertCharge(place, tx, 'd writes')),
+      ]),
+      await guest('e', (tx) => [
+        fails(shop, 'e fails'),
+        shop.join(tx).run({ scope: 'u', key: 'e joins', input: 1 }, (op) => insertCharge(place, op.tx, 'e joins')),
+      ]),
+    ]
+    expect(told).toEqual(['value', 'value', 'value', 'value', 'value'])
+    expect(await counts('e fails', 'e joins')).toEqual([0, 1])
+    expect(await counts('a fails', 'a writes', 'b fails', 'b passes')).toEqual([0, 1, 0, 2])
+    expect(await counts('c fails', 'c passes', 'd writes')).toEqual([0, 2, 1])
+  })
+
   it("joins the user's transaction inside an operation that joined it, and beside one in its turn", async () => {
     const inside = (tx: unknown, key: string, work: () => unknown): Promise<unknown> =>
       shop.join(tx).run({ scope: 'u', key, input: key, deadline: '3s' }, async (op) => {
@@ -120,5 +189,33 @@ describeClients('an operation of another store, joined to the transaction of an 
     expect(answers).toEqual(['value', 'Error', 'value'])
     const keys = ['holds the turn', 'through the same object', 'fails with its guest', 'guest', 'beside them']
     expect(await counts(...keys)).toEqual([1, 2, 0, 0, 2])
+  })
+})
+
+describePostgres('two stores of one schema', (database) => {
+  it('leave nobody with a memory of what was rolled back', async () => {
+    const pool = new pg.Pool({ connectionString: database.url, max: 4 })
+    pool.on('error', () => {})
+    const [first, second] = [1, 2].map(() =>
+      effectivelyOnce({ namespace: 'test', store: pgStore(pool), guard: 'off', sweep: false }),
+    ) as [AnyOnce, AnyOnce]
+    await first.migrate()
+    await pool.query('create table paid (key text)')
+    const pay = (once: AnyOnce): Promise<unknown> =>
+      once.run({ scope: 'u', key: 'paid', input: 1 }, async ({ tx }) => {
+        await tx.query("insert into paid values ('paid')")
+      })
+    await first.run({ scope: 'u', key: 'forgives', input: 1 }, async ({ tx }) => {
+      const guest = second.join(tx).run({ scope: 'u', key: 'fails after both', input: 1 }, async () => {
+        await pay(second)
+        await pay(first)
+        throw new TypeError('rolled back')
+      })
+      expect(await outcomeOf(guest)).toBe('TypeError')
+    })
+    await pay(first)
+    expect((await pool.query('select * from paid')).rowCount).toBe(1)
+    await Promise.all([first.close(), second.close()])
+    await pool.end()
   })
 })
