@@ -82,11 +82,13 @@ async function attach<Tx>(
   until: number,
 ): Promise<Outcome | null> {
   const same = running.fingerprint === request.claim.fingerprint
-  if ((await running.decided(request.at)) === 'ended') {
+  const decided = await running.decided(request.at)
+  if (decided === 'ended') {
     const ending = await running.ended
     return same ? attachedTo(core, request, ending) : null
   }
-  if (!same) throw onceError('ONCE_MISMATCH')
+  // What runs elsewhere may be this request, and the one that waits for it here the other one.
+  if (!same && decided === 'running') throw onceError('ONCE_MISMATCH')
   const leftMs = until - core.clock.now()
   if (leftMs <= 0) throw inFlightError(core.pace.retryAfterMs(request.route))
   const late = new AbortController()
@@ -94,7 +96,7 @@ async function attach<Tx>(
   const ending = await Promise.race([running.ended, timeout])
   late.abort()
   if (ending === null) throw inFlightError(core.pace.retryAfterMs(request.route))
-  return attachedTo(core, request, ending)
+  return same ? attachedTo(core, request, ending) : null
 }
 
 /** What was run for us too. A replay is looked up anew: its record may have expired since the other call read it. */

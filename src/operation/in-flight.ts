@@ -25,12 +25,12 @@ export class InFlightOperation {
   }
 
   /**
-   * Settles when the key is known to be running, here, or elsewhere by a look that is not older than `at`, or when the
-   * call ended without running it: nobody may be refused because of what was true before it came.
+   * Settles when the key is known to be running, here, or elsewhere ('busy') by a look that is not older than `at`, or
+   * when the call ended without running it: nobody may be refused because of what was true before it came.
    */
-  decided(at: number): Promise<'running' | 'ended'> {
+  decided(at: number): Promise<Decided> {
     if (this.#is !== 'looking') return Promise.resolve(this.#is)
-    if (this.#busyAt >= at) return Promise.resolve('running')
+    if (this.#busyAt >= at) return Promise.resolve('busy')
     return new Promise((settle) => (this.#undecided ??= []).push({ at, settle }))
   }
 
@@ -54,7 +54,7 @@ export class InFlightOperation {
   /** It runs elsewhere, by a look that began at this time. */
   busy(lookedAt: number): void {
     this.#busyAt = lookedAt
-    this.#decide('running', lookedAt)
+    this.#decide('busy', lookedAt)
   }
 
   end(ending: Ending): void {
@@ -65,7 +65,7 @@ export class InFlightOperation {
     this.#ended?.settle(ending)
   }
 
-  #decide(as: 'running' | 'ended', upTo: number): void {
+  #decide(as: Decided, upTo: number): void {
     const undecided = this.#undecided
     if (!undecided) return
     this.#undecided = undecided.filter(({ at }) => at > upTo)
@@ -73,10 +73,12 @@ export class InFlightOperation {
   }
 }
 
+type Decided = 'running' | 'busy' | 'ended'
+
 interface Undecided {
   /** When the call came. */
   readonly at: number
-  settle(as: 'running' | 'ended'): void
+  settle(as: Decided): void
 }
 
 interface Waiting<T> {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { countCharges, insertCharge, outcomeOf } from '../support/charges.ts'
+import { countCharges, insertCharge, later, outcomeOf } from '../support/charges.ts'
 import { describeClient, describeClients } from '../support/stores.ts'
 
 describeClients('duplicates of a running key', (place) => {
@@ -40,6 +40,38 @@ describeClients('duplicates of a running key', (place) => {
     const charged = await running
     expect(await place.once().run({ scope: 'u', key: 'running', input: 1 }, async () => 'ran twice')).toEqual(charged)
     expect(await countCharges(place, 'running')).toBe(1)
+  })
+
+  it('are not refused because another request under the key waits in the same process', async () => {
+    let go: () => void = () => {}
+    const gate = new Promise<void>((resolve) => (go = resolve))
+    const elsewhere = place.once()
+    const here = place.once({ inFlight: { waitFor: '5s' } })
+    const charge = here.batched({
+      statement: (key: string) => ({
+        sql: 'insert into charges (id, key, amount) values (999999, $1, 1)',
+        values: [key],
+      }),
+      respond: () => 'charged',
+    })
+    const ask = { scope: 'u', key: 'waited for' }
+    const running = elsewhere.run({ ...ask, input: 'right' }, async ({ tx }) => {
+      await insertCharge(place, tx, 'waited for')
+      await gate
+      return 'done'
+    })
+    await later(100)
+    const wrong = outcomeOf(charge({ ...ask, input: 'wrong' }))
+    await later(300)
+    const retry = here
+      .run({ ...ask, input: 'right' }, async () => 'ran twice')
+      .catch((error: { code: string }) => error.code)
+    await later(300)
+    go()
+    expect(await running).toBe('done')
+    expect(await retry).toBe('done')
+    expect(await wrong).toBe('ONCE_MISMATCH')
+    expect(await countCharges(place, 'waited for')).toBe(1)
   })
 })
 
