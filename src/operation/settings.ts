@@ -109,7 +109,7 @@ export function deadlineMs(value: Duration | undefined, fallback: number): numbe
 export function waitMs(value: InFlight | undefined, fallback: number): number {
   if (value === undefined) return fallback
   if (value === 'reject') return 0
-  if (typeof value !== 'object' || value === null) throw invalid(`inFlight must be 'reject' or { waitFor: '2s' }`)
+  if (value?.waitFor === undefined) throw invalid(`inFlight must be 'reject' or { waitFor: '2s' }`)
   return milliseconds(value.waitFor, 0, { option: 'inFlight.waitFor', min: 1, max: WAIT_MS_MAX })
 }
 

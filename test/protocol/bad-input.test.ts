@@ -33,6 +33,7 @@ describeAll('bad input to run', (place) => {
     ['a lease of weeks', { lease: '30d' }, 'ONCE_OPTION_INVALID'],
     ['an inFlight of nonsense', { inFlight: 'queue' }, 'ONCE_OPTION_INVALID'],
     ['an endless wait', { inFlight: { waitFor: '2h' } }, 'ONCE_OPTION_INVALID'],
+    ['a wait by another name', { inFlight: { wait: '2s' } }, 'ONCE_OPTION_INVALID'],
     ['an expired of nonsense', { expired: 'never' }, 'ONCE_OPTION_INVALID'],
   ]
 
