@@ -113,7 +113,6 @@ export class Hold implements Holder {
     this.#head = undefined
     this.#changedLate = false
     this.#failure = undefined
-    this.#res.finished = false
     this.#res.destroyed = false
     this.#restoreHead()
   }
@@ -282,8 +281,8 @@ export class Hold implements Holder {
     if (misfit) return this.fail(invalidAnswer(misfit))
     if (reason !== undefined && !isValue(reason))
       return this.fail(invalidAnswer('The words of its status have a character that no status line may have'))
+    // Not `finished`: a server that is closed would take the connection for idle, and end it.
     this.#state = 'ended'
-    res.finished = true
     this.#answer = { status, reason, headers: flatHeaders(headers), body }
     this.#waiting?.resolve(this.#answer)
     this.onEnded?.()
@@ -333,7 +332,6 @@ export class Hold implements Holder {
   #over(): void {
     this.#state = 'over'
     this.#chunks = []
-    this.#res.finished = false
     this.#res.destroyed = this.#closed
     this.#held.letGo()
   }

@@ -25,7 +25,6 @@ export class Http2Head {
     Object.assign(res, this.#methods())
     if (this.#stream) for (const name of AROUND) Object.assign(this.#stream, { [name]: refuse(this.#stream, name) })
     this.#own('destroyed', isGone)
-    this.#own('finished', false)
     this.#own('socket', null)
   }
 
@@ -33,8 +32,7 @@ export class Http2Head {
   letGo(): void {
     const res = this.#res
     if (this.#stream) for (const name of AROUND) Reflect.deleteProperty(this.#stream, name)
-    for (const name of [...Object.keys(this.#methods()), 'destroyed', 'finished', 'socket'])
-      Reflect.deleteProperty(res, name)
+    for (const name of [...Object.keys(this.#methods()), 'destroyed', 'socket']) Reflect.deleteProperty(res, name)
     for (const name of res.getHeaderNames()) if (!this.#headers.has(name)) res.removeHeader(name)
     for (const [name, value] of this.#headers) if (value !== undefined) res.setHeader(name, value)
   }
