@@ -29,6 +29,8 @@ export class NodeRun<Tx, E extends Events, Req> {
   #handlerEnd: HandlerEnd = 'returned'
   #over = false
   #committing: Promise<Outcome> | undefined
+  /** The database has the answer of `commit`, or is about to have it. */
+  #isConcluding = false
   #commitFailure: unknown
 
   constructor(protection: ProtectedRoute<Tx, E, Req>, exchange: Exchange<Req>, request: Request) {
@@ -63,7 +65,11 @@ export class NodeRun<Tx, E extends Events, Req> {
     try {
       this.#returned(await this.#call(op, hold))
     } catch (error) {
-      await this.#threw(error, hold)
+      if (await this.#isCommitted()) {
+        // What was committed is the answer, and the error has nobody else to go to.
+        this.#protection.tell(error, this.#exchange)
+        this.#returned(undefined)
+      } else await this.#threw(error, hold)
     }
     try {
       if (this.#committing) return { kind: 'committed', outcome: await this.#committing }
@@ -180,6 +186,14 @@ export class NodeRun<Tx, E extends Events, Req> {
     })
   }
 
+  async #isCommitted(): Promise<boolean> {
+    if (!this.#isConcluding || !this.#committing) return false
+    return this.#committing.then(
+      () => true,
+      () => false,
+    )
+  }
+
   /** What may be run again, what failed in the commit, and what could not be held is not the framework's to answer. */
   #isOurs(error: unknown, hold: Hold): boolean {
     if (this.#protection.isTransient(error)) return true
@@ -218,6 +232,7 @@ export class NodeRun<Tx, E extends Events, Req> {
         let tries = 0
         this.#committing = tools.commit(async (op) => {
           if (tries++ > 0) hold.reset()
+          this.#isConcluding = false
           value = await make(op)
           if (!hold.begun) {
             if (this.#exchange.answerNow) this.#exchange.answerNow()
@@ -225,6 +240,7 @@ export class NodeRun<Tx, E extends Events, Req> {
           }
           const produced = await this.#made(hold)
           if (produced.fate !== 'complete' || this.#handlerEnd === 'threw') throw new RolledBackAnswer(produced)
+          this.#isConcluding = true
           return produced
         })
         this.#committing.then(

@@ -154,7 +154,15 @@ class WebRun<Tx, E extends Events, Req> {
       return this.response
     }
     const op = Object.create(tools.op, { commit: { value: commit, enumerable: true } }) as LeasedOperation<Tx, Events>
-    const { response, handlerEnd } = await this.#call(op)
+    const { response, handlerEnd } = await this.#call(op).catch(async (error: unknown) => {
+      if (!committing) throw error
+      await committing.catch(() => {
+        throw error
+      })
+      // What was committed is the answer, and the error has nobody else to go to.
+      this.#protection.tell(error, this.#exchange)
+      return { response: this.response, handlerEnd: 'returned' as const }
+    })
     try {
       if (committing) return { kind: 'committed', outcome: await committing }
     } catch (error) {
