@@ -96,8 +96,8 @@ const REPLAYS: readonly PatchMutant[] = [
   {
     name: 'a replay has one of two headers of one name',
     file: 'src/http/exchange.ts',
-    find: 'if (i > 0 && headers.findIndex((pair) => pair[0] === name) < i) res.appendHeader(name, value)',
-    replace: 'if (i < 0) res.appendHeader(name, value)',
+    find: 'if (i > 0 && headers.findIndex((pair) => pair[0] === name) < i) addHeader(res, name, value)',
+    replace: 'if (i < 0) addHeader(res, name, value)',
   },
   {
     name: 'interceptors of Nest on Express do not end on a replay',
