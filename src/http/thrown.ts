@@ -10,17 +10,19 @@ export function thrownAnswer(thrown: unknown): Response | null {
   if (of['type'] === 'DataWithResponseInit') return Response.json(of['data'], initOf(of['init']))
   const status = of['status'] ?? of['statusCode']
   if (typeof status !== 'number' || !Number.isInteger(status)) return null
-  // A redirect of SvelteKit.
-  if (status >= 300 && status <= 308 && typeof of['location'] === 'string') return redirectTo(of['location'], status)
-  if (!isError(status)) return null
-  const h3 = ofH3(thrown, of, status)
-  if (h3) return h3
-  // An error of SvelteKit.
-  return isMessage(of['body']) ? Response.json(of['body'], { status }) : null
+  return ofH3(thrown, of, status) ?? (thrown instanceof Error ? null : ofKit(of, status))
+}
+
+/** A redirect or an error of SvelteKit. They are no Errors, as what an HTTP client throws about its own call is. */
+function ofKit(of: Record<string, unknown>, status: number): Response | null {
+  const { location, body } = of
+  if (status >= 300 && status <= 308 && typeof location === 'string') return redirectTo(location, status)
+  return isError(status) && isMessage(body) ? Response.json(body, { status }) : null
 }
 
 /** What h3 would say of its own errors: version 2 has words for it, version 1 leaves that to its host. */
 function ofH3(thrown: object, of: Record<string, unknown>, status: number): Response | null {
+  if (!isError(status)) return null
   const made: { __h3_error__?: unknown; name?: unknown } | undefined = thrown.constructor
   if (made?.__h3_error__ === true) {
     const { statusMessage, data } = of

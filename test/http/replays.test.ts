@@ -177,4 +177,17 @@ describe('answers that a host has its handlers throw', () => {
       expect(await place.world.effects(key)).toBe(0)
     }
   })
+
+  it('what another service answered to a call of the handler is no answer of ours', async () => {
+    const errors = [
+      // undici with `throwOnError`, and the client of Kubernetes.
+      Object.assign(new Error('Response status code 404'), { status: 404, body: { message: 'a secret is missing' } }),
+      Object.assign(new Error('Moved'), { statusCode: 301, location: 'http://inside/' }),
+    ]
+    for (const error of errors) {
+      const { key, ask } = throwing(() => error)
+      await expect(ask()).rejects.toBe(error)
+      expect(await place.world.effects(key)).toBe(0)
+    }
+  })
 })
