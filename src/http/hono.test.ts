@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Hono } from 'hono'
 import { cors } from 'hono/cors'
 import { HTTPException } from 'hono/http-exception'
@@ -76,4 +77,29 @@ test('a leased route without commit is an error on the first call', async () => 
   const app = new Hono()
   app.post('/x', idempotent({ lease: '5s' }), (c) => c.text('x'))
   expect(await (await app.request('/x', init('k'))).json()).toMatchObject({ code: 'ONCE_NOT_COMMITTED' })
+})
+
+test('a leased route: a commit that fails is answered by us, unless the handler makes something else of it', async () => {
+  const idempotent = idempotency(world.once, { scope: 'global', deadline: '100ms' })
+  const app = new Hono()
+  app.onError((error, c) => (error instanceof HTTPException ? error.getResponse() : c.text('handled', 500)))
+  app.post('/:how', idempotent({ lease: '5s' }), async (c) => {
+    const { commit } = c.var.once
+    const committing = commit(async ({ tx, key }) => {
+      await effect(tx, key)
+      await sleep(300)
+      return c.text('made')
+    })
+    if (c.req.param('how') === 'as it is') return committing
+    return committing.catch(() => Promise.reject(new HTTPException(502, { message: 'not now' })))
+  })
+  const failed = await app.request('/as it is', init('k'))
+  expect([failed.status, failed.headers.get('retry-after'), await failed.json()]).toEqual([
+    503,
+    '1',
+    expect.objectContaining({ code: 'ONCE_DEADLINE' }),
+  ])
+  const other = await app.request('/other', init('other'))
+  expect([other.status, await other.text()]).toEqual([502, 'not now'])
+  expect([await world.effects('k'), await world.effects('other')]).toEqual([0, 0])
 })

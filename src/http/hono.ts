@@ -70,7 +70,7 @@ export function idempotency<Tx, E extends Events>(
           if (error && (isFinal(error) || protection.isTransient(error))) throw error
           const blamed = error && protection.blamed(error)
           if (blamed && (await blamed) !== error) throw error
-          return { response: c.finalized ? c.res : undefined, threw: error !== undefined }
+          return { response: c.finalized ? c.res : undefined, threw: error !== undefined, error }
         },
         released: () => {
           fresh = true

@@ -1,4 +1,4 @@
-import { onceError } from '../errors.ts'
+import { isOnceError, onceError } from '../errors.ts'
 import { isFinal } from '../operation/final.ts'
 import { answerOfFinal } from '../operation/codec.ts'
 import type { Outcome } from '../operation/outcome.ts'
@@ -37,6 +37,8 @@ export interface WebExchange<Req> {
 export interface Made {
   readonly response: unknown
   readonly threw: boolean
+  /** What the framework has made the Response of. */
+  readonly error?: unknown
 }
 
 /** From the request to its Response, which says the key again. Rejects only with errors that the host shall answer. */
@@ -154,21 +156,22 @@ class WebRun<Tx, E extends Events, Req> {
       return this.response
     }
     const op = Object.create(tools.op, { commit: { value: commit, enumerable: true } }) as LeasedOperation<Tx, Events>
-    const { response, handlerEnd } = await this.#call(op).catch(async (error: unknown) => {
+    const { response, handlerEnd, thrown } = await this.#call(op).catch(async (error: unknown) => {
       if (!committing) throw error
       await committing.catch(() => {
         throw error
       })
       // What was committed is the answer, and the error has nobody else to go to.
       this.#protection.tell(error, this.#exchange)
-      return { response: this.response, handlerEnd: 'returned' as const }
+      return { response: this.response, handlerEnd: 'returned' as const, thrown: undefined }
     })
     try {
       if (committing) return { kind: 'committed', outcome: await committing }
     } catch (error) {
       if (error instanceof RolledBackAnswer) return { kind: 'refused', produced: error.produced }
-      // A refusal that was thrown inside `commit` is an answer, too.
-      if (handlerEnd !== 'threw' && !isFinal(error)) throw error
+      // A refusal that was thrown inside `commit` is an answer, too. What failed in the commit is not the framework's.
+      const isOurs = handlerEnd !== 'threw' || (isOnceError(error) && error === thrown)
+      if (isOurs && !isFinal(error)) throw error
     }
     this.#captured = await this.#capture(response, handlerEnd)
     const { produced } = this.#captured
@@ -185,10 +188,10 @@ class WebRun<Tx, E extends Events, Req> {
     return capture(this.#protection.route, this.#exchange.web, response, handlerEnd, this.#isOver)
   }
 
-  async #call(op: AnyOperation): Promise<{ readonly response: unknown; readonly handlerEnd: HandlerEnd }> {
+  async #call(op: AnyOperation): Promise<{ response: unknown; handlerEnd: HandlerEnd; thrown?: unknown }> {
     try {
-      const { response, threw } = await this.#exchange.handle(op)
-      return { response, handlerEnd: threw ? 'threw' : 'returned' }
+      const { response, threw, error: thrown } = await this.#exchange.handle(op)
+      return { response, handlerEnd: threw ? 'threw' : 'returned', thrown }
     } catch (error) {
       if (!isFinal(error)) throw error
       return { response: responseOf(jsonAnswer(answerOfFinal(error))), handlerEnd: 'final' }
