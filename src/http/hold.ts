@@ -123,10 +123,7 @@ export class Hold implements Holder {
     const answer = this.#answer
     const head = this.#head
     this.#over()
-    if (this.#closed || !answer || !head) {
-      res.emit('close')
-      return
-    }
+    if (this.#closed || !answer || !head) return this.#tellLeft()
     // Its headers are as they were, but for lists. These two are plain properties, which anybody may have set since.
     res.statusCode = answer.status
     if (!this.#isHttp2) res.statusMessage = answer.reason as string
@@ -142,10 +139,7 @@ export class Hold implements Holder {
   replace(answer: Answer): void {
     const res = this.#res
     this.#over()
-    if (this.#closed) {
-      res.emit('close')
-      return
-    }
+    if (this.#closed) return this.#tellLeft()
     for (const name of ABOUT_BODY) if (res.hasHeader(name)) res.removeHeader(name)
     if (res.hasHeader('content-length')) res.setHeader('content-length', answer.body?.byteLength ?? 0)
     writeAnswer(res, answer)
@@ -157,7 +151,7 @@ export class Hold implements Holder {
     if (this.#state === 'over') return
     this.#over()
     this.#restoreHead()
-    if (this.#closed) this.#res.emit('close')
+    if (this.#closed) this.#tellLeft()
   }
 
   get isEnded(): boolean {
@@ -334,6 +328,15 @@ export class Hold implements Holder {
     this.#chunks = []
     this.#res.destroyed = this.#closed
     this.#held.letGo()
+    const { socket } = this.#res
+    // Whoever looked for it meanwhile found none, and waits for it.
+    if (socket && this.#res.listenerCount('socket') > 0) this.#res.emit('socket', socket)
+  }
+
+  /** `close` of the socket is past, and on-finished listens to nothing else but these. */
+  #tellLeft(): void {
+    this.#res.emit('close')
+    this.#res.emit('end')
   }
 }
 
