@@ -52,7 +52,9 @@ export async function processBatch<Tx>(
     } catch (error) {
       const { core } = parts
       const cause = error instanceof HandlerFailed ? error.cause : error
-      if (rerun > RERUNS_MAX || !isTransient(core, cause)) return fatesOfFailure(core, arrivals, error)
+      if (rerun > RERUNS_MAX || !(isTransient(core, cause) || isSessionLost(error)))
+        return fatesOfFailure(core, arrivals, error)
+      if (isSessionLost(error)) core.settings.observe({ kind: 'troubled', task: 'consumer', error: cause })
       await sleep(core.clock, RERUN_BACKOFF_MS * 2 ** rerun * core.random.next())
     }
   }
@@ -61,10 +63,17 @@ export async function processBatch<Tx>(
 /** Thrown by whoever knows whose fault it was. */
 export class HandlerFailed extends Error {
   readonly arrival: Arrival
-  constructor(arrival: Arrival, cause: unknown) {
+  /** Its session was ended under it, and no limit of time did that. */
+  readonly sessionLost: boolean
+  constructor(arrival: Arrival, cause: unknown, sessionLost = false) {
     super('a handler failed', { cause })
     this.arrival = arrival
+    this.sessionLost = sessionLost
   }
+}
+
+function isSessionLost(error: unknown): boolean {
+  return error instanceof HandlerFailed && error.sessionLost
 }
 
 async function attemptBatch<Tx>(
@@ -109,12 +118,15 @@ async function attemptBatch<Tx>(
     if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
     transaction.committed()
     wakeRelays(core, events.length)
-  } catch (error) {
+  } catch (thrown) {
+    const error = await blamed(session.session, thrown)
     // Past the deadline a query may still be running on this connection: nobody waits behind it.
     const cause = error instanceof HandlerFailed ? error.cause : error
     if (isOnceError(cause, 'ONCE_DEADLINE')) void session.rollback()
     else await session.rollback()
     if (error instanceof HandlerFailed && isTransient(core, cause)) throw error
+    // Beside others it is not known whose statement took the session along: it runs alone first.
+    if (isSessionLost(error) && arrivals.length === 1 && settings.delivery !== 'at-most-once') throw error
     for (const [arrival, fate] of fatesOfFailure(core, taken, error)) fates.set(arrival, fate)
     return fates
   }
@@ -122,6 +134,13 @@ async function attemptBatch<Tx>(
   const applied: Fate = { kind: 'applied', witness: items.length > 0 ? (taken[0]?.item.id ?? null) : null }
   for (const arrival of taken) fates.set(arrival, applied)
   return fates
+}
+
+/** An error of a handler whose session was ended under it is told by what ended it. */
+async function blamed<Tx>(session: Session<Tx>, error: unknown): Promise<unknown> {
+  if (!(error instanceof HandlerFailed) || isOnceError(error.cause, 'ONCE_DEADLINE')) return error
+  const told = await session.blame?.(error.cause)
+  return told === undefined ? error : new HandlerFailed(error.arrival, told, isStoreTrouble(told))
 }
 
 /** A predecessor in the same batch is taken with it, or not at all. */

@@ -157,7 +157,7 @@ export async function perform<Tx>(
     // Past the deadline a query may still be running on this connection: do not make the caller wait behind it.
     const isPast = isOnceError(error, 'ONCE_DEADLINE') || core.running.isCut
     const blamed = isPast ? undefined : session.blame?.(error)
-    const told = blamed ? await blamed : error
+    const told = blamed ? ((await blamed) ?? error) : error
     if (isPast) void session.rollback()
     else await session.rollback()
     core.settings.observe({ kind: 'released', id: shortId(id), route })

@@ -169,7 +169,7 @@ export class Steps<Tx> {
       // Past the deadline a query may still be running on this connection: do not make the caller wait behind it.
       const isPast = isOnceError(error, 'ONCE_DEADLINE')
       const blamed = isPast ? undefined : transaction.session.blame?.(error)
-      const told = blamed ? await blamed : error
+      const told = (await blamed) ?? error
       const rolledBack = transaction.session.rollback()
       if (!isPast) await rolledBack
       throw told

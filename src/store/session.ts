@@ -61,7 +61,7 @@ export interface Session<Tx> {
   leave?(): void
   /**
    * What an error of the handler means where its transaction was ended under it, by the server or by the network. Asked
-   * before the rollback. undefined: it does not even sound so. Anything that is not ours comes back as it is.
+   * before the rollback. undefined: it does not even sound so, or the transaction lives, and the error is another's.
    */
   blame?(error: unknown): Promise<unknown> | undefined
   /** Rows written through this transaction so far, outside our own tables; null where it cannot be told. */

@@ -148,7 +148,7 @@ export class PostgresSession<Tx> implements SqlSession<Tx> {
 
   async #blamed(error: unknown): Promise<unknown> {
     const by = await this.#connection.endedBy(error)
-    return by === undefined ? error : storeError(by, this.#schema)
+    return by === undefined ? undefined : storeError(by, this.#schema)
   }
 
   leave(): void {

@@ -84,7 +84,11 @@ describe('a session', () => {
     const said = server({ code: '57P01', severity: 'FATAL', routine: 'ProcessInterrupts' })
     const clients = [new Error(gone), Object.assign(new Error('write'), { code: 'CONNECTION_CLOSED' })]
     const socket = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET', syscall: 'read' })
-    for (const error of [said, ...clients, socket]) {
+    const closed = prisma('P1017', { kind: 'ConnectionClosed' })
+    const raw = Object.assign(prisma('P2010', { kind: 'ConnectionClosed' }), {
+      message: 'Raw query failed. Code: `N/A`. Message: `Server has closed the connection.`',
+    })
+    for (const error of [said, ...clients, socket, closed, raw]) {
       expect(soundsEnded(error)).toBe(true)
       expect(soundsEnded(new Error('Failed query', { cause: error }))).toBe(true)
     }

@@ -102,10 +102,11 @@ function soundsGone(error: unknown): boolean {
   return false
 }
 
-/** postgres.js, and the socket's own. */
-const GONE_CODE = /^(?:CONNECTION_[A-Z]+|ECONNRESET|EPIPE|ETIMEDOUT)$/
-/** pg, whoever stands around it. */
-const GONE_MESSAGE = /^(?:Connection terminated|Client (?:has encountered a connection error|was closed))/
+/** postgres.js, the socket's own, and Prisma. */
+const GONE_CODE = /^(?:CONNECTION_[A-Z]+|ECONNRESET|EPIPE|ETIMEDOUT|P1017)$/
+/** pg, whoever stands around it, and Prisma, which tells it of a raw query in the middle of its message. */
+const GONE_MESSAGE =
+  /^(?:Connection terminated|Client (?:has encountered a connection error|was closed))|\bServer has closed the connection\b/
 
 /** A timeout ended the session: of the transaction, or of a client that let it rest. It has rolled back. */
 export function isTimedOut(error: unknown): boolean {
