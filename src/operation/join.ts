@@ -49,7 +49,7 @@ export async function publishJoined<Tx>(
 
 /** The operation around this call, where `tx` is a handle on its transaction, or the transaction it joined itself. */
 function enclosingWith<Tx>(core: Core<Tx>, tx: unknown): Host | undefined {
-  const innermost = openEnclosing(core.enclosing)
+  const innermost = enclosingOf(core.enclosing)
   const owner = ownerOf(core, tx)
   // Called from another context, such as a queue's worker, the handle itself tells whose it is.
   if (owner?.context === core.enclosing) return innermostIn(innermost, owner.transaction) ?? owner

@@ -58,14 +58,16 @@ describeAll('a handler that goes on past the deadline of its operation begins no
     expect(await countCharges(place, key)).toBe(0)
   })
 
-  it('in the transaction around it either', async () => {
+  it.each(['run', 'join'] as const)('in the transaction around it either: %s', async (how) => {
     const once = place.once()
     const charge = charging(place, once)
-    const key = 'too late for the inner one'
-    const inside = await once.run({ scope: 'u', key: `around ${key}`, input: 1 }, async () => {
+    const key = `too late for the inner one, ${how}`
+    const inside = await once.run({ scope: 'u', key: `around ${key}`, input: 1 }, async ({ tx }) => {
       let late: Promise<string> | undefined
+      const join = (): Promise<unknown> =>
+        once.join(tx).run({ scope: 'u', key, input: key }, (op) => insertCharge(place, op.tx, key))
       const inner = once.run({ scope: 'u', key: `inside, ${key}`, input: 1, deadline: GOES_ON }, ({ signal }) => {
-        late = aborted(signal).then(() => outcomeOf(charge(key)))
+        late = aborted(signal).then(() => outcomeOf(how === 'run' ? charge(key) : join()))
         return late
       })
       return [await outcomeOf(inner), await late]
