@@ -7,6 +7,8 @@ interface PoolClient {
   release(destroy: boolean): void
 }
 
+type Taken = (error: unknown, client?: unknown) => void
+
 /**
  * The client that Drizzle takes out of a pool for one transaction. Drizzle sends BEGIN before it looks after the client:
  * if the connection breaks there, nobody listens to the client's error event, and nobody gives the client back.
@@ -20,16 +22,24 @@ export class DrizzleCheckout {
   on<Db extends object>(db: Db, { session }: { readonly session: { readonly client: unknown } }): Db {
     const { client: pool } = session
     if (typeof pool !== 'object' || !hasMethods(pool, ['connect', 'query', 'on'])) return db
-    const connect = async (): Promise<unknown> => {
-      const client: unknown = await (pool as { connect(): Promise<unknown> }).connect()
-      if (hasMethods(client, ['on', 'removeListener', 'release'])) {
-        this.#client = client as PoolClient
-        this.#client.on('error', ignore)
-      }
-      return client
-    }
+    // By a callback: the server's last word may be in the same packet as the answer that freed the client, and is told
+    // before a promise is.
+    const connect = (): Promise<unknown> =>
+      new Promise((resolve, reject) => {
+        const taken: Taken = (error, client) => (error ? reject(error) : resolve(this.#held(client)))
+        const promised = (pool as { connect(taken: Taken): unknown }).connect(taken)
+        if (promised instanceof Promise) promised.then((client: unknown) => taken(undefined, client), reject)
+      })
     const client = Object.create(pool, { connect: { value: connect } }) as unknown
     return Object.create(db, { session: { value: Object.create(session, { client: { value: client } }) } }) as Db
+  }
+
+  #held(client: unknown): unknown {
+    if (hasMethods(client, ['on', 'removeListener', 'release'])) {
+      this.#client = client as PoolClient
+      this.#client.on('error', ignore)
+    }
+    return client
   }
 
   /** Drizzle is done with its transaction. */

@@ -113,6 +113,22 @@ describePostgres('Drizzle on node-postgres', (database) => {
     }
   })
 
+  it('listens to the errors of a connection from the moment on in which the pool gives it away', async () => {
+    const pool = new pg.Pool({ connectionString: database.url, max: 1 })
+    const listening: number[] = []
+    pool.on('acquire', (client) => process.nextTick(() => listening.push(client.listenerCount('error'))))
+    try {
+      const driver = drizzleDriver(onPg(pool))
+      for (let i = 0; i < 2; i++) {
+        const { connection } = await driver.begin({ name: '', text: 'select 1 as one', values: [] })
+        await connection.rollback()
+      }
+      expect(listening).toEqual([1, 1])
+    } finally {
+      await pool.end()
+    }
+  })
+
   it('refuses a single client, which all queries of the process would share', () => {
     const client = new pg.Client({ connectionString: database.url })
     expect(() => drizzleDriver(onPg(client))).toThrow(expect.objectContaining({ code: 'ONCE_OPTION_INVALID' }))
