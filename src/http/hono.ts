@@ -68,8 +68,7 @@ export function idempotency<Tx, E extends Events>(
           await next()
           const { error } = c
           if (error && (isFinal(error) || protection.isTransient(error))) throw error
-          const blamed = error && protection.blamed(error)
-          if (blamed && (await blamed) !== error) throw error
+          if (error && (await protection.blamed(error))) throw error
           return { response: c.finalized ? c.res : undefined, threw: error !== undefined, error }
         },
         released: () => {

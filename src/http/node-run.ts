@@ -46,7 +46,7 @@ export class NodeRun<Tx, E extends Events, Req> {
       this.#returned(await this.#call(op, hold))
     } catch (error) {
       const blamed = this.#protection.blamed(error)
-      if (blamed && (await blamed) !== error) throw error
+      if (blamed && (await blamed)) throw error
       await this.#threw(error, hold)
     }
     return this.#stored(hold)

@@ -148,8 +148,8 @@ export class ProtectedRoute<Tx, E extends Events, Req> {
   }
 
   /**
-   * What an error of the handler's means: another one, where its transaction was ended under it. undefined: it does not
-   * sound so. Asked inside the operation, while its transaction is open.
+   * What an error of the handler's means: another one, where its transaction was ended under it. undefined: it is the
+   * handler's own. Asked inside the operation, while its transaction is open.
    */
   blamed(error: unknown): Promise<unknown> | undefined {
     return openEnclosing(this.instance.core.enclosing)?.session?.blame?.(error)
