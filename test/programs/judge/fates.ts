@@ -70,6 +70,8 @@ export class Fates {
     if (will !== 'perhaps') return will === 'yes'
     if (host.is === 'exec' && host.kind === 'message') return this.#isApplied(host)
     if (host.is === 'exec' && host.heard !== null && 'error' in host.heard) return false
+    // Its answer may be stored, and is a refusal.
+    if (host.is === 'exec' && host.call?.refuses) return false
     // Nested in a transaction whose own end nobody heard: with it, or not at all.
     const hosting = host.is === 'exec' && host.call && isOwnAnswer(host) ? hostingOf(host.call) : null
     if (hosting?.kind === 'in') return this.alive(hosting.host)
