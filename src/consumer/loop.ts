@@ -289,7 +289,7 @@ export class ConsumerLoop<Tx> {
   }
 
   #later(arrivals: readonly Arrival[], delayMs: number): void {
-    for (const arrival of arrivals) arrival.notBefore = delayMs === 0 ? 0 : this.#now + delayMs
+    for (const arrival of arrivals) arrival.waitUntil(delayMs === 0 ? 0 : this.#now + delayMs)
     this.#backlog.later(arrivals)
   }
 

@@ -73,6 +73,12 @@ export class Arrival {
     }
   }
 
+  /** Waits for a time, as whoever failed or was in trouble does, and no longer for its predecessor. 0: for nothing. */
+  waitUntil(at: number): void {
+    this.notBefore = at
+    if (at > 0) this.earlySince = null
+  }
+
   /** The twins that came so far are settled with it. */
   takesTwins(): void {
     this.#twinsTaken = this.twins.length

@@ -73,6 +73,18 @@ describe('the backlog', () => {
     expect(pick(backlog)).toEqual(['o3'])
   })
 
+  it('a retry of one that was early before is waited for by its time', () => {
+    const backlog = new Backlog()
+    const [o2, o3] = [arrival('o2', 'o', 'o1'), arrival('o3', 'o', 'o2')]
+    for (const one of [o2, o3]) backlog.add(one)
+    expect(pick(backlog)).toEqual(['o2', 'o3'])
+    o2.earlySince = 0
+    o2.waitUntil(100)
+    backlog.later([o2, o3])
+    expect(pick(backlog, 50)).toEqual([])
+    expect(backlog.nextAt()).toBe(100)
+  })
+
   it('whoever must run alone does', () => {
     const backlog = new Backlog()
     const [a, b] = [arrival('a'), arrival('b')]
