@@ -63,7 +63,7 @@ export async function processBatch<Tx>(
 /** Thrown by whoever knows whose fault it was. */
 export class HandlerFailed extends Error {
   readonly arrival: Arrival
-  /** Its session was ended under it, and no limit of time did that. */
+  /** The server or the network ended its session, and not a time limit. */
   readonly sessionLost: boolean
   constructor(arrival: Arrival, cause: unknown, sessionLost = false) {
     super('a handler failed', { cause })
@@ -125,7 +125,7 @@ async function attemptBatch<Tx>(
     if (isOnceError(cause, 'ONCE_DEADLINE')) void session.rollback()
     else await session.rollback()
     if (error instanceof HandlerFailed && isTransient(core, cause)) throw error
-    // Beside others it is not known whose statement took the session along: it runs alone first.
+    // In a batch nobody knows whose statement ended the session: each message runs alone first.
     if (isSessionLost(error) && arrivals.length === 1 && settings.delivery !== 'at-most-once') throw error
     for (const [arrival, fate] of fatesOfFailure(core, taken, error)) fates.set(arrival, fate)
     return fates
@@ -136,7 +136,7 @@ async function attemptBatch<Tx>(
   return fates
 }
 
-/** An error of a handler whose session was ended under it is told by what ended it. */
+/** Where the session has ended, the error of its handler is replaced by what ended it. */
 async function blamed<Tx>(session: Session<Tx>, error: unknown): Promise<unknown> {
   if (!(error instanceof HandlerFailed) || isOnceError(error.cause, 'ONCE_DEADLINE')) return error
   const told = await session.blame?.(error.cause)

@@ -329,7 +329,7 @@ export class Hold implements Holder {
     this.#res.destroyed = this.#closed
     this.#held.letGo()
     const { socket } = this.#res
-    // Whoever looked for it meanwhile found none, and waits for it.
+    // A listener that asked for the socket while the response was held still waits for it.
     if (socket && this.#res.listenerCount('socket') > 0) this.#res.emit('socket', socket)
   }
 

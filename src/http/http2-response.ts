@@ -78,7 +78,7 @@ export function unfitForHttp2(headers: OutgoingHttpHeaders): string | undefined 
   })
 }
 
-/** Node takes no second value for it. */
+/** Node takes only one value of this header over HTTP/2. */
 export function hasOneValue(name: string): boolean {
   return OF_ONE_VALUE.test(name)
 }

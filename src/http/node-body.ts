@@ -135,8 +135,8 @@ async function readAndReturn(req: IncomingMessage, bytesMax: number): Promise<Ui
 }
 
 /**
- * Its end was pushed. `complete` says less: hosts of functions set it on a request whose bytes they push when they are
- * read, and `inject` of tests never sets it.
+ * The request has ended. `complete` does not tell: serverless hosts set it on a request whose bytes they push when they
+ * are read, and `inject` of test tools never sets it.
  */
 function isWhole(req: IncomingMessage): boolean {
   return (Reflect.get(req, '_readableState') as { readonly ended: boolean }).ended

@@ -13,7 +13,7 @@ export function thrownAnswer(thrown: unknown): Response | null {
   return ofH3(thrown, of, status) ?? (thrown instanceof Error ? null : ofKit(of, status))
 }
 
-/** A redirect or an error of SvelteKit. They are no Errors, as what an HTTP client throws about its own call is. */
+/** A redirect or an error of SvelteKit. Neither is an Error; what an HTTP client throws about its own call is one. */
 function ofKit(of: Record<string, unknown>, status: number): Response | null {
   const { location, body } = of
   if (status >= 300 && status <= 308 && typeof location === 'string') return redirectTo(location, status)

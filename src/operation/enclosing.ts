@@ -1,3 +1,4 @@
+import { invariant } from '../invariant.ts'
 import { onceError } from '../errors.ts'
 import type { Publisher } from '../outbox/publisher.ts'
 import { createContext, type Context } from '../platform/context.ts'
@@ -20,12 +21,12 @@ interface EnclosingOf {
 }
 
 /** The same operation, as another store sees it that shares the transaction. */
-export interface Twin {
+export interface Alias {
   readonly enclosing: Enclosing
   readonly context: EnclosingContext
 }
 
-const NONE: readonly Twin[] = []
+const NONE: readonly Alias[] = []
 
 /**
  * The operation a call is made inside of. A `run` inside a `run` joins the outer transaction under a savepoint; taking a
@@ -43,7 +44,7 @@ export class Enclosing {
   /** Where the operations of the same store are found; unset without a handle. */
   context: EnclosingContext | undefined
   /** Empty where one store alone works in the transaction. */
-  twins: readonly Twin[] = NONE
+  aliases: readonly Alias[] = NONE
   readonly #standsFor: Enclosing | undefined
   readonly #turns: Turns | undefined
   #isCut = false
@@ -133,9 +134,9 @@ export class Enclosing {
   /** A child that opens a savepoint, in its turn. */
   inTurn<T>(work: () => PromiseLike<T>): Promise<T> {
     const { turns } = this
-    if (!turns) throw onceError('ONCE_INVARIANT', { detail: 'an operation without a transaction has no turns' })
-    const { twins } = this
-    return this.track(turns.run(twins.length > 0 ? () => holdingTurn(twins, work) : work))
+    invariant(turns, 'an operation without a transaction has no turns')
+    const { aliases } = this
+    return this.track(turns.run(aliases.length > 0 ? () => holdingTurn(aliases, work) : work))
   }
 
   /** Calls back when no child is under way, or when the operation has ended and waits for none. */
@@ -182,33 +183,35 @@ export function createEnclosingContext(): EnclosingContext {
  * Lets the other stores of the transaction see an operation of this one, so that what all of them run inside it takes
  * turns and ends with it. Answers with what they see.
  */
-export function seenByOthers(host: Enclosing, enclosing: Enclosing, context: EnclosingContext): readonly Twin[] {
+export function makeAliases(host: Enclosing, enclosing: Enclosing, context: EnclosingContext): readonly Alias[] {
   const { id, route, turns } = enclosing
-  const seen = host.twins.map(({ enclosing: outer, context: there }) => {
-    const { transaction, publisher } = outer
-    const of = { id, route, transaction, publisher, outer, turns, standsFor: enclosing }
-    return { enclosing: new Enclosing(of), context: there }
-  })
+  const seen = host.aliases.map((around) => inside(around, { id, route, turns, standsFor: enclosing }))
   const all = [{ enclosing, context }, ...seen]
-  for (const twin of all) twin.enclosing.twins = all.filter((other) => other !== twin)
-  for (const twin of seen) enclosing.enter(twin.enclosing)
+  for (const alias of all) alias.enclosing.aliases = all.filter((other) => other !== alias)
+  for (const alias of seen) enclosing.enter(alias.enclosing)
   return seen
 }
 
-/** In the contexts of all these stores. */
-export function inTwins<T>(twins: readonly Twin[], work: () => T): T {
-  const [twin, ...others] = twins
-  return twin ? twin.context.run(twin.enclosing, () => inTwins(others, work)) : work()
+/** An operation in the same transaction, of the same store. */
+export function inside(
+  { enclosing: outer, context }: Alias,
+  of: Partial<EnclosingOf> & { readonly id: string },
+): Alias {
+  const { route, transaction, publisher } = outer
+  return { enclosing: new Enclosing({ route, transaction, publisher, outer, ...of }), context }
 }
 
-/** Statements may go through the other stores' handles: there, too, they are those of whoever has the turn. */
-async function holdingTurn<T>(twins: readonly Twin[], work: () => PromiseLike<T>): Promise<T> {
-  const holders = twins.map(({ enclosing: outer, context }) => {
-    const { route, transaction, publisher } = outer
-    return { enclosing: new Enclosing({ id: '', route, transaction, publisher, outer, turns: new Turns() }), context }
-  })
+/** Runs `work` where each of these stores finds its alias. */
+export function inContextsOf<T>(aliases: readonly Alias[], work: () => T): T {
+  const [alias, ...others] = aliases
+  return alias ? alias.context.run(alias.enclosing, () => inContextsOf(others, work)) : work()
+}
+
+/** A statement may go through the handle of another store: it counts as one of the operation that has the turn. */
+async function holdingTurn<T>(aliases: readonly Alias[], work: () => PromiseLike<T>): Promise<T> {
+  const holders = aliases.map((around) => inside(around, { id: '', turns: new Turns() }))
   try {
-    return await inTwins(holders, work)
+    return await inContextsOf(holders, work)
   } finally {
     for (const { enclosing } of holders) enclosing.end()
   }

@@ -87,7 +87,7 @@ async function attach<Tx>(
     const ending = await running.ended
     return same ? attachedTo(core, request, ending) : null
   }
-  // What runs elsewhere may be this request, and the one that waits for it here the other one.
+  // The operation that runs elsewhere may have this input: the call that waits for it here has the other one.
   if (!same && decided === 'running') throw onceError('ONCE_MISMATCH')
   const leftMs = until - core.clock.now()
   if (leftMs <= 0) throw inFlightError(core.pace.retryAfterMs(request.route))

@@ -5,7 +5,15 @@ import { nestable, required } from '../store/lacking.ts'
 import type { Session } from '../store/store.ts'
 import type { Produce } from './atomic.ts'
 import { wakeRelays, type Core } from './core.ts'
-import { Enclosing, enclosingOf, isInside, openEnclosing, type EnclosingContext, type Twin } from './enclosing.ts'
+import {
+  Enclosing,
+  enclosingOf,
+  inside,
+  isInside,
+  openEnclosing,
+  type Alias,
+  type EnclosingContext,
+} from './enclosing.ts'
 import { nest, runNested, type Host } from './nested.ts'
 import { inFlightError, type Outcome } from './outcome.ts'
 import type { Request } from './request.ts'
@@ -53,7 +61,7 @@ function enclosingWith<Tx>(core: Core<Tx>, tx: unknown): Host | undefined {
   const owner = ownerOf(core, tx)
   // Called from another context, such as a queue's worker, the handle itself tells whose it is.
   if (owner?.context === core.enclosing) return innermostIn(innermost, owner.transaction) ?? owner
-  const seen = owner?.twins.find(({ context }) => context === core.enclosing)?.enclosing as Host | undefined
+  const seen = owner?.aliases.find(({ context }) => context === core.enclosing)?.enclosing as Host | undefined
   if (seen) return innermostIn(innermost, seen.transaction) ?? seen
   for (let at = innermost; at?.transaction; at = at.outer) {
     if (at.tx === tx || at.transaction.joined === tx) return innermostIn(innermost, at.transaction)
@@ -77,13 +85,13 @@ function ownerOf<Tx>(core: Core<Tx>, tx: unknown): Host | undefined {
 async function inJoined<Tx, T>(core: Core<Tx>, tx: Tx, route: string, work: (host: Host) => Promise<T>): Promise<T> {
   const outer = enclosingOf(core.enclosing)
   const owner = ownerOf(core, tx) ?? holderOf(tx)
-  const join = async (turns: Turns, guests: readonly Twin[]): Promise<T> => {
+  const join = async (turns: Turns, guests: readonly Alias[]): Promise<T> => {
     const join = required(core.store, core.transactions && core.store.join, 'join')
     const session: Session<unknown> = await join.call(core.store, tx)
     const transaction = new SharedTransaction(session, { tx, turns })
     const host = new Enclosing({ id: '', route, transaction, publisher: null, outer })
     host.tx = tx
-    host.twins = guests
+    host.aliases = guests
     const [guest] = guests
     guest?.enclosing.enter(host)
     const letGo = held(tx, core.enclosing)
@@ -104,17 +112,17 @@ async function inJoined<Tx, T>(core: Core<Tx>, tx: Tx, route: string, work: (hos
  * In the transaction of an operation of another store: a child of that operation, in its turn. Nothing begins in the
  * guest itself: only what the joined operation runs there, inside it.
  */
-function asGuest<T>(owner: Host, join: (turns: Turns, guests: readonly Twin[]) => Promise<T>): Promise<T> {
+function asGuest<T>(owner: Host, join: (turns: Turns, guests: readonly Alias[]) => Promise<T>): Promise<T> {
   const context = owner.context as EnclosingContext
   const host = innermostIn(openEnclosing(context), owner.transaction) ?? owner
-  const { route, transaction, publisher } = host
   return host.inTurn(async () => {
     host.checkOpen()
     const turns = new Turns()
-    const guest = new Enclosing({ id: '', route, transaction, publisher, outer: host, turns })
+    const alias = inside({ enclosing: host, context }, { id: '', turns })
+    const { enclosing: guest } = alias
     host.enter(guest)
     try {
-      return await context.run(guest, join, turns, [{ enclosing: guest, context }, ...host.twins])
+      return await context.run(guest, join, turns, [alias, ...host.aliases])
     } finally {
       guest.end()
       host.leave(guest)

@@ -4,7 +4,7 @@ import type { Claimed, EventRow, Savepoint, Session, SqlSession } from '../store
 import { capped, checkHeld, operationOf, publisherOf, type Produce } from './atomic.ts'
 import { wakeRelays, type Core } from './core.ts'
 import { LazySignal, TimeLimit, withinMs } from './deadline.ts'
-import { Enclosing, inTwins, isInside, seenByOthers } from './enclosing.ts'
+import { Enclosing, inContextsOf, isInside, makeAliases } from './enclosing.ts'
 import { inFlightError, type Outcome, type Produced } from './outcome.ts'
 import type { Request } from './request.ts'
 import { settleInside } from './settle-claim.ts'
@@ -142,8 +142,8 @@ async function perform<Tx>(
   })
   const signal = new LazySignal()
   const op = operationOf(core, request, claimed, enclosing, signal)
-  const twins = host.twins.length > 0 ? seenByOthers(host, enclosing, core.enclosing) : host.twins
-  const work: Produce<Tx> = twins.length > 0 ? (given) => inTwins(twins, () => produce(given)) : produce
+  const aliases = host.aliases.length > 0 ? makeAliases(host, enclosing, core.enclosing) : host.aliases
+  const work: Produce<Tx> = aliases.length > 0 ? (given) => inContextsOf(aliases, () => produce(given)) : produce
   host.enter(enclosing)
   try {
     const limit = new TimeLimit(core.clock, request.deadlineMs, signal, enclosing)

@@ -1,3 +1,4 @@
+import { invariant } from '../invariant.ts'
 import { onceError } from '../errors.ts'
 import type { Answer } from '../lifecycle/answer.ts'
 import type { ClaimView, StoredRecord } from '../lifecycle/record.ts'
@@ -58,7 +59,7 @@ export async function settle<Tx>(
     const decision = core.decide(view, request.policy)
     switch (decision.do) {
       case 'run':
-        if (!claimed) throw onceError('ONCE_INVARIANT', { detail: 'a claim was won without a token' })
+        invariant(claimed, 'a claim was won without a token')
         return { kind: 'won', claimed }
       case 'reread':
         view = { ...view, record: await access.reread(), reread: true }

@@ -46,9 +46,9 @@ export class SharedTransaction {
   }
 
   /**
-   * What must not be known to anybody before the commit: memories, wake-ups. `id`: of the record that it rests on. Of a
-   * record that was not completed here nobody knows whether another store wrote it in this very transaction: whoever
-   * needs it reads it again.
+   * What must not be known to anybody before the commit: memories, wake-ups. `id`: of the record that it rests on. If
+   * this store did not complete that record, another store may have written it in this transaction. Then nothing is
+   * remembered, and a retry reads the record again.
    */
   afterCommit(action: () => void, id?: string): void {
     const own =

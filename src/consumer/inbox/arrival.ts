@@ -73,7 +73,7 @@ export class Arrival {
     }
   }
 
-  /** Waits for a time, as whoever failed or was in trouble does, and no longer for its predecessor. 0: for nothing. */
+  /** Waits for a time (0: for nothing). A message that waits for a time no longer waits for its predecessor. */
   waitUntil(at: number): void {
     this.notBefore = at
     if (at > 0) this.earlySince = null

@@ -1,4 +1,4 @@
-import { onceError } from '../../errors.ts'
+import { invariant } from '../../invariant.ts'
 import type { StoredRecord } from '../../lifecycle/record.ts'
 import type {
   Claim,
@@ -99,7 +99,7 @@ export class MemorySession implements SqlSession<MemoryTx> {
 
   async rollback(): Promise<void> {
     const { connection, client } = this
-    if (this.joined) throw onceError('ONCE_INVARIANT', { detail: 'a joined transaction was ended' })
+    invariant(!this.joined, 'a joined transaction was ended')
     // A broken connection has rolled back already, or will at its deadline.
     await connection.trip('rollback', async () => connection.tx?.rollback()).catch(() => undefined)
     client.pool.give(connection)
@@ -119,7 +119,7 @@ export class MemorySession implements SqlSession<MemoryTx> {
   }
 
   private finish(label: string, last: (work: Work) => Promise<void>): Promise<'committed' | 'rolledBack'> {
-    if (this.joined) throw onceError('ONCE_INVARIANT', { detail: 'a joined transaction was ended' })
+    invariant(!this.joined, 'a joined transaction was ended')
     return commitWith(this.client, this.connection, label, last)
   }
 
