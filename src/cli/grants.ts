@@ -6,7 +6,7 @@ const KINDS = ['app', 'relay', 'reader', 'owner'] as const
 const NAME = /^[a-z_][a-z0-9_$]{0,62}$/i
 const SCHEMA = /^[a-z_][a-z0-9_]{0,62}$/
 /** What a relay writes: who relays, its shards, its progress, what failed, and the audit of a database that went back. */
-const RELAYED = ['relay', 'shard', 'ack', 'held', 'namespace', 'unclaimed', 'audit']
+const RELAYED = ['relay', 'shard', 'ack', 'held', 'delayed', 'namespace', 'unclaimed', 'audit']
 
 /** Prints the rights that a role needs, and no more. Needs no database. */
 export const grants: Run = async ({ values, schema = 'effectively_once' }) => {

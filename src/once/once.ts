@@ -13,6 +13,7 @@ import { attemptAtomic, type Produce } from '../operation/atomic.ts'
 import { checkStatement, produceAlone, type Item } from '../operation/batch-item.ts'
 import { Batcher } from '../operation/batched.ts'
 import { answerOfResult, valueOf } from '../operation/codec.ts'
+import { cancelJoined, cancelNow } from './cancel.ts'
 import { checkClose, closeAll, type Closed, type CloseOptions } from './close.ts'
 import { createConsumer } from '../consumer/consumer.ts'
 import type { Consumer, ConsumerOptions, Handlers } from '../consumer/types.ts'
@@ -39,6 +40,7 @@ import type { Recoverer, Sealed } from '../operation/recover.ts'
 import { ReplayCache } from '../operation/replay-cache.ts'
 import { destinationsOf, outboxOf, resendNow } from './resend.ts'
 import { nestable, required } from '../store/lacking.ts'
+import type { Cancellation } from '../store/outbox.ts'
 import { requestOf, type Request } from '../operation/request.ts'
 import { checkSettings, invalid, refuseLease, refuseUnknown, RUN_OPTIONS } from '../operation/settings.ts'
 import { RunningHandlers } from '../operation/running.ts'
@@ -158,6 +160,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
         return valueOf(outcome.answer) as never
       },
       publish: (type, data, options) => publishJoined(core, tx, type, data, options),
+      cancel: (id) => cancelJoined(core, tx, id),
     }
   }
 
@@ -214,6 +217,10 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
 
   resend(events: ResendOptions): Promise<number> {
     return resendNow(this.core, events)
+  }
+
+  cancel(id: string): Promise<Cancellation> {
+    return cancelNow(this.core, id)
   }
 
   get parked(): Parked {

@@ -19,6 +19,7 @@ import type { Relay, RelayOptions } from '../outbox/relay.ts'
 import type { Jsonify } from '../platform/jsonify.ts'
 import type { EventsOf, PulledSource } from '../source/source.ts'
 import type { Consumer, ConsumerOptions, Handlers } from '../consumer/types.ts'
+import type { Cancellation } from '../store/outbox.ts'
 import type { Closed, CloseOptions } from './close.ts'
 import type { Operations } from './operations-types.ts'
 import type { Parked } from './parked-types.ts'
@@ -42,6 +43,13 @@ export interface Once<Tx, E extends Events> {
    * id. The event's own id stays, so an inbox still applies the event once. Returns how many events a relay will send.
    */
   resend(events: ResendOptions): Promise<number>
+  /**
+   * Cancels a delayed event by the id that `publish` returned. `'cancelled'`: no relay and no consumer of the outbox will
+   * send it. `'due'`: its time has come, so it was sent or will be. `'ordered'`: consumers wait for an ordered event, so it
+   * cannot be cancelled. `'unknown'`: this namespace has no delayed event with this id. To cancel together with an
+   * effect, use `join(tx).cancel(id)`.
+   */
+  cancel(id: string): Promise<Cancellation>
   /** Events that a relay gave up on: list them, release them to be sent again, or skip them. */
   readonly parked: Parked
   /** The destinations that events are sent to. */

@@ -51,8 +51,18 @@ export async function publishJoined<Tx>(
     transaction.afterCommit(() => wakeRelays(core, 1))
     return id
   }
+  return inTransaction(core, tx, 'publish', append)
+}
+
+/** In the user's transaction, or in that of the operation around this call, in its turn. */
+export function inTransaction<Tx, T>(
+  core: Core<Tx>,
+  tx: Tx,
+  route: string,
+  work: (host: Host) => Promise<T>,
+): Promise<T> {
   const around = enclosingWith(core, tx)
-  return around ? around.inTurn(() => append(around)) : inJoined(core, tx, 'publish', append)
+  return around ? around.inTurn(() => work(around)) : inJoined(core, tx, route, work)
 }
 
 /** The operation around this call, where `tx` is a handle on its transaction, or the transaction it joined itself. */

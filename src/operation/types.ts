@@ -1,3 +1,4 @@
+import type { Cancellation } from '../store/outbox.ts'
 import type { Duration } from '../duration.ts'
 import type { Observe } from '../observe/signal.ts'
 import type { EventInput, Events } from '../outbox/event.ts'
@@ -79,6 +80,8 @@ export interface Joined<Tx, E extends Events> {
     handler: (op: Operation<Tx, E> & WithInput<I>) => Promise<R>,
   ): Promise<Jsonify<R>>
   publish: Operation<Tx, E>['publish']
+  /** `once.cancel` as a part of your transaction: if it rolls back, the event is sent at its time. */
+  cancel(id: string): Promise<Cancellation>
 }
 
 /** What a handler of `run` gets in addition to its operation. */

@@ -7,6 +7,7 @@ import type { ShardLeases } from './shard-leases.ts'
 import type { Ledger } from './ledger.ts'
 import type { RelayParts } from './relay-parts.ts'
 import type { Shard } from './shard.ts'
+import { BUSY_MS, take } from './taking.ts'
 import { culprit, partOf } from './tries.ts'
 
 const DUE_MS_MIN = 20
@@ -35,6 +36,8 @@ export class Hand {
   readonly #items = new Set<Item>()
   readonly #aggregates = new Map<string, number>()
   #bytes = 0
+  /** They are found again with the others. */
+  #busy = 0
 
   constructor(parts: RelayParts, shardLeases: ShardLeases, ledger: Ledger) {
     this.#parts = parts
@@ -51,7 +54,7 @@ export class Hand {
     const due = await outbox.due({
       destination: sink.name,
       shards: asked.map(({ shard }) => shard),
-      limit: RELAY_DUE_HEADS + this.#aggregates.size,
+      limit: RELAY_DUE_HEADS + this.#aggregates.size + this.#busy,
       behind: RELAY_DUE_BEHIND,
       bytes: RELAY_BATCH_BYTES,
     })
@@ -60,18 +63,17 @@ export class Hand {
       return { ...NOTHING, nextInMs: due.nextInMs === null ? null : Math.max(due.nextInMs, DUE_MS_MIN) }
     const found = due.events.filter((event) => shards.has(event.shard) && !this.#aggregates.has(event.aggregateId))
     if (found.length === 0) return { ...NOTHING, nextInMs: IN_HAND_MS }
-    const events = found.filter(({ type }) => wants(type))
+    const wanted = found.filter(({ type }) => wants(type))
+    const { ready: events, cancelled, busy } = await take(outbox, wanted)
+    this.#busy = busy
     // They are not sent before what is passed here is written: it may stand in line before them.
-    if (events.length < found.length) {
-      const passed = heldItems(
-        found.filter(({ type }) => !wants(type)),
-        shards,
-        source,
-      )
+    if (wanted.length < found.length || cancelled.length > 0) {
+      const passed = heldItems([...found.filter(({ type }) => !wants(type)), ...cancelled], shards, source)
       for (const item of passed) item.state = 'passed'
       this.#add(passed)
       return { ...NOTHING, aside: passed, nextInMs: 0 }
     }
+    if (events.length === 0) return { ...NOTHING, nextInMs: BUSY_MS }
     const late = events.filter((event) => event.state === 'delayed' && this.#isBlocked(event))
     const part = partOf(events.filter((event) => !late.includes(event)))
     const given = part.flatMap((event) => culprit(this.#parts, event) ?? [])

@@ -15,6 +15,7 @@ import type { Shard } from '../outbox/shard.ts'
 import { newUuid } from '../platform/uuid.ts'
 import type { HoldParams, StoredEvent } from '../store/outbox.ts'
 import { OutboxDelivery } from './outbox-delivery.ts'
+import { OutboxDue } from './outbox-due.ts'
 import type { OutboxSourceParts } from './outbox-parts.ts'
 import { OneAtATime } from './one-at-a-time.ts'
 import { ShardWindow, UNDER_WAY } from './outbox-window.ts'
@@ -27,9 +28,6 @@ const WINDOW_BYTES_MAX = CONSUMER_BYTES_MAX / CONSUMER_BYTES_SHARE
 const FLUSH_MS = 20
 /** What a process may have had under way when it died is delivered as redelivered. */
 const REDELIVERED_MAX = 4_096
-const DUE_LIMIT = 64
-/** So many of its line come along with each of them. */
-const DUE_BEHIND = 16
 
 interface Returned {
   readonly delivery: OutboxDelivery
@@ -47,10 +45,8 @@ export class OutboxSubscription implements Subscription {
   /** Shards whose last owner died: so many events of them may have been under way. */
   readonly #doubtful = new Map<Shard, number>()
   #returned: Returned[] = []
-  /** Held events that were delivered and are not settled yet, while their shard stays ours. */
-  readonly #dueInHand = new Map<number, Shard>()
+  readonly #due: OutboxDue
   #holds: HoldParams[] = []
-  #dueAt = 0
   #pollMs = RELAY_POLL_MS_MIN
   #turn = 0
   readonly #size = new ReadSize()
@@ -71,6 +67,7 @@ export class OutboxSubscription implements Subscription {
     const destination = this.#destination
     this.#leases = new ShardLeases({ outbox, clock, observe, source, destination, relay: newUuid(), leaseMs, tell })
     this.#seals = new Seals(this.#leases)
+    this.#due = new OutboxDue(parts, destination, this.#leases)
   }
 
   async start(): Promise<void> {
@@ -105,23 +102,13 @@ export class OutboxSubscription implements Subscription {
   }
 
   async ack(deliveries: readonly Delivery[]): Promise<void> {
-    const { outbox } = this.#parts
     const sent: StoredEvent[] = []
     for (const { stored, lease, held } of deliveries as readonly OutboxDelivery[]) {
       if (!this.#leases.owns(lease)) continue
-      if (held) {
-        sent.push(stored)
-        this.#dueInHand.delete(stored.seq)
-      } else this.#windows.get(lease)?.settle(stored.seq)
+      if (held) sent.push(stored)
+      else this.#windows.get(lease)?.settle(stored.seq)
     }
-    if (sent.length > 0) {
-      const leases = [...this.#leases.shards.values()]
-      const untouched = { changed: [], kept: [], park: [] }
-      const params = { destination: this.#destination, leases, sent, ...untouched, touched: sent }
-      const { blocked } = await outbox.settleHeld(params)
-      // The next of their lines is due now.
-      if (blocked.length > 0) this.#lookForDue()
-    }
+    if (sent.length > 0 && (await this.#due.settle(sent))) this.#wake.signal()
     this.#flushSoon()
   }
 
@@ -169,7 +156,7 @@ export class OutboxSubscription implements Subscription {
       const gone = new Set(lost)
       this.#returned = this.#returned.filter(({ delivery }) => !gone.has(String(delivery.stored.shard)))
       this.#holds = this.#holds.filter(({ shard }) => !gone.has(String(shard)))
-      for (const [seq, shard] of this.#dueInHand) if (!this.#leases.owns(shard)) this.#dueInHand.delete(seq)
+      this.#due.releaseLost()
       this.#revoked(lost)
     }
     const fresh = [...this.#leases.shards.values()].filter((shard) => !this.#windows.has(shard))
@@ -186,7 +173,7 @@ export class OutboxSubscription implements Subscription {
       this.#windows.set(shard, new ShardWindow(shard))
       if (shard.suspect) this.#doubtful.set(shard, REDELIVERED_MAX)
     }
-    this.#dueAt = 0
+    this.#due.lookNow()
   }
 
   #takeReturned(max: number): OutboxDelivery[] {
@@ -201,30 +188,12 @@ export class OutboxSubscription implements Subscription {
   }
 
   async #takeDue(max: number): Promise<OutboxDelivery[]> {
-    const { outbox, clock, source } = this.#parts
-    if (this.#leases.tookDue()) this.#dueAt = 0
-    if (clock.now() < this.#dueAt) return []
-    const shards = [...this.#windows.keys()].map(({ shard }) => shard)
-    // What is in hand already is found again, and must not keep the others from being found.
-    const limit = Math.min(max, DUE_LIMIT) + this.#dueInHand.size
-    const room = { limit, behind: DUE_BEHIND, bytes: RELAY_BATCH_BYTES }
-    const { events, nextInMs } = await outbox.due({ destination: this.#destination, shards, ...room })
-    const inHand = new Set(this.#returned.map(({ delivery }) => delivery.stored.seq))
-    const fresh = events.filter(({ seq }) => !this.#dueInHand.has(seq) && !inHand.has(seq))
-    this.#dueAt = nextInMs === null ? Infinity : clock.now() + Math.max(nextInMs, events.length > 0 ? 1_000 : 1)
-    if (fresh.length > max) this.#dueAt = 0
-    return fresh.slice(0, max).flatMap((event) => {
-      const lease = this.#windowOf(event.shard)?.shard
-      if (!lease) return []
-      this.#dueInHand.set(event.seq, lease)
+    const { source } = this.#parts
+    const returned = new Set(this.#returned.map(({ delivery }) => delivery.stored.seq))
+    return (await this.#due.next([...this.#windows.keys()], max, returned)).map(({ event, lease }) => {
       const doubtful = (this.#doubtful.get(lease) ?? 0) > 0
       return new OutboxDelivery(event, { lease, held: true, delivered: doubtful ? 2 : 1, source })
     })
-  }
-
-  #lookForDue(): void {
-    this.#dueAt = 0
-    this.#wake.signal()
   }
 
   async #read(max: number): Promise<OutboxDelivery[]> {
@@ -293,7 +262,7 @@ export class OutboxSubscription implements Subscription {
 
   #nextReturnMs(): number {
     const now = this.#parts.clock.now()
-    let ms = Math.max(1, this.#dueAt - now)
+    let ms = Math.max(1, this.#due.at - now)
     for (const { at } of this.#returned) ms = Math.min(ms, Math.max(1, at - now))
     return ms
   }
@@ -334,7 +303,7 @@ export class OutboxSubscription implements Subscription {
       this.#holds = [...hold, ...this.#holds]
       throw error
     }
-    if (hold.length > 0) this.#dueAt = 0
+    if (hold.length > 0) this.#due.lookNow()
     this.#wake.signal()
   }
 

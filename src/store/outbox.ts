@@ -1,4 +1,5 @@
 import type { Parked } from './parked.ts'
+import type { EventRow } from './session.ts'
 
 /**
  * The relay's part of the Store seam. A relay leases **shards** of a destination, reads their events behind a cursor and
@@ -27,6 +28,13 @@ export interface Outbox {
    * killed it. Answers with the shards that are still ours; of the others nothing was written.
    */
   tryHeld(params: TryHeldParams): Promise<readonly number[]>
+  /** Cancels a delayed event that nobody has taken, in a transaction of its own. Absent where it cannot. */
+  cancel?(params: CancelParams): Promise<Cancellation>
+  /**
+   * Takes delayed events, for all destinations, before they are sent: of one event either this or `cancel` succeeds.
+   * Answers with those that are not to be sent. Absent where nothing can be cancelled.
+   */
+  takeDelayed?(params: { readonly ids: readonly string[] }): Promise<readonly NotTaken[]>
   /** What became of held events. Nothing is written for shards that are no longer ours. */
   settleHeld(params: SettleHeldParams): Promise<SettledEvents>
   /**
@@ -262,6 +270,27 @@ export interface TryHeldParams {
   readonly destination: string
   readonly leases: readonly ShardLease[]
   readonly events: readonly TriedEvent[]
+}
+
+export interface CancelParams {
+  readonly id: string
+  /** Whose event it is. */
+  readonly namespace: number
+  /** It was published by the same transaction, which will write it at its end. */
+  readonly unwritten?: EventRow | undefined
+}
+
+/**
+ * What became of the wish to cancel an event. `cancelled`: nobody will send it. `due`: its time has come, so it was sent,
+ * is being sent, or will be. `ordered`: consumers wait for it, so it cannot be left out. `unknown`: no delayed event has
+ * this id.
+ */
+export type Cancellation = 'cancelled' | 'due' | 'ordered' | 'unknown'
+
+export interface NotTaken {
+  readonly id: string
+  /** False: somebody may be cancelling it. It is worth another look. */
+  readonly cancelled: boolean
 }
 
 export interface TriedEvent extends EventPlace {

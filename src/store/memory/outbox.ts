@@ -26,6 +26,8 @@ export function memoryOutbox(client: Client): Outbox {
       return { events, nextInMs }
     },
     tryHeld: (params) => autocommit(client, 'outbox.try', (work) => statements.tryHeld(work, params)),
+    cancel: (params) => autocommit(client, 'outbox.cancel', (work) => statements.cancel(work, params)),
+    takeDelayed: ({ ids }) => autocommit(client, 'outbox.take', (work) => statements.takeDelayed(work, ids)),
     settleHeld: (params) => settleHeld(client, params),
     resend: (params) => resend(client, params),
     destinations: () => autocommit(client, 'outbox.destinations', (work) => statements.destinations(work)),

@@ -13,6 +13,7 @@ import type {
   TakeTurn,
   UserStatement,
 } from '../store.ts'
+import type { Cancellation, CancelParams } from '../outbox.ts'
 import { commitWith, inside } from './client.ts'
 import type { Client } from './client.ts'
 import type { Connection, Work } from './database/connection.ts'
@@ -74,6 +75,10 @@ export class MemorySession implements SqlSession<MemoryTx> {
 
   append(events: readonly EventRow[]): Promise<void> {
     return this.one('append', (work) => this.client.statements.append(work, events))
+  }
+
+  cancel(params: CancelParams): Promise<Cancellation> {
+    return this.one('cancel', (work) => this.client.statements.cancel(work, params))
   }
 
   completeStep(params: FinishStepParams): Promise<'committed' | 'rolledBack'> {

@@ -10,9 +10,9 @@ import type {
   UserStatement,
 } from '../store.ts'
 import type { LockBudget } from '../lock-budget.ts'
-import { isOrdered } from '../ordered.ts'
 import { arrayLiteral, arraysOf } from './array-literal.ts'
 import { explained } from './commit.ts'
+import { needsView } from './delayed.ts'
 import type { PgConnection, PgDriver } from './driver/driver.ts'
 import { takesTransaction } from './driver/control.ts'
 import { storeError } from './errors.ts'
@@ -118,7 +118,7 @@ class PostgresBatchSession<Tx> implements BatchSession {
   async complete(items: readonly Omit<CompleteParams, 'fenced'>[]): Promise<'committed' | 'rolledBack'> {
     const answers = items.map(({ answer }) => answerValues(answer))
     const events = items.flatMap((item) => item.events)
-    const last = this.#bind(events.some(isOrdered) ? 'batchCompleteOrdered' : 'batchComplete', [
+    const last = this.#bind(events.some(needsView) ? 'batchCompleteOrdered' : 'batchComplete', [
       arrayLiteral(items.map(({ claim }) => claim.id)),
       arrayLiteral(items.map(({ claimed }) => claimed.answerDay)),
       arrayLiteral(items.map(({ claimed }) => claimed.token)),

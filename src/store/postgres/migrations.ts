@@ -1,5 +1,6 @@
 import { claimFunctionsSql, freshClaimSql, limitedClaimSql, notedClaimSql } from './sql/claim-function.ts'
 import { inboxTablesSql } from './sql/inbox-tables.ts'
+import { delayedTableSql } from './sql/outbox-delayed.ts'
 import { namespaceTablesSql } from './sql/namespace-tables.ts'
 import { segmentsSql } from './sql/outbox-segments.ts'
 import { outboxViewSql } from './sql/outbox-view.ts'
@@ -155,6 +156,7 @@ end $$`,
   { version: 11, name: 'a claim that costs less', statements: freshClaimSql },
   { version: 12, name: 'leased operations as an operator sees them', statements: notedClaimSql },
   { version: 13, name: 'parked letters of a consumer, counted cheaply', statements: statusIndexSql },
+  { version: 14, name: 'delayed events that can be cancelled', statements: delayedTableSql },
 ]
 
 export const SCHEMA_VERSION: number = MIGRATIONS.length

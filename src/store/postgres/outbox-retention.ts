@@ -27,6 +27,7 @@ import {
   turnOverSql,
   type SegmentTable,
 } from './sql/outbox-retention.ts'
+import { sweepDelayedSql } from './sql/outbox-delayed.ts'
 import { sqlStateOf } from './driver/sqlstate.ts'
 import type { SweepTasks } from './sweep-tasks.ts'
 
@@ -69,6 +70,8 @@ interface Counted {
   readonly miscounted: readonly Miscounted[]
 }
 
+const FIRST_ID = '00000000-0000-0000-0000-000000000000'
+
 /**
  * Turns segments over: attached, written, sealed when nobody can write into them any more, counted when every
  * destination has passed them, dropped after the resend window. A step that is not possible now is the next sweep's.
@@ -77,6 +80,7 @@ export class PostgresOutboxRetention<Tx> {
   readonly #driver: PgDriver<Tx>
   readonly #schema: string
   readonly #miscounted = new Map<number, Counted>()
+  #delayedTo = FIRST_ID
 
   constructor(driver: PgDriver<Tx>, schema: string) {
     this.#driver = driver
@@ -95,7 +99,14 @@ export class PostgresOutboxRetention<Tx> {
       if (segment.state >= 4) await this.#drop('ack', segment, [copyAcksSql(this.#schema, segment.no)], params, swept)
     }
     await this.#query(sweepKeptSql(this.#schema), [params.limit])
+    await this.#sweepDelayed(params.limit)
     return swept
+  }
+
+  /** A part of them each time: most have their events for long. */
+  async #sweepDelayed(limit: number): Promise<void> {
+    const [row] = await this.#query(sweepDelayedSql(this.#schema), [limit, this.#delayedTo])
+    this.#delayedTo = String(row?.['last'] ?? FIRST_ID)
   }
 
   /** Goes on with the segments of a table, and answers with what there is then. */

@@ -9,11 +9,14 @@ import type {
   BeatParams,
   BlockedAggregate,
   Calls,
+  Cancellation,
+  CancelParams,
   Due,
   DueParams,
   EventPlace,
   EventsRead,
   HoldParams,
+  NotTaken,
   LeaseShardsParams,
   OpenDestinationParams,
   Outbox,
@@ -30,6 +33,7 @@ import type {
 import type { Parked } from '../parked.ts'
 import type { Row } from '../store.ts'
 import { arrayLiteral, arraysOf } from './array-literal.ts'
+import { cancelDelayed } from './delayed.ts'
 import type { PgConnection, PgDriver, PgStatement } from './driver/driver.ts'
 import { told } from './errors.ts'
 import { postgresCalls } from './outbox-calls.ts'
@@ -180,6 +184,15 @@ export class PostgresOutbox<Tx> implements Outbox {
       ...arraysOf(events, 'shard', 'seq', 'tried', 'dueInMs'),
     ])
     return numbersOf(row?.['ours'])
+  }
+
+  cancel(params: CancelParams): Promise<Cancellation> {
+    return cancelDelayed((name, values) => this.#query(name, values), params)
+  }
+
+  async takeDelayed({ ids }: { readonly ids: readonly string[] }): Promise<readonly NotTaken[]> {
+    const rows = await this.#query('takeDelayed', [arrayLiteral(ids)])
+    return rows.map((row) => ({ id: String(row['id']), cancelled: row['cancelled'] === true }))
   }
 
   async settleHeld(params: SettleHeldParams): Promise<SettledEvents> {

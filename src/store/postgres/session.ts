@@ -14,8 +14,9 @@ import type {
   TakeTurn,
   UserStatement,
 } from '../store.ts'
-import { isOrdered } from '../ordered.ts'
+import type { Cancellation, CancelParams } from '../outbox.ts'
 import { explained } from './commit.ts'
+import { cancelDelayed, needsView } from './delayed.ts'
 import type { PgConnection, PgStatement } from './driver/driver.ts'
 import { readOnlyDatabase, sessionError, storeError, writeError } from './errors.ts'
 import { takesTransaction } from './driver/control.ts'
@@ -105,7 +106,11 @@ export class PostgresSession<Tx> implements SqlSession<Tx> {
   }
 
   async append(events: readonly EventRow[]): Promise<void> {
-    await this.#write(this.#bind(events.some(isOrdered) ? 'appendOrdered' : 'append', eventArrays(events)))
+    await this.#write(this.#bind(events.some(needsView) ? 'appendOrdered' : 'append', eventArrays(events)))
+  }
+
+  cancel(params: CancelParams): Promise<Cancellation> {
+    return cancelDelayed((name, values) => this.#query(this.#bind(name, values)), params)
   }
 
   async completeStep(params: FinishStepParams): Promise<'committed' | 'rolledBack'> {
@@ -188,7 +193,7 @@ export class PostgresSession<Tx> implements SqlSession<Tx> {
       : [claim.id, claimed.answerDay, claimed.token, ...answerValues(answer), this.#xid]
     const [event] = events
     if (!event) return this.#bind(fenced ? 'completeLeased' : 'complete', values)
-    if (events.some(isOrdered))
+    if (events.some(needsView))
       return this.#bind(fenced ? 'completeLeasedOrdered' : 'completeOrdered', [...values, ...eventArrays(events)])
     if (events.length > 1)
       return this.#bind(fenced ? 'completeLeasedEvents' : 'completeEvents', [...values, ...eventArrays(events)])

@@ -30,6 +30,7 @@ import {
   tryHeldSql,
   unparkOrphansSql,
 } from './sql/outbox.ts'
+import { cancelDelayedSql, findDelayedSql, takeDelayedSql } from './sql/outbox-delayed.ts'
 import { releaseShardsSql } from './sql/outbox-release.ts'
 import { ackSql } from './sql/outbox-ack.ts'
 import { listParkedSql, lockShardSql, parkedLinesSql, releaseParkedSql, skipParkedSql } from './sql/outbox-parked.ts'
@@ -89,6 +90,9 @@ export type StatementName =
   | 'fenceShards'
   | 'deleteHeld'
   | 'tryHeld'
+  | 'findDelayed'
+  | 'cancelDelayed'
+  | 'takeDelayed'
   | 'changeHeld'
   | 'keepHeld'
   | 'parkHeld'
@@ -167,6 +171,9 @@ function texts(schema: string): Readonly<Record<StatementName, string>> {
     fenceShards: fenceShardsSql(schema),
     deleteHeld: deleteHeldSql(schema),
     tryHeld: tryHeldSql(schema),
+    findDelayed: findDelayedSql(schema),
+    cancelDelayed: cancelDelayedSql(schema),
+    takeDelayed: takeDelayedSql(schema),
     changeHeld: changeHeldSql(schema),
     keepHeld: keepHeldSql(schema),
     parkHeld: parkHeldSql(schema),

@@ -163,4 +163,11 @@ export const MIGRATIONS: readonly Migration[] = [
       'create index effectively_once_dead_letter_parked on effectively_once_dead_letter (consumer, seq) where state = 1',
     ],
   },
+  {
+    version: 11,
+    // Delayed events that were taken to be sent, or cancelled: state 2 or 3.
+    statements: [
+      'create table effectively_once_delayed (id text not null primary key, state integer not null) without rowid',
+    ],
+  },
 ]

@@ -21,6 +21,7 @@ const RESEND = `with later as materialized (
   join effectively_once_ack a on a.destination = :destination and a.shard = e.shard and e.seq <= a.cursor
   left join later t on t.seq = e.seq
   where ${CHOSEN}
+    and not exists (select 1 from effectively_once_delayed d where d.id = e.id and d.state = 3)
     and not exists (select 1 from effectively_once_held x
       where x.destination = a.destination and x.shard = e.shard and x.seq = e.seq and x.state <> 4)
   on conflict (destination, shard, seq) do update set

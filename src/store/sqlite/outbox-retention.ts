@@ -18,6 +18,8 @@ const NAMESPACE_FOLD = `insert into effectively_once_namespace_head (shard, aggr
   select shard, aggregateid, seq, id from effectively_once_event
   where seq in (select value from json_each(?)) and json_type(headers, '$.previous') is not null and shard >= ${SHARDS} order by seq
   on conflict (shard, aggregateid) do update set seq = excluded.seq, id = excluded.id where excluded.seq > seq`
+const FORGET = `delete from effectively_once_delayed where id in (
+  select id from effectively_once_event where seq in (select value from json_each(?)))`
 const REMOVE = 'delete from effectively_once_event where seq in (select value from json_each(?))'
 
 /** Removes sent events, a few at a time. */
@@ -34,5 +36,6 @@ export function sweepEvents(turn: Turn, limit: number, resendForMs: number): num
   const seqs = JSON.stringify(past)
   turn.run(FOLD, [seqs])
   turn.run(NAMESPACE_FOLD, [seqs])
+  turn.run(FORGET, [seqs])
   return turn.run(REMOVE, [seqs])
 }

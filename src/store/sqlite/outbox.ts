@@ -2,6 +2,7 @@ import { SHARDS } from '../../limits.ts'
 import type { Ack, Acked, AckParams, Beat, BeatParams, EventsRead, Outbox, ReadEventsParams } from '../outbox.ts'
 import type { LeaseShardsParams, ReleaseParams, ShardState } from '../outbox.ts'
 import { rewoundShards } from '../rewound.ts'
+import { cancel, takeDelayed } from './delayed.ts'
 import { blockedOf, dueEvents, hold, isOurs, parkedOf, promote, READ_BLOCKED, settleHeld, tryHeld } from './held.ts'
 import { unparkOrphans } from './held.ts'
 import { NOW } from './migrations.ts'
@@ -58,6 +59,8 @@ export function sqliteOutbox({ writer, reader }: { writer: Writer; reader: Reade
     ack: (params) => writer.write((turn) => ack(turn, params)),
     due: (params) => dueEvents(reader, params),
     tryHeld: (params) => writer.write((turn) => tryHeld(turn, params)),
+    cancel: (params) => writer.write((turn) => cancel(turn, params)),
+    takeDelayed: ({ ids }) => writer.write((turn) => takeDelayed(turn, ids)),
     settleHeld: (params) => writer.write((turn) => settleHeld(turn, params)),
     resend: (params) => writer.write((turn) => resend(turn, params)),
     destinations: async () => (await reader.all(DESTINATIONS)).map((row) => String(row['destination'])),

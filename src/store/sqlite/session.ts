@@ -1,6 +1,7 @@
 import { onceError } from '../../errors.ts'
 import type { CompleteParams, Savepoint, SqlSession } from '../store.ts'
 import { complete, READ, readAnswer, readingOf } from './answer.ts'
+import { cancel } from './delayed.ts'
 import { appendEvents } from './event.ts'
 import { claimRecord, renewRecord, selectRecord } from './record.ts'
 import { finishStep } from './step.ts'
@@ -23,6 +24,7 @@ export function sqliteSession(turn: Turn, handles: Handles, joined?: SqlTx): Sql
     complete: (params) => finish(turn, joined, () => complete(turn, params)),
     completeInside: async (params: CompleteParams) => complete(turn, params),
     append: async (events) => appendEvents(turn, events),
+    cancel: async (params) => cancel(turn, params),
     completeStep: (params) =>
       finish(turn, joined, () => {
         if (!finishStep(turn, params)) throw turn.loseLease()

@@ -14,6 +14,8 @@ const UNASKED = new Set([
   'inbox: what ran elsewhere and was rolled back is set aside after that',
   'inbox: what became a dead letter after it was taken is not committed, and is no failure of its own',
   'redrives: of what runs elsewhere no letter is imported, and whoever imports is told',
+  'outbox: while somebody cancels an event nobody takes it; after a rollback it is as it was',
+  'outbox: who cancels waits for whoever is about to, and learns what became of it',
   'a transaction in which a statement failed is not committed, whatever was swallowed',
   'the server ends a transaction at its deadline, and its key is free',
 ])

@@ -1,6 +1,7 @@
 import type { SqlStore } from '../../store/store.ts'
 import { ANSWER_CASES } from './answers.ts'
 import { BATCH_CASES } from './batches.ts'
+import { CANCEL_CASES } from './cancel.ts'
 import { CLAIM_CASES } from './claims.ts'
 import { INBOX_CASES } from './inbox.ts'
 import { SET_ASIDE_CASES } from './set-aside.ts'
@@ -38,7 +39,7 @@ export function storeContract(make: () => Promise<StoreSubject<any>>): readonly 
     ...STEP_CASES,
     ...needing(['transactions'], [...CLAIM_CASES, ...TRANSACTION_CASES]),
     ...needing(['transactions', 'batches'], BATCH_CASES),
-    ...needing(['transactions', 'outbox'], [...OUTBOX_CASES, ...HELD_CASES, ...PARKED_CASES]),
+    ...needing(['transactions', 'outbox'], [...OUTBOX_CASES, ...HELD_CASES, ...CANCEL_CASES, ...PARKED_CASES]),
     ...needing(['transactions', 'inbox'], [...INBOX_CASES, ...SET_ASIDE_CASES]),
     ...needing(['namespaces'], NAMESPACE_CASES),
     ...needing(['retention'], RETENTION_CASES),

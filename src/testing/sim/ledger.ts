@@ -1,5 +1,13 @@
 import type { DatabaseObserver } from '../../store/memory/database/database.ts'
-import type { AckRow, AnswerRow, HeldRow, RecordRow, SentEventRow, StepRow } from '../../store/memory/database/rows.ts'
+import type {
+  AckRow,
+  AnswerRow,
+  DelayedRow,
+  HeldRow,
+  RecordRow,
+  SentEventRow,
+  StepRow,
+} from '../../store/memory/database/rows.ts'
 import type { LetterRow } from '../../store/memory/database/inbox-rows.ts'
 import type { AuditRow, RedriveRow } from '../../store/memory/database/redrive-rows.ts'
 import { partsOf } from '../../store/namespaced/names.ts'
@@ -36,6 +44,7 @@ export class Ledger implements DatabaseObserver {
       if (table === 'shard' || table === 'relay') continue
       if (table === 'ack') acks.push({ before: before as AckRow | undefined, after: after as AckRow })
       else if (table === 'held') this.held(before, after)
+      else if (table === 'delayed') this.delayed(key, before, after)
       else if (table === 'event') events.push(this.event(after as SentEventRow))
       else if (table === 'applied') applied.push(this.applied(after as { event: string }))
       else if (table === 'letter') this.letter(before, after, changes)
@@ -91,6 +100,16 @@ export class Ledger implements DatabaseObserver {
     const event = this.world.outbox.held((row ?? (before as HeldRow)).seq, row)
     const { state = null, attempts = 0, reason = null } = row ?? {}
     this.world.note({ kind: 'held', event, state, attempts, reason })
+  }
+
+  private delayed(id: string, before: object | undefined, after: object | undefined): void {
+    const { outbox, settings } = this.world
+    if ((after as DelayedRow | undefined)?.state !== 'cancelled' || (before as DelayedRow).state === 'cancelled') return
+    const event = outbox.cancelled(
+      id,
+      settings.readers.map(({ name }) => name),
+    )
+    this.world.note({ kind: 'cancelled', event })
   }
 
   private event(row: SentEventRow): CommittedEvent {

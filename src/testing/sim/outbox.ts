@@ -2,6 +2,7 @@ import type { HeldRow, SentEventRow } from '../../store/memory/database/rows.ts'
 import { aggregateOf, nameOf } from './outbox-plan.ts'
 import type { EventData, EventType } from './outbox-plan.ts'
 import type { Plan } from './plan.ts'
+import { tagOf } from './readers.ts'
 import type { CommittedEvent } from './trace.ts'
 
 export type Publish = (type: EventType, data: EventData, options?: { notBefore?: Date }) => Promise<string>
@@ -47,6 +48,14 @@ export class SimOutbox {
       seq: row.seq,
       delayed,
     }
+  }
+
+  /** Nobody will send it. */
+  cancelled(id: string, readers: readonly string[]): string {
+    const name = this.nameOfId(id)
+    this.settled(name)
+    for (const reader of readers) this.consumed(tagOf(reader, name))
+    return name
   }
 
   /** Accepted by the broker. */

@@ -144,6 +144,7 @@ export function drawSettings(
 ): Settings {
   const letters = weather === 'versions' || weather === 'imports'
   const resends = weather === 'resends'
+  const cancels = weather === 'cancels'
   const many = operations !== null
   const deadlineMs = 150 + dice.below(150)
   const drawn = dice.chance(RELAYS_SHARE) || relays ? drawRelay(dice) : null
@@ -154,7 +155,8 @@ export function drawSettings(
   const kept = drawn !== null && consumed?.ordered ? { ...drawn, onFailure: 'block' as const } : drawn
   // Who gives an ordered event up leaves its successors waiting for ever.
   const releases = wantsReleases && kept !== null && consumed?.ordered !== true
-  const relay = kept !== null && releases ? { ...kept, onFailure: 'park' as const } : kept
+  const parking = kept !== null && releases ? { ...kept, onFailure: 'park' as const } : kept
+  const relay = parking !== null && cancels ? { ...parking, delayed: 0.7 } : parking
   const company = asked ?? (many ? 'nobody' : drawCompany(dice, relay !== null))
   const services = company === 'services'
   const consumer = company === 'meets' && consumed !== null ? withVisits(dice, consumed) : consumed
@@ -174,7 +176,7 @@ export function drawSettings(
         ? (zombies ? 100 : 40) + dice.below(160)
         : 150 +
           dice.below(350) +
-          (releases || resends ? 800 + dice.below(1_200) : 0) +
+          (releases || resends || cancels ? 800 + dice.below(1_200) : 0) +
           (readers.redrives ? 600 + dice.below(1_200) : 0),
     zombies,
     relay,
@@ -191,7 +193,7 @@ export function drawSettings(
         : 0,
     scopes: scopes || dice.chance(SCOPES_SHARE),
     company,
-    table: resends || (services && consumer !== null && dice.chance(0.5)),
+    table: resends || (cancels && dice.chance(0.5)) || (services && consumer !== null && dice.chance(0.5)),
     endsWithinMs: 300 + dice.below(300),
     releases,
     weather,
@@ -203,9 +205,9 @@ function consumerOf(dice: Dice, { redrives, rivals }: ReadersSettings, drawn: Co
   return redrives ? withLetters(dice, drawn) : drawn
 }
 
-/** Whoever is imported comes out of its order. */
+/** Whoever is imported comes out of its order, and whoever is cancelled does not come. */
 function withWeather(consumer: ConsumerSettings, weather: Weather | null): ConsumerSettings {
-  return weather === 'imports' ? { ...consumer, ordered: false } : consumer
+  return weather === 'imports' || weather === 'cancels' ? { ...consumer, ordered: false } : consumer
 }
 
 /** Several messages in one transaction, and most of the time all of them at once. */

@@ -1,6 +1,6 @@
 import type { LetterState } from '../../store/dead-letters.ts'
 import type { RedriveState } from '../../store/redrives.ts'
-import type { HeldState } from '../../store/outbox.ts'
+import type { Cancellation, HeldState } from '../../store/outbox.ts'
 import type { RecordRow, StepRow } from '../../store/memory/database/rows.ts'
 import type { FaultKind } from './fault.ts'
 import type { ConsumerSettings, RelaySettings } from './outbox-plan.ts'
@@ -164,6 +164,10 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
       readonly first: boolean
       readonly process: string
     }
+  /** Somebody asked to cancel a delayed event, and was answered. */
+  | { readonly kind: 'cancel'; readonly event: string; readonly answer: Cancellation }
+  /** A cancellation was committed. */
+  | { readonly kind: 'cancelled'; readonly event: string }
   /** An event of one service was sent or applied by another. */
   | { readonly kind: 'strayed'; readonly event: string; readonly how: 'sent' | 'applied'; readonly process: string }
   /** A service in another schema was refused, and only it uses its keys. */

@@ -13,6 +13,7 @@ const SIGNS: Readonly<Record<Weather, (happened: TraceEvent) => boolean>> = {
   versions: (happened) => happened.kind === 'letter' && happened.reason === 'unknownType' && happened.from === null,
   resends: (happened) => happened.kind === 'resent',
   imports: (happened) => happened.kind === 'letter' && happened.reason === IMPORTED && happened.from === null,
+  cancels: (happened) => happened.kind === 'cancelled',
 }
 
 describe('worlds with bad weather', () => {

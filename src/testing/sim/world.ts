@@ -2,6 +2,7 @@ import { MemoryDatabase } from '../../store/memory/database/database.ts'
 import type { RecordRow } from '../../store/memory/database/rows.ts'
 import { partsOf } from '../../store/namespaced/names.ts'
 import { Broker } from './broker.ts'
+import { Canceller } from './canceller.ts'
 import { Clients } from './clients.ts'
 import { Dice } from './dice.ts'
 import { Executions } from './executions.ts'
@@ -61,6 +62,7 @@ export class World {
   readonly operator: Operator
   readonly releaser: Releaser
   readonly resender: Resender
+  readonly canceller: Canceller
   readonly outbox: SimOutbox = new SimOutbox()
   readonly plans: readonly Plan[]
   /** Some operation runs inside another, or a leased consumer's inbox row inside its last transaction. */
@@ -110,6 +112,7 @@ export class World {
     this.operator = new Operator(this)
     this.releaser = new Releaser(this)
     this.resender = new Resender(this)
+    this.canceller = new Canceller(this)
     for (const plan of this.plans) {
       this.byKey.set(plan.key, plan)
       this.keys.set(plan.id, plan.key)
@@ -144,6 +147,7 @@ export class World {
     this.operator.start()
     this.releaser.start()
     this.resender.start()
+    this.canceller.start()
     if (this.settings.company === 'neighbour') new Neighbour(this).start()
     const bound = stepsInPeace(this.settings, this.plans)
     await this.scheduler.run(() => this.isDone(), this.settings.chaosSteps)
@@ -258,7 +262,9 @@ export class World {
   }
 
   private isDone(): boolean {
-    return this.operator.isDone && this.isDrained && this.releaser.isDone && this.resender.isDone
+    return (
+      this.operator.isDone && this.isDrained && this.releaser.isDone && this.resender.isDone && this.canceller.isDone
+    )
   }
 
   private parkedLetters(): string[] {

@@ -4,7 +4,17 @@ import type { Change, Isolation } from './transaction.ts'
 import { EventLog } from './event-log.ts'
 import type { AttemptRow, ConsumerRow, InboxRow, LetterRow, MarkRow, PositionRow } from './inbox-rows.ts'
 import type { ActiveRedriveRow, AuditRow, RedriveFenceRow, RedriveItemRow, RedriveRow } from './redrive-rows.ts'
-import type { AckRow, AnswerRow, HeldRow, RecordRow, RecoverRow, RelayRow, ShardRow, StepRow } from './rows.ts'
+import type {
+  AckRow,
+  AnswerRow,
+  DelayedRow,
+  HeldRow,
+  RecordRow,
+  RecoverRow,
+  RelayRow,
+  ShardRow,
+  StepRow,
+} from './rows.ts'
 import type { NamespaceRow } from '../../namespaces.ts'
 import type { Row } from '../../store.ts'
 
@@ -75,6 +85,8 @@ export class MemoryDatabase {
   readonly shards: Table<ShardRow> = new Table('shard')
   readonly acks: Table<AckRow> = new Table('ack')
   readonly held: Table<HeldRow> = new Table('held')
+  /** By the id of the event. */
+  readonly delayed: Table<DelayedRow> = new Table('delayed')
   readonly consumers: Table<ConsumerRow> = new Table('consumer')
   readonly inbox: Table<InboxRow> = new Table('inbox')
   readonly marks: Table<MarkRow> = new Table('mark')

@@ -87,6 +87,11 @@ export interface HeldRow {
   readonly reason: string | null
 }
 
+/** Of an event that can be cancelled until its time. Whoever first changes the state decides for all destinations. */
+export interface DelayedRow extends Pick<EventRow, 'shard' | 'headers'> {
+  readonly state: 'waiting' | 'taken' | 'cancelled'
+}
+
 const DAY_MICROS = 86_400_000_000
 let lastDay = { number: Number.NaN, text: '' }
 

@@ -2,11 +2,13 @@ import type { Answer } from '../../../lifecycle/answer.ts'
 import type { Claim, Claimed, CompleteParams, EventRow, Held, RefuseParams } from '../../store.ts'
 import type { ClaimView } from '../../../lifecycle/record.ts'
 import type { Work } from '../database/connection.ts'
+import { isDelayed } from '../../delayed.ts'
 import { isOrdered } from '../../ordered.ts'
 import { claimEnded, leaseTaken } from '../database/failure.ts'
 import { answerKey, dayOf, isHeldBy } from '../database/rows.ts'
 import type { RecordRow } from '../database/rows.ts'
 import { BORN_COMPLETED, claimInOne, dropRecover, newLife, timesOf } from './claim.ts'
+import { enterDelayed } from './delayed.ts'
 
 /** Answer and events in the transaction that claimed; in any other one it raises, and COMMIT becomes ROLLBACK. */
 export async function complete(work: Work, params: CompleteParams): Promise<void> {
@@ -73,6 +75,7 @@ export async function append(work: Work, events: readonly EventRow[]): Promise<v
   for (const event of events) {
     const headers = isOrdered(event) ? chained(work, event) : event.headers
     tx.appendEvent({ ...event, headers, seq: database.nextSeq(), createdAt: database.now() })
+    if (isDelayed(event)) await enterDelayed(work, event)
   }
 }
 

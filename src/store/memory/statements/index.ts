@@ -4,6 +4,7 @@ import { claimBatch, userStatement } from './batch.ts'
 import { claim, readAnswer, renew, reread } from './claim.ts'
 import { append, complete, completeLeased, refuse, refuseLeased } from './complete.ts'
 import { completeInbox, enterMessage, lookAt, openConsumer, passPositions, positionsOf, takeMessages } from './inbox.ts'
+import { cancel, takeDelayed } from './delayed.ts'
 import { evict, listOperations, showOperation } from './operation.ts'
 import { heartbeat, lapsed, release, settle, suspend, takeOver, unknown } from './lease.ts'
 import { blocked, due, fenceShards, nextDue, promoteHeld, settleHeld, tryHeld, unparkOrphans } from './held.ts'
@@ -53,6 +54,7 @@ export interface Statements {
   readonly beat: typeof beat
   readonly beatRedrive: typeof beatRedrive
   readonly blocked: typeof blocked
+  readonly cancel: typeof cancel
   readonly changeRedrive: typeof changeRedrive
   readonly claim: typeof claim
   readonly claimBatch: typeof claimBatch
@@ -125,6 +127,7 @@ export interface Statements {
   readonly sweepInbox: typeof sweepInbox
   readonly sweepRecords: typeof sweepRecords
   readonly sweepRedrives: typeof sweepRedrives
+  readonly takeDelayed: typeof takeDelayed
   readonly takeMessages: typeof takeMessages
   readonly takeOver: typeof takeOver
   readonly tries: typeof tries
@@ -143,6 +146,7 @@ export const STATEMENTS: Statements = {
   beat,
   beatRedrive,
   blocked,
+  cancel,
   changeRedrive,
   claim,
   claimBatch,
@@ -215,6 +219,7 @@ export const STATEMENTS: Statements = {
   sweepInbox,
   sweepRecords,
   sweepRedrives,
+  takeDelayed,
   takeMessages,
   takeOver,
   tries,

@@ -1,8 +1,8 @@
-import { readNotBefore } from '../../not-before.ts'
 import type { ResendParams } from '../../outbox.ts'
 import type { Work } from '../database/connection.ts'
 import { heldKey } from '../database/rows.ts'
 import type { HeldRow, SentEventRow } from '../database/rows.ts'
+import { notBeforeOf } from './delayed.ts'
 import { cursors } from './relay.ts'
 
 /**
@@ -22,7 +22,8 @@ export async function resend(work: Work, params: ResendParams, shard: number, nu
     const key = heldKey(destination, shard, event.seq)
     const known = database.held.seen(key, tx)
     if (known !== undefined && known.state !== 'skipped') continue
-    const later = timeOf(event)
+    if (database.delayed.seen(event.id, tx)?.state === 'cancelled') continue
+    const later = notBeforeOf(event)
     const isDelayed = later !== undefined && later > now
     const dueAt = isDelayed ? later : begun.has(event.aggregateId) ? null : now
     if (!isDelayed) begun.add(event.aggregateId)
@@ -45,12 +46,6 @@ function isMeant({ createdAt, type, aggregateId }: SentEventRow, of: ResendParam
   if (createdAt < Date.parse(of.since) * 1000) return false
   if (of.until !== null && createdAt >= Date.parse(of.until) * 1000) return false
   return (of.type === null || of.type === type) && (of.aggregateId === null || of.aggregateId === aggregateId)
-}
-
-function timeOf({ headers }: SentEventRow): number | undefined {
-  const { notbefore } = JSON.parse(headers) as { readonly notbefore?: unknown }
-  const notBefore = typeof notbefore === 'string' ? readNotBefore(notbefore) : undefined
-  return notBefore === undefined ? undefined : Date.parse(notBefore) * 1000
 }
 
 function placed(

@@ -9,7 +9,10 @@ import { shardLocks } from './lock.ts'
  * sequence is the commit order.
  */
 
-/** Ordered events go where their predecessor is found: outbox-view.ts. The others do not pay for the way. */
+/**
+ * Ordered events go where their predecessor is found (outbox-view.ts), delayed ones where they can be cancelled
+ * (outbox-delayed.ts). The others do not pay for the way.
+ */
 export type Into = 'event' | 'outbox'
 
 /**

@@ -61,8 +61,9 @@ end $$`
 /**
  * As before (outbox-view.ts), and under a namespace: the one the row names; else the one whose shard it says, as our own
  * statements do, of which those of before say a shard of number 0; else the only one there is.
+ * `more` is done with each event in the end.
  */
-function outboxInsertSql(schema: string): string {
+export function outboxInsertSql(schema: string, more = ''): string {
   return `create or replace function ${schema}.outbox_insert() returns trigger language plpgsql as $$
 declare
   _no int4;
@@ -104,7 +105,7 @@ ${shardLocks(schema, 'new.shard::int4')
     new.headers := jsonb_set(new.headers, '{previous}', coalesce(to_jsonb(_previous), 'null'));
   end if;
   insert into ${schema}.event (seq, shard, id, aggregatetype, aggregateid, type, payload, headers, created_at)
-  values (new.seq, new.shard, new.id, new.aggregatetype, new.aggregateid, new.type, new.payload, new.headers, new.created_at);
+  values (new.seq, new.shard, new.id, new.aggregatetype, new.aggregateid, new.type, new.payload, new.headers, new.created_at);${more}
   return new;
 end $$`
 }

@@ -24,7 +24,7 @@ select e.seq::float8 as seq, e.headers->>'notbefore' as not_before
  * Sets events of one shard aside that the destination was sent already; what is not behind its cursor is sent anyway,
  * and what is held is sent or judged already. An event whose time is still to come waits for it, and nobody waits for
  * that event. Of the others the first of each aggregate is due now, and the rest wait behind it: what waits or is parked
- * of the same aggregate stays where it is; what was skipped is sent. Locks nothing that exists.
+ * of the same aggregate stays where it is; what was skipped is sent, what was cancelled is not. Locks nothing that exists.
  * $1 destination, $2 shard, $3 since, $4 until, $5 type, $6 aggregate, $7 number of the resend, of all events with a time
  * $8 seqs, $9 times; one that is missing there passed the cursor since, and is left out
  */
@@ -38,6 +38,7 @@ with c as materialized (
     from ${schema}.event e cross join c
     left join unnest($8::text::int8[], $9::text::text[]) t(seq, not_before) on t.seq = e.seq
    where e.seq <= c.cursor and ${CHOSEN} and (t.seq is not null or not ${IS_DELAYED})
+     and not exists (select 1 from ${schema}.delayed d where d.id = e.id and d.state = 3)
      and not exists (select 1 from ${schema}.held x
                       where x.destination = $1::text and x.shard = e.shard and x.seq = e.seq and x.state <> 4)
 ), h as (

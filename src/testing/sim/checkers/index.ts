@@ -8,6 +8,7 @@ import { bounded } from './bounded.ts'
 import { appliedOrder } from './applied-order.ts'
 import type { Checker } from './checker.ts'
 import { noCrossing } from './no-crossing.ts'
+import { cancelled } from './cancelled.ts'
 import { claimedFirst } from './claimed-first.ts'
 import { commitOrder } from './commit-order.ts'
 import { consumedOnce } from './consumed-once.ts'
@@ -76,6 +77,7 @@ export const CHECKERS: readonly Checker[] = [
   blame,
   leaseKept,
   apart,
+  cancelled,
 ]
 
 /** What is broken, each with the number of its promise. */

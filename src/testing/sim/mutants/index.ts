@@ -1,3 +1,4 @@
+import { CANCEL_MUTANTS } from './cancel-mutants.ts'
 import { CLAIM_MUTANTS } from './claim-mutants.ts'
 import { CLIENT_MUTANTS } from './client-mutants.ts'
 import { CONSUMER_MUTANTS } from './consumer-mutants.ts'
@@ -24,4 +25,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...SET_ASIDE_MUTANTS,
   ...RELEASE_MUTANTS,
   ...SCOPE_MUTANTS,
+  ...CANCEL_MUTANTS,
 ]

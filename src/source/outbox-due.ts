@@ -1,0 +1,86 @@
+import { RELAY_BATCH_BYTES } from '../limits.ts'
+import type { Shard } from '../outbox/shard.ts'
+import type { ShardLeases } from '../outbox/shard-leases.ts'
+import { BUSY_MS, take } from '../outbox/taking.ts'
+import type { HeldEvent, StoredEvent } from '../store/outbox.ts'
+import type { OutboxSourceParts } from './outbox-parts.ts'
+
+const DUE_LIMIT = 64
+/** So many of its line come along with each of them. */
+const DUE_BEHIND = 16
+
+/** Events that were set aside for one consumer, and whose time has come. */
+export class OutboxDue {
+  readonly #parts: Pick<OutboxSourceParts, 'outbox' | 'clock'>
+  readonly #destination: string
+  readonly #leases: ShardLeases
+  /** Delivered, and not settled yet, while their shard stays ours. */
+  readonly #inHand = new Map<number, Shard>()
+  #busy = 0
+  #at = 0
+
+  constructor(parts: Pick<OutboxSourceParts, 'outbox' | 'clock'>, destination: string, leases: ShardLeases) {
+    this.#parts = parts
+    this.#destination = destination
+    this.#leases = leases
+  }
+
+  /** When somebody looks for them. */
+  get at(): number {
+    return this.#at
+  }
+
+  lookNow(): void {
+    this.#at = 0
+  }
+
+  /** Of these shards. `returned`: they were given back, and are delivered again without this. */
+  async next(
+    shards: readonly Shard[],
+    max: number,
+    returned: ReadonlySet<number>,
+  ): Promise<readonly { event: HeldEvent; lease: Shard }[]> {
+    const { outbox, clock } = this.#parts
+    if (this.#leases.tookDue()) this.#at = 0
+    if (clock.now() < this.#at) return []
+    // What is in hand already is found again, and must not keep the others from being found.
+    const limit = Math.min(max, DUE_LIMIT) + this.#inHand.size + this.#busy
+    const room = { limit, behind: DUE_BEHIND, bytes: RELAY_BATCH_BYTES }
+    const { events, nextInMs } = await outbox.due({
+      destination: this.#destination,
+      shards: shards.map(({ shard }) => shard),
+      ...room,
+    })
+    const fresh = events.filter(({ seq }) => !this.#inHand.has(seq) && !returned.has(seq))
+    this.#at = nextInMs === null ? Infinity : clock.now() + Math.max(nextInMs, events.length > 0 ? 1_000 : 1)
+    if (fresh.length > max) this.#at = 0
+    const { ready, cancelled, busy } = await take(outbox, fresh.slice(0, max))
+    this.#busy = busy
+    if (busy > 0) this.#at = Math.min(this.#at, clock.now() + BUSY_MS)
+    if (cancelled.length > 0) {
+      await this.settle(cancelled)
+      this.#at = 0
+    }
+    return ready.flatMap((event) => {
+      const lease = shards.find(({ shard }) => shard === event.shard)
+      if (!lease || !this.#leases.owns(lease)) return []
+      this.#inHand.set(event.seq, lease)
+      return { event, lease }
+    })
+  }
+
+  /** They are done with. True: the next of their lines is due now. */
+  async settle(sent: readonly StoredEvent[]): Promise<boolean> {
+    for (const { seq } of sent) this.#inHand.delete(seq)
+    const leases = [...this.#leases.shards.values()]
+    const untouched = { changed: [], kept: [], park: [] }
+    const params = { destination: this.#destination, leases, sent, ...untouched, touched: sent }
+    const { blocked } = await this.#parts.outbox.settleHeld(params)
+    if (blocked.length > 0) this.#at = 0
+    return blocked.length > 0
+  }
+
+  releaseLost(): void {
+    for (const [seq, shard] of this.#inHand) if (!this.#leases.owns(shard)) this.#inHand.delete(seq)
+  }
+}

@@ -1,0 +1,21 @@
+import { readNotBefore } from './not-before.ts'
+import { isOrdered } from './ordered.ts'
+import type { Cancellation } from './outbox.ts'
+
+export interface Delay {
+  /** ISO; null: not a time, or one so long ago that nobody holds the event. */
+  readonly notBefore: string | null
+}
+
+/** Of an event by its headers, or why it cannot be cancelled. */
+export function delayOf(headers: unknown): Delay | Exclude<Cancellation, 'cancelled' | 'due'> {
+  if (typeof headers !== 'string' || !isDelayed({ headers })) return 'unknown'
+  const { notbefore } = JSON.parse(headers) as { readonly notbefore?: unknown }
+  if (notbefore === undefined) return 'unknown'
+  if (isOrdered({ headers })) return 'ordered'
+  return { notBefore: (typeof notbefore === 'string' ? readNotBefore(notbefore) : undefined) ?? null }
+}
+
+export function isDelayed({ headers }: { readonly headers: string | null }): boolean {
+  return headers?.includes('"notbefore"') === true
+}

@@ -1,0 +1,22 @@
+import { delayOf, isDelayed } from '../delayed.ts'
+import { isOrdered } from '../ordered.ts'
+import type { Cancellation, CancelParams } from '../outbox.ts'
+import type { EventRow, Row } from '../store.ts'
+import type { StatementName } from './statements.ts'
+
+/** Whether the database writes more than the event: its place behind another one, or a row to cancel it by. */
+export function needsView(event: EventRow): boolean {
+  return isOrdered(event) || isDelayed(event)
+}
+
+/** Alone, or in the user's transaction. The last statement decides. */
+export async function cancelDelayed(
+  query: (name: StatementName, values: readonly unknown[]) => Promise<readonly Row[]>,
+  { id, namespace, unwritten }: CancelParams,
+): Promise<Cancellation> {
+  const found: Row | undefined = unwritten ? { ...unwritten } : (await query('findDelayed', [id, namespace]))[0]
+  const delay = delayOf(found?.['headers'])
+  if (typeof delay === 'string') return delay
+  const [row] = await query('cancelDelayed', [id, found?.['shard'], delay.notBefore])
+  return row?.['cancelled'] === true ? 'cancelled' : 'due'
+}

@@ -1,0 +1,82 @@
+import { SHARDS } from '../../../limits.ts'
+import { outboxInsertSql } from './namespace-tables.ts'
+
+/**
+ * Delayed events have a row of their own, from their publishing on: whoever first changes its state, a relay that takes
+ * the event or a caller that cancels it, decides for all destinations. Events of processes from before have none, and
+ * cannot be cancelled. Delayed events are written through the view: the others do not pay for it.
+ *
+ * A transaction may cancel what it will write at its end. Then the row is there before the event, and gets its number.
+ */
+export function delayedTableSql(schema: string): readonly string[] {
+  return [
+    `create table ${schema}.delayed (
+  id uuid not null primary key,
+  seq bigint,
+  shard smallint not null,
+  state smallint not null default 1
+)`,
+    `comment on column ${schema}.delayed.state is '1 waiting, 2 taken, 3 cancelled'`,
+    outboxInsertSql(
+      schema,
+      `
+  if jsonb_exists(new.headers, 'notbefore') then
+    insert into ${schema}.delayed as d (id, seq, shard) values (new.id, new.seq, new.shard)
+    on conflict (id) do update set seq = excluded.seq where d.seq is null;
+  end if;`,
+    ),
+  ]
+}
+
+/** $1 id, $2 namespace */
+export function findDelayedSql(schema: string): string {
+  return `
+select d.shard::int4 as shard, e.headers::text as headers
+  from ${schema}.delayed d join ${schema}.event e on e.shard = d.shard and e.seq = d.seq
+ where d.id = $1::text::uuid and d.shard / ${SHARDS} = $2::int4 limit 1`
+}
+
+/**
+ * Cancels, or finds that it is too late: then nobody ever can. Once its time has come nothing is cancelled: a relay may
+ * have sent it, and the database lost that in a failover. Locks the event's row until the end of the transaction.
+ * $1 id, $2 shard, $3 time
+ */
+export function cancelDelayedSql(schema: string): string {
+  return `
+insert into ${schema}.delayed as d (id, shard, state)
+values ($1::text::uuid, $2::int4, case when $3::text::timestamptz > clock_timestamp() then 3 else 2 end)
+on conflict (id) do update set state = case when d.state = 1 then excluded.state else d.state end
+returning d.state = 3 as cancelled`
+}
+
+/**
+ * Before delayed events are sent, for all destinations. Answers with those that are not to be sent: they were cancelled,
+ * or their row is locked, by somebody who may be cancelling. Nobody is waited for. $1 ids
+ */
+export function takeDelayedSql(schema: string): string {
+  return `
+with d as materialized (
+  select d.id, d.state from ${schema}.delayed d
+   where d.id = any($1::text::uuid[]) and d.state <> 2 for update skip locked
+), t as (
+  update ${schema}.delayed x set state = 2 from d where x.id = d.id and d.state = 1
+)
+select x.id::text as id, d.state is not null as cancelled
+  from ${schema}.delayed x left join d on d.id = x.id
+ where x.id = any($1::text::uuid[]) and x.state <> 2 and d.state is distinct from 1`
+}
+
+/**
+ * Of so many rows behind an id: those whose events are gone. Answers with the last id it looked at; null: that was all.
+ * What has no number was cancelled by a transaction that did not publish it in the end. $1 limit, $2 id
+ */
+export function sweepDelayedSql(schema: string): string {
+  return `
+with x as materialized (
+  select d.id, d.seq, d.shard from ${schema}.delayed d where d.id > $2::text::uuid order by d.id limit $1::int4
+), g as (
+  delete from ${schema}.delayed d using x
+   where d.id = x.id and not exists (select 1 from ${schema}.event e where e.shard = x.shard and e.seq = x.seq)
+)
+select x.id::text as last from x order by x.id offset $1::int4 - 1`
+}
