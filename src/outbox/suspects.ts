@@ -106,12 +106,15 @@ async function sendPart(
   return written.ours.has(shard.shard)
 }
 
-async function giveUp(shard: Shard, { events, ends }: Batch, { parts, ledger }: Tools): Promise<boolean> {
+async function giveUp(shard: Shard, part: Batch, { parts, shardLeases, ledger }: Tools): Promise<boolean> {
   const { attempt } = shard.suspect as NonNullable<Shard['suspect']>
   const error = new Error(`${attempt} relays ended while they sent this event`)
-  // An event behind a parked one is parked with it, whoever it would have killed.
-  const held = events.map((stored) => failed(parts, stored, { error, retryable: false }, attempt))
-  const written = await pass(shard, ends.get(shard) ?? [], { tryingTo: null, attempt: 0 }, held, ledger)
+  // An event behind a parked one is parked with it, whoever it would have killed. What nobody sends yet killed nobody.
+  const held = sort(part, shardLeases.shards, parts).flatMap(({ stored, state, hold }) => {
+    if (state === 'passed') return []
+    return hold?.state === 'delayed' ? hold : failed(parts, stored, { error, retryable: false }, attempt)
+  })
+  const written = await pass(shard, part.ends.get(shard) ?? [], { tryingTo: null, attempt: 0 }, held, ledger)
   if (!written.ours.has(shard.shard)) return false
   for (const { aggregateId, state } of held) if (state === 'parked') shard.blocked.set(aggregateId, true)
   ledger.tell(0, held, written.parked)

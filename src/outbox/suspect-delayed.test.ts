@@ -1,0 +1,41 @@
+import { expect, it } from 'vitest'
+import { effectivelyOnce, event } from '../index.ts'
+import { SENT, type Sink } from '../sink/sink.ts'
+import { memoryStore } from '../store/memory/memory-store.ts'
+import { shardOf } from './publisher.ts'
+
+const events = { made: event<{ id: string }>(({ id }) => id) }
+const WAIT_MS = 600
+
+it('a delayed event that was read by relays that died is not given up: nobody has sent it yet', async () => {
+  const store = memoryStore()
+  const once = effectivelyOnce({ namespace: 'suspect', store, events, sweep: false, guard: 'off' })
+  const notBefore = new Date(Date.now() + WAIT_MS)
+  await once.run({ scope: 's', key: 'x', input: 'x' }, ({ publish }) => publish('made', { id: 'x' }, { notBefore }))
+  const { outbox } = store
+  // As many relays died as may, and it was the only event that they had read.
+  await outbox.open({ destination: 's' })
+  const relay = '00000000-0000-4000-8000-000000000001'
+  const leased = await outbox.lease({ destination: 's', relay, leaseMs: 1, limit: 64 })
+  const of = leased.find(({ shard }) => shard === shardOf('x'))
+  const ack = { shard: of?.shard ?? 0, token: of?.token ?? 0, cursor: 0, segment: 0, counted: 0, attempt: 5 }
+  await outbox.ack({ destination: 's', acks: [{ ...ack, tryingTo: 1_000 }], hold: [] })
+
+  const sentAt: number[] = []
+  const sink: Sink = {
+    name: 's',
+    proves: 'handled',
+    dedupes: false,
+    orders: true,
+    async send(given) {
+      sentAt.push(...given.map(() => Date.now()))
+      return given.map(() => SENT)
+    },
+  }
+  const running = await once.relay({ to: sink, attempts: 5 }).start()
+  await expect.poll(() => sentAt.length, { timeout: 8_000 }).toBe(1)
+  expect(sentAt[0]).toBeGreaterThanOrEqual(notBefore.getTime())
+  expect(await once.parked.list({ destination: 's' })).toEqual([])
+  await running.stop()
+  await once.close()
+}, 20_000)
