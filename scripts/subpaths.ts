@@ -32,7 +32,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   postgres: {
     kind: 'store',
     peers: { postgres: '>=3.4' },
-    kB: 46,
+    kB: 47,
     page: 'docs/stores.md',
     row: ['postgres.js', '`postgresJsStore(sql)`', '`TransactionSql`'],
   },
@@ -46,7 +46,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   drizzle: {
     kind: 'store',
     peers: { 'drizzle-orm': '>=0.40' },
-    kB: 47,
+    kB: 48,
     page: 'docs/stores.md',
     row: ['Drizzle (PostgreSQL)', '`drizzleStore(db)`', 'your Drizzle transaction'],
   },
@@ -60,7 +60,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   prisma: {
     kind: 'store',
     peers: { '@prisma/client': '>=6' },
-    kB: 46,
+    kB: 47,
     page: 'docs/stores.md',
     row: ['Prisma (PostgreSQL)', "`prismaStore(db, { dialect: 'postgres' })`", '`Prisma.TransactionClient`'],
   },

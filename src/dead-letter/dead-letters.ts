@@ -15,6 +15,7 @@ import type { Accountable } from './accountable.ts'
 import { discardLetters } from './discard.ts'
 import { exportLetters, importLetters, type ImportedLetters, type Importing } from './ndjson.ts'
 import { jsonIn } from '../platform/stored-json.ts'
+import { UUID } from '../platform/uuid.ts'
 
 export type { ImportedLetters } from './ndjson.ts'
 
@@ -97,7 +98,6 @@ export interface DeadLetters {
 
 const LIST_LIMIT_DEFAULT = 100
 const LIST_LIMIT_MAX = 10_000
-const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
 const PARTS = new Set([
   'consumer',
   'source',

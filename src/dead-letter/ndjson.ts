@@ -7,6 +7,7 @@ import { hashedName } from '../store/namespaced/names.ts'
 import type { ImportedLetter, Redrives } from '../store/redrives.ts'
 import { checkAccountable, type Accountable } from './accountable.ts'
 import { jsonIn } from '../platform/stored-json.ts'
+import { UUID } from '../platform/uuid.ts'
 
 const PAGE = 500
 /** Fewer: each one's lock is held until its page is written. */
@@ -113,7 +114,6 @@ const REASONS = new Set<LetterReason>([
   'orphaned',
   'refused',
 ])
-const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
 
 /** A line as `exportLetters` wrote it. Whatever its state was, it is parked again, or skipped. `at`: for messages. */
 export function readLine(

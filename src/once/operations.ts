@@ -22,6 +22,7 @@ import type {
   OperationIdentity,
   Operations,
 } from './operations-types.ts'
+import { UUID } from '../platform/uuid.ts'
 
 const LIST_DEFAULT = 100
 const LIST_MAX = 1_000
@@ -29,7 +30,6 @@ const AGE_MS_MAX: number = 3_650 * 86_400_000
 const LIST_OPTIONS = new Set(['state', 'route', 'label', 'scope', 'olderThan', 'limit'])
 const AUDIT_OPTIONS = new Set(['why', 'by'])
 const STATES = ['running', 'abandoned', 'unknown'] as const
-const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
 
 /**
  * Leased operations, for operators. `namespace` null shows those of every service that shares the database.

@@ -7,10 +7,10 @@ import type { Core } from '../operation/core.ts'
 import type { Parked, ParkedListOptions, ParkedOptions } from './parked-types.ts'
 import { outboxOf } from './resend.ts'
 import { invalid, refuseUnknown } from '../operation/settings.ts'
+import { UUID } from '../platform/uuid.ts'
 
 const LIST_OPTIONS = new Set(['destination', 'aggregate', 'limit', 'after'])
 const OPTIONS = new Set(['destination', 'id', 'aggregate', 'why', 'by'])
-const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
 
 /** What relays of this instance's namespace parked. */
 export function parkedOf<Tx>(core: Core<Tx>): Parked {

@@ -1,4 +1,4 @@
-import type { Cancellation } from '../store/outbox.ts'
+import type { Cancellation } from '../store/cancellation.ts'
 import type { Duration } from '../duration.ts'
 import type { Observe } from '../observe/signal.ts'
 import type { EventInput, Events } from '../outbox/event.ts'

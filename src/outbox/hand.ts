@@ -1,4 +1,4 @@
-import { RELAY_BATCH_BYTES, RELAY_DUE_BEHIND, RELAY_DUE_HEADS } from '../limits.ts'
+import { RELAY_BATCH_BYTES, RELAY_DUE_BEHIND, RELAY_DUE_HEADS, RELAY_POLL_BUSY_MS } from '../limits.ts'
 import type { HeldEvent, HoldParams } from '../store/outbox.ts'
 import { backoffMs } from './backoff.ts'
 import { behind } from './holding.ts'
@@ -7,7 +7,7 @@ import type { ShardLeases } from './shard-leases.ts'
 import type { Ledger } from './ledger.ts'
 import type { RelayParts } from './relay-parts.ts'
 import type { Shard } from './shard.ts'
-import { BUSY_MS, take } from './taking.ts'
+import { take } from './taking.ts'
 import { culprit, partOf } from './tries.ts'
 
 const DUE_MS_MIN = 20
@@ -73,7 +73,7 @@ export class Hand {
       this.#add(passed)
       return { ...NOTHING, aside: passed, nextInMs: 0 }
     }
-    if (events.length === 0) return { ...NOTHING, nextInMs: BUSY_MS }
+    if (events.length === 0) return { ...NOTHING, nextInMs: RELAY_POLL_BUSY_MS }
     const late = events.filter((event) => event.state === 'delayed' && this.#isBlocked(event))
     const part = partOf(events.filter((event) => !late.includes(event)))
     const given = part.flatMap((event) => culprit(this.#parts, event) ?? [])

@@ -90,11 +90,6 @@ export class Publisher {
       : (this.#rows as EventRow[])
   }
 
-  /** Not written yet. */
-  async find(id: string): Promise<EventRow | undefined> {
-    return (await this.take()).find((row) => row.id === id)
-  }
-
   /** Events of a nested operation leave with the outer one. */
   adopt(rows: readonly EventRow[]): void {
     this.#rows.push(...rows)

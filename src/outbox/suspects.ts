@@ -110,10 +110,9 @@ async function giveUp(shard: Shard, part: Batch, { parts, shardLeases, ledger }:
   const { attempt } = shard.suspect as NonNullable<Shard['suspect']>
   const error = new Error(`${attempt} relays ended while they sent this event`)
   // An event behind a parked one is parked with it, whoever it would have killed. What nobody sends yet killed nobody.
-  const held = sort(part, shardLeases.shards, parts).flatMap(({ stored, state, hold }) => {
-    if (state === 'passed') return []
-    return hold?.state === 'delayed' ? hold : failed(parts, stored, { error, retryable: false }, attempt)
-  })
+  const held = sort(part, shardLeases.shards, parts).flatMap(({ stored, state, hold }) =>
+    state === 'open' ? failed(parts, stored, { error, retryable: false }, attempt) : (hold ?? []),
+  )
   const written = await pass(shard, part.ends.get(shard) ?? [], { tryingTo: null, attempt: 0 }, held, ledger)
   if (!written.ours.has(shard.shard)) return false
   for (const { aggregateId, state } of held) if (state === 'parked') shard.blocked.set(aggregateId, true)

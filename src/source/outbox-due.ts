@@ -1,7 +1,7 @@
-import { RELAY_BATCH_BYTES } from '../limits.ts'
+import { RELAY_BATCH_BYTES, RELAY_POLL_BUSY_MS } from '../limits.ts'
 import type { Shard } from '../outbox/shard.ts'
 import type { ShardLeases } from '../outbox/shard-leases.ts'
-import { BUSY_MS, take } from '../outbox/taking.ts'
+import { take } from '../outbox/taking.ts'
 import type { HeldEvent, StoredEvent } from '../store/outbox.ts'
 import type { OutboxSourceParts } from './outbox-parts.ts'
 
@@ -17,21 +17,13 @@ export class OutboxDue {
   /** Delivered, and not settled yet, while their shard stays ours. */
   readonly #inHand = new Map<number, Shard>()
   #busy = 0
-  #at = 0
+  /** When somebody looks for them. */
+  at = 0
 
   constructor(parts: Pick<OutboxSourceParts, 'outbox' | 'clock'>, destination: string, leases: ShardLeases) {
     this.#parts = parts
     this.#destination = destination
     this.#leases = leases
-  }
-
-  /** When somebody looks for them. */
-  get at(): number {
-    return this.#at
-  }
-
-  lookNow(): void {
-    this.#at = 0
   }
 
   /** Of these shards. `returned`: they were given back, and are delivered again without this. */
@@ -41,25 +33,26 @@ export class OutboxDue {
     returned: ReadonlySet<number>,
   ): Promise<readonly { event: HeldEvent; lease: Shard }[]> {
     const { outbox, clock } = this.#parts
-    if (this.#leases.tookDue()) this.#at = 0
-    if (clock.now() < this.#at) return []
+    if (this.#leases.tookDue()) this.at = 0
+    if (clock.now() < this.at) return []
     // What is in hand already is found again, and must not keep the others from being found.
     const limit = Math.min(max, DUE_LIMIT) + this.#inHand.size + this.#busy
-    const room = { limit, behind: DUE_BEHIND, bytes: RELAY_BATCH_BYTES }
     const { events, nextInMs } = await outbox.due({
       destination: this.#destination,
       shards: shards.map(({ shard }) => shard),
-      ...room,
+      limit,
+      behind: DUE_BEHIND,
+      bytes: RELAY_BATCH_BYTES,
     })
     const fresh = events.filter(({ seq }) => !this.#inHand.has(seq) && !returned.has(seq))
-    this.#at = nextInMs === null ? Infinity : clock.now() + Math.max(nextInMs, events.length > 0 ? 1_000 : 1)
-    if (fresh.length > max) this.#at = 0
+    this.at = nextInMs === null ? Infinity : clock.now() + Math.max(nextInMs, events.length > 0 ? 1_000 : 1)
+    if (fresh.length > max) this.at = 0
     const { ready, cancelled, busy } = await take(outbox, fresh.slice(0, max))
     this.#busy = busy
-    if (busy > 0) this.#at = Math.min(this.#at, clock.now() + BUSY_MS)
+    if (busy > 0) this.at = Math.min(this.at, clock.now() + RELAY_POLL_BUSY_MS)
     if (cancelled.length > 0) {
       await this.settle(cancelled)
-      this.#at = 0
+      this.at = 0
     }
     return ready.flatMap((event) => {
       const lease = shards.find(({ shard }) => shard === event.shard)
@@ -72,11 +65,16 @@ export class OutboxDue {
   /** They are done with. True: the next of their lines is due now. */
   async settle(sent: readonly StoredEvent[]): Promise<boolean> {
     for (const { seq } of sent) this.#inHand.delete(seq)
-    const leases = [...this.#leases.shards.values()]
-    const untouched = { changed: [], kept: [], park: [] }
-    const params = { destination: this.#destination, leases, sent, ...untouched, touched: sent }
-    const { blocked } = await this.#parts.outbox.settleHeld(params)
-    if (blocked.length > 0) this.#at = 0
+    const { blocked } = await this.#parts.outbox.settleHeld({
+      destination: this.#destination,
+      leases: [...this.#leases.shards.values()],
+      sent,
+      changed: [],
+      kept: [],
+      park: [],
+      touched: sent,
+    })
+    if (blocked.length > 0) this.at = 0
     return blocked.length > 0
   }
 

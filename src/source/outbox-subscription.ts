@@ -173,7 +173,7 @@ export class OutboxSubscription implements Subscription {
       this.#windows.set(shard, new ShardWindow(shard))
       if (shard.suspect) this.#doubtful.set(shard, REDELIVERED_MAX)
     }
-    this.#due.lookNow()
+    this.#due.at = 0
   }
 
   #takeReturned(max: number): OutboxDelivery[] {
@@ -303,7 +303,7 @@ export class OutboxSubscription implements Subscription {
       this.#holds = [...hold, ...this.#holds]
       throw error
     }
-    if (hold.length > 0) this.#due.lookNow()
+    if (hold.length > 0) this.#due.at = 0
     this.#wake.signal()
   }
 

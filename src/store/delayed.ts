@@ -1,6 +1,6 @@
 import { readNotBefore } from './not-before.ts'
 import { isOrdered } from './ordered.ts'
-import type { Cancellation } from './outbox.ts'
+import type { Cancellation } from './cancellation.ts'
 
 export interface Delay {
   /** ISO; null: not a time, or one so long ago that nobody holds the event. */

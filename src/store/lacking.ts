@@ -14,7 +14,6 @@ export type StoreNeed =
   | 'outbox'
   | 'listen'
   | 'parked'
-  | 'cancel'
   | 'consumer'
   | 'deadLetters'
   | 'redrive'
@@ -36,7 +35,6 @@ const LACKING: Record<StoreNeed, string> = {
   outbox: `has no outbox: send your messages from a step of a leased operation, or use ${SQL_STORE}`,
   listen: 'cannot call other processes: leave listen out, and relays look by themselves',
   parked: `cannot settle parked events: use ${SQL_STORE}`,
-  cancel: `cannot cancel delayed events: use ${SQL_STORE}`,
   consumer: `has no inbox: run each message as a leased operation under its id, or use ${SQL_STORE}`,
   deadLetters: `has no dead letters: use ${SQL_STORE}`,
   redrive: `has no redrives: use ${SQL_STORE}`,

@@ -1,5 +1,5 @@
+import type { Cancellation } from './cancellation.ts'
 import type { Parked } from './parked.ts'
-import type { EventRow } from './session.ts'
 
 /**
  * The relay's part of the Store seam. A relay leases **shards** of a destination, reads their events behind a cursor and
@@ -28,13 +28,13 @@ export interface Outbox {
    * killed it. Answers with the shards that are still ours; of the others nothing was written.
    */
   tryHeld(params: TryHeldParams): Promise<readonly number[]>
-  /** Cancels a delayed event that nobody has taken, in a transaction of its own. Absent where it cannot. */
-  cancel?(params: CancelParams): Promise<Cancellation>
+  /** Cancels a delayed event that nobody has taken, in a transaction of its own. */
+  cancel(params: CancelParams): Promise<Cancellation>
   /**
    * Takes delayed events, for all destinations, before they are sent: of one event either this or `cancel` succeeds.
-   * Answers with those that are not to be sent. Absent where nothing can be cancelled.
+   * Answers with those that are not to be sent.
    */
-  takeDelayed?(params: { readonly ids: readonly string[] }): Promise<readonly NotTaken[]>
+  takeDelayed(params: { readonly ids: readonly string[] }): Promise<readonly NotTaken[]>
   /** What became of held events. Nothing is written for shards that are no longer ours. */
   settleHeld(params: SettleHeldParams): Promise<SettledEvents>
   /**
@@ -277,15 +277,8 @@ export interface CancelParams {
   /** Whose event it is. */
   readonly namespace: number
   /** It was published by the same transaction, which will write it at its end. */
-  readonly unwritten?: EventRow | undefined
+  readonly unwritten?: { readonly shard: number; readonly headers: string } | undefined
 }
-
-/**
- * What became of the wish to cancel an event. `cancelled`: nobody will send it. `due`: its time has come, so it was sent,
- * is being sent, or will be. `ordered`: consumers wait for it, so it cannot be left out. `unknown`: no delayed event has
- * this id.
- */
-export type Cancellation = 'cancelled' | 'due' | 'ordered' | 'unknown'
 
 export interface NotTaken {
   readonly id: string

@@ -1,5 +1,6 @@
 import type { Answer } from '../lifecycle/answer.ts'
-import type { Cancellation, CancelParams } from './outbox.ts'
+import type { Cancellation } from './cancellation.ts'
+import type { CancelParams } from './outbox.ts'
 import type { ClaimView, StoredRecord } from '../lifecycle/record.ts'
 
 export interface Claim {
@@ -77,8 +78,8 @@ export interface SqlSession<Tx> extends Session<Tx> {
   completeInside(params: CompleteParams): Promise<void>
   /** Appends events without a key (join(tx).publish). */
   append(events: readonly EventRow[]): Promise<void>
-  /** Cancels a delayed event with this transaction (join(tx).cancel). Absent where it cannot. */
-  cancel?(params: CancelParams): Promise<Cancellation>
+  /** Cancels a delayed event with this transaction (join(tx).cancel). */
+  cancel(params: CancelParams): Promise<Cancellation>
   /** Locks the record row by token, writes a finished step, and commits: database work recorded with its step. */
   completeStep(params: FinishStepParams): Promise<'committed' | 'rolledBack'>
   savepoint(): Promise<Savepoint>

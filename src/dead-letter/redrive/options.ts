@@ -4,9 +4,9 @@ import type { LetterFilter } from '../../store/dead-letters.ts'
 import { storedFilter } from '../dead-letters.ts'
 import { checkAccountable, invalid, type Accountable } from '../accountable.ts'
 import type { RedriveFilter, RedriveOptions } from './types.ts'
+import { UUID } from '../../platform/uuid.ts'
 
 const OPTIONS = new Set(['by', 'why', 'canary', 'rate', 'pauseAt', 'transform', 'force', 'reorder'])
-const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
 const CANARY_MAX = 1_000_000
 
 export interface CheckedRedrive extends Accountable {

@@ -13,7 +13,8 @@ import type {
   TakeTurn,
   UserStatement,
 } from '../store.ts'
-import type { Cancellation, CancelParams } from '../outbox.ts'
+import type { Cancellation } from '../cancellation.ts'
+import type { CancelParams } from '../outbox.ts'
 import { commitWith, inside } from './client.ts'
 import type { Client } from './client.ts'
 import type { Connection, Work } from './database/connection.ts'

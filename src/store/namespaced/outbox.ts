@@ -1,4 +1,4 @@
-import type { Cancellation, CancelParams, Outbox } from '../outbox.ts'
+import type { Outbox } from '../outbox.ts'
 import { partsOf, storedName } from './names.ts'
 import type { Own } from './own.ts'
 import { namespacedParked } from './parked.ts'
@@ -19,9 +19,11 @@ export function namespacedOutbox(outbox: Outbox, own: Own): Outbox {
     ack: (params) => outbox.ack(to(params)),
     due: (params) => outbox.due(to(params)),
     tryHeld: (params) => outbox.tryHeld(to(params)),
-    cancel: outbox.cancel && ((params) => cancelOwn(outbox, own, params)),
-    // By the ids of events: they have no name.
-    takeDelayed: outbox.takeDelayed?.bind(outbox),
+    async cancel({ id }) {
+      const namespace = await own.look()
+      return namespace < 0 ? 'unknown' : outbox.cancel({ id, namespace })
+    },
+    takeDelayed: (params) => outbox.takeDelayed(params),
     settleHeld: (params) => outbox.settleHeld(to(params)),
     async resend(params) {
       const namespace = await own.look()
@@ -39,9 +41,4 @@ export function namespacedOutbox(outbox: Outbox, own: Own): Outbox {
     release: (params) => outbox.release(to(params)),
     parked: outbox.parked && namespacedParked(outbox.parked, own),
   }
-}
-
-async function cancelOwn(outbox: Outbox, own: Own, { id }: CancelParams): Promise<Cancellation> {
-  const namespace = await own.look()
-  return namespace < 0 || !outbox.cancel ? 'unknown' : outbox.cancel({ id, namespace })
 }

@@ -1,6 +1,7 @@
 import { delayOf, isDelayed } from '../delayed.ts'
 import { isOrdered } from '../ordered.ts'
-import type { Cancellation, CancelParams } from '../outbox.ts'
+import type { Cancellation } from '../cancellation.ts'
+import type { CancelParams } from '../outbox.ts'
 import type { EventRow, Row } from '../store.ts'
 import type { StatementName } from './statements.ts'
 

@@ -2,6 +2,7 @@ import { onceError } from '../../errors.ts'
 import { ANSWER_SLACK_MS, RELAY_SETTLE_MS, RELAY_UNPARK_EVENTS, SHARDS } from '../../limits.ts'
 import { readNotBefore } from '../not-before.ts'
 import { HELD_STATES } from '../outbox.ts'
+import type { Cancellation } from '../cancellation.ts'
 import type {
   Acked,
   AckParams,
@@ -9,7 +10,6 @@ import type {
   BeatParams,
   BlockedAggregate,
   Calls,
-  Cancellation,
   CancelParams,
   Due,
   DueParams,

@@ -14,7 +14,8 @@ import type {
   TakeTurn,
   UserStatement,
 } from '../store.ts'
-import type { Cancellation, CancelParams } from '../outbox.ts'
+import type { Cancellation } from '../cancellation.ts'
+import type { CancelParams } from '../outbox.ts'
 import { explained } from './commit.ts'
 import { cancelDelayed, needsView } from './delayed.ts'
 import type { PgConnection, PgStatement } from './driver/driver.ts'

@@ -1,6 +1,7 @@
 import { SHARDS } from '../../limits.ts'
 import { delayOf } from '../delayed.ts'
-import type { Cancellation, CancelParams, NotTaken } from '../outbox.ts'
+import type { Cancellation } from '../cancellation.ts'
+import type { CancelParams, NotTaken } from '../outbox.ts'
 import { NOW } from './migrations.ts'
 import type { Turn } from './turn.ts'
 

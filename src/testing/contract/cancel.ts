@@ -1,12 +1,12 @@
 import { strict as assert } from 'node:assert'
-import type { Cancellation, NotTaken } from '../../store/outbox.ts'
+import type { Cancellation } from '../../store/cancellation.ts'
+import type { NotTaken } from '../../store/outbox.ts'
 import { newUuid } from '../../platform/uuid.ts'
 import { claimOf, completing, newKey, pass, win } from './make.ts'
 import { eventOf, held, placeOf, Relayer, unlessOutbox } from './relayer.ts'
 import { oneWriter, type Case, type SqlSubject } from './subject.ts'
 
-const unless = (subject: SqlSubject): string | null =>
-  unlessOutbox(subject) ?? (subject.store.outbox.cancel ? null : 'the store cannot cancel')
+const unless = unlessOutbox
 
 const LATER_MS = 800
 const HOUR_MS = 3_600_000
@@ -25,9 +25,8 @@ async function delayed(subject: SqlSubject, ms = LATER_MS, headers: Record<strin
   assert.ok(event)
   const passed = { cursor: event.seq, tryingTo: null, attempt: 0 }
   await relay.ack(mine, passed, [held(event, { state: 'delayed', notBefore: notbefore })])
-  const cancel = async (namespace = 0): Promise<Cancellation | undefined> =>
-    relay.outbox.cancel?.({ id: event.id, namespace })
-  const take = async (): Promise<readonly NotTaken[] | undefined> => relay.outbox.takeDelayed?.({ ids: [event.id] })
+  const cancel = async (namespace = 0): Promise<Cancellation> => relay.outbox.cancel({ id: event.id, namespace })
+  const take = async (): Promise<readonly NotTaken[]> => relay.outbox.takeDelayed({ ids: [event.id] })
   return { relay, mine, event, cancel, take }
 }
 
@@ -75,11 +74,11 @@ export const CANCEL_CASES: readonly Case[] = [
       assert.equal(await own.cancel(), 'cancelled')
       const ordered = await delayed(subject, HOUR_MS, { previous: newUuid() })
       assert.equal(await ordered.cancel(), 'ordered')
-      assert.equal(await relay.outbox.cancel?.({ id: newUuid(), namespace: 0 }), 'unknown')
+      assert.equal(await relay.outbox.cancel({ id: newUuid(), namespace: 0 }), 'unknown')
       await relay.publish('plain', 1, { note: '"notbefore"' })
       const plain = (await relay.read()).at(-1)
-      assert.equal(await relay.outbox.cancel?.({ id: plain?.id ?? '', namespace: 0 }), 'unknown')
-      assert.deepEqual(await relay.outbox.takeDelayed?.({ ids: [newUuid(), ordered.event.id] }), [])
+      assert.equal(await relay.outbox.cancel({ id: plain?.id ?? '', namespace: 0 }), 'unknown')
+      assert.deepEqual(await relay.outbox.takeDelayed({ ids: [newUuid(), ordered.event.id] }), [])
     },
   },
   {
@@ -88,7 +87,7 @@ export const CANCEL_CASES: readonly Case[] = [
     async test(subject) {
       const { event, cancel, take } = await delayed(subject)
       const { session } = await win(subject.store, claimOf(newKey()))
-      assert.equal(await session.cancel?.({ id: event.id, namespace: 0 }), 'cancelled')
+      assert.equal(await session.cancel({ id: event.id, namespace: 0 }), 'cancelled')
       await pass(LATER_MS + 50)
       assert.deepEqual(await take(), [{ id: event.id, cancelled: false }])
       await session.rollback()
@@ -103,7 +102,7 @@ export const CANCEL_CASES: readonly Case[] = [
       const { event, cancel } = await delayed(subject, HOUR_MS)
       const claim = claimOf(newKey())
       const { session, claimed } = await win(subject.store, claim)
-      assert.equal(await session.cancel?.({ id: event.id, namespace: 0 }), 'cancelled')
+      assert.equal(await session.cancel({ id: event.id, namespace: 0 }), 'cancelled')
       const second = cancel()
       await pass(50)
       await session.complete({ ...completing(claim, claimed, '1'), events: [] })
@@ -123,16 +122,16 @@ export const CANCEL_CASES: readonly Case[] = [
           eventOf(newKey(), type, 0, { notbefore: timeIn(HOUR_MS) }),
         ) as [ReturnType<typeof eventOf>, ReturnType<typeof eventOf>]
         await session.append([written])
-        assert.equal(await session.cancel?.({ ...now, id: written.id }), 'cancelled')
-        assert.equal(await session.cancel?.({ ...now, id: unwritten.id, unwritten }), 'cancelled')
-        assert.equal(await session.cancel?.({ ...now, id: unwritten.id, unwritten }), 'cancelled')
+        assert.equal(await session.cancel({ ...now, id: written.id }), 'cancelled')
+        assert.equal(await session.cancel({ ...now, id: unwritten.id, unwritten }), 'cancelled')
+        assert.equal(await session.cancel({ ...now, id: unwritten.id, unwritten }), 'cancelled')
         if (fate === 'rollback') await session.rollback()
         else await session.complete({ ...completing(claim, claimed, '1'), events: [unwritten] })
         const then = fate === 'rollback' ? 'unknown' : 'cancelled'
-        assert.equal(await store.outbox.cancel?.({ ...now, id: written.id }), then)
-        assert.equal(await store.outbox.cancel?.({ ...now, id: unwritten.id }), then)
-        const not = await store.outbox.takeDelayed?.({ ids: [written.id, unwritten.id] })
-        assert.equal(not?.filter(({ cancelled }) => cancelled).length, fate === 'rollback' ? 0 : 2)
+        assert.equal(await store.outbox.cancel({ ...now, id: written.id }), then)
+        assert.equal(await store.outbox.cancel({ ...now, id: unwritten.id }), then)
+        const not = await store.outbox.takeDelayed({ ids: [written.id, unwritten.id] })
+        assert.equal(not.filter(({ cancelled }) => cancelled).length, fate === 'rollback' ? 0 : 2)
       }
     },
   },

@@ -1,4 +1,4 @@
-import type { Cancellation } from '../../store/outbox.ts'
+import type { Cancellation } from '../../store/cancellation.ts'
 import { notBeforeOf } from '../../store/memory/statements/delayed.ts'
 import { Attendant } from './attendant.ts'
 import type { SimProcess } from './process.ts'

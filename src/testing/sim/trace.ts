@@ -1,6 +1,7 @@
 import type { LetterState } from '../../store/dead-letters.ts'
 import type { RedriveState } from '../../store/redrives.ts'
-import type { Cancellation, HeldState } from '../../store/outbox.ts'
+import type { Cancellation } from '../../store/cancellation.ts'
+import type { HeldState } from '../../store/outbox.ts'
 import type { RecordRow, StepRow } from '../../store/memory/database/rows.ts'
 import type { FaultKind } from './fault.ts'
 import type { ConsumerSettings, RelaySettings } from './outbox-plan.ts'

@@ -1,7 +1,8 @@
 import { SHARDS } from '../../../limits.ts'
 import { delayOf } from '../../delayed.ts'
 import { readNotBefore } from '../../not-before.ts'
-import type { Cancellation, CancelParams, NotTaken } from '../../outbox.ts'
+import type { Cancellation } from '../../cancellation.ts'
+import type { CancelParams, NotTaken } from '../../outbox.ts'
 import type { EventRow } from '../../store.ts'
 import type { Work } from '../database/connection.ts'
 
@@ -13,14 +14,17 @@ export function notBeforeOf({ headers }: Pick<EventRow, 'headers'>): number | un
 }
 
 /** It may be there already: a transaction can cancel what it will write at its end. */
-export async function enterDelayed({ database, tx }: Work, { id, shard, headers }: EventRow): Promise<void> {
+export async function enterDelayed(
+  { database, tx }: Work,
+  { id, shard, headers }: Pick<EventRow, 'id' | 'shard' | 'headers'>,
+): Promise<void> {
   await database.delayed.insert(id, { shard, headers, state: 'waiting' }, tx)
 }
 
 /** One row decides: cancelled, or too late for ever. */
 export async function cancel(work: Work, { id, namespace, unwritten }: CancelParams): Promise<Cancellation> {
   const { database, tx } = work
-  if (unwritten) await enterDelayed(work, unwritten)
+  if (unwritten) await enterDelayed(work, { id, ...unwritten })
   const found = database.delayed.seen(id, tx)
   if (found === undefined || Math.floor(found.shard / SHARDS) !== namespace) return 'unknown'
   const delay = delayOf(found.headers)

@@ -1,6 +1,7 @@
 import { STATEMENTS } from '../../../store/memory/statements/index.ts'
 import type { SimProcess } from '../process.ts'
-import type { Cancellation, CancelParams } from '../../../store/outbox.ts'
+import type { Cancellation } from '../../../store/cancellation.ts'
+import type { CancelParams } from '../../../store/outbox.ts'
 import { client, statement } from './mutant.ts'
 import type { Mutant } from './mutant.ts'
 

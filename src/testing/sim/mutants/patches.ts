@@ -241,8 +241,8 @@ const FOUND_IN_BAD_WEATHER: readonly Patch[] = [
     name: 'nobody is told of the next event of a line that was sent again to a consumer',
     weather: 'resends',
     file: 'src/source/outbox-due.ts',
-    find: 'sent, ...untouched, touched: sent }',
-    replace: 'sent, ...untouched, touched: [] }',
+    find: 'touched: sent,',
+    replace: 'touched: [],',
   },
   {
     of: 'I21',

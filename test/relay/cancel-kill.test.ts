@@ -1,0 +1,79 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once as onceEvent } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterEach, expect, it } from 'vitest'
+import type { Cancellation } from '../../src/index.ts'
+import { describePostgres } from '../support/postgres.ts'
+import { freshWorld } from './fresh-world.ts'
+import { wait } from './service.ts'
+import { until, type Step } from './world.ts'
+
+const EVENTS = 150
+const FIRST_MS = 5_000
+const EVERY_MS = 40
+const KILLS = 2
+
+describePostgres('relays that are killed while delayed events are cancelled', () => {
+  const here = freshWorld()
+  const children = new Set<ChildProcess>()
+  const folder = mkdtempSync(join(tmpdir(), 'cancel-'))
+  const file = join(folder, 'sent')
+
+  afterEach(() => {
+    for (const child of children) child.kill('SIGKILL')
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  async function startRelay(): Promise<ChildProcess> {
+    const script = fileURLToPath(new URL('./relay-process.ts', import.meta.url))
+    const child = spawn(process.execPath, ['--import', 'tsx', script, here.url, file, '1s'], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: { ...process.env, NODE_ENV: 'production' },
+    })
+    children.add(child)
+    child.on('exit', () => children.delete(child))
+    await Promise.race([onceEvent(child.stdout, 'data'), onceEvent(child, 'exit')])
+    return child
+  }
+
+  const sent = (): Set<number> =>
+    new Set([...readFileSync(file, 'utf8').matchAll(/"n": ?(\d+)/g)].map(([, n]) => Number(n)))
+
+  it('send nothing of what was cancelled, and all of the rest', { timeout: 180_000 }, async () => {
+    writeFileSync(file, '')
+    const { once } = here.world
+    const at = (n: number): number => begun + FIRST_MS + n * EVERY_MS
+    const begun = Date.now()
+    const ids: string[] = []
+    for (let n = 0; n < EVENTS; n++) {
+      const data: Step = { aggregate: `a${n % 20}`, n }
+      const options = { notBefore: new Date(at(n)) }
+      ids.push(await once.run({ scope: 's', key: `k${n}`, input: n }, (op) => op.publish('step.made', data, options)))
+    }
+    let relay = await startRelay()
+    await startRelay()
+    const answers = new Map<number, Cancellation>()
+    const cancelling = ids.map(async (id, n) => {
+      // Around its time, by as little as may be.
+      await wait(at(n) - Date.now() + Math.random() * 60 - 40)
+      answers.set(n, await once.cancel(id))
+    })
+    for (let kill = 0; kill < KILLS; kill++) {
+      await wait(Math.max(700, at(0) - Date.now()))
+      relay.kill('SIGKILL')
+      relay = await startRelay()
+    }
+    await Promise.all(cancelling)
+    const of = (answer: Cancellation): number[] => [...answers].filter(([, is]) => is === answer).map(([n]) => n)
+    await until(() => of('due').every((n) => sent().has(n)), 60_000)
+    await wait(1_500)
+    expect(of('cancelled').filter((n) => sent().has(n))).toEqual([])
+    expect(of('cancelled').length + of('due').length).toBe(EVENTS)
+    // A run in which everybody came too late, or nobody did, proves nothing.
+    expect(of('cancelled').length).toBeGreaterThan(EVENTS / 10)
+    expect(of('due').length).toBeGreaterThan(EVENTS / 10)
+  })
+})
