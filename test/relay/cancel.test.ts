@@ -9,7 +9,7 @@ const events = {
   'mail.wanted': event<{ id: string }>(({ id }) => id),
   'bill.made': event<{ id: string }>(({ id }) => id, { ordered: true }),
 }
-const SOON_MS = 1_500
+const SOON_MS = 4_000
 const HOUR_MS = 3_600_000
 // oxlint-disable-next-line no-explicit-any -- every client has its own transaction type
 type Shop = Once<any, typeof events>
