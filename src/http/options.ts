@@ -78,7 +78,7 @@ export interface IdempotencyOptions<Req> {
    * With `lease`: a text by which an operator finds the operation, such as an order number. Up to 200 characters of it
    * are stored until the key is forgotten.
    */
-  label?: (request: Req) => string | undefined
+  label?: (request: Req) => string | undefined | Promise<string | undefined>
   /** The page whose anchors explain the problem types. */
   docs?: string
 }

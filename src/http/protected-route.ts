@@ -108,7 +108,7 @@ export class ProtectedRoute<Tx, E extends Events, Req> {
 
   async leased(incoming: Incoming<Req>, request: Request, produce: LeasedProduce<Tx>): Promise<Outcome> {
     const { recover, seal, label: labelOf } = this.route
-    const label = labelOf?.(incoming.request) ?? null
+    const label = (await this.inTime(request, labelOf?.(incoming.request))) ?? null
     return this.#leased(request, label, recover ? await sealRequest(seal, incoming, request, label) : null, produce)
   }
 

@@ -56,6 +56,8 @@ export async function produceAlone(
 
 /** What `statement` returned. */
 export function checkStatement(made: UserStatement): void {
+  // An async function is refused like any other wrong result. If nobody awaited its rejection, the process would end.
+  if (made instanceof Promise) made.catch(() => {})
   if (typeof made?.sql !== 'string' || !Array.isArray(made.values))
     throw invalid('statement must return { sql, values }')
 }

@@ -193,3 +193,33 @@ it('the query counts of a target that has a host and no path', async () => {
   expect(await statusOf('http://local/?then=/a&amount=1')).toBe(200)
   expect(await statusOf('http://local?amount=2&then=/a')).toBe(422)
 })
+
+it('a `label` or a `statement` that rejects is one answer, and no unhandled rejection', async () => {
+  const unhandled: unknown[] = []
+  const seen = (error: unknown): void => void unhandled.push(error)
+  process.on('unhandledRejection', seen)
+  const rejects = (): Promise<never> => Promise.reject(new Error('no such order'))
+  const idempotent = onExpress(place.world.once, { scope: 'global', onError: () => {} })
+  const app = express()
+  app.post(
+    '/leased',
+    idempotent({ lease: '10s', label: rejects }, (_req, res, { commit }) => commit(() => res.json({}))),
+  )
+  app.post(
+    '/batched',
+    // @ts-expect-error -- a statement is not a promise
+    idempotent.batched({ statement: rejects, respond: () => ({ status: 201, body: {} }) }),
+  )
+  app.use(((error, _req, res, _next) => void res.status(500).send(error.message)) as express.ErrorRequestHandler)
+  place.started = await listen(createServer(app))
+  const client = new Client(place.started.base)
+  try {
+    const leased = await client.send({ path: '/leased', key: client.newKey() })
+    expect([leased.status, leased.text]).toEqual([500, 'no such order'])
+    const batched = await client.send({ path: '/batched', key: client.newKey() })
+    expect([batched.status, batched.text]).toEqual([500, expect.stringContaining('option-invalid')])
+    expect(unhandled).toEqual([])
+  } finally {
+    process.off('unhandledRejection', seen)
+  }
+})
