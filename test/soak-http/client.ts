@@ -3,6 +3,8 @@ import { Agent, request as httpRequest } from 'node:http'
 import { type Asked, type Kind, KIND_NAMES, KINDS } from './kinds.ts'
 
 const RECENT_MAX = 64
+/** Well before an answer is gone (`replayFor` of the server), also on a machine that is held up. */
+const RECENT_MS = 5_000
 const TIMEOUT_MS = 10_000
 
 /** What one load saw. */
@@ -43,7 +45,7 @@ export class Load {
   readonly #port: number
   readonly #random: () => number
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 64, scheduling: 'fifo' })
-  readonly #recent: { readonly key: string; readonly asked: Asked }[] = []
+  readonly #recent: { readonly key: string; readonly asked: Asked; readonly sentAt: number }[] = []
 
   constructor(port: number, random: () => number) {
     this.#port = port
@@ -57,15 +59,22 @@ export class Load {
   /** One request, and what comes of it. */
   async turn(): Promise<void> {
     const chance = this.#random()
+    while (this.#recent[0] && this.#recent[0].sentAt < performance.now() - RECENT_MS) this.#recent.shift()
     const recent = this.#recent[Math.floor(this.#random() * this.#recent.length)]
     if (recent && chance < 0.25) return this.#exchange(recent.key, recent.asked, 'again')
     if (recent && chance < 0.3) return this.#exchange(recent.key, { ...recent.asked, nonce: randomUUID() }, 'mismatch')
     const kind = KIND_NAMES[Math.floor(this.#random() ** 2 * KIND_NAMES.length)] ?? 'json'
     const [key, asked] = [randomUUID(), { kind, nonce: randomUUID() }]
     if (chance < 0.4) return this.#abort(key, asked)
+    const sentAt = performance.now()
     await this.#exchange(key, asked, 'first')
-    this.#recent.push({ key, asked })
+    this.#recent.push({ key, asked, sentAt })
     if (this.#recent.length > RECENT_MAX) this.#recent.shift()
+  }
+
+  /** A first request whose answer is stored. */
+  plain(): Promise<void> {
+    return this.#exchange(randomUUID(), { kind: 'json', nonce: randomUUID() }, 'first')
   }
 
   #exchange(key: string, asked: Asked, turn: 'first' | 'again' | 'mismatch'): Promise<void> {

@@ -1,13 +1,12 @@
-/** The server of the soak, in a process of its own: node --expose-gc server.js ADAPTER URL [fill]. */
+/** The server of the soak, in a process of its own: node --expose-gc server.js ADAPTER URL. */
 import type { AddressInfo } from 'node:net'
 import pg from 'pg'
 import { pgStore } from '../../src/entry/pg.ts'
 import { effectivelyOnce } from '../../src/index.ts'
-import { CACHE_ENTRIES_MAX } from '../../src/limits.ts'
 import { serverOf } from './apps.ts'
 import { ADAPTERS, type FromServer, type ToServer } from './kinds.ts'
 
-const [name, url = '', fill] = process.argv.slice(2)
+const [name, url = ''] = process.argv.slice(2)
 const adapter = ADAPTERS.find((known) => known === name)
 const { gc } = globalThis
 if (!adapter || !process.send || !gc) throw new Error('the soak starts this program')
@@ -30,14 +29,6 @@ const once = effectivelyOnce({
 })
 await once.migrate()
 await pool.query('create table effects (key text not null)')
-// What is remembered has a limit, and up to there it grows: a long run begins there.
-if (fill) {
-  const keys = Array.from({ length: CACHE_ENTRIES_MAX }, (_, i) => String(i)).values()
-  const run = async (): Promise<void> => {
-    for (const key of keys) await once.run({ scope: 'fill', key, input: null }, async () => ({ nonce: key }))
-  }
-  await Promise.all(Array.from({ length: 32 }, run))
-}
 const server = await serverOf(adapter, once)
 server.listen(0, '127.0.0.1', () => say({ say: 'listening', port: (server.address() as AddressInfo).port }))
 
