@@ -153,8 +153,9 @@ export const BUSY_RETRY_MS = 5
 export const RELAY_LEASE_MS_DEFAULT = 30_000
 export const RELAY_LEASE_MS_MIN = 500
 export const RELAY_LEASE_MS_MAX: number = 10 * 60_000
-export const RELAY_ATTEMPTS_DEFAULT = 10
+export const RELAY_ATTEMPTS_DEFAULT = 250 // about an hour, by the pauses between them
 export const RELAY_ATTEMPTS_MAX = 1_000
+export const RELAY_DEATHS_MAX = 10 // an event that was in flight at so many deaths of relays is given up
 /** Events that are read, sent and acknowledged together. */
 export const RELAY_BATCH_EVENTS = 2_048
 export const RELAY_BATCH_BYTES: number = 16 * 1024 * 1024
@@ -192,9 +193,8 @@ export const RELAY_SETTLE_MS = 5_000
 /** Between two looks at an empty outbox. With the heartbeats, at most one query per second. */
 export const RELAY_POLL_MS_MIN = 5
 export const RELAY_POLL_MS_MAX = 1_120
-/** While something is under way; and while there is enough to hand over. */
-export const RELAY_POLL_BUSY_MS = 100
-export const RELAY_READ_MS = 20
+export const RELAY_POLL_BUSY_MS = 100 // while something is under way
+export const RELAY_READ_MS = 20 // while there is enough to hand over
 /** Full jitter: a random time up to the base, doubled for each attempt, up to the maximum. */
 export const RELAY_BACKOFF_MS = 100
 export const RELAY_BACKOFF_MS_MAX = 30_000

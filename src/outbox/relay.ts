@@ -52,7 +52,7 @@ export interface Relay extends PausableRunner {}
 
 export interface RelayOptions {
   to: Sink
-  /** How often an event may fail before `onFailure` decides. Default 10 */
+  /** How often an event may fail before `onFailure` decides. Default 250, which takes about an hour */
   attempts?: number
   /**
    * What becomes of an event that failed for the last time. 'park' (default): the event and later events of its

@@ -1,4 +1,4 @@
-import { RELAY_SUSPECT_EVENTS } from '../limits.ts'
+import { RELAY_DEATHS_MAX, RELAY_SUSPECT_EVENTS } from '../limits.ts'
 import { endOf, passedBy, sort, type Batch, type End } from './batch.ts'
 import type { Ack, HoldParams } from '../store/outbox.ts'
 import { failed } from './holding.ts'
@@ -52,7 +52,7 @@ export async function trySuspect(shard: Shard, tools: Tools): Promise<boolean> {
     return true
   }
   const alone = suspects === 1 && attempt > AMONG_ALL
-  const culprit = alone && attempt >= parts.attempts && parts.onFailure !== 'block'
+  const culprit = alone && attempt >= Math.min(parts.attempts, RELAY_DEATHS_MAX) && parts.onFailure !== 'block'
   const blocked = [...shard.blocked]
   let done = false
   try {

@@ -45,6 +45,9 @@ describe('the culprit', () => {
     [4, 0, 4, true],
     [3, 1, 4, true],
     [0, 9, 1, false],
+    [9, 0, 250, false],
+    [10, 0, 250, true],
+    [3, 200, 250, false],
   ])('%i deaths and %i failures of %i: %s', (tried, failures, attempts, given) => {
     const held = culprit(parts(attempts), event('a', tried, failures))
     expect(held?.state).toBe(given ? 'parked' : undefined)

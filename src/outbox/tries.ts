@@ -1,4 +1,4 @@
-import { RELAY_SUSPECT_HELD } from '../limits.ts'
+import { RELAY_DEATHS_MAX, RELAY_SUSPECT_HELD } from '../limits.ts'
 import type { HeldEvent, HoldParams } from '../store/outbox.ts'
 import { failed } from './holding.ts'
 import type { RelayParts } from './relay-parts.ts'
@@ -34,7 +34,8 @@ export function attemptsOf({ attempts, tried }: Pick<HeldEvent, 'attempts' | 'tr
 /** What has ended as many relays as it may is given up; undefined: it is tried again. */
 export function culprit(parts: RelayParts, event: HeldEvent): HoldParams | undefined {
   const { tried, attempts } = event
-  if (tried <= ALONE || attempts + tried < parts.attempts || parts.onFailure === 'block') return undefined
+  const spent = attempts + tried >= parts.attempts || tried >= RELAY_DEATHS_MAX
+  if (tried <= ALONE || !spent || parts.onFailure === 'block') return undefined
   const error = new Error(`${tried} relays ended while they sent this event`)
   return failed(parts, event, { error, retryable: false }, attempts + tried)
 }
