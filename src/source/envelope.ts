@@ -122,12 +122,22 @@ function readStructured({ body, headers }: Message): Read | string {
 function readBinary({ body, headers }: Message, prefix: string): Read | string {
   const attributes: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(headers)) {
-    if (name.startsWith(prefix)) attributes[name.slice(prefix.length)] = value
+    if (name.startsWith(prefix))
+      attributes[name.slice(prefix.length)] = prefix === 'ce-' ? percentDecoded(value) : value
   }
   attributes['traceparent'] ??= headers['traceparent']
-  const isBytes = !JSON_TYPE.test(headers['content-type'] ?? '')
+  const isBytes = !JSON_TYPE.test(headers['content-type'] ?? headers[`${prefix}datacontenttype`] ?? '')
   const data = isBytes ? { value: asBytes(body) } : body.length === 0 ? { value: undefined } : parsed(body)
   return data ? checked(attributes, data.value) : 'the data is not JSON'
+}
+
+/** The bindings of HTTP and NATS, which share a prefix, encode what a header cannot have. */
+function percentDecoded(value: string | undefined): string | undefined {
+  try {
+    return value === undefined ? undefined : decodeURIComponent(value)
+  } catch {
+    return value // a sender that does not encode
+  }
 }
 
 /** Nothing, or a type of JSON. */

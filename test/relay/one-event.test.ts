@@ -51,7 +51,7 @@ describeStores('one event and all the others', (place) => {
   it.each(['nats', 'rabbitmq'])('a function of %s that throws fails its event alone', async (kind) => {
     const seen: Step[] = []
     const jetstream: NatsJetStream = {
-      publish: async (_, payload) => void seen.push(stepIn(payload)),
+      publish: async (_, payload) => void seen.push(stepIn(String(payload))),
       jetstreamManager: async () => ({
         streams: { info: async () => ({ config: { name: 'steps', subjects: ['steps.>'] } }) as never },
       }),

@@ -4,14 +4,23 @@ import { NATS_CALLS, NATS_PUBLISHES_MAX, NATS_TIMEOUT_MS_DEFAULT, NATS_TIMEOUT_M
 import { lanesOf } from '../../sink/lanes.ts'
 import { judgeNatsError } from './errors.ts'
 import { covers, isSubject, judgeStream, type NatsStreamInfo, type StreamJudgement } from './stream.ts'
-import { cloudEventJson, SENT, type OutgoingEvent, type Sink, type Verdict } from '../../sink/sink.ts'
+import {
+  cloudEventHeaders,
+  cloudEventJson,
+  SENT,
+  traceHeaders,
+  type OutgoingEvent,
+  type Sink,
+  type Verdict,
+} from '../../sink/sink.ts'
 
 /** What is used of `jetstream(connection)` of @nats-io/jetstream. */
 export interface NatsJetStream {
   publish(
     subject: string,
-    payload: string,
-    options: { msgID: string; timeout: number; expect: { streamName: string } },
+    payload: string | Uint8Array,
+    // oxlint-disable-next-line no-explicit-any -- the client's own class of headers
+    options: { msgID: string; timeout: number; expect: { streamName: string }; headers?: any },
   ): Promise<unknown>
   jetstreamManager(checkAPI?: boolean): Promise<{ readonly streams: { info(stream: string): Promise<NatsStreamInfo> } }>
 }
@@ -25,14 +34,21 @@ export interface NatsSinkOptions {
   name?: string
   /** How long one acknowledgement may take. Default '5s' */
   timeout?: Duration
+  /**
+   * CloudEvents' content mode. 'structured' (default): one JSON document. 'binary': attributes are headers (`ce-id`, …),
+   * and the data alone is the payload. 'binary' needs `headers`.
+   */
+  mode?: 'structured' | 'binary'
+  /** With `mode: 'binary'`: `headers` of @nats-io/transport-node, which makes the headers of a message. */
+  headers?: () => { set(name: string, value: string): void }
   /** The servers run with `sync_interval: always`, which a client cannot see. Then acknowledged means on disk. */
   syncAlways?: boolean
 }
 
-const OPTIONS = new Set(['stream', 'subject', 'name', 'timeout', 'syncAlways'])
+const OPTIONS = new Set(['stream', 'subject', 'name', 'timeout', 'syncAlways', 'mode', 'headers'])
 
 /**
- * Publishes to a JetStream stream, each event as one CloudEvents JSON document. `Nats-Msg-Id` is the event's id, so the
+ * Publishes to a JetStream stream, each event as one CloudEvent. `Nats-Msg-Id` is the event's id, so the
  * stream drops what a relay sends twice within its duplicate window.
  *
  * @example
@@ -49,23 +65,26 @@ export function natsSink(js: NatsJetStream, options: NatsSinkOptions): Sink {
   const subjectOf = subjectFrom(options)
   const limits = { option: 'timeout', min: 1, max: NATS_TIMEOUT_MS_MAX }
   const timeout = milliseconds(options.timeout, NATS_TIMEOUT_MS_DEFAULT, limits)
+  const messageOf = encoderOf(options)
   let judged: StreamJudgement = { proves: 'accepted', dedupes: false, subjects: [], warnings: [] }
 
   async function publish(event: OutgoingEvent): Promise<Attempt> {
     let subject: string
-    let json: string
+    let message: Message
     try {
       subject = subjectOf(event)
-      json = cloudEventJson(event)
+      message = messageOf(event)
     } catch (error) {
       return failed(error, true)
     }
     if (!isSubject(subject)) return failed(new Error(`'${String(subject)}' is no subject of NATS; set subject`), false)
     try {
-      await js.publish(subject, json, {
+      const { payload, ...headers } = message
+      await js.publish(subject, payload, {
         msgID: event.brokerId,
         timeout,
         expect: { streamName: stream },
+        ...headers,
       })
       return { verdict: SENT }
     } catch (error) {
@@ -131,6 +150,31 @@ type Attempt = { readonly verdict: Verdict } | { readonly down: unknown }
 
 function failed(error: unknown, retryable: boolean): Attempt {
   return { verdict: { kind: 'failed', error, retryable } }
+}
+
+interface Message {
+  readonly payload: string | Uint8Array
+  readonly headers?: unknown
+}
+
+function encoderOf({ mode = 'structured', headers: newHeaders }: NatsSinkOptions): (event: OutgoingEvent) => Message {
+  if (mode === 'structured') return (event) => ({ payload: cloudEventJson(event) })
+  if (mode !== 'binary') throw invalid(`mode must be 'structured' or 'binary'`)
+  if (typeof newHeaders !== 'function') throw invalid(`mode 'binary' needs headers of @nats-io/transport-node`)
+  return (event) => {
+    const headers = newHeaders()
+    // The binding names the type of the data as an attribute; most readers look for a content type.
+    const attributes = { ...cloudEventHeaders(event, 'ce-'), 'ce-datacontenttype': event.datacontenttype }
+    for (const [name, value] of Object.entries({ ...attributes, ...traceHeaders(event) })) {
+      headers.set(name, name.startsWith('ce-') ? percentEncoded(value) : value)
+    }
+    return { payload: event.body, headers }
+  }
+}
+
+/** As the binding says: a header has visible ASCII only, without quotation and percent signs. */
+function percentEncoded(value: string): string {
+  return value.replace(/[^!#$&-~]+/g, encodeURIComponent)
 }
 
 function subjectFrom({ stream, subject }: NatsSinkOptions): (event: OutgoingEvent) => string {

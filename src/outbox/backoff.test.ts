@@ -1,0 +1,15 @@
+import { expect, test } from 'vitest'
+import { RELAY_ATTEMPTS_DEFAULT } from '../limits.ts'
+import { Dice } from '../testing/sim/dice.ts'
+import { backoffMs } from './backoff.ts'
+
+test('by default, an event that fails is tried for about an hour', () => {
+  const minutes = Array.from({ length: 200 }, (_, seed) => {
+    const dice = new Dice(seed)
+    let waitedMs = 0
+    for (let failures = 1; failures < RELAY_ATTEMPTS_DEFAULT; failures++) waitedMs += backoffMs(dice, failures)
+    return waitedMs / 60_000
+  })
+  expect(Math.min(...minutes)).toBeGreaterThan(45)
+  expect(Math.max(...minutes)).toBeLessThan(75)
+})
