@@ -1,5 +1,5 @@
 import { RELAY_BATCH_BYTES, RELAY_DUE_BEHIND, RELAY_DUE_HEADS, RELAY_POLL_BUSY_MS } from '../limits.ts'
-import type { HeldEvent, HoldParams } from '../store/outbox.ts'
+import type { Due, HeldEvent, HoldParams } from '../store/outbox.ts'
 import { backoffMs } from './backoff.ts'
 import { behind } from './holding.ts'
 import { heldItems, isDecided, type Item } from './item.ts'
@@ -7,7 +7,7 @@ import type { ShardLeases } from './shard-leases.ts'
 import type { Ledger } from './ledger.ts'
 import type { RelayParts } from './relay-parts.ts'
 import type { Shard } from './shard.ts'
-import { take } from './taking.ts'
+import { BusyAggregates, take } from './taking.ts'
 import { culprit, partOf } from './tries.ts'
 
 const DUE_MS_MIN = 20
@@ -36,11 +36,11 @@ export class Hand {
   readonly #items = new Set<Item>()
   readonly #aggregates = new Map<string, number>()
   #bytes = 0
-  /** They are found again with the others. */
-  #busy = 0
+  readonly #busy: BusyAggregates
 
   constructor(parts: RelayParts, shardLeases: ShardLeases, ledger: Ledger) {
     this.#parts = parts
+    this.#busy = new BusyAggregates(parts.clock)
     this.#leases = shardLeases
     this.#ledger = ledger
   }
@@ -51,21 +51,21 @@ export class Hand {
     const asked = [...shards.values()].filter(({ suspect, leaving }) => suspect === null && !leaving)
     const full = this.#items.size >= HAND_MAX || this.#bytes >= HAND_BYTES_MAX
     if (full || asked.length === 0) return { ...NOTHING, nextInMs: IN_HAND_MS }
+    const again = this.#busy.letGo()
     const due = await outbox.due({
       destination: sink.name,
       shards: asked.map(({ shard }) => shard),
-      limit: RELAY_DUE_HEADS + this.#aggregates.size + this.#busy,
+      limit: RELAY_DUE_HEADS + again,
       behind: RELAY_DUE_BEHIND,
       bytes: RELAY_BATCH_BYTES,
+      without: [...this.#aggregates.keys(), ...this.#busy.all],
     })
-    // Never at once: what is due but cannot be read must not make us ask for ever.
-    if (due.events.length === 0)
-      return { ...NOTHING, nextInMs: due.nextInMs === null ? null : Math.max(due.nextInMs, DUE_MS_MIN) }
+    if (due.events.length === 0) return { ...NOTHING, nextInMs: this.#nextInMs(due) }
     const found = due.events.filter((event) => shards.has(event.shard) && !this.#aggregates.has(event.aggregateId))
     if (found.length === 0) return { ...NOTHING, nextInMs: IN_HAND_MS }
     const wanted = found.filter(({ type }) => wants(type))
     const { ready: events, cancelled, busy } = await take(outbox, wanted)
-    this.#busy = busy
+    this.#busy.add(busy)
     // They are not sent before what is passed here is written: it may stand in line before them.
     if (wanted.length < found.length || cancelled.length > 0) {
       const passed = heldItems([...found.filter(({ type }) => !wants(type)), ...cancelled], shards, source)
@@ -73,7 +73,8 @@ export class Hand {
       this.#add(passed)
       return { ...NOTHING, aside: passed, nextInMs: 0 }
     }
-    if (events.length === 0) return { ...NOTHING, nextInMs: RELAY_POLL_BUSY_MS }
+    // The others are looked for without those that are busy.
+    if (events.length === 0) return { ...NOTHING, nextInMs: 0 }
     const late = events.filter((event) => event.state === 'delayed' && this.#isBlocked(event))
     const part = partOf(events.filter((event) => !late.includes(event)))
     const given = part.flatMap((event) => culprit(this.#parts, event) ?? [])
@@ -121,6 +122,14 @@ export class Hand {
 
   releaseLost(): void {
     this.release([...this.#items].filter(({ shard }) => !this.#leases.owns(shard)))
+  }
+
+  /** Never at once: what is due but is left out, or cannot be read, must not make us ask for ever. */
+  #nextInMs({ nextInMs }: Due): number | null {
+    if (nextInMs === null) return null
+    if (nextInMs > 0) return Math.max(nextInMs, DUE_MS_MIN)
+    if (this.#busy.some) return RELAY_POLL_BUSY_MS
+    return this.#aggregates.size > 0 ? IN_HAND_MS : DUE_MS_MIN
   }
 
   #add(items: readonly Item[]): void {

@@ -1,3 +1,5 @@
+import { RELAY_POLL_BUSY_MS } from '../limits.ts'
+import type { Clock } from '../platform/clock.ts'
 import { isDelayed } from '../store/delayed.ts'
 import type { HeldEvent, Outbox } from '../store/outbox.ts'
 
@@ -6,8 +8,37 @@ export interface Taken {
   readonly ready: readonly HeldEvent[]
   /** They are not to be sent. */
   readonly cancelled: readonly HeldEvent[]
-  /** So many aggregates wait for somebody who may be cancelling an event of theirs. */
-  readonly busy: number
+  /** Aggregates that wait for somebody who may be cancelling an event of theirs. */
+  readonly busy: ReadonlySet<string>
+}
+
+/** Aggregates that are left out for a moment: however many events they have, the others are found. */
+export class BusyAggregates {
+  readonly #clock: Clock
+  readonly #until = new Map<string, number>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  get all(): readonly string[] {
+    return [...this.#until.keys()]
+  }
+
+  get some(): boolean {
+    return this.#until.size > 0
+  }
+
+  add(aggregates: ReadonlySet<string>): void {
+    for (const aggregate of aggregates) this.#until.set(aggregate, this.#clock.now() + RELAY_POLL_BUSY_MS)
+  }
+
+  /** Those whose moment is over are looked for again. Answers how many. */
+  letGo(): number {
+    const over = [...this.#until].filter(([, until]) => until <= this.#clock.now())
+    for (const [aggregate] of over) this.#until.delete(aggregate)
+    return over.length
+  }
 }
 
 /** Of events whose time has come. Delayed ones are taken: from then on they cannot be cancelled. */
@@ -19,6 +50,6 @@ export async function take(outbox: Outbox, due: readonly HeldEvent[]): Promise<T
   return {
     ready: due.filter(({ id, aggregateId }) => !not.has(id) && !busy.has(aggregateId)),
     cancelled: due.filter(({ id }) => not.get(id)),
-    busy: busy.size,
+    busy,
   }
 }

@@ -1,11 +1,13 @@
 import { RELAY_BATCH_BYTES, RELAY_POLL_BUSY_MS } from '../limits.ts'
 import type { Shard } from '../outbox/shard.ts'
 import type { ShardLeases } from '../outbox/shard-leases.ts'
-import { take } from '../outbox/taking.ts'
+import { BusyAggregates, take } from '../outbox/taking.ts'
 import type { HeldEvent, StoredEvent } from '../store/outbox.ts'
 import type { OutboxSourceParts } from './outbox-parts.ts'
 
 const DUE_LIMIT = 64
+/** What is due and in hand already is settled first; then somebody looks anyway. */
+const IN_HAND_MS = 1_000
 /** So many of its line come along with each of them. */
 const DUE_BEHIND = 16
 
@@ -16,7 +18,7 @@ export class OutboxDue {
   readonly #leases: ShardLeases
   /** Delivered, and not settled yet, while their shard stays ours. */
   readonly #inHand = new Map<number, Shard>()
-  #busy = 0
+  readonly #busy: BusyAggregates
   /** When somebody looks for them. */
   at = 0
 
@@ -24,6 +26,7 @@ export class OutboxDue {
     this.#parts = parts
     this.#destination = destination
     this.#leases = leases
+    this.#busy = new BusyAggregates(parts.clock)
   }
 
   /** Of these shards. `returned`: they were given back, and are delivered again without this. */
@@ -36,25 +39,27 @@ export class OutboxDue {
     if (this.#leases.tookDue()) this.at = 0
     if (clock.now() < this.at) return []
     // What is in hand already is found again, and must not keep the others from being found.
-    const limit = Math.min(max, DUE_LIMIT) + this.#inHand.size + this.#busy
+    const limit = Math.min(max, DUE_LIMIT) + this.#inHand.size + this.#busy.letGo()
     const { events, nextInMs } = await outbox.due({
       destination: this.#destination,
       shards: shards.map(({ shard }) => shard),
       limit,
       behind: DUE_BEHIND,
       bytes: RELAY_BATCH_BYTES,
+      without: this.#busy.all,
     })
     const fresh = events.filter(({ seq }) => !this.#inHand.has(seq) && !returned.has(seq))
-    this.at = nextInMs === null ? Infinity : clock.now() + Math.max(nextInMs, events.length > 0 ? 1_000 : 1)
-    if (fresh.length > max) this.at = 0
-    const { ready, cancelled, busy } = await take(outbox, fresh.slice(0, max))
-    this.#busy = busy
-    if (busy > 0) this.at = Math.min(this.at, clock.now() + RELAY_POLL_BUSY_MS)
+    const leastMs = this.#busy.some ? RELAY_POLL_BUSY_MS : events.length > 0 ? IN_HAND_MS : 1
+    this.at = nextInMs === null ? Infinity : clock.now() + Math.max(nextInMs, leastMs)
+    const { ready, cancelled, busy } = await take(outbox, fresh)
+    this.#busy.add(busy)
+    // There may be more, or others than those that are busy.
+    if (events.length >= limit || ready.length > max || busy.size > 0) this.at = 0
     if (cancelled.length > 0) {
       await this.settle(cancelled)
       this.at = 0
     }
-    return ready.flatMap((event) => {
+    return ready.slice(0, max).flatMap((event) => {
       const lease = shards.find(({ shard }) => shard === event.shard)
       if (!lease || !this.#leases.owns(lease)) return []
       this.#inHand.set(event.seq, lease)

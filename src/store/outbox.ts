@@ -249,6 +249,8 @@ export interface DueParams {
   readonly behind: number
   /** As of `ReadEventsParams`. */
   readonly bytes?: number
+  /** Aggregates that are left out, so that they do not take the place of others. */
+  readonly without?: readonly string[]
 }
 
 export interface Due {

@@ -163,9 +163,9 @@ export class PostgresOutbox<Tx> implements Outbox {
     return { ours: numbersOf(row?.['ours']), parked: placesOf(row?.['parked']) }
   }
 
-  async due({ destination, shards, limit, behind, bytes = BYTES_MAX }: DueParams): Promise<Due> {
+  async due({ destination, shards, limit, behind, bytes = BYTES_MAX, without = [] }: DueParams): Promise<Due> {
     const list = arrayLiteral(shards)
-    const rows = await this.#query('due', [destination, list, limit, behind, bytes])
+    const rows = await this.#query('due', [destination, list, limit, behind, bytes, arrayLiteral(without)])
     const events = rows.map((row) => ({
       ...eventOf(row),
       state: row['state'] === 2 ? ('delayed' as const) : ('waiting' as const),

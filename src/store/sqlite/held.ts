@@ -51,7 +51,8 @@ export const READ_BLOCKED = `select shard, aggregateid, max(state = 3) as parked
 const MINE = 'h.shard in (select value from json_each(?))'
 const HEADS = withinBytes(`select ${EVENT_COLUMNS}, h.state, h.attempts, h.tried, h.resend from effectively_once_held h
   join effectively_once_event e on e.seq = h.seq
-  where h.destination = ? and h.due_at <= ${NOW} and ${MINE} and h.state in (1, 2) order by h.due_at limit ?`)
+  where h.destination = ? and h.due_at <= ${NOW} and ${MINE} and h.state in (1, 2)
+    and h.aggregateid not in (select value from json_each(?)) order by h.due_at limit ?`)
 const BEHIND = `select ${EVENT_COLUMNS}, h.state, h.attempts, h.tried, h.resend from effectively_once_held h
   join effectively_once_event e on e.seq = h.seq
   where h.destination = ? and h.shard = ? and h.aggregateid = ? and h.state = 1 and h.seq > ? order by h.seq limit ?`
@@ -68,11 +69,13 @@ export function hold(turn: Turn, destination: string, row: HoldParams): void {
 }
 
 export async function dueEvents(reader: Reader, params: DueParams): Promise<Due> {
-  const { destination, shards, limit, behind, bytes = Number.MAX_SAFE_INTEGER } = params
+  const { destination, shards, limit, behind, bytes = Number.MAX_SAFE_INTEGER, without = [] } = params
   const list = JSON.stringify(shards)
   const found = new Map<number, HeldEvent>()
   let left = bytes
-  for (const head of (await reader.all(HEADS, [destination, list, limit, bytes])).map(heldOf)) {
+  for (const head of (await reader.all(HEADS, [destination, list, JSON.stringify(without), limit, bytes])).map(
+    heldOf,
+  )) {
     if (left <= 0) break
     found.set(head.seq, head)
     left -= Buffer.byteLength(head.payload ?? '')

@@ -27,6 +27,20 @@ export const HELD_CASES: readonly Case[] = [
     },
   },
   {
+    name: 'outbox: an aggregate that is left out does not take the place of others',
+    unless,
+    async test(subject) {
+      const relay = await Relayer.open(subject)
+      const { mine } = await relay.hold(2)
+      const asked = { destination: relay.destination, shards: [mine.shard], limit: 1, behind: 10 }
+      const left = await relay.outbox.due({ ...asked, without: [relay.aggregate, 'o\'"\\{},'] })
+      assert.deepEqual(left.events, [])
+      assert.ok((left.nextInMs ?? 1) <= 0)
+      const found = await relay.outbox.due({ ...asked, without: ['o\'"\\{},', 'null'] })
+      assert.deepEqual(found.events.map(typeOf), ['a.0', 'a.1'])
+    },
+  },
+  {
     name: 'outbox: a parked head parks its line; the next owner is told who waits',
     unless,
     async test(subject) {

@@ -31,13 +31,13 @@ export function blocked({ database, tx }: Work, destination: string, shards: rea
 
 /** Heads whose time has come, with what waits behind them. */
 export function due({ database, tx }: Work, params: DueParams): HeldEvent[] {
-  const { destination, shards, limit, behind, bytes = Infinity } = params
+  const { destination, shards, limit, behind, bytes = Infinity, without = [] } = params
   const now = database.now()
   const wanted = new Set(shards)
   const rows = database.held.rows(tx).map(([, row]) => row)
   const heads = rows
     .filter((row) => row.destination === destination && wanted.has(row.shard) && isWaiting(row))
-    .filter(({ dueAt }) => dueAt !== null && dueAt <= now)
+    .filter(({ dueAt, aggregateId }) => dueAt !== null && dueAt <= now && !without.includes(aggregateId))
     .sort((a, b) => (a.dueAt as number) - (b.dueAt as number))
     .slice(0, limit)
   const found = new Map<HeldRow, HeldRow>()

@@ -161,13 +161,14 @@ export function heldRows(first: number): string {
 
 /**
  * Heads whose time has come, with what waits behind them.
- * $1 destination, $2 shards, $3 heads, $4 behind each, $5 bytes
+ * $1 destination, $2 shards, $3 heads, $4 behind each, $5 bytes, $6 aggregates that are left out
  */
 export function dueSql(schema: string): string {
   return `
 with heads as materialized (
   select shard, seq, aggregateid, state, attempts, tried, resend from ${schema}.held
    where destination = $1::text and due_at <= clock_timestamp() and shard = any($2::text::int4[]) and state in (1, 2)
+     and aggregateid <> all($6::text::text[])
    order by due_at limit $3::int4
 ), d as (
   select shard, seq, state, attempts, tried, resend from heads
