@@ -80,7 +80,8 @@ export class PostgresOutboxRetention<Tx> {
   readonly #driver: PgDriver<Tx>
   readonly #schema: string
   readonly #miscounted = new Map<number, Counted>()
-  #delayedTo = FIRST_ID
+  /** Rows of delayed events up to this one are looked at; null: all are. */
+  #delayedTo: string | null = null
 
   constructor(driver: PgDriver<Tx>, schema: string) {
     this.#driver = driver
@@ -99,14 +100,17 @@ export class PostgresOutboxRetention<Tx> {
       if (segment.state >= 4) await this.#drop('ack', segment, [copyAcksSql(this.#schema, segment.no)], params, swept)
     }
     await this.#query(sweepKeptSql(this.#schema), [params.limit])
-    await this.#sweepDelayed(params.limit)
+    await this.#sweepDelayed(params)
     return swept
   }
 
-  /** A part of them each time: most have their events for long. */
-  async #sweepDelayed(limit: number): Promise<void> {
-    const [row] = await this.#query(sweepDelayedSql(this.#schema), [limit, this.#delayedTo])
-    this.#delayedTo = String(row?.['last'] ?? FIRST_ID)
+  /** All of them after a segment of events was dropped, a part at a time. What is cut off goes on with the next sweep. */
+  async #sweepDelayed({ limit, signal }: Sweep): Promise<void> {
+    while (this.#delayedTo !== null) {
+      if (signal?.aborted) return
+      const [row] = await this.#query(sweepDelayedSql(this.#schema), [limit, this.#delayedTo])
+      this.#delayedTo = row ? String(row['last']) : null
+    }
   }
 
   /** Goes on with the segments of a table, and answers with what there is then. */
@@ -154,7 +158,9 @@ export class PostgresOutboxRetention<Tx> {
     if (ageMs < params.resendForMs) return
     if (state < 6) for (const text of sweepLinksSql(this.#schema, no)) await this.#query(text)
     const dropped = await this.#drop('event', segment, [keepHeldSql(this.#schema, no)], params, swept)
-    if (dropped) swept.events += events
+    if (!dropped) return
+    swept.events += events
+    this.#delayedTo = FIRST_ID
   }
 
   /** Counts the whole segment: once, and now and then where the result was wrong, until somebody has mended it. */

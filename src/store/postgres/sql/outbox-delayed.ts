@@ -67,7 +67,7 @@ select x.id::text as id, d.state is not null as cancelled
 }
 
 /**
- * Of so many rows behind an id: those whose events are gone. Answers with the last id it looked at; null: that was all.
+ * Of so many rows behind an id: those whose events are gone, and that nobody asks to cancel right now. Answers with the last id it looked at; null: that was all.
  * What has no number was cancelled by a transaction that did not publish it in the end. $1 limit, $2 id
  */
 export function sweepDelayedSql(schema: string): string {
@@ -75,8 +75,9 @@ export function sweepDelayedSql(schema: string): string {
 with x as materialized (
   select d.id, d.seq, d.shard from ${schema}.delayed d where d.id > $2::text::uuid order by d.id limit $1::int4
 ), g as (
-  delete from ${schema}.delayed d using x
-   where d.id = x.id and not exists (select 1 from ${schema}.event e where e.shard = x.shard and e.seq = x.seq)
+  delete from ${schema}.delayed d where d.id in (
+    select y.id from ${schema}.delayed y join x on x.id = y.id
+     where not exists (select 1 from ${schema}.event e where e.shard = x.shard and e.seq = x.seq) for update of y skip locked)
 )
 select x.id::text as last from x order by x.id offset $1::int4 - 1`
 }

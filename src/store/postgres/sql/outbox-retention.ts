@@ -125,12 +125,20 @@ select e.seq, e.shard, e.id, e.aggregatetype, e.aggregateid, e.type, e.payload, 
   join ${schema}.event_${no} e on e.shard = h.shard and e.seq = h.seq`
 }
 
-/** Of events that outlived their segment: those that nobody holds any more. $1 limit */
+/**
+ * Of events that outlived their segment: those that nobody holds any more, with their rows of `delayed`. Waits for
+ * nobody who asks to cancel one. $1 limit
+ */
 export function sweepKeptSql(schema: string): string {
   return `
-delete from ${schema}.event_0 e where e.ctid in (
-  select k.ctid from ${schema}.event_0 k
-   where not exists (select 1 from ${schema}.held h where h.shard = k.shard and h.seq = k.seq) limit $1::int4)`
+with e as (
+  delete from ${schema}.event_0 e where e.ctid in (
+    select k.ctid from ${schema}.event_0 k
+     where not exists (select 1 from ${schema}.held h where h.shard = k.shard and h.seq = k.seq) limit $1::int4)
+  returning e.id, e.seq, e.shard
+)
+delete from ${schema}.delayed d where d.id in (
+  select x.id from ${schema}.delayed x join e on e.id = x.id and e.seq = x.seq and e.shard = x.shard for update of x skip locked)`
 }
 
 /**
