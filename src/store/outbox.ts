@@ -34,7 +34,7 @@ export interface Outbox {
    * Takes delayed events, for all destinations, before they are sent: of one event either this or `cancel` succeeds.
    * Answers with those that are not to be sent.
    */
-  takeDelayed(params: { readonly ids: readonly string[] }): Promise<readonly NotTaken[]>
+  takeDelayed(params: TakeDelayedParams): Promise<readonly NotTaken[]>
   /** What became of held events. Nothing is written for shards that are no longer ours. */
   settleHeld(params: SettleHeldParams): Promise<SettledEvents>
   /**
@@ -280,6 +280,12 @@ export interface CancelParams {
   readonly namespace: number
   /** It was published by the same transaction, which will write it at its end. */
   readonly unwritten?: { readonly shard: number; readonly headers: string } | undefined
+}
+
+export interface TakeDelayedParams {
+  readonly ids: readonly string[]
+  /** Whose events they are. Default: 0 */
+  readonly namespace?: number
 }
 
 export interface NotTaken {

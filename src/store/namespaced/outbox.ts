@@ -23,7 +23,7 @@ export function namespacedOutbox(outbox: Outbox, own: Own): Outbox {
       const namespace = await own.look()
       return namespace < 0 ? 'unknown' : outbox.cancel({ id, namespace })
     },
-    takeDelayed: (params) => outbox.takeDelayed(params),
+    takeDelayed: ({ ids }) => outbox.takeDelayed({ ids, namespace: own.no }),
     settleHeld: (params) => outbox.settleHeld(to(params)),
     async resend(params) {
       const namespace = await own.look()

@@ -28,6 +28,7 @@ import type {
   ShardLease,
   ShardState,
   StoredEvent,
+  TakeDelayedParams,
   TryHeldParams,
 } from '../outbox.ts'
 import type { Parked } from '../parked.ts'
@@ -190,8 +191,8 @@ export class PostgresOutbox<Tx> implements Outbox {
     return cancelDelayed((name, values) => this.#query(name, values), params)
   }
 
-  async takeDelayed({ ids }: { readonly ids: readonly string[] }): Promise<readonly NotTaken[]> {
-    const rows = await this.#query('takeDelayed', [arrayLiteral(ids)])
+  async takeDelayed({ ids, namespace = 0 }: TakeDelayedParams): Promise<readonly NotTaken[]> {
+    const rows = await this.#query('takeDelayed', [arrayLiteral(ids), namespace])
     return rows.map((row) => ({ id: String(row['id']), cancelled: row['cancelled'] === true }))
   }
 

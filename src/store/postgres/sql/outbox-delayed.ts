@@ -7,14 +7,16 @@ import { outboxInsertSql } from './namespace-tables.ts'
  * cannot be cancelled. Delayed events are written through the view: the others do not pay for it.
  *
  * A transaction may cancel what it will write at its end. Then the row is there before the event, and gets its number.
+ * Plain SQL may choose ids, so two services may have the same.
  */
 export function delayedTableSql(schema: string): readonly string[] {
   return [
     `create table ${schema}.delayed (
-  id uuid not null primary key,
+  id uuid not null,
   seq bigint,
   shard smallint not null,
-  state smallint not null default 1
+  state smallint not null default 1,
+  primary key (id, shard)
 )`,
     `comment on column ${schema}.delayed.state is '1 waiting, 2 taken, 3 cancelled'`,
     outboxInsertSql(
@@ -22,7 +24,7 @@ export function delayedTableSql(schema: string): readonly string[] {
       `
   if jsonb_exists(new.headers, 'notbefore') then
     insert into ${schema}.delayed as d (id, seq, shard) values (new.id, new.seq, new.shard)
-    on conflict (id) do update set seq = excluded.seq where d.seq is null;
+    on conflict (id, shard) do update set seq = excluded.seq where d.seq is null;
   end if;`,
     ),
   ]
@@ -45,25 +47,25 @@ export function cancelDelayedSql(schema: string): string {
   return `
 insert into ${schema}.delayed as d (id, shard, state)
 values ($1::text::uuid, $2::int4, case when $3::text::timestamptz > clock_timestamp() then 3 else 2 end)
-on conflict (id) do update set state = case when d.state = 1 then excluded.state else d.state end
+on conflict (id, shard) do update set state = case when d.state = 1 then excluded.state else d.state end
 returning d.state = 3 as cancelled`
 }
 
 /**
  * Before delayed events are sent, for all destinations. Answers with those that are not to be sent: they were cancelled,
- * or their row is locked, by somebody who may be cancelling. Nobody is waited for. $1 ids
+ * or their row is locked, by somebody who may be cancelling. Nobody is waited for. $1 ids, $2 namespace
  */
 export function takeDelayedSql(schema: string): string {
   return `
 with d as materialized (
-  select d.id, d.state from ${schema}.delayed d
-   where d.id = any($1::text::uuid[]) and d.state <> 2 for update skip locked
+  select d.id, d.shard, d.state from ${schema}.delayed d
+   where d.id = any($1::text::uuid[]) and d.shard / ${SHARDS} = $2::int4 and d.state <> 2 for update skip locked
 ), t as (
-  update ${schema}.delayed x set state = 2 from d where x.id = d.id and d.state = 1
+  update ${schema}.delayed x set state = 2 from d where x.id = d.id and x.shard = d.shard and d.state = 1
 )
 select x.id::text as id, d.state is not null as cancelled
-  from ${schema}.delayed x left join d on d.id = x.id
- where x.id = any($1::text::uuid[]) and x.state <> 2 and d.state is distinct from 1`
+  from ${schema}.delayed x left join d on d.id = x.id and d.shard = x.shard
+ where x.id = any($1::text::uuid[]) and x.shard / ${SHARDS} = $2::int4 and x.state <> 2 and d.state is distinct from 1`
 }
 
 /**
@@ -75,8 +77,8 @@ export function sweepDelayedSql(schema: string): string {
 with x as materialized (
   select d.id, d.seq, d.shard from ${schema}.delayed d where d.id > $2::text::uuid order by d.id limit $1::int4
 ), g as (
-  delete from ${schema}.delayed d where d.id in (
-    select y.id from ${schema}.delayed y join x on x.id = y.id
+  delete from ${schema}.delayed d where (d.id, d.shard) in (
+    select y.id, y.shard from ${schema}.delayed y join x on x.id = y.id and x.shard = y.shard
      where not exists (select 1 from ${schema}.event e where e.shard = x.shard and e.seq = x.seq) for update of y skip locked)
 )
 select x.id::text as last from x order by x.id offset $1::int4 - 1`

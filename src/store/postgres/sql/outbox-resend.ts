@@ -38,7 +38,7 @@ with c as materialized (
     from ${schema}.event e cross join c
     left join unnest($8::text::int8[], $9::text::text[]) t(seq, not_before) on t.seq = e.seq
    where e.seq <= c.cursor and ${CHOSEN} and (t.seq is not null or not ${IS_DELAYED})
-     and not exists (select 1 from ${schema}.delayed d where d.id = e.id and d.state = 3)
+     and not exists (select 1 from ${schema}.delayed d where d.id = e.id and d.shard = e.shard and d.state = 3)
      and not exists (select 1 from ${schema}.held x
                       where x.destination = $1::text and x.shard = e.shard and x.seq = e.seq and x.state <> 4)
 ), h as (
