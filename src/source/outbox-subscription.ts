@@ -87,6 +87,7 @@ export class OutboxSubscription implements Subscription {
       for (;;) {
         if (signal.aborted || this.#closed) return []
         const found = await this.#next(max)
+        if (found === null) continue
         if (found.length > 0) {
           this.#pollMs = RELAY_POLL_MS_MIN
           return found
@@ -132,14 +133,16 @@ export class OutboxSubscription implements Subscription {
     await this.#leases.stop()
   }
 
-  async #next(max: number): Promise<OutboxDelivery[]> {
+  /** null: whatever was found was set aside or cancelled, and others may wait behind it. */
+  async #next(max: number): Promise<OutboxDelivery[] | null> {
     await this.#tend()
     // Past half a lease without a heartbeat another process may be about to take over.
     if (!this.#leases.mayRun) return []
     const again = this.#takeReturned(max)
     if (again.length > 0) return again
     const due = await this.#takeDue(max)
-    return due.length > 0 ? due : this.#read(max)
+    const found = due.length > 0 ? due : await this.#read(max)
+    return found.length === 0 && this.#due.at === 0 ? null : found
   }
 
   /** Windows follow the shards: a lost one is forgotten, a new one begins at its cursor. */
