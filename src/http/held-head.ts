@@ -40,7 +40,10 @@ export function isTextWithHead(res: ServerResponse, chunk: unknown, encoding: un
   if (encoding && !/^utf-?8$/i.test(String(encoding))) return false
   // An empty piece is no chunk, and leaves with the head.
   if (chunk === '') return true
-  return isOnly ? !res.hasHeader('transfer-encoding') : res.hasHeader('content-length')
+  if (!isOnly) return res.hasHeader('content-length')
+  if (res.hasHeader('transfer-encoding')) return false
+  // Who removed the length, as Koa does for each new body, gets chunks.
+  return res.hasHeader('content-length') || Reflect.get(res, '_removedContLen') !== true
 }
 
 /** No byte of a body may follow. */

@@ -53,8 +53,11 @@ export class Http2Head {
       appendHeader: (name: string, value: string | readonly string[]) => {
         checkHeader(name, value)
         const before = headers.get(name.toLowerCase())
-        const all = [...(before === undefined ? [] : [before]), value].flat().map(String)
-        headers.set(name.toLowerCase(), all)
+        // As Node does: a first value stays what it is, and a list that somebody has in hand grows.
+        if (before === undefined) return res.setHeader(name, value)
+        const list = Array.isArray(before) ? before : [String(before)]
+        list.push(...[value].flat())
+        headers.set(name.toLowerCase(), list)
         return res
       },
       removeHeader: (name: string) => {

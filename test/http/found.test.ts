@@ -32,6 +32,41 @@ const FOUND: Record<string, Given> = {
       res.end('m'.repeat(321))
     }`,
   },
+  'a first value that was appended is no list, over HTTP/2': {
+    adapter: 'node',
+    protocol: 'http/2',
+    voice: 'raw',
+    source: `async (req, res, op) => {
+      res.appendHeader('set-cookie', 'h0=1; Path=/')
+      pipeline(stream(15), res, () => {})
+      res.getHeader('set-cookie')?.push?.('late=1')
+    }`,
+  },
+  'a list that grows after it was appended to, over HTTP/2': {
+    adapter: 'node',
+    protocol: 'http/2',
+    voice: 'raw',
+    source: `async (req, res, op) => {
+      res.setHeader('set-cookie', ['h0=1'])
+      const list = res.getHeader('set-cookie')
+      res.appendHeader('set-cookie', ['h1=1', 'h2=1'])
+      res.setHeader('x-h-a', String(list.length))
+      res.end('made')
+    }`,
+  },
+  'the bytes of a head whose length somebody removed, on Koa': {
+    adapter: 'koa',
+    voice: 'raw',
+    stack: ['timeout'],
+    source: String.raw`async (ctx, op) => {
+      ctx.respond = false
+      const res = ctx.res
+      res.setHeader('link', '</\xe9>; rel=next')
+      await slow()
+      res.statusCode = 200
+      res.end(JSON.stringify({ made: 1 }))
+    }`,
+  },
   'a length that is too large, on Hono': {
     adapter: 'hono',
     voice: 'hono',
