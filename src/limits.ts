@@ -263,8 +263,8 @@ export const CONSUMER_WAIT_MS = 1_000
 /** A consumer whose store is in trouble rests this long after the first, twice as long after each, and no longer than that. */
 export const CONSUMER_STORE_REST_MS = 200
 export const CONSUMER_STORE_REST_MS_MAX = 5_000
-/** What runs once does not wait longer for a retry. */
-export const CONSUMER_DRAIN_MS = 5_000
+export const CONSUMER_DRAIN_MS = 5_000 // what runs once does not wait longer for a retry
+export const CONSUMER_DOWN_MS_MAX = 5_000 // between two looks at a source that fails
 /** Full jitter: a random time up to the base, doubled for each attempt, up to the maximum. */
 export const CONSUMER_BACKOFF_MS = 100
 export const CONSUMER_BACKOFF_MS_MAX = 60_000

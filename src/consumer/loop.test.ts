@@ -299,3 +299,43 @@ it.each([0, 1, 2, 3])(
     await consumer.stop()
   },
 )
+
+it('looks again soon after a broker that was away for long, and says what is wrong until then', async () => {
+  const broker = memoryBroker()
+  broker.publish({ id: 'a', aggregate: 'a' })
+  let isAway = true
+  let failures = 0
+  const source = {
+    ...broker.source,
+    async open(reader: never) {
+      const subscription = await broker.source.open(reader)
+      const receiving = subscription.receive.bind(subscription)
+      const receive: typeof receiving = async (params) => {
+        if (!isAway) return receiving(params)
+        isAway = ++failures < 40
+        throw new Error('the broker is away')
+      }
+      return Object.assign(subscription, { receive })
+    },
+  } as typeof broker.source
+  const waits: number[] = []
+  const signals: Signal[] = []
+  // Time that passes faster than it is counted.
+  const after: Clock['after'] = (ms, callback, held) => {
+    waits.push(ms)
+    return systemClock.after(Math.min(ms, 1), callback, held)
+  }
+  const random = { ...systemParts.random, next: () => 1 }
+  const observe = (signal: Signal): void => void signals.push(signal)
+  const settings = { namespace: 'test', store: memoryStore(), guard: 'off', sweep: false, observe } as const
+  const once = createOnce(settings, { ...systemParts, clock: { ...systemClock, after }, random })
+  const consumer = once.consumer(NAME, { from: source }, { 'step.made': async () => {} })
+  await consumer.start()
+  await vi.waitFor(() => expect(broker.left).toBe(0), { timeout: 5_000 })
+  const isAbout = (signal: Signal): boolean => signal.kind === 'troubled' && /is away/.test(String(signal.error))
+  expect(signals.filter(isAbout)).toHaveLength(40)
+  expect(waits.filter((ms) => ms === 5_000).length).toBeGreaterThan(30)
+  expect(waits).not.toContain(60_000)
+  await consumer.stop()
+  await once.close()
+})

@@ -1,7 +1,7 @@
 import type { Arrival } from './inbox/arrival.ts'
 import type { PositionTracker } from './inbox/positions.ts'
 import { milliseconds } from '../duration.ts'
-import { CONSUMER_BACKOFF_MS, CONSUMER_BACKOFF_MS_MAX, RELAY_STOP_MS_MAX } from '../limits.ts'
+import { CONSUMER_BACKOFF_MS, CONSUMER_BACKOFF_MS_MAX, CONSUMER_DOWN_MS_MAX, RELAY_STOP_MS_MAX } from '../limits.ts'
 import type { StopOptions } from '../outbox/relay.ts'
 import { sleep } from '../platform/clock.ts'
 import type { Delivery } from '../source/source.ts'
@@ -38,6 +38,11 @@ export function deliveriesOf(arrivals: readonly Arrival[]): Delivery[] {
 export function backoffMs<Tx>({ core }: ConsumerParts<Tx>, attempts: number): number {
   const bound = Math.min(CONSUMER_BACKOFF_MS_MAX, CONSUMER_BACKOFF_MS * 2 ** Math.min(attempts - 1, 20))
   return Math.max(1, Math.round(bound * core.random.next()))
+}
+
+/** The pause before the next look at a source that fails: who waits long comes back long after the broker. */
+export function downMs<Tx>(parts: ConsumerParts<Tx>, failures: number): number {
+  return Math.min(CONSUMER_DOWN_MS_MAX, backoffMs(parts, failures))
 }
 
 /** How long a stop may take: what it waits for has a deadline, twice as long as which it never takes. */

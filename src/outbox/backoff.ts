@@ -1,8 +1,13 @@
-import { RELAY_BACKOFF_MS, RELAY_BACKOFF_MS_MAX } from '../limits.ts'
+import { RELAY_BACKOFF_MS, RELAY_BACKOFF_MS_MAX, RELAY_DOWN_MS_MAX } from '../limits.ts'
 import type { Random } from '../platform/random.ts'
 
 /** Full jitter: anything up to the bound, so that what failed together does not come back together. */
 export function backoffMs(random: Random, attempts: number): number {
   const bound = Math.min(RELAY_BACKOFF_MS_MAX, RELAY_BACKOFF_MS * 2 ** Math.min(attempts - 1, 20))
   return Math.max(1, Math.round(bound * random.next()))
+}
+
+/** While the database or the sink is away: who waits long comes back long after it. */
+export function downMs(random: Random, failures: number): number {
+  return Math.min(RELAY_DOWN_MS_MAX, backoffMs(random, failures))
 }

@@ -1,7 +1,6 @@
-import { RELAY_DOWN_MS_MAX } from '../limits.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Random } from '../platform/random.ts'
-import { backoffMs } from './backoff.ts'
+import { downMs } from './backoff.ts'
 import { readable, textOf } from '../platform/readable-error.ts'
 
 /** Whether the sink works. After each pause one event is tried; a round of failures counts once. */
@@ -39,7 +38,7 @@ export class Circuit {
       this.isPausing = false
       this.#retry()
     }
-    this.#cancel = this.#clock.after(Math.min(RELAY_DOWN_MS_MAX, backoffMs(this.#random, this.down)), end, true)
+    this.#cancel = this.#clock.after(downMs(this.#random, this.down), end, true)
   }
 
   close(): void {

@@ -1,5 +1,5 @@
 import { RELAY_POLL_BUSY_MS, RELAY_POLL_MS_MAX, RELAY_POLL_MS_MIN, RELAY_READ_MS } from '../limits.ts'
-import { backoffMs } from './backoff.ts'
+import { downMs } from './backoff.ts'
 import { sort } from './batch.ts'
 import type { WakeSignal } from './wake-signal.ts'
 import { Hand } from './hand.ts'
@@ -101,7 +101,7 @@ export class RelayLoop {
         } catch (error) {
           if (this.#state.once) throw error
           this.#trouble(error)
-          await this.#wake.wait(backoffMs(this.#parts.random, ++this.#troubles))
+          await this.#wake.wait(downMs(this.#parts.random, ++this.#troubles))
         }
       }
     } finally {
