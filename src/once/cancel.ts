@@ -28,8 +28,7 @@ function cancelling<Tx>(core: Core<Tx>, id: unknown): (host: Host) => Promise<Ca
   if (typeof id !== 'string' || !UUID.test(id)) throw invalid('id must be the id of an event')
   return async (host) => {
     const session = nestable(core.store, host.transaction.session, 'join')
-    const { no } = core.namespace.originIn(session as Session<Tx>)
-    const namespace = typeof no === 'number' ? no : await no()
+    const namespace = await core.namespace.lookIn(session as Session<Tx>)
     return session.cancel({ id, namespace, unwritten: await unwrittenOf(host, id) })
   }
 }

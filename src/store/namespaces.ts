@@ -11,6 +11,8 @@ export interface Namespaces<Tx> {
   registerInside(session: Session<Tx>, params: { readonly name: string }): Promise<number>
   /** By their numbers. */
   list(): Promise<readonly NamespaceRow[]>
+  /** The same in somebody else's transaction, which may have registered one. */
+  listInside(session: Session<Tx>): Promise<readonly NamespaceRow[]>
   /**
    * Whether a namespace may use the name of a consumer or destination. What was there before namespaces is number 0's,
    * which settles that by using it; until then nothing tells that it is not another one's, and false is answered.

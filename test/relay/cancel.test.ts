@@ -15,7 +15,7 @@ const HOUR_MS = 3_600_000
 type Shop = Once<any, typeof events>
 
 interface Open {
-  once(namespace?: string): Shop
+  once(namespace?: string, catalogue?: Partial<typeof events>): Shop
   // oxlint-disable-next-line no-explicit-any -- as above
   own<R>(work: (tx: any) => Promise<R>): Promise<R>
   /** Others can write while a transaction is open. */
@@ -144,6 +144,22 @@ function suite(open: Open): void {
     expect(await once.cancel(kept)).toBe('due')
   }, 60_000)
 
+  it('who publishes nothing itself cancels what its namespace published, and nothing else', async () => {
+    const names = ['publisher', 'stranger', 'first'].map((name) => `${name} ${keys++}`) as [string, string, string]
+    const [publisher, stranger] = [names[0], names[1]]
+    await publish(open.once(names[2]), 'before', HOUR_MS)
+    for (const how of ['alone', 'joined', 'nested'] as const) {
+      const id = await publish(open.once(publisher), how, HOUR_MS)
+      const cancel = async (namespace: string): Promise<unknown> => {
+        const once = open.once(namespace, {})
+        if (how === 'alone') return once.cancel(id)
+        if (how === 'joined') return open.own((tx) => once.join(tx).cancel(id))
+        return once.run({ scope: 's', key: `${process.pid}-${keys++}`, input: null }, () => once.cancel(id))
+      }
+      expect([how, await cancel(stranger), await cancel(publisher)]).toEqual([how, 'unknown', 'cancelled'])
+    }
+  })
+
   it('an id that is none is refused', async () => {
     const once = open.once()
     for (const id of ['', 'x', '00000000-0000-4000-8000-00000000000', null, 7, {}] as string[])
@@ -160,7 +176,8 @@ const MANY_WRITERS = new Set(['pg', 'Prisma'])
 
 function onStore(place: Place, client: string): void {
   suite({
-    once: (namespace = `cancel ${namespaces++}`) => place.once({ namespace, events } as never) as never as Shop,
+    once: (namespace = `cancel ${namespaces++}`, catalogue = events) =>
+      place.once({ namespace, events: catalogue } as never) as never as Shop,
     own: (work) => place.bed.own(work),
     manyWriters: MANY_WRITERS.has(client),
   })
@@ -172,8 +189,8 @@ describeEmbedded('cancelling a delayed event', onStore)
 describe('cancelling a delayed event, in memory', () => {
   const store = memoryStore()
   suite({
-    once: (namespace = `cancel ${namespaces++}`) =>
-      effectivelyOnce({ namespace, store, events, guard: 'off', sweep: false }),
+    once: (namespace = `cancel ${namespaces++}`, catalogue = events) =>
+      effectivelyOnce({ namespace, store, events: catalogue as typeof events, guard: 'off', sweep: false }),
     own: (work) => store.transaction(work),
     manyWriters: true,
   })

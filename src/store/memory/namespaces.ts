@@ -2,6 +2,7 @@ import { onceError } from '../../errors.ts'
 import { NAMESPACES_MAX } from '../../limits.ts'
 import { adoptedElsewhere } from '../namespaced/adopted.ts'
 import type { NamespaceRow, Namespaces } from '../namespaces.ts'
+import type { Session } from '../store.ts'
 import { autocommit, inside } from './client.ts'
 import type { Client } from './client.ts'
 import type { Work } from './database/connection.ts'
@@ -22,6 +23,12 @@ const WAITS_MAX = 250
 
 type One = <T>(label: string, body: (work: Work) => T | Promise<T>) => Promise<T>
 
+function oneIn(session: Session<MemoryTx>): One {
+  const connection = connectionOf(session.tx)
+  if (connection === undefined) throw onceError('ONCE_TX_REQUIRED')
+  return (label, body) => inside(connection, label, body)
+}
+
 /** Namespaces in memory: there are no rows from before, so every name is free. */
 export function memoryNamespaces(client: Client): Namespaces<MemoryTx> {
   const { statements } = client
@@ -40,14 +47,13 @@ export function memoryNamespaces(client: Client): Namespaces<MemoryTx> {
   }
   return {
     register: ({ name }) => register(name, alone, pause),
-    registerInside(session, { name }) {
-      const connection = connectionOf(session.tx)
-      if (connection === undefined) return Promise.reject(onceError('ONCE_TX_REQUIRED'))
-      const one: One = (label, body) => inside(connection, label, body)
+    async registerInside(session, { name }) {
+      const one = oneIn(session)
       // The database sees this wait, and ends two transactions that wait for each other.
       return register(name, one, () => one('namespace.lock', (work) => statements.lockNamespaces(work)))
     },
     list: () => list(alone),
+    listInside: async (session) => list(oneIn(session)),
     claim: () => Promise.resolve(true),
   }
 }

@@ -22,6 +22,10 @@ export interface OwnNamespaceOptions {
 /** Who has no number and looks for what is its own finds nothing. */
 const NOBODY = -1
 
+function nobodyIn(known: readonly unknown[]): number {
+  return known.length === 0 ? 0 : NOBODY
+}
+
 /**
  * One instance's namespace: its number, learned before its first operation, relay or consumer, and what of the store is
  * its own. Consumers and destinations have the names the program gave them on this side.
@@ -91,7 +95,14 @@ export class OwnNamespace<Tx> implements Own {
     const known = (await this.#store.namespaces?.list()) ?? []
     // It may have been entered meanwhile: a number is never forgotten.
     this.#no ??= known.find(({ name }) => name === this.name)?.no
-    return this.#no ?? (known.length === 0 ? 0 : NOBODY)
+    return this.#no ?? nobodyIn(known)
+  }
+
+  /** The same in somebody else's transaction, where it may be registered. It may still roll back. */
+  async lookIn(session: Session<Tx>): Promise<number> {
+    if (this.#no !== undefined) return this.#no
+    const known = (await this.#store.namespaces?.listInside(session)) ?? []
+    return known.find(({ name }) => name === this.name)?.no ?? nobodyIn(known)
   }
 
   async claim(kind: NamedKind, name: string): Promise<void> {

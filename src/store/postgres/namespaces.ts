@@ -35,8 +35,12 @@ export class PostgresNamespaces<Tx> implements Namespaces<Tx> {
   }
 
   async list(): Promise<readonly NamespaceRow[]> {
-    const rows = await this.#query(namespacesSql(this.#schema), [])
-    return rows.map((row) => ({ no: Number(row['no']), name: String(row['name']) }))
+    return (await this.#query(namespacesSql(this.#schema), [])).map(namespaceOf)
+  }
+
+  async listInside(session: Session<Tx>): Promise<readonly NamespaceRow[]> {
+    const statement = { name: '', text: namespacesSql(this.#schema), values: [] }
+    return (await told(this.#schema, () => this.#driver.join(session.tx).query(statement))).map(namespaceOf)
   }
 
   async claim({ no, kind, name }: ClaimNameParams): Promise<boolean> {
@@ -60,4 +64,8 @@ export class PostgresNamespaces<Tx> implements Namespaces<Tx> {
   #query(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
     return told(this.#schema, () => this.#driver.query({ name: '', text, values }))
   }
+}
+
+function namespaceOf(row: Row): NamespaceRow {
+  return { no: Number(row['no']), name: String(row['name']) }
 }

@@ -1,7 +1,8 @@
 import { onceError } from '../../errors.ts'
 import { NAMESPACES_MAX } from '../../limits.ts'
 import { adoptedElsewhere, undecided } from '../namespaced/adopted.ts'
-import type { Namespaces } from '../namespaces.ts'
+import type { NamespaceRow, Namespaces } from '../namespaces.ts'
+import type { Row } from '../store.ts'
 import { SEEN_NAMESPACES } from './namespace-tables.ts'
 import type { Reader } from './reader.ts'
 import type { Turn } from './turn.ts'
@@ -26,13 +27,18 @@ export function sqliteNamespaces(parts: { writer: Writer; reader: Reader; handle
       return known ? Number(known['no']) : writer.write((turn) => register(turn, name))
     },
     registerInside: async (session, { name }) => register(handles.turnOf(session.tx), name),
-    list: async () => (await reader.all(LIST)).map((row) => ({ no: Number(row['no']), name: String(row['name']) })),
+    list: async () => (await reader.all(LIST)).map(namespaceOf),
+    listInside: async (session) => handles.turnOf(session.tx).all(LIST).map(namespaceOf),
     async claim({ no, kind, name }) {
       const unsettled = (await reader.all(UNSETTLED, [kind, name])).length > 0
       if (unsettled && no === 0) await writer.write((turn) => void turn.run(SETTLE, [kind, name]))
       return !unsettled || no === 0
     },
   }
+}
+
+function namespaceOf(row: Row): NamespaceRow {
+  return { no: Number(row['no']), name: String(row['name']) }
 }
 
 function register(turn: Turn, name: string): number {
