@@ -165,7 +165,7 @@ export class Sender {
 
   /**
    * Sends these, while nothing else is under way; what becomes of them is for the caller to write down. False: some were
-   * not sent, because the relay stops, lost its lease, or the sink is down.
+   * not sent, because the relay stops, pauses, lost its lease, or the sink is down.
    */
   async alone(items: readonly Item[], wait: () => Promise<unknown>): Promise<boolean> {
     const outside = { lanes: this.#lanes, doubts: this.#doubts, tried: this.#tried, decided: this.#decided }
@@ -182,9 +182,9 @@ export class Sender {
         if (items.every(isDecided)) return true
         // The others went with their shards.
         if (this.isIdle) return false
-        const { stopping, overdue } = this.#state
+        const { stopping, overdue, paused } = this.#state
         if (overdue) await this.abort()
-        if (this.isQuiet && (stopping || !this.#leases.mayRun || this.circuit.down >= downs)) return false
+        if (this.isQuiet && (stopping || paused || !this.#leases.mayRun || this.circuit.down >= downs)) return false
         this.fill()
         await wait()
       }
