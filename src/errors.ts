@@ -20,14 +20,14 @@ const TABLE = {
   // the store and the commit
   ONCE_STORE_UNAVAILABLE: [503, true, 'The store cannot be reached; nothing was run'],
   ONCE_COMMIT_UNKNOWN: [503, true, 'The reply to COMMIT was lost; retry with the same key to learn the outcome'],
-  ONCE_CONFLICT: [503, true, 'The operation lost to concurrent transactions; nothing was committed'],
+  ONCE_CONFLICT: [503, true, 'The operation conflicted with other transactions; nothing was committed'],
   ONCE_DEADLINE: [503, true, 'The operation passed its deadline; nothing was committed'],
   ONCE_LEASE_LOST: [503, true, 'Another attempt took this operation over; nothing was committed here'],
   ONCE_QUEUE_FULL: [503, true, 'Too many operations are waiting'],
   ONCE_ROLLED_BACK: [500, false, 'The database rolled the transaction back, but the handler went on'],
   ONCE_NOT_MIGRATED: [500, false, 'The schema "effectively_once" is missing. Run: npx effectively-once migrate'],
   ONCE_SCHEMA_NEWER: [500, false, 'The database schema is newer than this code'],
-  ONCE_RIGHTS_MISSING: [500, false, 'The role of this connection lacks the rights for that'],
+  ONCE_RIGHTS_MISSING: [500, false, 'The database role of this connection lacks a right that it needs'],
   ONCE_NAMESPACE_UNDECIDED: [
     500,
     false,
@@ -35,8 +35,8 @@ const TABLE = {
   ],
   ONCE_NAMESPACES_FULL: [500, false, 'This schema has as many namespaces as it can hold. Use another schema'],
   ONCE_CLOSED: [503, true, 'This instance was closed; nothing was run'],
-  ONCE_PEER_MISSING: [500, false, 'A package this store needs is not installed'],
-  ONCE_UNSUPPORTED: [500, false, 'This store cannot do that'],
+  ONCE_PEER_MISSING: [500, false, 'A package that this store needs is not installed'],
+  ONCE_UNSUPPORTED: [500, false, 'This store does not support the call'],
   // what the program says
   ONCE_SCOPE_EMPTY: [
     500,
@@ -47,7 +47,11 @@ const TABLE = {
   ONCE_INPUT_INVALID: [500, false, 'The input cannot be fingerprinted'],
   ONCE_ANSWER_INVALID: [500, false, 'The answer cannot be stored'],
   ONCE_ANSWER_TOO_LARGE: [500, false, 'The answer is too large to hold until the commit'],
-  ONCE_NO_ANSWER: [500, false, 'The handler returned without a response. Send one, or return the promise that does'],
+  ONCE_NO_ANSWER: [
+    500,
+    false,
+    'The handler returned without a response. Send a response, or return the promise that sends it',
+  ],
   ONCE_BODY_UNSEEN: [500, false, 'The request has a body that the fingerprint did not see'],
   ONCE_STREAM: [500, false, 'This route streams its answer, which cannot be replayed'],
   ONCE_TX_CLOSED: [500, false, 'tx was used after its operation ended. Await every query'],
@@ -78,15 +82,15 @@ const TABLE = {
   ONCE_SOURCE_RECREATED: [
     500,
     false,
-    'The topic or stream was deleted and made again. The stored positions belong to the old one',
+    'The topic or stream was deleted and recreated. The stored positions belong to the old one',
   ],
   ONCE_REDRIVE_REFUSED: [409, false, 'The redrive was refused; nothing runs'],
-  ONCE_REDRIVE_UNKNOWN: [404, false, 'There is no such redrive, or it is in another state'],
+  ONCE_REDRIVE_UNKNOWN: [404, false, 'There is no such redrive, or its state does not allow the call'],
   // the development guard
   ONCE_TX_BYPASSED: [
     500,
     false,
-    'The handler queried the pool. Only tx commits with the key; a crash here repeats it. Use tx',
+    'The handler queried the pool. Only tx commits with the key; after a crash the retry repeats this query. Use tx',
   ],
   ONCE_NOTHING_WRITTEN: [500, false, 'The operation committed without writing a row through tx'],
   ONCE_OUTSIDE_CALL: [
@@ -94,10 +98,14 @@ const TABLE = {
     false,
     "The handler made an outside call inside its transaction. Add lease: '30s' and put the call in step()",
   ],
-  ONCE_POOL_STARVED: [500, false, 'Operations hold all connections, and one of them waits for another. Use tx'],
+  ONCE_POOL_STARVED: [
+    500,
+    false,
+    'Operations hold all connections, and one of them waits for another connection. Use tx',
+  ],
   ONCE_KEY_CHURN: [500, false, 'Equal requests came with different keys. Make one key per intention, not per retry'],
-  ONCE_SCOPE_SHARED: [500, false, 'One key came from two callers, and the scope is shared by all. Scope by the caller'],
-  ONCE_WRITER_HELD: [500, false, 'The only writer was held too long. Await nothing but tx, or use a lease'],
+  ONCE_SCOPE_SHARED: [500, false, 'One key came from two callers who share one scope. Return the caller from scope'],
+  ONCE_WRITER_HELD: [500, false, 'A handler held the only writer too long. Await nothing but tx, or use a lease'],
   ONCE_INVARIANT: [500, false, 'An internal assumption does not hold; this is a defect in effectively-once'],
 } as const
 

@@ -30,7 +30,7 @@ export function bypassedEffect({ route, place, deed }: Bypass): Finding {
     code: 'ONCE_TX_BYPASSED',
     route,
     place,
-    line: `${route} ${deed}. Only tx commits with the key; a crash here repeats it. Use tx`,
+    line: `${route} ${deed}. Only tx commits with the key; after a crash the retry repeats this. Use tx`,
   }
 }
 

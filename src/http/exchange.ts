@@ -101,6 +101,6 @@ export function asBuffer(bytes: Uint8Array): Buffer {
 
 export function noAnswer(who: string): OnceError {
   return onceError('ONCE_NO_ANSWER', {
-    detail: `${who} returned without a response. Send one, or return the promise that does`,
+    detail: `${who} returned without a response. Send a response, or return the promise that sends it`,
   })
 }
