@@ -13,7 +13,7 @@ export interface DurationLimits {
   max: number
 }
 
-/** Parses a duration into milliseconds; anything absurd is an error that names the option. */
+/** Parses a duration into milliseconds. A value outside the limits is an error that names the option. */
 export function milliseconds(value: Duration | undefined, fallback: number, limits: DurationLimits): number {
   if (value === undefined) return fallback
   const match = typeof value === 'string' ? SHAPE.exec(value) : null
@@ -31,7 +31,7 @@ export function milliseconds(value: Duration | undefined, fallback: number, limi
   return ms
 }
 
-/** For people: '2d', in the largest unit of which it has at least one. `round`: how many of it are told. */
+/** Formats a duration for people, such as '2d', in the largest unit that fits. `round` rounds the number. */
 export function durationText(ms: number, round: (count: number) => number): string {
   for (const unit of ['d', 'h', 'm', 's'] as const) {
     if (ms >= UNIT_MS[unit]) return `${round(ms / UNIT_MS[unit])}${unit}`

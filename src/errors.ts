@@ -1,7 +1,7 @@
 /**
- * One table, one class. A row says what HTTP answers, whether the caller may retry unchanged, and the sentence a
- * reader sees. Problem documents, docs and the command line take their words from here.
- * Match by code (`isOnceError(error, 'ONCE_IN_FLIGHT')`), never by `instanceof`: two copies of a package may meet.
+ * One table, one class. A row has the HTTP status, whether the caller may retry the same request, and the message.
+ * Problem documents, docs and the command line use these messages. Match by code (`isOnceError(error,
+ * 'ONCE_IN_FLIGHT')`), never by `instanceof`: a process may load two copies of the package.
  */
 
 /** code: [status, retryable, message] */
@@ -122,7 +122,7 @@ export const ERRORS: { readonly [Code in OnceCode]: ErrorRow } = Object.fromEntr
 ) as { [Code in OnceCode]: ErrorRow }
 
 export interface OnceErrorOptions {
-  /** A more exact sentence, which replaces the message of the table. */
+  /** A more specific message, which replaces the message of the table. */
   detail?: string
   cause?: unknown
   retryAfterMs?: number
@@ -159,7 +159,7 @@ export function isOnceError(error: unknown, code?: OnceCode): error is OnceError
   }
 }
 
-/** The problem type of RFC 9457 is the code in kebab case: one vocabulary for programs and for documents. */
+/** The problem type of RFC 9457 is the code in kebab case. */
 export function problemTypeOf(code: OnceCode): string {
   return code.slice('ONCE_'.length).toLowerCase().replaceAll('_', '-')
 }

@@ -12,14 +12,14 @@ export interface ConsumerOptions<M, L extends Duration | undefined> {
   lease?: L
   /** The most concurrent transactions, or concurrent messages of a leased consumer. Default 10 */
   concurrency?: number
-  /** How often a message may fail or crash its process before `onFailure` decides. Default 10 */
+  /** How often a message may fail, or crash its process, before `onFailure` applies. Default 10 */
   attempts?: number
   /**
-   * For how long a message that fails is retried, at least. `onFailure` decides when the attempts and this time are
-   * spent. Crashes and `final()` do not wait for it. Default '1h', or none if `attempts` is given
+   * How long a failing message is retried, at least. `onFailure` applies when both the attempts and this time are
+   * spent. Crashes and `final()` do not wait for this time. Default '1h', or '0s' if `attempts` is given
    */
   retryFor?: Duration
-  /** The most messages per second of this consumer in this process. Default: as many as the handlers take */
+  /** The most messages per second of this consumer in this process. Default: no limit */
   rate?: number
   /** The most messages that share a transaction. With 1, each message has its own. Default 256 */
   batch?: number
@@ -47,7 +47,7 @@ export interface ConsumerOptions<M, L extends Duration | undefined> {
    * dropped, and the others are set aside. With `stripeSource` and `githubSource` the default is 'ignore'.
    */
   unknown?: UnknownTypes
-  /** Replaces the message's id, for example by a payment's invoice number. Then `ordered` events lose their order. */
+  /** Replaces the message's id, for example by a payment's invoice number. `ordered` events then lose their order. */
   key?: (event: M[keyof M]) => string
   /** Chooses what a person may see of a dead letter's body. */
   mask?: Mask
@@ -57,7 +57,9 @@ export interface ConsumerOptions<M, L extends Duration | undefined> {
   inboxFor?: Duration
   /** How long an applied message is remembered. A redelivery after that time runs again. Default '366d' */
   rememberFor?: Duration
-  /** How long dead letters stay after they were settled. A parked letter stays until then. Default '90d' */
+  /**
+   * How long dead letters stay after they were settled. A parked letter stays until somebody settles it. Default '90d'
+   */
   lettersFor?: Duration
   /**
    * What to do with a source that can deliver again after `rememberFor`. 'refuse' (default): the consumer does not

@@ -36,7 +36,7 @@ export interface DeadLetterFilter {
   until?: Date
 }
 
-/** A message that was set aside, as a person may see it. */
+/** A dead letter, with its body masked by the consumer's `mask`. */
 export interface DeadLetter {
   /** The hash of consumer, source and message id. `get` takes it. */
   readonly id: string
@@ -138,7 +138,7 @@ export function deadLettersOf<Tx>(
   }
 }
 
-/** For whoever else reads letters by a filter: the redrive, the command line. */
+/** Also used by the redrive and the command line. */
 export function storedFilter(filter: DeadLetterFilter): LetterFilter {
   if (typeof filter !== 'object' || filter === null) throw invalid('a filter is an object')
   for (const part of Object.keys(filter)) {

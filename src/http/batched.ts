@@ -16,12 +16,12 @@ import { toStored } from './stored.ts'
 
 /** A route whose effect is one statement: many requests share one transaction and one fsync. Bodies are JSON. */
 export interface BatchedRoute<Req, I, E extends Events> {
-  /** Checks the body and gives it a type. The framework answers what it throws. Default: the body as it is */
+  /** Checks the body and gives it a type. If it throws, the framework answers the error. Default: the body as it is */
   parse?: (body: unknown, request: Req) => I | Promise<I>
   statement: (input: I, request: Req) => { sql: string; values: unknown[] }
   /**
-   * Makes the answer. Return at once, or soon, because the other requests of the transaction wait. A 4xx answer, or
-   * `throw final(…)`, is stored without the effect.
+   * Returns the answer. Return quickly, because the other requests of the transaction wait. A 4xx answer, or `throw
+   * final(…)`, is stored without the effect.
    */
   respond: (
     rows: Row[],
@@ -35,7 +35,7 @@ export interface BatchedRoute<Req, I, E extends Events> {
 export interface BatchedAnswer {
   /** Default 200 */
   status?: number
-  /** Only headers that a replay carries: see `keepHeaders`. */
+  /** Only headers that are replayed: see `keepHeaders`. */
   headers?: Readonly<Record<string, string>>
   /** Sent as JSON. */
   body?: unknown
@@ -43,7 +43,7 @@ export interface BatchedAnswer {
 
 const OPTIONS = new Set(['parse', 'statement', 'respond', 'max'])
 
-/** Answers one request of a batched route: with its own answer, or with the stored one. */
+/** Answers one request of a batched route, with a new answer or the stored one. */
 export type AnswerBatched<Req> = (incoming: Incoming<Req>, request: Request) => Promise<Answer>
 
 export function batchedOf<Tx, E extends Events, Req, I>(
@@ -96,7 +96,7 @@ export function batchedOf<Tx, E extends Events, Req, I>(
   }
 }
 
-/** Not final: the effect is rolled back, the key is free, and the caller alone gets it. */
+/** An answer that is not final: the effect is rolled back, the key is free, and only this caller gets the answer. */
 class ReleasedAnswer extends Error {
   readonly answer: Answer
 
@@ -110,7 +110,7 @@ function answerOf({ status = 200, headers = {}, body }: BatchedAnswer): Answer {
   return jsonAnswer({ ...answerOfValue(body), status, headers: Object.entries(headers) })
 }
 
-/** Everybody gets the same headers, so one that is not kept is a mistake. */
+/** Every retry must get the same headers, so a header that would not be stored is a mistake. */
 function checkKept({ headers }: Answer, kept: ReadonlySet<string>): Answer['headers'] {
   const picked = pickHeaders(headers, kept)
   if (picked.length === headers.length) return picked

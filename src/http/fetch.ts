@@ -36,7 +36,7 @@ export interface Idempotent<Tx, E extends Events> extends Documented {
 }
 
 /**
- * Idempotent handlers for everything that speaks Request and Response: Next.js route handlers, Bun, Deno, workers.
+ * Idempotent handlers for every host that uses `Request` and `Response`: Next.js route handlers, Bun, Deno, workers.
  *
  * @example
  * export const POST = idempotent(async (request, { tx }, { params }) => Response.json(…, { status: 201 }))
@@ -85,7 +85,7 @@ export function idempotency<Tx, E extends Events>(
   return Object.assign(idempotent, { ...documents, policyHandler, batched }) as unknown as Idempotent<Tx, E>
 }
 
-/** Thrown, an answer would roll the effect back, and the host would report it as a success. */
+/** A thrown answer would roll the effect back, but the host would report success. */
 function returned(respond: Batched['respond']): Batched['respond'] {
   return async (...args) => {
     try {
@@ -110,7 +110,7 @@ async function handled(run: () => unknown): Promise<Made> {
   }
 }
 
-/** The first run gets the request itself, with whatever its host added; a run after that gets one like it. */
+/** The first run gets the request itself, with all that its host added. A later run gets a copy. */
 function rerunnable(request: Request): { body(bytesMax: number): Promise<Uint8Array>; next(): Request } {
   const isRead = request.bodyUsed
   const spare = request.body && !isRead ? request.clone() : request

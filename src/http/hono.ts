@@ -14,13 +14,13 @@ import { passingOperation } from './passing.ts'
 import { type Documented, documentsOf } from './documents.ts'
 import { serveWeb, type WebExchange } from './web-serve.ts'
 
-/** The variables of other middleware are known to the route, not here. */
+/** The route knows the variables of other middleware, this type does not. */
 type AnyContext = Context
 // oxlint-disable-next-line no-explicit-any -- typed where users write it
 type Batched = BatchedRoute<AnyContext, any, any>
 
 export interface Idempotent<Tx, E extends Events> extends Documented {
-  /** Middleware; the handler after it finds its operation in `c.var.once`. */
+  /** Middleware. The handler after it finds its operation in `c.var.once`. */
   <const L extends Duration | undefined = undefined>(
     options?: RouteOptions<AnyContext, L, Tx, E>,
   ): MiddlewareHandler<{ Variables: { once: Op<L, Tx, E> } }>
@@ -100,7 +100,9 @@ export function idempotency<Tx, E extends Events>(
   }) as unknown as Idempotent<Tx, E>
 }
 
-/** What stood there before the route, where an answer that is not the handler's does not say it. */
+/**
+ * Adds the headers from before the route to an answer that is not the handler's, unless the answer sets them itself.
+ */
 function addTo(headers: Headers, before: readonly (readonly [string, string])[]): void {
   const said = new Set(headers.keys())
   const cookies = new Set(headers.getSetCookie())
@@ -109,14 +111,16 @@ function addTo(headers: Headers, before: readonly (readonly [string, string])[])
   }
 }
 
-/** Its body broke: nothing that was said about it is true for the answer of the error handler. */
+/** The body failed, so the headers that describe it must not stay on the error handler's answer. */
 function forgetAnswer(c: AnyContext): void {
   c.res = undefined
   c.finalized = false
   for (const name of ['content-encoding', 'content-length', 'content-type']) c.header(name)
 }
 
-/** The bytes, with a copy left for the handler; a validator that ran first has left them in Hono's own cache. */
+/**
+ * Returns the bytes, and leaves a copy for the handler. If a validator ran first, the bytes are in Hono's own cache.
+ */
 async function bodyOf({ req }: AnyContext, bytesMax: number): Promise<Uint8Array> {
   const { formData } = req.bodyCache
   if (formData !== undefined) return encodeForm(await Promise.resolve(formData), req.header('content-type'))

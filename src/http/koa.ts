@@ -22,7 +22,7 @@ type Context = ParameterizedContext<DefaultState, any>
 type Batched = BatchedRoute<Context, any, any>
 
 export interface Idempotent<Tx, E extends Events> extends Documented {
-  /** Middleware; the handler after it finds its operation in `ctx.state.once`. */
+  /** Middleware. The handler after it finds its operation in `ctx.state.once`. */
   <const L extends Duration | undefined = undefined>(
     options?: RouteOptions<Context, L, Tx, E>,
   ): Middleware<{ once: Op<L, Tx, E> }>
@@ -34,7 +34,7 @@ export interface Idempotent<Tx, E extends Events> extends Documented {
 }
 
 /**
- * Idempotent routes for Koa. The answer of the middleware after `idempotent()` is held until the commit, errors too.
+ * Idempotent routes for Koa. The answer of the middleware after `idempotent()` is held until the commit. So are errors.
  *
  * @example
  * router.post('/charges', idempotent(), async (ctx) => { const { tx } = ctx.state.once; … })
@@ -110,7 +110,10 @@ export function idempotency<Tx, E extends Events>(
   }) as unknown as Idempotent<Tx, E>
 }
 
-/** The middleware around the route goes on before Koa answers, and may still add headers. The stored bytes stay. */
+/**
+ * The middleware around the route continues before Koa answers, and may still add headers. The stored bytes do not
+ * change.
+ */
 function answerLater(ctx: Context, answer: Answer): void {
   const hold = new Hold(ctx.res, 'buffer')
   const send = (): void => hold.replace(answer)
@@ -123,7 +126,7 @@ function answerLater(ctx: Context, answer: Answer): void {
   ctx.status = answer.status
 }
 
-/** Koa answers the error of a connection that its client reset, as if the handler had failed: nobody would hear it. */
+/** If a client resets its connection, Koa answers as if the handler had failed. Nobody would receive that answer. */
 function keepAnswering(ctx: Context): void {
   const { onerror } = ctx
   const answerError = (error: Error): void => {

@@ -25,7 +25,10 @@ const METHOD = Symbol('effectively-once method')
 
 // oxlint-disable-next-line no-explicit-any -- a request of Express or Fastify, with what guards put on it
 export interface NestOptions extends IdempotencyOptions<any> {
-  /** The application closes the instance within this time, after its HTTP server. false: you close it. Default '10s' */
+  /**
+   * The application closes the instance within this time, after its HTTP server. false: you close the instance. Default
+   * '10s'
+   */
   closeWithin?: Duration | false
 }
 
@@ -38,12 +41,12 @@ interface Served {
 interface Workshop {
   readonly servedOf: (handler: object) => Served
   readonly context: OnceContext
-  /** Called by Nest, of every provider that has it. */
+  /** Nest calls these two methods on every provider that has them. */
   onModuleInit(): void
   onApplicationShutdown(): Promise<void>
 }
 
-/** Gives services the current operation, so that no caller has to pass it. */
+/** Gives services the current operation, so that callers need not pass it. */
 export class OnceContext {
   readonly #running = createContext<AnyOperation>()
 
@@ -100,7 +103,7 @@ export class IdempotencyInterceptor implements NestInterceptor {
   }
 }
 
-/** @Idempotent() on a method of a controller: its handler gets the operation by @Op(). */
+/** Put `@Idempotent()` on a method of a controller. The method gets the operation by `@Op()`. */
 export interface IdempotentDecorator {
   <const L extends Duration | undefined = undefined>(options?: RouteOptions<NestRequest, L>): MethodDecorator
   /**
@@ -137,7 +140,9 @@ export const Idempotent: IdempotentDecorator = Object.assign(
   },
 )
 
-/** Handlers of routes that finish abandoned operations, by name. A class that is declared again replaces its first one. */
+/**
+ * Methods of routes with `recover`, by the route's name. If a class is declared again, its method replaces the old one.
+ */
 const recoverable = new Map<string, object>()
 
 function decorate(handler: object, options: RouteOptions<NestRequest, Duration | undefined> | undefined): void {
@@ -214,7 +219,7 @@ export class OnceModule {
 
 let declared = false
 
-/** Late, because Nest brings the metadata along and may be loaded after this file. */
+/** Called late, because Nest loads the metadata library, and Nest may be loaded after this file. */
 function declareInterceptor(): void {
   if (declared) return
   declared = true
@@ -222,10 +227,10 @@ function declareInterceptor(): void {
   inject(WORKSHOP, IdempotencyInterceptor, undefined, 0)
 }
 
-/** Stands for an observable that ended without a value. Nest answers an error for it. */
+/** Marks an observable that ended without a value. Nest answers with an error. */
 const NOTHING = Symbol('effectively-once nothing')
 
-/** What a handler returned, once: Nest takes the last value of an observable too. */
+/** Returns the last value of an observable, as Nest does. Subscribes only once. */
 function lastOf(source: Observable<unknown>, began: (subscription: Subscription) => void): Promise<unknown> {
   return new Promise((resolve, reject) => {
     let last: unknown = NOTHING

@@ -21,8 +21,8 @@ type Returned<L> = L extends Duration ? Promise<Committed<unknown>> : unknown
 
 export interface NodeOptions extends IdempotencyOptions<IncomingMessage> {
   /**
-   * Called with every error that a handler throws, and with those of this package that are answered with 5xx. The client
-   * gets a bare 500 for the former. Default: console.error
+   * Called with every error that a handler throws, and with every error of this package that is answered with 5xx. If
+   * the handler threw, the client gets a 500 without details. Default: console.error
    */
   onError?: OnError<IncomingMessage>
 }

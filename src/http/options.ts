@@ -9,7 +9,7 @@ import type { OnError } from './report.ts'
 
 /** What `idempotency(once, options)` takes. `Req` is the request as the framework knows it. */
 export interface IdempotencyOptions<Req> {
-  /** Whose key it is. Authentication must run first. An empty scope is an error, never 'global'. */
+  /** The owner of the key. Authentication must run first. An empty scope is an error, never 'global'. */
   scope: 'global' | ((request: Req) => string)
   /** Whether a protected request must carry a key. If false, a request without a key runs each time. Default true */
   required?: boolean
@@ -23,11 +23,15 @@ export interface IdempotencyOptions<Req> {
   /** JSON pointers to the parts of the body that the fingerprint leaves out. */
   ignore?: readonly `/${string}`[]
   fingerprint?: {
-    /** @deprecated Use the option `ignore` beside `fingerprint`. The next minor version removes this one. */
+    /**
+     * @deprecated Use the option `ignore` beside `fingerprint`. The next minor version removes `fingerprint.ignore`.
+     */
     ignore?: readonly `/${string}`[]
     /** Headers that change the meaning of a request, such as an API version. */
     headers?: readonly string[]
-    /** true: a `Content-Digest` or `Repr-Digest` header replaces the body in the fingerprint. It must be correct. */
+    /**
+     * true: a `Content-Digest` or `Repr-Digest` header replaces the body in the fingerprint. A wrong digest is refused.
+     */
     digest?: boolean
   }
   /** The most bytes a body may have. The body is read whole before the key is claimed. Default 8 MiB */
@@ -52,8 +56,9 @@ export interface IdempotencyOptions<Req> {
   replayFor?: Duration
   goneFor?: Duration
   /**
-   * What becomes of streamed answers, which have no Content-Length. 'buffer': they are held, up to 8 MiB. 'refuse':
-   * they fail with ONCE_STREAM. By default they are held, but an event stream is refused, because it never ends.
+   * What to do with streamed answers, which have no Content-Length. 'buffer': they are held, up to 8 MiB. 'refuse':
+   * they fail with ONCE_STREAM. By default they are held, but event streams are refused, because an event stream never
+   * ends.
    */
   streams?: 'buffer' | 'refuse'
   /** Called before each replay. An answer that it returns is sent instead. If it throws, the request fails. */
@@ -90,7 +95,7 @@ export type RouteOptions<Req, L extends Duration | undefined = undefined, Tx = a
 > & {
   /** If set, the handler may call the outside world, and gets `step` and `commit` instead of `tx`. */
   lease?: L
-  /** The route's name for operators and for `recover`, which needs one. Default: the pattern of the route */
+  /** The route's name for operators. `recover` requires it. Default: the pattern of the route */
   name?: string
   /**
    * With `lease` and `name`: stores the request, without its headers, until its operation has ended. If the client never

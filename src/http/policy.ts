@@ -8,7 +8,10 @@ import type { ProtectedRoute } from './protected-route.ts'
 /** Where clients look for the policy. */
 export const POLICY_PATH = '/.well-known/idempotency-key'
 
-/** The facts that a client needs for correct retries: the draft's "idempotency specification", from the options. */
+/**
+ * The facts that a client needs for correct retries, made from the options. The IETF draft calls this the "idempotency
+ * specification".
+ */
 export interface Policy {
   readonly header: string
   readonly required: boolean
@@ -17,7 +20,7 @@ export interface Policy {
   readonly retention: {
     /** Seconds during which a retry gets the stored answer. */
     readonly replayFor: number
-    /** Seconds after `replayFor` during which a retry is refused, or runs again. */
+    /** Seconds after `replayFor` during which a retry is refused. With `expired: 'rerun'` it runs again. */
     readonly goneFor: number
     readonly afterReplay: 'gone' | 'rerun'
   }

@@ -11,8 +11,8 @@ export interface WebhookOptions {
 type Seen = { readonly body?: unknown; readonly rawBody?: unknown }
 
 /**
- * Mounts a consumer whose source is pushed, on node:http, Express or Nest. It reads the raw body itself: mount it before
- * body parsers, or keep their bytes as `rawBody`.
+ * Mounts a webhook consumer on node:http, Express or Nest. It reads the raw body itself: mount it before body parsers,
+ * or keep the raw bytes as `rawBody`.
  *
  * @example
  * app.post('/webhooks/stripe', webhook(billing))
@@ -26,14 +26,14 @@ export function nodeWebhook(
   return async (req, res) => writeNode(res, await receiveNode(mounted, req, res, req as Seen, bytesMax))
 }
 
-/** The same for Request and Response: Next.js, Bun, Deno. */
+/** Mounts a webhook consumer on `Request` and `Response`: Next.js, Bun, Deno. */
 export function fetchWebhook(consumer: Consumer, options?: WebhookOptions): (request: Request) => Promise<Response> {
   const mounted = pushedConsumer(consumer)
   const bytesMax = bodyLimitOf(options?.bodyLimit)
   return (request) => receiveWeb(mounted, request, bytesMax)
 }
 
-/** For Hono. */
+/** Mounts a webhook consumer on Hono. */
 export function honoWebhook(
   consumer: Consumer,
   options?: WebhookOptions,
@@ -53,7 +53,7 @@ interface KoaContext {
   set(headers: Record<string, string>): void
 }
 
-/** For Koa. */
+/** Mounts a webhook consumer on Koa. */
 export function koaWebhook(consumer: Consumer, options?: WebhookOptions): (ctx: KoaContext) => Promise<void> {
   const mounted = pushedConsumer(consumer)
   const bytesMax = bodyLimitOf(options?.bodyLimit)
@@ -73,14 +73,14 @@ interface FastifyAnswering {
   send(body: string): unknown
 }
 
-/** A Fastify route: answered before Fastify's own parser would take the bytes. */
+/** A Fastify route that answers before Fastify's own parser reads the bytes. */
 export interface FastifyWebhook {
   onRequest(request: { readonly raw: IncomingMessage }, reply: FastifyAnswering): Promise<unknown>
   handler(): Promise<void>
 }
 
 /**
- * For Fastify, as a route's options.
+ * Mounts a webhook consumer on Fastify, as the options of a route.
  *
  * @example
  * app.post('/webhooks/stripe', webhook(billing))

@@ -1,8 +1,8 @@
 import type { OnceCode } from '../errors.ts'
 
 /**
- * Everything worth counting, as one tagged union, for metrics, logs and traces. `id` is the first eight hex digits of
- * the hashed identity. No signal holds a key, a scope or a body.
+ * All signals, as one tagged union, for metrics, logs and traces. `id` is the first eight hex digits of the hashed
+ * identity. No signal holds a key, a scope or a body.
  */
 export type Signal =
   /** A handler ran and its effect committed. */
@@ -28,7 +28,7 @@ export type Signal =
   | { readonly kind: 'turnedAway'; readonly id: string; readonly route: string; readonly code: OnceCode }
   /** A lapsed lease was taken over. */
   | { readonly kind: 'takenOver'; readonly id: string; readonly route: string; readonly attempt: number }
-  /** A holder found that its lease is no longer its own. */
+  /** A holder found that it had lost its lease. */
   | { readonly kind: 'fenced'; readonly id: string; readonly route: string }
   /** An operation is re-run after a serialization failure or a deadlock. */
   | { readonly kind: 'rerun'; readonly id: string; readonly route: string; readonly attempt: number }
@@ -53,7 +53,7 @@ export type Signal =
     }
   /** A sink acknowledged events. */
   | { readonly kind: 'sent'; readonly destination: string; readonly events: number }
-  /** An event was set aside after its last attempt, by its place in the outbox. */
+  /** An event was parked after its last attempt. `shard` and `seq` say where it is in the outbox. */
   | {
       readonly kind: 'parked'
       readonly destination: string
@@ -126,14 +126,16 @@ export type Signal =
 /** Work that `close` cut off. */
 export interface CutOff {
   readonly kind: 'operation' | 'consumer' | 'relay' | 'sweep' | 'server'
-  /** The route of an operation, the name of a consumer, the name of a relay's sink; empty for a sweep and a server. */
+  /**
+   * The route of an operation, the name of a consumer or the name of a relay's sink. Empty for a sweep and a server.
+   */
   readonly name: string
   readonly count: number
 }
 
 export type Observe = (signal: Signal) => void
 
-/** What a signal may show of an identity. */
+/** The part of an identity that a signal may show. */
 export function shortId(id: string): string {
   return id.slice(0, 8)
 }

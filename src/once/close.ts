@@ -22,13 +22,13 @@ export interface Closed {
 export interface Closing<Tx> {
   readonly core: Core<Tx>
   readonly sweeper: Sweeper<Tx>
-  /** True: this was the last instance on its store. */
+  /** True if this was the last instance on its store. */
   readonly leaveContext: () => boolean
 }
 
 const OPTIONS = new Set(['within', 'server'])
 
-/** Checks the options before anything stops: a wrong one closes nothing. */
+/** Checks the options before anything stops, so that a wrong option closes nothing. */
 export function checkClose(options: CloseOptions): { withinMs: number; server: ClosableServer | undefined } {
   refuseUnknown(options, OPTIONS, 'close()')
   const { within, server } = options
@@ -38,8 +38,9 @@ export function checkClose(options: CloseOptions): { withinMs: number; server: C
 }
 
 /**
- * Consumers, operations, then relays: whoever makes events ends before whoever sends them. Whoever is fed by the server
- * ends after it. A last part of the time is kept for rolling back, giving back and writing down.
+ * Closes consumers, operations, then relays: relays end last, because the others still publish events. Webhook
+ * consumers end after the server that feeds them. The last part of the time is reserved for roll-backs, for returning
+ * messages and for recording results.
  */
 export async function closeAll<Tx>(
   { core, sweeper, leaveContext }: Closing<Tx>,
@@ -109,7 +110,7 @@ function unfinished<Tx>(
   return found
 }
 
-/** False: the time came first. Failures of the work were told where they happened. */
+/** False: the time ran out first. Failures of the work were reported where they happened. */
 async function until<Tx>({ clock }: Core<Tx>, at: number, work: Promise<unknown>): Promise<boolean> {
   const ended = new AbortController()
   const late = sleep(clock, Math.max(0, at - clock.now()), ended.signal).then(() => false)

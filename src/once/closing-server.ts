@@ -10,7 +10,7 @@ export interface ClosableServer {
   prependListener?(event: string, listener: (...args: any[]) => void): unknown
 }
 
-/** Takes no more connections, answers what came, and ends the connections that clients keep. */
+/** Accepts no more connections, answers the accepted requests, and ends keep-alive connections. */
 export class ClosingServer {
   readonly ended: Promise<void>
   readonly #server: ClosableServer
@@ -39,14 +39,14 @@ export class ClosingServer {
     return this.#isEnded
   }
 
-  /** What is left is ended, answered or not. */
+  /** Ends the remaining connections, answered or not. */
   cut(): void {
     this.#cancel()
     this.#server.closeAllConnections?.()
   }
 }
 
-/** A server that was closed before is closed: it says so with an error. */
+/** A server that was closed before reports an error, which is not a failure here. */
 async function closed(server: ClosableServer): Promise<void> {
   try {
     await new Promise<unknown>((resolve, reject) => {

@@ -64,12 +64,12 @@ import type {
 import type { Jsonify } from '../platform/jsonify.ts'
 import type { Destinations, MigrateOptions, Once, ResendOptions } from './types.ts'
 
-/** Makes an instance. A service needs one: the instance owns the keys of its namespace on one store. */
+/** Creates an instance. A service needs one instance, which owns the keys of its namespace on one store. */
 export function effectivelyOnce<Tx, const E extends Events = {}>(options: OnceOptions<Tx, E>): Once<Tx, E> {
   return createOnce(options, systemParts)
 }
 
-/** The same with its clock, randomness and decisions given: the simulator's way in. */
+/** The same with a given clock, random numbers and decisions, for the simulator. */
 export function createOnce<Tx, const E extends Events = {}>(
   options: OnceOptions<Tx, E>,
   parts: Parts,
@@ -78,11 +78,11 @@ export function createOnce<Tx, const E extends Events = {}>(
 }
 
 const BATCHED_OPTIONS = new Set(['statement', 'respond', 'max'])
-/** One operation of a batch, before it is queued. */
+/** An operation of a batch, before it is queued. */
 export type BatchItem = Pick<Item, 'request' | 'statement' | 'respond'>
 
 export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
-  /** For adapters of this package; not public API. */
+  /** For the adapters of this package. Not public API. */
   readonly core: Core<Tx>
   readonly #sweeper: Sweeper<Tx>
   readonly #leaveContext: () => boolean

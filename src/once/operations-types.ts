@@ -19,8 +19,7 @@ export interface Operations<Tx, E extends Events> {
   settle(operation: OperationIdentity, verdict: Verdict, audit?: OperationAudit): Promise<boolean>
   /**
    * Ends the lease, so that the next retry, or `recover`, takes over at once. An attempt that still runs can no longer
-   * commit. Returns false for a completed operation. Returns false, too, while the outcome of a call is unknown: use
-   * `settle` then.
+   * commit. Returns false for a completed operation, and while the outcome of a call is unknown: use `settle` then.
    */
   release(operation: OperationIdentity, audit?: OperationAudit): Promise<boolean>
   /**

@@ -3,9 +3,9 @@ export interface Parked {
   /** Lists parked events in the order in which they were published. */
   list(options: ParkedListOptions): Promise<readonly ParkedEvent[]>
   /**
-   * The running relay sends the events again, in order per aggregate, as if they had never failed. It needs no restart.
-   * All parked events of the same aggregate are released with an event, so that their order stays. Events that are not
-   * parked (any more) do not change. Returns how many events were released.
+   * The running relay sends the events again, in order per aggregate, as if they had never failed. The relay needs no
+   * restart. With an event, all parked events of its aggregate are released, so that they keep their order. Events that
+   * are not parked do not change. Returns how many events were released.
    */
   release(options: ParkedOptions & { why?: string; by?: string }): Promise<number>
   /**

@@ -62,7 +62,7 @@ export async function healthOf<Tx>(core: Core<Tx>): Promise<Health> {
   return { healthy: problems.length === 0, problems }
 }
 
-/** Never rejects: a probe asks. */
+/** Never rejects, because a probe calls it. */
 export async function readinessOf<Tx>({ store, clock, closed }: Core<Tx>): Promise<Readiness> {
   if (closed) return { ready: false, reasons: ['the instance is closed'] }
   try {

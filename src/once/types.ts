@@ -34,9 +34,9 @@ export interface Once<Tx, E extends Events> {
   ): Promise<Jsonify<R>>
   /** Returns `run` and `publish` that work inside your own open transaction. */
   join(tx: Tx): Joined<Tx, E>
-  /** For effects of one SQL statement: concurrent requests share one transaction and one fsync. */
+  /** Runs effects of one SQL statement each: concurrent requests share one transaction and one fsync. */
   batched<I, R>(options: BatchedOptions<I, R, E>): (operation: BatchedRun<I>) => Promise<Jsonify<R>>
-  /** Makes a relay, which sends events to a sink at least once, in commit order per aggregate. Call `start()`. */
+  /** Creates a relay, which sends events to a sink at least once, in commit order per aggregate. Call `start()`. */
   relay(options: RelayOptions): Relay
   /**
    * Sends events again that were already sent. Each event gets a new broker id, because the broker would drop a known
@@ -44,10 +44,10 @@ export interface Once<Tx, E extends Events> {
    */
   resend(events: ResendOptions): Promise<number>
   /**
-   * Cancels a delayed event by the id that `publish` returned. `'cancelled'`: no relay and no consumer of the outbox will
-   * send it. `'due'`: its time has come, so it was sent or will be. `'ordered'`: consumers wait for an ordered event, so it
-   * cannot be cancelled. `'unknown'`: this namespace has no delayed event with this id. To cancel together with an
-   * effect, use `join(tx).cancel(id)`.
+   * Cancels a delayed event by the id that `publish` returned. `'cancelled'`: no relay sends the event, and no consumer
+   * of the outbox applies it. `'due'`: its time has come, so it was sent or will be. `'ordered'`: consumers wait for an
+   * ordered event, so it cannot be cancelled. `'unknown'`: this namespace has no delayed event with this id. To cancel
+   * together with an effect, use `join(tx).cancel(id)`.
    */
   cancel(id: string): Promise<Cancellation>
   /** Events that a relay gave up on: list them, release them to be sent again, or skip them. */
@@ -57,7 +57,7 @@ export interface Once<Tx, E extends Events> {
   /** @deprecated Use `destinations.remove(name)`. The next minor version removes `forget`. */
   forget(options: { destination: string }): Promise<void>
   /**
-   * Makes a consumer, which applies each event of a source once. The effect, the new events and the inbox row commit
+   * Creates a consumer, which applies each event of a source once. The effect, the new events and the inbox row commit
    * together. Then the consumer acknowledges the message. Call `start()`, or mount the consumer with `webhook()`.
    */
   consumer<M, const L extends Duration | undefined = undefined>(
@@ -65,7 +65,7 @@ export interface Once<Tx, E extends Events> {
     options: ConsumerOptions<M, L>,
     on: Handlers<NoInfer<M>, L, Tx, E>,
   ): Consumer
-  /** Your own events as the source of a consumer. It needs no broker and no relay. */
+  /** Your own events as the source of a consumer. This source needs no broker and no relay. */
   readonly outbox: PulledSource<EventsOf<E>>
   /** Messages that consumers gave up on: list, export, import or discard them. */
   readonly deadLetters: DeadLetters
@@ -108,7 +108,10 @@ export interface Destinations {
 }
 
 export interface MigrateOptions {
-  /** The namespace that gets the rows from before namespaces. Needed only if several services have such rows. */
+  /**
+   * The namespace that gets the rows that were written before namespaces existed. Needed only if several services have
+   * such rows.
+   */
   adopt?: string
 }
 

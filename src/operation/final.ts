@@ -8,8 +8,8 @@ export interface FinalResponse {
 }
 
 /**
- * A final refusal: `throw final({ status: 402, body: … })`. Rows and events roll back, the refusal alone is stored, and
- * every retry gets the same one.
+ * A final refusal: `throw final({ status: 402, body: … })`. Rows and events roll back, only the refusal is stored, and
+ * every retry gets the same refusal.
  */
 export class Final extends Error {
   override readonly name: string = 'Final'
@@ -35,7 +35,7 @@ export function final(response: FinalResponse): Final {
   return new Final(response)
 }
 
-/** By its shape: two copies of the package may meet. */
+/** Checks the shape, not the class, because a process may load two copies of the package. */
 export function isFinal(error: unknown): error is Final {
   const candidate = error as Partial<Final> | null | undefined
   try {

@@ -12,9 +12,9 @@ import type { Final } from './final.ts'
 export type InFlight = 'reject' | { waitFor: Duration }
 
 export interface OnceOptions<Tx, E extends Events> {
-  /** Which service owns the keys. */
+  /** The service that owns the keys. */
   namespace: string
-  /** Where records live. The type of `tx` in every handler is inferred from it. */
+  /** The store of the records. The type of `tx` in every handler is inferred from it. */
   store: Store<Tx>
   /** The catalogue of events. Without it, `publish` accepts no type at all. */
   events?: E
@@ -44,12 +44,12 @@ export interface OnceOptions<Tx, E extends Events> {
    * the first event after a quiet time does not wait until a relay polls. Default false
    */
   listen?: boolean
-  /** Gets a signal for everything worth counting. No signal holds a key, a scope or a body. */
+  /** Called with each signal, for metrics, logs and alarms. No signal holds a key, a scope or a body. */
   observe?: Observe
 }
 
 export interface RunOptions<L extends Duration | undefined, I = unknown> {
-  /** Whose key it is: a tenant, a user. An explicit 'global' opts out. */
+  /** The owner of the key: a tenant, a user. An explicit 'global' opts out. */
   scope: string
   key: string
   /** What the operation means: the same key with another input is refused. The handler gets the input, too. */
@@ -80,7 +80,7 @@ export interface Joined<Tx, E extends Events> {
     handler: (op: Operation<Tx, E> & WithInput<I>) => Promise<R>,
   ): Promise<Jsonify<R>>
   publish: Operation<Tx, E>['publish']
-  /** `once.cancel` as a part of your transaction: if it rolls back, the event is sent at its time. */
+  /** `once.cancel` as a part of your transaction. If the transaction rolls back, the event is sent at its time. */
   cancel(id: string): Promise<Cancellation>
 }
 
@@ -137,14 +137,14 @@ export interface StepOptions<T> {
 }
 
 declare const committed: unique symbol
-/** Only `commit` makes this type, so a leased handler that forgets to commit does not compile. */
+/** Only `commit` returns this type, so a leased handler that forgets to commit does not compile. */
 export type Committed<R> = R & { readonly [committed]: true }
 
 export type Op<L, Tx, E extends Events> = L extends Duration ? LeasedOperation<Tx, E> : Operation<Tx, E>
 export type Result<L, R> = L extends Duration ? Committed<R> : R
 export interface BatchedOptions<I, R, E extends Events> {
   statement: (input: I) => { sql: string; values: unknown[] }
-  /** Makes the answer. Return quickly, because every other request of the transaction waits. */
+  /** Returns the answer. Return quickly, because every other request of the transaction waits. */
   respond: (rows: Row[], input: I, op: { publish: Operation<never, E>['publish'] }) => R | Promise<R>
   /** The most requests that share a transaction. Default 256 */
   max?: number

@@ -2,22 +2,25 @@ import { onceError } from '../errors.ts'
 import type { InferInput, InferOutput, StandardSchemaV1 } from './standard-schema.ts'
 
 /**
- * One entry of the catalogue: the data of an event type, and the aggregate that keeps its events in order. The catalogue
- * decides the aggregate once, because order breaks if two call sites choose different aggregates.
+ * One entry of the catalogue: the data of an event type, and the aggregate within which its events keep their order.
+ * The catalogue defines the aggregate once, because order breaks if two call sites choose different aggregates.
  */
 export interface EventDef<Input = unknown, Output = Input> {
   readonly schema: StandardSchemaV1<Input, Output> | undefined
   aggregate(data: Output): string
-  /** Absent in definitions of an older copy of this package. */
+  /** Missing in definitions that an older copy of this package made. */
   readonly options?: EventOptions<Output> | undefined
 }
 
 export interface EventOptions<D> {
   /** true: each event carries the id of its predecessor, so that consumers keep the order over any broker. */
   ordered?: boolean
-  /** The media type of bytes. Default 'application/octet-stream' where the data is a Uint8Array; JSON otherwise */
+  /** The media type of the data. Default 'application/octet-stream' for a Uint8Array, otherwise JSON */
   contentType?: string
-  /** Encodes the data, such as protobuf or Avro. It may ask a schema registry. If it throws, the operation fails. */
+  /**
+   * Encodes the data, for example as protobuf or Avro. It may call a schema registry. If it throws, the operation
+   * fails.
+   */
   encode?: (data: D) => Uint8Array | Promise<Uint8Array>
   /**
    * Decodes the bytes for handlers of consumers. If it throws, the message fails as if its handler had thrown: it is
@@ -35,7 +38,7 @@ export interface DecodedFrom {
 // oxlint-disable-next-line no-explicit-any -- a catalogue holds entries of every data type; unknown would refuse them all
 export type Events = Record<string, EventDef<any, any>>
 
-/** What `publish` takes for an entry. */
+/** The data that `publish` takes for an entry. */
 export type EventInput<D> = D extends EventDef<infer Input, infer _Output> ? Input : never
 
 /** Defines an event type by a schema, or by a type alone: `event<{ id: number }>((charge) => String(charge.id))`. */

@@ -23,12 +23,12 @@ import { isTypePatterns, matchesAny } from './type-patterns.ts'
 import { RelayLoop } from './relay-loop.ts'
 import type { OnFailure, RelayParts } from './relay-parts.ts'
 
-/** Something that works in the background until it is told to stop. */
+/** A background task that runs until you stop it. */
 export interface Runner extends AsyncDisposable {
   start(): Promise<this>
   /** Starts nothing new, waits for the work under way, and hands the rest over at once. */
   stop(options?: StopOptions): Promise<void>
-  /** Does the waiting work, and returns the number of items done. For tests, cron and serverless. */
+  /** Does the waiting work, and returns how many items it handled. For tests, cron and serverless. */
   drain(): Promise<number>
 }
 
@@ -55,7 +55,7 @@ export interface RelayOptions {
   /** How often an event may fail before `onFailure` decides. Default 250, which takes about an hour */
   attempts?: number
   /**
-   * What becomes of an event that failed for the last time. 'park' (default): the event and later events of its
+   * What to do with an event that failed for the last time. 'park' (default): the event and later events of its
    * aggregate are set aside as one sequence. 'block': its aggregate waits until the event is sent. 'skip': the event is
    * set aside, and later events are sent without it, which gives up order.
    */
@@ -69,7 +69,7 @@ export interface RelayOptions {
   only?: readonly string[]
   /** Passes over events of these types. */
   except?: readonly string[]
-  /** The most events per second of this relay in this process. Default: as many as the sink takes */
+  /** The most events per second of this relay in this process. Default: no limit */
   rate?: number
 }
 
@@ -81,12 +81,12 @@ export type RelaySurroundings = Pick<
   'outbox' | 'clock' | 'random' | 'observe' | 'source' | 'calls' | 'closed'
 >
 
-/** A relay, and the way to tell it that events were committed in this process. */
+/** A relay with a method that tells it that events were committed in this process. */
 export interface WakeableRelay extends Relay {
   readonly kind: 'relay'
   /** The name of its sink. */
   readonly name: string
-  /** 1: it runs. */
+  /** 1: the relay runs. */
   readonly underWay: number
   readonly isFed: false
   /** Its last stop did not wait for a call of the sink. */
@@ -99,7 +99,7 @@ export function createRelay(surroundings: RelaySurroundings, options: RelayOptio
   return new SinkRelay(partsOf(surroundings, options))
 }
 
-/** What one run of the loop looks at. */
+/** The state of one run of the loop. */
 interface RelayRun extends LoopState {
   stopping: boolean
   overdue: boolean
@@ -243,7 +243,7 @@ class SinkRelay implements WakeableRelay {
     await loop.start()
   }
 
-  /** Opened again only when it is closed; but one that hangs is left to itself. */
+  /** Waits for the sink to close, because it may be opened again only then. It does not wait for a close that hangs. */
   async #close(): Promise<void> {
     const { sink, clock } = this.#parts
     let cancel = (): void => {}

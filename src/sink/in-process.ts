@@ -3,7 +3,7 @@ import { SENT, type OutgoingEvent, type SendOptions, type Sink, type Verdict } f
 
 /**
  * Hands events to a function of this process, one after the other. An event counts as sent when the function resolves.
- * An error that it throws is the event's own failure. The function is called at least once per event: deduplicate by
+ * If the function throws, the event has failed. The function is called at least once per event: deduplicate by
  * `event.id`.
  *
  * @example

@@ -1,18 +1,19 @@
 import type { Duration } from '../duration.ts'
 
 /**
- * The Sink seam: where a relay sends. A sink delivers at least once, and gives one verdict per event. It declares what
- * its acknowledgement proves, because brokers differ in that.
+ * The Sink interface: where a relay sends events. A sink delivers at least once, and returns one verdict per event. It
+ * declares what its acknowledgement proves, because brokers differ in this.
  */
 export interface Sink {
   /** The name of the destination. It must never change, because the relay's cursors are stored under it. */
   readonly name: string
   /**
-   * What 'sent' means. 'accepted': the other side has it, perhaps only in memory. 'flushed': it survives a power loss
-   * there. 'replicated': it survives the loss of a machine. 'handled': the receiver has finished handling it.
+   * What 'sent' means. 'accepted': the receiver has the event, perhaps only in memory. 'flushed': the event survives a
+   * power loss there. 'replicated': it survives the loss of a machine. 'handled': the receiver has finished handling
+   * it.
    */
   readonly proves: 'accepted' | 'flushed' | 'replicated' | 'handled'
-  /** How long the broker itself drops a second event with the same `brokerId`. */
+  /** For how long the broker itself drops a second event with the same `brokerId`. */
   readonly dedupes: Duration | 'forever' | false
   /**
    * true: the events of one aggregate in one call arrive in order, and no event arrives after a predecessor that
@@ -26,9 +27,8 @@ export interface Sink {
   /** Connects and looks at the server's settings. Returns one sentence for each setting that weakens the guarantee. */
   open?(): Promise<readonly string[]>
   /**
-   * Returns one verdict per event, in the same order. Rejects if the sink itself is down: this counts as an attempt of
-   * no event. The relay then waits and sends the same events again, except those whose verdict was reported with
-   * `told`.
+   * Returns one verdict per event, in the same order. Rejects if the sink itself is down: then no event loses an
+   * attempt. The relay then waits and sends the same events again, except those whose verdict was reported with `told`.
    */
   send(events: readonly OutgoingEvent[], options: SendOptions): Promise<readonly Verdict[]>
   close?(): Promise<void>
@@ -48,8 +48,8 @@ export interface SendOptions {
 export type Verdict =
   | { readonly kind: 'sent' }
   /**
-   * This event failed. `retryable: false`: it would fail for ever. `perhapsDown`: one answer cannot tell whether the
-   * receiver is down; the relay compares it with the answers to other events.
+   * This event failed. `retryable: false`: it would fail every time. `perhapsDown`: perhaps the receiver is down. The
+   * relay compares this answer with the answers to other events.
    */
   | {
       readonly kind: 'failed'
@@ -96,12 +96,12 @@ const RESERVED = new Set(
   'specversion id source type subject time datacontenttype dataschema data data_base64 traceparent previous notbefore __proto__'.split(' '), // prettier-ignore
 )
 
-/** An attribute of CloudEvents, or one that the library uses itself: no header of a user's may have this name. */
+/** An attribute of CloudEvents, or one that the library uses itself. A user's header must not have this name. */
 export function isReservedHeader(name: string): boolean {
   return RESERVED.has(name)
 }
 
-/** For the headers of a transport: what tracers look for there. */
+/** The headers of a transport that tracers look for. */
 export function traceHeaders({ traceparent, headers }: OutgoingEvent): Record<string, string> {
   const found: Record<string, string> = traceparent === undefined ? {} : { traceparent }
   for (const name of ['tracestate', 'baggage']) if (headers[name] !== undefined) found[name] = headers[name]

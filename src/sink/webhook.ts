@@ -12,7 +12,7 @@ import { secretBytes, signatureOf } from './webhook-signature.ts'
 
 export interface WebhookOptions {
   url: string
-  /** One secret, or several while the receiver changes over. */
+  /** One secret, or several while the receiver changes its secret. */
   secret: string | readonly string[]
   /** Names the destination. Default: the address without its query */
   name?: string
@@ -22,9 +22,9 @@ export interface WebhookOptions {
   /** Requests at a time. Default 16 */
   concurrency?: number
   /**
-   * Answers after which an event is not tried again: the receiver's own final verdict. Any other refusal may come from
-   * a load balancer or a deployment. The relay tries the event again until its attempts are spent. Default [400, 410,
-   * 422]
+   * Statuses after which an event is not tried again, because the receiver's verdict is final. Any other refusal may
+   * come from a load balancer or a deployment. The relay tries the event again until its attempts are spent. Default
+   * [400, 410, 422]
    */
   finalStatuses?: readonly number[]
   fetch?: (url: string, init: RequestInit) => Promise<Response>
@@ -114,7 +114,7 @@ export function webhookSink(options: WebhookOptions): Sink {
   }
 }
 
-/** Ends with the request's own time, or where there is too much of it. */
+/** Ends at the request's own time limit, or when the answer is too large. */
 async function passOver(body: AsyncIterable<Uint8Array>): Promise<void> {
   let left = WEBHOOK_ANSWER_BYTES_MAX
   try {
@@ -126,12 +126,15 @@ async function passOver(body: AsyncIterable<Uint8Array>): Promise<void> {
 
 interface Attempted {
   readonly verdict: Verdict
-  /** There was no answer, and will be none. */
+  /** There was no answer, and there will be none. */
   readonly unreachable: boolean
 }
 
 const FINAL_STATUSES_DEFAULT: readonly number[] = [400, 410, 422]
-/** 404 and 421 are a load balancer's without a backend; but where it answers so for one event alone, it may be that event's. */
+/**
+ * A load balancer without a backend answers 404 or 421. But if only one event gets such an answer, that event may be at
+ * fault.
+ */
 const DOWN = new Set([404, 421, 429, 502, 503, 504])
 
 function looksDown(verdict: Verdict): boolean {
@@ -152,7 +155,7 @@ function checkFinals(statuses: readonly number[] = FINAL_STATUSES_DEFAULT): Read
   throw onceError('ONCE_OPTION_INVALID', { detail: 'finalStatuses must be a list of statuses from 300 to 599' })
 }
 
-/** No request could be made with them: every event would fail. */
+/** No request can be made with these headers: every event would fail. */
 function checkHeaders(headers: Readonly<Record<string, string>> | undefined): void {
   try {
     void new Headers(headers)

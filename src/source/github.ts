@@ -12,7 +12,7 @@ export interface GithubSourceOptions {
 
 /** What a handler gets: the delivery's id and event with its payload. */
 export interface GithubEvent<T extends string = string, P = Record<string, unknown>> {
-  /** `X-GitHub-Delivery`: the same when it is redelivered. */
+  /** `X-GitHub-Delivery`. A redelivery has the same id. */
   readonly id: string
   /** `X-GitHub-Event`, such as 'push' or 'issues'. */
   readonly type: T
@@ -24,7 +24,7 @@ export type GithubEvents<P> = { [T in keyof P & string]: GithubEvent<T, P[T]> }
 
 /**
  * GitHub's webhooks, with content type application/json. They carry no timestamp, and GitHub does not sign id and event
- * name. So the inbox identifies a delivery by its body, and an old one is not applied again under another id.
+ * name. So the inbox identifies a delivery by its body, and does not apply an old delivery again under another id.
  *
  * @example
  * once.consumer('ci', { from: githubSource<EventPayloadMap>({ secret }) }, { push: async ({ payload }, { tx }) => … })

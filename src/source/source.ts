@@ -4,8 +4,8 @@ import type { EventDef, Events } from '../outbox/event.ts'
 import type { Jsonify } from '../platform/jsonify.ts'
 
 /**
- * The Source seam: where a consumer reads. A source delivers at least once and in batches, and declares its features.
- * `M` maps each type of event to the value that its handler gets. Only the compiler uses `M`.
+ * The Source interface: where a consumer reads. A source delivers at least once and in batches, and declares its
+ * features. `M` maps each type of event to the value that its handler gets. Only the compiler uses `M`.
  */
 export type Source<M> = PulledSource<M> | PushedSource<M>
 
@@ -26,9 +26,9 @@ interface Described<M> {
   readonly types?: readonly string[]
   /** The publisher's catalogue, if it is known. Its `decode` decodes bytes. */
   readonly events?: Events
-  /** What becomes of types without a handler, if the consumer has no option `unknown`. Default 'park' */
+  /** What to do with types without a handler, if the consumer has no option `unknown`. Default 'park' */
   readonly unknown?: 'park' | 'ignore'
-  /** Never set: it carries `M`. */
+  /** Never set. It only carries the type `M`. */
   readonly '~handles'?: M
 }
 
@@ -111,8 +111,8 @@ export interface Subscription {
    */
   receive(params: ReceiveParams): Promise<readonly Delivery[]>
   /**
-   * Settles deliveries for ever. Resolves when the broker has confirmed it, if the broker confirms. A rejection is
-   * harmless: the deliveries come again.
+   * Settles deliveries for good. If the broker confirms acknowledgements, this resolves after the confirmation. A
+   * rejection is harmless: the deliveries come again.
    */
   ack(deliveries: readonly Delivery[]): Promise<void>
   /**
@@ -120,7 +120,10 @@ export interface Subscription {
    * supports delays. A log takes no message back, so its source itself delivers them again.
    */
   giveBack(deliveries: readonly Delivery[], options: { readonly delayMs: number }): Promise<void>
-  /** `ack` resolves before the broker has stored it. If the process ends, acknowledged deliveries may come again. */
+  /**
+   * `ack` resolves before the broker has stored the acknowledgement. If the process ends, acknowledged deliveries may
+   * come again.
+   */
   readonly acksLater?: boolean
   /** Settles deliveries that are stored as dead letters and must never come again. Default: `ack` */
   reject?(deliveries: readonly Delivery[], options: { readonly reason: string }): Promise<void>
@@ -230,7 +233,7 @@ export type EventsOf<E extends Events> = {
   [T in keyof E & string]: ReceivedEvent<T, E[T] extends EventDef<infer _Input, infer Output> ? Arrived<Output> : never>
 }
 
-/** Bytes arrive as bytes, anything else as JSON has it. */
+/** Bytes arrive as bytes, any other value in its JSON form. */
 type Arrived<D> = D extends Uint8Array ? Uint8Array : Jsonify<D>
 
 /** The same for a provider's union of events, such as `Stripe.Event`. */

@@ -10,9 +10,12 @@ import type { EventsOf, Pushed, PushedRequest, PushedSource, ReceivedEvent } fro
 export interface StandardWebhooksOptions<E extends Events> {
   /** `whsec_` and base64, or any text. Pass several while you change the secret. */
   secret: Secrets
-  /** Who sends: part of what makes two events the same. Default 'webhook'; a CloudEvent says it itself. */
+  /**
+   * The sender. Two events are the same only if their senders are the same. Default 'webhook'. A CloudEvent names its
+   * own source.
+   */
   source?: string
-  /** The catalogue the sender uses: types the handlers. */
+  /** The sender's catalogue. It types the handlers. */
   events?: E
   /** How old a signature may be, and how far ahead. Default '5m' */
   tolerance?: Duration
@@ -21,8 +24,8 @@ export interface StandardWebhooksOptions<E extends Events> {
 }
 
 /**
- * Webhooks signed as Standard Webhooks says, such as those of our own `webhookSink`. A CloudEvent is identified by its
- * own id, any other event by `webhook-id`.
+ * Webhooks that are signed according to Standard Webhooks, such as those of our own `webhookSink`. A CloudEvent is
+ * identified by its own id, any other event by `webhook-id`.
  */
 export function standardWebhooksSource<E extends Events = {}>(
   options: StandardWebhooksOptions<E>,
@@ -73,7 +76,7 @@ function read({ headers, body }: PushedRequest, id: string, source: string): Pus
   return { kind: 'delivery', delivery: pushedDelivery({ id, source, type, event, body, traceparent }) }
 }
 
-/** The event of a body as Standard Webhooks recommends it: type, timestamp, data. */
+/** Reads a body of the form that Standard Webhooks recommends: type, timestamp, data. */
 function eventIn(
   { data, timestamp }: Readonly<Record<string, unknown>>,
   { id, source, type }: { readonly id: string; readonly source: string; readonly type: string },

@@ -4,13 +4,13 @@ import { checkSecrets, isFresh, isId, jsonObject, refused, signedBy, toleranceOf
 import type { ByType, PushedSource } from './source.ts'
 
 export interface StripeSourceOptions {
-  /** The endpoint's signing secret, `whsec_…`. Pass several while you roll it. */
+  /** The endpoint's signing secret, `whsec_…`. Pass several while you rotate it. */
   secret: Secrets
   /** How old a signature may be, and how far ahead. Default '5m' */
   tolerance?: Duration
 }
 
-/** What we need of an event; your own `Stripe.Event` is what handlers get. */
+/** The part of an event that the source needs. Handlers get your own `Stripe.Event`. */
 interface AnyEvent {
   readonly type: string
 }

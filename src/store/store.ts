@@ -12,33 +12,33 @@ import type { StatusParams, StoredStatus } from './status.ts'
 import type { BeginParams, SqlBegun, Transactions } from './transactions.ts'
 
 /**
- * The Store seam: what a database must do for the protocol, one method per statement or trip, so that the simulator can
- * stop the world between any two of them. Expected outcomes are returned, never thrown. `KeyStore` is required, and
- * enough for leased operations. Every other part is optional: a store leaves out what its backend cannot do, and an
- * operation that needs it is refused with ONCE_UNSUPPORTED (`lacking.ts`). A store never does less silently.
+ * The Store interface: what a database must do, with one method per statement or round trip. So the simulator can stop
+ * the world between any two of them. Expected outcomes are returned, never thrown. `KeyStore` is required, and enough
+ * for leased operations. Every other part is optional: a store leaves out what its backend cannot do, and an operation
+ * that needs it is refused with ONCE_UNSUPPORTED (`lacking.ts`). A store never does less silently.
  *
  * `Tx` is the user's own transaction object: a pg client, a Drizzle transaction, …; undefined without transactions.
  */
 export interface Store<Tx> extends KeyStore, Partial<Transactions<Tx>> {
   /** The user's own open transaction. ONCE_TX_REQUIRED or ONCE_TX_ISOLATION where it cannot carry a claim. */
   join?(tx: Tx): Promise<SqlSession<Tx>>
-  /** Absent where there is nothing to migrate. */
+  /** Absent if there is nothing to migrate. */
   readonly schema?: Schema | undefined
-  /** Absent where records go by themselves. */
+  /** Absent if the database itself removes expired records. */
   readonly retention?: Retention | undefined
-  /** What may be locked at a time. Absent where locks are not a table that others need too. */
+  /** How many locks may be held at a time. Absent if the database has no shared lock table. */
   readonly locks?: LockBudget | undefined
-  /** Absent where requests cannot share a transaction. */
+  /** Absent if requests cannot share a transaction. */
   readonly batches?: Batches | undefined
-  /** Absent where events can be written but not relayed. */
+  /** Absent if events can be written but not relayed. */
   readonly outbox?: Outbox | undefined
-  /** Absent where consumers cannot be run. */
+  /** Absent if the store cannot run consumers. */
   readonly inbox?: Inbox<Tx> | undefined
-  /** Absent where dead letters cannot be run again. */
+  /** Absent if the store cannot run dead letters again. */
   readonly redrives?: Redrives<Tx> | undefined
-  /** Absent where one namespace has the store to itself. */
+  /** Absent if the store serves only one namespace. */
   readonly namespaces?: Namespaces<Tx> | undefined
-  /** Absent where what there is cannot be counted cheaply. */
+  /** Absent if the store cannot count its data cheaply. */
   status?(params: StatusParams): Promise<StoredStatus>
   /** What the development guard can watch. */
   readonly watch?: Watch | undefined
@@ -50,7 +50,7 @@ export interface KeyStore {
   readonly name: string
   readonly features: StoreFeatures
   readonly leases: Leases
-  /** Record and answer by a statement of its own, outside any transaction. */
+  /** Reads record and answer by a separate statement, outside any transaction. */
   read(params: { readonly id: string }): Promise<Reading>
   close(): Promise<void>
 }
@@ -72,11 +72,14 @@ export interface SqlStore<Tx> extends Store<Tx> {
 }
 
 export interface StoreFeatures {
-  /** The effect shares the record's transaction. False: operations need a lease, whatever else the store has. */
+  /** The effect shares the record's transaction. If false, every operation needs a lease. */
   readonly transactional: boolean
-  /** Two claims can be open at once: in-flight duplicates are refused at once. Otherwise they wait for the one writer. */
+  /**
+   * Two claims can be open at once, so in-flight duplicates are refused at once. Otherwise they wait for the one
+   * writer.
+   */
   readonly concurrentClaims: boolean
-  /** A paused holder is ended by the server at its deadline. */
+  /** The server ends the transaction of a paused holder at its deadline. */
   readonly serverDeadline: boolean
 }
 
@@ -112,15 +115,15 @@ export type { Miscounted, Retention, SweepParams, Swept } from './retention.ts'
 export type { BeginParams, Begun, SqlBegun, Transactions } from './transactions.ts'
 
 export interface MigrateParams {
-  /** The namespace that gets the rows of before there were numbers, whoever else uses the database. */
+  /** The namespace that gets the rows from before namespaces, even if other services use the database. */
   readonly adopt?: string | undefined
 }
 
 export interface Schema {
   /**
-   * Applies what is missing; safe when many processes do it at once. Where nothing is missing, reading suffices.
-   * ONCE_SCHEMA_NEWER when the database is ahead; ONCE_NAMESPACE_UNDECIDED when several namespaces have rows of before
-   * there were numbers: `adopt` names whose they are.
+   * Applies missing migrations. Many processes may call it at once. If nothing is missing, it only reads. Throws
+   * ONCE_SCHEMA_NEWER if the database is ahead. Throws ONCE_NAMESPACE_UNDECIDED if several namespaces have rows from
+   * before namespaces, unless `adopt` names their owner.
    */
   migrate(params?: MigrateParams): Promise<{ readonly from: number; readonly to: number }>
   /** Every migration as SQL, for people who apply it themselves. */
@@ -131,9 +134,9 @@ export interface Schema {
   version(): Promise<number>
 }
 
-/** Hooks of the development guard: who reached the database beside `tx`. */
+/** Hooks of the development guard, which detects queries outside `tx`. */
 export interface Watch {
-  /** Calls back for every query that goes to the root handle instead of a transaction; returns how to stop. */
+  /** Calls back for every query on the root handle instead of a transaction. Returns a function that stops it. */
   bypass(
     callback: (call: { readonly words: string; readonly starved: boolean; readonly total: number }) => void,
   ): () => void

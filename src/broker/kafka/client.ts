@@ -1,19 +1,19 @@
 /**
- * What is used of @platformatic/kafka 1.x. You pass a function that makes a producer, not a producer. After an error
- * its sequence numbers are no longer right, and the sink replaces it.
+ * The part of a producer of @platformatic/kafka 1.x that the sink uses. You pass a function that creates a producer,
+ * not a producer. After an error the producer's sequence numbers may be wrong, so the sink creates a new one.
  */
 export type MakeKafkaProducer = (settings: KafkaProducerSettings) => KafkaProducer
 
-/** What the sink asks of its producer: spread it into the constructor's options, last. */
+/** Settings that the sink needs. Spread them last into the options of your `Producer`. */
 export interface KafkaProducerSettings {
   idempotent: true
-  /** -1: every replica in sync. */
+  /** -1: every in-sync replica acknowledges. */
   acks: -1
-  /** Few: an endless retry would go on behind the back of a relay that has given up. */
+  /** Few retries: the client must not keep trying after the relay has given up. */
   retries: number
   retryDelay: number
   autocreateTopics: false
-  /** -1 asks for a new id and epoch; anything else does not fence an earlier holder of the transactional id. */
+  /** -1 requests a new id and epoch. Any other value does not fence an earlier holder of the transactional id. */
   producerId: bigint
   producerEpoch: number
   transactionalId?: string
@@ -52,14 +52,14 @@ export interface KafkaMetadata {
   readonly topics: ReadonlyMap<string, { readonly partitions: readonly { readonly replicas: readonly number[] }[] }>
 }
 
-/** What is used of an `Admin`. */
+/** The part of an `Admin` that the sink uses. */
 export interface KafkaAdmin {
   describeConfigs(options: {
     resources: { resourceType: 2; resourceName: string; configurationKeys: string[] }[]
   }): Promise<readonly { readonly configs: readonly { readonly name: string; readonly value?: string | null }[] }[]>
 }
 
-/** Whether an error, or one of those it is made of, is the broker's error of this name. */
+/** Whether an error, or an error inside it, is a broker error with one of these names. */
 export function isKafkaError(error: unknown, ...ids: readonly string[]): boolean {
   const { findBy } = (error ?? {}) as { findBy?: (property: string, value: string) => unknown }
   return typeof findBy === 'function' && ids.some((id) => Boolean(findBy.call(error, 'apiId', id)))

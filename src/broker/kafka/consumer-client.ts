@@ -1,7 +1,10 @@
-/** What is used of a `Consumer` of @platformatic/kafka 1.x; one is made for membership of the group, one for fetching. */
+/**
+ * The part of a `Consumer` of @platformatic/kafka 1.x that the source uses. It creates two: one joins the group, one
+ * fetches.
+ */
 export type MakeKafkaConsumer = (settings: KafkaConsumerSettings) => KafkaConsumer
 
-/** What the source asks of its consumers: spread it into the constructor's options, last. */
+/** Settings that the source needs. Spread them last into the options of your `Consumer`. */
 export interface KafkaConsumerSettings {
   groupId: string
   autocommit: false
@@ -89,15 +92,15 @@ const TRANSACTIONAL = 0x10
 const CONTROL = 0x20
 const ABORT = 0
 
-/** A record that was committed, where it is. */
+/** A committed record and its offset. */
 export interface KafkaFound {
   readonly offset: bigint
   readonly record: KafkaBatchRecord
 }
 
 /**
- * What a fetch brought of a partition, without what transactions took back. The client's own filter overlooks a
- * transaction whose end was not fetched yet, and all but one of a producer's.
+ * Returns the records of a partition, without those of aborted transactions. The client's own filter misses a
+ * transaction whose end was not fetched yet. It also handles only one aborted transaction per producer.
  */
 export function committedIn(partition: KafkaFetchedPartition, from: bigint): { found: KafkaFound[]; next: bigint } {
   const starts = partition.abortedTransactions.toSorted((a, b) => (a.firstOffset < b.firstOffset ? -1 : 1))

@@ -15,8 +15,8 @@ import {
 
 export interface KafkaSinkOptions {
   /**
-   * The topic that takes the events, a topic for each type, or a function. Topics must exist. An aggregate's events have
-   * its id as key: one partition of a topic, in order. Between topics there is no order.
+   * The topic of the events, a topic for each type, or a function of the event. Topics must exist. The aggregate's id
+   * is the key, so an aggregate's events are in one partition of a topic, in order. Between topics there is no order.
    */
   topic: string | Readonly<Record<string, string>> | ((event: OutgoingEvent) => string)
   /**
@@ -26,13 +26,13 @@ export interface KafkaSinkOptions {
   mode?: 'structured' | 'binary'
   /**
    * Each call of the relay is one transaction: readers with isolation level 'read committed' see all of it or nothing.
-   * Give each relay an id of its own that stays the same after a restart. The id fences what the relay's former process
-   * left open.
+   * Give each relay its own id, which stays the same after a restart. The id fences the transaction that the relay's
+   * former process left open.
    */
   transactionalId?: string
-  /** An `Admin`, for the topic's settings. */
+  /** An `Admin`, so that the sink can check the topic's settings. */
   admin?: KafkaAdmin
-  /** Names the destination. Default: `kafka` and the topic's name. Needed where `topic` is no name */
+  /** Names the destination. Default: `kafka` and the topic's name. Required if `topic` is not a name */
   name?: string
 }
 
@@ -40,7 +40,7 @@ const OPTIONS = new Set(['topic', 'mode', 'transactionalId', 'admin', 'name'])
 
 /**
  * Appends each event to a topic as one CloudEvents JSON document, with an idempotent producer that waits for every
- * replica in sync. Kafka drops duplicates within one session of the producer, but not after a relay died.
+ * in-sync replica. Kafka drops duplicates within one session of the producer, but not after a relay has died.
  *
  * @example
  * const make = (settings: KafkaProducerSettings) => new Producer({ clientId, bootstrapBrokers, ...settings })
@@ -51,7 +51,7 @@ export function kafkaSink(make: MakeKafkaProducer, options: KafkaSinkOptions): S
   const slot = new KafkaProducerSlot(make, transactionalId)
   let judged: TopicJudgement = { proves: 'accepted', warnings: [] }
 
-  /** Throws on the first chunk that was not taken. */
+  /** Throws at the first chunk that the broker refuses. */
   async function produce(chunks: readonly Chunk[], signal: AbortSignal, sent: (chunk: Chunk) => void): Promise<void> {
     const all = async (to: Parameters<typeof sendTo>[0]): Promise<void> => {
       for (const chunk of chunks) {
@@ -125,7 +125,7 @@ export function kafkaSink(make: MakeKafkaProducer, options: KafkaSinkOptions): S
   }
 }
 
-/** Records that go in one request, by the index of their event. */
+/** Records of one request, and the indexes of their events. */
 interface Chunk {
   readonly indexes: number[]
   readonly records: KafkaRecord[]
@@ -141,7 +141,7 @@ class TooLarge extends Error {
 
 const UNWRITABLE: KafkaRecord = { topic: '' }
 
-/** The broker does not say how large it was. */
+/** The broker's error does not contain the event's size. */
 function oversize(record: KafkaRecord, cause: unknown): Error {
   const reason = cause instanceof Error ? cause.message : String(cause)
   const message = `the event has ${bytesOf(record)} bytes, more than the topic takes (max.message.bytes): ${reason}`
@@ -176,7 +176,9 @@ function isTopic(topic: unknown): topic is string {
   return typeof topic === 'string' && /^[\w.-]{1,249}$/.test(topic)
 }
 
-/** In order, at most `most` bytes each; what has more goes alone, and is judged by the broker. */
+/**
+ * In order, at most `most` bytes each. A larger record is sent alone, and the broker decides whether it is too large.
+ */
 function chunksOf(indexes: readonly number[], records: readonly KafkaRecord[], most: number): Chunk[] {
   const chunks: Chunk[] = []
   let bytes = Infinity
@@ -196,7 +198,7 @@ function chunksOf(indexes: readonly number[], records: readonly KafkaRecord[], m
 }
 
 interface Checked {
-  /** Those that are known; none: a function names them. */
+  /** The known topics. Empty if a function chooses the topic. */
   readonly topics: readonly string[]
   readonly topicOf: (event: OutgoingEvent) => unknown
   readonly mode: 'structured' | 'binary'

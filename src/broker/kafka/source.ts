@@ -20,15 +20,15 @@ export interface KafkaSourceOptions<E extends Events> {
   events: E
   /** The group whose members share the partitions. Default: the consumer's name */
   group?: string
-  /** Where a partition begins that this consumer never read. Default 'earliest' */
+  /** Where the consumer starts in a partition that it has never read. Default 'earliest' */
   from?: 'earliest' | 'latest'
-  /** After this silence a process counts as dead, and its partitions go to others. Default '10s' */
+  /** A process that is silent for this long counts as dead, and its partitions go to others. Default '10s' */
   sessionTimeout?: Duration
-  /** How long the topic keeps its events, and so how late an event can come again. Default '7d', as Kafka's */
+  /** How long the topic keeps its events, and so how late an event can come again. Default '7d', as in Kafka */
   retention?: Duration
   /**
-   * What to do when the topic was deleted and made again. 'stop' (default): nothing is read, and an error reports it.
-   * 'begin': it is read from its beginning.
+   * What to do when the topic was deleted and recreated. 'stop' (default): nothing is read, and an error reports it.
+   * 'begin': the new topic is read from its beginning.
    */
   recreated?: Recreated
   name?: string

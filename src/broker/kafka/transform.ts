@@ -3,7 +3,7 @@ import { KAFKA_TRANSFORM_BATCH, KAFKA_TRANSFORM_GATHER_MS, KAFKA_TRANSFORM_PAUSE
 import type { KafkaRecord, MakeKafkaProducer } from './client.ts'
 import { KafkaProducerSlot, sendTo } from './producer.ts'
 
-/** What is used of a message that was read. */
+/** The part of a message that `kafkaTransform` uses. */
 export interface KafkaInput {
   readonly topic: string
   readonly partition: number
@@ -11,18 +11,18 @@ export interface KafkaInput {
 }
 
 export interface KafkaTransformOptions<M extends KafkaInput> {
-  /** One per process, and the same after a restart. */
+  /** Each process needs its own id, which stays the same after a restart. */
   transactionalId: string
   /** The `Consumer` whose group keeps the offsets. */
   consumer: { readonly groupId: string }
   /**
-   * Reads on from the group's offsets; called at the start, and again after a failure: `() => consumer.consume({ topics,
-   * mode: 'committed', fallbackMode: 'earliest', autocommit: false, isolationLevel: 1 })`.
+   * Opens a stream at the group's offsets. It is called at the start, and again after a failure: `() =>
+   * consumer.consume({ topics, mode: 'committed', fallbackMode: 'earliest', autocommit: false, isolationLevel: 1 })`.
    */
   consume: () => Promise<AsyncIterable<M> & { close(): Promise<void> }>
-  /** Makes the results of a message. It may run more than once; its results are appended once. */
+  /** Returns the results of a message. It may run more than once, but its results are appended once. */
   transform: (message: M) => readonly KafkaRecord[] | Promise<readonly KafkaRecord[]>
-  /** Why a batch is read again. */
+  /** Called with the reason when a batch is read again. */
   onError?: (error: unknown) => void
 }
 
@@ -90,7 +90,7 @@ export function kafkaTransform<M extends KafkaInput>(
   }
 }
 
-/** Takes what a stream has by now, at least one. None: it is over. */
+/** Takes the messages that the stream has now, at least one. None: the stream has ended. */
 class Gatherer<M> {
   readonly #iterator: AsyncIterator<M>
   readonly #signal: AbortSignal
@@ -118,7 +118,7 @@ class Gatherer<M> {
   }
 }
 
-/** Without a time: until the signal. */
+/** Without a time it waits for the signal. */
 function sleep(ms: number | undefined, signal: AbortSignal): Promise<undefined> {
   return new Promise((resolve) => {
     const over = (): void => {

@@ -14,7 +14,7 @@ import {
   type Verdict,
 } from '../../sink/sink.ts'
 
-/** What is used of `jetstream(connection)` of @nats-io/jetstream. */
+/** The part of `jetstream(connection)` of @nats-io/jetstream that the sink uses. */
 export interface NatsJetStream {
   publish(
     subject: string,
@@ -41,15 +41,18 @@ export interface NatsSinkOptions {
   mode?: 'structured' | 'binary'
   /** With `mode: 'binary'`: `headers` of @nats-io/transport-node, which makes the headers of a message. */
   headers?: () => { set(name: string, value: string): void }
-  /** The servers run with `sync_interval: always`, which a client cannot see. Then acknowledged means on disk. */
+  /**
+   * Set it if the servers run with `sync_interval: always`, which a client cannot see. Then an acknowledged event is on
+   * disk.
+   */
   syncAlways?: boolean
 }
 
 const OPTIONS = new Set(['stream', 'subject', 'name', 'timeout', 'syncAlways', 'mode', 'headers'])
 
 /**
- * Publishes to a JetStream stream, each event as one CloudEvent. `Nats-Msg-Id` is the event's id, so the
- * stream drops what a relay sends twice within its duplicate window.
+ * Publishes to a JetStream stream, each event as one CloudEvent. `Nats-Msg-Id` is the event's id, so the stream drops an
+ * event that a relay sends twice within the duplicate window.
  *
  * @example
  * await once.relay({ to: natsSink(jetstream(connection), { stream: 'payments' }) }).start()

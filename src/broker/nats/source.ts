@@ -10,14 +10,14 @@ import { NatsDelivery, type NatsMessage } from './delivery.ts'
 import { NatsLog, natsTurn, type NatsLogClient } from './log.ts'
 import type { Delivery, EventsOf, PulledSource, Subscription } from '../../source/source.ts'
 
-/** What is used of `jetstream(connection)` of @nats-io/jetstream. */
+/** The part of `jetstream(connection)` of @nats-io/jetstream that the source uses. */
 export type NatsJetStreamReader = NatsLogClient
 
 export interface NatsSourceOptions<E extends Events> {
   stream: string
   /** The publisher's catalogue. It types the handlers. */
   events: E
-  /** The durable that remembers where this consumer is. Default: the consumer's name */
+  /** The durable that stores this consumer's position. Default: the consumer's name */
   durable?: string
   /** Only these subjects. Default: all of the stream's */
   subjects?: readonly string[]
@@ -30,9 +30,9 @@ export interface NatsSourceOptions<E extends Events> {
    */
   singleActive?: boolean
   /**
-   * With `singleActive`: what to do when the stream was deleted and made again. 'stop' (default): nothing is read, and
-   * an error reports it. 'begin': it is read from its beginning. Without `singleActive`, the durable goes with its
-   * stream, and a new one begins by itself.
+   * With `singleActive`: what to do when the stream was deleted and recreated. 'stop' (default): nothing is read, and
+   * an error reports it. 'begin': the new stream is read from its beginning. Without `singleActive`, the durable is
+   * deleted with its stream, and a new durable starts by itself.
    */
   recreated?: Recreated
   name?: string
@@ -145,7 +145,7 @@ function subscribe(fetching: NatsFetching, name: string): Subscription {
   }
 }
 
-/** Names of streams and durables have no spaces, dots, wildcards and slashes. */
+/** Names of streams and durables contain no spaces, dots, wildcards or slashes. */
 function isName(name: unknown): name is string {
   return typeof name === 'string' && /^[^\s.*>/\\]+$/.test(name)
 }

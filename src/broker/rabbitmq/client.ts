@@ -1,4 +1,4 @@
-/** What is used of a `Connection` of rabbitmq-client. */
+/** The part of a `Connection` of rabbitmq-client that sink and source use. */
 export interface RabbitmqConnection {
   /** Connected, and not blocked by the server. */
   readonly ready: boolean
@@ -30,7 +30,7 @@ export interface RabbitmqEnvelope {
   exchange?: string
   routingKey: string
   mandatory?: boolean
-  /** Written to disk where the queue does that. */
+  /** Written to disk, if the queue is durable. */
   durable?: boolean
   messageId?: string
   appId?: string
@@ -85,7 +85,7 @@ export function rabbitmqCode(error: unknown): string {
   return String((error as { code?: unknown } | null)?.code)
 }
 
-/** Runs on a channel of its own: a refusal closes the channel it came on. */
+/** Runs on its own channel, because a refusal closes the channel. */
 export async function onChannel<R>(
   connection: RabbitmqConnection,
   work: (channel: RabbitmqChannel) => Promise<R>,

@@ -22,7 +22,7 @@ import {
 } from '../../sink/sink.ts'
 
 export interface RabbitmqSinkOptions {
-  /** The queue that takes the events, through the default exchange. Either this or `exchange`. */
+  /** The queue of the events, through the default exchange. Set either `queue` or `exchange`. */
   queue?: string
   exchange?: string
   /** Queues of the exchange, each with the routing keys it takes: `{ receipts: 'charge.*' }`. */
@@ -34,9 +34,12 @@ export interface RabbitmqSinkOptions {
    * (`cloudEvents:id`, …), and the body is the data alone.
    */
   mode?: 'structured' | 'binary'
-  /** false: nothing is created, and what does not exist is an error. Default true */
+  /** false: nothing is created, and a missing queue or exchange is an error. Default true */
   declare?: boolean
-  /** The quorum queues have members on three nodes or more, which a client cannot see. Then confirmed means replicated. */
+  /**
+   * Set it if quorum queues have members on three or more nodes, which a client cannot see. Then a confirmed event is
+   * replicated.
+   */
   clustered?: boolean
   /** Names the destination. Default: `rabbitmq` and the name of the queue or the exchange */
   name?: string
@@ -54,7 +57,7 @@ const OPTIONS = new Set(['queue', 'exchange', 'queues', 'routingKey', 'mode', 'd
 export function rabbitmqSink(connection: RabbitmqConnection, options: RabbitmqSinkOptions): Sink {
   const place = checked(connection, options)
   let proves: Sink['proves'] = 'accepted'
-  /** What the server once said is the most bytes of a message. */
+  /** The largest message in bytes, if the server has reported it. */
   let bytesMax = Infinity
   let opened: Promise<OpenChannel> | undefined
 
@@ -62,7 +65,7 @@ export function rabbitmqSink(connection: RabbitmqConnection, options: RabbitmqSi
     bytesMax = Math.min(bytesMax, sizeLimitIn(error) ?? Infinity)
   }
 
-  /** One channel for all callers; another one when it is gone. */
+  /** One channel for all callers. A new one replaces a closed one. */
   function channelNow(): Promise<OpenChannel> {
     const former = (opened ?? Promise.resolve(undefined)).catch(() => undefined)
     opened = former.then((current) => {
@@ -101,7 +104,7 @@ export function rabbitmqSink(connection: RabbitmqConnection, options: RabbitmqSi
     return reason === undefined ? { verdict: SENT } : failed(new Error(`RabbitMQ returned the event: ${reason}`), true)
   }
 
-  /** Everything that is not decided yet. Answers why it ended early. */
+  /** Sends all events without a verdict. Returns why it ended early. */
   async function sendOpen(
     events: readonly OutgoingEvent[],
     verdicts: (Verdict | undefined)[],
@@ -203,7 +206,7 @@ type Attempt = { readonly verdict: Verdict } | { readonly nacked: unknown } | { 
 
 interface OpenChannel {
   readonly channel: RabbitmqChannel
-  /** Message ids that could not be routed, with the server's reason. */
+  /** Ids of messages that could not be routed, with the server's reason. */
   readonly returned: Map<string, string>
 }
 
@@ -240,7 +243,7 @@ async function openTopology(connection: RabbitmqConnection, options: RabbitmqSin
   return warnings
 }
 
-/** Ends with the work or with the signal: a confirm that never comes must not hold the relay. */
+/** Ends with the work or with the signal: a confirm that never comes must not block the relay. */
 async function settledOrAborted(work: Promise<unknown>, signal: AbortSignal, aborted: () => void): Promise<void> {
   let stop = (): void => {}
   const abort = new Promise<void>((resolve) => {

@@ -13,7 +13,7 @@ export interface RabbitmqSourceOptions<E extends Events> {
   events: E
   /**
    * One of the consumer's processes reads, and the others stand by. So an aggregate's events are handled in the order
-   * of the queue. This is a setting of the queue. Default false
+   * of the queue. `singleActive` is a setting of the queue. Default false
    */
   singleActive?: boolean
   /** false: the queue is not created, and must exist. Default true */
@@ -74,7 +74,7 @@ export function rabbitmqSource<E extends Events>(
   }
 }
 
-/** After that many deliveries the server drops an event, or dead-letters it, whatever the consumer's attempts. */
+/** After that many deliveries the server drops or dead-letters an event, whatever the consumer's `attempts` are. */
 function* limitWarnings({ queue, type, arguments: set }: QueueFacts): Generator<string> {
   const limit = set['x-delivery-limit']
   if (limit !== undefined && set['x-dead-letter-exchange'] === undefined) {

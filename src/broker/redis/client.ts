@@ -2,7 +2,7 @@ import { onceError } from '../../errors.ts'
 import { BROKER_WITHIN_MS } from '../../limits.ts'
 import { inTime } from '../../platform/in-time.ts'
 
-/** What is used of a client of ioredis. */
+/** The part of a client of ioredis that sink and source use. */
 export interface IoRedisClient {
   readonly status: string
   call(command: string, args: string[]): Promise<unknown>
@@ -12,7 +12,7 @@ export interface IoRedisClient {
   disconnect(): void
 }
 
-/** What is used of a client of node-redis (the package `redis`). */
+/** The part of a client of node-redis (the package `redis`) that sink and source use. */
 export interface NodeRedisClient {
   readonly isReady: boolean
   sendCommand(args: string[]): Promise<unknown>
@@ -24,14 +24,14 @@ export interface NodeRedisClient {
 
 export type RedisClient = IoRedisClient | NodeRedisClient
 
-/** The same few things of either client. */
+/** The same few methods over either client. */
 export interface RedisCommands {
-  /** False: a command would wait in the client's own queue, and be sent when nobody counts on it any more. */
+  /** False: a command would wait in the client's own queue, and be sent after its caller has given up. */
   isReady(): boolean
   call(...args: readonly string[]): Promise<unknown>
-  /** MULTI … EXEC: all of them or, when this rejects before the server answered, perhaps none. */
+  /** MULTI … EXEC: all commands or none. If it rejects without an answer of the server, the outcome is unknown. */
   transaction(commands: readonly (readonly string[])[]): Promise<void>
-  /** A connection of its own, for commands that block. */
+  /** A separate connection, for commands that block. */
   another(): Promise<RedisCommands>
   disconnect(): void
 }
@@ -93,7 +93,7 @@ function answered<T>(reply: Promise<T>): Promise<T> {
   return inTime(reply, BROKER_WITHIN_MS, () => new Error(`no answer from Redis within ${BROKER_WITHIN_MS} ms`))
 }
 
-/** A map as RESP2 (a flat list) or RESP3 (a map or an object) has it. */
+/** A map, which RESP2 sends as a flat list, and RESP3 as a map or an object. */
 export function pairsOf(reply: unknown): ReadonlyMap<string, unknown> {
   if (reply instanceof Map) return new Map([...reply].map(([name, value]) => [String(name), value as unknown]))
   if (!Array.isArray(reply)) return new Map(Object.entries((reply ?? {}) as Record<string, unknown>))

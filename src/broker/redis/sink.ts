@@ -6,13 +6,13 @@ import { judgeServer, producerOf, UNKNOWN_SERVER, type ServerJudgement } from '.
 import { cloudEventJson, SENT, type OutgoingEvent, type Sink, type Verdict } from '../../sink/sink.ts'
 
 export interface RedisSinkOptions {
-  /** The key of the stream. It is made when it does not exist. */
+  /** The key of the stream. A missing stream is created. */
   stream: string
   /** Names the destination. Default: `redis` and the stream's key */
   name?: string
-  /** About how many entries the stream keeps; older ones are dropped, read or not. Default: all of them */
+  /** About how many entries the stream keeps. Older entries are dropped, even unread ones. Default: all of them */
   maxLength?: number
-  /** Replicas that must have an event before it counts as sent (WAIT). Default: none */
+  /** How many replicas must have an event before it counts as sent (WAIT). Default: none */
   waitFor?: { replicas: number; timeout?: Duration }
 }
 

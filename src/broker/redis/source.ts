@@ -12,11 +12,11 @@ import { RedisReading } from './reading.ts'
 import type { Delivery, EventsOf, PulledSource, Subscription } from '../../source/source.ts'
 
 export interface RedisSourceOptions<E extends Events> {
-  /** The key of the stream. It is made when it does not exist. */
+  /** The key of the stream. A missing stream is created. */
   stream: string
   /** The publisher's catalogue. It types the handlers. */
   events: E
-  /** The consumer group that remembers where this consumer is. Default: the consumer's name */
+  /** The consumer group that stores this consumer's position. Default: the consumer's name */
   group?: string
   /** How long an event may be unsettled before another process claims it. Default '30s' */
   idle?: Duration
@@ -32,8 +32,8 @@ export interface RedisSourceOptions<E extends Events> {
 const OPTIONS = new Set(['stream', 'events', 'group', 'idle', 'singleActive', 'name'])
 
 /**
- * Reads a Redis stream through a consumer group, which processes of the same consumer share. Events that a process left
- * unsettled are claimed by another process. For clients of ioredis and of redis; a connection of its own is made for
+ * Reads a Redis stream through a consumer group, which processes of the same consumer share. Another process claims
+ * events that a process left unsettled. For clients of ioredis and of redis. The source opens a separate connection for
  * reading.
  *
  * @example

@@ -8,7 +8,7 @@ import { eventOf, writeCopy } from '../../consumer/revive.ts'
 
 /**
  * Changes an event before it runs again. The handler gets the returned event. To change nothing, return the same object
- * unchanged. The event's id and source stay, and the letter keeps the original message.
+ * unchanged. The event's id and source must not change. The letter keeps the original message.
  */
 // oxlint-disable-next-line no-explicit-any -- an event of whatever type the handler takes
 export type Transform<Event = any> = (event: Event, letter: TransformedLetter) => Event | Promise<Event>
@@ -66,7 +66,7 @@ export async function previewTransform(
   }
 }
 
-/** Writes the copies of a redrive that is being prepared. May be repeated after its process died. */
+/** Writes the changed copies of a redrive that is being prepared. It may be repeated if its process died. */
 export async function writeCopies(redrives: Redrives<never>, redrive: number, transform: Transform): Promise<number> {
   let changed = 0
   for (let after = 0; ;) {
@@ -99,13 +99,13 @@ async function copyOf(letter: StoredLetter, transform: Transform): Promise<strin
   return text === writeCopy(event) ? null : text
 }
 
-/** As the handler would get it; null: it cannot be read. */
+/** The event as the handler would get it. Null: it cannot be read. */
 function originOf(letter: StoredLetter): unknown {
   const read = eventOf(letter, null)
   return 'event' in read ? read.event : null
 }
 
-/** Without what JSON has no word for. */
+/** Without the values that JSON cannot express. */
 function asJson(event: unknown): unknown {
   return JSON.parse(writeCopy(event)) as unknown
 }

@@ -66,7 +66,7 @@ export interface RedriveStatus {
   readonly failed: number
   /** Letters that wait behind a letter that failed. */
   readonly blocked: number
-  /** Letters that somebody else settled meanwhile. */
+  /** Letters that were settled in another way meanwhile, for example discarded. */
   readonly gone: number
   readonly left: number
   readonly canary: number
@@ -105,7 +105,7 @@ export interface Redrive {
     id: number,
     by: Accountable & { retry?: boolean; rate?: number; transform?: Transform },
   ): Promise<RedriveStatus>
-  /** Ends the redrive for ever. Letters that did not run stay parked. */
+  /** Ends the redrive for good. Letters that did not run stay parked. */
   abort(id: number, by: Accountable): Promise<RedriveStatus>
   status(id: number): Promise<RedriveStatus | null>
   /** The newest first. */

@@ -29,7 +29,7 @@ const NOTHING_ELSE = { events: 0, miscounted: [], skipped: false, troubles: [] }
 export interface MemoryStoreOptions {
   /** Columns that must be unique together, by table: `{ charges: ['id'] }`. */
   readonly unique?: Readonly<Record<string, readonly string[]>>
-  /** The server. Give the same one to two stores and they are two processes on one database. */
+  /** The server. Two stores with the same server behave like two processes on one database. */
   readonly database?: MemoryDatabase
   readonly clock?: DatabaseClock
   /** Called before and after every statement. */
@@ -40,13 +40,13 @@ export interface MemoryStoreOptions {
   readonly statements?: Statements
 }
 
-/** `deadlineMs`: what `transaction_timeout` is to PostgreSQL. */
+/** `deadlineMs` is like PostgreSQL's `transaction_timeout`. */
 export interface TransactionOptions {
   readonly isolation?: Isolation
   readonly deadlineMs?: number
 }
 
-/** A store for tests: transactions, locks and snapshots as PostgreSQL has them, nothing on disk. */
+/** A store for tests, with PostgreSQL's transactions, locks and snapshots. It writes nothing to disk. */
 export interface MemoryStore extends SqlStore<MemoryTx> {
   readonly database: MemoryDatabase
   /** The connections in use. */
@@ -95,7 +95,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
   }
 }
 
-/** BEGIN and the claim in one trip. */
+/** BEGIN and the claim in one round trip. */
 async function begin(client: Client, { claim, deadlineMs }: BeginParams): Promise<SqlBegun<MemoryTx>> {
   const connection = await client.pool.take()
   try {

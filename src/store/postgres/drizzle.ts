@@ -144,7 +144,7 @@ function isPostgresJs(client: unknown): client is Sql {
   return typeof client === 'function' && hasMethods(client, ['unsafe', 'savepoint'])
 }
 
-/** A pg Client, where Drizzle expects to be alone. */
+/** A single pg Client, which Drizzle uses without a pool. */
 function isBareClient(client: unknown): boolean {
   return hasMethods(client, ['query', 'connect', 'end']) && !('totalCount' in (client as object)) && !isPool(client)
 }

@@ -5,7 +5,7 @@ import type { PgDriver, PgStatement } from './driver/driver.ts'
 import { hasMethods, revocableHandle, requireThat, type RevocableHandle } from './revocable-handle.ts'
 import { postgresStore, type PostgresStoreOptions } from './store.ts'
 
-/** What we use of Kysely, structurally. `Tx` is its `Transaction<DB>`. */
+/** The part of Kysely that we use, as a structural type. `Tx` is its `Transaction<DB>`. */
 export interface KyselyDatabase<Tx> {
   transaction(): {
     setIsolationLevel(level: 'read committed'): { execute<T>(run: (tx: Tx) => Promise<T>): Promise<T> }
@@ -59,7 +59,7 @@ interface Executing {
 
 type Executor = Record<string, (...args: unknown[]) => unknown>
 
-/** As `CompiledQuery.raw` makes it. Without the user's plugins: one of them may rename our columns. */
+/** The same as `CompiledQuery.raw`. The user's plugins are left out, because a plugin may rename our columns. */
 async function send(db: Executing, { text, values }: PgStatement): Promise<readonly Row[]> {
   const query = { kind: 'RawNode', sqlFragments: [text], parameters: [] }
   const compiled = { sql: text, parameters: [...values], query, queryId: { queryId: 'effectively-once' } }
@@ -71,7 +71,7 @@ const PLUGIN = {
   transformResult: ({ result }: { result: unknown }) => Promise.resolve(result),
 }
 
-/** A plugin that does nothing gives a transaction object of its own; what it and its builders execute with is held. */
+/** A plugin that does nothing makes Kysely create a new transaction object, whose executor can be revoked. */
 function guarded(tx: Executing, held: RevocableHandle): Executing {
   const handle = tx.withPlugin(PLUGIN)
   hold(handle.getExecutor(), held)

@@ -26,7 +26,7 @@ export type { PostgresStoreOptions } from './store.ts'
 export type { PgTx, PoolClientLike, PoolLike } from './driver/client.ts'
 
 /**
- * The store on node-postgres. `tx` in a handler is the pool's own client, without the ways to end it.
+ * The store on node-postgres. `tx` in a handler is the pool's own client, without `release`, `connect` and `end`.
  *
  * @example
  * const once = effectivelyOnce({ namespace: 'payments', store: pgStore(pool) })
@@ -39,12 +39,12 @@ export function pgStore<C extends PoolClientLike>(
 }
 
 export interface PgDriverOptions {
-  /** Called for every trip to the server with the number of statements in it, begin and commit included. */
+  /** Called for every round trip to the server, with the number of its statements, including begin and commit. */
   readonly onTrip?: (statements: number) => void
 }
 
 export interface PgPoolDriver<Tx> extends PgDriver<Tx> {
-  /** False once a pooler was seen that does not keep prepared statements. */
+  /** False after a pooler has lost a prepared statement. */
   readonly prepared: boolean
 }
 
@@ -130,14 +130,14 @@ export function pgDriver<C extends PoolClientLike>(
   }
 }
 
-/** Once more when only the statement's name was at fault: the failure has undone what there was. */
+/** Runs a statement once more if only its name was at fault. The failure has already rolled everything back. */
 async function retried(context: PgDriverContext, run: () => Promise<TripOutcome>): Promise<TripOutcome> {
   const named = context.prepared
   const outcome = await run()
   return outcome.failedAt >= 0 && named && isNamesFault(context, outcome) ? run() : outcome
 }
 
-/** A prepared statement was lost by a pooler (names are not used any more, then) or is stale. */
+/** A pooler lost a prepared statement, or the statement is stale. After a loss, names are no longer used. */
 function isNamesFault(context: PgDriverContext, { error }: TripOutcome): boolean {
   if (isPreparedStatementLost(error)) context.prepared = false
   else return isPlanStale(error)
@@ -183,7 +183,7 @@ function whyNoConnection(pool: PgPool, cause: unknown): string {
     : `no connection to the database: ${message}`
 }
 
-/** pg-native has no wire to group statements on, and sends one by one. Only its clients can be asked `isConnected()`. */
+/** pg-native cannot group statements, and sends them one by one. Only its clients have `isConnected()`. */
 function isNative(pool: PgPool): boolean {
   const prototype = pool.Client?.prototype as { isConnected?: unknown } | undefined
   return typeof prototype?.isConnected === 'function'

@@ -5,7 +5,7 @@ import type { PgDriver, PgStatement } from './driver/driver.ts'
 import { hasMethods, revocableHandle, requireThat, type RevocableHandle } from './revocable-handle.ts'
 import { postgresStore, type PostgresStoreOptions } from './store.ts'
 
-/** What we use of PGlite, structurally. */
+/** The part of PGlite that we use, as a structural type. */
 export interface PGliteDatabase<Tx> {
   transaction<T>(run: (tx: Tx) => Promise<T>): Promise<T>
   query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>

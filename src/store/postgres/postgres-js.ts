@@ -60,12 +60,12 @@ interface Listening {
   listen(channel: string, called: () => void, onlisten: () => void): Promise<{ unlisten(): Promise<void> }>
 }
 
-/** Sent in this very turn: a COMMIT that is asked for next goes out behind it. */
+/** Sent in this turn of the event loop, so that a COMMIT requested next is sent after it. */
 function send(sql: Sql, { name, text, values }: PgStatement): Promise<readonly Row[]> {
   return sql.unsafe(text, [...values], { prepare: name !== '' }).then((rows) => rows.map(withSnakeCase))
 }
 
-/** Undoes a user's `transform`: our columns are lower case words with underscores. */
+/** Undoes the user's `transform`: our column names are lower-case words with underscores. */
 export function withSnakeCase(row: Row): Row {
   const entries = Object.entries(row)
   if (entries.every(([name]) => /^[a-z0-9_]+$/.test(name))) return row

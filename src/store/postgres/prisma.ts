@@ -7,7 +7,10 @@ import { revocablePrisma } from './prisma-handle.ts'
 import { isConnectionLost } from './driver/sqlstate.ts'
 import { postgresStore, type PostgresStoreOptions } from './store.ts'
 
-/** What we use of Prisma, structurally. `Tx` is `Prisma.TransactionClient`, also of an extended client. */
+/**
+ * The part of Prisma that we use, as a structural type. `Tx` is `Prisma.TransactionClient`, also for an extended
+ * client.
+ */
 export interface PrismaDatabase<Tx> {
   $transaction<T>(
     run: (tx: Tx) => Promise<T>,
@@ -52,8 +55,7 @@ export function prismaDriver<Tx>(prisma: PrismaDatabase<Tx>, options: PrismaOpti
 }
 
 /**
- * Prisma's own limits are short, so they are raised. The server's deadline, which the claim sets, is the one that
- * holds.
+ * Prisma's own limits are short, so the store raises them. The server's deadline, which the claim sets, still applies.
  */
 const TRANSACTION = {
   isolationLevel: 'ReadCommitted',
@@ -69,7 +71,9 @@ function send(prisma: Raw, { text, values }: PgStatement): Promise<readonly Row[
   return prisma.$queryRawUnsafe(text, ...values)
 }
 
-/** Prisma gave up before COMMIT was sent: it had timed out (P2028), or a nested transaction was left open. */
+/**
+ * Prisma gave up before it sent COMMIT: the transaction had timed out (P2028), or a nested transaction was left open.
+ */
 function isOver(error: unknown): boolean {
   const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
   return code === 'P2028' || /^(?:Cannot close transaction|Nested transactions must)/.test(String(message))

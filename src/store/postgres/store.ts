@@ -38,7 +38,7 @@ export interface PostgresStoreOptions {
 
 const SCHEMA_NAME = /^[a-z_][a-z0-9_]{0,62}$/
 
-/** The protocol on PostgreSQL, whichever client speaks to it. */
+/** The store on PostgreSQL, for every client. */
 export function postgresStore<Tx>(driver: PgDriver<Tx>, options: PostgresStoreOptions = {}): SqlStore<Tx> {
   const schema = options.schema ?? 'effectively_once'
   if (typeof schema !== 'string' || !SCHEMA_NAME.test(schema)) {
@@ -95,7 +95,7 @@ class PostgresStore<Tx> implements SqlStore<Tx> {
     if (driver.watch) this.watch = driver.watch
   }
 
-  /** On the path of every operation: as few promises as possible. */
+  /** Every operation runs through here, so it creates as few promises as possible. */
   begin({ claim, deadlineMs }: BeginParams): Promise<SqlBegun<Tx>> {
     const first = this.#bind('claim', claimValues(claim, deadlineMs + SERVER_DEADLINE_SLACK_MS))
     return this.#driver.begin(first, { withinMs: deadlineMs + ANSWER_SLACK_MS }).then(

@@ -24,16 +24,19 @@ import { Handles, type SqlTx } from './tx.ts'
 import { Writer, type WriterLimits } from './writer.ts'
 
 export interface SqliteOptions {
-  /** Path of the database file, which is made on first use. ':memory:' lives as long as the store. */
+  /** The path of the database file, which is created on first use. ':memory:' lives as long as the store. */
   file: string
 }
 
 export interface SqliteStore extends SqlStore<SqlTx> {
-  /** A transaction without a key, for the program's own tables: commits when `work` resolves, else rolls back. */
+  /**
+   * Runs a transaction without a key, for your own tables. It commits when `work` resolves, and rolls back when `work`
+   * rejects.
+   */
   transaction<R>(work: (tx: SqlTx) => Promise<R>): Promise<R>
 }
 
-/** What tests replace. */
+/** Tests replace these parts. */
 export interface SqliteParts {
   clock?: Clock
   random?: Random
@@ -123,7 +126,7 @@ function requireFile(file: unknown): asserts file is string {
   throw onceError('ONCE_OPTION_INVALID', { detail: 'sqliteStore({ file }) needs the path of a database file' })
 }
 
-/** The library is looked for once, and again after a failure. */
+/** Looks for the library once, and again after a failure. */
 function once(find: () => Promise<OpenFile>): () => Promise<OpenFile> {
   let found: Promise<OpenFile> | undefined
   return () => {

@@ -6,15 +6,15 @@ import { Prepared } from './prepared.ts'
 import type { Turn } from './turn.ts'
 import { bindable } from './value.ts'
 
-/** The transaction of an operation, with pg's shape. */
+/** The transaction of an operation. `query` has the same form as in `pg`. */
 export interface SqlTx {
-  /** Parameters are `$1` or `?`. One statement per call; begin, commit and rollback are the operation's own. */
+  /** Parameters are `$1` or `?`. One statement per call. Only the operation itself may begin, commit or roll back. */
   query<R extends object = Row>(sql: string, values?: readonly unknown[]): Promise<SqlResult<R>>
 }
 
 export interface SqlResult<R> {
   readonly rows: R[]
-  /** Rows returned, or rows changed where none are returned. */
+  /** The number of rows returned, or the number of rows changed if the statement returns none. */
   readonly rowCount: number
 }
 

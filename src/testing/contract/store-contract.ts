@@ -20,8 +20,8 @@ import { TRANSACTION_CASES } from './transactions.ts'
 export type { ContractCase, StoreSubject } from './subject.ts'
 
 /**
- * What every store must do, for any test runner. The store is migrated; every case makes its own subject and closes it.
- * A store without transactions, or without another optional part, skips the cases of that part.
+ * The tests that every store must pass, for any test runner. The store must be migrated. Every case creates its own
+ * subject and closes it. A store without transactions, or without another optional part, skips the cases of that part.
  *
  * @example
  * for (const { name, run } of storeContract(make)) {

@@ -24,9 +24,9 @@ export interface SimulateOptions {
 }
 
 export interface Scenario {
-  /** Before every schedule: empty the tables that `check` counts in. */
+  /** Called before every schedule: empty the tables that `check` counts. */
   reset?(): unknown
-  /** What one client does. Through `client.retry` it keeps its key until it knows the outcome. */
+  /** What one client does. `client.retry` retries with the same key until it knows the outcome. */
   act(client: SimulatedClient): Promise<unknown>
   /** Throws when a promise is broken. */
   check(): unknown
@@ -35,12 +35,12 @@ export interface Scenario {
 export interface SimulationReport {
   readonly seed: number
   readonly schedules: number
-  /** The calls of the store that one undisturbed `act` makes. */
+  /** The store calls that one `act` makes without faults. */
   readonly calls: readonly string[]
   readonly injected: Readonly<Record<Fault, number>>
 }
 
-/** A schedule in which the scenario did not hold: what was done to the store, and what came of it. */
+/** A schedule in which the check failed: the injected faults, and what happened. */
 export class SimulationError extends Error {
   override readonly name: string = 'SimulationError'
   readonly seed: number
@@ -123,7 +123,7 @@ function singleShots(calls: number, faults: readonly Fault[]): Shot[][] {
   return Array.from({ length: calls }, (_, at) => at).flatMap((at) => faults.map((fault) => [{ at, fault }]))
 }
 
-/** Several faults in one schedule; the retries that they cause make more calls than the first run made. */
+/** Several faults in one schedule. Their retries make more calls than the first run. */
 function severalShots(dice: Dice, calls: number, faults: readonly Fault[]): Shot[] {
   const count = 1 + dice.below(SHOTS_MAX)
   return Array.from({ length: count }, () => ({ at: dice.below(calls * 2 + 1), fault: dice.pick(faults) }))

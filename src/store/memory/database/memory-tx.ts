@@ -3,7 +3,7 @@ import type { Row, TakeTurn } from '../../store.ts'
 import type { Connection, Work } from './connection.ts'
 import { uniqueViolation } from './failure.ts'
 
-/** Which rows: those whose columns equal these, or those for which the function returns true. */
+/** Selects rows: those whose columns equal these, or those for which the function returns true. */
 export type Where = Row | ((row: Row) => boolean)
 export type Patch = Row | ((row: Row) => Row)
 
