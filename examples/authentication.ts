@@ -1,6 +1,7 @@
 /**
- * Who calls: the owner of the token in `Authorization: Bearer …`. Whatever you use instead (sessions, JWTs), the scope of
- * a key must come from what was proved, never from a header the client chooses. Nobody is '', which is refused.
+ * Returns the caller: the owner of the token in `Authorization: Bearer …`. You may use sessions or JWTs instead. The
+ * scope of a key must come from the authenticated identity, never from a header that the client chooses. An unknown
+ * caller is '', which is refused.
  */
 export function customerOf(authorization: string | undefined): string {
   return TOKENS.get(authorization ?? '') ?? ''

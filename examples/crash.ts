@@ -1,8 +1,8 @@
 import type { Signal } from '../src/index.ts'
 
 /**
- * How the tests of the numbered examples kill them: with CRASH_AT=before-commit or CRASH_AT=after-commit a process ends by
- * SIGKILL there. Your own code has no such lines.
+ * Lets the tests kill the numbered examples. With CRASH_AT=before-commit or CRASH_AT=after-commit a process ends there
+ * by SIGKILL. Your own code needs no such lines.
  */
 export type CrashPoint = 'before-commit' | 'after-commit'
 
@@ -12,7 +12,7 @@ export function crashPoint(point: CrashPoint): void {
   for (;;); // not one statement further
 }
 
-/** Committed; nobody outside knows it yet: no answer has left, no broker was told. */
+/** Committed, but nobody outside knows it yet: no answer was sent, and the broker got no acknowledgement. */
 export function observe({ kind }: Signal): void {
   if (kind === 'completed' || kind === 'consumed') crashPoint('after-commit')
 }

@@ -21,7 +21,7 @@ const events = { 'charge.created': event<{ id: number; customer: string }>(({ cu
 const once = effectivelyOnce({ namespace: 'payments', store: pgStore(pool), events, observe })
 await once.migrate()
 
-// Whose key it is: the authenticated caller's.
+// The owner of the key is the authenticated caller.
 const idempotent = idempotency(once, { scope: (req) => customerOf(req.get('authorization')) })
 
 const app = express().use(express.json())

@@ -14,7 +14,7 @@ import { crashPoint, observe } from '../crash.ts'
 import { PrismaClient } from './generated/client.ts'
 
 const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString: process.env['DATABASE_URL'] ?? '' }) })
-// Yours comes from Prisma Migrate; our tables have a schema of their own and are no drift to it.
+// Your table comes from Prisma Migrate. The library's tables are in another schema, so Prisma reports no drift.
 await prisma.$executeRawUnsafe(
   'create table if not exists charges (id serial primary key, customer text not null, amount int not null)',
 )

@@ -1,6 +1,6 @@
 import { event } from '../../src/index.ts' // 'effectively-once'
 
-/** What both sides share: what an event is, and what keeps it in order. */
+/** The catalogue that publisher and consumer share: the data of each event, and the aggregate that keeps its order. */
 export const events = {
   'charge.created': event<{ id: number; customer: string }>(({ customer }) => customer),
 }

@@ -1,6 +1,6 @@
 /**
- * A consumer on NATS JetStream: one receipt per charge, however often the broker delivers it. The inbox row commits with
- * the receipt; only then is the broker told.
+ * A consumer on NATS JetStream: one receipt per charge, however often the broker delivers the event. The inbox row
+ * commits with the receipt. Only then does the consumer acknowledge the event.
  *
  * NATS_URL=nats://localhost:4222 FILE=receipts.db npx tsx examples/04-nats-consumer/main.ts
  */
@@ -23,7 +23,7 @@ const connection = await connect({
   servers: process.env['NATS_URL'] ?? 'nats://localhost:4222',
   maxReconnectAttempts: -1,
 })
-// The stream exists; it belongs to whoever publishes. `ackWait`: what a dead process held comes again after it.
+// The publisher creates the stream. After `ackWait`, NATS delivers the events of a dead process again.
 const from = natsSource(jetstream(connection), { stream: process.env['STREAM'] ?? 'payments', events, ackWait: '1s' })
 
 await once

@@ -1,6 +1,6 @@
 /**
- * A receiver of Stripe's webhooks: the provider's event id is the key, its retries and manual resends are the same event.
- * What fails too often is parked as a dead letter instead of being lost when the provider gives up.
+ * A receiver of Stripe's webhooks. The provider's event id is the key, so retries and manual resends are the same
+ * event. An event that fails too often is parked as a dead letter. It is not lost when the provider gives up.
  *
  * STRIPE_SECRET=whsec_… FILE=billing.db PORT=3000 npx tsx examples/05-webhook-receiver/main.ts
  */
@@ -11,7 +11,7 @@ import { sqliteStore } from '../../src/entry/sqlite.ts' // 'effectively-once/sql
 import { stripeSource } from '../../src/entry/stripe.ts' // 'effectively-once/stripe'
 import { crashPoint, observe } from '../crash.ts'
 
-/** Of Stripe's own types: `stripeSource<Stripe.Event>`. */
+/** With Stripe's own types, write `stripeSource<Stripe.Event>`. */
 type InvoicePaid = { id: string; type: 'invoice.paid'; data: { object: { id: string; amount_paid: number } } }
 
 const store = sqliteStore({ file: process.env['FILE'] ?? 'billing.db' })
@@ -35,6 +35,6 @@ const billing = once.consumer(
 await billing.start()
 
 const app = express()
-// Before any body parser: the signature is over the bytes.
+// Mount it before any body parser, because the signature covers the raw bytes.
 app.post('/webhooks/stripe', webhook(billing))
 app.listen(Number(process.env['PORT'] ?? 3000), '127.0.0.1')

@@ -2,13 +2,13 @@ import { effectivelyOnce } from '../../src/index.ts' // 'effectively-once'
 import { sqliteStore } from '../../src/entry/sqlite.ts' // 'effectively-once/sqlite'
 import { crashPoint } from '../crash.ts'
 
-/** Takes the money, over the network; `key` is an idempotency key of the provider, where one is given. */
+/** Takes the money over the network. `key`, if given, is an idempotency key for the provider. */
 export type Pay = (amount: number, key?: string) => Promise<{ id: string }>
 export type Charge = (key: string, amount: number) => Promise<{ payment: string }>
 
 /**
- * What everybody writes first: look for the key, charge, remember the key. Two requests at once both find nothing; a
- * process that dies after the charge remembers nothing. Either way the customer pays twice.
+ * The usual first version: look for the key, charge, store the key. Two concurrent requests both find no key, and a
+ * process that dies after the charge has not stored it. In both cases the customer pays twice.
  */
 export async function openNaive(file: string, pay: Pay): Promise<Charge> {
   const store = sqliteStore({ file })
@@ -26,8 +26,9 @@ export async function openNaive(file: string, pay: Pay): Promise<Charge> {
 }
 
 /**
- * The same, mended. The claim comes before the charge and rests on a unique key; the charge is a recorded step under a
- * derived key that is the same on every attempt; a retry resumes after it, or asks the provider again under that key.
+ * The fixed version. The claim comes before the charge, and rests on a unique key. The charge is a recorded step under
+ * a derived key, which is the same on every attempt. A retry resumes after the step, or repeats the call under the same
+ * key.
  */
 export async function openOnce(file: string, pay: Pay): Promise<Charge> {
   const store = sqliteStore({ file })

@@ -1,6 +1,4 @@
-/**
- * One charge in a process of its own, which the test kills: `main.ts <naive|once> <file> <provider> <key> <amount>`.
- */
+/** One charge in a separate process, which the test kills: `main.ts <naive|once> <file> <provider> <key> <amount>`. */
 import { openNaive, openOnce, type Pay } from './charges.ts'
 
 const [how = 'once', file = 'charges.db', provider = '', key = '', amount = '0'] = process.argv.slice(2)

@@ -10,7 +10,7 @@ export interface Order {
   readonly referrer: string
 }
 
-/** What the orders service tells the others. Both are kept in order per order. */
+/** The events of the orders service. Events of one order keep their order. */
 export const events = {
   'order.placed': event<{ order: string; sku: string; amount: number; referrer: string }>(({ order }) => order),
   'confirmation.due': event<{ order: string; customer: string; notBefore: string }>(({ order }) => order),
@@ -21,12 +21,12 @@ export const SERVICES: readonly ServiceName[] = ['orders', 'inventory', 'email',
 
 export const SKUS = ['tea', 'mug'] as const
 export const STOCK = 1_000
-/** Mail goes out this much later: time to change one's mind. */
+/** The mail is sent this much later, so that a customer has time to change their mind. */
 export const MAIL_DELAY_MS = 1_500
 export const REWARD = 5
-/** Nobody can be credited on this account until somebody opens it. */
+/** Credits to this account fail until an operator opens it. */
 export const CLOSED_ACCOUNT = 'dora'
 export const ACCOUNTS = ['ann', 'ben', 'cleo', CLOSED_ACCOUNT] as const
 
-/** The services sign what they tell each other; with real services this comes from their settings. */
+/** The secret with which the services sign their webhooks. Real services read it from their settings. */
 export const SECRET = 'whsec_b3JkZXItZXhhbXBsZS1zZWNyZXQ='

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Order } from './catalogue.ts'
 
-/** What the customer saw in the end, and what it took. */
+/** The customer's final answer, and how many requests it took. */
 export interface Seen {
   readonly order: Order
   readonly key: string
@@ -9,14 +9,14 @@ export interface Seen {
   readonly status: number
   readonly answer: string
   readonly requests: number
-  /** The answer came from the record: an earlier request had done the work. */
+  /** The answer is a replay: an earlier request had done the work. */
   readonly replayed: boolean
 }
 
 const REQUEST_MS_MAX = 5_000
 const PAUSE_MS = 100
 
-/** One key for one intention, made before the first request; the same request until there is an answer. */
+/** Makes one key per intention, before the first request. Repeats the same request until there is an answer. */
 export async function placeOrder(
   url: string,
   order: Order,

@@ -3,8 +3,8 @@ import { sqliteStore } from '../../src/entry/sqlite.ts'
 import { ACCOUNTS, CLOSED_ACCOUNT, SERVICES, SKUS, STOCK, type ServiceName } from './catalogue.ts'
 
 /**
- * Each service has a database of its own. Nothing in these tables refuses a second row for the same order: keeping it out
- * is what the example is about.
+ * Each service has its own database. No constraint in these tables refuses a second row for the same order, because the
+ * example shows that the library prevents it.
  */
 const TABLES: Record<ServiceName, readonly string[]> = {
   orders: ['create table orders (order_id text not null, customer text not null, payment text not null)'],
@@ -29,7 +29,7 @@ export interface Databases {
   close(): Promise<void>
 }
 
-/** Makes the tables, and reads them later by plain SQL: what they say, not what the services say. */
+/** Creates the tables, and later reads them by plain SQL, independently of the services. */
 export async function openDatabases(folder: string): Promise<Databases> {
   const file = (service: ServiceName): string => join(folder, `${service}.db`)
   const stores = new Map(SERVICES.map((service) => [service, sqliteStore({ file: file(service) })]))

@@ -2,14 +2,14 @@ import { CLOSED_ACCOUNT, REWARD, STOCK, type Order } from './catalogue.ts'
 import type { Databases } from './databases.ts'
 import type { Entry } from './services/provider.ts'
 
-/** What happened for one order, counted in four databases and in the provider's books. */
+/** The effects of one order, counted in four databases and in the provider's books. */
 export interface Effects {
-  /** Money taken; and how often the provider was asked for it. */
+  /** How often money was taken, and how often the provider was asked for it. */
   readonly charges: number
   readonly asked: number
   readonly orders: number
   readonly movements: number
-  /** Mails that left; and how long after the charge the first one did. */
+  /** The number of mails sent, and how long after the charge the first one was sent. */
   readonly mails: number
   readonly mailAfterMs: number | null
   readonly credits: number
@@ -55,7 +55,7 @@ export async function readWorld(databases: Databases, provider: string, orders: 
   }
 }
 
-/** Everything that has happened so far is all that will: a credit to a closed account waits for the redrive. */
+/** Whether nothing more will happen. A credit to a closed account waits for the redrive. */
 export function isSettled(world: World, orders: readonly Order[], closedIsPaid: boolean): boolean {
   return orders.every((order) => {
     const effects = world.of.get(order.id)
@@ -66,7 +66,7 @@ export function isSettled(world: World, orders: readonly Order[], closedIsPaid: 
   })
 }
 
-/** The sums tell what counting rows cannot: a stock that was decremented twice in one row. */
+/** Sums show what counts of rows cannot: a stock that was decremented twice in one row. */
 export function sumsOff({ stock, balances }: World, orders: readonly Order[]): string[] {
   const good = orders.filter(({ card }) => card === 'good')
   const stockOff = [...stock].flatMap(([sku, units]) => {

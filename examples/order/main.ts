@@ -1,7 +1,7 @@
 /**
- * One order, four services, each with its own database: charge the card, decrement the inventory, send the confirmation,
- * credit the referrer. Services are killed with SIGKILL at random meanwhile; the table says what each user saw and how
- * often each effect happened. Exit code 1 when anything happened twice or was lost.
+ * One order, four services, each with its own database: charge the card, decrement the inventory, send the
+ * confirmation, credit the referrer. Meanwhile the services are killed at random with SIGKILL. The table shows what
+ * each customer saw, and how often each effect happened. The exit code is 1 if anything happened twice or was lost.
  *
  * npm run example:order -- --orders 20 --kills 10
  */
@@ -13,7 +13,7 @@ const USAGE = 'Use: npm run example:order -- [--orders 20] [--kills 10] [--seed 
 const ORDERS_MAX = 1_000
 const KILLS_MAX = 1_000
 
-// node:sqlite says on every start that it is experimental. That is no part of this example; any other warning is.
+// node:sqlite warns on every start that it is experimental. Only that warning is hidden.
 process.removeAllListeners('warning').on('warning', (warning) => {
   if (warning.name !== 'ExperimentalWarning') console.error(String(warning))
 })

@@ -6,7 +6,7 @@ export interface Line extends Effects {
   readonly order: string
   readonly status: number
   readonly requests: number
-  /** Asked once more when all was over: the same answer, from the record. */
+  /** The replay at the end: the same request gets the same answer. */
   readonly sameAgain: boolean
   readonly redriven: boolean
   readonly problems: readonly string[]
@@ -16,7 +16,7 @@ export interface Report {
   readonly ok: boolean
   readonly seed: number
   readonly kills: Readonly<Record<ServiceName, number>>
-  /** Deliveries that a service lived to tell of; each event has three receivers. */
+  /** Deliveries that services reported before they died. Each event has three receivers. */
   readonly deliveries: number
   readonly published: number
   readonly resent: number

@@ -18,7 +18,7 @@ export interface RunOptions {
   readonly say?: (line: string) => void
 }
 
-/** Everything together: what takes longer is told as a problem, never waited for. */
+/** The time limit of the whole run. A run that takes longer is reported as a problem. */
 const BASE_MS_MAX = 60_000
 const KILL_MS_MAX = 1_500
 const LIFE_MS_MAX = 2_000
@@ -113,13 +113,13 @@ function orderOf(i: number, random: () => number): Order {
   }
 }
 
-/** Orders come while processes die: the next one when its share of the kills is done. */
+/** Places orders while processes die. The next order comes when its share of the kills is done. */
 async function placeWhenDue(url: string, order: Order, isDue: () => boolean, deadline: number): Promise<Seen> {
   await until(async () => isDue(), deadline)
   return placeOrder(url, order, deadline)
 }
 
-/** Each service dies again and again: after a random life, now and then while it is still starting. */
+/** Kills each service again and again, after a random time, sometimes while it is still starting. */
 async function killAtRandom(
   services: readonly Service[],
   kills: number,
@@ -144,7 +144,7 @@ async function killAtRandom(
   if (!(await until(isUp, deadline))) problems.push('not every service came back')
 }
 
-/** What an operator does: sees what is parked and why, mends the cause, and runs it again; the service dies meanwhile. */
+/** Acts as the operator: looks at the dead letters, fixes the cause, and redrives them. The service dies meanwhile. */
 async function redrive(
   databases: Databases,
   referrals: Service,
@@ -163,7 +163,7 @@ async function redrive(
       once.deadLetters.list({ consumer: 'referrals' }, { limit: 10_000 })
     const ordersOf = (letters: readonly DeadLetter[]): Set<string> =>
       new Set(letters.flatMap(({ aggregate }) => aggregate ?? []))
-    // A credit is tried some times before it is parked: mended earlier, it would never be.
+    // Wait until the credits are parked. If the cause were fixed earlier, there would be no dead letter.
     if (!(await until(async () => ordersOf(await list()).size >= expected, deadline))) {
       problems.push('not every credit to a closed account was parked in time')
     }
@@ -186,7 +186,7 @@ async function redrive(
   }
 }
 
-/** Every event once more, under broker ids of their own: the inboxes know them all. */
+/** Sends every event once more, under new broker ids. The inboxes know all of them. */
 async function sendAllAgain(databases: Databases, services: Services, say: (line: string) => void): Promise<number> {
   const once = effectivelyOnce({
     namespace: 'orders',
@@ -220,7 +220,7 @@ function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
-/** Mulberry32: the same seed kills in the same order. When exactly, nobody can say again. */
+/** Mulberry32: the same seed kills in the same order, but not at exactly the same moments. */
 function randomOf(seed: number): () => number {
   let state = seed >>> 0
   return () => {

@@ -5,7 +5,7 @@ import type { Word } from './services/serve.ts'
 const START_MS_MAX = 60_000
 const DEATHS_MAX = 20
 
-/** One service as a real process: whenever it ends another one takes its place, at the same address. */
+/** Runs one service as a real process. Whenever the process ends, a new one takes its place at the same address. */
 export class Service {
   readonly name: string
   readonly #args: readonly string[]
@@ -13,11 +13,11 @@ export class Service {
   #port = 0
   #isListening = false
   #isOver = false
-  /** It ended by itself this often, which it must not. */
+  /** How often the process ended by itself. It must never do that. */
   #deaths = 0
   #listening: () => void = () => {}
   kills = 0
-  /** Deliveries that it settled, as far as it lived to tell. */
+  /** Deliveries that it settled and reported before it died. */
   deliveries = 0
 
   constructor(name: string, args: readonly string[]) {
@@ -33,7 +33,7 @@ export class Service {
     return this.#isListening
   }
 
-  /** Resolves when it listens, for the first time or again. */
+  /** Resolves when the service listens, for the first time or again. */
   async start(): Promise<void> {
     if (!this.#child) this.#spawn()
     if (this.#isListening) return
@@ -45,7 +45,7 @@ export class Service {
     await Promise.race([listening, patience]).finally(() => clearTimeout(late))
   }
 
-  /** SIGKILL, wherever it happens to be. */
+  /** Kills the process with SIGKILL, at any point. */
   kill(): void {
     if (this.#child?.kill('SIGKILL')) this.kills++
     this.#isListening = false

@@ -1,6 +1,6 @@
 /**
- * The audit: intents, charges, events and receipts compared by plain SQL in one transaction. Nothing is estimated. A
- * duplicate is a row too many; a loss is a row that is missing and can no longer come.
+ * The audit compares intents, charges, events and receipts by plain SQL in one transaction. Nothing is estimated. A
+ * duplicate is an extra row. A loss is a missing row that can no longer come.
  */
 import type { SqlTx } from '../../src/entry/sqlite.ts'
 
@@ -32,7 +32,7 @@ const INTENTS = `select count(*) as intents, count(answered_at) as answered, coa
 const KEYS = `select count(distinct c.operation) as n from charges c
   join effectively_once_record k on k.id = c.operation where c.round = $1`
 
-/** One charge per intent, one event per charge, one receipt per event: whatever is beyond the first is a duplicate. */
+/** One charge per intent, one event per charge, one receipt per event: every further row is a duplicate. */
 const EXTRA = {
   charges: `select coalesce(sum(n), 0) as n, coalesce(sum(n - 1), 0) as extra
     from (select count(*) as n from charges where round = $1 group by causation)`,
@@ -43,13 +43,13 @@ const EXTRA = {
 }
 
 const LOST = {
-  /** The customer was told "charged" and was not. */
+  /** The customer got the answer "charged", but was not charged. */
   charges: `select count(*) as n from intents i where i.round = $1 and i.answered_at is not null
     and not exists (select 1 from charges c where c.round = $1 and c.causation = i.causation)`,
-  /** A charge without an event, in the outbox or at the broker, and the only process that knew of it is dead. */
+  /** A charge without an event in the outbox or at the broker, after the only process that knew of it has died. */
   events: `select count(*) as n from charges c where c.round = $1 and c.boot < $2
     and not exists (select 1 from events e where e.round = $1 and e.charge = c.id)`,
-  /** The broker was told that the event is done with, and there is no receipt. */
+  /** The event was acknowledged to the broker, but there is no receipt. */
   receipts: `select count(*) as n from deliveries d where d.round = $1 and d.acknowledged > 0
     and not exists (select 1 from receipts r where r.round = $1 and r.event = d.event)`,
 }

@@ -4,7 +4,7 @@ import { json } from 'node:stream/consumers'
 import type { Broker } from './broker.ts'
 import type { Message, QueueName } from './services/broker-client.ts'
 
-/** The broker's own port: services reach it over HTTP, as they would reach a real one. */
+/** The broker's own port. Services reach the broker over HTTP, as they would reach a real one. */
 export async function serveBroker(broker: Broker): Promise<{ readonly url: string; readonly server: Server }> {
   const server = createServer((req, res) => {
     const answer = async (): Promise<void> => {

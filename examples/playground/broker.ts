@@ -1,6 +1,6 @@
 /**
- * A broker, as real ones behave: it keeps what it has taken until it is acknowledged, delivers again what was not, and
- * now and then delivers twice. It outlives the services; its log is what the audit reads.
+ * A broker that behaves like a real one. It keeps each event until it is acknowledged, redelivers unacknowledged
+ * events, and sometimes delivers twice. It outlives the services, and the audit reads its log.
  */
 import type { ChargeCreated } from './catalogue.ts'
 import type { Delivered, Message, QueueName } from './services/broker-client.ts'
@@ -22,11 +22,11 @@ export interface Logged {
 interface Waiting {
   readonly handle: string
   readonly message: Message
-  /** Not delivered before; while it is held: delivered again then. */
+  /** Not delivered before this time. For an event that a consumer holds: when it is redelivered. */
   at: number
   held: boolean
   deliveries: number
-  /** How often it comes again although it was acknowledged. */
+  /** How often the event is redelivered although it was acknowledged. */
   readonly copies: number
 }
 
@@ -80,7 +80,7 @@ export class Broker {
     this.#ring()
   }
 
-  /** Held for somebody who needs longer, or given back to come again. */
+  /** Holds an event for a consumer that needs longer, or takes it back for redelivery. */
   postpone(queue: QueueName, handles: readonly string[], { delayMs = HOLD_MS, held = true } = {}): void {
     for (const handle of handles) {
       const waiting = this.#queues[queue].get(handle)
@@ -89,7 +89,7 @@ export class Broker {
     this.#ring()
   }
 
-  /** The consumer's process is gone: whatever it had comes again at once. */
+  /** The consumer's process is gone: redelivers its events at once. */
   release(): void {
     for (const queue of Object.values(this.#queues)) {
       for (const waiting of queue.values()) if (waiting.held) Object.assign(waiting, { at: 0, held: false })
@@ -97,7 +97,7 @@ export class Broker {
     this.#ring()
   }
 
-  /** What became of events since this was last asked. */
+  /** What happened to events since the last call. */
   changes(): readonly Logged[] {
     const changed = [...this.#changed]
     this.#changed.clear()
@@ -109,7 +109,7 @@ export class Broker {
     for (const [id, { data }] of this.#log) if (data.round < olderThanRound) this.#log.delete(id)
   }
 
-  /** Nobody waits any more. */
+  /** Ends all waiting calls. */
   close(): void {
     this.#ring()
   }

@@ -1,4 +1,4 @@
-/** The customers: they want one charge each, ask until they have an answer, and always with the same key. */
+/** The customers. Each wants one charge, and retries with the same key until there is an answer. */
 import { request } from 'node:http'
 import type { Intent, Outcome, RequestMade } from './intent.ts'
 import type { Faults, Vertices } from './settings.ts'
@@ -34,7 +34,7 @@ export class Customers {
     return this.#open
   }
 
-  /** Begins one intent; undefined when too many are open already. */
+  /** Starts one intent. Returns undefined if too many are open already. */
   begin(round: number, vertices: Vertices): Intent | undefined {
     if (this.#open >= OPEN_MAX) return undefined
     const intent: Intent = {
@@ -55,7 +55,7 @@ export class Customers {
     return intent
   }
 
-  /** Intents about which something is new since this was last asked. */
+  /** Intents that changed since the last call. */
   changes(): readonly Intent[] {
     const changed = [...this.#changed]
     this.#changed.clear()
@@ -72,7 +72,7 @@ export class Customers {
       const copies = retryStorm ? STORM_COPIES : 1
       const outcomes = await Promise.all(Array.from({ length: copies }, () => this.#ask(intent)))
       if (intent.answeredAt !== null) {
-        // In a storm somebody on the way (a proxy, a queue, a double click) asks once more.
+        // In a retry storm, something on the way (a proxy, a queue, a double click) repeats the request.
         if (retryStorm) await this.#pause('storm').then(() => this.#ask(intent))
         return
       }
@@ -99,7 +99,7 @@ export class Customers {
     return outcome
   }
 
-  /** One request over the network. A lost answer is one that the shop gave and nobody received. */
+  /** One request over the network. A lost answer was sent by the shop, but not received by the customer. */
   #send(intent: Intent, isLost: boolean): Promise<Omit<RequestMade, 'at'>> {
     const { causation, round, amount, vertices } = intent
     const body = JSON.stringify({ causation, round, amount })

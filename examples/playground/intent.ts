@@ -9,7 +9,7 @@ export interface RequestMade {
   readonly status?: number
 }
 
-/** What one customer wants: to be charged once, however often it has to be asked for. */
+/** The intention of one customer: to be charged once, however many requests that takes. */
 export interface Intent {
   readonly causation: string
   readonly round: number

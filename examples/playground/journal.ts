@@ -1,4 +1,4 @@
-/** Everything that is known outside the services, written into the same database before each audit. */
+/** Writes everything that is known outside the services into the same database, before each audit. */
 import type { SqlTx } from '../../src/entry/sqlite.ts'
 import type { Logged } from './broker.ts'
 import type { Intent } from './intent.ts'
@@ -8,7 +8,7 @@ const INTENT = `insert into intents (causation, round, amount, made_at, requests
   on conflict (causation) do update set requests = excluded.requests, replays = excluded.replays,
     conflicts = excluded.conflicts, answered_at = excluded.answered_at`
 
-/** Rows of the outbox table that were not seen yet; with one writer, the order of seq is the order of commits. */
+/** New rows of the outbox table. With one writer, the order of `seq` is the order of commits. */
 const FROM_OUTBOX = `insert or ignore into events (id, causation, charge, round, via, made_at)
   select id, json_extract(payload, '$.causation'), json_extract(payload, '$.charge'),
     json_extract(payload, '$.round'), 'outbox', created_at
@@ -34,7 +34,7 @@ export class Journal {
     await tx.query(FROM_OUTBOX, [this.#seq])
     this.#seq = Number((await tx.query<{ seq: number }>(LAST_SEQ)).rows[0]?.seq)
     for (const { message, data, arrivedAt, arrivals, delivered, acknowledged } of logged) {
-      // Whatever did not come from the outbox was sent beside it.
+      // An event that is not in the outbox was sent without it.
       await tx.query(FROM_BROKER, [message.id, data.causation, data.charge, data.round, arrivedAt])
       const row = [message.id, data.causation, data.round, arrivedAt, arrivals, delivered, acknowledged]
       await tx.query(DELIVERY, row)

@@ -9,7 +9,7 @@ const PORT_DEFAULT = 4100
 export interface OpenedPlayground {
   readonly url: string
   readonly playground: Playground
-  /** Ends everything, and leaves nothing behind. Safe to call twice. */
+  /** Ends all processes and removes the folder. Safe to call twice. */
   close(): Promise<void>
 }
 

@@ -1,4 +1,4 @@
-/** Single operations on their way, for the page: the newest ones in a row each, and one of them followed closely. */
+/** Single operations for the page: a row for each of the newest, and details of a selected one. */
 import type { SqlTx } from '../../src/entry/sqlite.ts'
 import type { Intent } from './intent.ts'
 
@@ -61,7 +61,7 @@ interface Stored {
   readonly n?: number
 }
 
-/** Everything that is known of one causation id, in the order in which it happened. */
+/** Everything that happened to one causation id, in order. */
 export async function follow(tx: SqlTx, intent: Intent): Promise<Followed> {
   const { causation, round, amount, madeAt, vertices } = intent
   const find = async (sql: string): Promise<readonly Stored[]> => (await tx.query<Stored>(sql, [round, causation])).rows

@@ -1,4 +1,4 @@
-/** The playground: two services, a broker and customers; what a visitor sets; and the audit of what happened. */
+/** The playground: two services, a broker, customers, the visitor's settings, and the audit. */
 import { sqliteStore, type SqliteStore } from '../../src/entry/sqlite.ts'
 import { auditRound, type RoundAudit } from './audit.ts'
 import { Broker } from './broker.ts'
@@ -95,7 +95,7 @@ export class Playground {
     this.#crasher = new Crasher({ shop: this.#shop, receipts: this.#receipts }, faults)
   }
 
-  /** One line about what is wrong, or nothing. Other vertices begin another round. */
+  /** Returns one line about a mistake, or nothing. A change of vertices starts a new round. */
   set(change: unknown): string | undefined {
     const settings = changeSettings(this.settings, change)
     if (typeof settings === 'string') return settings
@@ -110,7 +110,7 @@ export class Playground {
     return undefined
   }
 
-  /** Begins so many charges; answers how many could be begun. */
+  /** Starts that many charges. Returns how many could be started. */
   charge(count: number): readonly string[] {
     const round = this.#rounds[0]
     if (!round) return []
@@ -129,7 +129,7 @@ export class Playground {
     return (service === 'shop' ? this.#shop : this.#receipts).kill()
   }
 
-  /** Another round with the same vertices: the counts begin at zero. */
+  /** Starts a new round with the same vertices: the counts start at zero. */
   newRound(): void {
     this.#beginRound()
   }
@@ -139,7 +139,7 @@ export class Playground {
     return intent && this.#store.transaction((tx) => follow(tx, intent))
   }
 
-  /** Called with each new snapshot, until the answered function is called. */
+  /** Calls back with each new snapshot. Returns a function that stops it. */
   watch(listener: (snapshot: Snapshot) => void): () => void {
     this.#listeners.add(listener)
     if (this.snapshot) listener(this.snapshot)
@@ -183,7 +183,7 @@ export class Playground {
     if (whole > 0) this.charge(whole)
   }
 
-  /** Writes down what is new, audits the rounds that are shown, and tells whoever watches. */
+  /** Records what is new, audits the visible rounds, and notifies all watchers. */
   async #tick(): Promise<void> {
     const at = Date.now()
     const { operations, lagMs } = await this.#store.transaction(async (tx) => {

@@ -1,4 +1,4 @@
-/** What the plots show: one point per look, the last minute of them. */
+/** The data of the plots: the points of the last minute. */
 export interface Point {
   readonly at: number
   /** Per second. */
@@ -22,7 +22,7 @@ export class Series {
   readonly points: Point[] = []
   #before: { readonly at: number; readonly totals: Totals } | undefined
 
-  /** A point is made twice a second, however often somebody looks. */
+  /** Adds a point at most twice a second, however often it is called. */
   add(at: number, totals: Totals, lagMs: number): void {
     const before = (this.#before ??= { at, totals: { ...totals } })
     const seconds = (at - before.at) / 1_000

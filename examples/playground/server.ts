@@ -1,4 +1,4 @@
-/** The page and its few verbs over HTTP. Snapshots reach the page as server-sent events. */
+/** Serves the page and its few commands over HTTP. Snapshots reach the page as server-sent events. */
 import { readFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -21,7 +21,7 @@ const POLICY =
 
 export interface ServeOptions {
   readonly host: string
-  /** Where to listen; where it is taken, any free port. */
+  /** The port to listen on. If it is taken, any free port. */
   readonly port: number
 }
 
@@ -63,7 +63,7 @@ async function answer(playground: Playground, req: IncomingMessage, res: ServerR
 }
 
 async function act(playground: Playground, path: string, req: IncomingMessage, res: ServerResponse): Promise<void> {
-  // A form of another site cannot send JSON without asking first.
+  // A form of another site cannot send JSON without a CORS preflight.
   if (!req.headers['content-type']?.startsWith('application/json')) return fail(res, 415, 'send application/json')
   if (Number(req.headers['content-length'] ?? Infinity) > BODY_MAX) return fail(res, 413, 'too much')
   const body = parsed(await text(req))
@@ -104,13 +104,13 @@ function parsed(body: string): Record<string, unknown> | undefined {
 function stream(playground: Playground, res: ServerResponse): void {
   res.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' })
   const stop = playground.watch((snapshot) => {
-    // A page that does not read, such as one in a sleeping tab, misses some.
+    // A page that does not read, such as one in a sleeping tab, misses some snapshots.
     if (!res.writableNeedDrain) res.write(`data: ${JSON.stringify(snapshot)}\n\n`)
   })
   res.on('close', stop)
 }
 
-/** Other sites' pages, also those that point a name of theirs at this machine, have no business here. */
+/** Refuses pages of other sites, including those whose host name points at this machine (DNS rebinding). */
 function isOurs(req: IncomingMessage, host: string): boolean {
   const { host: asked = '', origin } = req.headers
   if (origin !== undefined && origin !== `http://${asked}`) return false

@@ -1,15 +1,15 @@
-/** What a visitor can set. The vertices belong to a round: an operation keeps those it was begun with to its end. */
+/** What a visitor can set. The vertices belong to a round: an operation keeps the vertices that it started with. */
 export interface Vertices {
   /** Requests carry an idempotency key. Off: the handler runs for every request. */
   readonly key: boolean
-  /** Events are published in the charge's transaction. Off: they are sent beside it, after the answer. */
+  /** Events are published in the charge's transaction. Off: they are sent outside the transaction, after the answer. */
   readonly outbox: boolean
   /** Deliveries are deduplicated in the receipt's transaction. Off: every delivery is applied. */
   readonly inbox: boolean
 }
 
 export interface Faults {
-  /** Some answers never reach the customer, who then asks again. */
+  /** Some answers never reach the customer, who then retries. */
   readonly lostResponses: boolean
   /** Every request is sent several times at once, and again after its answer. */
   readonly retryStorm: boolean
@@ -22,11 +22,11 @@ export interface Faults {
 export interface Settings {
   readonly vertices: Vertices
   readonly faults: Faults
-  /** Charges per second that customers ask for by themselves. */
+  /** Charges per second that customers request on their own. */
   readonly traffic: number
 }
 
-/** Places in the code at which a process may be killed, and in which of the two processes each of them is. */
+/** Points in the code at which a process may be killed, and the process that each point belongs to. */
 export const CRASH_POINTS = {
   'before-commit': 'shop',
   'after-commit': 'shop',
@@ -47,7 +47,7 @@ export function isCrashPoint(text: unknown): text is CrashPoint {
   return typeof text === 'string' && Object.hasOwn(CRASH_POINTS, text)
 }
 
-/** Settings as a page sent them, on top of those there are; or one line about what is wrong. */
+/** Applies the page's changes to the current settings. Returns one line about a mistake instead, if there is one. */
 export function changeSettings(now: Settings, change: unknown): Settings | string {
   if (typeof change !== 'object' || change === null || Array.isArray(change)) return 'settings are a JSON object'
   const { vertices = {}, faults = {}, traffic = now.traffic, ...others } = change as Record<string, unknown>

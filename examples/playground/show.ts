@@ -2,7 +2,7 @@ import { openPlayground } from './open.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-/** Opens the playground, says where, and keeps it until the process is told to end. */
+/** Opens the playground, prints its address, and runs until the process is told to end. */
 export async function showPlayground(write: (text: string) => void): Promise<void> {
   const told = new Promise<void>((resolve) => {
     for (const signal of SIGNALS) process.on(signal, () => resolve())

@@ -4,14 +4,14 @@ import { fileURLToPath } from 'node:url'
 import type { CrashPoint, ServiceName } from './settings.ts'
 
 const RESTART_MS = 100
-/** Data that the dead process had already sent may still be on its way to us. */
+/** Data that the dead process had already sent may still arrive. */
 const LAST_WORDS_MS = 500
 const KILLS_KEPT = 50
 
 export interface Killed {
   readonly at: number
   readonly service: ServiceName
-  /** Where it stood; 'anywhere' when it was killed where it happened to be. */
+  /** The point at which it was killed, or 'anywhere'. */
   readonly point: CrashPoint | 'anywhere'
   readonly pid: number
 }
@@ -27,14 +27,14 @@ interface Spare {
   loaded: boolean
 }
 
-/** Runs one service as a real process, kills it with SIGKILL where it is told to, and starts it again. */
+/** Runs one service as a real process, kills it with SIGKILL at a given point, and starts it again. */
 export class Supervisor {
   readonly name: ServiceName
   readonly kills: Killed[] = []
   killCount = 0
   /** The number of the process that runs now. */
   boot = 0
-  /** Processes before this one are gone for good, and so is whatever they had only in memory. */
+  /** Processes before this one are gone for good, with everything that they had only in memory. */
   goneBefore = 0
   port = 0
   state: 'starting' | 'up' | 'down' = 'down'
@@ -73,7 +73,7 @@ export class Supervisor {
     return ready
   }
 
-  /** The next time it passes this point it stands still there, and is killed. */
+  /** The process stops the next time it reaches this point, and is killed. */
   arm(point: CrashPoint): void {
     if (this.state === 'up' && this.#child?.connected) this.#child.send({ arm: point }, () => {})
   }
@@ -82,7 +82,7 @@ export class Supervisor {
     if (this.state === 'up' && this.#child?.connected) this.#child.send({ arm: null }, () => {})
   }
 
-  /** Kills it wherever it happens to be. */
+  /** Kills the process at once, at any point. */
   kill(point: Killed['point'] = 'anywhere'): boolean {
     const child = this.#child
     if (!child?.pid || !child.kill('SIGKILL')) return false
@@ -98,7 +98,7 @@ export class Supervisor {
     await Promise.all([end(this.#child), end(this.#spare?.child)])
   }
 
-  /** A process that is loaded and waits: the next one is up in no time. */
+  /** A preloaded standby process, so that the next process starts at once. */
   #prepareSpare(): void {
     if (this.#stopped) return
     const script = fileURLToPath(new URL(`services/${this.name}.ts`, import.meta.url))
@@ -115,7 +115,7 @@ export class Supervisor {
     })
     child.on('error', () => this.#gone(child))
     child.on('exit', () => this.#gone(child))
-    // A line means: I stand at this point.
+    // A line means that the process has stopped at this point.
     if (child.stdout) createInterface({ input: child.stdout }).on('line', (point) => this.kill(point as CrashPoint))
   }
 

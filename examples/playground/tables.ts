@@ -4,11 +4,11 @@ import { sqliteStore } from '../../src/entry/sqlite.ts'
 export const NOW = `cast(unixepoch('subsec') * 1000 as integer)`
 
 /**
- * One file for everything, so that the audit is plain SQL over all of it. None of these tables has a constraint that
- * would keep a duplicate out: whatever keeps them out is the toolkit's work.
+ * One file for everything, so that the audit can use plain SQL over all tables. None of these tables has a constraint
+ * that would prevent a duplicate: only the library prevents duplicates.
  */
 const TABLES = [
-  // What customers want: one row is one charge, however often it is asked for.
+  // What customers want: one row is one charge, however often it is requested.
   `create table intents (
   causation text primary key,
   round integer not null,
@@ -20,7 +20,7 @@ const TABLES = [
   answered_at integer
 ) without rowid`,
   'create index intents_round on intents (round)',
-  // The shop's ledger. operation: the hashed identity of its key, null where there was none. boot: which process ran it.
+  // The shop's ledger. operation: the hashed identity of its key, or null without a key. boot: the process that ran it.
   `create table charges (
   id integer primary key,
   causation text not null,
@@ -31,7 +31,7 @@ const TABLES = [
   made_at integer not null default (${NOW})
 )`,
   'create index charges_causation on charges (round, causation)',
-  // Every event there is, from the outbox or straight from the shop, as the audit found it.
+  // Every event, from the outbox or directly from the shop, as the audit found it.
   `create table events (
   id text primary key,
   causation text not null,
@@ -42,7 +42,7 @@ const TABLES = [
 ) without rowid`,
   'create index events_charge on events (round, charge)',
   'create index events_causation on events (round, causation)',
-  // What the broker did with each.
+  // What the broker did with each event.
   `create table deliveries (
   event text primary key,
   causation text not null,

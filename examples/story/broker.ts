@@ -1,7 +1,7 @@
 import type { Delivery, EventsOf, OutgoingEvent, Sink, Source } from '../../src/index.ts'
 import type { ShopEvents } from './shop.ts'
 
-/** The smallest broker: a list in memory. It delivers everything twice, as brokers sometimes do. */
+/** A minimal broker: a list in memory. It delivers every event twice, as brokers sometimes do. */
 export class TwiceBroker {
   /** How often each event was delivered, by its id. */
   readonly delivered = new Map<string, number>()
@@ -26,7 +26,7 @@ export class TwiceBroker {
     features: { orders: true, counts: false, marksRedelivered: true, delays: false, positions: false },
     open: async () => ({
       receive: async () => this.#queue.splice(0, 1).map((event) => this.#deliver(event)),
-      // Acknowledged, and yet it comes again, once: the acknowledgement was lost.
+      // Deliver it once more although it was acknowledged, as if the acknowledgement were lost.
       ack: async (deliveries) => this.#again(deliveries.filter(({ redelivered }) => !redelivered)),
       giveBack: async (deliveries) => this.#again(deliveries),
       close: async () => {},

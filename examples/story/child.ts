@@ -1,4 +1,4 @@
-/** One process of the shop that is killed at its COMMIT: `child.ts <file> <key> <amount> <during|after>`. */
+/** A process of the shop that is killed at its COMMIT: `child.ts <file> <key> <amount> <during|after>`. */
 import { writeSync } from 'node:fs'
 import { charge, openShopInterrupted } from './shop.ts'
 
@@ -6,7 +6,7 @@ const [, , file = '', key = '', amount = '0', moment = 'during'] = process.argv
 const STDOUT = 1
 const PATIENCE_MS = 20_000
 
-/** Says where it is, and stands still there until the parent kills it. */
+/** Reports the point it has reached, and waits there until the parent kills it. */
 function standStill(where: string): never {
   writeSync(STDOUT, `${where}\n`)
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PATIENCE_MS)

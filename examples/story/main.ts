@@ -14,7 +14,7 @@ import { TwiceBroker } from './broker.ts'
 import { hasColour, openPage } from './page.ts'
 import { charge, openLedger, openShop, prepare, writeReceipts, type Charge, type Shop } from './shop.ts'
 
-// node:sqlite says on every start that it is experimental. That is no part of this story; any other warning is.
+// node:sqlite warns on every start that it is experimental. Only that warning is hidden.
 process.removeAllListeners('warning').on('warning', (warning) => {
   if (warning.name !== 'ExperimentalWarning') console.error(String(warning))
 })
@@ -50,7 +50,7 @@ try {
   await rm(folder, { recursive: true, force: true })
 }
 if (process.exitCode === 0 && !storyOnly) {
-  // The package has the story alone.
+  // The published package has the story, but not the playground.
   const { showPlayground } = await import('../playground/show.ts')
   await showPlayground(write)
 }
@@ -59,7 +59,7 @@ async function threeRequests(key: string, amount: number): Promise<void> {
   page.chapter('1. Three requests with one key')
   page.line('key', `${key}, charge ${amount}`)
   const shop = openShop(file)
-  // A double click: both are under way at once. The second waits for the first.
+  // A double click: two requests at once. The second waits for the first.
   const [first, second] = await Promise.all([charge(shop, key, amount), charge(shop, key, amount)])
   await shop.close()
   const restarted = openShop(file)
@@ -110,7 +110,7 @@ async function deliveredTwice(key: string, amount: number): Promise<void> {
   for (const [of, { receipts }] of wrong) page.bad('receipts', `${receipts} for ${of}: there must be 1`)
 }
 
-/** Starts a process of the shop, waits until it stands at the named moment, and kills it there. */
+/** Starts a process of the shop, waits until it reaches the named moment, and kills it there. */
 async function runAndKill(
   key: string,
   amount: number,
@@ -142,7 +142,7 @@ function tell(caller: string, { got, replay }: { got: Charge; replay: boolean })
   page.line(caller, `got charge #${got.id} of ${got.amount}   ${replay ? 'replay, nothing ran' : 'the handler ran'}`)
 }
 
-/** By plain SQL through a connection of its own: what the tables say, not what we say. */
+/** Counts by plain SQL through a separate connection, independently of the library. */
 function count(key: string): void {
   if (process.env['STORY_PLANT'] === key) ledger.plant('charges', key)
   const charges = ledger.charges(key)

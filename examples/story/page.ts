@@ -1,4 +1,4 @@
-/** Where the story is written: plain lines, a little colour where the terminal has it. */
+/** Prints the story as plain lines, in colour if the terminal supports it. */
 export interface Page {
   title(text: string): void
   chapter(text: string): void
@@ -23,7 +23,10 @@ export function openPage(write: (text: string) => void, colour: boolean): Page {
   }
 }
 
-/** https://no-color.org, and nothing on pipes and dumb terminals; FORCE_COLOR has the last word but one. */
+/**
+ * NO_COLOR (https://no-color.org) is checked first, then FORCE_COLOR. Otherwise only a terminal that is not dumb gets
+ * colour.
+ */
 export function hasColour(env: NodeJS.ProcessEnv, isTerminal: boolean): boolean {
   if (env['NO_COLOR']) return false
   if (env['FORCE_COLOR']) return env['FORCE_COLOR'] !== '0'

@@ -5,7 +5,7 @@ import { findLibrary } from '../../src/store/sqlite/library.ts'
 import { assembleSqliteStore } from '../../src/store/sqlite/sqlite.ts'
 import type { TwiceBroker } from './broker.ts'
 
-/** What the shop tells others: its catalogue. */
+/** The shop's event catalogue. */
 const events = { 'charge.created': event<{ charge: number; key: string }>(({ key }) => key) }
 
 export type ShopEvents = typeof events
@@ -16,12 +16,12 @@ export interface Charge {
   readonly amount: number
 }
 
-/** The whole service: one file, one instance. Another instance on the same file is to it what another process is. */
+/** The whole service: one file, one instance. Another instance on the same file behaves like another process. */
 export function openShop(file: string): Shop {
   return effectivelyOnce({ namespace: 'shop', store: sqliteStore({ file }), events, inFlight: { waitFor: '5s' } })
 }
 
-/** The same service on a store that lets us interfere with its COMMIT: how the story kills a process there. */
+/** The same service on a store whose COMMIT can be interrupted, so that the story can kill a process there. */
 export function openShopInterrupted(file: string, atCommit: (commit: () => void) => void): Shop {
   const library = async (): Promise<OpenFile> => {
     const open = await findLibrary()
@@ -43,13 +43,13 @@ export async function prepare(file: string): Promise<void> {
   await store.schema.migrate()
   await store.transaction(async (tx) => {
     await tx.query('create table charges (id integer primary key, key text not null, amount integer not null)')
-    // Nothing here refuses a second receipt for the same charge: keeping it out is the consumer's work.
+    // No constraint refuses a second receipt for the same charge: the consumer must prevent it.
     await tx.query('create table receipts (id integer primary key, key text not null, charge integer not null)')
   })
   await store.close()
 }
 
-/** One request for one charge: what the caller got, and whether anything ran for it. */
+/** The result of one request for a charge: the caller's answer, and whether the handler ran. */
 export async function charge(shop: Shop, key: string, amount: number): Promise<{ got: Charge; replay: boolean }> {
   let replay = true
   const got = await shop.run({ scope: 'customer-7', key, input: { amount } }, async ({ tx, publish }) => {
@@ -63,7 +63,7 @@ export async function charge(shop: Shop, key: string, amount: number): Promise<{
   return { got, replay }
 }
 
-/** Sends the shop's events to a broker, and writes a receipt for each that comes from there. */
+/** Sends the shop's events to a broker, and writes a receipt for each delivered event. */
 export async function writeReceipts(shop: Shop, broker: TwiceBroker): Promise<{ runs: Map<string, number> }> {
   const runs = new Map<string, number>()
   await shop.relay({ to: broker.sink }).drain()
@@ -77,16 +77,16 @@ export async function writeReceipts(shop: Shop, broker: TwiceBroker): Promise<{ 
       },
     },
   )
-  // What comes again while it is at work is left for the next time.
+  // A redelivery that arrives while the message runs waits for the next round.
   while ((await receipts.drain()) > 0);
   return { runs }
 }
 
-/** A second connection that knows nothing of keys: plain SQL on the same file. */
+/** A second connection without the library: plain SQL on the same file. */
 export async function openLedger(file: string): Promise<{
   charges(key: string): number
   receipts(key: string): number
-  /** A double charge or receipt, made by hand: what the story must notice. */
+  /** Makes a double charge or receipt on purpose, which the story must notice. */
   plant(table: 'charges' | 'receipts', key: string): void
   close(): void
 }> {

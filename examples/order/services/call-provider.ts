@@ -1,4 +1,4 @@
-/** An outside call under the key that the step derived: the same key, however often it is made. */
+/** Makes an outside call under the step's derived key, which is the same for every attempt. */
 export async function callProvider(
   url: string,
   body: unknown,

@@ -1,4 +1,4 @@
-/** Sends the confirmation through somebody else's mail service: a leased consumer, because that is an outside call. */
+/** Sends the confirmation through an external mail service. The consumer is leased, because that is an outside call. */
 import { effectivelyOnce } from '../../../src/index.ts'
 import { webhook } from '../../../src/entry/node.ts'
 import { sqliteStore } from '../../../src/entry/sqlite.ts'

@@ -6,7 +6,7 @@ import { standardWebhooksSource } from '../../../src/entry/webhook.ts'
 import { events, SECRET } from '../catalogue.ts'
 import { file, serve, tellDeliveries } from './serve.ts'
 
-// What the test plants to see that the table notices: every delivery is applied, known or not.
+// A flaw that a test plants, to check that the table shows it: every delivery is applied, duplicates too.
 const delivery = process.env['ORDER_PLANT'] === 'no-inbox' ? 'at-least-once' : 'once'
 const once = effectivelyOnce({ namespace: 'inventory', store: sqliteStore({ file }), observe: tellDeliveries })
 await once.migrate()

@@ -1,4 +1,4 @@
-/** Takes orders over HTTP, charges the card under a derived key, and tells the others through its outbox. */
+/** Takes orders over HTTP, charges the card under a derived key, and publishes events through its outbox. */
 import { text } from 'node:stream/consumers'
 import { effectivelyOnce } from '../../../src/index.ts'
 import { idempotency } from '../../../src/entry/node.ts'
@@ -9,15 +9,15 @@ import { callProvider } from './call-provider.ts'
 import { addresses, file, serve } from './serve.ts'
 
 const [provider = '', ...receivers] = addresses
-// What a killed process was at waits this long for the next one.
+// After a kill, the next process waits this long before it takes over.
 const LEASE = '1s'
 const RELAY_LEASE = '2s'
-// Processes are killed for fun here: no event is to blame.
+// Processes are killed on purpose here, so no event is at fault.
 const ATTEMPTS = 1_000
 
 const once = effectivelyOnce({ namespace: 'orders', store: sqliteStore({ file }), events })
 await once.migrate()
-// Whatever a handler throws is the provider's lost answer: the customer gets a 500 and asks again.
+// A handler throws only when the provider's answer is lost. The customer gets a 500 and retries.
 const idempotent = idempotency(once, { scope: (req) => String(req.headers['x-customer'] ?? ''), onError: () => {} })
 
 const placeOrder = idempotent({ lease: LEASE }, async (req, res, { step, commit }) => {

@@ -1,12 +1,13 @@
 /**
- * Somebody else's service: takes payments and sends mail. It honours idempotency keys, counts what it is asked, and loses
- * the answer to every fourth request after it has done the work. It is never killed: its books are what really happened.
+ * An external service that takes payments and sends mail. It honours idempotency keys, counts requests, and loses the
+ * answer to every fourth request after it has done the work. It is never killed, so its books show what really
+ * happened.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { serve } from './serve.ts'
 
-/** One thing that was done, and how often it was asked for. */
+/** One effect, and how often it was requested. */
 export interface Entry {
   readonly order: string
   readonly kind: 'payment' | 'refusal' | 'mail'

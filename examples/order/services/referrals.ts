@@ -1,4 +1,7 @@
-/** Credits whoever brought the customer. A closed account fails for ever: parked as a dead letter, until redriven. */
+/**
+ * Credits the referrer of a customer. A credit to a closed account always fails, so it is parked as a dead letter until
+ * a redrive.
+ */
 import { effectivelyOnce } from '../../../src/index.ts'
 import { webhook } from '../../../src/entry/node.ts'
 import { sqliteStore } from '../../../src/entry/sqlite.ts'

@@ -1,4 +1,4 @@
-/** The broker over HTTP, as a sink and as a source: all it takes to bring a broker of one's own. */
+/** The broker over HTTP, as a sink and as a source: everything that a custom broker needs. */
 import type {
   Delivery,
   EventsOf,
@@ -21,7 +21,7 @@ export interface Message {
   readonly data: unknown
 }
 
-/** A message in the hands of a consumer; `handle` is what it is acknowledged by. */
+/** A message that a consumer holds. The consumer acknowledges it by its `handle`. */
 export interface Delivered {
   readonly handle: string
   readonly message: Message
@@ -45,7 +45,7 @@ export function brokerSink(url: string): Sink {
   }
 }
 
-/** Straight to the broker, beside any transaction. */
+/** Sends directly to the broker, outside any transaction. */
 export async function publishBeside(url: string, message: Message): Promise<void> {
   await post(`${url}/publish`, [message])
 }
@@ -78,7 +78,7 @@ function subscribe(url: string): Subscription {
       })
     },
     async ack(deliveries) {
-      // The receipts are committed; the broker does not know it yet.
+      // The receipts are committed, but the broker does not know it yet.
       pass('before-ack')
       await post(`${url}/ack`, handlesOf(deliveries))
     },

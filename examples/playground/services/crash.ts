@@ -5,16 +5,16 @@ const STDOUT = 1
 const PATIENCE_MS = 20_000
 let armed: CrashPoint | undefined
 
-/** What the parent says: take over as process number `boot`, at this port; or die at a point. */
+/** A command of the parent: take over as process number `boot`, at this port; or die at a point. */
 export interface Order {
   readonly boot?: number
   readonly port?: number
   readonly arm?: CrashPoint | null
 }
 
-/** The process is loaded and waits as a spare, until the parent lets it take the place of the one that died. */
+/** The process is loaded and waits, until the parent lets it replace the one that died. */
 export function takeOver(): Promise<{ boot: number; port: number }> {
-  // Without a parent nobody needs this process.
+  // If the parent is gone, end this process.
   process.on('disconnect', () => process.exit(0))
   // Ctrl-C reaches every process of the terminal; the parent decides when this one ends.
   process.on('SIGINT', () => {})
@@ -27,7 +27,10 @@ export function takeOver(): Promise<{ boot: number; port: number }> {
   })
 }
 
-/** A place to die: where it is armed the process says so and stands still, with all its locks, until it is killed. */
+/**
+ * A point at which the process can be killed. If it is armed, the process reports it and stops, with all its locks,
+ * until it is killed.
+ */
 export function pass(point: CrashPoint): void {
   if (armed !== point) return
   writeSync(STDOUT, `${point}\n`)
@@ -35,7 +38,7 @@ export function pass(point: CrashPoint): void {
   process.exit(3) // nobody came
 }
 
-/** Tells the parent that requests are served, and where. */
+/** Reports to the parent that the service is ready, and its address. */
 export function ready(port = 0): void {
   process.send?.({ port })
 }

@@ -1,6 +1,6 @@
 /**
- * The receipts, another process: one receipt per charge. Two consumers do the same work: one remembers in its
- * transaction what it has applied, the other applies whatever it is given.
+ * The receipts service, a separate process: one receipt per charge. Two consumers do the same work. One has an inbox,
+ * the other applies every delivery.
  */
 import { effectivelyOnce, type EventsOf, type OpOf } from '../../../src/index.ts'
 import { sqliteStore } from '../../../src/entry/sqlite.ts'

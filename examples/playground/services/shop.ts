@@ -1,6 +1,7 @@
 /**
- * The shop, a process of its own: charges over HTTP, events through the outbox. What a request says of the vertices is
- * done honestly: without a key the handler simply runs, without the outbox the event is sent beside the transaction.
+ * The shop, a separate process: charges over HTTP, events through the outbox. The vertices of a request are really
+ * switched off: without a key the handler simply runs, and without the outbox the event is sent outside the
+ * transaction.
  */
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -28,7 +29,7 @@ const once = effectivelyOnce({
     if (kind === 'completed') pass('after-commit') // its answer has not left yet
   },
 })
-// Customers who hang up while they wait are part of the game.
+// Customers may disconnect while they wait.
 const idempotent = idempotency(once, { scope: 'global', onError: () => {} })
 
 const chargeOnce = idempotent(async (req, res, { tx, publish, id }) => {
@@ -60,7 +61,7 @@ async function insertCharge(tx: SqlTx, order: Order, operation: string | null): 
   return { charge: Number(rows[0]?.id), causation, round, amount }
 }
 
-/** The dual write: if this process dies before it, the charge has no event and nobody will ever know. */
+/** The dual write: if this process dies before the send, the charge has no event, and nothing reports it. */
 function sendBeside(created: ChargeCreated): void {
   const message = { id: randomUUID(), source: 'shop', type: 'charge.created', subject: created.causation }
   publishBeside(brokerUrl, { ...message, time: new Date().toISOString(), data: created }).catch(() => {})
