@@ -114,7 +114,7 @@ function outboxFindings(facts: Facts): Finding[] {
         level: 'warning',
         code: 'outbox-lag',
         line,
-        mend: 'look at the sink, and at what the relay observes',
+        mend: 'look at the sink, and at the signals of the relay',
       })
     }
     if (parked > 0) {
@@ -147,8 +147,8 @@ function namespaceFindings({ namespaces, unclaimed }: Facts): Finding[] {
   const names = namespaces.map(({ name }) => name).join(', ')
   const [first] = namespaces
   if (unclaimed.length === 0) return [fine('namespaces', `${names} share this database`)]
-  const line = `nothing tells whose ${unclaimed.join(', ')} is, from before ${names} were told apart: '${first?.name}' may use it`
-  const mend = `start what uses it in '${first?.name}', or: npx effectively-once migrate --adopt ${first?.name}`
+  const line = `the owner of ${unclaimed.join(', ')} is not known (from before namespaces; now ${names}): '${first?.name}' may use it`
+  const mend = `start the relay or consumer in '${first?.name}', or: npx effectively-once migrate --adopt ${first?.name}`
   return [{ level: 'warning', code: 'ONCE_NAMESPACE_UNDECIDED', line, mend }]
 }
 
@@ -193,7 +193,7 @@ function consumerFindings(facts: Facts): Finding[] {
   for (const { name, namespace, older, rememberMs, seenAgoMs } of consumers) {
     const { of, option } = whose(facts, namespace)
     if (older > 0) {
-      const line = `${older} dead letters of '${name}'${of} are older than it remembers (${ago(rememberMs)}): whether they were applied cannot be told`
+      const line = `${older} dead letters of '${name}'${of} are older than it remembers (${ago(rememberMs)}): it is not known whether they were applied`
       const mend = `check them, then: npx effectively-once redrive run --consumer ${name}${option} --force --why …, or discard them`
       findings.push({ level: 'problem', code: 'ONCE_HORIZON_SHORT', line, mend })
     }
@@ -231,8 +231,7 @@ function rewindFindings(facts: Facts): Finding[] {
     const shown = partitions.slice(0, REWOUND_SHOWN).map(({ partition, from, to }) => `${partition} (${from} → ${to})`)
     const more = partitions.length > REWOUND_SHOWN ? `, and ${partitions.length - REWOUND_SHOWN} more` : ''
     const line = `${new Date(at).toISOString()}: a failover or a restored backup lost transactions; '${name}'${of} went back in ${shown.join(', ')}${more}`
-    const mend =
-      'compare what receivers got since then; npx effectively-once redrive audit; a synchronous standby loses nothing'
+    const mend = 'check what receivers got since then; npx effectively-once redrive audit; use a synchronous standby'
     return { level: 'warning', code: 'rewound', line, mend }
   })
 }
@@ -241,8 +240,9 @@ function serverFindings(server: ServerFacts): Finding[] {
   const { missingDays, strays, lockBudget, locksHeld, shardHolders, skewMs, between, preparedLost } = server
   const findings: Finding[] = []
   if (strays > 0) {
-    const line = `${strays} answers lie in the default partition: their days get none of their own, and they are removed row by row`
-    const mend = 'sweep more often; give effectivelyOnce() a replayFor as long as the longest of its operations'
+    const line = `${strays} answers are in the default partition, because their days have no partition; they are removed row by row`
+    const mend =
+      'sweep more often; give effectivelyOnce() a replayFor as long as the longest replayFor of its operations'
     findings.push({ level: 'warning', code: 'answer-partitions', line, mend })
   } else if (missingDays.length > 0) {
     const line = `no partition for the answers of ${missingDays.join(', ')}`
@@ -250,7 +250,7 @@ function serverFindings(server: ServerFacts): Finding[] {
   }
   for (const { pid, shards, ms, state, query } of shardHolders) {
     const line = `process ${pid} (${state}) has held ${shards} outbox shards for ${ago(ms)}; other producers wait: ${query}`
-    const mend = `commit right after inserting events; now: select pg_terminate_backend(${pid})`
+    const mend = `commit right after inserting events; to end it now: select pg_terminate_backend(${pid})`
     findings.push({ level: 'problem', code: 'shard-held', line, mend })
   }
   const budget = `${locksHeld} advisory locks held of about ${lockBudget}`

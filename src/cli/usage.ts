@@ -1,4 +1,4 @@
-/** What a user did wrong: one line and exit code 2, never a stack. */
+/** A mistake in the command line: one line and exit code 2, never a stack trace. */
 export class UsageError extends Error {
   override readonly name: string = 'UsageError'
 }
@@ -10,7 +10,7 @@ export const EXIT = {
   failed: 1,
   /** The command line is wrong. */
   usage: 2,
-  /** Done, and somebody should look: doctor found something, a redrive paused, letters failed again. */
+  /** Done, but an operator should look: doctor found a problem, a redrive paused, letters failed again. */
   attention: 3,
 } as const
 
@@ -18,34 +18,34 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 
 export const USAGE = `effectively-once <command> [options]
 
-  migrate                    apply what is missing to the database; safe to run many times, from many places
-  migrate --sql              print the migrations instead, for people who apply them themselves
-  migrate --adopt NAME       give what was there before namespaces were told apart to this one
+  migrate                    apply missing migrations; safe to run many times, from many machines
+  migrate --sql              print the SQL of the migrations, to apply it yourself
+  migrate --adopt NAME       assign rows from before namespaces existed to this namespace
   grants --role NAME         print the rights a role needs: --for app (default), relay, reader, owner
-  status                     versions, operations, events that wait, consumers, dead letters, redrives
-  doctor                     what is wrong, and the command that mends it
-  sweep                      remove what is past its time (--resend-for 7d: also events sent longer ago)
-  relay --to URL             send events to a webhook until interrupted; --drain: what there is now
-  operations [list]          leased operations that are not completed; filters as below
-  operations show ID         one operation with its steps (--reveal: with their results and its input)
-  operations settle ID       say what became of an unknown one (--step, --done, --rerun), or end it (--fail)
-  operations release ID      end its lease: the next retry takes over at once
-  parked list                events that a relay gave up; --destination NAME names its sink
-  parked release             send them after all, each aggregate's in order
-  parked skip                give the first of each aggregate up, or --id; what stood behind it is sent
-  dead-letters [list]        messages that consumers set aside; filters as below
-  dead-letters count         how many, since when, of which kinds
-  dead-letters show ID       one letter with its causes, attempts and body (--reveal: not masked)
-  dead-letters export        NDJSON on standard output (--reveal: importable where bodies are masked)
-  dead-letters import FILE   park what was exported; - reads standard input
+  status                     show versions, operations, waiting events, consumers, dead letters, redrives
+  doctor                     report what is wrong, and how to fix it
+  sweep                      remove expired data (--resend-for 7d: also events that were sent longer ago)
+  relay --to URL             send events to a webhook until interrupted; --drain: send waiting events and exit
+  operations [list]          list leased operations that are not completed; filters below
+  operations show ID         show an operation with its steps (--reveal: also their results and its input)
+  operations settle ID       record the outcome of an unknown operation (--step, --done, --rerun), or end it (--fail)
+  operations release ID      end the lease of an operation: the next retry takes over at once
+  parked list                list events that a relay gave up on; --destination NAME names its sink
+  parked release             send parked events again, in order per aggregate
+  parked skip                give up the first parked event of each aggregate, or --id; send the events behind it
+  dead-letters [list]        list messages that consumers gave up on; filters below
+  dead-letters count         count dead letters by kind of error
+  dead-letters show ID       show a letter with its causes, attempts and body (--reveal: not masked)
+  dead-letters export        print NDJSON (--reveal: with unmasked bodies, so that import accepts them)
+  dead-letters import FILE   park exported letters; - reads standard input
   dead-letters discard       settle letters without running them
-  redrive plan               what running letters again would meet; changes nothing
-  redrive run                run them again, under their own ids, and watch (--detach: do not)
+  redrive plan               show what a redrive would do; changes nothing
+  redrive run                run letters again, under their own ids, and watch (--detach: do not watch)
   redrive list | show ID | watch ID
   redrive pause | resume | abort ID
-  redrive audit [ID]         who did what, when and why
-  demo                       the story in the terminal
-  help                       this page
+  redrive audit [ID]         show who did what, when and why
+  demo                       tell the story in the terminal
+  help                       show this page
 
 Everywhere
   --url URL                  postgres://… or a SQLite file; default: the environment variable DATABASE_URL
@@ -53,11 +53,11 @@ Everywhere
   --json                     JSON on standard output instead of text
 
 relay, operations, parked, dead-letters and redrive
-  --namespace NAME           whose events, letters, operations and consumers; needed where several services share the database
+  --namespace NAME           the service; required if several services share the database, except by operations
 
 Which letters
   --consumer, --source, --type, --aggregate, --tenant, --fingerprint, --reason TEXT
-  --since, --until TIME      when they were set aside: ISO 8601, or an age such as 2h, 3d
+  --since, --until TIME      when they were parked: ISO 8601, or an age such as 2h, 3d
   --state STATE              parked (default), skipped, redriven, discarded, any
   --id ID                    one letter; may be repeated (redrive, discard)
   --limit N
@@ -77,18 +77,18 @@ parked
   --aggregate ID, --id ID    one aggregate, one event; default: all of them
 
 redrive, dead-letters import and discard, operations settle and release, parked release and skip
-  --why TEXT                 the reason, for the audit; needed for every change
+  --why TEXT                 the reason, for the audit; required for every change
   --by NAME                  who; default: the user and host of this machine
-  --canary N                 so many first (10); any failure among them pauses; --stop-after-canary waits for resume
+  --canary N                 run N letters first (10); a failure among them pauses; --stop-after-canary waits for resume
   --rate N                   letters per second (50)
   --pause-at SHARE           pause when more than this share of the last 50 fail (0.2)
   --force                    also letters older than the inbox remembers
   --reorder                  also letters that would overtake an earlier one of their aggregate
   --transform FILE           a module that exports transform(event, letter): changes events before they run
   --reveal                   show values in the differences a transform makes
-  --no-retry                 resume: leave what failed
+  --no-retry                 resume: do not run failed letters again
 
 relay
   --secret-env NAME          the environment variable with the webhook's secret; default WEBHOOK_SECRET
 
-Exit codes: 0 done, 1 it failed, 2 the command line is wrong, 3 done but somebody should look.`
+Exit codes: 0 done, 1 failed, 2 the command line is wrong, 3 done, but an operator should look.`

@@ -90,7 +90,7 @@ export function checkConsumer(
   refuseUnknown(options, OPTIONS, 'consumer()')
   const delivery = oneOf<Delivering>('delivery', options.delivery, ['once', 'at-least-once', 'at-most-once'], 'once')
   if (options.lease !== undefined && delivery !== 'once') {
-    throw invalid(`a leased consumer delivers 'once': its steps are what a retry resumes after`)
+    throw invalid(`a leased consumer needs delivery 'once', because a retry resumes after its steps`)
   }
   const from = checkSource(options.from)
   const leased = { option: 'lease', min: LEASE_MS_MIN, max: LEASE_MS_MAX }

@@ -124,10 +124,7 @@ function full(retryAfterMs: number): PushedAnswer {
 
 /** Of a consumer that was stopped or paused: the provider sends it again, to whoever runs then. */
 function away(): PushedAnswer {
-  return problem(
-    onceError('ONCE_CLOSED', { detail: 'This consumer was stopped, or is paused', retryAfterMs: 1_000 }),
-    503,
-  )
+  return problem(onceError('ONCE_CLOSED', { detail: 'This consumer is stopped or paused', retryAfterMs: 1_000 }), 503)
 }
 
 /** Places for what runs at a time, and those who wait for one. */

@@ -142,7 +142,7 @@ export function deadLettersOf<Tx>(
 export function storedFilter(filter: DeadLetterFilter): LetterFilter {
   if (typeof filter !== 'object' || filter === null) throw invalid('a filter is an object')
   for (const part of Object.keys(filter)) {
-    if (!PARTS.has(part)) throw invalid(`unknown part '${part.slice(0, 40)}' of a filter of dead letters`)
+    if (!PARTS.has(part)) throw invalid(`unknown field '${part.slice(0, 40)}' in a filter of dead letters`)
   }
   const { state = 'parked', since, until, ...same } = filter
   for (const [name, text] of Object.entries(same)) {

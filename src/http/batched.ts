@@ -115,7 +115,7 @@ function checkKept({ headers }: Answer, kept: ReadonlySet<string>): Answer['head
   const picked = pickHeaders(headers, kept)
   if (picked.length === headers.length) return picked
   const [name] = headers.find(([each]) => !kept.has(each.toLowerCase())) ?? ['']
-  throw onceError('ONCE_ANSWER_INVALID', { detail: `A batched answer has the header ${name}, which keepHeaders lacks` })
+  throw onceError('ONCE_ANSWER_INVALID', { detail: `A batched answer has the header ${name}; add it to keepHeaders` })
 }
 
 function jsonOf<Req>({ body, parsed }: Incoming<Req>): unknown {

@@ -24,7 +24,10 @@ export async function decodeBody(
     return { bytes: await collect(stream, bytesMax, () => tooLarge(bytesMax)), coded: false }
   } catch (cause) {
     if ((cause as { name?: string } | null)?.name === 'OnceError') throw cause
-    throw onceError('ONCE_BODY_INVALID', { detail: `The body is not ${name}, as its header says`, cause })
+    throw onceError('ONCE_BODY_INVALID', {
+      detail: `The body is not ${name}, although its Content-Encoding says so`,
+      cause,
+    })
   }
 }
 

@@ -67,7 +67,7 @@ const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 export function keptHeaders(own: readonly string[] = []): ReadonlySet<string> {
   const kept = new Set<string>(KEPT)
   for (const name of own) {
-    if (typeof name !== 'string' || !NAME.test(name)) throw invalid('keepHeaders holds names of headers')
+    if (typeof name !== 'string' || !NAME.test(name)) throw invalid('keepHeaders must be a list of header names')
     const lower = name.toLowerCase()
     if (NEVER.has(lower) || lower === ORIGINAL) throw invalid(`the header ${lower} is never replayed`)
     kept.add(lower)
@@ -130,7 +130,7 @@ export function flatHeaders(
 /** What a hook says of its own: checked like everything that is sent, and without the frame, which is ours. */
 export function spokenHeaders(pairs: HeaderPairs): HeaderPairs {
   for (const [name, value] of pairs) {
-    if (!NAME.test(name)) throw onceError('ONCE_ANSWER_INVALID', { detail: 'A header has a name that none may have' })
+    if (!NAME.test(name)) throw onceError('ONCE_ANSWER_INVALID', { detail: 'A header has an invalid name' })
     checkValue(name, value)
   }
   return pairs.filter(([name]) => !/^(content-length|transfer-encoding)$/i.test(name))
@@ -158,9 +158,9 @@ export function checkStatus(status: number): void {
 
 function checkValue(name: string, value: string): string {
   if (VALUE.test(value)) return value
-  throw onceError('ONCE_ANSWER_INVALID', { detail: `The header ${name} has a character that no header may have` })
+  throw onceError('ONCE_ANSWER_INVALID', { detail: `The header ${name} has an invalid character` })
 }
 
 function damaged(part: 'name' | 'value'): Error {
-  return onceError('ONCE_ANSWER_INVALID', { detail: `A stored header has a ${part} that no header may have` })
+  return onceError('ONCE_ANSWER_INVALID', { detail: `A stored header has an invalid ${part}` })
 }

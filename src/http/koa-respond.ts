@@ -8,7 +8,7 @@ export function respond(ctx: ParameterizedContext): void {
   const body: unknown = ctx.body
   if (body === undefined && ctx.status === 404) {
     throw onceError('ONCE_NO_ANSWER', {
-      detail: 'Set ctx.body or ctx.status inside commit: it commits with the answer',
+      detail: 'Set ctx.body or ctx.status inside commit, so that the answer commits with the effect',
     })
   }
   ctx.respond = false

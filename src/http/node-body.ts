@@ -181,7 +181,8 @@ function collectPushed(req: Http2Request, bytesMax: number): Promise<Uint8Array>
 
 function unseen(): Error {
   return onceError('ONCE_BODY_UNSEEN', {
-    detail: 'The body was read before this route and its bytes are lost. Mount the parser after it, or set rawBody',
+    detail:
+      'The body was read before this route, and its bytes are lost. Mount the parser after the route, or set rawBody',
   })
 }
 

@@ -5,7 +5,7 @@ import type { AnyOperation } from './exchange.ts'
 export function passingOperation(method: string): AnyOperation {
   const refuse = (): never => {
     throw onceError('ONCE_UNSUPPORTED', {
-      detail: `${method} is not among the protected methods of this route, so it has no tx and no events`,
+      detail: `${method} is not a protected method of this route, so the operation has no tx and no events`,
     })
   }
   const parts = ['tx', 'publish', 'step', 'commit', 'id', 'key', 'scope', 'attempt', 'signal']

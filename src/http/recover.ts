@@ -53,7 +53,7 @@ export async function sealRequest<Req>(
   const text = JSON.stringify(whole)
   if (Buffer.byteLength(text) <= RECOVER_INPUT_BYTES_MAX) return text
   throw onceError('ONCE_BODY_TOO_LARGE', {
-    detail: `A request that can be recovered may have ${RECOVER_INPUT_BYTES_MAX} bytes as it is stored`,
+    detail: `A request of a route with recover may have at most ${RECOVER_INPUT_BYTES_MAX} bytes`,
   })
 }
 
@@ -65,7 +65,7 @@ export async function openRequest(
   const stored = JSON.parse(text) as SealedRequest
   const { sealed, fingerprint, fingerprintVersion } = stored
   if (fingerprintVersion !== FINGERPRINT_VERSION)
-    throw onceError('ONCE_UNSUPPORTED', { detail: 'Another version stored this request: only its client can retry it' })
+    throw onceError('ONCE_UNSUPPORTED', { detail: 'Another version stored this request. Only its client can retry it' })
   let input = stored.input
   if (sealed) {
     if (!seal) throw onceError('ONCE_UNREPLAYABLE', { detail: 'The request is encrypted, and this route has no key' })

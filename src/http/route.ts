@@ -141,7 +141,9 @@ function checkRefusals<Req>({ keep4xx, refusals }: IdempotencyOptions<Req>): Rou
   const stored = oneOf<'store' | 'release'>('refusals', refusals, ['store', 'release'], 'store')
   if (!oneOf('keep4xx', keep4xx, [true, false], false)) return stored
   if (refusals === undefined) return 'keep'
-  throw invalid('keep4xx and refusals contradict each other: a refusal is kept with its rows, alone, or not at all')
+  throw invalid(
+    'keep4xx and refusals cannot be combined: a refusal is stored with its rows, without them, or not at all',
+  )
 }
 
 function leaseMs(lease: Duration): number {
@@ -157,8 +159,8 @@ function recoverable<Req>({
   if (name !== undefined && !isName(name, NOTE_LENGTH_MAX))
     throw invalid(`name must be a text of 1 to ${NOTE_LENGTH_MAX} bytes`)
   if (recover === undefined) return { name: name ?? null, recover }
-  if (name === undefined) throw invalid('recover needs a name, such as { name: "charges" }, that deployments keep')
-  if (lease === undefined) throw invalid('recover needs a lease: an atomic operation is never left half done')
+  if (name === undefined) throw invalid('recover needs a name that stays the same, such as { name: "charges" }')
+  if (lease === undefined) throw invalid('recover needs a lease: an atomic operation is never abandoned')
   return { name, recover: checkFunction('recover', recover) }
 }
 
@@ -189,7 +191,7 @@ function checkKeyFormat(format: Route<never>['keyFormat'] | undefined): Route<ne
 function checkPointers(pointers: readonly string[]): readonly string[] | undefined {
   if (pointers.length === 0) return undefined
   if (pointers.every((pointer) => typeof pointer === 'string' && POINTER.test(pointer))) return pointers
-  throw invalid('ignore holds JSON pointers such as /sentAt')
+  throw invalid('ignore must be a list of JSON pointers such as /sentAt')
 }
 
 function checkFunction<F>(option: string, value: F | undefined): F | undefined {

@@ -23,7 +23,7 @@ export function createSeal(keys: readonly { readonly id: string; readonly secret
   const known = new Map<string, Promise<webcrypto.CryptoKey>>()
   for (const { id, secret } of keys) {
     if (typeof id !== 'string' || !/^[\w.-]{1,50}$/.test(id) || known.has(id)) {
-      throw invalid('encrypt.keys need ids of their own: letters, digits, dot and dash')
+      throw invalid('encrypt.keys need distinct ids of letters, digits, dots and dashes')
     }
     if (!(secret instanceof Uint8Array) || secret.byteLength !== 32)
       throw invalid('encrypt.keys need secrets of 32 bytes')

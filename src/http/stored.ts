@@ -59,13 +59,14 @@ async function sealed<Req>(route: Route<Req>, request: Request, plain: Answer): 
   packed.set(head, 4)
   packed.set(body, 4 + head.byteLength)
   const made = await route.seal?.seal(packed, bindingOf(request, plain.status))
-  if (!made) throw onceError('ONCE_INVARIANT', { detail: 'a seal was asked for and is missing' })
+  if (!made)
+    throw onceError('ONCE_INVARIANT', { detail: 'the answer was not encrypted, although the route demands it' })
   return marked(route, { ...plain, headers: [[SEALED, made.keyId]], body: made.bytes })
 }
 
 async function opened<Req>(route: Route<Req>, request: Request, stored: Answer, keyId: string): Promise<Answer> {
   if (!route.seal || !stored.body) {
-    throw onceError('ONCE_UNREPLAYABLE', { detail: 'The answer is sealed, and this route has no key to open it' })
+    throw onceError('ONCE_UNREPLAYABLE', { detail: 'The answer is encrypted, and this route has no key for it' })
   }
   const packed = await route.seal.open(keyId, stored.body, bindingOf(request, stored.status))
   const headBytes = new DataView(packed.buffer, packed.byteOffset).getUint32(0)

@@ -60,7 +60,7 @@ async function bodyOf<Req>(
     throw onceError('ONCE_STREAM')
   }
   if (!body) return null
-  if (response.bodyUsed) throw onceError('ONCE_ANSWER_INVALID', { detail: 'Its body was read before' })
+  if (response.bodyUsed) throw onceError('ONCE_ANSWER_INVALID', { detail: 'The body of the response was already read' })
   const whole = streams !== 'refuse' || headers.has('content-length')
   return collect(body, ANSWER_HELD_BYTES_MAX, tooLarge, (chunks) => {
     if (chunks > 1 && !whole) throw onceError('ONCE_STREAM')

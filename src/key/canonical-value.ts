@@ -33,7 +33,7 @@ function write(value: unknown, key: string, omit: Omit | undefined, parents: obj
     case 'string':
       return quote(value)
     case 'number':
-      if (!Number.isFinite(value)) throw beyondLimits(`it holds ${value}, which JSON cannot say`)
+      if (!Number.isFinite(value)) throw beyondLimits(`it holds ${value}, which JSON cannot express`)
       return String(value)
     case 'boolean':
       return value ? 'true' : 'false'
@@ -66,7 +66,7 @@ function writeReplaced(value: ToJson, key: string, omit: Omit | undefined, paren
 
 function writePlain(value: object, key: string, omit: Omit | undefined, parents: object[]): string | undefined {
   if (parents.length >= JSON_DEPTH_MAX || parents.includes(value)) {
-    if (parents.includes(value)) throw invalid('it contains itself')
+    if (parents.includes(value)) throw invalid('it contains a cycle')
     throw beyondLimits(`it is nested over ${JSON_DEPTH_MAX} levels deep`)
   }
   const below = omit === 'omitted' ? undefined : omit
@@ -97,7 +97,7 @@ function writeMembers(
   if (prototype !== Object.prototype && prototype !== null) {
     // By tag, not by instanceof: values cross realms (test runners, workers).
     const tag = Object.prototype.toString.call(value).slice('[object '.length, -1)
-    if (LOSSY.has(tag) || ArrayBuffer.isView(value)) throw invalid(`it holds a ${tag}, which JSON does not carry`)
+    if (LOSSY.has(tag) || ArrayBuffer.isView(value)) throw invalid(`it holds a ${tag}, which JSON cannot express`)
     if (isBlob(value, tag)) throw invalid(`it holds a ${tag}, ${BLOB_ADVICE}`)
     // JSON unwraps `new String('a')`; a class may call itself a String without being one.
     const inner: unknown = BOXED.has(tag) ? value.valueOf() : value
@@ -188,7 +188,7 @@ function nameOf(prototype: object, tag: string): string {
 }
 
 function refuse(value: unknown): never {
-  throw invalid(`it holds a ${typeof value}, which JSON cannot say`)
+  throw invalid(`it holds a ${typeof value}, which JSON cannot express`)
 }
 
 const beyond = new WeakSet<object>()

@@ -109,5 +109,7 @@ function malformed(detail: string): Error {
 }
 
 function twice(): Error {
-  return onceError('ONCE_KEY_TWICE', { detail: 'The idempotency key header holds more than one key, or a bare comma' })
+  return onceError('ONCE_KEY_TWICE', {
+    detail: 'The idempotency key header has more than one key, or a comma outside quotes',
+  })
 }

@@ -7,7 +7,7 @@ import type { Once } from './types.ts'
 export function instanceOf<Tx, E extends Events>(once: Once<Tx, E>): OnceInstance<Tx, E> {
   const candidate = once as Partial<OnceInstance<Tx, E>> | null | undefined
   if (typeof candidate?.atomic !== 'function' || typeof candidate.leased !== 'function') {
-    throw invalid('idempotency() needs what effectivelyOnce() returned')
+    throw invalid('idempotency() needs an instance made by effectivelyOnce()')
   }
   return once as OnceInstance<Tx, E>
 }

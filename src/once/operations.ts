@@ -96,7 +96,8 @@ function filterOf(namespace: string | null, options: OperationListOptions): Oper
   }
   if (!Number.isInteger(limit) || limit < 1 || limit > LIST_MAX)
     throw invalid(`limit must be a whole number from 1 to ${LIST_MAX}`)
-  if (scope !== undefined && namespace === null) throw invalid('scope needs a namespace: scopes are stored hashed')
+  if (scope !== undefined && namespace === null)
+    throw invalid('scope needs a namespace, because scopes are stored as hashes')
   return {
     namespace,
     state: oneOf<(typeof STATES)[number] | null>('state', state, STATES, null),

@@ -127,7 +127,7 @@ async function check<Tx>(
   }
   if (id !== undefined && (typeof id !== 'string' || !UUID.test(id))) throw invalid('id must be the id of an event')
   const destinations = await outboxOf(core).destinations()
-  if (!destinations.includes(destination)) throw invalid(`nothing was ever sent to '${destination.slice(0, 80)}'`)
+  if (!destinations.includes(destination)) throw invalid(`no relay has ever sent to '${destination.slice(0, 80)}'`)
 }
 
 function checkWhole(name: string, value: unknown, min: number, max: number): void {

@@ -21,7 +21,7 @@ export async function resendNow<Tx>(core: Core<Tx>, options: ResendOptions): Pro
   const until = options.until === undefined ? null : timeOf('until', options.until)
   const known = await outbox.destinations()
   if (destination !== undefined && !known.includes(destination)) {
-    throw invalid(`nothing was ever sent to '${destination.slice(0, 80)}'`)
+    throw invalid(`no relay has ever sent to '${destination.slice(0, 80)}'`)
   }
   let events = 0
   for (const to of destination === undefined ? known : [destination]) {

@@ -224,7 +224,7 @@ export function checkHeld(answer: Answer): void {
   const bytes = answer.body?.byteLength ?? 0
   if (bytes > ANSWER_HELD_BYTES_MAX) {
     throw onceError('ONCE_ANSWER_TOO_LARGE', {
-      detail: `The answer has ${bytes} bytes, at most ${ANSWER_HELD_BYTES_MAX} can be held until the commit`,
+      detail: `The answer has ${bytes} bytes; at most ${ANSWER_HELD_BYTES_MAX} can be held until the commit`,
     })
   }
 }

@@ -320,7 +320,7 @@ async function answerLoser<Tx>(core: Core<Tx>, item: Item, ending: Promise<unkno
       // Only a leased handler knows its steps: a batch that waited for it would wait for ever.
       item.reject(
         onceError('ONCE_OUTCOME_UNKNOWN', {
-          detail: 'This operation was started with a lease and did not end; run it with a lease',
+          detail: 'This operation was started with a lease and is not completed; run it with a lease',
         }),
       )
     } else {

@@ -32,7 +32,7 @@ export function leasedRequestOf<Tx>(
   const { fingerprint, fingerprintVersion } = request.claim
   const sealed = jsonOf({ ...given, leaseMs, fingerprint, fingerprintVersion } satisfies Sealed, 'the input')
   if (Buffer.byteLength(sealed) > RECOVER_INPUT_BYTES_MAX)
-    throw invalid(`the input of a recoverable operation has at most ${RECOVER_INPUT_BYTES_MAX} bytes`)
+    throw invalid(`the input of an operation with recover may have at most ${RECOVER_INPUT_BYTES_MAX} bytes`)
   if (fingerprintInput((JSON.parse(sealed) as Sealed).input, given.ignore) !== fingerprint) {
     const detail =
       'The input of a recoverable operation must be plain data: JSON does not bring this one back as it was'

@@ -171,7 +171,7 @@ function checkStore(store: unknown): void {
 function checkEvents(events: Events | undefined): Events {
   if (events === undefined) return {}
   for (const [type, definition] of Object.entries(events)) {
-    if (!isStorable(type)) throw invalid('a type of an event has NUL or half of a surrogate pair')
+    if (!isStorable(type)) throw invalid('an event type contains NUL or half of a surrogate pair')
     if (typeof definition?.aggregate !== 'function')
       throw invalid(`events['${type.slice(0, 80)}'] must be made with event()`)
   }

@@ -94,7 +94,7 @@ export async function settle<Tx>(
         throw refusalOf(decision)
     }
   }
-  throw onceError('ONCE_CONFLICT', { detail: 'The record changed with every look at it' })
+  throw onceError('ONCE_CONFLICT', { detail: 'The record changed each time it was read' })
 }
 
 /** Counted from the call, before which no statement of it ran: the memory never outlives the record. */

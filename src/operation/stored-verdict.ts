@@ -10,7 +10,7 @@ import type { Verdict } from './types.ts'
 export function storedVerdict(verdict: Verdict): SettleParams['verdict'] {
   if (typeof verdict !== 'object' || verdict === null || !('step' in verdict || 'failed' in verdict))
     throw invalid('a verdict is { step, done }, { step, rerun: true } or { failed: final(…) }')
-  if ('step' in verdict && !isName(verdict.step, STEP_NAME_BYTES_MAX)) throw invalid('step must be the name of one')
+  if ('step' in verdict && !isName(verdict.step, STEP_NAME_BYTES_MAX)) throw invalid('step must be the name of a step')
   if ('failed' in verdict && !isFinal(verdict.failed)) throw invalid('failed must be made with final()')
   if ('failed' in verdict) return { kind: 'failed', answer: answerOfFinal(verdict.failed) }
   if ('done' in verdict) return { kind: 'done', step: verdict.step, result: jsonOf(verdict.done, 'the verdict') }

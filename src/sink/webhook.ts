@@ -160,7 +160,10 @@ function checkHeaders(headers: Readonly<Record<string, string>> | undefined): vo
   try {
     void new Headers(headers)
   } catch (cause) {
-    throw onceError('ONCE_OPTION_INVALID', { detail: 'webhookSink({ headers }) has one that cannot be sent', cause })
+    throw onceError('ONCE_OPTION_INVALID', {
+      detail: 'webhookSink({ headers }) has a header that cannot be sent',
+      cause,
+    })
   }
 }
 

@@ -27,7 +27,7 @@ export async function lifeOf(
   const known = lives.find(({ partition }) => partition === life)
   const isFirst = known ? known.next === '0' : lives.length === 0
   if (!known && !isFirst && recreated === 'stop') {
-    const detail = `'${name}' was deleted and made again: consumer '${reader.consumer}' would pass over its first events. Say recreated: 'begin' to begin with them`
+    const detail = `'${name}' was deleted and recreated: consumer '${reader.consumer}' would skip its first events. Set recreated: 'begin' to read them`
     throw onceError('ONCE_SOURCE_RECREATED', { detail })
   }
   if (!known) await inbox.pass({ ...reader, positions: [{ partition: life, next: isFirst ? '0' : '1' }] })

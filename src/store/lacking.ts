@@ -33,7 +33,7 @@ const LACKING: Record<StoreNeed, string> = {
   nested: `cannot nest operations in a transaction: run them one after the other, or use ${SQL_STORE}`,
   batched: `has no batches: use run(), or ${SQL_STORE}`,
   outbox: `has no outbox: send your messages from a step of a leased operation, or use ${SQL_STORE}`,
-  listen: 'cannot call other processes: leave listen out, and relays look by themselves',
+  listen: 'cannot notify other processes: leave listen out, and relays poll',
   parked: `cannot settle parked events: use ${SQL_STORE}`,
   consumer: `has no inbox: run each message as a leased operation under its id, or use ${SQL_STORE}`,
   deadLetters: `has no dead letters: use ${SQL_STORE}`,
@@ -41,9 +41,9 @@ const LACKING: Record<StoreNeed, string> = {
   recover: `cannot search for lapsed operations: let callers retry, or use ${SQL_STORE}`,
   unknown: `cannot search for unknown operations: settle them by scope and key, or use ${SQL_STORE}`,
   operations: `cannot search for operations: settle them by scope and key, or use ${SQL_STORE}`,
-  status: `cannot tell its status: use ${SQL_STORE}`,
-  migrate: 'has nothing to migrate: leave migrate() out',
-  sweep: 'removes records by itself: leave sweep() out',
+  status: `cannot report its status: use ${SQL_STORE}`,
+  migrate: 'has nothing to migrate: do not call migrate()',
+  sweep: 'removes records by itself: do not call sweep()',
 }
 
 /** The one refusal of whatever a store cannot do. */

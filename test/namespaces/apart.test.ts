@@ -140,7 +140,7 @@ function suite(open: Open): void {
     await shop.publish(3)
     await billing.publish(2)
     await shop.sent()
-    await expect(billing.once.resend({ since, destination: 'hook' })).rejects.toThrow('nothing was ever sent')
+    await expect(billing.once.resend({ since, destination: 'hook' })).rejects.toThrow('no relay has ever sent')
     await billing.sent()
     expect(await billing.once.resend({ since })).toBe(2)
     expect(await billing.sent()).toEqual(['billing 1', 'billing 2'])

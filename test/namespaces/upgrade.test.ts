@@ -144,7 +144,7 @@ describePostgres('a database from before namespaces', () => {
     await shop.publish(1)
     const undecided = {
       code: 'ONCE_NAMESPACE_UNDECIDED',
-      message: expect.stringContaining(`'emails' was in this database`),
+      message: expect.stringContaining(`'emails' is older than the service`),
     }
     await expect(drain(billing)).rejects.toMatchObject(undecided)
     await expect(billing.sent()).rejects.toMatchObject({ code: 'ONCE_NAMESPACE_UNDECIDED' })

@@ -149,8 +149,8 @@ describe('what a store without transactions cannot do is refused in one sentence
     redrive: [(o) => o.redrive, 'has no redrives'],
     recover: [(o) => o.recover({}), 'cannot search for lapsed operations'],
     unknown: [(o) => o.unknown(), 'cannot search for unknown operations'],
-    migrate: [(o) => o.migrate(), 'has nothing to migrate: leave migrate() out'],
-    sweep: [(o) => o.sweep(), 'removes records by itself: leave sweep() out'],
+    migrate: [(o) => o.migrate(), 'has nothing to migrate: do not call migrate()'],
+    sweep: [(o) => o.sweep(), 'removes records by itself: do not call sweep()'],
   }
 
   it.each(Object.entries(attempts))('%s', async (_name, [attempt, sentence]) => {

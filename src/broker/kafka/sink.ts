@@ -159,7 +159,7 @@ function isTooLarge(error: unknown): boolean {
 const STRUCTURED = { 'content-type': 'application/cloudevents+json; charset=UTF-8' }
 
 function recordOf(event: OutgoingEvent, topic: unknown, mode: 'structured' | 'binary'): KafkaRecord {
-  if (!isTopic(topic)) throw new TypeError(`'${String(topic).slice(0, 80)}' is no topic for '${event.type}'`)
+  if (!isTopic(topic)) throw new TypeError(`'${String(topic).slice(0, 80)}' is not a valid topic for '${event.type}'`)
   const isBinary = mode === 'binary'
   const texts = {
     ...(isBinary ? cloudEventHeaders(event, 'ce_') : STRUCTURED),
@@ -208,7 +208,7 @@ interface Checked {
 
 function checked(make: MakeKafkaProducer, options: KafkaSinkOptions): Checked {
   if (typeof make !== 'function')
-    throw invalid('kafkaSink() needs a function that makes a producer with the settings it is given')
+    throw invalid('kafkaSink() needs a function that creates a producer with the given settings')
   const unknown = Object.keys(options ?? {}).find((option) => !OPTIONS.has(option))
   if (unknown !== undefined) throw invalid(`unknown option '${unknown.slice(0, 40)}' of kafkaSink()`)
   const { topic, mode = 'structured', transactionalId } = options ?? {}
@@ -226,7 +226,7 @@ function placesOf(topic: KafkaSinkOptions['topic'] | undefined): Pick<Checked, '
   const byType = typeof topic === 'object' && topic !== null ? topic : undefined
   const topics = [...new Set(byType ? Object.values(byType) : [topic])]
   if (topics.length === 0 || !topics.every(isTopic))
-    throw invalid('kafkaSink({ topic }) needs a name, or one for each type')
+    throw invalid('kafkaSink({ topic }) needs the name of a topic, or one topic for each type')
   const topicOf = ({ type }: OutgoingEvent): unknown => (Object.hasOwn(byType ?? {}, type) ? byType?.[type] : undefined)
   return { topics, topicOf: byType ? topicOf : () => topic }
 }

@@ -49,7 +49,7 @@ export function kafkaSource<E extends Events>(
   options: KafkaSourceOptions<E>,
 ): PulledSource<EventsOf<E>> {
   if (typeof make !== 'function') {
-    throw invalid('kafkaSource() needs a function that makes a consumer with the settings it is given')
+    throw invalid('kafkaSource() needs a function that creates a consumer with the given settings')
   }
   const unknown = Object.keys(options ?? {}).find((option) => !OPTIONS.has(option))
   if (unknown !== undefined) throw invalid(`unknown option '${unknown.slice(0, 40)}' of kafkaSource()`)

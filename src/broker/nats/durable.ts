@@ -73,7 +73,9 @@ export async function ensureDurable(
 
   async function check({ ack_policy, ack_wait, max_deliver, deliver_subject }: NatsConsumerConfig): Promise<void> {
     if (ack_policy !== 'explicit' || deliver_subject !== undefined) {
-      throw invalid(`the durable '${durable}' is no pull consumer with explicit acknowledgements; set another durable`)
+      throw invalid(
+        `the durable '${durable}' is not a pull consumer with explicit acknowledgements; set another durable`,
+      )
     }
     if (max_deliver !== undefined && max_deliver > 0) {
       const line = `max_deliver of the durable '${durable}' is ${max_deliver}: NATS drops an event after that, without a dead letter. Set -1`

@@ -135,7 +135,7 @@ export class NatsLog implements Log {
     const { stream, subjects, name, warn } = this.#options
     const manager = await this.#js.jetstreamManager(false)
     const { state, created } = await streamInfo(manager.streams, stream)
-    if (created !== this.#created) throw new LogRecreated(`the stream '${stream}' was deleted and made again`)
+    if (created !== this.#created) throw new LogRecreated(`the stream '${stream}' was deleted and recreated`)
     const { first_seq } = state
     if (this.#next > 0n && BigInt(first_seq) > this.#next) {
       warn(new Error(`messages ${this.#next} to ${first_seq - 1} of ${name} were deleted before they were read`))

@@ -64,7 +64,8 @@ export function natsSink(js: NatsJetStream, options: NatsSinkOptions): Sink {
   const unknown = Object.keys(options ?? {}).find((option) => !OPTIONS.has(option))
   if (unknown !== undefined) throw invalid(`unknown option '${unknown.slice(0, 40)}' of natsSink()`)
   const { stream } = options ?? {}
-  if (typeof stream !== 'string' || !/^[^\s.*>/\\]+$/.test(stream)) throw invalid('natsSink({ stream }) needs a name')
+  if (typeof stream !== 'string' || !/^[^\s.*>/\\]+$/.test(stream))
+    throw invalid('natsSink({ stream }) needs the name of a stream')
   const subjectOf = subjectFrom(options)
   const limits = { option: 'timeout', min: 1, max: NATS_TIMEOUT_MS_MAX }
   const timeout = milliseconds(options.timeout, NATS_TIMEOUT_MS_DEFAULT, limits)
@@ -80,7 +81,8 @@ export function natsSink(js: NatsJetStream, options: NatsSinkOptions): Sink {
     } catch (error) {
       return failed(error, true)
     }
-    if (!isSubject(subject)) return failed(new Error(`'${String(subject)}' is no subject of NATS; set subject`), false)
+    if (!isSubject(subject))
+      return failed(new Error(`'${String(subject)}' is not a valid NATS subject; set subject`), false)
     try {
       const { payload, ...headers } = message
       await js.publish(subject, payload, {
@@ -183,7 +185,7 @@ function percentEncoded(value: string): string {
 function subjectFrom({ stream, subject }: NatsSinkOptions): (event: OutgoingEvent) => string {
   if (subject === undefined) return (event) => `${stream}.${event.type}`
   if (typeof subject === 'function') return subject
-  if (!isSubject(subject)) throw invalid(`'${String(subject).slice(0, 80)}' is no subject of NATS`)
+  if (!isSubject(subject)) throw invalid(`'${String(subject).slice(0, 80)}' is not a valid NATS subject`)
   return () => subject
 }
 

@@ -68,7 +68,8 @@ export function natsSource<E extends Events>(
   const redeliversFor = (): Duration | 'forever' => (keptMs > INBOX_MS_MAX ? 'forever' : `${keptMs}ms`)
   const durableOf = (consumer: string): string => {
     const durable = options.durable ?? consumer
-    if (!isName(durable)) throw invalid(`'${String(durable).slice(0, 80)}' is no name of a durable; set durable`)
+    if (!isName(durable))
+      throw invalid(`'${String(durable).slice(0, 80)}' is not a valid name of a durable; set durable`)
     return durable
   }
 

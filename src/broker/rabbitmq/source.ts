@@ -58,7 +58,7 @@ export function rabbitmqSource<E extends Events>(
       const wanted = singleActive ? { 'x-single-active-consumer': true } : {}
       const facts = await ensureQueue(connection, queue, { declare, arguments: wanted })
       if (singleActive && facts.type !== 'unknown' && facts.arguments['x-single-active-consumer'] !== true) {
-        throw invalid(`queue '${queue}' exists without x-single-active-consumer: singleActive would not hold`)
+        throw invalid(`queue '${queue}' exists without x-single-active-consumer, which singleActive needs`)
       }
       for (const warning of [...queueWarnings(facts), ...limitWarnings(facts)]) warn(new Error(`${name}: ${warning}`))
       const reading = new RabbitmqReading(connection, { queue, name, prefetch, singleActive, signal })

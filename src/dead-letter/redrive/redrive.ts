@@ -140,7 +140,7 @@ class Redriving implements Redrive {
     if (changed) return statusOf(changed)
     const { state } = await this.#read(params.redrive)
     throw onceError('ONCE_REDRIVE_UNKNOWN', {
-      detail: `redrive ${params.redrive} is ${state}: no ${params.action} there`,
+      detail: `redrive ${params.redrive} is ${state}: it cannot ${params.action}`,
     })
   }
 

@@ -43,7 +43,7 @@ export function memoryNamespaces(client: Client): Namespaces<MemoryTx> {
       if ((await list(one)).length >= NAMESPACES_MAX) throw onceError('ONCE_NAMESPACES_FULL')
       await wait()
     }
-    throw onceError('ONCE_CONFLICT', { detail: 'A transaction that registers another namespace does not end' })
+    throw onceError('ONCE_CONFLICT', { detail: 'A transaction that registers another namespace is still open' })
   }
   return {
     register: ({ name }) => register(name, alone, pause),

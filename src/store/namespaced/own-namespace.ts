@@ -109,7 +109,7 @@ export class OwnNamespace<Tx> implements Own {
     const no = await this.enter()
     if ((await this.#store.namespaces?.claim({ no, kind, name })) !== false) return
     throw onceError('ONCE_NAMESPACE_UNDECIDED', {
-      detail: `The ${kind} '${name}' was in this database before '${this.name}', and nothing tells whose it is. Start the service it belongs to, or run: npx effectively-once migrate --adopt NAME`,
+      detail: `The ${kind} '${name}' is older than the service '${this.name}' in this database, and its owner is not known. Start the service that owns it, or run: npx effectively-once migrate --adopt NAME`,
     })
   }
 

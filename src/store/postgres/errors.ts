@@ -31,7 +31,7 @@ export function storeError(error: unknown, schema: string): OnceError {
     // Only savepoints of our own are named by statements of our own.
     case '3B001':
       return onceError('ONCE_TX_TAKEN', {
-        detail: 'A savepoint from before the operation was released, or rolled back to, inside it',
+        detail: 'The handler released, or rolled back to, a savepoint that is older than its operation',
         cause: error,
       })
     case '25P01':
@@ -48,7 +48,7 @@ export function storeError(error: unknown, schema: string): OnceError {
       })
     case '42501':
       return onceError('ONCE_RIGHTS_MISSING', {
-        detail: `The role of this connection lacks the rights it needs in schema ${schema}: ${messageOf(error)}`,
+        detail: `The database role of this connection lacks a right in schema ${schema}: ${messageOf(error)}`,
         cause: error,
       })
     case READ_ONLY:

@@ -57,7 +57,7 @@ export class PostgresNamespaces<Tx> implements Namespaces<Tx> {
         if (known.length >= NAMESPACES_MAX) throw onceError('ONCE_NAMESPACES_FULL')
         await wait()
       }
-      throw onceError('ONCE_CONFLICT', { detail: 'A transaction that registers another namespace does not end' })
+      throw onceError('ONCE_CONFLICT', { detail: 'A transaction that registers another namespace is still open' })
     })
   }
 

@@ -22,7 +22,7 @@ const TOTAL = 'select total_changes() as total, (select count(*) from (select 1 
 
 const SETTLED = Promise.resolve()
 
-const ROLLED_BACK_PAST = 'A savepoint from before the operation was released, or rolled back to, inside it'
+const ROLLED_BACK_PAST = 'The handler released, or rolled back to, a savepoint that is older than its operation'
 
 export interface TurnOptions {
   readonly client: Client
