@@ -1,7 +1,10 @@
 import { onceError } from '../errors.ts'
 import type { Clock } from '../platform/clock.ts'
 
-/** What a batch has left for its answers, all together: one timer for as many promises as there are, and none without. */
+/**
+ * The time that a batch has left for all its answers together. One timer serves all promises, and there is none without
+ * promises.
+ */
 export class AnswerTime {
   readonly #clock: Clock
   readonly #until: number
@@ -14,7 +17,7 @@ export class AnswerTime {
     this.#until = until
   }
 
-  /** Nobody is waited for any more. */
+  /** True when the time is over. */
   get over(): boolean {
     return this.#over
   }

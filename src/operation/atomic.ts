@@ -20,7 +20,10 @@ import { settleClaim } from './settle-claim.ts'
 import { SharedTransaction } from './shared-transaction.ts'
 import type { Operation } from './types.ts'
 
-/** Makes an answer of an operation: the handler, wrapped by whoever encodes its result. Rejects, and never throws. */
+/**
+ * Produces the answer of an operation: the handler, wrapped by the code that encodes its result. It rejects, and never
+ * throws.
+ */
 export type Produce<Tx> = (op: Operation<Tx, Events>) => Promise<Produced>
 
 /** Atomic mode: claim, handler, events and answer in one transaction. A crash is a rollback. */
@@ -39,12 +42,12 @@ export async function attemptAtomic<Tx>(
     const { session } = begun
     const settled = settledAtOnce(core, request, begun) ?? (await settledOrRolledBack(core, request, begun))
     if (settled.kind === 'busy') {
-      // It may hold locks of the key, too: a retry would be told of an operation that nobody runs.
+      // The transaction may hold locks of the key. Until it ends, a retry would be refused although no operation runs.
       await session.rollback()
       return settled
     }
     if (settled.kind === 'replay') {
-      // The caller has what it came for; the connection goes back by itself.
+      // The caller has its answer, and need not wait until the connection is released.
       if (session.leave) session.leave()
       else void session.rollback()
       return { ...settled, kind: 'outcome', stored: true }
@@ -83,12 +86,12 @@ export function isTransient<Tx>(core: Core<Tx>, error: unknown): boolean {
   try {
     return isOnceError(error, 'ONCE_CONFLICT') || core.transactions?.isTransient?.(error) === true
   } catch {
-    // It cannot even be read.
+    // Reading the error threw.
     return false
   }
 }
 
-/** Runs a transaction again after a conflict, a few times; the last error is thrown as it is. */
+/** Runs a transaction again after a conflict, up to RERUNS_MAX times. The last error is thrown unchanged. */
 export async function rerunAfterConflicts<Tx, T>(core: Core<Tx>, attempt: () => Promise<T>): Promise<T> {
   for (let rerun = 1; ; rerun++) {
     try {
@@ -100,7 +103,7 @@ export async function rerunAfterConflicts<Tx, T>(core: Core<Tx>, attempt: () => 
   }
 }
 
-/** What is left after the last re-run is ours to answer for: nothing was committed, and a retry may succeed. */
+/** Turns a conflict of the last re-run into ONCE_CONFLICT: nothing was committed, and a retry may succeed. */
 export function conflictOf<Tx>(core: Core<Tx>, error: unknown): unknown {
   return !isOnceError(error) && isTransient(core, error) ? onceError('ONCE_CONFLICT', { cause: error }) : error
 }
@@ -124,7 +127,7 @@ interface Made extends Produced {
   readonly events: readonly EventRow[]
 }
 
-/** Runs the handler inside its transaction; whatever goes wrong, the transaction is over when this throws. */
+/** Runs the handler inside its transaction. If this throws, the transaction has ended. */
 export async function perform<Tx>(
   core: Core<Tx>,
   request: Request,
@@ -167,7 +170,7 @@ export async function perform<Tx>(
   }
 }
 
-/** What the handler of an operation gets: a handle of its own on the transaction, taken back when the operation ends. */
+/** What the handler of an operation gets. Its handle on the transaction is revoked when the operation ends. */
 export function operationOf<Tx>(
   core: Core<Tx>,
   request: Request,
@@ -192,7 +195,7 @@ export function operationOf<Tx>(
   return op
 }
 
-/** The refusal alone is stored; if somebody else was quicker, the caller gets what the record says. */
+/** Stores only the refusal. If another attempt was quicker, the caller gets the answer of the record. */
 async function refuse<Tx>(core: Core<Tx>, request: Request, answer: Answer): Promise<Attempt> {
   checkHeld(answer)
   const stored = capped(answer)
@@ -214,7 +217,7 @@ export function publisherOf<Tx>(
   return new Publisher(events, origin, (ordinal) => deriveEventId({ id: claim.id, life, ordinal }), trace)
 }
 
-/** Over the cap the first caller gets the whole answer, and the record says that it cannot be replayed. */
+/** If the answer is too large to store, the first caller gets all of it, and the record is marked as unreplayable. */
 export function capped(answer: Answer): Answer {
   if ((answer.body?.byteLength ?? 0) <= ANSWER_STORED_BYTES_MAX) return answer
   return { ...answer, body: null, kept: false }

@@ -13,23 +13,23 @@ export interface Item {
   readonly statement: UserStatement
   /** Throws a `Final` or a `BatchRefusal` to be refused without its effect. */
   respond(rows: readonly Row[], publisher: Pick<Publisher, 'publish'>): Answer | Promise<Answer>
-  /** The key is ours. */
+  /** This request won the key. */
   readonly won: Holds
   resolve(attempt: Attempt): void
   reject(error: unknown): void
-  /** Runs that lost to somebody else's transaction. */
+  /** Runs that ended in a conflict with another transaction. */
   conflicts: number
   /** Runs that were ended at their deadline. */
   late: number
-  /** Its connection was lost under it once; not a second time. */
+  /** Its connection was lost once. The request gets the error after a second loss. */
   lost: boolean
-  /** How often it was kept out by its own last transaction, which the server had not let go of yet. */
+  /** How often its own previous transaction, whose locks the server had not released yet, blocked it. */
   shadows: number
   /** When it first ran, on the monotonic clock. */
   since: number | null
 }
 
-/** Thrown by `respond`: this answer alone is stored, as it is. */
+/** Thrown by `respond`: only this answer is stored, unchanged. */
 export class BatchRefusal extends Error {
   readonly answer: Answer
 
@@ -39,7 +39,7 @@ export class BatchRefusal extends Error {
   }
 }
 
-/** The same request inside a transaction that is already open: its statement and its answer, without a batch. */
+/** Runs the request inside a transaction that is already open: its statement and its answer, without a batch. */
 export async function produceAlone(
   session: SqlSession<unknown>,
   { statement, respond }: Pick<Item, 'statement' | 'respond'>,

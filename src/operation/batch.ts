@@ -35,7 +35,7 @@ interface Ready {
 
 /** What is left to do after one transaction. */
 export interface Remains {
-  /** Whoever must be run again, in these batches. */
+  /** The requests that must run again, in these batches. */
   readonly again: readonly (readonly Item[])[]
   /** The batch asked for more locks than the server has. */
   readonly crowded: boolean
@@ -52,9 +52,9 @@ interface Round<Tx> {
 }
 
 /**
- * One transaction for many requests: claims, each winner's own effect, answers and events, one commit. Never throws:
- * every request is answered, refused, or among those to run again. What one request does wrong is its own error, and the
- * others are run without it: nothing of this transaction was committed then.
+ * One transaction for many requests: claims, each winner's own effect, answers and events, one commit. It never throws:
+ * every request is answered, refused, or returned to run again. If one request fails, nothing of this transaction is
+ * committed. That request gets its error, and the others run again without it.
  */
 export async function runBatch<Tx>(core: Core<Tx>, batches: Batches, items: readonly Item[]): Promise<Remains> {
   const sorted = items.toSorted((a, b) => (a.request.claim.id < b.request.claim.id ? -1 : 1))
@@ -95,7 +95,7 @@ export async function runBatch<Tx>(core: Core<Tx>, batches: Batches, items: read
   return { again: [shadowed, ...again], crowded }
 }
 
-/** A connection that the server ended is told so before the server lets go of its locks. */
+/** The server reports the end of a connection before it releases the connection's locks. */
 function isShadowed(item: Item): boolean {
   return (item.lost || item.late > 0) && item.shadows++ < BATCH_SHADOWS_MAX
 }
@@ -113,12 +113,15 @@ async function settled<Tx>(round: Round<Tx>, session: BatchSession, winners: rea
   }
 }
 
-/** Whoever runs again after a deadline has waited already: the next one who hangs is found sooner. */
+/**
+ * Requests that run again after a deadline have already waited, so they get less time: the next hanging request is
+ * found sooner.
+ */
 function deadlineOf(first: Item, items: readonly Item[], now: number): number {
   const ms = first.request.deadlineMs
   const late = Math.max(...items.map((item) => item.late))
   const least = Math.min(ms, BATCH_LATE_MS_MIN)
-  // Nobody waits for somebody who runs alone.
+  // A request that runs alone delays no other request.
   if (items.length === 1 && late > 0) return Math.max(Math.min(ms, lastMoment(first, now) - now), least)
   return Math.max(ms / BATCH_LATE_SHARE ** late, least)
 }
@@ -171,8 +174,9 @@ async function runWinners<Tx>(round: Round<Tx>, session: BatchSession, winners: 
 }
 
 /**
- * The transaction failed as a whole. A conflict: all run again. Too many locks, an effect that only COMMIT refused (a
- * deferred constraint), a deadline: halves are run again, down to the culprit. Anything else is everybody's error.
+ * The transaction failed as a whole. After a conflict all requests run again. After too many locks, an effect that only
+ * COMMIT refused (a deferred constraint) or a deadline, halves run again, down to the request at fault. Any other error
+ * goes to all requests.
  */
 async function failed<Tx>(round: Round<Tx>, items: readonly Item[], error: unknown): Promise<Remains> {
   const { core, batches } = round
@@ -193,7 +197,7 @@ function halved(items: readonly Item[], crowded = false): Remains {
   return { again: [items.slice(half), items.slice(0, half)], crowded }
 }
 
-/** Whoever lost too often gets the conflict for an answer; all others run again after a moment. */
+/** Requests with too many conflicts get ONCE_CONFLICT. All others run again after a short pause. */
 async function conflicted<Tx>(
   core: Core<Tx>,
   items: readonly Item[],
@@ -207,7 +211,7 @@ async function conflicted<Tx>(
   return { again: [items.filter((item) => !given.has(item))], crowded: false }
 }
 
-/** The culprit alone gets its error; the others run again at once. */
+/** Only the request at fault gets the error. The others run again at once. */
 async function without<Tx>(
   { core }: Round<Tx>,
   items: readonly Item[],
@@ -222,7 +226,7 @@ async function without<Tx>(
   return { again: [items.filter((item) => item !== culprit)], crowded: false }
 }
 
-/** Not every client can tell a deadline from a lost connection: the time does. */
+/** Not every client can tell a deadline from a lost connection, so the elapsed time decides. */
 function ended<Tx>(
   round: Round<Tx>,
   items: readonly Item[],
@@ -239,13 +243,14 @@ function ended<Tx>(
     else (item === culprit ? alone : others).push(item)
     item.lost = true
   }
-  // Perhaps the statement under way took the connection with it: it runs alone, and last.
+  // Perhaps the running statement broke the connection, so its request runs alone, after the others.
   return { again: [alone, others], crowded: false }
 }
 
 /**
- * Whoever was under way at the deadline has passed it, and the others run again in what time is left to them. Whoever was
- * under way in a mere part of the time is only suspected, because the machine may have stood still: it runs alone, last.
+ * The request that was running at the deadline has failed, and the others run again in their remaining time. If that
+ * request had only a part of its time, it is only suspected, because the machine may have hung. It runs alone, after
+ * the others.
  */
 function tooLate<Tx>({ core }: Round<Tx>, items: readonly Item[], culprit: Item | undefined, error: unknown): Remains {
   const deadline = isOnceError(error, 'ONCE_DEADLINE') ? error : onceError('ONCE_DEADLINE', { cause: error })
@@ -261,7 +266,7 @@ function lastMoment(item: Item, now: number): number {
   return (item.since ?? now) + BATCH_LATE_DEADLINES * item.request.deadlineMs
 }
 
-/** The others are told that it is too late for them too. */
+/** The other requests get the deadline error, if their time has passed too. */
 function stillInTime<Tx>(core: Core<Tx>, items: readonly Item[], error: unknown): Item[] {
   const now = core.clock.now()
   return items.filter((item) => {
@@ -293,14 +298,14 @@ async function refuse<Tx>(core: Core<Tx>, item: Item, answer: Answer): Promise<v
       answer: capped(answer),
     })
     if (view.inserted) answerItem(item, answer)
-    // Somebody was quicker, or an expired record begins a new life with it.
+    // Another request was quicker, or the claim starts a new life of an expired record.
     else item.resolve(await attemptAtomic(core, item.request, async () => ({ answer, fate: 'complete' })))
   } catch (error) {
     item.reject(error)
   }
 }
 
-/** Somebody else has the key: the record says what to answer, and without one it is running. */
+/** Another request has the key. The record says what to answer. Without a record, the operation is still running. */
 async function answerLoser<Tx>(core: Core<Tx>, item: Item, ending: Promise<unknown>): Promise<void> {
   const { claim, policy } = item.request
   try {
@@ -313,11 +318,11 @@ async function answerLoser<Tx>(core: Core<Tx>, item: Item, ending: Promise<unkno
       replayed(core, item.request, 'database')
       item.resolve({ kind: 'outcome', outcome, stored: true })
     } else if (decision.do === 'inFlight' || decision.do === 'renew') {
-      // The batch may hold locks of this key, too: a retry would be told of an operation that nobody runs.
+      // The batch may hold locks of this key. Until it ends, a retry would be refused although no operation runs.
       await ending
       item.resolve({ kind: 'busy', retryAfterMs: decision.do === 'inFlight' ? decision.retryAfterMs : null })
     } else if (decision.do === 'takeOver') {
-      // Only a leased handler knows its steps: a batch that waited for it would wait for ever.
+      // Only a leased handler can finish this operation, so a batch must not wait for it.
       item.reject(
         onceError('ONCE_OUTCOME_UNKNOWN', {
           detail: 'This operation was started with a lease and is not completed; run it with a lease',

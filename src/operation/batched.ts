@@ -10,9 +10,9 @@ import { cutOff } from './running.ts'
 const UNTRIED = { conflicts: 0, late: 0, lost: false, shadows: 0, since: null } as const
 
 /**
- * Batched mode: requests that wait together share one transaction and one fsync, each with its own claim and its own
- * effect statement, in order, so checks, updates and duplicates behave as in sequence. No timer: whenever fewer than two
- * batches are under way, what waits is flushed.
+ * Batched mode: requests that wait together share one transaction and one fsync. Each has its own claim and its own
+ * effect statement, in order, so checks, updates and duplicates behave as if the requests ran one after the other.
+ * There is no timer: whenever fewer than two batches run, the waiting requests are flushed.
  */
 export class Batcher<Tx> {
   readonly #core: Core<Tx>
@@ -37,7 +37,10 @@ export class Batcher<Tx> {
     })
   }
 
-  /** One turn later, so that all who come in the same turn meet in one batch: requests come by many sockets at once. */
+  /**
+   * Starts one turn later, so that all requests of the same turn share a batch: requests arrive on many sockets at
+   * once.
+   */
   #schedule(): void {
     if (this.#scheduled || this.#underWay >= BATCHES_IN_FLIGHT_MAX || this.#waiting.length === 0) return
     this.#scheduled = true
@@ -68,15 +71,16 @@ export class Batcher<Tx> {
     const rounds: (readonly Item[])[] = [this.#take(this.#limit)]
     for (let items = rounds.pop(); items; items = rounds.pop()) {
       const { again, crowded } = await runBatch(this.#core, this.#batches, items)
-      // The server has no room for so many locks: smaller batches from now on.
+      // The server has too few locks, so batches are smaller from now on.
       if (crowded) this.#limit = Math.max(1, Math.min(this.#limit, Math.ceil(items.length / 2)))
       rounds.push(...again)
     }
   }
 
   /**
-   * One request per identity is the caller's doing; no scope takes more than its share while others wait. A batch has one
-   * deadline, and one statement that claims: who asked for something else than the first one goes with the next batch.
+   * The caller makes sure that there is one request per identity. While others wait, no scope takes more than its
+   * share. A batch has one deadline and one claiming statement, so a request with other options waits for the next
+   * batch.
    */
   #take(limit: number): Item[] {
     const taken = this.#fair(limit)
@@ -104,14 +108,14 @@ export class Batcher<Tx> {
         taken.push(item)
       }
     }
-    // Nobody else waits: the rest of the batch is free for all.
+    // No other scope waits, so any request may use the rest of the batch.
     taken.push(...left.splice(0, limit - taken.length))
     this.#waiting = left
     return taken
   }
 }
 
-/** What the first request of a batch says for all. */
+/** The options of a batch's first request, which apply to the whole batch. */
 function isAlike({ request: one }: Item, { request: other }: Item): boolean {
   return (
     one.deadlineMs === other.deadlineMs &&

@@ -7,7 +7,7 @@ export function answerOfValue(value: unknown): Answer {
   return { status: 200, headers: [], body: bytesOf(value), kept: true }
 }
 
-/** The same of what may be a promise. */
+/** The same for a result that may be a promise. */
 export function answerOfResult(made: unknown): Answer | Promise<Answer> {
   const later = typeof (made as PromiseLike<unknown> | null | undefined)?.then === 'function'
   return later ? Promise.resolve(made).then(answerOfValue) : answerOfValue(made)
@@ -17,7 +17,7 @@ export function answerOfFinal(refusal: Final): Answer {
   return { status: refusal.status, headers: refusal.headers, body: bytesOf(refusal.body), kept: true }
 }
 
-/** What every caller gets, the first one too: the decoded record. A stored refusal is thrown again. */
+/** Every caller gets the decoded record, even the first one. A stored refusal is thrown again. */
 export function valueOf(answer: Answer): unknown {
   const value = answer.body === null ? undefined : (JSON.parse(textOf(answer.body)) as unknown)
   if (answer.status >= 400) throw new Final({ status: answer.status, headers: answer.headers, body: value })

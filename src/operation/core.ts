@@ -12,52 +12,55 @@ import type { ReplayCache } from './replay-cache.ts'
 import type { RunningHandlers } from './running.ts'
 import type { Settings } from './settings.ts'
 
-/** What works in the background, as a close sees it. */
+/** A background task, as `close` sees it. */
 export interface StoppableWork {
   readonly kind: 'consumer' | 'relay'
   readonly name: string
-  /** How much runs at this moment. */
+  /** The number of running items. */
   readonly underWay: number
-  /** Its last stop did not wait for something. */
+  /** Its last stop left unfinished work. */
   readonly isCutShort?: boolean
-  /** A server of the user's hands the work over: it is stopped after that server. */
+  /** The user's server hands over the work, so this task is stopped after that server. */
   readonly isFed: boolean
   stop(options?: StopOptions): Promise<void>
 }
 
-/** What one instance shares between its operations. All state lives here, none in modules. */
+/** The state that the operations of one instance share. No state is kept in modules. */
 export interface Core<Tx> extends Parts {
   readonly store: Store<Tx>
-  /** The store's own; null: it has none, and every operation needs a lease. */
+  /** The store's transactions. Null: it has none, and every operation needs a lease. */
   readonly transactions: Transactions<Tx> | null
-  /** What of the store is this instance's own: outbox, inbox and redrives are used through it. */
+  /** The instance's own namespace in the store. Outbox, inbox and redrives are used through it. */
   readonly namespace: OwnNamespace<Tx>
   readonly settings: Settings
   readonly inFlight: InFlightTable
   readonly cache: ReplayCache
   readonly pace: Pace
   readonly enclosing: EnclosingContext
-  /** Whose handle a `tx` is: `join` may be called with it where the context is lost. Shared by all stores. */
+  /**
+   * The operation of each `tx` handle, because `join` may be called with a `tx` where the async context is lost. Shared
+   * by all stores.
+   */
   readonly handles: WeakMap<object, Enclosing>
   readonly heartbeat: LeaseHeartbeat
   /** null: off. */
   readonly guard: Guard | null
-  /** Told after each commit that published events. */
+  /** Notified after each commit that published events. */
   readonly relays: Set<StoppableWork & Pick<WakeableRelay, 'wake'>>
   /** Stopped with the instance. */
   readonly workers: Set<StoppableWork>
   readonly running: RunningHandlers
-  /** How routes finish what their clients abandoned, by the name under which the input was sealed. */
+  /** The `recover` functions of routes, by the name under which the input was stored. */
   readonly recoverers: Map<string, Recoverer>
   closed: boolean
 }
 
-/** Somebody else who wants to know of each commit that published events; stopped by somebody else, too. */
+/** Another task that must be notified of each commit that published events. Its owner stops it. */
 export function wokenBy(wake: () => void): StoppableWork & Pick<WakeableRelay, 'wake'> {
   return { kind: 'relay', name: 'outbox', underWay: 0, isFed: false, wake, stop: () => Promise.resolve() }
 }
 
-/** The relays of this process need not wait for their next look. */
+/** Wakes the relays of this process, so that they need not wait for their next poll. */
 export function wakeRelays<Tx>(core: Core<Tx>, events: number): void {
   if (events === 0) return
   for (const relay of core.relays) relay.wake()

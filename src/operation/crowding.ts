@@ -1,7 +1,10 @@
 import type { Signal } from '../observe/signal.ts'
 import type { Core } from './core.ts'
 
-/** A full lock table is nobody's failure, whoever met it: less is locked from now on, and that is told. */
+/**
+ * A full lock table does not count as a failure of any message. From now on fewer locks are taken, and a signal reports
+ * it.
+ */
 export function isCrowded<Tx>(core: Core<Tx>, error: unknown): boolean {
   return core.store.locks?.isCrowded(error) === true
 }
@@ -16,7 +19,7 @@ export function tellCrowded<Tx>(
   if (locks !== null) settings.observe({ kind: 'crowded', task, locks })
 }
 
-/** A transaction that locks so many messages, as soon as there is room for them. */
+/** Runs a transaction that locks this many messages, as soon as there is room for the locks. */
 export async function withLocks<Tx, T>(
   { store: { locks } }: Core<Tx>,
   messages: number,

@@ -3,7 +3,7 @@ import type { Clock } from '../platform/clock.ts'
 import type { Enclosing } from './enclosing.ts'
 import type { RunningHandlers } from './running.ts'
 
-/** An abort signal that is only built when somebody asks for it: most handlers never do. */
+/** An abort signal that is created only when it is first read, because most handlers never read it. */
 export class LazySignal {
   #controller: AbortController | undefined
   #reason: unknown
@@ -28,9 +28,9 @@ export class LazySignal {
 }
 
 /**
- * Runs the work of an operation and waits for its children, but not past its time: then the signal aborts and the caller
- * is told. The work itself cannot be stopped from here; its revoked handles, the fence and the server's own deadline see
- * to it that it commits nothing. Either way the operation has ended when `run` settles.
+ * Runs the work of an operation and waits for its children, up to its time limit. At the limit the signal aborts and
+ * the caller gets the error. The work itself cannot be stopped from here. Its revoked handles, the fence and the
+ * server's own deadline make sure that it commits nothing. In both cases the operation has ended when `run` settles.
  */
 export class TimeLimit {
   readonly #clock: Clock
@@ -45,7 +45,10 @@ export class TimeLimit {
   #settled = false
   #concluded: { readonly value: unknown } | undefined
 
-  /** `running`: where a close finds what it may have to cut off; absent inside another operation, which is found. */
+  /**
+   * `running` lists the work that `close` may cut off. It is absent inside another operation, because that operation is
+   * listed.
+   */
   constructor(clock: Clock, ms: number, signal: LazySignal, enclosing: Enclosing, running?: RunningHandlers) {
     this.#clock = clock
     this.#ms = ms
@@ -64,7 +67,7 @@ export class TimeLimit {
     }
   }
 
-  /** The time runs from here. Whoever ends the operation, this limit or the operation around it, ends the wait. */
+  /** The time starts here. The wait ends when this limit or the outer operation ends the operation. */
   start(): void {
     this.#arm(this.#ms)
     this.#enclosing.onStop(() => this.#stopped())
@@ -88,7 +91,7 @@ export class TimeLimit {
     const enclosing = this.#enclosing
     if (enclosing.ended) return this.#leave()
     if (enclosing.pending > 0) return whenChildrenEnded(this.#clock, enclosing, () => this.#settle(done, result))
-    // A process that is held up runs its timers late: the time counts, not the timer.
+    // A busy process runs its timers late, so the clock decides, not the timer.
     if (done && !this.#concluded && this.#clock.now() >= this.#endsAt) {
       this.#pass()
       return this.#leave()
@@ -111,19 +114,19 @@ export class TimeLimit {
     this.#reject?.(reason)
   }
 
-  /** The work has ended too: what it left behind is on its own. */
+  /** The work has ended too. Calls that it left behind no longer belong to the operation. */
   #leave(): void {
     this.#enclosing.isCut = false
   }
 
-  /** It is committed: from now on this is what the work comes to, whatever else happens to it. */
+  /** The operation is committed: from now on this is its result, even if the work fails later. */
   conclude(value: unknown): void {
     this.#concluded = { value }
   }
 
   /**
-   * While the database decides, neither the limit nor a close does. Answers how to go on, or undefined when the time was
-   * over before.
+   * While the database commits, neither the limit nor `close` ends the operation. Returns a function that resumes the
+   * limit, or undefined if the time was already over.
    */
   pause(): (() => void) | undefined {
     if (this.#enclosing.ended) return undefined
@@ -149,19 +152,19 @@ export class TimeLimit {
   }
 }
 
-/** One turn later, because what follows a child directly may begin another one. */
+/** Waits one more turn, because the code after a child may start another child. */
 export function whenChildrenEnded(clock: Clock, enclosing: Enclosing, callback: () => void): void {
   enclosing.whenIdle(() => (clock.soon ?? queueMicrotask)(callback))
 }
 
-/** The same as a promise, which an operation that has ended does not hold up. */
+/** The same as a promise. It resolves at once if the operation has ended. */
 export async function childrenEnded(clock: Clock, enclosing: Enclosing): Promise<void> {
   while (enclosing.pending > 0 && !enclosing.ended) {
     await new Promise<void>((go) => whenChildrenEnded(clock, enclosing, go))
   }
 }
 
-/** Waits for what a schema of the user's validates, but not without end. */
+/** Waits for the validation by the user's schema, with a time limit. */
 export function withinMs<T>(clock: Clock, ms: number, work: T | Promise<T>): T | Promise<T> {
   if (!(work instanceof Promise)) return work
   return new Promise<T>((resolve, reject) => {

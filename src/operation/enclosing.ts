@@ -7,20 +7,20 @@ import type { SharedTransaction } from './shared-transaction.ts'
 import { Turns } from './turns.ts'
 
 interface EnclosingOf {
-  /** Empty: no operation, but the user's own transaction that operations join. */
+  /** Empty for the user's own transaction, which operations join. */
   readonly id: string
   readonly route: string
   readonly outer: Enclosing | undefined
   /** null inside a leased handler: there is no transaction to join. */
   readonly transaction: SharedTransaction | null
   readonly publisher: Publisher | null
-  /** Absent: the operation opened the transaction itself. */
+  /** Absent if the operation opened the transaction itself. */
   readonly turns?: Turns | undefined
-  /** The operation of another store that this one stands for. */
+  /** The operation of another store that this one represents. */
   readonly standsFor?: Enclosing
 }
 
-/** The same operation, as another store sees it that shares the transaction. */
+/** The same operation, as seen by another store that shares the transaction. */
 export interface Alias {
   readonly enclosing: Enclosing
   readonly context: EnclosingContext
@@ -29,9 +29,9 @@ export interface Alias {
 const NONE: readonly Alias[] = []
 
 /**
- * The operation a call is made inside of. A `run` inside a `run` joins the outer transaction under a savepoint; taking a
- * second connection there would let a full pool wait for itself. The operation commits and releases nothing before its
- * children have ended, and once it has ended it encloses nothing any more.
+ * The operation that encloses a call. A `run` inside a `run` joins the outer transaction under a savepoint: with a
+ * second connection, a full pool could wait for itself. The operation commits and releases nothing before its children
+ * have ended. After its end it encloses no more calls.
  */
 export class Enclosing {
   readonly id: string
@@ -41,9 +41,9 @@ export class Enclosing {
   readonly publisher: Publisher | null
   /** The handler's own handle on the transaction. */
   tx: unknown
-  /** Where the operations of the same store are found; unset without a handle. */
+  /** The context in which operations of the same store are found. Unset without a handle. */
   context: EnclosingContext | undefined
-  /** Empty where one store alone works in the transaction. */
+  /** Empty if only one store works in the transaction. */
   aliases: readonly Alias[] = NONE
   readonly #standsFor: Enclosing | undefined
   readonly #turns: Turns | undefined
@@ -66,7 +66,7 @@ export class Enclosing {
     this.#standsFor = of.standsFor
   }
 
-  /** It was ended from outside, by its deadline or a close, and its handler still goes on. */
+  /** Its deadline or `close` ended the operation, but its handler is still running. */
   get isCut(): boolean {
     return this.#standsFor?.isCut ?? this.#isCut
   }
@@ -84,7 +84,7 @@ export class Enclosing {
     return this.#turns ?? this.transaction?.turns
   }
 
-  /** One of its children has the turn. */
+  /** True if one of its children has the turn. */
   get isTurnTaken(): boolean {
     return this.#turns?.taken ?? this.transaction?.isTurnTaken ?? false
   }
@@ -97,7 +97,7 @@ export class Enclosing {
     return this.id === ''
   }
 
-  /** For calls that come too late. */
+  /** The error for calls that come too late. */
   checkOpen(): void {
     if (this.#ended) throw this.closed()
   }
@@ -110,17 +110,17 @@ export class Enclosing {
     return this.#pending
   }
 
-  /** What has to be taken back when the operation ends, whoever ends it. */
+  /** Registers a handle that is revoked when the operation ends, for whatever reason. */
   onEnd(close: () => void): void {
     this.#close = close
   }
 
-  /** How the work is told that somebody else ended the operation. */
+  /** Registers how the work learns that the operation was ended from outside. */
   onStop(stop: () => void): void {
     this.#stop = stop
   }
 
-  /** A child: the operation does not end before it. */
+  /** Runs a child. The operation does not end before its children. */
   track<T>(child: Promise<T>): Promise<T> {
     void this.#standsFor?.track(child)
     this.#pending++
@@ -131,7 +131,7 @@ export class Enclosing {
     return child
   }
 
-  /** A child that opens a savepoint, in its turn. */
+  /** Runs a child that opens a savepoint, when it has the turn. */
   inTurn<T>(work: () => PromiseLike<T>): Promise<T> {
     const { turns } = this
     invariant(turns, 'an operation without a transaction has no turns')
@@ -139,7 +139,7 @@ export class Enclosing {
     return this.track(turns.run(aliases.length > 0 ? () => holdingTurn(aliases, work) : work))
   }
 
-  /** Calls back when no child is under way, or when the operation has ended and waits for none. */
+  /** Calls back when no child is running, or when the operation has ended and no longer waits. */
   whenIdle(callback: () => void): void {
     if (this.#pending === 0 || this.#ended) callback()
     else (this.#idle ??= []).push(callback)
@@ -149,7 +149,7 @@ export class Enclosing {
     for (const callback of this.#idle?.splice(0) ?? []) callback()
   }
 
-  /** An operation inside this one is taken back with it. */
+  /** An inner operation ends with this one. */
   enter(inner: Enclosing): void {
     ;(this.#inside ??= new Set()).add(inner)
   }
@@ -158,7 +158,9 @@ export class Enclosing {
     this.#inside?.delete(inner)
   }
 
-  /** Takes its handles back, and those of whatever still runs inside. Its children must have ended, or lose their turn. */
+  /**
+   * Revokes its handles, and those of everything that still runs inside. Children that have not ended lose their turn.
+   */
   end(reason?: unknown): void {
     if (this.#ended) return
     this.#ended = true
@@ -166,7 +168,7 @@ export class Enclosing {
     this.#close?.()
     this.#stop?.()
     this.#wake()
-    // The turns of the user's own transaction are the user's: what is joined later takes them again.
+    // The turns belong to the user's transaction, so operations that join later still use them.
     const turns = this.transaction?.joined === undefined ? this.turns : this.#turns
     if (this.#pending > 0) turns?.close(this.closed())
     for (const inner of this.#inside ?? []) inner.end(reason)
@@ -180,8 +182,8 @@ export function createEnclosingContext(): EnclosingContext {
 }
 
 /**
- * Lets the other stores of the transaction see an operation of this one, so that what all of them run inside it takes
- * turns and ends with it. Answers with what they see.
+ * Shows an operation of this store to the other stores of the transaction. So the inner operations of all stores take
+ * turns, and end with it. Returns the aliases that the other stores see.
  */
 export function makeAliases(host: Enclosing, enclosing: Enclosing, context: EnclosingContext): readonly Alias[] {
   const { id, route, turns } = enclosing
@@ -201,13 +203,13 @@ export function inside(
   return { enclosing: new Enclosing({ route, transaction, publisher, outer, ...of }), context }
 }
 
-/** Runs `work` where each of these stores finds its alias. */
+/** Runs `work` in a context in which each of these stores finds its alias. */
 export function inContextsOf<T>(aliases: readonly Alias[], work: () => T): T {
   const [alias, ...others] = aliases
   return alias ? alias.context.run(alias.enclosing, () => inContextsOf(others, work)) : work()
 }
 
-/** A statement may go through the handle of another store: it counts as one of the operation that has the turn. */
+/** A statement may go through the handle of another store. It then belongs to the operation that has the turn. */
 async function holdingTurn<T>(aliases: readonly Alias[], work: () => PromiseLike<T>): Promise<T> {
   const holders = aliases.map((around) => inside(around, { id: '', turns: new Turns() }))
   try {
@@ -218,8 +220,8 @@ async function holdingTurn<T>(aliases: readonly Alias[], work: () => PromiseLike
 }
 
 /**
- * The innermost operation around this call that has not ended. The user's own transaction is none: work that outlives
- * what was joined to it cannot count on it, because nobody here sees its end.
+ * Returns the innermost enclosing operation that has not ended. The user's own transaction does not count: the library
+ * does not see its end, so later work must not rely on it.
  */
 export function openEnclosing(context: EnclosingContext): Enclosing | undefined {
   let at = context.get()
@@ -228,8 +230,8 @@ export function openEnclosing(context: EnclosingContext): Enclosing | undefined 
 }
 
 /**
- * The same for a call that begins something. The caller of an operation that was cut off was told that nothing was
- * committed: its handler begins nothing any more, on its own or in the transaction around it.
+ * The same for a call that starts something. If an operation was cut off, its caller was told that nothing was
+ * committed. So its handler must not start anything more, neither alone nor in the outer transaction.
  */
 export function enclosingOf(context: EnclosingContext): Enclosing | undefined {
   let at = context.get()
@@ -237,15 +239,16 @@ export function enclosingOf(context: EnclosingContext): Enclosing | undefined {
   return at
 }
 
-/** True when the operation is its own ancestor. */
+/** True if the operation is its own ancestor. */
 export function isInside(enclosing: Enclosing | undefined, id: string): boolean {
   for (let at = enclosing; at; at = at.outer) if (!at.ended && at.id === id) return true
   return false
 }
 
 /**
- * For the handles of an operation: a statement beside a child that has a savepoint open would be rolled back with the
- * child, so it takes a turn like one. A statement of the child itself, made through the outer handle, does not wait.
+ * For the handles of an operation. A statement that runs while a child has a savepoint open would be rolled back with
+ * the child, so the statement takes a turn like a child. If the child itself uses the outer handle, its statement does
+ * not wait.
  */
 export function turnsOf(context: EnclosingContext, owner: Enclosing): TakeTurn {
   return (statement) => {

@@ -9,12 +9,15 @@ import { inFlightError, type Attempt, type Outcome, type Holds } from './outcome
 import type { Request } from './request.ts'
 import { cutOff } from './running.ts'
 
-/** One attempt, which says when it has won the key and the handler is about to run (true), and when it lets go of it. */
+/**
+ * One attempt. It reports when it has won the key and the handler is about to run (true), and when it releases the key.
+ */
 export type Attempting<Tx, R, P> = (core: Core<Tx>, request: R, produce: P, won: Holds) => Promise<Attempt>
 
 /**
- * One call of one key, whatever the mode: memory first, then this process's own operations, then an attempt. A duplicate
- * in this process never takes a connection; one elsewhere is refused, or waited for without holding a connection.
+ * One call of one key, in any mode: it looks at memory first, then at this process's own operations, then makes an
+ * attempt. A duplicate in this process never takes a connection. If the operation runs elsewhere, the call is refused,
+ * or waits without holding a connection.
  */
 export async function execute<Tx, R extends Request, P>(
   core: Core<Tx>,
@@ -22,11 +25,11 @@ export async function execute<Tx, R extends Request, P>(
   produce: P,
   attempt: Attempting<Tx, R, P>,
 ): Promise<Outcome> {
-  // This call stands for all duplicates of this process until it ends.
+  // Until this call ends, duplicates in this process attach to it.
   let running: InFlightOperation | undefined
   let ending: Ending = OPEN
   try {
-    // What runs already may use others to its end.
+    // A running operation may still start other operations.
     if (core.closed && !openEnclosing(core.enclosing)) throw onceError('ONCE_CLOSED', { retryAfterMs: CLOSED_RETRY_MS })
     let lookedAt = core.clock.now()
     const until = lookedAt + request.waitMs
@@ -41,7 +44,7 @@ export async function execute<Tx, R extends Request, P>(
     }
     const leading = (running = core.inFlight.start(request.claim.id, request.claim.fingerprint, request.route))
     const won: Holds = (holds) => (holds ? leading.run() : leading.look())
-    // Before a connection is held: whoever publishes must know where.
+    // Look up the namespace before a connection is held, because publishing needs it.
     if (core.namespace.pending) await core.namespace.enter()
     for (let pollMs = WAIT_POLL_MS_MIN; ; pollMs = Math.min(pollMs * 2, WAIT_POLL_MS_MAX)) {
       const result = await attempt(core, request, produce, won)
@@ -74,7 +77,7 @@ function fromMemory<Tx>(core: Core<Tx>, request: Request): Outcome | null {
   return { answer: entry.answer, replayed: true }
 }
 
-/** Waits for this process's own run of the key; null means: it ended without an answer for us, look again. */
+/** Waits for this process's own run of the key. Null: it ended without an answer for this call, so look again. */
 async function attach<Tx>(
   core: Core<Tx>,
   request: Request,
@@ -87,7 +90,8 @@ async function attach<Tx>(
     const ending = await running.ended
     return same ? attachedTo(core, request, ending) : null
   }
-  // The operation that runs elsewhere may have this input: the call that waits for it here has the other one.
+  // The operation that runs elsewhere may have the same input as this call. The call that waits for it here has
+  // another.
   if (!same && decided === 'running') throw onceError('ONCE_MISMATCH')
   const leftMs = until - core.clock.now()
   if (leftMs <= 0) throw inFlightError(core.pace.retryAfterMs(request.route))
@@ -99,7 +103,7 @@ async function attach<Tx>(
   return same ? attachedTo(core, request, ending) : null
 }
 
-/** What was run for us too. A replay is looked up anew: its record may have expired since the other call read it. */
+/** The result that another call produced. A replay is read again, because its record may have expired since then. */
 function attachedTo<Tx>(core: Core<Tx>, request: Request, ending: Ending): Outcome | null {
   if (ending.kind === 'open' || ending.outcome.replayed) return null
   replayed(core, request, 'attached')

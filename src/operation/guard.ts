@@ -14,7 +14,7 @@ export interface Guard {
     readonly key: string
     readonly claim: { readonly fingerprint: string }
   }): void
-  /** Called for requests whose scope is everybody's: what the caller showed of itself. */
+  /** Called for requests with the shared scope 'global', with the caller's credentials. */
   seenCaller(operation: { readonly route: string; readonly claim: { readonly id: string } }, credentials: string): void
   stop(): void
 }

@@ -3,8 +3,8 @@ import type { Core } from './core.ts'
 import { turnsOf, type Enclosing } from './enclosing.ts'
 
 /**
- * A handler's own handle on the transaction of its operation. Until the handle is taken back it tells whose it is, to
- * calls from another context too.
+ * A handler's own handle on the transaction of its operation. Until the handle is revoked, it identifies its operation,
+ * even for calls from another async context.
  *
  * The entry is deleted by hand. Left to the garbage collector, it would keep the whole operation alive through the young
  * generation, which doubles the cost of collecting it.

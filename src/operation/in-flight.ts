@@ -1,11 +1,11 @@
 import type { Outcome } from './outcome.ts'
 
-/** How an operation of this process ended, for those who attached to it. */
+/** How an operation of this process ended, for the duplicates that attached to it. */
 export type Ending = { readonly kind: 'answered'; readonly outcome: Outcome } | { readonly kind: 'open' }
 
 /**
- * One operation of this process. Hardly any has a duplicate beside it, so what others would wait for is only made when
- * somebody waits.
+ * One operation of this process. Few operations have a concurrent duplicate, so the promises are created only when a
+ * duplicate waits.
  */
 export class InFlightOperation {
   readonly fingerprint: string
@@ -13,7 +13,7 @@ export class InFlightOperation {
   readonly #left: () => void
   #is: 'looking' | 'running' | 'ended' = 'looking'
   #ending: Ending = { kind: 'open' }
-  /** When the last look began that found the key running elsewhere. */
+  /** When the last check began that found the key running elsewhere. */
   #busyAt = -Infinity
   #undecided: Undecided[] | undefined
   #ended: Waiting<Ending> | undefined
@@ -25,8 +25,9 @@ export class InFlightOperation {
   }
 
   /**
-   * Settles when the key is known to be running, here, or elsewhere ('busy') by a look that is not older than `at`, or
-   * when the call ended without running it: nobody may be refused because of what was true before it came.
+   * Settles when the key is known to be running: here, or elsewhere ('busy') by a check that began at `at` or later. It
+   * also settles when the call ended without running. A request must not be refused because of a state from before it
+   * came.
    */
   decided(at: number): Promise<Decided> {
     if (this.#is !== 'looking') return Promise.resolve(this.#is)
@@ -34,7 +35,7 @@ export class InFlightOperation {
     return new Promise((settle) => (this.#undecided ??= []).push({ at, settle }))
   }
 
-  /** Settles when the operation ended; never rejects. 'open': released, or unknown: look again. */
+  /** Settles when the operation ended. Never rejects. 'open': the key was released or is unknown, so look again. */
   get ended(): Promise<Ending> {
     if (this.#is === 'ended') return Promise.resolve(this.#ending)
     return (this.#ended ??= waiting()).promise
@@ -46,12 +47,12 @@ export class InFlightOperation {
     this.#decide('running', Infinity)
   }
 
-  /** The handler failed or refused: from its rollback on somebody else may have the key. */
+  /** The handler failed or refused. After its rollback another call may have the key. */
   look(): void {
     if (this.#is === 'running') this.#is = 'looking'
   }
 
-  /** It runs elsewhere, by a look that began at this time. */
+  /** The key runs elsewhere, according to a check that began at this time. */
   busy(lookedAt: number): void {
     this.#busyAt = lookedAt
     this.#decide('busy', lookedAt)
@@ -93,8 +94,8 @@ function waiting<T>(): Waiting<T> {
 }
 
 /**
- * The operations this process is running, by identity: a duplicate here takes no connection, and its refusal is exact
- * because the fingerprint is in the table.
+ * The operations that this process is running, by identity. A duplicate in this process takes no connection, and its
+ * refusal is exact because the table has the fingerprint.
  */
 export class InFlightTable {
   readonly #running = new Map<string, InFlightOperation>()
@@ -109,7 +110,7 @@ export class InFlightTable {
     return running
   }
 
-  /** How many operations of each route there are. */
+  /** The number of running operations of each route. */
   routes(): ReadonlyMap<string, number> {
     const routes = new Map<string, number>()
     for (const { route } of this.#running.values()) routes.set(route, (routes.get(route) ?? 0) + 1)

@@ -54,7 +54,7 @@ export async function publishJoined<Tx>(
   return inTransaction(core, tx, 'publish', append)
 }
 
-/** In the user's transaction, or in that of the operation around this call, in its turn. */
+/** Runs in the user's transaction, or as a child in the transaction of the enclosing operation. */
 export function inTransaction<Tx, T>(
   core: Core<Tx>,
   tx: Tx,
@@ -65,11 +65,13 @@ export function inTransaction<Tx, T>(
   return around ? around.inTurn(() => work(around)) : inJoined(core, tx, route, work)
 }
 
-/** The operation around this call, where `tx` is a handle on its transaction, or the transaction it joined itself. */
+/**
+ * Returns the enclosing operation, if `tx` is a handle on its transaction, or the transaction that it joined itself.
+ */
 function enclosingWith<Tx>(core: Core<Tx>, tx: unknown): Host | undefined {
   const innermost = enclosingOf(core.enclosing)
   const owner = ownerOf(core, tx)
-  // Called from another context, such as a queue's worker, the handle itself tells whose it is.
+  // In another async context, such as a queue's worker, the handle itself identifies its operation.
   if (owner?.context === core.enclosing) return innermostIn(innermost, owner.transaction) ?? owner
   const seen = owner?.aliases.find(({ context }) => context === core.enclosing)?.enclosing as Host | undefined
   if (seen) return innermostIn(innermost, seen.transaction) ?? seen
@@ -85,13 +87,13 @@ function innermostIn(innermost: Enclosing | undefined, transaction: SharedTransa
   return at as Host | undefined
 }
 
-/** The operation whose handle `tx` is, be it of another store. */
+/** Returns the operation that owns the handle `tx`, even if it belongs to another store. */
 function ownerOf<Tx>(core: Core<Tx>, tx: unknown): Host | undefined {
   const owner = isObject(tx) ? core.handles.get(tx) : undefined
   return owner?.transaction && !owner.ended ? (owner as Host) : undefined
 }
 
-/** Nobody here sees the user's commit, so nothing is remembered: a retry reads the record. */
+/** The library does not see the user's commit, so it caches nothing: a retry reads the record. */
 async function inJoined<Tx, T>(core: Core<Tx>, tx: Tx, route: string, work: (host: Host) => Promise<T>): Promise<T> {
   const outer = enclosingOf(core.enclosing)
   const owner = ownerOf(core, tx) ?? holderOf(tx)
@@ -119,8 +121,8 @@ async function inJoined<Tx, T>(core: Core<Tx>, tx: Tx, route: string, work: (hos
 }
 
 /**
- * In the transaction of an operation of another store: a child of that operation, in its turn. Nothing begins in the
- * guest itself: only what the joined operation runs there, inside it.
+ * Runs in the transaction of another store's operation, as a child of that operation. The guest itself starts nothing:
+ * only the joined operation runs in it.
  */
 function asGuest<T>(owner: Host, join: (turns: Turns, guests: readonly Alias[]) => Promise<T>): Promise<T> {
   const context = owner.context as EnclosingContext
@@ -142,7 +144,7 @@ function asGuest<T>(owner: Host, join: (turns: Turns, guests: readonly Alias[]) 
 
 const holders = new WeakMap<object, EnclosingContext[]>()
 
-/** The operation around this call, of whatever store, that joined the user's transaction: it has the turn already. */
+/** Returns the enclosing operation of any store that joined the user's transaction. It already has the turn. */
 function holderOf(tx: unknown): Host | undefined {
   for (const context of (isObject(tx) && holders.get(tx)) || []) {
     let at = openEnclosing(context)
@@ -152,7 +154,7 @@ function holderOf(tx: unknown): Host | undefined {
   return undefined
 }
 
-/** While an operation of this store works in the user's transaction. The innermost comes first. */
+/** Set while an operation of this store works in the user's transaction. The innermost operation comes first. */
 function held(tx: unknown, context: EnclosingContext): () => void {
   if (!isObject(tx)) return () => {}
   const contexts = holders.get(tx) ?? []
@@ -163,7 +165,7 @@ function held(tx: unknown, context: EnclosingContext): () => void {
 
 const joined = new WeakMap<object, Turns>()
 
-/** By the user's own object, for all instances: savepoints of one transaction cannot overlap, whoever opens them. */
+/** Keyed by the user's own object and shared by all instances, because savepoints of one transaction cannot overlap. */
 function turnsOfUsers(tx: unknown): Turns {
   if (!isObject(tx)) return new Turns()
   let turns = joined.get(tx)

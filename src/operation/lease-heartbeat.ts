@@ -6,31 +6,32 @@ import type { Held, Leases } from '../store/store.ts'
 
 interface Lease extends Held {
   readonly leaseMs: number
-  /** From when on the lease counts, on this machine's clock. Default: now */
+  /** When the lease began, on this machine's clock. Default: now */
   readonly since?: number
-  /** Somebody else has it, by the database's word. */
+  /** The database says that another attempt holds the lease. */
   readonly onLost: () => void
-  /** It could not be renewed in time: somebody else may have it. */
+  /** The lease could not be renewed in time: another attempt may hold it. */
   readonly onLapsed?: () => void
 }
 
 interface Kept extends Lease {
-  /** Until when the last renewal that was answered holds, on this machine's clock. */
+  /** When the last confirmed renewal ends, on this machine's clock. */
   until: number
 }
 
 /** The leases of one length. */
 interface Group {
   readonly held: Map<string, Kept>
-  /** The last beat; settled when none is under way. False: it may still reach the database. Never rejects. */
+  /** The last beat. False: it may still reach the database. Never rejects. */
   beat: Promise<boolean>
   cancel: () => void
   unwatch: () => void
 }
 
 /**
- * Keeps the leases of this process alive: one statement per lease length every third of it, on a connection of its own.
- * A lease that is no longer ours is told so at once; the fence in the database would stop it in any case.
+ * Keeps the leases of this process alive. Every third of a lease, one statement renews all leases of that length, on a
+ * separate connection. A holder that lost its lease learns it at once. The fence in the database would stop it in any
+ * case.
  */
 export class LeaseHeartbeat {
   readonly #leases: Leases
@@ -45,8 +46,8 @@ export class LeaseHeartbeat {
   }
 
   /**
-   * Returns how to stop. Stopping waits for the beat under way: one that arrived after a release would give the lease
-   * back to a holder that has let go of it. False: that may still happen, so the lease must lapse by itself.
+   * Returns a function that stops. Stopping waits for the running beat, because a beat that arrives after a release
+   * would renew a released lease. False: that may still happen, so the lease must lapse by itself.
    */
   hold(lease: Lease): () => Promise<boolean> {
     const group = this.#groups.get(lease.leaseMs) ?? this.#start(lease.leaseMs)
@@ -63,7 +64,7 @@ export class LeaseHeartbeat {
     }
   }
 
-  /** Nobody keeps them alive any more: whoever still works is told. */
+  /** Stops renewing all leases, and tells the holders that still work. */
   stop(): void {
     for (const { cancel, unwatch, held } of this.#groups.values()) {
       cancel()
@@ -73,7 +74,7 @@ export class LeaseHeartbeat {
     this.#groups.clear()
   }
 
-  /** Whether a lease is not known to be held at this moment: somebody else may have it. */
+  /** Whether a lease may have lapsed, so that another attempt may hold it. */
   isOver({ id, token, leaseMs }: Held & { readonly leaseMs: number }): boolean {
     const kept = this.#groups.get(leaseMs)?.held.get(id)
     return kept?.token !== token || kept.until <= this.#clock.now()
@@ -123,7 +124,7 @@ export class LeaseHeartbeat {
       group.unwatch()
       return true
     } catch (error) {
-      // The token decides at the commit, not the clock: a missed beat is tried again, not given up. The watch goes on: a
+      // The token decides at the commit, not the clock, so a missed beat is tried again. The watch goes on, because a
       // beat that fails at once renews nothing, either.
       this.#observe({ kind: 'troubled', task: 'heartbeat', error })
       return !unanswered
@@ -133,8 +134,9 @@ export class LeaseHeartbeat {
   }
 
   /**
-   * While a beat has no answer, leases end by this machine's clock: whoever calls the outside world must know. A timer may
-   * fire before the time it was set for, and others end later: it is set again until all are told.
+   * While a beat has no answer, leases end by this machine's clock, because a handler must know before it makes an
+   * outside call. A timer may fire early, and other leases end later, so the timer is set again until every holder
+   * knows.
    */
   #watch(group: Group, toldAt = -Infinity): void {
     group.unwatch()

@@ -11,7 +11,7 @@ export class LeasedBlame {
   readonly #fromHandler = new WeakSet<object>()
   readonly #raised = new WeakSet<object>()
 
-  /** Whether `step` or `commit` raised this error, or the signal of the operation told it. */
+  /** Whether `step` or `commit` raised this error, or it is the reason of the operation's signal. */
   isRaised(error: unknown, op: { readonly signal: AbortSignal }): boolean {
     return isObject(error) && (this.#raised.has(error) || (op.signal.aborted && op.signal.reason === error))
   }
@@ -29,7 +29,7 @@ export class LeasedBlame {
     return watched as unknown as F
   }
 
-  /** For the promise of a `step` or a `commit`. Returns the same promise: nobody has to await a step. */
+  /** For the promise of a `step` or a `commit`. Returns the same promise, because a handler need not await a step. */
   ours<T>(result: Promise<T>): Promise<T> {
     result.catch((error: unknown) => {
       if (isObject(error) && !this.#fromHandler.has(error)) this.#raised.add(error)

@@ -22,19 +22,21 @@ import type { LeasedOperation } from './types.ts'
 export interface LeasedRequest extends Request {
   readonly leaseMs: number
   readonly recover: LeaseParams['recover']
-  /** For the operator; null: none. */
+  /** A text for the operator. Null: none. */
   readonly label?: string | null
-  /** What operators call it. Default: the route */
+  /** The name for operators. Default: the route */
   readonly shownAs?: string
-  /** How long another attempt may take it over, where that is not as long as its answer will be kept. */
+  /** How long another attempt may take the operation over, if that differs from how long the answer is kept. */
   readonly resumableForMs?: number
 }
 
-/** How a leased handler ends: what its `commit` stored, or a refusal. Throwing anything else releases the lease. */
+/**
+ * How a leased handler ends: with the answer of its `commit`, or with a refusal. Any other throw releases the lease.
+ */
 export type Finish =
   { readonly kind: 'committed'; readonly outcome: Outcome } | { readonly kind: 'refused'; readonly produced: Produced }
 
-/** What a leased handler is given; `commit` takes a function that makes the final answer inside the last transaction. */
+/** What a leased handler gets. `commit` takes a function that produces the final answer inside the last transaction. */
 export interface LeasedTools<Tx> {
   readonly op: Omit<LeasedOperation<Tx, Events>, 'commit'>
   commit(produce: Produce<Tx>): Promise<Outcome>
@@ -42,7 +44,7 @@ export interface LeasedTools<Tx> {
 
 export type LeasedProduce<Tx> = (tools: LeasedTools<Tx>) => Promise<Finish>
 
-/** Leased mode: no transaction is open while the handler calls the outside world; the token decides who may commit. */
+/** Leased mode: no transaction is open during outside calls. The token decides which attempt may commit. */
 export async function attemptLeased<Tx>(
   core: Core<Tx>,
   request: LeasedRequest,
@@ -56,7 +58,7 @@ export async function attemptLeased<Tx>(
   return run(core, request, { ...settled.claimed, since }, produce)
 }
 
-/** The same for a caller who is told of a conflict that is left after the last re-run. */
+/** The same, but a conflict of the last re-run becomes ONCE_CONFLICT. */
 export function answerLeased<Tx>(
   core: Core<Tx>,
   request: LeasedRequest,
@@ -175,15 +177,15 @@ async function run<Tx>(
     return await refuseLeased(core, request, held, finish.produced, lost)
   } catch (error) {
     const quiet = await letGo()
-    // A heartbeat or a call that may still be under way: the lease lapses by itself, and nobody takes over before.
+    // A heartbeat or a call may still be running, so the lease must lapse by itself before another attempt takes over.
     if (quiet && enclosing.pending === 0) {
-      // A database that does not answer keeps nobody waiting: the lease lapses by itself.
+      // If the database does not answer, the caller need not wait: the lease lapses by itself.
       const leaving = steps?.unknown ? suspend(core, held) : release(core, request, held)
       const left = new AbortController()
       await Promise.race([leaving, sleep(core.clock, Math.min(leaseMs, RELEASE_MS_MAX), left.signal)])
       left.abort()
     }
-    // Whatever the handler made of it, a retry is told the same: somebody has to say what became of the call.
+    // Even if the handler caught this error, a retry gets the same error until the outcome of the call is settled.
     throw steps?.unknown && !isOnceError(error, 'ONCE_LEASE_LOST') ? steps.unknown : error
   } finally {
     void letGo()
@@ -198,7 +200,7 @@ interface Committing<Tx> {
   readonly lost: () => Error
 }
 
-/** The final transaction: handler, events and answer, fenced by a statement that raises in the database. */
+/** The final transaction: handler, events and answer. A statement that raises an error in the database fences it. */
 async function commitLeased<Tx>(
   core: Core<Tx>,
   request: LeasedRequest,
@@ -254,7 +256,7 @@ async function commitOnce<Tx>(
   return outcome
 }
 
-/** The final answer where the store has no transactions: `commit` has no `tx`, and one fenced statement stores it. */
+/** The final answer in a store without transactions. `commit` has no `tx`, and one fenced statement stores it. */
 async function commitAnswer<Tx>(
   core: Core<Tx>,
   request: LeasedRequest,
@@ -270,7 +272,7 @@ async function commitAnswer<Tx>(
   const op = new AtomicOperation<Tx>({ id: claim.id, key, scope, attempt, tx, signal, publisher })
   committing.enclosing.onEnd(() => op.end())
   const { answer } = await withinMs(core.clock, deadlineMs, produce(op))
-  // Without transactions there is no catalogue: whatever was published is refused here, also where nobody awaited it.
+  // A store without transactions cannot publish, so every published event is refused here, even if it was not awaited.
   await withinMs(core.clock, deadlineMs, publisher.take())
   checkHeld(answer)
   return conclude(committing, answer, async () => {
@@ -279,7 +281,7 @@ async function commitAnswer<Tx>(
   })
 }
 
-/** From here on the database decides: whoever was told that nothing was committed must not be proved wrong. */
+/** From here on the database decides. No caller may be told that nothing was committed while COMMIT is being sent. */
 async function conclude<Tx>(
   { limit, enclosing }: Committing<Tx>,
   answer: Answer,
@@ -321,7 +323,7 @@ async function refuseLeased<Tx>(
   return { kind: 'outcome', outcome, stored: stored.kept }
 }
 
-/** The next attempt need not wait for the lease. What is no longer ours, or is unknown, stays as it is: the token decides. */
+/** Releases the lease, so that the next attempt need not wait. By its token, it touches no other attempt's lease. */
 async function release<Tx>(
   core: Core<Tx>,
   request: Request,
@@ -335,7 +337,7 @@ async function release<Tx>(
   }
 }
 
-/** Until somebody says what became of the call. An unreachable store: the next attempt asks again. */
+/** Suspends the operation until its outcome is settled. If the store is unreachable, the next attempt does it. */
 async function suspend<Tx>(core: Core<Tx>, held: { readonly id: string; readonly token: string }): Promise<void> {
   await core.store.leases.suspend(held).catch(() => false)
 }

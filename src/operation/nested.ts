@@ -17,15 +17,15 @@ export interface Host extends Enclosing {
 }
 
 /**
- * An operation inside somebody else's transaction, under a savepoint: a `run` or `batched` inside a `run`, or
- * `join(tx).run`. Its record commits with the host, or not at all; its failure heals at the savepoint.
+ * An operation inside another transaction, under a savepoint: a `run` or `batched` inside a `run`, or `join(tx).run`.
+ * Its record commits with the host, or not at all. A failure rolls back to the savepoint.
  */
 export function runNested<Tx>(core: Core<Tx>, host: Host, request: Request, produce: Produce<Tx>): Promise<Outcome> {
   if (isInside(host, request.claim.id)) return Promise.reject(inFlightError(0))
   return host.inTurn(() => nest(core, host, request, produce))
 }
 
-/** The same for whoever has the turn already. */
+/** The same for a caller that already has the turn. */
 export async function nest<Tx>(core: Core<Tx>, host: Host, request: Request, produce: Produce<Tx>): Promise<Outcome> {
   host.checkOpen()
   const savepoint = openSavepoint(host, await nestable(core.store, host.transaction.session, 'nested').savepoint())
@@ -44,8 +44,8 @@ export async function nest<Tx>(core: Core<Tx>, host: Host, request: Request, pro
 }
 
 /**
- * Once the host has ended, its own rollback undoes the savepoint, and a statement sent after it would reach what is not
- * ours any more.
+ * After the host has ended, its own rollback undoes the savepoint. A later statement would reach a transaction that is
+ * no longer ours.
  */
 function openSavepoint(host: Host, savepoint: Savepoint): Savepoint {
   return {
@@ -89,7 +89,7 @@ async function run<Tx>(
   if (fate === 'complete') return outcome
   await rollBack()
   if (fate === 'release') return outcome
-  // The refusal's record lives or dies with the host; the rows and events it refused are gone.
+  // The refusal's record commits or rolls back with the host. The refused rows and events are gone.
   const again = await settleInside(core, request, host)
   if (again.kind !== 'won') throw onceError('ONCE_CONFLICT', { detail: 'A nested refusal lost its claim' })
   await complete(core, host, { claim: request.claim, claimed: again.claimed, answer: capped(answer) }, [])
@@ -105,7 +105,8 @@ async function complete<Tx>(
   host.checkOpen()
   const { transaction, publisher: adopting } = host
   const { claim, claimed } = params
-  // Inside a run the outer completing statement writes them: one ascending order of shard locks per transaction.
+  // Inside a run, the outer completing statement writes the events, so that a transaction takes its shard locks in
+  // ascending order.
   const written = adopting ? [] : await transaction.standing(events)
   await nestable(core.store, transaction.session, 'nested').completeInside({
     ...params,
@@ -126,8 +127,8 @@ async function perform<Tx>(
 ): Promise<{ produced: Produced; events: readonly EventRow[] }> {
   const { transaction } = host
   const { name, no } = core.namespace.originIn(transaction.session as Session<Tx>)
-  // A number that is registered in the transaction stands as long as the operation does only if it is registered before
-  // the handler opens a savepoint.
+  // Register the namespace before the handler opens a savepoint. Otherwise a rollback of that savepoint would undo the
+  // number.
   const known = typeof no === 'number' ? no : await no()
   host.checkOpen()
   const publisher = publisherOf(core, request, claimed, { name, no: known })

@@ -1,9 +1,9 @@
 import { storable } from '../platform/storable.ts'
 
-/** So many characters of a route and of a label are stored. */
+/** The most characters of a route or a label that are stored. */
 export const NOTE_LENGTH_MAX = 200
 
-/** What an operator is shown of an operation. A note must never be the reason why an operation fails: it is cut. */
+/** A text that operators see. It is cut, because a long text must not make the operation fail. */
 export function notesOf(
   route: string,
   label: string | null | undefined,

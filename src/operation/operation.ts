@@ -43,7 +43,7 @@ export class AtomicOperation<Tx> implements Operation<Tx, Events> {
     if (!this.#open) {
       const detail = 'publish was called after its operation ended. Await every call'
       const refused = Promise.reject<string>(onceError('ONCE_TX_CLOSED', { detail }))
-      // Cut off, the operation committed nothing, and its caller was told. After a commit the event is lost.
+      // If the operation was cut off, its caller knows that nothing was committed. After a commit the event is lost.
       if (this.#signal.aborted) refused.catch(() => {})
       return refused
     }

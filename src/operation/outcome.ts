@@ -9,13 +9,13 @@ export interface Outcome {
   readonly replayed: boolean
 }
 
-/** What a handler made, and what becomes of it. */
+/** The answer of a handler, and whether it is stored, refused or released. */
 export interface Produced {
   readonly answer: Answer
   readonly fate: 'complete' | 'refuse' | 'release'
 }
 
-/** One attempt at one key: an outcome, or somebody else is running it. */
+/** The result of one attempt: an outcome, or the key is running elsewhere. */
 export type Attempt =
   { readonly kind: 'outcome'; readonly outcome: Outcome; /** Others may have it. */ readonly stored: boolean } | Busy
 
@@ -24,7 +24,7 @@ export interface Busy {
   readonly retryAfterMs: number | null
 }
 
-/** The refusals that a decision alone makes. */
+/** The refusals that follow directly from a decision. */
 export function refusalOf(decision: Decision): OnceError {
   switch (decision.do) {
     case 'mismatch':
@@ -48,5 +48,5 @@ export function replayOf(answer: Answer | null): Outcome {
   return { answer, replayed: true }
 }
 
-/** Told by an attempt: it holds the key, or is about to let go of it. */
+/** An attempt reports that it holds the key, or is about to release it. */
 export type Holds = (holds: boolean) => void

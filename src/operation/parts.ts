@@ -7,7 +7,7 @@ export interface Parts {
   readonly clock: Clock
   readonly random: Random
   readonly decide: typeof decide
-  /** The number of the namespace, where whoever asks knows it: nothing is registered. */
+  /** The number of the namespace, if the caller knows it. Then nothing is registered. */
   readonly namespaceNo?: number
 }
 

@@ -22,7 +22,7 @@ export function produceOf<Tx>(handler: (op: never) => unknown, input: unknown): 
 export function leasedProduceOf<Tx>(handler: (op: never) => Promise<unknown>, input: unknown): LeasedProduce<Tx> {
   return async ({ op, commit }) => {
     let committed: Awaited<ReturnType<typeof commit>> | undefined
-    // Not Object.assign: it would read the signal, and so build one that nobody asked for.
+    // Not Object.assign: it would read the lazy signal, and so create it.
     const leased = Object.create(op, {
       input: { value: input, enumerable: true },
       commit: {
@@ -46,7 +46,7 @@ export function leasedProduceOf<Tx>(handler: (op: never) => Promise<unknown>, in
   }
 }
 
-/** Inside `commit` a refusal must roll back first: it is thrown on, and stored by whoever catches it. */
+/** Inside `commit` a refusal must roll back first, so it is rethrown, and the caller that catches it stores it. */
 function completing<Tx, E extends Events, R>(make: (op: Operation<Tx, E>) => R | Promise<R>): Produce<Tx> {
   return async (op) => ({ answer: answerOfValue(await make(op)), fate: 'complete' })
 }

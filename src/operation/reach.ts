@@ -1,6 +1,6 @@
 const DAY_MS = 86_400_000
 
-/** How far ahead answers expire, of all that was asked for so far: storage is made ready that far. */
+/** How far ahead answers expire, at most, so far. Partitions are created that far ahead. */
 export class Reach {
   ms: number
   #grown: () => void = () => {}
@@ -9,12 +9,12 @@ export class Reach {
     this.ms = ms
   }
 
-  /** By days: storage is made by the day. */
+  /** In days, because there is one partition per day. */
   whenGrown(callback: () => void): void {
     this.#grown = callback
   }
 
-  /** On the path of every operation. */
+  /** Every operation calls this, so it must be cheap. */
   note(ms: number): number {
     if (ms > this.ms) {
       const days = Math.ceil(ms / DAY_MS) - Math.ceil(this.ms / DAY_MS)

@@ -4,10 +4,12 @@ import type { LapsedOperation, Store } from '../store/store.ts'
 import type { Observe } from '../observe/signal.ts'
 import type { Recovered, RunOptions } from './types.ts'
 
-/** What `recover: 'name'` seals: enough to run the operation again without its caller, as its caller would. */
+/** What `recover: 'name'` stores: everything that is needed to run the operation again without its caller. */
 export interface Sealed extends Omit<RunOptions<undefined>, 'lease' | 'recover'> {
   readonly leaseMs: number
-  /** JSON may change an input; what the operation means must stay the same. Absent in what earlier versions sealed. */
+  /**
+   * JSON may change an input, but the fingerprint must stay the same. Absent in inputs that earlier versions stored.
+   */
   readonly fingerprint?: string
   readonly fingerprintVersion?: number
 }
@@ -21,10 +23,10 @@ interface Recovering<Tx> {
   readonly closed: boolean
 }
 
-/** Runs abandoned operations to the end, one after the other: this is housekeeping, not traffic. */
+/** Runs abandoned operations to the end, one after the other, because this background work must not disturb traffic. */
 export async function recoverLapsed<Tx>(
   core: Recovering<Tx>,
-  /** Those that somebody here can finish: others must not stand in their way. */
+  /** The names that this instance can finish. Other operations must not block them. */
   recoverers: ReadonlyMap<string, Recoverer>,
   limit: number,
 ): Promise<Recovered> {
@@ -33,7 +35,7 @@ export async function recoverLapsed<Tx>(
   let finished = 0
   let left = 0
   for (const operation of await lapsed.call(core.store.leases, { limit, names, namespace: core.settings.namespace })) {
-    // What is left is left to whoever comes next.
+    // The next call handles the rest.
     if (core.closed) break
     try {
       await recoverers.get(operation.name)?.(operation)

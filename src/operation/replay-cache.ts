@@ -14,8 +14,9 @@ const ENTRY_BYTES = 300
 
 /**
  * Completed records of this process: repeated retries need no database. Safe because a completed record does not change
- * until it expires. Two generations, each at most half of what may be kept: when the young one is full, the old one goes
- * as a whole. Removing entries one by one would cost every operation more than the cache saves a retry.
+ * until it expires. There are two generations, each with at most half of the limit. When the young generation is full,
+ * the whole old one is dropped. Removing entries one by one would cost every operation more than the cache saves a
+ * retry.
  */
 export class ReplayCache {
   readonly #clock: Clock

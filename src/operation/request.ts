@@ -20,7 +20,7 @@ export interface Request {
   readonly waitMs: number
   /** For messages, metrics and the route's own Retry-After. */
   readonly route: string
-  /** When the call came, on the monotonic clock: no statement of its has run before. */
+  /** When the call came, on the monotonic clock. None of its statements ran before. */
   readonly at: number
   /** The handler may be called again after a serialization failure. */
   readonly rerunnable: boolean
@@ -72,7 +72,7 @@ export function requestOf(settings: Settings, params: RequestParams): Request {
   }
 }
 
-/** Its locks are numbers that only a claim needs, and a replay from memory claims nothing: they are made when asked for. */
+/** A claim whose lock numbers are computed when they are first read, because a replay from memory needs none. */
 class RequestClaim implements Claim {
   readonly id: string
   readonly scope: string
@@ -98,7 +98,7 @@ class RequestClaim implements Claim {
   }
 }
 
-/** The same claim with another end of its life. A spread alone would lose the locks. */
+/** The same claim with another expiry. A spread alone would lose the locks. */
 export function resumable(claim: Claim, replayForMs: number): Claim {
   const { lock, fingerprintLock } = claim
   return { ...claim, lock, fingerprintLock, replayForMs }

@@ -20,7 +20,10 @@ export class RunningHandlers {
     this.#running.delete(enclosing)
   }
 
-  /** Their handles are taken back and their signals abort: they commit nothing. Whoever begins later ends at once. */
+  /**
+   * Revokes their handles and aborts their signals, so that they commit nothing. A handler that starts later ends at
+   * once.
+   */
   cut(): void {
     this.#isCut = true
     for (const enclosing of this.#running) enclosing.end(cutOff())

@@ -30,7 +30,7 @@ export interface Settings {
   readonly namespace: string
   readonly events: Events
   readonly replayForMs: number
-  /** What operations asked for instead. */
+  /** The longest `replayFor` that operations asked for. */
   readonly reach: Reach
   readonly goneForMs: number
   readonly resendForMs: number
@@ -41,7 +41,7 @@ export interface Settings {
   readonly expired: 'gone' | 'rerun'
   readonly guard: 'off' | 'warn' | 'throw'
   readonly sweep: boolean
-  /** Processes call each other when events were committed. */
+  /** Processes notify each other of committed events. */
   readonly listen: boolean
   readonly observe: Observe
 }
@@ -125,7 +125,7 @@ export function refuseUnknown(options: object, known: ReadonlySet<string>, whose
   }
 }
 
-/** What an operation may be given. */
+/** The options of an operation. */
 export const RUN_OPTIONS: ReadonlySet<string> = new Set([
   'scope',
   'key',
@@ -142,7 +142,10 @@ export const RUN_OPTIONS: ReadonlySet<string> = new Set([
   'recover',
 ])
 
-/** Its transaction is open already, or shared: nothing of a lease could hold there, and silence would promise it. */
+/**
+ * Refuses lease options where the transaction is already open or shared. A lease cannot work there, and ignoring it
+ * would be a false promise.
+ */
 export function refuseLease(operation: object, whose: string): void {
   for (const option of ['lease', 'label', 'recover'] as const) {
     if ((operation as Record<string, unknown>)[option] !== undefined) throw invalid(`${whose} takes no ${option}`)
@@ -183,7 +186,7 @@ function checkFunction<F>(option: string, value: F | undefined): F | undefined {
   return value
 }
 
-/** Whoever listens cannot change what happened: an observer that throws, at once or later, is not the operation's failure. */
+/** An observer cannot change what happened, so an observer that throws or rejects does not fail the operation. */
 function shielded(observe: Observe | undefined): Observe {
   if (!observe) return () => {}
   return (signal) => {
@@ -191,7 +194,7 @@ function shielded(observe: Observe | undefined): Observe {
       const told: unknown = observe(signal)
       if (told instanceof Promise) told.catch(() => {})
     } catch {
-      // Nothing to tell: this is where telling happens.
+      // There is nobody to report this to.
     }
   }
 }

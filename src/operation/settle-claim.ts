@@ -8,7 +8,7 @@ import type { Request } from './request.ts'
 import { settle, type ClaimAccess, type ClaimOutcome } from './settle.ts'
 import type { SharedTransaction } from './shared-transaction.ts'
 
-/** Settles a claim in a transaction that was opened for it: what it reads of others is committed. */
+/** Settles a claim in a transaction that was opened for it. All records of others that it reads are committed. */
 export function settleClaim<Tx>(
   core: Core<Tx>,
   request: Request,
@@ -18,7 +18,7 @@ export function settleClaim<Tx>(
   return settle(core, request, new SessionClaimAccess(session, request.claim), first)
 }
 
-/** Claims in a transaction that others work in, too. */
+/** Settles a claim in a transaction that other operations share. */
 export async function settleInside<Tx>(
   core: Core<Tx>,
   request: Request,
@@ -35,7 +35,7 @@ export async function settleInside<Tx>(
 class SessionClaimAccess implements ClaimAccess {
   readonly #session: Session<unknown>
   readonly #claim: Claim
-  /** Asked before each statement that follows another one. */
+  /** Called before each further statement. */
   readonly #check: () => void
 
   constructor(session: Session<unknown>, claim: Claim, check: () => void = () => {}) {
@@ -70,7 +70,7 @@ class SessionClaimAccess implements ClaimAccess {
     if (claimed) return { kind: 'won', claimed }
     const record = await this.reread()
     if (record?.token === seen.token && record.state === 'inProgress') {
-      // Lapsed with steps recorded: only a leased handler can resume after them.
+      // The lease lapsed after steps were recorded: only a leased handler can resume after them.
       throw onceError('ONCE_OUTCOME_UNKNOWN', {
         detail: 'This operation was started with a lease and has recorded steps; run it with a lease',
       })

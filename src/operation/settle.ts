@@ -10,7 +10,7 @@ import { replayed } from './execute.ts'
 import { refusalOf, replayOf, type Busy, type Outcome } from './outcome.ts'
 import type { Request } from './request.ts'
 
-/** What a claim came to. Refusals are thrown. */
+/** The result of a claim. Refusals are thrown. */
 export type ClaimOutcome =
   { readonly kind: 'won'; readonly claimed: Claimed } | { readonly kind: 'replay'; readonly outcome: Outcome } | Busy
 
@@ -19,14 +19,20 @@ export interface ClaimAccess {
   claim(): Promise<{ readonly view: ClaimView; readonly claimed: Claimed | null }>
   /** A new statement, hence a new snapshot. */
   reread(): Promise<StoredRecord | null>
-  /** A new life for an expired record, or the next attempt of a lapsed one; a view when somebody was quicker. */
+  /**
+   * Starts a new life of an expired record, or the next attempt of a lapsed one. Returns a view if another call was
+   * quicker.
+   */
   take(seen: StoredRecord, view: ClaimView): Promise<ClaimOutcome | ClaimView>
   answer(record: StoredRecord): Promise<Answer | null>
-  /** Absent: what was read is committed. Else the record may be of this very transaction, and is known to all only then. */
+  /**
+   * Absent if all records that were read are committed. Otherwise the record may belong to this transaction, and others
+   * see it only after the commit.
+   */
   afterCommit?(action: () => void): void
 }
 
-/** Nearly every fresh key is won at the first view: nothing to wait for. */
+/** Nearly every new key is won at the first view, without another statement. */
 export function settledAtOnce<Tx>(
   core: Core<Tx>,
   request: Request,
@@ -38,14 +44,14 @@ export function settledAtOnce<Tx>(
 
 /**
  * A server releases the locks of a transaction one after the other. In between, a rollback of the same request looks
- * like another request that is running. So nobody is refused by locks alone that were seen once.
+ * like another request that is running. So a request is not refused by locks that were seen only once.
  */
 const LOCK_LOOKS = 3
 const LOCK_LOOK_MS = 10
 
 /**
- * From the first view of a key to a decision that can be believed: nobody is refused from a snapshot that is older than
- * the locks, and a record that was swept in between is claimed again.
+ * Leads from the first view of a key to a reliable decision. A request is never refused from a snapshot that is older
+ * than the locks. If the record was swept in between, the key is claimed again.
  */
 export async function settle<Tx>(
   core: Core<Tx>,
@@ -97,7 +103,7 @@ export async function settle<Tx>(
   throw onceError('ONCE_CONFLICT', { detail: 'The record changed each time it was read' })
 }
 
-/** Counted from the call, before which no statement of it ran: the memory never outlives the record. */
+/** Counted from the call, before its first statement, so that the cache entry never outlives the record. */
 export function remember<Tx>(core: Core<Tx>, { claim, at }: Request, outcome: Outcome, expiresInMs: number): void {
   if (!outcome.answer.kept) return
   const { fingerprint, fingerprintVersion } = claim

@@ -5,26 +5,26 @@ import { Turns } from './turns.ts'
 export interface Inside {
   readonly claim: Claim
   readonly token: string
-  /** What it published, which whoever opened the transaction writes. */
+  /** The events that it published. The operation that opened the transaction writes them. */
   readonly events: readonly EventRow[]
 }
 
-/** What waits for the commit. */
+/** Work that waits for the commit. */
 interface Waiting {
   readonly action: () => void
-  /** It holds only if this one was not undone. */
+  /** The work is done only if this operation was not rolled back. */
   readonly inside: Inside | undefined
-  /** The entry says that it was completed. */
+  /** This entry records that the operation was completed. */
   readonly completes: boolean
 }
 
 /**
- * One open transaction and what several operations inside it share: the order of their savepoints, and what becomes true
- * only with the commit.
+ * One open transaction, and what the operations inside it share: the order of their savepoints, and the work that waits
+ * for the commit.
  */
 export class SharedTransaction {
   readonly session: Session<unknown>
-  /** The user's own transaction object, where `join` was given one; nobody here sees its commit. */
+  /** The user's own transaction object, if `join` got one. The library does not see its commit. */
   readonly joined: unknown
   #turns: Turns | undefined
   #waiting: Waiting[] | undefined
@@ -35,20 +35,20 @@ export class SharedTransaction {
     this.#turns = joined?.turns
   }
 
-  /** Savepoints cannot overlap: whatever opens one directly in this transaction takes its turn here. */
+  /** Savepoints cannot overlap, so every operation that opens one directly in this transaction takes a turn here. */
   get turns(): Turns {
     return (this.#turns ??= new Turns())
   }
 
-  /** The same without turns that nobody took. */
+  /** Whether a turn is taken. Unlike `turns`, this does not create the queue. */
   get isTurnTaken(): boolean {
     return this.#turns?.taken ?? false
   }
 
   /**
-   * What must not be known to anybody before the commit: memories, wake-ups. `id`: of the record that it rests on. If
-   * this store did not complete that record, another store may have written it in this transaction. Then nothing is
-   * remembered, and a retry reads the record again.
+   * Defers work until the commit, such as cache entries and wake-ups. `id` is the id of the record that the work
+   * depends on. If this store did not complete that record, another store may have written it in this transaction. Then
+   * nothing is remembered, and a retry reads the record again.
    */
   afterCommit(action: () => void, id?: string): void {
     const own =
@@ -57,24 +57,24 @@ export class SharedTransaction {
     ;(this.#waiting ??= []).push({ action, inside: own?.inside, completes: false })
   }
 
-  /** An operation was completed inside, under a savepoint that is released. */
+  /** An inner operation was completed, and its savepoint released. */
   completed(inside: Inside, action: () => void): void {
     ;(this.#waiting ??= []).push({ action, inside, completes: true })
   }
 
-  /** How much waits for the commit: what comes later goes with the savepoint that opens now. */
+  /** How much work waits for the commit. Later work is undone with the savepoint that opens now. */
   get waiting(): number {
     return this.#waiting?.length ?? 0
   }
 
-  /** A savepoint was rolled back. Operations take turns, so everything since it opened belonged to it. */
+  /** A savepoint was rolled back. Operations take turns, so all work since it opened belonged to it. */
   forget(since: number): void {
     this.#waiting?.splice(since)
   }
 
   /**
-   * What of these events is still true, right before they are written. A savepoint of the user's is rolled back without
-   * a word to us, and takes the records of the operations inside it along: so the records are asked.
+   * Returns the events that are still valid, right before they are written. The library does not notice when the user
+   * rolls back a savepoint, which also removes the records of the operations inside it. So it checks the records.
    */
   standing(events: readonly EventRow[]): readonly EventRow[] | Promise<readonly EventRow[]> {
     const waiting = this.#waiting?.filter(({ inside, completes }) => inside && (!completes || inside.events.length > 0))
@@ -92,12 +92,12 @@ export class SharedTransaction {
 
   async #stands(inside: Inside): Promise<boolean> {
     const { claim, token } = inside
-    // Nobody completes an operation twice, unless the first time was undone; its token may be the same then.
+    // An operation is completed twice only if the first time was rolled back. The token may then be the same.
     const last = this.#waiting?.findLast((at) => at.completes && at.inside?.claim.id === claim.id)
     return last?.inside === inside && (await this.session.reread(claim))?.token === token
   }
 
-  /** Whoever committed the transaction says so. */
+  /** Called after the transaction was committed. */
   committed(): void {
     for (const { action } of this.#waiting?.splice(0) ?? []) action()
   }

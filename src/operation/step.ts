@@ -20,15 +20,15 @@ interface Holder {
   readonly route: string
   readonly deadlineMs: number
   readonly signal: LazySignal
-  /** The operation, which ends after its steps. */
+  /** The operation. It ends only after its steps. */
   readonly enclosing: Enclosing
-  /** The lease could not be renewed in time: somebody else may have it. */
+  /** The lease could not be renewed in time: another attempt may hold it. */
   isOver(): boolean
-  /** Tells everybody that the lease is lost, and returns the error to throw. */
+  /** Aborts the operation because the lease is lost, and returns the error to throw. */
   lost(): Error
 }
 
-/** The steps of one attempt of a leased operation: recorded ones are not made again. */
+/** The steps of one attempt of a leased operation. Recorded steps do not run again. */
 export class Steps<Tx> {
   readonly #core: Core<Tx>
   readonly #leases: Leases
@@ -70,7 +70,7 @@ export class Steps<Tx> {
     return Object.assign(step, { tx }) as unknown as Step<Tx>
   }
 
-  /** A step is a child of its operation: nothing is committed or released while its call is under way. */
+  /** A step is a child of its operation, so nothing is committed or released while its call is running. */
   #counted<T>(work: () => Promise<T>): Promise<T> {
     // A step that begins after the end is refused. It must not count as pending: that would keep the lease.
     if (this.#holder.enclosing.ended) return Promise.reject(this.#holder.enclosing.closed())
@@ -96,19 +96,22 @@ export class Steps<Tx> {
       const settled = known?.state === 'started' ? await this.#reconcile(name, options) : undefined
       if (settled) return settled.value
       if (!(await this.#leases.startStep({ id, token, life, name }))) throw this.#holder.lost()
-      // An answer may come so late that the next attempt has seen the step, and made the call itself.
+      // The store's answer may come so late that the next attempt has already made the call.
       this.#holder.enclosing.checkOpen()
       if (this.#holder.isOver()) throw this.#holder.lost()
     }
     return this.#finish(name, await call({ key, signal: signal.signal }))
   }
 
-  /** An earlier attempt died inside this call, and the provider does not honour keys: only it can say what happened. */
+  /**
+   * An earlier attempt died inside this call, and the provider does not honour keys. Only the provider can say what
+   * happened.
+   */
   async #reconcile<T>(name: string, options: StepOptions<T>): Promise<{ value: unknown } | undefined> {
     const verdict = options.reconcile ? await options.reconcile() : 'stop'
     if (verdict === 'rerun') return undefined
     if (verdict !== 'stop') return { value: await this.#finish(name, verdict.done) }
-    // The operation is suspended when its other calls have ended: nobody may take it over before.
+    // The operation is suspended only after its other calls have ended, so that no attempt takes it over before.
     this.#unknown ??= onceError('ONCE_OUTCOME_UNKNOWN', {
       detail: `An earlier attempt died inside step '${name}'; its outcome is not known yet`,
     })
@@ -144,8 +147,8 @@ export class Steps<Tx> {
   }
 
   /**
-   * Runs inside a transaction of the step's own, which operations begun by the work join. Whatever goes wrong, the
-   * transaction is over when this throws.
+   * Runs the work in the step's own transaction, which operations started by the work join. If this throws, the
+   * transaction has ended.
    */
   async #inTransaction<T>(
     transaction: SharedTransaction,

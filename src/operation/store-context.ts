@@ -7,12 +7,12 @@ interface Shared {
 
 const shared = new WeakMap<object, Shared>()
 
-/** For all stores: the transaction of one may be joined through another. */
+/** Shared by all stores, because the transaction of one store may be joined through another. */
 const handles = new WeakMap<object, Enclosing>()
 
 /**
  * Instances on one store find each other's operations: a run of one inside a run of the other shares its transaction.
- * Answers how to leave; the last one that leaves is told so, and closes the store.
+ * Returns a function to leave. It returns true for the last instance, which then closes the store.
  */
 export function enterContext(store: object): {
   readonly context: EnclosingContext

@@ -6,7 +6,7 @@ import { isFinal } from './final.ts'
 import { invalid } from './settings.ts'
 import type { Verdict } from './types.ts'
 
-/** An operator's word as the store keeps it. */
+/** An operator's verdict in its stored form. */
 export function storedVerdict(verdict: Verdict): SettleParams['verdict'] {
   if (typeof verdict !== 'object' || verdict === null || !('step' in verdict || 'failed' in verdict))
     throw invalid('a verdict is { step, done }, { step, rerun: true } or { failed: final(…) }')

@@ -4,7 +4,7 @@ export class Turns {
   #taken = false
   #closed: { readonly error: unknown } | undefined
 
-  /** Somebody has the turn. */
+  /** True if the turn is taken. */
   get taken(): boolean {
     return this.#taken
   }
@@ -22,7 +22,7 @@ export class Turns {
     }
   }
 
-  /** Refuses everybody who waits, and everybody who comes later. */
+  /** Refuses all waiting calls, and all later ones. */
   close(error: unknown): void {
     this.#closed ??= { error }
     for (const { refuse } of this.#waiting.splice(0)) refuse(error)
