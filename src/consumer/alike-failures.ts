@@ -1,6 +1,6 @@
 import { describeError } from '../platform/describe-error.ts'
 
-/** So many different messages fail with one error, and none succeeds: the fault is not theirs. */
+/** If this many different messages fail with one error, and none succeeds, the messages are not at fault. */
 const MESSAGES = 10
 
 interface Ended {
@@ -15,7 +15,7 @@ export class AlikeFailures {
   readonly #messages = new Set<string>()
   #told = false
 
-  /** The error to tell of, once; 'still': it was told; null: not everything fails alike. */
+  /** Returns the error to report, once. 'still': it was already reported. Null: not everything fails alike. */
   after(results: Iterable<readonly [{ readonly item: { readonly id: string } }, Ended]>): Error | 'still' | null {
     let last: unknown
     for (const [{ item }, { kind, applied, error }] of results) {

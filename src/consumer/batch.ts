@@ -13,23 +13,23 @@ import { isCrowded } from '../operation/crowding.ts'
 import { SharedTransaction } from '../operation/shared-transaction.ts'
 import { isStoreTrouble } from './store-trouble.ts'
 
-/** What became of each arrival of a batch. */
+/** The result of each message of a batch. */
 export type Fate =
-  /** Its effect committed just now. `witness`: an inbox id of the same transaction; null: it has none. */
+  /** Its effect was committed just now. `witness` is an inbox id of the same transaction. Null: there is none. */
   | { readonly kind: 'applied'; readonly witness: string | null }
   | { readonly kind: Exclude<InboxState, 'taken'> }
-  /** Its own failure: it ran alone. */
+  /** Its own failure, because it ran alone. */
   | { readonly kind: 'failed'; readonly error: unknown }
-  /** Nobody's failure, or not known whose: tried again. `alone`: it is the suspect, and runs alone. */
+  /** No message failed, or it is not known which one did: tried again. `alone`: it is suspected, and runs alone. */
   | { readonly kind: 'again'; readonly alone: boolean }
-  /** The store is out of order. */
+  /** The store is unavailable. */
   | { readonly kind: 'troubled'; readonly error: unknown }
 
 export type Fates = Map<Arrival, Fate>
 
 /**
- * Dead letters that run again: they do not stand in their own way. Called with those whose effect is about to commit,
- * last before it; what it throws rolls everything back.
+ * For dead letters that run again: they do not block themselves. Called right before the commit, with the letters whose
+ * effect is about to commit. If it throws, everything is rolled back.
  */
 export type SettleRedriven<Tx> = (session: Session<Tx>, taken: readonly Arrival[]) => Promise<void>
 
@@ -37,9 +37,10 @@ const AGAIN: Fate = { kind: 'again', alone: false }
 const ALONE: Fate = { kind: 'again', alone: true }
 
 /**
- * Inbox rows first, then the handlers in order, then everything in one commit. A failure rolls all of it back: the
- * others are run again as one batch, and whoever failed alone. Savepoints would leave the inbox row of an effect that
- * was rolled back. `settleRedriven`: these are dead letters; they do not stand in the way, and are settled by the commit.
+ * Inbox rows first, then the handlers in order, then everything in one commit. A failure rolls the whole batch back.
+ * Then the other messages run again as one batch, and the failed message runs alone. Savepoints would leave the inbox
+ * row of an effect that was rolled back. `settleRedriven` is set for dead letters: they do not block themselves, and
+ * the commit settles them.
  */
 export async function processBatch<Tx>(
   parts: ConsumerParts<Tx>,
@@ -60,10 +61,10 @@ export async function processBatch<Tx>(
   }
 }
 
-/** Thrown by whoever knows whose fault it was. */
+/** Thrown if it is known which message failed. */
 export class HandlerFailed extends Error {
   readonly arrival: Arrival
-  /** The server or the network ended its session, and not a time limit. */
+  /** The server or the network ended its session, not a time limit. */
   readonly sessionLost: boolean
   constructor(arrival: Arrival, cause: unknown, sessionLost = false) {
     super('a handler failed', { cause })
@@ -120,30 +121,30 @@ async function attemptBatch<Tx>(
     wakeRelays(core, events.length)
   } catch (thrown) {
     const error = await blamed(session.session, thrown)
-    // Past the deadline a query may still be running on this connection: nobody waits behind it.
+    // Past the deadline a query may still be running on this connection, so do not wait for the rollback.
     const cause = error instanceof HandlerFailed ? error.cause : error
     if (isOnceError(cause, 'ONCE_DEADLINE')) void session.rollback()
     else await session.rollback()
     if (error instanceof HandlerFailed && isTransient(core, cause)) throw error
-    // In a batch nobody knows whose statement ended the session: each message runs alone first.
+    // In a batch it is not known whose statement ended the session, so each message runs alone first.
     if (isSessionLost(error) && arrivals.length === 1 && settings.delivery !== 'at-most-once') throw error
     for (const [arrival, fate] of fatesOfFailure(core, taken, error)) fates.set(arrival, fate)
     return fates
   }
-  // One stands for all: they are in the database together, or not at all.
+  // One id is enough as witness: all rows of the transaction are in the database, or none.
   const applied: Fate = { kind: 'applied', witness: items.length > 0 ? (taken[0]?.item.id ?? null) : null }
   for (const arrival of taken) fates.set(arrival, applied)
   return fates
 }
 
-/** Where the session has ended, the error of its handler is replaced by what ended it. */
+/** If the session has ended, the reason replaces the error of the handler. */
 async function blamed<Tx>(session: Session<Tx>, error: unknown): Promise<unknown> {
   if (!(error instanceof HandlerFailed) || isOnceError(error.cause, 'ONCE_DEADLINE')) return error
   const told = await session.blame?.(error.cause)
   return told === undefined ? error : new HandlerFailed(error.arrival, told, isStoreTrouble(told))
 }
 
-/** A predecessor in the same batch is taken with it, or not at all. */
+/** A predecessor in the same batch is taken together with its successor, or not at all. */
 function itemsOf(arrivals: readonly Arrival[]): InboxItem[] {
   const here = new Set(arrivals.map(({ item }) => item.id))
   return arrivals.map(({ item }) =>
@@ -152,8 +153,8 @@ function itemsOf(arrivals: readonly Arrival[]): InboxItem[] {
 }
 
 /**
- * Somebody was taken although a predecessor in the same batch was not, because it runs elsewhere: told as early; by the
- * order of arrival alone, as busy too.
+ * A message was taken, but its predecessor in the same batch was not, because the predecessor runs elsewhere. Its
+ * result is 'early'. If only the order of arrival counts, the result is 'busy'.
  */
 function outranTheirPredecessor(arrivals: readonly Arrival[], fates: Fates, byArrival: boolean): boolean {
   const missing = new Set<string>()
@@ -190,7 +191,7 @@ async function runInOrder<Tx>(
   return published
 }
 
-/** All at once, those of one aggregate one after the other. The first to fail is the one that failed by itself. */
+/** Runs all messages at once, but those of one aggregate one after the other. The first failure is the real one. */
 async function runTogether<Tx>(
   { core, settings }: ConsumerParts<Tx>,
   transaction: SharedTransaction,
@@ -219,14 +220,14 @@ async function runTogether<Tx>(
   return taken.map((arrival) => published.get(arrival) ?? [])
 }
 
-/** Whose fault a failure is. What a handler threw counts against its message, whatever its code. */
+/** Decides which message is at fault. An error that a handler threw counts against its message, whatever its code. */
 export function fatesOfFailure<Tx>(core: Core<Tx>, arrivals: readonly Arrival[], error: unknown): Fates {
   const trouble = error instanceof HandlerFailed ? error.cause : error
   if (isCrowded(core, trouble))
     return new Map(arrivals.map((arrival) => [arrival, { kind: 'troubled', error: trouble }]))
   if (error instanceof HandlerFailed) {
     const { arrival: culprit, cause } = error
-    // The message may succeed when it runs alone, and then nobody would hear why the batch was late.
+    // The message may succeed when it runs alone. Then nothing else would report why the batch was late.
     if (arrivals.length > 1 && (isOnceError(cause, 'ONCE_DEADLINE') || isStoreTrouble(cause)))
       core.settings.observe({ kind: 'troubled', task: 'consumer', error: cause })
     const failed: Fate = arrivals.length === 1 ? { kind: 'failed', error: cause } : ALONE
@@ -235,7 +236,7 @@ export function fatesOfFailure<Tx>(core: Core<Tx>, arrivals: readonly Arrival[],
   if (isStoreTrouble(error)) {
     return new Map(arrivals.map((arrival) => [arrival, { kind: 'troubled', error }]))
   }
-  // Found at the end, by the commit: no telling whose it was, so each runs alone.
+  // The commit failed, so it is not known which message is at fault: each runs alone.
   const fate: Fate = arrivals.length === 1 ? { kind: 'failed', error } : ALONE
   return new Map(arrivals.map((arrival) => [arrival, fate]))
 }

@@ -17,8 +17,8 @@ export interface BrokerParts {
 }
 
 /**
- * A subscription whose failures hurt nobody: what could not be acknowledged comes again and is a duplicate. Tells
- * whoever observes.
+ * A subscription whose failures are harmless: a message that was not acknowledged comes again as a duplicate. A signal
+ * reports each failure.
  */
 export class Broker {
   /** Infinity: as long as the connection lives. */
@@ -42,12 +42,15 @@ export class Broker {
     return this.#subscription.extend !== undefined
   }
 
-  /** What it acknowledged may come again, should this process end. */
+  /** Acknowledged messages may come again if this process ends. */
   get acksLater(): boolean {
     return this.#subscription.acksLater === true
   }
 
-  /** A late read is told, and not given up: a second read beside it would take messages that nobody handles. */
+  /**
+   * A late read is reported, but not given up: with a second read, messages of the first one would be lost until they
+   * are redelivered.
+   */
   receive(params: ReceiveParams): Promise<readonly Delivery[]> {
     let cancel = (): void => {}
     const watch = (ms: number): void => {
@@ -78,7 +81,7 @@ export class Broker {
     return taken
   }
 
-  /** The broker is told that we are still at work on these. Answers how to stop. */
+  /** Tells the broker again and again that these messages are still being handled. Returns a function that stops it. */
   keepHolding(inHand: () => readonly Delivery[]): () => void {
     const everyMs = this.holdsForMs / 3
     let cancel = (): void => {}
@@ -97,7 +100,7 @@ export class Broker {
     return this.told(async () => this.#subscription.extend?.(deliveries))
   }
 
-  /** Acknowledges, or rejects what a dead letter has. */
+  /** Acknowledges messages, or rejects those that are stored as dead letters. */
   async settled(arrivals: readonly Arrival[], results: Results): Promise<void> {
     const ack: Delivery[] = []
     const reject = new Map<string, Delivery[]>()
@@ -133,7 +136,7 @@ export class Broker {
     return this.told(() => this.#subscription.close())
   }
 
-  /** Whether it could be done, in time. Why not is told to whoever observes. */
+  /** Returns whether the call succeeded in time. A signal reports why it failed. */
   async told(work: () => Promise<void>): Promise<boolean> {
     try {
       await inTime(work(), BROKER_WITHIN_MS, noAnswer, this.#clock)

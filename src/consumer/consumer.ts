@@ -42,7 +42,7 @@ export function createConsumer<Tx>(
   return consumer
 }
 
-/** Makes the consumer known, and refuses a memory that is too short. */
+/** Registers the consumer, and refuses a `rememberFor` that is too short. */
 async function prepare<Tx>(core: Core<Tx>, settings: ConsumerSettings): Promise<void> {
   const { name, inboxForMs, rememberForMs, lettersForMs, from, attempts, retryForMs, horizon, delivery } = settings
   if (delivery === 'once') {
@@ -63,7 +63,7 @@ async function prepare<Tx>(core: Core<Tx>, settings: ConsumerSettings): Promise<
 interface Running<Tx> {
   readonly loop: ConsumerLoop<Tx>
   readonly stop: AbortController
-  /** It only drains. */
+  /** True if this run only drains. */
   readonly once: boolean
   readonly ended: Promise<void>
 }
@@ -89,7 +89,7 @@ class PulledConsumer<Tx> implements Consumer, StoppableWork {
     for (;;) {
       const running = await this.#running?.catch(() => undefined)
       if (!running || !(running.once || running.stop.signal.aborted)) break
-      // What stops, or only drains, does not go on: it ends first.
+      // A run that is stopping or draining ends before a new one starts.
       await running.ended.catch(() => {})
     }
     await (this.#running ??= this.#begin(false))
@@ -115,7 +115,7 @@ class PulledConsumer<Tx> implements Consumer, StoppableWork {
     return this.#loop?.underWay ?? 0
   }
 
-  /** What there is to do now. Of a consumer that runs: waits a while, until it is idle. */
+  /** Handles the waiting messages. If the consumer is running, waits for a while until it is idle. */
   async drain(): Promise<number> {
     if (this.#running) {
       const { loop, ended } = await this.#running
@@ -144,7 +144,7 @@ class PulledConsumer<Tx> implements Consumer, StoppableWork {
   }
 
   wake(): void {
-    // The source is woken, not the consumer.
+    // The commit wakes the source, not the consumer.
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -159,7 +159,7 @@ class PulledConsumer<Tx> implements Consumer, StoppableWork {
       if (core.closed) throw onceError('ONCE_CLOSED')
       await this.#prepare()
       const source = this.#source
-      // What a former run left unsettled comes again: nothing of it counts.
+      // Messages that a former run left unsettled come again, so its state is dropped.
       const tracker = source.features.positions ? new PositionTracker(() => core.clock.now()) : null
       const subscription = await source.open({
         consumer: settings.name,

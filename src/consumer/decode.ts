@@ -1,12 +1,12 @@
 import type { DecodedFrom, Events } from '../outbox/event.ts'
 import { isFinal } from '../operation/final.ts'
 
-/** The bytes of a message could not be made data of: its dead letter says so. */
+/** `decode` failed for the bytes of a message. The dead letter shows this error. */
 class Undecodable extends Error {
   override readonly name: string = 'Undecodable'
 }
 
-/** The event as its handler gets it: bytes are decoded where the catalogue says how. JSON stays as it is. */
+/** The event as its handler gets it. Bytes are decoded if the catalogue has a `decode`. JSON stays as it is. */
 export async function decoded(events: Events | undefined, event: unknown): Promise<unknown> {
   if (events === undefined) return event
   const { type, data, headers } = (event ?? {}) as Partial<DecodedFrom> & { readonly data?: unknown }

@@ -1,6 +1,6 @@
 import { REDRIVE_WINDOW, REDRIVE_WINDOW_MIN } from '../limits.ts'
 
-/** Of the last letters, how many failed. */
+/** Counts how many of the last letters failed. */
 export class FailureWindow {
   readonly #last: boolean[] = []
 
@@ -9,7 +9,7 @@ export class FailureWindow {
     if (this.#last.length > REDRIVE_WINDOW) this.#last.shift()
   }
 
-  /** Null: too few to tell. */
+  /** Null if there are too few letters. */
   share(): { readonly failed: number; readonly of: number } | null {
     const of = this.#last.length
     return of < REDRIVE_WINDOW_MIN ? null : { failed: this.#last.filter(Boolean).length, of }

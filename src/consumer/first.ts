@@ -3,10 +3,10 @@ import type { PulledSource } from '../source/source.ts'
 import type { Broker } from './broker.ts'
 import { deliveriesOf, type ConsumerParts } from './parts.ts'
 
-/** 'begun': somebody ran it before, as far as anybody knows. 'troubled': it could not be had, and nothing runs. */
+/** 'begun': the message may have run before. 'troubled': the store failed, and nothing runs. */
 export type First = 'run' | 'begun' | 'troubled'
 
-/** Of 'at-most-once', before anything runs. Of a log the position goes first: it decides. */
+/** For 'at-most-once', before anything runs. For a log, the position is stored first, because it decides what runs. */
 export async function ackFirst<Tx>(
   parts: ConsumerParts<Tx>,
   { source, broker }: { readonly source: PulledSource<unknown>; readonly broker: Broker },
@@ -24,7 +24,10 @@ export async function ackFirst<Tx>(
   return isFirst ? 'run' : 'begun'
 }
 
-/** Whoever counts an attempt first runs the message. The count stays: nobody deletes it before it cannot come again. */
+/**
+ * The process that counts the first attempt runs the message. The count stays until the message can no longer come
+ * again.
+ */
 async function countFirst<Tx>({ inbox, settings }: ConsumerParts<Tx>, batch: readonly Arrival[]): Promise<boolean> {
   const open = batch.filter(({ counted }) => !counted)
   if (open.length === 0) return true

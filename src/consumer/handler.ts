@@ -15,7 +15,10 @@ import type { SharedTransaction } from '../operation/shared-transaction.ts'
 
 const COMPLETE = { fate: 'complete', answer: { status: 200 } } as const
 
-/** Runs one message's handler inside an open transaction, and answers with what it published. Whoever opened it ends it, whatever happens here. */
+/**
+ * Runs one message's handler inside an open transaction, and returns its events. The caller ends the transaction in
+ * every case.
+ */
 export async function handle<Tx>(
   core: Core<Tx>,
   { name, from, handlers, deadlineMs }: ConsumerSettings,
@@ -61,7 +64,7 @@ export async function handle<Tx>(
   }
 }
 
-/** Whatever it throws can be read: everybody after this asks whose fault it was. */
+/** Makes sure that a thrown error can be read, because later code must decide who is at fault. */
 export async function called(handler: Handler, events: Events | undefined, event: unknown, op: unknown): Promise<void> {
   try {
     await handler(await decoded(events, event), op as never)

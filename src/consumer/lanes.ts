@@ -1,12 +1,14 @@
 import type { Arrival } from './inbox/arrival.ts'
 import type { ConsumerParts } from './parts.ts'
 
-/** What is kept in order; null: nothing. */
+/** The aggregate whose order counts. Null: none. */
 export function laneOf({ item: { aggregate, source } }: Arrival): string | null {
   return aggregate === null ? null : `${source.length}:${source}${aggregate}`
 }
 
-/** Those of a batch that do not come after one of `held` in their aggregate: these wait with it. */
+/**
+ * The messages of a batch that do not follow one of `held` in their aggregate. Messages that follow one wait with it.
+ */
 export function notBehind(batch: readonly Arrival[], held: (arrival: Arrival) => boolean): Set<Arrival> {
   const lanes = new Set<string>()
   const free = new Set<Arrival>()

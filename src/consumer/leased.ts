@@ -18,8 +18,8 @@ import type { Committed, LeasedOperation, Operation } from '../operation/types.t
 class Overtaken extends Error {}
 
 /**
- * A message whose handler calls the outside world. Its steps are recorded under an operation of its own, which a later
- * attempt takes over; the inbox row is the last statement of the final transaction.
+ * Runs a message whose handler calls the outside world. Its steps are recorded under a separate operation, which a
+ * later attempt takes over. The inbox row is the last statement of the final transaction.
  */
 export async function processLeased<Tx>(
   parts: ConsumerParts<Tx>,
@@ -43,7 +43,7 @@ export async function processLeased<Tx>(
       rerunnable: false,
       overrides: { deadline: `${settings.deadlineMs}ms` },
     })
-    // A dead letter may be redriven for as long as the inbox remembers: its steps must be there then.
+    // A dead letter may be redriven for as long as the inbox remembers, so its steps must stay that long.
     const resumableForMs = Math.max(settings.rememberForMs, request.claim.replayForMs)
     const leased = { ...request, leaseMs: settings.leaseMs as number, recover: null, resumableForMs }
     const attempt = await attemptLeased(core, leased, produceOf(parts, arrival, handler, settleRedriven), () => {})
@@ -55,7 +55,7 @@ export async function processLeased<Tx>(
   }
 }
 
-/** Whatever a handler throws releases the lease: nothing is stored that a redrive would only replay. */
+/** Every throw of a handler releases the lease. A stored refusal would only be replayed by a redrive. */
 function produceOf<Tx>(
   { core, inbox, settings }: ConsumerParts<Tx>,
   arrival: Arrival,
@@ -72,7 +72,7 @@ function produceOf<Tx>(
       const makeOfHandler = blame.handlers(make)
       const committing = commit(async (inner) => {
         made = await makeOfHandler(inner)
-        // In its turn: beside a child that has a savepoint open, the row would be rolled back with the child.
+        // Take a turn: if a child has a savepoint open, the row would be rolled back with the child.
         const at = openEnclosing(core.enclosing)
         const session = at?.session as Session<Tx>
         const inTurn = <T>(work: () => Promise<T>): Promise<T> => (at ? at.inTurn(work) : work())
@@ -86,7 +86,7 @@ function produceOf<Tx>(
       outcome = await blame.ours(committing)
       return made as Committed<R>
     }
-    // Not Object.assign: it would read the signal, and so build one that nobody asked for.
+    // Not Object.assign: it would read the lazy signal, and so create it.
     const leased = Object.create(op, {
       step: { value: blame.steps<Tx>(op), enumerable: true },
       commit: { value: commitWith, enumerable: true },

@@ -23,7 +23,7 @@ import { StoreRest } from './store-rest.ts'
 import { parkOrphans, PASSED, passSettled, uncount, workOn, type Result, type Results } from './work.ts'
 import { tellCrowded, withLocks } from '../operation/crowding.ts'
 
-/** Receives, runs what may run, and settles with the broker. One for each start of a consumer. */
+/** Receives messages, runs those that may run, and settles them. Each start of a consumer has its own loop. */
 export class ConsumerLoop<Tx> {
   /** Messages that are settled. */
   handled = 0
@@ -42,7 +42,7 @@ export class ConsumerLoop<Tx> {
   readonly #concurrency: number
   #active = 0
   underWay = 0
-  /** What still runs then is not waited for. */
+  /** Aborts when running work is no longer waited for. */
   endsBy: number = Infinity
   #suspectRunning = false
   #heldBackByRateOrRest = false
@@ -80,7 +80,7 @@ export class ConsumerLoop<Tx> {
     broker.onRevoked((partitions) => this.#revoked(partitions))
   }
 
-  /** Until it is stopped; `once`: until nothing is left to do now. */
+  /** Runs until it is stopped. With `once`, it runs until nothing is left to do. */
   async run(once: boolean): Promise<void> {
     this.#cancelHold = this.#broker.keepHolding(() => deliveriesOf([...this.#backlog.arrivals()]))
     const cancelLooks = lookForRewinds(this.#parts, this.#broker)
@@ -89,12 +89,12 @@ export class ConsumerLoop<Tx> {
         if (this.#parts.pausing.paused) {
           if (this.#active === 0) this.#tellIdle()
           if (once && this.#active === 0) return
-          // A source that keeps order would give it to nobody else.
+          // A source that keeps order would not give the messages to another process.
           if (!this.#source.features.orders) await this.#putBack()
           await this.#room.wait(CONSUMER_WAIT_MS)
           continue
         }
-        // Those who wait for a predecessor take no room: it could not come in.
+        // Messages that wait for a predecessor do not count. Otherwise there might be no room for the predecessor.
         const left = this.#prefetch - this.#backlog.size + this.#early.size
         const max = this.#receives.next(left, this.#backlog.bytes - this.#early.bytes)
         if (max <= 0) {
@@ -126,7 +126,7 @@ export class ConsumerLoop<Tx> {
     this.#dispatch()
   }
 
-  /** Resolves when nothing is in hand, and nothing came for a while. */
+  /** Resolves when the consumer holds no message, and none came for a while. */
   idle(): Promise<void> {
     return new Promise((resolve) => this.#waitingForIdle.push(resolve))
   }
@@ -146,7 +146,7 @@ export class ConsumerLoop<Tx> {
       for (const delivery of deliveries) this.#add(delivery)
       this.#troubles = 0
       this.#dispatch()
-      // A source that comes back empty-handed at once would have us spin.
+      // If a source returns nothing at once, this loop must not spin.
       if (deliveries.length === 0 && this.#now - at < 1) await sleep(core.clock, 5, this.#stopping)
       return deliveries.length
     } catch (error) {
@@ -165,7 +165,7 @@ export class ConsumerLoop<Tx> {
   }
 
   #dispatch(): void {
-    // One look at the clock: a rest that ended between two of them would be waited for by nobody.
+    // Read the clock once. If a pause ended between two reads, no timer would be set for it.
     let now = this.#now
     for (; this.#active < this.#concurrency && this.#rest.mayBegin(now) && !this.#stopping.aborted; now = this.#now) {
       if (this.#parts.pausing.paused) break
@@ -182,7 +182,7 @@ export class ConsumerLoop<Tx> {
       }
       this.#active++
       this.underWay += batch.length
-      // As it was when it was picked: what the database knows of its attempts may change that meanwhile.
+      // Remember the flag from when the batch was picked, because the attempts in the database may change it.
       const { suspect } = first
       if (suspect) this.#suspectRunning = true
       void withLocks(this.#parts.core, batch.length, () => this.#work(batch)).finally(() => {
@@ -206,7 +206,7 @@ export class ConsumerLoop<Tx> {
       if (first === 'troubled') return this.#later(batch, this.#rest.met())
     }
     const results = await workOn(this.#parts, batch)
-    // What runs apart says nothing of what the others take together.
+    // The time of messages that run apart says nothing about ordinary batches.
     if (!apart) this.#size.took(this.#now - startedAt, batch.length)
     await this.#settle(results)
   }
@@ -219,10 +219,10 @@ export class ConsumerLoop<Tx> {
       if (result.kind === 'settled') (result.applied ? settled : passed).push(arrival)
       else await this.#postpone(arrival, result, troubled)
     }
-    // Before the broker is told: a duplicate that comes meanwhile is an arrival of its own, not a twin nobody settles.
+    // Before the acknowledgement: a duplicate that comes now is a new message. As a twin, nothing would settle it.
     this.#backlog.done(settled, true)
     this.#backlog.done(passed, false)
-    // Not received anew: where the partition was lost meanwhile, this position would pass what was lost with it.
+    // Not received again: if the partition was lost meanwhile, this position would skip messages that were lost too.
     for (const delivery of [...settled, ...passed].flatMap((of) => of.lateTwins())) this.#add(delivery)
     await this.#acknowledge([...settled, ...passed], results)
   }
@@ -234,7 +234,7 @@ export class ConsumerLoop<Tx> {
     await this.#broker.settled(arrivals, results)
   }
 
-  /** One trouble of all of them: told once, and waited for once. Answers for how long. */
+  /** All messages of the batch met one trouble. It is reported once, and the pause grows once. Returns the pause. */
   #troubled(results: Results): number {
     const trouble = [...results.values()].find((result) => result.kind === 'troubled')
     if (!trouble) return this.#rest.ended(results)
@@ -252,7 +252,7 @@ export class ConsumerLoop<Tx> {
         return this.#later([arrival], troubledMs)
       case 'busy': {
         const delayMs = CONSUMER_BUSY_MS * (0.5 + this.#parts.core.random.next())
-        // Its successors must not overtake it.
+        // Successors must not overtake this message.
         return orders || !delays ? this.#later([arrival], delayMs) : this.#giveBack([arrival], delayMs)
       }
       case 'early':
@@ -267,7 +267,7 @@ export class ConsumerLoop<Tx> {
     const delayMs = backoffMs(this.#parts, attempts)
     this.#broker.failed(arrival, error, attempts)
     arrival.alone = true
-    // Given back, it would come after what its source delivers meanwhile.
+    // If it were returned, it would come after later messages of its source.
     const rests = this.#source.features.orders || delayMs <= CONSUMER_REST_MS_MAX
     if (rests && this.#mayHold(arrival, delayMs)) return this.#later([arrival], delayMs)
     const { aggregate, source } = arrival.item
@@ -277,7 +277,7 @@ export class ConsumerLoop<Tx> {
     await this.#giveBack([arrival, ...behind], delayMs)
   }
 
-  /** Back to the broker, where others may be quicker; one that came too often is parked. */
+  /** Returns messages to the broker, so that other processes may take them. A message that came too often is parked. */
   async #giveUp(arrivals: readonly Arrival[]): Promise<void> {
     const late = new Set(arrivals)
     const dropped = this.#backlog.drop((arrival) => late.has(arrival))
@@ -302,7 +302,9 @@ export class ConsumerLoop<Tx> {
     if (twins.length > 0 && !(await this.#broker.giveBack(twins, delayMs))) for (const of of twins) this.#add(of)
   }
 
-  /** What the broker does not take back stays in hand: it would come again only when the connection ends. */
+  /**
+   * Keeps messages that the broker does not accept back. Otherwise they would come again only with a new connection.
+   */
   async #back(arrivals: readonly Arrival[], delayMs: number): Promise<boolean> {
     const taken = await this.#broker.giveBack(deliveriesOf(arrivals), delayMs)
     if (!taken) this.#later(arrivals, delayMs)
@@ -322,7 +324,7 @@ export class ConsumerLoop<Tx> {
     this.#room.signal()
   }
 
-  /** Wakes when the next one that rests may run. Whoever resumes looks by itself, and so does whatever ends. */
+  /** Sets the timer for the next waiting message. `resume` and the end of a batch start the loop by themselves. */
   #arm(now: number): void {
     this.#cancelTimer()
     const waits = this.#parts.pausing.paused || this.#active >= this.#concurrency || !this.#rest.mayBegin(now)
@@ -331,7 +333,7 @@ export class ConsumerLoop<Tx> {
     this.#cancelTimer = this.#parts.core.clock.after(Math.max(1, next - now), () => this.#dispatch(), true)
   }
 
-  /** What runs may end; what did not begin goes back at once. */
+  /** Running messages may finish. Messages that did not start are returned at once. */
   async #end(): Promise<void> {
     this.#cancelTimer()
     this.#early.stop()

@@ -32,7 +32,7 @@ export interface ConsumerSettings {
   readonly leaseMs: number | null
   readonly concurrency: number
   readonly attempts: number
-  /** Since its first failure: before that a message is not set aside for failing. */
+  /** Counted from its first failure. Before this time a failing message is not set aside. */
   readonly retryForMs: number
   /** Messages per second; null: without a limit. */
   readonly rate: number | null
@@ -40,7 +40,7 @@ export interface ConsumerSettings {
   readonly pipelined: boolean
   readonly delivery: Delivering
   readonly onFailure: 'park' | 'block' | 'skip'
-  /** Of a type without a handler. */
+  /** What to do with a type without a handler. */
   readonly ignores: Ignores
   readonly key: ((event: unknown) => string) | undefined
   readonly mask: Mask | undefined
@@ -52,7 +52,7 @@ export interface ConsumerSettings {
   readonly handlers: ReadonlyMap<string, Handler>
 }
 
-/** A handler of either shape: which one is known by `lease`. */
+/** An atomic or a leased handler. `lease` says which. */
 export type Handler = (event: unknown, op: never) => Promise<unknown>
 
 const OPTIONS = new Set([
@@ -118,7 +118,9 @@ export function checkConsumer(
 
 const RETRY_MS_DEFAULT = 3_600_000
 
-/** An outage of a dependency is longer than ten attempts. Whoever says how many attempts has said what was meant. */
+/**
+ * An outage of a dependency may be longer than ten attempts. But if the user sets `attempts`, only that number counts.
+ */
 function retryForMs({ attempts, retryFor }: ConsumerOptions<unknown, Duration | undefined>): number {
   const limits = { option: 'retryFor', min: 0, max: INBOX_MS_MAX }
   return milliseconds(retryFor, attempts === undefined ? RETRY_MS_DEFAULT : 0, limits)

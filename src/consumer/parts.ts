@@ -10,7 +10,7 @@ import type { Pausing } from './pausing.ts'
 import type { ConsumerSettings } from './options.ts'
 import type { Core } from '../operation/core.ts'
 
-/** What everything of one consumer works with. */
+/** What all parts of one consumer share. */
 export interface ConsumerParts<Tx> {
   readonly core: Core<Tx>
   readonly inbox: Inbox<Tx>
@@ -20,7 +20,7 @@ export interface ConsumerParts<Tx> {
   readonly tracker: PositionTracker | null
 }
 
-/** Where the log would be if these were settled; null where there is no log. */
+/** The positions of the log if these messages were settled. Null if there is no log. */
 export function positionsAfter<Tx>(
   { tracker, settings }: ConsumerParts<Tx>,
   deliveries: readonly Delivery[],
@@ -34,23 +34,23 @@ export function deliveriesOf(arrivals: readonly Arrival[]): Delivery[] {
   return arrivals.flatMap((arrival) => arrival.deliveries)
 }
 
-/** Full jitter: anything up to the bound, so that what failed together does not come back together. */
+/** Full jitter: a random time up to the bound, so that messages that failed together do not come back together. */
 export function backoffMs<Tx>({ core }: ConsumerParts<Tx>, attempts: number): number {
   const bound = Math.min(CONSUMER_BACKOFF_MS_MAX, CONSUMER_BACKOFF_MS * 2 ** Math.min(attempts - 1, 20))
   return Math.max(1, Math.round(bound * core.random.next()))
 }
 
-/** The pause before the next look at a source that fails: who waits long comes back long after the broker. */
+/** The pause before the next look at a source that fails. A long one would last long after the broker is back. */
 export function downMs<Tx>(parts: ConsumerParts<Tx>, failures: number): number {
   return Math.min(CONSUMER_DOWN_MS_MAX, backoffMs(parts, failures))
 }
 
-/** How long a stop may take: what it waits for has a deadline, twice as long as which it never takes. */
+/** How long a stop may take. Running work has a deadline, and never takes twice as long. */
 export function stopMs(options: StopOptions | undefined, { deadlineMs }: ConsumerSettings): number {
   return milliseconds(options?.within, 2 * deadlineMs, { option: 'within', min: 0, max: RELAY_STOP_MS_MAX })
 }
 
-/** What runs may end when its consumer stops; nobody waits for what hangs past its deadline. False: it hangs. */
+/** Waits for running work when its consumer stops, but not past the time limit. False: work still hangs. */
 export async function endedInTime<Tx>(
   { core, settings }: ConsumerParts<Tx>,
   work: Promise<unknown> | undefined,

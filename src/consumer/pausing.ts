@@ -1,6 +1,6 @@
 import type { Observe } from '../observe/signal.ts'
 
-/** Whether a consumer stands still, and who must hear of it. */
+/** Whether a consumer is paused. Signals report each change. */
 export class Pausing {
   readonly #name: string
   readonly #observe: Observe

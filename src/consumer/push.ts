@@ -9,7 +9,10 @@ import type { PushedAnswer, PushedConsumer } from './types.ts'
 import type { StoppableWork } from '../operation/core.ts'
 import { workOn, type Result } from './work.ts'
 
-/** Requests that wait for one of `concurrency` places; more are turned away, and the provider calls again. */
+/**
+ * The most requests that wait for one of `concurrency` slots. Further requests are refused, and the provider calls
+ * again.
+ */
 const WAITING_MAX = 1_000
 const AGAIN_MAX = 5
 
@@ -95,7 +98,7 @@ export function createPushedConsumer<Tx>(
       if (stopped || pausing.paused || core.closed) return away()
       if (limit && limit.allowed() < 1) return full(limit.nextInMs())
       limit?.started(1)
-      // A route may be mounted without a start: the first request makes up for it.
+      // A route may be mounted without `start`. Then the first request starts the consumer.
       const { ready, stop } = run ?? begin()
       try {
         await ready
@@ -122,12 +125,12 @@ function full(retryAfterMs: number): PushedAnswer {
   return problem(onceError('ONCE_QUEUE_FULL', { retryAfterMs }))
 }
 
-/** Of a consumer that was stopped or paused: the provider sends it again, to whoever runs then. */
+/** The answer of a stopped or paused consumer. The provider sends the event again. */
 function away(): PushedAnswer {
   return problem(onceError('ONCE_CLOSED', { detail: 'This consumer is stopped or paused', retryAfterMs: 1_000 }), 503)
 }
 
-/** Places for what runs at a time, and those who wait for one. */
+/** Slots for concurrent requests, and the requests that wait for a slot. */
 class RunningSlots {
   #free: number
   readonly #waiting: ((slot: 'taken' | 'away') => void)[] = []
@@ -145,7 +148,7 @@ class RunningSlots {
     return new Promise((resolve) => this.#waiting.push(resolve))
   }
 
-  /** The slot goes to whoever waits: nobody can come in between. */
+  /** The slot goes directly to the next waiting request, so that no other request can take it. */
   leave(): void {
     const next = this.#waiting.shift()
     if (next) next('taken')

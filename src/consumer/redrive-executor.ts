@@ -25,15 +25,15 @@ import type { Unsure } from './redrive-unsure.ts'
 
 type Decided = readonly [Arrival, RedriveDecision]
 
-/** Who writes in the audit when nobody asked. */
+/** The actor in the audit for changes that the redrive itself makes. */
 export const OURSELVES = 'effectively-once'
 
 const EARLY_LOOK_MS = 50
 const NAP_MS_MAX = 250
 
 /**
- * Works on one redrive while its lease is held: takes letters in their order, runs them through the consumer's own
- * insert-first path, and writes down what became of each. What it does not know is in the database.
+ * Works on one redrive while it holds the lease. It takes letters in order, runs them through the consumer's own
+ * insert-first path, and records each result. All other state is in the database.
  */
 export class RedriveExecutor<Tx> {
   readonly #parts: ConsumerParts<Tx>
@@ -43,14 +43,14 @@ export class RedriveExecutor<Tx> {
   readonly #pace: RateLimit
   readonly #window = new FailureWindow()
   #backlog = new Backlog()
-  /** Everything up to here is in hand or decided. */
+  /** All letters up to here are held or decided. */
   #loaded = 0
   #exhausted = false
   /** In which this was read. */
   #round = 0
-  /** Their attempt ended without a decision: told with the next beat. */
+  /** Letters whose attempt ended without a decision. The next heartbeat reports them. */
   #ended: number[] = []
-  /** Of early letters, by their place. */
+  /** How often early letters were checked, by their place. */
   readonly #looks = new Map<number, number>()
   #troubles = 0
   readonly #unsure: Unsure<Tx>
@@ -69,7 +69,7 @@ export class RedriveExecutor<Tx> {
     this.#pace = new RateLimit(parts.core.clock, lease.rate)
   }
 
-  /** Until there is nothing to do, it is told to stop, or the lease is lost. Answers with how many letters were decided. */
+  /** Runs until there is nothing to do, it is stopped, or the lease is lost. Returns how many letters were decided. */
   async run(): Promise<number> {
     let decided = 0
     try {
@@ -82,7 +82,7 @@ export class RedriveExecutor<Tx> {
         decided += step
       }
     } finally {
-      // While nobody else can have applied them.
+      // Do this while no other process can have applied them.
       await this.#unsure.tell().catch(() => {})
       if (!this.#lost) await this.#redrives.release(this.#lease).catch(() => {})
     }
@@ -117,7 +117,7 @@ export class RedriveExecutor<Tx> {
     return this.#parts.core.clock.now()
   }
 
-  /** The canary is over, or too much fails. */
+  /** Pauses if the canary is over, or if too many letters fail. */
   async #stops({ canary, canaryStops, canaryFailed }: RedriveBeat, canaryLeft: number): Promise<boolean> {
     if (canary > 0 && canaryFailed > 0) {
       await this.#change('paused', `${canaryFailed} of the first ${canary} failed`, 'pause')
@@ -164,10 +164,10 @@ export class RedriveExecutor<Tx> {
     }
   }
 
-  /** In the order of the redrive; an aggregate's letters never run beside each other. */
+  /** Picks letters in the order of the redrive. Letters of one aggregate never run concurrently. */
   async #load(max: number): Promise<void> {
     if (this.#exhausted || this.#backlog.size > REDRIVE_PAGE / 2) return
-    // Of a canary no more than it takes: whoever waits for its retry must not be overtaken by the next ones.
+    // Take only the letters of the canary. Later letters must not overtake one that waits for its retry.
     const limit = Math.min(REDRIVE_PAGE, max - this.#backlog.size)
     if (limit < 1) return
     const page = { redrive: this.#lease.redrive, outcomes: ['pending'] as const, after: this.#loaded, limit }
@@ -183,7 +183,7 @@ export class RedriveExecutor<Tx> {
       const obstacle = this.#obstacle(item, arrival)
       if (obstacle) decided.push([arrival, obstacle])
       else this.#backlog.add(arrival)
-      // It was under way when its process was last heard of: it runs alone.
+      // It was running when its process was last seen, so it runs alone.
       arrival.suspect = starts > 0
     }
     await this.#decide(decided)
@@ -207,7 +207,7 @@ export class RedriveExecutor<Tx> {
     const beat = await this.#beat(ords)
     if (!beat) return 0
     if (beat.round !== this.#round) {
-      // One before them may run again.
+      // A letter before them may run again.
       this.#ended.push(...ords)
       return 0
     }
@@ -230,7 +230,7 @@ export class RedriveExecutor<Tx> {
     return decided.total
   }
 
-  /** A handler that hangs when its consumer stops is left behind at its deadline: its letters are free for others then. */
+  /** At a stop, a handler that hangs is left behind at its deadline. Other processes may then take its letters. */
   async #keepLease(working: AbortSignal): Promise<void> {
     let until = Infinity
     for (;;) {
@@ -260,7 +260,7 @@ export class RedriveExecutor<Tx> {
     let applied = 0
     let troubled: unknown
     for (const [arrival, fate] of fates) {
-      // Now or before: an unsure one may come through only now, and is a duplicate then.
+      // Applied now or before: an unsure commit may become visible only now, and is then a duplicate.
       if (fate.kind === 'applied' || fate.kind === 'duplicate') applied++
       if (fate.kind === 'troubled') {
         troubled = fate.error
@@ -300,7 +300,7 @@ export class RedriveExecutor<Tx> {
     }
   }
 
-  /** How often it was looked at in vain. */
+  /** How often the letter was checked in vain. */
   #look({ seq }: Arrival): number {
     const looks = (this.#looks.get(seq) ?? 0) + 1
     this.#looks.set(seq, looks)
@@ -309,14 +309,14 @@ export class RedriveExecutor<Tx> {
 
   #later(arrival: Arrival, delayMs: number): 'later' {
     this.#ended.push(arrival.seq)
-    // It ended, so it ends no process.
+    // The handler ended, so it does not crash its process.
     arrival.suspect = false
     arrival.notBefore = delayMs === 0 ? 0 : this.#now + delayMs
     this.#backlog.later([arrival])
     return 'later'
   }
 
-  /** What fails holds up its aggregate: its successors are blocked with it, here and in the database. */
+  /** A failed letter blocks its aggregate: its successors are blocked too, here and in the database. */
   async #decide(decided: readonly Decided[]): Promise<void> {
     if (decided.length === 0) return
     const decisions = decided.map(([, decision]) => decision)
@@ -325,7 +325,7 @@ export class RedriveExecutor<Tx> {
       if (item.aggregate === null || (outcome !== 'failed' && outcome !== 'blocked')) continue
       const isBehind = (of: Arrival): boolean => of.seq > seq && of.item.aggregate === item.aggregate
       this.#backlog.drop((other) => isBehind(other) && other.item.source === item.source)
-      // Of a skipped one nobody waits: the database tells.
+      // Successors do not wait for a skipped letter, as the database shows.
       this.#loaded = Math.min(this.#loaded, seq)
       this.#exhausted = false
     }

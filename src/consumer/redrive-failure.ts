@@ -2,7 +2,7 @@ import { describeError } from '../platform/describe-error.ts'
 import type { LetterReason } from '../store/dead-letters.ts'
 import type { RedriveDecision } from '../store/redrives.ts'
 
-/** What becomes of a letter that failed again, with why. */
+/** The result of a letter that failed again, with its reason. */
 export function failure(
   ord: number,
   reason: LetterReason,

@@ -3,8 +3,8 @@ import type { ConsumerParts } from './parts.ts'
 import { sleep } from '../platform/clock.ts'
 
 /**
- * Letters whose commit may have come through although its reply was lost: whoever observes hears of those that did. It
- * outlives the executor, which may be paused, stopped or robbed of its lease before it can look.
+ * Letters whose commit may have succeeded although its reply was lost. A signal reports those that were applied. This
+ * object outlives the executor, which may be paused, stopped or lose its lease before it can check.
  */
 export class Unsure<Tx> {
   readonly #parts: ConsumerParts<Tx>
@@ -20,7 +20,7 @@ export class Unsure<Tx> {
     this.#ords.set(redrive, ords.add(ord))
   }
 
-  /** Tells of those that were applied; the others stay, for a commit may still be on its way. */
+  /** Reports the letters that were applied. The others stay, because a commit may still be under way. */
   async tell(): Promise<void> {
     const { namespace, settings } = this.#parts.core
     for (const [redrive, ords] of this.#ords) {
@@ -34,13 +34,13 @@ export class Unsure<Tx> {
     }
   }
 
-  /** The last look: what was not applied by now runs again, and is told of then. */
+  /** The last check. A letter that is not applied by now runs again, and is reported then. */
   async clear(): Promise<void> {
     await this.tell()
     this.#ords.clear()
   }
 
-  /** Nobody looks later. A store that is away for long keeps nobody from stopping. */
+  /** There is no later check. An unavailable store must not block a stop. */
   async end(): Promise<void> {
     for (let look = 1; this.#ords.size > 0; look++) {
       try {

@@ -5,8 +5,8 @@ import { RedriveExecutor } from './redrive-executor.ts'
 import { Unsure } from './redrive-unsure.ts'
 
 /**
- * While a consumer runs, it also takes up redrives of its dead letters: whoever asks for one need not have its handlers.
- * Returns when it is stopped and its last batch is settled.
+ * While a consumer runs, it also runs redrives of its dead letters, so the tool that starts a redrive needs no
+ * handlers. Returns when it is stopped and its last batch is settled.
  */
 export async function runRedrives<Tx>(parts: ConsumerParts<Tx>, signal: AbortSignal): Promise<void> {
   const { clock, random, settings } = parts.core
@@ -15,7 +15,7 @@ export async function runRedrives<Tx>(parts: ConsumerParts<Tx>, signal: AbortSig
   let period: AbortSignal | undefined
   let until = signal
   while (!signal.aborted) {
-    // One for each period between two pauses: Node keeps a little of every one of them.
+    // Use one signal for each period between two pauses, because Node keeps some memory for every combined signal.
     if (period !== pausing.signal) until = AbortSignal.any([signal, (period = pausing.signal)])
     if (!pausing.paused) await turn(until)
     await sleep(clock, REDRIVE_POLL_MS * (0.5 + random.next()), signal)
@@ -24,7 +24,7 @@ export async function runRedrives<Tx>(parts: ConsumerParts<Tx>, signal: AbortSig
 
   async function turn(ended: AbortSignal): Promise<void> {
     try {
-      // What a former executor could not find out.
+      // Check the letters that a former executor left unsure.
       await unsure.clear()
       await workOn(parts, unsure, ended)
     } catch (error) {
@@ -33,7 +33,7 @@ export async function runRedrives<Tx>(parts: ConsumerParts<Tx>, signal: AbortSig
   }
 }
 
-/** The consumer's redrive, if there is one that nobody works on. Answers with how many letters were decided. */
+/** Takes the consumer's redrive, if no process works on it. Returns how many letters were decided. */
 export async function workOnRedrive<Tx>(parts: ConsumerParts<Tx>, signal: AbortSignal): Promise<number> {
   const unsure = new Unsure(parts)
   try {

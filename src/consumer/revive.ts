@@ -10,8 +10,8 @@ import { jsonIn } from '../platform/stored-json.ts'
 type Reviving = Pick<Source<unknown>, 'revive'>
 
 /**
- * What a handler is given of a letter, or why it cannot be read. `copy`: the changed event, or the changed JSON of a body
- * that is no CloudEvent.
+ * The event that a handler gets for a letter, or why it cannot be read. `copy` is the changed event, or the changed
+ * JSON of a body that is not a CloudEvent.
  */
 export function eventOf(
   letter: StoredLetter,
@@ -47,7 +47,7 @@ function readCopy(copy: string): unknown {
   return { ...others, data: bytesOf(base64) }
 }
 
-/** A letter as a consumer takes a message: under the same id, with the changed copy if there is one. */
+/** Turns a letter back into a message, under the same id, with the changed copy if there is one. */
 export function arrivalOf(
   letter: StoredLetter,
   of: Pick<ArrivalOptions, 'consumer' | 'seq' | 'at'> & { readonly copy: string | null; readonly from: Reviving },

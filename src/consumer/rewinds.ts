@@ -4,10 +4,10 @@ import type { Broker } from './broker.ts'
 import type { ConsumerParts } from './parts.ts'
 
 /**
- * A database that was put back, by a failover that lost transactions or from a backup, has forgotten effects that were
- * committed, and the position with them; the log has not. So whoever reads a log looks now and then whether the database
- * knows how far it has come, and else begins again from where it says. Not at most once: what has run does not run again.
- * Answers how to stop.
+ * After a failover that lost transactions, or a restored backup, the database has lost committed effects together with
+ * the position. The log still has the messages. So the reader of a log regularly checks whether the database knows its
+ * position, and otherwise reads again from the database's position. With 'at-most-once' it does not, because a message
+ * must not run again. Returns a function that stops the checks.
  */
 export function lookForRewinds<Tx>(parts: ConsumerParts<Tx>, broker: Broker): () => void {
   const { core, tracker, settings } = parts
@@ -24,7 +24,7 @@ export function lookForRewinds<Tx>(parts: ConsumerParts<Tx>, broker: Broker): ()
       const reason = `${REWOUND_WHY}; it is read again from where the database is`
       troubled(new Error(`${settings.from.name}: ${what}: ${reason}`))
       broker.again(partitions)
-      // Those that are not ours any more are not looked for again.
+      // Partitions that this process has lost are not checked again.
       tracker?.forget(partitions)
       untold.push(...rewound)
     }
@@ -43,9 +43,9 @@ export function lookForRewinds<Tx>(parts: ConsumerParts<Tx>, broker: Broker): ()
   }
 }
 
-/** Partitions of which the database knows less than it was told. */
+/** Partitions whose position in the database is behind a position that was committed. */
 async function forgotten<Tx>({ inbox, settings, tracker }: ConsumerParts<Tx>): Promise<Rewound[]> {
-  // As it was before: what is written meanwhile may be missing in the answer.
+  // Read the expected positions first: the answer may not contain what is written meanwhile.
   const written = tracker?.written ?? []
   if (written.length === 0) return []
   const known = await inbox.positions({ consumer: settings.name, source: settings.from.name })
@@ -55,7 +55,7 @@ async function forgotten<Tx>({ inbox, settings, tracker }: ConsumerParts<Tx>): P
     .filter(({ from, to }) => BigInt(to) < BigInt(from))
 }
 
-/** Into the audit: whoever comes later can see it. */
+/** Writes to the audit, so that an operator can see it later. */
 async function write<Tx>({ core, settings }: ConsumerParts<Tx>, partitions: readonly Rewound[]): Promise<void> {
   const detail = JSON.stringify({ consumer: settings.name, source: settings.from.name, partitions })
   const by = core.settings.namespace

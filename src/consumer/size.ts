@@ -9,26 +9,26 @@ import type { Delivery } from '../source/source.ts'
 import type { LockBudget } from '../store/lock-budget.ts'
 import type { ConsumerSettings } from './options.ts'
 
-/** How many messages a consumer has in hand at most. */
+/** The most messages that a consumer holds. */
 export function prefetchOf({ concurrency, batch, leaseMs, rate }: ConsumerSettings): number {
   const wanted = leaseMs === null ? concurrency * batch : concurrency
-  // With a rate, others may have what would wait here for long.
+  // With a rate, leave messages to other processes that would wait here for long.
   const most = rate === null ? CONSUMER_PREFETCH_MAX : Math.ceil(rate * CONSUMER_RATE_SECONDS)
   return Math.min(CONSUMER_PREFETCH_MAX, most, Math.max(CONSUMER_PREFETCH_MIN, wanted * 2))
 }
 
 const FIRST_RECEIVED = 16
 
-/** How many messages are asked for: no more than there is room for, by number and by bytes. */
+/** How many messages to request: no more than there is room for, by number and by bytes. */
 export class ReceiveSize {
-  /** Bytes of a message, lately: rises at once, falls slowly. null: none came yet. */
+  /** Recent bytes per message. It rises at once and falls slowly. Null: no message came yet. */
   #mean: number | null = null
 
   next(left: number, bytesInHand: number): number {
     if (this.#mean === null) return Math.min(left, FIRST_RECEIVED)
     if (this.#mean === 0) return left
     const room = Math.floor((CONSUMER_BYTES_MAX - bytesInHand) / this.#mean)
-    // However large it is, one at a time there is room for.
+    // There is always room for one message, however large it is.
     return Math.min(left, Math.max(room, bytesInHand === 0 ? 1 : 0))
   }
 
@@ -41,11 +41,13 @@ export class ReceiveSize {
 
 const FIRST_BATCH = 32
 
-/** How many messages share a transaction: as many as take about CONSUMER_BATCH_MS together, and as there are locks for. */
+/**
+ * How many messages share a transaction: as many as take about CONSUMER_BATCH_MS together, limited by the free locks.
+ */
 export class BatchSize {
   readonly #settings: ConsumerSettings
   readonly #locks: LockBudget | undefined
-  /** Milliseconds per message, lately. */
+  /** Recent milliseconds per message. */
   #pace: number | null = null
 
   constructor(settings: ConsumerSettings, locks: LockBudget | undefined) {
@@ -54,8 +56,8 @@ export class BatchSize {
   }
 
   /**
-   * Slow handlers get transactions of their own. Those that run at the same time slow each other down, which is no
-   * reason for smaller batches.
+   * Each message of a slow handler gets its own transaction. Concurrent transactions slow each other down, but that is
+   * no reason for smaller batches.
    */
   next(running: number): number {
     const { leaseMs, delivery, deadlineMs } = this.#settings

@@ -10,12 +10,12 @@ interface StoreRestParts {
   readonly settings: { readonly observe: Observe }
 }
 
-/** Messages of which nothing is known wait no longer than this for those that fail alike. */
+/** Untried messages wait at most this long because other messages fail alike. */
 const ALIKE_REST_MS_MAX = 1_000
 
 /**
- * A consumer whose store is in trouble, or whose messages all fail alike, rests, ever longer. After each rest one batch
- * finds out whether it is over.
+ * If the store is in trouble, or all messages fail alike, the consumer pauses, longer each time. After each pause one
+ * batch checks whether the trouble is over.
  */
 export class StoreRest {
   readonly #clock: Clock
@@ -37,7 +37,9 @@ export class StoreRest {
     return this.#until
   }
 
-  /** False: everything waits, or for the one that finds out. Whatever hangs from before the trouble is not waited for. */
+  /**
+   * False during a pause, and while one batch checks whether the trouble is over. Older batches that hang do not count.
+   */
   mayBegin(now: number): boolean {
     return this.#troubles === 0 || (!this.#isTrying && now >= this.#until)
   }
@@ -46,7 +48,10 @@ export class StoreRest {
     this.#isTrying = this.#troubles > 0
   }
 
-  /** Answers for how long to rest. Whoever ran beside it met the same trouble. */
+  /**
+   * A batch met trouble. Returns how long to pause. Concurrent batches met the same trouble, so the pause does not grow
+   * again.
+   */
   met(maxMs: number = CONSUMER_STORE_REST_MS_MAX): number {
     const now = this.#clock.now()
     this.#isTrying = false
@@ -57,7 +62,7 @@ export class StoreRest {
     return this.#until - now
   }
 
-  /** A batch met no trouble of the store. Answers for how long to rest all the same. */
+  /** A batch met no trouble of the store. Returns how long to pause because all messages fail alike. */
   ended(results: Parameters<AlikeFailures['after']>[0]): number {
     const alike = this.#alike.after(results)
     if (alike === null) {
@@ -65,7 +70,7 @@ export class StoreRest {
       return 0
     }
     if (alike !== 'still') this.#observe({ kind: 'troubled', task: 'consumer', error: alike })
-    // Of the others in its batch nothing is known yet: they run again at once.
+    // The other messages of the batch were not tried yet, so they run again at once.
     if (![...results].some(([, { kind }]) => kind === 'again')) return this.met(ALIKE_REST_MS_MAX)
     this.#isTrying = false
     return 0

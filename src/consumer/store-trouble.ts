@@ -9,7 +9,7 @@ const TROUBLE = new Set<OnceCode>([
   'ONCE_CLOSED',
 ])
 
-/** The store's own trouble, which counts against no message: it will be tried again for as long as it lasts. */
+/** Trouble of the store itself. No message loses an attempt, and the work is tried again until the trouble is over. */
 export function isStoreTrouble(error: unknown): boolean {
   return isOnceError(error) && TROUBLE.has(error.code)
 }

@@ -4,7 +4,10 @@ import type { Source } from '../source/source.ts'
 import type { UnknownTypes } from './types.ts'
 import { invalid } from '../operation/settings.ts'
 
-/** Whether a message of a type without a handler is passed. What is not is set aside: nothing is lost by default. */
+/**
+ * Whether a message of a type without a handler is ignored. Otherwise it is set aside, so that nothing is lost by
+ * default.
+ */
 export type Ignores = (type: string) => boolean
 
 export function checkUnknown(unknown: UnknownTypes | undefined, from: Source<unknown>): Ignores {
@@ -18,7 +21,9 @@ export function checkUnknown(unknown: UnknownTypes | undefined, from: Source<unk
   return matchesAny(ignore)
 }
 
-/** Types of the publisher's catalogue without a handler: a forgotten one looks like any other. */
+/**
+ * Types of the publisher's catalogue without a handler. The library cannot tell a forgotten type from an unwanted one.
+ */
 export function tellUnhandled({ name, from, handlers, ignores }: Reading, observe: Observe): void {
   const unhandled = (from.types ?? []).filter((type) => !handlers.has(type))
   for (const fate of ['parked', 'ignored'] as const) {

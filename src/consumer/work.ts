@@ -10,7 +10,7 @@ import { isFinal } from '../operation/final.ts'
 import type { Tries } from '../store/inbox.ts'
 import type { ConsumerSettings } from './options.ts'
 
-/** What the messages of one batch came to, as whoever talks to the broker needs it. */
+/** The results of the messages of one batch, for the code that settles them with the broker. */
 export type Result =
   /**
    * Nothing is left to do: acknowledge. `applied`: its effect is committed, now or before. `witness`: an inbox id that
@@ -38,7 +38,7 @@ export type Results = Map<Arrival, Result>
 
 export const PASSED = { kind: 'settled', applied: false, parked: null, witness: null } as const
 
-/** One batch from the broker's hand to the database and back. Never throws for what a message does. */
+/** Runs one batch, from its delivery to its results. Never throws because of a message. */
 export async function workOn<Tx>(parts: ConsumerParts<Tx>, batch: readonly Arrival[]): Promise<Results> {
   const results: Results = new Map()
   const park = new Map<Arrival, Why>()
@@ -57,7 +57,7 @@ export async function workOn<Tx>(parts: ConsumerParts<Tx>, batch: readonly Arriv
     await letWait(parts, park, results)
     await setAside(parts, park, results)
   } catch (error) {
-    // The store is out of order: what was not decided is tried again, and nothing is held against it.
+    // The store is in trouble: undecided messages are tried again, and lose no attempt.
     for (const arrival of batch) if (!results.has(arrival)) results.set(arrival, { kind: 'troubled', error })
   }
   return results
@@ -84,7 +84,9 @@ class Orphaned extends Error {
   override readonly name: string = 'Orphaned'
 }
 
-/** A type nobody handles: set aside, or passed. Where successors wait for its row, it runs with nothing to do. */
+/**
+ * A type without a handler is set aside or ignored. If successors wait for its inbox row, it runs without a handler.
+ */
 async function leavesRow<Tx>(
   { settings }: ConsumerParts<Tx>,
   arrival: Arrival,
@@ -102,9 +104,9 @@ async function leavesRow<Tx>(
 }
 
 /**
- * Attempts of redelivered messages are committed before they run: one that ends its process is counted. Those that were
- * there when one ended run apart, and alone when that ended one too, or when it could be their last attempt: nobody is
- * parked for what another one did. Past the last attempt they do not run at all.
+ * Attempts of redelivered messages are committed before they run, so that a crash is counted. Messages that were
+ * running at a crash run apart from the others. They run alone if a second process died, or if it could be their last
+ * attempt: no message may be parked because of another one. After the last attempt they do not run at all.
  */
 async function counted<Tx>(
   { inbox, settings }: ConsumerParts<Tx>,
@@ -112,7 +114,7 @@ async function counted<Tx>(
   park: Map<Arrival, Why>,
   results: Results,
 ): Promise<Arrival[]> {
-  // What this process counted and did not end is the same attempt still, whoever was in its way.
+  // An attempt that this process counted and did not finish is still the same attempt.
   const again = arrivals.filter((arrival) => (arrival.delivery.redelivered || arrival.suspect) && !arrival.counted)
   if (again.length === 0 || settings.delivery !== 'once') return [...arrivals]
   const consumer = settings.name
@@ -147,7 +149,10 @@ async function counted<Tx>(
   return arrivals.filter((arrival) => !held.has(arrival))
 }
 
-/** What was counted and leaves our hands before it began: it runs elsewhere, or will. Nothing may be held against it. */
+/**
+ * Takes back the attempt of a message that is returned before it began: it runs elsewhere, and must not lose an
+ * attempt.
+ */
 export async function uncount<Tx>(
   { inbox, settings, core }: ConsumerParts<Tx>,
   arrivals: readonly Arrival[],
@@ -160,7 +165,7 @@ export async function uncount<Tx>(
   })
 }
 
-/** Behind one that waits, or that is about to be parked, nobody of its aggregate runs now. */
+/** If a message waits or is about to be parked, later messages of its aggregate do not run now. */
 function waitingBehind(
   batch: readonly Arrival[],
   ready: readonly Arrival[],
@@ -190,7 +195,8 @@ async function judge<Tx>(
   switch (fate.kind) {
     case 'applied':
     case 'duplicate': {
-      // A duplicate was looked for already. Where deliveries come faster than that, looking again would have no end.
+      // This was checked for duplicates already. If deliveries come faster than the check, checking again would never
+      // end.
       if (fate.kind === 'duplicate') arrival.takesTwins()
       const witness = fate.kind === 'applied' ? fate.witness : arrival.item.id
       results.set(arrival, { ...PASSED, applied: true, witness })
@@ -238,7 +244,7 @@ async function failed<Tx>(
   else results.set(arrival, { kind: 'retry', error, attempts: arrival.attempts })
 }
 
-/** As often and as long as the options say. By the database's clock, which wrote both times down. */
+/** Whether the attempts and `retryFor` are spent, by the database's clock, which wrote both times. */
 function isSpent({ attempts, retryForMs }: ConsumerSettings, tries: Tries): boolean {
   const { timeline } = tries
   const failedForMs = (timeline.at(-1)?.at ?? 0) - (timeline[0]?.at ?? 0)
@@ -263,14 +269,14 @@ async function letWait<Tx>(
 }
 
 /**
- * Dead letters, with what of the log they pass, in one transaction. What runs elsewhere at this moment is not set aside:
- * whoever has it may be about to commit it.
+ * Writes dead letters together with the log's position, in one transaction. A message that runs elsewhere at this
+ * moment is not set aside, because that process may be about to commit it.
  */
 async function setAside<Tx>(parts: ConsumerParts<Tx>, park: Map<Arrival, Why>, results: Results): Promise<void> {
   if (park.size === 0) return
   const { inbox, settings } = parts
   const letters = [...park].map(([arrival, { reason, error }]) => {
-    // Behind a parked one there is nothing to skip: it waits with it.
+    // A message behind a parked one is parked too, even with 'skip'.
     const state = settings.onFailure === 'skip' && reason !== 'behind' ? 'skipped' : 'parked'
     return letterOf(arrival, { state, reason, error }, settings.mask)
   })
@@ -289,7 +295,10 @@ async function setAside<Tx>(parts: ConsumerParts<Tx>, park: Map<Arrival, Why>, r
   }
 }
 
-/** Tells the log's positions what is settled. What committed with an effect is passed already; a position never goes back. */
+/**
+ * Reports settled messages to the log's positions. Positions that committed with an effect have already moved. A
+ * position never goes back.
+ */
 export async function passSettled<Tx>(
   { tracker, inbox, settings, core }: ConsumerParts<Tx>,
   arrivals: readonly Arrival[],
@@ -297,11 +306,12 @@ export async function passSettled<Tx>(
 ): Promise<void> {
   if (!tracker) return
   const memoryMs = Math.max(settings.inboxForMs, settings.rememberForMs)
-  // Before anything is waited for: of two that end together, the later one passes both.
+  // Before any await: if two batches end together, the later one moves the position past both.
   for (const arrival of arrivals) {
     const result = results.get(arrival)
     const { witness, applied } = result?.kind === 'settled' ? result : PASSED
-    // Half of the time, because the row is older than this moment. A swept witness must not look like a database that was put back.
+    // Half of the time, because the row is older than this moment. A swept witness must not look like a restored
+    // database.
     tracker.settled(arrival.deliveries, witness, (applied ? memoryMs : settings.lettersForMs) / 2)
   }
   const deliveries = deliveriesOf(arrivals)

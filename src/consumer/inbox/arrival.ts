@@ -9,7 +9,7 @@ import { messageIdentity } from './identity.ts'
 
 export interface ArrivalOptions {
   readonly delivery: Delivery
-  /** The consumer's name as it goes into the ids of its messages. */
+  /** The consumer's name as a part of the ids of its messages. */
   readonly consumer: string
   /** The message's id, or its natural key. */
   readonly message: string
@@ -18,24 +18,24 @@ export interface ArrivalOptions {
   readonly at: number
 }
 
-/** One message in the hands of a consumer, from its delivery to its settlement. */
+/** One message that a consumer holds, from its delivery to its settlement. */
 export class Arrival {
   readonly delivery: Delivery
   readonly item: InboxItem
   /** In the order of arrival. */
   readonly seq: number
   readonly at: number
-  /** What its first delivery keeps in memory. */
+  /** The bytes that its first delivery keeps in memory. */
   readonly bytes: number
   /** Why it cannot be read. */
   readonly problem: string | undefined
-  /** Other deliveries of the same message meanwhile: they share its fate. */
+  /** Other deliveries of the same message meanwhile. They are settled with it. */
   readonly twins: Delivery[] = []
-  /** So many twins are settled with it. */
+  /** The number of twins that are settled with it. */
   #twinsTaken = 0
   /** Not picked before this time, on the process's own clock. */
   notBefore = 0
-  /** Its predecessor was not applied when it was last looked at: when it was first found so. */
+  /** When its predecessor was first found missing. Null if it is not missing. */
   earlySince: number | null = null
   /** Failures and crashes known so far. */
   attempts = 0
@@ -43,17 +43,17 @@ export class Arrival {
   tried = false
   /** This attempt was counted before it began. */
   counted = false
-  /** It may have ended a process: runs with others of its kind, one batch of them at a time. */
+  /** It may have crashed a process: runs with other suspects, one batch of them at a time. */
   suspect = false
-  /** It made a batch fail, or was there when more than one process ended: runs alone. */
+  /** It made a batch fail, or was running at more than one crash: runs alone. */
   alone = false
-  /** It was set aside, and no reply came: found parked later, it is told as this. */
+  /** It was set aside, but the reply was lost. If it is found parked later, this result is reported. */
   setAside: { readonly reason: LetterReason; readonly letter: Letter } | null = null
 
   constructor(of: ArrivalOptions) {
     const { delivery, consumer, message } = of
     const { aggregate, previous } = delivery
-    // What is stored is what it is known by: whoever reads the letter must come to the same id.
+    // Use the stored form, because a reader of the letter must compute the same id.
     const source = storable(delivery.source)
     this.delivery = delivery
     this.seq = of.seq
