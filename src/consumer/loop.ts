@@ -302,9 +302,7 @@ export class ConsumerLoop<Tx> {
     if (twins.length > 0 && !(await this.#broker.giveBack(twins, delayMs))) for (const of of twins) this.#add(of)
   }
 
-  /**
-   * Keeps messages that the broker does not accept back. Otherwise they would come again only with a new connection.
-   */
+  /** Keeps messages that the broker does not accept back. Else they would come again only with a new connection. */
   async #back(arrivals: readonly Arrival[], delayMs: number): Promise<boolean> {
     const taken = await this.#broker.giveBack(deliveriesOf(arrivals), delayMs)
     if (!taken) this.#later(arrivals, delayMs)

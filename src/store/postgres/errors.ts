@@ -48,7 +48,7 @@ export function storeError(error: unknown, schema: string): OnceError {
       })
     case '42501':
       return onceError('ONCE_RIGHTS_MISSING', {
-        detail: `The database role of this connection lacks a right in schema ${schema}: ${messageOf(error)}`,
+        detail: `This role lacks a right in schema ${schema}: ${messageOf(error)}`,
         cause: error,
       })
     case READ_ONLY:

@@ -127,7 +127,7 @@ function migrateError(error: unknown, schema: string): OnceError {
   if (sqlStateOf(error) !== '42501') return storeError(error, schema)
   const why = error instanceof Error ? error.message : String(error)
   return onceError('ONCE_RIGHTS_MISSING', {
-    detail: `The database role of this connection may not migrate schema ${schema}: ${why}. Let its owner run: npx effectively-once migrate`,
+    detail: `This role may not migrate schema ${schema}: ${why}. Let its owner run: npx effectively-once migrate`,
     cause: error,
   })
 }

@@ -30,7 +30,7 @@ export class SweepTasks {
 
   get troubles(): readonly OnceError[] {
     if (this.#late.length === 0) return this.#failed
-    const detail = `The role of this connection may not change the tables of schema ${this.#schema}: ${this.#late.join('; ')}. Let their owner run: npx effectively-once sweep`
+    const detail = `This role may not change the tables of schema ${this.#schema}: ${this.#late.join('; ')}. Let their owner run: npx effectively-once sweep`
     return [...this.#failed, onceError('ONCE_RIGHTS_MISSING', { detail })]
   }
 }
