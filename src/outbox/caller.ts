@@ -32,7 +32,7 @@ export class Caller implements Pick<WakeableRelay, 'kind' | 'name' | 'underWay' 
       return
     }
     this.#calling = true
-    // A call that is lost costs nothing but the wait until the next look.
+    // If a notification is lost, relays find the events at their next poll.
     void this.#calls
       .call()
       .catch(this.#troubled)

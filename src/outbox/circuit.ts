@@ -12,7 +12,7 @@ export class Circuit {
   #since = 0
   /** Until its timer fires, which may be before the time it was set for: whoever is called then may try. */
   isPausing = false
-  /** Rounds in a row in which nothing was sent; 0: it works. */
+  /** Rounds in a row in which nothing was sent. 0: the sink works. */
   down = 0
   /** Calls of an earlier round say nothing new. */
   round = 0
@@ -23,7 +23,7 @@ export class Circuit {
     this.#retry = retry
   }
 
-  /** How long nothing was sent; 0: it works. */
+  /** How long nothing was sent. 0: the sink works. */
   get downMs(): number {
     return this.down === 0 ? 0 : this.#clock.now() - this.#since
   }
@@ -48,7 +48,7 @@ export class Circuit {
   }
 }
 
-/** Thrown when the sink itself is out of order. */
+/** Thrown when the sink itself is down. */
 export class SinkDown extends Error {
   override readonly name: string = 'SinkDown'
   constructor(cause: unknown) {

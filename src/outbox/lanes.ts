@@ -14,7 +14,7 @@ interface Lane {
   taken: number
 }
 
-/** What waits to be sent: one lane for each aggregate, and a line of lanes in which each is served in turn. */
+/** Events that wait to be sent: one lane for each aggregate, and a queue of lanes that are served in turn. */
 export class Lanes {
   readonly #lanes = new Map<string, Lane>()
   #line: Lane[] = []

@@ -26,7 +26,7 @@ export interface PublishOptions {
 const NO_OPTIONS: PublishOptions = {}
 const OPTIONS = new Set(['notBefore', 'traceparent', 'tracestate', 'baggage', 'tenant', 'partitionKey', 'headers'])
 
-/** An option that nobody reads would be left out without a word: a mail sent today instead of tomorrow. */
+/** Refuses unknown options. If a misspelled option were ignored, a mail would be sent today instead of tomorrow. */
 function checkOptions(type: unknown, options: unknown): void {
   if (options === NO_OPTIONS) return
   if (typeof options !== 'object' || options === null)

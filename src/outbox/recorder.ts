@@ -19,7 +19,7 @@ export interface RecorderParts {
   readonly hand: Hand
 }
 
-/** Writes down what became of events: many verdicts together, some time after they came. */
+/** Records the results of events: many verdicts together, a short time after they came. */
 export class Recorder {
   readonly #parts: RecorderParts
   /** Shards of which something was decided, or must be announced. */

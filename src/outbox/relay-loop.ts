@@ -16,7 +16,7 @@ import type { Shard } from './shard.ts'
 import { suspectOf, trySuspect, type Tools } from './suspects.ts'
 import { Windows } from './windows.ts'
 
-/** What runs once does not wait for a sink that stays out of order. */
+/** A drain does not wait for a sink that stays down. */
 const SINK_TRIES_ONCE = 3
 
 /**
@@ -170,7 +170,7 @@ export class RelayLoop {
     this.#incoming = this.#incoming.filter(({ shard }) => !lost.has(shard))
   }
 
-  /** Whoever cannot send for a whole lease leaves what it has to the others. */
+  /** A relay that cannot send for a whole lease leaves its shards to other relays. */
   #stepAside(): void {
     const shardLeases = this.#leases
     const { sink, leaseMs } = this.#parts
@@ -306,7 +306,7 @@ export class RelayLoop {
     const ms = Math.min(untilDueMs, untilReadMs, this.#recorder.dueInMs, RELAY_POLL_MS_MAX)
     if (await this.#wake.wait(Math.max(1, ms))) {
       this.#pollMs = RELAY_POLL_MS_MIN
-      // Many commits wake us many times: a few milliseconds make one batch of them.
+      // Many commits wake the relay many times. A few milliseconds turn them into one batch.
       this.#lookAt = this.#readAt + RELAY_POLL_MS_MIN
     }
     return true

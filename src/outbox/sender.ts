@@ -11,18 +11,18 @@ import type { RelayParts } from './relay-parts.ts'
 import type { Shard } from './shard.ts'
 import { attemptsOf } from './tries.ts'
 
-/** So many aggregates in a row failed as if the sink were down: it is. */
+/** If this many aggregates in a row fail as if the sink were down, the sink is down. */
 const DOUBTS_MAX = 3
 
 export interface SenderState {
   /** The relay was told to stop: nothing new is handed over. */
   readonly stopping: boolean
-  /** It waits no longer for what is under way. */
+  /** The relay no longer waits for running calls. */
   readonly overdue: boolean
   readonly paused: boolean
 }
 
-/** An event whose failure may be the sink's. `answered`: an answer to this event, not a sink that cannot be reached. */
+/** An event whose failure may be the sink's fault. `answered`: the sink answered, so it can be reached. */
 interface Doubt {
   readonly item: Item
   readonly error: unknown
@@ -52,13 +52,13 @@ export class Sender {
   readonly #calls = new Map<Call, Promise<void>>()
   #lanes = new Lanes()
   #doubts: Doubt[] = []
-  /** They were tried while the sink was out of order. */
+  /** Events that were tried while the sink was down. */
   #tried: Item[] = []
   #decided: Item[] = []
   readonly #skipped = new Set<Item>()
   #sent = 0
   #alone = false
-  /** Nothing new is handed over but what is sent alone. */
+  /** Only events that are sent alone are handed over. */
   holding = false
   /** Why the circuit opened last. */
   trouble: SinkDown | undefined
@@ -252,7 +252,7 @@ export class Sender {
     }
   }
 
-  /** The sink answered as one that works does: whoever is in doubt failed by itself. */
+  /** The sink works, so the events in doubt failed by themselves. */
   #works(): void {
     if (this.circuit.down > 0) this.circuit.close()
     if (this.#doubts.length === 0) return
@@ -262,15 +262,15 @@ export class Sender {
   }
 
   #doubt(doubt: Doubt, round: Round): void {
-    // What the sink did while it was out of order is known.
+    // The sink was known to be down when this call began, so the failure says nothing new.
     if (round.no !== this.circuit.round) return void this.#tried.push(doubt.item)
     if (isToBlame(doubt.item, this.#sent)) return this.#fail(doubt.item, { error: doubt.error, retryable: true })
     this.#doubts.push(doubt)
-    // Others were sent while this one was under way.
+    // Other events were sent during this call.
     if (this.#sent > round.sent) this.#works()
   }
 
-  /** After a call: whose fault are the failures in doubt, or is somebody else tried first? */
+  /** After a call: decides who is at fault, the sink or the events in doubt, or tries another event first. */
   #judge(): void {
     const [first] = this.#doubts
     if (!first) return
@@ -279,17 +279,17 @@ export class Sender {
     const known = this.#doubts.every(
       ({ item, answered }) => answered && (this.#alone || (item.held?.attempts ?? 0) > 0),
     )
-    // It failed before while others were sent: nobody else is needed to tell whose fault it is.
+    // It failed before while others were sent, so no other event is needed to decide.
     if (alone && down === 0 && known) this.#works()
     else if (alone || down > 0 || this.#doubts.length >= DOUBTS_MAX) this.#open(first.error)
   }
 
-  /** The sink is out of order, and no event is to blame. */
+  /** The sink is down, and no event is at fault. */
   #open(error: unknown): void {
     this.circuit.open()
     this.trouble = new SinkDown(error)
     this.#parts.observe({ kind: 'troubled', task: 'relay', error: this.trouble })
-    // After all others: were one of them to blame after all, it would be tried for ever.
+    // Try these after all others. Otherwise an event that is at fault would be tried for ever.
     for (const { item } of this.#doubts.splice(0)) this.#tried.push(item)
   }
 
@@ -302,7 +302,7 @@ export class Sender {
     item.hold = hold
     this.#decided.push(item)
     if (hold.state === 'skipped') {
-      // Its successors follow when it is written that it was skipped: else it could be sent after them.
+      // Its successors are sent only after the skip is written. Otherwise it could be sent after them.
       this.#skipped.add(item)
       return
     }
@@ -311,7 +311,7 @@ export class Sender {
     for (const rest of this.#lanes.fail(item, parked)) this.#leaveBehind(rest, parked)
   }
 
-  /** An earlier event of its aggregate must leave first. */
+  /** An earlier event of its aggregate must be sent first. */
   #leaveBehind(item: Item, parked: boolean): void {
     item.state = 'aside'
     // What was held stays as it is; but one that had only a time to wait for waits in line from now on.
