@@ -3,6 +3,7 @@ import type { Arrival } from './inbox/arrival.ts'
 import { readable } from '../platform/readable-error.ts'
 import { decoded } from './decode.ts'
 import type { Events } from '../outbox/event.ts'
+import type { Delivery } from '../source/source.ts'
 import { Publisher } from '../outbox/publisher.ts'
 import type { EventRow, Session } from '../store/store.ts'
 import type { ConsumerSettings, Handler } from './options.ts'
@@ -53,7 +54,7 @@ export async function handle<Tx>(
   try {
     await watched?.started
     await new TimeLimit(core.clock, deadlineMs, signal, enclosing, core.running).run(() =>
-      core.enclosing.run(enclosing, () => called(handler, from.events, delivery.event, op)),
+      core.enclosing.run(enclosing, () => called(handler, from.events, delivery, op)),
     )
     const published = await withinMs(core.clock, deadlineMs, publisher.take())
     await watched?.ended(COMPLETE, published.length)
@@ -65,8 +66,15 @@ export async function handle<Tx>(
 }
 
 /** Makes sure that a thrown error can be read, because later code must decide who is at fault. */
-export async function called(handler: Handler, events: Events | undefined, event: unknown, op: unknown): Promise<void> {
+export async function called(
+  handler: Handler,
+  events: Events | undefined,
+  delivery: Delivery,
+  op: unknown,
+): Promise<void> {
   try {
+    const { event } = delivery
+    delivery.renew?.()
     await handler(await decoded(events, event), op as never)
   } catch (error) {
     throw readable(error)

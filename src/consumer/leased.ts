@@ -92,7 +92,7 @@ function produceOf<Tx>(
       commit: { value: commitWith, enumerable: true },
     }) as LeasedOperation<Tx, Events>
     if (handler) {
-      await called(handler, settings.from.events, delivery.event, leased).catch((error: unknown) => {
+      await called(handler, settings.from.events, delivery, leased).catch((error: unknown) => {
         throw blame.isRaised(error, leased) ? error : new HandlerFailed(arrival, error)
       })
     } else await commitWith(() => undefined)

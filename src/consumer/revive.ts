@@ -54,7 +54,7 @@ export function arrivalOf(
 ): Arrival {
   const read = eventOf(letter, of.from, of.copy)
   const problem = 'problem' in read ? read.problem : undefined
-  const event = 'event' in read ? read.event : undefined
+  let event = 'event' in read ? read.event : undefined
   const { source, message, aggregate, body, tenant, traceparent } = letter
   const delivery: Delivery = {
     id: message,
@@ -62,7 +62,13 @@ export function arrivalOf(
     type: typeOf(event) ?? letter.type,
     aggregate,
     previous: null,
-    event,
+    get event() {
+      event ??= (eventOf(letter, of.from, of.copy) as { readonly event?: unknown }).event
+      return event
+    },
+    renew() {
+      event = undefined
+    },
     body,
     headers: headersOf(letter),
     delivered: undefined,

@@ -52,7 +52,7 @@ export class EnvelopeDelivery implements Delivery {
   readonly redelivered: boolean
   readonly position: Position | undefined
   readonly #message: Message
-  readonly #event: ReceivedEvent | undefined
+  #event: ReceivedEvent | undefined
 
   constructor(message: Message, handling: Handling) {
     this.#message = message
@@ -83,7 +83,12 @@ export class EnvelopeDelivery implements Delivery {
   }
 
   get event(): unknown {
-    return this.#event
+    if (this.problem !== undefined) return undefined
+    return (this.#event ??= (readCloudEvent(this.#message) as Read).event)
+  }
+
+  renew(): void {
+    this.#event = undefined
   }
 
   get bytes(): number {

@@ -12,6 +12,7 @@ export class OutboxDelivery implements Delivery {
   /** It was set aside: a delayed event whose time has come, or one that is sent again. */
   readonly held: boolean
   readonly delivered: number
+  readonly #origin: string
   readonly #outgoing: Outgoing
   readonly #previous: string | null | undefined
   #event: ReceivedEvent | undefined
@@ -23,6 +24,7 @@ export class OutboxDelivery implements Delivery {
     this.delivered = of.delivered
     const headers = readHeaders(stored.headers)
     this.#previous = headers.previous
+    this.#origin = of.source
     this.#outgoing = new Outgoing(stored, headers.texts, of.source, of.delivered)
   }
 
@@ -55,8 +57,11 @@ export class OutboxDelivery implements Delivery {
   }
 
   get event(): ReceivedEvent {
-    const { id, source, type, subject, time, data, traceparent, headers } = this.#outgoing
-    return (this.#event ??= { id, source, type, subject, time, data, traceparent, headers })
+    return (this.#event ??= this.#read())
+  }
+
+  renew(): void {
+    this.#event = undefined
   }
 
   get body(): string {
@@ -79,6 +84,13 @@ export class OutboxDelivery implements Delivery {
   get position(): Position {
     const { shard, seq } = this.stored
     return { partition: String(shard), offset: String(seq), next: String(seq + 1) }
+  }
+
+  #read(): ReceivedEvent {
+    const headers = { ...this.headers }
+    const read = new Outgoing(this.stored, headers, this.#origin, this.delivered)
+    const { id, source, type, subject, time, data, traceparent } = read
+    return { id, source, type, subject, time, data, traceparent, headers }
   }
 }
 

@@ -11,11 +11,17 @@ export function pushedDelivery(of: {
   readonly tenant?: string | undefined
   readonly traceparent?: string | undefined
 }): Delivery {
+  let { event } = of
   return {
     id: of.id,
     source: of.source,
     type: of.type,
-    event: of.event,
+    get event() {
+      return event
+    },
+    renew() {
+      event = structuredClone(event)
+    },
     tenant: of.tenant,
     traceparent: of.traceparent,
     headers: of.headers ?? {},

@@ -170,6 +170,11 @@ export interface Delivery {
   readonly ordered?: boolean | undefined
   /** The handler's event. If reading it throws, the delivery is unreadable, like a delivery with a `problem`. */
   readonly event: unknown
+  /**
+   * Called before a handler gets the event. The next read of `event` makes it anew: a handler may change what it got, and
+   * may run again. Without this, the handler gets the same event each time.
+   */
+  renew?(): void
   /** The original message, for the dead letter: text, or base64 if it is not text. */
   readonly body: string
   /** About how many bytes the delivery keeps in memory. Default: the source itself limits the bytes */
