@@ -14,7 +14,7 @@ export interface Subpath {
 }
 
 /** What everything in the core may weigh: relay, consumers, dead letters and redrives included. */
-export const CORE_KB = 86
+export const CORE_KB = 87
 
 /**
  * Everything the package exports beside its core, in the order of the docs. `npm run manifest` writes exports, peers and
@@ -25,7 +25,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   pg: {
     kind: 'store',
     peers: { pg: '>=8.11' },
-    kB: 51,
+    kB: 52,
     page: 'docs/stores.md',
     row: ['node-postgres', '`pgStore(pool)`', "the pool's client"],
   },
@@ -53,7 +53,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   kysely: {
     kind: 'store',
     peers: { kysely: '>=0.27' },
-    kB: 46,
+    kB: 47,
     page: 'docs/stores.md',
     row: ['Kysely (PostgreSQL)', "`kyselyStore(db, { dialect: 'postgres' })`", '`Transaction<DB>`'],
   },
