@@ -72,11 +72,6 @@ export class Load {
     if (this.#recent.length > RECENT_MAX) this.#recent.shift()
   }
 
-  /** A first request whose answer is stored. */
-  plain(): Promise<void> {
-    return this.#exchange(randomUUID(), { kind: 'json', nonce: randomUUID() }, 'first')
-  }
-
   #exchange(key: string, asked: Asked, turn: 'first' | 'again' | 'mismatch'): Promise<void> {
     this.views.requests++
     count(this.views.kinds, asked.kind)

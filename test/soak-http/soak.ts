@@ -1,7 +1,6 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { programBeside } from '../../scripts/program.ts'
-import { CACHE_ENTRIES_MAX } from '../../src/limits.ts'
 import { Load, type Sights } from './client.ts'
 import { type Adapter, DEADLINE_MS, type FromServer, LATE_MS, type ToServer } from './kinds.ts'
 
@@ -48,15 +47,6 @@ async function soaked(
   tell: (line: string) => void,
 ): Promise<SoakResult> {
   const load = new Load(server.port, Math.random)
-  // The replay cache has a limit, and grows up to it: a run whose heap is judged begins there.
-  if (totalMs >= JUDGED_MS) {
-    const left = Array.from({ length: CACHE_ENTRIES_MAX }).values()
-    await Promise.all(
-      Array.from({ length: WORKERS }, async () => {
-        for (const _ of left) await load.plain()
-      }),
-    )
-  }
   const everyMs = totalMs < JUDGED_MS ? totalMs : Math.min(SAMPLE_MS, totalMs / SAMPLES_MIN)
   const from = performance.now()
   const heap: { second: number; megabytes: number }[] = []
