@@ -54,4 +54,26 @@ describePostgres('the rows of delayed events', () => {
     expect(await rows()).toBe(0)
     expect(sent.filter((n) => n < 3)).toEqual([])
   }, 90_000)
+
+  it('stay where they are another service’s, whose event has the same id', async () => {
+    const { pool, once } = here.world
+    const id = await publish(0, new Date(Date.now() + HOUR_MS))
+    const sent: string[] = []
+    const relay = await once.relay({ to: inProcessSink(({ id: of }) => void sent.push(of), { name: 'one' }) }).start()
+    const held = async (): Promise<number> =>
+      Number((await pool.query('select count(*) from effectively_once.held')).rows[0].count)
+    for (let n = 1; n < 30; n++) await publish(n, new Date(Date.now() + 50))
+    await until(() => sent.length === 29, 20_000)
+    await relay.stop()
+    for (let i = 0; i < 12; i++) await sweep()
+    expect([await rows(), await held()]).toEqual([1, 1])
+    // The other service's event waits still.
+    for (const table of ['event_0', 'held', 'delayed'])
+      await pool.query(`insert into effectively_once.${table}
+        select (jsonb_populate_record(x, jsonb_build_object('shard', x.shard + 64))).* from effectively_once.${table} x`)
+    await pool.query('delete from effectively_once.held where shard < 64')
+    await sweep()
+    const left = await pool.query('select id, shard >= 64 as "isTheirs" from effectively_once.delayed')
+    expect(left.rows).toEqual([{ id, isTheirs: true }])
+  }, 90_000)
 })

@@ -69,8 +69,9 @@ select x.id::text as id, d.state is not null as cancelled
 }
 
 /**
- * Of so many rows behind an id: those whose events are gone, and that nobody asks to cancel right now. Answers with the last id it looked at; null: that was all.
- * What has no number was cancelled by a transaction that did not publish it in the end. $1 limit, $2 id
+ * Of so many rows behind an id: those whose events are gone, and that nobody asks to cancel right now. Answers with the
+ * last id that was looked at, or with nothing if that was all. A row without a number was cancelled by a transaction that
+ * did not publish its event in the end. $1 limit, $2 id
  */
 export function sweepDelayedSql(schema: string): string {
   return `

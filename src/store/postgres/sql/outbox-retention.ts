@@ -137,8 +137,9 @@ with e as (
      where not exists (select 1 from ${schema}.held h where h.shard = k.shard and h.seq = k.seq) limit $1::int4)
   returning e.id, e.seq, e.shard
 )
-delete from ${schema}.delayed d where d.id in (
-  select x.id from ${schema}.delayed x join e on e.id = x.id and e.seq = x.seq and e.shard = x.shard for update of x skip locked)`
+delete from ${schema}.delayed d where (d.id, d.shard) in (
+  select x.id, x.shard from ${schema}.delayed x join e on e.id = x.id and e.seq = x.seq and e.shard = x.shard
+     for update of x skip locked)`
 }
 
 /**
