@@ -23,6 +23,9 @@ const PROGRAMS = {
   'story/child': 'examples/story/child.ts',
 }
 
+/** What is never used goes. Statements and names stay, so that a stack trace can be read. */
+const COMPRESS = { keepNames: { function: true, class: true }, sequences: false, joinVars: false }
+
 rmSync(OUT, { recursive: true, force: true })
 writeDeclarations()
 await writeJavaScript()
@@ -42,7 +45,7 @@ async function writeJavaScript(): Promise<void> {
     entryFileNames: '[name].js',
     chunkFileNames: 'chunks/[name].js',
     comments: false,
-    minify: { compress: false, mangle: { toplevel: false, keepNames: true }, codegen: { removeWhitespace: true } },
+    minify: { compress: COMPRESS, mangle: { toplevel: false, keepNames: true }, codegen: { removeWhitespace: true } },
   })
   await bundle.close()
 }

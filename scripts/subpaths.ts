@@ -160,7 +160,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
     page: 'docs/brokers.md',
     row: [
       'Kafka',
-      '`accepted`; `replicated` with 2 replicas and `min.insync.replicas` 2 or more (with `admin`, which sees it)',
+      '`accepted`; `replicated` with at least 2 replicas and a `min.insync.replicas` of at least 2 (only if you pass `admin`)',
       'within one session of a producer only',
     ],
   },
