@@ -4,13 +4,14 @@ const ALL = ['src/**/*.test.ts', 'test/**/*.test.ts', 'scripts/**/*.test.ts']
 /** Real brokers, browsers and many killed processes: `npm run test:long`, so that `npm test` stays quick. */
 export const LONG: readonly string[] = [
   'src/consumer/{alike-failures,leased,swept-witness}.test.ts',
+  'src/outbox/due-crowd.test.ts',
   'src/source/outbox-resent.test.ts',
   'src/store/postgres/pglite.test.ts',
   'src/store/sqlite/processes.test.ts',
   'src/testing/{differential-inbox,differential-outbox}.test.ts',
   'src/testing/sim/{company,redrive,releases,set-aside,weather}.test.ts',
   'test/namespaces/**/*.test.ts',
-  'test/protocol/{batch-blame,in-flight,leased-ends,meeting,mixed-modes,old-postgres,operations,past-deadline,raised,read-only,retention,savepoints,session-ended,status,sweep,two-stores,unreadable,unstorable}.test.ts',
+  'test/protocol/{batch-blame,in-flight,leased-ends,long-schema,meeting,mixed-modes,old-postgres,operations,past-deadline,raised,read-only,refused-late,retention,savepoints,session-ended,status,sweep,two-stores,unreadable,unstorable}.test.ts',
   'test/bench/ledger-notices.test.ts',
   'test/broker/**/*.test.ts',
   'test/chaos/**/*.test.ts',
