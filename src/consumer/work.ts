@@ -6,6 +6,7 @@ import { processBatch, type Fate, type Fates } from './batch.ts'
 import { processLeased } from './leased.ts'
 import { notBehind } from './lanes.ts'
 import { deliveriesOf, positionsAfter, type ConsumerParts } from './parts.ts'
+import { isStoreTrouble } from './store-trouble.ts'
 import { isFinal } from '../operation/final.ts'
 import type { Tries } from '../store/inbox.ts'
 import type { ConsumerSettings } from './options.ts'
@@ -234,7 +235,9 @@ async function failed<Tx>(
   const { line, fingerprint } = describeError(error)
   const { name: consumer, onFailure, delivery } = settings
   const failure = { id: arrival.item.id, counted: arrival.counted, error: line, fingerprint }
-  const [tries] = await inbox.failed({ consumer, failures: [failure] })
+  const count = (): ReturnType<typeof inbox.failed> => inbox.failed({ consumer, failures: [failure] })
+  // A session that the message ended may still be in the pool, and the first statement after it fails.
+  const [tries] = await count().catch((reason: unknown) => (isStoreTrouble(reason) ? count() : Promise.reject(reason)))
   arrival.attempts = tries?.attempts ?? arrival.attempts + 1
   arrival.tried = true
   arrival.counted = false

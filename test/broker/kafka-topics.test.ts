@@ -57,7 +57,10 @@ await describeLate('Kafka: topics and modes', { server: 'kafka' }, (url) => {
     expect(await typesIn(charges)).toEqual(['charge.made'])
     expect(await typesIn(scans)).toEqual(['scan.made'])
     const [parked] = await once.parked.list({ destination: 'by type' })
-    expect(parked).toMatchObject({ type: 'stock.moved', reason: expect.stringContaining('not a valid topic') as string })
+    expect(parked).toMatchObject({
+      type: 'stock.moved',
+      reason: expect.stringContaining('not a valid topic') as string,
+    })
     await once.close()
   })
 
