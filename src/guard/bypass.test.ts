@@ -33,7 +33,9 @@ describePostgres('bypass', (database) => {
     })
     const told = await warnings()
     expect(told).toEqual([{ code: 'ONCE_TX_BYPASSED', line: expect.stringContaining(deed) }])
-    expect(told[0]?.line).toMatch(/^charge .* Only tx commits with the key; after a crash the retry repeats this\. Use tx$/)
+    expect(told[0]?.line).toMatch(
+      /^charge .* Only tx commits with the key; after a crash the retry repeats this\. Use tx$/,
+    )
     expect(signals).toEqual(told)
     expect(await charges()).toEqual([1])
   })
