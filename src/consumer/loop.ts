@@ -16,7 +16,7 @@ import { Throttle } from '../platform/rate-limit.ts'
 import type { Delivery, PulledSource } from '../source/source.ts'
 import type { Broker } from './broker.ts'
 import { ackFirst } from './first.ts'
-import { backoffMs, deliveriesOf, downMs, endedInTime, type ConsumerParts } from './parts.ts'
+import { backoffMs, deliveriesOf, pauseWhileDownMs, endedInTime, type ConsumerParts } from './parts.ts'
 import { lookForRewinds } from './rewinds.ts'
 import { BatchSize, prefetchOf, ReceiveSize } from './size.ts'
 import { StoreRest } from './store-rest.ts'
@@ -153,7 +153,7 @@ export class ConsumerLoop<Tx> {
       if (this.#stopping.aborted) return 0
       core.settings.observe({ kind: 'troubled', task: 'consumer', error })
       if (once) throw error
-      await sleep(core.clock, downMs(this.#parts, ++this.#troubles), this.#stopping)
+      await sleep(core.clock, pauseWhileDownMs(this.#parts, ++this.#troubles), this.#stopping)
       return 0
     }
   }

@@ -40,8 +40,8 @@ export function backoffMs<Tx>({ core }: ConsumerParts<Tx>, attempts: number): nu
   return Math.max(1, Math.round(bound * core.random.next()))
 }
 
-/** The pause before the next look at a source that fails. A long one would last long after the broker is back. */
-export function downMs<Tx>(parts: ConsumerParts<Tx>, failures: number): number {
+/** The pause before the next read while the source is down. A long pause would outlast the outage. */
+export function pauseWhileDownMs<Tx>(parts: ConsumerParts<Tx>, failures: number): number {
   return Math.min(CONSUMER_DOWN_MS_MAX, backoffMs(parts, failures))
 }
 

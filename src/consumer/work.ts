@@ -236,7 +236,7 @@ async function failed<Tx>(
   const { name: consumer, onFailure, delivery } = settings
   const failure = { id: arrival.item.id, counted: arrival.counted, error: line, fingerprint }
   const count = (): ReturnType<typeof inbox.failed> => inbox.failed({ consumer, failures: [failure] })
-  // A session that the message ended may still be in the pool, and the first statement after it fails.
+  // If the message ended its session, the pool may still hold that session. The first statement on it fails.
   const [tries] = await count().catch((reason: unknown) => (isStoreTrouble(reason) ? count() : Promise.reject(reason)))
   arrival.attempts = tries?.attempts ?? arrival.attempts + 1
   arrival.tried = true

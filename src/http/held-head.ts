@@ -42,7 +42,7 @@ export function isTextWithHead(res: ServerResponse, chunk: unknown, encoding: un
   if (chunk === '') return true
   if (!isOnly) return res.hasHeader('content-length')
   if (res.hasHeader('transfer-encoding')) return false
-  // Who removed the length, as Koa does for each new body, gets chunks.
+  // After the length was removed, as Koa does for each new body, Node sends chunks.
   return res.hasHeader('content-length') || Reflect.get(res, '_removedContLen') !== true
 }
 

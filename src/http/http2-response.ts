@@ -53,7 +53,7 @@ export class Http2Head {
       appendHeader: (name: string, value: string | readonly string[]) => {
         checkHeader(name, value)
         const before = headers.get(name.toLowerCase())
-        // As Node does: a first value stays what it is, and a list that somebody has in hand grows.
+        // As in Node, the first value stays a single value. Later values are added to the same list, in place.
         if (before === undefined) return res.setHeader(name, value)
         const list = Array.isArray(before) ? before : [String(before)]
         list.push(...[value].flat())

@@ -10,7 +10,7 @@ import type { EventRow, Session } from '../store/store.ts'
 import { outboxOf } from './resend.ts'
 import { UUID } from '../platform/uuid.ts'
 
-/** In the transaction of the operation around this call, or else in one of its own. */
+/** Cancels in the transaction of the enclosing operation, or else in a transaction of its own. */
 export async function cancelNow<Tx>(core: Core<Tx>, id: string): Promise<Cancellation> {
   const work = cancelling(core, id)
   const outer = enclosingOf(core.enclosing)
@@ -18,7 +18,7 @@ export async function cancelNow<Tx>(core: Core<Tx>, id: string): Promise<Cancell
   return outboxOf(core).cancel({ id, namespace: 0 })
 }
 
-/** In the user's transaction. */
+/** Cancels in the user's transaction. */
 export async function cancelJoined<Tx>(core: Core<Tx>, tx: Tx, id: string): Promise<Cancellation> {
   return inTransaction(core, tx, 'cancel', cancelling(core, id))
 }
@@ -33,7 +33,7 @@ function cancelling<Tx>(core: Core<Tx>, id: unknown): (host: Host) => Promise<Ca
   }
 }
 
-/** What the operations of this transaction published is written when the outermost one ends. */
+/** Finds an event that this transaction published and has not written yet: events are written when the operation ends. */
 async function unwrittenOf({ transaction, publisher, outer }: Host, id: string): Promise<EventRow | undefined> {
   const found = (await publisher?.take())?.find((row) => row.id === id)
   return found || outer?.transaction !== transaction ? found : unwrittenOf(outer as Host, id)

@@ -7,7 +7,7 @@ export function backoffMs(random: Random, attempts: number): number {
   return Math.max(1, Math.round(bound * random.next()))
 }
 
-/** While the database or the sink is away: who waits long comes back long after it. */
-export function downMs(random: Random, failures: number): number {
+/** The pause before the next try while the database or the sink is down. A long pause would outlast the outage. */
+export function pauseWhileDownMs(random: Random, failures: number): number {
   return Math.min(RELAY_DOWN_MS_MAX, backoffMs(random, failures))
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../platform/clock.ts'
 import type { Random } from '../platform/random.ts'
-import { downMs } from './backoff.ts'
+import { pauseWhileDownMs } from './backoff.ts'
 import { readable, textOf } from '../platform/readable-error.ts'
 
 /** Whether the sink works. After each pause one event is tried; a round of failures counts once. */
@@ -24,7 +24,7 @@ export class Circuit {
   }
 
   /** How long nothing was sent. 0: the sink works. */
-  get downMs(): number {
+  get pauseWhileDownMs(): number {
     return this.down === 0 ? 0 : this.#clock.now() - this.#since
   }
 
@@ -38,7 +38,7 @@ export class Circuit {
       this.isPausing = false
       this.#retry()
     }
-    this.#cancel = this.#clock.after(downMs(this.#random, this.down), end, true)
+    this.#cancel = this.#clock.after(pauseWhileDownMs(this.#random, this.down), end, true)
   }
 
   close(): void {

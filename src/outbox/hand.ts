@@ -73,7 +73,7 @@ export class Hand {
       this.#add(passed)
       return { ...NOTHING, aside: passed, nextInMs: 0 }
     }
-    // The others are looked for without those that are busy.
+    // The next read leaves the busy aggregates out.
     if (events.length === 0) return { ...NOTHING, nextInMs: 0 }
     const late = events.filter((event) => event.state === 'delayed' && this.#isBlocked(event))
     const part = partOf(events.filter((event) => !late.includes(event)))
@@ -124,7 +124,7 @@ export class Hand {
     this.release([...this.#items].filter(({ shard }) => !this.#leases.owns(shard)))
   }
 
-  /** Never at once: what is due but is left out, or cannot be read, must not make us ask for ever. */
+  /** Never 0, because due events that are left out, or cannot be read, would make the relay read without a pause. */
   #nextInMs({ nextInMs }: Due): number | null {
     if (nextInMs === null) return null
     if (nextInMs > 0) return Math.max(nextInMs, DUE_MS_MIN)

@@ -1,6 +1,6 @@
 import type { Ack, EventPlace, HoldParams, SettledEvents, SettleHeldParams } from '../store/outbox.ts'
 import type { ShardLease, TryHeldParams } from '../store/outbox.ts'
-import { downMs } from './backoff.ts'
+import { pauseWhileDownMs } from './backoff.ts'
 import type { WakeSignal } from './wake-signal.ts'
 import type { ShardLeases } from './shard-leases.ts'
 import type { LoopState } from './loop-state.ts'
@@ -90,7 +90,7 @@ export class Ledger {
         const { stopping, overdue, once } = this.#state
         if (!this.#leases.mayRun || once || (stopping && overdue)) throw error
         observe({ kind: 'troubled', task: 'relay', error })
-        await this.#wake.wait(downMs(random, attempt))
+        await this.#wake.wait(pauseWhileDownMs(random, attempt))
       }
     }
   }

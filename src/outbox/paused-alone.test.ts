@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { effectivelyOnce, event } from '../index.ts'
 import { SENT, type Sink } from '../sink/sink.ts'
 import { memoryStore } from '../store/memory/memory-store.ts'
-import { shardOf } from './publisher.ts'
+import { relaysDied } from '../../test/support/dead-relays.ts'
 
 const events = { made: event<{ id: string }>(({ id }) => id) }
 
@@ -10,14 +10,8 @@ it('a relay that is paused while it sends a suspect alone has nothing to drain, 
   const store = memoryStore()
   const once = effectivelyOnce({ namespace: 'paused-alone', store, events, sweep: false, guard: 'off' })
   await once.run({ scope: 's', key: 'x', input: 'x' }, ({ publish }) => publish('made', { id: 'x' }))
-  const { outbox } = store
   // Relays died while they sent it.
-  await outbox.open({ destination: 's' })
-  const relay = '00000000-0000-4000-8000-000000000001'
-  const leased = await outbox.lease({ destination: 's', relay, leaseMs: 1, limit: 64 })
-  const of = leased.find(({ shard }) => shard === shardOf('x'))
-  const ack = { shard: of?.shard ?? 0, token: of?.token ?? 0, cursor: 0, segment: 0, counted: 0, attempt: 3 }
-  await outbox.ack({ destination: 's', acks: [{ ...ack, tryingTo: 1_000 }], hold: [] })
+  await relaysDied(store.outbox, { destination: 's', aggregate: 'x', deaths: 3 })
 
   let calls = 0
   let broken = true

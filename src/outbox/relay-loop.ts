@@ -1,5 +1,5 @@
 import { RELAY_POLL_BUSY_MS, RELAY_POLL_MS_MAX, RELAY_POLL_MS_MIN, RELAY_READ_MS } from '../limits.ts'
-import { downMs } from './backoff.ts'
+import { pauseWhileDownMs } from './backoff.ts'
 import { sort } from './batch.ts'
 import type { WakeSignal } from './wake-signal.ts'
 import { Hand } from './hand.ts'
@@ -101,7 +101,7 @@ export class RelayLoop {
         } catch (error) {
           if (this.#state.once) throw error
           this.#trouble(error)
-          await this.#wake.wait(downMs(this.#parts.random, ++this.#troubles))
+          await this.#wake.wait(pauseWhileDownMs(this.#parts.random, ++this.#troubles))
         }
       }
     } finally {
@@ -174,10 +174,10 @@ export class RelayLoop {
   #stepAside(): void {
     const shardLeases = this.#leases
     const { sink, leaseMs } = this.#parts
-    const { downMs, down } = this.#sender.circuit
+    const { pauseWhileDownMs, down } = this.#sender.circuit
     if (shardLeases.isAside) {
       if (down === 0) shardLeases.stepAside(undefined)
-    } else if (downMs > leaseMs && shardLeases.hasOthers) {
+    } else if (pauseWhileDownMs > leaseMs && shardLeases.hasOthers) {
       const owned = [...shardLeases.shards.values()]
       shardLeases.stepAside(owned.find((shard) => this.#windows.has(shard)) ?? owned[0])
       const reason = `${sink.name}: nothing was sent from here for ${leaseMs} ms; the other relays take over`

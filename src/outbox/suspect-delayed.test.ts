@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { effectivelyOnce, event } from '../index.ts'
 import { SENT, type Sink } from '../sink/sink.ts'
 import { memoryStore } from '../store/memory/memory-store.ts'
-import { shardOf } from './publisher.ts'
+import { relaysDied } from '../../test/support/dead-relays.ts'
 
 const events = { made: event<{ id: string }>(({ id }) => id) }
 const WAIT_MS = 600
@@ -12,14 +12,8 @@ it('a delayed event that was read by relays that died is not given up: nobody ha
   const once = effectivelyOnce({ namespace: 'suspect', store, events, sweep: false, guard: 'off' })
   const notBefore = new Date(Date.now() + WAIT_MS)
   await once.run({ scope: 's', key: 'x', input: 'x' }, ({ publish }) => publish('made', { id: 'x' }, { notBefore }))
-  const { outbox } = store
   // As many relays died as may, and it was the only event that they had read.
-  await outbox.open({ destination: 's' })
-  const relay = '00000000-0000-4000-8000-000000000001'
-  const leased = await outbox.lease({ destination: 's', relay, leaseMs: 1, limit: 64 })
-  const of = leased.find(({ shard }) => shard === shardOf('x'))
-  const ack = { shard: of?.shard ?? 0, token: of?.token ?? 0, cursor: 0, segment: 0, counted: 0, attempt: 5 }
-  await outbox.ack({ destination: 's', acks: [{ ...ack, tryingTo: 1_000 }], hold: [] })
+  await relaysDied(store.outbox, { destination: 's', aggregate: 'x', deaths: 5 })
 
   const sentAt: number[] = []
   const sink: Sink = {

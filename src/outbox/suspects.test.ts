@@ -5,7 +5,7 @@ import { memoryStore } from '../store/memory/memory-store.ts'
 import type { Outbox } from '../store/outbox.ts'
 import { systemClock } from '../platform/clock.ts'
 import { systemRandom } from '../platform/random.ts'
-import { shardOf } from './publisher.ts'
+import { relaysDied } from '../../test/support/dead-relays.ts'
 import { createRelay } from './relay.ts'
 
 const events = { made: event<{ id: string }>(({ id }) => id) }
@@ -28,12 +28,7 @@ it('while a suspect is sent alone nothing else is, and nothing is lost when the 
     })
   await make('suspect', ['x'])
   // Two relays died while they sent it.
-  await plain.open({ destination: 's' })
-  const relay = '00000000-0000-4000-8000-000000000001'
-  const leased = await plain.lease({ destination: 's', relay, leaseMs: 1, limit: 64 })
-  const of = leased.find(({ shard }) => shard === shardOf('x'))
-  const ack = { shard: of?.shard ?? 0, token: of?.token ?? 0, cursor: 0, segment: 0, counted: 0, attempt: 2 }
-  await plain.ack({ destination: 's', acks: [{ ...ack, tryingTo: 1_000 }], hold: [] })
+  await relaysDied(plain, { destination: 's', aggregate: 'x', deaths: 2 })
   for (const round of ['1', '2', '3']) await make(round, ids)
   await pause(10)
 

@@ -4,15 +4,15 @@ import { isDelayed } from '../store/delayed.ts'
 import type { HeldEvent, Outbox } from '../store/outbox.ts'
 
 export interface Taken {
-  /** Nobody can cancel them any more. */
+  /** Events that can no longer be cancelled. */
   readonly ready: readonly HeldEvent[]
-  /** They are not to be sent. */
+  /** Events that must not be sent. */
   readonly cancelled: readonly HeldEvent[]
-  /** Aggregates that wait for somebody who may be cancelling an event of theirs. */
+  /** Aggregates with an event that an open transaction may be cancelling. */
   readonly busy: ReadonlySet<string>
 }
 
-/** Aggregates that are left out for a moment: however many events they have, the others are found. */
+/** Aggregates that are left out of reads for a moment, so that their events do not displace those of others. */
 export class BusyAggregates {
   readonly #clock: Clock
   readonly #until = new Map<string, number>()
@@ -33,7 +33,7 @@ export class BusyAggregates {
     for (const aggregate of aggregates) this.#until.set(aggregate, this.#clock.now() + RELAY_POLL_BUSY_MS)
   }
 
-  /** Those whose moment is over are looked for again. Answers how many. */
+  /** Stops leaving out the aggregates whose moment is over. Returns how many. */
   letGo(): number {
     const over = [...this.#until].filter(([, until]) => until <= this.#clock.now())
     for (const [aggregate] of over) this.#until.delete(aggregate)
@@ -41,7 +41,7 @@ export class BusyAggregates {
   }
 }
 
-/** Of events whose time has come. Delayed ones are taken: from then on they cannot be cancelled. */
+/** Takes the delayed events among those that are due. A taken event can no longer be cancelled. */
 export async function take(outbox: Outbox, due: readonly HeldEvent[]): Promise<Taken> {
   const ids = due.filter(isDelayed).map(({ id }) => id)
   const found = ids.length > 0 ? await outbox.takeDelayed({ ids }) : []

@@ -1,3 +1,4 @@
+import { onceError } from '../errors.ts'
 import type { Duration } from '../duration.ts'
 
 /**
@@ -106,6 +107,12 @@ export function traceHeaders({ traceparent, headers }: OutgoingEvent): Record<st
   const found: Record<string, string> = traceparent === undefined ? {} : { traceparent }
   for (const name of ['tracestate', 'baggage']) if (headers[name] !== undefined) found[name] = headers[name]
   return found
+}
+
+/** Checks the option `mode` of a sink: CloudEvents' content mode. */
+export function contentMode(mode: unknown = 'structured'): 'structured' | 'binary' {
+  if (mode === 'structured' || mode === 'binary') return mode
+  throw onceError('ONCE_OPTION_INVALID', { detail: `mode must be 'structured' or 'binary'` })
 }
 
 /** CloudEvents' structured mode: one JSON document with everything in it. */

@@ -136,7 +136,7 @@ function readBinary({ body, headers }: Message, prefix: string): Read | string {
   return data ? checked(attributes, data.value) : 'the data is not JSON'
 }
 
-/** The bindings of HTTP and NATS, which share a prefix, encode what a header cannot have. */
+/** Over HTTP and NATS, which share a prefix, CloudEvents encodes characters that a header cannot have. */
 function percentDecoded(value: string | undefined): string | undefined {
   try {
     return value === undefined ? undefined : decodeURIComponent(value)

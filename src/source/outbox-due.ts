@@ -6,20 +6,20 @@ import type { HeldEvent, StoredEvent } from '../store/outbox.ts'
 import type { OutboxSourceParts } from './outbox-parts.ts'
 
 const DUE_LIMIT = 64
-/** What is due and in hand already is settled first; then somebody looks anyway. */
+/** If all due events are in hand already, the next read comes after this pause. */
 const IN_HAND_MS = 1_000
-/** So many of its line come along with each of them. */
+/** How many events behind each due event are read with it. */
 const DUE_BEHIND = 16
 
-/** Events that were set aside for one consumer, and whose time has come. */
+/** Reads the events of one consumer that were set aside and are due. */
 export class OutboxDue {
   readonly #parts: Pick<OutboxSourceParts, 'outbox' | 'clock'>
   readonly #destination: string
   readonly #leases: ShardLeases
-  /** Delivered, and not settled yet, while their shard stays ours. */
+  /** Events that were delivered and are not settled, each with its shard. */
   readonly #inHand = new Map<number, Shard>()
   readonly #busy: BusyAggregates
-  /** When somebody looks for them. */
+  /** When the next read is due. 0: at once. */
   at = 0
 
   constructor(parts: Pick<OutboxSourceParts, 'outbox' | 'clock'>, destination: string, leases: ShardLeases) {
@@ -29,7 +29,7 @@ export class OutboxDue {
     this.#busy = new BusyAggregates(parts.clock)
   }
 
-  /** Of these shards. `returned`: they were given back, and are delivered again without this. */
+  /** The next due events of these shards. `returned` were given back, and are delivered again by the subscription. */
   async next(
     shards: readonly Shard[],
     max: number,
@@ -38,7 +38,7 @@ export class OutboxDue {
     const { outbox, clock } = this.#parts
     if (this.#leases.tookDue()) this.at = 0
     if (clock.now() < this.at) return []
-    // What is in hand already is found again, and must not keep the others from being found.
+    // Events in hand are read again, so the limit makes room for them.
     const limit = Math.min(max, DUE_LIMIT) + this.#inHand.size + this.#busy.letGo()
     const { events, nextInMs } = await outbox.due({
       destination: this.#destination,
@@ -53,7 +53,7 @@ export class OutboxDue {
     this.at = nextInMs === null ? Infinity : clock.now() + Math.max(nextInMs, leastMs)
     const { ready, cancelled, busy } = await take(outbox, fresh)
     this.#busy.add(busy)
-    // There may be more, or others than those that are busy.
+    // There may be more events, or events of aggregates that are not busy.
     if (events.length >= limit || ready.length > max || busy.size > 0) this.at = 0
     if (cancelled.length > 0) {
       await this.settle(cancelled)
@@ -67,7 +67,7 @@ export class OutboxDue {
     })
   }
 
-  /** They are done with. True: the next of their lines is due now. */
+  /** Settles events. True: an event behind one of them is due now. */
   async settle(sent: readonly StoredEvent[]): Promise<boolean> {
     for (const { seq } of sent) this.#inHand.delete(seq)
     const { blocked } = await this.#parts.outbox.settleHeld({

@@ -133,7 +133,7 @@ export class OutboxSubscription implements Subscription {
     await this.#leases.stop()
   }
 
-  /** null: whatever was found was set aside or cancelled, and others may wait behind it. */
+  /** Null: all events that were found were set aside or cancelled, and more may wait behind them. */
   async #next(max: number): Promise<OutboxDelivery[] | null> {
     await this.#tend()
     // Past half a lease without a heartbeat another process may be about to take over.

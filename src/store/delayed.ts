@@ -3,11 +3,11 @@ import { isOrdered } from './ordered.ts'
 import type { Cancellation } from './cancellation.ts'
 
 export interface Delay {
-  /** ISO; null: not a time, or one so long ago that nobody holds the event. */
+  /** ISO 8601. Null: not a time, or a time so long ago that the event was never held. */
   readonly notBefore: string | null
 }
 
-/** Of an event by its headers, or why it cannot be cancelled. */
+/** Reads the delay of an event from its headers, or says why the event cannot be cancelled. */
 export function delayOf(headers: unknown): Delay | Exclude<Cancellation, 'cancelled' | 'due'> {
   if (typeof headers !== 'string' || !isDelayed({ headers })) return 'unknown'
   const { notbefore } = JSON.parse(headers) as { readonly notbefore?: unknown }

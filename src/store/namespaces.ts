@@ -11,7 +11,7 @@ export interface Namespaces<Tx> {
   registerInside(session: Session<Tx>, params: { readonly name: string }): Promise<number>
   /** By their numbers. */
   list(): Promise<readonly NamespaceRow[]>
-  /** The same in somebody else's transaction, which may have registered one. */
+  /** The same inside an open transaction, which may have registered a namespace. */
   listInside(session: Session<Tx>): Promise<readonly NamespaceRow[]>
   /**
    * Whether a namespace may use the name of a consumer or destination. What was there before namespaces is number 0's,

@@ -1,20 +1,13 @@
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect, headers as newHeaders, type NatsConnection } from '@nats-io/transport-node'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { effectivelyOnce, event } from '../../src/index.ts'
+import { effectivelyOnce } from '../../src/index.ts'
 import { natsSink, type NatsSinkOptions } from '../../src/broker/nats/sink.ts'
 import { natsSource } from '../../src/broker/nats/source.ts'
 import { memoryStore } from '../../src/store/memory/memory-store.ts'
 import { describeServers } from './support/describe-broker.ts'
+import { BYTES, events, TRACE } from './support/binary-events.ts'
 import { until } from '../support/until.ts'
-
-const TRACE = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
-const BYTES = new Uint8Array([0, 255, 128, 10])
-const events = {
-  'charge.made': event<{ id: string }>(({ id }) => id),
-  'note.made': event<string>(() => 'b', { ordered: true }),
-  'scan.made': event<Uint8Array>(() => 'c', { contentType: 'image/png' }),
-}
 
 describeServers('binary mode of NATS', ['nats'], ({ nats }) => {
   let connection: NatsConnection

@@ -1,20 +1,13 @@
 import { Connection } from 'rabbitmq-client'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { effectivelyOnce, event } from '../../src/index.ts'
+import { effectivelyOnce } from '../../src/index.ts'
 import { rabbitmqSink, type RabbitmqSinkOptions } from '../../src/broker/rabbitmq/sink.ts'
 import { rabbitmqSource } from '../../src/broker/rabbitmq/source.ts'
 import type { Sink } from '../../src/sink/sink.ts'
 import { memoryStore } from '../../src/store/memory/memory-store.ts'
 import { describeLate } from './support/describe-late.ts'
+import { BYTES, events, TRACE } from './support/binary-events.ts'
 import { until } from '../support/until.ts'
-
-const TRACE = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
-const BYTES = new Uint8Array([0, 255, 128, 10])
-const events = {
-  'charge.made': event<{ id: string }>(({ id }) => id),
-  'note.made': event<string>(() => 'b', { ordered: true }),
-  'scan.made': event<Uint8Array>(() => 'c', { contentType: 'image/png' }),
-}
 
 await describeLate('binary mode of RabbitMQ', { server: 'rabbitmq' }, (url) => {
   let connection: Connection

@@ -1,13 +1,12 @@
-import { spawn, type ChildProcess } from 'node:child_process'
-import { once as onceEvent } from 'node:events'
+import type { ChildProcess } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterEach, expect, it } from 'vitest'
 import type { Cancellation } from '../../src/index.ts'
 import { describePostgres } from '../support/postgres.ts'
 import { freshWorld } from './fresh-world.ts'
+import { startRelayChild } from './relay-child.ts'
 import { wait } from './service.ts'
 import { until, type Step } from './world.ts'
 
@@ -27,17 +26,7 @@ describePostgres('relays that are killed while delayed events are cancelled', ()
     rmSync(folder, { recursive: true, force: true })
   })
 
-  async function startRelay(): Promise<ChildProcess> {
-    const script = fileURLToPath(new URL('./relay-process.ts', import.meta.url))
-    const child = spawn(process.execPath, ['--import', 'tsx', script, here.url, file, '1s'], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-      env: { ...process.env, NODE_ENV: 'production' },
-    })
-    children.add(child)
-    child.on('exit', () => children.delete(child))
-    await Promise.race([onceEvent(child.stdout, 'data'), onceEvent(child, 'exit')])
-    return child
-  }
+  const startRelay = (): Promise<ChildProcess> => startRelayChild(children, { url: here.url, file })
 
   const sent = (): Set<number> =>
     new Set([...readFileSync(file, 'utf8').matchAll(/"n": ?(\d+)/g)].map(([, n]) => Number(n)))

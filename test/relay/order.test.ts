@@ -1,14 +1,14 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once as onceEvent } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { inProcessSink } from '../../src/index.ts'
 import { describePostgres, freshDatabase, type FreshDatabase } from '../support/postgres.ts'
 import { pgStore } from '../../src/store/postgres/pg.ts'
 import { numberingStore, type Numbering } from './mutants.ts'
+import { startRelayChild } from './relay-child.ts'
 import { shardOf } from '../../src/outbox/publisher.ts'
 import { committedOf, judge, openWorld, prepare, until, type Step, type World } from './world.ts'
 
@@ -48,17 +48,8 @@ describePostgres('16 producers on 300 aggregates beside 4 relays', () => {
     await Promise.all(Array.from({ length: PRODUCERS }, producer))
   }
 
-  async function startChild(...extra: string[]): Promise<ChildProcess> {
-    const script = fileURLToPath(new URL('./relay-process.ts', import.meta.url))
-    const child = spawn(process.execPath, ['--import', 'tsx', script, database.url, file, '1s', ...extra], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-      env: { ...process.env, NODE_ENV: 'production' },
-    })
-    children.add(child)
-    child.on('exit', () => children.delete(child))
-    await Promise.race([onceEvent(child.stdout, 'data'), onceEvent(child, 'exit')])
-    return child
-  }
+  const startChild = (...more: string[]): Promise<ChildProcess> =>
+    startRelayChild(children, { url: database.url, file, more })
 
   /** The last line may be torn by the kill; it is then sent again. */
   const sent = (): Step[] =>

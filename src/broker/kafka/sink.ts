@@ -6,6 +6,7 @@ import { judgeTopic, type TopicJudgement } from './topic.ts'
 import {
   cloudEventHeaders,
   cloudEventJson,
+  contentMode,
   SENT,
   traceHeaders,
   type OutgoingEvent,
@@ -211,8 +212,8 @@ function checked(make: MakeKafkaProducer, options: KafkaSinkOptions): Checked {
     throw invalid('kafkaSink() needs a function that creates a producer with the given settings')
   const unknown = Object.keys(options ?? {}).find((option) => !OPTIONS.has(option))
   if (unknown !== undefined) throw invalid(`unknown option '${unknown.slice(0, 40)}' of kafkaSink()`)
-  const { topic, mode = 'structured', transactionalId } = options ?? {}
-  if (mode !== 'structured' && mode !== 'binary') throw invalid(`mode must be 'structured' or 'binary'`)
+  const { topic, transactionalId } = options ?? {}
+  const mode = contentMode(options?.mode)
   const name = options?.name ?? (isTopic(topic) ? `kafka ${topic}` : undefined)
   const of = { ...placesOf(topic), mode, name: name ?? '' }
   if (name === undefined) throw invalid('kafkaSink() with several topics needs { name }')

@@ -7,6 +7,7 @@ import { covers, isSubject, judgeStream, type NatsStreamInfo, type StreamJudgeme
 import {
   cloudEventHeaders,
   cloudEventJson,
+  contentMode,
   SENT,
   traceHeaders,
   type OutgoingEvent,
@@ -162,13 +163,12 @@ interface Message {
   readonly headers?: unknown
 }
 
-function encoderOf({ mode = 'structured', headers: newHeaders }: NatsSinkOptions): (event: OutgoingEvent) => Message {
-  if (mode === 'structured') return (event) => ({ payload: cloudEventJson(event) })
-  if (mode !== 'binary') throw invalid(`mode must be 'structured' or 'binary'`)
+function encoderOf({ mode, headers: newHeaders }: NatsSinkOptions): (event: OutgoingEvent) => Message {
+  if (contentMode(mode) === 'structured') return (event) => ({ payload: cloudEventJson(event) })
   if (typeof newHeaders !== 'function') throw invalid(`mode 'binary' needs headers of @nats-io/transport-node`)
   return (event) => {
     const headers = newHeaders()
-    // The binding names the type of the data as an attribute; most readers look for a content type.
+    // CloudEvents names the type of the data as an attribute here. Most readers look for a content type.
     const attributes = { ...cloudEventHeaders(event, 'ce-'), 'ce-datacontenttype': event.datacontenttype }
     for (const [name, value] of Object.entries({ ...attributes, ...traceHeaders(event) })) {
       headers.set(name, name.startsWith('ce-') ? percentEncoded(value) : value)
@@ -177,7 +177,7 @@ function encoderOf({ mode = 'structured', headers: newHeaders }: NatsSinkOptions
   }
 }
 
-/** As the binding says: a header has visible ASCII only, without quotation and percent signs. */
+/** CloudEvents allows visible ASCII in a header, without quotation marks and percent signs. */
 function percentEncoded(value: string): string {
   return value.replace(/[^!#$&-~]+/g, encodeURIComponent)
 }

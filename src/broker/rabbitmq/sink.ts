@@ -13,6 +13,7 @@ import { ensureExchange, ensureQueue, queueWarnings } from './topology.ts'
 import {
   cloudEventHeaders,
   cloudEventJson,
+  contentMode,
   SENT,
   traceHeaders,
   type OutgoingEvent,
@@ -311,8 +312,8 @@ function checked(connection: RabbitmqConnection, options: RabbitmqSinkOptions): 
   if (!isRabbitmqConnection(connection)) throw invalid('rabbitmqSink() needs a Connection of rabbitmq-client')
   const unknown = Object.keys(options ?? {}).find((option) => !OPTIONS.has(option))
   if (unknown !== undefined) throw invalid(`unknown option '${unknown.slice(0, 40)}' of rabbitmqSink()`)
-  const { queue, exchange, queues, routingKey, mode = 'structured' } = options ?? {}
-  if (mode !== 'structured' && mode !== 'binary') throw invalid(`mode must be 'structured' or 'binary'`)
+  const { queue, exchange, queues, routingKey } = options ?? {}
+  const mode = contentMode(options?.mode)
   const names = [queue ?? exchange, ...Object.keys(queues ?? {})]
   if ((queue === undefined) === (exchange === undefined) || !names.every(isName)) {
     throw invalid('rabbitmqSink() needs the name of a queue or of an exchange, not both')

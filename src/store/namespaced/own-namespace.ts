@@ -98,7 +98,7 @@ export class OwnNamespace<Tx> implements Own {
     return this.#no ?? nobodyIn(known)
   }
 
-  /** The same in somebody else's transaction, where it may be registered. It may still roll back. */
+  /** The same inside an open transaction, which may have registered the namespace, and may still roll back. */
   async lookIn(session: Session<Tx>): Promise<number> {
     if (this.#no !== undefined) return this.#no
     const known = (await this.#store.namespaces?.listInside(session)) ?? []

@@ -80,7 +80,7 @@ export class PostgresOutboxRetention<Tx> {
   readonly #driver: PgDriver<Tx>
   readonly #schema: string
   readonly #miscounted = new Map<number, Counted>()
-  /** Rows of delayed events up to this one are looked at; null: all are. */
+  /** The sweep has passed the rows of delayed events up to this id. Null: it has passed all of them. */
   #delayedTo: string | null = null
 
   constructor(driver: PgDriver<Tx>, schema: string) {
@@ -104,7 +104,7 @@ export class PostgresOutboxRetention<Tx> {
     return swept
   }
 
-  /** All of them after a segment of events was dropped, a part at a time. What is cut off goes on with the next sweep. */
+  /** After a segment of events was dropped: sweeps all rows, in parts. The next sweep goes on where this one is cut off. */
   async #sweepDelayed({ limit, signal }: Sweep): Promise<void> {
     while (this.#delayedTo !== null) {
       if (signal?.aborted) return

@@ -87,7 +87,7 @@ export interface HeldRow {
   readonly reason: string | null
 }
 
-/** Of an event that can be cancelled until its time. Whoever first changes the state decides for all destinations. */
+/** A delayed event, which can be cancelled until its time. The first change of its state decides for all destinations. */
 export interface DelayedRow extends Pick<EventRow, 'shard' | 'headers'> {
   readonly state: 'waiting' | 'taken' | 'cancelled'
 }
