@@ -44,7 +44,12 @@ export function onPostgres(pool: pg.Pool): SqlSubject {
       return rows[0]!.n
     },
     statement: (key) => ({ sql: 'insert into effects values ($1)', values: [key] }),
-    fail: (tx) => (tx as pg.PoolClient).query(`do $$ begin raise exception 'no'; end $$`).then(noop, noop),
+    async fail(tx) {
+      const client = tx as pg.PoolClient
+      await client.query(`do $$ begin raise exception 'no'; end $$`).catch(noop)
+      // The server sends the error before it lets go of the locks. It answers the next statement after that.
+      await client.query('select').catch(noop)
+    },
     close: () => store.close(),
   }
 }
