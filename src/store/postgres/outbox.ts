@@ -36,7 +36,7 @@ import type { Row } from '../store.ts'
 import { arrayLiteral, arraysOf } from './array-literal.ts'
 import { cancelDelayed } from './delayed.ts'
 import type { PgConnection, PgDriver, PgStatement } from './driver/driver.ts'
-import { told } from './errors.ts'
+import { storeError, told } from './errors.ts'
 import { postgresCalls } from './outbox-calls.ts'
 import { blockedOf, byShard, eventOf, numberOrNull, numbersOf, placesOf } from './outbox-rows.ts'
 import { postgresParked } from './parked.ts'
@@ -65,7 +65,7 @@ export class PostgresOutbox<Tx> implements Outbox {
   }
 
   async beat({ destination, relay, leaseMs, presentMs = leaseMs, leases }: BeatParams): Promise<Beat> {
-    const statement = this.#bind('beat', [
+    const values = [
       destination,
       relay,
       leaseMs,
@@ -75,8 +75,8 @@ export class PostgresOutbox<Tx> implements Outbox {
       arrayLiteral(leases.map(({ seen }) => seen?.segment ?? null)),
       arrayLiteral(leases.map(({ seen }) => seen?.seq ?? null)),
       arrayLiteral(leases.map(({ seen }) => seen?.id ?? null)),
-    ])
-    const [row] = await told(this.#schema, () => this.#driver.aside(statement))
+    ]
+    const [row] = await this.#query('beat', values, { query: (statement) => this.#driver.aside(statement) })
     return {
       relays: Number(row?.['relays']),
       free: Number(row?.['free']),
@@ -127,7 +127,7 @@ export class PostgresOutbox<Tx> implements Outbox {
     seal,
     server = null,
   }: ReadEventsParams): Promise<EventsRead> {
-    const rows = await this.#work(destination, 'readEvents', [
+    const values = [
       destination,
       ...arraysOf(from, 'shard', 'cursor'),
       perShard,
@@ -137,7 +137,8 @@ export class PostgresOutbox<Tx> implements Outbox {
       seal?.segment ?? null,
       seal?.at ?? null,
       server,
-    ])
+    ]
+    const rows = await this.#query('readEvents', values, this.#lane(destination))
     const [first] = rows
     const sealed = first?.['sealed']
     const events = first?.['seq'] === null ? [] : rows.map(eventOf)
@@ -153,14 +154,15 @@ export class PostgresOutbox<Tx> implements Outbox {
 
   async ack({ destination, acks, hold }: AckParams): Promise<Acked> {
     const seen = acks.flatMap((of) => of.seen ?? [])
-    const [row] = await this.#work(destination, 'ack', [
+    const values = [
       destination,
       ...arraysOf(acks, 'shard', 'cursor', 'token', 'tryingTo', 'attempt', 'segment', 'counted'),
       arrayLiteral(acks.map(({ from }) => from ?? 0)),
       arrayLiteral(acks.flatMap(({ shard, seen = [] }) => seen.map(() => shard))),
       ...arraysOf(seen, 'segment', 'seq', 'id'),
       ...heldArrays(hold),
-    ])
+    ]
+    const [row] = await this.#query('ack', values, this.#lane(destination))
     return { ours: numbersOf(row?.['ours']), parked: placesOf(row?.['parked']) }
   }
 
@@ -279,19 +281,23 @@ export class PostgresOutbox<Tx> implements Outbox {
     }
   }
 
-  /** The relay's hot path, beside whatever else the pool is busy with. */
-  #work(destination: string, name: StatementName, values: readonly unknown[]): Promise<readonly Row[]> {
-    let lane = this.#lanes.get(destination)
-    if (!lane) {
-      lane = this.#driver.lane?.() ?? this.#driver
-      this.#lanes.set(destination, lane)
-    }
-    const { query } = lane
-    return told(this.#schema, () => query.call(lane, this.#bind(name, values)))
+  /** A connection for the relay's hot path, beside whatever else the pool is busy with. */
+  #lane(destination: string): Pick<PgDriver<Tx>, 'query'> {
+    const lane = this.#lanes.get(destination) ?? this.#driver.lane?.() ?? this.#driver
+    this.#lanes.set(destination, lane)
+    return lane
   }
 
-  #query(name: StatementName, values: readonly unknown[]): Promise<readonly Row[]> {
-    return told(this.#schema, () => this.#driver.query(this.#bind(name, values)))
+  async #query(
+    name: StatementName,
+    values: readonly unknown[],
+    on: Pick<PgDriver<Tx>, 'query'> = this.#driver,
+  ): Promise<readonly Row[]> {
+    try {
+      return await on.query(this.#bind(name, values))
+    } catch (error) {
+      throw storeError(error, this.#schema)
+    }
   }
 }
 

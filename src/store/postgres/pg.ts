@@ -8,17 +8,17 @@ import { SideConnection } from './driver/side-connection.ts'
 import type { PgPool, PgTx, PoolClientLike, PoolLike } from './driver/client.ts'
 import { PgTransaction } from './driver/connection.ts'
 import { clientBehind } from './driver/facade.ts'
+import { isNamesFault } from './driver/context.ts'
 import type { PgDriverContext } from './driver/context.ts'
 import { FrequentStatements } from './driver/user-statements.ts'
 import { DeferredRollbacks } from './driver/deferred-rollbacks.ts'
 import { linkOf } from './driver/link.ts'
 import type { PgLink } from './driver/link.ts'
-import { BEGIN, ROLLBACK } from './driver/pipeline.ts'
-import type { TripOutcome } from './driver/pipeline.ts'
+import { BEGIN, ROLLBACK, rowsOf } from './driver/pipeline.ts'
 import { pgListen } from './driver/listen.ts'
 import { unwatched, watchPool } from './driver/watch.ts'
 import { Watchdog } from './driver/watchdog.ts'
-import { isConnectionLost, isPlanStale, isPreparedStatementLost } from './driver/sqlstate.ts'
+import { isConnectionLost } from './driver/sqlstate.ts'
 import { postgresStore } from './store.ts'
 import type { PostgresStoreOptions } from './store.ts'
 
@@ -75,7 +75,9 @@ export function pgDriver<C extends PoolClientLike>(
   async function query(statement: PgStatement): Promise<readonly Row[]> {
     // What has no name is no statement of every day.
     const link = await checkOut(root, watchdog, statement.name === '' ? MAINTENANCE_WITHIN_MS : STATEMENT_WITHIN_MS)
-    const outcome = await retried(context, () => link.run([statement], context))
+    const named = context.prepared
+    let outcome = await link.run([statement], context)
+    if (named && isNamesFault(context, outcome)) outcome = await link.run([statement], context)
     link.release(outcome.failedAt >= 0 && isConnectionLost(outcome.error))
     return rowsOf(outcome)
   }
@@ -90,8 +92,8 @@ export function pgDriver<C extends PoolClientLike>(
 
     query,
 
-    aside: async (statement, withinMs = ASIDE_WITHIN_MS) =>
-      root.Client ? rowsOf(await retried(context, () => aside.run(statement, withinMs))) : query(statement),
+    aside: (statement, withinMs = ASIDE_WITHIN_MS) =>
+      root.Client ? aside.query(statement, withinMs) : query(statement),
 
     async begin(first: PgStatement, { withinMs = MAINTENANCE_WITHIN_MS }: BeginOptions = {}) {
       const taken = left.take()
@@ -121,32 +123,13 @@ export function pgDriver<C extends PoolClientLike>(
       if (!root.Client) return { query }
       const lane = new SideConnection(root, context)
       lanes.push(lane)
-      return { query: async (statement) => rowsOf(await retried(context, () => lane.run(statement))) }
+      return lane
     },
 
     listen: (params) => pgListen(root, params),
 
     close: async () => void (await Promise.all([aside, ...lanes].map((connection) => connection.close()))),
   }
-}
-
-/** Runs a statement once more if only its name was at fault. The failure has already rolled everything back. */
-async function retried(context: PgDriverContext, run: () => Promise<TripOutcome>): Promise<TripOutcome> {
-  const named = context.prepared
-  const outcome = await run()
-  return outcome.failedAt >= 0 && named && isNamesFault(context, outcome) ? run() : outcome
-}
-
-/** A pooler lost a prepared statement, or the statement is stale. After a loss, names are no longer used. */
-function isNamesFault(context: PgDriverContext, { error }: TripOutcome): boolean {
-  if (isPreparedStatementLost(error)) context.prepared = false
-  else return isPlanStale(error)
-  return true
-}
-
-function rowsOf(outcome: TripOutcome): readonly Row[] {
-  if (outcome.failedAt >= 0) throw outcome.error
-  return outcome.rows[0] ?? []
 }
 
 function checkOut(pool: PgPool, watchdog: Watchdog, withinMs: number): Promise<PgLink> {

@@ -29,6 +29,12 @@ export interface TripOutcome {
   readonly columns?: Columns | null
 }
 
+/** Of a single statement. */
+export function rowsOf({ failedAt, error, rows }: TripOutcome): readonly Row[] {
+  if (failedAt >= 0) throw error
+  return rows[0] ?? []
+}
+
 /** What one connection has prepared: name → what the server knows under it. */
 export type PreparedStatements = Map<string, PreparedStatement>
 

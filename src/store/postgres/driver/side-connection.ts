@@ -1,10 +1,13 @@
 import { onceError } from '../../../errors.ts'
 import { STATEMENT_WITHIN_MS } from '../../../limits.ts'
+import type { Row } from '../../store.ts'
 import type { PgClient, PgPool } from './client.ts'
 import { linkOf } from './link.ts'
 import type { PgLink } from './link.ts'
 import type { PgStatement } from './driver.ts'
+import { isNamesFault } from './context.ts'
 import type { PgDriverContext } from './context.ts'
+import { rowsOf } from './pipeline.ts'
 import type { TripOutcome } from './pipeline.ts'
 import { isConnectionLost } from './sqlstate.ts'
 
@@ -19,7 +22,7 @@ export class SideConnection {
   readonly #context: PgDriverContext
   #client: PgClient | null = null
   #link: Promise<PgLink> | null = null
-  #tail: Promise<unknown> = Promise.resolve()
+  #tail: Promise<void> = Promise.resolve()
   #closed = false
 
   constructor(pool: PgPool, context: PgDriverContext) {
@@ -28,12 +31,21 @@ export class SideConnection {
   }
 
   /** One after the other. Without an answer within the time, the connection is given up and the statement has failed. */
-  run(statement: PgStatement, withinMs?: number): Promise<TripOutcome> {
-    const turn = this.#tail.then(() =>
-      withinMs === undefined ? this.#run(statement) : this.#runWithin(withinMs, statement),
-    )
-    this.#tail = turn.catch(() => {})
-    return turn
+  async query(statement: PgStatement, withinMs?: number): Promise<readonly Row[]> {
+    const before = this.#tail
+    let done!: () => void
+    this.#tail = new Promise<void>((resolve) => (done = resolve))
+    await before
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const late = new Promise<never>((_, reject) => {
+      if (withinMs !== undefined) timer = setTimeout(() => reject(this.#giveUp(withinMs)), withinMs)
+    })
+    try {
+      return rowsOf(await Promise.race([this.#run(statement), late]))
+    } finally {
+      clearTimeout(timer)
+      done()
+    }
   }
 
   /** What is under way may finish, but a server that does not answer is not waited for. */
@@ -43,28 +55,20 @@ export class SideConnection {
     await within(CLOSE_WAIT_MS, this.#drop())
   }
 
-  async #runWithin(ms: number, statement: PgStatement): Promise<TripOutcome> {
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        // A server that does not answer does not take part in an orderly end, either.
-        this.#client?.connection?.stream?.destroy?.()
-        void this.#drop()
-        reject(onceError('ONCE_STORE_UNAVAILABLE', { detail: `no answer from the database within ${ms} ms` }))
-      }, ms)
-    })
-    try {
-      return await Promise.race([this.#run(statement), late])
-    } finally {
-      clearTimeout(timer)
-    }
+  /** A server that does not answer does not take part in an orderly end, either. */
+  #giveUp(withinMs: number): Error {
+    this.#client?.connection?.stream?.destroy?.()
+    void this.#drop()
+    return onceError('ONCE_STORE_UNAVAILABLE', { detail: `no answer from the database within ${withinMs} ms` })
   }
 
   async #run(statement: PgStatement): Promise<TripOutcome> {
     if (this.#closed) throw onceError('ONCE_CLOSED')
     const link = await this.#connected()
     link.client.ref?.()
-    const outcome = await link.run([statement], this.#context)
+    const named = this.#context.prepared
+    let outcome = await link.run([statement], this.#context)
+    if (named && isNamesFault(this.#context, outcome)) outcome = await link.run([statement], this.#context)
     if (link.broken || (outcome.failedAt >= 0 && isConnectionLost(outcome.error))) {
       void this.#drop(link)
     } else link.client.unref?.()
