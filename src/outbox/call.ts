@@ -11,7 +11,15 @@ export interface CallParts {
   readonly mayRun: () => boolean
   /** The relay does not stop. */
   readonly mayBegin: () => boolean
-  readonly decide: (item: Item, verdict: Verdict) => void
+  readonly decide: (item: Item, verdict: Verdict, round: Round) => void
+}
+
+/** What was known when a call began. */
+export interface Round {
+  readonly no: number
+  readonly sent: number
+  /** Aggregates of which an event failed in this call: their later ones were not sent. */
+  readonly broken: Set<string>
 }
 
 /** Why a call ended; undefined: every event has its verdict. */
@@ -25,17 +33,23 @@ const CHECKS_PER_LEASE = 8
 /** One call of the sink. It ends with its verdicts, or when none came for a while, or when the lease is in doubt. */
 export class Call {
   readonly items: readonly Item[]
+  readonly round: Round
   readonly startedAt: number
+  /** Never rejects. */
+  readonly ended: Promise<Ended | undefined>
   readonly #parts: CallParts
   readonly #abort = new AbortController()
   readonly #left: Set<Item>
+  #open = true
   #heardAt: number
   #cancel: () => void = () => {}
-  #end: (ended: Ended | undefined) => void = () => {}
+  #resolve!: (ended: Ended | undefined) => void
 
-  constructor(parts: CallParts, items: readonly Item[]) {
+  constructor(parts: CallParts, items: readonly Item[], round: Round) {
     this.#parts = parts
     this.items = items
+    this.round = round
+    this.ended = new Promise((resolve) => (this.#resolve = resolve))
     this.#left = new Set(items)
     this.startedAt = parts.clock.now()
     this.#heardAt = this.startedAt
@@ -46,49 +60,46 @@ export class Call {
     return [...this.#left]
   }
 
-  /** Never rejects. */
-  run(): Promise<Ended | undefined> {
-    return new Promise((resolve) => {
-      let open = true
-      this.#end = (ended) => {
-        if (!open) return
-        open = false
-        this.#cancel()
-        if (ended) this.#abort.abort(ended.error)
-        resolve(ended)
-      }
-      const tell = (index: number, verdict: Verdict): void => {
-        const item = this.items[index]
-        // What is told after the end, or a second time, is not known to be true of the next attempt.
-        if (!open || !item || !this.#left.delete(item)) return
-        this.#heardAt = this.#parts.clock.now()
-        this.#parts.decide(item, isVerdict(verdict) ? verdict : NO_VERDICT)
-      }
-      this.#watch()
-      this.#send(tell).then(
-        (verdicts: unknown) => {
-          const list = Array.isArray(verdicts) ? (verdicts as readonly Verdict[]) : []
-          if (list !== verdicts && this.#left.size > 0) return this.#end({ error: NO_LIST, why: 'rejected' })
-          const left = this.#parts.mayBegin() ? NO_VERDICT : undefined
-          for (const index of this.items.keys()) {
-            const verdict = list[index] ?? left
-            if (verdict) tell(index, verdict)
-          }
-          this.#end(left ? undefined : { error: new Error('the relay stops'), why: 'stopped' })
-        },
-        (error: unknown) => this.#end({ error, why: 'rejected' }),
-      )
-    })
+  /** Goes on when the call has ended without the sink. */
+  async run(): Promise<void> {
+    const { sink, mayBegin } = this.#parts
+    const events = this.items.map(({ event }) => event)
+    const told = (index: number, verdict: Verdict): void => this.#tell(index, verdict)
+    this.#watch()
+    let verdicts: unknown
+    try {
+      verdicts = await sink.send(events, { signal: this.#abort.signal, told, mayBegin })
+    } catch (error) {
+      return this.#end({ error, why: 'rejected' })
+    }
+    const list = Array.isArray(verdicts) ? (verdicts as readonly Verdict[]) : []
+    if (list !== verdicts && this.#left.size > 0) return this.#end({ error: NO_LIST, why: 'rejected' })
+    const left = mayBegin() ? NO_VERDICT : undefined
+    for (const index of this.items.keys()) {
+      const verdict = list[index] ?? left
+      if (verdict) this.#tell(index, verdict)
+    }
+    this.#end(left ? undefined : { error: new Error('the relay stops'), why: 'stopped' })
   }
 
   stop(error: unknown): void {
     this.#end({ error, why: 'stopped' })
   }
 
-  async #send(told: (index: number, verdict: Verdict) => void): Promise<readonly Verdict[]> {
-    const events = this.items.map(({ event }) => event)
-    const { sink, mayBegin } = this.#parts
-    return sink.send(events, { signal: this.#abort.signal, told, mayBegin })
+  #tell(index: number, verdict: Verdict): void {
+    const item = this.items[index]
+    // What is told after the end, or a second time, is not known to be true of the next attempt.
+    if (!this.#open || !item || !this.#left.delete(item)) return
+    this.#heardAt = this.#parts.clock.now()
+    this.#parts.decide(item, isVerdict(verdict) ? verdict : NO_VERDICT, this.round)
+  }
+
+  #end(ended: Ended | undefined): void {
+    if (!this.#open) return
+    this.#open = false
+    this.#cancel()
+    if (ended) this.#abort.abort(ended.error)
+    this.#resolve(ended)
   }
 
   #watch(): void {

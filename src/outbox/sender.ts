@@ -1,6 +1,6 @@
 import { Throttle } from '../platform/rate-limit.ts'
 import type { Verdict } from '../sink/sink.ts'
-import { Call, type Ended } from './call.ts'
+import { Call, type CallParts, type Ended, type Round } from './call.ts'
 import { Circuit, SinkDown } from './circuit.ts'
 import { behind, failed, type Failure } from './holding.ts'
 import { holdBehindSkipped, isDecided, isToBlame, type Item } from './item.ts'
@@ -29,14 +29,6 @@ interface Doubt {
   readonly answered: boolean
 }
 
-/** What was known when a call began. */
-interface Round {
-  readonly no: number
-  readonly sent: number
-  /** Aggregates of which an event failed in this call: their later ones were not sent. */
-  readonly broken: Set<string>
-}
-
 /**
  * Keeps the sink busy: hands over what waits in the lanes, and decides by the verdicts as they come. What fails as if the
  * sink were down is in doubt until another event is sent, which shows whose fault it was.
@@ -49,6 +41,7 @@ export class Sender {
   readonly #changed: () => void
   readonly #pace: Pace
   readonly #throttle: Throttle
+  readonly #callParts: CallParts
   readonly #calls = new Map<Call, Promise<void>>()
   #lanes = new Lanes()
   #doubts: Doubt[] = []
@@ -68,9 +61,18 @@ export class Sender {
     this.#leases = shardLeases
     this.#state = state
     this.#changed = changed
-    this.#pace = new Pace({ batch: parts.sink.batch, leaseMs: parts.leaseMs })
-    this.#throttle = new Throttle(parts.clock, parts.rate, () => this.fill())
-    this.circuit = new Circuit(parts.clock, parts.random, () => {
+    const { sink, clock, leaseMs } = parts
+    this.#callParts = {
+      sink,
+      clock,
+      leaseMs,
+      mayRun: () => shardLeases.mayRun,
+      mayBegin: () => !state.stopping,
+      decide: (item, verdict, round) => this.#decide(item, verdict, round),
+    }
+    this.#pace = new Pace({ batch: sink.batch, leaseMs })
+    this.#throttle = new Throttle(clock, parts.rate, () => this.fill())
+    this.circuit = new Circuit(clock, parts.random, () => {
       this.fill()
       changed()
     })
@@ -153,7 +155,13 @@ export class Sender {
       const items = this.#lanes.take(size, sink.orders)
       if (items.length === 0) return
       this.#throttle.started(items.length)
-      this.#call(items)
+      const round: Round = { no: this.circuit.round, sent: this.#sent, broken: new Set() }
+      const call = new Call(this.#callParts, items, round)
+      this.#calls.set(
+        call,
+        call.ended.then((ended) => this.#ended(call, ended)),
+      )
+      void call.run()
     }
   }
 
@@ -199,38 +207,24 @@ export class Sender {
     }
   }
 
-  #call(items: readonly Item[]): void {
-    const { sink, clock, leaseMs } = this.#parts
-    const round: Round = { no: this.circuit.round, sent: this.#sent, broken: new Set() }
-    const decide = (item: Item, verdict: Verdict): void => this.#decide(item, verdict, round)
-    const call = new Call(
-      { sink, clock, leaseMs, mayRun: () => this.#leases.mayRun, mayBegin: () => !this.#state.stopping, decide },
-      items,
-    )
-    const over = (ended: Ended | undefined): void => {
-      this.#calls.delete(call)
-      this.#ended(call, ended, round)
-      this.#judge()
-      this.fill()
-      this.#changed()
-    }
-    this.#calls.set(call, call.run().then(over))
+  #ended(call: Call, ended: Ended | undefined): void {
+    this.#calls.delete(call)
+    if (ended) this.#failed(call, ended)
+    else this.#pace.took(call.items.length, this.#parts.clock.now() - call.startedAt)
+    this.#judge()
+    this.fill()
+    this.#changed()
   }
 
-  #ended(call: Call, ended: Ended | undefined, round: Round): void {
-    const { clock, observe } = this.#parts
-    if (!ended) return this.#pace.took(call.items.length, clock.now() - call.startedAt)
-    const open = call.left
-    if (ended.why === 'leaseInDoubt' || ended.why === 'stopped') return this.#return(open, true)
+  #failed({ items, left, round }: Call, { error, why }: Ended): void {
+    if (why === 'leaseInDoubt' || why === 'stopped') return this.#return(left, true)
     this.#pace.failed()
-    const [only] = open
+    const [only] = left
     if (!only) return
-    if (call.items.length === 1) {
-      return this.#doubt({ item: only, error: ended.error, answered: ended.why === 'silent' }, round)
-    }
+    if (items.length === 1) return this.#doubt({ item: only, error, answered: why === 'silent' }, round)
     // Of several nobody knows which one it was: they go one by one now.
-    observe({ kind: 'troubled', task: 'relay', error: new SinkDown(ended.error) })
-    this.#return(open, true)
+    this.#parts.observe({ kind: 'troubled', task: 'relay', error: new SinkDown(error) })
+    this.#return(left, true)
   }
 
   #decide(item: Item, verdict: Verdict, round: Round): void {

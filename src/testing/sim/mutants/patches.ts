@@ -210,16 +210,16 @@ const FOUND_IN_BAD_WEATHER: readonly Patch[] = [
     of: 'I7',
     name: 'a verdict that comes after the end of its call counts',
     file: 'src/outbox/call.ts',
-    find: 'if (!open || !item || !this.#left.delete(item)) return',
+    find: 'if (!this.#open || !item || !this.#left.delete(item)) return',
     replace: 'if (!item || !this.#left.delete(item)) return',
   },
   {
     of: 'I7',
     name: 'a second verdict of one event counts, too',
     file: 'src/outbox/call.ts',
-    find: 'if (!open || !item || !this.#left.delete(item)) return',
-    replace: `if (!open || !item) return
-        this.#left.delete(item)`,
+    find: 'if (!this.#open || !item || !this.#left.delete(item)) return',
+    replace: `if (!this.#open || !item) return
+    this.#left.delete(item)`,
   },
   {
     of: 'I21',
