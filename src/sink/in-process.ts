@@ -1,5 +1,5 @@
 import { onceError } from '../errors.ts'
-import { SENT, type OutgoingEvent, type SendOptions, type Sink, type Verdict } from './sink.ts'
+import { SENT, type OutgoingEvent, type Sink, type Verdict } from './sink.ts'
 
 /**
  * Hands events to a function of this process, one after the other. An event counts as sent when the function resolves.
@@ -26,24 +26,23 @@ export function inProcessSink(
       const failed = new Map<string, Verdict>()
       for (const [index, event] of events.entries()) {
         if (given.mayBegin?.() === false) break
-        const verdict = failed.get(event.aggregate.id) ?? (await handle(event, given))
-        // Its successors would overtake it.
-        if (verdict.kind === 'failed') failed.set(event.aggregate.id, verdict)
+        // Behind one that failed: it would overtake that one.
+        let verdict = failed.get(event.aggregate.id)
+        if (!verdict) {
+          try {
+            // Given up: whoever took over sends it.
+            given.signal.throwIfAborted()
+            await handler(event, { signal: given.signal })
+            verdict = SENT
+          } catch (error) {
+            verdict = { kind: 'failed', error, retryable: true }
+            failed.set(event.aggregate.id, verdict)
+          }
+        }
         verdicts.push(verdict)
         given.told?.(index, verdict)
       }
       return verdicts
     },
-  }
-
-  async function handle(event: OutgoingEvent, { signal }: SendOptions): Promise<Verdict> {
-    // Given up: whoever took over sends it.
-    if (signal.aborted) return { kind: 'failed', error: signal.reason, retryable: true }
-    try {
-      await handler(event, { signal })
-      return SENT
-    } catch (error) {
-      return { kind: 'failed', error, retryable: true }
-    }
   }
 }
