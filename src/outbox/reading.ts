@@ -8,6 +8,13 @@ import type { Shard } from './shard.ts'
 
 const PER_SHARD_MIN = 8
 
+/** The first events behind what was read of these shards. */
+export interface Asked {
+  readonly from: readonly Shard[]
+  readonly perShard: number
+  readonly limit: number
+}
+
 /** Reads ahead of the cursors: as many events of each shard as fit one batch, by number and by bytes. */
 export class Reading {
   readonly #outbox: Outbox
@@ -31,8 +38,8 @@ export class Reading {
     return this.#size.limit(RELAY_BATCH_EVENTS, RELAY_BATCH_BYTES)
   }
 
-  /** Of these shards. */
-  async next(shards: readonly Shard[], room: number): Promise<Batch> {
+  /** What is asked for next, of these shards. */
+  next(shards: readonly Shard[], room: number): Asked {
     // Another one first each time: the last ones of a full batch are cut off.
     const from = shards
       .slice(this.#turn % (shards.length || 1))
@@ -40,17 +47,10 @@ export class Reading {
     this.#turn++
     const limit = Math.max(PER_SHARD_MIN, Math.min(this.most, room))
     const perShard = Math.max(PER_SHARD_MIN, Math.ceil(limit / (this.#busy || from.length || 1)))
-    const batch = await this.#read(from, perShard, limit)
-    this.#learn(batch, perShard)
-    return batch
+    return { from, perShard, limit }
   }
 
-  /** The first events of one shard. */
-  part(shard: Shard, events: number): Promise<Batch> {
-    return this.#read([shard], events, events)
-  }
-
-  async #read(from: readonly Shard[], perShard: number, limit: number): Promise<Batch> {
+  async read({ from, perShard, limit }: Asked): Promise<Batch> {
     const read = await this.#outbox.read({
       destination: this.#destination,
       from: from.map(({ shard, readTo, readFrom }) => ({ shard, cursor: readTo, segment: readFrom })),
@@ -70,7 +70,8 @@ export class Reading {
     return { events, ends }
   }
 
-  #learn({ events, ends }: Batch, perShard: number): void {
+  /** How much the next reads ask for, by what this one found. */
+  learn({ perShard }: Asked, { events, ends }: Batch): void {
     if (events.length === 0) return
     this.#size.learn(events)
     const counts = new Map<number, number>()

@@ -267,7 +267,9 @@ export class RelayLoop {
       this.#sawAll = false
       return false
     }
-    const batch = await this.#reading.next(from, most - this.#windows.size)
+    const asked = this.#reading.next(from, most - this.#windows.size)
+    const batch = await this.#reading.read(asked)
+    this.#reading.learn(asked, batch)
     for (const item of sort(batch, this.#leases.shards, this.#parts)) {
       this.#windows.add(item)
       this.#incoming.push(item)

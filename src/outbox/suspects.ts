@@ -4,7 +4,7 @@ import type { Ack, HoldParams } from '../store/outbox.ts'
 import { failed } from './holding.ts'
 import type { ShardLeases } from './shard-leases.ts'
 import { intent, type Ledger, type Written } from './ledger.ts'
-import type { Reading } from './reading.ts'
+import type { Asked, Reading } from './reading.ts'
 import type { RelayParts } from './relay-parts.ts'
 import type { Sender } from './sender.ts'
 import type { Shard } from './shard.ts'
@@ -42,10 +42,10 @@ export async function trySuspect(shard: Shard, tools: Tools): Promise<boolean> {
   const { upTo, attempt } = shard.suspect as NonNullable<Shard['suspect']>
   if (attempt < AMONG_ALL) return absolve(tools)
   shard.rewind()
-  const { events } = await reading.part(shard, RELAY_SUSPECT_EVENTS)
+  const { events } = await reading.read(firstOf(shard, RELAY_SUSPECT_EVENTS))
   const suspects = events.filter(({ seq }) => seq <= upTo).length
   shard.rewind()
-  const part = suspects === 0 ? undefined : await reading.part(shard, Math.ceil(suspects / 2))
+  const part = suspects === 0 ? undefined : await reading.read(firstOf(shard, Math.ceil(suspects / 2)))
   const end = endOf(part?.ends.get(shard))
   if (part === undefined || end === null) {
     shard.suspect = null
@@ -65,6 +65,10 @@ export async function trySuspect(shard: Shard, tools: Tools): Promise<boolean> {
   shard.fresh = false
   shard.suspect = end < upTo ? { upTo, attempt: AMONG_ALL } : null
   return true
+}
+
+function firstOf(shard: Shard, events: number): Asked {
+  return { from: [shard], perShard: events, limit: events }
 }
 
 /**
