@@ -229,7 +229,10 @@ class SinkRelay implements WakeableRelay {
       over(Promise.resolve())
       throw error
     }
-    const run = this.#run(running)
+    const listener = once ? undefined : this.#listener()
+    void listener?.start()
+    const close = (): Promise<void> => this.#close(running, listener)
+    const run = loop.run().then(close, (error: unknown) => close().then(() => Promise.reject(error)))
     run.catch(() => {})
     over(run)
     return running
@@ -244,14 +247,18 @@ class SinkRelay implements WakeableRelay {
   }
 
   /** Waits for the sink to close, because it may be opened again only then. It does not wait for a close that hangs. */
-  async #close(): Promise<void> {
+  async #close(running: RelayRun, listener: Listener | undefined): Promise<void> {
     const { sink, clock } = this.#parts
     let cancel = (): void => {}
-    const late = new Promise<void>((resolve) => (cancel = clock.after(RELAY_STOP_MS_DEFAULT, resolve)))
     try {
+      await listener?.stop()
+      const late = new Promise<void>((resolve) => (cancel = clock.after(RELAY_STOP_MS_DEFAULT, resolve)))
       await Promise.race([sink.close?.(), late])
     } finally {
       cancel()
+      // Not before: whoever starts it again opens the sink.
+      if (this.#running === running) this.#running = undefined
+      for (const resolve of this.#waitingForIdle.splice(0)) resolve()
     }
   }
 
@@ -260,23 +267,6 @@ class SinkRelay implements WakeableRelay {
     if (!calls) return undefined
     const troubled = (error: unknown): void => observe({ kind: 'troubled', task: 'relay', error })
     return new Listener({ calls, clock, random, called: () => this.#wake.signal(), troubled })
-  }
-
-  async #run(running: RelayRun): Promise<void> {
-    const listener = running.once ? undefined : this.#listener()
-    void listener?.start()
-    try {
-      await running.loop.run()
-    } finally {
-      try {
-        await listener?.stop()
-        await this.#close()
-      } finally {
-        // Not before: whoever starts it again opens the sink.
-        if (this.#running === running) this.#running = undefined
-        for (const resolve of this.#waitingForIdle.splice(0)) resolve()
-      }
-    }
   }
 }
 
