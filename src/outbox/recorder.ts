@@ -1,10 +1,10 @@
 import { RELAY_BATCH_EVENTS, RELAY_FLUSH_MS } from '../limits.ts'
-import type { HoldParams, SettleHeldParams } from '../store/outbox.ts'
+import type { Ack, HoldParams, SettleHeldParams } from '../store/outbox.ts'
 import type { Hand } from './hand.ts'
 import { behind } from './holding.ts'
 import type { Item } from './item.ts'
 import type { ShardLeases } from './shard-leases.ts'
-import type { Ledger } from './ledger.ts'
+import type { Ledger, Written } from './ledger.ts'
 import type { RelayParts } from './relay-parts.ts'
 import type { Sender } from './sender.ts'
 import type { Shard } from './shard.ts'
@@ -17,6 +17,15 @@ export interface RecorderParts {
   readonly sender: Sender
   readonly windows: Windows
   readonly hand: Hand
+}
+
+/** What is written in one go. */
+interface Page {
+  readonly shards: readonly Shard[]
+  readonly acks: readonly Ack[]
+  /** The cursors pass these. */
+  readonly passed: readonly Item[]
+  readonly held: readonly HoldParams[]
 }
 
 /** Records the results of events: many verdicts together, a short time after they came. */
@@ -56,19 +65,28 @@ export class Recorder {
     this.#touched.add(shard)
   }
 
-  /** True: there may be something due now that was not. */
-  async flush(): Promise<boolean> {
-    const { shardLeases, parts, ledger } = this.#parts
+  async flush(): Promise<void> {
+    const { shardLeases, parts, ledger, hand } = this.#parts
     this.#collect()
     this.#writtenAt = parts.clock.now()
     this.#holds = this.#holds.filter(({ shard }) => shardLeases.owns(shard))
     this.#settled = this.#settled.filter(({ shard }) => shardLeases.owns(shard))
     const changes = this.#holds.length > 0 || this.#settled.length > 0
-    if (this.#touched.size > 0) await this.#ack()
+    if (this.#touched.size > 0) {
+      const page = this.#turnPage()
+      try {
+        if (page.acks.length > 0) this.#acked(page, await ledger.ack(page.acks, page.held))
+        else this.#told([], [])
+      } catch (error) {
+        for (const shard of page.shards) this.#touched.add(shard)
+        throw error
+      }
+    }
     // After the holds of the same aggregates: who still waits is asked with them.
     const parked = ledger.tookBehind().filter(({ shard }) => shardLeases.shards.has(shard))
     if (this.#settled.length + parked.length > 0) await this.#settle(parked)
-    return changes || parked.length > 0
+    // There may be something due now that was not.
+    if (changes || parked.length > 0) hand.dueAt = 0
   }
 
   #collect(): void {
@@ -84,34 +102,31 @@ export class Recorder {
     }
   }
 
-  async #ack(): Promise<void> {
-    const { shardLeases, ledger, windows, sender } = this.#parts
+  /** What is to be written of the shards that were touched. */
+  #turnPage(): Page {
+    const { shardLeases, windows } = this.#parts
     const shards = [...this.#touched].filter((shard) => shardLeases.owns(shard))
     const acks = shards.flatMap((shard) => {
       const of = windows.acksOf(shard)
       return shard.fresh || of.some(({ cursor }) => cursor > shard.cursor) ? of : []
     })
     this.#touched = new Set()
-    if (acks.length === 0) return this.#told([], [])
     const cursors = new Map(acks.map(({ shard, cursor }) => [shard, cursor]))
     // With the cursor that passes it, never before: whoever takes over sees both or neither.
-    const isPassed = ({ stored }: Item): boolean => stored.seq <= (cursors.get(stored.shard) ?? 0)
-    const passed = this.#holds.filter(isPassed)
-    const held = passed.map(holdOf)
-    try {
-      const { ours, parked } = await ledger.ack(acks, held)
-      for (const ack of acks) {
-        const shard = shardLeases.shards.get(ack.shard)
-        if (shard?.token === ack.token && ours.has(ack.shard)) windows.written(ack, shard)
-      }
-      const done = new Set(passed)
-      this.#holds = this.#holds.filter((item) => !done.has(item))
-      sender.written(passed)
-      this.#told(held, parked)
-    } catch (error) {
-      for (const shard of shards) this.#touched.add(shard)
-      throw error
+    const passed = this.#holds.filter(({ stored }) => stored.seq <= (cursors.get(stored.shard) ?? 0))
+    return { shards, acks, passed, held: passed.map(holdOf) }
+  }
+
+  #acked({ acks, passed, held }: Page, { ours, parked }: Written): void {
+    const { shardLeases, windows, sender } = this.#parts
+    for (const ack of acks) {
+      const shard = shardLeases.shards.get(ack.shard)
+      if (shard?.token === ack.token && ours.has(ack.shard)) windows.written(ack, shard)
     }
+    const done = new Set(passed)
+    this.#holds = this.#holds.filter((item) => !done.has(item))
+    sender.written(passed)
+    this.#told(held, parked)
   }
 
   /**

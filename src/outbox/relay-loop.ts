@@ -39,7 +39,6 @@ export class RelayLoop {
   #known: ReadonlySet<Shard> = new Set()
   /** They are let go of with the next look: whatever was decided of them is written. */
   readonly #gone = new Set<Shard>()
-  #dueAt = 0
   #suspectAt = 0
   #readAt = 0
   /** The outbox was empty: nobody looks before this. */
@@ -85,7 +84,7 @@ export class RelayLoop {
   }
 
   lookForDue(): void {
-    this.#dueAt = 0
+    this.#hand.dueAt = 0
   }
 
   start(): Promise<void> {
@@ -119,7 +118,7 @@ export class RelayLoop {
     }
     await this.#tend()
     if (this.#state.paused) {
-      await this.#flush()
+      await this.#recorder.flush()
       if (this.#sender.isQuiet && this.#recorder.isEmpty) {
         this.#state.idle()
         if (this.#state.once) return false
@@ -129,14 +128,14 @@ export class RelayLoop {
     }
     const suspect = clock.now() >= this.#suspectAt ? suspectOf(this.#leases) : undefined
     if (suspect) await this.#trySuspect(suspect)
-    if (clock.now() >= this.#dueAt && this.#leases.shards.size > 0) await this.#takeDue()
+    if (clock.now() >= this.#hand.dueAt && this.#leases.shards.size > 0) await this.#takeDue()
     const found = this.#wantsEvents() && (await this.#read())
     // The first events of a lease are announced before they are sent, later ones with what was decided before.
-    if (this.#incoming.some(({ shard }) => shard.fresh)) await this.#flush()
+    if (this.#incoming.some(({ shard }) => shard.fresh)) await this.#recorder.flush()
     const incoming = this.#incoming
     this.#incoming = []
     this.#sender.add(incoming.filter(({ shard, state }) => state === 'open' && this.#keeps(shard)))
-    if (this.#recorder.dueInMs <= 0) await this.#flush()
+    if (this.#recorder.dueInMs <= 0) await this.#recorder.flush()
     if (this.#state.once && this.#sender.circuit.down >= SINK_TRIES_ONCE) throw this.#sender.trouble as Error
     return found || suspect !== undefined || this.#rest()
   }
@@ -147,15 +146,15 @@ export class RelayLoop {
     this.#stepAside()
     // What their last owner held comes with the shards.
     const ready = (shard: Shard): boolean => this.#gone.has(shard)
-    if (await shardLeases.tend(ready)) this.#dueAt = 0
+    if (await shardLeases.tend(ready)) this.#hand.dueAt = 0
     // Somebody else set an event aside: a resend, or an operator.
-    if (shardLeases.tookDue()) this.#dueAt = 0
+    if (shardLeases.tookDue()) this.#hand.dueAt = 0
     this.#forget(new Set([...this.#known].filter((shard) => !shardLeases.owns(shard))))
     this.#known = new Set(shardLeases.shards.values())
     const leaving = new Set([...this.#known].filter((shard) => shard.leaving && !this.#gone.has(shard)))
     if (leaving.size === 0) return
     await this.#letGo(leaving)
-    if (await shardLeases.tend(ready)) this.#dueAt = 0
+    if (await shardLeases.tend(ready)) this.#hand.dueAt = 0
     this.#known = new Set([...this.#known, ...shardLeases.shards.values()])
   }
 
@@ -190,13 +189,13 @@ export class RelayLoop {
     this.#sender.drop(shards)
     const quiet = new Set([...shards].filter((shard) => !this.#sender.isBusyWith(shard)))
     if (quiet.size === 0) return
-    await this.#flush()
+    await this.#recorder.flush()
     for (const shard of quiet) for (const item of this.#windows.setAside(shard)) this.#recorder.aside(item)
     for (const item of this.#hand.undecidedOf(quiet)) {
       item.state = 'aside'
       this.#recorder.aside(item)
     }
-    await this.#flush()
+    await this.#recorder.flush()
     for (const shard of quiet) {
       this.#windows.remove(shard)
       this.#gone.add(shard)
@@ -209,7 +208,7 @@ export class RelayLoop {
         suspect.rewind()
         this.#suspectAt = this.#parts.clock.now() + RELAY_POLL_MS_MAX
       }
-      this.#dueAt = 0
+      this.#hand.dueAt = 0
     })
   }
 
@@ -226,9 +225,9 @@ export class RelayLoop {
 
   async #takeDue(): Promise<void> {
     const { ready, alone, aside, nextInMs } = await this.#hand.fetch()
-    this.#dueAt = nextInMs === null ? Infinity : this.#parts.clock.now() + nextInMs
+    this.#hand.dueAt = nextInMs === null ? Infinity : this.#parts.clock.now() + nextInMs
     for (const item of aside) this.#recorder.aside(item)
-    if (aside.length > 0) await this.#flush()
+    if (aside.length > 0) await this.#recorder.flush()
     this.#sender.add(ready)
     if (alone.length > 0) await this.#apart(() => this.#sendAlone(alone))
   }
@@ -244,7 +243,7 @@ export class RelayLoop {
         if (!isDecided(item)) item.state = 'aside'
         this.#recorder.aside(item)
       }
-      await this.#flush()
+      await this.#recorder.flush()
     }
   }
 
@@ -287,16 +286,12 @@ export class RelayLoop {
     return false
   }
 
-  async #flush(): Promise<void> {
-    if (await this.#recorder.flush()) this.#dueAt = 0
-  }
-
   /** Waits until there is something to do. False: there will be nothing. */
   async #rest(): Promise<boolean> {
     const { clock } = this.#parts
     const now = clock.now()
     // Without a shard nothing is due: asking again at once would be asking without end.
-    const untilDueMs = this.#leases.shards.size === 0 ? Infinity : this.#dueAt - now
+    const untilDueMs = this.#leases.shards.size === 0 ? Infinity : this.#hand.dueAt - now
     if (untilDueMs <= 0 || this.#recorder.dueInMs <= 0) return true
     if (this.#sender.isIdle && this.#recorder.isEmpty && this.#sawAll && this.#lookAt > now) {
       this.#state.idle()
