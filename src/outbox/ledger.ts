@@ -1,4 +1,4 @@
-import type { Ack, EventPlace, HoldParams, SettledEvents, SettleHeldParams } from '../store/outbox.ts'
+import type { Ack, Acked, EventPlace, HoldParams, SettledEvents, SettleHeldParams } from '../store/outbox.ts'
 import type { ShardLease, TryHeldParams } from '../store/outbox.ts'
 import { pauseWhileDownMs } from './backoff.ts'
 import type { WakeSignal } from './wake-signal.ts'
@@ -36,9 +36,11 @@ export class Ledger {
    */
   async ack(acks: readonly Ack[], hold: readonly HoldParams[]): Promise<Written> {
     const { outbox, sink } = this.#parts
-    const { ours, parked } = await this.#written(() => outbox.ack({ destination: sink.name, acks, hold }))
+    let acked: Acked | undefined
+    const params = { destination: sink.name, acks, hold }
+    for (let tries = 1; !acked; tries++) acked = await outbox.ack(params).catch(this.#again(tries))
     this.#behind.push(...hold.filter(({ state, reason }) => state === 'parked' && reason === null))
-    return { ours: this.#dropLost(acks, ours), parked }
+    return { ours: this.#dropLost(acks, acked.ours), parked: acked.parked }
   }
 
   get hasBehind(): boolean {
@@ -54,7 +56,10 @@ export class Ledger {
 
   /** Held events are sent next. Answers with the shards that are still ours. */
   async announce(params: TryHeldParams): Promise<ReadonlySet<number>> {
-    return this.#dropLost(params.leases, await this.#written(() => this.#parts.outbox.tryHeld(params)))
+    const { outbox } = this.#parts
+    let ours: readonly number[] | undefined
+    for (let tries = 1; !ours; tries++) ours = await outbox.tryHeld(params).catch(this.#again(tries))
+    return this.#dropLost(params.leases, ours)
   }
 
   /**
@@ -62,8 +67,10 @@ export class Ledger {
    * knows who waits: these shards are given back, and asked for anew.
    */
   async settle(params: SettleHeldParams): Promise<SettledEvents> {
+    const { outbox } = this.#parts
     try {
-      const settled = await this.#written(() => this.#parts.outbox.settleHeld(params))
+      let settled: SettledEvents | undefined
+      for (let tries = 1; !settled; tries++) settled = await outbox.settleHeld(params).catch(this.#again(tries))
       this.#dropLost(params.leases, settled.ours)
       return settled
     } catch (error) {
@@ -81,17 +88,14 @@ export class Ledger {
     return ours
   }
 
-  async #written<T>(write: () => Promise<T>): Promise<T> {
-    const { random, observe } = this.#parts
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await write()
-      } catch (error) {
-        const { stopping, overdue, once } = this.#state
-        if (!this.#leases.mayRun || once || (stopping && overdue)) throw error
-        observe({ kind: 'troubled', task: 'relay', error })
-        await this.#wake.wait(pauseWhileDownMs(random, attempt))
-      }
+  /** What was not written is written again after a pause, unless it is too late for that. */
+  #again(tries: number): (error: unknown) => Promise<undefined> {
+    return async (error) => {
+      const { random, observe } = this.#parts
+      const { stopping, overdue, once } = this.#state
+      if (!this.#leases.mayRun || once || (stopping && overdue)) throw error
+      observe({ kind: 'troubled', task: 'relay', error })
+      await this.#wake.wait(pauseWhileDownMs(random, tries))
     }
   }
 
