@@ -1,13 +1,8 @@
 import { describeError } from '../platform/describe-error.ts'
+import { isApplied, type Fates } from './fate.ts'
 
 /** If this many different messages fail with one error, and none succeeds, the messages are not at fault. */
 const MESSAGES = 10
-
-interface Ended {
-  readonly kind: string
-  readonly applied?: boolean
-  readonly error?: unknown
-}
 
 /** Whether everything fails alike, as when a dependency is down. */
 export class AlikeFailures {
@@ -16,11 +11,12 @@ export class AlikeFailures {
   #told = false
 
   /** Returns the error to report, once. 'still': it was already reported. Null: not everything fails alike. */
-  after(results: Iterable<readonly [{ readonly item: { readonly id: string } }, Ended]>): Error | 'still' | null {
+  after(fates: Fates): Error | 'still' | null {
     let last: unknown
-    for (const [{ item }, { kind, applied, error }] of results) {
-      if (applied === true) this.#reset('')
-      if (kind !== 'retry') continue
+    for (const [{ item }, fate] of fates) {
+      if (isApplied(fate)) this.#reset('')
+      if (fate.kind !== 'failed') continue
+      const { error } = fate
       const { fingerprint } = describeError(error)
       if (fingerprint !== this.#fingerprint) this.#reset(fingerprint)
       if (this.#messages.size < MESSAGES) this.#messages.add(item.id)

@@ -2,9 +2,10 @@ import { isOnceError, onceError } from '../errors.ts'
 import type { Arrival } from './inbox/arrival.ts'
 import { RERUN_BACKOFF_MS, RERUNS_MAX } from '../limits.ts'
 import { sleep } from '../platform/clock.ts'
-import type { InboxItem, InboxState } from '../store/inbox.ts'
+import type { InboxItem } from '../store/inbox.ts'
 import type { EventRow, Session } from '../store/store.ts'
 import { isTransient } from '../operation/atomic.ts'
+import type { Fate, Fates } from './fate.ts'
 import { handle } from './handler.ts'
 import { keepsArrivalOrder, notBehind } from './lanes.ts'
 import { deliveriesOf, positionsAfter, type ConsumerParts } from './parts.ts'
@@ -12,20 +13,6 @@ import { wakeRelays, type Core } from '../operation/core.ts'
 import { isCrowded } from '../operation/crowding.ts'
 import { SharedTransaction } from '../operation/shared-transaction.ts'
 import { isStoreTrouble } from './store-trouble.ts'
-
-/** The result of each message of a batch. */
-export type Fate =
-  /** Its effect was committed just now. `witness` is an inbox id of the same transaction. Null: there is none. */
-  | { readonly kind: 'applied'; readonly witness: string | null }
-  | { readonly kind: Exclude<InboxState, 'taken'> }
-  /** Its own failure, because it ran alone. */
-  | { readonly kind: 'failed'; readonly error: unknown }
-  /** No message failed, or it is not known which one did: tried again. `alone`: it is suspected, and runs alone. */
-  | { readonly kind: 'again'; readonly alone: boolean }
-  /** The store is unavailable. */
-  | { readonly kind: 'troubled'; readonly error: unknown }
-
-export type Fates = Map<Arrival, Fate>
 
 /**
  * For dead letters that run again: they do not block themselves. Called right before the commit, with the letters whose

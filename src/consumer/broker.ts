@@ -6,7 +6,7 @@ import type { Observe } from '../observe/signal.ts'
 import type { Clock } from '../platform/clock.ts'
 import { inTime } from '../platform/in-time.ts'
 import type { Delivery, PulledSource, ReceiveParams, Subscription } from '../source/source.ts'
-import type { Results } from './work.ts'
+import { isApplied, type Fates } from './fate.ts'
 
 export interface BrokerParts {
   readonly source: PulledSource<unknown>
@@ -101,14 +101,14 @@ export class Broker {
   }
 
   /** Acknowledges messages, or rejects those that are stored as dead letters. */
-  async settled(arrivals: readonly Arrival[], results: Results): Promise<void> {
+  async settled(arrivals: readonly Arrival[], fates: Fates): Promise<void> {
     const ack: Delivery[] = []
     const reject = new Map<string, Delivery[]>()
     let applied = 0
     for (const arrival of arrivals) {
-      const result = results.get(arrival)
-      const parked = result?.kind === 'settled' ? result.parked : null
-      if (result?.kind === 'settled' && result.applied) applied++
+      const fate = fates.get(arrival)
+      const parked = fate?.kind === 'parked' ? arrival.setAside : null
+      if (fate && isApplied(fate)) applied++
       if (!parked) ack.push(...arrival.deliveries)
       else {
         const { letter, reason } = parked
@@ -126,7 +126,7 @@ export class Broker {
     }
   }
 
-  failed({ delivery }: Arrival, error: unknown, attempts: number): void {
+  failed({ delivery, attempts }: Arrival, error: unknown): void {
     const { type } = delivery
     const { fingerprint } = describeError(error)
     this.#observe({ kind: 'failed', consumer: this.#consumer, type, attempts, fingerprint, error })

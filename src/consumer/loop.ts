@@ -15,12 +15,13 @@ import { sleep } from '../platform/clock.ts'
 import { Throttle } from '../platform/rate-limit.ts'
 import type { Delivery, PulledSource } from '../source/source.ts'
 import type { Broker } from './broker.ts'
+import { isApplied, isSettled, type Fate, type Fates, type SettledFate } from './fate.ts'
 import { ackFirst } from './first.ts'
 import { backoffMs, deliveriesOf, pauseWhileDownMs, endedInTime, type ConsumerParts } from './parts.ts'
 import { lookForRewinds } from './rewinds.ts'
 import { BatchSize, prefetchOf, ReceiveSize } from './size.ts'
 import { StoreRest } from './store-rest.ts'
-import { parkOrphans, PASSED, passSettled, uncount, workOn, type Result, type Results } from './work.ts'
+import { parkOrphans, passSettled, uncount, workOn } from './work.ts'
 import { tellCrowded, withLocks } from '../operation/crowding.ts'
 
 /** Receives messages, runs those that may run, and settles them. Each start of a consumer has its own loop. */
@@ -202,54 +203,52 @@ export class ConsumerLoop<Tx> {
     const apart = batch[0]?.suspect || batch[0]?.alone
     if (this.#parts.settings.delivery === 'at-most-once') {
       const first = await ackFirst(this.#parts, { source: this.#source, broker: this.#broker }, batch)
-      if (first === 'begun') return this.#settle(new Map(batch.map((arrival) => [arrival, PASSED])))
+      if (first === 'begun') return this.#settle(new Map(batch.map((arrival) => [arrival, { kind: 'passed' }])))
       if (first === 'troubled') return this.#later(batch, this.#rest.met())
     }
-    const results = await workOn(this.#parts, batch)
-    // The time of messages that run apart says nothing about ordinary batches.
+    const fates = await workOn(this.#parts, batch)
+    // What runs apart says nothing of what the others take together.
     if (!apart) this.#size.took(this.#now - startedAt, batch.length)
-    await this.#settle(results)
+    await this.#settle(fates)
   }
 
-  async #settle(results: Results): Promise<void> {
+  async #settle(fates: Fates): Promise<void> {
     const settled: Arrival[] = []
     const passed: Arrival[] = []
-    const troubled = this.#troubled(results)
-    for (const [arrival, result] of results) {
-      if (result.kind === 'settled') (result.applied ? settled : passed).push(arrival)
-      else await this.#postpone(arrival, result, troubled)
+    const troubled = this.#troubled(fates)
+    for (const [arrival, fate] of fates) {
+      if (isSettled(fate)) (isApplied(fate) ? settled : passed).push(arrival)
+      else await this.#postpone(arrival, fate, troubled)
     }
     // Before the acknowledgement: a duplicate that comes now is a new message. As a twin, nothing would settle it.
     this.#backlog.done(settled, true)
     this.#backlog.done(passed, false)
     // Not received again: if the partition was lost meanwhile, this position would skip messages that were lost too.
     for (const delivery of [...settled, ...passed].flatMap((of) => of.lateTwins())) this.#add(delivery)
-    await this.#acknowledge([...settled, ...passed], results)
-  }
-
-  async #acknowledge(arrivals: readonly Arrival[], results: Results): Promise<void> {
+    const arrivals = [...settled, ...passed]
     if (arrivals.length === 0) return
-    await passSettled(this.#parts, arrivals, results)
+    await passSettled(this.#parts, arrivals, fates)
     this.handled += arrivals.length
-    await this.#broker.settled(arrivals, results)
+    await this.#broker.settled(arrivals, fates)
   }
 
   /** All messages of the batch met one trouble. It is reported once, and the pause grows once. Returns the pause. */
-  #troubled(results: Results): number {
-    const trouble = [...results.values()].find((result) => result.kind === 'troubled')
-    if (!trouble) return this.#rest.ended(results)
+  #troubled(fates: Fates): number {
+    const trouble = [...fates.values()].find((fate) => fate.kind === 'troubled')
+    if (!trouble) return this.#rest.ended(fates)
     this.#parts.core.settings.observe({ kind: 'troubled', task: 'consumer', error: trouble.error })
     tellCrowded(this.#parts.core, 'consumer', trouble.error)
     return this.#rest.met()
   }
 
-  async #postpone(arrival: Arrival, result: Exclude<Result, { kind: 'settled' }>, troubledMs: number): Promise<void> {
+  async #postpone(arrival: Arrival, fate: Exclude<Fate, SettledFate>, troubledMs: number): Promise<void> {
     const { orders, delays } = this.#source.features
-    switch (result.kind) {
+    switch (fate.kind) {
       case 'again':
         return this.#later([arrival], 0)
       case 'troubled':
         return this.#later([arrival], troubledMs)
+      case 'behind':
       case 'busy': {
         const delayMs = CONSUMER_BUSY_MS * (0.5 + this.#parts.core.random.next())
         // Successors must not overtake this message.
@@ -258,14 +257,14 @@ export class ConsumerLoop<Tx> {
       case 'early':
         this.#early.add(arrival)
         return this.#backlog.later([arrival])
-      case 'retry':
-        return this.#retry(arrival, result)
+      case 'failed':
+        return this.#retry(arrival, fate.error)
     }
   }
 
-  async #retry(arrival: Arrival, { error, attempts }: { error: unknown; attempts: number }): Promise<void> {
-    const delayMs = backoffMs(this.#parts, attempts)
-    this.#broker.failed(arrival, error, attempts)
+  async #retry(arrival: Arrival, error: unknown): Promise<void> {
+    const delayMs = backoffMs(this.#parts, arrival.attempts)
+    this.#broker.failed(arrival, error)
     arrival.alone = true
     // If it were returned, it would come after later messages of its source.
     const rests = this.#source.features.orders || delayMs <= CONSUMER_REST_MS_MAX

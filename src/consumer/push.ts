@@ -7,7 +7,8 @@ import type { Delivery, PushedRequest, PushedSource } from '../source/source.ts'
 import { endedInTime, stopMs, type ConsumerParts } from './parts.ts'
 import type { PushedAnswer, PushedConsumer } from './types.ts'
 import type { StoppableWork } from '../operation/core.ts'
-import { workOn, type Result } from './work.ts'
+import { isApplied, type Fate } from './fate.ts'
+import { workOn } from './work.ts'
 
 /**
  * The most requests that wait for one of `concurrency` slots. Further requests are refused, and the provider calls
@@ -53,12 +54,12 @@ export function createPushedConsumer<Tx>(
     return begun
   }
 
-  async function process(delivery: Delivery): Promise<Result> {
+  async function process(delivery: Delivery): Promise<PushedAnswer> {
     const options = { delivery, consumer: core.namespace.hashed(name), seq: 0, at: core.clock.now() }
     const arrival = new Arrival({ ...options, ...keyOf(settings.key, delivery) })
     for (let again = 0; ; again++) {
-      const result = (await workOn(parts, [arrival])).get(arrival) as Result
-      if (result.kind !== 'again' || again >= AGAIN_MAX) return result
+      const fate = (await workOn(parts, [arrival])).get(arrival) as Fate
+      if (fate.kind !== 'again' || again >= AGAIN_MAX) return answerTo(parts, arrival, fate)
     }
   }
 
@@ -112,7 +113,7 @@ export function createPushedConsumer<Tx>(
       const ended = work.catch(() => {})
       running.add(ended)
       try {
-        return answerTo(parts, pushed.delivery, await work)
+        return await work
       } finally {
         running.delete(ended)
       }
@@ -160,28 +161,33 @@ class RunningSlots {
   }
 }
 
-function answerTo<Tx>({ core, settings }: ConsumerParts<Tx>, { type }: Delivery, result: Result): PushedAnswer {
+function answerTo<Tx>({ core, settings }: ConsumerParts<Tx>, arrival: Arrival, fate: Fate): PushedAnswer {
+  const { type } = arrival.delivery
   const { observe } = core.settings
   const consumer = settings.name
-  switch (result.kind) {
-    case 'settled': {
-      if (result.parked) {
-        const { reason, letter } = result.parked
+  switch (fate.kind) {
+    case 'applied':
+    case 'duplicate':
+    case 'passed':
+    case 'parked': {
+      if (fate.kind === 'parked' && arrival.setAside) {
+        const { reason, letter } = arrival.setAside
         observe({ kind: 'deadLetter', consumer, type, reason, fingerprint: letter.fingerprint })
         if (reason === 'unreadable') return problem(onceError('ONCE_BODY_INVALID', { detail: letter.error ?? '' }))
       }
-      observe({ kind: 'consumed', consumer, messages: 1, applied: result.applied ? 1 : 0 })
+      observe({ kind: 'consumed', consumer, messages: 1, applied: isApplied(fate) ? 1 : 0 })
       return { status: 200, headers: { 'content-type': 'application/json' }, body: '{"received":true}' }
     }
     case 'busy':
     case 'early':
     case 'again':
+    case 'behind':
       return problem(onceError('ONCE_IN_FLIGHT', { retryAfterMs: CONSUMER_BUSY_MS * 4 }))
-    case 'retry':
-      observe({ kind: 'failed', consumer, type, attempts: result.attempts, fingerprint: '', error: result.error })
+    case 'failed':
+      observe({ kind: 'failed', consumer, type, attempts: arrival.attempts, fingerprint: '', error: fate.error })
       return problem(onceError('ONCE_CONFLICT', { detail: 'The event was not applied; send it again' }), 500)
     default:
-      observe({ kind: 'troubled', task: 'consumer', error: result.error })
+      observe({ kind: 'troubled', task: 'consumer', error: fate.error })
       return problem(onceError('ONCE_STORE_UNAVAILABLE', { retryAfterMs: 1_000 }))
   }
 }

@@ -10,7 +10,8 @@ import {
   REDRIVE_STARTS_MAX,
   REDRIVE_TROUBLES_MAX,
 } from '../limits.ts'
-import { processBatch, type Fate, type Fates, type SettleRedriven } from './batch.ts'
+import { processBatch, type SettleRedriven } from './batch.ts'
+import { isApplied, type Fate, type Fates } from './fate.ts'
 import { processLeased } from './leased.ts'
 import type { ConsumerParts } from './parts.ts'
 import { tellCrowded, withLocks } from '../operation/crowding.ts'
@@ -261,7 +262,7 @@ export class RedriveExecutor<Tx> {
     let troubled: unknown
     for (const [arrival, fate] of fates) {
       // Applied now or before: an unsure commit may become visible only now, and is then a duplicate.
-      if (fate.kind === 'applied' || fate.kind === 'duplicate') applied++
+      if (isApplied(fate)) applied++
       if (fate.kind === 'troubled') {
         troubled = fate.error
         if (isOnceError(fate.error, 'ONCE_COMMIT_UNKNOWN')) this.#unsure.add(this.#lease.redrive, arrival.seq)

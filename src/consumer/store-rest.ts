@@ -1,6 +1,7 @@
 import { CONSUMER_STORE_REST_MS, CONSUMER_STORE_REST_MS_MAX } from '../limits.ts'
 import type { Observe } from '../observe/signal.ts'
 import { AlikeFailures } from './alike-failures.ts'
+import type { Fates } from './fate.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Random } from '../platform/random.ts'
 
@@ -63,15 +64,15 @@ export class StoreRest {
   }
 
   /** A batch met no trouble of the store. Returns how long to pause because all messages fail alike. */
-  ended(results: Parameters<AlikeFailures['after']>[0]): number {
-    const alike = this.#alike.after(results)
+  ended(fates: Fates): number {
+    const alike = this.#alike.after(fates)
     if (alike === null) {
       this.over()
       return 0
     }
     if (alike !== 'still') this.#observe({ kind: 'troubled', task: 'consumer', error: alike })
     // The other messages of the batch were not tried yet, so they run again at once.
-    if (![...results].some(([, { kind }]) => kind === 'again')) return this.met(ALIKE_REST_MS_MAX)
+    if (![...fates.values()].some(({ kind }) => kind === 'again')) return this.met(ALIKE_REST_MS_MAX)
     this.#isTrying = false
     return 0
   }

@@ -2,7 +2,8 @@ import type { Arrival } from './inbox/arrival.ts'
 import { describeError } from '../platform/describe-error.ts'
 import { letterOf } from './inbox/letter.ts'
 import type { Letter, LetterReason } from '../store/dead-letters.ts'
-import { processBatch, type Fate, type Fates } from './batch.ts'
+import { processBatch } from './batch.ts'
+import { isApplied, type Fate, type Fates } from './fate.ts'
 import { processLeased } from './leased.ts'
 import { notBehind } from './lanes.ts'
 import { deliveriesOf, positionsAfter, type ConsumerParts } from './parts.ts'
@@ -11,57 +12,28 @@ import { isFinal } from '../operation/final.ts'
 import type { Tries } from '../store/inbox.ts'
 import type { ConsumerSettings } from './options.ts'
 
-/** The results of the messages of one batch, for the code that settles them with the broker. */
-export type Result =
-  /**
-   * Nothing is left to do: acknowledge. `applied`: its effect is committed, now or before. `witness`: an inbox id that
-   * the same transaction left in the database; null: it left none.
-   */
-  | {
-      readonly kind: 'settled'
-      readonly applied: boolean
-      readonly parked: Parked | null
-      readonly witness: string | null
-    }
-  | { readonly kind: 'early' }
-  | { readonly kind: 'busy' }
-  /** Failed, and may be tried again after a while. */
-  | { readonly kind: 'retry'; readonly error: unknown; readonly attempts: number }
-  | { readonly kind: 'again' }
-  | { readonly kind: 'troubled'; readonly error: unknown }
-
-export interface Parked {
-  readonly reason: LetterReason
-  readonly letter: Letter
-}
-
-export type Results = Map<Arrival, Result>
-
-export const PASSED = { kind: 'settled', applied: false, parked: null, witness: null } as const
-
-/** Runs one batch, from its delivery to its results. Never throws because of a message. */
-export async function workOn<Tx>(parts: ConsumerParts<Tx>, batch: readonly Arrival[]): Promise<Results> {
-  const results: Results = new Map()
+/** One batch from the broker's hand to the database and back. Never throws for what a message does. */
+export async function workOn<Tx>(parts: ConsumerParts<Tx>, batch: readonly Arrival[]): Promise<Fates> {
+  const fates: Fates = new Map()
   const park = new Map<Arrival, Why>()
   const run: Arrival[] = []
   for (const arrival of batch) {
     const { problem } = arrival
     const { type } = arrival.delivery
     if (problem !== undefined) park.set(arrival, { reason: 'unreadable', error: new Unreadable(problem) })
-    else if (!parts.settings.handlers.has(type) && !(await leavesRow(parts, arrival, park, results))) continue
+    else if (!parts.settings.handlers.has(type) && !(await leavesRow(parts, arrival, park, fates))) continue
     else run.push(arrival)
   }
   try {
-    const ready = waitingBehind(batch, await counted(parts, run, park, results), park, results)
-    const fates = await fatesOf(parts, ready)
-    for (const [arrival, fate] of fates) await judge(parts, arrival, fate, park, results)
-    await letWait(parts, park, results)
-    await setAside(parts, park, results)
+    const ready = waitingBehind(batch, await counted(parts, run, park, fates), park, fates)
+    for (const [arrival, fate] of await attempt(parts, ready)) await judge(parts, arrival, fate, park, fates)
+    await letWait(parts, park, fates)
+    await setAside(parts, park, fates)
   } catch (error) {
     // The store is in trouble: undecided messages are tried again, and lose no attempt.
-    for (const arrival of batch) if (!results.has(arrival)) results.set(arrival, { kind: 'troubled', error })
+    for (const arrival of batch) if (!fates.has(arrival)) fates.set(arrival, { kind: 'troubled', error })
   }
-  return results
+  return fates
 }
 
 interface Why {
@@ -92,7 +64,7 @@ async function leavesRow<Tx>(
   { settings }: ConsumerParts<Tx>,
   arrival: Arrival,
   park: Map<Arrival, Why>,
-  results: Results,
+  fates: Fates,
 ): Promise<boolean> {
   const { type, ordered = arrival.item.aggregate !== null } = arrival.delivery
   if (!settings.ignores(type)) {
@@ -100,7 +72,7 @@ async function leavesRow<Tx>(
     return false
   }
   if (ordered && settings.delivery === 'once') return true
-  results.set(arrival, PASSED)
+  fates.set(arrival, { kind: 'passed' })
   return false
 }
 
@@ -113,7 +85,7 @@ async function counted<Tx>(
   { inbox, settings }: ConsumerParts<Tx>,
   arrivals: readonly Arrival[],
   park: Map<Arrival, Why>,
-  results: Results,
+  fates: Fates,
 ): Promise<Arrival[]> {
   // An attempt that this process counted and did not finish is still the same attempt.
   const again = arrivals.filter((arrival) => (arrival.delivery.redelivered || arrival.suspect) && !arrival.counted)
@@ -138,7 +110,7 @@ async function counted<Tx>(
       park.set(arrival, { reason: crashed ? 'crashed' : 'failed', error: new Quarantined(detail) })
       held.add(arrival)
     } else if (arrivals.length > 1 && ((arrival.suspect && !wasSuspect) || (arrival.alone && !wasAlone))) {
-      results.set(arrival, { kind: 'again' })
+      fates.set(arrival, { kind: 'again', alone: arrival.alone })
       held.add(arrival)
     }
   }
@@ -171,14 +143,14 @@ function waitingBehind(
   batch: readonly Arrival[],
   ready: readonly Arrival[],
   park: ReadonlyMap<Arrival, Why>,
-  results: Results,
+  fates: Fates,
 ): Arrival[] {
-  const free = notBehind(batch, (arrival) => park.has(arrival) || results.get(arrival)?.kind === 'again')
-  for (const arrival of ready) if (!free.has(arrival)) results.set(arrival, { kind: 'again' })
+  const free = notBehind(batch, (arrival) => park.has(arrival) || fates.get(arrival)?.kind === 'again')
+  for (const arrival of ready) if (!free.has(arrival)) fates.set(arrival, { kind: 'again', alone: arrival.alone })
   return ready.filter((arrival) => free.has(arrival))
 }
 
-async function fatesOf<Tx>(parts: ConsumerParts<Tx>, arrivals: readonly Arrival[]): Promise<Fates> {
+async function attempt<Tx>(parts: ConsumerParts<Tx>, arrivals: readonly Arrival[]): Promise<Fates> {
   if (arrivals.length === 0) return new Map()
   if (parts.settings.leaseMs === null) return processBatch(parts, arrivals)
   const fates: Fates = new Map()
@@ -191,38 +163,17 @@ async function judge<Tx>(
   arrival: Arrival,
   fate: Fate,
   park: Map<Arrival, Why>,
-  results: Results,
+  fates: Fates,
 ): Promise<void> {
-  switch (fate.kind) {
-    case 'applied':
-    case 'duplicate': {
-      // This was checked for duplicates already. If deliveries come faster than the check, checking again would never
-      // end.
-      if (fate.kind === 'duplicate') arrival.takesTwins()
-      const witness = fate.kind === 'applied' ? fate.witness : arrival.item.id
-      results.set(arrival, { ...PASSED, applied: true, witness })
-      break
-    }
-    case 'parked':
-      results.set(arrival, parked(arrival))
-      break
-    case 'behind':
-      park.set(arrival, { reason: 'behind', error: new Behind('an earlier message of its aggregate is parked') })
-      break
-    case 'early':
-    case 'busy':
-      results.set(arrival, { kind: fate.kind })
-      break
-    case 'again':
-      arrival.alone = fate.alone
-      results.set(arrival, { kind: 'again' })
-      break
-    case 'troubled':
-      results.set(arrival, fate)
-      break
-    case 'failed':
-      await failed(parts, arrival, fate.error, park, results)
+  if (fate.kind === 'failed') return failed(parts, arrival, fate.error, park, fates)
+  if (fate.kind === 'behind') {
+    park.set(arrival, { reason: 'behind', error: new Behind('an earlier message of its aggregate is parked') })
+    return
   }
+  // A duplicate was looked for already. Where deliveries come faster than that, looking again would have no end.
+  if (fate.kind === 'duplicate') arrival.takesTwins()
+  if (fate.kind === 'again') arrival.alone = fate.alone
+  fates.set(arrival, fate)
 }
 
 async function failed<Tx>(
@@ -230,7 +181,7 @@ async function failed<Tx>(
   arrival: Arrival,
   error: unknown,
   park: Map<Arrival, Why>,
-  results: Results,
+  fates: Fates,
 ): Promise<void> {
   const { line, fingerprint } = describeError(error)
   const { name: consumer, onFailure, delivery } = settings
@@ -244,7 +195,7 @@ async function failed<Tx>(
   const spent = tries ? isSpent(settings, tries) : arrival.attempts >= settings.attempts
   const last = isFinal(error) || spent || delivery === 'at-most-once'
   if (last && onFailure !== 'block') park.set(arrival, { reason: isFinal(error) ? 'refused' : 'failed', error })
-  else results.set(arrival, { kind: 'retry', error, attempts: arrival.attempts })
+  else fates.set(arrival, { kind: 'failed', error })
 }
 
 /** Whether the attempts and `retryFor` are spent, by the database's clock, which wrote both times. */
@@ -258,7 +209,7 @@ function isSpent({ attempts, retryForMs }: ConsumerSettings, tries: Tries): bool
 async function letWait<Tx>(
   { inbox, settings }: ConsumerParts<Tx>,
   park: Map<Arrival, Why>,
-  results: Results,
+  fates: Fates,
 ): Promise<void> {
   const untried = [...park].flatMap(([arrival, { reason }]) =>
     arrival.item.previous !== null && (reason === 'unknownType' || reason === 'unreadable') ? arrival : [],
@@ -267,7 +218,7 @@ async function letWait<Tx>(
   const states = await inbox.look({ consumer: settings.name, items: untried.map(({ item }) => item) })
   for (const arrival of untried.filter((_, i) => states[i] === 'early')) {
     park.delete(arrival)
-    results.set(arrival, { kind: 'early' })
+    fates.set(arrival, { kind: 'early' })
   }
 }
 
@@ -275,7 +226,7 @@ async function letWait<Tx>(
  * Writes dead letters together with the log's position, in one transaction. A message that runs elsewhere at this
  * moment is not set aside, because that process may be about to commit it.
  */
-async function setAside<Tx>(parts: ConsumerParts<Tx>, park: Map<Arrival, Why>, results: Results): Promise<void> {
+async function setAside<Tx>(parts: ConsumerParts<Tx>, park: Map<Arrival, Why>, fates: Fates): Promise<void> {
   if (park.size === 0) return
   const { inbox, settings } = parts
   const letters = [...park].map(([arrival, { reason, error }]) => {
@@ -290,10 +241,10 @@ async function setAside<Tx>(parts: ConsumerParts<Tx>, park: Map<Arrival, Why>, r
   const { name: consumer, deadlineMs } = settings
   const busy = new Set(await inbox.park({ consumer, letters, positions, deadlineMs }))
   for (const arrival of park.keys()) {
-    if (!busy.has(arrival.item.id)) results.set(arrival, parked(arrival))
+    if (!busy.has(arrival.item.id)) fates.set(arrival, { kind: 'parked' })
     else {
       arrival.setAside = null
-      results.set(arrival, { kind: 'busy' })
+      fates.set(arrival, { kind: 'busy' })
     }
   }
 }
@@ -305,17 +256,16 @@ async function setAside<Tx>(parts: ConsumerParts<Tx>, park: Map<Arrival, Why>, r
 export async function passSettled<Tx>(
   { tracker, inbox, settings, core }: ConsumerParts<Tx>,
   arrivals: readonly Arrival[],
-  results: Results,
+  fates: Fates,
 ): Promise<void> {
   if (!tracker) return
   const memoryMs = Math.max(settings.inboxForMs, settings.rememberForMs)
   // Before any await: if two batches end together, the later one moves the position past both.
   for (const arrival of arrivals) {
-    const result = results.get(arrival)
-    const { witness, applied } = result?.kind === 'settled' ? result : PASSED
-    // Half of the time, because the row is older than this moment. A swept witness must not look like a restored
-    // database.
-    tracker.settled(arrival.deliveries, witness, (applied ? memoryMs : settings.lettersForMs) / 2)
+    const fate = fates.get(arrival)
+    // Half of the time, because the row is older than this moment. A swept witness must not look like a database that was put back.
+    const keptMs = fate && isApplied(fate) ? memoryMs : settings.lettersForMs
+    tracker.settled(arrival.deliveries, witnessOf(arrival, fate), keptMs / 2)
   }
   const deliveries = deliveriesOf(arrivals)
   try {
@@ -328,21 +278,23 @@ export async function passSettled<Tx>(
   }
 }
 
-function parked({ setAside, item }: Arrival): Result {
-  return { ...PASSED, parked: setAside, witness: item.id }
+/** An inbox id that was written with what became of it; null: there is none. */
+function witnessOf({ item }: Arrival, fate: Fate | undefined): string | null {
+  if (fate?.kind === 'applied') return fate.witness
+  return fate && fate.kind !== 'passed' ? item.id : null
 }
 
 /** Messages whose predecessors never came. */
-export async function parkOrphans<Tx>(parts: ConsumerParts<Tx>, arrivals: readonly Arrival[]): Promise<Results> {
-  const results: Results = new Map()
+export async function parkOrphans<Tx>(parts: ConsumerParts<Tx>, arrivals: readonly Arrival[]): Promise<Fates> {
+  const fates: Fates = new Map()
   const why = ({ delivery }: Arrival): Why => {
     const error = new Orphaned(`its predecessor '${String(delivery.previous).slice(0, 80)}' is not applied`)
     return { reason: 'orphaned', error }
   }
   try {
-    await setAside(parts, new Map(arrivals.map((arrival) => [arrival, why(arrival)])), results)
+    await setAside(parts, new Map(arrivals.map((arrival) => [arrival, why(arrival)])), fates)
   } catch (error) {
-    for (const arrival of arrivals) results.set(arrival, { kind: 'troubled', error })
+    for (const arrival of arrivals) fates.set(arrival, { kind: 'troubled', error })
   }
-  return results
+  return fates
 }

@@ -257,7 +257,7 @@ const FOUND_IN_BAD_WEATHER: readonly Patch[] = [
     name: 'a type that an older version does not know is set aside before its predecessor',
     weather: 'versions',
     file: 'src/consumer/work.ts',
-    find: '    await letWait(parts, park, results)\n',
+    find: '    await letWait(parts, park, fates)\n',
     replace: '',
   },
   {
