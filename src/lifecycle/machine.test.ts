@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { advance, EVENTS, nextState, STATES, type Event, type State } from './machine.ts'
+import { EVENTS, nextState, STATES, type Event, type State } from './machine.ts'
 
 /** Every edge there is, written down a second time on purpose: a change of the table must be meant. */
 const EDGES: Record<string, State> = {
@@ -21,10 +21,7 @@ const cells = STATES.flatMap((state) => EVENTS.map((event): [State, Event] => [s
 
 describe('the life of a key', () => {
   it.each(cells)('%s, %s', (state, event) => {
-    const expected = EDGES[`${state} ${event}`]
-    expect(nextState(state, event)).toBe(expected)
-    if (expected) expect(advance(state, event)).toBe(expected)
-    else expect(() => advance(state, event)).toThrow(`a key that is ${state} cannot ${event}`)
+    expect(nextState(state, event)).toBe(EDGES[`${state} ${event}`])
   })
 
   it('reaches every state from new, and new again from every state but through time', () => {

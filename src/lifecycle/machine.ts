@@ -1,8 +1,6 @@
-import { onceError } from '../errors.ts'
-
 /**
- * The life of one key as a table: every state, every event, where it leads. What is not listed does not happen;
- * `advance` refuses it. `docs/state-machine.md` is printed from this table, and a test walks every cell.
+ * The life of one key as a table: every state, every event, where it leads. What is not listed does not happen: the
+ * simulator checks every commit against it. `docs/state-machine.md` shows this table, and a test walks every cell.
  */
 export const STATES = ['new', 'inProgress', 'completed', 'gone', 'unknown'] as const
 export type State = (typeof STATES)[number]
@@ -38,10 +36,4 @@ const NEXT: { readonly [S in State]: { readonly [E in Event]?: State } } = {
 /** The state that follows, or undefined where the edge does not exist. */
 export function nextState(state: State, event: Event): State | undefined {
   return NEXT[state][event]
-}
-
-export function advance(state: State, event: Event): State {
-  const next = nextState(state, event)
-  if (next === undefined) throw onceError('ONCE_INVARIANT', { detail: `a key that is ${state} cannot ${event}` })
-  return next
 }
