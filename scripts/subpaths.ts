@@ -39,7 +39,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   pglite: {
     kind: 'store',
     peers: { '@electric-sql/pglite': '>=0.3' },
-    kB: 46,
+    kB: 47,
     page: 'docs/stores.md',
     row: ['PGlite', '`pgliteStore(db)`', "PGlite's `Transaction`"],
   },

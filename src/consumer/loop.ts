@@ -207,7 +207,7 @@ export class ConsumerLoop<Tx> {
       if (first === 'troubled') return this.#later(batch, this.#rest.met())
     }
     const fates = await workOn(this.#parts, batch)
-    // What runs apart says nothing of what the others take together.
+    // The time of messages that run apart says nothing about ordinary batches.
     if (!apart) this.#size.took(this.#now - startedAt, batch.length)
     await this.#settle(fates)
   }

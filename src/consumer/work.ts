@@ -12,7 +12,7 @@ import { isFinal } from '../operation/final.ts'
 import type { Tries } from '../store/inbox.ts'
 import type { ConsumerSettings } from './options.ts'
 
-/** One batch from the broker's hand to the database and back. Never throws for what a message does. */
+/** Runs one batch, from its delivery to the fates of its messages. Never throws because of a message. */
 export async function workOn<Tx>(parts: ConsumerParts<Tx>, batch: readonly Arrival[]): Promise<Fates> {
   const fates: Fates = new Map()
   const park = new Map<Arrival, Why>()
@@ -170,7 +170,7 @@ async function judge<Tx>(
     park.set(arrival, { reason: 'behind', error: new Behind('an earlier message of its aggregate is parked') })
     return
   }
-  // A duplicate was looked for already. Where deliveries come faster than that, looking again would have no end.
+  // This was checked for duplicates already. If deliveries come faster than the check, checking again would never end.
   if (fate.kind === 'duplicate') arrival.takesTwins()
   if (fate.kind === 'again') arrival.alone = fate.alone
   fates.set(arrival, fate)
@@ -263,7 +263,8 @@ export async function passSettled<Tx>(
   // Before any await: if two batches end together, the later one moves the position past both.
   for (const arrival of arrivals) {
     const fate = fates.get(arrival)
-    // Half of the time, because the row is older than this moment. A swept witness must not look like a database that was put back.
+    // Half of the time, because the row is older than this moment. A swept witness must not look like a restored
+    // database.
     const keptMs = fate && isApplied(fate) ? memoryMs : settings.lettersForMs
     tracker.settled(arrival.deliveries, witnessOf(arrival, fate), keptMs / 2)
   }
@@ -278,7 +279,7 @@ export async function passSettled<Tx>(
   }
 }
 
-/** An inbox id that was written with what became of it; null: there is none. */
+/** An inbox id of the transaction that settled the message. Null: there is none. */
 function witnessOf({ item }: Arrival, fate: Fate | undefined): string | null {
   if (fate?.kind === 'applied') return fate.witness
   return fate && fate.kind !== 'passed' ? item.id : null

@@ -9,20 +9,20 @@ export interface CallParts {
   readonly leaseMs: number
   /** The lease is not in doubt. */
   readonly mayRun: () => boolean
-  /** The relay does not stop. */
+  /** The relay was not told to stop. */
   readonly mayBegin: () => boolean
   readonly decide: (item: Item, verdict: Verdict, round: Round) => void
 }
 
-/** What was known when a call began. */
+/** What the sender knew when a call began. */
 export interface Round {
   readonly no: number
   readonly sent: number
-  /** Aggregates of which an event failed in this call: their later ones were not sent. */
+  /** Aggregates that had a failure in this call. Their later events were not sent. */
   readonly broken: Set<string>
 }
 
-/** Why a call ended; undefined: every event has its verdict. */
+/** Why a call ended. Undefined: every event has its verdict. */
 export interface Ended {
   readonly error: unknown
   readonly why: 'rejected' | 'silent' | 'leaseInDoubt' | 'stopped'
@@ -55,12 +55,12 @@ export class Call {
     this.#heardAt = this.startedAt
   }
 
-  /** Those without a verdict. */
+  /** The events without a verdict. */
   get left(): readonly Item[] {
     return [...this.#left]
   }
 
-  /** Goes on when the call has ended without the sink. */
+  /** Calls the sink. `ended` may resolve earlier, because a call does not wait for a silent sink for ever. */
   async run(): Promise<void> {
     const { sink, mayBegin } = this.#parts
     const events = this.items.map(({ event }) => event)
@@ -88,7 +88,7 @@ export class Call {
 
   #tell(index: number, verdict: Verdict): void {
     const item = this.items[index]
-    // What is told after the end, or a second time, is not known to be true of the next attempt.
+    // A verdict after the end, or a second verdict, may not be true of the next attempt.
     if (!this.#open || !item || !this.#left.delete(item)) return
     this.#heardAt = this.#parts.clock.now()
     this.#parts.decide(item, isVerdict(verdict) ? verdict : NO_VERDICT, this.round)
@@ -115,7 +115,7 @@ export class Call {
 const NO_VERDICT: Verdict = { kind: 'failed', error: new Error('the sink gave no verdict'), retryable: true }
 const NO_LIST = new TypeError('the sink did not answer with a list of verdicts')
 
-/** A sink may be anybody's. */
+/** Users write sinks too, in JavaScript as well. */
 function isVerdict(verdict: unknown): verdict is Verdict {
   const kind = (verdict as Partial<Verdict> | null | undefined)?.kind
   return kind === 'sent' || kind === 'failed'

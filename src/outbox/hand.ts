@@ -35,7 +35,7 @@ export class Hand {
   readonly #ledger: Ledger
   readonly #items = new Set<Item>()
   readonly #aggregates = new Map<string, number>()
-  /** Nobody looks for due events before this; Infinity: there are none. */
+  /** The relay does not look for due events before this time. Infinity: there are none. */
   dueAt = 0
   #bytes = 0
   readonly #busy: BusyAggregates

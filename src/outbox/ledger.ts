@@ -88,7 +88,7 @@ export class Ledger {
     return ours
   }
 
-  /** What was not written is written again after a pause, unless it is too late for that. */
+  /** Writes again after a pause, unless the lease is in doubt or the relay stops. */
   #again(tries: number): (error: unknown) => Promise<undefined> {
     return async (error) => {
       const { random, observe } = this.#parts

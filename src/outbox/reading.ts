@@ -8,7 +8,7 @@ import type { Shard } from './shard.ts'
 
 const PER_SHARD_MIN = 8
 
-/** The first events behind what was read of these shards. */
+/** One request for events: the next events of each shard. */
 export interface Asked {
   readonly from: readonly Shard[]
   readonly perShard: number
@@ -38,7 +38,7 @@ export class Reading {
     return this.#size.limit(RELAY_BATCH_EVENTS, RELAY_BATCH_BYTES)
   }
 
-  /** What is asked for next, of these shards. */
+  /** The next request for events of these shards. */
   next(shards: readonly Shard[], room: number): Asked {
     // Another one first each time: the last ones of a full batch are cut off.
     const from = shards

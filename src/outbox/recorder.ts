@@ -19,11 +19,11 @@ export interface RecorderParts {
   readonly hand: Hand
 }
 
-/** What is written in one go. */
+/** The verdicts and cursors that one statement writes. */
 interface Page {
   readonly shards: readonly Shard[]
   readonly acks: readonly Ack[]
-  /** The cursors pass these. */
+  /** Held events that the cursors of this page pass. */
   readonly passed: readonly Item[]
   readonly held: readonly HoldParams[]
 }
@@ -47,7 +47,7 @@ export class Recorder {
     return this.#touched.size === 0 && this.#settled.length === 0 && sender.decided === 0 && !ledger.hasBehind
   }
 
-  /** When the verdicts that came are to be written; Infinity: there are none. */
+  /** How soon the verdicts must be written. Infinity: there are none. */
   get dueInMs(): number {
     if (this.isEmpty) return Infinity
     const { parts, sender } = this.#parts
@@ -55,12 +55,12 @@ export class Recorder {
     return this.#writtenAt + RELAY_FLUSH_MS - parts.clock.now()
   }
 
-  /** These were decided here, without being sent. */
+  /** An event that was decided without being sent. */
   aside(item: Item): void {
     this.#note(item)
   }
 
-  /** Nothing of it is sent before it is announced. */
+  /** No event of this shard is sent before the shard is announced. */
   announce(shard: Shard): void {
     this.#touched.add(shard)
   }
@@ -82,10 +82,10 @@ export class Recorder {
         throw error
       }
     }
-    // After the holds of the same aggregates: who still waits is asked with them.
+    // After the holds of the same aggregates were written, because the statement asks which of them still wait.
     const parked = ledger.tookBehind().filter(({ shard }) => shardLeases.shards.has(shard))
     if (this.#settled.length + parked.length > 0) await this.#settle(parked)
-    // There may be something due now that was not.
+    // Events may be due now that were not due before.
     if (changes || parked.length > 0) hand.dueAt = 0
   }
 
@@ -102,7 +102,7 @@ export class Recorder {
     }
   }
 
-  /** What is to be written of the shards that were touched. */
+  /** Collects what must be written about the touched shards. */
   #turnPage(): Page {
     const { shardLeases, windows } = this.#parts
     const shards = [...this.#touched].filter((shard) => shardLeases.owns(shard))
@@ -112,7 +112,7 @@ export class Recorder {
     })
     this.#touched = new Set()
     const cursors = new Map(acks.map(({ shard, cursor }) => [shard, cursor]))
-    // With the cursor that passes it, never before: whoever takes over sees both or neither.
+    // A hold is written with the cursor that passes it, never before. The next relay sees both or neither.
     const passed = this.#holds.filter(({ stored }) => stored.seq <= (cursors.get(stored.shard) ?? 0))
     return { shards, acks, passed, held: passed.map(holdOf) }
   }
@@ -130,8 +130,8 @@ export class Recorder {
   }
 
   /**
-   * `behindParked`: events that were parked behind others of their aggregate. An operator may have settled those
-   * meanwhile, and has seen these only if they were written before: whoever comes second puts them in line.
+   * `behindParked` are events that were parked behind others of their aggregate. An operator may have released those
+   * others meanwhile without seeing these, so this statement puts them in line again.
    */
   async #settle(behindParked: readonly HoldParams[]): Promise<void> {
     const { parts, shardLeases, ledger, hand, sender } = this.#parts
@@ -141,7 +141,7 @@ export class Recorder {
     const numbers = new Set(outcome.touched.map(({ shard }) => shard))
     const leases = [...shardLeases.shards.values()].filter(({ shard }) => numbers.has(shard))
     try {
-      // What stood behind a parked one and is due: an operator released it, and we may have parked more behind it since.
+      // An operator may have released these aggregates while this relay parked more events behind them.
       const released = outcome.touched.filter(({ shard, aggregateId }) =>
         shardLeases.shards.get(shard)?.blocked.get(aggregateId),
       )
@@ -157,7 +157,7 @@ export class Recorder {
     }
   }
 
-  /** What waited behind these, and is not written, waits no longer; but behind what failed meanwhile it does. */
+  /** Unwritten events that waited behind these aggregates can be sent, unless another event failed before them. */
   #unblock(aggregates: ReadonlySet<string>): void {
     const unwritten = this.#holds.filter(({ stored }) => aggregates.has(stored.aggregateId))
     for (const { shard, stored, hold } of unwritten) {
@@ -186,12 +186,12 @@ export class Recorder {
   }
 }
 
-/** It waits for nothing but an earlier event of its aggregate. */
+/** The event waits only for an earlier event of its aggregate. */
 function isBehind({ state, reason, dueInMs, notBefore }: HoldParams): boolean {
   return (state === 'waiting' || state === 'parked') && reason === null && dueInMs === null && notBefore === null
 }
 
-/** As it is now: the one before it may have been parked meanwhile. */
+/** The hold as it is now. The event before it may have been parked meanwhile. */
 function holdOf({ stored, shard, hold }: Item): HoldParams {
   const of = hold as HoldParams
   return isBehind(of) ? behind(stored, shard.blocked.get(stored.aggregateId) ?? of.state === 'parked') : of

@@ -256,7 +256,7 @@ class SinkRelay implements WakeableRelay {
       await Promise.race([sink.close?.(), late])
     } finally {
       cancel()
-      // Not before: whoever starts it again opens the sink.
+      // Only after the close, because the next start opens the sink again.
       if (this.#running === running) this.#running = undefined
       for (const resolve of this.#waitingForIdle.splice(0)) resolve()
     }

@@ -13,8 +13,8 @@ export interface PgDriverContext {
 }
 
 /**
- * Only a statement's name failed it, and what there was is undone: it may run once more. A pooler lost the prepared
- * statement (names are not used any more, then), or it is stale.
+ * Whether only the statement's name was at fault: a pooler lost the prepared statement, or its plan is stale. The
+ * failure rolled everything back, so the statement may run once more. After a loss, names are no longer used.
  */
 export function isNamesFault(context: PgDriverContext, { error }: TripOutcome): boolean {
   if (isPreparedStatementLost(error)) context.prepared = false

@@ -29,7 +29,7 @@ export interface TripOutcome {
   readonly columns?: Columns | null
 }
 
-/** Of a single statement. */
+/** The rows of a trip with a single statement. Throws the statement's error. */
 export function rowsOf({ failedAt, error, rows }: TripOutcome): readonly Row[] {
   if (failedAt >= 0) throw error
   return rows[0] ?? []

@@ -55,7 +55,7 @@ export class SideConnection {
     await within(CLOSE_WAIT_MS, this.#drop())
   }
 
-  /** A server that does not answer does not take part in an orderly end, either. */
+  /** Destroys the stream, because a server that does not answer would not answer an orderly end either. */
   #giveUp(withinMs: number): Error {
     this.#client?.connection?.stream?.destroy?.()
     void this.#drop()
