@@ -32,7 +32,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   postgres: {
     kind: 'store',
     peers: { postgres: '>=3.4' },
-    kB: 47,
+    kB: 48,
     page: 'docs/stores.md',
     row: ['postgres.js', '`postgresJsStore(sql)`', '`TransactionSql`'],
   },

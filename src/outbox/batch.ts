@@ -37,7 +37,7 @@ export function sort(
     const shard = shards.get(stored.shard)
     if (!shard) continue
     const headers = reader.read(stored.headers)
-    const item = itemOf(stored, shard, new Outgoing(stored, headers, source, 1))
+    const item = itemOf(stored, shard, new Outgoing(stored, headers, source, 1, 0, shard.timeline))
     items.push(item)
     if (!wants(stored.type)) {
       item.state = 'passed'

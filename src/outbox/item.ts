@@ -35,7 +35,8 @@ export function heldItems(events: readonly HeldEvent[], shards: ReadonlyMap<numb
   return events.flatMap((held) => {
     const shard = shards.get(held.shard)
     if (!shard) return []
-    const event = new Outgoing(held, reader.read(held.headers), source, attemptsOf(held) + 1, held.resend)
+    const headers = reader.read(held.headers)
+    const event = new Outgoing(held, headers, source, attemptsOf(held) + 1, held.resend, shard.timeline)
     return { stored: held, event, shard, held, state: 'open' as const, hold: null, doubted: null }
   })
 }

@@ -1,4 +1,4 @@
-import type { Ack, Acked, EventPlace, HoldParams, SettledEvents, SettleHeldParams } from '../store/outbox.ts'
+import type { Ack, EventPlace, HoldParams, SettledEvents, SettleHeldParams } from '../store/outbox.ts'
 import type { ShardLease, TryHeldParams } from '../store/outbox.ts'
 import { pauseWhileDownMs } from './backoff.ts'
 import type { WakeSignal } from './wake-signal.ts'
@@ -36,9 +36,7 @@ export class Ledger {
    */
   async ack(acks: readonly Ack[], hold: readonly HoldParams[]): Promise<Written> {
     const { outbox, sink } = this.#parts
-    let acked: Acked | undefined
-    const params = { destination: sink.name, acks, hold }
-    for (let tries = 1; !acked; tries++) acked = await outbox.ack(params).catch(this.#again(tries))
+    const acked = await this.#written(acks, (server) => outbox.ack({ destination: sink.name, acks, hold, server }))
     this.#behind.push(...hold.filter(({ state, reason }) => state === 'parked' && reason === null))
     return { ours: this.#dropLost(acks, acked.ours), parked: acked.parked }
   }
@@ -69,14 +67,32 @@ export class Ledger {
   async settle(params: SettleHeldParams): Promise<SettledEvents> {
     const { outbox } = this.#parts
     try {
-      let settled: SettledEvents | undefined
-      for (let tries = 1; !settled; tries++) settled = await outbox.settleHeld(params).catch(this.#again(tries))
+      const settled = await this.#written(params.leases, (server) => outbox.settleHeld({ ...params, server }))
       this.#dropLost(params.leases, settled.ours)
       return settled
     } catch (error) {
       const touched = new Set(params.touched.map(({ shard }) => shard))
       await this.#leases.giveBack([...this.#leases.shards.values()].filter(({ shard }) => touched.has(shard)))
       throw error
+    }
+  }
+
+  /**
+   * Writes until it is written. A server that started again writes what was sent before. One that was promoted or
+   * restored does not: its consumers may have lost what was sent, so the events are sent again.
+   */
+  async #written<T extends { readonly ours: readonly number[] }>(
+    leases: readonly ShardLease[],
+    write: (server: string | undefined) => Promise<T>,
+  ): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      try {
+        const written = await write(this.#leases.server)
+        const isRefused = leases.some(({ shard }) => !written.ours.includes(shard))
+        if (!isRefused || !(await this.#leases.isServerNew())) return written
+      } catch (error) {
+        await this.#again(tries)(error)
+      }
     }
   }
 

@@ -13,14 +13,16 @@ export class Outgoing implements OutgoingEvent {
   readonly #stored: StoredEvent
   readonly #source: string
   readonly #resend: number
+  readonly #timeline: string
   #data: { readonly value: unknown } | undefined
 
-  constructor(stored: StoredEvent, headers: Headers, source: string, attempt: number, resend = 0) {
+  constructor(stored: StoredEvent, headers: Headers, source: string, attempt: number, resend = 0, timeline = '') {
     this.#stored = stored
     this.#source = source
     this.headers = headers
     this.attempt = attempt
     this.#resend = resend
+    this.#timeline = timeline
   }
 
   get id(): string {
@@ -30,6 +32,11 @@ export class Outgoing implements OutgoingEvent {
   /** A deliberate resend has its own: the broker would take it for a duplicate and drop it. */
   get brokerId(): string {
     return this.#resend === 0 ? this.#stored.id : `${this.#stored.id}:r${this.#resend}`
+  }
+
+  /** After a failover, consumers may have lost an event that the broker remembers: it must not be dropped as known. */
+  get deduplicationId(): string {
+    return this.#timeline === '' ? this.brokerId : `${this.brokerId}:t${this.#timeline}`
   }
 
   get source(): string {

@@ -1,6 +1,7 @@
 import { RELAY_BEAT_MS_MIN, SHARDS } from '../limits.ts'
 import type { Observe } from '../observe/signal.ts'
 import type { Clock } from '../platform/clock.ts'
+import type { DatabaseIdentity } from '../store/database-identity.ts'
 import type { Outbox } from '../store/outbox.ts'
 import { REWOUND_WHY } from '../store/rewound.ts'
 import { Shard } from './shard.ts'
@@ -33,6 +34,7 @@ export class ShardLeases {
   #provenAt = -Infinity
   #beating: Promise<void> | undefined
   #stopped = false
+  #identity: DatabaseIdentity | undefined
   #cancel: () => void = () => {}
 
   constructor(parts: ShardLeasesParts) {
@@ -41,6 +43,7 @@ export class ShardLeases {
 
   async start(): Promise<void> {
     await this.#parts.outbox.open({ destination: this.#parts.destination })
+    this.#identity = await this.#parts.outbox.identity?.()
     await this.#beat()
     this.#arm(this.#parts.leaseMs / 3)
     try {
@@ -97,7 +100,8 @@ export class ShardLeases {
     if (over < 0 && this.#free > 0) {
       this.#free = 0
       const leased = await outbox.lease({ destination, relay, leaseMs, limit: -over })
-      for (const state of leased) this.shards.set(state.shard, new Shard(state))
+      const timeline = this.#identity?.timeline ?? ''
+      for (const state of leased) this.shards.set(state.shard, new Shard(state, timeline))
       return leased.length > 0
     }
     return false
@@ -154,6 +158,29 @@ export class ShardLeases {
     for (const shard of shards) if (this.owns(shard)) this.shards.delete(shard.shard)
     await this.#beating?.catch(() => {})
     await outbox.release({ destination, relay, leases: shards, leaving: false }).catch(() => {})
+  }
+
+  /** The server that leased the shards. Undefined: it is always the same one. */
+  get server(): string | undefined {
+    return this.#identity?.server
+  }
+
+  /**
+   * Whether another server with the same data answers now. If it was promoted or restored, the answer is false, and
+   * every shard is leased again: what was sent for the server before may be lost to its consumers.
+   */
+  async isServerNew(): Promise<boolean> {
+    const before = this.#identity
+    const identity = await this.#parts.outbox.identity?.()
+    if (!before || !identity || before.server === identity.server) return false
+    if (before.timeline !== identity.timeline) {
+      // First, because it finds the shards of which the database has lost something.
+      await this.prove()
+      await this.giveBack([...this.shards.values()])
+      this.#freeSeen = true
+    }
+    this.#identity = identity
+    return before.timeline === identity.timeline
   }
 
   /** Asks what is still ours: whoever answers now is not the one that answered before, and may know less. */

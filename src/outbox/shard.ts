@@ -25,7 +25,11 @@ export class Shard implements ShardLease {
   /** What the last owner was sending when it died: sent in halves, apart from everything else. */
   suspect: { readonly upTo: number; readonly attempt: number } | null
 
-  constructor(state: ShardState) {
+  /** Of the database that leased it. */
+  readonly timeline: string
+
+  constructor(state: ShardState, timeline: string) {
+    this.timeline = timeline
     this.shard = state.shard
     this.token = state.token
     this.cursor = state.cursor

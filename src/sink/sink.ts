@@ -14,7 +14,7 @@ export interface Sink {
    * it.
    */
   readonly proves: 'accepted' | 'flushed' | 'replicated' | 'handled'
-  /** For how long the broker itself drops a second event with the same `brokerId`. */
+  /** For how long the broker itself drops a second event with the same `deduplicationId`. */
   readonly dedupes: Duration | 'forever' | false
   /**
    * true: the events of one aggregate in one call arrive in order, and no event arrives after a predecessor that
@@ -82,8 +82,13 @@ export interface OutgoingEvent {
   readonly body: string | Uint8Array
   /** Events of one aggregate keep their order. */
   readonly aggregate: { readonly type: string; readonly id: string }
-  /** The broker deduplicates by it. It is the event's id, or a new id for a resend. */
+  /** The receiver deduplicates by it. It is the event's id, or a new id for a resend. */
   readonly brokerId: string
+  /**
+   * A broker that drops messages with a known id deduplicates by this id. It is the `brokerId`, or a new id after the
+   * database was promoted or restored: its consumers may have lost what the broker still knows.
+   */
+  readonly deduplicationId: string
   readonly traceparent: string | undefined
   /** For `ordered` events: the id of the aggregate's previous event. Undefined for the first event. */
   readonly previous: string | undefined

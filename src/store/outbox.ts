@@ -1,3 +1,4 @@
+import type { DatabaseIdentity } from './database-identity.ts'
 import type { Cancellation } from './cancellation.ts'
 import type { Parked } from './parked.ts'
 
@@ -35,6 +36,8 @@ export interface Outbox {
    * Answers with those that are not to be sent.
    */
   takeDelayed(params: TakeDelayedParams): Promise<readonly NotTaken[]>
+  /** Which database answers. Absent: it is always the same one. */
+  identity?(): Promise<DatabaseIdentity>
   /** What became of held events. Nothing is written for shards that are no longer ours. */
   settleHeld(params: SettleHeldParams): Promise<SettledEvents>
   /**
@@ -184,6 +187,8 @@ export interface StoredEvent {
 
 export interface AckParams {
   readonly destination: string
+  /** Another server writes nothing, and no shard is ours there. Absent: nobody asks. */
+  readonly server?: string | undefined
   readonly acks: readonly Ack[]
   readonly hold: readonly HoldParams[]
 }
@@ -303,6 +308,8 @@ export interface TriedEvent extends EventPlace {
 
 export interface SettleHeldParams {
   readonly destination: string
+  /** As of `AckParams`. */
+  readonly server?: string | undefined
   readonly leases: readonly ShardLease[]
   readonly sent: readonly EventPlace[]
   /** They had a verdict: what was counted as tried is forgotten. */

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { afterEach, expect, it } from 'vitest'
-import { effectivelyOnce, event, type Signal } from '../../src/index.ts'
+import { effectivelyOnce, event, type OutgoingEvent, type Sink, type Signal } from '../../src/index.ts'
 import { inProcessSink } from '../../src/sink/in-process.ts'
 import { pgStore } from '../../src/store/postgres/pg.ts'
 import { until } from '../relay/world.ts'
@@ -81,5 +81,72 @@ describePostgres('a server that was promoted and lacks the last transactions', (
     // On the promoted server: whoever comes later can see it.
     const written = (await once.redrive.audit()).filter(({ action }) => action === 'rewound')
     expect(new Set(written.map(({ detail }) => detail['destination']))).toEqual(new Set(['s', 'consumer c']))
+  }, 120_000)
+
+  /** A relay whose sink has taken one event and gives its verdict when it is told to. */
+  async function openRelay(moved: (port: number) => void) {
+    const database = await Database.start(moved)
+    ends.push(() => database.stop())
+    const link = await Link.open(database.primary.port)
+    ends.push(() => link.close())
+    const pool = new pg.Pool({ connectionString: link.through(database.primary.url), max: 8 })
+    pool.on('error', () => {})
+    ends.push(() => pool.end())
+    const once = effectivelyOnce({ namespace: 'p', store: pgStore(pool), events, guard: 'off', sweep: false })
+    ends.push(() => once.close())
+    await once.migrate()
+    const publish = (n: number): Promise<unknown> =>
+      once.run({ scope: 's', key: `${n}`, input: n }, ({ publish: send }) => send('step.made', { n }))
+    const sent: OutgoingEvent[] = []
+    let tell = (): void => {}
+    const told = new Promise<void>((resolve) => (tell = resolve))
+    const sink: Sink = {
+      name: 's',
+      proves: 'accepted',
+      dedupes: false,
+      orders: true,
+      async send(taken) {
+        sent.push(...taken)
+        await told
+        return taken.map(() => ({ kind: 'sent' }))
+      },
+    }
+    const relay = await once.relay({ to: sink, lease: '60s' }).start()
+    ends.push(() => relay.stop())
+    await publish(1)
+    await until(() => sent.length === 1, 10_000)
+    return { database, link, publish, sent, tell }
+  }
+
+  it('is sent again what was under way, under an id that no broker knows', async () => {
+    let promoted: number | undefined
+    const { database, link, sent, tell } = await openRelay((port) => (promoted = port))
+    const promotion = database.promoteSynchronous()
+    await until(() => promoted !== undefined, 60_000)
+    link.moved(promoted as unknown as number)
+    tell()
+    await until(() => sent.length === 2, 30_000)
+    await promotion
+    const [before, after] = sent
+    expect(after?.id).toBe(before?.id)
+    expect(after?.brokerId).toBe(before?.brokerId)
+    expect(before?.deduplicationId).toBe(before?.id)
+    expect(after?.deduplicationId).toBe(`${before?.id}:t2`)
+  }, 120_000)
+
+  it('but not of a server that was only started again', async () => {
+    const { database, publish, sent, tell } = await openRelay(() => {})
+    await database.restartAtOnce()
+    tell()
+    await until(
+      () =>
+        publish(2).then(
+          () => true,
+          () => false,
+        ),
+      30_000,
+    )
+    await until(() => sent.length > 1, 30_000)
+    expect(sent.map(({ data }) => (data as { n: number }).n)).toEqual([1, 2])
   }, 120_000)
 })

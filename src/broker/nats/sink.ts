@@ -87,7 +87,7 @@ export function natsSink(js: NatsJetStream, options: NatsSinkOptions): Sink {
     try {
       const { payload, ...headers } = message
       await js.publish(subject, payload, {
-        msgID: event.brokerId,
+        msgID: event.deduplicationId,
         timeout,
         expect: { streamName: stream },
         ...headers,

@@ -30,7 +30,7 @@ export function redisSink(client: RedisClient, options: RedisSinkOptions): Sink 
   let judged: ServerJudgement = UNKNOWN_SERVER
 
   function entryOf(event: OutgoingEvent, json: string): readonly string[] {
-    const known = judged.idempotent ? ['IDMP', producerOf(event.aggregate.id), event.brokerId] : []
+    const known = judged.idempotent ? ['IDMP', producerOf(event.aggregate.id), event.deduplicationId] : []
     return ['XADD', stream, ...known, ...trim, '*', 'brokerid', event.brokerId, 'event', json]
   }
 

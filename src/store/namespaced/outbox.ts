@@ -25,6 +25,7 @@ export function namespacedOutbox(outbox: Outbox, own: Own): Outbox {
     },
     takeDelayed: ({ ids }) => outbox.takeDelayed({ ids, namespace: own.no }),
     settleHeld: (params) => outbox.settleHeld(to(params)),
+    ...(outbox.identity && { identity: outbox.identity.bind(outbox) }),
     async resend(params) {
       const namespace = await own.look()
       if (namespace < 0) return 0

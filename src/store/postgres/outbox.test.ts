@@ -29,7 +29,7 @@ describePostgres('the outbox on PostgreSQL', (database) => {
     await stopped.query('begin')
     const tokens = arrayLiteral(leased.map(({ token }) => token))
     const shards = arrayLiteral(leased.map(({ shard }) => shard))
-    const fenced = await stopped.query(fenceShardsSql('effectively_once'), [destination, shards, tokens, '300'])
+    const fenced = await stopped.query(fenceShardsSql('effectively_once'), [destination, shards, tokens, '300', null])
     expect(fenced.rows).toHaveLength(SHARDS)
     expect(await outbox?.lease(lease)).toEqual([])
     await new Promise((resolve) => setTimeout(resolve, 900))

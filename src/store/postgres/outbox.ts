@@ -3,6 +3,7 @@ import { ANSWER_SLACK_MS, RELAY_SETTLE_MS, RELAY_UNPARK_EVENTS, SHARDS } from '.
 import { readNotBefore } from '../not-before.ts'
 import { HELD_STATES } from '../outbox.ts'
 import type { Cancellation } from '../cancellation.ts'
+import type { DatabaseIdentity } from '../database-identity.ts'
 import type {
   Acked,
   AckParams,
@@ -36,11 +37,16 @@ import type { Row } from '../store.ts'
 import { arrayLiteral, arraysOf } from './array-literal.ts'
 import { cancelDelayed } from './delayed.ts'
 import type { PgConnection, PgDriver, PgStatement } from './driver/driver.ts'
+import { sqlStateOf } from './driver/sqlstate.ts'
 import { storeError, told } from './errors.ts'
 import { postgresCalls } from './outbox-calls.ts'
 import { blockedOf, byShard, eventOf, numberOrNull, numbersOf, placesOf } from './outbox-rows.ts'
 import { postgresParked } from './parked.ts'
 import type { Bind, StatementName } from './statements.ts'
+
+/** SQLSTATEs of databases that speak PostgreSQL's protocol and do not tell their timeline. */
+const HAS_NO_TIMELINE = /^(0A|42)/
+const FIRST_TIMELINE = '1'
 
 /** The relay on PostgreSQL: every method is one statement, but for what concerns held events. */
 export class PostgresOutbox<Tx> implements Outbox {
@@ -152,7 +158,7 @@ export class PostgresOutbox<Tx> implements Outbox {
     }
   }
 
-  async ack({ destination, acks, hold }: AckParams): Promise<Acked> {
+  async ack({ destination, server, acks, hold }: AckParams): Promise<Acked> {
     const seen = acks.flatMap((of) => of.seen ?? [])
     const values = [
       destination,
@@ -161,6 +167,7 @@ export class PostgresOutbox<Tx> implements Outbox {
       arrayLiteral(acks.flatMap(({ shard, seen = [] }) => seen.map(() => shard))),
       ...arraysOf(seen, 'segment', 'seq', 'id'),
       ...heldArrays(hold),
+      server ?? null,
     ]
     const [row] = await this.#query('ack', values, this.#lane(destination))
     return { ours: numbersOf(row?.['ours']), parked: placesOf(row?.['parked']) }
@@ -198,11 +205,20 @@ export class PostgresOutbox<Tx> implements Outbox {
     return rows.map((row) => ({ id: String(row['id']), cancelled: row['cancelled'] === true }))
   }
 
+  async identity(): Promise<DatabaseIdentity> {
+    const [row] = await this.#driver.query(this.#bind('identity', [])).catch((error: unknown) => {
+      if (!HAS_NO_TIMELINE.test(sqlStateOf(error) ?? '')) throw storeError(error, this.#schema)
+      return this.#query('server', [])
+    })
+    const timeline = String(row?.['timeline'] ?? '')
+    return { server: String(row?.['server']), timeline: timeline === FIRST_TIMELINE ? '' : timeline }
+  }
+
   async settleHeld(params: SettleHeldParams): Promise<SettledEvents> {
-    const { destination, leases } = params
+    const { destination, leases, server = null } = params
     return told(this.#schema, async () => {
       const { connection, rows } = await this.#driver.begin(
-        this.#bind('fenceShards', [destination, ...leaseArrays(leases), String(RELAY_SETTLE_MS)]),
+        this.#bind('fenceShards', [destination, ...leaseArrays(leases), String(RELAY_SETTLE_MS), server]),
         { withinMs: RELAY_SETTLE_MS + ANSWER_SLACK_MS },
       )
       try {

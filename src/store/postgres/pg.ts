@@ -67,6 +67,7 @@ export function pgDriver<C extends PoolClientLike>(
     frequent: new FrequentStatements(),
     onTrip: options.onTrip,
     watchdog,
+    silentAt: -Infinity,
   }
   const aside = new SideConnection(root, context)
   const lanes: SideConnection[] = []
@@ -74,7 +75,7 @@ export function pgDriver<C extends PoolClientLike>(
 
   async function query(statement: PgStatement): Promise<readonly Row[]> {
     // What has no name is no statement of every day.
-    const link = await checkOut(root, watchdog, statement.name === '' ? MAINTENANCE_WITHIN_MS : STATEMENT_WITHIN_MS)
+    const link = await checkOut(root, context, statement.name === '' ? MAINTENANCE_WITHIN_MS : STATEMENT_WITHIN_MS)
     const named = context.prepared
     let outcome = await link.run([statement], context)
     if (named && isNamesFault(context, outcome)) outcome = await link.run([statement], context)
@@ -97,7 +98,7 @@ export function pgDriver<C extends PoolClientLike>(
 
     async begin(first: PgStatement, { withinMs = MAINTENANCE_WITHIN_MS }: BeginOptions = {}) {
       const taken = left.take()
-      const link = taken ?? (await checkOut(root, watchdog, withinMs))
+      const link = taken ?? (await checkOut(root, context, withinMs))
       link.withinMs = withinMs
       const opening = taken ? [ROLLBACK, BEGIN, first] : [BEGIN, first]
       const named = context.prepared
@@ -132,7 +133,17 @@ export function pgDriver<C extends PoolClientLike>(
   }
 }
 
-function checkOut(pool: PgPool, watchdog: Watchdog, withinMs: number): Promise<PgLink> {
+async function checkOut(pool: PgPool, context: PgDriverContext, withinMs: number): Promise<PgLink> {
+  for (;;) {
+    const link = await connected(pool, context.watchdog)
+    link.withinMs = withinMs
+    // The pool opens another one in its place, and that one is heard.
+    if (!link.isDoubtful(context)) return link
+    link.discard()
+  }
+}
+
+function connected(pool: PgPool, watchdog: Watchdog): Promise<PgLink> {
   return new Promise((resolve, reject) => {
     let isLate = false
     const wait = watchdog.watch(STATEMENT_WITHIN_MS, () => {
@@ -145,7 +156,6 @@ function checkOut(pool: PgPool, watchdog: Watchdog, withinMs: number): Promise<P
         if (isLate) return client?.release?.()
         if (error || !client) return reject(unavailable(pool, error))
         const link = linkOf(client)
-        link.withinMs = withinMs
         link.hold()
         resolve(link)
       })

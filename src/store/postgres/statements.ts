@@ -19,6 +19,7 @@ import {
   deleteHeldSql,
   dueSql,
   fenceShardsSql,
+  IDENTITY_SQL,
   keepHeldSql,
   leaseShardsSql,
   nextDueSql,
@@ -26,6 +27,7 @@ import {
   parkHeldSql,
   promoteHeldSql,
   readEventsSql,
+  SERVER_SQL,
   stillBlockedSql,
   tryHeldSql,
   unparkOrphansSql,
@@ -87,6 +89,8 @@ export type StatementName =
   | 'ack'
   | 'due'
   | 'nextDue'
+  | 'identity'
+  | 'server'
   | 'fenceShards'
   | 'deleteHeld'
   | 'tryHeld'
@@ -168,6 +172,8 @@ function texts(schema: string): Readonly<Record<StatementName, string>> {
     ack: ackSql(schema),
     due: dueSql(schema),
     nextDue: nextDueSql(schema),
+    identity: IDENTITY_SQL,
+    server: SERVER_SQL,
     fenceShards: fenceShardsSql(schema),
     deleteHeld: deleteHeldSql(schema),
     tryHeld: tryHeldSql(schema),

@@ -41,6 +41,7 @@ export function eventFor(aggregate: string, n: number, data: unknown = { aggrega
     previous: undefined,
     aggregate: { type: 'step', id: aggregate },
     brokerId: id,
+    deduplicationId: id,
     traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
     headers: { source: 'contract' },
     attempt: 1,

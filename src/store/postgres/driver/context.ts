@@ -10,6 +10,11 @@ export interface PgDriverContext {
   readonly frequent: FrequentStatements
   readonly onTrip: ((statements: number) => void) | undefined
   readonly watchdog: Watchdog
+  /**
+   * When a connection was last heard to be silent: a statement sent at this time got no answer. Whatever silenced that
+   * connection may have silenced every other one that has not answered since.
+   */
+  silentAt: number
 }
 
 /**

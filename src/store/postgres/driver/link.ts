@@ -26,6 +26,8 @@ export class PgLink {
   broken: { readonly error: unknown } | null = null
   /** How long an answer to statements of ours may take. */
   withinMs: number = STATEMENT_WITHIN_MS
+  /** When the server was last heard here. */
+  #heardAt = performance.now()
   readonly #prepared: PreparedStatements = new Map()
   /** Names whose statement changed its columns: pg would go on using what it prepared. */
   readonly #stale = new Set<string>()
@@ -40,6 +42,11 @@ export class PgLink {
     else this.way = typeof client.connection?.stream?.write === 'function' ? 'grouped' : 'single'
   }
 
+  /** Another connection fell silent, and nothing was heard on this one since. */
+  isDoubtful({ silentAt }: PgDriverContext): boolean {
+    return this.#heardAt < silentAt
+  }
+
   /** From checkout to release an 'error' event must not end the process. */
   hold(): void {
     this.client.on('error', this.#onError)
@@ -48,6 +55,12 @@ export class PgLink {
   release(destroy: boolean): void {
     this.client.removeListener('error', this.#onError)
     this.client.release?.(destroy || this.broken !== null)
+  }
+
+  /** A connection that may be silent is not waited for, not even to end it. */
+  discard(): void {
+    this.release(true)
+    this.client.connection?.stream?.destroy?.()
   }
 
   /** Whether this error of a trip ended the connection: the server said so, or the socket had. */
@@ -80,6 +93,7 @@ export class PgLink {
       parserOf: ours ? ownParser : (oid) => client.getTypeParser(oid, 'text'),
       settle: (outcome) => {
         if (wait) context.watchdog.done(wait)
+        this.#heardAt = performance.now()
         resolve(outcome)
       },
     })
@@ -91,13 +105,21 @@ export class PgLink {
     const wait = whose === 'ours' ? this.#watched(context) : undefined
     const trip =
       this.way === 'concurrent' ? this.#together(statements, context, whose) : this.#each(statements, context, whose)
-    return wait ? trip.finally(() => context.watchdog.done(wait)) : trip
+    return trip.finally(() => {
+      if (wait) context.watchdog.done(wait)
+      this.#heardAt = performance.now()
+    })
   }
 
   /** The user's own statements have the deadline of their operation; then the connection is rolled back, or ended. */
-  #watched({ watchdog }: PgDriverContext): Wait | undefined {
+  #watched(context: PgDriverContext): Wait | undefined {
     const { withinMs } = this
-    return withinMs === Infinity ? undefined : watchdog.watch(withinMs, () => this.#giveUp(withinMs))
+    if (withinMs === Infinity) return undefined
+    const sentAt = performance.now()
+    return context.watchdog.watch(withinMs, () => {
+      context.silentAt = Math.max(context.silentAt, sentAt)
+      this.#giveUp(withinMs)
+    })
   }
 
   /** A server that does not answer does not take part in an orderly end: whoever waits is told by the socket's. */

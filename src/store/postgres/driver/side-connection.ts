@@ -38,7 +38,8 @@ export class SideConnection {
     await before
     let timer: ReturnType<typeof setTimeout> | undefined
     const late = new Promise<never>((_, reject) => {
-      if (withinMs !== undefined) timer = setTimeout(() => reject(this.#giveUp(withinMs)), withinMs)
+      const sentAt = performance.now()
+      if (withinMs !== undefined) timer = setTimeout(() => reject(this.#giveUp(withinMs, sentAt)), withinMs)
     })
     try {
       return rowsOf(await Promise.race([this.#run(statement), late]))
@@ -56,7 +57,8 @@ export class SideConnection {
   }
 
   /** Destroys the stream, because a server that does not answer would not answer an orderly end either. */
-  #giveUp(withinMs: number): Error {
+  #giveUp(withinMs: number, sentAt: number): Error {
+    this.#context.silentAt = Math.max(this.#context.silentAt, sentAt)
     this.#client?.connection?.stream?.destroy?.()
     void this.#drop()
     return onceError('ONCE_STORE_UNAVAILABLE', { detail: `no answer from the database within ${withinMs} ms` })
@@ -78,6 +80,10 @@ export class SideConnection {
   async #connected(): Promise<PgLink> {
     const link = await this.#link
     if (link?.broken) void this.#drop(link)
+    else if (link?.isDoubtful(this.#context)) {
+      void this.#drop(link)
+      link.client.connection?.stream?.destroy?.()
+    }
     this.#link ??= this.#connect()
     try {
       return await this.#link

@@ -1,4 +1,4 @@
-import { DUE_AT, heldRows, isThere, reached } from './outbox.ts'
+import { DUE_AT, heldRows, isServer, isThere, reached } from './outbox.ts'
 
 /**
  * The acknowledgement: a cursor is inserted where the token is still ours. It is written after the send, so even a late
@@ -6,7 +6,8 @@ import { DUE_AT, heldRows, isThere, reached } from './outbox.ts'
  * Locks nothing; only where the same owner announces something else from the same cursor, suspects, a row is updated.
  * A shard of which the server has forgotten something (the cursor, or what was read) is refused as a whole.
  * $1 destination, $2 shards, $3 cursors, $4 tokens, $5 trying to, $6 attempts, $7 segments, $8 counts, $9 from,
- * of events that were read $10 shards, $11 segments, $12 seqs, $13 ids, held events from $14
+ * of events that were read $10 shards, $11 segments, $12 seqs, $13 ids, held events from $14, $22 the only server that
+ * may answer
  */
 export function ackSql(schema: string): string {
   return `
@@ -15,6 +16,7 @@ with n as materialized (
                          $7::text::int4[], $8::text::int8[], $9::text::int8[])
          v(shard, cursor, token, trying_to, attempt, event_segment, counted, came_from)
     join ${schema}.shard s on s.destination = $1::text and s.shard = v.shard and s.token = v.token
+   where ${isServer('$22')}
 ), m as materialized (
   select n.* from n
    where n.shard not in (select f.shard from n f where not ${reached(schema, 'f.shard', 'f.came_from')})

@@ -107,6 +107,19 @@ select h.shard::int4 as shard, h.aggregateid, bool_or(h.state = 3) as parked,
 /** A server that was promoted, restored or started again is another one. */
 const SERVER = '(extract(epoch from pg_postmaster_start_time()) * 1000000)::int8::text'
 
+/** Null: any server may answer. */
+export function isServer(parameter: string): string {
+  return `(${parameter}::text is null or ${SERVER} = ${parameter}::text)`
+}
+
+export const IDENTITY_SQL = `
+select ${SERVER} as server,
+       case when pg_is_in_recovery() then ''
+            else ltrim(left(pg_walfile_name(pg_current_wal_lsn()), 8), '0') end as timeline`
+
+/** For databases that speak PostgreSQL's protocol and have no such functions. */
+export const SERVER_SQL = `select ${SERVER} as server`
+
 const SEALED_AT = '(extract(epoch from g.since) * 1000000)::int8::text'
 
 /**
@@ -222,7 +235,7 @@ select coalesce(string_agg(m.shard::text, ','), '') as ours from m`
 /**
  * First of a settlement: the shards that are ours, held until it commits, or until its deadline: a relay that stops in
  * the middle must not keep them from whoever takes over. Locks their rows.
- * $1 destination, $2 shards, $3 tokens, $4 deadline ms
+ * $1 destination, $2 shards, $3 tokens, $4 deadline ms, $5 the only server that may answer
  */
 export function fenceShardsSql(schema: string): string {
   return `
@@ -232,7 +245,7 @@ with d as materialized (
 select s.shard::int4 as shard from ${schema}.shard s
   join unnest($2::text::int4[], $3::text::int8[]) v(shard, token) on s.shard = v.shard and s.token = v.token
   cross join d
- where s.destination = $1::text order by s.shard for share of s`
+ where s.destination = $1::text and ${isServer('$5')} order by s.shard for share of s`
 }
 
 /** $1 destination, $2 shards, $3 seqs */
