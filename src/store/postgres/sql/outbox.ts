@@ -112,13 +112,13 @@ export function isServer(parameter: string): string {
   return `(${parameter}::text is null or ${SERVER} = ${parameter}::text)`
 }
 
-export const IDENTITY_SQL = `
+export const IDENTITY_SQL: string = `
 select ${SERVER} as server,
        case when pg_is_in_recovery() then ''
             else ltrim(left(pg_walfile_name(pg_current_wal_lsn()), 8), '0') end as timeline`
 
 /** For databases that speak PostgreSQL's protocol and have no such functions. */
-export const SERVER_SQL = `select ${SERVER} as server`
+export const SERVER_SQL: string = `select ${SERVER} as server`
 
 const SEALED_AT = '(extract(epoch from g.since) * 1000000)::int8::text'
 
