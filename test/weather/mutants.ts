@@ -122,6 +122,37 @@ const REWINDS: readonly TestedMutant[] = [
   },
 ]
 
+const FAILOVERS: readonly TestedMutant[] = [
+  {
+    name: 'a promoted server accepts what was sent before the promotion',
+    test: 'test/weather/promoted.test.ts',
+    file: 'src/store/postgres/sql/outbox.ts',
+    find: 'return `(${parameter}::text is null or ${SERVER} = ${parameter}::text)`',
+    replace: 'return `(${parameter}::text is null or ${SERVER} is not null)`',
+  },
+  {
+    name: 'a broker that drops duplicates drops what is sent again after a promotion',
+    test: 'test/weather/promoted.test.ts',
+    file: 'src/outbox/outgoing.ts',
+    find: "return this.#timeline === '' ? this.brokerId :",
+    replace: "return this.#timeline !== '-' ? this.brokerId :",
+  },
+  {
+    name: 'a server that was started again counts as promoted',
+    test: 'test/weather/promoted.test.ts',
+    file: 'src/outbox/shard-leases.ts',
+    find: 'if (before.timeline !== identity.timeline) {',
+    replace: 'if (before.server !== identity.server) {',
+  },
+  {
+    name: 'connections are trusted although another one fell silent',
+    test: 'src/store/postgres/driver/silent-connections.test.ts',
+    file: 'src/store/postgres/driver/link.ts',
+    find: 'return this.#heardAt < silentAt',
+    replace: 'return this.#heardAt < silentAt - 1e9',
+  },
+]
+
 const IMPORTS: readonly TestedMutant[] = [
   {
     name: 'whoever works on a redrive does not see that letters are to run again',
@@ -140,4 +171,10 @@ const IMPORTS: readonly TestedMutant[] = [
 ]
 
 /** Mutants of points that need real segments, real logs or a real server that was put back. */
-export const WEATHER_MUTANTS: readonly TestedMutant[] = [...CRASHES, ...RECREATED_LOGS, ...REWINDS, ...IMPORTS]
+export const WEATHER_MUTANTS: readonly TestedMutant[] = [
+  ...CRASHES,
+  ...RECREATED_LOGS,
+  ...REWINDS,
+  ...FAILOVERS,
+  ...IMPORTS,
+]
