@@ -11,24 +11,24 @@ import { BusyAggregates, take } from './taking.ts'
 import { culprit, partOf } from './tries.ts'
 
 const DUE_MS_MIN = 20
-/** What is due and in hand already is settled first; then somebody looks anyway. */
+/** Due events in the hand are settled first. After this time the relay looks anyway. */
 const IN_HAND_MS = 1_000
 const HAND_MAX = 4_096
-/** What is in hand is found again with the others: as long as it fills half of what is read at once, nobody looks. */
+/** A read finds the events in the hand again. While they fill half of a read, the relay does not look. */
 const HAND_BYTES_MAX: number = RELAY_BATCH_BYTES / 2
 
 export interface Fetched {
-  /** They may be sent with everything else. */
+  /** Events that may be sent with all others. */
   readonly ready: readonly Item[]
-  /** They were under way when a relay died: they are sent while nothing else is. */
+  /** Events that were under way when a relay died. They are sent while nothing else is under way. */
   readonly alone: readonly HeldEvent[]
-  /** They are decided without being sent. */
+  /** Events that are decided without being sent. */
   readonly aside: readonly Item[]
-  /** When to look again; null: nobody knows. */
+  /** When to look again. Null: unknown. */
   readonly nextInMs: number | null
 }
 
-/** Held events whose time has come, while they are on their way: an aggregate's come one after the other. */
+/** Held events that are due and being sent. Events of one aggregate are sent one after the other. */
 export class Hand {
   readonly #parts: RelayParts
   readonly #leases: ShardLeases
@@ -68,7 +68,7 @@ export class Hand {
     const wanted = found.filter(({ type }) => wants(type))
     const { ready: events, cancelled, busy } = await take(outbox, wanted)
     this.#busy.add(busy)
-    // They are not sent before what is passed here is written: it may stand in line before them.
+    // Wait until the passed events are written, because they may come before these in their aggregates.
     if (wanted.length < found.length || cancelled.length > 0) {
       const passed = heldItems([...found.filter(({ type }) => !wants(type)), ...cancelled], shards, source)
       for (const item of passed) item.state = 'passed'
@@ -91,21 +91,21 @@ export class Hand {
     return { ready, alone: [], aside, nextInMs: 0 }
   }
 
-  /** Counted before they are sent: should they kill this relay, the next one knows. */
+  /** Counts the attempts before the events are sent. If an event kills this relay, the next relay knows. */
   async announce(part: readonly HeldEvent[]): Promise<readonly HeldEvent[]> {
     const { random, sink } = this.#parts
     const numbers = new Set(part.map(({ shard }) => shard))
     const leases = [...this.#leases.shards.values()].filter(({ shard }) => numbers.has(shard))
     const events = part.map((event) => {
       const tried = event.tried + 1
-      // Whoever takes over gets some work done before it is tried again.
+      // The next owner can send other events before it tries this one again.
       return { shard: event.shard, seq: event.seq, tried, dueInMs: tried > 2 ? backoffMs(random, tried) : null }
     })
     const ours = await this.#ledger.announce({ destination: sink.name, leases, events })
     return part.filter(({ shard }) => ours.has(shard))
   }
 
-  /** They were settled, or are not ours any more. */
+  /** These events were settled, or their shards are not ours any more. */
   release(items: readonly Item[]): void {
     for (const item of items) {
       if (!this.#items.delete(item)) continue
@@ -117,7 +117,7 @@ export class Hand {
     }
   }
 
-  /** Those of these shards that are not decided, and will not be. */
+  /** Events of these shards that are undecided and stay so. */
   undecidedOf(shards: ReadonlySet<Shard>): Item[] {
     return [...this.#items].filter((item) => shards.has(item.shard) && !isDecided(item))
   }

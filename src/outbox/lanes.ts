@@ -6,11 +6,11 @@ interface Lane {
   queue: Item[]
   head: number
   underWay: number
-  /** An event of it failed, and was parked or not: what is still under way behind it was not sent. */
+  /** An event of the lane failed. Later events that are still under way were not sent. True: the event was parked. */
   failed: boolean | undefined
-  /** It stands in line. */
+  /** Whether the lane is in the queue. */
   offered: boolean
-  /** The hand-out that took from it last. */
+  /** The last hand-out that took events from this lane. */
   taken: number
 }
 
@@ -20,14 +20,14 @@ export class Lanes {
   #line: Lane[] = []
   #first = 0
   #hands = 0
-  /** Events that wait. */
+  /** How many events wait. */
   queued = 0
 
   get isEmpty(): boolean {
     return this.#lanes.size === 0
   }
 
-  /** Nothing can be handed out now. */
+  /** Whether no event can be handed out now. */
   get isDry(): boolean {
     while (this.#first < this.#line.length && !isServable(this.#line[this.#first] as Lane)) this.#skip()
     return this.#first >= this.#line.length
@@ -45,7 +45,7 @@ export class Lanes {
     this.#offer(lane)
   }
 
-  /** The next events, one of each lane in turn. `several`: more than one of a lane may be under way, in order. */
+  /** The next events, one of each lane in turn. `several`: a lane may have more than one event under way, in order. */
   take(limit: number, several: boolean): Item[] {
     const taken: Item[] = []
     const hand = ++this.#hands
@@ -66,7 +66,7 @@ export class Lanes {
     return taken
   }
 
-  /** It is decided. */
+  /** The event is decided. */
   settle({ stored: { aggregateId } }: Item): void {
     const lane = this.#lanes.get(aggregateId)
     if (!lane) return
@@ -74,7 +74,7 @@ export class Lanes {
     this.#tidy(aggregateId, lane)
   }
 
-  /** They were not sent after all, and come before everything else of their lanes; `first`: these lanes are served next. */
+  /** Puts unsent events back at the front of their lanes. `first`: these lanes are served next. */
   back(items: readonly Item[], first: boolean): void {
     const byLane = new Map<string, Item[]>()
     for (const item of items) {
@@ -100,7 +100,7 @@ export class Lanes {
     this.#first = 0
   }
 
-  /** It failed and is set aside: whatever waits in its lane is taken out. */
+  /** The event failed and is set aside. Takes out the events that wait in its lane. */
   fail(item: Item, parked: boolean): Item[] {
     const lane = this.#lanes.get(item.stored.aggregateId)
     if (!lane) return []
@@ -113,12 +113,12 @@ export class Lanes {
     return rest
   }
 
-  /** Whether its lane failed while it was under way, and was parked; undefined: it did not. */
+  /** Whether its lane failed while the event was under way. True: the lane was parked. Undefined: it did not fail. */
   failureOf({ stored: { aggregateId } }: Item): boolean | undefined {
     return this.#lanes.get(aggregateId)?.failed
   }
 
-  /** Takes out whatever waits of these shards. */
+  /** Takes out the waiting events of these shards. */
   drop(shards: ReadonlySet<Shard>): void {
     for (const [id, lane] of this.#lanes) {
       const rest = lane.queue.slice(lane.head)

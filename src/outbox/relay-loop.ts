@@ -20,8 +20,8 @@ import { Windows } from './windows.ts'
 const SINK_TRIES_ONCE = 3
 
 /**
- * Reads ahead of the sender and writes down what it decided, one step after the other: only this loop touches the
- * database. The sink is never waited for here.
+ * Reads ahead of the sender and records what the sender decided, one step after the other. Only this loop uses the
+ * database, and it never waits for the sink.
  */
 export class RelayLoop {
   readonly #parts: RelayParts
@@ -34,16 +34,16 @@ export class RelayLoop {
   readonly #hand: Hand
   readonly #recorder: Recorder
   readonly #tools: Tools
-  /** Read, and not handed to the sender: they are announced first. */
+  /** Events that were read. They are announced before the sender gets them. */
   #incoming: Item[] = []
   #known: ReadonlySet<Shard> = new Set()
-  /** They are let go of with the next look: whatever was decided of them is written. */
+  /** Shards whose decisions are all written. They are released with the next look. */
   readonly #gone = new Set<Shard>()
   #suspectAt = 0
   #readAt = 0
-  /** The outbox was empty: nobody looks before this. */
+  /** The outbox was empty. The relay does not look again before this time. */
   #lookAt = 0
-  /** The last look had room for everything, and found nothing. */
+  /** The last look had room for every event, and found none. */
   #sawAll = false
   #pollMs = RELAY_POLL_MS_MIN
   #troubles = 0
@@ -53,7 +53,7 @@ export class RelayLoop {
     this.#state = state
     this.#wake = wake
     const { outbox, clock, observe, source, relay, leaseMs, sink } = parts
-    // A heartbeat is no news: there is one look with it, and an idle relay goes on looking as rarely as before.
+    // A heartbeat brings no news. The relay looks once, and an idle relay then waits as long as before.
     const tell = (): void => {
       this.#lookAt = 0
       wake.nudge()
@@ -109,7 +109,7 @@ export class RelayLoop {
     }
   }
 
-  /** False: nothing is left, and nobody waits for more. */
+  /** False: nothing is left to do, and no more events are expected. */
   async #turn(): Promise<boolean> {
     const { clock } = this.#parts
     if (!this.#leases.mayRun) {
@@ -130,7 +130,7 @@ export class RelayLoop {
     if (suspect) await this.#trySuspect(suspect)
     if (clock.now() >= this.#hand.dueAt && this.#leases.shards.size > 0) await this.#takeDue()
     const found = this.#wantsEvents() && (await this.#read())
-    // The first events of a lease are announced before they are sent, later ones with what was decided before.
+    // The first events of a lease are announced before they are sent. Later events are announced with earlier decisions.
     if (this.#incoming.some(({ shard }) => shard.fresh)) await this.#recorder.flush()
     const incoming = this.#incoming
     this.#incoming = []
@@ -144,10 +144,10 @@ export class RelayLoop {
   async #tend(): Promise<void> {
     const shardLeases = this.#leases
     this.#stepAside()
-    // What their last owner held comes with the shards.
+    // The held events of the last owner come with the shards.
     const ready = (shard: Shard): boolean => this.#gone.has(shard)
     if (await shardLeases.tend(ready)) this.#hand.dueAt = 0
-    // Somebody else set an event aside: a resend, or an operator.
+    // A resend or an operator set an event aside.
     if (shardLeases.tookDue()) this.#hand.dueAt = 0
     this.#forget(new Set([...this.#known].filter((shard) => !shardLeases.owns(shard))))
     this.#known = new Set(shardLeases.shards.values())
@@ -184,7 +184,7 @@ export class RelayLoop {
     }
   }
 
-  /** What was sent of these shards is written down; the rest is left to whoever has them next. */
+  /** Records what was sent of these shards. The next owner sends the rest. */
   async #letGo(shards: ReadonlySet<Shard>): Promise<void> {
     this.#sender.drop(shards)
     const quiet = new Set([...shards].filter((shard) => !this.#sender.isBusyWith(shard)))
@@ -212,7 +212,7 @@ export class RelayLoop {
     })
   }
 
-  /** When nothing is under way any more; nothing new is handed over before it is done. Not at all when the relay stops. */
+  /** Runs when nothing is under way, and hands over nothing new until it is done. Does nothing if the relay stops. */
   async #apart(work: () => Promise<void>): Promise<void> {
     this.#sender.holding = true
     try {
@@ -238,7 +238,7 @@ export class RelayLoop {
     try {
       await sender.alone(items, wait)
     } finally {
-      // Whatever was decided is written; the rest is as it was.
+      // The decisions are written. Undecided events stay as they were.
       for (const item of items) {
         if (!isDecided(item)) item.state = 'aside'
         this.#recorder.aside(item)
@@ -290,7 +290,7 @@ export class RelayLoop {
   async #rest(): Promise<boolean> {
     const { clock } = this.#parts
     const now = clock.now()
-    // Without a shard nothing is due: asking again at once would be asking without end.
+    // Without a shard nothing is due, and the relay would ask again and again.
     const untilDueMs = this.#leases.shards.size === 0 ? Infinity : this.#hand.dueAt - now
     if (untilDueMs <= 0 || this.#recorder.dueInMs <= 0) return true
     if (this.#sender.isIdle && this.#recorder.isEmpty && this.#sawAll && this.#lookAt > now) {
@@ -309,7 +309,7 @@ export class RelayLoop {
     return true
   }
 
-  /** Waits for what is under way, as long as it may, and writes down what became of it. */
+  /** Waits for events that are under way, within the time limit, and records their verdicts. */
   async #end(): Promise<void> {
     while (!this.#sender.isQuiet && !this.#state.overdue) await this.#wake.wait(RELAY_POLL_BUSY_MS)
     await this.#sender.abort()

@@ -141,7 +141,7 @@ class SinkRelay implements WakeableRelay {
     running.stopping = true
     this.#wake.signal()
     const { clock, observe, sink } = this.#parts
-    // Some of the time is left for writing down what was sent.
+    // Leave some of the time for recording what was sent.
     const cancel = clock.after(withinMs - Math.min(withinMs / 4, RELAY_STOP_WRITE_MS), () => {
       running.overdue = true
       this.isCutShort = true
@@ -215,7 +215,7 @@ class SinkRelay implements WakeableRelay {
         for (const resolve of this.#waitingForIdle.splice(0)) resolve()
       },
     }
-    // A relay that is started again is another one: nothing of its former life counts.
+    // A restarted relay gets a new id, so that nothing of its last run counts.
     const loop = new RelayLoop({ ...this.#parts, relay: this.#parts.random.uuid() }, state, this.#wake)
     let over: (outcome: Promise<void>) => void = () => {}
     const ended = new Promise<void>((resolve) => (over = resolve))

@@ -3,12 +3,12 @@ import type { ShardLeases } from './shard-leases.ts'
 import type { Shard } from './shard.ts'
 
 /**
- * What the database told of itself: which sealed segments need not be looked at again, and which server answered. A
- * database that was put back may write into those segments once more, and give numbers again that were read.
+ * What the database said about itself: which sealed segments need not be read again, and which server answered. A
+ * restored database may write into those segments again, and may give the same numbers to other events.
  */
 export class Seals {
   readonly #leases: ShardLeases
-  /** The last one there was: of a database that has it, so are all before it. */
+  /** The last seal. If the database has it, the database also has every seal before it. */
   #last: Seal | null = null
   #server: string | null = null
 
@@ -21,8 +21,8 @@ export class Seals {
   }
 
   /**
-   * The events of a read that may be sent. Of another server than before only those of shards of which it knows whatever
-   * was known: else there may be others before them, under numbers that were passed.
+   * The events of a read that may be sent. If another server answered, these are only events of shards whose state the
+   * server knows completely. In other shards, earlier events may have numbers that were already passed.
    */
   async trusted({ events, server }: Pick<EventsRead, 'events' | 'server'>): Promise<readonly StoredEvent[]> {
     if (server === null) return events
@@ -31,7 +31,7 @@ export class Seals {
     return events.filter(({ shard }) => this.#leases.shards.has(shard))
   }
 
-  /** `through`: of these shards the read has seen whatever there is. */
+  /** `through` are shards whose events were all read. */
   learn({ seal, isKnown }: Pick<EventsRead, 'seal' | 'isKnown'>, through: readonly Shard[]): void {
     if (!isKnown) for (const shard of this.#leases.shards.values()) shard.readFrom = shard.segment
     if (seal || !isKnown) this.#last = seal

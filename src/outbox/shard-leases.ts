@@ -15,11 +15,11 @@ export interface ShardLeasesParts {
   /** Whose relay it is, for the audit. */
   readonly source: string
   readonly leaseMs: number
-  /** Something changed: the loop should look. */
+  /** Called when something changed and the loop should look. */
   readonly tell: () => void
 }
 
-/** Keeps this relay's fair share of the shards leased: 64 among all relays that live. */
+/** Keeps this relay's fair share of the shards leased. All live relays share 64 shards. */
 export class ShardLeases {
   readonly shards: Map<number, Shard> = new Map()
   readonly #parts: ShardLeasesParts
@@ -27,7 +27,7 @@ export class ShardLeases {
   #aside: Shard | undefined
   #others = false
   #free = 0
-  /** Dropped, and perhaps still ours as far as the database knows. */
+  /** Shards that were dropped here. The database may still hold their leases for this relay. */
   #lost: Shard[] = []
   #freeSeen = false
   #dueSeen = false
@@ -49,23 +49,23 @@ export class ShardLeases {
     try {
       await this.tend()
     } catch (error) {
-      // Nobody will relay here: its heartbeats would keep a share of the shards from those who do.
+      // This relay does not run. Its heartbeats would keep a share of the shards from relays that do.
       await this.stop().catch(() => {})
       throw error
     }
   }
 
-  /** Past half a lease without a heartbeat another relay may be about to take over: nothing more is sent. */
+  /** False after half a lease without a heartbeat. Nothing more is sent then, because another relay may take over soon. */
   get mayRun(): boolean {
     return this.#parts.clock.now() - this.#provenAt < this.#parts.leaseMs / 2
   }
 
-  /** Somebody let a shard go. */
+  /** A read saw that a shard is free. */
   sawFree(): void {
     this.#freeSeen = true
   }
 
-  /** Whether a heartbeat saw that something is due, since this was asked last. */
+  /** Whether a heartbeat saw a due event since the last call. */
   tookDue(): boolean {
     const seen = this.#dueSeen
     this.#dueSeen = false
@@ -77,8 +77,8 @@ export class ShardLeases {
   }
 
   /**
-   * Takes what is free up to the share, and lets go of what is above it: `ready` says what can go at once, the rest is
-   * marked as leaving, and goes later. True when shards came in.
+   * Leases free shards up to the share, and releases shards above it. `ready` says which shards can go at once. The
+   * others are marked as leaving, and go later. Returns true if it leased shards.
    */
   async tend(ready: (shard: Shard) => boolean = () => true): Promise<boolean> {
     const { outbox, clock, destination, relay, leaseMs } = this.#parts
@@ -92,7 +92,7 @@ export class ShardLeases {
     if (over > 0) for (const shard of staying.filter((of) => of !== this.#aside).slice(-over)) shard.leaving = true
     const leases = [...this.shards.values()].filter((shard) => shard.leaving && ready(shard))
     if (leases.length > 0) {
-      // A beat that arrived after the release would lease them for nobody.
+      // A heartbeat that arrived after the release would lease them again, with no owner.
       await this.#beating?.catch(() => {})
       for (const { shard } of leases) this.shards.delete(shard)
       await outbox.release({ destination, relay, leases, leaving: false })
@@ -108,8 +108,8 @@ export class ShardLeases {
   }
 
   /**
-   * Nothing can be sent from here: the others share everything but this shard, by which it is seen when that is over.
-   * undefined: it is over.
+   * This relay cannot send, so the other relays share all shards but this one. With this shard the relay notices when
+   * it can send again. Undefined: it can.
    */
   stepAside(keeping: Shard | undefined): void {
     if (this.#aside === keeping) return
@@ -117,7 +117,7 @@ export class ShardLeases {
     this.#freeSeen = true
   }
 
-  /** Another relay of this destination lives. */
+  /** Whether another relay of this destination is alive. */
   get hasOthers(): boolean {
     return this.#others
   }
@@ -126,7 +126,7 @@ export class ShardLeases {
     return this.#aside !== undefined
   }
 
-  /** The database says that these are not ours any more, or that it does not know what we know of them. */
+  /** Drops shards that the database gave to another relay, or whose acknowledged events it does not know. */
   drop(lost: readonly Shard[]): void {
     for (const shard of lost.filter((of) => this.owns(of))) {
       this.shards.delete(shard.shard)
@@ -135,8 +135,8 @@ export class ShardLeases {
   }
 
   /**
-   * Whatever is still ours, or was ours in a lease that the database does not know, was dropped because it was put back
-   * to an earlier state: it is taken again, from what the database says now.
+   * Releases dropped shards that the database still holds for this relay, or whose lease it has lost. That happens only
+   * if the database went back to an earlier state. The shards are then leased again from the database's position.
    */
   async #releaseLost(): Promise<void> {
     const { outbox, observe, destination, relay, source } = this.#parts
@@ -152,7 +152,7 @@ export class ShardLeases {
     observe({ kind: 'troubled', task: 'relay', error: new Error(`${destination}: ${what}: ${reason}`) })
   }
 
-  /** Lets these go, as far as that can be told to anybody: else their lease lapses. */
+  /** Releases these shards. If the database cannot be reached, their leases lapse. */
   async giveBack(shards: readonly Shard[]): Promise<void> {
     const { outbox, destination, relay } = this.#parts
     for (const shard of shards) if (this.owns(shard)) this.shards.delete(shard.shard)
@@ -183,7 +183,7 @@ export class ShardLeases {
     return before.timeline === identity.timeline
   }
 
-  /** Asks what is still ours: whoever answers now is not the one that answered before, and may know less. */
+  /** Asks which shards are still ours, because another server answers now and may know less. */
   async prove(): Promise<void> {
     await this.#beating?.catch(() => {})
     await this.#beat()
@@ -220,7 +220,7 @@ export class ShardLeases {
     const kept = new Set(ours)
     this.drop(leases.filter(({ shard }) => !kept.has(shard)))
     if (leases.length === 0 || kept.size > 0) return
-    // Everything at once: somebody took over, or the destination was forgotten, and must be made known again.
+    // All shards were lost at once. Another relay took over, or the destination was removed and must be registered again.
     await outbox.open({ destination })
     this.#freeSeen = true
   }

@@ -9,23 +9,23 @@ export class Shard implements ShardLease {
   /** The segment of the cursor's event, and how many of its events the cursor has passed. */
   segment: number
   counted: number
-  /** Read up to here, and on from this segment. */
+  /** Events up to this number were read. The next read begins at this segment. */
   readTo: number
   readFrom: number
   /** The last event of each read that the cursor has not passed. */
   #ends: SeenEvent[] = []
-  /** Aggregates that wait; true: parked. */
+  /** Aggregates that wait. True: the aggregate is parked. */
   readonly blocked: Map<string, boolean>
   /** No batch of this lease was announced yet. */
   fresh = true
-  /** It is about to be let go: nothing of it is handed over any more. */
+  /** The shard will be released, so no event of it is handed over any more. */
   leaving = false
-  /** The intent that was written last. */
+  /** The announcement that was written last. */
   announced: Pick<Ack, 'tryingTo' | 'attempt'> = { tryingTo: null, attempt: 0 }
-  /** What the last owner was sending when it died: sent in halves, apart from everything else. */
+  /** What the last owner was sending when it died. These events are sent in halves, apart from all others. */
   suspect: { readonly upTo: number; readonly attempt: number } | null
 
-  /** Of the database that leased it. */
+  /** The timeline of the database that leased the shard. */
   readonly timeline: string
 
   constructor(state: ShardState, timeline: string) {
@@ -41,30 +41,30 @@ export class Shard implements ShardLease {
     this.suspect = state.tryingTo === null ? null : { upTo: state.tryingTo, attempt: Math.max(1, state.attempt) }
   }
 
-  /** These wait, and no others. */
+  /** Replaces the aggregates that wait. */
   block(aggregates: Iterable<readonly [string, boolean]>): void {
     this.blocked.clear()
     for (const [aggregateId, parked] of aggregates) this.blocked.set(aggregateId, parked)
   }
 
-  /** A read came to this event. */
+  /** A read ended with this event. */
   readUpTo({ seq, segment, id }: SeenEvent): void {
     this.readTo = seq
     this.readFrom = Math.max(this.readFrom, segment)
     this.#ends.push({ seq, segment, id })
   }
 
-  /** The last event that was read, where the cursor has not passed it. */
+  /** The last event that was read, unless the cursor has passed it. */
   get seen(): SeenEvent | undefined {
     return this.#ends.at(-1)
   }
 
-  /** How far the database must have come. */
+  /** The position that the database must have reached. */
   get known(): number {
     return this.seen?.seq ?? this.cursor
   }
 
-  /** What must be there when the cursor passes this event: where the last event of a read is, so are the others of it. */
+  /** Events that must exist when the cursor passes this event. If a read's last event exists, so do the others of it. */
   seenWith({ seq, segment, id }: SeenEvent): SeenEvent[] {
     return [...this.#ends.filter((end) => end.seq < seq), { seq, segment, id }]
   }

@@ -5,7 +5,7 @@ import { isDecided, type Item } from './item.ts'
 import { intent } from './ledger.ts'
 import type { Shard } from './shard.ts'
 
-/** What was read of each shard and is not behind its cursor yet, in order. */
+/** The events of each shard that were read and that the cursor has not passed, in order. */
 export class Windows {
   readonly #byShard = new Map<Shard, Item[]>()
   size = 0
@@ -21,7 +21,7 @@ export class Windows {
     return this.#byShard.has(shard)
   }
 
-  /** As much as is left for all others: so a shard that stands still never takes the room of the rest. */
+  /** A shard may use as much room as is left for all others, so a shard that is stuck never takes their room. */
   hasRoom(shard: Shard, most: number): boolean {
     return (this.#byShard.get(shard)?.length ?? 0) < most - this.size
   }
@@ -31,7 +31,7 @@ export class Windows {
     this.#byShard.delete(shard)
   }
 
-  /** The cursors behind everything that is decided from the front, or what is announced without one. */
+  /** The cursors after the decided events at the front, or announcements without a new cursor. */
   acksOf(shard: Shard): Ack[] {
     const window = this.#byShard.get(shard) ?? []
     const ends: End[] = []
@@ -49,7 +49,7 @@ export class Windows {
     }
     const following = passed < window.length ? endOf(window) : null
     if (passed > 0) return passedBy(shard, ends, { tryingTo: following, attempt: following === null ? 0 : 1 })
-    // Said again in the same words where it was said before: then nothing is written.
+    // An unchanged announcement is repeated in the same words, so that nothing is written.
     const { tryingTo, attempt } = shard.fresh ? { tryingTo: following, attempt: 1 } : shard.announced
     return [intent(shard, tryingTo, attempt)]
   }
@@ -70,8 +70,8 @@ export class Windows {
   }
 
   /**
-   * The shard is let go: whatever is not decided but stands before something that was sent is held, so that the cursor
-   * can pass what was sent. Answers with those.
+   * For a shard that will be released. Undecided events before sent events are held, so that the cursor can pass the
+   * sent events. Returns the held ones.
    */
   setAside(shard: Shard): Item[] {
     const window = this.#byShard.get(shard) ?? []
