@@ -24,7 +24,7 @@ export class Circuit {
   }
 
   /** How long nothing was sent. 0: the sink works. */
-  get pauseWhileDownMs(): number {
+  get downForMs(): number {
     return this.down === 0 ? 0 : this.#clock.now() - this.#since
   }
 

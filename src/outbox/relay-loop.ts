@@ -173,10 +173,10 @@ export class RelayLoop {
   #stepAside(): void {
     const shardLeases = this.#leases
     const { sink, leaseMs } = this.#parts
-    const { pauseWhileDownMs, down } = this.#sender.circuit
+    const { downForMs, down } = this.#sender.circuit
     if (shardLeases.isAside) {
       if (down === 0) shardLeases.stepAside(undefined)
-    } else if (pauseWhileDownMs > leaseMs && shardLeases.hasOthers) {
+    } else if (downForMs > leaseMs && shardLeases.hasOthers) {
       const owned = [...shardLeases.shards.values()]
       shardLeases.stepAside(owned.find((shard) => this.#windows.has(shard)) ?? owned[0])
       const reason = `${sink.name}: nothing was sent from here for ${leaseMs} ms; the other relays take over`
