@@ -41,6 +41,11 @@ export class Circuit {
     this.#cancel = this.#clock.after(pauseWhileDownMs(this.#random, this.down), end, true)
   }
 
+  /** The sink may work again: the time that it was down is counted anew. */
+  restart(): void {
+    this.#since = this.#clock.now()
+  }
+
   close(): void {
     this.down = 0
     this.isPausing = false

@@ -15,6 +15,7 @@ import type { HeldEvent } from '../store/outbox.ts'
 import type { Shard } from './shard.ts'
 import { suspectOf, trySuspect, type Tools } from './suspects.ts'
 import { Windows } from './windows.ts'
+import { Withdrawal } from './withdrawal.ts'
 
 /** A drain does not wait for a sink that stays down. */
 const SINK_TRIES_ONCE = 3
@@ -39,6 +40,7 @@ export class RelayLoop {
   #known: ReadonlySet<Shard> = new Set()
   /** Shards whose decisions are all written. They are released with the next look. */
   readonly #gone = new Set<Shard>()
+  readonly #withdrawal: Withdrawal
   #suspectAt = 0
   #readAt = 0
   /** The outbox was empty. The relay does not look again before this time. */
@@ -74,6 +76,7 @@ export class RelayLoop {
     this.#leases = shardLeases
     this.#reading = reading
     this.#sender = sender
+    this.#withdrawal = new Withdrawal(parts, shardLeases, sender)
     this.#hand = new Hand(parts, shardLeases, ledger)
     this.#recorder = new Recorder({ parts, shardLeases, ledger, sender, windows: this.#windows, hand: this.#hand })
     this.#tools = { parts, shardLeases, reading, sender, ledger, wait: () => wake.wait(RELAY_POLL_BUSY_MS) }
@@ -143,7 +146,7 @@ export class RelayLoop {
   /** Follows the shards that come and go. */
   async #tend(): Promise<void> {
     const shardLeases = this.#leases
-    this.#stepAside()
+    this.#withdrawal.look((shard) => this.#windows.has(shard))
     // The held events of the last owner come with the shards.
     const ready = (shard: Shard): boolean => this.#gone.has(shard)
     if (await shardLeases.tend(ready)) this.#hand.dueAt = 0
@@ -167,21 +170,6 @@ export class RelayLoop {
     this.#sender.drop(lost)
     this.#hand.releaseLost()
     this.#incoming = this.#incoming.filter(({ shard }) => !lost.has(shard))
-  }
-
-  /** A relay that cannot send for a whole lease leaves its shards to other relays. */
-  #stepAside(): void {
-    const shardLeases = this.#leases
-    const { sink, leaseMs } = this.#parts
-    const { downForMs, down } = this.#sender.circuit
-    if (shardLeases.isAside) {
-      if (down === 0) shardLeases.stepAside(undefined)
-    } else if (downForMs > leaseMs && shardLeases.hasOthers) {
-      const owned = [...shardLeases.shards.values()]
-      shardLeases.stepAside(owned.find((shard) => this.#windows.has(shard)) ?? owned[0])
-      const reason = `${sink.name}: nothing was sent from here for ${leaseMs} ms; the other relays take over`
-      this.#trouble(new Error(reason, { cause: this.#sender.trouble }))
-    }
   }
 
   /** Records what was sent of these shards. The next owner sends the rest. */

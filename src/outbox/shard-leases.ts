@@ -24,7 +24,7 @@ export class ShardLeases {
   readonly shards: Map<number, Shard> = new Map()
   readonly #parts: ShardLeasesParts
   #share = 0
-  #aside: Shard | undefined
+  #aside: Shard | 'withoutShard' | undefined
   #others = false
   #free = 0
   /** Shards that were dropped here. The database may still hold their leases for this relay. */
@@ -109,9 +109,9 @@ export class ShardLeases {
 
   /**
    * This relay cannot send, so the other relays share all shards but this one. With this shard the relay notices when
-   * it can send again. Undefined: it can.
+   * it can send again. Undefined: it can. 'withoutShard': the relay notices in another way, and leaves every shard.
    */
-  stepAside(keeping: Shard | undefined): void {
+  stepAside(keeping: Shard | 'withoutShard' | undefined): void {
     if (this.#aside === keeping) return
     this.#aside = keeping
     this.#freeSeen = true
@@ -216,7 +216,8 @@ export class ShardLeases {
     this.#free = free
     this.#others = relays > 1
     if (due) this.#dueSeen = true
-    this.#share = this.#aside && relays > 1 ? 1 : Math.ceil(SHARDS / relays)
+    const few = this.#aside === 'withoutShard' ? 0 : 1
+    this.#share = this.#aside && relays > 1 ? few : Math.ceil(SHARDS / relays)
     const kept = new Set(ours)
     this.drop(leases.filter(({ shard }) => !kept.has(shard)))
     if (leases.length === 0 || kept.size > 0) return

@@ -25,7 +25,10 @@ export interface Sink {
   readonly batch?: number
   /** The most concurrent calls. Two calls never have events of the same aggregate. Default 1 */
   readonly concurrency?: number
-  /** Connects and looks at the server's settings. Returns one sentence for each setting that weakens the guarantee. */
+  /**
+   * Connects and looks at the server's settings. Returns one sentence for each setting that weakens the guarantee. A
+   * relay that could not send for a while calls it again, to see whether the server can be reached.
+   */
   open?(): Promise<readonly string[]>
   /**
    * Returns one verdict per event, in the same order. Rejects if the sink itself is down: then no event loses an

@@ -183,6 +183,40 @@ describeStores('one event and all the others', (place) => {
     await first.stop()
   })
 
+  it('a relay whose broker cannot be reached leaves every shard, and comes back', async () => {
+    const [byFirst, seen]: [Step[], Step[]] = [[], []]
+    let dead = true
+    const first: Sink = {
+      ...inProcessSink(() => {}, { name: 'reached' }),
+      async open() {
+        if (dead) throw new Error('the connection is gone')
+        return []
+      },
+      async send(sent) {
+        if (dead) throw new Error('the connection is gone')
+        byFirst.push(...sent.map(stepOf))
+        seen.push(...sent.map(stepOf))
+        return sent.map(() => ({ kind: 'sent' }))
+      },
+    }
+    const well = inProcessSink((sent) => void seen.push(stepOf(sent)), { name: 'reached' })
+    dead = false
+    const relay = await service.relay({ to: first, lease: '1s' }).start()
+    await service.relay({ to: well, lease: '1s' }).start()
+    await wait(1_500)
+    dead = true
+    for (let i = 0; i < 4; i++) await service.make(others)
+    await until(() => judge(seen, service.last).lost === 0, 15_000)
+    dead = false
+    await until(async () => {
+      await service.make(others)
+      return byFirst.length > 0
+    }, 15_000)
+    await until(() => judge(seen, service.last).lost === 0, 5_000)
+    expect(judge(seen, service.last).inversions).toBe(0)
+    await relay.stop()
+  })
+
   it('a destination that is forgotten beside its relay is known again', async () => {
     const seen: Step[] = []
     const to = inProcessSink((sent) => void seen.push(stepOf(sent)), { name: 'forgotten' })
