@@ -1,4 +1,4 @@
-import { onceError } from './errors.ts'
+import { invalid } from './options.ts'
 
 /** A number with its unit, such as '30s'. A bare number is refused, because its unit would be a guess. */
 export type Duration = `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
@@ -18,15 +18,11 @@ export function milliseconds(value: Duration | undefined, fallback: number, limi
   if (value === undefined) return fallback
   const match = typeof value === 'string' ? SHAPE.exec(value) : null
   if (!match) {
-    throw onceError('ONCE_OPTION_INVALID', {
-      detail: `${limits.option} must be a duration such as '30s', not ${show(value)}`,
-    })
+    throw invalid(`${limits.option} must be a duration such as '30s', not ${show(value)}`)
   }
   const ms = Math.round(Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS])
   if (ms < limits.min || ms > limits.max) {
-    throw onceError('ONCE_OPTION_INVALID', {
-      detail: `${limits.option} must be between ${limits.min} ms and ${limits.max} ms, not ${value}`,
-    })
+    throw invalid(`${limits.option} must be between ${limits.min} ms and ${limits.max} ms, not ${value}`)
   }
   return ms
 }

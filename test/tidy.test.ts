@@ -11,7 +11,7 @@ const CLOCKS =
   /\bDate\.now\b|\bnew Date\(\s*\)|\bMath\.random\b|(?:(?<![.\w])|globalThis\.)(?:setTimeout|setInterval|setImmediate)\s*\(|\bperformance\.now\b|\bprocess\.hrtime\b|\brandomUUID\b|\brandomBytes\b|\bgetRandomValues\b/g
 
 /** The foundation: what `key` and `lifecycle` may import beside themselves. */
-const FOUNDATION = /^src\/(errors\.ts|limits\.ts|invariant\.ts|platform\/)/
+const FOUNDATION = /^src\/(errors\.ts|options\.ts|limits\.ts|invariant\.ts|platform\/)/
 
 /** Nobody imports these but themselves and `entry`. */
 const LEAVES = ['testing', 'cli', 'dashboard', 'entry']

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import type { DeadLetter, DeadLetterFilter } from '../dead-letter/dead-letters.ts'
-import { onceError } from '../errors.ts'
+import { invalid } from '../options.ts'
 import { ago, shortened, table, using, type Run } from './report.ts'
 import { EXIT, UsageError } from './usage.ts'
 import { accountableOf, chosenFilterOf, filterOf, letterIdOf, numberOf } from './values.ts'
@@ -102,9 +102,7 @@ export const importAll: Run = async (given) => {
     const input = file === '-' ? process.stdin : createReadStream(file)
     const lines = createInterface({ input, crlfDelay: Infinity })
     const failed = new Promise<never>((_, reject) => {
-      input.once('error', (cause: unknown) =>
-        reject(onceError('ONCE_OPTION_INVALID', { detail: `${file} cannot be read`, cause })),
-      )
+      input.once('error', (cause: unknown) => reject(invalid(`${file} cannot be read`, cause)))
     })
     const counts = await Promise.race([once.deadLetters.import(lines, by), failed])
     const { lines: of, imported, applied, known, busy } = counts

@@ -16,12 +16,13 @@ import {
   LETTERS_MS_DEFAULT,
   REMEMBER_MS_DEFAULT,
 } from '../limits.ts'
+import { invalid, oneOf, optionalFunction, refuseUnknown, wholeNumber } from '../options.ts'
 import { checkRate } from '../platform/rate-limit.ts'
 import { isStorable } from '../platform/storable.ts'
 import type { Source } from '../source/source.ts'
 import { isName } from '../store/namespaced/names.ts'
 import type { ConsumerOptions, Delivering } from './types.ts'
-import { deadlineMs, invalid, oneOf, refuseUnknown, type Settings } from '../operation/settings.ts'
+import { deadlineMs, type Settings } from '../operation/settings.ts'
 import { checkUnknown, type Ignores } from './unknown-types.ts'
 
 /** Checked options, in milliseconds. */
@@ -92,23 +93,28 @@ export function checkConsumer(
   if (options.lease !== undefined && delivery !== 'once') {
     throw invalid(`a leased consumer needs delivery 'once', because a retry resumes after its steps`)
   }
+  const {
+    concurrency = CONSUMER_CONCURRENCY_DEFAULT,
+    attempts = CONSUMER_ATTEMPTS_DEFAULT,
+    batch = CONSUMER_BATCH_DEFAULT,
+  } = options
   const from = checkSource(options.from)
   const leased = { option: 'lease', min: LEASE_MS_MIN, max: LEASE_MS_MAX }
   return {
     name,
     from,
     leaseMs: options.lease === undefined ? null : milliseconds(options.lease, LEASE_MS_DEFAULT, leased),
-    concurrency: whole('concurrency', options.concurrency, CONSUMER_CONCURRENCY_DEFAULT, CONSUMER_CONCURRENCY_MAX),
-    attempts: whole('attempts', options.attempts, CONSUMER_ATTEMPTS_DEFAULT, CONSUMER_ATTEMPTS_MAX),
+    concurrency: wholeNumber('concurrency', concurrency, CONSUMER_CONCURRENCY_MAX),
+    attempts: wholeNumber('attempts', attempts, CONSUMER_ATTEMPTS_MAX),
     retryForMs: retryForMs(options),
     rate: options.rate === undefined ? null : checkRate(options.rate, 'messages'),
-    batch: whole('batch', options.batch, CONSUMER_BATCH_DEFAULT, CONSUMER_BATCH_MAX),
+    batch: wholeNumber('batch', batch, CONSUMER_BATCH_MAX),
     pipelined: oneOf('pipelined', options.pipelined, [true, false], false),
     delivery,
     onFailure: oneOf('onFailure', options.onFailure, ['park', 'block', 'skip'], 'park'),
     ignores: checkUnknown(options.unknown, from),
-    key: checkFunction('key', options.key) as ConsumerSettings['key'],
-    mask: checkFunction('mask', options.mask),
+    key: optionalFunction('key', options.key) as ConsumerSettings['key'],
+    mask: optionalFunction('mask', options.mask),
     deadlineMs: deadlineMs(options.deadline, settings.deadlineMs),
     ...retention(options),
     horizon: oneOf('horizon', options.horizon, ['refuse', 'warn'], 'refuse'),
@@ -159,17 +165,4 @@ function checkHandlers(on: unknown): ReadonlyMap<string, Handler> {
     if (typeof handler !== 'function') throw invalid(`the handler of '${type.slice(0, 80)}' is not a function`)
   }
   return handlers as ReadonlyMap<string, Handler>
-}
-
-function whole(option: string, value: number | undefined, fallback: number, max: number): number {
-  if (value === undefined) return fallback
-  if (!Number.isInteger(value) || value < 1 || value > max) {
-    throw invalid(`${option} must be a whole number from 1 to ${max}`)
-  }
-  return value
-}
-
-function checkFunction<F>(option: string, value: F | undefined): F | undefined {
-  if (value !== undefined && typeof value !== 'function') throw invalid(`${option} must be a function`)
-  return value
 }

@@ -1,8 +1,8 @@
+import { invalid } from '../options.ts'
 import type { Observe } from '../observe/signal.ts'
 import { isTypePatterns, matchesAny } from '../outbox/type-patterns.ts'
 import type { Source } from '../source/source.ts'
 import type { UnknownTypes } from './types.ts'
-import { invalid } from '../operation/settings.ts'
 
 /**
  * Whether a message of a type without a handler is ignored. Otherwise it is set aside, so that nothing is lost by

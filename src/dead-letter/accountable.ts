@@ -1,5 +1,5 @@
-import { onceError } from '../errors.ts'
 import { REDRIVE_WHY_LENGTH_MAX } from '../limits.ts'
+import { invalid } from '../options.ts'
 import { isStorable } from '../platform/storable.ts'
 
 /** Who makes a change, and why. The audit records both. */
@@ -18,8 +18,4 @@ export function checkAccountable(given: Accountable): Accountable {
     }
   }
   return { by: given.by, why: given.why }
-}
-
-export function invalid(detail: string): Error {
-  return onceError('ONCE_OPTION_INVALID', { detail })
 }

@@ -1,4 +1,5 @@
 import { onceError } from '../errors.ts'
+import { invalid, wholeNumber } from '../options.ts'
 import { LETTER_STATES } from '../store/dead-letters.ts'
 import { isDate, isStorable, storableTime } from '../platform/storable.ts'
 import type {
@@ -122,8 +123,12 @@ export function deadLettersOf<Tx>(
       if (!redrives) throw onceError('ONCE_UNSUPPORTED', { detail: 'this store cannot import dead letters' })
       return importLetters(redrives, namespace, lines, by)
     },
-    async list(filter = {}, { limit, after } = {}) {
-      const rows = await letters.list({ filter: storedFilter(filter), limit: checkLimit(limit), after })
+    async list(filter = {}, { limit = LIST_LIMIT_DEFAULT, after } = {}) {
+      const rows = await letters.list({
+        filter: storedFilter(filter),
+        limit: wholeNumber('limit', limit, LIST_LIMIT_MAX),
+        after,
+      })
       return rows.map((row) => letterOf(row, false))
     },
     async get(id, { reveal = false } = {}) {
@@ -163,11 +168,6 @@ export function storedFilter(filter: DeadLetterFilter): LetterFilter {
   }
 }
 
-function checkLimit(limit: number = LIST_LIMIT_DEFAULT): number {
-  if (Number.isInteger(limit) && limit >= 1 && limit <= LIST_LIMIT_MAX) return limit
-  throw invalid(`limit must be a whole number from 1 to ${LIST_LIMIT_MAX}`)
-}
-
 function letterOf(row: StoredLetter, reveal: boolean): DeadLetter {
   const { timeline, causes, headers, shown, body, parkedAt, settledAt, previous: _previous, ...same } = row
   return {
@@ -179,8 +179,4 @@ function letterOf(row: StoredLetter, reveal: boolean): DeadLetter {
     parkedAt: new Date(parkedAt),
     settledAt: settledAt === null ? null : new Date(settledAt),
   }
-}
-
-function invalid(detail: string): Error {
-  return onceError('ONCE_OPTION_INVALID', { detail })
 }

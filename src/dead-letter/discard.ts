@@ -1,6 +1,7 @@
+import { wholeNumber } from '../options.ts'
 import type { DeadLetters as StoredLetters, LetterFilter } from '../store/dead-letters.ts'
 import type { Redrives } from '../store/redrives.ts'
-import { checkAccountable, invalid, type Accountable } from './accountable.ts'
+import { checkAccountable, type Accountable } from './accountable.ts'
 
 const LIMIT_MAX = 10_000
 
@@ -12,8 +13,7 @@ export async function discardLetters(
 ): Promise<number> {
   const { by, why } = checkAccountable(options)
   const { limit = LIMIT_MAX } = options
-  if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX)
-    throw invalid(`limit must be a whole number from 1 to ${LIMIT_MAX}`)
+  wholeNumber('limit', limit, LIMIT_MAX)
   const detail = JSON.stringify({ filter: of.asked, limit })
   // Written down first: an entry without its deed is harmless.
   await stores.redrives.write({ by, action: 'discard', redrive: null, why, detail })

@@ -1,6 +1,6 @@
-import { onceError } from '../errors.ts'
 import { messageIdentity } from '../consumer/inbox/identity.ts'
 import { LETTER_LINE_BYTES_MAX } from '../limits.ts'
+import { invalid } from '../options.ts'
 import { isStorable, jsonWith, storable } from '../platform/storable.ts'
 import type { DeadLetters, LetterFilter, LetterReason, StoredLetter } from '../store/dead-letters.ts'
 import { hashedName } from '../store/namespaced/names.ts'
@@ -121,7 +121,7 @@ export function readLine(
   at: number,
   into: { readonly name: string; readonly no: number },
 ): ImportedLetter {
-  const bad = (what: string): Error => onceError('ONCE_OPTION_INVALID', { detail: `line ${at}: ${what}` })
+  const bad = (what: string): Error => invalid(`line ${at}: ${what}`)
   if (Buffer.byteLength(line) > LETTER_LINE_BYTES_MAX) throw bad(`more than ${LETTER_LINE_BYTES_MAX} bytes`)
   let value: unknown
   try {

@@ -1,5 +1,5 @@
 import { onceError } from '../errors.ts'
-import { invalid } from '../operation/settings.ts'
+import { invalid } from '../options.ts'
 
 export type HeaderPairs = readonly (readonly [name: string, value: string])[]
 

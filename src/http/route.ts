@@ -1,8 +1,8 @@
 import { milliseconds, type Duration } from '../duration.ts'
 import { BODY_BYTES_DEFAULT, BODY_BYTES_MAX, LEASE_MS_DEFAULT, LEASE_MS_MAX, LEASE_MS_MIN } from '../limits.ts'
+import { invalid, oneOf, optionalFunction, refuseUnknown } from '../options.ts'
 import { NOTE_LENGTH_MAX } from '../operation/notes.ts'
 import { isName } from '../platform/storable.ts'
-import { invalid, oneOf, refuseUnknown } from '../operation/settings.ts'
 import { keptHeaders } from './headers.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
 import { PROBLEM_DOCS } from './problem.ts'
@@ -111,14 +111,14 @@ export function checkRoute<Req>(
     kept: keptHeaders(options.keepHeaders),
     refusals: checkRefusals(options),
     streams: oneOf('streams', options.streams, ['buffer', 'refuse'], undefined),
-    onReplay: checkFunction('onReplay', options.onReplay),
+    onReplay: optionalFunction('onReplay', options.onReplay),
     version: checkVersion(options.version),
-    upgrade: checkFunction('upgrade', options.upgrade),
+    upgrade: optionalFunction('upgrade', options.upgrade),
     seal: options.encrypt === undefined ? null : createSeal(options.encrypt.keys),
     docs: checkDocs(options.docs),
-    onError: checkFunction('onError', options.onError),
+    onError: optionalFunction('onError', options.onError),
     errors: oneOf<'problem' | 'framework'>('errors', options.errors, ['problem', 'framework'], 'problem'),
-    label: checkFunction('label', options.label),
+    label: optionalFunction('label', options.label),
     ...recoverable(own),
     leaseMs: 'lease' in options && options.lease !== undefined ? leaseMs(options.lease) : null,
   }
@@ -161,7 +161,7 @@ function recoverable<Req>({
   if (recover === undefined) return { name: name ?? null, recover }
   if (name === undefined) throw invalid('recover needs a name that stays the same, such as { name: "charges" }')
   if (lease === undefined) throw invalid('recover needs a lease: an atomic operation is never abandoned')
-  return { name, recover: checkFunction('recover', recover) }
+  return { name, recover: optionalFunction('recover', recover) }
 }
 
 /** In bytes. */
@@ -192,11 +192,6 @@ function checkPointers(pointers: readonly string[]): readonly string[] | undefin
   if (pointers.length === 0) return undefined
   if (pointers.every((pointer) => typeof pointer === 'string' && POINTER.test(pointer))) return pointers
   throw invalid('ignore must be a list of JSON pointers such as /sentAt')
-}
-
-function checkFunction<F>(option: string, value: F | undefined): F | undefined {
-  if (value === undefined || typeof value === 'function') return value
-  throw invalid(`${option} must be a function`)
 }
 
 function checkVersion(version: unknown): string | null {

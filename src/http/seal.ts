@@ -1,6 +1,6 @@
 import type { webcrypto } from 'node:crypto'
 import { onceError } from '../errors.ts'
-import { invalid } from '../operation/settings.ts'
+import { invalid } from '../options.ts'
 
 /** Bytes at rest that only their own record can open. */
 export interface Seal {

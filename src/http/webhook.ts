@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isOnceError, onceError } from '../errors.ts'
+import { invalid } from '../options.ts'
 import type { Consumer, PushedAnswer, PushedConsumer } from '../consumer/types.ts'
 import type { PushedRequest } from '../source/source.ts'
 import { collect, tooLarge } from './content-coding.ts'
@@ -10,8 +11,7 @@ import { bodyOf } from './node-body.ts'
 export function pushedConsumer(consumer: Consumer): PushedConsumer {
   if (typeof (consumer as Partial<PushedConsumer> | undefined)?.receive === 'function')
     return consumer as PushedConsumer
-  const detail = 'webhook() needs a consumer whose source is pushed, such as stripeSource() or standardWebhooksSource()'
-  throw onceError('ONCE_OPTION_INVALID', { detail })
+  throw invalid('webhook() needs a consumer whose source is pushed, such as stripeSource() or standardWebhooksSource()')
 }
 
 /** For everything that stands on node:http. The raw body is read here; a parser that ran before must have kept it. */

@@ -1,5 +1,5 @@
-import { onceError } from '../errors.ts'
 import { DERIVED_KEY_LENGTH_MAX } from '../limits.ts'
+import { invalid } from '../options.ts'
 import { sha256Hex } from '../platform/sha256.ts'
 import { frame } from './frame.ts'
 import { uuid8Of } from './uuid.ts'
@@ -41,7 +41,7 @@ const ALPHABETS: ReadonlyMap<string, string> = new Map([
  */
 export function deriveKey(of: DerivedKey): string {
   const { length = DERIVED_KEY_LENGTH_MAX, alphabet = 'hex' } = of
-  if (of.step === '') throw onceError('ONCE_OPTION_INVALID', { detail: 'A derived key needs the name of its step' })
+  if (of.step === '') throw invalid('A derived key needs the name of its step')
   const hex = sha256Hex(`eo:step:1;${frame(of.id)}${frameLife(of.life)}${frame(of.step)}`)
   if (alphabet === 'uuid') {
     // A valid UUID holds 122 bits and no more; a provider that asks for one cannot be given 128.
@@ -58,7 +58,7 @@ export function deriveKey(of: DerivedKey): string {
 /** An event's id: the same on every attempt, and in the hands of every consumer. `ordinal` counts within the life. */
 export function deriveEventId(of: { id: string; life: string | undefined; ordinal: number }): string {
   if (!Number.isSafeInteger(of.ordinal) || of.ordinal < 0) {
-    throw onceError('ONCE_OPTION_INVALID', { detail: 'The ordinal of an event is a whole number from 0' })
+    throw invalid('The ordinal of an event is a whole number from 0')
   }
   return uuid8Of(sha256Hex(`eo:event:1;${frame(of.id)}${frameLife(of.life)}${of.ordinal}`))
 }
@@ -83,13 +83,13 @@ function checkAlphabet(characters: string): string {
   const distinct = new Set(characters)
   // Counting characters against UTF-16 units also refuses everything outside the basic plane, which would be halved.
   if (distinct.size !== characters.length || distinct.size < ALPHABET_MIN) {
-    const detail = `An alphabet is 'hex', 'base62', 'base64url', 'uuid' or at least ${ALPHABET_MIN} distinct characters`
-    throw onceError('ONCE_OPTION_INVALID', { detail })
+    throw invalid(`An alphabet is 'hex', 'base62', 'base64url', 'uuid' or at least ${ALPHABET_MIN} distinct characters`)
   }
   return characters
 }
 
 function tooShort(length: number, alphabet: string): Error {
-  const detail = `A derived key of ${length} characters from the alphabet ${alphabet} keeps less than ${BITS_MIN} bits: raise keyLength`
-  return onceError('ONCE_OPTION_INVALID', { detail })
+  return invalid(
+    `A derived key of ${length} characters from the alphabet ${alphabet} keeps less than ${BITS_MIN} bits: raise keyLength`,
+  )
 }

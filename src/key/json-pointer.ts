@@ -1,4 +1,4 @@
-import { onceError } from '../errors.ts'
+import { invalid } from '../options.ts'
 
 /** Where a value is left out, or what is left out below it. A Map, because tokens come from documents: `__proto__`. */
 export type Omit = ReadonlyMap<string, Omit> | 'omitted'
@@ -45,8 +45,4 @@ function add(root: Branch, tokens: readonly string[]): void {
     at.set(token, branch)
     at = branch
   }
-}
-
-function invalid(detail: string): Error {
-  return onceError('ONCE_OPTION_INVALID', { detail })
 }

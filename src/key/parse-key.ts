@@ -1,5 +1,6 @@
 import { onceError } from '../errors.ts'
 import { KEY_BYTES_MAX, NAMESPACE_BYTES_MAX, SCOPE_BYTES_MAX } from '../limits.ts'
+import { invalid } from '../options.ts'
 import { isStorable } from '../platform/storable.ts'
 
 /**
@@ -32,16 +33,16 @@ const MISTAKES: ReadonlySet<string> = new Set(['undefined', 'null', 'NaN', '[obj
 export function checkScope(scope: unknown): string {
   if (typeof scope !== 'string' || scope === '') throw scopeEmpty(scope === '' ? 'empty' : nameOf(scope))
   if (MISTAKES.has(scope)) throw scopeEmpty(`the text "${scope}"`)
-  if (isOver(scope, SCOPE_BYTES_MAX)) throw optionInvalid(`A scope is at most ${SCOPE_BYTES_MAX} bytes long`)
+  if (isOver(scope, SCOPE_BYTES_MAX)) throw invalid(`A scope is at most ${SCOPE_BYTES_MAX} bytes long`)
   return scope
 }
 
 /** Which service owns the keys: chosen once, by the program. */
 export function checkNamespace(namespace: unknown): string {
-  if (typeof namespace !== 'string' || namespace === '') throw optionInvalid('namespace is a string that is not empty')
-  if (!isStorable(namespace)) throw optionInvalid('namespace has NUL or half of a surrogate pair')
+  if (typeof namespace !== 'string' || namespace === '') throw invalid('namespace is a string that is not empty')
+  if (!isStorable(namespace)) throw invalid('namespace has NUL or half of a surrogate pair')
   if (isOver(namespace, NAMESPACE_BYTES_MAX)) {
-    throw optionInvalid(`A namespace is at most ${NAMESPACE_BYTES_MAX} bytes long`)
+    throw invalid(`A namespace is at most ${NAMESPACE_BYTES_MAX} bytes long`)
   }
   return namespace
 }
@@ -64,8 +65,4 @@ function scopeEmpty(found: string): Error {
 
 function keyInvalid(detail: string): Error {
   return onceError('ONCE_KEY_INVALID', { detail })
-}
-
-function optionInvalid(detail: string): Error {
-  return onceError('ONCE_OPTION_INVALID', { detail })
 }

@@ -1,6 +1,6 @@
+import { invalid } from '../options.ts'
 import type { Events } from '../outbox/event.ts'
 import type { OnceInstance } from './once.ts'
-import { invalid } from '../operation/settings.ts'
 import type { Once } from './types.ts'
 
 /** The working side of an instance, for adapters of this package. By shape: two copies of the package may meet. */

@@ -1,3 +1,4 @@
+import { refuseUnknown } from '../options.ts'
 import { deadLettersOf, type DeadLetters } from '../dead-letter/dead-letters.ts'
 import { redriveOf } from '../dead-letter/redrive/redrive.ts'
 import type { Redrive } from '../dead-letter/redrive/types.ts'
@@ -7,7 +8,7 @@ import { required, transactionsOf } from '../store/lacking.ts'
 import type { Schema, Store, Transactions } from '../store/store.ts'
 import type { Core } from '../operation/core.ts'
 import type { Parts } from '../operation/parts.ts'
-import { refuseUnknown, type Settings } from '../operation/settings.ts'
+import type { Settings } from '../operation/settings.ts'
 import type { MigrateOptions } from './types.ts'
 
 export function namespaceOf<Tx>(

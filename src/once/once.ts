@@ -5,6 +5,7 @@ import { onceError } from '../errors.ts'
 import { createGuard } from '../guard/create-guard.ts'
 import { FINGERPRINT_VERSION, fingerprintInput } from '../key/fingerprint.ts'
 import { BATCH_REQUESTS_MAX, SWEEP_LIMIT_MAX } from '../limits.ts'
+import { invalid, refuseUnknown, wholeNumber } from '../options.ts'
 import type { Events } from '../outbox/event.ts'
 import { callerOf } from '../outbox/caller.ts'
 import { createRelay, type Relay, type RelayOptions } from '../outbox/relay.ts'
@@ -42,7 +43,7 @@ import { destinationsOf, outboxOf, resendNow } from './resend.ts'
 import { nestable, required } from '../store/lacking.ts'
 import type { Cancellation } from '../store/cancellation.ts'
 import { requestOf, type Request } from '../operation/request.ts'
-import { checkSettings, invalid, refuseLease, refuseUnknown, RUN_OPTIONS } from '../operation/settings.ts'
+import { checkSettings, refuseLease, RUN_OPTIONS } from '../operation/settings.ts'
 import { RunningHandlers } from '../operation/running.ts'
 import { enterContext } from '../operation/store-context.ts'
 import { healthOf, readinessOf, statusOf, type Health, type Readiness, type Status } from './status.ts'
@@ -290,9 +291,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
 
   async sweep(options: { limit?: number; signal?: AbortSignal } = {}): Promise<SweptAll> {
     const { limit } = options
-    if (limit !== undefined && (!Number.isInteger(limit) || limit < 1 || limit > SWEEP_LIMIT_MAX)) {
-      throw invalid(`limit must be a whole number from 1 to ${SWEEP_LIMIT_MAX}`)
-    }
+    if (limit !== undefined) wholeNumber('limit', limit, SWEEP_LIMIT_MAX)
     if (this.core.closed) throw onceError('ONCE_CLOSED')
     return this.#sweeper.sweep(limit, options.signal)
   }

@@ -5,11 +5,11 @@ import { fingerprintInput } from '../key/fingerprint.ts'
 import { identity } from '../key/identity.ts'
 import { checkScope } from '../key/parse-key.ts'
 import { RECOVER_LIMIT_DEFAULT } from '../limits.ts'
+import { invalid, oneOf, refuseUnknown, wholeNumber } from '../options.ts'
 import type { Core } from '../operation/core.ts'
 import { notesOf } from '../operation/notes.ts'
 import { recoverLapsed, type Recoverer } from '../operation/recover.ts'
 import { requestOf } from '../operation/request.ts'
-import { invalid, oneOf, refuseUnknown } from '../operation/settings.ts'
 import { storedVerdict } from '../operation/stored-verdict.ts'
 import type { RecoverHandlers } from '../operation/types.ts'
 import type { Events } from '../outbox/event.ts'
@@ -94,8 +94,7 @@ function filterOf(namespace: string | null, options: OperationListOptions): Oper
   for (const [name, value] of Object.entries({ route, label, scope })) {
     if (value !== undefined && (typeof value !== 'string' || value === '')) throw invalid(`${name} must be a text`)
   }
-  if (!Number.isInteger(limit) || limit < 1 || limit > LIST_MAX)
-    throw invalid(`limit must be a whole number from 1 to ${LIST_MAX}`)
+  wholeNumber('limit', limit, LIST_MAX)
   if (scope !== undefined && namespace === null)
     throw invalid('scope needs a namespace, because scopes are stored as hashes')
   return {

@@ -1,12 +1,12 @@
 import { checkAccountable } from '../dead-letter/accountable.ts'
 import { PARKED_LINES_MAX, PARKED_LIST_DEFAULT, PARKED_LIST_MAX, RELAY_UNPARK_EVENTS } from '../limits.ts'
+import { invalid, refuseUnknown, wholeNumber } from '../options.ts'
 import { isStorable } from '../platform/storable.ts'
 import { required } from '../store/lacking.ts'
 import type { ParkedLine, Parked as StoredParked } from '../store/parked.ts'
 import type { Core } from '../operation/core.ts'
 import type { Parked, ParkedListOptions, ParkedOptions } from './parked-types.ts'
 import { outboxOf } from './resend.ts'
-import { invalid, refuseUnknown } from '../operation/settings.ts'
 import { UUID } from '../platform/uuid.ts'
 
 const LIST_OPTIONS = new Set(['destination', 'aggregate', 'limit', 'after'])
@@ -19,8 +19,8 @@ export function parkedOf<Tx>(core: Core<Tx>): Parked {
     async list(options) {
       await check(core, options, LIST_OPTIONS, 'parked.list()')
       const { destination, aggregate, limit = PARKED_LIST_DEFAULT, after = 0 } = options
-      checkWhole('limit', limit, 1, PARKED_LIST_MAX)
-      checkWhole('after', after, 0, Number.MAX_SAFE_INTEGER)
+      wholeNumber('limit', limit, PARKED_LIST_MAX)
+      wholeNumber('after', after, Number.MAX_SAFE_INTEGER, 0)
       const events = await parked.list({ destination, aggregateId: aggregate ?? null, id: null, after, limit })
       return events.map(({ aggregateId, publishedAt, heldAt, shard: _shard, ...same }) => ({
         ...same,
@@ -128,9 +128,4 @@ async function check<Tx>(
   if (id !== undefined && (typeof id !== 'string' || !UUID.test(id))) throw invalid('id must be the id of an event')
   const destinations = await outboxOf(core).destinations()
   if (!destinations.includes(destination)) throw invalid(`no relay has ever sent to '${destination.slice(0, 80)}'`)
-}
-
-function checkWhole(name: string, value: unknown, min: number, max: number): void {
-  if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) return
-  throw invalid(`${name} must be a whole number from ${min} to ${max}`)
 }

@@ -1,8 +1,8 @@
+import { invalid, refuseUnknown } from '../options.ts'
 import { isDate, isStorable, storableTime } from '../platform/storable.ts'
 import type { Outbox } from '../store/outbox.ts'
 import { required } from '../store/lacking.ts'
 import type { Core } from '../operation/core.ts'
-import { invalid, refuseUnknown } from '../operation/settings.ts'
 import type { Destinations, ResendOptions } from './types.ts'
 
 const OPTIONS = new Set(['destination', 'since', 'until', 'type', 'aggregate'])

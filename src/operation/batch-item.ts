@@ -1,3 +1,4 @@
+import { invalid } from '../options.ts'
 import type { Answer } from '../lifecycle/answer.ts'
 import type { Publisher } from '../outbox/publisher.ts'
 import type { Row, SqlSession, UserStatement } from '../store/store.ts'
@@ -5,7 +6,6 @@ import { answerOfFinal } from './codec.ts'
 import { isFinal } from './final.ts'
 import type { Attempt, Holds, Produced } from './outcome.ts'
 import type { Request } from './request.ts'
-import { invalid } from './settings.ts'
 
 /** One waiting request of a batched route. */
 export interface Item {

@@ -1,4 +1,4 @@
-import { onceError } from '../errors.ts'
+import { invalid } from '../options.ts'
 
 export interface FinalResponse {
   /** 400 to 499. */
@@ -27,10 +27,10 @@ export class Final extends Error {
 
 export function final(response: FinalResponse): Final {
   if (!isRefusal(response?.status)) {
-    throw onceError('ONCE_OPTION_INVALID', { detail: 'final() needs a status from 400 to 499' })
+    throw invalid('final() needs a status from 400 to 499')
   }
   if (response.headers !== undefined && !isHeaders(response.headers)) {
-    throw onceError('ONCE_OPTION_INVALID', { detail: "final() takes headers as [['name', 'value']]" })
+    throw invalid("final() takes headers as [['name', 'value']]")
   }
   return new Final(response)
 }

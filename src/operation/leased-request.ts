@@ -6,6 +6,7 @@ import {
   RECOVER_INPUT_BYTES_MAX,
   RECOVER_NAME_BYTES_MAX,
 } from '../limits.ts'
+import { invalid } from '../options.ts'
 import { onceError } from '../errors.ts'
 import { fingerprintInput } from '../key/fingerprint.ts'
 import { isName } from '../platform/storable.ts'
@@ -14,7 +15,6 @@ import type { Core } from './core.ts'
 import type { LeasedRequest } from './leased.ts'
 import type { Sealed } from './recover.ts'
 import type { Request } from './request.ts'
-import { invalid } from './settings.ts'
 import type { RunOptions } from './types.ts'
 
 /** A request with its lease, and what `recover` needs to run the operation without its caller. */

@@ -1,10 +1,11 @@
+import { oneOf } from '../options.ts'
 import type { Trace } from '../outbox/event-parts.ts'
 import { FINGERPRINT_VERSION, fingerprintInput } from '../key/fingerprint.ts'
 import { fingerprintLockOf, identity, lockOf, type Identity } from '../key/identity.ts'
 import { checkKey, checkScope } from '../key/parse-key.ts'
 import type { ClaimRules } from '../lifecycle/decide.ts'
 import type { Claim } from '../store/store.ts'
-import { deadlineMs, endsWithinMs, goneForMs, oneOf, replayForMs, waitMs, type Settings } from './settings.ts'
+import { deadlineMs, endsWithinMs, goneForMs, replayForMs, waitMs, type Settings } from './settings.ts'
 import type { RunOptions } from './types.ts'
 
 /** One call of one key, checked and hashed: what every mode works with. */

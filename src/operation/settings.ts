@@ -1,5 +1,4 @@
 import { milliseconds, type Duration } from '../duration.ts'
-import { onceError } from '../errors.ts'
 import { checkNamespace } from '../key/parse-key.ts'
 import {
   DEADLINE_MS_DEFAULT,
@@ -18,6 +17,7 @@ import {
   RESEND_MS_MIN,
   WAIT_MS_MAX,
 } from '../limits.ts'
+import { invalid, oneOf, optionalFunction, refuseUnknown } from '../options.ts'
 import type { Observe } from '../observe/signal.ts'
 import { isStorable } from '../platform/storable.ts'
 import type { Events } from '../outbox/event.ts'
@@ -86,7 +86,7 @@ export function checkSettings<Tx, E extends Events>(options: OnceOptions<Tx, E>)
     guard: oneOf('guard', options.guard, ['off', 'warn', 'throw'], isProduction() ? 'off' : 'warn'),
     listen: oneOf('listen', options.listen, [true, false], false),
     sweep: oneOf('sweep', options.sweep, [true, false], true),
-    observe: shielded(checkFunction('observe', options.observe)),
+    observe: shielded(optionalFunction('observe', options.observe)),
   }
 }
 
@@ -111,18 +111,6 @@ export function waitMs(value: InFlight | undefined, fallback: number): number {
   if (value === 'reject') return 0
   if (value?.waitFor === undefined) throw invalid(`inFlight must be 'reject' or { waitFor: '2s' }`)
   return milliseconds(value.waitFor, 0, { option: 'inFlight.waitFor', min: 1, max: WAIT_MS_MAX })
-}
-
-export function oneOf<T>(option: string, value: T | undefined, allowed: readonly T[], fallback: T): T {
-  if (value === undefined) return fallback
-  if (!allowed.includes(value)) throw invalid(`${option} must be one of ${allowed.map(String).join(', ')}`)
-  return value
-}
-
-export function refuseUnknown(options: object, known: ReadonlySet<string>, whose: string): void {
-  for (const option of Object.keys(options)) {
-    if (!known.has(option)) throw invalid(`unknown option '${option.slice(0, 40)}' of ${whose}`)
-  }
 }
 
 /** The options of an operation. */
@@ -152,10 +140,6 @@ export function refuseLease(operation: object, whose: string): void {
   }
 }
 
-export function invalid(detail: string): Error {
-  return onceError('ONCE_OPTION_INVALID', { detail })
-}
-
 const TRANSACTIONS = ['begin', 'open', 'refuse'] as const
 
 function checkStore(store: unknown): void {
@@ -179,11 +163,6 @@ function checkEvents(events: Events | undefined): Events {
       throw invalid(`events['${type.slice(0, 80)}'] must be made with event()`)
   }
   return events
-}
-
-function checkFunction<F>(option: string, value: F | undefined): F | undefined {
-  if (value !== undefined && typeof value !== 'function') throw invalid(`${option} must be a function`)
-  return value
 }
 
 /** An observer cannot change what happened, so an observer that throws or rejects does not fail the operation. */

@@ -1,9 +1,9 @@
 import { STEP_NAME_BYTES_MAX } from '../limits.ts'
+import { invalid } from '../options.ts'
 import { isName } from '../platform/storable.ts'
 import type { SettleParams } from '../store/store.ts'
 import { answerOfFinal, jsonOf } from './codec.ts'
 import { isFinal } from './final.ts'
-import { invalid } from './settings.ts'
 import type { Verdict } from './types.ts'
 
 /** An operator's verdict in its stored form. */

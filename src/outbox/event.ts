@@ -1,4 +1,4 @@
-import { onceError } from '../errors.ts'
+import { invalid } from '../options.ts'
 import type { InferInput, InferOutput, StandardSchemaV1 } from './standard-schema.ts'
 
 /**
@@ -51,12 +51,10 @@ export function event<D>(aggregate: (data: D) => string, options?: EventOptions<
 export function event(...given: unknown[]): EventDef {
   const [schema, aggregate, options] = typeof given[1] === 'function' ? given : [undefined, ...given]
   if (typeof aggregate !== 'function') {
-    throw onceError('ONCE_OPTION_INVALID', { detail: 'event() needs a function that returns the aggregate' })
+    throw invalid('event() needs a function that returns the aggregate')
   }
   if (schema !== undefined && typeof (schema as StandardSchemaV1)['~standard']?.validate !== 'function') {
-    throw onceError('ONCE_OPTION_INVALID', {
-      detail: 'event() needs a Standard Schema (zod, valibot, arktype, …) or none',
-    })
+    throw invalid('event() needs a Standard Schema (zod, valibot, arktype, …) or none')
   }
   return {
     schema: schema as StandardSchemaV1 | undefined,
@@ -80,5 +78,5 @@ function checkOptions(options: unknown): EventOptions<unknown> {
     (encode === undefined || typeof encode === 'function' ? undefined : 'encode') ??
     (decode === undefined || typeof decode === 'function' ? undefined : 'decode')
   if (wrong === undefined) return given
-  throw onceError('ONCE_OPTION_INVALID', { detail: `an option of event() is not valid: ${wrong.slice(0, 40)}` })
+  throw invalid(`an option of event() is not valid: ${wrong.slice(0, 40)}`)
 }

@@ -11,6 +11,7 @@ import {
   RELAY_STOP_WRITE_MS,
   SINK_NAME_LENGTH_MAX,
 } from '../limits.ts'
+import { invalid, refuseUnknown, wholeNumber } from '../options.ts'
 import { sleep } from '../platform/clock.ts'
 import { checkRate } from '../platform/rate-limit.ts'
 import { isStorable } from '../platform/storable.ts'
@@ -272,9 +273,7 @@ class SinkRelay implements WakeableRelay {
 
 function partsOf(surroundings: RelaySurroundings, options: RelayOptions): Omit<RelayParts, 'relay'> {
   if (typeof options !== 'object' || options === null) throw invalid('relay() needs { to }')
-  for (const option of Object.keys(options)) {
-    if (!OPTIONS.has(option)) throw invalid(`unknown option '${option.slice(0, 40)}' of relay()`)
-  }
+  refuseUnknown(options, OPTIONS, 'relay()')
   const { to, attempts = RELAY_ATTEMPTS_DEFAULT, onFailure = 'park' } = options
   if (typeof to?.send !== 'function' || typeof to.name !== 'string') throw invalid('relay({ to }) needs a sink')
   if (to.name === '' || to.name.length > SINK_NAME_LENGTH_MAX || !isName(to.name) || !isStorable(to.name)) {
@@ -284,9 +283,7 @@ function partsOf(surroundings: RelaySurroundings, options: RelayOptions): Omit<R
     const value = to[option] ?? 1
     if (!Number.isInteger(value) || value < 1) throw invalid(`${option} of a sink must be a whole number from 1 on`)
   }
-  if (!Number.isInteger(attempts) || attempts < 1 || attempts > RELAY_ATTEMPTS_MAX) {
-    throw invalid(`attempts must be a whole number from 1 to ${RELAY_ATTEMPTS_MAX}`)
-  }
+  wholeNumber('attempts', attempts, RELAY_ATTEMPTS_MAX)
   if (!ON_FAILURE.includes(onFailure)) throw invalid(`onFailure must be 'park', 'block' or 'skip'`)
   const limits = { option: 'lease', min: RELAY_LEASE_MS_MIN, max: RELAY_LEASE_MS_MAX }
   const leaseMs = milliseconds(options.lease, RELAY_LEASE_MS_DEFAULT, limits)
@@ -302,8 +299,4 @@ function wantsOf({ only, except }: RelayOptions): (type: string) => boolean {
   const included = only ? matchesAny(only) : () => true
   const excluded = except ? matchesAny(except) : () => false
   return (type) => included(type) && !excluded(type)
-}
-
-function invalid(detail: string): Error {
-  return onceError('ONCE_OPTION_INVALID', { detail })
 }

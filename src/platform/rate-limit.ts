@@ -1,5 +1,5 @@
-import { onceError } from '../errors.ts'
 import { RATE_MAX } from '../limits.ts'
+import { invalid } from '../options.ts'
 import type { Clock } from './clock.ts'
 
 const LOOK_MS_MAX = 60_000
@@ -82,5 +82,5 @@ export class Throttle {
 /** `what`: that of which there are so many per second. */
 export function checkRate(rate: unknown, what: string): number {
   if (typeof rate === 'number' && rate > 0 && rate <= RATE_MAX) return rate
-  throw onceError('ONCE_OPTION_INVALID', { detail: `rate must be ${what} per second, up to ${RATE_MAX}` })
+  throw invalid(`rate must be ${what} per second, up to ${RATE_MAX}`)
 }

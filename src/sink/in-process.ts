@@ -1,4 +1,4 @@
-import { onceError } from '../errors.ts'
+import { invalid } from '../options.ts'
 import { SENT, type OutgoingEvent, type Sink, type Verdict } from './sink.ts'
 
 /**
@@ -14,7 +14,7 @@ export function inProcessSink(
   options: { name?: string } = {},
 ): Sink {
   if (typeof handler !== 'function') {
-    throw onceError('ONCE_OPTION_INVALID', { detail: 'inProcessSink() needs a function' })
+    throw invalid('inProcessSink() needs a function')
   }
   return {
     name: options?.name ?? 'in-process',

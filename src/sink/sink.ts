@@ -1,5 +1,5 @@
-import { onceError } from '../errors.ts'
 import type { Duration } from '../duration.ts'
+import { invalid } from '../options.ts'
 
 /**
  * The Sink interface: where a relay sends events. A sink delivers at least once, and returns one verdict per event. It
@@ -120,7 +120,7 @@ export function traceHeaders({ traceparent, headers }: OutgoingEvent): Record<st
 /** Checks the option `mode` of a sink: CloudEvents' content mode. */
 export function contentMode(mode: unknown = 'structured'): 'structured' | 'binary' {
   if (mode === 'structured' || mode === 'binary') return mode
-  throw onceError('ONCE_OPTION_INVALID', { detail: `mode must be 'structured' or 'binary'` })
+  throw invalid(`mode must be 'structured' or 'binary'`)
 }
 
 /** CloudEvents' structured mode: one JSON document with everything in it. */

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { onceError } from '../errors.ts'
+import { invalid } from '../options.ts'
 
 const PREFIX = 'whsec_'
 const SECRET_BYTES_MIN = 8
@@ -7,13 +7,13 @@ const SECRET_BYTES_MIN = 8
 /** A secret as Standard Webhooks writes it, `whsec_` and base64; anything else is taken as it is. */
 export function secretBytes(secret: string): Uint8Array {
   if (typeof secret !== 'string' || secret.length < 16) {
-    throw onceError('ONCE_OPTION_INVALID', { detail: 'a webhook secret must have at least 16 characters' })
+    throw invalid('a webhook secret must have at least 16 characters')
   }
   if (!secret.startsWith(PREFIX)) return Buffer.from(secret)
   const bytes = Buffer.from(secret.slice(PREFIX.length), 'base64')
   if (bytes.byteLength >= SECRET_BYTES_MIN) return bytes
   const detail = `a webhook secret that begins with ${PREFIX} must go on with base64 of at least ${SECRET_BYTES_MIN} bytes`
-  throw onceError('ONCE_OPTION_INVALID', { detail })
+  throw invalid(detail)
 }
 
 /** Standard Webhooks: one `v1` signature per secret, so that a receiver can change its secret without a gap. */

@@ -1,5 +1,4 @@
 import { milliseconds, type Duration } from '../duration.ts'
-import { onceError } from '../errors.ts'
 import {
   WEBHOOK_ANSWER_BYTES_MAX,
   WEBHOOK_CONCURRENCY_DEFAULT,
@@ -7,6 +6,7 @@ import {
   WEBHOOK_TIMEOUT_MS_DEFAULT,
   WEBHOOK_TIMEOUT_MS_MAX,
 } from '../limits.ts'
+import { invalid, wholeNumber } from '../options.ts'
 import { cloudEventJson, SENT, traceHeaders, type OutgoingEvent, type Sink, type Verdict } from './sink.ts'
 import { secretBytes, signatureOf } from './webhook-signature.ts'
 
@@ -37,15 +37,12 @@ export interface WebhookOptions {
 export function webhookSink(options: WebhookOptions): Sink {
   const url = checkUrl(options?.url)
   const secrets = [options.secret].flat().map(secretBytes)
-  if (secrets.length === 0) throw onceError('ONCE_OPTION_INVALID', { detail: 'webhookSink() needs a secret' })
+  if (secrets.length === 0) throw invalid('webhookSink() needs a secret')
   checkHeaders(options.headers)
   const limits = { option: 'timeout', min: 1, max: WEBHOOK_TIMEOUT_MS_MAX }
   const timeoutMs = milliseconds(options.timeout, WEBHOOK_TIMEOUT_MS_DEFAULT, limits)
   const concurrency = options.concurrency ?? WEBHOOK_CONCURRENCY_DEFAULT
-  if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > WEBHOOK_CONCURRENCY_MAX) {
-    const detail = `concurrency must be a whole number from 1 to ${WEBHOOK_CONCURRENCY_MAX}`
-    throw onceError('ONCE_OPTION_INVALID', { detail })
-  }
+  wholeNumber('concurrency', concurrency, WEBHOOK_CONCURRENCY_MAX)
   const finals = checkFinals(options.finalStatuses)
   const request = options.fetch ?? ((to, init) => fetch(to, init))
 
@@ -152,7 +149,7 @@ function checkFinals(statuses: readonly number[] = FINAL_STATUSES_DEFAULT): Read
   const isFinal = (status: unknown): boolean =>
     Number.isInteger(status) && Number(status) >= 300 && Number(status) < 600
   if (Array.isArray(statuses) && statuses.every(isFinal)) return new Set(statuses)
-  throw onceError('ONCE_OPTION_INVALID', { detail: 'finalStatuses must be a list of statuses from 300 to 599' })
+  throw invalid('finalStatuses must be a list of statuses from 300 to 599')
 }
 
 /** No request can be made with these headers: every event would fail. */
@@ -160,19 +157,15 @@ function checkHeaders(headers: Readonly<Record<string, string>> | undefined): vo
   try {
     void new Headers(headers)
   } catch (cause) {
-    throw onceError('ONCE_OPTION_INVALID', {
-      detail: 'webhookSink({ headers }) has a header that cannot be sent',
-      cause,
-    })
+    throw invalid('webhookSink({ headers }) has a header that cannot be sent', cause)
   }
 }
 
 function checkUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url?.protocol !== 'https:' && url?.protocol !== 'http:') {
-    throw onceError('ONCE_OPTION_INVALID', { detail: 'webhookSink({ url }) needs an http or https address' })
+    throw invalid('webhookSink({ url }) needs an http or https address')
   }
   if (url.username === '' && url.password === '') return url
-  const detail = 'webhookSink({ url }) cannot hold a user or a password: put them into headers.authorization'
-  throw onceError('ONCE_OPTION_INVALID', { detail })
+  throw invalid('webhookSink({ url }) cannot hold a user or a password: put them into headers.authorization')
 }

@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { milliseconds, type Duration } from '../duration.ts'
-import { onceError } from '../errors.ts'
+import { invalid } from '../options.ts'
 import { isStorable } from '../platform/storable.ts'
 import type { Pushed, PushedRefusal } from './source.ts'
 
@@ -14,7 +14,7 @@ export function checkSecrets(secret: Secrets, whose: string): readonly string[] 
   const secrets = typeof secret === 'string' ? [secret] : secret
   const usable =
     Array.isArray(secrets) && secrets.length > 0 && secrets.every((s) => typeof s === 'string' && s.length >= 8)
-  if (!usable) throw onceError('ONCE_OPTION_INVALID', { detail: `${whose} needs a secret of at least 8 characters` })
+  if (!usable) throw invalid(`${whose} needs a secret of at least 8 characters`)
   return secrets
 }
 

@@ -1,5 +1,5 @@
 import type { Duration } from '../duration.ts'
-import { onceError } from '../errors.ts'
+import { invalid } from '../options.ts'
 import type { Events } from '../outbox/event.ts'
 import { secretBytes } from '../sink/webhook-signature.ts'
 import { EnvelopeDelivery } from './envelope.ts'
@@ -33,7 +33,7 @@ export function standardWebhooksSource<E extends Events = {}>(
   const secrets = checkSecrets(options?.secret, 'standardWebhooksSource()').map(secretBytes)
   const toleranceMs = toleranceOf(options.tolerance)
   const { source = 'webhook', redeliversFor = '30d' } = options
-  if (!isId(source)) throw onceError('ONCE_OPTION_INVALID', { detail: 'source is a text of 1 to 255 characters' })
+  if (!isId(source)) throw invalid('source is a text of 1 to 255 characters')
   return {
     kind: 'pushed',
     name: source,

@@ -1,5 +1,5 @@
-import { onceError } from '../../errors.ts'
 import { KAFKA_RETRIES, KAFKA_RETRY_MS } from '../../limits.ts'
+import { invalid } from '../../options.ts'
 import type { KafkaProducer, KafkaRecord, KafkaTransaction, MakeKafkaProducer } from './client.ts'
 
 /** Asks for a new producer id, with which every earlier holder of the transactional id is fenced. */
@@ -42,8 +42,7 @@ export class KafkaProducerSlot {
     return this.use(signal, async (producer) => {
       const transaction = await producer.beginTransaction(ANEW)
       if (transaction.id !== this.#transactionalId) {
-        const detail = 'the producer must be made with the settings it is given: its transactional id is another one'
-        throw onceError('ONCE_OPTION_INVALID', { detail })
+        throw invalid('the producer must be made with the settings it is given: its transactional id is another one')
       }
       try {
         const result = await work(transaction)
@@ -73,8 +72,7 @@ export class KafkaProducerSlot {
       ...(transactionalId === undefined ? {} : { transactionalId }),
     })
     if (typeof producer?.send !== 'function' || typeof producer.beginTransaction !== 'function') {
-      const detail = 'kafkaSink() needs a function that makes a Producer of @platformatic/kafka'
-      throw onceError('ONCE_OPTION_INVALID', { detail })
+      throw invalid('kafkaSink() needs a function that makes a Producer of @platformatic/kafka')
     }
     return producer
   }

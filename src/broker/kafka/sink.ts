@@ -1,5 +1,5 @@
-import { onceError } from '../../errors.ts'
 import { KAFKA_BATCH_BYTES } from '../../limits.ts'
+import { invalid, refuseUnknown } from '../../options.ts'
 import { isKafkaError, type KafkaAdmin, type KafkaRecord, type MakeKafkaProducer } from './client.ts'
 import { KafkaProducerSlot, sendTo } from './producer.ts'
 import { judgeTopic, type TopicJudgement } from './topic.ts'
@@ -210,8 +210,7 @@ interface Checked {
 function checked(make: MakeKafkaProducer, options: KafkaSinkOptions): Checked {
   if (typeof make !== 'function')
     throw invalid('kafkaSink() needs a function that creates a producer with the given settings')
-  const unknown = Object.keys(options ?? {}).find((option) => !OPTIONS.has(option))
-  if (unknown !== undefined) throw invalid(`unknown option '${unknown.slice(0, 40)}' of kafkaSink()`)
+  refuseUnknown(options, OPTIONS, 'kafkaSink()')
   const { topic, transactionalId } = options ?? {}
   const mode = contentMode(options?.mode)
   const name = options?.name ?? (isTopic(topic) ? `kafka ${topic}` : undefined)
@@ -230,8 +229,4 @@ function placesOf(topic: KafkaSinkOptions['topic'] | undefined): Pick<Checked, '
     throw invalid('kafkaSink({ topic }) needs the name of a topic, or one topic for each type')
   const topicOf = ({ type }: OutgoingEvent): unknown => (Object.hasOwn(byType ?? {}, type) ? byType?.[type] : undefined)
   return { topics, topicOf: byType ? topicOf : () => topic }
-}
-
-function invalid(detail: string): Error {
-  return onceError('ONCE_OPTION_INVALID', { detail })
 }

@@ -1,5 +1,4 @@
 import { milliseconds, type Duration } from '../../duration.ts'
-import { onceError } from '../../errors.ts'
 import {
   KAFKA_RETRIES,
   KAFKA_RETRY_MS,
@@ -7,6 +6,7 @@ import {
   KAFKA_SESSION_MS_MAX,
   KAFKA_SESSION_MS_MIN,
 } from '../../limits.ts'
+import { invalid, refuseUnknown } from '../../options.ts'
 import type { Recreated } from '../../source/log-life.ts'
 import type { Events } from '../../outbox/event.ts'
 import type { MakeKafkaConsumer } from './consumer-client.ts'
@@ -51,8 +51,7 @@ export function kafkaSource<E extends Events>(
   if (typeof make !== 'function') {
     throw invalid('kafkaSource() needs a function that creates a consumer with the given settings')
   }
-  const unknown = Object.keys(options ?? {}).find((option) => !OPTIONS.has(option))
-  if (unknown !== undefined) throw invalid(`unknown option '${unknown.slice(0, 40)}' of kafkaSource()`)
+  refuseUnknown(options, OPTIONS, 'kafkaSource()')
   const { topic, from = 'earliest', recreated = 'stop' } = options ?? {}
   if (typeof topic !== 'string' || !/^[\w.-]{1,249}$/.test(topic)) throw invalid('kafkaSource({ topic }) needs a name')
   if (typeof options.events !== 'object' || options.events === null) throw invalid('kafkaSource() needs { events }')
@@ -98,7 +97,7 @@ export function kafkaSource<E extends Events>(
       await reading.start().catch(async (error: unknown) => {
         await reading.close()
         if (!/unknown topic/i.test((error as Error).message)) throw error
-        throw onceError('ONCE_OPTION_INVALID', { detail: `Kafka has no topic '${topic}'; create it`, cause: error })
+        throw invalid(`Kafka has no topic '${topic}'; create it`, error)
       })
       const handles = (deliveries: readonly Delivery[]): KafkaDelivery[] => [...(deliveries as KafkaDelivery[])]
       return {
@@ -112,8 +111,4 @@ export function kafkaSource<E extends Events>(
       }
     },
   }
-}
-
-function invalid(detail: string): Error {
-  return onceError('ONCE_OPTION_INVALID', { detail })
 }

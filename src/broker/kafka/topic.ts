@@ -1,4 +1,4 @@
-import { onceError } from '../../errors.ts'
+import { invalid } from '../../options.ts'
 import type { KafkaAdmin, KafkaProducer } from './client.ts'
 import type { Sink } from '../../sink/sink.ts'
 
@@ -52,7 +52,7 @@ async function replicasOf(producer: Pick<KafkaProducer, 'metadata'>, topic: stri
     return Math.min(...(topics.get(topic)?.partitions ?? []).map(({ replicas }) => replicas.length))
   } catch (error) {
     if (!/unknown topic/i.test((error as Error).message)) throw error
-    throw onceError('ONCE_OPTION_INVALID', { detail: `Kafka has no topic '${topic}'; create it`, cause: error })
+    throw invalid(`Kafka has no topic '${topic}'; create it`, error)
   }
 }
 

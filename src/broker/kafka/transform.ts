@@ -1,5 +1,5 @@
-import { onceError } from '../../errors.ts'
 import { KAFKA_TRANSFORM_BATCH, KAFKA_TRANSFORM_GATHER_MS, KAFKA_TRANSFORM_PAUSE_MS_MAX } from '../../limits.ts'
+import { invalid } from '../../options.ts'
 import type { KafkaRecord, MakeKafkaProducer } from './client.ts'
 import { KafkaProducerSlot, sendTo } from './producer.ts'
 
@@ -37,7 +37,7 @@ export function kafkaTransform<M extends KafkaInput>(
 ): { start(): void; stop(): Promise<void> } {
   const { transactionalId, consumer, consume, transform } = options
   if (typeof transactionalId !== 'string' || transactionalId === '') {
-    throw onceError('ONCE_OPTION_INVALID', { detail: 'kafkaTransform() needs a transactionalId' })
+    throw invalid('kafkaTransform() needs a transactionalId')
   }
   const slot = new KafkaProducerSlot(make, transactionalId)
   const stopping = new AbortController()

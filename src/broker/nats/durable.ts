@@ -1,4 +1,4 @@
-import { onceError } from '../../errors.ts'
+import { invalid } from '../../options.ts'
 
 export const NANOS_PER_MS = 1_000_000
 const CONSUMER_NOT_FOUND = 10_014
@@ -112,8 +112,4 @@ export function filter(subjects: readonly string[]): Record<string, unknown> {
 
 export function codeOf(error: unknown): unknown {
   return (error as { code?: unknown } | null)?.code
-}
-
-function invalid(detail: string, cause?: unknown): Error {
-  return onceError('ONCE_OPTION_INVALID', { detail, cause })
 }

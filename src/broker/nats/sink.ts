@@ -1,6 +1,6 @@
 import { milliseconds, type Duration } from '../../duration.ts'
-import { onceError } from '../../errors.ts'
 import { NATS_CALLS, NATS_PUBLISHES_MAX, NATS_TIMEOUT_MS_DEFAULT, NATS_TIMEOUT_MS_MAX } from '../../limits.ts'
+import { invalid, refuseUnknown } from '../../options.ts'
 import { lanesOf } from '../../sink/lanes.ts'
 import { judgeNatsError } from './errors.ts'
 import { covers, isSubject, judgeStream, type NatsStreamInfo, type StreamJudgement } from './stream.ts'
@@ -62,8 +62,7 @@ export function natsSink(js: NatsJetStream, options: NatsSinkOptions): Sink {
   if (typeof js?.publish !== 'function' || typeof js.jetstreamManager !== 'function') {
     throw invalid('natsSink() needs jetstream(connection) of @nats-io/jetstream')
   }
-  const unknown = Object.keys(options ?? {}).find((option) => !OPTIONS.has(option))
-  if (unknown !== undefined) throw invalid(`unknown option '${unknown.slice(0, 40)}' of natsSink()`)
+  refuseUnknown(options, OPTIONS, 'natsSink()')
   const { stream } = options ?? {}
   if (typeof stream !== 'string' || !/^[^\s.*>/\\]+$/.test(stream))
     throw invalid('natsSink({ stream }) needs the name of a stream')
@@ -193,8 +192,4 @@ const STREAM_NOT_FOUND = 10_059
 
 function isNotFound(error: unknown): boolean {
   return (error as { code?: unknown } | null)?.code === STREAM_NOT_FOUND
-}
-
-function invalid(detail: string, cause?: unknown): Error {
-  return onceError('ONCE_OPTION_INVALID', { detail, cause })
 }

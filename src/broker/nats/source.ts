@@ -1,6 +1,6 @@
 import { milliseconds, type Duration } from '../../duration.ts'
-import { onceError } from '../../errors.ts'
 import { INBOX_MS_MAX, NATS_ACK_WAIT_MS_DEFAULT, NATS_ACK_WAIT_MS_MAX, NATS_ACK_WAIT_MS_MIN } from '../../limits.ts'
+import { invalid, refuseUnknown } from '../../options.ts'
 import type { Recreated } from '../../source/log-life.ts'
 import type { Events } from '../../outbox/event.ts'
 import { LOG_FEATURES, LogReading, logSubscription } from '../../source/log-reading.ts'
@@ -54,8 +54,7 @@ export function natsSource<E extends Events>(
   if (typeof js?.jetstreamManager !== 'function' || typeof js.consumers?.get !== 'function') {
     throw invalid('natsSource() needs jetstream(connection) of @nats-io/jetstream')
   }
-  const unknown = Object.keys(options ?? {}).find((option) => !OPTIONS.has(option))
-  if (unknown !== undefined) throw invalid(`unknown option '${unknown.slice(0, 40)}' of natsSource()`)
+  refuseUnknown(options, OPTIONS, 'natsSource()')
   const { stream, subjects = [], singleActive = false, recreated = 'stop' } = options ?? {}
   if (!isName(stream)) throw invalid('natsSource({ stream }) needs the name of a stream')
   if (typeof options.events !== 'object' || options.events === null) throw invalid('natsSource() needs { events }')
@@ -149,8 +148,4 @@ function subscribe(fetching: NatsFetching, name: string): Subscription {
 /** Names of streams and durables contain no spaces, dots, wildcards or slashes. */
 function isName(name: unknown): name is string {
   return typeof name === 'string' && /^[^\s.*>/\\]+$/.test(name)
-}
-
-function invalid(detail: string): Error {
-  return onceError('ONCE_OPTION_INVALID', { detail })
 }

@@ -1,5 +1,5 @@
 import type { Duration } from '../../duration.ts'
-import { onceError } from '../../errors.ts'
+import { invalid } from '../../options.ts'
 import type { Sink } from '../../sink/sink.ts'
 
 /** What is looked at of a stream's settings. */
@@ -39,11 +39,11 @@ export function judgeStream(
   options: { readonly syncAlways: boolean; readonly example: string | undefined },
 ): StreamJudgement {
   const { name, subjects = [], storage, num_replicas: replicas } = config
-  if (config.no_ack) throw refused(`the stream '${name}' has no_ack set: it acknowledges nothing`)
-  if (config.sealed) throw refused(`the stream '${name}' is sealed: it takes nothing`)
+  if (config.no_ack) throw invalid(`the stream '${name}' has no_ack set: it acknowledges nothing`)
+  if (config.sealed) throw invalid(`the stream '${name}' is sealed: it takes nothing`)
   if (options.example !== undefined && !covers(subjects, options.example)) {
     const all = subjects.join(', ')
-    throw refused(`the stream '${name}' takes ${all}, not '${options.example}'; set subject, or add it to the stream`)
+    throw invalid(`the stream '${name}' takes ${all}, not '${options.example}'; set subject, or add it to the stream`)
   }
   const windowMs = Math.floor((config.duplicate_window ?? 0) / NANOS_PER_MS)
   return {
@@ -96,8 +96,4 @@ export function covers(subjects: readonly string[], subject: string): boolean {
 /** A subject one can publish to: tokens without spaces and wildcards. */
 export function isSubject(subject: unknown): subject is string {
   return typeof subject === 'string' && /^[^\s.*>]+(\.[^\s.*>]+)*$/.test(subject)
-}
-
-function refused(detail: string): Error {
-  return onceError('ONCE_OPTION_INVALID', { detail })
 }

@@ -1,5 +1,5 @@
-import { onceError } from '../../errors.ts'
 import { RABBITMQ_CONNECT_MS, RABBITMQ_PUBLISHES_MAX } from '../../limits.ts'
+import { invalid, refuseUnknown } from '../../options.ts'
 import { lanesOf } from '../../sink/lanes.ts'
 import {
   isRabbitmqConnection,
@@ -310,8 +310,7 @@ const STRUCTURED: Record<string, string> = { 'content-type': 'application/cloude
 
 function checked(connection: RabbitmqConnection, options: RabbitmqSinkOptions): Place {
   if (!isRabbitmqConnection(connection)) throw invalid('rabbitmqSink() needs a Connection of rabbitmq-client')
-  const unknown = Object.keys(options ?? {}).find((option) => !OPTIONS.has(option))
-  if (unknown !== undefined) throw invalid(`unknown option '${unknown.slice(0, 40)}' of rabbitmqSink()`)
+  refuseUnknown(options, OPTIONS, 'rabbitmqSink()')
   const { queue, exchange, queues, routingKey } = options ?? {}
   const mode = contentMode(options?.mode)
   const names = [queue ?? exchange, ...Object.keys(queues ?? {})]
@@ -332,8 +331,4 @@ const SHORT_BYTES_MAX = 255
 
 function isName(value: unknown): boolean {
   return typeof value === 'string' && value !== '' && Buffer.byteLength(value) <= SHORT_BYTES_MAX
-}
-
-function invalid(detail: string): Error {
-  return onceError('ONCE_OPTION_INVALID', { detail })
 }

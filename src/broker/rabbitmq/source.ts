@@ -1,5 +1,5 @@
-import { onceError } from '../../errors.ts'
 import { RABBITMQ_CONNECT_MS } from '../../limits.ts'
+import { invalid, refuseUnknown } from '../../options.ts'
 import type { Events } from '../../outbox/event.ts'
 import { isRabbitmqConnection, type RabbitmqConnection } from './client.ts'
 import { ensureQueue, queueWarnings, type QueueFacts } from './topology.ts'
@@ -35,8 +35,7 @@ export function rabbitmqSource<E extends Events>(
   options: RabbitmqSourceOptions<E>,
 ): PulledSource<EventsOf<E>> {
   if (!isRabbitmqConnection(connection)) throw invalid('rabbitmqSource() needs a Connection of rabbitmq-client')
-  const unknown = Object.keys(options ?? {}).find((option) => !OPTIONS.has(option))
-  if (unknown !== undefined) throw invalid(`unknown option '${unknown.slice(0, 40)}' of rabbitmqSource()`)
+  refuseUnknown(options, OPTIONS, 'rabbitmqSource()')
   const { queue, declare = true, singleActive = false } = options ?? {}
   if (typeof queue !== 'string' || queue === '' || Buffer.byteLength(queue) > 255) {
     throw invalid('rabbitmqSource({ queue }) needs the name of a queue')
@@ -81,8 +80,4 @@ function* limitWarnings({ queue, type, arguments: set }: QueueFacts): Generator<
     yield `queue '${queue}' has x-delivery-limit ${String(limit)} and no dead-letter exchange: an event whose process died that often is dropped`
   }
   if (type === 'classic') yield `queue '${queue}' does not count deliveries: it is a classic queue`
-}
-
-function invalid(detail: string): Error {
-  return onceError('ONCE_OPTION_INVALID', { detail })
 }

@@ -1,4 +1,4 @@
-import { onceError } from '../../errors.ts'
+import { invalid } from '../../options.ts'
 import {
   onChannel,
   rabbitmqCode,
@@ -89,8 +89,7 @@ async function mustExist(
     await onChannel(connection, look)
   } catch (error) {
     if (rabbitmqCode(error) !== 'NOT_FOUND') throw error
-    const detail = `RabbitMQ has no ${kind} '${name}'; create it, or leave declare out`
-    throw onceError('ONCE_OPTION_INVALID', { detail, cause: error })
+    throw invalid(`RabbitMQ has no ${kind} '${name}'; create it, or leave declare out`, error)
   }
 }
 

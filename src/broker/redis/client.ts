@@ -1,5 +1,5 @@
-import { onceError } from '../../errors.ts'
 import { BROKER_WITHIN_MS } from '../../limits.ts'
+import { invalid } from '../../options.ts'
 import { inTime } from '../../platform/in-time.ts'
 
 /** The part of a client of ioredis that sink and source use. */
@@ -39,7 +39,7 @@ export interface RedisCommands {
 export function redisCommands(client: RedisClient, where: string): RedisCommands {
   if (isNodeRedis(client)) return fromNodeRedis(client)
   if (isIoRedis(client)) return fromIoRedis(client)
-  throw onceError('ONCE_OPTION_INVALID', { detail: `${where} needs a client of ioredis or of redis` })
+  throw invalid(`${where} needs a client of ioredis or of redis`)
 }
 
 function isNodeRedis(client: Partial<RedisClient>): client is NodeRedisClient {

@@ -1,6 +1,6 @@
 import { milliseconds, type Duration } from '../../duration.ts'
-import { onceError } from '../../errors.ts'
 import { REDIS_BATCH, REDIS_WAIT_MS_DEFAULT, REDIS_WAIT_MS_MAX } from '../../limits.ts'
+import { invalid, refuseUnknown } from '../../options.ts'
 import { redisCommands, type RedisClient } from './client.ts'
 import { judgeServer, producerOf, UNKNOWN_SERVER, type ServerJudgement } from './server.ts'
 import { cloudEventJson, SENT, type OutgoingEvent, type Sink, type Verdict } from '../../sink/sink.ts'
@@ -93,8 +93,7 @@ export function redisSink(client: RedisClient, options: RedisSinkOptions): Sink 
 }
 
 function checked(options: RedisSinkOptions): { stream: string; trim: string[]; replicas: number; waitMs: number } {
-  const unknown = Object.keys(options ?? {}).find((option) => !OPTIONS.has(option))
-  if (unknown !== undefined) throw invalid(`unknown option '${unknown.slice(0, 40)}' of redisSink()`)
+  refuseUnknown(options, OPTIONS, 'redisSink()')
   const { stream, maxLength, waitFor } = options ?? {}
   if (typeof stream !== 'string' || stream === '') throw invalid('redisSink({ stream }) needs the key of a stream')
   if (maxLength !== undefined && !(Number.isInteger(maxLength) && maxLength > 0)) {
@@ -107,8 +106,4 @@ function checked(options: RedisSinkOptions): { stream: string; trim: string[]; r
   const limits = { option: 'waitFor.timeout', min: 1, max: REDIS_WAIT_MS_MAX }
   const waitMs = milliseconds(waitFor?.timeout, REDIS_WAIT_MS_DEFAULT, limits)
   return { stream, replicas, waitMs, trim: maxLength === undefined ? [] : ['MAXLEN', '~', String(maxLength)] }
-}
-
-function invalid(detail: string): Error {
-  return onceError('ONCE_OPTION_INVALID', { detail })
 }

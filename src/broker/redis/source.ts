@@ -1,6 +1,6 @@
 import { milliseconds, type Duration } from '../../duration.ts'
-import { onceError } from '../../errors.ts'
 import { REDIS_IDLE_MS_DEFAULT, REDIS_IDLE_MS_MAX, REDIS_IDLE_MS_MIN } from '../../limits.ts'
+import { invalid, refuseUnknown } from '../../options.ts'
 import type { Events } from '../../outbox/event.ts'
 import { newUuid } from '../../platform/uuid.ts'
 import { redisCommands, type RedisClient } from './client.ts'
@@ -44,8 +44,7 @@ export function redisSource<E extends Events>(
   options: RedisSourceOptions<E>,
 ): PulledSource<EventsOf<E>> {
   const redis = redisCommands(client, 'redisSource()')
-  const unknown = Object.keys(options ?? {}).find((option) => !OPTIONS.has(option))
-  if (unknown !== undefined) throw invalid(`unknown option '${unknown.slice(0, 40)}' of redisSource()`)
+  refuseUnknown(options, OPTIONS, 'redisSource()')
   const { stream, singleActive = false } = options ?? {}
   if (typeof stream !== 'string' || stream === '') throw invalid('redisSource({ stream }) needs the key of a stream')
   if (typeof options.events !== 'object' || options.events === null) throw invalid('redisSource() needs { events }')
@@ -100,8 +99,4 @@ function subscribe(group: RedisGroup, reading: RedisReading): Subscription {
     extend: (deliveries) => group.touch(idsOf(deliveries), 0),
     close: () => reading.close(),
   }
-}
-
-function invalid(detail: string): Error {
-  return onceError('ONCE_OPTION_INVALID', { detail })
 }

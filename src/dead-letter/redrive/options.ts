@@ -1,8 +1,9 @@
 import { REDRIVE_CANARY_DEFAULT, REDRIVE_PAUSE_AT_DEFAULT, REDRIVE_RATE_DEFAULT } from '../../limits.ts'
+import { invalid, optionalFunction, refuseUnknown } from '../../options.ts'
 import { checkRate } from '../../platform/rate-limit.ts'
 import type { LetterFilter } from '../../store/dead-letters.ts'
 import { storedFilter } from '../dead-letters.ts'
-import { checkAccountable, invalid, type Accountable } from '../accountable.ts'
+import { checkAccountable, type Accountable } from '../accountable.ts'
 import type { RedriveFilter, RedriveOptions } from './types.ts'
 import { UUID } from '../../platform/uuid.ts'
 
@@ -30,12 +31,10 @@ export function checkFilter(filter: RedriveFilter): LetterFilter {
 
 export function checkRedrive(options: RedriveOptions): CheckedRedrive {
   if (typeof options !== 'object' || options === null) throw invalid('a redrive needs { by, why }')
-  for (const option of Object.keys(options)) {
-    if (!OPTIONS.has(option)) throw invalid(`unknown option '${option.slice(0, 40)}' of a redrive`)
-  }
+  refuseUnknown(options, OPTIONS, 'a redrive')
   const { canary, pauseAt = REDRIVE_PAUSE_AT_DEFAULT, transform, force = false, reorder = false } = options
   if (typeof pauseAt !== 'number' || !(pauseAt >= 0 && pauseAt <= 1)) throw invalid('pauseAt must be from 0 to 1')
-  if (transform !== undefined && typeof transform !== 'function') throw invalid('transform must be a function')
+  optionalFunction('transform', transform)
   if (typeof force !== 'boolean' || typeof reorder !== 'boolean') throw invalid('force and reorder are true or false')
   const first = typeof canary === 'object' ? canary.letters : (canary ?? REDRIVE_CANARY_DEFAULT)
   const after = typeof canary === 'object' ? (canary.after ?? 'go') : 'go'

@@ -1,8 +1,9 @@
 import { onceError } from '../../errors.ts'
+import { wholeNumber } from '../../options.ts'
 import { sleep, type Clock } from '../../platform/clock.ts'
 import type { DeadLetters } from '../../store/dead-letters.ts'
 import type { ChangeRedriveParams, Redrives, RedriveState, StoredRedrive } from '../../store/redrives.ts'
-import { checkAccountable, invalid, type Accountable } from '../accountable.ts'
+import { checkAccountable, type Accountable } from '../accountable.ts'
 import { discardLetters } from '../discard.ts'
 import { checkRate } from '../../platform/rate-limit.ts'
 import { checkFilter, checkRedrive } from './options.ts'
@@ -97,7 +98,7 @@ class Redriving implements Redrive {
   }
 
   async list({ limit = 100 }: { limit?: number } = {}): Promise<readonly RedriveStatus[]> {
-    return (await this.#redrives.list({ limit: checkLimit(limit) })).map(statusOf)
+    return (await this.#redrives.list({ limit: wholeNumber('limit', limit, LIST_LIMIT_MAX) })).map(statusOf)
   }
 
   async *watch(id: number, options: { everyMs?: number; signal?: AbortSignal } = {}): AsyncIterable<RedriveStatus> {
@@ -112,7 +113,7 @@ class Redriving implements Redrive {
   }
 
   async audit({ redrive, limit = 100 }: { redrive?: number; limit?: number } = {}): Promise<readonly AuditRecord[]> {
-    const entries = await this.#redrives.audit({ redrive, limit: checkLimit(limit) })
+    const entries = await this.#redrives.audit({ redrive, limit: wholeNumber('limit', limit, LIST_LIMIT_MAX) })
     return entries.map(({ at, by, action, redrive: of, why, detail }) => ({
       at: new Date(at),
       by,
@@ -175,11 +176,6 @@ function statusOf(stored: StoredRedrive): RedriveStatus {
 
 function isId(id: unknown): id is number {
   return typeof id === 'number' && Number.isInteger(id) && id > 0 && id <= 2_147_483_647
-}
-
-function checkLimit(limit: number): number {
-  if (Number.isInteger(limit) && limit >= 1 && limit <= LIST_LIMIT_MAX) return limit
-  throw invalid(`limit must be a whole number from 1 to ${LIST_LIMIT_MAX}`)
 }
 
 function refused(reasons: readonly string[]): Error {

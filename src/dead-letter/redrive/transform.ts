@@ -1,5 +1,5 @@
-import { onceError } from '../../errors.ts'
 import { REDRIVE_PAGE, REDRIVE_SAMPLES } from '../../limits.ts'
+import { invalid } from '../../options.ts'
 import type { LetterFilter, StoredLetter } from '../../store/dead-letters.ts'
 import type { Inbox } from '../../store/inbox.ts'
 import type { Redrives } from '../../store/redrives.ts'
@@ -90,11 +90,11 @@ async function copyOf(letter: StoredLetter, transform: Transform): Promise<strin
   const made: unknown = await transform(structuredClone(event), { id, consumer, source, message, type, error, body })
   const text = writeCopy(made)
   if (typeof made !== 'object' || made === null) {
-    throw refused(`the transform must return the event of letter ${id}`)
+    throw invalid(`the transform must return the event of letter ${id}`)
   }
   for (const name of ['id', 'source'] as const) {
     const [before, after] = [nameOf(event, name), nameOf(made, name)]
-    if (before !== undefined && before !== after) throw refused(`the transform changed the ${name} of letter ${id}`)
+    if (before !== undefined && before !== after) throw invalid(`the transform changed the ${name} of letter ${id}`)
   }
   return text === writeCopy(event) ? null : text
 }
@@ -112,10 +112,6 @@ function asJson(event: unknown): unknown {
 
 function nameOf(event: unknown, name: 'id' | 'source'): unknown {
   return typeof event === 'object' && event !== null ? (event as Record<string, unknown>)[name] : undefined
-}
-
-function refused(detail: string): Error {
-  return onceError('ONCE_OPTION_INVALID', { detail })
 }
 
 function lineOf(error: unknown): string {

@@ -1,10 +1,11 @@
 import { onceError, type OnceError } from '../../errors.ts'
+import { invalid } from '../../options.ts'
 
 /** What was there before namespaces belongs to one, and stays its own. */
-export function adoptedElsewhere(name: string, owner: unknown): OnceError {
+export function adoptedElsewhere(name: string, owner: unknown): Error {
   const whose =
     typeof owner === 'string' ? `belongs to '${owner}'` : `cannot become '${name}'s, which has rows of its own`
-  return onceError('ONCE_OPTION_INVALID', { detail: `adopt: what was here before namespaces ${whose}` })
+  return invalid(`adopt: what was here before namespaces ${whose}`)
 }
 
 /** Several have left rows, and nobody said whose the others are. */

@@ -1,4 +1,5 @@
 import { onceError, type OnceError } from '../../errors.ts'
+import { invalid } from '../../options.ts'
 import type { TakeTurn } from '../store.ts'
 import { takesTransaction } from './driver/control.ts'
 
@@ -27,7 +28,7 @@ export function revocableHandle(takeTurn?: TakeTurn): RevocableHandle {
 
 /** One clear sentence for a handle or an option that is not what it should be. */
 export function requireThat(condition: unknown, detail: string): asserts condition {
-  if (!condition) throw onceError('ONCE_OPTION_INVALID', { detail })
+  if (!condition) throw invalid(detail)
 }
 
 /** `handle` has all these methods: the structural test for "is this the object we were promised". */

@@ -1,6 +1,6 @@
-import { onceError } from '../../errors.ts'
 import type { ClaimView } from '../../lifecycle/record.ts'
 import { ANSWER_SLACK_MS, SERVER_DEADLINE_SLACK_MS } from '../../limits.ts'
+import { invalid, refuseUnknown } from '../../options.ts'
 import type { LockBudget } from '../lock-budget.ts'
 import type {
   BeginParams,
@@ -36,21 +36,16 @@ export interface PostgresStoreOptions {
   schema?: string
 }
 
+const OPTIONS: ReadonlySet<string> = new Set(['schema', 'dialect'])
 const SCHEMA_NAME = /^[a-z_][a-z0-9_]{0,62}$/
 
 /** The store on PostgreSQL, for every client. */
 export function postgresStore<Tx>(driver: PgDriver<Tx>, options: PostgresStoreOptions = {}): SqlStore<Tx> {
   const schema = options.schema ?? 'effectively_once'
   if (typeof schema !== 'string' || !SCHEMA_NAME.test(schema)) {
-    throw onceError('ONCE_OPTION_INVALID', { detail: `schema must match ${SCHEMA_NAME.source}` })
+    throw invalid(`schema must match ${SCHEMA_NAME.source}`)
   }
-  for (const option of Object.keys(options)) {
-    if (option !== 'schema' && option !== 'dialect') {
-      throw onceError('ONCE_OPTION_INVALID', {
-        detail: `unknown option '${option.slice(0, 40)}' of the ${driver.name} store`,
-      })
-    }
-  }
+  refuseUnknown(options, OPTIONS, `the ${driver.name} store`)
   // Quoted always: the name is checked, and the quotes cost nothing.
   return new PostgresStore(driver, `"${schema}"`)
 }

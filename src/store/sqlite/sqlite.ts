@@ -1,5 +1,6 @@
 import { sqliteStatus } from './status.ts'
 import { onceError } from '../../errors.ts'
+import { invalid } from '../../options.ts'
 import { type Clock, systemClock } from '../../platform/clock.ts'
 import { type Random, systemRandom } from '../../platform/random.ts'
 import type { SqlBegun, SqlStore } from '../store.ts'
@@ -123,7 +124,7 @@ async function transaction<R>(writer: Writer, handles: Handles, work: (tx: SqlTx
 function requireFile(file: unknown): asserts file is string {
   // libsql would take these for a server on the network.
   if (typeof file === 'string' && file !== '' && !/^(?:https?|wss?|libsql):/i.test(file)) return
-  throw onceError('ONCE_OPTION_INVALID', { detail: 'sqliteStore({ file }) needs the path of a database file' })
+  throw invalid('sqliteStore({ file }) needs the path of a database file')
 }
 
 /** Looks for the library once, and again after a failure. */

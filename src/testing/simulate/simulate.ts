@@ -1,4 +1,4 @@
-import { onceError } from '../../errors.ts'
+import { invalid } from '../../options.ts'
 import { instanceOf } from '../../once/instance.ts'
 import type { Once } from '../../once/types.ts'
 import type { SqlStore } from '../../store/store.ts'
@@ -140,13 +140,10 @@ function shuffled<T>(dice: Dice, list: T[]): T[] {
 function checkOptions(options: SimulateOptions): { schedules: number; seed: number; faults: readonly Fault[] } {
   const { schedules = SCHEDULES_DEFAULT, seed = 1, faults = FAULTS } = options
   for (const [name, value] of Object.entries({ schedules, seed })) {
-    if (!Number.isSafeInteger(value) || value < 1) throw invalid(`${name} must be a whole number from 1`)
+    if (!Number.isSafeInteger(value) || value < 1) throw invalid(`simulate: ${name} must be a whole number from 1`)
   }
   const unknown = faults.find((fault) => !FAULTS.includes(fault))
-  if (unknown !== undefined || faults.length === 0) throw invalid(`faults must be some of ${FAULTS.join(', ')}`)
+  if (unknown !== undefined || faults.length === 0)
+    throw invalid(`simulate: faults must be some of ${FAULTS.join(', ')}`)
   return { schedules, seed, faults }
-}
-
-function invalid(detail: string): Error {
-  return onceError('ONCE_OPTION_INVALID', { detail: `simulate: ${detail}` })
 }
