@@ -100,7 +100,6 @@ async function attemptBatch<Tx>(
       consumer,
       events,
       tried: taken.filter(({ tried }) => tried).map(({ item }) => item.id),
-      redriven: [],
       positions: positionsAfter(parts, deliveriesOf(settled)),
     })
     if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')

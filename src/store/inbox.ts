@@ -116,8 +116,6 @@ export interface CompleteInboxParams {
   readonly events: readonly EventRow[]
   /** Of these, attempts were committed before: they are forgotten now. */
   readonly tried: readonly string[]
-  /** Dead letters that were redriven by this. */
-  readonly redriven: readonly string[]
   /** The source's name and positions; null: the source has none. */
   readonly positions: { readonly source: string; readonly positions: readonly StoredPosition[] } | null
 }

@@ -21,7 +21,7 @@ export function rowAfterEffect<Tx>(store: SqlStore<Tx>): SqlStore<Tx> {
         const complete: typeof session.complete = async (params) => {
           const ending = await session.complete(params)
           const after = await inbox.take({ consumer, items, deadlineMs })
-          await after.session.complete({ consumer, events: [], tried: [], redriven: [], positions: null })
+          await after.session.complete({ consumer, events: [], tried: [], positions: null })
           return ending
         }
         return { states, session: { session: session.session, complete, rollback: () => session.rollback() } }

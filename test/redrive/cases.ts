@@ -171,7 +171,7 @@ export const CASES: Readonly<Record<string, (world: RedriveWorld) => Promise<voi
     const item = { id: one?.id as string, lock: '1', source: 'memory', message: 'one', aggregate: null, previous: null }
     const taken = await world.store.inbox?.take({ consumer: CONSUMER, items: [item], deadlineMs: 5_000, redrive: true })
     if (taken) await world.write(taken.session.session.tx, 'one')
-    await taken?.session.complete({ consumer: CONSUMER, events: [], tried: [], redriven: [], positions: null })
+    await taken?.session.complete({ consumer: CONSUMER, events: [], tried: [], positions: null })
     expect(await world.once.redrive.plan({})).toMatchObject({ matching: 3, applied: 1 })
     const { id } = await world.once.redrive.run({}, BY)
     const two = letters.find(({ message }) => message === 'two')?.id as string

@@ -29,22 +29,15 @@ export class PostgresInboxSession<Tx> implements InboxSession<Tx> {
     this.#schema = of.schema
   }
 
-  async complete({
-    consumer,
-    events,
-    tried,
-    redriven,
-    positions,
-  }: CompleteInboxParams): Promise<'committed' | 'rolledBack'> {
+  async complete({ consumer, events, tried, positions }: CompleteInboxParams): Promise<'committed' | 'rolledBack'> {
     // Under the shards' locks until the commit, so last; an aborted transaction refuses it, and its error is a rollback.
     if (events.length > 0) await this.session.append(events)
-    const beside = tried.length > 0 || redriven.length > 0 || positions !== null
+    const beside = tried.length > 0 || positions !== null
     const last = beside
       ? this.#bind('inboxDoneBeside', [
           this.#xid,
           this.#taken,
           arrayLiteral(tried),
-          arrayLiteral(redriven),
           ...positionArrays(consumer, positions),
         ])
       : this.#bind('inboxDone', [this.#xid, this.#taken])

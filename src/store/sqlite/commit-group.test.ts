@@ -128,7 +128,7 @@ describeSqlite('operations that wait for the writer', (lab) => {
       take().then(async ({ session }) => {
         watch.refuse = true
         return session
-          .complete({ consumer: 'ledger', events: [], tried: [], redriven: [], positions: null })
+          .complete({ consumer: 'ledger', events: [], tried: [], positions: null })
           .catch((error: unknown) => error)
       }),
       take().then(async ({ states, session }) => {

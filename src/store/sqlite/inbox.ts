@@ -14,7 +14,7 @@ import { triesOf } from '../sql/inbox-rows.ts'
 import type { Row } from '../store.ts'
 import { appendEvents } from './event.ts'
 import { sweepInbox } from './inbox-sweep.ts'
-import { parkLetter, settleLetters, sqliteLetters } from './letters.ts'
+import { parkLetter, sqliteLetters } from './letters.ts'
 import { NOW } from './migrations.ts'
 import { numbered } from './numbered.ts'
 import type { Reader } from './reader.ts'
@@ -148,10 +148,9 @@ function inboxSession(turn: Turn, handles: Handles): InboxSession<SqlTx> {
   }
 }
 
-function complete(turn: Turn, { consumer, events, tried, redriven, positions }: CompleteInboxParams): void {
+function complete(turn: Turn, { consumer, events, tried, positions }: CompleteInboxParams): void {
   appendEvents(turn, events)
   for (const id of tried) turn.run(FORGET_TRIES, [id])
-  settleLetters(turn, redriven)
   pass(turn, consumer, positions)
 }
 

@@ -18,7 +18,6 @@ const PARK =
   where not exists (select 1 from effectively_once_inbox where id = $1)
     and not exists (select 1 from effectively_once_mark where id = $1)
   on conflict (id) do nothing`)
-const SETTLE = `update effectively_once_dead_letter set state = 3, settled_at = ${NOW} where id = ? and state <> 3`
 
 /** The namespace that the stored name of a consumer belongs to: its number, as text. See namespaced/names.ts. */
 export function numberIn(column: string): string {
@@ -79,10 +78,6 @@ export function parkLetter(turn: Turn, consumer: string, letter: Letter): void {
     PARK.sql,
     PARK.values([...values, fingerprint, causes, body, shown, headers, traceparent, attempts, consumer]),
   )
-}
-
-export function settleLetters(turn: Turn, ids: readonly string[]): void {
-  for (const id of ids) turn.run(SETTLE, [id])
 }
 
 export function filterValues(filter: LetterFilter): Bindable[] {

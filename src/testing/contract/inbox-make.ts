@@ -2,7 +2,8 @@ import { strict as assert } from 'node:assert'
 import { messageIdentity } from '../../consumer/inbox/identity.ts'
 import type { Letter, NewLetter } from '../../store/dead-letters.ts'
 import type { CompleteInboxParams, Inbox, InboxItem, InboxState } from '../../store/inbox.ts'
-import { DEADLINE_MS, LONG_MS, newKey } from './make.ts'
+import type { Session } from '../../store/store.ts'
+import { DEADLINE_MS, LEASE_MS, LONG_MS, newKey } from './make.ts'
 import type { SqlSubject } from './subject.ts'
 
 type Subject = SqlSubject
@@ -50,7 +51,7 @@ export function letterOf(item: InboxItem, more: Partial<Letter> = {}): NewLetter
   }
 }
 
-export const NOTHING: Omit<CompleteInboxParams, 'consumer'> = { events: [], tried: [], redriven: [], positions: null }
+export const NOTHING: Omit<CompleteInboxParams, 'consumer'> = { events: [], tried: [], positions: null }
 
 export async function apply(
   subject: Subject,
@@ -59,13 +60,38 @@ export async function apply(
   redrive = false,
 ): Promise<readonly InboxState[]> {
   const inbox = inboxOf(subject)
+  const ids = items.map(({ id }) => id)
+  const redriving = redrive ? await redriveOf(subject, consumer, ids) : null
   const { states, session } = await inbox.take({ consumer, items, deadlineMs: DEADLINE_MS, redrive })
   for (const [i, { message }] of items.entries()) {
     if (states[i] === 'taken') await subject.effect(session.session.tx, message)
   }
-  const redriven = redrive ? items.map(({ id }) => id) : []
-  assert.equal(await session.complete({ consumer, ...NOTHING, redriven }), 'committed')
+  await redriving?.settle(session.session)
+  assert.equal(await session.complete({ consumer, ...NOTHING }), 'committed')
+  await redriving?.end()
   return states
+}
+
+/** A redrive of these letters, under our lease. Null: none of them is parked. */
+async function redriveOf(
+  { store: { redrives } }: Subject,
+  consumer: string,
+  ids: readonly string[],
+): Promise<{ settle(session: Session<unknown>): Promise<void>; end(): Promise<unknown> } | null> {
+  const by = { by: 'ada', why: 'mended' }
+  const pace = { canary: 0, canaryStops: false, rate: 50, pauseAt: 1 }
+  const allowed = { prepare: false, force: true, reorder: true }
+  const created = await redrives.create({ filter: { consumer, ids }, ...by, asked: '{}', ...pace, ...allowed })
+  if (created.kind !== 'created') return null
+  const { redrive } = created
+  const lease = await redrives.claim({ consumer, leaseMs: LEASE_MS })
+  assert.ok(lease)
+  const pending = await redrives.items({ redrive, outcomes: ['pending'], after: 0, limit: 100 })
+  const ords = pending.filter(({ letter }) => ids.includes(letter.id)).map(({ ord }) => ord)
+  return {
+    settle: async (session) => assert.ok(await redrives.settle(session, { ...lease, ords })),
+    end: () => redrives.change({ redrive, from: ['running'], to: 'done', reason: null, ...by, action: 'done' }),
+  }
 }
 
 export function park(subject: Subject, consumer: string, letters: readonly NewLetter[]): Promise<readonly string[]> {

@@ -85,7 +85,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     const enter = async (redrive: boolean): Promise<boolean> => {
       const { session } = await inbox.take({ consumer, items: [], deadlineMs: DEADLINE_MS })
       const entered = await inbox.enter(session.session, { consumer, item, redrive })
-      if (entered) await session.complete({ consumer, ...NOTHING, redriven: [item.id] })
+      if (entered) await session.complete({ consumer, ...NOTHING })
       else await session.rollback()
       return entered
     }

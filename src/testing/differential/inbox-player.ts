@@ -166,15 +166,14 @@ export class InboxPlayer {
     const { session, states } = actor.taken
     const mine = actor.messages.filter((_, i) => isTaken(states[i]))
     try {
-      const settled = settles ? await this.redrives.settle(session.session, mine) : null
-      if (settled === false) {
+      // A letter is settled with its effect, or neither is committed.
+      const settled = settles || actor.redrive ? await this.redrives.settle(session.session, mine) : null
+      if (settled === false || (settled === null && actor.redrive && mine.length > 0)) {
         await session.rollback()
         return 'not settled'
       }
       const ids = this.idsOf(mine)
-      // A letter is settled with its effect, one way or the other.
-      const redriven = actor.redrive && settled === null ? ids : []
-      const params = { consumer: this.consumer, events: [], tried: tried ? ids : [], redriven, positions: null }
+      const params = { consumer: this.consumer, events: [], tried: tried ? ids : [], positions: null }
       return [settled, await session.complete(params)]
     } catch (error) {
       await session.rollback()
@@ -187,7 +186,7 @@ export class InboxPlayer {
     const { session } = await inbox.take({ consumer, items: [], deadlineMs: DEADLINE_MS })
     const entered = await inbox.enter(session.session, { consumer, item })
     if (!entered) await session.rollback()
-    else await session.complete({ consumer, events: [], tried: [], redriven: [item.id], positions: null })
+    else await session.complete({ consumer, events: [], tried: [], positions: null })
     return entered
   }
 

@@ -4,7 +4,6 @@ import { setAsideMeanwhile } from '../database/failure.ts'
 import { positionKey } from '../database/inbox-rows.ts'
 import type { LetterRow } from '../database/inbox-rows.ts'
 import { inboxLock, isApplied } from './applied.ts'
-import { settleLetters } from './letters.ts'
 
 export async function openConsumer({ database, tx }: Work, params: OpenInboxParams): Promise<void> {
   const { consumer: name, inboxForMs, rememberForMs, lettersForMs } = params
@@ -56,16 +55,12 @@ export interface CompletedInbox extends Omit<CompleteInboxParams, 'events'> {
 }
 
 /** Everything that commits beside the effect. */
-export async function completeInbox(
-  work: Work,
-  { consumer, taken, tried, redriven, positions }: CompletedInbox,
-): Promise<void> {
+export async function completeInbox(work: Work, { consumer, taken, tried, positions }: CompletedInbox): Promise<void> {
   const { attempts } = work.database
   if (taken.some((id) => isSetAside(work, id))) throw setAsideMeanwhile()
   for (const id of tried) {
     if ((await attempts.lock(id, work.tx, 'update')) !== undefined) attempts.put(id, undefined, work.tx)
   }
-  await settleLetters(work, redriven)
   if (positions !== null) await passPositions(work, consumer, positions.source, positions.positions)
 }
 

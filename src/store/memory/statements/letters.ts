@@ -43,14 +43,6 @@ export async function insertLetter({ database, tx }: Work, consumer: string, let
   await database.letters.insert(letter.id, row, tx)
 }
 
-export async function settleLetters({ database, tx }: Work, ids: readonly string[]): Promise<void> {
-  for (const id of ids) {
-    const row = await database.letters.lock(id, tx, 'update', ({ state }) => state !== 'redriven')
-    if (row === undefined) continue
-    database.letters.put(id, { ...row, state: 'redriven', settledAt: Math.floor(database.now() / 1000) }, tx)
-  }
-}
-
 export function listLetters(work: Work, params: ListLettersParams): StoredLetter[] {
   const { filter, limit, after = -1, blocks = true } = params
   const all = rowsOf(work)

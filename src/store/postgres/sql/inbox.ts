@@ -117,16 +117,14 @@ export function doneSql(schema: string): string {
 
 /**
  * The same with everything that commits beside the effect. Locks the rows it changes.
- * $1 xid, $2 those taken that are no redrive, $3 attempts to forget, $4 redriven, positions from $5
+ * $1 xid, $2 those taken that are no redrive, $3 attempts to forget, positions from $4
  */
 export function doneBesideSql(schema: string): string {
   return `
 with t as (
   delete from ${schema}.attempt where id = any($3::text::uuid[])
-), d as (
-  update ${schema}.dead_letter set state = 3, settled_at = clock_timestamp() where id = any($4::text::uuid[]) and state <> 3
 ), p as (
-  ${passPositions(schema, 5)}
+  ${passPositions(schema, 4)}
 )
 select ${stillOurs(schema)} as done`
 }
