@@ -1,10 +1,8 @@
 import { isOnceError, onceError } from '../errors.ts'
 import type { Arrival } from './inbox/arrival.ts'
-import { RERUN_BACKOFF_MS, RERUNS_MAX } from '../limits.ts'
-import { sleep } from '../platform/clock.ts'
 import type { InboxItem } from '../store/inbox.ts'
 import type { EventRow, Session } from '../store/store.ts'
-import { isTransient } from '../operation/atomic.ts'
+import { isTransient, rerunAfterConflicts } from '../operation/atomic.ts'
 import type { Fate, Fates } from './fate.ts'
 import { handle } from './handler.ts'
 import { keepsArrivalOrder, notBehind } from './lanes.ts'
@@ -34,17 +32,16 @@ export async function processBatch<Tx>(
   arrivals: readonly Arrival[],
   settleRedriven?: SettleRedriven<Tx>,
 ): Promise<Fates> {
-  for (let rerun = 1; ; rerun++) {
-    try {
-      return await attemptBatch(parts, arrivals, settleRedriven)
-    } catch (error) {
-      const { core } = parts
-      const cause = error instanceof HandlerFailed ? error.cause : error
-      if (rerun > RERUNS_MAX || !(isTransient(core, cause) || isSessionLost(error)))
-        return fatesOfFailure(core, arrivals, error)
-      if (isSessionLost(error)) core.settings.observe({ kind: 'troubled', task: 'consumer', error: cause })
-      await sleep(core.clock, RERUN_BACKOFF_MS * 2 ** rerun * core.random.next())
-    }
+  const { core } = parts
+  const runsAgain = (error: unknown): boolean => {
+    if (!isSessionLost(error)) return isTransient(core, causeOf(error))
+    core.settings.observe({ kind: 'troubled', task: 'consumer', error: causeOf(error) })
+    return true
+  }
+  try {
+    return await rerunAfterConflicts(core, () => attemptBatch(parts, arrivals, settleRedriven), runsAgain)
+  } catch (error) {
+    return fatesOfFailure(core, arrivals, error)
   }
 }
 
@@ -58,6 +55,10 @@ export class HandlerFailed extends Error {
     this.arrival = arrival
     this.sessionLost = sessionLost
   }
+}
+
+function causeOf(error: unknown): unknown {
+  return error instanceof HandlerFailed ? error.cause : error
 }
 
 function isSessionLost(error: unknown): boolean {
@@ -108,7 +109,7 @@ async function attemptBatch<Tx>(
   } catch (thrown) {
     const error = await blamed(session.session, thrown)
     // Past the deadline a query may still be running on this connection, so do not wait for the rollback.
-    const cause = error instanceof HandlerFailed ? error.cause : error
+    const cause = causeOf(error)
     if (isOnceError(cause, 'ONCE_DEADLINE')) void session.rollback()
     else await session.rollback()
     if (error instanceof HandlerFailed && isTransient(core, cause)) throw error
@@ -208,7 +209,7 @@ async function runTogether<Tx>(
 
 /** Decides which message is at fault. An error that a handler threw counts against its message, whatever its code. */
 export function fatesOfFailure<Tx>(core: Core<Tx>, arrivals: readonly Arrival[], error: unknown): Fates {
-  const trouble = error instanceof HandlerFailed ? error.cause : error
+  const trouble = causeOf(error)
   if (isCrowded(core, trouble))
     return new Map(arrivals.map((arrival) => [arrival, { kind: 'troubled', error: trouble }]))
   if (error instanceof HandlerFailed) {

@@ -10,7 +10,7 @@ import type { Events } from '../outbox/event.ts'
 import { callerOf } from '../outbox/caller.ts'
 import { createRelay, type Relay, type RelayOptions } from '../outbox/relay.ts'
 import type { EventsOf, PulledSource } from '../source/source.ts'
-import { attemptAtomic, type Produce } from '../operation/atomic.ts'
+import { attemptAtomic, rerunAtomic, type Produce } from '../operation/atomic.ts'
 import { checkStatement, produceAlone, type Item } from '../operation/batch-item.ts'
 import { Batcher } from '../operation/batched.ts'
 import { answerOfResult, valueOf } from '../operation/codec.ts'
@@ -138,7 +138,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     const { core } = this
     const outer = enclosingOf(core.enclosing)
     if (outer?.transaction) return runNested(core, outer as Host, request, produce)
-    const outcome = execute(core, request, produce, attemptAtomic)
+    const outcome = execute(core, request, produce, request.rerunnable ? rerunAtomic : attemptAtomic)
     return outer ? outer.track(outcome) : outcome
   }
 

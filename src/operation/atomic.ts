@@ -73,12 +73,17 @@ export async function attemptAtomic<Tx>(
     return { kind: 'outcome', outcome: { answer: made.answer, replayed: false }, stored: answer.kept }
   } catch (error) {
     won(false)
-    if (!request.rerunnable || attempt > RERUNS_MAX || !isTransient(core, error)) throw conflictOf(core, error)
+    throw conflictOf(core, error)
   }
-  const id = shortId(request.claim.id)
-  core.settings.observe({ kind: 'rerun', id, route: request.route, attempt: attempt + 1 })
-  await sleep(core.clock, RERUN_BACKOFF_MS * 2 ** attempt * core.random.next())
-  return attemptAtomic(core, request, produce, won, attempt + 1)
+}
+
+/** The same for a handler that may be called again after a conflict. */
+export function rerunAtomic<Tx>(core: Core<Tx>, request: Request, produce: Produce<Tx>, won?: Holds): Promise<Attempt> {
+  return rerunAfterConflicts(core, (attempt) => {
+    const id = shortId(request.claim.id)
+    if (attempt > 1) core.settings.observe({ kind: 'rerun', id, route: request.route, attempt })
+    return attemptAtomic(core, request, produce, won, attempt)
+  })
 }
 
 /** A serialization failure or a deadlock, in our own statements or in the handler's. */
@@ -92,13 +97,17 @@ export function isTransient<Tx>(core: Core<Tx>, error: unknown): boolean {
 }
 
 /** Runs a transaction again after a conflict, up to RERUNS_MAX times. The last error is thrown unchanged. */
-export async function rerunAfterConflicts<Tx, T>(core: Core<Tx>, attempt: () => Promise<T>): Promise<T> {
-  for (let rerun = 1; ; rerun++) {
+export async function rerunAfterConflicts<Tx, T>(
+  core: Core<Tx>,
+  run: (attempt: number) => Promise<T>,
+  isConflict: (error: unknown) => boolean = (error) => isTransient(core, error),
+): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
     try {
-      return await attempt()
+      return await run(attempt)
     } catch (error) {
-      if (rerun > RERUNS_MAX || !isTransient(core, error)) throw error
-      await sleep(core.clock, RERUN_BACKOFF_MS * 2 ** rerun * core.random.next())
+      if (attempt > RERUNS_MAX || !isConflict(error)) throw error
+      await sleep(core.clock, RERUN_BACKOFF_MS * 2 ** attempt * core.random.next())
     }
   }
 }
@@ -200,7 +209,7 @@ async function refuse<Tx>(core: Core<Tx>, request: Request, answer: Answer): Pro
   checkHeld(answer)
   const stored = capped(answer)
   const view = await required(core.store, core.transactions, 'atomic').refuse({ claim: request.claim, answer: stored })
-  if (!view.inserted) return attemptAtomic(core, request, async () => ({ answer, fate: 'complete' }))
+  if (!view.inserted) return rerunAtomic(core, request, async () => ({ answer, fate: 'complete' }))
   const outcome = { answer, replayed: false }
   core.settings.observe({ kind: 'refused', id: shortId(request.claim.id), route: request.route, status: answer.status })
   return { kind: 'outcome', outcome, stored: stored.kept }

@@ -13,7 +13,7 @@ import { sleep } from '../platform/clock.ts'
 import { required } from '../store/lacking.ts'
 import type { Batches, BatchSession, Claimed, EventRow, Row } from '../store/store.ts'
 import { AnswerTime } from './answer-time.ts'
-import { attemptAtomic, capped, checkHeld, conflictOf, isTransient, publisherOf } from './atomic.ts'
+import { capped, checkHeld, conflictOf, isTransient, publisherOf, rerunAtomic } from './atomic.ts'
 import { BatchRefusal, type Item } from './batch-item.ts'
 import { answerOfFinal } from './codec.ts'
 import { wakeRelays, type Core } from './core.ts'
@@ -299,7 +299,7 @@ async function refuse<Tx>(core: Core<Tx>, item: Item, answer: Answer): Promise<v
     })
     if (view.inserted) answerItem(item, answer)
     // Another request was quicker, or the claim starts a new life of an expired record.
-    else item.resolve(await attemptAtomic(core, item.request, async () => ({ answer, fate: 'complete' })))
+    else item.resolve(await rerunAtomic(core, item.request, async () => ({ answer, fate: 'complete' })))
   } catch (error) {
     item.reject(error)
   }
