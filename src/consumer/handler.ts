@@ -1,17 +1,14 @@
-import { deriveEventId } from '../key/derive.ts'
 import type { Arrival } from './inbox/arrival.ts'
 import { readable } from '../platform/readable-error.ts'
 import { decoded } from './decode.ts'
 import type { Events } from '../outbox/event.ts'
 import type { Delivery } from '../source/source.ts'
-import { Publisher } from '../outbox/publisher.ts'
-import type { EventRow, Session } from '../store/store.ts'
+import type { EventRow } from '../store/store.ts'
 import type { ConsumerSettings, Handler } from './options.ts'
+import { publisherOf, startHandler } from '../operation/atomic.ts'
 import type { Core } from '../operation/core.ts'
-import { LazySignal, TimeLimit, withinMs } from '../operation/deadline.ts'
+import { withinMs } from '../operation/deadline.ts'
 import { Enclosing } from '../operation/enclosing.ts'
-import { handleOf } from '../operation/handle.ts'
-import { AtomicOperation } from '../operation/operation.ts'
 import type { SharedTransaction } from '../operation/shared-transaction.ts'
 
 const COMPLETE = { fate: 'complete', answer: { status: 200 } } as const
@@ -29,33 +26,14 @@ export async function handle<Tx>(
   const handler = handlers.get(delivery.type)
   if (!handler) return []
   const route = `${name} ${delivery.type}`
-  const publisher = new Publisher(core.settings.events, core.namespace, (ordinal) =>
-    deriveEventId({ id: item.id, life: undefined, ordinal }),
-  )
-  const session = transaction.session as Session<Tx>
+  const publisher = publisherOf(core, { claim: item }, { life: undefined })
   const enclosing = new Enclosing({ id: item.id, route, transaction, publisher, outer: undefined })
-  const revocable = handleOf(core, enclosing)
-  const signal = new LazySignal()
-  const attempt = counted ? attempts : attempts + 1
-  const op = new AtomicOperation({
-    id: item.id,
-    key: item.message,
-    scope: name,
-    attempt,
-    tx: revocable.tx,
-    signal,
-    publisher,
-  })
-  enclosing.onEnd(() => {
-    op.end()
-    revocable.revoke()
-  })
-  const watched = core.guard?.watch({ route, claim: item }, session)
+  const watched = core.guard?.watch({ route, claim: item }, transaction.session)
   try {
     await watched?.started
-    await new TimeLimit(core.clock, deadlineMs, signal, enclosing, core.running).run(() =>
-      core.enclosing.run(enclosing, () => called(handler, from.events, delivery, op)),
-    )
+    const run = { attempt: counted ? attempts : attempts + 1, running: core.running }
+    const { op, limit } = startHandler(core, enclosing, { key: item.message, scope: name, deadlineMs }, run)
+    await limit.of(core.enclosing.run(enclosing, called, handler, from.events, delivery, op))
     const published = await withinMs(core.clock, deadlineMs, publisher.take())
     await watched?.ended(COMPLETE, published.length)
     return published

@@ -15,6 +15,7 @@ import { handleOf } from './handle.ts'
 import { AtomicOperation } from './operation.ts'
 import type { Attempt, Produced, Holds } from './outcome.ts'
 import type { Request } from './request.ts'
+import type { RunningHandlers } from './running.ts'
 import { settledAtOnce, type ClaimOutcome } from './settle.ts'
 import { settleClaim } from './settle-claim.ts'
 import { SharedTransaction } from './shared-transaction.ts'
@@ -132,6 +133,13 @@ function tellCompleted<Tx>(core: Core<Tx>, request: Request, attempt: number, st
   core.settings.observe({ kind: 'completed', id: shortId(request.claim.id), route: request.route, durationMs, attempt })
 }
 
+interface HandlerRun {
+  readonly attempt: number
+  readonly signal?: LazySignal
+  /** Absent inside another operation. See `TimeLimit`. */
+  readonly running?: RunningHandlers
+}
+
 interface Made extends Produced {
   readonly events: readonly EventRow[]
 }
@@ -143,7 +151,7 @@ export async function perform<Tx>(
   transaction: SharedTransaction,
   claimed: Claimed,
   produce: Produce<Tx>,
-  signal: LazySignal = new LazySignal(),
+  signal?: LazySignal,
 ): Promise<Made> {
   const session = transaction.session as Session<Tx>
   const publisher = publisherOf(core, request, claimed)
@@ -152,10 +160,9 @@ export async function perform<Tx>(
   const enclosing = new Enclosing({ id, route, transaction, publisher, outer: openEnclosing(core.enclosing) })
   const watched = core.guard?.watch(request, session)
   try {
-    const op = operationOf(core, request, claimed, enclosing, signal)
     if (watched) await watched.started
-    const limit = new TimeLimit(core.clock, request.deadlineMs, signal, enclosing, core.running)
-    limit.start()
+    const run = { attempt: claimed.attempt, signal, running: core.running }
+    const { op, limit } = startHandler(core, enclosing, request, run)
     const produced = await limit.of(core.enclosing.run(enclosing, produce, op))
     const taken = withinMs(core.clock, request.deadlineMs, publisher.take())
     const published = taken instanceof Promise ? await taken : taken
@@ -166,12 +173,7 @@ export async function perform<Tx>(
     return { answer: produced.answer, fate: produced.fate, events }
   } catch (error) {
     enclosing.end()
-    // Past the deadline a query may still be running on this connection: do not make the caller wait behind it.
-    const isPast = isOnceError(error, 'ONCE_DEADLINE') || core.running.isCut
-    const blamed = isPast ? undefined : session.blame?.(error)
-    const told = blamed ? ((await blamed) ?? error) : error
-    if (isPast) void session.rollback()
-    else await session.rollback()
+    const told = await rolledBack(core, session, error)
     core.settings.observe({ kind: 'released', id: shortId(id), route })
     throw told
   } finally {
@@ -179,29 +181,37 @@ export async function perform<Tx>(
   }
 }
 
-/** What the handler of an operation gets. Its handle on the transaction is revoked when the operation ends. */
-export function operationOf<Tx>(
+/**
+ * What a handler gets, and its time limit, which starts here. The handle on the transaction is revoked when the operation
+ * ends.
+ */
+export function startHandler<Tx>(
   core: Core<Tx>,
-  request: Request,
-  { attempt }: Claimed,
   enclosing: Enclosing,
-  signal: LazySignal,
-): AtomicOperation<Tx> {
+  { key, scope, deadlineMs }: Pick<Request, 'key' | 'scope' | 'deadlineMs'>,
+  { attempt, signal = new LazySignal(), running }: HandlerRun,
+): { readonly op: AtomicOperation<Tx>; readonly limit: TimeLimit } {
+  const { id } = enclosing
+  const publisher = enclosing.publisher as Publisher
   const handle = handleOf(core, enclosing)
-  const op = new AtomicOperation({
-    id: request.claim.id,
-    key: request.key,
-    scope: request.scope,
-    attempt,
-    tx: handle.tx,
-    signal,
-    publisher: enclosing.publisher as Publisher,
-  })
+  const op = new AtomicOperation({ id, key, scope, attempt, tx: handle.tx, signal, publisher })
   enclosing.onEnd(() => {
     op.end()
     handle.revoke()
   })
-  return op
+  const limit = new TimeLimit(core.clock, deadlineMs, signal, enclosing, running)
+  limit.start()
+  return { op, limit }
+}
+
+/** Rolls a failed transaction back. Returns the error to throw: if the session has ended, the reason of that. */
+export async function rolledBack<Tx>(core: Core<Tx>, session: Session<unknown>, error: unknown): Promise<unknown> {
+  // Past the deadline a query may still be running on this connection: do not make the caller wait behind it.
+  const isPast = isOnceError(error, 'ONCE_DEADLINE') || core.running.isCut
+  const reason = isPast ? undefined : await session.blame?.(error)
+  const ended = session.rollback()
+  if (!isPast) await ended
+  return reason ?? error
 }
 
 /** Stores only the refusal. If another attempt was quicker, the caller gets the answer of the record. */
@@ -217,12 +227,11 @@ async function refuse<Tx>(core: Core<Tx>, request: Request, answer: Answer): Pro
 
 export function publisherOf<Tx>(
   core: Core<Tx>,
-  request: Request,
-  { life }: Claimed,
+  { claim, trace }: { readonly claim: { readonly id: string }; readonly trace?: Request['trace'] },
+  { life }: { readonly life: string | undefined },
   origin: Origin = core.namespace,
 ): Publisher {
   const { events } = core.settings
-  const { claim, trace } = request
   return new Publisher(events, origin, (ordinal) => deriveEventId({ id: claim.id, life, ordinal }), trace)
 }
 

@@ -1,9 +1,9 @@
 import { onceError } from '../errors.ts'
 import { nestable } from '../store/lacking.ts'
 import type { Claimed, EventRow, Savepoint, Session, SqlSession } from '../store/store.ts'
-import { capped, checkHeld, operationOf, publisherOf, type Produce } from './atomic.ts'
+import { capped, checkHeld, publisherOf, startHandler, type Produce } from './atomic.ts'
 import { wakeRelays, type Core } from './core.ts'
-import { LazySignal, TimeLimit, withinMs } from './deadline.ts'
+import { withinMs } from './deadline.ts'
 import { Enclosing, inContextsOf, isInside, makeAliases } from './enclosing.ts'
 import { inFlightError, type Outcome, type Produced } from './outcome.ts'
 import type { Request } from './request.ts'
@@ -141,14 +141,11 @@ async function perform<Tx>(
     outer: host,
     turns: new Turns(),
   })
-  const signal = new LazySignal()
-  const op = operationOf(core, request, claimed, enclosing, signal)
   const aliases = host.aliases.length > 0 ? makeAliases(host, enclosing, core.enclosing) : host.aliases
   const work: Produce<Tx> = aliases.length > 0 ? (given) => inContextsOf(aliases, () => produce(given)) : produce
   host.enter(enclosing)
   try {
-    const limit = new TimeLimit(core.clock, request.deadlineMs, signal, enclosing)
-    limit.start()
+    const { op, limit } = startHandler(core, enclosing, request, claimed)
     const produced = await limit.of(core.enclosing.run(enclosing, work, op))
     return { produced, events: await withinMs(core.clock, request.deadlineMs, publisher.take()) }
   } finally {

@@ -1,10 +1,10 @@
-import { isOnceError, onceError, type OnceError } from '../errors.ts'
+import { onceError, type OnceError } from '../errors.ts'
 import { deriveKey } from '../key/derive.ts'
 import { DERIVED_KEY_LENGTH_MAX, STEP_NAME_BYTES_MAX, STEP_RESULT_BYTES_MAX, STEPS_MAX } from '../limits.ts'
 import { isName } from '../platform/storable.ts'
 import { nestable, required } from '../store/lacking.ts'
 import type { Leases, SqlSession, StoredStep } from '../store/store.ts'
-import { rerunAfterConflicts } from './atomic.ts'
+import { rerunAfterConflicts, rolledBack } from './atomic.ts'
 import { jsonOf } from './codec.ts'
 import type { Core } from './core.ts'
 import { LazySignal, TimeLimit } from './deadline.ts'
@@ -169,13 +169,7 @@ export class Steps<Tx> {
       return { session, result }
     } catch (error) {
       enclosing.end()
-      // Past the deadline a query may still be running on this connection: do not make the caller wait behind it.
-      const isPast = isOnceError(error, 'ONCE_DEADLINE')
-      const blamed = isPast ? undefined : transaction.session.blame?.(error)
-      const told = (await blamed) ?? error
-      const rolledBack = transaction.session.rollback()
-      if (!isPast) await rolledBack
-      throw told
+      throw await rolledBack(this.#core, transaction.session, error)
     } finally {
       outer.leave(enclosing)
     }
