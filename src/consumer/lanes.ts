@@ -2,7 +2,7 @@ import type { Arrival } from './inbox/arrival.ts'
 import type { ConsumerParts } from './parts.ts'
 
 /** The aggregate whose order counts. Null: none. */
-export function laneOf({ item: { aggregate, source } }: Arrival): string | null {
+function laneOf({ item: { aggregate, source } }: Arrival): string | null {
   return aggregate === null ? null : `${source.length}:${source}${aggregate}`
 }
 

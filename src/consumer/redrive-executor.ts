@@ -27,7 +27,7 @@ import type { Unsure } from './redrive-unsure.ts'
 type Decided = readonly [Arrival, RedriveDecision]
 
 /** The actor in the audit for changes that the redrive itself makes. */
-export const OURSELVES = 'effectively-once'
+const OURSELVES = 'effectively-once'
 
 const EARLY_LOOK_MS = 50
 const NAP_MS_MAX = 250

@@ -116,11 +116,7 @@ const REASONS = new Set<LetterReason>([
 ])
 
 /** A line as `exportLetters` wrote it. Whatever its state was, it is parked again, or skipped. `at`: for messages. */
-export function readLine(
-  line: string,
-  at: number,
-  into: { readonly name: string; readonly no: number },
-): ImportedLetter {
+function readLine(line: string, at: number, into: { readonly name: string; readonly no: number }): ImportedLetter {
   const bad = (what: string): Error => invalid(`line ${at}: ${what}`)
   if (Buffer.byteLength(line) > LETTER_LINE_BYTES_MAX) throw bad(`more than ${LETTER_LINE_BYTES_MAX} bytes`)
   let value: unknown

@@ -1,7 +1,7 @@
 import type { Clock } from '../platform/clock.ts'
 import type { Finding } from './warn.ts'
 
-export const CHURN_KEYS = 3
+const CHURN_KEYS = 3
 export const CHURN_WINDOW_MS = 10_000
 export const CHURN_ENTRIES_MAX = 1_000
 

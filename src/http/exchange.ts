@@ -92,7 +92,7 @@ function isGarbled(res: ServerResponse): boolean {
 }
 
 /** Longer ones are not worth the copy. */
-export const JOINED_BYTES_MAX: number = 16 * 1024
+const JOINED_BYTES_MAX: number = 16 * 1024
 
 /** The same bytes, with the methods of Node. */
 export function asBuffer(bytes: Uint8Array): Buffer {

@@ -216,7 +216,7 @@ export class ProtectedRoute<Tx, E extends Events, Req> {
 }
 
 /** Stripe's name for it, and by now everybody's. */
-export const REPLAYED: readonly [string, string] = ['idempotent-replayed', 'true']
+const REPLAYED: readonly [string, string] = ['idempotent-replayed', 'true']
 
 /** How a handler came to its answer: `threw` what the framework answered, or a `final` refusal. */
 export type HandlerEnd = 'returned' | 'threw' | 'final'

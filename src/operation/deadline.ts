@@ -153,7 +153,7 @@ export class TimeLimit {
 }
 
 /** Waits one more turn, because the code after a child may start another child. */
-export function whenChildrenEnded(clock: Clock, enclosing: Enclosing, callback: () => void): void {
+function whenChildrenEnded(clock: Clock, enclosing: Enclosing, callback: () => void): void {
   enclosing.whenIdle(() => (clock.soon ?? queueMicrotask)(callback))
 }
 

@@ -1,6 +1,6 @@
 import { oneOf } from '../options.ts'
 import type { Trace } from '../outbox/event-parts.ts'
-import { FINGERPRINT_VERSION, fingerprintInput } from '../key/fingerprint.ts'
+import { FINGERPRINT_VERSION } from '../key/fingerprint.ts'
 import { fingerprintLockOf, identity, lockOf, type Identity } from '../key/identity.ts'
 import { checkKey, checkScope } from '../key/parse-key.ts'
 import type { ClaimRules } from '../lifecycle/decide.ts'
@@ -104,5 +104,3 @@ export function resumable(claim: Claim, replayForMs: number): Claim {
   const { lock, fingerprintLock } = claim
   return { ...claim, lock, fingerprintLock, replayForMs }
 }
-
-export { fingerprintInput }

@@ -47,7 +47,7 @@ const LACKING: Record<StoreNeed, string> = {
 }
 
 /** The one refusal of whatever a store cannot do. */
-export function lacking({ name }: Pick<Store<unknown>, 'name'>, need: StoreNeed): OnceError {
+function lacking({ name }: Pick<Store<unknown>, 'name'>, need: StoreNeed): OnceError {
   return onceError('ONCE_UNSUPPORTED', { detail: `The ${name} store ${LACKING[need]}` })
 }
 

@@ -49,11 +49,7 @@ export function refusalsOf(
   ]
 }
 
-export function warningsOf({
-  consumer,
-  known,
-  seenAgoMs,
-}: Pick<StoredPlan, 'consumer' | 'known' | 'seenAgoMs'>): string[] {
+function warningsOf({ consumer, known, seenAgoMs }: Pick<StoredPlan, 'consumer' | 'known' | 'seenAgoMs'>): string[] {
   if (!known || (seenAgoMs !== null && seenAgoMs < SEEN_MS_MAX)) return []
   return [`no process has run the consumer '${consumer}' for a while: nothing runs until one does`]
 }

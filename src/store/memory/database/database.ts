@@ -25,7 +25,7 @@ export interface DatabaseClock {
   after(ms: number, callback: () => void): () => void
 }
 
-export const systemDatabaseClock: DatabaseClock = {
+const systemDatabaseClock: DatabaseClock = {
   now: () => performance.timeOrigin + performance.now(),
   after(ms, callback) {
     const timer = setTimeout(callback, ms)

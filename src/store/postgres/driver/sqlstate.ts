@@ -22,7 +22,7 @@ interface Layer {
 const LAYERS_MAX = 6
 
 /** Wherever the client or ORM hid it; undefined when it was not the server that failed. */
-export function saidBy(error: unknown): Said | undefined {
+function saidBy(error: unknown): Said | undefined {
   let current: unknown = error
   for (let depth = 0; depth < LAYERS_MAX && typeof current === 'object' && current !== null; depth++) {
     // A system error's code can look like one of the server's: EPIPE.
