@@ -145,6 +145,13 @@ const FAILOVERS: readonly TestedMutant[] = [
     replace: 'if (before.server !== identity.server) {',
   },
   {
+    name: 'a relay that cannot reach its broker keeps its last shard',
+    test: 'test/relay/one-event.test.ts',
+    file: 'src/outbox/withdrawal.ts',
+    find: "      this.#leases.stepAside('withoutShard')\n",
+    replace: '',
+  },
+  {
     name: 'connections are trusted although another one fell silent',
     test: 'src/store/postgres/driver/silent-connections.test.ts',
     file: 'src/store/postgres/driver/link.ts',
