@@ -150,6 +150,7 @@ const COMMANDS: Readonly<Record<string, { readonly options: readonly Option[]; r
   doctor: { options: [], operand: '' },
   sweep: { options: ['resend-for'], operand: '' },
   relay: { options: ['to', 'secret-env', 'namespace', 'drain'], operand: '' },
+  forget: { options: [...ONE, ...ACCOUNTABLE, 'force'], operand: 'the name of a destination' },
   'operations list': {
     options: [...ONE, 'state', 'route', 'label', 'scope', 'older-than', 'limit'],
     operand: '',

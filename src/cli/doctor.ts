@@ -3,7 +3,7 @@ import { MIGRATIONS as SQLITE_MIGRATIONS } from '../store/sqlite/migrations.ts'
 import type { Facts, ServerFacts } from './facts.ts'
 import { inspect, seenNamespaces } from './inspect.ts'
 import type { Opened } from './open-store.ts'
-import { ago, using, type Run } from './report.ts'
+import { ago, counted, shortened, using, type Run } from './report.ts'
 import { EXIT } from './usage.ts'
 
 /** 'problem': something does not work, or will not. 'warning': worth a look. 'fine': what was looked at. */
@@ -21,6 +21,7 @@ const CONSUMER_SEEN_MS = 60_000
 const LETTERS_OLD_MS = 7 * 86_400_000
 const REMEMBER_MS_MIN = 7 * 86_400_000
 const REWOUND_SHOWN = 3
+const ERROR_SHOWN = 200
 const SKEW_MS_MAX = 1_000
 const LOCKS_HELD_SHARE = 0.5
 /** Batches of 256 requests take a lock each. */
@@ -53,7 +54,7 @@ export function latestOf(schema: string | null): number {
 
 function tally(findings: readonly Finding[]): string {
   const of = (wanted: Finding['level']): number => findings.filter(({ level }) => level === wanted).length
-  return `${of('problem')} problems, ${of('warning')} warnings`
+  return `${counted(of('problem'), 'problem')}, ${counted(of('warning'), 'warning')}`
 }
 
 /** What `migrate` would say, before it is asked: of several namespaces nobody knows whose the rows are. */
@@ -101,28 +102,32 @@ function whose({ namespaces }: Facts, namespace: string | null): { of: string; o
 function outboxFindings(facts: Facts): Finding[] {
   const code = 'ONCE_OUTBOX_WAITING'
   const findings = facts.destinations.flatMap((destination): Finding[] => {
-    const { waiting, oldestMs, relays, parked } = destination
+    const { waiting, oldestMs, relays, parked, retrying, error } = destination
     const { of, option } = whose(facts, destination.namespace)
     const name = `'${destination.name}'${of}`
+    const wait = `${counted(waiting, 'event')} waiting for ${name}, the oldest for ${ago(oldestMs)}`
     const found: Finding[] = []
     if (waiting > 0 && relays === 0) {
-      const line = `${waiting} events wait for ${name}, the oldest for ${ago(oldestMs)}, and no relay runs`
-      found.push({ level: 'problem', code, line, mend: relayMend(option) })
+      const forget = `or, if nobody wants them any more: npx effectively-once forget '${destination.name}'${option} --force --why …`
+      const mend = `${relayMend(destination.name, option)}, ${forget}`
+      found.push({ level: 'problem', code, line: `${wait}, and no relay runs`, mend })
     } else if (waiting > 0 && (oldestMs ?? 0) > RELAY_PATIENCE_MS) {
-      const line = `${waiting} events wait for ${name}, the oldest for ${ago(oldestMs)}, although ${relays} relays run`
       found.push({
         level: 'warning',
         code: 'outbox-lag',
-        line,
-        mend: 'look at the sink, and at the signals of the relay',
+        line: `${wait}, with ${counted(relays, 'running relay')}`,
+        mend: `look at the sink ${name}, and at the signals of the relay`,
       })
     }
+    if (retrying > 0) {
+      const line = `${counted(retrying, 'event')} for ${name} failed and will be sent again: ${shortened(error, ERROR_SHOWN)}`
+      found.push({ level: 'warning', code: 'outbox-retried', line, mend: `mend the receiver of ${name}` })
+    }
     if (parked > 0) {
-      const line = `${parked} events for ${name} were parked after their last attempt`
       found.push({
         level: 'warning',
         code: 'outbox-parked',
-        line,
+        line: `${counted(parked, 'event')} for ${name} parked after the last attempt`,
         mend: `npx effectively-once parked list --destination '${destination.name}'${option}`,
       })
     }
@@ -131,14 +136,17 @@ function outboxFindings(facts: Facts): Finding[] {
   for (const { name, unsent } of facts.namespaces) {
     if (unsent.events === 0) continue
     const { of, option } = whose(facts, name)
-    const line = `${unsent.events} events${of} wait, the oldest for ${ago(unsent.oldestMs)}, and nothing was ever sent anywhere`
-    findings.push({ level: 'problem', code, line, mend: relayMend(option) })
+    const line = `${counted(unsent.events, 'event')}${of} waiting, the oldest for ${ago(unsent.oldestMs)}, and nothing was ever sent anywhere`
+    findings.push({ level: 'problem', code, line, mend: relayMend(null, option) })
   }
   return findings.length > 0 ? findings : [fine('outbox', 'no events wait')]
 }
 
-function relayMend(option: string): string {
-  return `once.relay({ to }).start(), or: npx effectively-once relay --to URL${option}`
+/** The command line can only be the relay of a webhook. A relay to another name would send everything there. */
+function relayMend(name: string | null, option: string): string {
+  const url = name === null ? 'URL' : /^webhook (https?:.+)/.exec(name)?.[1]
+  const program = `once.relay({ to }).start()${name === null ? '' : `, to the sink '${name}'`}`
+  return url === undefined ? program : `${program}, or: npx effectively-once relay --to ${url}${option}`
 }
 
 /** What may belong to whoever comes next is nobody's trouble while there is one namespace. */
@@ -152,10 +160,10 @@ function namespaceFindings({ namespaces, unclaimed }: Facts): Finding[] {
   return [{ level: 'warning', code: 'ONCE_NAMESPACE_UNDECIDED', line, mend }]
 }
 
-function operationFindings({ unknown, lapsed, inProgress }: Facts): Finding[] {
+function operationFindings({ operations: { unknown, abandoned, running } }: Facts): Finding[] {
   const findings: Finding[] = []
   if (unknown > 0) {
-    const line = `the outcome of ${unknown} operations is unknown: their retries are refused`
+    const line = `${counted(unknown, 'operation')} with an unknown outcome: retries are refused`
     findings.push({
       level: 'problem',
       code: 'ONCE_OUTCOME_UNKNOWN',
@@ -163,25 +171,24 @@ function operationFindings({ unknown, lapsed, inProgress }: Facts): Finding[] {
       mend: 'effectively-once operations list --state unknown, ask the provider, operations settle ID',
     })
   }
-  if (lapsed > 0) {
-    const line = `${lapsed} leased operations were abandoned: nobody renews their lease`
+  if (abandoned > 0) {
+    const line = `${counted(abandoned, 'leased operation')} abandoned: nobody renews the lease`
     findings.push({
       level: 'warning',
-      code: 'lapsed',
+      code: 'abandoned',
       line,
       mend: 'effectively-once operations list --state abandoned; the client retries, or recover of the route finishes them',
     })
   }
-  return findings.length > 0 ? findings : [fine('operations', `${inProgress} in progress, none abandoned or unknown`)]
+  return findings.length > 0 ? findings : [fine('operations', `${running} in progress, none abandoned or unknown`)]
 }
 
 function consumerFindings(facts: Facts): Finding[] {
-  const { consumers, letters, redrives } = facts
+  const { consumers, deadLetters, redrives } = facts
   const findings: Finding[] = []
-  const now = Date.now()
-  if (letters.total > 0) {
-    const oldestMs = letters.oldestAt === null ? 0 : now - letters.oldestAt
-    const line = `${letters.total} dead letters of ${letters.groups.length} kinds, the oldest set aside ${ago(oldestMs)} ago`
+  if (deadLetters.parked > 0) {
+    const oldestMs = deadLetters.oldestMs ?? 0
+    const line = `${counted(deadLetters.parked, 'dead letter')}, the oldest set aside ${ago(oldestMs)} ago`
     const level = oldestMs > LETTERS_OLD_MS ? 'problem' : 'warning'
     findings.push({
       level,
@@ -190,10 +197,19 @@ function consumerFindings(facts: Facts): Finding[] {
       mend: 'npx effectively-once dead-letters count, then redrive plan',
     })
   }
-  for (const { name, namespace, older, rememberMs, seenAgoMs } of consumers) {
+  for (const { name, namespace, oldestLetterMs, rememberMs, seenAgoMs, retrying, error } of consumers) {
     const { of, option } = whose(facts, namespace)
-    if (older > 0) {
-      const line = `${older} dead letters of '${name}'${of} are older than it remembers (${ago(rememberMs)}): it is not known whether they were applied`
+    if (retrying > 0) {
+      const line = `${counted(retrying, 'message')} of '${name}'${of} failed and will be tried again: ${shortened(error, ERROR_SHOWN)}`
+      findings.push({
+        level: 'warning',
+        code: 'messages-retried',
+        line,
+        mend: `mend what the handlers of '${name}' need`,
+      })
+    }
+    if ((oldestLetterMs ?? 0) > rememberMs) {
+      const line = `dead letters of '${name}'${of} are older than it remembers (${ago(rememberMs)}): it is not known whether they were applied`
       const mend = `check them, then: npx effectively-once redrive run --consumer ${name}${option} --force --why …, or discard them`
       findings.push({ level: 'problem', code: 'ONCE_HORIZON_SHORT', line, mend })
     }
@@ -221,7 +237,9 @@ function consumerFindings(facts: Facts): Finding[] {
     const mend = `npx effectively-once redrive resume ${redrive}${option} --why …, or abort`
     findings.push({ level: 'warning', code: 'redrive-paused', line, mend })
   }
-  return findings.length > 0 ? findings : [fine('consumers', `${consumers.length} consumers, no dead letters`)]
+  return findings.length > 0
+    ? findings
+    : [fine('consumers', `${counted(consumers.length, 'consumer')}, no dead letters`)]
 }
 
 /** What went back and nobody sent again may be missing elsewhere: that is for people to see. */
@@ -240,7 +258,7 @@ function serverFindings(server: ServerFacts): Finding[] {
   const { missingDays, strays, lockBudget, locksHeld, shardHolders, skewMs, between, preparedLost } = server
   const findings: Finding[] = []
   if (strays > 0) {
-    const line = `${strays} answers are in the default partition, because their days have no partition; they are removed row by row`
+    const line = `${counted(strays, 'answer')} in the default partition, for days without one: removed row by row`
     const mend =
       'sweep more often; give effectivelyOnce() a replayFor as long as the longest replayFor of its operations'
     findings.push({ level: 'warning', code: 'answer-partitions', line, mend })
@@ -249,7 +267,7 @@ function serverFindings(server: ServerFacts): Finding[] {
     findings.push({ level: 'warning', code: 'answer-partitions', line, mend: 'npx effectively-once sweep' })
   }
   for (const { pid, shards, ms, state, query } of shardHolders) {
-    const line = `process ${pid} (${state}) has held ${shards} outbox shards for ${ago(ms)}; other producers wait: ${query}`
+    const line = `process ${pid} (${state}) has held ${counted(shards, 'outbox shard')} for ${ago(ms)}; other producers wait: ${query}`
     const mend = `commit right after inserting events; to end it now: select pg_terminate_backend(${pid})`
     findings.push({ level: 'problem', code: 'shard-held', line, mend })
   }

@@ -1,13 +1,12 @@
+import { instanceOf } from '../once/instance.ts'
+import { oldest, statusIn, type Status } from '../once/status.ts'
 import { partsOf } from '../store/namespaced/names.ts'
-import type { LetterCounts } from '../store/dead-letters.ts'
 import { seenNamespacesSql } from '../store/postgres/sql/namespace.ts'
 import { SEEN_NAMESPACES } from '../store/sqlite/namespace-tables.ts'
 import type { Facts } from './facts.ts'
 import { inspectPostgres } from './inspect-postgres.ts'
 import { inspectSqlite } from './inspect-sqlite.ts'
 import type { Opened } from './open-store.ts'
-
-const NO_LETTERS: LetterCounts = { total: 0, oldestAt: null, groups: [] }
 
 /** Of a database from before: who has left events in it. */
 export async function seenNamespaces({ schema, query, store }: Opened): Promise<readonly string[]> {
@@ -19,42 +18,45 @@ export async function seenNamespaces({ schema, query, store }: Opened): Promise<
 
 /** What there is, by the names that programs use, and whose it is. */
 export async function inspect(opened: Opened): Promise<Facts> {
-  const looked = opened.schema === null ? await inspectSqlite(opened) : await inspectPostgres(opened, opened.schema)
-  const { inbox, redrives } = opened.store
-  const nameOf = (no: number): string | null => looked.namespaces.find((one) => one.no === no)?.name ?? null
-  const whose = (stored: string): { name: string; namespace: string | null } => {
-    const { no, name } = partsOf(stored)
-    return { name, namespace: nameOf(no) }
-  }
-  const inOrder = (a: { readonly name: string }, b: { readonly name: string }): number =>
-    partsOf(a.name).no - partsOf(b.name).no
-  const letters = (await inbox?.letters.count({ filter: { states: ['parked'] } })) ?? NO_LETTERS
-  const active = ((await redrives?.list({ limit: 20 })) ?? []).filter(
+  const { store, once, schema } = opened
+  const looked = schema === null ? await inspectSqlite(opened) : await inspectPostgres(opened, schema)
+  const known = (await store.namespaces?.list()) ?? []
+  // Nobody registered: what there is belongs to the first to come.
+  const owners = known.length > 0 ? known.toSorted((a, b) => a.no - b.no) : [{ no: 0, name: null }]
+  const { core } = instanceOf(once)
+  const found: { no: number; name: string | null; status: Status }[] = []
+  for (const owner of owners) found.push({ ...owner, status: await statusIn(core, null, owner.no) })
+  const nameOf = (no: number): string | null => owners.find((one) => one.no === no)?.name ?? null
+  const redrives = ((await store.redrives?.list({ limit: 20 })) ?? []).filter(
     ({ state }) => state !== 'done' && state !== 'aborted',
   )
+  // Operations, sizes and sweeps are told of all of them.
+  const [first] = found as [(typeof found)[number]]
+  const all = <T>(of: (status: Status) => readonly T[]): (T & { namespace: string | null })[] =>
+    found.flatMap(({ name, status }) => of(status).map((one) => ({ ...one, namespace: name })))
   return {
+    ...first.status,
     ...looked,
-    namespaces: await Promise.all(
-      looked.namespaces.map(async (one) => {
-        const filter = { states: ['parked'] as const, namespace: one.no }
-        return { ...one, letters: (await inbox?.letters.count({ filter }))?.total ?? 0 }
-      }),
-    ),
+    namespaces: found.map(({ no, name, status: { unsent, deadLetters } }) => ({
+      no,
+      name,
+      unsent,
+      letters: deadLetters.parked,
+    })),
     unsent: {
-      events: looked.namespaces.reduce((sum, { unsent }) => sum + unsent.events, 0),
-      oldestMs: looked.namespaces.reduce<number | null>((oldest, { unsent }) => later(oldest, unsent.oldestMs), null),
+      events: found.reduce((sum, { status }) => sum + status.unsent.events, 0),
+      oldestMs: oldest(found.map(({ status }) => status.unsent.oldestMs)),
     },
-    destinations: looked.destinations.toSorted(inOrder).map((one) => ({ ...one, ...whose(one.name) })),
-    consumers: looked.consumers.toSorted(inOrder).map((one) => ({ ...one, ...whose(one.name) })),
-    letters: { ...letters, groups: letters.groups.map((one) => ({ ...one, consumer: partsOf(one.consumer).name })) },
+    deadLetters: {
+      parked: found.reduce((sum, { status }) => sum + status.deadLetters.parked, 0),
+      oldestMs: oldest(found.map(({ status }) => status.deadLetters.oldestMs)),
+    },
+    destinations: all(({ destinations }) => destinations),
+    consumers: all(({ consumers }) => consumers),
     rewinds: looked.rewinds.map(({ no, ...one }) => ({ ...one, namespace: nameOf(no) })),
-    redrives: active.map((one) => {
-      const { name: consumer, namespace } = whose(one.consumer)
-      return { ...one, consumer, namespace }
+    redrives: redrives.map((one) => {
+      const { no, name: consumer } = partsOf(one.consumer)
+      return { ...one, consumer, namespace: nameOf(no) }
     }),
   }
-}
-
-function later(a: number | null, b: number | null): number | null {
-  return a === null || b === null ? (a ?? b) : Math.max(a, b)
 }

@@ -19,6 +19,7 @@ const RUNS: Readonly<Record<string, () => Promise<Run>>> = {
   doctor: async () => (await import('./doctor.ts')).doctor,
   sweep: async () => (await import('./maintain.ts')).sweep,
   relay: async () => (await import('./relay.ts')).relay,
+  forget: async () => (await import('./parked.ts')).forget,
   'operations list': async () => (await import('./operations.ts')).list,
   'operations show': async () => (await import('./operations.ts')).show,
   'operations settle': async () => (await import('./operations.ts')).settle,

@@ -1,22 +1,35 @@
 import { REDRIVE_KEPT_MS, REPLAY_MS_DEFAULT, RESEND_MS_MAX, RESEND_MS_MIN, SWEEP_LIMIT_DEFAULT } from '../limits.ts'
 import { milliseconds, type Duration } from '../duration.ts'
 import { checkNamespace } from '../key/parse-key.ts'
+import type { PoolClientLike, PoolLike } from '../store/postgres/pg.ts'
+import type { Arguments } from './arguments.ts'
 import { using, type Run } from './report.ts'
 import { EXIT } from './usage.ts'
 
-export const migrate: Run = (given) =>
-  using(given, async ({ store, where }) => {
-    const { adopt } = given.values
-    const params = adopt === undefined ? {} : { adopt: checkNamespace(adopt) }
-    if (given.values.sql) {
-      const sql = store.schema.sql(params)
-      return { text: sql.trimEnd(), data: { sql } }
-    }
+export const migrate: Run = async (given) => {
+  const { adopt } = given.values
+  const params = adopt === undefined ? {} : { adopt: checkNamespace(adopt) }
+  if (given.values.sql) {
+    // PostgreSQL's SQL needs neither a database nor its client.
+    const sql = given.url
+      ? await using(given, async ({ store }) => store.schema.sql(params))
+      : await postgresSql(given, params)
+    return { text: sql.trimEnd(), data: { sql } }
+  }
+  return using(given, async ({ store, where }) => {
     const { from, to } = await store.schema.migrate(params)
     const text =
       from === to ? `${where} is at version ${to}: nothing to do` : `${where} went from version ${from} to ${to}`
     return { text, data: { from, to } }
   })
+}
+
+async function postgresSql({ schema }: Arguments, params: { readonly adopt?: string }): Promise<string> {
+  const { pgStore } = await import('../store/postgres/pg.ts')
+  const nobody = (): Promise<never> => Promise.reject(new Error('no database'))
+  const nowhere = { connect: nobody, query: nobody, totalCount: 0, idleCount: 0 } as PoolLike<PoolClientLike>
+  return pgStore(nowhere, schema === undefined ? {} : { schema }).schema.sql(params)
+}
 
 const SKIPPED = 'another process is sweeping: the rest is left to it'
 

@@ -7,7 +7,7 @@ import { UsageError } from './usage.ts'
 const NOBODY = 'effectively-once'
 
 /** Commands about the consumers and destinations of one namespace. */
-const OF_ONE = /^(?:relay|parked|dead-letters|redrive)\b/
+const OF_ONE = /^(?:relay|forget|parked|dead-letters|redrive)\b/
 /** Commands that show what every namespace has, unless one is named. One that only runs operations has no number. */
 const OF_ANY = /^operations\b/
 

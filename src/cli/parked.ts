@@ -1,8 +1,9 @@
 import { PARKED_LIST_MAX } from '../limits.ts'
+import { instanceOf } from '../once/instance.ts'
 import type { ParkedOptions } from '../once/parked-types.ts'
 import type { Values } from './arguments.ts'
-import { ago, shortened, table, using, type Run } from './report.ts'
-import { UsageError } from './usage.ts'
+import { ago, counted, shortened, table, using, type Report, type Run } from './report.ts'
+import { EXIT, UsageError } from './usage.ts'
 import { accountableOf, numberOf } from './values.ts'
 
 export const list: Run = (given) => {
@@ -30,7 +31,7 @@ export const release: Run = (given) => {
   const [options, by] = [chosen(given.values), accountableOf(given.values)]
   return using(given, async ({ once }) => {
     const released = await once.parked.release({ ...options, ...by })
-    return { text: `${released} events will be sent`, data: { released } }
+    return { text: `${counted(released, 'event')} to be sent`, data: { released } }
   })
 }
 
@@ -38,7 +39,30 @@ export const skip: Run = (given) => {
   const [options, by] = [chosen(given.values), accountableOf(given.values)]
   return using(given, async ({ once }) => {
     const skipped = await once.parked.skip({ ...options, ...by })
-    return { text: `${skipped} events were given up`, data: { skipped } }
+    return { text: `${counted(skipped, 'event')} given up`, data: { skipped } }
+  })
+}
+
+/** Until then the outbox keeps what this destination did not get. Its running relay would open it again. */
+export const forget: Run = (given) => {
+  const { operand: destination = '', values } = given
+  const accountable = accountableOf(values)
+  return using(given, async ({ once }) => {
+    const found = (await once.status()).destinations.find(({ name }) => name === destination)
+    const refuse = (text: string): Report => ({ text, data: { forgotten: false }, exit: EXIT.failed })
+    if (!found)
+      return refuse(`there is no destination '${destination.slice(0, 80)}'; effectively-once status lists them`)
+    const { relays, waiting } = found
+    if (relays > 0) return refuse(`${counted(relays, 'relay')} to '${destination}' running: stop it first`)
+    if (waiting > 0 && !values.force)
+      return refuse(
+        `${counted(waiting, 'event')} waiting for '${destination}' would never be sent there; --force forgets it`,
+      )
+    const detail = JSON.stringify({ destination, waiting })
+    const { redrives } = instanceOf(once).core.namespace
+    await redrives?.write({ ...accountable, action: 'destination forgotten', redrive: null, detail })
+    await once.destinations.remove(destination)
+    return { text: `'${destination}' is forgotten`, data: { forgotten: true, waiting } }
   })
 }
 

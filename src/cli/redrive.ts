@@ -9,7 +9,9 @@ import { accountableOf, chosenFilterOf, filterOf, numberOf, redriveIdOf } from '
 
 const RATE = { min: 0.001, max: RATE_MAX, whole: false }
 const LIMITS = { min: 1, max: 10_000, whole: true }
-const NOBODY_MS = 10_000
+/** A redrive that no process works on: people are told, and then the command ends. */
+const NOBODY_MS = 5_000
+const NOBODY_MS_MAX = 30_000
 
 export const plan: Run = async (given) => {
   const filter = filterOf(given.values)
@@ -129,22 +131,27 @@ export const audit: Run = (given) => {
   })
 }
 
-/** Until it stops. Interrupted, or killed: the redrive goes on without us. */
+/** Until it stops, or nobody works on it. Interrupted, or killed: the redrive goes on without us. */
 async function watched(redrive: Redrive, id: number, { progress, signal }: Told): Promise<Report> {
   let last: RedriveStatus | undefined
   let shown = ''
-  const since = Date.now()
+  let nobodyMs = 0
+  let workedAt = Date.now()
   for await (const status of redrive.watch(id, { signal })) {
     last = status
-    const waits = !status.working && status.state === 'running' && Date.now() - since > NOBODY_MS
-    const line = `${progressText(status)}${waits ? `; no process runs the consumer '${status.consumer}' (seen ${ago(status.consumerSeenAgoMs)} ago)` : ''}`
+    if (status.working) workedAt = Date.now()
+    nobodyMs = Date.now() - workedAt
+    const line = `${progressText(status)}${nobodyMs > NOBODY_MS ? `; no process runs the consumer '${status.consumer}': start one` : ''}`
     if (line !== shown) progress(line)
     shown = line
+    if (nobodyMs > NOBODY_MS_MAX) break
   }
   const status = last as RedriveStatus
   if (status.state !== 'running' && status.state !== 'preparing') return reportOf(status)
-  const text = `redrive ${id} goes on; watch it: effectively-once redrive watch ${id}, stop it: redrive pause ${id}`
-  return { text, data: status }
+  const how = `watch it: effectively-once redrive watch ${id}, stop it: redrive pause ${id}`
+  if (nobodyMs <= NOBODY_MS_MAX) return { text: `redrive ${id} goes on; ${how}`, data: status }
+  const text = `redrive ${id} waits for a process that runs the consumer '${status.consumer}' (last seen ${ago(status.consumerSeenAgoMs)} ago); ${how}`
+  return { text, data: status, exit: EXIT.attention }
 }
 
 function progressText({ letters, left, applied, already, failed, blocked, gone }: RedriveStatus): string {

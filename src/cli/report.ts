@@ -50,6 +50,11 @@ export function ago(ms: number | null): string {
   return ms === null ? 'never' : durationText(Math.max(0, ms), Math.floor)
 }
 
+/** '1 event', '2 events'. */
+export function counted(n: number, noun: string): string {
+  return `${n} ${noun}${n === 1 ? '' : 's'}`
+}
+
 export function shortened(text: string | null, length: number): string {
   const line = (text ?? '').replaceAll(/\s+/g, ' ')
   return line.length > length ? `${line.slice(0, length - 1)}…` : line

@@ -1,6 +1,6 @@
 import { latestOf, outdated } from './doctor.ts'
 import { inspect } from './inspect.ts'
-import { ago, table, using, type Run } from './report.ts'
+import { ago, shortened, table, using, type Run } from './report.ts'
 import { EXIT } from './usage.ts'
 
 export const status: Run = (given) =>
@@ -13,17 +13,16 @@ export const status: Run = (given) =>
       return { text: `${line}. Run: ${mend ?? ''}`, data: { where, version, latest }, exit: EXIT.attention }
     }
     const facts = await inspect(opened)
-    const { namespaces, inProgress, lapsed, unknown, destinations, unsent, consumers, letters, redrives } = facts
+    const { namespaces, operations, destinations, unsent, consumers, deadLetters, redrives } = facts
     // Whose it is matters where there are several.
     const several = namespaces.length > 1
     const head = (...columns: string[]): string[] => (several ? ['namespace', ...columns] : columns)
     const row = (of: { readonly namespace: string | null }, ...cells: (string | number)[]): (string | number)[] =>
       several ? [of.namespace ?? '', ...cells] : cells
-    const oldestAt = letters.oldestAt === null ? null : Date.now() - letters.oldestAt
     const text = [
       `${where}, version ${version}`,
-      `operations     ${inProgress} in progress, ${lapsed} abandoned, ${unknown} unknown`,
-      `dead letters   ${letters.total} parked${letters.total > 0 ? `, the oldest for ${ago(oldestAt)}` : ''}`,
+      `operations     ${operations.running} in progress, ${operations.abandoned} abandoned, ${operations.unknown} unknown`,
+      `dead letters   ${deadLetters.parked} parked${deadLetters.parked > 0 ? `, the oldest for ${ago(deadLetters.oldestMs)}` : ''}`,
       ...(unsent.events > 0 || destinations.length === 0
         ? [`events         ${unsent.events} wait, no destination yet`]
         : []),
@@ -31,12 +30,12 @@ export const status: Run = (given) =>
         ? section(['namespace', 'dead letters', 'events sent nowhere'], namespaces.map((n) => [n.name ?? '', n.letters, n.unsent.events])) // prettier-ignore
         : []),
       ...section(
-        head('destination', 'waiting', 'oldest', 'relays', 'parked'),
-        destinations.map((d) => row(d, d.name, d.waiting, d.oldestMs === null ? '' : ago(d.oldestMs), d.relays, d.parked)), // prettier-ignore
+        head('destination', 'waiting', 'oldest', 'relays', 'parked', 'retried', 'error'),
+        destinations.map((d) => row(d, d.name, d.waiting, d.oldestMs === null ? '' : ago(d.oldestMs), d.relays, d.parked, d.retrying, shortened(d.error, 60))), // prettier-ignore
       ),
       ...section(
-        head('consumer', 'last seen', 'remembers'),
-        consumers.map((c) => row(c, c.name, `${ago(c.seenAgoMs)} ago`, ago(c.rememberMs))),
+        head('consumer', 'last seen', 'remembers', 'retried', 'error'),
+        consumers.map((c) => row(c, c.name, `${ago(c.seenAgoMs)} ago`, ago(c.rememberMs), c.retrying, shortened(c.error, 60))), // prettier-ignore
       ),
       ...section(
         head('redrive', 'consumer', 'state', 'applied', 'failed', 'left'),

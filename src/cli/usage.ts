@@ -19,13 +19,14 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 export const USAGE = `effectively-once <command> [options]
 
   migrate                    apply missing migrations; safe to run many times, from many machines
-  migrate --sql              print the SQL of the migrations, to apply it yourself
+  migrate --sql              print the SQL of the migrations, to apply it yourself; without --url: PostgreSQL's
   migrate --adopt NAME       assign rows from before namespaces existed to this namespace
   grants --role NAME         print the rights a role needs: --for app (default), relay, reader, owner
   status                     show versions, operations, waiting events, consumers, dead letters, redrives
   doctor                     report what is wrong, and how to fix it
   sweep                      remove expired data (--resend-for 7d: also events that were sent longer ago)
   relay --to URL             send events to a webhook until interrupted; --drain: send waiting events and exit
+  forget NAME                remove a destination that no relay sends to any more (--force: although events wait for it)
   operations [list]          list leased operations that are not completed; filters below
   operations show ID         show an operation with its steps (--reveal: also their results and its input)
   operations settle ID       record the outcome of an unknown operation (--step, --done, --rerun), or end it (--fail)
@@ -42,7 +43,8 @@ export const USAGE = `effectively-once <command> [options]
   redrive plan               show what a redrive would do; changes nothing
   redrive run                run letters again, under their own ids, and watch (--detach: do not watch)
   redrive list | show ID | watch ID
-  redrive pause | resume | abort ID
+  redrive pause | abort ID
+  redrive resume ID          go on, and watch (--detach: do not watch)
   redrive audit [ID]         show who did what, when and why
   demo                       tell the story in the terminal
   help                       show this page
@@ -52,7 +54,7 @@ Everywhere
   --schema NAME              the PostgreSQL schema of our tables; default: effectively_once
   --json                     JSON on standard output instead of text
 
-relay, operations, parked, dead-letters and redrive
+relay, forget, operations, parked, dead-letters and redrive
   --namespace NAME           the service; required if several services share the database, except by operations
 
 Which letters
@@ -76,13 +78,13 @@ parked
   --destination NAME         the name of the sink
   --aggregate ID, --id ID    one aggregate, one event; default: all of them
 
-redrive, dead-letters import and discard, operations settle and release, parked release and skip
+forget, redrive, dead-letters import and discard, operations settle and release, parked release and skip
   --why TEXT                 the reason, for the audit; required for every change
   --by NAME                  who; default: the user and host of this machine
   --canary N                 run N letters first (10); a failure among them pauses; --stop-after-canary waits for resume
   --rate N                   letters per second (50)
   --pause-at SHARE           pause when more than this share of the last 50 fail (0.2)
-  --force                    also letters older than the inbox remembers
+  --force                    also letters older than the inbox remembers; forget: although events wait
   --reorder                  also letters that would overtake an earlier one of their aggregate
   --transform FILE           a module that exports transform(event, letter): changes events before they run
   --reveal                   show values in the differences a transform makes

@@ -29,36 +29,44 @@ export interface Readiness {
   readonly reasons: readonly string[]
 }
 
-export async function statusOf<Tx>({ store, namespace, settings }: Core<Tx>): Promise<Status> {
-  const status = required(store, store.status, 'status')
-  const found = await status.call(store, { namespace: settings.namespace, no: await namespace.look() })
+export async function statusOf<Tx>(core: Core<Tx>): Promise<Status> {
+  return statusIn(core, core.settings.namespace, await core.namespace.look())
+}
+
+/** `name` null: operations of every namespace. */
+export async function statusIn<Tx>({ store }: Core<Tx>, name: string | null, no: number): Promise<Status> {
+  const found = await required(store, store.status, 'status').call(store, { namespace: name, no })
   const consumers = found.consumers.map((one) => ({ ...one, name: partsOf(one.name).name }))
-  const ages = consumers.flatMap(({ oldestLetterMs }) => oldestLetterMs ?? [])
   return {
     ...found,
     destinations: found.destinations.map((one) => ({ ...one, name: partsOf(one.name).name })),
     consumers,
     deadLetters: {
       parked: consumers.reduce((sum, { letters }) => sum + letters, 0),
-      oldestMs: ages.length === 0 ? null : Math.max(...ages),
+      oldestMs: oldest(consumers.map(({ oldestLetterMs }) => oldestLetterMs)),
     },
   }
+}
+
+export function oldest(ages: readonly (number | null)[]): number | null {
+  const known = ages.filter((age) => age !== null)
+  return known.length === 0 ? null : Math.max(...known)
 }
 
 export async function healthOf<Tx>(core: Core<Tx>): Promise<Health> {
   const { operations, destinations, unsent, deadLetters } = await statusOf(core)
   const problems: string[] = []
-  if (operations.unknown > 0) problems.push(`${operations.unknown} operations have an unknown outcome`)
+  if (operations.unknown > 0) problems.push(`operations with an unknown outcome: ${operations.unknown}`)
   if ((operations.oldestAbandonedMs ?? 0) > ABANDONED_MS_MAX)
-    problems.push(`${operations.abandoned} operations are abandoned, one for over 10 minutes`)
+    problems.push(`abandoned operations, one for over 10 minutes: ${operations.abandoned}`)
   for (const { name, oldestMs, relays, parked } of destinations) {
     const late = oldestMs ?? 0
     if (late > UNRELAYED_MS_MAX && relays === 0) problems.push(`events wait for '${name}', and no relay runs`)
     else if (late > LAG_MS_MAX) problems.push(`events have waited for '${name}' for over 5 minutes`)
-    if (parked > 0) problems.push(`${parked} events for '${name}' are parked`)
+    if (parked > 0) problems.push(`parked events for '${name}': ${parked}`)
   }
   if ((unsent.oldestMs ?? 0) > UNRELAYED_MS_MAX) problems.push('events wait, and no relay has ever run')
-  if (deadLetters.parked > 0) problems.push(`${deadLetters.parked} dead letters are parked`)
+  if (deadLetters.parked > 0) problems.push(`dead letters: ${deadLetters.parked}`)
   return { healthy: problems.length === 0, problems }
 }
 

@@ -1,5 +1,8 @@
 /** Counts stop here: so many, or more. */
 export const COUNTED_MAX = 10_000
+/** How many messages that failed are looked at. */
+export const TRIES_MAX = 1_000
+export const NOTHING = { events: 0, oldest_ms: null } as const
 
 /** What a namespace has in the database. Every part is found by an index and bounded, however large the tables are. */
 export interface StoredStatus {
@@ -17,6 +20,9 @@ export interface StoredStatus {
     readonly waiting: number
     readonly oldestMs: number | null
     readonly parked: number
+    /** Events that failed and are tried again, and the error of one of them. */
+    readonly retrying: number
+    readonly error: string | null
     /** Running relays, in any process. */
     readonly relays: number
   }[]
@@ -29,6 +35,9 @@ export interface StoredStatus {
     /** Parked dead letters. */
     readonly letters: number
     readonly oldestLetterMs: number | null
+    /** Messages that failed and are tried again, of the first 1,000, and the error of one of them. */
+    readonly retrying: number
+    readonly error: string | null
   }[]
   /** The time since the last sweep of any process. Null if there was none, or if it is not known. */
   readonly sweptAgoMs: number | null
@@ -37,7 +46,8 @@ export interface StoredStatus {
 }
 
 export interface StatusParams {
-  readonly namespace: string
+  /** Whose operations; null: of every namespace. */
+  readonly namespace: string | null
   /** Its number; negative: it has none. */
   readonly no: number
 }

@@ -59,7 +59,7 @@ const PARSED: readonly (readonly [string, string])[] = [
   ['redrive fly', "has no 'fly'"],
   ['redrive show', 'needs the number of a redrive'],
   ['redrive pause 1 2', 'too many'],
-  ['redrive list --force', '--force goes with redrive plan, redrive run'],
+  ['redrive list --force', '--force goes with forget, redrive plan, redrive run'],
   ['help me', 'too many'],
 ]
 

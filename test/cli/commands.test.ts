@@ -135,7 +135,7 @@ describe('the command line on a SQLite file', () => {
       expect(data.findings.find(({ code: of }) => of === 'dead-letters')).toMatchObject({ level: 'warning' })
       expect((await json('status')).data).toMatchObject({
         version: expect.any(Number),
-        letters: { total: 2 },
+        deadLetters: { parked: 2 },
         consumers: [{ name: CONSUMER }],
       })
     },
@@ -179,8 +179,8 @@ describePostgres('doctor and relay on PostgreSQL', (database) => {
         await new Promise((resolve) => setTimeout(resolve, 2_100))
         const { code, findings } = await doctor()
         expect(code).toBe(3)
-        expect(of(findings, 'ONCE_OUTBOX_WAITING')[0]?.line).toMatch(/^1 events wait, .* nothing was ever sent/)
-        expect(of(findings, 'ONCE_OUTCOME_UNKNOWN')[0]?.line).toContain('the outcome of 1 operations is unknown')
+        expect(of(findings, 'ONCE_OUTBOX_WAITING')[0]?.line).toMatch(/^1 event waiting, .* nothing was ever sent/)
+        expect(of(findings, 'ONCE_OUTCOME_UNKNOWN')[0]?.line).toContain('1 operation with an unknown outcome')
         const { pid } = (await client.query('select pg_backend_pid() as pid')).rows[0] as { pid: number }
         expect(of(findings, 'shard-held')[0]?.mend).toContain(`pg_terminate_backend(${pid})`)
         expect(of(findings, 'answer-partitions')[0]).toMatchObject({ mend: 'npx effectively-once sweep' })

@@ -23,7 +23,7 @@ describePostgres('doctor finds, on PostgreSQL', (database) => {
   }, TIMEOUT_MS)
   beforeEach(async () => {
     await world.sql(`truncate effectively_once.held, effectively_once.ack, effectively_once.relay, effectively_once.shard,
-      effectively_once.record, effectively_once.redrive, effectively_once.redrive_item, effectively_once.dead_letter`)
+      effectively_once.event, effectively_once.attempt, effectively_once.record, effectively_once.redrive, effectively_once.redrive_item, effectively_once.dead_letter`)
   })
   afterAll(() => world.close())
 
@@ -51,13 +51,58 @@ describePostgres('doctor finds, on PostgreSQL', (database) => {
       await waiting()
       const [idle] = await found('ONCE_OUTBOX_WAITING')
       expect(idle).toMatchObject({ level: 'problem' })
-      expect(idle?.line).toMatch(/^\d+ events wait for 'shop', the oldest for .+, and no relay runs$/)
+      expect(idle?.line).toMatch(/^1 event waiting for 'shop', the oldest for .+, and no relay runs$/)
       const relay = crypto.randomUUID()
       await world.store.outbox?.beat({ destination: 'shop', relay, leaseMs: 60_000, leases: [] })
       await world.sql(`update effectively_once.event set created_at = now() - interval '1 minute'`)
       const [lag] = await found('outbox-lag')
       expect(lag).toMatchObject({ level: 'warning', mend: expect.stringContaining('look at the sink') })
-      expect(lag?.line).toMatch(/^\d+ events wait for 'shop', the oldest for 1m.*, although 1 relays run$/)
+      expect(lag?.line).toMatch(/^1 event waiting for 'shop', the oldest for 1m.*, with 1 running relay$/)
+    },
+    TIMEOUT_MS,
+  )
+
+  it(
+    'the sink whose events wait, and only a webhook is sent to from the command line',
+    async () => {
+      await waiting()
+      const [broker] = await found('ONCE_OUTBOX_WAITING')
+      expect(broker?.mend).toContain(
+        `to the sink 'shop', or, if nobody wants them any more: npx effectively-once forget 'shop'`,
+      )
+      expect(broker?.mend).not.toContain('relay --to')
+      await world.sql('truncate effectively_once.shard')
+      await world.store.outbox?.open({ destination: 'webhook https://shop.example/hook' })
+      const [hook] = await found('ONCE_OUTBOX_WAITING')
+      expect(hook?.mend).toContain('npx effectively-once relay --to https://shop.example/hook, or')
+    },
+    TIMEOUT_MS,
+  )
+
+  it(
+    'the errors of what is tried again, and says 1 problem',
+    async () => {
+      await waiting()
+      await world.sql(`insert into effectively_once.held (destination, shard, seq, aggregateid, state, attempts, reason)
+        select 'shop', shard, seq, aggregateid, 1, 4, 'the shop is closed' from effectively_once.event limit 1`)
+      const keptMs = 30 * 86_400_000
+      const kept = { inboxForMs: keptMs, rememberForMs: keptMs, lettersForMs: keptMs }
+      await world.store.inbox?.open({ consumer: CONSUMER, ...kept })
+      await world.store.inbox?.failed({
+        consumer: CONSUMER,
+        failures: [{ id: crypto.randomUUID(), counted: false, error: 'the printer is off', fingerprint: 'f' }],
+      })
+      expect(await found('outbox-retried')).toMatchObject([
+        { level: 'warning', line: `1 event for 'shop' failed and will be sent again: the shop is closed` },
+      ])
+      expect(await found('messages-retried')).toMatchObject([
+        { level: 'warning', line: `1 message of '${CONSUMER}' failed and will be tried again: the printer is off` },
+      ])
+      const { out } = await cli(['doctor', '--url', database.url])
+      expect(out.trimEnd()).toMatch(/: 1 problem, 2 warnings$/)
+      const status = await cli(['status', '--url', database.url])
+      expect(status.out).toContain('the shop is closed')
+      expect(status.out).toContain('the printer is off')
     },
     TIMEOUT_MS,
   )
@@ -72,7 +117,7 @@ describePostgres('doctor finds, on PostgreSQL', (database) => {
         {
           level: 'warning',
           code: 'outbox-parked',
-          line: `1 events for 'shop' were parked after their last attempt`,
+          line: `1 event for 'shop' parked after the last attempt`,
           mend: `npx effectively-once parked list --destination 'shop'`,
         },
       ])
@@ -85,10 +130,10 @@ describePostgres('doctor finds, on PostgreSQL', (database) => {
     async () => {
       await world.sql(`insert into effectively_once.record (token, life, expires_at, forget_at, lease_until, id, scope, fp, fp_version, state, attempt)
         values (1, 1, now() + interval '1 day', now() + interval '2 days', now() - interval '1 minute', gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 1, 1, 1)`)
-      const [lapsed] = await found('lapsed')
-      expect(lapsed).toMatchObject({
+      const [abandoned] = await found('abandoned')
+      expect(abandoned).toMatchObject({
         level: 'warning',
-        line: '1 leased operations were abandoned: nobody renews their lease',
+        line: '1 leased operation abandoned: nobody renews the lease',
       })
     },
     TIMEOUT_MS,
@@ -114,7 +159,7 @@ describePostgres('doctor finds, on PostgreSQL', (database) => {
       await world.sql(`update effectively_once.dead_letter set parked_at = now() - interval '8 days'`)
       const [old] = await found('dead-letters')
       expect(old).toMatchObject({ level: 'problem' })
-      expect(old?.line).toMatch(/^1 dead letters of 1 kinds, the oldest set aside 8d.* ago$/)
+      expect(old?.line).toMatch(/^1 dead letter, the oldest set aside 8d.* ago$/)
     },
     TIMEOUT_MS,
   )

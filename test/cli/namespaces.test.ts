@@ -86,10 +86,12 @@ function suite(url: () => string): void {
         { namespace: 'shop', name: 'emails' },
         { namespace: 'billing', name: 'emails' },
       ],
-      letters: { total: 2 },
+      deadLetters: { parked: 2 },
     })
-    expect(doctor?.out).toContain(`2 events wait for 'hook' of 'billing'`)
-    expect(doctor?.out).toContain('relay --to URL --namespace billing')
+    expect(doctor?.out).toContain(`2 events waiting for 'hook' of 'billing'`)
+    expect(doctor?.out).toContain(
+      `to the sink 'hook', or, if nobody wants them any more: npx effectively-once forget 'hook' --namespace billing`,
+    )
     expect(doctor?.out).not.toContain('\u001f')
   })
 }

@@ -55,7 +55,7 @@ async function story(store: SqlStore<unknown>, url: string): Promise<string> {
   }
   broken = false
   expect((await run('release', '--destination', 'hook', '--aggregate', 'a', '--why', 'mended')).out).toBe(
-    '3 events will be sent\n',
+    '3 events to be sent\n',
   )
   const skip = ['skip', '--destination', 'hook', '--aggregate', 'b', '--why', 'b1 was a test', '--by', 'ada', '--json']
   expect(JSON.parse((await run(...skip)).out)).toEqual({ skipped: 1 })

@@ -1,18 +1,25 @@
 import pg from 'pg'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { effectivelyOnce, event, inProcessSink } from '../../src/index.ts'
 import { pgStore } from '../../src/entry/pg.ts'
 import * as statements from '../../src/store/postgres/sql/status.ts'
+import type { SqlStore } from '../../src/store/store.ts'
+import { memoryStore } from '../../src/store/memory/memory-store.ts'
 import { describePostgres } from '../support/postgres.ts'
 import { describeAll } from '../support/stores.ts'
+import { until } from '../support/until.ts'
+
+// oxlint-disable-next-line no-explicit-any -- every client has its own transaction type
+type Store = SqlStore<any>
 
 const events = { 'order.placed': event<{ order: string }>(({ order }) => order) }
 const down = async (): Promise<never> => Promise.reject(new Error('down'))
 
-describeAll('the status of a service', (place) => {
+/** Everything that the store's own place must answer. */
+function statusOf(store: () => Store): void {
   it('tells its operations, lag, parked events, dead letters and sizes', async () => {
     const open = (namespace: string) =>
-      effectivelyOnce({ namespace, store: place.bed.store, events, guard: 'off', sweep: false })
+      effectivelyOnce({ namespace, store: store(), events, guard: 'off', sweep: false })
     const once = open('seen')
     expect(await once.status()).toMatchObject({
       operations: { running: 0, abandoned: 0, unknown: 0, oldestAbandonedMs: null },
@@ -49,16 +56,50 @@ describeAll('the status of a service', (place) => {
     expect(hook!.oldestMs).toBeLessThan(60_000)
     expect(status.consumers).toMatchObject([{ name: 'mails', letters: 2 }])
     expect(status.deadLetters).toEqual({ parked: 2, oldestMs: expect.any(Number) })
-    expect(status.sizes.every(({ bytes }) => bytes >= 0) && status.sizes.length > 0).toBe(true)
+    expect(status.sizes.every(({ bytes }) => bytes >= 0)).toBe(true)
     const { healthy, problems } = await once.healthy()
     expect(healthy).toBe(false)
     expect(problems).toEqual([
-      '1 operations have an unknown outcome',
-      "1 events for 'hook' are parked",
-      '2 dead letters are parked',
+      'operations with an unknown outcome: 1',
+      "parked events for 'hook': 1",
+      'dead letters: 2',
     ])
     const another = await open('another').status()
     expect([another.operations.unknown, another.destinations, another.consumers]).toEqual([0, [], []])
+  })
+
+  it('tells the errors of what is tried again', async () => {
+    const once = effectivelyOnce({ namespace: 'retried', store: store(), events, guard: 'off', sweep: false })
+    await once.run({ scope: 's', key: 'r', input: 1 }, (op) => op.publish('order.placed', { order: 'r' }))
+    const full = inProcessSink(() => Promise.reject(new Error('the mailbox is full')), { name: 'box' })
+    const relay = await once.relay({ to: full }).start()
+    const consumer = await once.consumer('late', { from: once.outbox }, { 'order.placed': down }).start()
+    const failing = async (): Promise<boolean> => {
+      const { destinations, consumers } = await once.status()
+      return destinations.some(({ retrying }) => retrying > 0) && consumers.some(({ retrying }) => retrying > 0)
+    }
+    try {
+      await until(failing)
+    } finally {
+      await Promise.all([relay.stop(), consumer.stop()])
+    }
+    const { destinations, consumers } = await once.status()
+    const [box] = destinations.filter(({ name }) => name === 'box')
+    expect(box).toMatchObject({ parked: 0, retrying: 1, error: expect.stringContaining('the mailbox is full') })
+    expect(consumers).toMatchObject([{ name: 'late', letters: 0, retrying: 1, error: expect.stringContaining('down') }])
+  })
+}
+
+describe('the status of a service, in memory', () => {
+  const store = memoryStore()
+  statusOf(() => store)
+})
+
+describeAll('the status of a service', (place) => {
+  statusOf(() => place.bed.store)
+
+  it('knows sizes', async () => {
+    expect((await place.once({ namespace: 'sized' }).status()).sizes.length).toBeGreaterThan(0)
   })
 
   it('is ready while it is open and migrated', async () => {

@@ -18,6 +18,7 @@ import { Pool } from './pool.ts'
 import type { PoolOptions } from './pool.ts'
 import type { SentEventRow } from './database/rows.ts'
 import { MemorySession } from './session.ts'
+import { statusOf } from './statements/status.ts'
 import { BORN_COMPLETED } from './statements/claim.ts'
 import { STATEMENTS } from './statements/index.ts'
 import type { Statements } from './statements/index.ts'
@@ -78,6 +79,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
     inbox: memoryInbox(client),
     redrives: memoryRedrives(client),
     namespaces: memoryNamespaces(client),
+    status: (params) => autocommit(client, 'status', (work) => statusOf(work, params)),
     begin: (params) => begin(client, params),
     open: ({ deadlineMs }) => open(client, deadlineMs),
     read: ({ id }) => read(client, id),

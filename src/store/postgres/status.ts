@@ -1,6 +1,6 @@
 import { partsOf } from '../namespaced/names.ts'
-import { consumerStatusOf, destinationStatusOf, maybe, operationsStatusOf } from '../sql/status-rows.ts'
-import type { StatusParams, StoredStatus } from '../status.ts'
+import { maybe, statusRowOf } from '../sql/status-rows.ts'
+import { NOTHING, type StatusParams, type StoredStatus } from '../status.ts'
 import type { Row } from '../store.ts'
 import type { PgDriver } from './driver/driver.ts'
 import { told } from './errors.ts'
@@ -19,21 +19,18 @@ export async function postgresStatus<Tx>(
   const [unsent] = destinations.length > 0 ? [] : await ask(sql.unsentStatusSql(schema), [no])
   const consumers = await ask(sql.consumersStatusSql(schema), [])
   const sizes = await ask(sql.sizesStatusSql(schema), [schema])
+  const sweptMs = maybe(sizes[0]?.['swept_ms'])
   return {
-    operations: operationsStatusOf(operations),
-    destinations: destinations.map(destinationStatusOf),
-    unsent: { events: Number(unsent?.['events'] ?? 0), oldestMs: maybe(unsent?.['oldest_ms']) },
-    consumers: consumers.filter(({ name }) => partsOf(String(name)).no === no).map(consumerStatusOf),
-    sweptAgoMs: sweptAgo(maybe(sizes[0]?.['swept_ms'])),
+    operations: statusRowOf(operations as Row),
+    destinations: destinations.map(statusRowOf),
+    unsent: statusRowOf(unsent ?? NOTHING),
+    consumers: consumers.filter(({ name }) => partsOf(String(name)).no === no).map(statusRowOf),
+    // Whoever sweeps now is expected to end later.
+    sweptAgoMs: sweptMs && Math.max(0, sweptMs),
     sizes: sizes.map((row) => ({
       table: String(row['name']),
-      rows: row['known'] === true ? Number(row['rows']) : null,
+      rows: maybe(row['rows']),
       bytes: Number(row['bytes']),
     })),
   }
-}
-
-/** Whoever sweeps now is expected to end later. */
-function sweptAgo(ms: number | null): number | null {
-  return ms === null ? null : Math.max(0, ms)
 }

@@ -1,34 +1,14 @@
-import type { StoredStatus } from '../status.ts'
 import type { Row } from '../store.ts'
 
-/** Rows of a status, by the names both databases give their columns. */
-export function operationsStatusOf(row: Row | undefined): StoredStatus['operations'] {
-  return {
-    running: Number(row?.['running'] ?? 0),
-    abandoned: Number(row?.['abandoned'] ?? 0),
-    unknown: Number(row?.['unknown'] ?? 0),
-    oldestAbandonedMs: maybe(row?.['oldest_ms']),
-  }
-}
+const TEXTS: readonly string[] = ['name', 'error']
 
-export function destinationStatusOf(row: Row): StoredStatus['destinations'][number] {
-  return {
-    name: String(row['name']),
-    waiting: Number(row['waiting'] ?? 0),
-    oldestMs: maybe(row['oldest_ms']),
-    parked: Number(row['parked']),
-    relays: Number(row['relays']),
-  }
-}
-
-export function consumerStatusOf(row: Row): StoredStatus['consumers'][number] {
-  return {
-    name: String(row['name']),
-    seenAgoMs: Number(row['seen_ms']),
-    rememberMs: Number(row['remember_ms']),
-    letters: Number(row['letters']),
-    oldestLetterMs: maybe(row['oldest_ms']),
-  }
+/** A row under the names that the status has: `oldest_ms` is `oldestMs`. Some clients give numbers as texts. */
+export function statusRowOf(row: Row): never {
+  const entries = Object.entries(row).map(([name, value]) => [
+    name.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase()),
+    TEXTS.includes(name) ? value : maybe(value),
+  ])
+  return Object.fromEntries(entries) as never
 }
 
 export function maybe(value: unknown): number | null {

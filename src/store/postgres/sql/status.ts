@@ -1,43 +1,45 @@
 import { SHARDS } from '../../../limits.ts'
-import { COUNTED_MAX } from '../../status.ts'
+import { COUNTED_MAX, TRIES_MAX } from '../../status.ts'
 import { STATE } from './operation.ts'
 
 /** How many events of a shard are counted at most. */
 const SHARD_EVENTS = 200
 
-/** Index: record_open. $1 namespace */
+/** How long ago, in milliseconds. */
+const age = (at: string): string => `(extract(epoch from clock_timestamp() - ${at}) * 1000)::float8`
+
+/** Index: record_open. $1 namespace; null: every one, and one without a namespace is everybody's */
 export function operationsStatusSql(schema: string): string {
   return `
-select (count(*) filter (where s = 'running'))::int4 as running, (count(*) filter (where s = 'abandoned'))::int4 as abandoned,
-       (count(*) filter (where s = 'unknown'))::int4 as unknown,
-       (extract(epoch from clock_timestamp() - min(lease_until) filter (where s = 'abandoned')) * 1000)::float8 as oldest_ms
+select count(*) filter (where s = 'running') as running, count(*) filter (where s = 'abandoned') as abandoned,
+  count(*) filter (where s = 'unknown') as unknown,
+  ${age(`min(lease_until) filter (where s = 'abandoned')`)} as oldest_abandoned_ms
   from (select ${STATE} as s, r.lease_until from ${schema}.record r
-         where r.state <> 2 and (r.namespace is null or r.namespace = $1::text) limit ${COUNTED_MAX}) o`
+    where r.state <> 2 and (r.namespace = $1::text) is not false limit ${COUNTED_MAX}) o`
 }
 
 /** Indexes: event_shard_seq, held's and ack's primary keys. $1 number of the namespace */
 export function destinationsStatusSql(schema: string): string {
   return `
-select d.destination as name, d.waiting, d.oldest_ms,
-       (select count(*)::int4 from ${schema}.relay r where r.destination = d.destination and r.until > clock_timestamp()) as relays,
-       (select (count(*) filter (where h.state = 3))::int4
-          from (select state from ${schema}.held where destination = d.destination limit ${COUNTED_MAX}) h) as parked
-  from (select s.destination, sum(w.n)::int4 as waiting, max(w.age)::float8 as oldest_ms from ${schema}.shard s
-         cross join lateral (
-           select count(*) as n, extract(epoch from clock_timestamp() - min(e.created_at)) * 1000 as age from (
-             select created_at from ${schema}.event where shard = s.shard
-                and seq > coalesce((select max(cursor) from ${schema}.ack a where a.destination = s.destination and a.shard = s.shard), 0)
-              order by seq limit ${SHARD_EVENTS}) e) w
-         where s.shard >= $1::int4 * ${SHARDS} and s.shard < ($1::int4 + 1) * ${SHARDS} group by s.destination) d
- order by d.destination`
+select d.*, h.*, (select count(*) from ${schema}.relay r where r.destination = d.name and r.until > clock_timestamp()) as relays
+  from (select s.destination as name, sum(w.n) as waiting, max(w.age) as oldest_ms from ${schema}.shard s
+    cross join lateral (
+      select count(*) as n, ${age('min(e.created_at)')} as age from (
+        select created_at from ${schema}.event where shard = s.shard
+          and seq > coalesce((select max(cursor) from ${schema}.ack a where a.destination = s.destination and a.shard = s.shard), 0)
+        order by seq limit ${SHARD_EVENTS}) e) w
+    where s.shard / ${SHARDS} = $1::int4 group by s.destination) d
+  cross join lateral (
+    select count(*) filter (where state = 3) as parked, count(error) as retrying, max(error) as error
+    from (select state, case state when 1 then reason end as error from ${schema}.held where destination = d.name limit ${COUNTED_MAX}) h) h
+  order by 1`
 }
 
 /** $1 number of the namespace */
 export function unsentStatusSql(schema: string): string {
   return `
-select count(*)::int4 as events, (extract(epoch from clock_timestamp() - min(e.created_at)) * 1000)::float8 as oldest_ms
-  from (select created_at from ${schema}.event where shard >= $1::int4 * ${SHARDS} and shard < ($1::int4 + 1) * ${SHARDS}
-         limit ${COUNTED_MAX}) e`
+select count(*) as events, ${age('min(e.created_at)')} as oldest_ms
+  from (select created_at from ${schema}.event where shard >= $1::int4 * ${SHARDS} and shard < ($1::int4 + 1) * ${SHARDS} limit ${COUNTED_MAX}) e`
 }
 
 /** An expression, so that only the status uses the index: a redrive's plan that chose it would be quadratic. */
@@ -46,22 +48,25 @@ const OWNER = `(d.consumer || '')`
 /** Index: dead_letter_parked, in whose order letters are counted: settled ones are not looked through. Their stored names tell whose they are. */
 export function consumersStatusSql(schema: string): string {
   return `
-select k.name, (extract(epoch from clock_timestamp() - k.seen_at) * 1000)::float8 as seen_ms, k.remember_ms::float8 as remember_ms, l.letters,
-       (select (extract(epoch from clock_timestamp() - d.parked_at) * 1000)::float8 from ${schema}.dead_letter d where d.seq = l.first) as oldest_ms
+select k.name, ${age('k.seen_at')} as seen_ago_ms, k.remember_ms, l.letters,
+  (select ${age('d.parked_at')} from ${schema}.dead_letter d where d.seq = l.first) as oldest_letter_ms,
+  coalesce(t.retrying, 0) as retrying, t.error
   from ${schema}.consumer k cross join lateral (
-    select count(*)::int4 as letters, min(p.seq) as first from (
+    select count(*) as letters, min(p.seq) as first from (
       select d.seq from ${schema}.dead_letter d where ${OWNER} = k.name and d.state = 1 order by ${OWNER}, d.seq limit ${COUNTED_MAX}) p) l
- order by k.name`
+  left join (select name, count(error) as retrying, max(error) as error
+    from (select consumer as name, timeline->-1->>'error' as error from ${schema}.attempt limit ${TRIES_MAX}) a group by 1) t using (name)
+  order by 1`
 }
 
 /** From the catalogue: nothing is counted. Partitions go with their table. $1 schema */
 export function sizesStatusSql(schema: string): string {
   return `
-select coalesce(p.relname, c.relname)::text as name, sum(greatest(c.reltuples, 0))::float8 as rows, bool_or(c.reltuples >= 0) as known,
-       sum(pg_total_relation_size(c.oid))::float8 as bytes,
-       (select (extract(epoch from clock_timestamp() - max(until)) * 1000)::float8 from ${schema}.sweeper) as swept_ms
+select coalesce(p.relname, c.relname)::text as name, (sum(c.reltuples) filter (where c.reltuples >= 0))::float8 as rows,
+  sum(pg_total_relation_size(c.oid))::float8 as bytes,
+  (select ${age('max(until)')} from ${schema}.sweeper) as swept_ms
   from pg_class c left join pg_inherits i on i.inhrelid = c.oid left join pg_class p on p.oid = i.inhparent
- where c.relnamespace = to_regnamespace($1::text) and c.relkind = 'r' group by 1 order by 1`
+  where c.relnamespace = to_regnamespace($1::text) and c.relkind = 'r' group by 1 order by 1`
 }
 
 /** Migration 13: the oldest parked letter of a consumer, and how many there are, without looking through the others. */
