@@ -5,6 +5,7 @@ import { findHorizon } from './inbox/horizon.ts'
 import { lifeOf } from '../source/log-life.ts'
 import { PositionTracker } from './inbox/positions.ts'
 import { CONSUMER_BACKOFF_MS_MAX, INBOX_MS_MAX } from '../limits.ts'
+import { advise } from '../observe/signal.ts'
 import type { PulledSource } from '../source/source.ts'
 import { Broker } from './broker.ts'
 import { ConsumerLoop } from './loop.ts'
@@ -53,7 +54,7 @@ async function prepare<Tx>(core: Core<Tx>, settings: ConsumerSettings): Promise<
     if (finding) {
       const error = onceError('ONCE_HORIZON_SHORT', { detail: finding.line })
       if (finding.kind === 'short' && horizon === 'refuse') throw error
-      core.settings.observe({ kind: 'troubled', task: 'consumer', error })
+      advise(core.settings.observe, 'consumer', name, error.message)
     }
   }
   await core.store.locks?.open()
@@ -176,6 +177,7 @@ class PulledConsumer<Tx> implements Consumer, StoppableWork {
           lifeOf: (log) => lifeOf(inbox, { consumer: settings.name, source: source.name }, log),
         },
         warn: (error) => observe({ kind: 'troubled', task: 'consumer', error }),
+        advise: (advice) => advise(observe, 'consumer', settings.name, `${source.name}: ${advice}`),
       })
       const broker = new Broker({ source, subscription, consumer: settings.name, observe, clock: core.clock })
       const loop = new ConsumerLoop<Tx>({ ...this.#parts, tracker }, source, broker, stop.signal)

@@ -118,6 +118,16 @@ export type Signal =
       readonly task: 'sweep' | 'heartbeat' | 'recover' | 'batch' | 'relay' | 'consumer' | 'redrive'
       readonly error: unknown
     }
+  /**
+   * A setting of the broker or of the consumer weakens a promise, such as `num_replicas is 1`. Nothing failed. Each
+   * advice is told once. `name` is the relay's destination or the consumer's name.
+   */
+  | {
+      readonly kind: 'advice'
+      readonly task: 'relay' | 'consumer'
+      readonly name: string
+      readonly message: string
+    }
   /** The instance was closed. */
   | { readonly kind: 'closed'; readonly cutOff: readonly CutOff[] }
   /** The development guard saw something. */
@@ -134,6 +144,18 @@ export interface CutOff {
 }
 
 export type Observe = (signal: Signal) => void
+
+const advised = new WeakMap<Observe, Set<string>>()
+
+/** Once for each instance, however often a relay or consumer starts. */
+export function advise(observe: Observe, task: 'relay' | 'consumer', name: string, message: string): void {
+  const known = advised.get(observe) ?? new Set()
+  advised.set(observe, known)
+  const advice = `${task} ${name} ${message}`
+  if (known.has(advice)) return
+  known.add(advice)
+  observe({ kind: 'advice', task, name, message })
+}
 
 /** The part of an identity that a signal may show. */
 export function shortId(id: string): string {

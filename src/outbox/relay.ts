@@ -12,6 +12,7 @@ import {
   SINK_NAME_LENGTH_MAX,
 } from '../limits.ts'
 import { invalid, refuseUnknown, wholeNumber } from '../options.ts'
+import { advise } from '../observe/signal.ts'
 import { sleep } from '../platform/clock.ts'
 import { checkRate } from '../platform/rate-limit.ts'
 import { isStorable } from '../platform/storable.ts'
@@ -241,9 +242,7 @@ class SinkRelay implements WakeableRelay {
 
   async #open(loop: RelayLoop): Promise<void> {
     const { sink, observe } = this.#parts
-    for (const warning of (await sink.open?.()) ?? []) {
-      observe({ kind: 'troubled', task: 'relay', error: new Error(`${sink.name}: ${warning}`) })
-    }
+    for (const advice of (await sink.open?.()) ?? []) advise(observe, 'relay', sink.name, advice)
     await loop.start()
   }
 

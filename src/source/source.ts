@@ -90,6 +90,8 @@ export interface OpenParams {
   readonly positions: Positions
   /** Reports a problem that the source can go on with, as a signal. */
   warn(error: unknown): void
+  /** Reports a setting that weakens a promise, as the signal `advice`. Nothing has failed. */
+  advise(advice: string): void
 }
 
 /** The consumer's positions in a log. They are stored in the database, and commit with the effects. */

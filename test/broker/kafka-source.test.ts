@@ -61,6 +61,7 @@ await describeLate('a Kafka source', { server: 'kafka' }, (url) => {
       prefetch: 20,
       positions: { read: async (names) => new Map([...stored].filter(([name]) => names.includes(name))) },
       warn: (error) => warnings.push(String(error)),
+      advise: () => {},
     })
     subscription.onRevoked?.((partitions) => void revoked.push(...partitions))
     open.push(subscription)

@@ -37,7 +37,7 @@ describeServers('a source for NATS', ['nats'], ({ nats }) => {
     const { signal } = new AbortController()
     const positions = { read: async () => new Map() }
     const warn = (error: unknown): void => void warnings.push(error)
-    const subscription = await source.open({ consumer, signal, prefetch: 10, positions, warn })
+    const subscription = await source.open({ consumer, signal, prefetch: 10, positions, warn, advise: warn })
     return { source, subscription }
   }
 

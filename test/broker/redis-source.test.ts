@@ -36,7 +36,8 @@ describeServers('a source for Redis', ['redis'], ({ redis }) => {
   async function opened(stream: string, client: RedisClient = io) {
     const source = redisSource(client, { stream, events: {}, idle: '500ms' })
     const warn = (error: unknown): void => void warnings.push(error)
-    return source.open({ consumer: 'c', signal, prefetch: 10, positions: { read: async () => new Map() }, warn })
+    const positions = { read: async () => new Map() }
+    return source.open({ consumer: 'c', signal, prefetch: 10, positions, warn, advise: warn })
   }
   const add = (stream: string, id: string) =>
     io.xadd(stream, '*', 'event', JSON.stringify({ specversion: '1.0', id, source: 's', type: 't' }))

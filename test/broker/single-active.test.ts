@@ -46,7 +46,14 @@ function cases(name: 'nats' | 'redis', url: () => string, target: (place: string
   })
   const open = async (): Promise<Subscription> => {
     const positions = { read: async () => stored }
-    const subscription = await of.source.open({ consumer: 'one', signal, prefetch: 10, positions, warn: () => {} })
+    const subscription = await of.source.open({
+      consumer: 'one',
+      signal,
+      prefetch: 10,
+      positions,
+      warn: () => {},
+      advise: () => {},
+    })
     subscription.onRevoked?.((partitions) => void revoked.push(...partitions))
     return subscription
   }

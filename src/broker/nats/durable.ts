@@ -44,7 +44,7 @@ export async function ensureDurable(
     readonly durable: string
     readonly subjects: readonly string[]
     readonly ackWaitMs: number
-    warn(error: unknown): void
+    advise(advice: string): void
   },
 ): Promise<number> {
   const { stream, durable, ackWaitMs } = wanted
@@ -79,7 +79,7 @@ export async function ensureDurable(
     }
     if (max_deliver !== undefined && max_deliver > 0) {
       const line = `max_deliver of the durable '${durable}' is ${max_deliver}: NATS drops an event after that, without a dead letter. Set -1`
-      wanted.warn(new Error(line))
+      wanted.advise(line)
     }
     if (ack_wait !== ackWaitMs * NANOS_PER_MS) {
       await manager.consumers.update(stream, durable, { ack_wait: ackWaitMs * NANOS_PER_MS } as never)

@@ -107,11 +107,11 @@ export function natsSource<E extends Events>(
     },
     holdsFor: `${ackWaitMs}ms`,
     features: { orders: false, counts: true, marksRedelivered: true, delays: true, positions: false },
-    async open({ consumer, signal, warn }) {
+    async open({ consumer, signal, advise }) {
       const durable = durableOf(consumer)
       const connect = async (): Promise<NatsPullConsumer> => {
         const manager = await js.jetstreamManager(false)
-        keptMs = await ensureDurable(manager, { stream, durable, subjects, ackWaitMs, warn })
+        keptMs = await ensureDurable(manager, { stream, durable, subjects, ackWaitMs, advise })
         return js.consumers.get(stream, durable)
       }
       return subscribe(new NatsFetching(connect, await connect(), signal), name)

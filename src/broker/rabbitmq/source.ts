@@ -52,14 +52,14 @@ export function rabbitmqSource<E extends Events>(
     // The server's consumer_timeout, after which it closes the channel.
     holdsFor: '30m',
     features: { orders: singleActive, counts: true, marksRedelivered: true, delays: true, positions: false },
-    async open({ signal, prefetch, warn }) {
+    async open({ signal, prefetch, advise }) {
       await connection.onConnect(RABBITMQ_CONNECT_MS, true)
       const wanted = singleActive ? { 'x-single-active-consumer': true } : {}
       const facts = await ensureQueue(connection, queue, { declare, arguments: wanted })
       if (singleActive && facts.type !== 'unknown' && facts.arguments['x-single-active-consumer'] !== true) {
         throw invalid(`queue '${queue}' exists without x-single-active-consumer, which singleActive needs`)
       }
-      for (const warning of [...queueWarnings(facts), ...limitWarnings(facts)]) warn(new Error(`${name}: ${warning}`))
+      for (const advice of [...queueWarnings(facts), ...limitWarnings(facts)]) advise(advice)
       const reading = new RabbitmqReading(connection, { queue, name, prefetch, singleActive, signal })
       await reading.start()
       const handles = (deliveries: readonly Delivery[]): RabbitmqDelivery[] => [...(deliveries as RabbitmqDelivery[])]

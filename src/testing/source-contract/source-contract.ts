@@ -33,6 +33,7 @@ class Reader {
       prefetch: 100,
       positions: { read: () => Promise.resolve(new Map()) },
       warn: (error) => void this.warnings.push(error),
+      advise: () => {},
     })
     this.#open.push(subscription)
     return subscription

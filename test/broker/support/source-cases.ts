@@ -37,6 +37,7 @@ class Bench {
       prefetch: 100,
       positions: { read: async () => new Map() },
       warn: (error) => void this.warnings.push(error),
+      advise: () => {},
     })
     this.#open.push(subscription)
     return subscription
