@@ -21,7 +21,6 @@ const CONSUMER_SEEN_MS = 60_000
 const LETTERS_OLD_MS = 7 * 86_400_000
 const REMEMBER_MS_MIN = 7 * 86_400_000
 const REWOUND_SHOWN = 3
-const ERROR_SHOWN = 200
 const SKEW_MS_MAX = 1_000
 const LOCKS_HELD_SHARE = 0.5
 /** Batches of 256 requests take a lock each. */
@@ -108,7 +107,7 @@ function outboxFindings(facts: Facts): Finding[] {
     const wait = `${counted(waiting, 'event')} waiting for ${name}, the oldest for ${ago(oldestMs)}`
     const found: Finding[] = []
     if (waiting > 0 && relays === 0) {
-      const forget = `or, if nobody wants them any more: npx effectively-once forget '${destination.name}'${option} --force --why …`
+      const forget = `or, if nobody wants them: npx effectively-once forget '${destination.name}'${option} --force --why …`
       const mend = `${relayMend(destination.name, option)}, ${forget}`
       found.push({ level: 'problem', code, line: `${wait}, and no relay runs`, mend })
     } else if (waiting > 0 && (oldestMs ?? 0) > RELAY_PATIENCE_MS) {
@@ -116,12 +115,12 @@ function outboxFindings(facts: Facts): Finding[] {
         level: 'warning',
         code: 'outbox-lag',
         line: `${wait}, with ${counted(relays, 'running relay')}`,
-        mend: `look at the sink ${name}, and at the signals of the relay`,
+        mend: 'look at the sink, and at the signals of the relay',
       })
     }
     if (retrying > 0) {
-      const line = `${counted(retrying, 'event')} for ${name} failed and will be sent again: ${shortened(error, ERROR_SHOWN)}`
-      found.push({ level: 'warning', code: 'outbox-retried', line, mend: `mend the receiver of ${name}` })
+      const line = `${counted(retrying, 'event')} for ${name} failed and will be sent again: ${shortened(error, 200)}`
+      found.push({ level: 'warning', code: 'outbox-retried', line })
     }
     if (parked > 0) {
       found.push({
@@ -200,12 +199,11 @@ function consumerFindings(facts: Facts): Finding[] {
   for (const { name, namespace, oldestLetterMs, rememberMs, seenAgoMs, retrying, error } of consumers) {
     const { of, option } = whose(facts, namespace)
     if (retrying > 0) {
-      const line = `${counted(retrying, 'message')} of '${name}'${of} failed and will be tried again: ${shortened(error, ERROR_SHOWN)}`
+      const line = `${counted(retrying, 'message')} of '${name}'${of} failed and will be tried again: ${shortened(error, 200)}`
       findings.push({
         level: 'warning',
         code: 'messages-retried',
         line,
-        mend: `mend what the handlers of '${name}' need`,
       })
     }
     if ((oldestLetterMs ?? 0) > rememberMs) {

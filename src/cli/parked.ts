@@ -50,19 +50,16 @@ export const forget: Run = (given) => {
   return using(given, async ({ once }) => {
     const found = (await once.status()).destinations.find(({ name }) => name === destination)
     const refuse = (text: string): Report => ({ text, data: { forgotten: false }, exit: EXIT.failed })
-    if (!found)
-      return refuse(`there is no destination '${destination.slice(0, 80)}'; effectively-once status lists them`)
+    if (!found) return refuse(`there is no destination '${destination.slice(0, 80)}'`)
     const { relays, waiting } = found
     if (relays > 0) return refuse(`${counted(relays, 'relay')} to '${destination}' running: stop it first`)
     if (waiting > 0 && !values.force)
-      return refuse(
-        `${counted(waiting, 'event')} waiting for '${destination}' would never be sent there; --force forgets it`,
-      )
-    const detail = JSON.stringify({ destination, waiting })
+      return refuse(`${counted(waiting, 'event')} waiting for '${destination}' would never be sent there; --force`)
+    const detail = JSON.stringify({ destination })
     const { redrives } = instanceOf(once).core.namespace
     await redrives?.write({ ...accountable, action: 'destination forgotten', redrive: null, detail })
     await once.destinations.remove(destination)
-    return { text: `'${destination}' is forgotten`, data: { forgotten: true, waiting } }
+    return { text: `'${destination}' is forgotten`, data: { forgotten: true } }
   })
 }
 

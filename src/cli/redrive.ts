@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url'
 import type { Transform } from '../dead-letter/redrive/transform.ts'
 import type { Redrive, RedriveOptions, RedrivePlan, RedriveStatus } from '../dead-letter/redrive/types.ts'
 import { RATE_MAX } from '../limits.ts'
-import { ago, table, using, type Report, type Run, type Told } from './report.ts'
+import { table, using, type Report, type Run, type Told } from './report.ts'
 import { EXIT, UsageError, type ExitCode } from './usage.ts'
 import { accountableOf, chosenFilterOf, filterOf, numberOf, redriveIdOf } from './values.ts'
 
@@ -148,10 +148,10 @@ async function watched(redrive: Redrive, id: number, { progress, signal }: Told)
   }
   const status = last as RedriveStatus
   if (status.state !== 'running' && status.state !== 'preparing') return reportOf(status)
-  const how = `watch it: effectively-once redrive watch ${id}, stop it: redrive pause ${id}`
-  if (nobodyMs <= NOBODY_MS_MAX) return { text: `redrive ${id} goes on; ${how}`, data: status }
-  const text = `redrive ${id} waits for a process that runs the consumer '${status.consumer}' (last seen ${ago(status.consumerSeenAgoMs)} ago); ${how}`
-  return { text, data: status, exit: EXIT.attention }
+  const waits = nobodyMs > NOBODY_MS_MAX
+  const goes = waits ? `waits for a process that runs the consumer '${status.consumer}'` : 'goes on'
+  const text = `redrive ${id} ${goes}; watch it: effectively-once redrive watch ${id}, stop it: redrive pause ${id}`
+  return { text, data: status, exit: waits ? EXIT.attention : EXIT.done }
 }
 
 function progressText({ letters, left, applied, already, failed, blocked, gone }: RedriveStatus): string {

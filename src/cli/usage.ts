@@ -26,7 +26,7 @@ export const USAGE = `effectively-once <command> [options]
   doctor                     report what is wrong, and how to fix it
   sweep                      remove expired data (--resend-for 7d: also events that were sent longer ago)
   relay --to URL             send events to a webhook until interrupted; --drain: send waiting events and exit
-  forget NAME                remove a destination that no relay sends to any more (--force: although events wait for it)
+  forget NAME                remove a destination that no relay sends to any more (--force: although events wait)
   operations [list]          list leased operations that are not completed; filters below
   operations show ID         show an operation with its steps (--reveal: also their results and its input)
   operations settle ID       record the outcome of an unknown operation (--step, --done, --rerun), or end it (--fail)
@@ -84,7 +84,7 @@ forget, redrive, dead-letters import and discard, operations settle and release,
   --canary N                 run N letters first (10); a failure among them pauses; --stop-after-canary waits for resume
   --rate N                   letters per second (50)
   --pause-at SHARE           pause when more than this share of the last 50 fail (0.2)
-  --force                    also letters older than the inbox remembers; forget: although events wait
+  --force                    also letters older than the inbox remembers
   --reorder                  also letters that would overtake an earlier one of their aggregate
   --transform FILE           a module that exports transform(event, letter): changes events before they run
   --reveal                   show values in the differences a transform makes

@@ -54,7 +54,7 @@ async function prepare<Tx>(core: Core<Tx>, settings: ConsumerSettings): Promise<
     if (finding) {
       const error = onceError('ONCE_HORIZON_SHORT', { detail: finding.line })
       if (finding.kind === 'short' && horizon === 'refuse') throw error
-      advise(core.settings.observe, 'consumer', name, error.message)
+      advise(core.settings.observe, 'consumer', `${name}: ${error.message}`)
     }
   }
   await core.store.locks?.open()
@@ -177,7 +177,7 @@ class PulledConsumer<Tx> implements Consumer, StoppableWork {
           lifeOf: (log) => lifeOf(inbox, { consumer: settings.name, source: source.name }, log),
         },
         warn: (error) => observe({ kind: 'troubled', task: 'consumer', error }),
-        advise: (advice) => advise(observe, 'consumer', settings.name, `${source.name}: ${advice}`),
+        advise: (advice) => advise(observe, 'consumer', `${settings.name}: ${advice}`),
       })
       const broker = new Broker({ source, subscription, consumer: settings.name, observe, clock: core.clock })
       const loop = new ConsumerLoop<Tx>({ ...this.#parts, tracker }, source, broker, stop.signal)

@@ -141,9 +141,7 @@ function checkRefusals<Req>({ keep4xx, refusals }: IdempotencyOptions<Req>): Rou
   const stored = oneOf<'store' | 'release'>('refusals', refusals, ['store', 'release'], 'store')
   if (!oneOf('keep4xx', keep4xx, [true, false], false)) return stored
   if (refusals === undefined) return 'keep'
-  throw invalid(
-    'keep4xx and refusals cannot be combined: a refusal is stored with its rows, without them, or not at all',
-  )
+  throw invalid('set keep4xx or refusals, not both')
 }
 
 function leaseMs(lease: Duration): number {

@@ -14,7 +14,7 @@ it('settings that weaken a promise are advice, told once, and no trouble', async
   for (let starts = 0; starts < 2; starts++) await (await once.relay({ to }).start()).stop()
   await once.close()
   expect(signals.filter(({ kind }) => kind === 'advice' || kind === 'troubled')).toEqual([
-    { kind: 'advice', task: 'relay', name: 'hook', message: 'num_replicas is 1' },
-    { kind: 'advice', task: 'relay', name: 'hook', message: 'retention is limits' },
+    { kind: 'advice', task: 'relay', message: 'hook: num_replicas is 1' },
+    { kind: 'advice', task: 'relay', message: 'hook: retention is limits' },
   ])
 })

@@ -120,14 +120,9 @@ export type Signal =
     }
   /**
    * A setting of the broker or of the consumer weakens a promise, such as `num_replicas is 1`. Nothing failed. Each
-   * advice is told once. `name` is the relay's destination or the consumer's name.
+   * advice is told once. `message` begins with the name of the relay's destination or of the consumer.
    */
-  | {
-      readonly kind: 'advice'
-      readonly task: 'relay' | 'consumer'
-      readonly name: string
-      readonly message: string
-    }
+  | { readonly kind: 'advice'; readonly task: 'relay' | 'consumer'; readonly message: string }
   /** The instance was closed. */
   | { readonly kind: 'closed'; readonly cutOff: readonly CutOff[] }
   /** The development guard saw something. */
@@ -148,13 +143,11 @@ export type Observe = (signal: Signal) => void
 const advised = new WeakMap<Observe, Set<string>>()
 
 /** Once for each instance, however often a relay or consumer starts. */
-export function advise(observe: Observe, task: 'relay' | 'consumer', name: string, message: string): void {
+export function advise(observe: Observe, task: 'relay' | 'consumer', message: string): void {
   const known = advised.get(observe) ?? new Set()
-  advised.set(observe, known)
-  const advice = `${task} ${name} ${message}`
-  if (known.has(advice)) return
-  known.add(advice)
-  observe({ kind: 'advice', task, name, message })
+  if (known.has(message)) return
+  advised.set(observe, known.add(message))
+  observe({ kind: 'advice', task, message })
 }
 
 /** The part of an identity that a signal may show. */

@@ -242,7 +242,7 @@ class SinkRelay implements WakeableRelay {
 
   async #open(loop: RelayLoop): Promise<void> {
     const { sink, observe } = this.#parts
-    for (const advice of (await sink.open?.()) ?? []) advise(observe, 'relay', sink.name, advice)
+    for (const advice of (await sink.open?.()) ?? []) advise(observe, 'relay', `${sink.name}: ${advice}`)
     await loop.start()
   }
 

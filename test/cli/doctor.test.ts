@@ -67,9 +67,7 @@ describePostgres('doctor finds, on PostgreSQL', (database) => {
     async () => {
       await waiting()
       const [broker] = await found('ONCE_OUTBOX_WAITING')
-      expect(broker?.mend).toContain(
-        `to the sink 'shop', or, if nobody wants them any more: npx effectively-once forget 'shop'`,
-      )
+      expect(broker?.mend).toContain(`to the sink 'shop', or, if nobody wants them: npx effectively-once forget 'shop'`)
       expect(broker?.mend).not.toContain('relay --to')
       await world.sql('truncate effectively_once.shard')
       await world.store.outbox?.open({ destination: 'webhook https://shop.example/hook' })

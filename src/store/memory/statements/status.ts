@@ -42,7 +42,7 @@ export function statusOf(work: Work, { namespace, no }: StatusParams): StoredSta
         oldestMs: ageOf(waiting),
         parked: held.filter(({ state }) => state === 'parked').length,
         retrying: failed.length,
-        error: failed.toSorted((a, b) => b.heldAt - a.heldAt)[0]?.reason ?? null,
+        error: failed[0]?.reason ?? null,
         relays: rowsOf(database.relays).filter((one) => one.destination === name && one.until > now).length,
       }
     }),
