@@ -1,4 +1,4 @@
-import type { Ack, EventPlace, HoldParams, SettledEvents, SettleHeldParams } from '../store/outbox.ts'
+import type { Ack, Acked, EventPlace, HoldParams, SettledEvents, SettleHeldParams } from '../store/outbox.ts'
 import type { ShardLease, TryHeldParams } from '../store/outbox.ts'
 import { pauseWhileDownMs } from './backoff.ts'
 import type { WakeSignal } from './wake-signal.ts'
@@ -36,7 +36,12 @@ export class Ledger {
    */
   async ack(acks: readonly Ack[], hold: readonly HoldParams[]): Promise<Written> {
     const { outbox, sink } = this.#parts
-    const acked = await this.#written(acks, (server) => outbox.ack({ destination: sink.name, acks, hold, server }))
+    let acked: Acked | undefined
+    for (let tries = 1; !acked; tries++) {
+      const { server } = this.#leases
+      acked = await outbox.ack({ destination: sink.name, acks, hold, server }).catch(this.#again(tries))
+      if (acked) acked = await this.#accepted(acks, acked).catch(this.#again(tries))
+    }
     this.#behind.push(...hold.filter(({ state, reason }) => state === 'parked' && reason === null))
     return { ours: this.#dropLost(acks, acked.ours), parked: acked.parked }
   }
@@ -67,7 +72,11 @@ export class Ledger {
   async settle(params: SettleHeldParams): Promise<SettledEvents> {
     const { outbox } = this.#parts
     try {
-      const settled = await this.#written(params.leases, (server) => outbox.settleHeld({ ...params, server }))
+      let settled: SettledEvents | undefined
+      for (let tries = 1; !settled; tries++) {
+        settled = await outbox.settleHeld({ ...params, server: this.#leases.server }).catch(this.#again(tries))
+        if (settled) settled = await this.#accepted(params.leases, settled).catch(this.#again(tries))
+      }
       this.#dropLost(params.leases, settled.ours)
       return settled
     } catch (error) {
@@ -78,22 +87,12 @@ export class Ledger {
   }
 
   /**
-   * Writes until it is written. A server that started again writes what was sent before. One that was promoted or
-   * restored does not: its consumers may have lost what was sent, so the events are sent again.
+   * Undefined: the server started again, and must be told once more. A server that was promoted or restored is not told:
+   * its consumers may have lost what was sent, so the events are sent again.
    */
-  async #written<T extends { readonly ours: readonly number[] }>(
-    leases: readonly ShardLease[],
-    write: (server: string | undefined) => Promise<T>,
-  ): Promise<T> {
-    for (let tries = 1; ; tries++) {
-      try {
-        const written = await write(this.#leases.server)
-        const isRefused = leases.some(({ shard }) => !written.ours.includes(shard))
-        if (!isRefused || !(await this.#leases.isServerNew())) return written
-      } catch (error) {
-        await this.#again(tries)(error)
-      }
-    }
+  async #accepted<T extends Acked>(leases: readonly ShardLease[], written: T): Promise<T | undefined> {
+    const isRefused = leases.some(({ shard }) => !written.ours.includes(shard))
+    return isRefused && (await this.#leases.isServerNew()) ? undefined : written
   }
 
   #dropLost(leases: readonly ShardLease[], still: readonly number[]): ReadonlySet<number> {
