@@ -5,18 +5,18 @@ import { HeaderReader, Outgoing } from './outgoing.ts'
 import type { RelayParts } from './relay-parts.ts'
 import type { Shard } from './shard.ts'
 
-/** What was read in one go, behind the cursors of its shards. */
+/** The events of one read, after the cursors of their shards. */
 export interface Batch {
   readonly events: readonly StoredEvent[]
-  /** Where each shard's events end, once for each segment they are in. */
+  /** The last event of each shard, once for each segment. */
   readonly ends: ReadonlyMap<Shard, readonly End[]>
 }
 
-/** The last of some events of one shard and segment, and how many they are. */
+/** The last of several events of one shard and segment, and their number. */
 export interface End {
   readonly segment: number
   seq: number
-  /** Of that last event. */
+  /** The id of that last event. */
   id: string
   events: number
 }
@@ -25,7 +25,7 @@ export function endOf(ends: readonly End[] | undefined): number | null {
   return ends?.at(-1)?.seq ?? null
 }
 
-/** Sets aside what may not be sent now: events of blocked aggregates, and those whose time has not come. */
+/** Sets aside events that may not be sent now: events of blocked aggregates, and delayed events. */
 export function sort(
   { events }: Batch,
   shards: ReadonlyMap<number, Shard>,
@@ -45,7 +45,7 @@ export function sort(
     }
     const parked = shard.blocked.size > 0 ? shard.blocked.get(stored.aggregateId) : undefined
     const notBefore = headers['notbefore'] === undefined ? undefined : notBeforeOf(headers)
-    // Not in line, where it would be sent with the others: whoever finds it due sees whether it must wait behind them.
+    // It is not put in line, where it would be sent with the others. When it is due, the relay decides.
     if (notBefore !== undefined) item.hold = delayed(stored, notBefore)
     else if (parked !== undefined) item.hold = behind(stored, parked)
     if (item.hold) item.state = 'aside'
@@ -53,7 +53,7 @@ export function sort(
   return items
 }
 
-/** The cursors behind some events of a shard, with what each segment counts then. */
+/** The cursors after several events of a shard, with the number of passed events in each segment. */
 export function passedBy(shard: Shard, ends: readonly End[], following: Pick<Ack, 'tryingTo' | 'attempt'>): Ack[] {
   const last = ends.at(-1)
   return ends.map((end) => ({

@@ -11,7 +11,7 @@ import type { WakeableRelay } from './relay.ts'
 export class Caller implements Pick<WakeableRelay, 'kind' | 'name' | 'underWay' | 'isFed' | 'wake' | 'stop'> {
   readonly kind = 'relay'
   readonly name = 'listen'
-  /** A call that is lost costs nothing: nobody waits for it. */
+  /** A lost call does no harm, because no relay waits for it. */
   readonly underWay = 0
   readonly isFed = false
   readonly #calls: Calls

@@ -3,14 +3,14 @@ import type { Random } from '../platform/random.ts'
 import { pauseWhileDownMs } from './backoff.ts'
 import { readable, textOf } from '../platform/readable-error.ts'
 
-/** Whether the sink works. After each pause one event is tried; a round of failures counts once. */
+/** Whether the sink works. After each pause the relay tries one event. A round of failures counts once. */
 export class Circuit {
   readonly #clock: Clock
   readonly #random: Random
   readonly #retry: () => void
   #cancel: () => void = () => {}
   #since = 0
-  /** Until its timer fires, which may be before the time it was set for: whoever is called then may try. */
+  /** True until the timer fires. A timer may fire slightly early, and the relay may try then. */
   isPausing = false
   /** Rounds in a row in which nothing was sent. 0: the sink works. */
   down = 0
@@ -41,7 +41,7 @@ export class Circuit {
     this.#cancel = this.#clock.after(pauseWhileDownMs(this.#random, this.down), end, true)
   }
 
-  /** The sink may work again: the time that it was down is counted anew. */
+  /** The sink may work again, so the time without a sent event begins again. */
   restart(): void {
     this.#since = this.#clock.now()
   }

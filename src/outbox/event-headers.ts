@@ -10,7 +10,7 @@ interface Given {
 }
 
 const NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/
-/** They have an option of their own. */
+/** Headers that have an option of their own. */
 const OPTIONS: Readonly<Record<string, string>> = {
   tenant: 'tenant',
   partitionkey: 'partitionKey',
@@ -18,7 +18,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   baggage: 'baggage',
 }
 
-/** What a user sends along with an event, by the names that go over the wire. */
+/** The attributes that a user adds to an event, by their names in CloudEvents. */
 export function headersOf(type: string, { tenant, partitionKey, headers }: Given): Readonly<Record<string, string>> {
   return {
     ...(headers === undefined ? {} : checked(type, headers)),

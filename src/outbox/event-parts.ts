@@ -3,7 +3,7 @@ import { AGGREGATE_BYTES_MAX, BAGGAGE_LENGTH_MAX, EVENT_BYTES_MAX, TRACESTATE_LE
 import { isName } from '../platform/storable.ts'
 import type { EventOptions } from './event.ts'
 
-/** Whatever makes an event impossible to store or to send is told here, by its name, before anything is written. */
+/** Refuses events that cannot be stored or sent, by their type, before anything is written. */
 export function invalidEvent(detail: string, cause?: unknown): OnceError {
   return onceError('ONCE_EVENT_INVALID', { detail, cause })
 }
@@ -13,7 +13,7 @@ export function aggregateOf(type: string, id: unknown): string {
   throw invalidEvent(`the aggregate of '${type}' must be a string of 1 to ${AGGREGATE_BYTES_MAX} bytes`)
 }
 
-/** JSON text; of bytes, a JSON string in base64, with what they are. `made`: the data, or what `encode` made of it. */
+/** The data as JSON text. Bytes become a base64 string and a media type. `made`: the data, or the result of `encode`. */
 export function payloadOf(
   type: string,
   made: unknown,
@@ -38,13 +38,13 @@ function jsonOf(type: string, data: unknown): string {
   }
   if (json === undefined) throw invalidEvent(`the data of '${type}' cannot be written as JSON`, cause)
   checkSize(type, Buffer.byteLength(json))
-  // PostgreSQL's jsonb has no place for these; failing here names the event instead of the statement.
+  // PostgreSQL's jsonb cannot store these. This error names the event, and the database's error would not.
   if (UNSTORABLE.test(json))
     throw invalidEvent(`the data of '${type}' contains a NUL character or half of a surrogate pair`)
   return json
 }
 
-/** An escape, not the text of one: an even number of backslashes comes before it. */
+/** A real escape has an even number of backslashes before it. */
 const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f][0-9a-f]{2})/
 
 function checkSize(type: string, bytes: number): void {
@@ -71,7 +71,7 @@ export interface Trace {
   readonly baggage?: string | undefined
 }
 
-/** What a caller said is checked; what came with its request is left out where it is not valid. */
+/** Invalid values of the caller are refused. Invalid values of its request are left out. */
 export function traceOf(given: Trace, ambient: Trace | undefined): Trace {
   const { traceparent, tracestate, baggage } = given
   if (traceparent !== undefined && !isTraceparent(traceparent)) {
@@ -84,7 +84,7 @@ export function traceOf(given: Trace, ambient: Trace | undefined): Trace {
     throw invalidEvent(`baggage must be a text of 1 to ${BAGGAGE_LENGTH_MAX} ASCII characters`)
   }
   if (traceparent !== undefined || !isTraceparent(ambient?.traceparent)) return { traceparent, tracestate, baggage }
-  // The state belongs to its parent: another parent's would be wrong.
+  // `tracestate` belongs to its `traceparent`. With another parent it would be wrong.
   const state = isPrintable(ambient.tracestate, TRACESTATE_LENGTH_MAX) ? ambient.tracestate : undefined
   return { traceparent: ambient.traceparent, tracestate: tracestate ?? state, baggage }
 }

@@ -10,22 +10,22 @@ export interface Failure {
   readonly retryable: boolean
 }
 
-/** An event behind another one of its aggregate; `parked` with it, if that one is. */
+/** Holds an event behind an earlier event of its aggregate. `parked`: the earlier event is parked, and so is this one. */
 export function behind(stored: StoredEvent, parked: boolean): HoldParams {
   return { ...place(stored), state: parked ? 'parked' : 'waiting', attempts: 0, dueInMs: null, reason: null }
 }
 
-/** The first of its aggregate's held events, to be looked at once. */
+/** Holds an event as the first of its aggregate, due at once. */
 export function dueNow(stored: StoredEvent): HoldParams {
   return { ...place(stored), state: 'waiting', attempts: 0, dueInMs: 0, reason: null }
 }
 
-/** The database decides when its time has come: its clock, not ours. */
+/** Holds an event until its time has come by the database's clock. */
 export function delayed(stored: StoredEvent, notBefore: string): HoldParams {
   return { ...place(stored), state: 'delayed', attempts: 0, dueInMs: null, notBefore, reason: null }
 }
 
-/** An event that failed, for the `attempts`th time: tried again later, or given up. */
+/** Holds an event after a failure. It is retried later, or given up after the last attempt. */
 export function failed(
   parts: Pick<RelayParts, 'attempts' | 'onFailure' | 'random'>,
   stored: StoredEvent,
@@ -42,7 +42,7 @@ export function failed(
   return { ...place(stored), state: 'waiting', attempts, dueInMs, reason }
 }
 
-/** undefined: none, not a time, or long over. */
+/** Undefined: there is no time, it cannot be read, or it is long past. */
 export function notBeforeOf(headers: Readonly<Record<string, string>>): string | undefined {
   const text = headers['notbefore']
   return text === undefined ? undefined : readNotBefore(text)

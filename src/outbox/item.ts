@@ -5,16 +5,16 @@ import { HeaderReader, Outgoing } from './outgoing.ts'
 import type { Shard } from './shard.ts'
 import { attemptsOf } from './tries.ts'
 
-/** An event that failed this often, while other events were sent in between, is to blame itself: the sink works. */
+/** If an event failed this often while other events were sent, the event is at fault and the sink works. */
 const DOUBTED_MAX = 3
 
-/** One event in the hands of a relay. */
+/** One event that a relay has read and not settled yet. */
 export interface Item {
   readonly stored: StoredEvent
   readonly event: OutgoingEvent
   /** The lease under which it is sent. */
   readonly shard: Shard
-  /** Set where it was held before it came here. */
+  /** Set if the event was held before. */
   readonly held: HeldEvent | null
   /**
    * 'aside': it is held from now on, as `hold` says; without one it stays as it was. 'passed': nobody is to send it, and
@@ -22,7 +22,10 @@ export interface Item {
    */
   state: 'open' | 'underWay' | 'sent' | 'aside' | 'passed'
   hold: HoldParams | null
-  /** Since its first failure that looked like a sink that is down: events sent by then, failures with others sent between. */
+  /**
+   * Set at the first failure that looked like a sink that is down: how many events were sent by then, and how often the
+   * event failed while others were sent.
+   */
   doubted: { sent: number; times: number } | null
 }
 
@@ -56,7 +59,7 @@ export function isToBlame(item: Item, sent: number): boolean {
   return times >= DOUBTED_MAX
 }
 
-/** Sent alone: whoever writes that one was skipped writes with it that its successors are held. */
+/** For events that are sent alone: when a skipped event is written, its successors are written as held. */
 export function holdBehindSkipped(items: readonly Item[], skipped: ReadonlySet<Item>): void {
   const aggregates = new Set([...skipped].map(({ stored }) => stored.aggregateId))
   for (const item of items) {

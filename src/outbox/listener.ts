@@ -11,7 +11,7 @@ export interface ListenerParts {
   readonly troubled: (error: unknown) => void
 }
 
-/** Listens for calls of other processes, again and again. While it cannot, the relay looks by itself as ever. */
+/** Listens for calls of other processes, and reconnects after a failure. Meanwhile the relay polls as usual. */
 export class Listener {
   readonly #parts: ListenerParts
   #stop: (() => Promise<void>) | undefined
@@ -30,7 +30,7 @@ export class Listener {
       if (this.#stopped) return await stop()
       this.#stop = stop
       this.#attempts = 0
-      // What was called while nobody listened.
+      // There may have been calls while this process did not listen.
       called()
     } catch (error) {
       this.#again(error)

@@ -1,6 +1,6 @@
 import type { SenderState } from './sender.ts'
 
-/** What the loop is told from outside. */
+/** What the relay tells its loop. */
 export interface LoopState extends SenderState {
   /** Ends when there is nothing left to send now. */
   readonly once: boolean

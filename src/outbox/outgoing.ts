@@ -5,7 +5,7 @@ type Headers = Readonly<Record<string, string>>
 
 const JSON_TYPE = 'application/json'
 
-/** A stored event as sinks see it. Whatever costs something is made when it is first asked for. */
+/** A stored event as sinks see it. Expensive properties are computed when they are first read. */
 export class Outgoing implements OutgoingEvent {
   readonly specversion = '1.0'
   readonly attempt: number
@@ -29,12 +29,12 @@ export class Outgoing implements OutgoingEvent {
     return this.#stored.id
   }
 
-  /** A deliberate resend has its own: the broker would take it for a duplicate and drop it. */
+  /** A resend has its own id, because the broker would drop it as a duplicate otherwise. */
   get brokerId(): string {
     return this.#resend === 0 ? this.#stored.id : `${this.#stored.id}:r${this.#resend}`
   }
 
-  /** After a failover, consumers may have lost an event that the broker remembers: it must not be dropped as known. */
+  /** After a failover, consumers may have lost an event that the broker remembers. The broker must not drop it. */
   get deduplicationId(): string {
     return this.#timeline === '' ? this.brokerId : `${this.brokerId}:t${this.#timeline}`
   }
@@ -84,7 +84,7 @@ export class Outgoing implements OutgoingEvent {
     return this.headers['traceparent']
   }
 
-  /** Bytes are stored as a string. Plain SQL may say of its JSON what it is. */
+  /** Bytes are stored as a JSON string. Plain SQL may set a media type for other JSON. */
   get #isJson(): boolean {
     return this.headers['datacontenttype'] === undefined || !this.json.startsWith('"')
   }
@@ -95,7 +95,7 @@ export class Outgoing implements OutgoingEvent {
   }
 }
 
-/** Most events of a service have the same headers: the last ones are kept. */
+/** Keeps the last parsed headers, because most events of a service have the same ones. */
 export class HeaderReader {
   #text: string | null = null
   #headers: Headers = {}
@@ -108,13 +108,13 @@ export class HeaderReader {
   }
 }
 
-/** Plain SQL may have written anything: what is not text is left out. */
+/** Leaves out values that are not text, because plain SQL may have written anything. */
 function parse(text: string | null): Headers {
   let parsed: unknown
   try {
     parsed = text === null ? {} : JSON.parse(text)
   } catch {
-    // An event is not lost because of its headers.
+    // Unreadable headers are ignored, so that the event is still sent.
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return {}
   return Object.fromEntries(Object.entries(parsed).filter((entry): entry is [string, string] => isText(entry[1])))

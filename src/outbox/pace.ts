@@ -24,7 +24,7 @@ export class Pace {
     this.#size = Math.max(1, Math.min(fits, grown, this.#most))
   }
 
-  /** The next ones go one by one: one of them may be the reason. */
+  /** The next events are sent one by one, because one of them may be at fault. */
   failed(): void {
     this.#size = 1
   }

@@ -39,7 +39,7 @@ function nameOf(type: unknown): string {
   return String(type).slice(0, 80)
 }
 
-/** Whose events they are: the namespace's name, and its number, or how to learn it. */
+/** The namespace of the events: its name, and its number or a function that reads it. */
 export interface Origin {
   readonly name: string
   readonly no: number | (() => Promise<number>)
@@ -83,7 +83,7 @@ export class Publisher {
     }
   }
 
-  /** Everything published, in order; throws what made any of it invalid. */
+  /** All published events, in order. Throws if one of them is invalid. */
   take(): readonly EventRow[] | Promise<readonly EventRow[]> {
     return this.#rows.some((row) => row instanceof Promise)
       ? Promise.all(this.#rows.map((row) => Promise.resolve(row)))
@@ -95,7 +95,7 @@ export class Publisher {
     this.#rows.push(...rows)
   }
 
-  /** Kept among the rows, so that the operation fails even when nobody awaits the call. */
+  /** An error is kept among the rows, so that the operation fails even if the handler does not await the call. */
   #failed(error: unknown): Promise<string> {
     const failure = Promise.reject<EventRow>(error)
     failure.catch(() => {})
@@ -166,13 +166,13 @@ export class Publisher {
   }
 }
 
-/** The operation fails with it: whoever does not await the call need not lose the process, too. */
+/** Marks the rejection as handled. The operation fails with it, so it must not end the process too. */
 function handled(told: Promise<string>): Promise<string> {
   told.catch(() => {})
   return told
 }
 
-/** One of the namespace's own. The same in the view's trigger: producers of plain SQL meet ours in the same shard. */
+/** The shard of an aggregate in its namespace. The view's trigger computes the same shard for plain SQL. */
 export function shardOf(aggregateId: string, namespace = 0): number {
   return namespace * SHARDS + (Number.parseInt(sha256Hex(aggregateId).slice(0, 2), 16) % SHARDS)
 }

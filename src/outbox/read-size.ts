@@ -1,12 +1,12 @@
-/** Nobody knows how large events are: the first read is a small one. */
+/** The first read is small, because the size of the events is unknown. */
 const FIRST_BYTES_EACH: number = 64 * 1024
 const EVENTS_MIN = 8
 
-/** How many events are worth asking for, by what the last ones had: the store would look at all of them for nothing. */
+/** How many events to ask for, by the size of the last ones. The store reads all of them before it cuts by bytes. */
 export class ReadSize {
   #bytesEach = FIRST_BYTES_EACH
 
-  /** So many that they have about so many bytes. */
+  /** The number of events that have about so many bytes. */
   limit(events: number, bytes: number): number {
     return Math.max(Math.min(events, EVENTS_MIN), Math.min(events, Math.floor(bytes / this.#bytesEach)))
   }

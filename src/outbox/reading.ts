@@ -15,12 +15,12 @@ export interface Asked {
   readonly limit: number
 }
 
-/** Reads ahead of the cursors: as many events of each shard as fit one batch, by number and by bytes. */
+/** Reads ahead of the cursors, as many events of each shard as one batch may have by number and bytes. */
 export class Reading {
   readonly #outbox: Outbox
   readonly #destination: string
   readonly #leases: ShardLeases
-  /** Shards that had more to give, last time. */
+  /** How many shards had more events than the last read took. */
   #busy = 0
   readonly #size = new ReadSize()
   readonly #seals: Seals
@@ -40,7 +40,7 @@ export class Reading {
 
   /** The next request for events of these shards. */
   next(shards: readonly Shard[], room: number): Asked {
-    // Another one first each time: the last ones of a full batch are cut off.
+    // Begin with another shard each time, because a full batch cuts off the last ones.
     const from = shards
       .slice(this.#turn % (shards.length || 1))
       .concat(shards.slice(0, this.#turn % (shards.length || 1)))
@@ -64,13 +64,13 @@ export class Reading {
     if (free) this.#leases.sawFree()
     const ends = endsOf(events, from)
     for (const [shard, list] of ends) shard.readUpTo(list.at(-1) as End)
-    // Whatever a shard has in sealed segments was seen, unless it was cut off: they need not be looked at again.
+    // If nothing was cut off, all events of sealed segments were read. Those segments need not be read again.
     const count = (shard: Shard): number => ends.get(shard)?.reduce((sum, end) => sum + end.events, 0) ?? 0
     this.#seals.learn(read, cut ? [] : from.filter((shard) => count(shard) < perShard))
     return { events, ends }
   }
 
-  /** How much the next reads ask for, by what this one found. */
+  /** Sets the size of the next reads by the events of this one. */
   learn({ perShard }: Asked, { events, ends }: Batch): void {
     if (events.length === 0) return
     this.#size.learn(events)

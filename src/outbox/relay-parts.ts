@@ -7,7 +7,7 @@ import type { Calls, Outbox } from '../store/outbox.ts'
 /** What becomes of an event that failed for the last time. */
 export type OnFailure = 'park' | 'block' | 'skip'
 
-/** Everything a relay works with; checked. */
+/** The checked options of a relay, and the parts that it works with. */
 export interface RelayParts {
   readonly outbox: Outbox
   /** How other processes tell that events were committed, where that was asked for. */
@@ -16,16 +16,16 @@ export interface RelayParts {
   readonly clock: Clock
   readonly random: Random
   readonly observe: Observe
-  /** Of events that carry none. */
+  /** The source of events that have none. */
   readonly source: string
   readonly relay: string
   readonly attempts: number
   readonly onFailure: OnFailure
   readonly leaseMs: number
-  /** Events of other types are passed: nobody sends them. */
+  /** Events of other types are passed over, and not sent. */
   readonly wants: (type: string) => boolean
-  /** Events per second; null: as many as the sink takes. */
+  /** Events per second. Null: as many as the sink takes. */
   readonly rate: number | null
-  /** Nobody starts a relay of an instance that was closed. */
+  /** Whether the instance was closed. Its relays cannot be started then. */
   readonly closed: () => boolean
 }

@@ -30,8 +30,8 @@ interface Doubt {
 }
 
 /**
- * Keeps the sink busy: hands over what waits in the lanes, and decides by the verdicts as they come. What fails as if the
- * sink were down is in doubt until another event is sent, which shows whose fault it was.
+ * Keeps the sink busy: it hands over events of the lanes, and decides by the verdicts as they come. An event that fails as
+ * if the sink were down is in doubt. If another event is then sent, the event was at fault, and not the sink.
  */
 export class Sender {
   readonly circuit: Circuit
@@ -82,12 +82,12 @@ export class Sender {
     return this.#calls.size === 0
   }
 
-  /** Nothing waits and nothing is under way. */
+  /** Whether no event waits and none is under way. */
   get isIdle(): boolean {
     return this.isQuiet && this.#lanes.isEmpty
   }
 
-  /** There is nothing that could be handed over next. */
+  /** Whether no event can be handed over next. */
   get isDry(): boolean {
     return this.#lanes.isDry
   }
@@ -102,7 +102,7 @@ export class Sender {
 
   add(items: readonly Item[]): void {
     for (const item of items) {
-      // One before it may have failed since it was read.
+      // An earlier event of its aggregate may have failed since it was read.
       const parked = item.held ? undefined : item.shard.blocked.get(item.stored.aggregateId)
       if (parked === undefined) this.#lanes.add(item)
       else this.#leaveBehind(item, parked)
@@ -110,12 +110,12 @@ export class Sender {
     this.fill()
   }
 
-  /** What was decided since this was asked last. */
+  /** The events that were decided since the last call. */
   takeDecided(): Item[] {
     return this.#decided.splice(0)
   }
 
-  /** What became of these is written. */
+  /** The fate of these events is written. */
   written(items: readonly Item[]): void {
     if (this.#skipped.size === 0) return
     this.#dropGone(items)
@@ -123,7 +123,7 @@ export class Sender {
     this.fill()
   }
 
-  /** Nothing of these shards is handed over any more. */
+  /** Hands over no more events of these shards. */
   drop(shards: ReadonlySet<Shard>): void {
     if (shards.size === 0) return
     this.#lanes.drop(shards)
@@ -134,7 +134,7 @@ export class Sender {
     this.written([...this.#skipped].filter(({ shard }) => shards.has(shard)))
   }
 
-  /** Events of this shard are under way. */
+  /** Whether events of this shard are under way. */
   isBusyWith(shard: Shard): boolean {
     for (const { items } of this.#calls.keys()) {
       if (items.some((of) => of.shard === shard && of.state === 'underWay')) return true
@@ -165,15 +165,15 @@ export class Sender {
     }
   }
 
-  /** Waits no longer for what is under way. */
+  /** Ends the calls that are under way. */
   async abort(): Promise<void> {
     for (const call of this.#calls.keys()) call.stop(new Error('the relay was told to stop'))
     await Promise.all(this.#calls.values())
   }
 
   /**
-   * Sends these, while nothing else is under way; what becomes of them is for the caller to write down. False: some were
-   * not sent, because the relay stops, pauses, lost its lease, or the sink is down.
+   * Sends these events while nothing else is under way. The caller records their fate. Returns false if some were not
+   * sent, because the relay stops, pauses or lost its lease, or because the sink is down.
    */
   async alone(items: readonly Item[], wait: () => Promise<unknown>): Promise<boolean> {
     const outside = { lanes: this.#lanes, doubts: this.#doubts, tried: this.#tried, decided: this.#decided }
@@ -188,7 +188,7 @@ export class Sender {
       for (;;) {
         holdBehindSkipped(items, this.#skipped)
         if (items.every(isDecided)) return true
-        // The others went with their shards.
+        // The other events were dropped with their shards.
         if (this.isIdle) return false
         const { stopping, overdue, paused } = this.#state
         if (overdue) await this.abort()
@@ -222,7 +222,7 @@ export class Sender {
     const [only] = left
     if (!only) return
     if (items.length === 1) return this.#doubt({ item: only, error, answered: why === 'silent' }, round)
-    // Of several nobody knows which one it was: they go one by one now.
+    // It is not known which of the events is at fault, so they are sent one by one.
     this.#parts.observe({ kind: 'troubled', task: 'relay', error: new SinkDown(error) })
     this.#return(left, true)
   }
@@ -308,13 +308,13 @@ export class Sender {
   /** An earlier event of its aggregate must be sent first. */
   #leaveBehind(item: Item, parked: boolean): void {
     item.state = 'aside'
-    // What was held stays as it is; but one that had only a time to wait for waits in line from now on.
+    // A held event stays as it is. A delayed event waits in line from now on.
     if (!item.held) item.hold = behind(item.stored, parked)
     else if (item.held.state === 'delayed') item.hold = behind(item.stored, false)
     this.#decided.push(item)
   }
 
-  /** They were not sent, as far as anybody knows. */
+  /** Returns events to their lanes, because they were probably not sent. */
   #return(items: readonly Item[], first: boolean): void {
     const again: Item[] = []
     const gone = this.#dropGone(items)

@@ -9,21 +9,21 @@ import type { RelayParts } from './relay-parts.ts'
 import type { Sender } from './sender.ts'
 import type { Shard } from './shard.ts'
 
-/** So often events are under way with those of other shards before anybody is suspected. */
+/** How often events are sent beside those of other shards before they are suspected. */
 const AMONG_ALL = 2
 
-/** What the steps of the loop share. */
+/** The parts of the loop that trying a suspect needs. */
 export interface Tools {
   readonly parts: RelayParts
   readonly shardLeases: ShardLeases
   readonly reading: Reading
   readonly sender: Sender
   readonly ledger: Ledger
-  /** Until something changed, or a while. */
+  /** Waits until something changes, but not for long. */
   readonly wait: () => Promise<unknown>
 }
 
-/** The one that was tried least: whoever is innocent is cleared before the culprit is tried again. */
+/** The suspect shard with the fewest attempts, so that innocent events are cleared before the culprit is tried again. */
 export function suspectOf({ shards }: ShardLeases): Shard | undefined {
   let found: Shard | undefined
   for (const shard of shards.values()) {
@@ -58,7 +58,7 @@ export async function trySuspect(shard: Shard, tools: Tools): Promise<boolean> {
   try {
     done = culprit ? await giveUp(shard, part, tools) : await sendPart(shard, part, tools)
   } finally {
-    // Nothing is written of what failed: were it taken for held, nobody would ever send it.
+    // The failure is not written. If the event counted as held, no relay would ever send it.
     if (!done) shard.block(blocked)
   }
   if (!done) return false
@@ -103,7 +103,7 @@ async function sendPart(
   const open = items.filter(({ state }) => state === 'open')
   if (!(await sender.alone(open, wait))) return false
   const held = items.flatMap(({ hold }) => hold ?? [])
-  // The rest of what was under way stays suspect. It is counted anew: it was never sent without these.
+  // The other events stay suspect. Their attempts are counted again, because they were never sent without these.
   const following = end < upTo ? { tryingTo: upTo, attempt: AMONG_ALL } : { tryingTo: null, attempt: 0 }
   const written = await pass(shard, ends, following, held, ledger)
   ledger.tell(items.filter(({ state }) => state === 'sent').length, held, written.parked)
@@ -113,7 +113,7 @@ async function sendPart(
 async function giveUp(shard: Shard, part: Batch, { parts, shardLeases, ledger }: Tools): Promise<boolean> {
   const { attempt } = shard.suspect as NonNullable<Shard['suspect']>
   const error = new Error(`${attempt} relays ended while they sent this event`)
-  // An event behind a parked one is parked with it, whoever it would have killed. What nobody sends yet killed nobody.
+  // An event behind a parked one is parked too. An event that is not due yet was not sent, so it killed no relay.
   const held = sort(part, shardLeases.shards, parts).flatMap(({ stored, state, hold }) =>
     state === 'open' ? failed(parts, stored, { error, retryable: false }, attempt) : (hold ?? []),
   )
@@ -124,7 +124,7 @@ async function giveUp(shard: Shard, part: Batch, { parts, shardLeases, ledger }:
   return true
 }
 
-/** Moves the cursor behind a part, unless the shard is no longer ours. */
+/** Moves the cursor past these events, unless the shard is no longer ours. */
 async function pass(
   shard: Shard,
   ends: readonly End[],

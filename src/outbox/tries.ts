@@ -3,7 +3,7 @@ import type { HeldEvent, HoldParams } from '../store/outbox.ts'
 import { failed } from './holding.ts'
 import type { RelayParts } from './relay-parts.ts'
 
-/** From so many deaths on an event goes alone: one more, and it was that one. */
+/** After so many deaths an event is sent alone. If the relay dies again, this event is at fault. */
 const ALONE = 2
 
 /**
@@ -19,19 +19,19 @@ export function partOf(events: readonly HeldEvent[]): readonly HeldEvent[] {
   const limit = tried === 0 ? Infinity : tried < ALONE ? RELAY_SUSPECT_HELD : 1
   for (const event of events) {
     if (part.length === limit) break
-    // Behind one that is not sent now nothing of its aggregate is.
+    // If an event is not sent now, later events of its aggregate are not sent either.
     if (event.tried !== tried) closed.add(event.aggregateId)
     else if (!closed.has(event.aggregateId)) part.push(event)
   }
   return part
 }
 
-/** Deaths at which it was alone count as attempts; at the others it may be innocent. */
+/** Deaths while the event was sent alone count as attempts. At the others it may be innocent. */
 export function attemptsOf({ attempts, tried }: Pick<HeldEvent, 'attempts' | 'tried'>): number {
   return attempts + Math.max(0, tried - ALONE)
 }
 
-/** What has ended as many relays as it may is given up; undefined: it is tried again. */
+/** Gives up an event that killed too many relays. Undefined: the event is tried again. */
 export function culprit(parts: RelayParts, event: HeldEvent): HoldParams | undefined {
   const { tried, attempts } = event
   const spent = attempts + tried >= parts.attempts || tried >= RELAY_DEATHS_MAX

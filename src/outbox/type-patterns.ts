@@ -8,7 +8,7 @@ export function matchesAny(patterns: readonly string[]): (type: string) => boole
   return (type) => expressions.some((expression) => expression.test(type))
 }
 
-/** `*` stands for any text; everything else for itself. */
+/** `*` stands for any text. All other characters stand for themselves. */
 function expressionOf(pattern: string): RegExp {
   const parts = pattern.split(/\*+/).map((part) => part.replaceAll(/[\\^$.+?()[\]{}|]/g, '\\$&'))
   return new RegExp(`^${parts.join('.*')}$`, 's')

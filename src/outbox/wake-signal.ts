@@ -1,6 +1,6 @@
 import type { Clock } from '../platform/clock.ts'
 
-/** Wakes one sleeper early. A ring while nobody sleeps is kept for the next one. */
+/** Wakes one waiter early. A signal without a waiter is kept for the next one. */
 export class WakeSignal {
   readonly #clock: Clock
   #rung: 'no' | 'nudged' | 'rung' = 'no'
@@ -15,13 +15,13 @@ export class WakeSignal {
     this.#wake?.()
   }
 
-  /** Wakes without news: whoever sleeps looks around, and has no reason to expect more. */
+  /** Wakes the waiter without news. The waiter looks once, and need not expect more. */
   nudge(): void {
     if (this.#rung === 'no') this.#rung = 'nudged'
     this.#wake?.()
   }
 
-  /** True when it was rung before the time was over. */
+  /** Returns true if a signal came before the time was over. */
   async wait(ms: number): Promise<boolean> {
     if (this.#rung === 'no') {
       await new Promise<void>((resolve) => {
