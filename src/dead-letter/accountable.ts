@@ -8,7 +8,7 @@ export interface Accountable {
   why: string
 }
 
-/** Nobody acts without a name and a reason. */
+/** Every change needs a name and a reason. */
 export function checkAccountable(given: Accountable): Accountable {
   for (const name of ['by', 'why'] as const) {
     const text: unknown = given?.[name]

@@ -71,7 +71,7 @@ export interface ImportedLetters {
   readonly busy: readonly string[]
 }
 
-/** In pages, each in one transaction; the audit knows what came. */
+/** Imports in pages, each in one transaction, and records them in the audit. */
 export async function importLetters<Tx>(
   redrives: Redrives<Tx>,
   namespace: Importing,
@@ -115,7 +115,7 @@ const REASONS = new Set<LetterReason>([
   'refused',
 ])
 
-/** A line as `exportLetters` wrote it. Whatever its state was, it is parked again, or skipped. `at`: for messages. */
+/** Reads a line of `exportLetters`. A letter of any state is parked again, or skipped. `at`: for messages. */
 function readLine(line: string, at: number, into: { readonly name: string; readonly no: number }): ImportedLetter {
   const bad = (what: string): Error => invalid(`line ${at}: ${what}`)
   if (Buffer.byteLength(line) > LETTER_LINE_BYTES_MAX) throw bad(`more than ${LETTER_LINE_BYTES_MAX} bytes`)

@@ -34,7 +34,7 @@ export function bypassedEffect({ route, place, deed }: Bypass): Finding {
   }
 }
 
-/** The effect is elsewhere, or was rolled back: what went to the pool is at least not part of it. */
+/** The effect is elsewhere, or was rolled back. Statements on the pool were not part of it. */
 export function bypassedBeside({ route, place, deed }: Bypass): Finding {
   return {
     code: 'ONCE_TX_BYPASSED',

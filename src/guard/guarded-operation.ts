@@ -10,7 +10,7 @@ export interface Bypass {
   readonly deed: string
 }
 
-/** What the checks tell an operation under watch. */
+/** The findings of the checks for one watched operation. */
 export interface Watching {
   bypassed(bypass: Bypass): void
   /** A finding that fails the operation in mode 'throw': at its end, or at once where it might never come to an end. */

@@ -15,7 +15,7 @@ interface Seen {
 /** Notices a client that makes a new key for every retry: its retries are new operations. */
 export class KeyChurn {
   readonly #clock: Clock
-  /** Per equal request its newest keys and when each was last seen; the request seen longest ago comes first. */
+  /** For each request: its newest keys, and when each was last seen. The oldest request comes first. */
   readonly #requests = new Map<string, Map<string, number>>()
 
   constructor(clock: Clock) {

@@ -1,6 +1,6 @@
 /** A call of `fetch` is some thirty frames away from the request it makes. */
 const FRAMES_MAX = 60
-/** The file of a frame is a path or a file URL; Node's own (`node:…`) and evaluated code are neither. */
+/** The file of a frame is a path or a file URL. Frames of Node (`node:…`) and of evaluated code have neither. */
 const FRAME = /(?:\(|\bat (?:async )?)((?:file:\/\/)?(?:\/|[A-Za-z]:[\\/]).*):(\d+):\d+\)?$/
 const OWN_FILE = /\/guard\/place\.[jt]s$/
 
@@ -38,7 +38,7 @@ function stackNow(): string {
   return typeof stack === 'string' ? stack : ''
 }
 
-/** With forward slashes, whatever the system. */
+/** The path with forward slashes, on every system. */
 function pathOf(file: string): string {
   const path = file.startsWith('file://') ? decoded(file.slice('file://'.length)).replace(/^\/(?=[A-Za-z]:)/, '') : file
   return path.replaceAll('\\', '/')

@@ -5,7 +5,7 @@ export const CALLERS_MAX = 1_000
 
 /** Notices a scope that everybody shares while callers are not the same: one would get the answer of another. */
 export class SharedScope {
-  /** By operation, who called it last. What callers show is a secret: only its digest is remembered. */
+  /** The last caller of each operation. Callers show secrets, so only a digest is kept. */
   readonly #callers = new Map<string, string>()
 
   get size(): number {

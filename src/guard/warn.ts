@@ -1,17 +1,17 @@
 import { onceError, type OnceCode, type OnceError } from '../errors.ts'
 import type { Observe } from '../observe/signal.ts'
 
-/** What the guard has to say about one place of the program. */
+/** A finding of the guard about one place of the program. */
 export interface Finding {
   readonly code: OnceCode
   readonly route: string
-  /** Where: a file and line, the first words of a query, a host. With code and route it is told once. */
+  /** The place: a file and line, the first words of a query, or a host. Each code, route and place is reported once. */
   readonly place: string
   /** One line: route, place, remedy. */
   readonly line: string
 }
 
-/** Oldest first out: a program with more places than this is told of some of them twice. */
+/** The oldest findings are forgotten first. A program with more places gets some reports twice. */
 export const TOLD_MAX = 1_000
 
 /** Tells every finding once per route and place. */
@@ -23,7 +23,7 @@ export class Warner {
     this.#observe = observe
   }
 
-  /** How many findings are remembered as told. */
+  /** How many reported findings are remembered. */
   get told(): number {
     return this.#told.size
   }
@@ -34,7 +34,7 @@ export class Warner {
     process.emitWarning(finding.line, { type: 'EffectivelyOnce', code: finding.code })
   }
 
-  /** What the operation fails with, every time. */
+  /** The error of the operation, every time. */
   refuse(finding: Finding): OnceError {
     this.#signal(finding)
     return onceError(finding.code, { detail: finding.line })
@@ -43,7 +43,7 @@ export class Warner {
   #signal({ code, route, place, line }: Finding): boolean {
     const key = `${code}\n${route}\n${place}`
     if (this.#told.has(key)) return false
-    // First remembered, then told: an observer may itself do what the guard objects to.
+    // Remember the finding before the report, because an observer may do the same thing itself.
     this.#told.add(key)
     if (this.#told.size > TOLD_MAX) this.#told.delete(this.#told.values().next().value ?? '')
     this.#observe({ kind: 'guard', route, code, message: line })

@@ -17,12 +17,12 @@ export interface WatchedParts {
   readonly running: RunningOperations
 }
 
-/** One operation from its claim to the end of its handler: what was seen of it, and what becomes of that. */
+/** One operation from its claim to the end of its handler, with the findings about it. */
 export class WatchedOperation implements Watched, Watching {
   readonly started: Promise<void>
   readonly #parts: WatchedParts
   readonly #bypasses = new Map<string, Bypass>()
-  /** Mode 'throw': what the operation will fail with, unless it fails by itself. */
+  /** Mode 'throw': the error of the operation, unless it fails by itself. */
   #refusals: Finding[] = []
   /** Rows counted before the handler ran: the counter does not start at zero with the transaction. */
   #before: number | null = null
@@ -49,7 +49,7 @@ export class WatchedOperation implements Watched, Watching {
 
   async ended(produced: Parameters<Watched['ended']>[0], events: number): Promise<void> {
     const { running, session, mode } = this.#parts
-    // What is called from now on is outside of the operation, even if its connection is still held.
+    // Later calls are outside of the operation, even if it still holds its connection.
     running.remove(session)
     const succeeded = produced.fate === 'complete' && produced.answer.status < 400
     // Only asked where the answer matters: an event is an effect, too.
@@ -62,7 +62,7 @@ export class WatchedOperation implements Watched, Watching {
   stop(): void {
     const { running, session, warner } = this.#parts
     running.remove(session)
-    // The handler failed by itself: what it did beside its transaction was not rolled back.
+    // The handler failed by itself, and effects outside of its transaction were not rolled back.
     for (const bypass of this.#bypasses.values()) warner.warn(bypassedBeside(bypass))
     for (const finding of this.#refusals) warner.warn(finding)
     this.#bypasses.clear()
@@ -81,7 +81,7 @@ export class WatchedOperation implements Watched, Watching {
     this.#bypasses.clear()
   }
 
-  /** The others are told as warnings when the operation stops. */
+  /** The other findings are reported as warnings when the operation stops. */
   #throwFirst(): void {
     const [first, ...others] = this.#refusals
     if (!first) return

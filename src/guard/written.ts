@@ -2,11 +2,11 @@ import type { Session, SqlSession } from '../store/store.ts'
 
 /** Counts the rows an operation wrote through its transaction. Never throws, and never harms the transaction. */
 export class WrittenCounter {
-  /** Until it worked once, the count might be what fails: then a savepoint stands between it and the transaction. */
+  /** Until the count has worked once, it runs behind a savepoint, because it may fail the transaction. */
   #works = false
   #refused = false
 
-  /** null: it cannot be told, because the store does not count or because the transaction has failed already. */
+  /** Null: unknown, because the store does not count, or the transaction has already failed. */
   async read(session: Session<unknown>): Promise<number | null> {
     if (!session.written || !('savepoint' in session) || this.#refused) return null
     try {

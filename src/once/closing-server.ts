@@ -19,7 +19,7 @@ export class ClosingServer {
 
   constructor(server: ClosableServer, clock: Clock) {
     this.#server = server
-    // Whoever keeps a connection is told to leave it. A connection that is cut while a request is on its way is a failure.
+    // Ask clients to close kept connections. If a connection is cut while a request is on its way, the request fails.
     server.prependListener?.('request', (_request: unknown, response: { shouldKeepAlive: boolean }) => {
       response.shouldKeepAlive = false
     })

@@ -111,7 +111,7 @@ function filterOf(namespace: string | null, options: OperationListOptions): Oper
 
 type ShownRecord = NonNullable<Awaited<ReturnType<Required<Leases>['show']>>>
 
-/** Whatever its input was: an operator names the operation, not the request. */
+/** Any input matches, because an operator names the operation, not the request. */
 function claimOf<Tx>({ settings }: Core<Tx>, name: OperationIdentity): Claim {
   const byId = typeof name === 'string'
   if (byId && !UUID.test(name)) throw invalid('an operation is named by its id, or by { scope, key }')

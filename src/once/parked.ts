@@ -12,7 +12,7 @@ import { UUID } from '../platform/uuid.ts'
 const LIST_OPTIONS = new Set(['destination', 'aggregate', 'limit', 'after'])
 const OPTIONS = new Set(['destination', 'id', 'aggregate', 'why', 'by'])
 
-/** What relays of this instance's namespace parked. */
+/** Events that relays of this instance's namespace parked. */
 export function parkedOf<Tx>(core: Core<Tx>): Parked {
   const parked = required(core.store, outboxOf(core).parked, 'parked')
   return {
@@ -39,7 +39,7 @@ export function parkedOf<Tx>(core: Core<Tx>): Parked {
     async skip(options) {
       await check(core, options, OPTIONS, 'parked.skip()')
       await write(core, 'skip', options)
-      // What never failed is given up only by its name.
+      // An event that never failed is skipped only if its id is given.
       const headsOf = (lines: readonly ParkedLine[]): number[] => lines.flatMap(({ head }) => head ?? [])
       const skips = (lines: readonly ParkedLine[], named: number | null): number[] =>
         named === null ? headsOf(lines) : [named]
@@ -52,7 +52,7 @@ export function parkedOf<Tx>(core: Core<Tx>): Parked {
 
 interface Deed {
   readonly release: boolean
-  /** What is given up of these lines. `named`: the event that was asked for. */
+  /** The events of these lines that are skipped. `named`: the event whose id was given. */
   skips(lines: readonly ParkedLine[], named: number | null): readonly number[]
 }
 

@@ -14,15 +14,15 @@ import type { Swept } from '../store/store.ts'
 import type { Core } from '../operation/core.ts'
 
 export interface SweptAll extends Swept {
-  /** What became of the memory of consumers; null where there is none. */
+  /** The result for the consumers' memory. Null: there is none. */
   readonly inbox: SweptInbox | null
 }
 
-/** Removes what is past its time: when told to, and in the background. */
+/** Removes expired data, on demand and in the background. */
 export class Sweeper<Tx> {
   readonly #core: Core<Tx>
   readonly #stopped = new AbortController()
-  /** Troubles that somebody else must end: each is told once. */
+  /** Troubles that only another role can end. Each is reported once. */
   #told = new Set<string>()
   #cancel = (): void => {}
 
@@ -42,7 +42,7 @@ export class Sweeper<Tx> {
     this.#next(SWEEP_SOON_MS)
   }
 
-  /** Everything that can be done is done, then the first failure is thrown. What needs other rights is no failure. */
+  /** Does all parts that it can, then throws the first failure. Missing rights are no failure. */
   sweep(limit: number = SWEEP_LIMIT_DEFAULT, signal?: AbortSignal): Promise<SweptAll> {
     const stopped = this.#stopped.signal
     const sweep = this.#sweep(limit, signal ? AbortSignal.any([signal, stopped]) : stopped)
@@ -111,14 +111,14 @@ export class Sweeper<Tx> {
       const { finished } = await this.sweep()
       if (!finished) this.#hurry = true
     } catch (error) {
-      // Missing rights were told already.
+      // Missing rights were already reported.
       if (!isOthers(error) && !this.#stopped.signal.aborted)
         this.#core.settings.observe({ kind: 'troubled', task: 'sweep', error })
     }
     this.#next(this.#hurry ? SWEEP_SOON_MS : SWEEP_EVERY_MS)
   }
 
-  /** Finishes what the clients of this instance's routes have abandoned, beside the sweep: it may take long. */
+  /** Finishes operations that clients of this instance's routes abandoned. Runs beside the sweep, because it may take long. */
   #recover(): void {
     const core = this.#core
     if (core.recoverers.size === 0 || this.#recovering) return
@@ -128,7 +128,7 @@ export class Sweeper<Tx> {
       .finally(() => (this.#recovering = undefined))
   }
 
-  /** What was told and is still so is not told again, however its numbers changed. */
+  /** A trouble that persists is not reported again, even if its numbers changed. */
   #tell(troubles: readonly OnceError[]): void {
     const kinds = new Set<string>()
     for (const error of troubles) {
@@ -140,7 +140,7 @@ export class Sweeper<Tx> {
   }
 }
 
-/** Whoever gave this role its rights must do something: trying again does not help. */
+/** Only the owner of the schema can end this trouble, so a retry does not help. */
 function isOthers(error: unknown): error is OnceError {
   return isOnceError(error, 'ONCE_RIGHTS_MISSING')
 }

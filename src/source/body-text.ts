@@ -4,7 +4,7 @@ const BYTES = 'base64:'
 /** Of a text that UTF-8 cannot say. */
 const UNITS = 'utf16:'
 
-/** A body as a dead letter keeps it, whatever it holds: text as it is, anything else marked and in base64. */
+/** A body as a dead letter keeps it: text as it is, and other bytes marked and in base64. */
 export function bodyText(body: string | Uint8Array): string {
   const text = typeof body === 'string' ? body : decoded(body)
   if (text !== undefined && isStorable(text) && !text.startsWith(BYTES) && !text.startsWith(UNITS)) return text

@@ -10,7 +10,7 @@ const NAME_LENGTH_MAX = 255
 export interface Message {
   /** UTF-8 text or bytes. */
   readonly body: string | Uint8Array
-  /** Transport headers, by lower-case name. Binary mode is told from `ce-id` (also `ce_id`, `cloudEvents:id`). */
+  /** Transport headers, by lower-case name. `ce-id` (also `ce_id`, `cloudEvents:id`) shows that it is binary mode. */
   readonly headers: Readonly<Record<string, string | undefined>>
   /** Where it is (stream and sequence, topic and offset): the id of a message that has none. null: its bytes are it. */
   readonly place: string | null
@@ -23,7 +23,7 @@ export interface Handling {
   readonly delivered?: number | undefined
   readonly redelivered: boolean
   readonly position?: Position | undefined
-  /** What is kept in order when the event names no subject: a partition, a key. */
+  /** A partition or a key. If the event has no subject, messages with the same value keep their order. */
   readonly aggregate?: string | null | undefined
 }
 
@@ -149,7 +149,7 @@ function percentDecoded(value: string | undefined): string | undefined {
 const JSON_TYPE = /^$|^[^/;]+\/(?:[^;]+\+)?json *(?:;|$)/i
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 
-/** What CloudEvents calls data_base64. */
+/** Decodes the `data_base64` of CloudEvents. */
 export function isBase64(value: unknown): value is string {
   return typeof value === 'string' && BASE64.test(value)
 }

@@ -36,7 +36,7 @@ export function githubSource<P = Record<string, Record<string, unknown>>>(
   return {
     kind: 'pushed',
     name: 'github',
-    // GitHub sends whatever the endpoint asked for, and new types as they are invented.
+    // GitHub sends every type that the endpoint subscribed to, and new types from time to time.
     unknown: 'ignore',
     redeliversFor: '3d',
     revive: ({ id, type, body, headers }): GithubEvent => ({

@@ -1,21 +1,21 @@
 import { onceError } from '../errors.ts'
 import type { Inbox } from '../store/inbox.ts'
 
-/** What a source does where its topic or stream was deleted and made again. */
+/** What a source does if its topic or stream was deleted and created again. */
 export type Recreated = 'stop' | 'begin'
 
 export interface LogLife {
   /** Of the topic or stream. */
   readonly name: string
-  /** Another one when it was made again. */
+  /** A recreated topic or stream has another id. */
   readonly id: string
   readonly recreated: Recreated
 }
 
 /**
- * A topic that was made again has the name of the old one and other events at its positions. So the life a consumer reads
- * is written down beside the positions, as one of them: `name#id`. The first life keeps its partitions' plain names, any
- * later one has names of its own, because a position never goes back. Answers with what they end in.
+ * A recreated topic has the old name, but other events at its positions. So the database stores which life of the topic a
+ * consumer reads, as a position named `name#id`. The first life uses the plain names of its partitions. Each later life
+ * adds a suffix to the names, because a position never goes back. Returns the suffix.
  */
 export async function lifeOf(
   inbox: Pick<Inbox<unknown>, 'positions' | 'pass'>,

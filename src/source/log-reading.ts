@@ -7,9 +7,9 @@ const LOOK_MS_MAX = 1_000
 
 /** Who of a consumer's processes reads. Two may believe so for a while: that costs work, and breaks nothing. */
 export interface Turn {
-  /** How long it is kept without being asked for again. */
+  /** How long a turn lasts unless `hold` renews it. */
   readonly keptMs: number
-  /** Takes it where it is nobody's, keeps it where it is ours. False: somebody else has it. */
+  /** Takes a free turn, or renews our own. False: another process has the turn. */
   hold(): Promise<boolean>
   leave(): Promise<void>
 }
@@ -20,7 +20,10 @@ export interface LogDelivery extends Delivery {
 
 /** A stream of a broker, read from any position on. */
 export interface Log {
-  /** At least one as soon as there is one, in order; none when the time is over. `suspects`: so many may have ended a process. */
+  /**
+   * Returns messages in order, as soon as there is one. Returns none when the time is over. `suspects`: this many of the
+   * first messages may have killed a process.
+   */
   read(from: bigint, params: LogParams): Promise<readonly LogDelivery[]>
   close(): Promise<void>
 }
@@ -31,7 +34,7 @@ export interface LogParams extends ReceiveParams {
   readonly suspects: number
 }
 
-/** The stream is not the one that was read from its begin: positions are of the old one. */
+/** The stream was recreated, and the positions belong to the old one. */
 export class LogRecreated extends Error {}
 
 export interface LogReadingOptions {
@@ -45,16 +48,16 @@ export interface LogReadingOptions {
 }
 
 /**
- * A stream in its own order. One process reads it, from where the database says, which was committed with the effects; the
- * others stand by. Whoever reads has everything before in hand or knows it applied, so even two readers at a time keep the
- * order: each of them runs an event after those before it, and the inbox tells which are applied.
+ * Reads a stream in its own order. One process reads it, from the position that was committed with the effects. The others
+ * stand by. A reader has every earlier message in hand, or knows that it was applied. So even two readers at a time keep
+ * the order: each runs a message after the earlier ones, and the inbox shows which were applied.
  */
 export class LogReading {
   readonly #options: LogReadingOptions
   readonly #arrived: Waiting<LogDelivery>
   readonly #timers = new Timers()
   #revoked: (partitions: readonly string[]) => void = () => {}
-  /** Where it goes on; undefined: it is not our turn. */
+  /** The next position to read. Undefined: it is not our turn. */
   #next: bigint | undefined
   #partition = ''
   #suspects = 0
@@ -119,11 +122,11 @@ export class LogReading {
     const found = await this.#options.log
       .read(from, { ...params, partition: this.#partition, suspects: this.#suspects })
       .catch((error: unknown) => {
-        // Another one by the same name: whoever takes the turn next looks.
+        // The stream was recreated under the same name. The process with the next turn checks that.
         if (error instanceof LogRecreated) this.#lose()
         throw error
       })
-    // It may be somebody else's turn meanwhile, or ours again from another position.
+    // Meanwhile another process may have the turn, or we may have it again from another position.
     if (this.#next !== from) return []
     const last = found.at(-1)
     if (last) this.#next = BigInt(last.position.next)
@@ -142,7 +145,7 @@ export class LogReading {
     this.#heldAt = at
     const next = known.get(partition)
     this.#next = BigInt(next ?? 0)
-    // Also where no position is known: whoever read before us may have died of the first one.
+    // Also without a known position, because the first message may have killed the last reader.
     this.#suspects = prefetch
     this.#keepTurn()
     return true
@@ -170,7 +173,7 @@ export class LogReading {
 
   #lose(): void {
     this.#next = undefined
-    // What was given back, too: behind it would be what is not read yet.
+    // Returned messages count too, because unread messages come after them.
     this.#timers.clear()
     this.#arrived.drop(() => true)
     this.#revoked([this.#partition])

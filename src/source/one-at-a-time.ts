@@ -1,4 +1,4 @@
-/** Work that never runs beside itself. Whoever asks while it runs waits for the next run, which does it for all of them. */
+/** Work that never runs twice at the same time. Calls during a run share the next run. */
 export class OneAtATime {
   readonly #work: () => Promise<void>
   #running: Promise<void> = Promise.resolve()

@@ -7,7 +7,7 @@ import type { Delivery, Position, ReceivedEvent } from './source.ts'
 /** One event of the outbox table in the hands of a consumer. */
 export class OutboxDelivery implements Delivery {
   readonly stored: StoredEvent
-  /** What it was read under: once that is lost, another event may have its number. */
+  /** The lease under which the event was read. After the lease is lost, another event may have its number. */
   readonly lease: Shard
   /** It was set aside: a delayed event whose time has come, or one that is sent again. */
   readonly held: boolean
@@ -94,7 +94,7 @@ export class OutboxDelivery implements Delivery {
   }
 }
 
-/** Plain SQL may have written anything: what is not text is left out. `previous` is null on the first of a chain. */
+/** Leaves out values that are not text (plain SQL may have written them). `previous` is null on the first of a chain. */
 function readHeaders(text: string | null): { texts: Record<string, string>; previous: string | null | undefined } {
   let parsed: unknown = {}
   try {

@@ -3,7 +3,7 @@ import type { Observe } from '../observe/signal.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Outbox } from '../store/outbox.ts'
 
-/** What the outbox source takes from its instance. */
+/** The parts of its instance that the outbox source uses. */
 export interface OutboxSourceParts {
   readonly outbox: Outbox
   readonly clock: Clock
@@ -18,6 +18,6 @@ export interface OutboxSourceParts {
   readonly leaseMs: number
   /** How long events stay, after which none can come again. */
   readonly keptForMs: number
-  /** Told after each commit of this process that published events; answers how to stop. */
+  /** Calls back after each commit of this process that published events. Returns a function that stops this. */
   onPublished(wake: () => void): () => void
 }

@@ -21,12 +21,12 @@ import { OneAtATime } from './one-at-a-time.ts'
 import { ShardWindow, UNDER_WAY } from './outbox-window.ts'
 import type { Delivery, ReceiveParams, Subscription } from './source.ts'
 
-/** Events of one shard in hand at most: the cursor waits for the first that is not settled. */
+/** The most unsettled events of one shard. The cursor waits for the first of them. */
 const WINDOW_MAX = 4_096
 const WINDOW_BYTES_MAX = CONSUMER_BYTES_MAX / CONSUMER_BYTES_SHARE
-/** Cursors are written behind the effects, this often: what is not written yet comes again after a crash, and is known. */
+/** How often cursors are written, after the effects. After a crash, unwritten events come again as duplicates. */
 const FLUSH_MS = 20
-/** What a process may have had under way when it died is delivered as redelivered. */
+/** So many events may have been under way when a process died. They are delivered as redelivered. */
 const REDELIVERED_MAX = 4_096
 
 interface Returned {
@@ -42,7 +42,7 @@ export class OutboxSubscription implements Subscription {
   readonly #wake: WakeSignal
   readonly #leases: ShardLeases
   readonly #windows = new Map<Shard, ShardWindow>()
-  /** Shards whose last owner died: so many events of them may have been under way. */
+  /** Shards whose last owner died, and how many of their events may have been under way. */
   readonly #doubtful = new Map<Shard, number>()
   #returned: Returned[] = []
   readonly #due: OutboxDue
@@ -50,7 +50,7 @@ export class OutboxSubscription implements Subscription {
   #pollMs = RELAY_POLL_MS_MIN
   #turn = 0
   readonly #size = new ReadSize()
-  /** Else a cursor could pass an event whose hold another statement was to write. */
+  /** One flush at a time. Otherwise a cursor could pass an event before its hold is written. */
   readonly #flushing = new OneAtATime(() => this.#flushNow())
   readonly #seals: Seals
   #flushArmed = false
@@ -164,7 +164,7 @@ export class OutboxSubscription implements Subscription {
     }
     const fresh = [...this.#leases.shards.values()].filter((shard) => !this.#windows.has(shard))
     if (fresh.length === 0) return
-    // Announced before anything is delivered: whoever takes over from a dead process knows that something was under way.
+    // Announce before the delivery, so that the next owner knows that events were under way.
     const acks = fresh.map((shard) => intent(shard, UNDER_WAY, 1))
     const acked = await this.#parts.outbox.ack({ destination: this.#destination, acks, hold: [] })
     const ours = new Set(acked.ours)
@@ -186,7 +186,7 @@ export class OutboxSubscription implements Subscription {
     if (due.length === 0) return []
     const taken = new Set(due)
     this.#returned = this.#returned.filter((returned) => !taken.has(returned))
-    // In their order, whatever the order they came back in.
+    // Deliver them in their order, and not in the order of their return.
     return due.map(({ delivery }) => delivery).sort((a, b) => a.stored.seq - b.stored.seq)
   }
 
@@ -279,7 +279,7 @@ export class OutboxSubscription implements Subscription {
     })
   }
 
-  /** What could not be written is tried again: nobody loses what was read because of it. */
+  /** A failed flush is tried again, and the events that were read stay. */
   #flush(): Promise<void> {
     return this.#flushing.run().catch((error: unknown) => this.#troubled(error))
   }

@@ -2,7 +2,7 @@ import { passedBy, type End } from '../outbox/batch.ts'
 import type { Shard } from '../outbox/shard.ts'
 import type { Ack, StoredEvent } from '../store/outbox.ts'
 
-/** Without its payload: that is let go as soon as nobody needs it. */
+/** An event without its payload, which is released as early as possible. */
 interface Entry {
   readonly seq: number
   readonly segment: number
@@ -11,7 +11,7 @@ interface Entry {
   settled: boolean
 }
 
-/** The last owner of a shard had events under way when it was last heard of: which ones nobody knows. */
+/** The last owner of a shard died with events under way. It is not known which ones. */
 export const UNDER_WAY: number = Number.MAX_SAFE_INTEGER
 
 /** Events of one shard that were read and are not passed yet, in order. */

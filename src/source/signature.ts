@@ -22,7 +22,7 @@ export function toleranceOf(value: Duration | undefined): number {
   return milliseconds(value, TOLERANCE_MS_DEFAULT, { option: 'tolerance', min: 1_000, max: TOLERANCE_MS_MAX })
 }
 
-/** Whether any of the signatures was made with any of the secrets; how long it takes tells nothing. */
+/** Whether one of the signatures was made with one of the secrets. Compares in constant time. */
 export function signedBy(
   secrets: readonly (string | Uint8Array)[],
   signatures: readonly Uint8Array[],

@@ -68,7 +68,7 @@ export interface SourceFeatures {
    * order holds across processes without `ordered` events.
    */
   readonly orders: boolean
-  /** `Delivery.delivered` counts; otherwise it is undefined. */
+  /** Whether `Delivery.delivered` counts deliveries. If not, it is undefined. */
   readonly counts: boolean
   /**
    * `Delivery.redelivered` is meaningful. If it is always false, attempts that crash their process are not counted.
@@ -173,8 +173,8 @@ export interface Delivery {
   /** The handler's event. If reading it throws, the delivery is unreadable, like a delivery with a `problem`. */
   readonly event: unknown
   /**
-   * Called before a handler gets the event. The next read of `event` makes it anew: a handler may change what it got, and
-   * may run again. Without this, the handler gets the same event each time.
+   * Called before a handler gets the event. The next read of `event` then makes a new object, because a handler may change
+   * the event and run again. Without this method, the handler gets the same object each time.
    */
   renew?(): void
   /** The original message, for the dead letter: text, or base64 if it is not text. */
@@ -205,7 +205,7 @@ export interface Position {
 
 export interface PushedRequest {
   readonly method: string
-  /** Lower-case names; a repeated header is joined by ', '. */
+  /** Names are in lower case. Values of a repeated header are joined by ', '. */
   readonly headers: Readonly<Record<string, string | undefined>>
   readonly body: Uint8Array
   /** Milliseconds since 1970, for the timestamp's tolerance. */

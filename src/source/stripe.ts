@@ -29,7 +29,7 @@ export function stripeSource<U extends AnyEvent = AnyEvent>(options: StripeSourc
   return {
     kind: 'pushed',
     name: 'stripe',
-    // Stripe sends whatever the endpoint asked for, and new types as they are invented.
+    // Stripe sends every type that the endpoint subscribed to, and new types from time to time.
     unknown: 'ignore',
     // An event can be sent again by hand for this long.
     redeliversFor: '30d',

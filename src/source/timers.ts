@@ -1,4 +1,4 @@
-/** What is to happen later, unless it is called off before. Keeps no process alive. */
+/** Timers that can all be cancelled together. They do not keep the process alive. */
 export class Timers {
   readonly #pending = new Set<NodeJS.Timeout>()
 

@@ -1,4 +1,4 @@
-/** What has arrived and waits to be taken. */
+/** Messages that arrived and were not taken yet. */
 export class Waiting<T> {
   #items: T[] = []
   #ring: () => void = () => {}
@@ -27,7 +27,7 @@ export class Waiting<T> {
     this.#items = this.#items.filter((item) => !unwanted(item))
   }
 
-  /** Whoever waits looks again. */
+  /** Wakes the waiting calls, so that they look again. */
   ring(): void {
     this.#ring()
   }
@@ -38,7 +38,7 @@ export class Waiting<T> {
     this.#ring()
   }
 
-  /** At least one as soon as there is one; none when the time is over, somebody aborts, or somebody rings. */
+  /** Returns messages as soon as there is one. Returns none after the time, an abort or a wake-up. */
   async take(max: number, waitMs: number, signal: AbortSignal): Promise<T[]> {
     const over = (): boolean => this.#ended || signal.aborted || this.#signal.aborted
     if (this.#items.length === 0 && !over()) {
@@ -48,7 +48,7 @@ export class Waiting<T> {
   }
 }
 
-/** Until somebody calls what `hang` is given, the time is over, or nobody waits any more. */
+/** Waits until the function that `hang` gets is called, the time is over, or the signal aborts. */
 export async function untilRung(
   ms: number,
   signals: readonly AbortSignal[],
