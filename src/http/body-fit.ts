@@ -1,15 +1,15 @@
-/** What a head says about its body. */
+/** The headers of an answer that describe its body. */
 export interface AboutBody {
   readonly length: unknown
   readonly coding: unknown
-  /** Transfer-Encoding and Trailer: a Response has no say in them. */
+  /** Transfer-Encoding and Trailer. A handler cannot set them on a Response. */
   readonly transfer?: unknown
   readonly trailer?: unknown
 }
 
 /**
- * What a head says wrongly about its bytes; null where it is right. After a wrong length a client would take the next
- * answer for the rest of this one, or the rest of this one for the next. With a wrong coding nobody can read it.
+ * What a head says wrongly about its bytes. Null: nothing. After a wrong length, a client would mix this answer with the
+ * next one. With a wrong coding, no client can read the body.
  */
 export function misfitOf(
   status: number,
@@ -25,7 +25,7 @@ export function misfitOf(
   return null
 }
 
-/** Node would send some of it as it is, and refuse the rest when the answer leaves, which is after the commit. */
+/** Node sends some invalid values, and refuses others when the answer leaves. By then the commit is done. */
 function misframedBy({ length, transfer, trailer }: AboutBody, isBare: boolean): string | null {
   const isSized = length !== undefined && length !== null
   if (isSized && !/^\d+$/.test(String(length).trim())) return 'Its Content-Length is no number'
@@ -40,7 +40,7 @@ function fitsLength(length: unknown, body: Uint8Array | null): boolean {
   return Number(length) === (body?.byteLength ?? 0)
 }
 
-/** Only gzip tells by its first bytes: deflate is common without its mark, and Brotli has none. */
+/** Only gzip can be recognized by its first bytes. Deflate often has no mark, and Brotli never has one. */
 function fitsCoding(coding: unknown, body: Uint8Array | null): boolean {
   if (coding === undefined || coding === null || body === null || body.byteLength === 0) return true
   return !/^\s*(x-)?gzip\s*$/i.test(String(coding)) || (body[0] === 0x1f && body[1] === 0x8b)

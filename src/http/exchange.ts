@@ -16,31 +16,31 @@ export type AnyOperation = Operation<any, Events> | LeasedOperation<any, Events>
 export interface Exchange<Req> {
   readonly req: IncomingMessage
   readonly res: ServerResponse
-  /** What `scope()` and the other hooks are called with. */
+  /** The arguments of `scope()` and the other hooks. */
   readonly request: Req
-  /** The URL before any router cut a prefix off. */
+  /** The URL before a router removed a prefix. */
   readonly target: string
   readonly pattern: string
-  /** What a body parser left, and the raw bytes where somebody kept them. */
+  /** The result of a body parser, and the raw bytes if the application kept them. */
   readonly seen: { readonly body?: unknown; readonly rawBody?: unknown }
-  /** The framework answers after the handler has returned: a return without an answer is no mistake. */
+  /** The framework answers after the handler has returned, so a return without an answer is correct. */
   readonly answersLater: boolean
-  /** Calls the handler; `answered` tells when its answer is held. */
+  /** Calls the handler. `answered` resolves when its answer is held. */
   handle(op: AnyOperation, answered: () => Promise<unknown>): unknown
-  /** The handler is done and the framework may go on: it was called for this request. */
+  /** The handler was called and is done, so the framework may continue. */
   handled(value: unknown): void
   /**
-   * Sends now what the framework would send after the handler: a leased handler waits for its commit, and the commit
-   * waits for the answer. Without it `commit` resolves before the commit where the answer comes after the handler.
+   * Sends at once what the framework would send after the handler. A leased handler waits for its commit, and the commit
+   * waits for the answer. Without this method, `commit` resolves before the commit if the answer comes after the handler.
    */
   answerNow?(): void
-  /** An answer was given, and the framework has not written it yet: its hooks may take a while. */
+  /** An answer was given, but the framework has not written it yet, because its hooks still run. */
   isAnswering?(): boolean
-  /** Takes back what the framework itself has noted of an answer that does not count. */
+  /** Resets the framework's own state of an answer that does not count. */
   unsay?(error: unknown): void
-  /** The handler took the response from the framework for good, which answers no error any more. */
+  /** The handler took the response from the framework, so the framework no longer answers errors. */
   isTaken?(): boolean
-  /** How the framework logs; absent: `console.error`. */
+  /** The framework's logger. Absent: `console.error`. */
   readonly log?: Log | undefined
   /** The framework's own error handling, also when the framework has gone on after the handler. */
   fail(error: unknown): void
@@ -48,13 +48,13 @@ export interface Exchange<Req> {
   send(answer: Answer): void
 }
 
-/** Writes an answer of ours over whatever stood before it. */
+/** Writes our answer, and replaces whatever was set before. */
 export function writeAnswer(res: ServerResponse, { status, headers, body }: Answer): void {
   if (res.headersSent || res.destroyed) return
   res.statusCode = status
   for (let i = 0; i < headers.length; i++) {
     const [name, value] = headers[i] as readonly [string, string]
-    // A name that came before is one more of it; anything else stands over what was there.
+    // A repeated name adds a value. A new name replaces the values that were set before.
     if (i > 0 && headers.findIndex((pair) => pair[0] === name) < i) addHeader(res, name, value)
     else if (!isAboutReader(name) || !res.hasHeader(name)) res.setHeader(name, value)
   }
@@ -62,15 +62,15 @@ export function writeAnswer(res: ServerResponse, { status, headers, body }: Answ
   else endWith(res, body)
 }
 
-/** An answer that was stored over HTTP/1.1 may have two lines where HTTP/2 takes one: a list says the same. */
+/** An answer that was stored over HTTP/1.1 may repeat a header that HTTP/2 allows once. A list means the same. */
 function addHeader(res: ServerResponse, name: string, value: string): void {
   if (isHttp2(res) && hasOneValue(name)) res.setHeader(name, `${String(res.getHeader(name))}, ${value}`)
   else res.appendHeader(name, value)
 }
 
-/** Plain text leaves in one piece with its head, which costs half of two. */
+/** Sends plain text in one piece with its head, which costs half as much as two pieces. */
 export function endWith(res: ServerResponse, body: Uint8Array): void {
-  // A server may be told to throw over such bytes (`rejectNonStandardBodyWrites`), and the commit is past.
+  // With `rejectNonStandardBodyWrites` the server would throw here, after the commit.
   if (isBare(res)) {
     res.end()
     return
@@ -91,10 +91,10 @@ function isGarbled(res: ServerResponse): boolean {
   return value !== undefined && /[\x80-\xff]/.test(String(value)) && !('stream' in res)
 }
 
-/** Longer ones are not worth the copy. */
+/** Copying longer texts costs more than it saves. */
 const JOINED_BYTES_MAX: number = 16 * 1024
 
-/** The same bytes, with the methods of Node. */
+/** The same bytes as a Buffer. */
 export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }

@@ -7,8 +7,8 @@ import { withOwnLists } from './headers.ts'
 import type { Log } from './report.ts'
 
 /**
- * Fastify sends what a handler returns, so it goes on when the handler is done (`rest`) and its bytes end in the held
- * response, after serialization and onSend hooks. Nest uses the same on top of Fastify.
+ * Fastify sends what a handler returns. So Fastify continues when the handler is done (`rest`), and the bytes arrive in
+ * the held response after serialization and onSend hooks. Nest on Fastify uses the same exchange.
  */
 export class FastifyExchange<Req> implements Exchange<Req> {
   readonly req: IncomingMessage
@@ -21,7 +21,7 @@ export class FastifyExchange<Req> implements Exchange<Req> {
   readonly log: Log | undefined
   readonly #reply: FastifyReply
   readonly #handle: (op: AnyOperation) => unknown
-  /** What stood there before the handler was called. */
+  /** The headers before the handler was called. */
   #before: ReturnType<FastifyReply['getHeaders']> | undefined
   #rest: Deferred<unknown> | undefined
   #sent = false
@@ -47,7 +47,7 @@ export class FastifyExchange<Req> implements Exchange<Req> {
     this.#handle = handle
   }
 
-  /** What Fastify waits for: the handler's value, its error, or the reply; nothing when that has left already. */
+  /** What Fastify waits for: the handler's value, its error, or the reply. Nothing if the reply has already left. */
   get rest(): Promise<unknown> | undefined {
     return this.#sent && !this.#rest ? undefined : this.#wait().promise
   }
@@ -60,9 +60,9 @@ export class FastifyExchange<Req> implements Exchange<Req> {
       const done = (): void => fulfilled(undefined)
       answered().then(done, done)
     }
-    // It has one, which waits for what waits for it. By assignment, and not deleted again: both would cost every reply.
+    // The reply's own `then` would wait for itself. It is assigned, and never deleted, so that replies stay fast.
     Reflect.set(reply, 'then', wait)
-    // A hook may have put its own there.
+    // A hook may have set its own.
     const send = (this.#send ??= reply.send)
     const giving = (...args: Parameters<FastifyReply['send']>): FastifyReply => {
       this.#isGiven = true
@@ -74,7 +74,7 @@ export class FastifyExchange<Req> implements Exchange<Req> {
 
   handled(value: unknown): void {
     this.#unwait()
-    // Fastify gives up on a client that left; the answer is wanted all the same.
+    // Fastify gives up if the client left, but the answer must still be stored.
     if (value === undefined && !this.#reply.sent && hasLeft(this.req)) this.#reply.send()
     this.#goesOn = true
     this.#wait().resolve(value)
@@ -92,7 +92,7 @@ export class FastifyExchange<Req> implements Exchange<Req> {
     const reply = this.#reply
     for (const name of Object.keys(reply.getHeaders())) reply.removeHeader(name)
     for (const [name, value] of Object.entries(this.#before ?? {})) if (value !== undefined) reply.header(name, value)
-    // A hook may have failed before: Fastify asks no error handler twice, and answers under the status that stands there.
+    // A hook may have failed before. Fastify calls an error handler only once, and answers with the current status.
     this.res.statusCode = statusOfError(error)
   }
 
@@ -108,7 +108,7 @@ export class FastifyExchange<Req> implements Exchange<Req> {
     this.#unwait()
     this.#sent = true
     if (this.res.headersSent) return this.sent(reply, answer)
-    // Hooks and serializers have seen the answer when it was given: its bytes leave as they are.
+    // Hooks and serializers have already run for this answer, so its bytes leave unchanged.
     for (const [name, value] of Object.entries(this.#before ?? reply.getHeaders())) {
       if (value !== undefined) this.res.setHeader(name, value)
     }
@@ -133,14 +133,14 @@ export class FastifyExchange<Req> implements Exchange<Req> {
   }
 }
 
-/** As Fastify itself has it. */
+/** The same as in Fastify. */
 function statusOfError(error: unknown): number {
   const { statusCode, status } = (error ?? {}) as { statusCode?: unknown; status?: unknown }
   const isFailure = (value: unknown): value is number => typeof value === 'number' && value >= 400 && value <= 599
   return isFailure(statusCode) ? statusCode : isFailure(status) ? status : 500
 }
 
-/** `destroyed` is also a request whose body was read to its end. */
+/** `destroyed` is also true for a request whose body was read completely. */
 function hasLeft(req: IncomingMessage): boolean {
   return Reflect.get(req, 'aborted') || req.socket.destroyed
 }

@@ -4,7 +4,7 @@ import { invalid } from '../options.ts'
 export type HeaderPairs = readonly (readonly [name: string, value: string])[]
 
 /**
- * What a replay may carry, beside the user's own: whatever changes how its body is read, or who may read it.
+ * Headers that a replay may carry, beside the user's own: those that change how its body is read, or who may read it.
  * Content-Encoding is here because it describes the stored bytes.
  */
 const KEPT = [
@@ -31,7 +31,7 @@ const KEPT = [
   'retry-after',
 ] as const
 
-/** What no option can add: these belong to one connection, one moment or one person. */
+/** Headers that no option can add, because they belong to one connection, one moment or one person. */
 const NEVER = new Set([
   'set-cookie',
   'set-cookie2',
@@ -56,12 +56,12 @@ const NEVER = new Set([
   'idempotency-key',
 ])
 
-/** How the first request was called: a replay says it. */
+/** The id of the first request, which a replay repeats. */
 const ORIGINAL = 'original-request-id'
 const REQUEST_ID = /^[\x21-\x7e]{1,200}$/
 
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,200}$/
-/** Exactly what RFC 9110 allows in a field value. */
+/** The characters that RFC 9110 allows in a field value. */
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
 export function keptHeaders(own: readonly string[] = []): ReadonlySet<string> {
@@ -75,12 +75,12 @@ export function keptHeaders(own: readonly string[] = []): ReadonlySet<string> {
   return kept
 }
 
-/** Who may read an answer is said for each request anew, where something around the route says it. */
+/** Headers that say who may read an answer. If code around the route sets them, they are set again for each request. */
 export function isAboutReader(name: string): boolean {
   return name.startsWith('access-control-')
 }
 
-/** The pairs a replay may carry, in their order, names in lower case. Every value is checked: stored text is sent again. */
+/** The headers that a replay may carry, in order, with lower-case names. Values are checked, because they are sent again. */
 export function pickHeaders(pairs: Iterable<readonly [string, string]>, kept: ReadonlySet<string>): HeaderPairs {
   const picked: (readonly [string, string])[] = []
   for (const [name, value] of pairs) {
@@ -91,7 +91,7 @@ export function pickHeaders(pairs: Iterable<readonly [string, string]>, kept: Re
   return picked
 }
 
-/** What the record keeps of an answer's headers, with the id of the request: by the answer, or else by its sender. */
+/** The headers that the record keeps, with the id of the request, from the answer or from the request. */
 export function storedHeaders(
   pairs: Iterable<readonly [string, string]>,
   kept: ReadonlySet<string>,
@@ -104,7 +104,7 @@ export function storedHeaders(
   return id !== undefined && REQUEST_ID.test(id) ? [...picked, [ORIGINAL, id]] : picked
 }
 
-/** The same check on the way out: what is in the database may have been written by somebody else. */
+/** The same check before a replay, because another program may have written the stored headers. */
 export function checkStored(pairs: HeaderPairs): HeaderPairs {
   for (const [name, value] of pairs) {
     if (typeof name !== 'string' || !NAME.test(name) || NEVER.has(name.toLowerCase())) throw damaged('name')
@@ -113,7 +113,7 @@ export function checkStored(pairs: HeaderPairs): HeaderPairs {
   return pairs
 }
 
-/** The headers of a Node message, each a number, a text or several. */
+/** The headers of a Node message. A value is a number, a text or a list of texts. */
 export function flatHeaders(
   headers: Readonly<Record<string, string | number | readonly string[] | undefined>>,
 ): HeaderPairs {
@@ -127,7 +127,7 @@ export function flatHeaders(
   return pairs
 }
 
-/** What a hook says of its own: checked like everything that is sent, and without the frame, which is ours. */
+/** Headers of a hook. They are checked like all others, and must not describe the body's length or coding. */
 export function spokenHeaders(pairs: HeaderPairs): HeaderPairs {
   for (const [name, value] of pairs) {
     if (!NAME.test(name)) throw onceError('ONCE_ANSWER_INVALID', { detail: 'A header has an invalid name' })
@@ -136,7 +136,7 @@ export function spokenHeaders(pairs: HeaderPairs): HeaderPairs {
   return pairs.filter(([name]) => !/^(content-length|transfer-encoding)$/i.test(name))
 }
 
-/** Headers just taken from a response, with lists of their own: whoever adds a cookie may write into the one there. */
+/** Headers of a response, with copies of their lists, because code that adds a cookie may change a list in place. */
 export function withOwnLists<H extends Record<string, unknown>>(headers: H): H {
   for (const name of Object.keys(headers)) {
     const value = headers[name]
@@ -145,12 +145,12 @@ export function withOwnLists<H extends Record<string, unknown>>(headers: H): H {
   return headers
 }
 
-/** Whether a header, or the words of a status, may have this text. */
+/** Whether a header or a status text may contain this text. */
 export function isValue(text: unknown): boolean {
   return VALUE.test(String(text))
 }
 
-/** Throws what Node throws. */
+/** Throws the same error as Node. */
 export function checkStatus(status: number): void {
   if (status >= 100 && status < 1_000) return
   throw Object.assign(new RangeError(`Invalid status code: ${status}`), { code: 'ERR_HTTP_INVALID_STATUS_CODE' })

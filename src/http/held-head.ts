@@ -1,13 +1,13 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { isHttp2 } from './http2-response.ts'
 
-/** Status and headers of a held answer, as they were when they were said. */
+/** The status and headers of a held answer, as they were when it was given. */
 export interface HeldHead {
   readonly status: number
   readonly reason: string | undefined
   readonly headers: OutgoingHttpHeaders
   readonly isUtf8: boolean
-  /** Those that are put back before the answer leaves: the response itself may have others by then. */
+  /** Headers that are restored before the answer leaves, because the response may have others by then. */
   readonly restored: readonly string[]
 }
 
@@ -17,28 +17,28 @@ export function headOf(res: ServerResponse): HeldHead {
   for (const name of Object.keys(headers)) {
     const value = headers[name]
     if (!Array.isArray(value)) continue
-    // Whoever adds a cookie may write into the list that is there, and only then be refused.
+    // Copy the list, because code that adds a cookie may change the list in place before it is refused.
     headers[name] = [...value]
     restored = [...restored, name]
   }
-  // HTTP/2 has no words for a status, and says so when it is asked for them.
+  // HTTP/2 has no status text, and warns when it is read.
   const reason = isHttp2(res) ? undefined : res.statusMessage
   return { status: statusOf(res), reason, headers, isUtf8: false, restored }
 }
 
-/** As Node writes it: a text is taken for its number. */
+/** The status as Node writes it. A text is converted to a number. */
 export function statusOf({ statusCode }: ServerResponse): number {
   return Math.trunc(statusCode) || 0
 }
 
 /**
- * Whether Node would write the head and this text as one text, and so the head in UTF-8. It does so where the text is
- * not a chunk, because the size of a chunk comes first. `isOnly`: it is the whole body, and Node knows its length.
+ * Whether Node would write the head and this text together, and so the head in UTF-8. Node does so unless the text is a
+ * chunk, because the size of a chunk comes first. `isOnly`: the text is the whole body, and Node knows its length.
  */
 export function isTextWithHead(res: ServerResponse, chunk: unknown, encoding: unknown, isOnly: boolean): boolean {
   if (typeof chunk !== 'string' || isHttp2(res) || isBare(res)) return false
   if (encoding && !/^utf-?8$/i.test(String(encoding))) return false
-  // An empty piece is no chunk, and leaves with the head.
+  // An empty piece is not a chunk, and leaves with the head.
   if (chunk === '') return true
   if (!isOnly) return res.hasHeader('content-length')
   if (res.hasHeader('transfer-encoding')) return false
@@ -46,12 +46,12 @@ export function isTextWithHead(res: ServerResponse, chunk: unknown, encoding: un
   return res.hasHeader('content-length') || Reflect.get(res, '_removedContLen') !== true
 }
 
-/** No byte of a body may follow. */
+/** Whether the answer must not have a body. */
 export function isBare({ req, statusCode }: ServerResponse): boolean {
   return req.method === 'HEAD' || statusCode === 204 || statusCode === 304
 }
 
-/** The same head with the bytes that are sent, each as one character: a replay sends them again. */
+/** The head with each sent byte as one character, so that a replay sends the same bytes. */
 export function inUtf8(head: HeldHead): HeldHead {
   if (head.isUtf8) return head
   const names = Object.keys(head.headers).filter((name) => isRecoded(name, head.headers[name]))
@@ -68,7 +68,7 @@ export function inUtf8(head: HeldHead): HeldHead {
 const NONE: readonly string[] = []
 const BEYOND_ASCII = /[\x80-\xff]/
 
-/** Names of files are left as they are: Node alone would send them in no encoding at all. */
+/** File names stay unchanged, because Node alone would send them without a defined encoding. */
 function isRecoded(name: string, value: OutgoingHttpHeaders[string]): boolean {
   if (typeof value === 'number' || value === undefined || name === 'content-disposition') return false
   return Array.isArray(value) ? value.some((each) => BEYOND_ASCII.test(each)) : BEYOND_ASCII.test(value)

@@ -6,20 +6,20 @@ import { Http2Head, isHttp2 } from './http2-response.ts'
 export type Callback = (error?: Error | null) => void
 export type Chunk = string | Uint8Array
 
-/** Who is asked while a response is held, instead of its own methods. */
+/** The holder that answers for the response's own methods while the response is held. */
 export interface Holder {
-  /** The head is fixed: whatever says more about it comes too late. */
+  /** The head is fixed. Later changes of it are refused. */
   readonly isHeadSent: boolean
   readonly isEnded: boolean
   write(chunk: Chunk, encoding?: BufferEncoding | Callback, callback?: Callback): boolean
   end(chunk?: Chunk | Callback, encoding?: BufferEncoding | Callback, callback?: Callback): void
   writeHead(status: number, reason?: unknown, headers?: unknown): void
   flushHeaders(): void
-  /** Somebody changes the head after it was fixed: a second answer begins. */
+  /** The head is changed after it was fixed, so a second answer begins. */
   changedLate(): void
-  /** Somebody sends an informational answer. */
+  /** An informational answer is sent. */
   informed(): void
-  /** Somebody pipes into it. */
+  /** A stream is piped into the response. */
   piped(): void
   /** The handler, or a stream that broke, gives the response up. */
   destroy(): void
@@ -28,12 +28,12 @@ export interface Holder {
 }
 
 /**
- * One response that is held: its methods are replaced by ours, which ask the holder, and given back by assignment. Not
- * taken off again, and the prototype not exchanged: either would make Node's own code slow on this response.
+ * One held response. Our methods replace its own and ask the holder. Later the original methods are assigned back. They
+ * are not deleted, and the prototype is not replaced, because both would make Node's own code slow on this response.
  */
 export class HeldResponse {
   readonly #res: HeldServerResponse
-  /** Own properties that others put there before, under the names of ours. */
+  /** Own properties of the response that had the names of our methods before. */
   readonly #own: Partial<Methods> | undefined
   readonly #http2: Http2Head | undefined
   #socket: ServerResponse['socket']
@@ -48,7 +48,7 @@ export class HeldResponse {
     this.#isPipelined = res.socket === null
     held[OWN] = this.#http2 ? ownMethods(held) : this.#own
     held[HOLDER] = holder
-    // Name by name: a loop over names would make a dictionary of every response.
+    // Assign each name in code. A loop over names would turn the response into a slow dictionary object.
     held.write = METHODS.write
     held.end = METHODS.end
     held.writeHead = METHODS.writeHead
@@ -64,7 +64,7 @@ export class HeldResponse {
     if (!this.#http2) this.#hideSocket()
   }
 
-  /** From here on a late word about the head is refused without a throw that could end the process. */
+  /** From now on a late change of the head is refused without an exception, which could end the process. */
   fixHead(): void {
     const res = this.#res
     res.setHeader = METHODS.setHeader
@@ -74,8 +74,8 @@ export class HeldResponse {
   }
 
   /**
-   * The response as it was, without what a handler put over it meanwhile: that has done its work. What writes stays
-   * ours: once the answer has left, a later one is nobody's.
+   * Restores the response, without methods that the handler replaced meanwhile. Methods that write stay ours, because an
+   * answer after the first one must be ignored.
    */
   letGo(): void {
     const res = this.#res
@@ -101,7 +101,7 @@ export class HeldResponse {
     else Object.assign(res, { socket: this.#socket })
   }
 
-  /** A held response has no socket: many look at it to see whether the client is still there. */
+  /** A held response has no socket. Many libraries use the socket to see whether the client is still there. */
   #hideSocket(): void {
     if (!this.#isPipelined) {
       Object.assign(this.#res, { socket: null })
@@ -115,14 +115,14 @@ export class HeldResponse {
   }
 }
 
-/** Whether somebody holds it: a second one would let go what the first one still has to hold. */
+/** Whether the response is already held. A second holder would release what the first one must hold. */
 export function isHeld(res: ServerResponse): boolean {
   return (res as HeldServerResponse)[HOLDER] !== undefined
 }
 
 /**
- * The answer was given to what stands around the route: whoever answers once more says it to nobody. Some of that sends
- * it later (a session is saved first), and its own last words are said while the head is written.
+ * The answer was given to the code around the route. Further answers are ignored. Some of that code sends the answer
+ * later (a session is saved first), and may change headers while the head is written.
  */
 export function ignoreLater(res: ServerResponse): void {
   const over = res as HeldServerResponse
@@ -140,9 +140,9 @@ export function ignoreLater(res: ServerResponse): void {
 }
 
 const HOLDER = Symbol('effectively-once.holder')
-/** The status of the answer that has left, and its words. */
+/** The status and status text of the answer that has left. */
 const LEFT = Symbol('effectively-once.left')
-/** What is asked instead of the prototype. */
+/** Properties that replace those of the prototype. */
 const OWN = Symbol('effectively-once.own')
 
 // oxlint-disable-next-line no-explicit-any -- as many kinds of arguments as Node has
@@ -171,22 +171,22 @@ type HeldServerResponse = Omit<ServerResponse, MethodName> &
     readonly _header: string | null
   }
 
-/** What stood there before the response was held. */
+/** The state before the response was held. */
 function unheld(res: HeldServerResponse, name: MethodName, args: readonly unknown[]): unknown {
   return Reflect.apply(res[OWN]?.[name] ?? (Object.getPrototypeOf(res) as Methods)[name], res, args)
 }
 
-/** Refused without a throw: in a callback that would end the process. */
+/** Refuses without an exception, which would end the process if it came from a callback. */
 function informational(name: MethodName): Method {
   return function (this: HeldServerResponse, ...args: unknown[]): unknown {
     const holder = this[HOLDER]
-    // The client has heard that, and sent its body.
+    // The client has received that, and has sent its body.
     if (holder && name === 'writeContinue' && isContinued(this)) return undefined
     return holder ? holder.informed() : unheld(this, name, args)
   }
 }
 
-/** About the head. Once that is fixed or has left, it says what it said. */
+/** Properties of the head. After it is fixed or has left, they keep their values. */
 function head(name: HeadMethodName): Method {
   return function (this: HeldServerResponse, ...args: unknown[]): unknown {
     const holder = this[HOLDER]
@@ -224,7 +224,7 @@ const METHODS: Methods = {
   emit(this: HeldServerResponse, event: string, ...args: unknown[]): unknown {
     const holder = this[HOLDER]
     if (holder && event === 'pipe') holder.piped()
-    // HTTP/2 calls a stream that was cut off finished.
+    // HTTP/2 reports an aborted stream as finished.
     if (holder && event === 'finish') return false
     if (!holder || event !== 'close') return unheld(this, 'emit', [event, ...args])
     holder.closed()
@@ -238,7 +238,7 @@ const METHODS: Methods = {
   },
   setTimeout(this: HeldServerResponse, ms: number, callback?: () => void): unknown {
     const { socket } = this.req
-    // Where the answers before it have not left, the response has its socket later.
+    // If earlier answers have not left, the response gets its socket later.
     if (!this[HOLDER] || isHttp2(this) || Reflect.get(socket, '_httpMessage') !== this)
       return unheld(this, 'setTimeout', [ms, callback])
     if (callback) this.on('timeout', callback)
@@ -275,7 +275,7 @@ function ownMethods(res: HeldServerResponse): Partial<Methods> | undefined {
 
 const NAMES = Object.keys(METHODS) as MethodName[]
 
-/** They stay: once nothing is held, they say what the response says. */
+/** These properties stay. Once nothing is held, they return the response's own values. */
 const ENDED: PropertyDescriptorMap = {
   headersSent: heldOver('headersSent', 'isHeadSent'),
   writableEnded: heldOver('writableEnded', 'isEnded'),
@@ -291,7 +291,7 @@ function heldOver(name: 'headersSent' | 'writableEnded', held: 'isHeadSent' | 'i
   }
 }
 
-/** What Node would write, and nothing else. */
+/** Exactly the values that Node would write. */
 export function bytesOf(chunk: Chunk, encoding: BufferEncoding | undefined): Buffer {
   if (typeof chunk === 'string') return Buffer.from(chunk, encoding ?? 'utf8')
   if (types.isUint8Array(chunk)) return Buffer.from(chunk)

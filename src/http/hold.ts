@@ -10,7 +10,7 @@ import { type HeldHead, headOf, inUtf8, isTextWithHead, statusOf } from './held-
 import { bytesOf, type Callback, type Chunk, HeldResponse, type Holder, ignoreLater } from './held-response.ts'
 import { isHttp2, unfitForHttp2 } from './http2-response.ts'
 
-/** The whole answer of a handler, before anybody saw it: status, headers and bytes as they were when it was given. */
+/** The whole answer of a handler before it is sent: status, headers and bytes as they were when it was given. */
 export interface HeldAnswer {
   readonly status: number
   readonly reason: string | undefined
@@ -19,9 +19,9 @@ export interface HeldAnswer {
 }
 
 /**
- * Holds a Node response back: every byte path ends here, and nothing leaves until `release`. The handler sees a response
- * that works, also when the client is gone: its `close` waits until the answer is decided, so a pipe is not cut off and
- * an answer is neither lost nor the key released because somebody's phone lost its network.
+ * Holds a Node response back. Every way to send bytes ends here, and nothing leaves until `release`. The handler sees a
+ * working response even if the client is gone: `close` is delayed until the answer is decided. So a pipe is not cut off,
+ * and a client that lost its network neither loses the answer nor releases the key.
  */
 export class Hold implements Holder {
   readonly #res: ServerResponse
@@ -30,21 +30,21 @@ export class Hold implements Holder {
   readonly #before: { readonly status: number; readonly headers: ReturnType<ServerResponse['getHeaders']> }
   readonly #finishers: readonly unknown[]
   readonly #closers: readonly unknown[]
-  /** The answer is whole. */
+  /** The answer is complete. */
   onEnded: (() => void) | undefined
   readonly #isHttp2: boolean
   #chunks: Buffer[] = []
   #size = 0
   #state: 'open' | 'ended' | 'failed' | 'over' = 'open'
   #begun = false
-  /** The head would have left: a pipe alone sends nothing. */
+  /** Without the hold, the head would have left. A pipe alone sends nothing. */
   #isWritten = false
   #head: HeldHead | undefined
   #changedLate = false
   #closed = false
   #answer: HeldAnswer | undefined
   #failure: Error | undefined
-  /** Made when somebody waits. */
+  /** Created by the first wait. */
   #waiting: Deferred<HeldAnswer> | undefined
 
   constructor(res: ServerResponse, streams: 'buffer' | 'refuse' | undefined) {
@@ -64,13 +64,13 @@ export class Hold implements Holder {
     if (this.#failure && this.#state === 'failed') return Promise.reject(this.#failure)
     if (!this.#waiting) {
       this.#waiting = deferred()
-      // It may fail when nobody listens any more.
+      // It may reject after the last listener is gone.
       this.#waiting.promise.catch(() => {})
     }
     return this.#waiting.promise
   }
 
-  /** The same without a wait; undefined while there is none. */
+  /** The held answer at this moment. Undefined: there is none yet. */
   get answer(): HeldAnswer | undefined {
     return this.#answer
   }
@@ -79,12 +79,12 @@ export class Hold implements Holder {
     return this.#head !== undefined || this.#state === 'failed'
   }
 
-  /** Something was written, piped or ended: an answer is on its way. */
+  /** Whether something was written, piped or ended, so that an answer is on its way. */
   get begun(): boolean {
     return this.#begun
   }
 
-  /** Why there is none. */
+  /** Why there is no answer. */
   get failure(): Error | undefined {
     return this.#failure
   }
@@ -96,12 +96,12 @@ export class Hold implements Holder {
     this.#chunks = []
     this.#failure = error
     this.#answer = undefined
-    // Whatever is still said about its head is about nothing that is sent.
+    // Later changes of the head do not concern the answer that is sent.
     this.#held.fixHead()
     this.#waiting?.reject(error)
   }
 
-  /** Forgets what was written: somebody else answers, or the handler once more. */
+  /** Forgets what was written, because the handler or other code answers again. */
   reset(): void {
     if (this.#state === 'over') return
     if (this.#state !== 'open') this.#waiting = undefined
@@ -117,14 +117,14 @@ export class Hold implements Holder {
     this.#restoreHead()
   }
 
-  /** Lets the held answer go. `always`: a header from before that leaves with it, whoever removed it. */
+  /** Sends the held answer. `always`: a header that is sent even if other code removed it. */
   release(always: string): void {
     const res = this.#res
     const answer = this.#answer
     const head = this.#head
     this.#over()
     if (this.#closed || !answer || !head) return this.#tellLeft()
-    // Its headers are as they were, but for lists. These two are plain properties, which anybody may have set since.
+    // Headers are unchanged, except for lists. These two are plain properties, which other code may have set since.
     res.statusCode = answer.status
     if (!this.#isHttp2) res.statusMessage = answer.reason as string
     for (const name of head.restored) res.setHeader(name, head.headers[name] as string[])
@@ -135,7 +135,7 @@ export class Hold implements Holder {
     ignoreLater(res)
   }
 
-  /** Sends another answer, under the headers that stand there now. */
+  /** Sends another answer, with the current headers. */
   replace(answer: Answer): void {
     const res = this.#res
     this.#over()
@@ -212,13 +212,13 @@ export class Hold implements Holder {
   }
 
   informed(): void {
-    // What was given whole before is not affected.
+    // An answer that was complete before is not affected.
     if (this.#state === 'open') this.fail(invalidAnswer('Informational answers cannot be held until the commit'))
   }
 
   destroy(): void {
     if (this.#state === 'over') return
-    // Nobody sends what was given whole before: it waits for the commit.
+    // A complete answer is not sent here. It waits for the commit.
     if (this.#state !== 'ended') this.fail(noAnswer('The handler gave its response up and'))
     this.#res.destroyed = true
     process.nextTick(() => this.tell('close'))
@@ -228,14 +228,14 @@ export class Hold implements Holder {
     this.#begun = true
   }
 
-  /** What a client that left did to the response, undone until the answer is decided. */
+  /** Hides the effects of a client's disconnect until the answer is decided. */
   closed(): void {
     this.#closed = true
     this.#res.destroyed = this.#state === 'failed'
     Object.assign(this.#res, { _closed: false })
   }
 
-  /** Pieces without a length are a stream; a stream of events has no end to wait for. */
+  /** Pieces without a length are a stream. A stream of events has no end to wait for. */
   #isWhole(): boolean {
     const res = this.#res
     const events = String(res.getHeader('content-type') ?? '').startsWith('text/event-stream')
@@ -259,7 +259,7 @@ export class Hold implements Holder {
     const events = String(res.getHeader('content-type') ?? '').startsWith('text/event-stream')
     if (events && !this.#isWhole()) return
     const { status, reason, headers } = this.#fixHead(isText)
-    // Its first bytes belong to one answer, and its last ones to another.
+    // The first bytes belong to one answer, and the last bytes to another.
     if (this.#changedLate || statusOf(res) !== status)
       return this.fail(invalidAnswer('A second answer began before the first one was whole'))
     const unfit = this.#isHttp2 ? unfitForHttp2(headers) : undefined
@@ -275,14 +275,14 @@ export class Hold implements Holder {
     if (misfit) return this.fail(invalidAnswer(misfit))
     if (reason !== undefined && !isValue(reason))
       return this.fail(invalidAnswer('The words of its status have a character that no status line may have'))
-    // Not `finished`: a server that is closed would take the connection for idle, and end it.
+    // Do not set `finished`. A closing server would treat the connection as idle, and end it.
     this.#state = 'ended'
     this.#answer = { status, reason, headers: flatHeaders(headers), body }
     this.#waiting?.resolve(this.#answer)
     this.onEnded?.()
   }
 
-  /** The status counts as it is now, and so do the headers: nobody can change them any more. */
+  /** Fixes the status and the headers. They cannot be changed any more. */
   #fixHead(isText: boolean): HeldHead {
     if (this.#head) return isText ? (this.#head = inUtf8(this.#head)) : this.#head
     this.#head = headOf(this.#res)
@@ -292,8 +292,8 @@ export class Hold implements Holder {
   }
 
   /**
-   * Whoever waits for it inside the handler (a pipeline does) would wait for the commit, which waits for them. Only who
-   * came after the response was held: the others are told by the response itself, when it is over.
+   * Calls `finish` listeners of the handler, such as a pipeline. They would wait for the commit, which waits for the
+   * handler. Listeners from before the hold are called by the response itself when it is over.
    */
   tell(event: 'finish' | 'close'): void {
     const before = event === 'finish' ? this.#finishers : this.#closers
@@ -317,9 +317,9 @@ export class Hold implements Holder {
       if (value !== undefined) res.setHeader(name, value)
     res.statusCode = this.#before.status
     if (this.#isHttp2) return
-    // Node takes its own words when there are none.
+    // Without a status text, Node uses its own.
     res.statusMessage = undefined as unknown as string
-    // It does not send a length that was removed, and would have to close the connection.
+    // Node does not send a removed length, and would have to close the connection.
     Object.assign(res, { _removedContLen: false, _removedTE: false, _removedConnection: false })
   }
 
@@ -333,14 +333,14 @@ export class Hold implements Holder {
     if (socket && this.#res.listenerCount('socket') > 0) this.#res.emit('socket', socket)
   }
 
-  /** `close` of the socket is past, and on-finished listens to nothing else but these. */
+  /** The socket is already closed, and on-finished listens only to these events. */
   #tellLeft(): void {
     this.#res.emit('close')
     this.#res.emit('end')
   }
 }
 
-/** They describe bytes that are not sent. */
+/** Headers that describe bytes that are not sent. */
 const ABOUT_BODY = ['content-encoding', 'content-type', 'etag', 'transfer-encoding', 'trailer']
 
 function invalidAnswer(detail: string): Error {
