@@ -10,13 +10,13 @@ import { checkRoute } from './route.ts'
 
 /** The routes of one service. */
 export interface Bound<Tx, E extends Events, Req> {
-  /** One route, with what it adds to the shared options. A store that cannot serve it is refused here, at the start. */
+  /** One route, with its own options beside the shared ones. Refuses a store that cannot serve the route, at the start. */
   (own?: RouteOptions<Req, Duration | undefined>, need?: 'atomic' | 'batched'): ProtectedRoute<Tx, E, Req>
   /** The shared options alone, for documents. */
   readonly plain: ProtectedRoute<Tx, E, Req>
 }
 
-/** Options shared by the routes of one service: checked at once, and again with what each route adds. */
+/** Options shared by the routes of one service. They are checked at once, and again with the options of each route. */
 export function bind<Tx, E extends Events, Req>(once: Once<Tx, E>, shared: IdempotencyOptions<Req>): Bound<Tx, E, Req> {
   const plain = new ProtectedRoute(once, checkRoute(shared))
   const { store, transactions } = plain.instance.core
@@ -28,12 +28,12 @@ export function bind<Tx, E extends Events, Req>(once: Once<Tx, E>, shared: Idemp
   return Object.assign(bound, { plain })
 }
 
-/** What stands where a batched route has no handler: its method is not among the protected ones. */
+/** The handler of a batched route for methods that are not protected. */
 export function noHandler(op: AnyOperation): unknown {
   return 'tx' in op ? op.tx : undefined
 }
 
-/** One request is one operation: the inner route would wait for the outer one. */
+/** One request is one operation. An inner route would wait for the outer one. */
 export function insideAnother(): Error {
   const detail = 'A protected route stands inside another one: take one idempotent() away'
   return onceError('ONCE_UNSUPPORTED', { detail })

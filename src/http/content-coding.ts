@@ -7,8 +7,8 @@ const KNOWN = new Map<string, 'gzip' | 'deflate'>([
 ])
 
 /**
- * A body's bytes without their coding: the same content compressed by two clients is the same request. A coding nobody
- * here knows leaves the bytes as they are (`coded`), and then they count as bytes, whatever their media type.
+ * Decodes a body, because the same content compressed by two clients is the same request. If the coding is unknown, the
+ * bytes stay as they are (`coded`), and are compared as bytes whatever their media type.
  */
 export async function decodeBody(
   bytes: Uint8Array,
@@ -31,7 +31,7 @@ export async function decodeBody(
   }
 }
 
-/** A stream's bytes, counted as they come: a small compressed body may hold a very large one. */
+/** Collects a stream's bytes and limits them, because a small compressed body may hold a very large one. */
 export async function collect(
   stream: ReadableStream<Uint8Array>,
   bytesMax: number,

@@ -3,9 +3,9 @@ import { openapiOf, type OpenapiFragment } from './openapi.ts'
 import { POLICY_PATH, policyOf, type Policy } from './policy.ts'
 import type { ProtectedRoute } from './protected-route.ts'
 
-/** What every bound `idempotent` carries for its clients. */
+/** Documents for clients, on every bound `idempotent`. */
 export interface Documented {
-  /** The policy as JSON; serve it at `policyPath`. */
+  /** The policy as JSON. Serve it at `policyPath`. */
   policy(): Policy
   /** Parameters, headers, responses and schemas to merge into an OpenAPI 3.1 document. */
   openapi(): OpenapiFragment

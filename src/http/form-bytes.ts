@@ -1,7 +1,7 @@
 import { parseMediaType } from '../key/media-type.ts'
 
 /**
- * The bytes of a form that somebody has read: the same for the same entries. Not those that came, whose spelling is lost.
+ * Bytes of a parsed form, which are equal for equal entries. They are not the received bytes, whose spelling is lost.
  */
 export async function encodeForm(form: FormData, contentType: string | undefined): Promise<Uint8Array> {
   const { essence, boundary } = parseMediaType(contentType)

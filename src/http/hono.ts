@@ -59,7 +59,7 @@ export function idempotency<Tx, E extends Events>(
         web: c.req.raw,
         request: c,
         pattern: `${c.req.method} ${patternOf(c)}`,
-        // Hono calls what comes next only once.
+        // Hono allows only one call of `next`.
         rerunnable: false,
         body: (bytesMax) => bodyOf(c, bytesMax),
         handle: async (op) => {

@@ -3,14 +3,14 @@ import type { ServerHttp2Stream } from 'node:http2'
 import { onceError } from '../errors.ts'
 import { isValue } from './headers.ts'
 
-/** Node's response to a request over HTTP/2 looks like the other one, and is not: much of it cannot be set. */
+/** Node's response over HTTP/2 looks like the one of HTTP/1.1, but many of its properties cannot be set. */
 export function isHttp2(res: ServerResponse): boolean {
   return 'stream' in res
 }
 
 /**
- * What a held response over HTTP/2 needs beside our methods: a head of its own, because Node's is deaf once the client
- * has left, and properties in place of getters.
+ * The additions that a held response over HTTP/2 needs. It has its own head, because Node's ignores changes once the
+ * client has left. It also has properties in place of getters.
  */
 export class Http2Head {
   readonly #res: ServerResponse
@@ -71,7 +71,7 @@ export class Http2Head {
   }
 }
 
-/** The header that Node does not send; it would say so when the answer leaves, which is after the commit. */
+/** The first header that Node refuses to send. Node itself would throw when the answer leaves, after the commit. */
 export function unfitForHttp2(headers: OutgoingHttpHeaders): string | undefined {
   return Object.keys(headers).find((name) => {
     const value = headers[name]

@@ -5,29 +5,29 @@ import { parseKeyHeader } from '../key/header.ts'
 import { newUuid } from '../platform/uuid.ts'
 import type { Route } from './route.ts'
 
-/** One request, whatever framework it came through, with its body complete. */
+/** One request of any framework, with its complete body. */
 export interface Incoming<Req> {
   readonly method: string
   /** Path and query as the client sent them, before any router cut a prefix off. */
   readonly target: string
-  /** The route's pattern, for messages and metrics: its values are few. */
+  /** The route's pattern, for messages and metrics. There are few of them. */
   readonly pattern: string
   /** As `scope()` and `onReplay()` know it. */
   readonly request: Req
   header(name: string): string | undefined
   /** The bytes after content-decoding, where they are at hand. */
   readonly body: Uint8Array | string | undefined
-  /** What a parser left of them, where they are not. */
+  /** The result of a body parser, if the bytes are gone. */
   readonly parsed: unknown
   /** A digest of the client's stands for the body, and is right. */
   readonly digested?: boolean
-  /** The bytes are in a content coding that was not undone: they count as bytes. */
+  /** The bytes have a content coding that could not be decoded, so they are compared as bytes. */
   readonly coded?: boolean
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
-/** The key of a request. Without one where none is required the request gets a key that nobody else has. */
+/** The key of a request. If the route does not require a key and there is none, the request gets a unique one. */
 export function keyOf<Req>(route: Route<Req>, values: readonly string[] | undefined): string {
   if (values === undefined || values.length === 0) {
     if (!route.required) return newUuid()
@@ -46,7 +46,7 @@ export function scopeOf<Req>(route: Route<Req>, { request, method, target }: Inc
   if (route.scope === 'global') return 'global'
   const scope: unknown = route.scope(request)
   if (typeof scope === 'string' && scope !== '') return scope
-  // It is refused, and nobody waits for it: its failure would end the process.
+  // The promise is refused as a value. Handle its rejection, which would end the process.
   if (scope instanceof Promise) scope.catch(() => {})
   const returned = scope === '' ? "''" : scope === null || scope === undefined ? String(scope) : `a ${typeof scope}`
   throw onceError('ONCE_SCOPE_EMPTY', {
@@ -71,7 +71,7 @@ export function fingerprintOf<Req>(route: Route<Req>, incoming: Incoming<Req>): 
   })
 }
 
-/** Whether the body is what its digest says. Undefined: there is none. */
+/** Whether the body matches its digest. Undefined: there is no digest. */
 export function digestCheck(header: Incoming<never>['header']): ((wire: Uint8Array) => Promise<boolean>) | undefined {
   const digest = digestOf({ header })
   if (digest === undefined) return undefined
@@ -89,7 +89,7 @@ function digestOf<Req>({ header }: Pick<Incoming<Req>, 'header'>): string | unde
 const ORIGIN = /^[^:/?#]+:\/\/[^/?#]*/
 
 function pathOf(target: string): { readonly path: string; readonly query: string } {
-  // Absolute form, as proxies get it: the host is no part of the meaning.
+  // Proxies get the URL in absolute form. The host is not part of the request's meaning.
   const from = target.startsWith('/') ? 0 : (ORIGIN.exec(target)?.[0].length ?? 0)
   const hash = indexOrEnd(target, '#', from)
   const mark = Math.min(indexOrEnd(target, '?', from), hash)

@@ -2,7 +2,7 @@ import { pipeline, Readable } from 'node:stream'
 import type { ParameterizedContext } from 'koa'
 import { onceError } from '../errors.ts'
 
-/** What Koa does with a context once its middleware is done, for an answer that is given inside `commit`. */
+/** Does what Koa does with a context after its middleware, for an answer that is given inside `commit`. */
 export function respond(ctx: ParameterizedContext): void {
   const { res, response } = ctx
   const body: unknown = ctx.body

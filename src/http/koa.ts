@@ -48,7 +48,7 @@ export function idempotency<Tx, E extends Events>(
     const protection = bound(own, work && 'batched')
     const batched = work && batchedOf(protection, work)
     return (ctx, next) => {
-      // As if we were not here: the middleware around the route goes on in the same turn, and may still add headers.
+      // The middleware around the route continues in the same turn, as without us, and may still add headers.
       if (!batched && !protection.protects(ctx.method)) {
         ctx.state['once'] = passingOperation(ctx.method)
         return next()
@@ -69,7 +69,7 @@ export function idempotency<Tx, E extends Events>(
         pattern: `${ctx.method} ${patternOf(ctx)}`,
         seen: ctx.request as { body?: unknown; rawBody?: unknown },
         answersLater: true,
-        // Where Koa's own errors are told: whoever listens to `error` of the application hears of ours.
+        // Koa reports its own errors here, so listeners of the application's `error` event get ours too.
         log: (_line, error) => ctx.app.emit('error', error, ctx),
         handle: (op) => {
           if (batched) return noHandler(op)

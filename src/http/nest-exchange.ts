@@ -8,10 +8,10 @@ import { type AnyOperation, type Exchange, writeAnswer } from './exchange.ts'
 
 export type NestRequest = Request | FastifyRequest
 
-/** What Nest still has to do with a request once its handler is done. */
+/** The rest of Nest's work on a request after its handler. */
 export interface NestExchange {
   readonly exchange: Exchange<NestRequest>
-  /** The handler's value, which Nest sends; its error, which Nest's filters answer. */
+  /** Nest sends the handler's value, or its filters answer the handler's error. */
   readonly rest: Promise<unknown>
 }
 
@@ -19,14 +19,14 @@ class NestOnFastify<Req> extends FastifyExchange<Req> {
   /** The logger of Fastify is off under Nest, as a rule. */
   override readonly log = undefined
 
-  /** Nest goes on, so that its interceptors end, and answers once more: nobody listens. */
+  /** Nest continues, so that its interceptors end. Its second answer is ignored. */
   protected override sent(reply: FastifyReply, answer: Answer): void {
     Reflect.set(reply, 'send', () => reply)
     this.handled(valueOf(answer))
   }
 }
 
-/** What the interceptors around the route see of an answer that is not the handler's. */
+/** The value that interceptors see for an answer that is not the handler's. */
 function valueOf({ headers, body }: Answer): unknown {
   if (body === null || !headers.some(([name, value]) => name === 'content-type' && value.includes('json')))
     return undefined
@@ -37,7 +37,7 @@ function valueOf({ headers, body }: Answer): unknown {
   }
 }
 
-/** Nest stands on Express or on Fastify; either way its answer ends in the held response. */
+/** Nest runs on Express or Fastify. With both, its answer arrives in the held response. */
 export function nestExchange(
   request: NestRequest,
   response: Response | FastifyReply,

@@ -1,6 +1,6 @@
 /**
- * Nest's decorators, as the calls they make: a package that brings Nest along could meet a second copy of it. The names
- * are Nest's own and have not changed since version 6. `Reflect` has its metadata because Nest loads it first.
+ * Nest's decorators, written as the calls that they make. If this package imported Nest, there could be two copies. The
+ * names are Nest's own and have not changed since version 6. `Reflect` has its metadata because Nest loads it first.
  */
 interface Metadata {
   getMetadata(key: string, target: object, property?: string | symbol): unknown

@@ -77,7 +77,7 @@ export class IdempotencyInterceptor implements NestInterceptor {
     const request = http.getRequest<NestRequest & { [OPERATION]?: AnyOperation; [METHOD]?: () => Promise<unknown> }>()
     const pattern = `${request.method} ${context.getClass().name}.${context.getHandler().name}`
     const { protection, batched } = servedOf(context.getHandler())
-    // Nest itself knows what to do with a reply that is returned, and with values that have no end.
+    // Nest itself handles a returned reply, and values without an end.
     if (!batched && !protection.protects(request.method)) {
       const op = (request[OPERATION] = passingOperation(request.method))
       return ambient.run(op, () => next.handle())
@@ -92,12 +92,12 @@ export class IdempotencyInterceptor implements NestInterceptor {
     }
     const { exchange, rest } = nestExchange(request, http.getResponse(), pattern, handle, http.getNext())
     void serve(protection, exchange, batched)
-    // Nest takes whatever can be observed; a list is the simplest of them.
+    // Nest takes anything that can be observed. A list is the simplest.
     try {
       const value = await rest
       return (value === NOTHING ? [] : [value]) as unknown as Observable<unknown>
     } finally {
-      // Past the deadline nobody listens to what may have no end.
+      // Stop listening at the deadline, because the value may have no end.
       running?.unsubscribe()
     }
   }
@@ -176,7 +176,7 @@ export class OnceModule {
     const context = new OnceContext()
     const workshop: Workshop = {
       context,
-      // Before the first request: a stored one may be waiting for its route.
+      // Register before the first request, because a stored operation may be waiting for its route.
       onModuleInit() {
         for (const handler of recoverable.values()) workshop.servedOf(handler)
       },

@@ -3,7 +3,7 @@ import { onceError } from '../errors.ts'
 import { decodeBody, tooLarge } from './content-coding.ts'
 import { parseMediaType } from '../key/media-type.ts'
 
-/** What is known of a body: its bytes, or what a parser left of them. */
+/** A body as its bytes, or as the result of a parser. */
 export interface NodeBody {
   readonly body: Uint8Array | string | undefined
   readonly parsed: unknown
@@ -12,12 +12,12 @@ export interface NodeBody {
   readonly digested?: boolean
 }
 
-/** Looks at the bytes as they came. True: their digest stands for them. */
+/** Checks the received bytes. True: their digest identifies them. */
 export type CheckBytes = (wire: Uint8Array) => Promise<boolean>
 
 /**
- * The body of a request, complete. Where a parser ran first its result is used, with the raw bytes where somebody kept
- * them (`rawBody`); where none ran, the bytes are read and put back, so that a parser or the handler can read them too.
+ * The complete body of a request. If a parser ran first, its result is used, with the raw bytes if the application kept
+ * them (`rawBody`). Otherwise the bytes are read and put back, so that a parser or the handler can read them too.
  */
 export function bodyOf(
   req: IncomingMessage,
@@ -38,7 +38,7 @@ export function bodyOf(
   return { body: undefined, parsed: body, coded: false }
 }
 
-/** What a parser kept. Its digest is checked, where the bytes are those that came. */
+/** The result of a parser. Its digest is checked if the raw bytes are there. */
 function kept(req: IncomingMessage, body: Uint8Array | string, check?: CheckBytes): NodeBody | Promise<NodeBody> {
   const found = { body, parsed: undefined, coded: false }
   if (!check || typeof body === 'string' || req.headers['content-encoding'] !== undefined) return found
@@ -70,7 +70,7 @@ function isOverHttp2(req: IncomingMessage): req is Http2Request {
   return req.httpVersionMajor >= 2
 }
 
-/** A listener is still reading the body: what the listener has kept so far is not the whole body. */
+/** Whether a listener is still reading the body. Then its bytes so far are not the whole body. */
 function isBeingRead(req: IncomingMessage): boolean {
   return !req.readableEnded && (req.listenerCount('data') > 0 || req.listenerCount('readable') > 0)
 }
@@ -82,18 +82,19 @@ function isBytes(value: unknown): value is Uint8Array | string {
 type Chunk = Buffer | string
 
 /**
- * Reads everything and puts it back in front of the stream's end, in the same turn in which the last bytes were read:
- * the end is announced one turn later, and only if nothing is left. An empty body is not read: its end is the handler's.
+ * Reads all bytes and puts them back before the stream's end. This happens in the turn in which the last bytes were
+ * read, because Node announces the end one turn later, and only if nothing is left. An empty body is not read, so that
+ * the handler sees its end.
  */
 async function readAndReturn(req: IncomingMessage, bytesMax: number): Promise<Uint8Array> {
-  // In the next turn Node has parsed what arrived together with the head.
+  // In the next turn Node has parsed the bytes that arrived with the head.
   await Promise.resolve()
   const isEmpty = (): boolean => isWhole(req) && req.readableLength === 0
   if (isEmpty()) return new Uint8Array(0)
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
-    // Somebody wants it as text, and gets it as text.
+    // The application set an encoding, so the bytes are put back as text.
     const encoding = req.readableEncoding ?? undefined
     const stop = (): void => {
       req.removeListener('readable', read)
@@ -142,7 +143,7 @@ function isWhole(req: IncomingMessage): boolean {
   return (Reflect.get(req, '_readableState') as { readonly ended: boolean }).ended
 }
 
-/** Over HTTP/2 the end is pushed, like everything else: what was collected is put in front of it. */
+/** Over HTTP/2 the end is pushed like all data, so the collected bytes are put before it. */
 function collectPushed(req: Http2Request, bytesMax: number): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     const { push } = req

@@ -77,7 +77,7 @@ function exchangeOf<Tx, E extends Events>(
     req,
     res,
     request: req,
-    // Whoever mounts it under a path (connect, Express) cuts that off, and keeps the whole.
+    // connect and Express cut off the path of a mounted handler, and keep the whole URL here.
     target: (req as { originalUrl?: string }).originalUrl ?? req.url ?? '/',
     pattern: `${req.method} ${handler.name || 'handler'}`,
     seen: req as { body?: unknown; rawBody?: unknown },

@@ -17,8 +17,8 @@ import { fateOfAnswer, type HandlerEnd, type ProtectedRoute } from './protected-
 import { RolledBackAnswer } from './rolled-back-answer.ts'
 
 /**
- * One run of a handler against a held response. Its answer is the held `end()`, whoever called it: the handler, the
- * framework after it, or the error middleware.
+ * One run of a handler with a held response. The call of `end()` is its answer. The handler, the framework after it or
+ * the error middleware may make that call.
  */
 export class NodeRun<Tx, E extends Events, Req> {
   readonly #protection: ProtectedRoute<Tx, E, Req>
@@ -66,7 +66,7 @@ export class NodeRun<Tx, E extends Events, Req> {
       this.#returned(await this.#call(op, hold))
     } catch (error) {
       if (await this.#isCommitted()) {
-        // What was committed is the answer, and the error has nobody else to go to.
+        // The committed answer counts. The error cannot be answered any more, so it is logged.
         this.#protection.tell(error, this.#exchange)
         this.#returned(undefined)
       } else await this.#threw(error, hold)
@@ -75,7 +75,7 @@ export class NodeRun<Tx, E extends Events, Req> {
       if (this.#committing) return { kind: 'committed', outcome: await this.#committing }
     } catch (error) {
       if (error instanceof RolledBackAnswer) return { kind: 'refused', produced: error.produced }
-      // The commit failed and the handler went on, or threw what the framework, or its refusal, has answered by now.
+      // The commit failed and the handler continued, or its error was already answered.
       if (this.#handlerEnd !== 'threw' && !isFinal(error)) throw error
     }
     const produced = await this.#made(hold)
@@ -83,23 +83,23 @@ export class NodeRun<Tx, E extends Events, Req> {
     return { kind: 'refused', produced }
   }
 
-  /** Whether the handler was called: a replay needs none. */
+  /** Whether the handler was called. A replay does not call it. */
   get called(): boolean {
     return this.#hold !== undefined
   }
 
-  /** The handler returned, and nobody answered. */
+  /** The handler returned without an answer. */
   get unanswered(): boolean {
     return this.#settled && this.#hold?.begun === false
   }
 
-  /** After the commit: the answer leaves. */
+  /** Sends the answer, after the commit. */
   release(): void {
     this.#over = true
     this.#hold?.release(this.#protection.route.headerKey)
   }
 
-  /** Nothing of the handler's answer leaves; somebody else answers instead. */
+  /** Drops the handler's answer, because another answer is sent instead. */
   discard(answer: () => void): void {
     this.#over = true
     const hold = this.#hold
@@ -110,8 +110,8 @@ export class NodeRun<Tx, E extends Events, Req> {
   }
 
   /**
-   * The framework answers instead, now or later. An answer that tells of a success is not that: it is the handler's,
-   * which came too late. `otherwise` is sent in place of it.
+   * Lets the framework answer the error, now or later. If the next answer reports a success, it is the handler's late
+   * answer. Then `otherwise` is sent in place of it.
    */
   fail(error: unknown, otherwise: Answer): void {
     this.#over = true
@@ -148,7 +148,7 @@ export class NodeRun<Tx, E extends Events, Req> {
   #returned(value: unknown): void {
     this.#settled = true
     if (this.#over) return
-    // Elsewhere it may have left its answer to a callback: there is time until the deadline.
+    // The handler may answer in a callback, so wait until the deadline.
     if (value === ANSWERED) this.#exchange.handled(undefined)
     else if (this.#exchange.answersLater) this.#exchange.handled(value)
   }
@@ -157,7 +157,7 @@ export class NodeRun<Tx, E extends Events, Req> {
   async #threw(error: unknown, hold: Hold): Promise<void> {
     const exchange = this.#exchange
     this.#settled = true
-    // What is still on its way would be taken for the answer to this error.
+    // Otherwise a late answer of the handler would count as the answer to this error.
     if (!this.#over && !hold.begun && exchange.isAnswering?.()) await hold.answered.catch(() => {})
     if (this.#over) return
     if (isFinal(error)) {
@@ -169,7 +169,7 @@ export class NodeRun<Tx, E extends Events, Req> {
     }
     if (this.#isOurs(error, hold)) throw error
     this.#handlerEnd = 'threw'
-    // What it said before it began to answer stands, as it does without us.
+    // Headers that were set before the answer stay, as they do without us.
     if (hold.begun || hold.isHeadSent) {
       hold.reset()
       exchange.unsay?.(error)
@@ -194,7 +194,7 @@ export class NodeRun<Tx, E extends Events, Req> {
     )
   }
 
-  /** What may be run again, what failed in the commit, and what could not be held is not the framework's to answer. */
+  /** Errors that the framework must not answer: a conflict that runs again, a failed commit, an answer that cannot be held. */
   #isOurs(error: unknown, hold: Hold): boolean {
     if (this.#protection.isTransient(error)) return true
     return isOnceError(error) && (error === this.#commitFailure || error === hold.failure)
@@ -221,8 +221,8 @@ export class NodeRun<Tx, E extends Events, Req> {
   }
 
   /**
-   * The final transaction commits with the answer: one given inside `commit` is there already; otherwise it stays open
-   * until the handler, or the framework, has answered.
+   * The final transaction commits together with the answer. If `commit` did not give the answer, the transaction stays
+   * open until the handler or the framework has answered.
    */
   #commit(tools: LeasedTools<Tx>, hold: Hold): (make: (op: Operation<Tx, Events>) => unknown) => Promise<unknown> {
     return (make) => {
@@ -256,7 +256,7 @@ export class NodeRun<Tx, E extends Events, Req> {
   }
 }
 
-/** Such as a timeout that passed while the request waited for its turn: the handler would run for nobody. */
+/** Such as a timeout while the request waited for its turn. The handler's answer would not be used. */
 function answeredBefore(): Error {
   return onceError('ONCE_ANSWER_INVALID', { detail: 'The response was sent before the handler was called' })
 }
