@@ -8,27 +8,27 @@ import type { EventRow, Session, SqlSession } from './session.ts'
  */
 export interface Inbox<Tx> {
   readonly letters: DeadLetters
-  /** Makes the consumer known, with what its sweeper needs. Harmless when it is. */
+  /** Registers the consumer, with the times for its sweeper. Does nothing if it is registered. */
   open(params: OpenInboxParams): Promise<void>
   /**
    * Opens a READ COMMITTED transaction and takes what can be taken: one statement, one trip. `items` have different ids.
    * Sights are in the order of the items. No items: a transaction without an inbox row.
    */
   take(params: TakeParams): Promise<Taken<Tx>>
-  /** What `take` would see, without a transaction: 'taken' means that nothing stands in the way. */
+  /** The states that `take` would return, without a transaction. 'taken': the message could be taken. */
   look(params: LookParams): Promise<readonly InboxState[]>
   /**
    * Inserts the row in somebody else's open transaction, last before its commit (leased consumers). False: another
    * transaction has it, or holds it, or has set it aside meanwhile (unless this is a redrive), and this one must not commit.
    */
   enter(session: Session<Tx>, params: EnterParams): Promise<boolean>
-  /** Commits that these are about to be tried, before anything runs: a message that kills its process is counted. */
+  /** Commits that these messages are about to be tried, so that a message that kills its process is counted. */
   trying(params: TryingParams): Promise<readonly Tries[]>
-  /** Takes one of these back for each: it did not begin after all. What others counted meanwhile stays. */
+  /** Takes back one try of each message, which did not begin. Tries of other processes stay. */
   untry(params: TryingParams): Promise<void>
-  /** What is known of those that were tried before; nothing is counted. */
+  /** The recorded tries of these messages. Counts nothing. */
   tries(params: TryingParams): Promise<readonly Tries[]>
-  /** Commits failures, with their errors. Answers with what is known of each by now. */
+  /** Commits failures, with their errors. Returns the recorded tries of each message. */
   failed(params: FailedParams): Promise<readonly Tries[]>
   /**
    * Sets messages aside, with their attempts, unless they were applied or set aside meanwhile, each under its lock:
@@ -36,9 +36,9 @@ export interface Inbox<Tx> {
    * passed. With none of these, what a log has read is passed in the same transaction.
    */
   park(params: ParkParams): Promise<readonly string[]>
-  /** Where this consumer is in a log. */
+  /** The positions of this consumer in a log. */
   positions(params: PositionsParams): Promise<readonly StoredPosition[]>
-  /** Moves positions forward without an effect: duplicates, and messages nobody handles. */
+  /** Moves positions forward without an effect, past duplicates and messages without a handler. */
   pass(params: PositionsParams & { readonly positions: readonly StoredPosition[] }): Promise<void>
   /** Old inbox rows become marks, old marks and settled dead letters go. */
   sweep(params: { readonly limit: number; readonly signal?: AbortSignal | undefined }): Promise<SweptInbox>
@@ -46,7 +46,7 @@ export interface Inbox<Tx> {
 
 export interface OpenInboxParams {
   readonly consumer: string
-  /** After this a row becomes a mark: its id alone. */
+  /** After this time a row becomes a mark, which has only the id. */
   readonly inboxForMs: number
   /** A mark is forgotten this long after the message was applied. */
   readonly rememberForMs: number
@@ -63,7 +63,7 @@ export interface InboxItem {
   /** The message's own id. */
   readonly message: string
   readonly aggregate: string | null
-  /** The hash of its predecessor; null: none, or it is taken in this very batch. */
+  /** The hash of its predecessor. Null: there is none, or it is taken in the same batch. */
   readonly previous: string | null
 }
 
@@ -81,7 +81,7 @@ export interface TakeParams {
   readonly consumer: string
   readonly items: readonly InboxItem[]
   readonly deadlineMs: number
-  /** Redrive: a dead letter of the item, or of its aggregate, does not stand in the way. */
+  /** For redrives: a dead letter of the item or of its aggregate does not block it. */
   readonly redrive?: boolean
 }
 
@@ -114,9 +114,9 @@ export interface InboxSession<Tx> {
 export interface CompleteInboxParams {
   readonly consumer: string
   readonly events: readonly EventRow[]
-  /** Of these, attempts were committed before: they are forgotten now. */
+  /** Messages whose tries were committed before. The tries are removed now. */
   readonly tried: readonly string[]
-  /** The source's name and positions; null: the source has none. */
+  /** The source's name and positions. Null: the source has none. */
   readonly positions: { readonly source: string; readonly positions: readonly StoredPosition[] } | null
 }
 
@@ -130,7 +130,7 @@ export interface Tries {
   readonly id: string
   /** Failures, and attempts that were started and never ended. */
   readonly attempts: number
-  /** Attempts that were started and never ended, since the last one that ended; of `trying`, without this one. */
+  /** Attempts since the last finished one that were started and never ended. In `trying`: without this one. */
   readonly unfinished: number
   readonly timeline: readonly AttemptEntry[]
 }
@@ -169,13 +169,13 @@ export interface PositionsParams {
 
 export interface StoredPosition {
   readonly partition: string
-  /** Decimal text; a position only ever grows. */
+  /** Decimal text. A position never falls. */
   readonly next: string
-  /** Not passed where the database has not come this far: it was put back to an earlier state. Absent: nobody asks. */
+  /** If the database has not reached this position, it was restored, and the position is not moved. Absent: not checked. */
   readonly from?: string | undefined
   /**
-   * Inbox ids that earlier transactions left: in the inbox, as marks or as dead letters. Not passed where the database
-   * has forgotten one of them, because what was settled with it is forgotten too.
+   * Inbox ids that earlier transactions wrote, as rows, marks or dead letters. If the database lost one of them, the
+   * position is not moved, because the database also lost what was settled with it.
    */
   readonly witnesses?: readonly string[]
 }

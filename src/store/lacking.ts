@@ -3,7 +3,7 @@ import type { Session, SqlSession, Store, Transactions } from './store.ts'
 
 const SQL_STORE: string = 'a SQL store such as pgStore(pool) or sqliteStore({ file })'
 
-/** What an operation may need of a store. */
+/** The parts that an operation may need of a store. */
 export type StoreNeed =
   | 'atomic'
   | 'publish'
@@ -46,7 +46,7 @@ const LACKING: Record<StoreNeed, string> = {
   sweep: 'removes records by itself: do not call sweep()',
 }
 
-/** The one refusal of whatever a store cannot do. */
+/** The error for a part that a store does not have. */
 function lacking({ name }: Pick<Store<unknown>, 'name'>, need: StoreNeed): OnceError {
   return onceError('ONCE_UNSUPPORTED', { detail: `The ${name} store ${LACKING[need]}` })
 }
@@ -57,7 +57,7 @@ export function required<T>(store: Pick<Store<unknown>, 'name'>, part: T | null 
   return part
 }
 
-/** The store's transactions; null: it has none, or says that its effects do not share them. */
+/** The store's transactions. Null: it has none, or effects do not share them. */
 export function transactionsOf<Tx>(store: Store<Tx>): Transactions<Tx> | null {
   return store.features.transactional ? (store as Store<Tx> & Transactions<Tx>) : null
 }

@@ -10,7 +10,7 @@ import type { Claim, Claimed, FinishStepParams, LeaseHolder, RefuseParams } from
 export interface Leases {
   /** Claims and commits at once, with a lease. */
   claim(params: LeaseParams): Promise<{ readonly view: ClaimView; readonly claimed: Claimed | null }>
-  /** Takes a lapsed record over, or renews an expired one; null when somebody else was quicker. */
+  /** Takes over a lapsed record, or renews an expired one. Null: another process was quicker. */
   takeOver(params: LeaseParams & { readonly seen: StoredRecord }): Promise<Claimed | null>
   /**
    * One statement for all leases of this process, on its own connection. Answers with the ids that are still ours. A
@@ -42,7 +42,7 @@ export interface Leases {
   unknown?(params: { readonly limit: number }): Promise<readonly { readonly id: string; readonly sinceMs: number }[]>
   /** Operations that are not completed, oldest first. Absent where records cannot be searched. */
   list?(filter: OperationFilter): Promise<readonly StoredOperation[]>
-  /** One operation in any state, with its sealed input; null: there is none. */
+  /** One operation in any state, with its sealed input. Null: there is none. */
   show?(params: {
     readonly id: string
   }): Promise<{ readonly operation: StoredOperation; readonly input: string | null } | null>
@@ -62,9 +62,9 @@ export interface HeartbeatParams {
 export interface LeaseParams {
   readonly claim: Claim
   readonly leaseMs: number
-  /** Sealed input for `recover`; null when the operation is not recoverable. */
+  /** The sealed input for `recover`. Null: the operation is not recoverable. */
   readonly recover: { readonly namespace: string; readonly name: string; readonly input: string } | null
-  /** What an operator is shown of it. */
+  /** The text that operators see. */
   readonly about?: OperationNotes | undefined
 }
 
@@ -77,7 +77,7 @@ export interface OperationNotes {
 export interface StoredStep {
   readonly name: string
   readonly state: 'started' | 'done'
-  /** JSON text; null while started. */
+  /** JSON text. Null: the step was started and has not ended. */
   readonly result: string | null
 }
 

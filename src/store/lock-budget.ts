@@ -1,8 +1,8 @@
 import { LOCK_GROWS_EVERY, LOCK_PARTS_MIN } from '../limits.ts'
 
 /**
- * Advisory locks are entries of one table that the whole server shares: where it is full, whoever asks next fails, strangers
- * too. So everything of one store that locks in numbers takes its locks from here: a small part of that table, halved
+ * Advisory locks are entries of one table that the whole server shares. If the table is full, the next request for a lock
+ * fails, for every client. So the parts of a store that take many locks share this budget: a small part of the table, halved
  * when the server says that it is full all the same, and grown again slowly.
  */
 export class LockBudget {
@@ -10,13 +10,13 @@ export class LockBudget {
   readonly isCrowded: (error: unknown) => boolean
   readonly #read: () => Promise<number>
   #reading: Promise<void> | undefined
-  /** What the server's size allows, and what is left of it after it was full. */
+  /** The budget by the server's settings, reduced each time the table was full. */
   #max = Infinity
   #whole = Infinity
   #held = 0
   #holders = 0
   readonly #waiting: { readonly locks: number; readonly begin: () => void }[] = []
-  /** Holders from before the last halving: what they tell is known. */
+  /** Holders from before the last halving. Their reports of a full table bring no news. */
   #older = 0
   #ended = 0
 
@@ -43,12 +43,12 @@ export class LockBudget {
     return Math.max(1, Math.floor(this.#whole / Math.max(parts, this.#holders + this.#waiting.length + 1)))
   }
 
-  /** Takes so many without waiting for room: somebody waits for the answer. What is left for the others shrinks. */
+  /** Takes locks without waiting, because a caller waits for the answer. Less is left for the others. */
   hold(locks: number): void {
     this.#begin(locks)
   }
 
-  /** Takes so many when there is room; who asked first has them first. undefined: they are taken. */
+  /** Takes locks when there is room, in the order of the requests. Undefined: they are taken. */
   take(locks: number): Promise<void> | undefined {
     if (this.#waiting.length === 0 && this.#fits(locks)) {
       this.#begin(locks)
@@ -70,7 +70,7 @@ export class LockBudget {
     }
   }
 
-  /** A transaction met a full table. Answers with what is left of the budget; null: it was told before. */
+  /** A transaction met a full table. Returns the remaining budget. Null: this was reported before. */
   crowded(): number | null {
     if (this.#older > 0 || this.#whole === Infinity) return null
     this.#older = this.#holders

@@ -1,10 +1,10 @@
-/** A leased operation as an operator sees it. Atomic ones are never seen unfinished: they commit whole. */
+/** A leased operation as an operator sees it. Atomic operations are never visible before they end. */
 export type OperationState =
   /** An attempt holds the lease. */
   | 'running'
-  /** The lease has lapsed: a retry, or `recover`, may take over. */
+  /** The lease has lapsed. A retry or `recover` may take over. */
   | 'abandoned'
-  /** Nobody may take over before somebody has said what became of its last call. */
+  /** The outcome of its last call is unknown. An operator must settle it before another attempt. */
   | 'unknown'
   | 'completed'
 
@@ -24,7 +24,7 @@ export interface OperationFilter {
 export interface StoredOperation {
   readonly id: string
   readonly state: OperationState
-  /** These three are null where an older version began the operation. */
+  /** These three are null if an older version began the operation. */
   readonly namespace: string | null
   readonly route: string | null
   readonly label: string | null
@@ -32,8 +32,8 @@ export interface StoredOperation {
   readonly life: string
   /** Since the first attempt began. */
   readonly ageMs: number
-  /** Negative: since when nobody holds it. Null: completed. */
+  /** Negative: how long ago the lease lapsed. Null: completed. */
   readonly leaseLeftMs: number | null
-  /** Under which name its input was sealed; null: it was not. */
+  /** The name under which its input was sealed. Null: it was not sealed. */
   readonly recover: string | null
 }

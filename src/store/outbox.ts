@@ -3,33 +3,33 @@ import type { Cancellation } from './cancellation.ts'
 import type { Parked } from './parked.ts'
 
 /**
- * The relay's part of the Store seam. A relay leases **shards** of a destination, reads their events behind a cursor and
+ * The relay's part of the Store seam. A relay leases **shards** of a destination, reads their events after a cursor and
  * acknowledges by a new cursor. `seq` grows in commit order within a shard, so a cursor passes nothing that could still
- * appear. What cannot be sent now is held by state, so that only its own aggregate waits.
+ * appear. An event that cannot be sent now is held with a state, so that only its own aggregate waits.
  */
 export interface Outbox {
-  /** Makes the destination known; harmless when it is. */
+  /** Registers the destination. Does nothing if it is registered. */
   open(params: OpenDestinationParams): Promise<void>
   /** Shows that this relay lives, and extends its leases. One statement that open operations cannot hold up. */
   beat(params: BeatParams): Promise<Beat>
   /** Takes free shards, at most `limit`, with everything their last owner left. */
   lease(params: LeaseShardsParams): Promise<readonly ShardState[]>
-  /** Events behind the cursors, in order within each shard; never a shard with a gap. */
+  /** Events after the cursors, in order within each shard and without a gap. */
   read(params: ReadEventsParams): Promise<EventsRead>
   /**
-   * Inserts cursors, the intent of the next batch, and what must be held, in one statement. Of shards that are no longer
-   * ours nothing is written, nor of those where the database is behind what is told here: it was put back to an earlier
+   * Inserts cursors, the announcement of the next batch, and held events, in one statement. Nothing is written for shards
+   * that are no longer ours, nor for shards where the database is behind what is told here: it went back to an earlier
    * state, by a failover that lost transactions or from a backup.
    */
   ack(params: AckParams): Promise<Acked>
   /** Held events whose time has come, each with those of its aggregate that wait behind it, in order. */
   due(params: DueParams): Promise<Due>
   /**
-   * Counts held events as tried, before they are sent: whoever finds them after this relay died knows what may have
-   * killed it. Answers with the shards that are still ours; of the others nothing was written.
+   * Counts held events as tried before they are sent. If this relay dies, the next one knows which events may have killed
+   * it. Returns the shards that are still ours. Nothing was written for the others.
    */
   tryHeld(params: TryHeldParams): Promise<readonly number[]>
-  /** Cancels a delayed event that nobody has taken, in a transaction of its own. */
+  /** Cancels a delayed event that no relay has taken, in a transaction of its own. */
   cancel(params: CancelParams): Promise<Cancellation>
   /**
    * Takes delayed events, for all destinations, before they are sent: of one event either this or `cancel` succeeds.
@@ -38,32 +38,32 @@ export interface Outbox {
   takeDelayed(params: TakeDelayedParams): Promise<readonly NotTaken[]>
   /** Which database answers. Absent: it is always the same one. */
   identity?(): Promise<DatabaseIdentity>
-  /** What became of held events. Nothing is written for shards that are no longer ours. */
+  /** Records the fate of held events. Nothing is written for shards that are no longer ours. */
   settleHeld(params: SettleHeldParams): Promise<SettledEvents>
   /**
    * Sets events that were sent already aside to be sent again, under another broker id. Answers how many. They are due
-   * at once, each aggregate's in order; but one whose time is still to come is due then, and nobody waits for it.
+   * at once, in order within each aggregate. A delayed event is due at its time, and no other event waits for it.
    */
   resend(params: ResendParams): Promise<number>
   /** Every destination that was ever opened, and not forgotten. */
   destinations(): Promise<readonly string[]>
-  /** Forgets a destination that nobody sends to any more: it keeps no events from being dropped. */
+  /** Removes a destination without a relay, so that its events can be dropped. */
   forget(params: { readonly destination: string }): Promise<void>
-  /** Absent where what was parked cannot be released. */
+  /** Absent: parked events cannot be released. */
   readonly parked?: Parked | undefined
-  /** Absent where processes cannot call each other. */
+  /** Absent: processes cannot call each other. */
   readonly calls?: Calls | undefined
   /**
-   * Gives shards back at once. `leaving`: the relay is gone too, and the others share what it had. Answers how many were
+   * Releases shards at once. `leaving`: the relay ends too, and the others share its shards. Returns how many were
    * still ours.
    */
   release(params: ReleaseParams): Promise<number>
 }
 
-/** How processes tell each other that events were committed: a hint, never part of a producer's transaction. */
+/** How processes tell each other that events were committed. It is a hint, and never part of a producer's transaction. */
 export interface Calls {
   call(): Promise<void>
-  /** Answers how to stop. `lost`: no call will come any more. */
+  /** Returns a function that stops listening. `lost` is called when no more calls will come. */
   listen(params: { called(): void; lost(error: unknown): void }): Promise<() => Promise<void>>
 }
 
@@ -82,9 +82,9 @@ export interface BeatParams {
   readonly destination: string
   readonly relay: string
   readonly leaseMs: number
-  /** How long the others count on it; 0: not at all. Default: for the lease */
+  /** How long other relays count this one as present. 0: not at all. Default: for the lease */
   readonly presentMs?: number | undefined
-  /** Whoever finds the database behind `cursor` or `seen` does not own the shard any more. Absent: nobody asks. */
+  /** If the database is behind `cursor` or lacks `seen`, the shard is no longer ours. Absent: not checked. */
   readonly leases: readonly (ShardLease & {
     readonly cursor?: number | undefined
     readonly seen?: SeenEvent | undefined
@@ -94,11 +94,11 @@ export interface BeatParams {
 export interface Beat {
   /** Relays of this destination that live, this one included. */
   readonly relays: number
-  /** Shards that nobody holds. */
+  /** How many shards are free. */
   readonly free: number
   /** Those of `leases` that are still ours. */
   readonly ours: readonly number[]
-  /** A held event of theirs is due: perhaps somebody else set it aside. */
+  /** A held event of these shards is due. An operator or a resend may have set it aside. */
   readonly due: boolean
 }
 
@@ -110,13 +110,13 @@ export interface LeaseShardsParams {
 }
 
 export interface ShardState extends ShardLease {
-  /** Everything up to here was sent, or is held. 0: nothing yet. */
+  /** All events up to here were sent, or are held. 0: none yet. */
   readonly cursor: number
-  /** The segment of the cursor's event; 0: from the first one on. */
+  /** The segment of the cursor's event. 0: the first segment. */
   readonly segment: number
   /** How many events of that segment the cursor has passed. */
   readonly counted: number
-  /** The last owner was sending up to here when it was last heard of; null: it had nothing under way. */
+  /** The last owner announced that it sends up to here, and did not finish. Null: it had nothing under way. */
   readonly tryingTo: number | null
   /** How often that was tried. */
   readonly attempt: number
@@ -134,11 +134,11 @@ export interface ReadEventsParams {
   /** Nothing behind the cursor is in a segment before `segment`. */
   readonly from: readonly { readonly shard: number; readonly cursor: number; readonly segment: number }[]
   readonly perShard: number
-  /** Of all shards together. */
+  /** The most events of all shards together. */
   readonly limit: number
-  /** Nothing more is read once the payloads have so many bytes; one event always is. Default: without end */
+  /** The read ends when the payloads have so many bytes. At least one event is read. Default: no limit */
   readonly bytes?: number
-  /** The last one that an earlier read told of. Where it is not there any more, no segment is left out. */
+  /** The last seal of an earlier read. If the database does not have it, no segment is left out. */
   readonly seal?: Seal | null
   /** Who answered an earlier read. */
   readonly server?: string | null
@@ -147,7 +147,7 @@ export interface ReadEventsParams {
 /** Nothing will ever be added to this segment or to one before it. */
 export interface Seal {
   readonly segment: number
-  /** When it was sealed: in a database that was put back it may be sealed again, with other events in it. */
+  /** When it was sealed. A restored database may seal it again, with other events in it. */
   readonly at: string
 }
 
@@ -155,15 +155,15 @@ export interface EventsRead {
   readonly events: readonly StoredEvent[]
   /** `limit` or `bytes` may have cut something off. */
   readonly cut: boolean
-  /** Somebody let go of a shard: worth a beat. */
+  /** A shard is free, so a heartbeat is useful. */
   readonly free: boolean
-  /** The last one there is; null: none. */
+  /** The last seal. Null: none. */
   readonly seal: Seal | null
   /** The seal that was given is there, or none was given. */
   readonly isKnown: boolean
   /**
-   * Who answered, where it is not the server that was given: it may have forgotten what was read before. null: the same
-   * one.
+   * The server that answered, if it is not the given one. It may have lost what was read before. Null: the same server
+   * answered.
    */
   readonly server: string | null
 }
@@ -171,7 +171,7 @@ export interface EventsRead {
 export interface StoredEvent {
   readonly shard: number
   readonly seq: number
-  /** What it is dropped with one day. Within a shard it never falls while `seq` grows. 0 where nothing is dropped. */
+  /** The segment that it is dropped with. Within a shard it never falls while `seq` grows. 0: nothing is dropped. */
   readonly segment: number
   readonly id: string
   readonly aggregateType: string
@@ -187,35 +187,35 @@ export interface StoredEvent {
 
 export interface AckParams {
   readonly destination: string
-  /** Another server writes nothing, and no shard is ours there. Absent: nobody asks. */
+  /** If another server answers, nothing is written, and no shard is ours. Absent: not checked. */
   readonly server?: string | undefined
   readonly acks: readonly Ack[]
   readonly hold: readonly HoldParams[]
 }
 
-/** Of one shard there may be several in a call: one for each segment that its events are in, in order. */
+/** A call may have several for one shard, one for each segment of its events, in order. */
 export interface Ack extends ShardLease {
   readonly cursor: number
   /** The segment of the cursor's event, and how many of its events of this shard the cursor has passed. */
   readonly segment: number
   readonly counted: number
-  /** The last event of the batch that is sent next; null when nothing follows. */
+  /** The last event of the batch that is sent next. Null: nothing follows. */
   readonly tryingTo: number | null
   readonly attempt: number
-  /** The database must have come this far. Absent: nobody asks. */
+  /** The position that the database must have reached. Absent: not checked. */
   readonly from?: number | undefined
-  /** These events must be there: then so is whatever was read with them. Absent: nobody asks. */
+  /** Events that must exist. Then all events that were read with them exist too. Absent: not checked. */
   readonly seen?: readonly SeenEvent[] | undefined
 }
 
-/** An event that was read, by its id: in a database that was put back another one may get its number. */
+/** An event that was read, with its id, because a restored database may give its number to another event. */
 export interface SeenEvent {
   readonly segment: number
   readonly seq: number
   readonly id: string
 }
 
-/** What was really written. */
+/** The part that was really written. */
 export interface Acked {
   /** The shards that are still ours. */
   readonly ours: readonly number[]
@@ -239,7 +239,7 @@ export interface HoldParams {
   readonly aggregateId: string
   readonly state: HeldState
   readonly attempts: number
-  /** From now, by the database's clock; null: behind another event of its aggregate, or parked. */
+  /** From now, by the database's clock. Null: the event waits behind another one of its aggregate, or is parked. */
   readonly dueInMs: number | null
   /** `delayed` only: an ISO time instead of `dueInMs`. */
   readonly notBefore: string | null
@@ -249,7 +249,7 @@ export interface HoldParams {
 export interface DueParams {
   readonly destination: string
   readonly shards: readonly number[]
-  /** Heads; each brings at most `behind` others. */
+  /** The most heads. Each brings at most `behind` other events. */
   readonly limit: number
   readonly behind: number
   /** As of `ReadEventsParams`. */
@@ -260,16 +260,16 @@ export interface DueParams {
 
 export interface Due {
   readonly events: readonly HeldEvent[]
-  /** When the next one is due; null: none is waiting for a time. */
+  /** When the next event is due. Null: none waits for a time. */
   readonly nextInMs: number | null
 }
 
 export interface HeldEvent extends StoredEvent {
   readonly state: 'waiting' | 'delayed'
   readonly attempts: number
-  /** How often it was on its way when nothing more was heard of its relay; 0: never, or it had a verdict since. */
+  /** How often its relay died while the event was under way. 0: never, or it had a verdict since. */
   readonly tried: number
-  /** The number of the deliberate resend it belongs to; 0: none. */
+  /** The number of the resend that it belongs to. 0: none. */
   readonly resend: number
 }
 
@@ -295,14 +295,14 @@ export interface TakeDelayedParams {
 
 export interface NotTaken {
   readonly id: string
-  /** False: somebody may be cancelling it. It is worth another look. */
+  /** False: an open transaction may be cancelling it, so look again later. */
   readonly cancelled: boolean
 }
 
 export interface TriedEvent extends EventPlace {
   /** This one included. */
   readonly tried: number
-  /** When it is due should this relay die of it; null: as it is. */
+  /** When the event is due if it kills this relay. Null: unchanged. */
   readonly dueInMs: number | null
 }
 
@@ -312,13 +312,13 @@ export interface SettleHeldParams {
   readonly server?: string | undefined
   readonly leases: readonly ShardLease[]
   readonly sent: readonly EventPlace[]
-  /** They had a verdict: what was counted as tried is forgotten. */
+  /** Events with a verdict. Their counts of tries are reset. */
   readonly changed: readonly HoldParams[]
   /** They were not sent after all, and are counted as they were before. */
   readonly kept: readonly Omit<TriedEvent, 'dueInMs'>[]
   /** Aggregates whose waiting events are parked as one sequence. */
   readonly park: readonly { readonly shard: number; readonly aggregateId: string }[]
-  /** Aggregates to look at again: the first that still waits is due now. */
+  /** Aggregates to look at again. The first event that still waits is due now. */
   readonly touched: readonly { readonly shard: number; readonly aggregateId: string }[]
   /** Those of them that this relay took for parked: orphans among their events are put in line. */
   readonly released?: readonly { readonly shard: number; readonly aggregateId: string }[] | undefined
@@ -343,8 +343,8 @@ export interface ReleaseParams {
   readonly leases: readonly (ShardLease & { readonly known?: number | undefined })[]
   readonly leaving: boolean
   /**
-   * They were dropped, perhaps because the database was put back behind `known`: those that are still ours, and those
-   * whose lease it has forgotten, are written into the audit, with where the database is, and counted.
+   * Set for dropped shards. If a shard is still ours, or the database lost its lease, the database went back behind
+   * `known`. Such shards are counted, and written into the audit with the database's position.
    */
   readonly rewound?: { readonly by: string; readonly destination: string } | undefined
 }

@@ -7,7 +7,7 @@ import type { Session } from './session.ts'
  * it is in the database, so whoever asked for it may go away.
  */
 export interface Redrives<Tx> {
-  /** What a redrive by this filter would meet. One row per consumer. */
+  /** The letters that a redrive by this filter would run. One row per consumer. */
   plan(params: { readonly filter: LetterFilter }): Promise<readonly StoredPlan[]>
   /**
    * Freezes the letters in one statement, with an entry in the audit. A consumer has one redrive at a time; what is
@@ -23,16 +23,16 @@ export interface Redrives<Tx> {
   get(params: { readonly redrive: number }): Promise<StoredRedrive | null>
   /** The newest first. */
   list(params: { readonly limit: number; readonly namespace?: number | undefined }): Promise<readonly StoredRedrive[]>
-  /** Leases the consumer's running redrive, if there is one that nobody holds. Shows that the consumer lives. */
+  /** Leases the consumer's running redrive, if one is free. Also records that the consumer is alive. */
   claim(params: { readonly consumer: string; readonly leaseMs: number }): Promise<RedriveLease | null>
-  /** Extends the lease, and counts what is about to run. Null: it is no longer ours. */
+  /** Renews the lease, and counts the letters that are about to run. Null: the lease is no longer ours. */
   beat(params: BeatRedriveParams): Promise<RedriveBeat | null>
   /**
    * In the effect's transaction, last before its commit: letters and items are settled. False when the lease is not ours
    * any more, or a letter was settled by somebody else: then nothing may commit.
    */
   settle(session: Session<Tx>, params: RedriveHeld & { readonly ords: readonly number[] }): Promise<boolean>
-  /** What became of items without an effect. False: the lease is not ours any more, and nothing was written. */
+  /** Records the fate of letters without an effect. False: the lease is no longer ours, and nothing was written. */
   decide(params: RedriveHeld & { readonly decisions: readonly RedriveDecision[] }): Promise<boolean>
   release(params: RedriveHeld): Promise<void>
   /** The newest first. */
@@ -51,10 +51,10 @@ export interface StoredPlan {
   readonly consumer: string
   /** The consumer was started once, so it is known how long it remembers. */
   readonly known: boolean
-  /** Milliseconds since a process showed that it runs this consumer; null: unknown. */
+  /** Milliseconds since a process last showed that it runs this consumer. Null: unknown. */
   readonly seenAgoMs: number | null
   readonly matching: number
-  /** Successors in the parked sequences of those that match: they come along. */
+  /** Later letters of the same aggregates, which run too. */
   readonly behind: number
   readonly applied: number
   /** Older than the inbox remembers: whether they were applied cannot be told. */
@@ -69,7 +69,7 @@ export interface CreateRedriveParams {
   readonly filter: LetterFilter & { readonly consumer: string }
   readonly by: string
   readonly why: string
-  /** JSON text of what was asked for, for the audit. */
+  /** The request as JSON text, for the audit. */
   readonly asked: string
   readonly prepare: boolean
   readonly canary: number
@@ -131,7 +131,7 @@ export interface StoredRedrive {
   readonly endedAt: number | null
   /** A process is at work on it. */
   readonly held: boolean
-  /** Milliseconds since a process showed that it runs this consumer; null: none ever did. */
+  /** Milliseconds since a process last showed that it runs this consumer. Null: none ever did. */
   readonly seenAgoMs: number | null
   readonly counts: Readonly<Record<RedriveOutcome, number>>
 }
@@ -148,7 +148,7 @@ export interface RedriveItem {
   readonly outcome: RedriveOutcome
   /** Attempts that were started and never ended. */
   readonly starts: number
-  /** The changed copy of the body; null: as it came. */
+  /** The changed copy of the body. Null: the body is unchanged. */
   readonly copy: string | null
   readonly letter: StoredLetter
 }
@@ -171,7 +171,7 @@ export interface ChangeRedriveParams {
   readonly token?: string | undefined
   /** Only as long as nothing was told to run again since. */
   readonly round?: number | undefined
-  /** What failed or was blocked runs again, and the canary begins anew unless it is over. */
+  /** Failed and blocked letters run again. The canary begins again unless it is over. */
   readonly retry?: boolean | undefined
   /** The canary is over. */
   readonly passed?: boolean | undefined
@@ -201,12 +201,12 @@ export interface BeatRedriveParams extends RedriveHeld {
 
 export interface RedriveBeat {
   readonly state: RedriveState
-  /** Another one: what failed or was blocked runs again. */
+  /** A new round: failed and blocked letters run again. */
   readonly round: number
   readonly rate: number
   readonly canary: number
   readonly canaryStops: boolean
-  /** Of the canary: how many are decided, and how many of them failed. */
+  /** The decided letters of the canary, and how many of them failed. */
   readonly canaryDecided: number
   readonly canaryFailed: number
 }

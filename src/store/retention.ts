@@ -1,15 +1,15 @@
 import type { OnceError } from '../errors.ts'
 
 export interface Retention {
-  /** Removes what is past its time, at most `limit` rows; never a live, unknown or half-done record. */
+  /** Removes expired rows, at most `limit`. Never removes a live, unknown or unfinished record. */
   sweep(params: SweepParams): Promise<Swept>
 }
 
 export interface SweepParams {
   readonly limit: number
-  /** Answers written from now on expire this far ahead: their storage is made ready. */
+  /** How long new answers are kept. Their storage is prepared. */
   readonly replayForMs: number
-  /** Sent events are kept this long; absent: for ever. */
+  /** How long sent events are kept. Absent: for ever. */
   readonly resendForMs?: number | undefined
   readonly signal?: AbortSignal | undefined
 }
@@ -18,18 +18,18 @@ export interface Swept {
   readonly records: number
   /** Sent events past their time. */
   readonly events: number
-  /** Must be empty: what was sent is not what is stored. Nothing of such a segment is dropped. */
+  /** Segments whose sent events do not match the stored ones. Must be empty. Such segments are not dropped. */
   readonly miscounted: readonly Miscounted[]
   /** In-progress operations past their time, now unknown. */
   readonly suspended: number
   readonly partitionsDropped: number
-  /** Partitions that could not be dropped because somebody uses them: tried again on the next sweep. */
+  /** Partitions that are in use and could not be dropped. The next sweep tries again. */
   readonly partitionsBusy: number
-  /** false: the limit was reached, there may be more. */
+  /** False: the limit was reached, and there may be more. */
   readonly finished: boolean
-  /** Another process is sweeping: nothing was done here. */
+  /** Another process is sweeping, so nothing was done here. */
   readonly skipped: boolean
-  /** What could not be done. Everything else was. */
+  /** The parts that failed. All others were done. */
   readonly troubles: readonly OnceError[]
 }
 

@@ -2,11 +2,11 @@ import { SHARDS } from '../limits.ts'
 import type { ReleaseParams } from './outbox.ts'
 import type { NewAuditEntry } from './redrives.ts'
 
-/** The entry of the audit by which it is seen later that a database was put back: its action, and its reason. */
+/** The audit entry for a database that went back to an earlier state: its action and its reason. */
 export const REWOUND = 'rewound'
 export const REWOUND_WHY = 'a failover that lost transactions, or a restored backup'
 
-/** How far a relay or a consumer had come, and where the database is. Of the outbox a partition is a shard. */
+/** The position that a relay or consumer had reached, and the database's position. In the outbox, a partition is a shard. */
 export interface Rewound {
   readonly partition: string
   readonly from: string

@@ -6,7 +6,7 @@ import type { ClaimView, StoredRecord } from '../lifecycle/record.ts'
 export interface Claim {
   readonly id: string
   readonly scope: string
-  /** Advisory lock of the identity; decimal text of a signed 64-bit number. */
+  /** The advisory lock of the identity, as decimal text of a signed 64-bit number. */
   readonly lock: string
   /** Advisory lock of identity and fingerprint together. */
   readonly fingerprintLock: string
@@ -27,7 +27,7 @@ export interface Claimed {
 
 export interface Reading {
   readonly record: StoredRecord | null
-  /** null: no record, or a live record whose answer is missing (unreplayable). */
+  /** Null: there is no record, or a live record without its answer, which cannot be replayed. */
   readonly answer: Answer | null
 }
 
@@ -48,25 +48,25 @@ export interface Session<Tx> {
   claim(claim: Claim): Promise<{ readonly view: ClaimView; readonly claimed: Claimed | null }>
   /** A new statement, hence a new snapshot. */
   reread(claim: Claim): Promise<StoredRecord | null>
-  /** Gives an expired record (seen with this token) a new life in this transaction; null when it changed meanwhile. */
+  /** Gives an expired record with this token a new life in this transaction. Null: it changed meanwhile. */
   renew(claim: Claim, seen: StoredRecord): Promise<Claimed | null>
-  /** Record and answer as this transaction sees them; of a record already seen, only the answer is fetched. */
+  /** The record and answer as this transaction sees them. For a known record, only the answer is read. */
   read(params: { readonly id: string; readonly seen?: StoredRecord }): Promise<Reading>
   /**
    * The completing statement and COMMIT, in one trip where the client can. Raises inside the database when the claim is
    * no longer ours. 'rolledBack' when the server's tag says so; throws ONCE_COMMIT_UNKNOWN when the reply was lost.
    */
   complete(params: CompleteParams): Promise<'committed' | 'rolledBack'>
-  /** Ends the transaction without effect. Never throws: a broken connection has rolled back already. */
+  /** Ends the transaction without effect. Never throws, because a broken connection has already rolled back. */
   rollback(): Promise<void>
-  /** The same after a replay, for a caller that does not wait: a store may end it together with what comes next. */
+  /** The same after a replay, without waiting. A store may send it together with the next statements. */
   leave?(): void
   /**
    * What an error of the handler means where its transaction was ended under it, by the server or by the network. Asked
    * before the rollback. undefined: it does not even sound so, or the transaction lives, and the error is another's.
    */
   blame?(error: unknown): Promise<unknown> | undefined
-  /** Rows written through this transaction so far, outside our own tables; null where it cannot be told. */
+  /** Rows written through this transaction so far, outside of our own tables. Null: unknown. */
   written?(): Promise<number | null>
 }
 
@@ -74,7 +74,7 @@ export interface Session<Tx> {
 export interface SqlSession<Tx> extends Session<Tx> {
   /** A statement of the user's own that is not made through a handle. Its errors are thrown as they come. */
   execute(statement: UserStatement): Promise<readonly Row[]>
-  /** The completing statement alone: a nested run lives or dies with its outer transaction. */
+  /** The completing statement without COMMIT, because a nested run commits with its outer transaction. */
   completeInside(params: CompleteParams): Promise<void>
   /** Appends events without a key (join(tx).publish). */
   append(events: readonly EventRow[]): Promise<void>
@@ -85,7 +85,7 @@ export interface SqlSession<Tx> extends Session<Tx> {
   savepoint(): Promise<Savepoint>
 }
 
-/** undefined: the statement may go at once. Else it is sent in its turn, and this is what becomes of it. */
+/** Undefined: the statement may be sent at once. Otherwise it is sent in its turn, and this is its result. */
 export type TakeTurn = <T>(statement: () => PromiseLike<T>) => Promise<T> | undefined
 
 export interface Savepoint {
@@ -98,7 +98,7 @@ export interface CompleteParams {
   readonly claimed: Claimed
   readonly answer: Answer
   readonly events: readonly EventRow[]
-  /** Leased: the record exists, is in progress and must still carry our token. */
+  /** Leased: the record must exist, be in progress and have our token. */
   readonly fenced: boolean
 }
 

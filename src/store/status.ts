@@ -4,7 +4,7 @@ export const COUNTED_MAX = 10_000
 export const TRIES_MAX = 1_000
 export const NOTHING = { events: 0, oldest_ms: null } as const
 
-/** What a namespace has in the database. Every part is found by an index and bounded, however large the tables are. */
+/** The state of a namespace in the database. Every part uses an index and a limit, so large tables cost no more. */
 export interface StoredStatus {
   readonly operations: {
     readonly running: number
@@ -46,8 +46,8 @@ export interface StoredStatus {
 }
 
 export interface StatusParams {
-  /** Whose operations; null: of every namespace. */
+  /** The namespace of the operations. Null: every namespace. */
   readonly namespace: string | null
-  /** Its number; negative: it has none. */
+  /** The namespace's number. Negative: it has none. */
   readonly no: number
 }

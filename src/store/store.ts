@@ -40,11 +40,11 @@ export interface Store<Tx> extends KeyStore, Partial<Transactions<Tx>> {
   readonly namespaces?: Namespaces<Tx> | undefined
   /** Absent if the store cannot count its data cheaply. */
   status?(params: StatusParams): Promise<StoredStatus>
-  /** What the development guard can watch. */
+  /** What the development guard can check. */
   readonly watch?: Watch | undefined
 }
 
-/** Records, leases, steps and answers: what every store has. */
+/** The parts of every store: records, leases, steps and answers. */
 export interface KeyStore {
   /** 'pg', 'drizzle', 'sqlite', …: for messages. */
   readonly name: string
@@ -130,7 +130,7 @@ export interface Schema {
   sql(params?: MigrateParams): string
   /** The version that this code needs. */
   readonly latest?: number
-  /** The version the database has; 0 when it was never migrated. */
+  /** The version of the database. 0: it was never migrated. */
   version(): Promise<number>
 }
 

@@ -1,7 +1,7 @@
 import type { ClaimView } from '../lifecycle/record.ts'
 import type { Claim, Claimed, RefuseParams, Session, SqlSession } from './session.ts'
 
-/** What a store adds whose effects share the record's transaction. `features.transactional` says that it does. */
+/** The additions of a store whose effects share the record's transaction (`features.transactional`). */
 export interface Transactions<Tx> {
   /**
    * Opens a READ COMMITTED transaction and claims in it: one trip. Nothing waits for another transaction. A store that
@@ -18,7 +18,7 @@ export interface Transactions<Tx> {
 
 export interface BeginParams {
   readonly claim: Claim
-  /** Past it the server ends the transaction, whatever the process does. */
+  /** At this time the server ends the transaction, whatever the process does. */
   readonly deadlineMs: number
 }
 
