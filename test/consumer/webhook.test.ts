@@ -220,7 +220,7 @@ describeSqlite('a webhook', (lab) => {
     const sink = webhookSink({ url, secret: SECRET })
     const event = eventFor('a', 1)
     const { signal } = new AbortController()
-    const resent = { ...event, brokerId: `${event.id}:r1` }
+    const resent = { ...event, brokerId: `${event.id}:r1`, deduplicationId: `${event.id}:r1` }
     for (const sent of [event, event, resent]) {
       expect(await sink.send([sent], { signal })).toEqual([{ kind: 'sent' }])
     }

@@ -36,7 +36,7 @@ export function toySink(queue: ToyQueue): Sink {
     async send(events, { signal }) {
       for (const event of events) {
         signal.throwIfAborted()
-        await queue.put(cloudEventJson(event), { id: event.brokerId })
+        await queue.put(cloudEventJson(event), { id: event.deduplicationId })
       }
       return events.map(() => SENT)
     },

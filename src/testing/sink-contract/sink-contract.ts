@@ -65,10 +65,17 @@ const CASES: Readonly<Record<string, CaseBody>> = {
     const seen = await arrived(target, [event])
     assert.equal(seen.length, target.sink.dedupes === false ? 2 : 1)
   },
+  async 'an event that is sent again after a promotion of the database arrives again'(target) {
+    const event = eventFor('promoted', 1)
+    await sendAll(target, [event])
+    await sendAll(target, [{ ...event, deduplicationId: `${event.deduplicationId}:t2` }])
+    assert.equal((await arrived(target, [event])).length, 2)
+  },
   async 'a deliberate resend arrives again: its broker id is its own'(target) {
     const event = eventFor('resend', 1)
     await sendAll(target, [event])
-    await sendAll(target, [{ ...event, brokerId: `${event.brokerId}:r1` }])
+    const resent = `${event.brokerId}:r1`
+    await sendAll(target, [{ ...event, brokerId: resent, deduplicationId: resent }])
     const seen = await arrived(target, [event])
     assert.deepEqual(
       seen.map(({ id, brokerId }) => ({ id, brokerId })),

@@ -36,7 +36,9 @@ export function sendsOf({ events, inOrder }: Sends): OutgoingEvent[] {
     for (let copy = 0; copy < copies; copy++) {
       const late = inOrder && copy === 0 ? 0 : Math.random() * WINDOW
       // Under ids of their own, as deliberate resends are: the broker must not drop them.
-      placed.push({ event: { ...event, brokerId: `${event.id}:r${copy}` }, at: i * ((1 + COPIES_MAX) / 2) + late })
+      const brokerId = `${event.id}:r${copy}`
+      const at = i * ((1 + COPIES_MAX) / 2) + late
+      placed.push({ event: { ...event, brokerId, deduplicationId: brokerId }, at })
     }
   }
   return placed.toSorted((a, b) => a.at - b.at).map(({ event }) => event)
