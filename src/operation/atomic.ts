@@ -173,9 +173,9 @@ export async function perform<Tx>(
     return { answer: produced.answer, fate: produced.fate, events }
   } catch (error) {
     enclosing.end()
-    const told = await rolledBack(core, session, error)
+    const reason = await rolledBack(core, session, error)
     core.settings.observe({ kind: 'released', id: shortId(id), route })
-    throw told
+    throw reason ?? error
   } finally {
     watched?.stop()
   }
@@ -204,14 +204,17 @@ export function startHandler<Tx>(
   return { op, limit }
 }
 
-/** Rolls a failed transaction back. Returns the error to throw: if the session has ended, the reason of that. */
+/**
+ * Rolls a failed transaction back. If the session has ended, returns the reason, which is thrown instead of the error. The
+ * error itself is not returned, because a promise would read its `then`.
+ */
 export async function rolledBack<Tx>(core: Core<Tx>, session: Session<unknown>, error: unknown): Promise<unknown> {
   // Past the deadline a query may still be running on this connection: do not make the caller wait behind it.
   const isPast = isOnceError(error, 'ONCE_DEADLINE') || core.running.isCut
   const reason = isPast ? undefined : await session.blame?.(error)
   const ended = session.rollback()
   if (!isPast) await ended
-  return reason ?? error
+  return reason
 }
 
 /** Stores only the refusal. If another attempt was quicker, the caller gets the answer of the record. */

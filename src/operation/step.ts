@@ -169,7 +169,7 @@ export class Steps<Tx> {
       return { session, result }
     } catch (error) {
       enclosing.end()
-      throw await rolledBack(this.#core, transaction.session, error)
+      throw (await rolledBack(this.#core, transaction.session, error)) ?? error
     } finally {
       outer.leave(enclosing)
     }

@@ -111,11 +111,14 @@ describeClients('an error that tells of a session of somebody else', (place) => 
       },
     })
     const once = place.once()
-    const heard = once.run({ scope: 'u', key: 'unreadable', input: 1 }, async ({ tx }) => {
-      await insertCharge(place, tx, 'unreadable')
-      throw unreadable
-    })
-    expect(await heard.catch((error: unknown) => error === unreadable)).toBe(true)
+    for (const [way, run] of Object.entries(WAYS)) {
+      const heard = run(once, `unreadable, ${way}`, async (tx) => {
+        await insertCharge(place, tx, 'unreadable')
+        throw unreadable
+      })
+      expect(await heard.catch((error: unknown) => error === unreadable), way).toBe(true)
+    }
+    expect(await countCharges(place, 'unreadable')).toBe(0)
     expect(await once.run({ scope: 'u', key: 'unreadable', input: 1 }, async () => 'done')).toBe('done')
   })
 })
