@@ -29,7 +29,7 @@ export class AnswerPartitions<Tx> {
     this.#schema = schema
   }
 
-  /** For whoever starts: the days that the first answers need. */
+  /** Creates the days that the first answers need, at the start. */
   async prepare(): Promise<void> {
     const [row] = await this.#query(`select ${isOwnerSql(this.#schema)} as owner`, [])
     if (row?.['owner'] === true) await this.make(DAY_MS, null)
@@ -75,7 +75,7 @@ export class AnswerPartitions<Tx> {
     return Number(row?.['strays'] ?? 0) < limit
   }
 
-  /** DDL under a short lock timeout: false when somebody is in the way, or did the same at the same time. */
+  /** Runs DDL with a short lock timeout. False: another session held a lock, or did the same at the same time. */
   async #define(statements: readonly string[]): Promise<boolean> {
     const { connection } = await this.#driver.begin({
       name: '',

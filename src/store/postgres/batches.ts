@@ -110,7 +110,7 @@ class PostgresBatchSession<Tx> implements BatchSession {
     const { index, error, lost } = outcome
     const late = isLate(error)
     if (lost || late) return { kind: 'ended', index, late, error: storeError(error, this.#schema) }
-    // A table changed under a prepared statement, or a pooler lost it: nobody's fault, and the next try prepares it anew.
+    // A table changed under a prepared statement, or a pooler lost the statement. The next try prepares it again.
     const unprepared = bound[index]?.name !== '' && (isPlanStale(error) || isPreparedStatementLost(error))
     return { kind: 'failed', index, error: unprepared ? onceError('ONCE_CONFLICT', { cause: error }) : error }
   }
@@ -144,7 +144,7 @@ class PostgresBatchSession<Tx> implements BatchSession {
 
 /** The identity's and the fingerprint's. */
 const LOCKS_EACH = 2
-/** From version 17 on the server ends the connection; before that, the statement that takes too long. */
+/** From version 17 on, the server ends the connection. Earlier versions end the statement that takes too long. */
 function isLate(error: unknown): boolean {
   return isTimedOut(error) || (sqlStateOf(error) === '57014' && !isRaised(error))
 }

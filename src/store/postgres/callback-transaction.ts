@@ -65,7 +65,7 @@ export function callbackDriver<Tx>(client: CallbackClient<Tx>): PgDriver<Tx> {
           isSessionEnded,
         )
         open = await within(STATEMENT_WITHIN_MS, opening).catch((error: unknown) => {
-          // Nobody waits for it any more.
+          // The caller does not wait for it any more.
           opening.then(({ rollback }) => rollback()).catch(() => {})
           throw error
         })
@@ -115,7 +115,7 @@ class CallbackConnection<Tx> implements PgConnection<Tx> {
   readonly #handles = new Set<Revocable<Tx>>()
   /** Set when everybody else had waited long enough for the only connection. */
   #expired: OnceError | undefined
-  /** Our part is over: the client may have given the connection to somebody else. */
+  /** Our part is over. The client may have given the connection to other code. */
   #ended = false
 
   constructor(
@@ -221,7 +221,7 @@ class CallbackConnection<Tx> implements PgConnection<Tx> {
   }
 }
 
-/** What no client refuses before it is sent. */
+/** Whether no client would refuse the statement before it is sent. */
 function isPlain({ values }: PgStatement): boolean {
   return values.every((value) => value === null || ['string', 'number', 'boolean'].includes(typeof value))
 }
@@ -246,7 +246,7 @@ interface OpenTransaction<Tx> {
   rollback(): Promise<void>
 }
 
-/** A callback-shaped transaction turned inside out: its callback waits until somebody says how it ends. */
+/** A callback transaction as an object. Its callback waits until `commit` or `rollback` is called. */
 function openTransaction<Tx>(
   transaction: (callback: (tx: Tx) => Promise<void>) => Promise<unknown>,
   patient: Patient,
@@ -268,7 +268,7 @@ function openTransaction<Tx>(
           await patient(outer)
         },
         async rollback() {
-          // Once the client has let go, its connection may be somebody else's: it must not be told to end anything.
+          // After the client released the connection, other code may use it, so nothing must be ended on it.
           if (!over) end?.rollback(ROLLED_BACK)
           await settled(patient(outer))
         },

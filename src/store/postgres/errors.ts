@@ -57,7 +57,7 @@ export function storeError(error: unknown, schema: string): OnceError {
     case '25P03':
     case '57014':
       return onceError('ONCE_DEADLINE', { cause: error })
-    // A limit of the role or the database on waiting for a lock that somebody else holds.
+    // The role or the database limits how long a statement waits for a lock.
     case '55P03':
       return onceError('ONCE_CONFLICT', { cause: error })
   }
@@ -94,7 +94,7 @@ export function sessionError(error: unknown, schema: string): OnceError {
   return onceError('ONCE_TX_TAKEN', { detail: 'The handler made its transaction READ ONLY', cause: error })
 }
 
-/** Work of ours, with what its failure means. */
+/** Runs work of ours, and translates its errors. */
 export async function told<T>(schema: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()

@@ -35,7 +35,7 @@ export interface SweptOutbox {
   events: number
   miscounted: Miscounted[]
   segmentsDropped: number
-  /** Could not be dropped because somebody uses them. */
+  /** Segments that are in use and could not be dropped. */
   segmentsBusy: number
 }
 
@@ -113,7 +113,7 @@ export class PostgresOutboxRetention<Tx> {
     }
   }
 
-  /** Goes on with the segments of a table, and answers with what there is then. */
+  /** Advances the segments of a table, and returns their new state. */
   async #turn(
     table: SegmentTable,
     fullness: (written: Segment) => number,
@@ -179,7 +179,7 @@ export class PostgresOutboxRetention<Tx> {
     return (await this.#query(passedSql(this.#schema, no)))[0]?.['passed'] === true
   }
 
-  /** Detached under a short lock, then dropped when nobody can be waiting for it. */
+  /** Detaches a segment under a short lock. It is dropped when no session can wait for it. */
   async #drop(
     table: SegmentTable,
     { no, state, ageMs }: Segment,
@@ -220,7 +220,7 @@ export class PostgresOutboxRetention<Tx> {
     }))
   }
 
-  /** All or nothing; false when another sweeper is at it, or somebody is in the way. */
+  /** Runs everything or nothing. False: another sweeper does it, or another session holds a lock. */
   async #define(statements: readonly string[]): Promise<boolean> {
     const { connection, rows } = await this.#driver.begin({
       name: '',

@@ -1,7 +1,7 @@
 import type { BlockedAggregate, EventPlace, StoredEvent } from '../outbox.ts'
 import type { Row } from '../store.ts'
 
-/** What the relay's statements answer with. */
+/** Reads the rows of the relay's statements. */
 
 export function eventOf(row: Row): StoredEvent {
   return {

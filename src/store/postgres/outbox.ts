@@ -48,7 +48,7 @@ import type { Bind, StatementName } from './statements.ts'
 const HAS_NO_TIMELINE = /^(0A|42)/
 const FIRST_TIMELINE = '1'
 
-/** The relay on PostgreSQL: every method is one statement, but for what concerns held events. */
+/** The relay on PostgreSQL. Every method is one statement, except for held events. */
 export class PostgresOutbox<Tx> implements Outbox {
   readonly calls: Calls | undefined
   readonly parked: Parked
@@ -96,7 +96,7 @@ export class PostgresOutbox<Tx> implements Outbox {
     if (leased.length === 0) return []
     const shards = arrayLiteral(leased.map((row) => Number(row['shard'])))
     const cursors = byShard(await this.#query('cursors', [destination, shards]))
-    // After the cursors: what a late acknowledgement of the last owner held is seen at least as far as its cursor.
+    // Read them after the cursors. Then the held events of a late acknowledgement are seen at least up to its cursor.
     let found = await this.#query('blocked', [destination, shards])
     // The same may have parked events behind one that was released since.
     const orphaned = found.filter((row) => row['orphaned'] === true).map(blockedOf)

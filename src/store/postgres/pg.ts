@@ -74,7 +74,7 @@ export function pgDriver<C extends PoolClientLike>(
   const left = new DeferredRollbacks(root, context)
 
   async function query(statement: PgStatement): Promise<readonly Row[]> {
-    // What has no name is no statement of every day.
+    // Statements without a name are rare maintenance, which may take longer.
     const link = await checkOut(root, context, statement.name === '' ? MAINTENANCE_WITHIN_MS : STATEMENT_WITHIN_MS)
     const named = context.prepared
     let outcome = await link.run([statement], context)

@@ -8,7 +8,7 @@ import { SweepLease, type SweepHeld } from './sweep-lease.ts'
 import { SweepParts } from './sweep-parts.ts'
 import { SweepTasks } from './sweep-tasks.ts'
 
-/** Removes what is past its time, in database time, without an index on the hot path and without stalling anybody. */
+/** Removes expired data by the database's clock, without an index on the hot path and without blocking other sessions. */
 export class PostgresRetention<Tx> implements Retention {
   readonly partitions: AnswerPartitions<Tx>
   readonly #driver: PgDriver<Tx>

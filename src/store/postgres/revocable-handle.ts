@@ -3,7 +3,7 @@ import { invalid } from '../../options.ts'
 import type { TakeTurn } from '../store.ts'
 import { takesTransaction } from './driver/control.ts'
 
-/** What holds a handle back: nothing at first, but for ending the transaction; everything once it is revoked. */
+/** The state of a handle. At first only ending the transaction is refused. After `revoke`, everything is refused. */
 export interface RevocableHandle {
   /** The error to refuse with, or nothing: asked right before a statement would reach the connection. */
   refusal(text?: unknown): OnceError | undefined
@@ -26,7 +26,7 @@ export function revocableHandle(takeTurn?: TakeTurn): RevocableHandle {
   }
 }
 
-/** One clear sentence for a handle or an option that is not what it should be. */
+/** Throws one clear sentence if a handle or an option is not of the right kind. */
 export function requireThat(condition: unknown, detail: string): asserts condition {
   if (!condition) throw invalid(detail)
 }

@@ -6,7 +6,7 @@ import { recordOf } from '../sql/record-rows.ts'
 import type { Claim, Claimed, EventRow, Row } from '../store.ts'
 import { arraysOf } from './array-literal.ts'
 
-/** What a claiming statement showed, and what it won. */
+/** The result of a claiming statement: the record that it saw, and the claim if it was won. */
 export interface Shown {
   readonly view: ClaimView
   readonly claimed: Claimed | null

@@ -28,7 +28,7 @@ export class PostgresSchema<Tx> implements Schema {
     try {
       const current = version === SCHEMA_VERSION && adopt === undefined
       const from = current ? version : await this.#apply(adopt)
-      // What cannot be made ready now is the sweeper's, who also tells why.
+      // The sweeper creates what could not be created now, and reports why.
       await this.#retention.partitions.prepare().catch(() => {})
       return { from, to: SCHEMA_VERSION }
     } catch (error) {
@@ -107,7 +107,7 @@ const MIGRATION_LOCK_SQL = `select pg_advisory_xact_lock(hashtextextended('effec
 /** $1 schema */
 const SCHEMA_THERE_SQL = `select to_regnamespace($1::text) is not null as there`
 
-/** Whoever may make tables in a schema need not be allowed to make schemas. */
+/** A role that may create tables in a schema need not be allowed to create schemas. */
 function preamble(schema: string, there = false): string[] {
   return [
     ...(there ? [] : [`create schema if not exists ${schema}`]),

@@ -12,7 +12,7 @@ export class SharedConnection {
     this.#clock = clock
   }
 
-  /** Answers with how to give the lane back; calling it twice does nothing. */
+  /** Returns a function that gives the lane back. A second call does nothing. */
   acquire(): Promise<() => void> {
     if (!this.#held) {
       this.#held = true

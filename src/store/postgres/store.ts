@@ -99,7 +99,7 @@ class PostgresStore<Tx> implements SqlStore<Tx> {
         try {
           shown = shownBy(rows[0], claim)
         } catch (error) {
-          // What cannot be read is no reason to keep the connection.
+          // Release the connection even if the row cannot be read.
           void connection.rollback()
           throw error
         }
@@ -114,7 +114,7 @@ class PostgresStore<Tx> implements SqlStore<Tx> {
 
   open({ deadlineMs }: { readonly deadlineMs: number }): Promise<SqlSession<Tx>> {
     return told(this.#schema, async () => {
-      // The process speaks first: what the server ends, it ends with the connection.
+      // The process's own timer must fire first, because the server would end the connection too.
       const deadline = this.#bind('deadline', [String(deadlineMs + SERVER_DEADLINE_SLACK_MS)])
       const { connection, rows } = await this.#driver.begin(deadline, { withinMs: deadlineMs + ANSWER_SLACK_MS })
       if (rows[0]?.['read_only'] === true) {

@@ -33,7 +33,7 @@ export class SweepLease<Tx> {
     }
   }
 
-  /** Whatever the sweep came to is not changed by this: what is not let go lapses. */
+  /** Releases the lease. A failure does not matter, because the lease lapses by itself. */
   async #letGo(holder: string): Promise<void> {
     const statement = { name: '', text: letSweepGoSql(this.#schema), values: [this.#name, holder] }
     await this.#driver.query(statement).catch(() => {})

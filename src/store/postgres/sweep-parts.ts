@@ -32,7 +32,7 @@ export class SweepParts<Tx> {
       const [look] = await this.#query(lookIntoPartSql(this.#schema, table), [...range, no])
       if (look?.['due'] !== true) continue
       left -= await remove(range, left)
-      // What the limit cut short stays due.
+      // A part that the limit ended stays due.
       if (left <= 0) return false
       await this.#query(restPartSql(this.#schema, table), [no])
     }

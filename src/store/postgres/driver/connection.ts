@@ -14,7 +14,7 @@ import { isConnectionLost, isPreparedStatementLost, sqlStateOf } from './sqlstat
 const IDLE_IN_TRANSACTION = '25P03'
 const NOTHING: PgStatement = { name: '', text: '', values: [] }
 
-/** One open transaction on a client of the pool; `joined`: on the user's own, which is not ours to end. */
+/** One open transaction on a client of the pool. `joined`: the user's own transaction, which we must not end. */
 export class PgTransaction<Tx> implements PgConnection<Tx> {
   readonly #context: PgDriverContext
   readonly #joined: boolean
@@ -80,7 +80,7 @@ export class PgTransaction<Tx> implements PgConnection<Tx> {
     else void rollBack(link, this.#context)
   }
 
-  /** Ends the transaction and answers with what to throw. */
+  /** Ends the transaction, and returns the error to throw. */
   async #failedCommit(link: PgLink, outcome: TripOutcome, commitAt: number): Promise<unknown> {
     const error = this.#learn(outcome.error)
     if (!outcome.sent) {
@@ -96,7 +96,7 @@ export class PgTransaction<Tx> implements PgConnection<Tx> {
       await rollBack(link, this.#context)
       return error
     }
-    // COMMIT itself failed. If the server still talks to us, it has rolled back; if it died of this, nobody knows.
+    // COMMIT itself failed. If the server still answers, it has rolled back. If it died, the outcome is unknown.
     const alive = (await link.run([NOTHING], this.#context)).failedAt < 0
     if (alive) giveBack(link)
     else link.release(true)

@@ -3,7 +3,7 @@ import { isPlanStale, isPreparedStatementLost } from './sqlstate.ts'
 import type { FrequentStatements } from './user-statements.ts'
 import type { Watchdog } from './watchdog.ts'
 
-/** What a driver remembers and tells, whichever connection it uses. */
+/** The state that all connections of a driver share. */
 export interface PgDriverContext {
   /** False once a pooler was seen that does not keep prepared statements. */
   prepared: boolean
@@ -11,8 +11,8 @@ export interface PgDriverContext {
   readonly onTrip: ((statements: number) => void) | undefined
   readonly watchdog: Watchdog
   /**
-   * When a connection was last heard to be silent: a statement sent at this time got no answer. Whatever silenced that
-   * connection may have silenced every other one that has not answered since.
+   * A statement that was sent at this time got no answer. Every connection that has not answered since may be silent
+   * too.
    */
   silentAt: number
 }

@@ -6,7 +6,7 @@ import { rollBack } from './rollback.ts'
 /**
  * Connections of operations that wrote nothing (replays): done, and not yet rolled back. The next operation of this turn
  * of the event loop takes one over and sends ROLLBACK with its own BEGIN: a retry storm needs one trip per retry instead
- * of two. What nobody takes is rolled back when the turn ends, so nothing stays open while the process is idle.
+ * of two. The others are rolled back when the turn ends, so nothing stays open while the process is idle.
  */
 export class DeferredRollbacks {
   readonly #pool: PgPool
@@ -19,7 +19,7 @@ export class DeferredRollbacks {
   }
 
   leave(link: PgLink): void {
-    // Whoever waits for the pool comes first; and one by one a ROLLBACK is a trip of its own anyway.
+    // Callers that wait for the pool come first. Without grouped statements a ROLLBACK is a separate trip anyway.
     if ((this.#pool.waitingCount ?? 1) > 0 || link.way !== 'grouped') {
       void rollBack(link, this.#context)
       return

@@ -33,7 +33,7 @@ export interface PgDriver<Tx> {
   readonly watch?: Watch
   /** LISTEN, on a connection of its own. Answers how to stop. Absent where the client cannot. */
   listen?(params: ListenParams): Promise<() => Promise<void>>
-  /** Ends what the driver itself opened; never the user's pool. */
+  /** Ends the connections that the driver opened. Never ends the user's pool. */
   close(): Promise<void>
 }
 
@@ -57,7 +57,7 @@ export interface PgConnection<Tx> {
   /** Resolves when nothing sent through a handle is on its way, where the client does not keep that order itself. */
   quiet?(): Promise<void>
   query(statement: PgStatement): Promise<readonly Row[]>
-  /** Many statements in one trip (or one by one where the client cannot); stops at the first failure. */
+  /** Many statements in one trip, or one by one if the client cannot. Stops at the first failure. */
   pipeline(statements: readonly PgStatement[]): Promise<PipelineOutcome>
   /**
    * `last` (if any) and COMMIT, in one trip where the client can. 'rolledBack' when the tag is not COMMIT. An error of
@@ -65,16 +65,16 @@ export interface PgConnection<Tx> {
    * connection throws `CommitLost`.
    */
   commit(last?: PgStatement): Promise<'committed' | 'rolledBack'>
-  /** What ended the session, where `error` is what somebody heard of it; undefined: it lives, and the error is another's. */
+  /** The reason why the session ended, if `error` reports that. Undefined: the session lives. */
   endedBy(error: unknown): Promise<unknown>
-  /** Ends the transaction; never throws; a broken connection is discarded, not given back to the pool. */
+  /** Ends the transaction. Never throws. A broken connection is discarded, and not given back to the pool. */
   rollback(): Promise<void>
   /** The same for a transaction that wrote nothing, for a caller that does not wait: the driver may take its time. */
   leave?(): void
 }
 
 export interface PgStatement {
-  /** Prepared under this name where the client and the pooler allow it; '' = unnamed. */
+  /** The name of the prepared statement, if the client and the pooler allow it. Empty: not prepared. */
   readonly name: string
   readonly text: string
   readonly values: readonly unknown[]
@@ -85,7 +85,7 @@ export type PipelineOutcome =
   /** `lost`: the connection is gone, and with it the transaction. Otherwise the error is this statement's own. */
   | { readonly kind: 'failed'; readonly index: number; readonly error: unknown; readonly lost: boolean }
 
-/** The connection broke after COMMIT was sent: nobody here knows whether it committed. */
+/** The connection broke after COMMIT was sent, so it is not known whether it committed. */
 export class CommitLost extends Error {
   override readonly name: string = 'CommitLost'
   constructor(cause: unknown) {
@@ -93,7 +93,7 @@ export class CommitLost extends Error {
   }
 }
 
-/** The server ran COMMIT and refused it: what the transaction's own statements had put off until then failed. */
+/** The server refused COMMIT, because a deferred check of the transaction's own statements failed. */
 export class CommitRefused extends Error {
   override readonly name: string = 'CommitRefused'
   constructor(cause: unknown) {

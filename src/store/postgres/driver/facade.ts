@@ -7,7 +7,7 @@ import { queryFrequent } from './frequent.ts'
 import { linkOf } from './link.ts'
 import type { PgDriverContext } from './context.ts'
 
-/** The client behind a handle; null once the handle was taken back. */
+/** The client behind a handle. Null: the handle was revoked. */
 const LIVE: unique symbol = Symbol('effectively-once: client of a transaction handle')
 
 const CONTEXT: unique symbol = Symbol('effectively-once: context of a transaction handle')
@@ -117,7 +117,7 @@ function query(this: Facade, config: unknown, values?: unknown, callback?: unkno
   if (typeof text === 'string' && takesTransaction(text)) {
     return refuse(onceError('ONCE_TX_TAKEN'), config, values, callback)
   }
-  // Without values pg asks for no plan; with a callback it answers another way.
+  // Without values, pg prepares no plan. With a callback, pg answers in another way.
   if (typeof config === 'string' && Array.isArray(values) && values.length > 0 && !callback && !client.binary) {
     const context = this[CONTEXT]
     const link = linkOf(client)

@@ -5,7 +5,7 @@ import type { ColumnField } from './columns.ts'
 import type { PgLink } from './link.ts'
 import { isPlanStale, isPreparedStatementLost, markTransient } from './sqlstate.ts'
 
-/** What pg answers. */
+/** The result of pg. */
 export interface PgResult {
   readonly command: string
   readonly rowCount: number | null
@@ -14,7 +14,7 @@ export interface PgResult {
   readonly fields: readonly ColumnField[]
 }
 
-/** As pg would answer it, under a name. What only the name made fail is worth another run. */
+/** Runs the statement under a name, with the same result as pg. If only the name was at fault, it runs again. */
 export function queryFrequent(link: PgLink, context: PgDriverContext, statement: PgStatement): Promise<PgResult> {
   return link.run([statement], context, 'theirs').then(({ failedAt, error, rows, tag, columns }) => {
     if (failedAt < 0) return resultOf(tag, rows[0] ?? [], columns?.fields ?? [])

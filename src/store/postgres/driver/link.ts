@@ -22,14 +22,14 @@ export class PgLink {
   readonly client: PgClient
   /** 'grouped': many statements, one Sync. 'concurrent': pg pipelines by itself. 'single': one by one. */
   readonly way: 'grouped' | 'concurrent' | 'single'
-  /** The first error that ended the connection while nobody was asking. */
+  /** The first error that ended the connection outside of a statement. */
   broken: { readonly error: unknown } | null = null
   /** How long an answer to statements of ours may take. */
   withinMs: number = STATEMENT_WITHIN_MS
   /** When the server was last heard here. */
   #heardAt = performance.now()
   readonly #prepared: PreparedStatements = new Map()
-  /** Names whose statement changed its columns: pg would go on using what it prepared. */
+  /** Names of statements whose columns changed. pg would continue to use the old plan. */
   readonly #stale = new Set<string>()
   readonly #onError = (error: unknown): void => {
     this.broken ??= { error }
@@ -111,7 +111,7 @@ export class PgLink {
     })
   }
 
-  /** The user's own statements have the deadline of their operation; then the connection is rolled back, or ended. */
+  /** Limits statements of ours. The user's own statements have the deadline of their operation. */
   #watched(context: PgDriverContext): Wait | undefined {
     const { withinMs } = this
     if (withinMs === Infinity) return undefined
@@ -122,7 +122,7 @@ export class PgLink {
     })
   }
 
-  /** A server that does not answer does not take part in an orderly end: whoever waits is told by the socket's. */
+  /** Destroys the socket, because a silent server would not answer an orderly end. The waiting statement then fails. */
   #giveUp(withinMs: number): void {
     const error = onceError('ONCE_STORE_UNAVAILABLE', { detail: `no answer from the database within ${withinMs} ms` })
     this.broken ??= { error }

@@ -2,7 +2,7 @@ import { onceError } from '../../../errors.ts'
 import type { ListenParams } from './driver.ts'
 import type { PgPool } from './client.ts'
 
-/** What a listening client needs beside what every connection does. */
+/** The additional methods that a listening client needs. */
 interface ListeningClient {
   connect(): Promise<unknown>
   end(): Promise<void>

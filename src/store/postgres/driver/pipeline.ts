@@ -20,12 +20,12 @@ export interface TripOutcome {
   readonly rows: readonly (readonly Row[])[]
   /** Command tag of the last statement that completed. */
   readonly tag: string
-  /** Index of the statement that failed; -1 when all completed. */
+  /** The index of the statement that failed. -1: all completed. */
   readonly failedAt: number
   readonly error: unknown
   /** The group was written to the socket: the server may have run it. */
   readonly sent: boolean
-  /** Of the last statement that returned rows, where they are known. */
+  /** The columns of the last statement that returned rows, if they are known. */
   readonly columns?: Columns | null
 }
 
@@ -35,11 +35,11 @@ export function rowsOf({ failedAt, error, rows }: TripOutcome): readonly Row[] {
   return rows[0] ?? []
 }
 
-/** What one connection has prepared: name → what the server knows under it. */
+/** The prepared statements of one connection, by name. */
 export type PreparedStatements = Map<string, PreparedStatement>
 
 export interface PreparedStatement {
-  /** null: the name may or may not exist on the server; it is closed before it is parsed again. */
+  /** Null: the name may exist on the server, so it is closed before it is parsed again. */
   text: string | null
   columns: Columns | null
 }
@@ -80,7 +80,7 @@ export class Pipeline {
   #unreadable: { readonly index: number; readonly error: unknown } | null = null
   /** The unnamed statement as the server has it at this point: equal neighbours are parsed and described once. */
   #unnamed: { text: string | null; columns: Columns | null } = { text: null, columns: null }
-  /** Per step: what this group prepared under a name, or null. */
+  /** For each step: the statement that this group prepared, or null. */
   readonly #prepares: (PreparedStatement | null)[] = []
 
   constructor(options: {
@@ -110,7 +110,7 @@ export class Pipeline {
     return null
   }
 
-  /** What pg would throw into whoever happens to read the socket: a value that turns out to be none. */
+  /** Writes all statements. Returns the error of an invalid value. pg would throw it into the code that reads the socket. */
   #writeAll(): Error | null {
     startGroup()
     for (const [index, step] of this.#steps.entries()) {
@@ -156,7 +156,7 @@ export class Pipeline {
     return false
   }
 
-  /** Of the statement whose results come next. */
+  /** The known columns of the statement whose results come next. */
   #knownColumns(): Columns | null {
     const step = this.#steps[this.#index]
     if (!step || step.silent) return null
@@ -238,7 +238,7 @@ export class Pipeline {
     // Execute asks for all rows, so a portal is never suspended.
   }
 
-  /** Behind COPY the protocol waits for data that nobody sends: there is no way out but the connection's end. */
+  /** After COPY, the protocol waits for data that we do not send, so the connection must be ended. */
   handleCopyInResponse(connection: PgWire): void {
     connection.stream.destroy(new Error('COPY FROM STDIN cannot be part of a pipeline'))
   }
@@ -257,7 +257,7 @@ export function stepOf(statement: PgStatement, named: boolean, mapper: (value: u
   }
 }
 
-/** What a value of the user's was mapped to may claim to be bytes. */
+/** Refuses a mapped value of the user that only claims to be bytes. */
 function checked(value: WireValue): WireValue {
   if (typeof value === 'string' || value === null || ArrayBuffer.isView(value)) return value
   throw new TypeError('a value of the statement is neither text nor bytes')

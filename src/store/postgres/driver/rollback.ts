@@ -3,7 +3,7 @@ import type { PgLink } from './link.ts'
 import type { PgDriverContext } from './context.ts'
 import { ROLLBACK } from './pipeline.ts'
 
-/** A rollback that waits longer than this (behind a cursor that nobody reads) is had by ending the connection. */
+/** A rollback that takes longer, such as behind an unread cursor, is replaced by ending the connection. */
 const ROLLBACK_WAIT_MS = 5_000
 
 /** Ends the transaction and gives the connection back, or ends that too. */
@@ -18,7 +18,7 @@ export async function rollBack(link: PgLink, context: PgDriverContext): Promise<
   else link.release(true)
 }
 
-/** Whatever is not outside a transaction now would be somebody else's surprise. */
+/** Gives a connection back to the pool, or ends it if it is still in a transaction. */
 export function giveBack(link: PgLink): void {
   link.release(isInTransaction(link.client))
 }

@@ -49,7 +49,7 @@ export class SideConnection {
     }
   }
 
-  /** What is under way may finish, but a server that does not answer is not waited for. */
+  /** Waits for a statement that is under way, but not for a server that does not answer. */
   async close(): Promise<void> {
     this.#closed = true
     await within(CLOSE_WAIT_MS, this.#tail)

@@ -1,4 +1,4 @@
-/** What the server itself said about a failure. */
+/** The fields of a server error. */
 export interface Said {
   /** Five characters. A user's own SQL may raise any. */
   readonly state: string
@@ -21,7 +21,7 @@ interface Layer {
 
 const LAYERS_MAX = 6
 
-/** Wherever the client or ORM hid it; undefined when it was not the server that failed. */
+/** Finds the server's error inside the error of a client or ORM. Undefined: the server did not fail. */
 function saidBy(error: unknown): Said | undefined {
   let current: unknown = error
   for (let depth = 0; depth < LAYERS_MAX && typeof current === 'object' && current !== null; depth++) {
@@ -36,7 +36,7 @@ function saidBy(error: unknown): Said | undefined {
 }
 
 function saidIn(layer: Layer): Said | undefined {
-  // Prisma's own errors have a vocabulary of their own, P1000 to P6999; the server's word lies below.
+  // Prisma has its own codes, P1000 to P6999. The server's code is deeper inside.
   if (layer.clientVersion !== undefined) return undefined
   const state = [layer.code, layer.originalCode].find((code) => typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code))
   if (state === undefined) return undefined
@@ -49,12 +49,12 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
-/** The five characters that say what went wrong. */
+/** The SQLSTATE, five characters. */
 export function sqlStateOf(error: unknown): string | undefined {
   return saidBy(error)?.state
 }
 
-/** Somebody's PL/pgSQL chose these five characters: they say nothing about the server. */
+/** Whether a PL/pgSQL function raised the code. Then the code says nothing about the server. */
 export function isRaised(error: unknown): boolean {
   return saidBy(error)?.routine === RAISE
 }
@@ -114,7 +114,7 @@ export function isTimedOut(error: unknown): boolean {
   return (state === '25P04' || state === '25P03') && isConnectionLost(error)
 }
 
-/** Worth running the whole transaction again: serialization failure, deadlock, what was marked so. */
+/** Whether the whole transaction may run again: a serialization failure, a deadlock, or an error that is marked so. */
 export function isTransient(error: unknown): boolean {
   const state = sqlStateOf(error)
   return state === '40001' || state === '40P01' || isMarked(error)
@@ -122,7 +122,7 @@ export function isTransient(error: unknown): boolean {
 
 const marked = new WeakSet<object>()
 
-/** What was no fault of the statement, and will not happen again. */
+/** Marks an error as transient, because the statement was not at fault and may succeed the next time. */
 export function markTransient(error: unknown): void {
   if (typeof error === 'object' && error !== null) marked.add(error)
 }
@@ -142,7 +142,7 @@ export function isPreparedStatementLost(error: unknown): boolean {
   return (said?.state === '42P05' || said?.state === '26000') && said.routine !== RAISE
 }
 
-/** A prepared statement returns other columns since somebody changed a table: it must be prepared anew. */
+/** Whether a table changed and a prepared statement returns other columns. It must be prepared again. */
 export function isPlanStale(error: unknown): boolean {
   const said = saidBy(error)
   return said?.state === '0A000' && said.routine === 'RevalidateCachedQuery'

@@ -2,7 +2,7 @@ import { sha256Hex } from '../../../platform/sha256.ts'
 import type { UserStatement } from '../../store.ts'
 import type { PgStatement } from './driver.ts'
 
-/** Names stay on every connection: what is written into the texts themselves must not fill the server. */
+/** Prepared names stay on every connection. Texts with values inside must not fill the server's memory. */
 const NAMES_MAX = 64
 const COUNTED_MAX = 512
 

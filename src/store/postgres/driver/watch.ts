@@ -71,7 +71,7 @@ function wrap(pool: PgPool, name: 'query' | 'connect', callbacks: ReadonlySet<Ca
   }
   Object.defineProperty(holder, name, { value: watched, configurable: true, writable: true, enumerable: false })
   return () => {
-    // Somebody wrapped it after us: theirs stays, ours goes on without anybody to tell.
+    // Other code wrapped the method after us. Its wrapper stays, and ours only passes calls on.
     if (holder[name] !== watched) return
     if (before) Object.defineProperty(holder, name, before)
     else delete holder[name]
