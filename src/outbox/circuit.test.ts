@@ -24,3 +24,23 @@ it('pauses no longer when it calls for the next try, though its timer fires too 
   ring()
   expect(pausing).toEqual([true, false])
 })
+
+it('counts the time without a sent event anew after the sink was reached, from the next failure on', () => {
+  let time = 1_000
+  const clock: Clock = { now: () => time, after: () => () => {} }
+  const circuit = new Circuit(clock, { next: () => 0.5, uuid: () => '' }, () => {})
+  const downAfter = (ms: number): number => {
+    time += ms
+    return circuit.downForMs
+  }
+  circuit.open()
+  expect(downAfter(500)).toBe(500)
+  circuit.restart()
+  expect(downAfter(500)).toBe(0)
+  circuit.open()
+  expect(downAfter(500)).toBe(500)
+  circuit.open()
+  expect(downAfter(500)).toBe(1_000)
+  circuit.close()
+  expect(downAfter(500)).toBe(0)
+})

@@ -10,6 +10,8 @@ export class Circuit {
   readonly #retry: () => void
   #cancel: () => void = () => {}
   #since = 0
+  /** The round in which the sink was found to be reachable. A failure after it begins a new time. */
+  #restarted = -1
   /** True until the timer fires. A timer may fire slightly early, and the relay may try then. */
   isPausing = false
   /** Rounds in a row in which nothing was sent. 0: the sink works. */
@@ -23,13 +25,13 @@ export class Circuit {
     this.#retry = retry
   }
 
-  /** How long nothing was sent. 0: the sink works. */
+  /** How long nothing was sent. 0: the sink works, or nothing has failed since it was reached. */
   get downForMs(): number {
-    return this.down === 0 ? 0 : this.#clock.now() - this.#since
+    return this.down === 0 || this.round === this.#restarted ? 0 : this.#clock.now() - this.#since
   }
 
   open(): void {
-    if (this.down === 0) this.#since = this.#clock.now()
+    if (this.downForMs === 0) this.#since = this.#clock.now()
     this.down++
     this.round++
     this.isPausing = true
@@ -41,9 +43,9 @@ export class Circuit {
     this.#cancel = this.#clock.after(pauseWhileDownMs(this.#random, this.down), end, true)
   }
 
-  /** The sink may work again, so the time without a sent event begins again. */
+  /** The sink can be reached, so the time without a sent event begins with the next failure. */
   restart(): void {
-    this.#since = this.#clock.now()
+    this.#restarted = this.round
   }
 
   close(): void {

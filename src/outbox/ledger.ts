@@ -92,7 +92,9 @@ export class Ledger {
    */
   async #accepted<T extends Acked>(leases: readonly ShardLease[], written: T): Promise<T | undefined> {
     const isRefused = leases.some(({ shard }) => !written.ours.includes(shard))
-    return isRefused && (await this.#leases.isServerNew()) ? undefined : written
+    if (!isRefused || !(await this.#leases.isServerNew())) return written
+    await this.#wake.wait(pauseWhileDownMs(this.#parts.random, 1))
+    return undefined
   }
 
   #dropLost(leases: readonly ShardLease[], still: readonly number[]): ReadonlySet<number> {

@@ -31,6 +31,7 @@ export class Withdrawal {
     const { downForMs, down } = this.#sender.circuit
     if (down === 0) {
       this.#failures = 0
+      this.#probeAt = 0
       this.#leases.stepAside(undefined)
     } else if (this.#leases.isAside) {
       if (!sink.open || downForMs < 2 * leaseMs) return
@@ -38,7 +39,8 @@ export class Withdrawal {
       if (clock.now() >= this.#probeAt) void this.#probe()
     } else if (downForMs > leaseMs && this.#leases.hasOthers) {
       const owned = [...this.#leases.shards.values()]
-      this.#leases.stepAside(owned.find(hasEvents) ?? owned[0])
+      if (owned.length === 0 && !sink.open) return
+      this.#leases.stepAside(owned.find(hasEvents) ?? owned[0] ?? 'withoutShard')
       const reason = `${sink.name}: nothing was sent from here for ${leaseMs} ms; the other relays take over`
       observe({ kind: 'troubled', task: 'relay', error: new Error(reason, { cause: this.#sender.trouble }) })
     }

@@ -27,7 +27,8 @@ export interface Sink {
   readonly concurrency?: number
   /**
    * Connects and looks at the server's settings. Returns one sentence for each setting that weakens the guarantee. A
-   * relay that could not send for a while calls it again, to see whether the server can be reached.
+   * relay that could not send for a while calls it again, to see whether the server can be reached. So it must ask the
+   * server.
    */
   open?(): Promise<readonly string[]>
   /**

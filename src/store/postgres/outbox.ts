@@ -44,8 +44,8 @@ import { blockedOf, byShard, eventOf, numberOrNull, numbersOf, placesOf } from '
 import { postgresParked } from './parked.ts'
 import type { Bind, StatementName } from './statements.ts'
 
-/** SQLSTATEs of databases that speak PostgreSQL's protocol and do not tell their timeline. */
-const HAS_NO_TIMELINE = /^(0A|42)/
+/** SQLSTATEs of databases that speak PostgreSQL's protocol and do not tell their timeline: no such function, no right. */
+const HAS_NO_TIMELINE = /^(0A000|42883|42501)$/
 const FIRST_TIMELINE = '1'
 
 /** The relay on PostgreSQL. Every method is one statement, except for held events. */
@@ -287,7 +287,7 @@ export class PostgresOutbox<Tx> implements Outbox {
     }
     const again = [destination, ...aggregateArrays(own(touched))]
     statements.push(this.#bind('promoteHeld', again), this.#bind('stillBlocked', again))
-    const outcome = await connection.pipeline(statements)
+    const outcome = await connection.pipeline(statements, 'ours')
     if (outcome.kind === 'failed') throw outcome.error
     const parked = (outcome.rows[0] ?? []).filter((row) => row['parked'] === true)
     return {

@@ -37,7 +37,7 @@ async function settle<Tx>(driver: PgDriver<Tx>, bind: Bind, params: SettleParked
       bind('promoteHeld', [destination, shards, aggregates]),
     ]
     // Without its shards the destination was forgotten, with everything it held.
-    const outcome = rows.length === 0 ? null : await connection.pipeline(statements)
+    const outcome = rows.length === 0 ? null : await connection.pipeline(statements, 'ours')
     if (outcome?.kind === 'failed') throw outcome.error
     if ((await connection.commit()) !== 'committed') throw onceError('ONCE_ROLLED_BACK')
     const [skipped = 0, heads = 0, orphans = 0] = (outcome?.rows ?? []).map(({ length }) => length)

@@ -4,7 +4,7 @@ import { CommitLost, CommitRefused } from './driver.ts'
 import type { PgConnection, PgStatement, PipelineOutcome } from './driver.ts'
 import { facadeOf } from './facade.ts'
 import type { DeferredRollbacks } from './deferred-rollbacks.ts'
-import type { PgLink } from './link.ts'
+import type { PgLink, Whose } from './link.ts'
 import type { PgDriverContext } from './context.ts'
 import { COMMIT } from './pipeline.ts'
 import type { TripOutcome } from './pipeline.ts'
@@ -47,10 +47,10 @@ export class PgTransaction<Tx> implements PgConnection<Tx> {
     return outcome.rows[0] ?? []
   }
 
-  async pipeline(statements: readonly PgStatement[]): Promise<PipelineOutcome> {
+  async pipeline(statements: readonly PgStatement[], whose: Whose = 'theirs'): Promise<PipelineOutcome> {
     if (statements.length === 0) return { kind: 'done', rows: [] }
     const link = this.#open()
-    const { failedAt: index, error, rows } = await link.run(statements, this.#context, 'theirs')
+    const { failedAt: index, error, rows } = await link.run(statements, this.#context, whose)
     if (index < 0) return { kind: 'done', rows }
     return { kind: 'failed', index, error: this.#learn(error), lost: link.isLost(error) }
   }

@@ -57,8 +57,11 @@ export interface PgConnection<Tx> {
   /** Resolves when nothing sent through a handle is on its way, where the client does not keep that order itself. */
   quiet?(): Promise<void>
   query(statement: PgStatement): Promise<readonly Row[]>
-  /** Many statements in one trip, or one by one if the client cannot. Stops at the first failure. */
-  pipeline(statements: readonly PgStatement[]): Promise<PipelineOutcome>
+  /**
+   * Many statements in one trip, or one by one if the client cannot. Stops at the first failure. 'ours': an answer must
+   * come in time. The user's own statements have the deadline of their operation.
+   */
+  pipeline(statements: readonly PgStatement[], whose?: 'ours' | 'theirs'): Promise<PipelineOutcome>
   /**
    * `last` (if any) and COMMIT, in one trip where the client can. 'rolledBack' when the tag is not COMMIT. An error of
    * `last` is thrown as it came, one of COMMIT itself as `CommitRefused` (the transaction is over either way); a lost

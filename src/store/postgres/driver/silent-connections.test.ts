@@ -33,6 +33,22 @@ describePostgres('connections that a firewall dropped', (database) => {
     expect(await answers).toEqual([[{ n: 1 }], [{ n: 1 }], [{ n: 1 }]])
   }, 10_000)
 
+  it('do not keep a statement of ours waiting inside a transaction', async () => {
+    const link = await Link.open(Number(new URL(database.url).port))
+    ends.push(() => link.close())
+    const pool = new pg.Pool({ connectionString: link.through(database.url), max: 1 })
+    pool.on('error', () => {})
+    ends.push(() => pool.end())
+    const driver = pgDriver(pool)
+    ends.push(() => driver.close())
+    const { connection } = await driver.begin(STATEMENT, { withinMs: 500 })
+    link.silence()
+    expect(await connection.pipeline([STATEMENT], 'ours')).toMatchObject({ kind: 'failed', lost: true })
+    link.forget()
+    await connection.rollback()
+    expect(await driver.query(STATEMENT)).toEqual([{ n: 1 }])
+  }, 10_000)
+
   it('are kept when they have answered since', async () => {
     const pool = new pg.Pool({ connectionString: database.url, max: 1 })
     ends.push(() => pool.end())

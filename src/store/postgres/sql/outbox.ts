@@ -112,10 +112,9 @@ export function isServer(parameter: string): string {
   return `(${parameter}::text is null or ${SERVER} = ${parameter}::text)`
 }
 
+/** Fails on a standby, which has no timeline of its own before it is promoted. */
 export const IDENTITY_SQL: string = `
-select ${SERVER} as server,
-       case when pg_is_in_recovery() then ''
-            else ltrim(left(pg_walfile_name(pg_current_wal_lsn()), 8), '0') end as timeline`
+select ${SERVER} as server, ltrim(left(pg_walfile_name(pg_current_wal_lsn()), 8), '0') as timeline`
 
 /** For databases that speak PostgreSQL's protocol and have no such functions. */
 export const SERVER_SQL: string = `select ${SERVER} as server`
