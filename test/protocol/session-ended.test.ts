@@ -116,7 +116,7 @@ describeClients('an error that tells of a session of somebody else', (place) => 
         await insertCharge(place, tx, 'unreadable')
         throw unreadable
       })
-      expect(await heard.catch((error: unknown) => error === unreadable), way).toBe(true)
+      expect([way, await heard.catch((error: unknown) => error === unreadable)]).toEqual([way, true])
     }
     expect(await countCharges(place, 'unreadable')).toBe(0)
     expect(await once.run({ scope: 'u', key: 'unreadable', input: 1 }, async () => 'done')).toBe('done')
