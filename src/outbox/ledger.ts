@@ -92,7 +92,7 @@ export class Ledger {
    */
   async #accepted<T extends Acked>(leases: readonly ShardLease[], written: T): Promise<T | undefined> {
     const isRefused = leases.some(({ shard }) => !written.ours.includes(shard))
-    if (!isRefused || !(await this.#leases.isServerNew())) return written
+    if (!isRefused || (await this.#leases.followServer()) !== 'restarted') return written
     await this.#wake.wait(pauseWhileDownMs(this.#parts.random, 1))
     return undefined
   }

@@ -166,21 +166,22 @@ export class ShardLeases {
   }
 
   /**
-   * Whether another server with the same data answers now. If it was promoted or restored, the answer is false, and
-   * every shard is leased again: what was sent for the server before may be lost to its consumers.
+   * Finds out which server answers now, and works with that one. If it was promoted or restored, every shard is leased
+   * again: its consumers may have lost what was sent for the server before.
    */
-  async isServerNew(): Promise<boolean> {
+  async followServer(): Promise<'same' | 'restarted' | 'promoted'> {
     const before = this.#identity
     const identity = await this.#parts.outbox.identity?.()
-    if (!before || !identity || before.server === identity.server) return false
-    if (before.timeline !== identity.timeline) {
+    if (!before || !identity || before.server === identity.server) return 'same'
+    const isPromoted = before.timeline !== identity.timeline
+    if (isPromoted) {
       // First, because it finds the shards of which the database has lost something.
       await this.prove()
       await this.giveBack([...this.shards.values()])
       this.#freeSeen = true
     }
     this.#identity = identity
-    return before.timeline === identity.timeline
+    return isPromoted ? 'promoted' : 'restarted'
   }
 
   /** Asks which shards are still ours, because another server answers now and may know less. */
@@ -216,8 +217,8 @@ export class ShardLeases {
     this.#free = free
     this.#others = relays > 1
     if (due) this.#dueSeen = true
-    const few = this.#aside === 'withoutShard' ? 0 : 1
-    this.#share = this.#aside && relays > 1 ? few : Math.ceil(SHARDS / relays)
+    const whileAside = this.#aside === 'withoutShard' ? 0 : 1
+    this.#share = this.#aside && relays > 1 ? whileAside : Math.ceil(SHARDS / relays)
     const kept = new Set(ours)
     this.drop(leases.filter(({ shard }) => !kept.has(shard)))
     if (leases.length === 0 || kept.size > 0) return

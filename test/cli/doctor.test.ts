@@ -45,6 +45,14 @@ describePostgres('doctor finds, on PostgreSQL', (database) => {
     )
   }
 
+  /** Sets that event aside after four attempts. States: 1 waits for its next attempt, 3 is parked. */
+  async function holdOne(state: 1 | 3, reason: string): Promise<void> {
+    await world.sql(
+      `insert into effectively_once.held (destination, shard, seq, aggregateid, state, attempts, reason)
+       select 'shop', shard, seq, aggregateid, ${state}, 4, '${reason}' from effectively_once.event limit 1`,
+    )
+  }
+
   it(
     'events that wait although relays run, and none that runs',
     async () => {
@@ -81,8 +89,7 @@ describePostgres('doctor finds, on PostgreSQL', (database) => {
     'the errors of what is tried again, and says 1 problem',
     async () => {
       await waiting()
-      await world.sql(`insert into effectively_once.held (destination, shard, seq, aggregateid, state, attempts, reason)
-        select 'shop', shard, seq, aggregateid, 1, 4, 'the shop is closed' from effectively_once.event limit 1`)
+      await holdOne(1, 'the shop is closed')
       const keptMs = 30 * 86_400_000
       const kept = { inboxForMs: keptMs, rememberForMs: keptMs, lettersForMs: keptMs }
       await world.store.inbox?.open({ consumer: CONSUMER, ...kept })
@@ -109,8 +116,7 @@ describePostgres('doctor finds, on PostgreSQL', (database) => {
     'events that were parked',
     async () => {
       await waiting()
-      await world.sql(`insert into effectively_once.held (destination, shard, seq, aggregateid, state, attempts, reason)
-        select 'shop', shard, seq, aggregateid, 3, 4, 'no' from effectively_once.event limit 1`)
+      await holdOne(3, 'no')
       expect(await found('outbox-parked')).toEqual([
         {
           level: 'warning',

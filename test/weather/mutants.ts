@@ -141,8 +141,8 @@ const FAILOVERS: readonly TestedMutant[] = [
     name: 'a server that was started again counts as promoted',
     test: 'test/weather/promoted.test.ts',
     file: 'src/outbox/shard-leases.ts',
-    find: 'if (before.timeline !== identity.timeline) {',
-    replace: 'if (before.server !== identity.server) {',
+    find: 'const isPromoted = before.timeline !== identity.timeline',
+    replace: 'const isPromoted = before.server !== identity.server',
   },
   {
     name: 'a relay that cannot reach its broker keeps its last shard',
