@@ -6,6 +6,7 @@ import { pgStore } from '../../src/store/postgres/pg.ts'
 import { until } from '../relay/world.ts'
 import { describePostgres } from '../support/postgres.ts'
 import { TABLES } from './catalogue.ts'
+import { Cluster } from './cluster.ts'
 import { Database } from './database.ts'
 import { Link } from './link.ts'
 
@@ -148,5 +149,23 @@ describePostgres('a server that was promoted and lacks the last transactions', (
     )
     await until(() => sent.length > 1, 30_000)
     expect(sent.map(({ data }) => (data as { n: number }).n)).toEqual([1, 2])
+  }, 120_000)
+
+  it('has no identity before it is promoted: as a standby it would pass for a server that was started again', async () => {
+    const primary = await Cluster.create()
+    ends.push(() => primary.remove())
+    const standby = await primary.standby()
+    ends.push(() => standby.remove())
+    const identity = (url: string): Promise<unknown> => {
+      const pool = new pg.Pool({ connectionString: url, max: 1 })
+      pool.on('error', () => {})
+      ends.push(() => pool.end())
+      return pgStore(pool).outbox.identity!()
+    }
+    expect(await identity(primary.url)).toMatchObject({ timeline: '' })
+    await expect(identity(standby.url)).rejects.toMatchObject({ name: 'OnceError' })
+    await primary.stopAtOnce()
+    await standby.promote()
+    expect(await identity(standby.url)).toMatchObject({ timeline: '2' })
   }, 120_000)
 })
