@@ -53,6 +53,15 @@ export type Signal =
     }
   /** A sink acknowledged events. */
   | { readonly kind: 'sent'; readonly destination: string; readonly events: number }
+  /** A call of a sink ended. `failed`: the whole call failed. `system` is the kind of broker, where it is known. */
+  | {
+      readonly kind: 'sinkCalled'
+      readonly destination: string
+      readonly system: string | undefined
+      readonly events: number
+      readonly durationMs: number
+      readonly failed: boolean
+    }
   /** An event was parked after its last attempt. `shard` and `seq` say where it is in the outbox. */
   | {
       readonly kind: 'parked'
@@ -74,6 +83,15 @@ export type Signal =
     }
   /** A consumer finished messages: they were applied now, were applied before, or were ignored. */
   | { readonly kind: 'consumed'; readonly consumer: string; readonly messages: number; readonly applied: number }
+  /** A message's handler ended. The commit comes later. */
+  | {
+      readonly kind: 'handled'
+      readonly consumer: string
+      readonly system: string | undefined
+      readonly type: string
+      readonly durationMs: number
+      readonly failed: boolean
+    }
   /** A message failed and is tried again. */
   | {
       readonly kind: 'failed'
