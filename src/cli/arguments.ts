@@ -53,7 +53,13 @@ export interface Values {
   fail?: string
   body?: string
   role?: string
+  within?: string
+  import?: string[]
   for?: string
+  'dry-run'?: boolean
+  framework?: string
+  client?: string
+  dir?: string
 }
 
 export type Option = keyof Values
@@ -108,10 +114,16 @@ const OPTIONS: Readonly<Record<Option, Given>> = {
   fail: TEXT,
   body: TEXT,
   role: TEXT,
+  within: TEXT,
+  import: { ...TEXT, multiple: true },
   for: TEXT,
+  'dry-run': FLAG,
+  framework: TEXT,
+  client: TEXT,
+  dir: TEXT,
 }
 
-const EVERYWHERE: readonly Option[] = ['url', 'schema', 'json', 'help']
+export const EVERYWHERE: readonly Option[] = ['url', 'schema', 'json', 'help']
 const FILTER: readonly Option[] = [
   'namespace',
   'consumer',
@@ -143,7 +155,8 @@ const RUN: readonly Option[] = [
 const OPERATION = 'the id of an operation'
 
 /** Every command, with its options and the name of what follows it ('' = nothing; '?' at the end: it may be missing). */
-const COMMANDS: Readonly<Record<string, { readonly options: readonly Option[]; readonly operand: string }>> = {
+export const COMMANDS: Readonly<Record<string, { readonly options: readonly Option[]; readonly operand: string }>> = {
+  init: { options: ['dry-run', 'framework', 'client', 'dir'], operand: '' },
   migrate: { options: ['sql', 'adopt'], operand: '' },
   grants: { options: ['role', 'for'], operand: '' },
   status: { options: [], operand: '' },
@@ -185,6 +198,8 @@ const COMMANDS: Readonly<Record<string, { readonly options: readonly Option[]; r
   },
   'redrive abort': { options: [...ONE, ...ACCOUNTABLE], operand: 'the number of a redrive' },
   'redrive audit': { options: [...ONE, 'limit'], operand: 'the number of a redrive?' },
+  verify: { options: ['within', 'import'], operand: 'the file of a module' },
+  completion: { options: [], operand: 'bash, zsh or fish' },
   demo: { options: [], operand: '' },
   help: { options: [], operand: '' },
 }

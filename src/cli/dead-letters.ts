@@ -106,8 +106,8 @@ export const importAll: Run = async (given) => {
     })
     const counts = await Promise.race([once.deadLetters.import(lines, by), failed])
     const { lines: of, imported, applied, known, busy } = counts
-    const text = `${imported} letters imported of ${of}; ${applied} are applied already, ${known} known`
-    const left = busy.length === 0 ? '' : `\n${busy.length} run at this moment and were left out: ${busy.join(' ')}`
+    const text = `${imported} of ${of} letters imported; ${applied} were applied before, ${known} are already here`
+    const left = busy.length === 0 ? '' : `\n${busy.length} are running and were left out: ${busy.join(' ')}`
     return { text: text + left, data: counts }
   })
 }

@@ -12,7 +12,7 @@ export interface Finding {
   /** For machines; an error code of ours where there is one. */
   readonly code: string
   readonly line: string
-  /** The command, or the deed, that mends it. */
+  /** The command or the action that solves it. */
   readonly mend?: string
 }
 
@@ -56,14 +56,14 @@ function tally(findings: readonly Finding[]): string {
   return `${counted(of('problem'), 'problem')}, ${counted(of('warning'), 'warning')}`
 }
 
-/** What `migrate` would say, before it is asked: of several namespaces nobody knows whose the rows are. */
+/** Reports early what `migrate` would refuse: with several namespaces, the owner of the old rows is not known. */
 export async function outdated(opened: Opened, version: number, latest: number): Promise<Finding> {
   const finding = versionFinding(version, latest, opened.where)
   if (version === 0 || version >= latest) return finding
   const seen = await seenNamespaces(opened)
   if (seen.length < 2) return finding
-  const line = `${finding.line}, and ${seen.join(', ')} have left events in it`
-  return { ...finding, line, mend: `${finding.mend} --adopt NAME, with the one that the other rows belong to` }
+  const line = `${finding.line}, and has events of ${seen.join(', ')}`
+  return { ...finding, line, mend: `${finding.mend} --adopt NAME; NAME is the owner of the other rows` }
 }
 
 export function versionFinding(version: number, latest: number, where: string): Finding {
@@ -71,10 +71,10 @@ export function versionFinding(version: number, latest: number, where: string): 
   if (version === 0)
     return { level: 'problem', code: 'ONCE_NOT_MIGRATED', line: `${where} was never migrated`, mend: migrate }
   if (version < latest) {
-    const line = `${where} is at version ${version}, this code wants ${latest}`
+    const line = `${where} is at version ${version}, but this code needs ${latest}`
     return { level: 'problem', code: 'ONCE_NOT_MIGRATED', line, mend: migrate }
   }
-  const line = `${where} is at version ${version}, this code knows ${latest}`
+  const line = `${where} is at version ${version}, but this code knows only ${latest}`
   return { level: 'problem', code: 'ONCE_SCHEMA_NEWER', line, mend: 'npm i effectively-once@latest' }
 }
 
@@ -141,20 +141,28 @@ function outboxFindings(facts: Facts): Finding[] {
   return findings.length > 0 ? findings : [fine('outbox', 'no events wait')]
 }
 
-/** The command line can only be the relay of a webhook. A relay to another name would send everything there. */
+/** The command line gives a sink its default name. A relay to another name would send everything again. */
 function relayMend(name: string | null, option: string): string {
-  const url = name === null ? 'URL' : /^webhook (https?:.+)/.exec(name)?.[1]
+  const url = name === null ? 'URL' : urlOf(name)
   const program = `once.relay({ to }).start()${name === null ? '' : `, to the sink '${name}'`}`
   return url === undefined ? program : `${program}, or: npx effectively-once relay --to ${url}${option}`
 }
 
-/** What may belong to whoever comes next is nobody's trouble while there is one namespace. */
+function urlOf(name: string): string | undefined {
+  const [, kind = '', place = ''] = /^(webhook|nats|redis|kafka) (.+)/.exec(name) ?? []
+  if (kind === '') return undefined
+  if (kind !== 'webhook')
+    return `'${kind}://HOST?${kind === 'kafka' ? 'topic' : 'stream'}=${encodeURIComponent(place)}'`
+  return /^https?:/.test(place) ? place : undefined
+}
+
+/** With only one namespace, unclaimed rows are no problem: the next namespace may own them. */
 function namespaceFindings({ namespaces, unclaimed }: Facts): Finding[] {
   if (namespaces.length < 2) return []
   const names = namespaces.map(({ name }) => name).join(', ')
   const [first] = namespaces
   if (unclaimed.length === 0) return [fine('namespaces', `${names} share this database`)]
-  const line = `the owner of ${unclaimed.join(', ')} is not known (from before namespaces; now ${names}): '${first?.name}' may use it`
+  const line = `the owner of ${unclaimed.join(', ')} is not known: the rows are older than the namespaces ${names}. Perhaps it is '${first?.name}'`
   const mend = `start the relay or consumer in '${first?.name}', or: npx effectively-once migrate --adopt ${first?.name}`
   return [{ level: 'warning', code: 'ONCE_NAMESPACE_UNDECIDED', line, mend }]
 }
@@ -176,7 +184,7 @@ function operationFindings({ operations: { unknown, abandoned, running } }: Fact
       level: 'warning',
       code: 'abandoned',
       line,
-      mend: 'effectively-once operations list --state abandoned; the client retries, or recover of the route finishes them',
+      mend: 'effectively-once operations list --state abandoned; a retry of the client or recover of the route finishes them',
     })
   }
   return findings.length > 0 ? findings : [fine('operations', `${running} in progress, none abandoned or unknown`)]
@@ -207,7 +215,7 @@ function consumerFindings(facts: Facts): Finding[] {
       })
     }
     if ((oldestLetterMs ?? 0) > rememberMs) {
-      const line = `dead letters of '${name}'${of} are older than it remembers (${ago(rememberMs)}): it is not known whether they were applied`
+      const line = `dead letters of '${name}'${of} are older than rememberFor (${ago(rememberMs)}): it is unknown whether they were applied`
       const mend = `check them, then: npx effectively-once redrive run --consumer ${name}${option} --force --why …, or discard them`
       findings.push({ level: 'problem', code: 'ONCE_HORIZON_SHORT', line, mend })
     }
@@ -246,7 +254,7 @@ function rewindFindings(facts: Facts): Finding[] {
     const { of } = whose(facts, namespace)
     const shown = partitions.slice(0, REWOUND_SHOWN).map(({ partition, from, to }) => `${partition} (${from} → ${to})`)
     const more = partitions.length > REWOUND_SHOWN ? `, and ${partitions.length - REWOUND_SHOWN} more` : ''
-    const line = `${new Date(at).toISOString()}: a failover or a restored backup lost transactions; '${name}'${of} went back in ${shown.join(', ')}${more}`
+    const line = `${new Date(at).toISOString()}: a failover or a restored backup lost transactions; '${name}'${of} went back to an earlier position in ${shown.join(', ')}${more}`
     const mend = 'check what receivers got since then; npx effectively-once redrive audit; use a synchronous standby'
     return { level: 'warning', code: 'rewound', line, mend }
   })
@@ -256,7 +264,7 @@ function serverFindings(server: ServerFacts): Finding[] {
   const { missingDays, strays, lockBudget, locksHeld, shardHolders, skewMs, between, preparedLost } = server
   const findings: Finding[] = []
   if (strays > 0) {
-    const line = `${counted(strays, 'answer')} in the default partition, for days without one: removed row by row`
+    const line = `${counted(strays, 'answer')} in the default partition, because their days have no partition: the sweep removes them row by row`
     const mend =
       'sweep more often; give effectivelyOnce() a replayFor as long as the longest replayFor of its operations'
     findings.push({ level: 'warning', code: 'answer-partitions', line, mend })
@@ -277,7 +285,7 @@ function serverFindings(server: ServerFacts): Finding[] {
   if (preparedLost) {
     const line = 'a pooler loses prepared statements'
     const mend =
-      'PgBouncer 1.21 with max_prepared_statements, or postgres(url, { prepare: false }); pgStore goes on without names'
+      'use PgBouncer 1.21 with max_prepared_statements, or postgres(url, { prepare: false }); pgStore stops naming its statements'
     findings.push({ level: 'warning', code: 'pooler', line, mend })
   } else findings.push(fine('pooler', between ? 'through a pooler, prepared statements work' : 'no pooler in between'))
   if (Math.abs(skewMs) > SKEW_MS_MAX) {

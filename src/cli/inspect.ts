@@ -8,7 +8,7 @@ import { inspectPostgres } from './inspect-postgres.ts'
 import { inspectSqlite } from './inspect-sqlite.ts'
 import type { Opened } from './open-store.ts'
 
-/** Of a database from before: who has left events in it. */
+/** The namespaces that have events in a database from before namespaces. */
 export async function seenNamespaces({ schema, query, store }: Opened): Promise<readonly string[]> {
   // Who has numbers was decided when they were given.
   if ((await store.namespaces?.list().catch(() => undefined)) !== undefined) return []

@@ -4,7 +4,7 @@ import { readArguments } from './arguments.ts'
 import type { Run, Told } from './report.ts'
 import { EXIT, USAGE, UsageError, type ExitCode } from './usage.ts'
 
-// node:sqlite says on every start that it is experimental: no news for whoever runs this.
+// node:sqlite warns at every start that it is experimental. Users of the command line need not see that.
 process.removeAllListeners('warning').on('warning', (warning) => {
   if (warning.name !== 'ExperimentalWarning') console.error(String(warning))
 })
@@ -13,6 +13,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.
 
 /** Each is loaded when it is asked for. */
 const RUNS: Readonly<Record<string, () => Promise<Run>>> = {
+  init: async () => (await import('./init.ts')).init,
   migrate: async () => (await import('./maintain.ts')).migrate,
   grants: async () => (await import('./grants.ts')).grants,
   status: async () => (await import('./status.ts')).status,
@@ -42,6 +43,8 @@ const RUNS: Readonly<Record<string, () => Promise<Run>>> = {
   'redrive resume': async () => (await import('./redrive.ts')).resume,
   'redrive abort': async () => (await import('./redrive.ts')).abort,
   'redrive audit': async () => (await import('./redrive.ts')).audit,
+  verify: async () => (await import('./verify.ts')).verify,
+  completion: async () => (await import('./completion.ts')).completion,
   demo: async () => (await import('./demo.ts')).demo,
   help: async () => async () => ({ text: USAGE, data: { usage: USAGE } }),
 }
@@ -57,11 +60,15 @@ async function main(): Promise<ExitCode> {
 }
 
 function teller(): Told {
-  const stop = new AbortController()
-  // The second one ends the process as usual.
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
+  let stop: AbortController | undefined
   return {
-    signal: stop.signal,
+    // Whoever does not ask for the signal is ended by the first one. Otherwise the second one ends the process as usual.
+    get signal() {
+      if (stop) return stop.signal
+      const made = (stop = new AbortController())
+      for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => made.abort())
+      return made.signal
+    },
     progress: (line) => console.error(line),
     out: async (line) => {
       if (process.stdout.write(`${line}\n`)) return

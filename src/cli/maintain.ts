@@ -4,6 +4,7 @@ import { checkNamespace } from '../key/parse-key.ts'
 import type { PoolClientLike, PoolLike } from '../store/postgres/pg.ts'
 import type { Arguments } from './arguments.ts'
 import { using, type Run } from './report.ts'
+import { alarmText } from './signals.ts'
 import { EXIT } from './usage.ts'
 
 export const migrate: Run = async (given) => {
@@ -31,7 +32,7 @@ async function postgresSql({ schema }: Arguments, params: { readonly adopt?: str
   return pgStore(nowhere, schema === undefined ? {} : { schema }).schema.sql(params)
 }
 
-const SKIPPED = 'another process is sweeping: the rest is left to it'
+const SKIPPED = 'another process is sweeping, and will do the rest'
 
 /** Until nothing is left, with a line for every round: a first sweep of a neglected table may take a while. */
 export const sweep: Run = (given, { progress, signal }) => {
@@ -50,6 +51,7 @@ export const sweep: Run = (given, { progress, signal }) => {
       partitionsDropped: 0,
       partitionsBusy: 0,
       miscounted: 0,
+      alarms: [] as readonly string[],
       skipped: false,
       troubles: [] as readonly string[],
     }
@@ -69,6 +71,7 @@ export const sweep: Run = (given, { progress, signal }) => {
       total.partitionsDropped += swept.partitionsDropped
       total.partitionsBusy = swept.partitionsBusy
       total.miscounted = swept.miscounted.length
+      total.alarms = swept.miscounted.map(alarmText)
       total.skipped = swept.skipped
       total.troubles = swept.troubles.map(({ message }) => message)
       finished = swept.finished && (inbox?.finished ?? true)
@@ -78,7 +81,8 @@ export const sweep: Run = (given, { progress, signal }) => {
     total.redrives = (await store.redrives?.sweep({ keepForMs: REDRIVE_KEPT_MS })) ?? 0
     const { records, events, inbox, letters, suspended, partitionsDropped, partitionsBusy } = total
     const sum = `${records} records removed, ${events} events, ${inbox} inbox rows and marks, ${letters} settled dead letters; ${suspended} operations now unknown; ${partitionsDropped} partitions dropped, ${partitionsBusy} busy`
-    const text = [sum, ...(total.skipped ? [SKIPPED] : []), ...total.troubles].join('\n')
-    return { text, data: total, exit: total.troubles.length > 0 ? EXIT.attention : EXIT.done }
+    const text = [sum, ...(total.skipped ? [SKIPPED] : []), ...total.alarms, ...total.troubles].join('\n')
+    const isFine = total.alarms.length + total.troubles.length === 0
+    return { text, data: total, exit: isFine ? EXIT.done : EXIT.attention }
   })
 }

@@ -3,7 +3,7 @@ import type { SqlStore } from '../store/store.ts'
 import type { Arguments } from './arguments.ts'
 import { UsageError } from './usage.ts'
 
-/** Where nobody has a number yet: whoever comes first gets what there is. */
+/** For a database without namespaces: the first namespace gets everything. */
 const NOBODY = 'effectively-once'
 
 /** Commands about the consumers and destinations of one namespace. */
@@ -11,7 +11,7 @@ const OF_ONE = /^(?:relay|forget|parked|dead-letters|redrive)\b/
 /** Commands that show what every namespace has, unless one is named. One that only runs operations has no number. */
 const OF_ANY = /^operations\b/
 
-/** Whose consumers and destinations a command is about. Of several, one must be named: nothing is guessed. */
+/** The namespace that a command is about. If there are several, the command must name one. */
 export async function namespaceOf(
   { namespaces }: Pick<SqlStore<unknown>, 'namespaces'>,
   { command, values }: Pick<Arguments, 'command' | 'values'>,

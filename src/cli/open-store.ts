@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { onceError } from '../errors.ts'
+import type { Observe } from '../observe/signal.ts'
 import { createOnce } from '../once/once.ts'
 import { systemParts } from '../operation/parts.ts'
 import type { Once } from '../once/types.ts'
@@ -8,6 +9,7 @@ import { sqliteStore } from '../store/sqlite/sqlite.ts'
 import type { Row, SqlStore } from '../store/store.ts'
 import type { Arguments } from './arguments.ts'
 import { namespaceOf } from './namespace.ts'
+import { loadPeer } from './peer.ts'
 import { UsageError } from './usage.ts'
 
 export interface Opened {
@@ -34,14 +36,17 @@ export interface Connection {
 type Given = Pick<Arguments, 'url' | 'schema' | 'command' | 'values'>
 
 /** The store a URL names: the command line needs no user code. */
-export async function openStore(given: Given): Promise<Opened> {
+export async function openStore(given: Given, observe?: Observe): Promise<Opened> {
   const { url, schema } = given
   if (!url) throw new UsageError('no database: give --url postgres://… or set DATABASE_URL')
-  if (/^postgres(?:ql)?:/i.test(url)) return openPostgres(url, given)
+  if (/^postgres(?:ql)?:/i.test(url)) return openPostgres(url, given, observe)
   if (/^[a-z][a-z0-9+.-]+:\/\//i.test(url) && !/^(?:file|sqlite):/i.test(url)) {
-    throw new UsageError(`'${url.split(':', 1)[0] ?? ''}' databases are not known; PostgreSQL and SQLite files are`)
+    throw new UsageError(`'${url.split(':', 1)[0] ?? ''}' databases are not supported; use PostgreSQL or a SQLite file`)
   }
   if (schema !== undefined) throw new UsageError('--schema is for PostgreSQL')
+  // It may be a database URL that was written wrongly, with a password that no text may show.
+  if (/@|:\/\//.test(url) && !/^(?:file|sqlite):/i.test(url))
+    throw new UsageError('--url is neither a postgres:// URL nor the name of a file; write file: before a name with @')
   const file = url.replace(/^(?:file|sqlite):(?:\/\/)?/i, '')
   if (given.command !== 'migrate' && file !== ':memory:' && !existsSync(file)) {
     throw onceError('ONCE_NOT_MIGRATED', {
@@ -49,7 +54,7 @@ export async function openStore(given: Given): Promise<Opened> {
     })
   }
   const store = sqliteStore({ file })
-  const once = await onceOf(store, given).catch(async (error: unknown) => {
+  const once = await onceOf(store, given, observe).catch(async (error: unknown) => {
     await store.close()
     throw error
   })
@@ -63,14 +68,18 @@ export async function openStore(given: Given): Promise<Opened> {
   }
 }
 
-async function openPostgres(url: string, given: Given): Promise<Opened> {
+async function openPostgres(url: string, given: Given, observe?: Observe): Promise<Opened> {
   const { schema } = given
   const where = withoutPassword(url)
-  const pool = new (await loadPool())({ connectionString: url, max: 4, connectionTimeoutMillis: 10_000 })
+  const pool = new (await loadPeer<Pool>('PostgreSQL', 'pg', 'Pool'))({
+    connectionString: url,
+    max: 4,
+    connectionTimeoutMillis: 10_000,
+  })
   // A connection that breaks while it is idle is no news: the next query tells.
   pool.on('error', () => {})
   const store = pgStore(pool, schema === undefined ? {} : { schema }) as SqlStore<unknown>
-  const once = await onceOf(store, given).catch(async (error: unknown) => {
+  const once = await onceOf(store, given, observe).catch(async (error: unknown) => {
     await pool.end()
     throw error
   })
@@ -95,9 +104,10 @@ async function openPostgres(url: string, given: Given): Promise<Opened> {
   }
 }
 
-async function onceOf(store: SqlStore<unknown>, given: Given): Promise<Once<unknown, {}>> {
+async function onceOf(store: SqlStore<unknown>, given: Given, observe?: Observe): Promise<Once<unknown, {}>> {
   const { name: namespace, no } = await namespaceOf(store, given)
-  return createOnce({ namespace, store, sweep: false, guard: 'off' }, { ...systemParts, namespaceNo: no })
+  const options = { namespace, store, sweep: false, guard: 'off', ...(observe && { observe }) } as const
+  return createOnce(options, { ...systemParts, namespaceNo: no })
 }
 
 /** As much of pg's pool as is used here. */
@@ -115,19 +125,6 @@ interface PgClient extends PoolClientLike {
 }
 
 type Pool = new (options: object) => PgPool
-
-/** `pg` is an optional peer: asked for by a name the compiler does not follow. */
-async function loadPool(): Promise<Pool> {
-  const name: string = 'pg'
-  try {
-    const loaded = (await import(name)) as { Pool?: Pool; default?: { Pool?: Pool } }
-    const Pool = loaded.Pool ?? loaded.default?.Pool
-    if (Pool) return Pool
-  } catch (cause) {
-    throw onceError('ONCE_PEER_MISSING', { detail: 'PostgreSQL needs the package pg. Run: npm i pg', cause })
-  }
-  throw onceError('ONCE_PEER_MISSING', { detail: 'The package pg has no Pool. Run: npm i pg@8' })
-}
 
 function withoutPassword(url: string): string {
   try {

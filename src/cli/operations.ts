@@ -61,7 +61,9 @@ export const settle: Run = (given) => {
   return using(given, async (opened) => {
     const settled = await operationsIn(opened, given.values).settle(id, verdict, audit)
     return {
-      text: settled ? 'settled' : 'not settled: the operation is not unknown (--fail ends an abandoned one, too)',
+      text: settled
+        ? 'settled'
+        : 'not settled: the operation is not in the state unknown (--fail also ends an abandoned operation)',
       data: { settled },
       exit: settled ? EXIT.done : EXIT.failed,
     }
@@ -75,7 +77,7 @@ export const release: Run = (given) => {
     return {
       text: released
         ? 'released: the next retry takes over'
-        : 'not released: the operation is completed, or a call of it has an unknown outcome: operations show, settle',
+        : 'not released: the operation is completed, or one of its calls has an unknown outcome. Use operations show, then operations settle',
       data: { released },
       exit: released ? EXIT.done : EXIT.failed,
     }
@@ -111,7 +113,7 @@ function verdictOf(values: Values): Verdict {
     const status = numberOf(values, 'fail', { min: 400, max: 499, whole: true }) as number
     return { failed: final({ status, ...(body === undefined ? {} : { body: jsonOf('body', body) }) }) }
   }
-  if (step === undefined) throw new UsageError('--step NAME is needed: operations show tells the steps')
+  if (step === undefined) throw new UsageError('--step NAME is needed: operations show lists the steps')
   return done === undefined ? { step, rerun: true } : { step, done: jsonOf('done', done) }
 }
 
@@ -125,5 +127,7 @@ function jsonOf(name: string, text: string): unknown {
 
 function idOf({ operand }: Arguments): string {
   if (operand !== undefined && UUID.test(operand)) return operand
-  throw new UsageError(`'${String(operand).slice(0, 40)}' is no id of an operation; try: effectively-once operations`)
+  throw new UsageError(
+    `'${String(operand).slice(0, 40)}' is not the id of an operation; try: effectively-once operations`,
+  )
 }

@@ -54,7 +54,7 @@ export const forget: Run = (given) => {
     const { relays, waiting } = found
     if (relays > 0) return refuse(`${counted(relays, 'relay')} to '${destination}' running: stop it first`)
     if (waiting > 0 && !values.force)
-      return refuse(`${counted(waiting, 'event')} waiting for '${destination}' would never be sent there; --force`)
+      return refuse(`${counted(waiting, 'event')} waiting for '${destination}' would never be sent there; use --force`)
     const detail = JSON.stringify({ destination })
     const { redrives } = instanceOf(once).core.namespace
     await redrives?.write({ ...accountable, action: 'destination forgotten', redrive: null, detail })

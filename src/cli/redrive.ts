@@ -39,7 +39,7 @@ function planText(of: RedrivePlan): string {
       ...changes.map(({ pointer, kind, from, to }) => `    ${kind} ${pointer}${valuesText(from, to)}`),
     ]),
     ...warnings.map((line) => `warning: ${line}`),
-    ...(refusals.length > 0 ? refusals.map((line) => `refused: ${line}`) : ['nothing speaks against a run']),
+    ...(refusals.length > 0 ? refusals.map((line) => `refused: ${line}`) : ['the redrive can run']),
   ].join('\n')
 }
 

@@ -1,32 +1,63 @@
-import { webhookSink } from '../sink/webhook.ts'
-import { using, type Run } from './report.ts'
-import { UsageError } from './usage.ts'
+import type { Observe } from '../observe/signal.ts'
+import { destinationOf } from './destination.ts'
+import type { Opened } from './open-store.ts'
+import { counted, using, type Report, type Run } from './report.ts'
+import { SignalLines } from './signals.ts'
+import { EXIT, UsageError } from './usage.ts'
 
-const SECRET_DEFAULT = 'WEBHOOK_SECRET'
-const PROGRESS_MS = 5_000
+const PROGRESS_MS = 60_000
+const CLOSE_MS = 5_000
 
-/** Events to a webhook, without a program of one's own. Other sinks need their client: `once.relay({ to })`. */
+/** Sends events to a webhook or a broker, without a program of one's own. */
 export const relay: Run = (given, { progress, signal }) => {
-  const { to, 'secret-env': variable = SECRET_DEFAULT, drain = false } = given.values
-  if (to === undefined) throw new UsageError('relay needs --to URL')
-  if (!/^https?:\/\//i.test(to)) {
-    throw new UsageError('--to must be an http(s) URL; for a broker, call once.relay({ to }) in a program of yours')
+  const { to = process.env['RELAY_TO'], drain = false } = given.values
+  if (!to) throw new UsageError('relay needs --to URL, or the environment variable RELAY_TO')
+  const open = destinationOf(to, given.values)
+  const lines = new SignalLines(progress)
+  let parked = 0
+  const observe: Observe = (event) => {
+    if (event.kind === 'parked') parked++
+    lines.observe(event)
   }
-  const secret = process.env[variable]
-  if (!secret) throw new UsageError(`the environment variable ${variable} must hold the webhook's secret (whsec_…)`)
-  const sink = webhookSink({ url: to, secret })
-  return using(given, async ({ once, where }) => {
-    const worker = once.relay({ to: sink })
-    if (drain) {
-      const sent = await worker.drain()
-      return { text: `${sent} events sent to ${sink.name}`, data: { sent, to: sink.name } }
+  const work = async ({ once, where }: Opened): Promise<Report> => {
+    const { sink, close } = await open()
+    try {
+      const worker = once.relay({ to: sink })
+      if (drain) {
+        signal.addEventListener('abort', () => void worker.stop(), { once: true })
+        const sent = await worker.drain()
+        const { destinations } = await once.status()
+        const failed = parked + (destinations.find(({ name }) => name === sink.name)?.retrying ?? 0)
+        const rest = signal.aborted
+          ? '; stopped before the end'
+          : failed > 0
+            ? `; ${counted(failed, 'event')} failed`
+            : ''
+        const exit = rest === '' ? EXIT.done : EXIT.attention
+        return { text: `${sent} events sent to ${sink.name}${rest}`, data: { sent, to: sink.name, failed }, exit }
+      }
+      await worker.start()
+      progress(`relaying from ${where} to ${sink.name}; interrupt to stop`)
+      const beat = setInterval(() => progress(`relaying to ${sink.name}`), PROGRESS_MS)
+      // The signal may have come while the broker was opened.
+      if (!signal.aborted)
+        await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+      clearInterval(beat)
+      await worker.stop()
+      return { text: `stopped`, data: { stopped: true, to: sink.name } }
+    } finally {
+      // The relay closes its sink when it stops, but not a sink that it could not open.
+      await inTime(sink.close?.())
+      await inTime(close())
     }
-    await worker.start()
-    progress(`relaying from ${where} to ${sink.name}; interrupt to stop`)
-    const beat = setInterval(() => progress(`relaying to ${sink.name}`), PROGRESS_MS * 12)
-    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
-    clearInterval(beat)
-    await worker.stop()
-    return { text: `stopped`, data: { stopped: true, to: sink.name } }
-  })
+  }
+  return using(given, work, observe).finally(() => lines.end())
+}
+
+/** Some clients wait for ever for a broker that is gone. */
+async function inTime(closing: Promise<unknown> | undefined): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise((resolve) => (timer = setTimeout(resolve, CLOSE_MS)))
+  await Promise.race([closing, late])
+  clearTimeout(timer)
 }

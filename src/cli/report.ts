@@ -1,4 +1,5 @@
 import { durationText } from '../duration.ts'
+import type { Observe } from '../observe/signal.ts'
 import type { Arguments } from './arguments.ts'
 import type { Opened } from './open-store.ts'
 import type { ExitCode } from './usage.ts'
@@ -15,16 +16,16 @@ export interface Told {
   progress(line: string): void
   /** Standard output, as it comes. Resolves when there is room for more. */
   out(line: string): Promise<void>
-  /** Aborts at the first SIGINT or SIGTERM. */
+  /** Aborts at the first SIGINT or SIGTERM. A command that never reads it is ended by that signal. */
   readonly signal: AbortSignal
 }
 
 export type Run = (given: Arguments, told: Told) => Promise<Report>
 
-export async function using<T>(given: Arguments, work: (opened: Opened) => Promise<T>): Promise<T> {
+export async function using<T>(given: Arguments, work: (opened: Opened) => Promise<T>, observe?: Observe): Promise<T> {
   // Bad input is answered before the stores are loaded.
   const { openStore } = await import('./open-store.ts')
-  const opened = await openStore(given)
+  const opened = await openStore(given, observe)
   try {
     return await work(opened)
   } finally {

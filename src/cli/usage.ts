@@ -10,7 +10,7 @@ export const EXIT = {
   failed: 1,
   /** The command line is wrong. */
   usage: 2,
-  /** Done, but an operator should look: doctor found a problem, a redrive paused, letters failed again. */
+  /** Done, but an operator should look: doctor found a problem, a redrive paused, letters or events failed. */
   attention: 3,
 } as const
 
@@ -18,6 +18,7 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 
 export const USAGE = `effectively-once <command> [options]
 
+  init                       write a first protected route for this project; --dry-run: print it
   migrate                    apply missing migrations; safe to run many times, from many machines
   migrate --sql              print the SQL of the migrations, to apply it yourself; without --url: PostgreSQL's
   migrate --adopt NAME       assign rows from before namespaces existed to this namespace
@@ -25,7 +26,7 @@ export const USAGE = `effectively-once <command> [options]
   status                     show versions, operations, waiting events, consumers, dead letters, redrives
   doctor                     report what is wrong, and how to fix it
   sweep                      remove expired data (--resend-for 7d: also events that were sent longer ago)
-  relay --to URL             send events to a webhook until interrupted; --drain: send waiting events and exit
+  relay --to URL             send events until interrupted; --drain: send waiting events and exit
   forget NAME                remove a destination that no relay sends to any more (--force: although events wait)
   operations [list]          list leased operations that are not completed; filters below
   operations show ID         show an operation with its steps (--reveal: also their results and its input)
@@ -46,6 +47,8 @@ export const USAGE = `effectively-once <command> [options]
   redrive pause | abort ID
   redrive resume ID          go on, and watch (--detach: do not watch)
   redrive audit [ID]         show who did what, when and why
+  verify FILE                kill real processes at every boundary of a handler, retry and check
+  completion SHELL           print a completion script for bash, zsh or fish
   demo                       tell the story in the terminal
   help                       show this page
 
@@ -56,6 +59,11 @@ Everywhere
 
 relay, forget, operations, parked, dead-letters and redrive
   --namespace NAME           the service; required if several services share the database, except by operations
+
+init
+  --framework NAME           express, fastify, hono, koa, nest, node; default: the one in package.json
+  --client NAME              pg, postgres, drizzle, kysely, prisma, pglite, sqlite; default: package.json and the URL
+  --dir DIR                  the folder of the new files; default: src/once, or once
 
 Which letters
   --consumer, --source, --type, --aggregate, --tenant, --fingerprint, --reason TEXT
@@ -90,7 +98,13 @@ forget, redrive, dead-letters import and discard, operations settle and release,
   --reveal                   show values in the differences a transform makes
   --no-retry                 resume: do not run failed letters again
 
+verify
+  --within TIME              the whole run ends within this time (5m)
+  --import NAME              a module that Node loads first, such as tsx for TypeScript before Node 22.18
+
 relay
+  --to URL                   https://…, nats://HOST?stream=NAME, kafka://HOST?topic=NAME, redis://HOST?stream=NAME,
+                             amqp://HOST?queue=NAME (or exchange=NAME); default: the environment variable RELAY_TO
   --secret-env NAME          the environment variable with the webhook's secret; default WEBHOOK_SECRET
 
 Exit codes: 0 done, 1 failed, 2 the command line is wrong, 3 done, but an operator should look.`

@@ -18,7 +18,7 @@ export function filterOf(values: Values): RedriveFilter {
   const since = timeOf('since', values.since)
   const until = timeOf('until', values.until)
   const wrong = id?.find((one) => !UUID.test(one))
-  if (wrong !== undefined) throw new UsageError(`--id '${wrong.slice(0, 40)}' is no id of a dead letter`)
+  if (wrong !== undefined) throw new UsageError(`--id '${wrong.slice(0, 40)}' is not the id of a dead letter`)
   const given = { consumer, source, type, aggregate, tenant, fingerprint, reason, state, since, until, ids: id }
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
 }
@@ -39,14 +39,14 @@ export function accountableOf(values: Values): Accountable {
 export function redriveIdOf({ operand }: Arguments): number {
   if (operand !== undefined && /^[1-9]\d{0,9}$/.test(operand)) return Number(operand)
   throw new UsageError(
-    `'${String(operand).slice(0, 40)}' is no number of a redrive; try: effectively-once redrive list`,
+    `'${String(operand).slice(0, 40)}' is not the number of a redrive; try: effectively-once redrive list`,
   )
 }
 
 export function letterIdOf({ operand }: Arguments): string {
   if (operand !== undefined && UUID.test(operand)) return operand
   throw new UsageError(
-    `'${String(operand).slice(0, 40)}' is no id of a dead letter; try: effectively-once dead-letters`,
+    `'${String(operand).slice(0, 40)}' is not the id of a dead letter; try: effectively-once dead-letters`,
   )
 }
 

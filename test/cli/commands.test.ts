@@ -125,7 +125,10 @@ describe('the command line on a SQLite file', () => {
       })
       await world.sql(`delete from effectively_once_dead_letter where message in ('x1', 'x2')`)
       const again = await cli(['dead-letters', 'import', '-', '--why', 'back', '--url', url], { input: exported.out })
-      expect(again).toMatchObject({ code: 0, out: '2 letters imported of 2; 0 are applied already, 0 known\n' })
+      expect(again).toMatchObject({
+        code: 0,
+        out: '2 of 2 letters imported; 0 were applied before, 0 are already here\n',
+      })
       expect((await world.once.deadLetters.list()).map(({ message }) => message).toSorted()).toEqual(['x1', 'x2'])
       const forged = JSON.stringify({ ...JSON.parse(lines[0] as string), message: 'other' })
       const refused = await cli(['dead-letters', 'import', '-', '--why', 'back', '--url', url], { input: forged })

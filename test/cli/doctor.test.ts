@@ -71,7 +71,7 @@ describePostgres('doctor finds, on PostgreSQL', (database) => {
   )
 
   it(
-    'the sink whose events wait, and only a webhook is sent to from the command line',
+    'the sink whose events wait, and how the command line sends to it, if it can',
     async () => {
       await waiting()
       const [broker] = await found('ONCE_OUTBOX_WAITING')
@@ -81,6 +81,10 @@ describePostgres('doctor finds, on PostgreSQL', (database) => {
       await world.store.outbox?.open({ destination: 'webhook https://shop.example/hook' })
       const [hook] = await found('ONCE_OUTBOX_WAITING')
       expect(hook?.mend).toContain('npx effectively-once relay --to https://shop.example/hook, or')
+      await world.sql('truncate effectively_once.shard')
+      await world.store.outbox?.open({ destination: 'kafka orders' })
+      const [kafka] = await found('ONCE_OUTBOX_WAITING')
+      expect(kafka?.mend).toContain(`npx effectively-once relay --to 'kafka://HOST?topic=orders', or`)
     },
     TIMEOUT_MS,
   )
@@ -222,7 +226,7 @@ describePostgres('doctor finds, on PostgreSQL', (database) => {
         'insert into effectively_once.version select * from kept where version = (select max(version) from kept)',
       )
       expect(older).toMatchObject({ code: 'ONCE_NOT_MIGRATED', mend: 'npx effectively-once migrate' })
-      expect(older?.line).toMatch(/ is at version \d+, this code wants \d+$/)
+      expect(older?.line).toMatch(/ is at version \d+, but this code needs \d+$/)
     },
     TIMEOUT_MS,
   )

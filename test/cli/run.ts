@@ -23,6 +23,11 @@ function main(): string {
   return built
 }
 
+/** The folder of the compiled package. */
+export function compiled(): string {
+  return dirname(dirname(main()))
+}
+
 export interface Ran {
   readonly code: number
   readonly out: string
@@ -30,10 +35,13 @@ export interface Ran {
 }
 
 /** The command line, spawned for real. */
-export function cli(args: readonly string[], options: { env?: NodeJS.ProcessEnv; input?: string } = {}): Promise<Ran> {
+export function cli(
+  args: readonly string[],
+  options: { env?: NodeJS.ProcessEnv; input?: string; cwd?: string } = {},
+): Promise<Ran> {
   const env = { ...process.env, DATABASE_URL: '', WEBHOOK_SECRET: '', ...options.env }
   return new Promise((resolve) => {
-    const child = execFile(process.execPath, [main(), ...args], { env }, (error, out, err) => {
+    const child = execFile(process.execPath, [main(), ...args], { env, cwd: options.cwd }, (error, out, err) => {
       resolve({ code: typeof error?.code === 'number' ? error.code : error ? -1 : 0, out, err })
     })
     child.stdin?.end(options.input ?? '')

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { inProcessSink } from '../../src/index.ts'
 import { CONSUMER, openRedriveWorld, type RedriveWorld } from '../redrive/world.ts'
 import { describePostgres } from '../support/postgres.ts'
 import { cli, type Ran } from './run.ts'
@@ -63,4 +64,28 @@ describePostgres('an operator on PostgreSQL', (database) => {
     expect(err).toContain(`no process runs the consumer '${CONSUMER}': start one`)
     expect(err.split('\n').length).toBeLessThan(6)
   })
+
+  it(
+    'sees the alarm of a sweep: an event that was passed, and that nobody counted',
+    { timeout: TIMEOUT_MS },
+    async () => {
+      const insert = `insert into effectively_once.outbox (aggregatetype, aggregateid, type, payload) values ('a', 'a1', 't', '{}')`
+      await world.sql(insert)
+      await world.sql(insert)
+      await world.once.relay({ to: inProcessSink(() => {}, { name: 'one' }) }).drain()
+      await world.sql(`insert into effectively_once.event (seq, shard, aggregatetype, aggregateid, type, payload)
+      select min(seq) - 1, min(shard), 'a', 'late', 't', '{}' from effectively_once.event`)
+      const bounds = { limit: 10_000, replayForMs: 60_000, resendForMs: 1 }
+      for (let i = 0; i < 8; i++) await world.store.retention?.sweep(bounds)
+      await new Promise((resolve) => setTimeout(resolve, 1_100))
+      const swept = await run('sweep', '--resend-for', '1s')
+      const alarm =
+        /^alarm: segment 1 of shard \d+ holds (\d+) events, and 'one' acknowledged (\d+)\. The segment is kept$/m
+      const [, stored, acknowledged] = alarm.exec(swept.out) ?? []
+      expect(Number(stored)).toBe(Number(acknowledged) + 1)
+      expect(swept.code).toBe(3)
+      const json = await run('sweep', '--resend-for', '1s', '--json')
+      expect(json).toMatchObject({ code: 3, out: expect.stringContaining('"miscounted":1') })
+    },
+  )
 })

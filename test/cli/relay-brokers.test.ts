@@ -1,0 +1,84 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, inject, it } from 'vitest'
+import type { Server } from '../../scripts/servers/index.ts'
+import { effectivelyOnce, event } from '../../src/index.ts'
+import { sqliteStore } from '../../src/store/sqlite/sqlite.ts'
+import { brokerNamed, type BrokerName } from '../broker/support/broker.ts'
+import { lateServer } from '../support/late-servers.ts'
+import { cli } from './run.ts'
+
+const TIMEOUT_MS = 240_000
+const events = { 'order.placed': event<{ order: string }>(({ order }) => order) }
+
+/** Where the command line sends events to, by the URL of the server. */
+const PLACES: Readonly<Record<BrokerName, (url: string, place: string) => string>> = {
+  nats: (url, place) => `${url}?stream=${place}`,
+  redis: (url, place) => `${url}?stream=${place}`,
+  kafka: (url, place) => `kafka://${new URL(url).host}?topic=${place}`,
+  rabbitmq: (url, place) => `${url}?queue=${place}`,
+}
+
+const servers: Readonly<Record<BrokerName, Server>> = {
+  ...inject('servers'),
+  kafka: await lateServer('kafka'),
+  rabbitmq: await lateServer('rabbitmq'),
+}
+
+describe.each(Object.keys(PLACES) as BrokerName[])('relay --to %s', (name) => {
+  const server = servers[name]
+  const missing = 'missing' in server
+
+  it.skipIf(missing)('sends what waits, once, and exits', { timeout: TIMEOUT_MS }, async () => {
+    if ('missing' in server) return
+    const folder = await mkdtemp(join(tmpdir(), 'once-relay-'))
+    const file = join(folder, 'shop.db')
+    const place = `cli${process.pid}`
+    const broker = await (await brokerNamed(name)).open({ url: server.url, place, make: true })
+    const once = effectivelyOnce({ namespace: 'shop', store: sqliteStore({ file }), events, sweep: false })
+    try {
+      await once.migrate()
+      const ids: string[] = []
+      for (const order of ['a', 'b', 'c']) {
+        const operation = { scope: 's', key: order, input: { order } }
+        ids.push(await once.run(operation, (op) => op.publish('order.placed', { order })))
+      }
+      const args = ['relay', '--drain', '--to', PLACES[name](server.url, place), '--url', file, '--json']
+      const first = await cli(args)
+      // A broker on one machine gets advice.
+      const news = first.err.split('\n').filter((line) => line !== '' && !line.startsWith('advice: '))
+      expect({ code: first.code, news }).toEqual({ code: 0, news: [] })
+      expect(JSON.parse(first.out)).toEqual({ sent: 3, to: `${name} ${place}`, failed: 0 })
+      const received = (await broker.received()).map(({ id }) => id)
+      expect(received.toSorted()).toEqual(ids.toSorted())
+      const second = await cli(args)
+      expect(JSON.parse(second.out)).toMatchObject({ sent: 0 })
+    } finally {
+      await once.close()
+      await broker.remove()
+      await broker.close()
+      await rm(folder, { recursive: true, force: true })
+    }
+  })
+})
+
+describe('relay --to a broker that does not answer', () => {
+  it.each([
+    ['nats', 'nats://127.0.0.1:9?stream=x'],
+    ['redis', 'redis://127.0.0.1:9?stream=x'],
+    ['kafka', 'kafka://127.0.0.1:9?topic=x'],
+    ['rabbitmq', 'amqp://127.0.0.1:9?queue=x'],
+  ])('%s: ends with one line and code 1', { timeout: TIMEOUT_MS }, async (_, to) => {
+    const folder = await mkdtemp(join(tmpdir(), 'once-relay-'))
+    const file = join(folder, 'shop.db')
+    try {
+      expect((await cli(['migrate', '--url', file])).code).toBe(0)
+      const { code, out, err } = await cli(['relay', '--to', to, '--url', file, '--namespace', 'shop'])
+      expect({ code, out }).toEqual({ code: 1, out: '' })
+      expect(err.trim().split('\n')).toHaveLength(1)
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
+  })
+})
