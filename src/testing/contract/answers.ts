@@ -2,7 +2,7 @@ import { strict as assert } from 'node:assert'
 import { answerOf, claimOf, finishOne, isLater, leaseOf, newKey, pass, textOf } from './make.ts'
 import type { Case } from './subject.ts'
 
-/** What a store keeps of an operation that was answered without a transaction. */
+/** Cases about the stored answer of an operation that ran without a transaction. */
 export const ANSWER_CASES: readonly Case[] = [
   {
     name: 'a leased operation is completed by its answer, which comes back byte for byte, headers in order',

@@ -15,7 +15,7 @@ function timeIn(ms: number): string {
   return new Date(Date.now() + ms).toISOString()
 }
 
-/** One delayed event, read and held by one destination. */
+/** Publishes one delayed event, which one destination reads and holds. */
 async function delayed(subject: SqlSubject, ms = LATER_MS, headers: Record<string, string> = {}) {
   const relay = await Relayer.open(subject)
   const notbefore = timeIn(ms)
@@ -57,7 +57,7 @@ export const CANCEL_CASES: readonly Case[] = [
       assert.equal(await late.cancel(), 'due')
       assert.deepEqual(await late.take(), [])
       assert.equal(await late.cancel(), 'due')
-      // Taken before its time, as by a database whose clock went back since.
+      // The relay took this event before its time. That happens when the database's clock is set back afterwards.
       const taken = await delayed(subject, HOUR_MS)
       assert.deepEqual(await taken.take(), [])
       assert.equal(await taken.cancel(), 'due')

@@ -100,7 +100,7 @@ export const CLAIM_CASES: readonly Case[] = [
         [other.inserted, other.sameRunning, other.otherRunning, other.record],
         [false, false, true, null],
       )
-      // Refused duplicates leave nothing behind that the next one could trip over.
+      // The refused duplicates left no lock behind that would affect the next one.
       assert.equal((await look(store, claim)).sameRunning, true)
       await session.rollback()
       assert.equal((await look(store, claim)).inserted, true)

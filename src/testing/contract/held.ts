@@ -56,7 +56,7 @@ export const HELD_CASES: readonly Case[] = [
       await relay.outbox.release({ destination: relay.destination, relay: newUuid(), leases: [mine], leaving: false })
       const next = await relay.lease()
       assert.deepEqual(next.blocked, [{ ...place, parked: true }])
-      // The former owner settles nothing any more, and is told so.
+      // The former owner can no longer settle events, and its call reports that.
       const late = await relay.settle(mine, { sent: [second], changed: [parked], touched: [place] })
       assert.deepEqual(late, { ours: [], parked: [], blocked: [] })
       assert.deepEqual((await relay.lease(LEASE_MS, next)).blocked, [{ ...place, parked: true }])
@@ -92,7 +92,7 @@ export const HELD_CASES: readonly Case[] = [
       assert.deepEqual(await counts(), [0, 0, 0])
       for (let time = 0; time < 2; time++) assert.deepEqual(await relay.tries(mine, tries), [mine.shard])
       assert.deepEqual(await counts(), [1, 1, 0])
-      // Whoever comes next finds it so.
+      // The next owner of the shard finds the same counts.
       const next = await relay.lease(LEASE_MS, mine)
       assert.deepEqual(await counts(), [1, 1, 0])
       await relay.settle(next, { kept: [{ ...placeOf(second), tried: 0 }], changed: [held(head, { dueInMs: 0 })] })
@@ -110,7 +110,7 @@ export const HELD_CASES: readonly Case[] = [
       const relay = await Relayer.open(subject)
       const { mine, events } = await relay.begin(2)
       const [first, second] = events
-      // As a late acknowledgement does, whose head was settled meanwhile.
+      // A late acknowledgement writes the same rows when another settlement has removed the head meanwhile.
       await relay.ack(mine, { cursor: second.seq, tryingTo: null, attempt: 0 }, [held(first, {}), held(second, {})])
       assert.deepEqual(await relay.due(mine), { events: [], nextInMs: null })
       const next = await relay.lease(LEASE_MS, mine)
@@ -129,7 +129,7 @@ export const HELD_CASES: readonly Case[] = [
       const events = await relay.read()
       const second = events[1] as StoredEvent
       await relay.ack(mine, { cursor: second.seq, tryingTo: null, attempt: 0 })
-      // What the cursor has not passed is sent anyway.
+      // A resend leaves out events that the cursor has not passed, because the relay sends them anyway.
       assert.equal(await relay.outbox.resend({ ...wanted, type: 'a.1' }), 1)
       assert.equal(await relay.outbox.resend(wanted), 1)
       const due = await relay.due(mine)
@@ -149,14 +149,14 @@ export const HELD_CASES: readonly Case[] = [
       const since = new Date(Date.now() - 3_600_000).toISOString()
       const wanted = { destination: relay.destination, since, until: null, type: null, aggregateId: relay.aggregate }
       await relay.publish('later', 1, { notbefore: new Date(Date.now() + 3_600_000).toISOString() })
-      // Whatever plain SQL wrote: no such day, no time at all, and a time in another form.
+      // Plain SQL can write any text: a day that does not exist, no time at all, or a time in another format.
       await relay.publish('over', 1, { notbefore: '2020-02-31T00:00:00.000Z' })
       await relay.publish('never', 1, { notbefore: 'soon' })
       await relay.publish('offset', 1, { notbefore: '2999-01-01T00:00:00+02:00' })
       await relay.publish('now', 1)
       const mine = await relay.lease()
       const events = await relay.read()
-      // As a relay does that left these types out.
+      // A relay that filters these types out also moves its cursor past the events.
       await relay.ack(mine, { cursor: (events.at(-1) as StoredEvent).seq, tryingTo: null, attempt: 0 })
       assert.equal(await relay.outbox.resend(wanted), 5)
       const { events: due } = await relay.due(mine)

@@ -72,7 +72,7 @@ export async function apply(
   return states
 }
 
-/** A redrive of these letters, under our lease. Null: none of them is parked. */
+/** Creates a redrive of these letters and leases it. Returns null when none of the letters is parked. */
 async function redriveOf(
   { store: { redrives } }: Subject,
   consumer: string,
@@ -104,7 +104,7 @@ interface Times {
   readonly lettersForMs?: number
 }
 
-/** A new consumer, and the inbox that knows it. */
+/** Registers a new consumer, and returns its name and the inbox. */
 export async function reading(
   subject: Subject,
   more: Times = {},

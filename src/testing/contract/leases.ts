@@ -290,7 +290,7 @@ export const LEASE_CASES: readonly Case[] = [
       assert.ok(claimed)
       assert.equal(await session.complete(completing(short, claimed, '"done"')), 'committed')
       await pass(50)
-      // Nothing of it is found by the next life, which has none of its own.
+      // The next life of the record has no sealed input, and must not find the one of the earlier life.
       assert.ok(await store.leases.takeOver({ ...leaseOf(claim, 10), seen: await recordOf(store, claim) }))
       await pass(30)
       assert.deepEqual(await store.leases.lapsed({ limit: 10, namespace }), [])
@@ -304,7 +304,7 @@ export async function recordOf(store: SqlStore<unknown>, claim: Claim): Promise<
   return record
 }
 
-/** A lease that lapsed and went to somebody else. */
+/** Creates a lease that lapsed and that another process took over. */
 export async function takenOver(store: SqlStore<unknown>, claim: Claim): Promise<{ old: Claimed; now: Claimed }> {
   const old = await winLease(store, claim, 10)
   await pass(30)

@@ -10,7 +10,7 @@ import type { Claim, Claimed, CompleteParams, KeyStore, LeaseParams, SqlSession,
 const encoder = new TextEncoder()
 let serial = 0
 
-/** A key of its own for every case: subjects may share one database. */
+/** Every case has its own key, because subjects may share one database. */
 export function newKey(): string {
   return `contract-${process.pid}-${Date.now()}-${++serial}`
 }
@@ -52,7 +52,7 @@ export function completing(claim: Claim, claimed: Claimed, text: string, fenced 
   return { claim, claimed, answer: answerOf(text), events: [], fenced }
 }
 
-/** Claims in a transaction and must win. */
+/** Claims in a transaction, and fails the test if the claim is lost. */
 export async function win<Tx>(
   store: SqlStore<Tx>,
   claim: Claim,
@@ -64,21 +64,21 @@ export async function win<Tx>(
   return { session, claimed }
 }
 
-/** Claims with a lease and must win. */
+/** Claims with a lease, and fails the test if the claim is lost. */
 export async function winLease(store: KeyStore, claim: Claim, leaseMs?: number): Promise<Claimed> {
   const { claimed } = await store.leases.claim(leaseOf(claim, leaseMs))
   assert.ok(claimed, 'the lease was not won')
   return claimed
 }
 
-/** One whole leased operation: claimed, answered. */
+/** Runs one complete leased operation, from claim to answer. */
 export async function finishOne(store: KeyStore, claim: Claim, answer: Answer = answerOf('{"n":1}')): Promise<Claimed> {
   const claimed = await winLease(store, claim)
   assert.equal(await store.leases.finish({ id: claim.id, token: claimed.token, claim, answer }), true)
   return claimed
 }
 
-/** One whole operation: claimed, done, committed. */
+/** Runs one complete operation: claim, effect and commit. */
 export async function commitOne<Tx>(
   { store, effect }: { readonly store: SqlStore<Tx>; effect(tx: Tx, key: string): Promise<void> },
   key: string,
@@ -91,7 +91,10 @@ export async function commitOne<Tx>(
   return claimed
 }
 
-/** A second look at a key, as `run` makes it: the claim, and one more reading where the view cannot be believed. */
+/**
+ * Reads the state of a key in the same way as `run`. It claims the key, and reads once more when the snapshot of the
+ * claim may be out of date.
+ */
 export async function look<Tx>(store: SqlStore<Tx>, claim: Claim): Promise<ClaimView> {
   const { session, view } = await store.begin({ claim, deadlineMs: DEADLINE_MS })
   const believed =
@@ -106,7 +109,7 @@ export function textOf(answer: Answer | null): string | null {
   return answer?.body ? new TextDecoder().decode(answer.body) : null
 }
 
-/** It throws this error of ours, or does what the other branch allows. */
+/** Asserts that the promise rejects with one of these codes. */
 export async function rejectsWith(work: Promise<unknown>, ...codes: OnceCode[]): Promise<void> {
   try {
     await work
@@ -121,7 +124,7 @@ export function pass(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
-/** As long as a claim of `claimOf` says, from now on: not what is left of an earlier time. */
+/** Asserts that the record lives as long as `claimOf` asks, counted from now. An earlier expiry must not remain. */
 export function assertLives(record: StoredRecord | null): void {
   assert.ok(record && record.expiresInMs > LONG_MS / 2, 'an earlier time of expiry was kept')
   assert.ok(record.forgetInMs > LONG_MS + LONG_MS / 2, 'an earlier time of forgetting was kept')

@@ -61,7 +61,7 @@ export const NAMESPACE_CASES: readonly Case[] = [
     async test(subject) {
       const { store } = subject
       const outbox = store.outbox
-      // Somebody must have number 0.
+      // This name may take number 0, so that the next namespace has another number.
       await namespacesOf(subject).register({ name: newKey() })
       const namespace = await namespacesOf(subject).register({ name: newKey() })
       const destination = storedName(namespace, newKey())

@@ -76,7 +76,7 @@ export const OUTBOX_CASES: readonly Case[] = [
       const [first, second] = await relay.read()
       assert.ok(first && second)
       await relay.ack(mine, { cursor: first.seq, tryingTo: second.seq + 1, attempt: 1 })
-      // The same owner may announce something else from the same cursor.
+      // The same owner may announce another batch from the same cursor.
       const announced = { cursor: first.seq, tryingTo: second.seq, attempt: 2 }
       assert.deepEqual(await relay.ack(mine, announced), { ours: [mine.shard], parked: [] })
       assert.deepEqual((await relay.read({ cursor: first.seq })).map(typeOf), ['a.1', 'a.2'])

@@ -9,7 +9,7 @@ const unless = ({ store }: SqlSubject): string | null =>
 
 type Begun = Awaited<ReturnType<Relayer['begin']>>
 
-/** Three events: the first failed for the last time, the others stand behind it. */
+/** Holds three events of one aggregate: the first failed for the last time, and the others wait behind it. */
 async function parkedLine(subject: SqlSubject): Promise<Begun & { relay: Relayer; parked: Parked }> {
   const relay = await Relayer.open(subject)
   const begun = await relay.begin(3)

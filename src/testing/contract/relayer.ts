@@ -18,14 +18,14 @@ type Events<N extends 2 | 3> = N extends 2
   ? readonly [StoredEvent, StoredEvent]
   : readonly [StoredEvent, StoredEvent, StoredEvent]
 
-/** A relay's calls on one shard, from the end of what others left there. */
+/** Makes a relay's calls on one shard. It starts after the events that other cases left in the shard. */
 export class Relayer {
   readonly outbox: Outbox
   readonly destination: string = newKey()
   readonly aggregate: string = newKey()
   private readonly subject: SqlSubject
   private from = 0
-  /** Where events are written now. */
+  /** The segment to which events are currently written. */
   private segment = 0
 
   private constructor(subject: SqlSubject) {
@@ -41,7 +41,7 @@ export class Relayer {
     return relay
   }
 
-  /** One operation that commits so many events. */
+  /** Runs one operation that commits `count` events. */
   async publish(name: string, count: number, headers: EventHeaders = {}): Promise<void> {
     const claim = claimOf(newKey())
     const { session, claimed } = await win(this.subject.store, claim)
@@ -49,7 +49,7 @@ export class Relayer {
     assert.equal(await session.complete({ ...completing(claim, claimed, '1'), events }), 'committed')
   }
 
-  /** Publishes so many events, leases their shard and reads them. */
+  /** Publishes `count` events, leases their shard and reads them. */
   async begin<const N extends 2 | 3>(count: N): Promise<{ mine: ShardState; events: Events<N> }> {
     await this.publish('a', count)
     const mine = await this.lease()
@@ -58,7 +58,9 @@ export class Relayer {
     return { mine, events: events as unknown as Events<N> }
   }
 
-  /** The same, and holds them: the first failed once and is due, the others wait behind it. */
+  /**
+   * Does the same as `begin`, and then holds the events. The first failed once and is due; the others wait behind it.
+   */
   async hold<const N extends 2 | 3>(count: N): Promise<{ mine: ShardState; events: Events<N> }> {
     const begun = await this.begin(count)
     const [head, ...behind] = begun.events as readonly [StoredEvent, ...StoredEvent[]]
@@ -77,7 +79,7 @@ export class Relayer {
     return limit === ALL ? events : events.filter(({ aggregateId }) => aggregateId === this.aggregate)
   }
 
-  /** The shard of the aggregate, among all that are free; `known`: after it was given back. */
+  /** Leases the shard of the aggregate. When `known` is given, its lease is released first. */
   async lease(leaseMs: number = LEASE_MS, known?: ShardState): Promise<ShardState> {
     const { destination } = this
     if (known) await this.outbox.release({ destination, relay: newUuid(), leases: [known], leaving: false })

@@ -4,7 +4,7 @@ import { apply, itemOf, letterOf, NOTHING, park, reading, unless } from './inbox
 import { DEADLINE_MS, newKey } from './make.ts'
 import { oneWriter, type Case, type SqlSubject } from './subject.ts'
 
-/** Only where two transactions can be open at once. */
+/** These cases need two open transactions at once. */
 const unlessAlone = (subject: SqlSubject): string | null => unless(subject) ?? oneWriter(subject)
 
 const NOT_PARKED: Case = {
@@ -133,7 +133,7 @@ const SET_ASIDE_BEFORE: Case = {
       const [a, b] = [itemOf(consumer, newKey()), itemOf(consumer, newKey())]
       const { session } = await inbox.take({ consumer, items: [a, b], deadlineMs: DEADLINE_MS, redrive })
       await subject.effect(session.session.tx, a.message)
-      // Under another message's lock: as if it had been set aside before the lock was had, and after the look.
+      // The letter uses the lock of another message. So the park succeeds between the look at `b` and its lock.
       const { lock } = itemOf(consumer, newKey())
       assert.deepEqual(await park(subject, consumer, [{ ...letterOf(b), lock }]), [])
       const ending = session.complete({ consumer, ...NOTHING })

@@ -4,7 +4,10 @@ import type { SqlTx } from '../../store/sqlite/tx.ts'
 import { storeContract } from './store-contract.ts'
 import type { StoreSubject } from './store-contract.ts'
 
-/** One writer at a time, no server that ends transactions, and a failed statement fails alone. */
+/**
+ * SQLite has one writer at a time and no server that ends transactions. A failed statement does not fail its
+ * transaction.
+ */
 const UNASKED = new Set([
   'while one runs, the same request is told apart from another one, and nobody waits',
   'a duplicate that is refused never sees less than what was committed before it asked',

@@ -33,6 +33,8 @@ export const STEP_CASES: readonly Case[] = [
       const claim = claimOf(key)
       const { token, life } = await winLease(store, claim)
       const step = { id: claim.id, token, life, name: 'book', result: '1' }
+      // An earlier attempt may have begun it as a call.
+      await store.leases.startStep(step)
       const dropped = await store.open({ deadlineMs: DEADLINE_MS })
       await subject.effect(dropped.tx, key)
       await dropped.rollback()
@@ -60,6 +62,9 @@ export const STEP_CASES: readonly Case[] = [
       await leases.startStep({ ...held, life, name: 'charge' })
       assert.equal(await leases.suspend(held), true)
       assert.equal((await recordOf(store, claim)).state, 'unknown')
+      const other = claimOf(newKey())
+      await leases.suspend({ id: other.id, token: (await winLease(store, other)).token })
+      assert.equal((await leases.unknown({ limit: 1 })).length, 1)
       const listed = (await leases.unknown({ limit: 1_000 })).find(({ id }) => id === claim.id)
       assert.ok(listed && listed.sinceMs >= 0, `unknown for ${listed?.sinceMs} ms`)
       assert.equal(await leases.finishStep({ ...held, life, name: 'charge', result: '1' }), false)
@@ -145,7 +150,7 @@ export const STEP_CASES: readonly Case[] = [
       assert.equal(await leases.finishStep({ id: claim.id, token, life, name: 'charge', result: '1' }), false)
       const next = await leases.takeOver({ ...leaseOf(claim), seen: await recordOf(store, claim) })
       assert.deepEqual([next?.attempt, next?.life], [2, life])
-      // A call without a key that has begun: somebody must say what became of it.
+      // A call without an idempotency key has started, so only an operator can tell its outcome.
       await leases.startStep({ id: claim.id, token: next?.token ?? '', life, name: 'wire' })
       assert.equal(await leases.evict(claim), false)
     },

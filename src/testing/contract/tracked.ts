@@ -4,7 +4,7 @@ interface Open {
   rollback(): Promise<void>
 }
 
-/** The same store, and every transaction it opened: a case that fails halfway must not leave one behind. */
+/** Wraps a store and records every transaction that it opens. A case that fails halfway must not leave one open. */
 export function tracked<Tx>(store: SqlStore<Tx>): { readonly store: SqlStore<Tx>; letGo(): Promise<void> } {
   const open: Open[] = []
   const keep = <S extends Open>(session: S): S => {
@@ -31,7 +31,10 @@ export function tracked<Tx>(store: SqlStore<Tx>): { readonly store: SqlStore<Tx>
   }
 }
 
-/** Other members first, the object itself for the rest: classes with private fields included. */
+/**
+ * Returns a proxy that prefers these members over those of the object. A proxy also works for classes with private
+ * fields.
+ */
 function over<T extends object>(object: T, members: Partial<T>): T {
   return new Proxy(object, {
     get(target, name) {

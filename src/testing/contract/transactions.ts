@@ -4,7 +4,7 @@ import { claimOf, commitOne, completing, look, newKey, pass, rejectsWith, win } 
 import { lacks } from './subject.ts'
 import type { Case } from './subject.ts'
 
-/** The server's deadline may come a little later than asked. */
+/** The server may enforce a deadline a little later than asked. */
 const DEADLINE_SLACK_MS = 1_500
 
 export const TRANSACTION_CASES: readonly Case[] = [

@@ -1,19 +1,22 @@
-/** A call that has not ended by then waits for another transaction. */
+/** A call that has not ended after this time waits for another transaction. */
 const WAITING_MS = 100
 const SLOW_MS = 10_000
 
 interface Plays<Op> {
   play(op: Op): Promise<unknown>
-  /** Ends every open transaction: whoever waits can go on. */
+  /** Ends every open transaction, so that waiting calls can continue. */
   letGo(): Promise<void>
   state(): Promise<unknown>
 }
 
-/** The same script on the model and on the real thing: what each of them told, call by call, and what it holds in the end. */
+/**
+ * Plays the same script on the model and on the real store. Returns the results of each, call by call, and its final
+ * state.
+ */
 export async function besideEachOther<Op>(
   players: readonly [model: Plays<Op>, real: Plays<Op>],
   script: readonly Op[],
-  /** Transactions stay open between calls, so a call may have to wait: both must, or neither. */
+  /** Transactions stay open between calls, so a call may have to wait. Either both stores wait, or neither does. */
   waits = true,
 ): Promise<readonly [model: readonly unknown[], real: readonly unknown[]]> {
   const told: [unknown[], unknown[]] = [[], []]
@@ -36,7 +39,7 @@ async function playBoth<Op>(
 ): Promise<void> {
   const results = [players[0].play(op), players[1].play(op)] as const
   const inModel = await endsWithin(results[0], WAITING_MS)
-  // The model is quick: if it has ended, the server may take its time. If it waits, the server must wait too.
+  // The model is fast. If its call has ended, the server gets more time. If the model waits, the server must wait too.
   const onServer = await endsWithin(results[1], inModel ? SLOW_MS : WAITING_MS)
   if (!inModel || !onServer) for (const player of players) await player.letGo()
   told[0].push([op, inModel ? 'at once' : 'waited', await results[0]])

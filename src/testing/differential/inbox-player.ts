@@ -18,7 +18,7 @@ interface Actor {
 
 const SOURCE = 'shop'
 
-/** Plays a script about messages on one store and tells what came back. */
+/** Plays a script about messages on one store and reports the results. */
 export class InboxPlayer {
   private readonly subject: SqlSubject
   private readonly inbox: Inbox<unknown>
@@ -50,7 +50,7 @@ export class InboxPlayer {
     }
   }
 
-  /** Ends every open transaction: whoever waits can go on. */
+  /** Ends every open transaction, so that waiting calls can continue. */
   async letGo(): Promise<void> {
     for (const [name, { taken }] of this.actors) {
       this.actors.delete(name)
@@ -58,7 +58,7 @@ export class InboxPlayer {
     }
   }
 
-  /** What is committed, at the end. */
+  /** The committed state at the end. */
   async state(): Promise<unknown> {
     const { consumer, inbox, items } = this
     return {
@@ -147,7 +147,7 @@ export class InboxPlayer {
     return 'rolled back'
   }
 
-  /** Taken and ended at once: all that a store with one writer can do. */
+  /** Takes and completes messages in one call. A store with one writer cannot do more. */
   private async apply(op: { messages: readonly number[]; redrive: boolean; settles: boolean }): Promise<unknown> {
     const { messages, redrive, settles } = op
     const params = { consumer: this.consumer, items: this.of(messages), deadlineMs: DEADLINE_MS, redrive }
@@ -166,7 +166,7 @@ export class InboxPlayer {
     const { session, states } = actor.taken
     const mine = actor.messages.filter((_, i) => isTaken(states[i]))
     try {
-      // A letter is settled with its effect, or neither is committed.
+      // A letter is settled together with its effect, or neither is committed.
       const settled = settles || actor.redrive ? await this.redrives.settle(session.session, mine) : null
       if (settled === false || (settled === null && actor.redrive && mine.length > 0)) {
         await session.rollback()
@@ -208,7 +208,7 @@ export class InboxPlayer {
     return filter === 'aggregate' && aggregate !== null ? { consumer, aggregate } : { consumer, states: ['parked'] }
   }
 
-  /** A predecessor in the same batch is taken with it, or not at all. */
+  /** Drops `previous` where the predecessor is in the same batch, because the batch takes both or neither. */
   private of(messages: readonly number[]): InboxItem[] {
     const batch = messages.map((message) => this.items[message]!)
     const here = new Set(batch.map(({ id }) => id))
@@ -220,7 +220,7 @@ export class InboxPlayer {
   }
 }
 
-/** Two without an aggregate, a chain of three, two of one aggregate without a chain. */
+/** Two messages without an aggregate, a chain of three, and two messages of one aggregate without a chain. */
 function itemOf(consumer: string, n: number): InboxItem {
   const message = `m${n}`
   const previous = n === 3 || n === 4 ? messageIdentity({ consumer, source: SOURCE, message: `m${n - 1}` }).id : null
@@ -228,7 +228,7 @@ function itemOf(consumer: string, n: number): InboxItem {
   return { ...messageIdentity({ consumer, source: SOURCE, message }), source: SOURCE, message, aggregate, previous }
 }
 
-/** What is applied and has a letter too is settled either way: which word says so is the store's own. */
+/** A message that was applied and also has a letter is settled in either case. Each store may report either state. */
 function settled(states: readonly InboxState[], before: readonly InboxState[]): InboxState[] {
   return states.map((state, i) => (state === 'parked' && before[i] === 'duplicate' ? 'duplicate' : state))
 }

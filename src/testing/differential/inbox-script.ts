@@ -4,7 +4,10 @@ import type { Dice } from '../sim/dice.ts'
 
 export type MessageFilter = 'all' | 'aggregate' | 'one' | 'reason'
 
-/** One call about messages, dead letters or redrives. Messages are named by number, redrives are the newest. */
+/**
+ * One call about messages, dead letters or redrives. A number names each message, and redrive calls refer to the newest
+ * redrive.
+ */
 export type InboxOp =
   | { readonly do: 'take'; readonly actor: number; readonly messages: readonly number[]; readonly redrive: boolean }
   | { readonly do: 'complete'; readonly actor: number; readonly tried: boolean; readonly settles: boolean }
@@ -51,13 +54,13 @@ const REASONS: readonly LetterReason[] = ['failed', 'behind', 'crashed']
 const FILTERS: readonly MessageFilter[] = ['all', 'all', 'aggregate', 'one', 'reason']
 const ALONE = ['items', 'items', 'copy', 'status', 'status', 'audit', 'positions', 'write'] as const
 
-/** `held`: transactions stay open between calls; a store with one writer has none. */
+/** `held`: transactions stay open between calls. A store with one writer does not support that. */
 export function drawInboxScript(dice: Dice, length: number, held: boolean): InboxOp[] {
   const script = Array.from({ length }, () => drawOp(dice, held))
   return dice.chance(0.3) ? script : [...underWay(dice), ...script]
 }
 
-/** Some letters are parked, and a redrive of them is claimed: what comes next concerns it. */
+/** Parks some letters and claims a redrive of them, so that the following calls affect it. */
 function underWay(dice: Dice): InboxOp[] {
   const parks = some(dice, MESSAGES).map((message): InboxOp => ({
     do: 'park',
@@ -115,7 +118,7 @@ function drawOp(dice: Dice, held: boolean): InboxOp {
   return { do: dice.pick(ALONE) }
 }
 
-/** What whoever works on a redrive says. */
+/** Draws a call of the process that runs a redrive. */
 function drawWork(dice: Dice): InboxOp {
   const back = dice.chance(0.9) ? 0 : 1
   const roll = dice.next()

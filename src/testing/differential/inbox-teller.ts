@@ -2,7 +2,7 @@ import type { LetterCounts, StoredLetter } from '../../store/dead-letters.ts'
 import type { InboxItem, Tries } from '../../store/inbox.ts'
 import type { AuditEntry, RedriveBeat, RedriveItem, StoredPlan, StoredRedrive } from '../../store/redrives.ts'
 
-/** What a store said about messages, in words that two stores can be compared by: no times, no ids of its own. */
+/** Describes the results of a store in a form in which two stores can be compared: without times and generated ids. */
 export class InboxTeller {
   private readonly items: readonly InboxItem[]
   private readonly redrives: number[] = []
@@ -47,7 +47,7 @@ export class InboxTeller {
     return { ...same, ...times, redrive: this.number(redrive) }
   }
 
-  /** Without a canary nobody asks how many of it are decided. */
+  /** Without a canary, the counts of decided canary letters have no meaning. */
   beat({ canaryDecided, canaryFailed, ...same }: RedriveBeat): unknown {
     return same.canary > 0 ? { ...same, canaryDecided, canaryFailed } : same
   }
@@ -57,7 +57,7 @@ export class InboxTeller {
     return [by, action, redrive === null ? null : this.number(redrive), why, said]
   }
 
-  /** Redrives are numbered by the store; the how manieth of this script it is does not depend on it. */
+  /** Each store numbers its redrives in its own way, so a redrive is named by its position in the script. */
   number(redrive: number): number {
     if (!this.redrives.includes(redrive)) this.redrives.push(redrive)
     return this.redrives.indexOf(redrive)

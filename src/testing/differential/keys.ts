@@ -2,7 +2,7 @@ import type { Claim } from '../../store/store.ts'
 import { answerOf, claimOf } from '../contract/make.ts'
 import { KEYS } from './script.ts'
 
-/** So short that it is over when the next call is made: the player waits that long. */
+/** So short that the time is over at the next call, because the player waits that long. */
 export const SHORT_MS = 1
 
 /** The keys of one script on one store, by number. */
@@ -31,7 +31,7 @@ export class Keys {
     return key < 0 ? id : this.key(key)
   }
 
-  /** Which keys these identities are; others may share the database. */
+  /** The numbers of these identities. Other scripts may share the database. */
   mine(ids: readonly string[]): number[] {
     return this.ids().flatMap((id, key) => (ids.includes(id) ? key : []))
   }
@@ -45,7 +45,7 @@ export class Keys {
   }
 }
 
-/** What was short is over now. */
+/** Waits until the short times are over. */
 export function pause(): Promise<void> {
   return new Promise((resolve) => {
     setTimeout(resolve, SHORT_MS * 4)

@@ -6,7 +6,7 @@ import type { Keys } from './keys.ts'
 import type { Op } from './script.ts'
 import type { Teller } from './teller.ts'
 
-/** The part of a script that is about leases and their steps. */
+/** Plays the part of a script that is about leases and their steps. */
 export class LeasePlayer {
   private readonly subject: SqlSubject
   private readonly keys: Keys

@@ -15,7 +15,10 @@ import type { OutboxOp } from './outbox-script.ts'
 const ALL = 1_000_000
 const EPOCH = '2000-01-01T00:00:00.000Z'
 
-/** Plays a script of relays on one store and tells what came back: events by their names, shards by their aggregates. */
+/**
+ * Plays a script of relays on one store and reports the results. It names events by their names and shards by their
+ * aggregates.
+ */
 export class OutboxPlayer {
   private readonly subject: SqlSubject
   private readonly outbox: Outbox
@@ -32,7 +35,7 @@ export class OutboxPlayer {
     this.prefix = prefix
   }
 
-  /** From the end of what other scripts left in these shards. */
+  /** Starts after the events that other scripts left in these shards. */
   async open(): Promise<void> {
     await this.outbox.open({ destination: this.prefix })
     for (const shard of this.shards()) {
@@ -123,8 +126,8 @@ export class OutboxPlayer {
     const leases = this.leases[relay]!
     const { relays, ours, due } = await this.outbox.beat({ destination, relay: this.relay(relay), leaseMs, leases })
     await pause()
-    // Not what is free: whether it is counted before or after this beat is each store's own affair. And what is over
-    // within a millisecond may be over before it is counted.
+    // The number of free shards is left out, because each store may count it before or after this heartbeat. Relays
+    // that lapse within a millisecond may lapse before they are counted.
     return { ours: ours.length, due, ...(lapses ? {} : { relays }) }
   }
 
@@ -152,7 +155,7 @@ export class OutboxPlayer {
     return { ours: acked.ours.length, parked: acked.parked.length, passed: passed.map((event) => this.name(event)) }
   }
 
-  /** All that are due: which of them comes first is a matter of microseconds. */
+  /** Asks for all due events, because their order differs by microseconds. */
   private async due({ relay, behind }: Extract<OutboxOp, { do: 'due' }>): Promise<unknown> {
     const params = { destination: this.destination, shards: this.shards(), limit: 100, behind }
     const { events: found, nextInMs } = await this.outbox.due(params)
@@ -217,7 +220,7 @@ export class OutboxPlayer {
 
   private resend(aggregate: number | null): Promise<number> {
     const aggregateId = aggregate === null ? null : this.aggregate(aggregate)
-    // Others share the database: only what this script published, and sent, may count.
+    // Other scripts share the database, so the type restricts the resend to events of this script.
     const type = this.prefix
     return this.outbox.resend({ destination: this.destination, since: EPOCH, until: null, type, aggregateId })
   }
@@ -231,7 +234,7 @@ export class OutboxPlayer {
     return { shard, seq, aggregateId, state, attempts: waits ? 0 : 1, dueInMs, notBefore, reason }
   }
 
-  /** What this script published behind the cursor of a shard, in order. */
+  /** The events of this script behind the cursor of a shard, in order. */
   private async unsent(aggregate: number | null, limit: number, of?: number): Promise<StoredEvent[]> {
     const shard = of ?? shardOf(this.aggregate(aggregate ?? 0))
     const from = [{ shard, ...this.cursors.get(shard)! }]

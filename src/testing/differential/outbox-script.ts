@@ -1,7 +1,7 @@
 import type { HeldState } from '../../store/outbox.ts'
 import type { Dice } from '../sim/dice.ts'
 
-/** One call of a relay. Relays, aggregates and their events are named by number. */
+/** One call of a relay. Numbers name relays, aggregates and their events. */
 export type OutboxOp =
   | { readonly do: 'publish'; readonly aggregate: number; readonly events: number; readonly commits: boolean }
   | { readonly do: 'lease'; readonly relay: number; readonly lapses: boolean }
@@ -14,7 +14,7 @@ export type OutboxOp =
       readonly aggregate: number
       /** How many of the unsent events the cursor passes. */
       readonly passes: number
-      /** The first of them is held so; null: it was sent. */
+      /** The state in which the first of these events is held, or null if it was sent. */
       readonly holds: HeldState | null
       readonly due: boolean
       readonly trying: boolean
@@ -26,14 +26,14 @@ export type OutboxOp =
       readonly relay: number
       readonly verdict: 'sent' | 'waiting' | 'parked' | 'skipped' | 'kept'
       readonly parks: boolean
-      /** The relay took the aggregate for parked. */
+      /** The relay considered the aggregate parked. */
       readonly released: boolean
     }
   | {
       readonly do: 'unpark'
       readonly aggregate: number
       readonly release: boolean
-      /** The first that is parked is given up. */
+      /** The first parked event is skipped. */
       readonly skips: boolean
       readonly limit: number
     }

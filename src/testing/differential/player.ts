@@ -18,7 +18,7 @@ interface Actor {
   readonly savepoints: Savepoint[]
 }
 
-/** Plays a script on one store and tells what came back. */
+/** Plays a script on one store and reports the results. */
 export class Player {
   private readonly subject: SqlSubject
   private readonly keys: Keys
@@ -40,7 +40,7 @@ export class Player {
     }
   }
 
-  /** Ends every open transaction: whoever waits can go on. */
+  /** Ends every open transaction, so that waiting calls can continue. */
   async letGo(): Promise<void> {
     for (const [name, { session }] of this.actors) {
       this.actors.delete(name)
@@ -48,7 +48,7 @@ export class Player {
     }
   }
 
-  /** What is committed, at the end. */
+  /** The committed state at the end. */
   async state(): Promise<unknown> {
     const all: unknown[] = []
     for (let key = 0; key < KEYS; key++) {
@@ -80,7 +80,7 @@ export class Player {
       case 'batch':
         return this.batch(op)
       case 'sweep':
-        // How much it swept is not told: the database also holds what other scripts left behind.
+        // The number of swept rows is left out, because the database also holds rows of other scripts.
         return store.retention.sweep({ limit: 1_000, replayForMs: LONG_MS }).then(() => 'swept')
       case 'lapsed':
         return store.leases.lapsed({ limit: 10, namespace: this.keys.prefix }).then((found) => found.length)

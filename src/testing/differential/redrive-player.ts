@@ -12,7 +12,7 @@ type Filtering = (of: { filter: MessageFilter; message: number }) => LetterFilte
 
 const BY = { by: 'ada', why: 'because' }
 
-/** The part of a script that is about redrives: always the newest one. */
+/** Plays the part of a script that is about redrives, always on the newest one. */
 export class RedrivePlayer {
   private readonly redrives: Redrives<unknown>
   private readonly consumer: string
@@ -46,7 +46,9 @@ export class RedrivePlayer {
     }
   }
 
-  /** The letters of these messages, in the transaction of their effects; null: nothing is claimed. */
+  /**
+   * Settles the letters of these messages in the transaction of their effects. Returns null if no redrive is claimed.
+   */
   async settle(session: SqlSession<unknown>, messages: readonly number[]): Promise<boolean | null> {
     const lease = this.leases.at(-1)
     if (lease === undefined || messages.length === 0) return null

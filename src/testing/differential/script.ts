@@ -1,6 +1,6 @@
 import type { Dice } from '../sim/dice.ts'
 
-/** One call of the store. Actors hold transactions open between their calls; keys and leases are named by number. */
+/** One call of the store. Actors hold transactions open between their calls. Numbers name keys and leases. */
 export type Op =
   | {
       readonly do: 'begin'
@@ -14,12 +14,12 @@ export type Op =
       readonly do: 'reread' | 'renew' | 'effect' | 'complete' | 'rollback' | 'savepoint' | 'raise' | 'deferRaise'
       readonly actor: number
     }
-  /** Two calls at once: one connection takes them one after the other. */
+  /** Two calls at the same time. One connection runs them one after the other. */
   | { readonly do: 'together'; readonly actor: number; readonly with: 'savepoint' | 'raise' }
   | {
       readonly do: 'rollbackTo' | 'releaseSavepoint'
       readonly actor: number
-      /** Which of the actor's savepoints, counted from the newest; it may be gone by now. */
+      /** The index of the actor's savepoint, counted from the newest. The savepoint may no longer exist. */
       readonly back: number
     }
   | { readonly do: 'read' | 'takeOver'; readonly key: number }
@@ -35,7 +35,7 @@ export type Op =
       readonly do:
         'release' | 'suspend' | 'refuseLease' | 'startStep' | 'finishStep' | 'steps' | 'commitLease' | 'stepTx'
       readonly key: number
-      /** Which of the key's leases, counted from the newest. */
+      /** The index of the key's lease, counted from the newest. */
       readonly back: number
     }
   | { readonly do: 'settle'; readonly key: number; readonly verdict: 'done' | 'rerun' | 'failed' }

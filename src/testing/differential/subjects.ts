@@ -8,10 +8,10 @@ import type { SqliteStore } from '../../store/sqlite/sqlite.ts'
 import type { SqlStore } from '../../store/store.ts'
 import type { SqlSubject } from '../contract/subject.ts'
 
-/** A row with this key is refused, by the COMMIT of whoever wrote it. */
+/** COMMIT refuses a transaction that wrote a row with this key. */
 export const DEFERRED = 'deferred'
 
-/** The model. */
+/** The in-memory store, which is the model. */
 export function inMemory(): SqlSubject {
   const database = new MemoryDatabase({
     triggers: { raising: () => Promise.reject(raised('no')) },
@@ -33,7 +33,7 @@ export function inMemory(): SqlSubject {
   }
 }
 
-/** With a table `effects (key)` and a deferred constraint trigger that raises for the key `DEFERRED`. */
+/** Needs a table `effects (key)` and a deferred constraint trigger that raises for the key `DEFERRED`. */
 export function onPostgres(pool: pg.Pool): SqlSubject {
   const store = pgStore(pool) as SqlStore<unknown>
   return {
@@ -47,14 +47,14 @@ export function onPostgres(pool: pg.Pool): SqlSubject {
     async fail(tx) {
       const client = tx as pg.PoolClient
       await client.query(`do $$ begin raise exception 'no'; end $$`).catch(noop)
-      // The server sends the error before it lets go of the locks. It answers the next statement after that.
+      // The server sends the error before it releases the locks. It answers the next statement after that.
       await client.query('select').catch(noop)
     },
     close: () => store.close(),
   }
 }
 
-/** With a table `charge (key, amount)`. */
+/** Needs a table `charge (key, amount)`. */
 export function onSqlite(store: SqliteStore): SqlSubject {
   return {
     store,

@@ -1,7 +1,7 @@
 import type { ClaimView, StoredRecord } from '../../lifecycle/record.ts'
 import type { Claim, Claimed } from '../../store/store.ts'
 
-/** What a store said, in words that two stores can be compared by: no times, no tokens, only what they mean. */
+/** Describes the results of a store in a form in which two stores can be compared: without times and tokens. */
 export class Teller {
   private readonly names = new Map<string, string>()
 
@@ -23,7 +23,7 @@ export class Teller {
     return [state, names, attempt, lease, expiresInMs > 0, forgetInMs > 0, fingerprint]
   }
 
-  /** Tokens differ from store to store; which of a key's are the same does not. */
+  /** Tokens differ from store to store, but the equality of two tokens of a key does not. */
   private name(id: string, token: string): string {
     const name = `${id} ${token}`
     const known = this.names.get(name) ?? `#${this.names.size}`

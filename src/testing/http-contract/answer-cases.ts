@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib'
 import { assertProblem, assertReplay, assertSame, type CaseBody } from './check.ts'
 import { BIG_BYTES, BINARY } from './routes.ts'
 
-/** Capture and replay. */
+/** Cases about capturing and replaying responses. */
 export const answerCases: Readonly<Record<string, CaseBody>> = {
   'draft items 17 and 18: the first runs, the second is answered from the record': async (client, target) => {
     const key = client.newKey()
@@ -107,7 +107,7 @@ export const answerCases: Readonly<Record<string, CaseBody>> = {
       body: gzipSync(body),
       headers: { 'content-encoding': 'gzip' },
     })
-    // A framework without decompression refuses it by itself; it never runs twice.
+    // A framework without decompression may refuse the request by itself. Either way the handler never runs twice.
     if (zipped.status !== 415 && zipped.status !== 400) assertReplay(first, zipped)
     assert.equal(await target.effects(key), 1)
   },

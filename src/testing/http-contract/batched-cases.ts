@@ -3,7 +3,7 @@ import { assertProblem, assertReplay, assertSame, type CaseBody } from './check.
 
 const PATH = '/batched'
 
-/** Routes whose effect is one statement, where the adapter has them: `contractBatched`. */
+/** Cases about `contractBatched`, the route whose effect is one statement, for adapters with batched routes. */
 export const batchedCases: Readonly<Record<string, CaseBody>> = {
   'batched: the first runs, every other is a replay, another body is 422': async (client, target) => {
     if (!target.features.batched) return

@@ -8,7 +8,7 @@ export interface ContractCase {
 
 export type CaseBody = (client: Client, target: HttpTarget) => Promise<void>
 
-/** Everything of two answers that a client may rely on. */
+/** Asserts that two responses agree in everything that a client may rely on. */
 export function assertSame(first: Seen, second: Seen): void {
   assert.equal(second.status, first.status)
   assert.deepEqual(Buffer.from(second.bytes), Buffer.from(first.bytes))
@@ -23,7 +23,7 @@ export function assertReplay(first: Seen, second: Seen): void {
   assert.equal(second.headers.get('idempotent-replayed'), 'true')
 }
 
-/** RFC 9457, with the link of the IETF draft. */
+/** Asserts an RFC 9457 problem response with the link of the IETF draft. */
 export function assertProblem(seen: Seen, status: number, code: string): void {
   assert.equal(seen.status, status, seen.text)
   assert.match(seen.headers.get('content-type') ?? '', /^application\/problem\+json/)

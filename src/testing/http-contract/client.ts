@@ -3,23 +3,23 @@ import { randomUUID } from 'node:crypto'
 
 /** A server under test. */
 export interface HttpTarget {
-  /** Where it listens; see `contractRoutes` for what. */
+  /** The URL of the server. It must serve the routes of `contractRoutes`. */
   readonly base: string
-  /** How many rows an operation with this key has left in `contract_effect`. */
+  /** The number of rows that the operation with this key has committed to `contract_effect`. */
   effects(key: string): Promise<number>
-  /** How often a handler ran for this key. */
+  /** The number of times that a handler ran for this key. */
   runs(key: string): number
   /**
-   * Makes the next commit fail after the handler has answered, where the server under test can: its reply is lost, or
-   * the store throws what nobody foresaw.
+   * Makes the next commit fail after the handler has answered. 'lost': the reply to the commit is lost. 'fault': the
+   * store throws an unexpected error. Leave this out if the server under test cannot do so.
    */
   failNextCommit?(how: 'lost' | 'fault'): void
   readonly features: {
-    /** Its own error handling makes an answer of a thrown error with a status. */
+    /** The framework's own error handling turns a thrown error with a status into a response. */
     readonly errorStatus: boolean
-    /** It answers by itself when a handler does not; otherwise that is ONCE_NO_ANSWER. */
+    /** The framework answers by itself when a handler does not. Otherwise the error is ONCE_NO_ANSWER. */
     readonly answersItself: boolean
-    /** It serves `contractBatched` at POST /batched. */
+    /** The server serves `contractBatched` at POST /batched. */
     readonly batched?: boolean
   }
 }
@@ -40,7 +40,7 @@ export interface Sent {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** One client of one server: what it sends, as plainly as possible. */
+/** A minimal HTTP client for one server. */
 export class Client {
   readonly #base: string
 
@@ -57,7 +57,7 @@ export class Client {
     return { status, headers: seen, bytes, text: new TextDecoder().decode(bytes) }
   }
 
-  /** Sends and hangs up after a while. */
+  /** Sends a request and closes the connection after a while. */
   async leave({ path = '/slow', key, body = '{"amount":5}' }: Sent, afterMs: number): Promise<void> {
     await new Promise<void>((resolve) => {
       const req = httpRequest(`${this.#base}${path}`, { method: 'POST', headers: headersOf(key, body, undefined) })

@@ -8,12 +8,12 @@ import { troubleCases } from './trouble-cases.ts'
 
 const CASES = { ...keyCases, ...answerCases, ...troubleCases, ...batchedCases, ...stripeCases }
 
-/** The names of the cases, for test runners that collect before a server is there. */
+/** The names of the cases, for test runners that collect tests before a server is available. */
 export const httpContractNames: readonly string[] = Object.keys(CASES)
 
 /**
- * The HTTP contract: black-box cases against a server that serves `contractRoutes` through an adapter. For any test
- * runner.
+ * The tests that every HTTP adapter must pass. They run against a server that serves `contractRoutes` through the
+ * adapter, and work with any test runner.
  *
  * @example
  * for (const { name, run } of httpContract(target)) test(name, run)

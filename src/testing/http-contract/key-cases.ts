@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { assertProblem, assertReplay, type CaseBody } from './check.ts'
 
-/** The header, and what makes two requests the same. */
+/** Cases about the key header, and about which requests count as the same request. */
 export const keyCases: Readonly<Record<string, CaseBody>> = {
   'draft item 1: a quoted key, one with parameters and the bare one are the same key': async (client, target) => {
     const key = client.newKey()

@@ -2,24 +2,24 @@ import { final } from '../../operation/final.ts'
 import type { LeasedOperation, Operation } from '../../operation/types.ts'
 import type { Events } from '../../outbox/event.ts'
 
-/** What a contract handler answers, before any framework touched it. */
+/** The response of a contract handler, before any framework has changed it. */
 export interface ContractAnswer {
   readonly status: number
   readonly headers?: readonly (readonly [name: string, value: string])[]
   readonly body?: Uint8Array | string | null
-  /** Sent in several pieces, without a length. */
+  /** Sends the body in this many chunks, without a Content-Length. */
   readonly pieces?: number
 }
 
-/** What a contract handler sees of a request. */
+/** The parts of a request that a contract handler reads. */
 export interface ContractRequest {
-  /** As the handler could read it: the bytes, or what a parser made of them as JSON text. */
+  /** The body as the handler can read it: the raw text, or the parsed body as JSON text. */
   readonly body: string
-  /** The user's name, by which the server scopes keys: the header `x-user`. */
+  /** The user's name from the header `x-user`. The server uses it as the scope of keys. */
   readonly user: string
 }
 
-/** Of a transaction the contract needs this much; `$1` is the first value. */
+/** The only method of a transaction that the contract needs. `$1` is the first value. */
 export interface ContractTx {
   query(sql: string, values?: unknown[]): Promise<unknown>
 }
@@ -27,7 +27,7 @@ export interface ContractTx {
 export type ContractOperation = Pick<Operation<ContractTx, Events>, 'tx' | 'key' | 'signal'>
 export type ContractLeased = Pick<LeasedOperation<ContractTx, Events>, 'step' | 'key'>
 
-/** The options a route is registered with: a part of every adapter's own. */
+/** The options with which a route is registered. Every adapter supports these options. */
 export interface ContractOptions {
   readonly required?: boolean
   readonly keep4xx?: boolean
@@ -39,13 +39,17 @@ export interface ContractOptions {
   readonly streams?: 'buffer' | 'refuse'
 }
 
-/** One route of a server under test. Register each for POST, PATCH and DELETE; `lease` selects the second shape. */
+/**
+ * One route of a server under test. Register each route for POST, PATCH and DELETE. `lease` selects the second shape.
+ */
 export type ContractRoute =
   | {
       readonly path: string
       readonly options: ContractOptions
       readonly lease?: undefined
-      /** null: the handler returns without an answer. Throws where the route is about throwing. */
+      /**
+       * Resolves with null when the handler returns without a response. Throws on the routes that test thrown errors.
+       */
       handle(request: ContractRequest, op: ContractOperation): Promise<ContractAnswer | null>
     }
   | {
@@ -69,19 +73,19 @@ export class ContractError extends Error {
   }
 }
 
-/** The table the server under test must have. */
+/** Creates the table that the server under test must have. */
 export const CONTRACT_TABLE = 'create table contract_effect (route varchar(100) not null, key varchar(255) not null)'
 export const CONTRACT_COUNT = 'select count(*) as n from contract_effect where key = $1'
 
 export const BINARY: Uint8Array = Uint8Array.from({ length: 256 }, (_, i) => i)
-/** Over the stored cap, under the held cap; and over both. */
+/** BIG_BYTES is over the limit of a stored response. HUGE_BYTES is also over the limit of a response held in memory. */
 export const BIG_BYTES: number = 1024 * 1024 + 1
 export const HUGE_BYTES: number = 8 * 1024 * 1024 + 1
 export const SLOW_MS = 400
 
 const JSON_TYPE = ['content-type', 'application/json'] as const
 
-/** Every route of the contract. `ran` is told of each run of a handler, by key. */
+/** Every route of the contract. `ran` is called with the key for each run of a handler, and returns the count. */
 export function contractRoutes(ran: (key: string) => number): readonly ContractRoute[] {
   const atomic = (
     path: string,
@@ -180,16 +184,16 @@ export function contractRoutes(ran: (key: string) => number): readonly ContractR
   ]
 }
 
-/** What the batched route is sent: the row it inserts, and the status it answers. */
+/** The request body of the batched route: the row to insert, and the status to answer with. */
 export interface ContractBatched {
-  /** null breaks a constraint. */
+  /** null violates a constraint. */
   readonly id: string | null
   readonly status?: number
-  /** The answer is a promise, which may be broken. */
+  /** The handler returns its response as a promise, which resolves or rejects. */
   readonly later?: 'answers' | 'rejects'
 }
 
-/** POST /batched, for adapters that have batched routes. */
+/** The route POST /batched, for adapters that have batched routes. */
 export const contractBatched: {
   parse(body: unknown): ContractBatched
   statement(input: ContractBatched): { sql: string; values: unknown[] }
@@ -222,7 +226,7 @@ function effect({ tx, key }: ContractOperation, path: string): Promise<unknown> 
   return tx.query('insert into contract_effect (route, key) values ($1, $2)', [path, key])
 }
 
-/** An answer with everything that is replayed, and everything that is not. */
+/** A response with every part that is replayed, and every part that is not. */
 function order(body: string, runs: number): ContractAnswer {
   return {
     status: 201,

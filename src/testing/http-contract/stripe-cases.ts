@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { assertProblem, assertReplay, type CaseBody } from './check.ts'
 
-/** What clients know from Stripe. */
+/** Cases about behaviour that clients know from Stripe. */
 export const stripeCases: Readonly<Record<string, CaseBody>> = {
   'the key is said again with every answer, as the client wrote it': async (client) => {
     const key = client.newKey()

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { assertProblem, assertReplay, assertRetryAfter, type CaseBody } from './check.ts'
 import { SLOW_MS } from './routes.ts'
 
-/** Duplicates in flight, refusals, and everything that goes wrong. */
+/** Cases about duplicates in flight, refusals and failures. */
 export const troubleCases: Readonly<Record<string, CaseBody>> = {
   'draft items 19 and 22: a duplicate in flight is 409 with Retry-After, as often as it comes': async (
     client,

@@ -1,4 +1,4 @@
-/** What a client sends to name its operation: whose it is, and its key. */
+/** The scope and the key by which a client names its operation. */
 export interface Address {
   readonly scope: string
   readonly key: string
@@ -7,8 +7,8 @@ export interface Address {
 export const SCOPE = 'tenant'
 
 /**
- * The nth operation of a world with several tenants. Two and two read the same when they are written one after the other
- * ('a' and 'bc', 'ab' and 'c'), the next two have the same key in different scopes.
+ * The address of the nth operation of a world with several tenants. Among each four, two pairs of scope and key
+ * concatenate to the same text, such as 'a' + 'bc' and 'ab' + 'c'. The other two have the same key in different scopes.
  */
 export function crossingAddress(n: number): Address {
   const word = `tenant-${Math.floor(n / 4)}-key`

@@ -1,13 +1,13 @@
-/** What the command line asks for. */
+/** The options of the command line. */
 export interface Wishes {
   readonly schedules: number
   readonly events: number
   readonly seed: number
   readonly workers: number
   readonly json: boolean
-  /** One mutant, or all of them, and no schedules; null: schedules, and all of them. */
+  /** The name of one mutant or 'all': then no schedules run. null: schedules run, then all mutants. */
   readonly mutant: string | null
-  /** False: schedules alone. */
+  /** False: only schedules run. */
   readonly mutants: boolean
 }
 
@@ -22,7 +22,10 @@ const NUMBERS = new Map([
   ['--workers', { name: 'workers', min: 1, max: WORKERS_MAX }],
 ] as const)
 
-/** The wishes, or one line that says what is wrong with them. `counted`: what one asks so many of. */
+/**
+ * Returns the parsed options, or one line that says what is wrong with them. `counted` names the option that sets the
+ * amount of work.
+ */
 export function readArguments(args: readonly string[], counted: 'schedules' | 'events'): Wishes | string {
   const wishes: Record<string, number> = { schedules: 1_000, events: 1_000_000, seed: 1, workers: 2 }
   let json = false

@@ -5,8 +5,8 @@ const PATIENCE_MS = 1_500
 const LOOK_MS = 300
 
 /**
- * Somebody who works beside the processes: while there is chaos, whatever the dice say; in the morning, when it is over,
- * until nothing is left to do.
+ * An actor that works beside the processes. During the chaos phase it acts at random. In the final phase, without
+ * faults, it works until nothing is left to do.
  */
 export abstract class Attendant {
   protected readonly world: World
@@ -28,32 +28,32 @@ export abstract class Attendant {
     if (!this.done) void this.work()
   }
 
-  /** Something came after everybody had gone home: another morning. */
-  rouse(): void {
+  /** Starts another final phase, because work arrived after this actor had finished. */
+  workAgain(): void {
     if (!this.done || this.isDone) return
     this.done = false
-    void this.morning()
+    void this.settleAll()
   }
 
-  /** Before the next deed. */
+  /** The pause before the next action, in milliseconds. */
   protected abstract pause(): number
-  protected abstract deed(): Promise<unknown>
-  /** What is under way when the chaos ends is brought to its end. */
+  protected abstract act(): Promise<unknown>
+  /** Completes the work that is in progress when the chaos phase ends. */
   protected abstract finish(): Promise<void>
   protected abstract hasWork(): boolean
-  /** One round of the morning. */
+  /** Runs one round of the final phase. */
   protected abstract settle(): Promise<void>
 
   private async work(): Promise<void> {
     while (this.world.chaos) {
       await this.sleep(this.pause())
-      if (this.world.chaos) await this.deed()
+      if (this.world.chaos) await this.act()
     }
     await this.finish()
-    await this.morning()
+    await this.settleAll()
   }
 
-  private async morning(): Promise<void> {
+  private async settleAll(): Promise<void> {
     for (; this.rounds < this.roundsMax; this.rounds++) {
       while (!this.world.isDrained) await this.look()
       if (!this.hasWork()) break
@@ -62,20 +62,23 @@ export abstract class Attendant {
     this.done = true
   }
 
-  /** On some process; it may die of it, or not answer in time. What it did, it did. */
+  /**
+   * Runs the action on any process. The process may die during the action, or not answer in time. The effects of the
+   * action stay.
+   */
   protected ask(
-    deed: (process: SimProcess) => Promise<unknown>,
+    action: (process: SimProcess) => Promise<unknown>,
     process: SimProcess = this.world.dice.pick(this.world.processes),
   ): Promise<void> {
     const { scheduler, owner } = this.world
     return new Promise((resolve) => {
       const go = (): void => scheduler.post(owner, resolve)
       scheduler.after(owner, PATIENCE_MS, resolve)
-      scheduler.post(process, () => void deed(process).then(go, go))
+      scheduler.post(process, () => void action(process).then(go, go))
     })
   }
 
-  /** Until it is time to look again. */
+  /** Waits until the next look at the world. */
   protected look(): Promise<void> {
     return this.sleep(LOOK_MS)
   }

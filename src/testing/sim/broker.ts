@@ -7,9 +7,12 @@ import type { Service } from './service.ts'
 import { never } from './wire.ts'
 import type { World } from './world.ts'
 
-const NAPS_MAX = 3
+const PAUSES_MAX = 3
 
-/** Where events go: it accepts, refuses, is away for a while, and its answers get lost. It forgets nothing it accepted. */
+/**
+ * The broker to which relays send. It accepts or refuses events, is sometimes down, and its replies may be lost. It
+ * never loses an event that it accepted.
+ */
 export class Broker {
   /** How often each event was accepted. */
   readonly accepted: Map<string, number> = new Map()
@@ -17,16 +20,19 @@ export class Broker {
   private readonly world: World
   private readonly service: Service
   private readonly failures = new Map<string, number>()
-  /** So many more times a relay nods off, in peace too: chaos is over before many events have failed for the last time. */
-  private naps: number
+  /**
+   * How many more times a relay is paused past its lease, also without faults. Few events fail for the last time before
+   * the chaos phase ends.
+   */
+  private pausesLeft: number
 
   constructor(world: World, service: Service) {
     this.world = world
     this.service = service
-    this.naps = Math.ceil(world.rates.relayAsleep * NAPS_MAX)
+    this.pausesLeft = Math.ceil(world.rates.relayAsleep * PAUSES_MAX)
   }
 
-  /** The sink of one process. */
+  /** Creates the sink of one process. */
   sinkOf(process: SimProcess, { orders, batch }: RelaySettings): Sink {
     return {
       name: DESTINATION,
@@ -38,7 +44,7 @@ export class Broker {
     }
   }
 
-  /** An event that somebody gave it, whoever that was. */
+  /** Records an event as accepted, whichever process sent it. */
   accept(data: EventData, process: string, of?: Pick<OutgoingEvent, 'id' | 'previous'>): void {
     const name = nameOf(data)
     if (data.service !== this.service) this.world.note({ kind: 'strayed', event: name, how: 'sent', process })
@@ -61,6 +67,7 @@ export class Broker {
   ): Promise<Verdict[]> {
     const { world } = this
     const datas = events.map(({ data }) => data as EventData)
+    world.note({ kind: 'handed', process: process.name, at: process.time, events: datas.map(nameOf) })
     if (world.hit('dieBefore', 'send') || datas.some(({ temper }) => temper.is === 'deadly'))
       return this.killed(process)
     if (world.hit('pausePastLease', 'send')) process.pause()
@@ -69,16 +76,17 @@ export class Broker {
     if (!process.alive) return never()
     if (world.hit('dieAfterEffect', 'send')) return this.killed(process)
     if (verdicts !== null && told) await this.tell(process, verdicts, told)
-    // Nobody will ever answer: the relay must give up by itself.
+    // The broker never replies, so the relay must time out by itself.
     if (verdicts !== null && world.hit('brokerSilent', 'send')) return never()
     if (verdicts !== null && world.hit('brokerReplyLost', 'send')) throw new Error('the reply of the broker was lost')
     await world.scheduler.turn(process)
     if (verdicts === null) throw new Error('the broker is down')
-    if (this.naps > 0 && verdicts.some(({ kind }) => kind === 'failed') && world.dice.chance(0.5)) this.nod(process)
+    if (this.pausesLeft > 0 && verdicts.some(({ kind }) => kind === 'failed') && world.dice.chance(0.5))
+      this.pausePastLease(process)
     return verdicts
   }
 
-  /** A slow sink: some verdicts come one by one, with time between them, before the call ends as it may. */
+  /** Simulates a slow sink: some verdicts arrive one by one, with pauses, before the call ends. */
   private async tell(
     process: SimProcess,
     verdicts: readonly Verdict[],
@@ -96,7 +104,10 @@ export class Broker {
     }
   }
 
-  /** On its way, perhaps for longer than the lease; what was sent arrives even if its sender died, or it does not. */
+  /**
+   * Simulates the network, perhaps for longer than the lease. A request may arrive or be lost after its sender has
+   * died.
+   */
   private travel(process: SimProcess): Promise<void> {
     const { world } = this
     const lease = world.settings.relay?.leaseMs ?? 0
@@ -113,7 +124,7 @@ export class Broker {
     })
   }
 
-  /** null: it is down, perhaps after some of them. */
+  /** Returns null when the broker goes down, perhaps after it accepted some of the events. */
   private take(process: SimProcess, events: readonly OutgoingEvent[], orders: boolean): Verdict[] | null {
     const { world } = this
     if (this.down) return null
@@ -131,7 +142,7 @@ export class Broker {
     return cut < events.length ? null : verdicts
   }
 
-  /** A broker that does not keep the order of one call takes its events in any. */
+  /** A broker that does not keep the order of one call accepts its events in random order. */
   private order(length: number, orders: boolean): number[] {
     const order = Array.from({ length }, (_, i) => i)
     if (orders) return order
@@ -161,11 +172,14 @@ export class Broker {
     return { kind: 'failed', error: new Error('the broker refused it'), retryable }
   }
 
-  /** The database thinks that its lease is over, and it stops: others have its shards when it writes down what failed. */
-  private nod(process: SimProcess): void {
+  /**
+   * Pauses the relay until the database considers its lease over. Other relays own its shards when it records its
+   * failures.
+   */
+  private pausePastLease(process: SimProcess): void {
     const { world } = this
     const lease = world.settings.relay?.leaseMs ?? 0
-    this.naps -= 1
+    this.pausesLeft -= 1
     world.happened('relayAsleep', 'send')
     world.databaseOffset += lease
     process.pause()

@@ -8,7 +8,7 @@ const AGAIN = 0.2
 const NEAR_MICROS = 80_000
 const UNDONE = new Error('the work around it failed')
 
-/** Somebody who cancels delayed events around their time: alone, or in a transaction that takes a while and may fail. */
+/** Cancels delayed events around their due time, directly or in a transaction that takes a while and may fail. */
 export class Canceller extends Attendant {
   constructor(world: World) {
     super(world, { works: world.settings.weather === 'cancels', roundsMax: 1 })
@@ -18,13 +18,13 @@ export class Canceller extends Attendant {
     return this.world.dice.between(1, 40)
   }
 
-  protected async deed(): Promise<void> {
+  protected async act(): Promise<void> {
     const { dice } = this.world
     const ids = this.ids()
     if (ids.length > 0) await this.ask((process) => this.cancel(process, dice.pick(ids)))
   }
 
-  /** A cancellation is one call. */
+  /** A cancellation is one call, so none is left in progress. */
   protected async finish(): Promise<void> {}
 
   protected hasWork(): boolean {
@@ -33,7 +33,7 @@ export class Canceller extends Attendant {
 
   protected async settle(): Promise<void> {}
 
-  /** Mostly of those that can be cancelled, or could a moment ago; each of them more than once. */
+  /** Mostly the ids of events that can be cancelled, or could until recently. Each id may be chosen several times. */
   private ids(): string[] {
     const { dice, database } = this.world
     const rows = database.delayed.rows(null)
@@ -47,7 +47,7 @@ export class Canceller extends Attendant {
     const answer = dice.chance(0.5) ? await process.once.cancel(id) : await this.joined(process, id)
     this.world.note({ kind: 'cancel', event: outbox.nameOfId(id), answer })
     if (answer !== 'due' || !this.world.chaos || !dice.chance(AGAIN)) return
-    // Another server answers, whose clock is behind.
+    // Another server takes over, and its clock is behind.
     this.world.happened('databaseClockBack', 'cancel')
     this.world.databaseOffset -= dice.between(1, settings.leaseMs)
     await this.cancel(process, id)

@@ -9,14 +9,14 @@ import { work } from './shift.ts'
 import type { Done, Shift } from './shift.ts'
 import { apart, isWorker, progressOf, serve } from './workers.ts'
 
-/** So few schedules are not worth a second process. */
+/** Below this number of schedules, a second process does not pay off. */
 const ALONE_MAX = 400
 const HUNT_SCHEDULES = 5_000
 const BROKEN_SHOWN = 5
 
 /**
- * `npm run sim -- --schedules 100000 --seed 1 --json`: schedules, then every mutant. `--mutant NAME|all`: mutants alone.
- * `build` makes a compiled copy with a patch in it.
+ * `npm run sim -- --schedules 100000 --seed 1 --json` runs schedules, then every mutant. `--mutant NAME|all` runs
+ * mutants only. `build` makes a compiled copy with one patch applied.
  */
 async function main(wishes: Wishes, build: BuildPatched): Promise<number> {
   const names = [...MUTANTS, ...PATCHES].map(({ name }) => name)
@@ -57,7 +57,7 @@ function shiftOf({ seed }: Wishes, { workers, schedules, hunted }: Sharing, i: n
   return { schedules: share, seed: seed + i, stride: workers, mutants, huntSchedules: HUNT_SCHEDULES }
 }
 
-/** Each in a process of its own, as many at once as there are workers. */
+/** Hunts each patch in a process of its own, with one process per worker at a time. */
 async function huntPatches({ seed, workers }: Wishes, hunted: readonly string[], build: BuildPatched): Promise<Hunt[]> {
   const waiting = PATCHES.filter(({ name }) => hunted.includes(name))
   const hunts: Hunt[] = []
@@ -95,7 +95,7 @@ function report({ json, mutant: wanted }: Wishes, tally: Tally, hunts: readonly 
   )
 }
 
-/** Every broken seed, and the whole trace of the first. */
+/** Prints every broken seed, and the whole trace of the first one. */
 async function showBroken({ broken }: Tally): Promise<void> {
   const [first] = broken
   if (first === undefined) return
@@ -110,7 +110,7 @@ function refuse(why: string): number {
   return 2
 }
 
-/** The worker's part: schedules and mutants, or a search in a copy that has a patch in it. */
+/** The job of a worker: schedules and mutants, or a search in a copy with a patch applied. */
 function part(shift: Shift | Search, progress: (schedules: number) => void): Promise<unknown> {
   return 'size' in shift ? firstBroken(shift) : work(shift, progress)
 }

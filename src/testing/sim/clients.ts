@@ -7,18 +7,18 @@ import type { World } from './world.ts'
 
 export const CALL_PATIENCE_MS = 600
 export const ENCORES_MAX = 2
-/** Some come back when their answers have expired: at most so many times later than that. */
+/** Some clients call again after their answers have expired. They come at most this many lifetimes later. */
 export const ENCORE_LATE_MAX = 2
 
 interface Client {
   readonly number: number
   readonly plan: Plan
   readonly input: number
-  /** So many calls are made after the first answer, some of them after it has expired. */
+  /** How many calls the client makes after its first answer, some of them after the answer has expired. */
   readonly encores: number
 }
 
-/** People with keys: they call, lose patience, retry at another process with the same key, and come back later. */
+/** Clients with keys. They call, time out, retry with the same key at another process, and call again later. */
 export class Clients {
   undecided = 0
   private readonly world: World
@@ -52,7 +52,7 @@ export class Clients {
     })
   }
 
-  /** One key after the other; the clients of one key at once. */
+  /** Serves one key after the other. All clients of one key call at the same time. */
   private async serveLane(groups: readonly (readonly Client[])[], lane: number, lanes: number): Promise<void> {
     for (let i = lane; i < groups.length; i += lanes) {
       await Promise.all((groups[i] as readonly Client[]).map((client) => this.live(client)))
@@ -61,7 +61,7 @@ export class Clients {
 
   private async live(client: Client): Promise<void> {
     const { world } = this
-    // Those who come together share a batch.
+    // Clients that call at almost the same time share a batch.
     await this.sleep(world.dice.below(world.settings.company === 'batches' ? 3 : 40))
     for (let encores = client.encores; ; encores--) {
       while (!(await this.ask(client))) await this.sleep(world.dice.between(1, world.chaos ? 120 : 60))
@@ -75,7 +75,7 @@ export class Clients {
     this.undecided -= 1
   }
 
-  /** One call and its answer. True when there is nothing to retry for. */
+  /** Makes one call. Returns true when the client has no reason to retry. */
   private async ask(client: Client): Promise<boolean> {
     const { world } = this
     if (world.hit('retryStorm', client.plan.key)) for (let i = 0; i < 2; i++) void this.call(client)
@@ -96,7 +96,7 @@ export class Clients {
     }
   }
 
-  /** null: no answer came in time, or the client did not wait for it. */
+  /** Returns null when no answer came in time, or the client did not wait for it. */
   private call({ number, plan, input }: Client): Promise<Result | null> {
     const { world } = this
     const process = world.anyOf(plan.service)
@@ -125,7 +125,10 @@ export class Clients {
     })
   }
 
-  /** Looks what the provider did, when nothing can change it any more, and says so. */
+  /**
+   * Acts as the operator: once the provider can no longer change the outcome of a call, it reads and reports that
+   * outcome.
+   */
   private async operator(plan: Plan): Promise<void> {
     const { world } = this
     while (world.executions.isRunning(plan)) await this.sleep(20)
@@ -155,10 +158,10 @@ export class Clients {
   }
 }
 
-/** Rounds of housekeeping under way, by process: the last one to end tells. */
+/** The number of recovery rounds in progress per process. The last one to end writes the trace event. */
 const recovering = new WeakMap<SimProcess, number>()
 
-/** Housekeeping finishes what nobody comes back for. */
+/** Runs the recovery of abandoned operations, which completes operations whose client never retries. */
 export async function recover(world: World, process: SimProcess): Promise<void> {
   recovering.set(process, (recovering.get(process) ?? 0) + 1)
   world.note({ kind: 'recovering', process: process.name })

@@ -12,7 +12,7 @@ const TIMEOUT_MS = 240_000
 interface World {
   readonly company: Company
   readonly size?: Partial<Size>
-  /** What must have happened in some of its worlds. */
+  /** The faults that must have occurred in some of these worlds. */
   readonly faults: readonly FaultKind[]
 }
 
@@ -55,7 +55,7 @@ test('operations meet in every way', { timeout: TIMEOUT_MS }, async () => {
     const { trace } = await runSchedule(seed, undefined, { ...ANY, company: 'meets' })
     for (const { through, inside } of eventsOf(trace, 'inner')) count(ways, `${through} ${inside}`)
     for (const { result } of eventsOf(trace, 'innerOutcome')) count(ways, result.is)
-    for (const { plan } of eventsOf(trace, 'plan')) for (const { how } of plan.deeds) count(ways, how)
+    for (const { plan } of eventsOf(trace, 'plan')) for (const { how } of plan.nestedCalls) count(ways, how)
   }
   const all = ['run true', 'run false', 'run null', 'join true', 'value', 'refusal', 'error']
   const hows = ['inTurn', 'all', 'settled', 'race', 'detached', 'late']

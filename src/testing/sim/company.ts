@@ -1,9 +1,11 @@
 import type { Dice } from './dice.ts'
 
 /**
- * Whom an operation meets. `meets`: others inside and beside it, in one transaction; `batches`: requests that share its
- * transaction; `services`: another service on the same database, which calls everything by the same names; `neighbour`:
- * the same service in a schema beside ours, with the same keys.
+ * What else uses the store beside an operation.
+ * `meets`: other operations inside the same transaction and beside it.
+ * `batches`: requests that share its transaction.
+ * `services`: another service on the same database that uses the same names.
+ * `neighbour`: the same service in another schema, with the same keys.
  */
 export type Company = 'nobody' | 'meets' | 'batches' | 'services' | 'neighbour'
 

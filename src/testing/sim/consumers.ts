@@ -5,7 +5,7 @@ import type { Committed, LeasedOperation, Operation } from '../../operation/type
 import { outboxSource } from '../../source/outbox.ts'
 import type { PulledSource } from '../../source/source.ts'
 import type { MemoryTx } from '../../store/memory/database/memory-tx.ts'
-import { doDeeds } from './deeds.ts'
+import { runNestedCalls } from './nested-calls.ts'
 import { ALWAYS, askerOf } from './handlers.ts'
 import { VISITED } from './meeting.ts'
 import type { Child } from './meeting.ts'
@@ -19,20 +19,21 @@ import { never } from './wire.ts'
 import type { World } from './world.ts'
 
 const SLOW_MS = 30
-/** How a message runs an operation inside, by the execution that published it. */
+/** How a message runs an inner operation, chosen by the execution that published the message. */
 const VISITS: readonly (readonly Child['through'][])[] = [['run'], ['run', 'run'], ['join']]
 const MENDED_AFTER = 3
 
-/** An outbox hands out events as they were published, the broker only what they say. */
+/** The outbox source delivers whole events; the broker delivers only their data. */
 type Given = EventData | { readonly data: EventData }
 
-/** One consumer of a process: the real code, with a handler that fails, dies or goes through as its message says. */
+/** One consumer of a process: the real code, with a handler that fails, dies or succeeds as its message says. */
 export function consumerOf(world: World, process: SimProcess, settings: ConsumerSettings, reader: Reader): Consumer {
-  const { attempts, onFailure, batch, concurrency, pipelined } = settings
+  const { attempts, onFailure, batch, concurrency, pipelined, rate } = settings
   const from = world.settings.table
     ? tableSource(process)
     : world.flaw.source(world.queues[process.service].of(reader).sourceOf(process, settings), process)
-  const options = { from, attempts, onFailure, batch, concurrency, pipelined }
+  const limits = rate === null ? {} : { rate }
+  const options = { from, attempts, onFailure, batch, concurrency, pipelined, ...limits }
   const { readerLeaseMs } = world.settings
   const name = (data: EventData): string => {
     const tag = tagOf(reader.name, nameOf(data))
@@ -46,7 +47,7 @@ export function consumerOf(world: World, process: SimProcess, settings: Consumer
       await tx.insert('applied', { event: name(data) })
       await dawdle(process, data)
       await visit(world, process, data, tx, signal)
-      await taste(world, process, data, name(data), tx)
+      await failAsPlanned(world, process, data, name(data), tx)
     }
     return process.once.consumer(reader.name, options, knownTo(process, apply))
   }
@@ -59,18 +60,21 @@ export function consumerOf(world: World, process: SimProcess, settings: Consumer
     return commit(async ({ tx, signal }) => {
       await tx.insert('applied', { event: name(data) })
       await visit(world, process, data, tx, signal)
-      await taste(world, process, data, name(data), tx)
+      await failAsPlanned(world, process, data, name(data), tx)
     })
   }
   return process.once.consumer(reader.name, { ...options, lease: `${readerLeaseMs}ms` }, knownTo(process, apply))
 }
 
-/** An older version has no handler for the type that is new. */
+/** An older version has no handler for the new event type. */
 function knownTo<Apply>({ isOld }: SimProcess, apply: Apply): { made: Apply; added?: Apply } {
   return isOld ? { made: apply } : { made: apply, added: apply }
 }
 
-/** The service's own outbox, with leases as short as those of its relays: who dies of an event is not waited for. */
+/**
+ * The service's own outbox as a source. Its leases are as short as those of the relays, so that a process killed by an
+ * event is replaced soon.
+ */
 function tableSource(process: SimProcess): PulledSource<SimHandles> {
   const { clock, settings, relays } = process.once.core
   const source = outboxSource<SimEvents>({
@@ -93,7 +97,7 @@ function dataOf(given: Given): EventData {
   return 'data' in given ? given.data : given
 }
 
-/** Where operations meet, every message runs the same one inside: alone, twice at once, or joined. */
+/** In worlds where operations meet, every message runs the same inner operation: alone, twice at once, or joined. */
 async function visit(
   world: World,
   process: SimProcess,
@@ -107,18 +111,18 @@ async function visit(
   await world.executions.watch(exec, async () => {
     await tx.insert('own', { exec, part: 'own' })
     const asker = askerOf({ world, process, input: 1, call: -exec, isOpen: ALWAYS }, exec, tx, signal)
-    // What fails inside heals there: the message is not to blame.
-    await doDeeds([{ how: 'all', children, catches: true, writes: false }], asker)
+    // A failure inside is rolled back to its savepoint, so the message does not fail because of it.
+    await runNestedCalls([{ how: 'all', children, catches: true, writes: false }], asker)
   })
 }
 
-/** Some take long enough for the same message to come to another process. */
+/** Some handlers take long enough for the broker to deliver the same message to another process. */
 async function dawdle(process: SimProcess, data: EventData): Promise<void> {
   if (data.exec % 3 === 0) await process.sleep(SLOW_MS)
   await process.turn('consume')
 }
 
-async function taste(
+async function failAsPlanned(
   world: World,
   process: SimProcess,
   { taste: of, exec }: EventData,
@@ -126,8 +130,8 @@ async function taste(
   tx: MemoryTx,
 ): Promise<void> {
   if (of.is === 'fine') return
-  const times = world.tasted(name)
-  // Where letters are redriven, somebody mends the handler meanwhile.
+  const times = world.countTry(name)
+  // In worlds with redrives, the handler is fixed after a few attempts.
   if (world.settings.redrives && (times > MENDED_AFTER || !world.chaos)) return
   if (of.is === 'deadly') {
     process.die()

@@ -1,7 +1,7 @@
 import { uuid8Of } from '../../key/uuid.ts'
 import type { Random } from '../../platform/random.ts'
 
-/** Seeded randomness (sfc32): the same seed, the same world. */
+/** Seeded random numbers (sfc32). The same seed makes the same world. */
 export class Dice implements Random {
   private a: number
   private b: number

@@ -4,7 +4,7 @@ import { mergeEvents, newEventsTally, workEvents } from './events.ts'
 import type { EventsShift, EventsTally } from './events.ts'
 import { apart, isWorker, progressOf, serve } from './workers.ts'
 
-/** So few events are not worth a second process. */
+/** Below this number of events, a second process does not pay off. */
 const ALONE_MAX = 5_000
 const BROKEN_SHOWN = 5
 

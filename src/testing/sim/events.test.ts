@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { workEvents } from './events.ts'
 
 const EVENTS = 5_000
-/** Its worlds have crashes: which is asked below. */
+/** The worlds of this seed have crashes, which the test below verifies. */
 const SEED = 100
 
 describe('many events in the simulated world', () => {
@@ -11,7 +11,7 @@ describe('many events in the simulated world', () => {
     const { lost, orderBreaks, broken } = tally
     expect({ lost, orderBreaks, broken }).toEqual({ lost: 0, orderBreaks: 0, broken: [] })
     expect(tally.events).toBeGreaterThanOrEqual(EVENTS)
-    // A world without trouble proves nothing.
+    // A world without faults proves nothing.
     expect(tally.crashes).toBeGreaterThan(0)
     expect(tally.duplicates).toBeGreaterThan(0)
     expect(tally.sent + tally.parked + tally.skipped).toBeGreaterThanOrEqual(tally.events)

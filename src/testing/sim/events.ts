@@ -3,7 +3,9 @@ import { runSchedule } from './run.ts'
 import { eventsOf } from './trace.ts'
 import type { TraceEvent } from './trace.ts'
 
-/** Operations of one world: so many that its relays are handed over often, so few that its trace fits into memory. */
+/**
+ * The operations of one world: enough for many takeovers between relays, few enough for the trace to fit into memory.
+ */
 const OPERATIONS = 300
 
 export interface EventsShift {
@@ -14,22 +16,22 @@ export interface EventsShift {
 
 export interface EventsTally {
   worlds: number
-  /** Committed to the outbox. */
+  /** Events committed to the outbox. */
   events: number
-  /** Accepted by the broker, each counted once. */
+  /** Events accepted by the broker, each counted once. */
   sent: number
-  /** Given up, kept with the reason. */
+  /** Events parked with a reason. */
   parked: number
   skipped: number
-  /** Neither sent nor given up when everything had come to rest. */
+  /** Events that were neither sent nor parked when the world was at rest. */
   lost: number
-  /** Per aggregate, on first arrivals. */
+  /** Events that first arrived out of the order of their aggregate. */
   orderBreaks: number
-  /** Arrivals after the first: the broker of this world deduplicates nothing. */
+  /** Repeated arrivals of an event. The broker of this world does not deduplicate. */
   duplicates: number
   crashes: number
   steps: number
-  /** Seeds whose promises were broken, with what was broken first. */
+  /** The seeds that violated an invariant, with the first violations. */
   readonly broken: { readonly seed: number; readonly violations: readonly string[] }[]
 }
 
@@ -43,7 +45,7 @@ export function mergeEvents(into: EventsTally, { broken, ...counts }: EventsTall
   into.broken.push(...broken)
 }
 
-/** Worlds full of producers and relays, until so many events were committed. */
+/** Runs worlds full of producers and relays until this many events were committed. */
 export async function workEvents(shift: EventsShift, progress: (events: number) => void): Promise<EventsTally> {
   const limit = Error.stackTraceLimit
   Error.stackTraceLimit = 0

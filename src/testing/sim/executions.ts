@@ -10,20 +10,25 @@ interface Execution {
   readonly exec: number
   readonly plan: Plan
   readonly process: SimProcess
-  /** The transaction that carries the claim; null for a leased handler. */
+  /** The transaction that carries the claim, or null for a leased handler. */
   readonly tx: Transaction | null
-  /** The lease's token and life, where they could be told. */
+  /** The token and the life of the lease, where they are known. */
   readonly token: number | null
   readonly life: number | null
 }
 
-/** The handlers that are running, and whether each still holds what it thinks it holds: ground truth, not opinion. */
+/**
+ * The running handlers, and whether each of them still holds its claim. The answer comes from the database, not from
+ * the process.
+ */
 export class Executions {
   private readonly world: World
   private readonly running = new Map<number, Execution>()
   private readonly happened = new Map<string, number>()
-  /** Attempts that were ever committed as in progress, by identity. */
-  private readonly attempts = new Map<string, Set<number>>()
+  /**
+   * The attempts that were ever committed as in progress, by identity. Each attempt has the set of lives of its key.
+   */
+  private readonly attempts = new Map<string, Map<number, Set<number>>>()
   private serial = 0
 
   constructor(world: World) {
@@ -47,7 +52,7 @@ export class Executions {
     const record = this.world.record(plan.id)
     const leased = plan.mode === 'leased'
     const holds = leased ? this.attempts.get(plan.id)?.has(attempt) === true : tx !== null && this.claimed(plan, tx)
-    const own = leased && record?.attempt === attempt ? record : null
+    const own = leased && record?.attempt === attempt && !this.isEarlier(plan, record) ? record : null
     const lost = leased ? own === null : tx?.ended === true
     const rivals = lost ? 0 : this.rivals(plan)
     this.running.set(exec, { exec, plan, process, tx, token: own?.token ?? null, life: own?.life ?? null })
@@ -85,7 +90,7 @@ export class Executions {
     return this.isAmong(plan.key, plan.failures)
   }
 
-  /** Some things happen to the first few only. */
+  /** Whether this is one of the first `times` calls for this name. */
   isAmong(what: string, times: number): boolean {
     if (times === 0) return false
     const before = this.happened.get(what) ?? 0
@@ -96,8 +101,8 @@ export class Executions {
 
   committed(row: RecordRow): void {
     if (row.state !== 'inProgress') return
-    const known = this.attempts.get(row.id) ?? new Set<number>()
-    this.attempts.set(row.id, known.add(row.attempt))
+    const known = this.attempts.get(row.id) ?? new Map<number, Set<number>>()
+    this.attempts.set(row.id, known.set(row.attempt, (known.get(row.attempt) ?? new Set()).add(row.life)))
   }
 
   lifeOf(exec: number): number | null {
@@ -108,13 +113,22 @@ export class Executions {
     return this.running.get(exec)?.token ?? null
   }
 
-  /** Somebody alive is inside a handler of this key, rightly or not. */
+  /** Whether a live process runs a handler of this key, with or without a valid claim. */
   isRunning(plan: Plan): boolean {
     for (const { plan: of, process } of this.running.values()) if (of === plan && process.alive) return true
     return false
   }
 
-  /** Holds the record, or held it until the transaction ended. */
+  /**
+   * Each life of a key counts its attempts anew. If another handler has this token, this handler belongs to an earlier
+   * life.
+   */
+  private isEarlier({ id }: Plan, { attempt, token }: RecordRow): boolean {
+    const lives = this.attempts.get(id)?.get(attempt)?.size ?? 0
+    return lives > 1 && [...this.running.values()].some((of) => of.plan.id === id && of.token === token)
+  }
+
+  /** Whether the transaction holds the record, or held it until the transaction ended. */
   private claimed(plan: Plan, tx: Transaction): boolean {
     if (this.world.database.records.slots.get(plan.id)?.holder === tx) return true
     return tx.ended && (tx.notes as readonly RawNote[]).some(({ id }) => id === plan.id)

@@ -1,6 +1,9 @@
 import type { Dice } from './dice.ts'
 
-/** Every way we make the world go wrong, with the highest rate a seed may draw for it (per chance to hit). */
+/**
+ * Every fault of the simulation, with the highest rate that a seed may draw for it. A rate is a probability per
+ * opportunity.
+ */
 export const FAULTS = {
   dieBefore: 0.02,
   dieAfterEffect: 0.03,
@@ -42,7 +45,8 @@ export const FAULTS = {
   ackLost: 0.15,
   rebalance: 0.06,
   silentHeartbeat: 0.04,
-  // The rest is drawn into the plans of operations that meet: how many of them do so, the first time or two.
+  // These faults are drawn into the plans of operations that meet. The rate is the share of plans whose first one or
+  // two executions have the fault.
   statementRaises: 0.5,
   statementHangs: 0.2,
   commitRaises: 0.2,
@@ -58,7 +62,7 @@ export const FAULT_KINDS: readonly FaultKind[] = Object.keys(FAULTS) as FaultKin
 
 const ZOMBIE_RATE = 0.06
 
-/** A swarm: each seed switches half of the faults off and draws its own rates for the rest. */
+/** Swarm testing: each seed switches off half of the faults, and draws its own rates for the rest. */
 export function drawRates(dice: Dice, zombies: boolean): Readonly<Record<FaultKind, number>> {
   const rates = {} as Record<FaultKind, number>
   for (const kind of FAULT_KINDS) rates[kind] = dice.chance(0.5) ? FAULTS[kind] * dice.next() : 0

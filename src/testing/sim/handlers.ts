@@ -3,8 +3,8 @@ import type { Operation, LeasedOperation, Committed } from '../../operation/type
 import { connectionOf } from '../../store/memory/database/memory-tx.ts'
 import type { MemoryTx } from '../../store/memory/database/memory-tx.ts'
 import { ANSWER_STORED_BYTES_MAX } from '../../limits.ts'
-import { asking, doDeeds } from './deeds.ts'
-import type { Asker } from './deeds.ts'
+import { asking, runNestedCalls } from './nested-calls.ts'
+import type { Asker } from './nested-calls.ts'
 import type { SimEvents } from './outbox-plan.ts'
 import type { Publish } from './outbox.ts'
 import type { Plan } from './plan.ts'
@@ -12,7 +12,7 @@ import type { SimProcess } from './process.ts'
 import { runStatements, troubledTable } from './trouble.ts'
 import type { World } from './world.ts'
 
-/** The answer of one execution. The order of its members is part of it. */
+/** The answer of one execution. The order of its members is significant. */
 export interface Value {
   readonly zeta: number
   readonly exec: number
@@ -33,16 +33,16 @@ export type BatchedCall = (of: {
   inFlight?: { waitFor: `${number}ms` }
 }) => Promise<Value>
 
-/** Whose handler runs, and for whom. */
+/** The context of one handler call. */
 export interface Calling {
   readonly world: World
   readonly process: SimProcess
   readonly plan: Plan
   readonly input: number
   readonly call: number
-  /** The call of another handler; null: a client's. */
+  /** The number of the call by another handler, or null for a client's call. */
   readonly inner: number | null
-  /** Whether that handler's operation is under way. */
+  /** Whether the operation of that other handler is still running. */
   isOpen(): boolean
 }
 
@@ -52,7 +52,7 @@ const FINE = { is: 'fine' } as const
 export const ALWAYS = (): boolean => true
 const PAD = 'x'.repeat(ANSWER_STORED_BYTES_MAX)
 
-/** One call of one plan on one process, through the real code. */
+/** Makes one call of one plan on one process, through the real code. */
 export function invoke(world: World, process: SimProcess, plan: Plan, input: number, call: number): Promise<unknown> {
   const of = { ...plan.address, input: inputOf(plan, input), ...waiting(plan) }
   const calling: Calling = { world, process, plan, input, call, inner: null, isOpen: ALWAYS }
@@ -72,7 +72,7 @@ export function invoke(world: World, process: SimProcess, plan: Plan, input: num
   }
 }
 
-/** A handler that runs others inside, through the real code. */
+/** The access through which a handler runs inner operations with the real code. */
 export function askerOf(
   calling: Pick<Calling, 'world' | 'process' | 'input' | 'call' | 'isOpen'>,
   exec: number,
@@ -80,7 +80,7 @@ export function askerOf(
   signal?: AbortSignal,
 ): Asker {
   const { world, process, input, call } = calling
-  // A handler that goes on past its deadline is in no operation any more.
+  // A handler that continues past its deadline is no longer part of its operation.
   const isOpen = (): boolean => signal?.aborted !== true && calling.isOpen()
   return {
     world,
@@ -92,7 +92,7 @@ export function askerOf(
       const of = { ...plan.address, input: inputOf(plan, input) }
       if (plan.mode === 'batched') return process.batched[plan.instance](of)
       const once = process.instances[plan.instance]
-      // What has no transaction around it is an operation of its own.
+      // Without a transaction around it, an inner operation is independent.
       const around = tx !== null && isOpen() ? isOpen : ALWAYS
       const handler = (op: Operation<MemoryTx, SimEvents>): Promise<Value> =>
         atomic({ world, process, plan, input, call, inner, isOpen: around }, op)
@@ -101,12 +101,12 @@ export function askerOf(
   }
 }
 
-/** Where nobody needs it, the input does not say whose it is: two tenants may ask for the very same thing. */
+/** Most inputs leave the key out, so that two tenants may send exactly the same input. */
 function inputOf({ mode, key }: Plan, input: number): BatchedInput {
   return mode === 'leased' || mode === 'batched' ? { input, key } : ({ input } as BatchedInput)
 }
 
-/** A transaction of the user's own, which commits what is run in it, or does not. */
+/** Runs the operation in a transaction of the user's own, which commits or rolls back. */
 function joined(calling: Calling): Promise<Value> {
   const { world, process, plan, input } = calling
   const { inFlight: _, ...of } = { ...plan.address, input: inputOf(plan, input), ...waiting(plan) }
@@ -117,10 +117,10 @@ function joined(calling: Calling): Promise<Value> {
       return executions.watch(exec, async () => {
         await tx.insert('own', { exec, part: 'own' })
         const running = process.instances[plan.instance].join(tx).run(of, (op) => atomic(calling, op))
-        const deeds = doDeeds(plan.deeds, askerOf(calling, exec, tx))
-        // Nobody but the user waits for what is run in the user's own transaction.
-        await Promise.allSettled([running, deeds])
-        const [value] = await Promise.all([running, deeds])
+        const nestedCalls = runNestedCalls(plan.nestedCalls, askerOf(calling, exec, tx))
+        // Only the user's code waits for the operations that run in the user's own transaction.
+        await Promise.allSettled([running, nestedCalls])
+        const [value] = await Promise.all([running, nestedCalls])
         if (plan.events.length > 0) await remark(world, process, tx)
         if (!executions.isAmong(`${plan.key} own`, plan.rollbacks)) return value
         world.happened('transactionRolledBack', plan.key)
@@ -131,7 +131,7 @@ function joined(calling: Calling): Promise<Value> {
   )
 }
 
-/** An event without a key, in the user's own transaction, and the row it belongs to. */
+/** Publishes an event without a key in the user's own transaction, with the row that it belongs to. */
 async function remark(world: World, process: SimProcess, tx: MemoryTx): Promise<void> {
   const exec = world.executions.next()
   const key = `remark-${exec}`
@@ -148,7 +148,7 @@ export async function atomic(calling: Calling, op: Operation<MemoryTx, SimEvents
     publish(world, plan, exec, (type, data, options) => op.publish(type, data, options))
     await dawdle(world, process, plan)
     await runStatements(world, plan, exec, op.tx)
-    if (plan.mode !== 'joined') await doDeeds(plan.deeds, askerOf(calling, exec, op.tx, op.signal))
+    if (plan.mode !== 'joined') await runNestedCalls(plan.nestedCalls, askerOf(calling, exec, op.tx, op.signal))
     return conclude(world, plan, input, exec)
   })
 }
@@ -167,25 +167,27 @@ export async function leased(calling: Calling, op: LeasedOperation<MemoryTx, Sim
     }
     await dawdle(world, process, plan)
     await hang(calling, op.signal)
-    const [first, ...others] = plan.deeds
-    if (first !== undefined) await doDeeds([first], askerOf(calling, exec, null))
+    const [first, ...others] = plan.nestedCalls
+    if (first !== undefined) await runNestedCalls([first], askerOf(calling, exec, null))
     if (plan.final) return conclude(world, plan, input, exec) as never
     return op.commit(async ({ tx, publish: publishInside, signal }) => {
       await tx.insert('effects', { key: plan.key, exec, part: 'main' })
       publish(world, plan, exec, publishInside)
       if (others.length === 0) return conclude(world, plan, input, exec)
-      // Each try of the commit is one of its own: what was told in one that was rolled back was never true.
+      // Each try of the commit is a separate execution, because the statements of a rolled-back try never became true.
       const own = executions.next()
       return executions.watch(own, async () => {
         await tx.insert('own', { exec: own, part: 'own' })
-        await doDeeds(others, askerOf(calling, own, tx, signal))
+        await runNestedCalls(others, askerOf(calling, own, tx, signal))
         return conclude(world, plan, input, exec)
       })
     })
   })
 }
 
-/** One after the other, or all at once: then one may fail while another is under way. */
+/**
+ * Makes the outside calls in sequence, or all at once. In the second case, one may fail while another is in progress.
+ */
 async function callOutside(
   { world, process, plan }: Calling,
   exec: number,
@@ -202,7 +204,7 @@ async function callOutside(
   else for (const call of calls) await call()
 }
 
-/** A call outside the database that does not come back, until it is told to stop, or long after. */
+/** An outside call that does not return until it is aborted, or long after. */
 async function hang({ world, process, plan }: Calling, signal: AbortSignal): Promise<void> {
   const { is, times } = plan.trouble
   if (is !== 'hangs' || !world.executions.isAmong(`${plan.key} hangs`, times)) return
@@ -212,7 +214,7 @@ async function hang({ world, process, plan }: Calling, signal: AbortSignal): Pro
   await Promise.race([long, new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))])
 }
 
-/** Batched requests have no handler: their executions are their statements. */
+/** Batched requests have no handler, so their statements count as executions. */
 export function batchedOperations(world: World, process: SimProcess, instance: 0 | 1): BatchedCall {
   return process.instances[instance].batched<BatchedInput, Value>({
     statement: ({ key }) => {
@@ -237,7 +239,7 @@ export function batchedOperations(world: World, process: SimProcess, instance: 0
   })
 }
 
-/** The database's clock says when a delayed event is due. */
+/** The due time of a delayed event is compared with the database's clock. */
 function publish(world: World, plan: Plan, exec: number, through: Publish): void {
   if (plan.events.length > 0) world.outbox.publish(through, plan, exec, world.database.now() / 1000)
 }

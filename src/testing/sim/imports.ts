@@ -3,7 +3,7 @@ import type { EventData } from './outbox-plan.ts'
 import type { SimProcess } from './process.ts'
 import type { Reader } from './readers.ts'
 
-/** Only imported letters have it. */
+/** Only imported letters have this reason. */
 export const IMPORTED = 'refused'
 
 interface Message {
@@ -11,7 +11,7 @@ interface Message {
   readonly data: EventData
 }
 
-/** A letter of a message, as an export would have it. */
+/** A dead letter of a message, in the format of an export. */
 export function letterLine(
   { once, world }: SimProcess,
   { name, source }: Reader,

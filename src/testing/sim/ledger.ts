@@ -21,7 +21,7 @@ import type { World } from './world.ts'
 const decoder = new TextDecoder()
 const TEXT_MAX = 300
 
-/** Writes down what became durable, in the order in which it did. */
+/** Records in the trace which changes became durable, in the order of their commits. */
 export class Ledger implements DatabaseObserver {
   private readonly world: World
 
@@ -57,7 +57,7 @@ export class Ledger implements DatabaseObserver {
       else if (table === 'step') steps.push(this.stepChange(before, after))
       else if (table === 'answer' && after !== undefined) answers.push(this.answer(after as AnswerRow))
     }
-    // What is held stays visible behind the cursor: it comes first.
+    // Held events are recorded before the cursor that passes them, so that they stay visible behind it.
     for (const { before, after } of acks) this.acked(before, after)
     const notes: Note[] = []
     for (const { op, id, token } of raw) notes.push({ op, key: world.keyOf(id), token })
@@ -176,7 +176,7 @@ export class Ledger implements DatabaseObserver {
     return { key: this.world.keyOf(id), token, text: text === null ? null : text.slice(0, TEXT_MAX) }
   }
 
-  /** What the records of the notes were just before: a changed one by its old version. */
+  /** The state of the noted records just before the commit. For a changed record this is its old version. */
   private before(
     raw: readonly RawNote[],
     changed: readonly RecordChange[],
@@ -190,7 +190,7 @@ export class Ledger implements DatabaseObserver {
   }
 }
 
-/** A consumer of the outbox reads it as a relay does, for itself. */
+/** An outbox consumer also reads like a relay, under a destination of its own. */
 function isRelays(destination: string): boolean {
   return partsOf(destination).name === DESTINATION
 }
@@ -203,7 +203,10 @@ function ownOf({ exec, part }: { exec: number; part: string }): Effect {
   return { key: `own-${exec}`, exec, part, life: 0 }
 }
 
-/** For the lock of a shard, a row of the user's, or a namespace that is new: not for what the statement claims. */
+/**
+ * Names a wait for the lock of a shard, for a row of the user's, or for a new namespace. Waits for claims have no name
+ * here.
+ */
 function waitOf(what: string): string | undefined {
   if (what.startsWith('event ')) return 'append'
   if (what.startsWith('accounts ')) return 'user'

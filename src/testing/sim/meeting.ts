@@ -3,47 +3,50 @@ import type { FaultKind } from './fault.ts'
 import type { MakePlan, Plan, Settings } from './plan.ts'
 import type { Mode } from './trace.ts'
 
-/** An operation that another one's handler runs. */
+/** An operation that the handler of another operation runs. */
 export interface Child {
   readonly key: string
-  /** By `run` or `batched`, which find the transaction around them; or by `join`, which is given it. */
+  /** `run` (or `batched`) finds the surrounding transaction by itself; `join` receives it as an argument. */
   readonly through: 'run' | 'join'
 }
 
-/** How a handler runs others. `late`: when it has ended long since. */
+/** How a handler runs inner operations. `late`: long after the handler has ended. */
 export type How = 'inTurn' | 'all' | 'settled' | 'race' | 'detached' | 'late'
 
-export interface Deed {
+export interface NestedCalls {
   readonly how: How
   readonly children: readonly Child[]
-  /** A failure inside is none of the handler. */
+  /** The handler catches the failure of an inner operation. */
   readonly catches: boolean
-  /** The handler writes a row of its own meanwhile. */
+  /** The handler writes a row of its own at the same time. */
   readonly writes: boolean
 }
 
 /**
- * What a handler's own statements do, the first `times` executions. `commits`: only COMMIT raises; `mute`: the statement
- * is fine, and its answer cannot be written.
+ * The behaviour of a handler's own statements in its first `times` executions. `commits`: only COMMIT raises. `mute`:
+ * the statement succeeds, but its answer cannot be stored.
  */
 export interface Trouble {
   readonly is: 'none' | 'raises' | 'hangs' | 'commits' | 'mute'
   readonly times: number
-  /** The handler catches what its statement raises, and goes on. */
+  /** The handler catches the error of its statement and continues. */
   readonly caught: boolean
 }
 
 export const NO_TROUBLE: Trouble = { is: 'none', times: 0, caught: false }
-/** All operations that meet are one family: a child is run with its outer one's input. */
+/** All operations that meet are one family, because an inner operation gets the input of its outer one. */
 export const MEETING = 'meeting'
-/** The operation that every message runs inside. */
+/** The operation that every message runs inside its handler. */
 export const VISITED = 'key-visited'
-/** Rows that several operations want, each in its own order. */
+/** Rows that several operations lock, each in its own order. */
 export const ACCOUNTS = [1, 2] as const
 
 type Rates = Readonly<Record<FaultKind, number>>
 
-/** One or two operations that run others inside, and those others; everything of it is also called by clients. */
+/**
+ * One or two operations that run inner operations, and those inner operations. Clients call all of them directly as
+ * well.
+ */
 export function drawMeeting(dice: Dice, settings: Settings, rates: Rates, make: MakePlan): Plan[] {
   const outers = Array.from({ length: 1 + dice.below(2) }, (_, n) => ({ key: `key-${n}`, mode: drawOuter(dice) }))
   const inners = Array.from({ length: 1 + dice.below(3) }, (_, n) => ({
@@ -53,26 +56,29 @@ export function drawMeeting(dice: Dice, settings: Settings, rates: Rates, make: 
   }))
   const keys = inners.map(({ key }) => key)
   const joinable = inners.flatMap(({ key, mode }) => (mode === 'atomic' ? key : []))
-  // A leased operation inside a transaction is refused for good.
+  // A leased operation inside a transaction is refused finally, so only atomic ones are ancestors.
   const ancestors = outers.flatMap(({ key, mode }) => (mode === 'atomic' ? key : []))
   return [
     ...outers.map((of) => {
       const plan = withTrouble(dice, rates, make({ ...of, instance: 0 }))
       if (of.mode === 'joined') return withRollbacks(dice, rates, plan, joinable)
-      const deeds = Array.from({ length: 1 + dice.below(2) }, () => drawDeed(dice, keys))
-      return withSteps(dice, settings, { ...plan, oversize: false, deeds })
+      const nestedCalls = Array.from({ length: 1 + dice.below(2) }, () => drawNestedCalls(dice, keys))
+      return withSteps(dice, settings, { ...plan, oversize: false, nestedCalls })
     }),
     ...inners.map((of) => {
       const plan = withTrouble(dice, rates, make(of))
-      // Itself and its outer ones are among them: who runs them inside is refused, and goes on.
-      const deeds = of.mode === 'atomic' && dice.chance(0.35) ? [drawInner(dice, [...keys, ...ancestors])] : []
-      return { ...plan, oversize: false, deeds }
+      // The keys include the operation itself and its outer ones. Running one of those inside is refused, and the
+      // handler continues.
+      const nestedCalls = of.mode === 'atomic' && dice.chance(0.35) ? [drawInner(dice, [...keys, ...ancestors])] : []
+      return { ...plan, oversize: false, nestedCalls }
     }),
     ...(settings.consumer === null ? [] : [drawVisited(dice, rates, make)]),
   ]
 }
 
-/** It publishes nothing: each message would make more of them, as often as its answer expires. */
+/**
+ * This operation publishes no events. Otherwise each message would produce more messages whenever its answer expires.
+ */
 function drawVisited(dice: Dice, rates: Rates, make: MakePlan): Plan {
   const plan = withTrouble(dice, rates, make({ key: VISITED, mode: 'atomic', instance: 0 }))
   return { ...plan, oversize: false, events: [] }
@@ -84,7 +90,7 @@ function drawOuter(dice: Dice): Mode {
   return roll < 0.75 ? 'joined' : 'leased'
 }
 
-function drawDeed(dice: Dice, keys: readonly string[]): Deed {
+function drawNestedCalls(dice: Dice, keys: readonly string[]): NestedCalls {
   const roll = dice.next()
   const how: How =
     roll < 0.25
@@ -106,7 +112,7 @@ function drawDeed(dice: Dice, keys: readonly string[]): Deed {
   }
 }
 
-function drawInner(dice: Dice, keys: readonly string[]): Deed {
+function drawInner(dice: Dice, keys: readonly string[]): NestedCalls {
   const children = drawChildren(dice, keys, 1 + dice.below(2))
   return { how: dice.pick(['inTurn', 'all', 'settled'] as const), children, catches: true, writes: dice.chance(0.2) }
 }
@@ -133,7 +139,7 @@ function drawTrouble(dice: Dice, rates: Rates, mode: Mode): Trouble {
   return NO_TROUBLE
 }
 
-/** Many requests that share a transaction, some of which are trouble: one hangs at most. */
+/** Many requests that share a transaction. Some of them fail, and at most one hangs. */
 export function drawBatch(dice: Dice, make: MakePlan): Plan[] {
   const kinds = ['raises', 'commits', 'mute'] as const
   const hanging = dice.below(12)
@@ -144,22 +150,25 @@ export function drawBatch(dice: Dice, make: MakePlan): Plan[] {
   })
 }
 
-/** Whoever runs others in a transaction of its own joins them to it, and waits for all of them. */
+/**
+ * An operation in the user's own transaction joins its inner operations to that transaction and waits for all of them.
+ */
 function withRollbacks(dice: Dice, rates: Rates, plan: Plan, keys: readonly string[]): Plan {
   const how = dice.pick(['inTurn', 'settled', 'settled'] as const)
   const children = keys.length === 0 ? [] : drawChildren(dice, keys, 1 + dice.below(3))
-  const deed: Deed = {
+  const calls: NestedCalls = {
     how,
     children: children.map(({ key }) => ({ key, through: 'join' })),
     catches: dice.chance(0.5),
-    // Statements of the user's own object take no turns: they must not run beside what is joined.
+    // Statements through the user's own transaction object take no turns, so they must not run beside joined
+    // operations.
     writes: false,
   }
   const rollbacks = dice.chance(rates.transactionRolledBack) ? 1 : 0
-  return { ...plan, oversize: false, deeds: [deed], rollbacks }
+  return { ...plan, oversize: false, nestedCalls: [calls], rollbacks }
 }
 
-/** Outside calls at once: one fails while another one, which no key protects, is under way. */
+/** Parallel outside calls: one fails while another one, without an idempotency key, is in progress. */
 function withSteps(dice: Dice, { leaseMs }: Settings, plan: Plan): Plan {
   if (plan.mode !== 'leased' || !dice.chance(0.6)) return plan
   const slowMs = (): number => (dice.chance(0.5) ? dice.below(leaseMs) : 0)

@@ -3,7 +3,7 @@ import type { World } from './world.ts'
 
 const EVERY_MS = 12
 
-/** Troubles that belong to no statement: clocks, outages, sweeps, dropped answers. Rolled for from time to time. */
+/** Faults that belong to no statement: clock jumps, outages, sweeps and dropped answers. They occur at random times. */
 export class Mischief {
   private readonly world: World
 
@@ -62,7 +62,7 @@ export class Mischief {
     })
   }
 
-  /** A restore or an operator takes a live answer away: its record stays. */
+  /** Deletes a live answer and keeps its record, as a restore or an operator might. */
   private drop(): void {
     const { database } = this.world
     const tx = database.begin({ interactive: false })

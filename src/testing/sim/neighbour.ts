@@ -13,12 +13,12 @@ import type { World } from './world.ts'
 
 const ROUNDS = 4
 const WORK_MS = 40
-/** Not what our clients ask for: their answers would not do. */
+/** An input that no client of the main service sends, so that its answers cannot be mixed up with theirs unnoticed. */
 const INPUT = { input: 3 }
 
 /**
- * The same service for another tenant: a schema of its own beside ours, the same namespace and the same keys. It asks for
- * one after the other, so nobody there can be in its way; nothing of it goes wrong.
+ * The same service for another tenant, in a schema of its own, with the same namespace and the same keys. It makes one
+ * call after the other and has no faults, so no call of it may be refused.
  */
 export class Neighbour {
   private readonly world: World
@@ -55,7 +55,7 @@ export class Neighbour {
     const { scheduler, owner, dice } = this.world
     await scheduler.sleep(owner, dice.below(WORK_MS))
     try {
-      // A new one in each round, and the ones before it again.
+      // Every second round uses the old key again; the others use a new one.
       const of = { ...address, key: round % 2 === 0 ? address.key : `${address.key}-${round}` }
       await this.once.run({ ...of, input: INPUT }, async ({ tx }) => {
         await tx.insert('neighbours', { key })

@@ -1,7 +1,7 @@
 import type { Work } from '../../store/memory/database/connection.ts'
 import type { Statements } from '../../store/memory/statements/index.ts'
 
-/** A note as a statement leaves it on its transaction: the key comes later, by identity. */
+/** A note that a statement leaves on its transaction. The key is looked up later, by identity. */
 export interface RawNote {
   readonly op: string
   readonly id: string
@@ -9,8 +9,8 @@ export interface RawNote {
 }
 
 /**
- * The same statements, each leaving a note of who it is and which token it came with. `blind` hears of a claim that may
- * be believed and yet saw less than what was committed.
+ * Wraps the statements so that each one notes its name and the token it was called with. `blind` is called when a claim
+ * counts as up to date but missed a committed record.
  */
 export function observed(statements: Statements, blind: (id: string) => void): Statements {
   const note = (work: Work, op: string, id: string, token: string | null): void => {

@@ -1,11 +1,13 @@
-/** A promise the simulator saw broken, not mended yet: counted and told apart, so that nothing new hides behind it. */
+/**
+ * A known violation that is not fixed yet. Open findings are counted separately, so that they hide no new violation.
+ */
 export interface Finding {
   readonly name: string
   readonly matches: RegExp
   readonly why: string
 }
 
-/** Empty is how it should be. Whoever mends one removes it here. */
+/** This list should be empty. Remove a finding here when you fix it. */
 export const OPEN_FINDINGS: readonly Finding[] = []
 
 export function openFindingOf(violation: string): Finding | undefined {

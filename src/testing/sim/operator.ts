@@ -7,11 +7,11 @@ import { consumerIn } from './service.ts'
 import type { World } from './world.ts'
 
 const BY = { by: 'ada', why: 'it is 2 am' }
-const MORNING = { by: 'bob', why: 'the handlers are mended' }
+const AFTER_CHAOS = { by: 'bob', why: 'the handlers are mended' }
 
 /**
- * Somebody who redrives dead letters, pauses, resumes, aborts, and discards some, from whatever process; in the morning
- * everything that is still parked is redriven once more, and nothing is left half done.
+ * Redrives dead letters, pauses, resumes and aborts redrives, and discards letters, from any process. In the final
+ * phase it redrives every parked letter once more and leaves no redrive unfinished.
  */
 export class Operator extends Attendant {
   private resumed = 0
@@ -30,36 +30,40 @@ export class Operator extends Attendant {
   }
 
   /**
-   * One redrive of every letter, by mended handlers: what is parked after it is somebody's fault, and is not tried again.
-   * More than one redrive where the process that was asked is dead and not replaced yet, and where a message comes and is
-   * parked after the redrive was made: the relay gave it up, and yet it was under way.
+   * Redrives every letter once, with fixed handlers. A letter that is parked afterwards counts as a violation and is
+   * not tried again. More redrives are needed if the process that was asked is dead and not replaced yet. The same
+   * holds if a message is parked after the redrive was created, because it was still in transit when the relay parked
+   * its event.
    */
   protected async settle(): Promise<void> {
     const stored = this.untried()
     if (stored === undefined) return
     const { service, name: consumer } = consumerIn(this.world.database, stored)
-    const deed = ({ once }: SimProcess): Promise<unknown> =>
-      once.redrive.run({ consumer }, { ...MORNING, canary: 0, pauseAt: 1 })
-    await this.ask(deed, this.world.anyOf(service))
+    const action = ({ once }: SimProcess): Promise<unknown> =>
+      once.redrive.run({ consumer }, { ...AFTER_CHAOS, canary: 0, pauseAt: 1 })
+    await this.ask(action, this.world.anyOf(service))
     await this.finish()
   }
 
   /**
-   * The stored name of a consumer with a parked letter that no redrive of the morning has had. What was asked for in the night may be done
-   * in the morning, by a process that stood still: another redrive, with its canary, or the end of the morning's own.
+   * The stored name of a consumer with a parked letter that no redrive of the final phase has covered. A paused process
+   * may carry out a request of the chaos phase in the final phase. So another redrive with a canary may run, or the
+   * redrive of the final phase may be aborted.
    */
   private untried(): string | undefined {
     const { database, settings } = this.world
     if (!settings.redrives) return undefined
     const redrives = database.redrives.rows(null).map(([, row]) => row)
-    const ours = new Set(redrives.flatMap(({ id, by, state }) => (by === MORNING.by && state !== 'aborted' ? id : [])))
+    const ours = new Set(
+      redrives.flatMap(({ id, by, state }) => (by === AFTER_CHAOS.by && state !== 'aborted' ? id : [])),
+    )
     const items = database.redriveItems.rows(null).filter(([, { redrive }]) => ours.has(redrive))
     const tried = new Set(items.map(([, { letter }]) => letter))
     const letters = database.letters.rows(null)
     return letters.find(([id, { state }]) => state === 'parked' && !tried.has(id))?.[1].consumer
   }
 
-  protected deed(): Promise<unknown> {
+  protected act(): Promise<unknown> {
     const { dice, settings } = this.world
     const reader = dice.pick(settings.readers)
     if (settings.weather === 'imports' && dice.chance(0.7)) return this.ask((process) => this.bring(process, reader))
@@ -74,13 +78,13 @@ export class Operator extends Attendant {
     const canary = dice.pick([0, 1, 3, { letters: 1, after: 'pause' } as const])
     const rate = dice.pick([5, 50, 1_000])
     const pauseAt = dice.pick([0.2, 1])
-    // Where order is kept nothing may overtake.
+    // In an ordered world, a letter must not be redriven before its predecessors.
     const any = settings.consumer?.ordered !== true && dice.chance(0.4)
     const filter = any ? { consumer, state: ['parked', 'skipped'] as const } : { consumer }
     return this.ask((process) => process.once.redrive.run(filter, { ...BY, canary, rate, pauseAt, reorder: any }))
   }
 
-  /** Letters of messages that the broker still has: some of them run at this moment. */
+  /** Imports letters of messages that the broker still has. Some of these messages are being handled at this moment. */
   private async bring(process: SimProcess, reader: Reader): Promise<unknown> {
     const messages = [...this.world.queues[process.service].of(reader).messages]
     const some = messages.filter(() => this.world.dice.chance(0.5))
@@ -99,19 +103,22 @@ export class Operator extends Attendant {
   private async discard(process: SimProcess, { name: consumer }: Reader): Promise<unknown> {
     const { deadLetters, redrive } = process.once
     if (this.world.dice.chance(0.3)) return deadLetters.discard({ consumer, reason: 'crashed' }, BY)
-    // From the middle of a chain, too.
+    // The discarded letter may be in the middle of a chain.
     const letters = await deadLetters.list({ consumer }, { limit: 5 })
     return letters.length > 0 && redrive.discard({ ids: [this.world.dice.pick(letters).id] }, BY)
   }
 
-  /** Until no redrive is under way: what pauses is resumed once, then given up; the morning's own goes on. */
+  /**
+   * Waits until no redrive is running. A paused redrive is resumed once, then aborted. A redrive of the final phase
+   * continues.
+   */
   protected async finish(): Promise<void> {
     while (this.world.database.activeRedrives.rows(null).length > 0) {
       await this.look()
       await this.ask(async ({ once: { redrive } }) => {
         const paused = (await redrive.list()).find(({ state }) => state === 'paused')
         if (paused === undefined) return
-        if (paused.by === MORNING.by || this.resumed++ % 2 === 0) await redrive.resume(paused.id, BY)
+        if (paused.by === AFTER_CHAOS.by || this.resumed++ % 2 === 0) await redrive.resume(paused.id, BY)
         else await redrive.abort(paused.id, BY)
       })
     }

@@ -7,24 +7,27 @@ import type { Dice } from './dice.ts'
 import type { Service } from './service.ts'
 import type { Weather } from './weather.ts'
 
-/** `added` is new: consumers of an older version do not know it. */
+/** `added` is the new type, which consumers of an older version do not know. */
 export type EventType = 'made' | 'added'
 
-/** What an event says: which execution published it, and the how manieth it is. */
+/** The data of an event: the execution that published it, and its index within that execution. */
 export interface EventData {
   readonly type: EventType
-  /** Whose it is: services have aggregates with the same names. */
+  /** The service that published the event. Both services have aggregates with the same names. */
   readonly service: Service
   readonly aggregate: string
   readonly key: string
   readonly exec: number
   readonly ordinal: number
   readonly temper: Temper
-  /** How the consumer takes it. */
+  /** How the consumer's handler reacts to the event. */
   readonly taste: Temper
 }
 
-/** How the broker takes an event: well, badly for some times, never, or its sender dies of it. */
+/**
+ * How the broker reacts to an event: it accepts it, refuses it a few times, always refuses it, or the event kills its
+ * sender.
+ */
 export type Temper =
   | { readonly is: 'fine' }
   | { readonly is: 'failing'; readonly times: number }
@@ -36,7 +39,7 @@ export interface PlannedEvent {
   readonly aggregate: string
   readonly temper: Temper
   readonly taste: Temper
-  /** Not sent before this long after it was published; 0: at once. */
+  /** How long after its publication the event is due. 0: at once. */
   readonly delayMs: number
 }
 
@@ -44,32 +47,38 @@ export interface RelaySettings {
   readonly leaseMs: number
   readonly attempts: number
   readonly onFailure: OnFailure
-  /** What the sink promises. */
+  /** Whether the sink keeps the order of the events of one call. */
   readonly orders: boolean
   readonly batch: number | null
-  /** How many of the events the broker dislikes end whoever sends them. */
+  /** The share of refused events that kill the process that sends them. */
   readonly deadly: number
-  /** How many events are not to be sent at once. */
+  /** The share of delayed events. */
   readonly delayed: number
+  /** The maximum number of events per second of one process, or null for no limit. */
+  readonly rate: number | null
+  /** The only types that relays send, or null for every type. */
+  readonly only: readonly EventType[] | null
 }
 
-/** Consumers beside the relays, one in every process. */
+/** The settings of the consumers. Every process runs one beside its relay. */
 export interface ConsumerSettings {
   readonly attempts: number
   readonly onFailure: OnFailure
   readonly batch: number
   readonly concurrency: number
   readonly pipelined: boolean
-  /** Events carry their predecessors. */
+  /** Events carry the id of their predecessor. */
   readonly ordered: boolean
-  /** The broker hands out in any order. */
+  /** The broker delivers in any order. */
   readonly reorders: boolean
   readonly holdsForMs: number
   readonly extends: boolean
-  /** How often a handler dislikes an event. */
+  /** The share of events that a handler fails on. */
   readonly trouble: number
-  /** What a message keeps in memory: of large ones a few are all that a consumer has in hand. */
+  /** The size of a message in memory. A consumer holds only a few large messages at a time. */
   readonly bytes: number
+  /** The maximum number of messages per second of one process, or null for no limit. */
+  readonly rate: number | null
 }
 
 export type SimEvents = Readonly<Record<EventType, EventDef<EventData>>>
@@ -83,7 +92,7 @@ export const DESTINATION = 'broker'
 const NEW_TYPE_SHARE = 0.4
 const LARGE_SHARE = 0.3
 const FINE: Temper = { is: 'fine' }
-/** Two of them share a shard: what one does must not make a cursor pass the other. */
+/** Two aggregates share a shard, because an event of one must not move the cursor past events of the other. */
 const AGGREGATES: readonly string[] = ['agg-0', sharing('agg-0'), 'agg-1', 'agg-2']
 
 function sharing(aggregate: string): string {
@@ -100,10 +109,14 @@ export function drawRelay(dice: Dice): RelaySettings {
     batch: dice.chance(0.3) ? 1 + dice.below(3) : null,
     deadly: dice.chance(0.2) ? 0.3 : 0.01,
     delayed: dice.chance(0.2) ? 0.5 : 0.05,
+    rate: null,
+    only: null,
   }
 }
 
-/** Ordered events leave in order or not at all: a relay that gives one up would leave its successors waiting for ever. */
+/**
+ * Relays must send ordered events in order or not at all. If a relay parked one, its successors would wait for ever.
+ */
 export function drawConsumer(dice: Dice): ConsumerSettings {
   const roll = dice.next()
   const ordered = dice.chance(0.5)
@@ -119,16 +132,17 @@ export function drawConsumer(dice: Dice): ConsumerSettings {
     extends: dice.chance(0.5),
     trouble: dice.chance(0.6) ? dice.next() * 0.3 : 0,
     bytes: dice.chance(LARGE_SHARE) ? CONSUMER_BYTES_MAX / (1 + dice.below(4)) : 0,
+    rate: null,
   }
 }
 
 export interface EventsDrawn {
   readonly aggregates: number
-  /** How often an event is not fine. */
+  /** The share of events that the broker refuses. */
   readonly trouble: number
   readonly onFailure: OnFailure
   readonly relay: RelaySettings | null
-  /** The most events of one operation. */
+  /** The maximum number of events of one operation. */
   readonly eventsMax: number
   readonly consumer: ConsumerSettings | null
   readonly weather: Weather | null
@@ -141,7 +155,8 @@ export function drawEvents(dice: Dice, drawn: EventsDrawn): PlannedEvent[] {
     const temper = dice.chance(trouble) ? drawTemper(dice, onFailure, relay?.deadly) : FINE
     const taste = consumer !== null && dice.chance(consumer.trouble) ? drawTemper(dice, consumer.onFailure) : FINE
     const delayMs = consumer?.ordered !== true && dice.chance(relay?.delayed ?? 0) ? 1 + dice.below(300) : 0
-    const type = weather === 'versions' && dice.chance(NEW_TYPE_SHARE) ? 'added' : 'made'
+    const isNew = (weather === 'versions' || weather === 'filters') && dice.chance(NEW_TYPE_SHARE)
+    const type = isNew ? 'added' : 'made'
     return { type, aggregate: AGGREGATES[n] ?? `agg-${n}`, temper, taste, delayMs }
   })
 }
@@ -152,7 +167,7 @@ function drawTemper(dice: Dice, onFailure: OnFailure, deadly = 0.03): Temper {
   return roll < 1 - deadly ? { is: 'poison', retryable: dice.chance(0.6) } : { is: 'deadly' }
 }
 
-/** Its aggregate's name in this world: no other service has it. */
+/** The name of the aggregate in this world, which no other service uses. */
 export function aggregateOf({ service, aggregate }: EventData): string {
   return service === 0 ? aggregate : `${aggregate} of the other`
 }

@@ -7,26 +7,32 @@ import type { CommittedEvent } from './trace.ts'
 
 export type Publish = (type: EventType, data: EventData, options?: { notBefore?: Date }) => Promise<string>
 
-/** What was committed to the outbox, and what of it is not yet where it belongs. */
+/** Tracks the events that were committed to the outbox, and which of them have not arrived yet. */
 export class SimOutbox {
-  /** Committed, and neither accepted by the broker nor given up. */
+  /** Events that are committed, but neither accepted by the broker nor parked. */
   readonly pending: Set<string> = new Set()
   committed = 0
   private readonly bySeq = new Map<number, string>()
   private readonly byId = new Map<string, string>()
-  /** Arrived, and neither applied nor set aside by the consumer. */
+  /** Events that arrived, but that the consumer has neither applied nor parked. */
   readonly unread: Set<string> = new Set()
   private readonly read = new Set<string>()
-  /** What each reader has applied. */
+  /** The events that each reader has applied. */
   readonly applied: Set<string> = new Set()
   private readonly arrived = new Set<string>()
+  private readonly only: readonly EventType[] | null
 
-  /** The events of one execution, in the order it publishes them. */
+  /** `only` lists the types that relays send, or is null for every type. */
+  constructor(only: readonly EventType[] | null) {
+    this.only = only
+  }
+
+  /** Publishes the events of one execution in order. */
   publish(publish: Publish, { service, key, events }: Plan, exec: number, nowMs: number): void {
     for (const [ordinal, { type, aggregate, temper, taste, delayMs }] of events.entries()) {
       const data: EventData = { type, service, aggregate, key, exec, ordinal, temper, taste }
       const options = delayMs === 0 ? {} : { notBefore: new Date(nowMs + delayMs) }
-      // What is wrong with it fails the operation, not this call.
+      // An invalid event fails the operation, not this call.
       publish(type, data, options).catch(() => undefined)
     }
   }
@@ -37,7 +43,8 @@ export class SimOutbox {
     this.committed += 1
     this.bySeq.set(row.seq, name)
     this.byId.set(row.id, name)
-    if (!this.arrived.has(name)) this.pending.add(name)
+    const unwanted = this.only !== null && !this.only.includes(data.type)
+    if (!unwanted && !this.arrived.has(name)) this.pending.add(name)
     const delayed = row.headers.includes('"notbefore"')
     return {
       event: name,
@@ -47,10 +54,11 @@ export class SimOutbox {
       shard: row.shard,
       seq: row.seq,
       delayed,
+      unwanted,
     }
   }
 
-  /** Nobody will send it. */
+  /** A cancelled event will never be sent, so it is no longer pending. */
   cancelled(id: string, readers: readonly string[]): string {
     const name = this.nameOfId(id)
     this.settled(name)
@@ -58,18 +66,18 @@ export class SimOutbox {
     return name
   }
 
-  /** Accepted by the broker. */
+  /** The broker has accepted the event. */
   settled(name: string): void {
     this.arrived.add(name)
     this.pending.delete(name)
   }
 
-  /** The broker's other side has it. */
+  /** The event is in the consumers' queue. */
   sent(name: string): void {
     if (!this.read.has(name)) this.unread.add(name)
   }
 
-  /** Applied, or set aside. */
+  /** The consumer has applied or parked the event. */
   consumed(name: string): void {
     this.read.add(name)
     this.unread.delete(name)

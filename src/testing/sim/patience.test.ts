@@ -7,7 +7,10 @@ import { ANY, drawSettings } from './plan.ts'
 import { runSchedule } from './run.ts'
 
 const SIZE = { ...ANY, relays: true, consumers: true, readers: true }
-/** Events that kill the relays which send them, published three times: 12,280 steps of peace, most of them leases. */
+/**
+ * Events that kill the relays that send them, published three times. This world needs 12,280 steps without faults, most
+ * of them waits for leases.
+ */
 const LONG_WAITS = 31_341
 
 function world(): Parameters<typeof stepsInPeace>[0] {

@@ -5,7 +5,7 @@ import { drawCompany } from './company.ts'
 import type { Company } from './company.ts'
 import type { Dice } from './dice.ts'
 import { drawBatch, drawMeeting, MEETING, NO_TROUBLE } from './meeting.ts'
-import type { Deed, Trouble } from './meeting.ts'
+import type { NestedCalls, Trouble } from './meeting.ts'
 import type { FaultKind } from './fault.ts'
 import { drawConsumer, drawEvents, drawRelay } from './outbox-plan.ts'
 import { drawReaders, NO_READERS, withLetters, withRivals } from './readers.ts'
@@ -16,78 +16,78 @@ import type { Service } from './service.ts'
 import type { Mode } from './trace.ts'
 import type { Weather } from './weather.ts'
 
-/** One key's operation, as a script: what its handler does, and how it is called. */
+/** The script of one key's operation: what its handler does, and how it is called. */
 export interface Plan {
-  /** Its name in this world: no other operation has it, in whatever scope. */
+  /** A name that no other operation of this world has, in any scope. */
   readonly key: string
-  /** What its clients send. */
+  /** The scope and the key that its clients send. */
   readonly address: Address
   readonly id: string
   readonly mode: Mode
-  /** Pauses of the handler, in milliseconds. */
+  /** How long the handler sleeps, in milliseconds. */
   readonly sleepMs: number
-  /** So many executions throw before one goes through. */
+  /** The number of executions that throw before one succeeds. */
   readonly failures: number
-  /** The handler refuses for good. */
+  /** The handler refuses finally. */
   readonly final: boolean
-  /** The answer is too large to keep. */
+  /** The answer is too large to store. */
   readonly oversize: boolean
   /** The statement of a batched request violates a constraint. */
   readonly poison: boolean
   readonly steps: readonly PlannedStep[]
-  /** The steps are made at once. */
+  /** The steps run in parallel. */
   readonly parallel: boolean
-  /** Database work recorded with its step. */
+  /** The handler does database work that commits together with its step. */
   readonly stepTx: boolean
-  /** Whose inputs are compared with its own. */
+  /** The name of a group of operations whose inputs are compared with each other. */
   readonly family: string
   readonly service: Service
-  /** Which instance of its process runs it. */
+  /** The instance of the process that runs the operation. */
   readonly instance: 0 | 1
-  /** What its handler runs inside. */
-  readonly deeds: readonly Deed[]
-  /** So many times the user's own transaction is rolled back at its end. */
+  /** The inner operations that the handler runs. */
+  readonly nestedCalls: readonly NestedCalls[]
+  /** How many times the user's own transaction is rolled back at its end. */
   readonly rollbacks: number
-  /** What its own statements do, the first times. */
+  /** The faults of the handler's own statements in the first executions. */
   readonly trouble: Trouble
-  /** Rows that others want too, in this order. */
+  /** Rows that other operations lock too, in locking order. */
   readonly locks: readonly number[]
   readonly waitMs: number
   readonly recover: boolean
-  /** What it publishes, in order. */
+  /** The events that the handler publishes, in order. */
   readonly events: readonly PlannedEvent[]
 }
 
-/** A leased handler's outside call, and whether the provider honours keys. */
+/** An outside call of a leased handler, and whether the provider honours idempotency keys. */
 export interface PlannedStep {
   readonly name: string
   readonly keyed: boolean
   readonly reconcile: boolean
-  /** So many calls fail before one goes through. */
+  /** The number of calls that fail before one succeeds. */
   readonly failures: number
-  /** How long the provider takes. */
+  /** How long the provider takes, in milliseconds. */
   readonly slowMs: number
 }
 
-/** What kind of world is wanted: any, one with relays, or one with relays and so many operations. */
+/** The kind of world to create: any, one with relays, or one with relays and a given number of operations. */
 export interface Size extends ReadersWanted {
   readonly relays: boolean
-  /** With consumers behind the broker. */
+  /** The world has consumers behind the broker. */
   readonly consumers?: boolean
-  /** With several tenants. */
+  /** The world has several tenants. */
   readonly scopes?: boolean
-  /** Somebody releases and skips what relays parked. Never by chance */
+  /** An actor releases and skips parked events. Never chosen at random. */
   readonly releases?: boolean
-  /** By chance where nothing is said. */
+  /** Chosen at random if left out. */
   readonly company?: Company
-  /** Never by chance */
+  /** Never chosen at random. */
   readonly weather?: Weather | null
   readonly operations: number | null
 }
 
 export const ANY: Size = { relays: false, operations: null }
 
-/** How one world is made. */
+/** The settings of one world. */
 export interface Settings extends ReadersSettings {
   readonly processes: number
   readonly poolSize: number
@@ -96,29 +96,29 @@ export interface Settings extends ReadersSettings {
   readonly replayForMs: number
   readonly goneForMs: number
   readonly expired: 'gone' | 'rerun'
-  /** How often the server stops inside a statement. */
+  /** The probability that the server pauses inside a statement. */
   readonly workPause: number
   readonly chaosSteps: number
-  /** Only leased operations, on several processes that often stop: a world of zombies. */
+  /** The world has only leased operations, on several processes that are often paused past their leases. */
   readonly zombies: boolean
-  /** Every process relays what was published; null: nothing is. */
+  /** The relay settings of every process, or null for a world without relays. */
   readonly relay: RelaySettings | null
-  /** Every process consumes what the broker has; null: nobody does. */
+  /** The consumer settings of every process, or null for a world without consumers. */
   readonly consumer: ConsumerSettings | null
-  /** Clients at work at once; null: all of them. */
+  /** The number of clients that call at the same time, or null for all of them. */
   readonly lanes: number | null
   readonly aggregates: number
   readonly eventsMax: number
-  /** How often the broker dislikes an event. */
+  /** The share of events that the broker refuses. */
   readonly trouble: number
-  /** Several tenants, whose names and keys look alike. */
+  /** The world has several tenants, whose names and keys look alike. */
   readonly scopes: boolean
   readonly company: Company
-  /** Consumers read their service's own outbox, not the broker. */
+  /** Consumers read the outbox of their own service, not the broker. */
   readonly table: boolean
   /** How long a leased operation may take as a whole. */
   readonly endsWithinMs: number
-  /** Somebody releases and skips what relays parked. */
+  /** An actor releases and skips parked events. */
   readonly releases: boolean
   readonly weather: Weather | null
 }
@@ -151,12 +151,13 @@ export function drawSettings(
   const consuming = consumers || (!many && dice.chance(CONSUMERS_SHARE))
   const reading = drawn !== null && consuming ? drawConsumer(dice) : null
   const readers = reading === null ? NO_READERS : drawReaders(dice, { ...wanted, redrives: wanted.redrives || letters })
-  const consumed = reading === null ? null : withWeather(consumerOf(dice, readers, reading), weather)
+  const consumed = reading === null ? null : withWeather(dice, consumerOf(dice, readers, reading), weather)
   const kept = drawn !== null && consumed?.ordered ? { ...drawn, onFailure: 'block' as const } : drawn
-  // Who gives an ordered event up leaves its successors waiting for ever.
+  // A relay that parks an ordered event makes its successors wait for ever, so ordered worlds have no releases.
   const releases = wantsReleases && kept !== null && consumed?.ordered !== true
   const parking = kept !== null && releases ? { ...kept, onFailure: 'park' as const } : kept
-  const relay = parking !== null && cancels ? { ...parking, delayed: 0.7 } : parking
+  const delaying = parking !== null && cancels ? { ...parking, delayed: 0.7 } : parking
+  const relay = delaying === null ? null : { ...delaying, ...relayWeather(dice, weather) }
   const company = asked ?? (many ? 'nobody' : drawCompany(dice, relay !== null))
   const services = company === 'services'
   const consumer = company === 'meets' && consumed !== null ? withVisits(dice, consumed) : consumed
@@ -176,7 +177,7 @@ export function drawSettings(
         ? (zombies ? 100 : 40) + dice.below(160)
         : 150 +
           dice.below(350) +
-          (releases || resends || cancels ? 800 + dice.below(1_200) : 0) +
+          (releases || resends || cancels || weather === 'pauses' ? 800 + dice.below(1_200) : 0) +
           (readers.redrives ? 600 + dice.below(1_200) : 0),
     zombies,
     relay,
@@ -184,8 +185,8 @@ export function drawSettings(
     ...readers,
     lanes: many ? 4 + dice.below(12) : null,
     aggregates: many ? 4 + dice.below(200) : 1 + dice.below(resends ? 2 : 4),
-    // Of a resend more of an aggregate than come at once.
-    eventsMax: many || resends ? 16 : 3,
+    // A resend needs more events of an aggregate than one read returns.
+    eventsMax: many || resends ? 16 : weather === 'pauses' ? 8 : 3,
     trouble: releases
       ? dice.between(0.1, 0.5) / (many ? 10 : 1)
       : dice.chance(0.5)
@@ -193,7 +194,10 @@ export function drawSettings(
         : 0,
     scopes: scopes || dice.chance(SCOPES_SHARE),
     company,
-    table: resends || (cancels && dice.chance(0.5)) || (services && consumer !== null && dice.chance(0.5)),
+    table:
+      resends ||
+      (cancels && dice.chance(0.5)) ||
+      (services && consumer !== null && weather !== 'filters' && dice.chance(0.5)),
     endsWithinMs: 300 + dice.below(300),
     releases,
     weather,
@@ -205,12 +209,27 @@ function consumerOf(dice: Dice, { redrives, rivals }: ReadersSettings, drawn: Co
   return redrives ? withLetters(dice, drawn) : drawn
 }
 
-/** Whoever is imported comes out of its order, and whoever is cancelled does not come. */
-function withWeather(consumer: ConsumerSettings, weather: Weather | null): ConsumerSettings {
-  return weather === 'imports' || weather === 'cancels' ? { ...consumer, ordered: false } : consumer
+/**
+ * Imported letters arrive out of order, and cancelled or filtered events never arrive. So these worlds are not ordered.
+ */
+function withWeather(dice: Dice, consumer: ConsumerSettings, weather: Weather | null): ConsumerSettings {
+  if (weather === 'pauses') return { ...consumer, rate: drawRate(dice) }
+  return weather === 'imports' || weather === 'cancels' || weather === 'filters'
+    ? { ...consumer, ordered: false }
+    : consumer
 }
 
-/** Several messages in one transaction, and most of the time all of them at once. */
+function relayWeather(dice: Dice, weather: Weather | null): Partial<RelaySettings> {
+  if (weather === 'pauses') return { rate: drawRate(dice) }
+  return weather === 'filters' ? { only: ['made'] } : {}
+}
+
+/** The rate is low enough that events must wait. */
+function drawRate(dice: Dice): number | null {
+  return dice.chance(0.7) ? 4 + dice.below(16) : null
+}
+
+/** Batches have several messages in one transaction, and mostly run them at the same time. */
 function withVisits(dice: Dice, consumer: ConsumerSettings): ConsumerSettings {
   return { ...consumer, batch: Math.max(3, consumer.batch), pipelined: dice.chance(0.7) }
 }
@@ -243,7 +262,7 @@ export function drawPlans(
     plans.push(drawPlan(dice, settings, rates, { key, mode, service: 0, instance: 0 }, address))
   }
   if (settings.company !== 'services') return plans
-  // What the other service's clients send is the same.
+  // The clients of the other service send the same addresses.
   const twins = plans.map(({ address }, n) => {
     const of = { key: `twin-${n}`, mode: drawMode(dice), service: 1, instance: 0 } as const
     return drawPlan(dice, settings, rates, of, address)
@@ -293,7 +312,7 @@ function drawPlan(
     family: settings.company === 'meets' ? MEETING : key,
     service,
     instance,
-    deeds: [],
+    nestedCalls: [],
     rollbacks: 0,
     trouble: NO_TROUBLE,
     locks: [],

@@ -28,31 +28,31 @@ import { inContext, noContext, sharedContext } from './shared-context.ts'
 import { Wire } from './wire.ts'
 import type { World } from './world.ts'
 
-/** Somebody starts another in its place. */
+/** The longest time until a dead process is replaced. */
 export const RESTART_MS_MAX = 200
 
-/** What is wrong on purpose: nothing, or one mutant. */
+/** The deliberate defects of a process: none, or those of one mutant. */
 export interface Flaw {
   readonly decide: typeof decide
   readonly statements: MemoryStoreStatements
   wrap(store: MemoryStore, process: SimProcess): SqlStore<MemoryTx>
   sink(sink: Sink, process: SimProcess): Sink
-  /** What the process takes for whose operation it is. */
+  /** The address that the process uses in place of the given one. */
   named(address: Address): Address
-  /** Whether a signal reaches whoever observes. */
+  /** Whether a signal reaches the observer. */
   hears(signal: Signal): boolean
   source(source: PulledSource<SimHandles>, process: SimProcess): PulledSource<SimHandles>
 }
 
 type MemoryStoreStatements = NonNullable<NonNullable<Parameters<typeof memoryStore>[0]>['statements']>
 
-/** One process of the service: the real `once` code with a clock, a pool and a memory of its own. It can die. */
+/** One process of the service: the real `once` code with its own clock, pool and memory. A process can die. */
 export class SimProcess implements Owner {
   readonly name: string
   readonly service: Service
   readonly store: MemoryStore
   readonly once: OnceInstance<MemoryTx, SimEvents>
-  /** The first one, and another one on the same store where operations meet. */
+  /** The main instance. In worlds where operations meet, a second instance uses the same store. */
   readonly instances: readonly [OnceInstance<MemoryTx, SimEvents>, OnceInstance<MemoryTx, SimEvents>]
   readonly batched: readonly [BatchedCall, BatchedCall]
   readonly wire: Wire
@@ -60,10 +60,10 @@ export class SimProcess implements Owner {
   readonly consumers: readonly Consumer[]
   alive = true
   paused = false
-  /** Of the version before: it does not know every type of event. */
+  /** The process runs the previous version, which does not know every event type. */
   readonly isOld: boolean
   readonly world: World
-  /** Instances that share a context of the product's share one here. */
+  /** Instances that share a context in production share one here too. */
   private readonly contexts = new Map<EnclosingContext, EnclosingContext>()
   private readonly rate: number
   private offset: number
@@ -101,7 +101,7 @@ export class SimProcess implements Owner {
     world.note({ kind: 'process', process: name, what: 'born' })
   }
 
-  /** Relays or consumes from now on; where it cannot start it tries again. */
+  /** Starts a relay or a consumer, and retries until the start succeeds. */
   async start(worker: Relay | Consumer): Promise<void> {
     while (!this.world.resting) {
       try {
@@ -117,11 +117,16 @@ export class SimProcess implements Owner {
     return [...(this.relay === null ? [] : [this.relay]), ...this.consumers]
   }
 
+  /** The time of the process's own clock. Reading it here does not advance the time. */
+  get time(): number {
+    return this.world.scheduler.time * this.rate + this.offset
+  }
+
   sleep(ms: number): Promise<void> {
     return this.world.scheduler.sleep(this, ms / this.rate)
   }
 
-  /** A step of its own for the handler, at which the process may also die. */
+  /** Gives the handler a scheduler step of its own, at which the process may also die. */
   turn(label: string): Promise<void> {
     if (this.world.hit('dieBefore', label)) this.die()
     else if (this.world.hit('pausePastLease', label)) this.pause()
@@ -135,14 +140,14 @@ export class SimProcess implements Owner {
     world.note({ kind: 'process', process: this.name, what: 'died' })
     world.crashes += 1
     world.scheduler.forget(this)
-    // The server notices sooner or later; a lost host only at the deadline.
+    // The server notices the lost connections after a while. A lost host goes unnoticed until the deadline.
     for (const connection of this.wire.connections) {
       world.scheduler.after(world.server, world.dice.between(0, 40), () => connection.hangUp())
     }
     world.scheduler.after(world.owner, world.dice.between(5, RESTART_MS_MAX), () => world.restart(this))
   }
 
-  /** Stops, past its lease and its deadline as like as not, and goes on as if nothing had happened. */
+  /** Pauses the process, often past its lease and its deadline. Afterwards the process continues without noticing. */
   pause(): void {
     if (this.paused || !this.alive) return
     const { world } = this
@@ -191,9 +196,10 @@ export class SimProcess implements Owner {
   private relays(): Relay | null {
     const { relay } = this.world.settings
     if (relay === null) return null
-    const { attempts, onFailure, leaseMs } = relay
+    const { attempts, onFailure, leaseMs, rate, only } = relay
     const to = this.world.flaw.sink(this.world.brokers[this.service].sinkOf(this, relay), this)
-    return this.once.relay({ to, attempts, onFailure, lease: `${leaseMs}ms` })
+    const limits = { ...(rate === null ? {} : { rate }), ...(only === null ? {} : { only }) }
+    return this.once.relay({ to, attempts, onFailure, lease: `${leaseMs}ms`, ...limits })
   }
 
   private observe(signal: Signal): void {

@@ -15,11 +15,11 @@ interface Charge {
   readonly charge: number
 }
 
-/** The outside world: a provider that charges. It honours keys where the step says so. */
+/** An outside provider that charges. It honours idempotency keys where the step says so. */
 export class Provider {
   private readonly world: World
   private readonly byKey = new Map<string, Charge>()
-  /** What happened, by operation and step: what an operator finds when looking. */
+  /** The charges made, by operation and step. An operator reads them to settle a call. */
   private readonly made = new Map<string, Charge>()
   private travelling = 0
 
@@ -32,7 +32,7 @@ export class Provider {
     const { executions } = this.world
     const told = { exec, key: plan.key, step: step.name, keyed: step.keyed, token: executions.tokenOf(exec) }
     this.world.note({ kind: 'calling', ...told })
-    // Its handler may have ended when the call arrives.
+    // The life is read now, because the handler may have ended when the call arrives.
     const life = executions.lifeOf(exec)
     try {
       return await this.ask(of, life)
@@ -57,7 +57,7 @@ export class Provider {
     return charge
   }
 
-  /** Asks what became of a call: honest, and silent while something may still be on its way. */
+  /** Reports the outcome of a call. It gives no outcome while a request may still be in transit. */
   async reconcile(process: SimProcess, plan: Plan, step: string): Promise<{ done: Charge } | 'rerun' | 'stop'> {
     await process.turn('reconcile')
     return this.verdict(plan, step)
@@ -71,7 +71,7 @@ export class Provider {
     return made === undefined ? 'rerun' : { done: made }
   }
 
-  /** A request on its way arrives even when its sender is gone, or is lost with it. */
+  /** A request in transit may arrive or be lost after its sender has died. */
   private arrive(process: SimProcess): Promise<void> {
     const { world } = this
     return new Promise((resolve) => {

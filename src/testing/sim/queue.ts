@@ -8,15 +8,15 @@ import type { Service } from './service.ts'
 import { never } from './wire.ts'
 import type { World } from './world.ts'
 
-/** One message of the broker, until somebody acknowledges it. */
+/** One message of the broker, until a consumer acknowledges it. */
 interface Message {
   readonly id: string
   readonly data: EventData
   readonly previous: string | null
   delivered: number
-  /** Not given to anybody before this time. */
+  /** The broker does not deliver the message before this time. */
   visibleAt: number
-  /** Whose hand it is in: a number for each hand-over. */
+  /** The number of the delivery that currently holds the message. Each delivery has its own number. */
   receipt: number
 }
 
@@ -27,7 +27,7 @@ interface Held extends Delivery {
 
 const WAIT_MS = 120
 
-/** What a service's broker has for each consumer: all of them get everything. */
+/** The queues of a service's broker, one per consumer. Every queue receives all messages. */
 export class Queues {
   private readonly world: World
   private readonly queues: ReadonlyMap<string, Queue>
@@ -59,7 +59,10 @@ export class Queues {
   }
 }
 
-/** The broker's other side: hands messages out, takes those back that were not settled in time, forgets nothing. */
+/**
+ * The consumers' side of the broker. It delivers messages, redelivers those that were not settled in time, and loses
+ * none.
+ */
 export class Queue {
   readonly messages: Set<Message> = new Set()
   private readonly world: World
@@ -80,7 +83,7 @@ export class Queue {
     this.ring()
   }
 
-  /** Everything that is in somebody's hand is given to whoever asks next. */
+  /** Makes every message in delivery available to the next subscription that asks. */
   rebalance(): void {
     for (const message of this.messages) if (message.receipt !== 0) message.visibleAt = 0
     this.ring()
@@ -119,7 +122,7 @@ export class Queue {
             message.visibleAt = until()
           }),
       }),
-      // What was not settled comes again when its time is over.
+      // The broker redelivers unsettled messages when their time is over.
       close: () => Promise.resolve(),
     }
   }
@@ -133,7 +136,7 @@ export class Queue {
     return taken
   }
 
-  /** In the order they came, or in any. */
+  /** Picks messages in order of arrival, or in any order. */
   private pick(max: number, until: () => number): Held[] {
     const { dice, settings } = this.world
     const visible = this.visible()
@@ -164,7 +167,7 @@ export class Queue {
     await this.travel(process, label)
     if (this.world.hit('ackLost', label)) throw new Error('the acknowledgement was lost')
     for (const { message, receipt } of deliveries as readonly Held[]) {
-      // In somebody else's hand by now: a late word changes nothing.
+      // A later delivery holds the message by now, so a late settlement changes nothing.
       if (message.receipt === receipt) change(message)
     }
     if (!process.alive) return never()

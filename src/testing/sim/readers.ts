@@ -1,14 +1,14 @@
 import type { Dice } from './dice.ts'
 import type { ConsumerSettings } from './outbox-plan.ts'
 
-/** A consumer, and where its messages say they come from. */
+/** A consumer, and the source name of its messages. */
 export interface Reader {
   readonly name: string
   readonly source: string
 }
 
 const READER: Reader = { name: 'reader', source: 'sim' }
-/** The same messages for both: written one after the other, name, source and id read the same. */
+/** Both consumers get the same messages. The concatenations of name, source and id are equal. */
 const CROSSING: readonly Reader[] = [
   { name: READER.name, source: `s${READER.source}` },
   { name: `${READER.name}s`, source: READER.source },
@@ -17,22 +17,22 @@ const CROSSING_SHARE = 0.15
 const LEASED_SHARE = 0.2
 const REDRIVES_SHARE = 0.25
 
-/** What a world with consumers has beside them. */
+/** The settings of a world with consumers. */
 export interface ReadersSettings {
   readonly readers: readonly Reader[]
-  /** Handlers call the outside world under a lease; null: everything in one transaction. */
+  /** The lease of handlers that call the outside world, or null if every handler runs in one transaction. */
   readonly readerLeaseMs: number | null
-  /** Somebody redrives and discards dead letters. */
+  /** An operator redrives and discards dead letters. */
   readonly redrives: boolean
-  /** Messages come to others while they run, who give them up at once. */
+  /** While a message runs, the broker delivers it to another process, which parks it at once. */
   readonly rivals: boolean
 }
 
 export interface ReadersWanted {
-  /** Two consumers with names that look alike. */
+  /** The world has two consumers with names that look alike. */
   readonly readers?: boolean
   readonly redrives?: boolean
-  /** Never by chance. */
+  /** Never chosen at random. */
   readonly rivals?: boolean
 }
 
@@ -48,7 +48,7 @@ export function drawReaders(dice: Dice, { readers, redrives, rivals = false }: R
 
 export const NO_READERS: ReadersSettings = { readers: [], readerLeaseMs: null, redrives: false, rivals: false }
 
-/** Where letters are redriven, there must be some. */
+/** Worlds with redrives must have dead letters. */
 export function withLetters(dice: Dice, consumer: ConsumerSettings): ConsumerSettings {
   const { onFailure, trouble } = consumer
   return {
@@ -59,7 +59,10 @@ export function withLetters(dice: Dice, consumer: ConsumerSettings): ConsumerSet
   }
 }
 
-/** Held for less than a handler takes, but not for less than the way there and back; failing as a rule, and given up after one attempt. */
+/**
+ * The broker redelivers before the handler ends, but not before a round trip. Most handlers fail, and one failed
+ * attempt parks the message.
+ */
 export function withRivals(dice: Dice, consumer: ConsumerSettings): ConsumerSettings {
   return {
     ...withLetters(dice, consumer),
@@ -72,12 +75,12 @@ export function withRivals(dice: Dice, consumer: ConsumerSettings): ConsumerSett
   }
 }
 
-/** What one reader did with an event: the first reader's events have their own names. */
+/** The name of an event as one reader sees it. The first reader uses plain event names. */
 export function tagOf(reader: string, event: string): string {
   return reader === READER.name ? event : `${event}@${reader}`
 }
 
-/** Of a tagged event: whose it is, and which. */
+/** The reader and the event of such a name. */
 export function untagged(tag: string): { readonly reader: string; readonly event: string } {
   const [event, reader] = tag.split('@', 2) as [string, string?]
   return { event, reader: reader ?? READER.name }

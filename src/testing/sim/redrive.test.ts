@@ -3,7 +3,7 @@ import { ANY } from './plan.ts'
 import type { Size } from './plan.ts'
 import { runSchedule } from './run.ts'
 
-// An abort comes in one world of twenty.
+// One world in twenty aborts a redrive.
 const SEEDS = 160
 const TIMEOUT_MS = 240_000
 const WORLD: Size = { ...ANY, company: 'nobody', relays: true, consumers: true, redrives: true }

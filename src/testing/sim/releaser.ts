@@ -7,8 +7,8 @@ import type { World } from './world.ts'
 const BY = { by: 'ada', why: 'the receiver is mended' }
 
 /**
- * Somebody who releases and skips what relays parked, from whatever process, while they run. In the morning the first of
- * every line is skipped until nothing is parked: whatever stood behind it must be sent.
+ * Releases and skips parked events from any process while relays run. In the final phase it skips the first event of
+ * every line until nothing is parked. The events behind it must then be sent.
  */
 export class Releaser extends Attendant {
   constructor(world: World) {
@@ -19,11 +19,11 @@ export class Releaser extends Attendant {
     return this.world.dice.between(5, 200)
   }
 
-  protected deed(): Promise<unknown> {
+  protected act(): Promise<unknown> {
     return this.ask((process) => this.settleSome(process))
   }
 
-  /** A release is one call. */
+  /** A release is one call, so none is left in progress. */
   protected async finish(): Promise<void> {}
 
   protected hasWork(): boolean {
@@ -49,11 +49,11 @@ export class Releaser extends Attendant {
     const { id, aggregate } = dice.pick(events)
     if (roll < 0.5) return parked.release({ ...options, aggregate })
     if (roll < 0.7) return parked.release({ ...options, id })
-    // From the middle of a line, too.
+    // The skipped event may be in the middle of a line.
     return roll < 0.9 ? parked.skip({ ...options, id }) : parked.skip({ ...options, aggregate })
   }
 
-  /** The relay itself puts them in line: nobody has to ask for it. */
+  /** Whether an event is parked without a parked head. The relay puts such events back in line by itself. */
   get hasOrphans(): boolean {
     const { settings, database, outbox } = this.world
     if (!settings.releases) return false

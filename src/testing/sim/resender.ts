@@ -3,13 +3,13 @@ import { Attendant } from './attendant.ts'
 import { DESTINATION } from './outbox-plan.ts'
 import type { World } from './world.ts'
 
-/** Somebody who sends consumers of the outbox what they have had, while they run. */
+/** Resends events that outbox consumers have already received, while these consumers run. */
 export class Resender extends Attendant {
   constructor(world: World) {
     super(world, { works: world.settings.weather === 'resends', roundsMax: 1 })
   }
 
-  /** Set aside for a consumer, and not given to it yet. */
+  /** Whether a resent event waits for a consumer. */
   get hasWaiting(): boolean {
     const { settings, database } = this.world
     if (settings.weather !== 'resends') return false
@@ -20,12 +20,12 @@ export class Resender extends Attendant {
     return this.world.dice.between(50, 600)
   }
 
-  protected deed(): Promise<unknown> {
+  protected act(): Promise<unknown> {
     const { name } = this.world.dice.pick(this.world.settings.readers)
     return this.ask(({ once }) => once.resend({ destination: `consumer ${name}`, since: new Date(0) }))
   }
 
-  /** A resend is one call. */
+  /** A resend is one call, so none is left in progress. */
   protected async finish(): Promise<void> {}
 
   protected hasWork(): boolean {

@@ -5,7 +5,7 @@ import type { Result } from './trace.ts'
 
 const TEXT_MAX = 300
 
-/** What a caller got, as the trace tells it. Refusals are answers too. */
+/** The result of a call in the form of the trace. Refusals are answers too. */
 export async function resultOf(call: () => Promise<unknown>): Promise<Result> {
   try {
     const value = (await call()) as Value

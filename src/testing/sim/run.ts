@@ -16,14 +16,14 @@ export interface Schedule {
   readonly crashes: number
   readonly faults: Readonly<Record<FaultKind, number>>
   readonly violations: readonly string[]
-  /** What broke for a reason that is known and open. */
+  /** Violations that are known open findings. */
   readonly open: readonly string[]
-  /** Nothing was committed, or nothing went wrong: such a schedule proves nothing. */
+  /** True when nothing was committed or no fault occurred. Such a schedule proves nothing. */
   readonly vacuous: boolean
   readonly trace: readonly TraceEvent[]
 }
 
-/** One seed from chaos to rest, and what its checkers say. */
+/** Runs one seed from chaos to rest, and returns the violations that the checkers find. */
 export async function runSchedule(seed: number, flaw: Flaw = SOUND, size: Size = ANY): Promise<Schedule> {
   const world = new World(seed, flaw, size)
   const unhandled = (error: unknown): void => {
@@ -31,7 +31,7 @@ export async function runSchedule(seed: number, flaw: Flaw = SOUND, size: Size =
   }
   process.on('unhandledRejection', unhandled)
   await world.run()
-  // Ticks alone would starve timers, messages, and the report of what nobody handled.
+  // Without a macrotask, ticks would starve timers, messages and the report of unhandled rejections.
   await new Promise((resolve) => setImmediate(resolve))
   process.off('unhandledRejection', unhandled)
   const effects = eventsOf(world.trace, 'commit').some((commit) => commit.effects.length > 0)
@@ -55,8 +55,8 @@ export interface Tally {
   steps: number
   crashes: number
   readonly faults: Record<FaultKind, number>
-  /** Seeds whose promises were broken, with what was broken first. */
-  /** Schedules in which an open finding showed, by its name. */
+  /** The seeds that violated an invariant, with the first violations. */
+  /** The number of schedules that showed each open finding, by its name. */
   readonly open: Record<string, number>
   readonly broken: { readonly seed: number; readonly violations: readonly string[] }[]
 }

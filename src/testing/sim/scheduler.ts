@@ -1,9 +1,9 @@
 import { Dice } from './dice.ts'
 
-/** How long a look at the clock takes at most, in milliseconds: nothing, as code runs, or as on a machine that is busy. */
+/** The longest time that one read of the clock takes, in milliseconds. A busy machine takes longer. */
 const LOOKS_MS = [0, 0.05, 0.2, 1]
 
-/** Who a task belongs to. What belongs to the dead never runs; what belongs to a paused one waits. */
+/** The owner of a task. Tasks of a dead owner never run; tasks of a paused owner wait. */
 export interface Owner {
   readonly name: string
   readonly alive: boolean
@@ -22,8 +22,9 @@ interface Timer extends Task {
 }
 
 /**
- * Virtual time and one task at a time, chosen by the dice. Between two tasks every microtask is drained: the next tick
- * is asked for by a microtask, and Node starts it only when its microtask queue is empty. No macrotask, no system call.
+ * Virtual time, with one task at a time, chosen by the dice. Every microtask is drained between two tasks: a microtask
+ * requests the next tick, and Node starts that tick only when its microtask queue is empty. This needs no macrotask and
+ * no system call.
  */
 export class Scheduler {
   readonly dice: Dice
@@ -31,7 +32,7 @@ export class Scheduler {
   steps = 0
   private readonly ready: Task[] = []
   private readonly timers: Timer[] = []
-  /** Of their own: how long a look takes does not decide what else happens. */
+  /** A separate random stream, so that the duration of clock reads does not affect other decisions. */
   private readonly moments: Dice
   private readonly lookMs: number
   private order = 0
@@ -42,7 +43,7 @@ export class Scheduler {
     this.lookMs = this.moments.pick(LOOKS_MS)
   }
 
-  /** The time as a process sees it: between two looks it goes on. */
+  /** The time as a process sees it. Time passes between two reads. */
   look(): number {
     this.time += this.lookMs * this.moments.next()
     return this.time
@@ -52,7 +53,7 @@ export class Scheduler {
     this.ready.push({ owner, run, cancelled: false })
   }
 
-  /** Resolves in a step of its own, if the owner is alive by then; else never. */
+  /** Resolves in a step of its own if the owner is alive by then. Otherwise the promise never resolves. */
   turn(owner: Owner): Promise<void> {
     return new Promise((resolve) => this.post(owner, resolve))
   }
@@ -67,7 +68,10 @@ export class Scheduler {
     }
   }
 
-  /** As Node's timers: in whole milliseconds, from the last whole one. They fire up to two milliseconds too early. */
+  /**
+   * Behaves like Node's timers, which count whole milliseconds from the last whole one. They fire up to two
+   * milliseconds early.
+   */
   timer(owner: Owner, ms: number, run: () => void): () => void {
     return this.after(owner, Math.max(1, Math.trunc(ms)) - (this.time % 1), run)
   }
@@ -76,7 +80,7 @@ export class Scheduler {
     return new Promise((resolve) => this.after(owner, ms, resolve))
   }
 
-  /** Steps until `until` says so, nothing is left to do, or the bound is reached. */
+  /** Runs steps until `until` returns true, nothing is left to do, or the bound is reached. */
   run(until: () => boolean, bound: number): Promise<'until' | 'idle' | 'bound'> {
     const end = this.steps + bound
     return new Promise((resolve) => {
@@ -97,7 +101,7 @@ export class Scheduler {
     })
   }
 
-  /** A dead process's tasks go, so that they do not pile up. */
+  /** Removes the tasks of a dead process, so that they do not accumulate. */
   forget(owner: Owner): void {
     remove(this.ready, owner)
     remove(this.timers, owner)
@@ -129,7 +133,7 @@ export class Scheduler {
     return null
   }
 
-  /** Due timers become tasks like any other: they may be late. */
+  /** Turns due timers into ordinary tasks, so that they may run late. */
   private ripen(): void {
     let due = 0
     while (due < this.timers.length && this.timers[due]!.at <= this.time) due += 1

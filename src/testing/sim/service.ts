@@ -1,18 +1,18 @@
 import type { MemoryDatabase } from '../../store/memory/database/database.ts'
 import { partsOf } from '../../store/namespaced/names.ts'
 
-/** Which of the services that share a database. */
+/** The number of one of the services that share a database. */
 export type Service = 0 | 1
 
 export const SERVICES: readonly Service[] = [0, 1]
 
-/** By service and instance of its processes. Everything else has the same name in both. */
+/** The namespaces by service and instance. All other names are the same in both services. */
 export const NAMESPACES = [
   ['sim', 'sim-beside'],
   ['shop', 'shop-beside'],
 ] as const
 
-/** Whose consumer a stored name is, and what that service calls it. */
+/** The service of a stored consumer name, and the consumer's name within that service. */
 export function consumerIn(
   { namespaces }: MemoryDatabase,
   stored: string,

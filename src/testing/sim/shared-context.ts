@@ -9,25 +9,25 @@ interface Frame {
 
 const frames = new AsyncLocalStorage<Frame>()
 
-/** A callback runs in the context it was given in, as a real timer's does. */
+/** Runs the callback in the context in which it was passed, as a real timer does. */
 export function inContext(callback: () => void): () => void {
   const frame = frames.getStore()
   return frame === undefined ? callback : () => frames.run(frame, callback)
 }
 
-/** Once used, a storage costs every promise until it is switched off. */
+/** A storage that was used once slows down every promise until it is disabled. */
 export function endContexts(): void {
   frames.disable()
 }
 
-/** For worlds in which no operation runs inside another. */
+/** A context for worlds without nested operations. */
 export function noContext<T>(): Context<T> {
   return { run: (_, work, ...args) => work(...args), get: () => undefined, close: () => {} }
 }
 
 /**
- * A context like the real one, all of them on a single storage. Every storage that was ever used costs each promise of
- * the process for ever, and a simulation makes thousands of instances.
+ * A context like the real one, but all contexts share a single storage. Every storage that was ever used slows down all
+ * promises of the process, and a simulation creates thousands of instances.
  */
 export function sharedContext<T>(): Context<T> {
   const owner = {}
@@ -39,7 +39,7 @@ export function sharedContext<T>(): Context<T> {
       }
       return undefined
     },
-    // The storage is everybody's.
+    // The storage is shared, so closing one context must not close it.
     close: () => {},
   }
 }

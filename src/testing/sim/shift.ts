@@ -3,7 +3,7 @@ import type { Hunt } from './mutants/hunt.ts'
 import { addSchedule, newTally, runSchedule } from './run.ts'
 import type { Tally } from './run.ts'
 
-/** One worker's part of a run. */
+/** The part of a run that one worker does. */
 export interface Shift {
   readonly schedules: number
   readonly seed: number
@@ -21,11 +21,12 @@ export interface Done {
 const TWICE_EVERY = 100
 
 /**
- * Schedules that count, from this seed on, then the mutants. One schedule in a hundred runs twice: its trace must be
- * the same, byte for byte.
+ * Runs schedules that prove something, from this seed on, and then the mutants. One schedule in a hundred runs twice,
+ * and both traces must be equal byte for byte.
  */
 export async function work(shift: Shift, progress: (schedules: number) => void): Promise<Done> {
-  // Stacks of thousands of expected errors cost more than the errors; a broken seed is run again with them.
+  // The stack traces of thousands of expected errors cost more than the errors. A broken seed is run again with stack
+  // traces.
   const limit = Error.stackTraceLimit
   Error.stackTraceLimit = 0
   const tally = newTally()

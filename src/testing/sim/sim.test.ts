@@ -6,7 +6,7 @@ import { FAULT_KINDS } from './fault.ts'
 import { runSchedule } from './run.ts'
 
 const CLI = fileURLToPath(new URL('../../../scripts/sim.ts', import.meta.url))
-/** Mutants take minutes: `npm run sim` and `.ci/run` hunt them. */
+/** Mutants take minutes, so `npm run sim` and `.ci/run` hunt them. */
 const SCHEDULES = 5_000
 const PATIENCE_MS = 20 * 60_000
 
@@ -40,7 +40,7 @@ describe('the simulator', () => {
     const { code, out, err } = await sim('--schedules', String(SCHEDULES), '--seed', '1', '--no-mutants', '--json')
     const told = err.replace(/^\d+ of \d+ schedules.*\n/gm, '').slice(0, 4_000)
     const result = JSON.parse(out || '{}') as Partial<Summary>
-    // What went wrong is in `told`: it is part of what is compared, so that it is shown.
+    // `told` contains the report of the failure. The comparison includes it, so that a failed test shows it.
     expect({ violations: result.violations, told: code === 0 ? '' : told }).toEqual({ violations: 0, told: '' })
     expect(result.schedules).toBe(SCHEDULES)
     expect(result.crashes).toBeGreaterThan(SCHEDULES / 10)

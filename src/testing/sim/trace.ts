@@ -9,14 +9,14 @@ import type { Plan } from './plan.ts'
 
 export type Mode = 'atomic' | 'leased' | 'batched' | 'joined'
 
-/** What a caller got. `text` is the answer as JSON, byte for byte; `exec` the execution that made it. */
+/** The result that a caller got. `text` is the answer as JSON, byte for byte. `exec` is the execution that made it. */
 export type Result =
   | { readonly is: 'value' | 'refusal'; readonly exec: number; readonly text: string }
   | { readonly is: 'error'; readonly code: string; readonly message: string }
 
-/** A committed effect: which execution made it, in which life of its key; null when the key has no record. */
+/** A committed effect, with its execution and the life of its key. The life is null when the key has no record. */
 export interface Effect {
-  /** `own-…`: a row of a handler that has no key, or of a part of one that has. */
+  /** `own-…` is a row of a handler without a key, or of a part of a handler with one. */
   readonly key: string
   readonly exec: number
   readonly part: string
@@ -29,7 +29,7 @@ export interface RecordChange {
   readonly after: RecordRow | null
 }
 
-/** An event that became durable, by its own name: which execution of which key published it. */
+/** An event that became durable, by its name, with the execution and the key that published it. */
 export interface CommittedEvent {
   readonly event: string
   readonly key: string
@@ -38,21 +38,26 @@ export interface CommittedEvent {
   readonly shard: number
   readonly seq: number
   readonly delayed: boolean
+  /** No relay sends events of this type. */
+  readonly unwanted: boolean
 }
 
-/** What a statement said about itself: its name, whose record, and the token it came with. */
+/** A statement's note about itself: its name, its record, and the token it was called with. */
 export interface Note {
   readonly op: string
   readonly key: string
   readonly token: string | null
 }
 
-/** Everything the checkers may look at. `t` is virtual time, `now` the database's, in milliseconds. */
+/** Everything that checkers can read. `t` is virtual time and `now` is the database's time, both in milliseconds. */
 export type TraceEvent = { readonly t: number; readonly now: number } & (
   | {
       readonly kind: 'policy'
       readonly expired: 'gone' | 'rerun'
-      /** The longest a call may take: an attempt, a leased operation, a wait for another call. */
+      /**
+       * The longest times that a call may take: for an attempt, for a leased operation, and for a wait for another
+       * call.
+       */
       readonly deadlineMs: number
       readonly endsWithinMs: number
       readonly waitMs: number
@@ -62,7 +67,7 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
       readonly relay: RelaySettings
       readonly consumer: ConsumerSettings | null
       readonly readers: readonly string[]
-      /** Somebody redrives what is parked, in the end all of it, with handlers that are mended. */
+      /** An operator redrives parked letters, and in the end all of them, with fixed handlers. */
       readonly redrives: boolean
     }
   | { readonly kind: 'plan'; readonly plan: Plan }
@@ -76,7 +81,7 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
       readonly input: number
       readonly mode: Mode
       readonly process: string
-      /** The committed record when the call began. */
+      /** The committed record at the start of the call. */
       readonly record: RecordRow | null
     }
   | {
@@ -94,10 +99,13 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
       readonly call: number
       readonly key: string
       readonly mode: Mode
-      /** The call of another handler that it runs for; null: a client's. */
+      /** The number of the call by another handler, or null for a client's call. */
       readonly inner: number | null
       readonly attempt: number
-      /** Whether the claim or the lease was really won; lost again before the handler started; and by how many others. */
+      /**
+       * Whether the claim or the lease was really won, whether it was lost before the handler started, and how many
+       * other processes hold it.
+       */
       readonly holds: boolean
       readonly lost: boolean
       readonly rivals: number
@@ -107,11 +115,11 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
   | {
       readonly kind: 'inner'
       readonly inner: number
-      /** The execution of that handler. */
+      /** The execution of the calling handler. */
       readonly outer: number
       readonly key: string
       readonly process: string
-      /** There is a transaction around it; null: there was one, and its operation was told to stop. */
+      /** Whether a transaction surrounds the call. null: there was one, but its operation was aborted. */
       readonly inside: boolean | null
       readonly through: 'run' | 'join'
     }
@@ -121,11 +129,11 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
       readonly key: string
       readonly result: Result
     }
-  /** A batched request's statement was made, for the call of a handler. */
+  /** The statement of a batched request was executed for the call of a handler. */
   | { readonly kind: 'stated'; readonly exec: number; readonly key: string; readonly inner: number }
-  /** A handler was told that a row of its own is written. */
+  /** A handler learned that a row of its own was written. */
   | { readonly kind: 'wrote'; readonly exec: number; readonly part: string }
-  /** A handler calls the outside world, and has its answer or its error. */
+  /** A handler calls the outside world, or has received the answer or the error. */
   | {
       readonly kind: 'calling' | 'called'
       readonly exec: number
@@ -136,7 +144,7 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
     }
   /** A process looks for abandoned operations. */
   | { readonly kind: 'recovering'; readonly process: string }
-  /** A process has finished the abandoned operations it looked for: their executions have call 0. */
+  /** A process has completed the abandoned operations that it found. Their executions have call 0. */
   | { readonly kind: 'recovered'; readonly process: string }
   | { readonly kind: 'ran'; readonly exec: number; readonly how: 'returned' | 'threw' | 'refused' }
   | {
@@ -150,14 +158,14 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
       }[]
       readonly answers: readonly { readonly key: string; readonly token: number; readonly text: string | null }[]
       readonly notes: readonly Note[]
-      /** In the order in which they are numbered. */
+      /** In the order of their sequence numbers. */
       readonly events: readonly CommittedEvent[]
-      /** Events whose effects the consumer committed. */
+      /** The events whose effects the consumer committed. */
       readonly applied: readonly string[]
       /** The committed tokens and states of the keys in `notes`, before this commit. */
       readonly held: readonly { readonly key: string; readonly token: number | null; readonly state: string | null }[]
     }
-  /** The broker took an event. */
+  /** The broker accepted an event. */
   | {
       readonly kind: 'accept'
       readonly event: string
@@ -165,17 +173,26 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
       readonly first: boolean
       readonly process: string
     }
-  /** Somebody asked to cancel a delayed event, and was answered. */
+  /** A relay passed events to its sink. `at` is the clock of its process. */
+  | {
+      readonly kind: 'handed'
+      readonly process: string
+      readonly at: number
+      readonly events: readonly string[]
+    }
+  /** The relay of this process was paused or resumed. */
+  | { readonly kind: 'pausing'; readonly process: string; readonly paused: boolean }
+  /** A request to cancel a delayed event was answered. */
   | { readonly kind: 'cancel'; readonly event: string; readonly answer: Cancellation }
   /** A cancellation was committed. */
   | { readonly kind: 'cancelled'; readonly event: string }
-  /** An event of one service was sent or applied by another. */
+  /** One service sent or applied an event of another service. */
   | { readonly kind: 'strayed'; readonly event: string; readonly how: 'sent' | 'applied'; readonly process: string }
-  /** A service in another schema was refused, and only it uses its keys. */
+  /** The service in the other schema was refused, although no other service uses its keys. */
   | { readonly kind: 'crossed'; readonly key: string; readonly code: string }
   /** A cursor became durable. */
   | { readonly kind: 'acked'; readonly shard: number; readonly cursor: number }
-  /** An event was held, or is not any more: null. */
+  /** An event was held, or is no longer held (null). */
   | {
       readonly kind: 'held'
       readonly event: string
@@ -183,9 +200,9 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
       readonly attempts: number
       readonly reason: string | null
     }
-  /** A consumer of the outbox is to be given an event once more. */
+  /** A resend holds an event for an outbox consumer. */
   | { readonly kind: 'resent'; readonly event: string }
-  /** A dead letter was written or changed; null: it went. */
+  /** A dead letter was written, changed or deleted (null). */
   | {
       readonly kind: 'letter'
       readonly event: string
@@ -193,23 +210,23 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
       readonly state: LetterState | null
       readonly reason: string | null
       readonly attempts: number
-      /** Its effect is committed, by this commit or before. */
+      /** The effect is committed, by this commit or an earlier one. */
       readonly applied: boolean
     }
-  /** A redrive changed its state. `audited`: with an entry in the audit, in the same commit. */
+  /** A redrive changed its state. `audited`: the same commit wrote an audit entry. */
   | {
       readonly kind: 'redrive'
       readonly redrive: number
       readonly from: RedriveState | null
       readonly state: RedriveState
       readonly audited: boolean
-      /** Letters nothing is known of yet. */
+      /** The number of letters without an outcome so far. */
       readonly pending: number
     }
   | { readonly kind: 'audit'; readonly action: string; readonly by: string; readonly redrive: number | null }
-  /** What a relay or a consumer told whoever observes. */
+  /** A relay or a consumer sent a signal to the observer. */
   | { readonly kind: 'told'; readonly signal: 'applied' | 'sent' | 'letters'; readonly count: number }
-  /** A relay told whoever observes that it gave an event up. */
+  /** A relay told the observer that it parked an event. */
   | { readonly kind: 'parked'; readonly process: string; readonly event: string }
   | {
       readonly kind: 'provider'
@@ -219,7 +236,7 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
       readonly exec: number
       readonly derived: string
       readonly keyed: boolean
-      /** The provider did something; false when it knew the key. */
+      /** Whether the provider made a charge. False when it knew the key. */
       readonly effect: boolean
     }
   | {
@@ -229,11 +246,11 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
       readonly rerun: boolean
       readonly life: number | null
     }
-  /** A claim that may be believed saw no record, where one was committed. */
+  /** A claim that counts as up to date saw no record, although one was committed. */
   | { readonly kind: 'blind'; readonly key: string }
   | { readonly kind: 'wait'; readonly op: string; readonly behind: string; readonly interactive: boolean }
   | { readonly kind: 'pool'; readonly process: string; readonly used: number; readonly size: number }
-  /** A promise was rejected and nobody was told: a real process would have ended here. */
+  /** A promise was rejected without a handler. A real process would have ended here. */
   | { readonly kind: 'unhandled'; readonly message: string }
   | {
       readonly kind: 'end'
@@ -242,11 +259,11 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
       readonly openTransactions: number
       readonly advisoryLocks: number
       readonly usedConnections: number
-      /** Committed, and neither sent nor given up. */
+      /** Committed events that were neither sent nor parked. */
       readonly pending: readonly string[]
-      /** Sent, and neither applied nor set aside. */
+      /** Sent events that were neither applied nor parked. */
       readonly unread: readonly string[]
-      /** Dead letters nobody has settled. */
+      /** Dead letters that are not settled. */
       readonly parked: readonly string[]
     }
 )

@@ -14,7 +14,7 @@ const KINDS: Readonly<Record<Kind, { readonly table: string; readonly fault: Fau
   commits: { table: 'refused', fault: 'commitRaises' },
 }
 
-/** The user's tables that are trouble: a trigger that raises, one that never ends, and one that COMMIT runs. */
+/** The user's tables with faults: a trigger that raises, a trigger that never ends, and a trigger that COMMIT runs. */
 export const TROUBLED_TABLES: Pick<DatabaseOptions, 'unique' | 'triggers' | 'deferred'> = {
   unique: { poison: ['id'], accounts: ['id'] },
   triggers: {
@@ -28,7 +28,7 @@ export const TROUBLED_TABLES: Pick<DatabaseOptions, 'unique' | 'triggers' | 'def
   },
 }
 
-/** The table a statement of this execution is to be written to, where that is trouble. `at`: for the trace. */
+/** The faulty table to which this execution must write, or null. `at` names the place in the trace. */
 export function troubledTable(world: World, { key, trouble }: Plan, at: string = key): string | null {
   const { is, times } = trouble
   if (is === 'none' || is === 'mute' || !world.executions.isAmong(`${key} ${is}`, times)) return null
@@ -36,7 +36,10 @@ export function troubledTable(world: World, { key, trouble }: Plan, at: string =
   return KINDS[is].table
 }
 
-/** The rest of a handler's statements: rows that others want too, and what goes wrong with the first of them. */
+/**
+ * Runs the handler's other statements: updates of rows that other operations lock too, and the faulty statement of the
+ * first executions.
+ */
 export async function runStatements(world: World, plan: Plan, exec: number, tx: MemoryTx): Promise<void> {
   for (const id of plan.locks) await tx.update('accounts', { id }, ({ sum }) => ({ id, sum: Number(sum) + 1 }))
   const table = troubledTable(world, plan)

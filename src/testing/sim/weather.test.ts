@@ -8,12 +8,14 @@ import type { Weather } from './weather.ts'
 const SEEDS = 120
 const TIMEOUT_MS = 240_000
 
-/** What happened because of the weather, so that no world is sound for nothing. */
+/** The trace event that proves that each kind of weather had an effect. */
 const SIGNS: Readonly<Record<Weather, (happened: TraceEvent) => boolean>> = {
   versions: (happened) => happened.kind === 'letter' && happened.reason === 'unknownType' && happened.from === null,
   resends: (happened) => happened.kind === 'resent',
   imports: (happened) => happened.kind === 'letter' && happened.reason === IMPORTED && happened.from === null,
   cancels: (happened) => happened.kind === 'cancelled',
+  pauses: (happened) => happened.kind === 'pausing' && happened.paused,
+  filters: (happened) => happened.kind === 'commit' && happened.events.some(({ unwanted }) => unwanted),
 }
 
 describe('worlds with bad weather', () => {

@@ -1,6 +1,10 @@
 /**
- * What a year brings beside faults. `versions`: half of the processes do not know a type of event until the chaos ends;
- * `resends`: consumers of the outbox are sent everything again; `imports`: dead letters of messages that are under way are
- * imported; `cancels`: delayed events are cancelled around their time.
+ * Events of daily operation that are not faults.
+ * `versions`: half of the processes do not know one event type until the chaos phase ends.
+ * `resends`: outbox consumers get every event again.
+ * `imports`: dead letters of messages in delivery are imported.
+ * `cancels`: delayed events are cancelled around their due time.
+ * `pauses`: relays and consumers are paused, resumed and rate-limited.
+ * `filters`: relays leave out one event type.
  */
-export type Weather = 'versions' | 'resends' | 'imports' | 'cancels'
+export type Weather = 'versions' | 'resends' | 'imports' | 'cancels' | 'pauses' | 'filters'

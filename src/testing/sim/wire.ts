@@ -7,8 +7,8 @@ const COMMITS = new Set(['complete', 'completeStep', 'batch.complete', 'user.com
 const CAN_CONFLICT = new Set(['tx.insert', 'complete', 'batch.effect', 'batch.complete', 'completeStep'])
 
 /**
- * What lies between a process and the database: every statement travels there and back in steps of its own, and can be
- * lost on either way. What was sent arrives even if its sender died meanwhile, or it does not.
+ * The network between a process and the database. Request and reply of every statement travel in steps of their own,
+ * and either can be lost. A request may arrive or be lost after its sender has died.
  */
 export class Wire {
   readonly connections: Set<Connection> = new Set()
@@ -26,7 +26,7 @@ export class Wire {
     return point.at === 'send' ? this.there(point) : this.back(point)
   }
 
-  /** Between the parts of a statement the server may do other things first. */
+  /** Between the parts of a statement, the server may run other statements. */
   private inside({ label }: StepPoint): Promise<void> | undefined {
     const { world } = this
     if (CAN_CONFLICT.has(label)) {
@@ -40,20 +40,22 @@ export class Wire {
     return world.scheduler.turn(world.server)
   }
 
-  /** Between what a statement saw and its locks there is time for whole transactions of others. */
+  /** Between the snapshot of a statement and its locks, other transactions may run from begin to end. */
   private async linger(): Promise<void> {
     const { world } = this
     for (let turns = world.dice.below(60); turns >= 0; turns--) await world.scheduler.turn(world.server)
   }
 
-  /** A statement that takes longer than the lease of the one who sent it, and who has stopped meanwhile. */
+  /** A statement that takes longer than the lease of its sender, which is paused meanwhile. */
   private stall(): Promise<void> {
     const { world, process } = this
     process.pause()
     return world.scheduler.sleep(world.server, world.settings.leaseMs * world.dice.between(0.8, 2.5))
   }
 
-  /** The worst moment for a paused holder to wake up: its lease is being taken over, and nobody can see it yet. */
+  /**
+   * Wakes a paused holder at the worst moment: its lease is being taken over, and the takeover is not committed yet.
+   */
   private async meet(): Promise<void> {
     const { world } = this
     for (const process of world.processes) process.resume()
@@ -98,7 +100,7 @@ export class Wire {
   }
 }
 
-/** A new one each time: nothing may hang on to the continuations of the dead. */
+/** Creates a new promise each time, so that no shared promise keeps the continuations of dead processes in memory. */
 export function never<T>(): Promise<T> {
   return new Promise<T>(() => undefined)
 }

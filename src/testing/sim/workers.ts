@@ -4,7 +4,7 @@ const SHIFT = '--shift'
 
 type Message<D> = { readonly kind: 'progress'; readonly done: number } | { readonly kind: 'done'; readonly result: D }
 
-/** The file that was started, again, in a process of its own: a thread would not inherit the loader. */
+/** Starts the main file again in a child process. A thread would not inherit the loader. */
 export function apart<D>(
   shift: object,
   progress: (done: number) => void,
@@ -26,7 +26,7 @@ export function isWorker(): boolean {
   return process.argv[2] === SHIFT
 }
 
-/** Waits for its shift, works, and tells. */
+/** Waits for a shift, does the work and reports the result. */
 export function serve(work: (shift: never, progress: (done: number) => void) => Promise<unknown>): void {
   const tell = (message: Message<unknown>, then?: () => void): void =>
     void process.send?.(message, undefined, undefined, then)
@@ -37,7 +37,7 @@ export function serve(work: (shift: never, progress: (done: number) => void) => 
   })
 }
 
-/** One line a second on how far all workers are together. */
+/** Prints one line a second with the progress of all workers together. */
 export function progressOf(workers: number, total: number, unit: string): (worker: number, done: number) => void {
   const counts = Array.from({ length: workers }, () => 0)
   const startedAt = performance.now()

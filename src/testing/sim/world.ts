@@ -17,6 +17,7 @@ import { ANY, drawPlans, drawSettings } from './plan.ts'
 import type { Plan, Settings, Size } from './plan.ts'
 import { SimProcess } from './process.ts'
 import type { Flaw } from './process.ts'
+import { Pauser } from './pauser.ts'
 import { Provider } from './provider.ts'
 import { Neighbour } from './neighbour.ts'
 import { Operator } from './operator.ts'
@@ -33,17 +34,17 @@ import type { TraceEvent } from './trace.ts'
 import { TROUBLED_TABLES } from './trouble.ts'
 
 const EPOCH = Date.UTC(2030, 0, 1, 22)
-/** Everything is done, and everybody was told to stop: nothing is left to wait for but deadlines. */
+/** The steps in which everything must stop at the end. Only deadlines are left to wait for. */
 const REST_STEPS = 5_000
 const LATE_ROUNDS = 3
 
 type Unstamped = TraceEvent extends infer E ? (E extends TraceEvent ? Omit<E, 't' | 'now'> : never) : never
 
-/** A lock that outlives its transaction for a moment. */
+/** The probability that a lock briefly outlives its transaction. */
 const LOCK_LINGERS = 0.05
 const LOCK_LINGERS_MS = 2
 
-/** Some processes on one database, clients with keys, a provider, and everything that can go wrong: one seed. */
+/** One seed: several processes on one database, clients with keys, a provider, and every fault. */
 export class World {
   readonly seed: number
   readonly dice: Dice
@@ -56,30 +57,34 @@ export class World {
   readonly executions: Executions
   readonly provider: Provider
   readonly clients: Clients
-  /** Of each service. */
+  /** One per service. */
   readonly brokers: readonly [Broker, Broker]
   readonly queues: readonly [Queues, Queues]
   readonly operator: Operator
   readonly releaser: Releaser
   readonly resender: Resender
   readonly canceller: Canceller
-  readonly outbox: SimOutbox = new SimOutbox()
+  readonly pauser: Pauser
+  readonly outbox: SimOutbox
   readonly plans: readonly Plan[]
-  /** Some operation runs inside another, or a leased consumer's inbox row inside its last transaction. */
+  /**
+   * Whether some operation runs inside another, or the inbox row of a leased consumer is written inside its last
+   * transaction.
+   */
   readonly nests: boolean
   readonly trace: TraceEvent[] = []
   readonly processes: SimProcess[] = []
-  /** The database server, and the outside world: they do not die. */
+  /** The owners of tasks of the database server and of the outside world. They never die. */
   readonly server: Owner = { name: 'server', alive: true, paused: false }
   readonly owner: Owner = { name: 'world', alive: true, paused: false }
   chaos = true
-  /** Everything is done: relays stop, and are not started again. */
+  /** Everything is done: relays stop and are not restarted. */
   resting = false
   outage = false
   crashes = 0
-  /** How far the database's clock is from virtual time. */
+  /** The difference between the database's clock and virtual time. */
   databaseOffset = 0
-  private readonly tastes = new Map<string, number>()
+  private readonly tries = new Map<string, number>()
   private readonly byKey = new Map<string, Plan>()
   private readonly keys = new Map<string, string>()
   private ticks = 0
@@ -97,13 +102,14 @@ export class World {
     this.plans = drawPlans(this.dice, this.settings, this.rates, size, (address) => flaw.named(address))
     this.nests = this.settings.readerLeaseMs !== null || this.settings.company === 'meets'
     const clock = {
-      // Never the same microsecond twice.
+      // The ticks ensure that no microsecond occurs twice.
       now: () => EPOCH + this.scheduler.time + this.databaseOffset + ++this.ticks / 1000,
       after: (ms: number, callback: () => void) => this.scheduler.after(this.server, ms, callback),
     }
     const locks = new Dice(seed ^ 0x10c5)
     const lingers = (): number => (locks.next() < LOCK_LINGERS ? locks.next() * LOCK_LINGERS_MS : 0)
     this.database = new MemoryDatabase({ clock, lingers, ...TROUBLED_TABLES })
+    this.outbox = new SimOutbox(this.settings.relay?.only ?? null)
     this.executions = new Executions(this)
     this.provider = new Provider(this)
     this.clients = new Clients(this)
@@ -113,6 +119,7 @@ export class World {
     this.releaser = new Releaser(this)
     this.resender = new Resender(this)
     this.canceller = new Canceller(this)
+    this.pauser = new Pauser(this)
     for (const plan of this.plans) {
       this.byKey.set(plan.key, plan)
       this.keys.set(plan.id, plan.key)
@@ -131,7 +138,10 @@ export class World {
     for (const plan of this.plans) this.note({ kind: 'plan', plan })
   }
 
-  /** Chaos, then peace: everything must be decided and come to rest within a bound. */
+  /**
+   * Runs the chaos phase, then a phase without faults. In that phase every call must be decided, and everything must
+   * come to rest within a bound.
+   */
   async run(): Promise<void> {
     const seeding = this.database.begin()
     await this.database.table('poison').insert(JSON.stringify([1]), { id: 1 }, seeding)
@@ -148,6 +158,7 @@ export class World {
     this.releaser.start()
     this.resender.start()
     this.canceller.start()
+    this.pauser.start()
     if (this.settings.company === 'neighbour') new Neighbour(this).start()
     const bound = stepsInPeace(this.settings, this.plans)
     await this.scheduler.run(() => this.isDone(), this.settings.chaosSteps)
@@ -155,9 +166,10 @@ export class World {
     let phase = await this.scheduler.run(() => this.isDone(), bound)
     this.rest()
     let rest = await this.scheduler.run(() => false, REST_STEPS)
-    // What nobody waits for any more may still commit, after the relays have stopped: they look once more.
+    // Work that no caller waits for may still commit after the relays have stopped. So the relays are started once
+    // more.
     for (let round = 0; round < LATE_ROUNDS && phase === 'until' && rest === 'idle' && !this.isDone(); round++) {
-      this.rouse()
+      this.workAgain()
       phase = await this.scheduler.run(() => this.isDone(), bound)
       this.rest()
       rest = await this.scheduler.run(() => false, REST_STEPS)
@@ -176,7 +188,7 @@ export class World {
     if (this.nests) endContexts()
   }
 
-  /** Rolls for a fault of this kind; in peace nothing goes wrong. */
+  /** Decides at random whether a fault of this kind occurs. Outside the chaos phase none does. */
   hit(kind: FaultKind, at: string): boolean {
     if (!this.chaos || !this.dice.chance(this.rates[kind])) return false
     this.happened(kind, at)
@@ -199,19 +211,19 @@ export class World {
       this.note({ kind: 'pool', process: name, used: used.size, size: this.settings.poolSize })
   }
 
-  /** The committed record: what everybody would see now. */
+  /** The committed record, which every new transaction would see. */
   record(id: string): RecordRow | null {
     return this.database.records.seen(id, null) ?? null
   }
 
-  /** How often a handler had this event in hand. */
-  tasted(event: string): number {
-    const times = (this.tastes.get(event) ?? 0) + 1
-    this.tastes.set(event, times)
+  /** Counts how often a handler received this event. */
+  countTry(event: string): number {
+    const times = (this.tries.get(event) ?? 0) + 1
+    this.tries.set(event, times)
     return times
   }
 
-  /** Everybody has an answer, and every event is where it belongs. */
+  /** Whether every call has its answer, and every event was sent, applied or parked. */
   get isDrained(): boolean {
     const { pending, unread } = this.outbox
     return (
@@ -241,7 +253,7 @@ export class World {
     if (index >= 0) this.processes[index] = this.spawn(dead.service)
   }
 
-  /** Some process of this service. */
+  /** A random process of this service. */
   anyOf(service: Service): SimProcess {
     return this.dice.pick(this.processes.filter((process) => process.service === service))
   }
@@ -257,7 +269,8 @@ export class World {
     this.outage = false
     for (const broker of this.brokers) broker.down = false
     for (const process of this.processes) process.resume()
-    // The deploy is completed: what begins now is of the new version.
+    this.pauser.resumeAll()
+    // The deployment is complete: every process that starts from now on runs the new version.
     for (const process of this.processes) if (process.isOld) process.die()
   }
 
@@ -274,18 +287,18 @@ export class World {
       .map(({ consumer, message }) => tagOf(partsOf(consumer).name, this.outbox.nameOfId(message)))
   }
 
-  private rouse(): void {
+  private workAgain(): void {
     this.resting = false
     for (const process of this.processes.filter(({ alive }) => alive)) this.employ(process)
-    this.operator.rouse()
-    this.releaser.rouse()
+    this.operator.workAgain()
+    this.releaser.workAgain()
   }
 
   private employ(process: SimProcess): void {
     for (const worker of process.workers()) this.scheduler.post(process, () => void process.start(worker))
   }
 
-  /** Relays look for ever: they are told to stop, as a service that ends tells them. */
+  /** Relays poll for ever, so they are told to stop, as in a service that shuts down. */
   private rest(): void {
     this.resting = true
     for (const process of this.processes) {

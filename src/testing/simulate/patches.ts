@@ -3,7 +3,7 @@ type Method = (...args: any[]) => any
 type Names<T> = { [K in keyof T]-?: NonNullable<T[K]> extends Method ? K : never }[keyof T] & string
 type MethodOf<T, K extends keyof T> = Extract<NonNullable<T[K]>, Method>
 
-/** Methods of objects replaced in place, and put back. */
+/** Replaces methods of objects in place, and restores them later. */
 export class Patches {
   private readonly done: {
     readonly object: object

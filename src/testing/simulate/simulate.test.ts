@@ -88,9 +88,9 @@ describe('simulate', () => {
     ).catch((error: unknown) => error)
     expect(broken).toBeInstanceOf(SimulationError)
     expect((broken as SimulationError).message).toMatch(
-      /^seed 7, schedule \d+: (fail-before|reset|deadline) at call 2 \(complete\)/,
+      /^seed 7, schedule \d+: (fail-before|reset|deadline|crash) at call 2 \(complete\)/,
     )
-    // The store is as it was.
+    // The patches were removed from the store.
     expect(Object.keys(store)).toContain('begin')
     await once.run({ scope: 'a', key: 'k-0123456789abcdef', input: 1 }, async () => 1)
   })

@@ -91,7 +91,7 @@ const CASES: Readonly<Record<string, CaseBody>> = {
     if (target.tooLarge === undefined) return
     const large = eventFor('bad', 1, { text: 'x'.repeat(target.tooLarge) })
     const events = [eventFor('fine', 1), large, eventFor('fine', 2), eventFor('bad', 2)]
-    // A sink that leaves the order to the relay never has two events of an aggregate at once.
+    // The relay never gives two events of one aggregate at once to a sink that does not keep their order.
     const verdicts = await send(target, target.sink.orders ? events : [events[0]!, large])
     assert.deepEqual(
       verdicts.map((verdict) => (verdict.kind === 'sent' ? 'sent' : verdict.retryable)),
@@ -121,11 +121,11 @@ const CASES: Readonly<Record<string, CaseBody>> = {
   },
 }
 
-/** The names of the cases, for test runners that collect before a server is there. */
+/** The names of the cases, for test runners that collect tests before a server is available. */
 export const sinkContractNames: readonly string[] = Object.keys(CASES)
 
 /**
- * What a relay relies on, as black-box cases against a sink and its real server. For any test runner.
+ * The tests that every sink must pass, run against the sink and its real server. They work with any test runner.
  *
  * @example
  * for (const { name, run } of sinkContract(openTarget)) test(name, run)

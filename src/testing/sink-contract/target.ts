@@ -1,6 +1,6 @@
 import type { OutgoingEvent, Sink } from '../../sink/sink.ts'
 
-/** What arrived on the other side. */
+/** One message that arrived at the server. */
 export interface Received {
   readonly id: string
   readonly source: string
@@ -12,19 +12,19 @@ export interface Received {
   readonly traceparent: string | undefined
 }
 
-/** A sink on its real server, and ways to look at what arrived there. */
+/** A sink connected to its real server, with access to the messages that arrived there. */
 export interface SinkTarget {
   readonly sink: Sink
-  /** Everything that arrived so far, in order. */
+  /** Every message that has arrived so far, in order of arrival. */
   received(): Promise<readonly Received[]>
-  /** Takes the server away, and brings it back. Absent where that cannot be done. */
+  /** Makes the server unavailable, and available again. Leave this out where the test cannot do so. */
   readonly outage?: { begin(): Promise<void>; end(): Promise<void> }
-  /** Data with so many bytes is more than the other side takes. Absent where it takes everything. */
+  /** A size in bytes that the server refuses as too large. Leave this out if the server has no limit. */
   readonly tooLarge?: number
   close(): Promise<void>
 }
 
-/** An event as a relay would hand it over. */
+/** Creates an event as the relay would pass it to a sink. */
 export function eventFor(aggregate: string, n: number, data: unknown = { aggregate, n }): OutgoingEvent {
   const id = `00000000-0000-4000-8000-${Buffer.from(`${aggregate}:${n}`).toString('hex').padStart(12, '0').slice(-12)}`
   return {

@@ -1,24 +1,24 @@
 import { EnvelopeDelivery } from '../../source/envelope.ts'
 import type { Delivery, PulledSource, ReceivedEvent, Subscription } from '../../source/source.ts'
 
-/** A message as a producer makes it: CloudEvents' structured mode, or any text. */
+/** A message as a producer sends it: a CloudEvent in structured mode, or any text. */
 export interface MemoryMessage {
   readonly id: string
   readonly type?: string
   readonly source?: string
   readonly aggregate?: string
-  /** `ordered` events: the id of the aggregate's event before this one, '' for its first. */
+  /** For `ordered` events: the id of the aggregate's previous event, or '' for its first event. */
   readonly previous?: string
   readonly data?: unknown
   readonly tenant?: string
-  /** Instead of all of it: the body as it is. */
+  /** Sent as the body, in place of all other fields. */
   readonly body?: string
 }
 
 export interface MemoryBrokerOptions {
-  /** How long a delivery may stay unsettled. Default: as long as its subscription */
+  /** How long a delivery may stay unsettled. Default: until its subscription closes. */
   readonly holdsForMs?: number
-  /** false: `giveBack` comes again at once. Default true */
+  /** false: a message that was given back is redelivered at once. Default: true. */
   readonly delays?: boolean
   readonly name?: string
 }
@@ -26,20 +26,20 @@ export interface MemoryBrokerOptions {
 interface Held {
   readonly message: MemoryMessage
   delivered: number
-  /** Not delivered before. */
+  /** The earliest time of the next delivery, or the time of the last one while a subscription holds the message. */
   at: number
   owner: object | null
 }
 
-/** A broker in this process, for tests: a queue with several subscriptions, redelivery and every fault it is asked for. */
+/** A broker in this process, for tests. It has one queue, several subscriptions, redelivery, and faults on request. */
 export interface MemoryBroker {
   readonly source: PulledSource<Record<string, ReceivedEvent<string, any>>> // oxlint-disable-line no-explicit-any -- the test knows its data
   publish(...messages: readonly MemoryMessage[]): void
-  /** Messages that are neither acknowledged nor rejected. */
+  /** The number of messages that are neither acknowledged nor rejected. */
   readonly left: number
   readonly rejected: readonly string[]
   readonly acknowledged: number
-  /** While it is 'down' everything rejects. */
+  /** While the state is 'down', every call rejects. */
   state: 'up' | 'down'
 }
 

@@ -3,12 +3,12 @@ import type { Delivery, PulledSource, ReceivedEvent, Subscription } from '../../
 import type { MemoryMessage } from './memory-broker.ts'
 import { take as takeWithin } from './take.ts'
 
-/** A pulled source on its real server, with nothing in it, and a way to fill it. */
+/** A pulled source on its real server, initially empty, and a way to publish to it. */
 export interface SourceTarget {
   readonly source: PulledSource<unknown>
-  /** Events of type 'step.made', in this order. */
+  /** Publishes events of type 'step.made' in this order. */
   publish(...messages: readonly MemoryMessage[]): Promise<void> | void
-  /** A message that is no event. Absent where the source cannot hold one. */
+  /** Publishes a message that is not an event. Leave this out if the source cannot hold such a message. */
   readonly publishText?: (text: string) => Promise<void> | void
   close(): Promise<void>
 }
@@ -54,7 +54,7 @@ const take = (from: Subscription, count: number, waitMs = WAIT_MS): Promise<Deli
   takeWithin(from, count, waitMs)
 const idsOf = (deliveries: readonly Delivery[]): string[] => deliveries.map(({ id }) => id)
 let serial = 0
-/** Where ids are UUIDs in a table, these are as well. */
+/** The ids are UUIDs, because some sources store them in a column of that type. */
 function messages(count: number, aggregate = 'a'): MemoryMessage[] {
   return Array.from({ length: count }, (_, n) => {
     const id = `00000000-0000-4000-8000-${String(++serial).padStart(12, '0')}`
@@ -160,7 +160,8 @@ const CASES: Readonly<Record<string, Body>> = {
 export const sourceContractNames: readonly string[] = Object.keys(CASES)
 
 /**
- * What a consumer relies on, as black-box cases against a pulled source and its real server. For any test runner.
+ * The tests that every pulled source must pass, run against the source and its real server. They work with any test
+ * runner.
  *
  * @example
  * for (const { name, run } of sourceContract(openTarget)) test(name, run)

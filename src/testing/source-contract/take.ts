@@ -1,6 +1,6 @@
 import type { Delivery, Subscription } from '../../source/source.ts'
 
-/** So many deliveries, or fewer when the time is over. */
+/** Returns `count` deliveries, or fewer when the time is over. */
 export async function take(from: Subscription, count: number, waitMs: number): Promise<Delivery[]> {
   const taken: Delivery[] = []
   const until = performance.now() + waitMs

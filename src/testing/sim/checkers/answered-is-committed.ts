@@ -2,7 +2,7 @@ import type { Checker } from './checker.ts'
 
 export const answeredIsCommitted: Checker = {
   id: 'I2',
-  says: 'whoever saw a success saw one whose effect had committed',
+  says: 'a caller sees a success only after the effect has committed',
   check(trace) {
     const committed = new Set<number>()
     const broken: string[] = []

@@ -3,12 +3,12 @@ import { eventsOf } from '../trace.ts'
 import type { TraceEvent } from '../trace.ts'
 import type { Checker } from './checker.ts'
 
-/** A clock may run at half speed, and statements wait for their turn. */
+/** A process's clock may run at half speed, and statements wait for their turn. */
 const SLACK = 3
 
 export const answered: Checker = {
   id: 'I27',
-  says: 'every call of a process that lives is answered, within the time its operation may take',
+  says: 'every call of a live process gets an answer within the time its operation may take',
   check(trace) {
     const broken: string[] = []
     const [policy] = eventsOf(trace, 'policy')
@@ -31,14 +31,14 @@ export const answered: Checker = {
   },
 }
 
-/** Each attempt waits for a connection, and runs to its deadline. */
+/** Each attempt waits for a connection, and runs until its deadline. */
 function longestMs({ deadlineMs, endsWithinMs, waitMs }: Limits): number {
   return endsWithinMs + waitMs + 2 * (RERUNS_MAX + 1) * deadlineMs
 }
 
 type Limits = Pick<Extract<TraceEvent, { kind: 'policy' }>, 'deadlineMs' | 'endsWithinMs' | 'waitMs'>
 
-/** Who died answers nobody; who stopped answers when it goes on. */
+/** The processes that died or were paused. A dead process never answers, and a paused one answers late. */
 function troubledProcesses(trace: readonly TraceEvent[]): Set<string> {
   return new Set(eventsOf(trace, 'process').flatMap(({ process, what }) => (what === 'born' ? [] : process)))
 }

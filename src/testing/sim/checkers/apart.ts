@@ -3,7 +3,7 @@ import type { Checker } from './checker.ts'
 
 export const apart: Checker = {
   id: 'I30',
-  says: 'services that share a database, or a server, have nothing else in common, whatever they call it',
+  says: 'services that share a database or a server do not affect each other, even if they use the same names',
   check(trace) {
     return [
       ...eventsOf(trace, 'strayed').map(

@@ -4,7 +4,7 @@ import type { Checker } from './checker.ts'
 
 export const appliedOrder: Checker = {
   id: '44',
-  says: 'ordered events of an aggregate are applied in the order of their commits, whatever order they come in',
+  says: 'ordered events of an aggregate are applied in commit order, in whatever order they arrive',
   check(trace) {
     const broken: string[] = []
     if (!eventsOf(trace, 'relay').some(({ consumer }) => consumer?.ordered === true)) return broken

@@ -2,7 +2,7 @@ import type { Checker } from './checker.ts'
 
 export const audited: Checker = {
   id: 'I24, 32',
-  says: 'whatever is done to a redrive, or to letters by hand, is in the audit',
+  says: 'the audit records every action on a redrive, and every manual action on letters',
   check(trace) {
     const broken: string[] = []
     let discards = 0

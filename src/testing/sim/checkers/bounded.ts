@@ -4,7 +4,7 @@ import type { Checker } from './checker.ts'
 
 export const bounded: Checker = {
   id: 'I20',
-  says: 'connections stay within the pool and come back; re-runs are few; nothing is left open',
+  says: 'the pool keeps its size and gets every connection back; re-runs are few; no transaction or lock stays open',
   check(trace) {
     const broken: string[] = []
     for (const { process, used, size } of eventsOf(trace, 'pool')) {
@@ -13,7 +13,7 @@ export const bounded: Checker = {
     const runs = new Map<string, number>()
     for (const { call, key } of eventsOf(trace, 'run'))
       runs.set(`${call} ${key}`, (runs.get(`${call} ${key}`) ?? 0) + 1)
-    // A nested handler runs once per run of its outer one.
+    // A nested handler runs once per run of its outer handler.
     for (const [name, count] of runs) {
       if (count > (RERUNS_MAX + 1) ** 2) broken.push(`call ${name} ran its handler ${count} times`)
     }

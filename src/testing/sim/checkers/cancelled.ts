@@ -4,7 +4,7 @@ import type { Checker } from './checker.ts'
 
 export const cancelled: Checker = {
   id: 'I31',
-  says: 'what was cancelled is never sent and never applied; of what is due nobody cancels anything',
+  says: 'a cancelled event is never sent or applied; a due event is never cancelled',
   check(trace) {
     const broken: string[] = []
     const gone = new Set(eventsOf(trace, 'cancelled').map(({ event }) => event))

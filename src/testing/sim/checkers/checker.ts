@@ -1,8 +1,8 @@
 import type { TraceEvent } from '../trace.ts'
 
-/** One promise, as a function over everything that happened. What it returns is broken. */
+/** One invariant, as a function of the whole trace. It returns the violations. */
 export interface Checker {
-  /** The invariant's number in the reliability programme. */
+  /** The number of the invariant. */
   readonly id: string
   readonly says: string
   check(trace: readonly TraceEvent[]): string[]

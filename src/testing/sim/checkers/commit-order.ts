@@ -3,14 +3,14 @@ import type { Checker } from './checker.ts'
 
 export const commitOrder: Checker = {
   id: 'I8',
-  says: 'per aggregate events arrive in the order of their commits, judged on first arrivals, but for those told to wait',
+  says: 'the events of an aggregate first arrive in commit order, except those that were delayed or skipped',
   check(trace) {
     const broken: string[] = []
     const order = new Map<string, { place: number; free: boolean }>()
     let place = 0
     for (const { events } of eventsOf(trace, 'commit'))
       for (const { event, delayed } of events) order.set(event, { place: ++place, free: delayed })
-    // What was skipped has given up its place.
+    // A skipped event no longer counts in the order.
     for (const { event, state } of eventsOf(trace, 'held')) {
       const known = order.get(event)
       if (known !== undefined && state === 'skipped') known.free = true
@@ -28,7 +28,7 @@ export const commitOrder: Checker = {
   },
 }
 
-/** For reports: how many events broke the order. */
+/** The number of events out of order, for reports. */
 export function orderBreaks(violations: readonly string[]): number {
   return violations.filter((violation) => violation.startsWith('I8:')).length
 }

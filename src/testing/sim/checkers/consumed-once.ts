@@ -4,7 +4,7 @@ import type { Checker } from './checker.ts'
 
 export const consumedOnce: Checker = {
   id: 'I9',
-  says: 'a consumer applies each event it was sent at most once, and at least once unless a dead letter has it',
+  says: 'a consumer applies each sent event at most once, and at least once unless it becomes a dead letter',
   check(trace) {
     const broken: string[] = []
     const readers = eventsOf(trace, 'relay').flatMap((relay) => relay.readers)

@@ -3,7 +3,7 @@ import type { Checker } from './checker.ts'
 
 export const converges: Checker = {
   id: 'I21',
-  says: 'without faults every call is decided and everything comes to rest within a bound; no claim waits for a handler',
+  says: 'without faults every call is decided and the world rests within a bound; no claim waits for a handler',
   check(trace) {
     const broken: string[] = []
     for (const { phase, undecided } of eventsOf(trace, 'end')) {
@@ -11,7 +11,7 @@ export const converges: Checker = {
         broken.push(`${undecided} clients were not decided within the bound, or something never rests`)
     }
     for (const { op, behind, interactive } of eventsOf(trace, 'wait')) {
-      // The fence of a leased commit is followed by COMMIT at once: that wait is one of statements.
+      // COMMIT follows the fence of a leased commit at once, so such a wait is not a wait for a handler.
       if (!interactive || behind === 'completeLeased' || behind === 'finishStep') continue
       if (/^(claim|claimBatch|renew)$/.test(op)) broken.push(`${op} waited for another operation's transaction`)
     }

@@ -7,7 +7,7 @@ import { isUnsure } from './expiry.ts'
 
 export const declaredEdges: Checker = {
   id: 'I12',
-  says: 'a record moves only along declared edges; completed is the end until its time is over',
+  says: 'a record changes state only along declared transitions; a completed record stays completed until it expires',
   check(trace) {
     const broken: string[] = []
     const unsure = isUnsure(trace)
@@ -24,7 +24,7 @@ export const declaredEdges: Checker = {
   },
 }
 
-/** The events a change must have been, or none where there is no such thing. */
+/** The transitions that explain a change of a record, or an empty path if none do. */
 function pathOf({ before, after }: RecordChange, now: number): { from: State; path: Event[]; to: State } {
   const over = before?.state === 'completed' && before.expiresAt / 1000 <= now
   const from: State = before === null ? 'new' : over ? 'gone' : before.state
@@ -41,7 +41,7 @@ function eventsBetween(from: State, to: State, sameLife: boolean): Event[] {
   }
   if (from === 'inProgress') {
     if (to === 'inProgress') return ['takeOver']
-    // An atomic attempt may start over what a leased one never began.
+    // An atomic attempt may take over a leased record that has no step yet.
     if (to === 'completed') return sameLife ? ['complete'] : ['takeOver', 'complete']
     return to === 'unknown' ? ['suspend'] : []
   }

@@ -4,13 +4,14 @@ import type { Checker } from './checker.ts'
 
 export const exactRefusals: Checker = {
   id: 'T3',
-  says: 'nobody is refused by what was true before, or told "running" about a key that has its answer',
+  says: 'no call is refused because of an outdated state, or told "running" about a key that has its answer',
   check(trace) {
     const broken = eventsOf(trace, 'blind').map(
       ({ key }) => `a claim of ${key} was refused by a snapshot older than its locks`,
     )
     const calls = eventsOf(trace, 'call')
-    // Who runs others hands their refusals on, and what is run inside holds the key without a call of its own.
+    // An outer operation passes on the refusals of its inner ones. An inner operation holds the key without a call of
+    // its own.
     const meeting = new Set(eventsOf(trace, 'plan').flatMap(({ plan }) => (plan.family === plan.key ? [] : plan.key)))
     const began = new Map(calls.map((event) => [event.call, event]))
     const ended = new Map(eventsOf(trace, 'outcome').map((event) => [event.call, event]))
@@ -22,7 +23,7 @@ export const exactRefusals: Checker = {
       const beside = calls.filter(
         (other) => isBeside(other, own) && other.t <= t && (ended.get(other.call)?.t ?? Infinity) >= t,
       )
-      // The process itself is running it, and has not been told yet that it committed, or that it lost its lease.
+      // The process itself runs the key, and does not know yet that the operation committed or lost its lease.
       if (beside.some((other) => isRunner(other, own)) || isRunningIn(trace, own, t) || isTakenIn(trace, own, t))
         continue
       const why = beside.length > 0 ? 'its process was only looking' : 'the key had its answer'
@@ -36,7 +37,7 @@ function isBeside(other: EventOf<'call'>, own: EventOf<'call'>): boolean {
   return other.key === own.key && other.process === own.process && other.call !== own.call
 }
 
-/** Whether a handler of the key runs there, or was run by housekeeping that has not yet heard how it ended. */
+/** Whether a handler of the key runs in the process, or ran in a recovery that does not know its outcome yet. */
 function isRunningIn(trace: readonly TraceEvent[], { key, process }: EventOf<'call'>, t: number): boolean {
   const ended = new Set(eventsOf(trace, 'ran').flatMap((event) => (event.t < t ? event.exec : [])))
   return eventsOf(trace, 'run').some(
@@ -48,7 +49,10 @@ function isRunningIn(trace: readonly TraceEvent[], { key, process }: EventOf<'ca
   )
 }
 
-/** Whether its housekeeping took the key over and has not got to its handler yet: it slept, and was not told of the end. */
+/**
+ * Whether the recovery of the process took the key over, but has not started the handler yet. The process was paused
+ * and missed the end.
+ */
 function isTakenIn(trace: readonly TraceEvent[], { key, process }: EventOf<'call'>, t: number): boolean {
   const before = trace.filter((event) => event.t <= t)
   const since = before.findLastIndex((event) => event.kind === 'recovering' && event.process === process)

@@ -5,10 +5,10 @@ import type { Checker } from './checker.ts'
 
 export const expiry: Checker = {
   id: 'I13',
-  says: 'an expired key does what its policy says: 410 or a new life, and no replay',
+  says: 'an expired key follows its policy: 410 or a new life, and no replay',
   check(trace) {
     const broken: string[] = []
-    const outers = new Set(eventsOf(trace, 'plan').flatMap(({ plan }) => (plan.deeds.length > 0 ? plan.key : [])))
+    const outers = new Set(eventsOf(trace, 'plan').flatMap(({ plan }) => (plan.nestedCalls.length > 0 ? plan.key : [])))
     const policy = eventsOf(trace, 'policy')[0]?.expired ?? 'gone'
     for (const { records, now } of isUnsure(trace) ? [] : eventsOf(trace, 'commit')) {
       for (const { key, before, after } of records) {
@@ -19,7 +19,7 @@ export const expiry: Checker = {
     }
     for (const event of eventsOf(trace, 'outcome')) {
       const { call, key, result, now } = event
-      // Who runs others hands their refusals on.
+      // An outer operation passes on the refusals of its inner ones.
       if (result.is !== 'error' || result.code !== 'ONCE_GONE' || outers.has(key)) continue
       if (policy === 'rerun') broken.push(`call ${call} of ${key} got 410, but expired keys run again`)
       else if (event.record !== null && event.record.expiresAt / 1000 > now && event.record.state === 'completed') {
@@ -32,13 +32,19 @@ export const expiry: Checker = {
   },
 }
 
-/** The database's clock went back while operations were inside each other: what was over when they began is not any more. */
+/**
+ * Whether the database's clock went back while operations were nested. A record that was expired at their start may be
+ * valid again.
+ */
 export function isUnsure(trace: readonly TraceEvent[]): boolean {
   if (!eventsOf(trace, 'fault').some(({ fault }) => fault === 'databaseClockBack')) return false
   return eventsOf(trace, 'plan').some(({ plan }) => plan.family === MEETING)
 }
 
-/** Only where every clock runs alike: memory counts the rest of a record's time on its own clock. */
+/**
+ * Checked only when all clocks run at the same speed, because a process measures the remaining time of a remembered
+ * record on its own clock.
+ */
 function lateReplays(trace: readonly TraceEvent[]): string[] {
   const broken: string[] = []
   const times = new Map<number, number>()
@@ -62,7 +68,7 @@ function lateReplays(trace: readonly TraceEvent[]): string[] {
   return broken
 }
 
-/** Another call of the same process asked in time, and the one that came later was given the same reply with it. */
+/** Whether an earlier call of the same process shared its reply with this later call. */
 function isShared(
   other: EventOf<'outcome'>,
   own: EventOf<'outcome'>,
@@ -74,7 +80,7 @@ function isShared(
   return first.process === second.process && first.now <= expiresAt && other.t >= second.t && other.t <= own.t
 }
 
-/** A relay sleeps by the database's clock going on without it. */
+/** A sleeping relay counts, because the database's clock advances while the relay is paused. */
 function isClockTrouble(event: TraceEvent): boolean {
   return event.kind === 'fault' && (event.fault === 'relayAsleep' || /clock/i.test(event.fault))
 }

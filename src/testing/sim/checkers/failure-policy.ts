@@ -3,7 +3,7 @@ import type { Checker } from './checker.ts'
 
 export const failurePolicy: Checker = {
   id: 'I15',
-  says: 'what threw commits nothing; a refusal commits its answer and no effect',
+  says: 'a handler that throws commits nothing; a refusal commits its answer and no effect',
   check(trace) {
     const broken: string[] = []
     const ends = new Map(eventsOf(trace, 'ran').map(({ exec, how }) => [exec, how]))
@@ -15,7 +15,7 @@ export const failurePolicy: Checker = {
         committed.add(exec)
         if (ends.get(exec) === 'refused')
           broken.push(`execution ${exec} of ${key} refused and yet committed its effect`)
-        // A leased handler throws what its commit threw, also when only the reply was lost.
+        // A leased handler throws the error of its commit, even if only the reply was lost.
         if (ends.get(exec) === 'threw' && !leased.has(exec))
           broken.push(`execution ${exec} of ${key} threw and yet committed its effect`)
       }

@@ -5,7 +5,7 @@ const RECORD_WRITES = new Set(['completeLeased', 'refuseLeased', 'heartbeat', 'r
 
 export const fenced: Checker = {
   id: 'I10',
-  says: 'whoever lost its lease can commit, complete, heartbeat, release, suspend and record nothing',
+  says: 'an attempt that lost its lease cannot commit, complete, heartbeat, release, suspend or record a step',
   check(trace) {
     const broken: string[] = []
     for (const { notes, held, records, steps, effects } of eventsOf(trace, 'commit')) {

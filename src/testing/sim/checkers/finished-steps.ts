@@ -2,18 +2,19 @@ import type { Checker } from './checker.ts'
 
 export const finishedSteps: Checker = {
   id: 'I16',
-  says: 'a finished step is not made again by a later attempt; an unkeyed one that was begun only on somebody’s word',
+  says: 'a later attempt does not repeat a finished step; it repeats a started step without a key only if told to',
   check(trace) {
     const broken: string[] = []
     const done = new Map<string, number>()
     const begun = new Map<string, number>()
     const reruns = new Map<string, number>()
     const started = new Map<number, number>()
-    /** When each attempt won its lease. */
+    /** The trace position at which each attempt won its lease. */
     const won = new Map<string, number>()
     for (const [i, event] of trace.entries()) {
       if (event.kind === 'run') {
-        // Whoever slept between winning its lease and starting is not later than what was settled meanwhile.
+        // An attempt counts from the moment it won its lease. It may have slept before its start, while a step was
+        // settled.
         const { exec, key, record, attempt } = event
         started.set(exec, won.get(`${key} ${record?.life} ${attempt}`) ?? i)
       } else if (event.kind === 'verdict' && event.rerun) reruns.set(`${event.key} ${event.life} ${event.step}`, i)

@@ -25,9 +25,12 @@ import { noneLost } from './none-lost.ts'
 import { oneEffect } from './one-effect.ts'
 import { oneRuns } from './one-runs.ts'
 import { otherFingerprint } from './other-fingerprint.ts'
+import { filtered } from './filtered.ts'
 import { oversize } from './oversize.ts'
 import { parked } from './parked.ts'
+import { paused } from './paused.ts'
 import { publishedIffCommitted } from './published-iff-committed.ts'
+import { rated } from './rated.ts'
 import { redriven } from './redriven.ts'
 import { risingTokens } from './rising-tokens.ts'
 import { sameBytes } from './same-bytes.ts'
@@ -78,9 +81,12 @@ export const CHECKERS: readonly Checker[] = [
   leaseKept,
   apart,
   cancelled,
+  paused,
+  rated,
+  filtered,
 ]
 
-/** What is broken, each with the number of its promise. */
+/** All violations, each with the number of its invariant. */
 export function violations(trace: readonly TraceEvent[]): string[] {
   return CHECKERS.flatMap(({ id, check }) => check(trace).map((what) => `${id}: ${what}`))
 }

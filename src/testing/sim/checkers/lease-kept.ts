@@ -2,7 +2,7 @@ import type { Checker } from './checker.ts'
 
 export const leaseKept: Checker = {
   id: 'I29',
-  says: 'a lease is not let go while a call of its attempt that no key protects is under way',
+  says: 'an attempt does not release its lease while it has an outside call without a key in progress',
   check(trace) {
     const broken: string[] = []
     const underWay = new Map<string, string>()

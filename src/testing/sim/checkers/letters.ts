@@ -3,7 +3,7 @@ import type { Checker } from './checker.ts'
 
 export const letters: Checker = {
   id: 'I23, 32',
-  says: 'a dead letter of a consumer says why, and after how many attempts',
+  says: 'a dead letter states its reason and its number of attempts',
   check(trace) {
     return eventsOf(trace, 'letter').flatMap(({ event, state, reason, attempts }) => {
       if (state !== 'parked' && state !== 'skipped') return []

@@ -3,9 +3,9 @@ import type { Checker } from './checker.ts'
 
 export const noCrossing: Checker = {
   id: 'I19',
-  says: 'nothing crosses scopes: nobody gets the answer of another operation',
+  says: 'scopes are separate: no caller gets the answer of another operation',
   check(trace) {
-    /** Whose execution it was. */
+    /** The key of each execution. */
     const owners = new Map<number, string>()
     for (const { exec, key } of eventsOf(trace, 'run')) owners.set(exec, key)
     for (const { effects } of eventsOf(trace, 'commit'))

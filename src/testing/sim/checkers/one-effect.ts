@@ -3,7 +3,7 @@ import type { Checker } from './checker.ts'
 
 export const oneEffect: Checker = {
   id: 'I1',
-  says: 'at most one committed effect per key and life, and none without its record',
+  says: 'each life of a key has at most one committed effect, and no effect is committed without its record',
   check(trace) {
     const broken: string[] = []
     const seen = new Map<string, number>()

@@ -3,10 +3,10 @@ import type { Checker } from './checker.ts'
 
 export const otherFingerprint: Checker = {
   id: 'I4',
-  says: 'another input never gets an answer that is not its own; an honest retry never gets 422',
+  says: 'a call with another input never gets an answer to the first input; an honest retry never gets 422',
   check(trace) {
     const broken: string[] = []
-    /** Operations that meet are run with each other's inputs: they count together. */
+    /** Operations that meet run with each other's inputs, so their inputs are compared as one family. */
     const families = new Map(eventsOf(trace, 'plan').map(({ plan }) => [plan.key, plan.family]))
     const inputs = new Map<string | undefined, Set<number>>()
     for (const { key, input } of eventsOf(trace, 'call')) {

@@ -3,7 +3,7 @@ import type { Checker } from './checker.ts'
 
 export const oversize: Checker = {
   id: 'I18',
-  says: 'an answer too large to keep leaves a record: a retry is told so and runs nothing',
+  says: 'an answer too large to store leaves a record: a retry gets that error and does not run the handler',
   check(trace) {
     const broken: string[] = []
     const large = new Set(
@@ -25,7 +25,7 @@ export const oversize: Checker = {
       if (!large.has(key) || result.is !== 'value') continue
       const first = told.get(result.exec) ?? t
       told.set(result.exec, first)
-      // Whoever attached to the first call before it was answered may have the same answer.
+      // A call that attached to the first call before its answer may get the same answer.
       if ((began.get(call)?.t ?? 0) > first)
         broken.push(`call ${call} of ${key} got an answer that was too large to keep`)
     }

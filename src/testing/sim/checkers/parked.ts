@@ -3,17 +3,17 @@ import type { Checker } from './checker.ts'
 
 export const parked: Checker = {
   id: 'I23',
-  says: 'what is given up is kept with its reason, or stands behind such a one, and nobody is told of it falsely',
+  says: 'a parked event keeps its reason or waits behind an event that has one; no observer gets a false signal',
   check(trace) {
     const broken: string[] = []
     const aggregates = new Map<string, string>()
     for (const { events } of eventsOf(trace, 'commit'))
       for (const { event, aggregate } of events) aggregates.set(event, aggregate)
-    /** Given up with a reason, ever. */
+    /** The events that were ever parked with a reason. */
     const told = new Set<string>()
     const heads = new Set<string>()
     const given = new Map<string, string>()
-    /** An operator gave something up, and said why. */
+    /** The number of events that an operator skipped. */
     let skips = 0
     for (const happened of trace) {
       if (happened.kind === 'held') {
@@ -27,7 +27,7 @@ export const parked: Checker = {
         }
       } else if (happened.kind === 'audit' && happened.action === 'parked skip') {
         skips += 1
-        // Told after it was written: it may have been released by then.
+        // The signal follows the write, so the event may have been released meanwhile.
       } else if (happened.kind === 'parked' && !told.has(happened.event)) {
         broken.push(`${happened.process} told that ${happened.event} is parked, and it is not`)
       }

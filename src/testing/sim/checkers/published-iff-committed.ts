@@ -3,7 +3,7 @@ import type { Checker } from './checker.ts'
 
 export const publishedIffCommitted: Checker = {
   id: 'I6',
-  says: 'an event is committed with the effect it tells of, and with none else; nothing is sent that is not committed',
+  says: 'an event commits with its own effect and no other; an uncommitted event is never sent',
   check(trace) {
     const broken: string[] = []
     const planned = new Map<string, number>()

@@ -3,7 +3,7 @@ import type { Checker } from './checker.ts'
 
 export const redriven: Checker = {
   id: 'I23, 28',
-  says: 'a dead letter leaves when its effect is committed, or when somebody discards it; then it stays as it is',
+  says: 'a dead letter is settled only when its effect commits or an operator discards it; then it stays settled',
   check(trace) {
     const undone = eventsOf(trace, 'redrive').flatMap(({ redrive, state, pending }) =>
       state === 'done' && pending > 0 ? `redrive ${redrive} is done, and ${pending} of its letters were not tried` : [],

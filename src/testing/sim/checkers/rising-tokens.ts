@@ -3,7 +3,7 @@ import type { Checker } from './checker.ts'
 
 export const risingTokens: Checker = {
   id: 'I11',
-  says: 'tokens only rise, per key, for ever: also across a sweep',
+  says: 'the tokens of a key only increase, even across a sweep',
   check(trace) {
     const broken: string[] = []
     const highest = new Map<string, number>()

@@ -3,7 +3,7 @@ import type { Checker } from './checker.ts'
 
 export const sameBytes: Checker = {
   id: 'I3',
-  says: 'every replay equals the first answer, byte for byte, and a stored answer never changes',
+  says: 'every replay equals the first answer byte for byte, and a stored answer never changes',
   check(trace) {
     const broken: string[] = []
     const texts = new Map<string, string>()

@@ -3,7 +3,7 @@ import type { Checker } from './checker.ts'
 
 export const setAside: Checker = {
   id: 'I9, 32',
-  says: 'what is applied has no dead letter that is not settled, and what has one is applied by a redrive alone',
+  says: 'an applied message has no unsettled dead letter; only a redrive applies a message that has one',
   check(trace) {
     const broken: string[] = []
     const states = new Map<string, LetterState>()
@@ -14,7 +14,8 @@ export const setAside: Checker = {
         else states.set(event, state)
         if (from === null && applied) broken.push(`${event} was set aside as ${state}, and its effect is committed`)
       } else if (happened.kind === 'commit') {
-        // The letters of a commit are told before it: what a redrive applies is redriven by now.
+        // The trace lists the letters of a commit before the commit. So the letter of a redriven event is already
+        // marked as redriven.
         for (const event of happened.applied) {
           const state = states.get(event)
           if (state !== undefined && state !== 'redriven')

@@ -3,7 +3,7 @@ import type { Checker } from './checker.ts'
 
 export const sweeper: Checker = {
   id: 'I14',
-  says: 'only completed records past their time are ever removed, by the database clock',
+  says: 'only completed records past their retention are removed, by the clock of the database',
   check(trace) {
     const broken: string[] = []
     for (const { records, now } of eventsOf(trace, 'commit')) {

@@ -4,9 +4,9 @@ import type { Checker } from './checker.ts'
 
 export const wholeRecord: Checker = {
   id: 'I26',
-  says: 'a completed record commits with its answer, and with the effect the answer tells of',
+  says: 'a completed record commits with its answer and with the effect that the answer describes',
   check(trace) {
-    // A leased consumer's records have no plan.
+    // The records of a leased consumer have no plan.
     const planned = new Set(eventsOf(trace, 'plan').map(({ plan }) => plan.key))
     return eventsOf(trace, 'commit').flatMap((commit) =>
       commit.records.flatMap(({ key, before, after }) => {
@@ -22,7 +22,7 @@ function halvesOf({ answers, effects }: EventOf<'commit'>, key: string, token: n
   const answer = answers.find((of) => of.key === key && of.token === token)
   if (answer === undefined) return [`${key} was completed without an answer`]
   const effect = effects.find((of) => of.key === key && of.part === 'main')
-  // Too large to keep: it says nothing, and the effect is there.
+  // The answer was too large to store, so only the presence of the effect is checked.
   if (answer.text === null) return effect === undefined ? [`${key} was completed without its effect`] : []
   const { exec, alpha } = JSON.parse(answer.text) as { exec: number; alpha: boolean }
   if (!alpha) return effect === undefined ? [] : [`${key} was refused, and its effect was committed`]

@@ -2,7 +2,7 @@ import { eventsOf } from '../trace.ts'
 import type { EventOf, TraceEvent } from '../trace.ts'
 import type { Checker } from './checker.ts'
 
-/** When things happened, by their place in the trace. */
+/** The times of events, as positions in the trace. */
 interface Times {
   /** When the effect of an execution became durable. */
   readonly committed: ReadonlyMap<number, number>
@@ -13,7 +13,7 @@ interface Times {
 
 export const withItsOuter: Checker = {
   id: 'I25',
-  says: 'what runs inside an operation commits with it or not at all; what is told inside is true when the outer one commits',
+  says: 'an inner operation commits with its outer one or not at all; its answer holds if the outer one commits',
   check(trace) {
     const times = timesOf(trace)
     const broken: string[] = []
@@ -51,17 +51,17 @@ function untrue(times: Times, { inner, key, result }: EventOf<'innerOutcome'>, a
   const committed = times.committed.get(result.exec) ?? Infinity
   const told = `execution ${outer} was told the answer of execution ${result.exec} of ${key}`
   if (apart) return committed < at ? [] : [`${told}, which has not committed`]
-  // Begun between the handler's end and the commit: its own operation, or one inside.
+  // The call began between the end of the handler and the commit. It may be an independent operation or a nested one.
   if (!isInside(times, call) && committed < at) return []
   return end !== undefined && committed > end ? [`${told} inside, and committed without it`] : []
 }
 
-/** Begun while the handler ran, in its transaction. */
+/** Whether the call began while the handler ran, in its transaction. */
 function isInside({ ran }: Times, { at, call }: { at: number; call: EventOf<'inner'> }): boolean {
   return call.inside === true && at < (ran.get(call.outer) ?? Infinity)
 }
 
-/** A row that a handler was told is written commits with it, whatever ran beside. */
+/** A row that a handler was told is written must commit with the handler, whatever ran beside it. */
 function rowsOf(trace: readonly TraceEvent[], { committed }: Times): string[] {
   const rows = new Set(
     eventsOf(trace, 'commit').flatMap(({ effects }) => effects.map(({ exec, part }) => `${exec} ${part}`)),

@@ -53,7 +53,7 @@ async function lookFirst(process: SimProcess, { id }: CancelParams): Promise<Can
   return 'cancelled'
 }
 
-/** Mutants of cancelling delayed events. */
+/** Mutants of the cancellation of delayed events. */
 export const CANCEL_MUTANTS: readonly Mutant[] = FOUND_WHERE_EVENTS_ARE_CANCELLED.map((mutant) => ({
   ...mutant,
   relays: true,

@@ -10,7 +10,7 @@ import type { Mutant } from './mutant.ts'
 
 const SKEW_MS = 500
 
-/** Mutants of claiming, deciding and expiring. */
+/** Mutants of claims, decisions and expiry. */
 export const CLAIM_MUTANTS: readonly Mutant[] = [
   decision('I4', 'answers before it compares', (view, policy) => {
     const { record } = view
@@ -111,7 +111,7 @@ export const CLAIM_MUTANTS: readonly Mutant[] = [
   }),
 ]
 
-/** The claim is made when the work is done: too late to refuse the effect. */
+/** Inserts the record at the end of the work, which is too late to refuse the effect. */
 async function lateInsert(work: Work, params: Parameters<typeof STATEMENTS.complete>[1]): Promise<void> {
   const { database, tx } = work
   if (database.records.slots.get(params.claim.id)?.holder === tx) return STATEMENTS.complete(work, params)

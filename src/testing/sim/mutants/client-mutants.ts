@@ -6,7 +6,7 @@ import type { SqlBegun, Reading, SqlSession } from '../../../store/store.ts'
 import { client } from './mutant.ts'
 import type { Mutant } from './mutant.ts'
 
-/** Mutants of what the store's client makes of the database's words. */
+/** Mutants of how the store's client interprets the replies of the database. */
 export const CLIENT_MUTANTS: readonly Mutant[] = [
   client('I2', 'answers before the commit is certain', (store) =>
     withSessions(store, (session) => {
@@ -66,7 +66,7 @@ export function withSessions(
   }
 }
 
-/** The same value, other bytes. */
+/** The same JSON value with different bytes. */
 function rewritten(reading: Reading): Reading {
   const { answer } = reading
   if (answer === null || answer.body === null) return reading

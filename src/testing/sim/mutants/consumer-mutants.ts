@@ -62,7 +62,7 @@ const FOUND_WITH_CONSUMERS: readonly Mutant[] = [
   }),
 ]
 
-/** Mutants of consuming: hunted in worlds that have relays and consumers. */
+/** Mutants of the consumer, hunted in worlds with relays and consumers. */
 export const CONSUMER_MUTANTS: readonly Mutant[] = FOUND_WITH_CONSUMERS.map((mutant) => ({
   ...mutant,
   relays: true,
@@ -74,7 +74,7 @@ type Changed = (
   ack: (deliveries: readonly Delivery[]) => Promise<void>,
 ) => Promise<readonly Delivery[]>
 
-/** Wrong between the broker and the consumer. */
+/** A defect between the broker and the consumer. */
 function source(of: string, name: string, change: Changed): Mutant {
   const wrong: Flaw['source'] = (sound) => ({
     ...sound,
@@ -89,7 +89,9 @@ function source(of: string, name: string, change: Changed): Mutant {
   return { name, of, flaw: { ...SOUND, source: wrong } }
 }
 
-/** Looks, runs, and writes the row at the end: two that look at the same time both run. */
+/**
+ * Checks first, runs the handler, and writes the row at the end. Two consumers that check at the same time both run it.
+ */
 function lateRow(): Pick<typeof STATEMENTS, 'takeMessages' | 'completeInbox'> {
   const waiting = new WeakMap<Transaction, { readonly consumer: string; readonly items: readonly InboxItem[] }>()
   return {

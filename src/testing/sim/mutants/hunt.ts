@@ -7,22 +7,22 @@ import type { Patch } from './patches.ts'
 
 export interface Hunt {
   readonly mutant: string
-  /** The seed that showed it, and what it broke; null when it survived. */
+  /** The seed that revealed the mutant, and the violation. Both are null when the mutant survived. */
   readonly seed: number | null
   readonly broke: string | null
   readonly schedules: number
 }
 
-/** Where to look. */
+/** The range of seeds to search. */
 export interface Hunting {
   readonly seed: number
   readonly schedules: number
 }
 
-/** A copy of everything, compiled, with one patch in it. */
+/** Makes a compiled copy of the code with one patch applied. */
 export type BuildPatched = (patch: Patch) => { entry(program: string): string; remove(): void }
 
-/** A look at the worlds of a copy: which one breaks a promise? */
+/** A search for a world of the copy that violates an invariant. */
 export interface Search extends Hunting {
   readonly size: Size
 }
@@ -34,12 +34,12 @@ export interface Sighting {
 
 const PROGRAM = 'scripts/sim.ts'
 
-/** Schedules with one mutant in them, until one of them breaks a promise that the sound code keeps on the same seed. */
+/** Runs schedules with one mutant, until one violates an invariant that the correct code keeps on the same seed. */
 export function hunt(mutant: Mutant, of: Hunting): Promise<Hunt> {
   return huntBy(mutant, of, (search) => firstBroken(search, mutant.flaw))
 }
 
-/** The same in a process of its own: the code itself is another one. */
+/** Hunts a patch in a process of its own, because the code itself differs. */
 export async function huntPatch(patch: Patch, of: Hunting, build: BuildPatched): Promise<Hunt> {
   const copy = build(patch)
   try {

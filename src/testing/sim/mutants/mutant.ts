@@ -7,37 +7,37 @@ import { SOUND } from '../flaw.ts'
 import type { Flaw } from '../process.ts'
 import type { Weather } from '../weather.ts'
 
-/** A bug somebody could write. A simulation that does not notice it proves nothing. */
+/** A realistic bug. A simulation that does not detect it proves nothing. */
 export interface Mutant extends Wanted {
   readonly name: string
-  /** The invariant it breaks, or the finding of the protocol that warns of it. */
+  /** The invariant that the mutant violates, or the finding of the protocol that warns of it. */
   readonly of: string
   readonly flaw: Flaw
 }
 
-/** The worlds in which a mutant is hunted. */
+/** The kind of world in which a mutant is hunted. */
 export interface Wanted {
-  /** Only a world with relays can show it. */
+  /** Only a world with relays can reveal the mutant. */
   readonly relays?: boolean
-  /** Only a world with consumers can. */
+  /** Only a world with consumers can reveal the mutant. */
   readonly consumers?: boolean
-  /** Only a world with several tenants can. */
+  /** Only a world with several tenants can reveal the mutant. */
   readonly scopes?: boolean
-  /** Only a world with two consumers that look alike can. */
+  /** Only a world with two consumers of similar names can reveal the mutant. */
   readonly readers?: boolean
-  /** Only a world where dead letters are redriven can. */
+  /** Only a world with redrives can reveal the mutant. */
   readonly redrives?: boolean
-  /** Only a world where parked events are released can. */
+  /** Only a world with releases of parked events can reveal the mutant. */
   readonly releases?: boolean
-  /** Only a world in which messages are given up while they run can. */
+  /** Only a world in which running messages are parked elsewhere can reveal the mutant. */
   readonly rivals?: boolean
-  /** Only a world in which operations meet others can. */
+  /** Only a world with this company can reveal the mutant. */
   readonly company?: Company
-  /** Only a world with this weather can. */
+  /** Only a world with this weather can reveal the mutant. */
   readonly weather?: Weather
 }
 
-/** Wrong inside the database. */
+/** A defect inside the database. */
 export function statement(of: string, name: string, wrong: Partial<Statements>, decision?: typeof decide): Mutant {
   return {
     name,
@@ -46,17 +46,17 @@ export function statement(of: string, name: string, wrong: Partial<Statements>, 
   }
 }
 
-/** Wrong in the decision about a key. */
+/** A defect in the decision about a key. */
 export function decision(of: string, name: string, wrong: typeof decide): Mutant {
   return { name, of, flaw: { ...SOUND, decide: wrong } }
 }
 
-/** Wrong between the database and the operation. */
+/** A defect between the database and the operation. */
 export function client(of: string, name: string, wrap: Flaw['wrap']): Mutant {
   return { name, of, flaw: { ...SOUND, wrap } }
 }
 
-/** Whatever token the record has now. */
+/** The current token of the record, whichever attempt holds it. */
 export function newestToken({ database, tx }: Work, id: string): string {
   return String(database.records.seen(id, tx)?.token ?? 0)
 }

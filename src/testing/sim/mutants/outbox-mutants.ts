@@ -100,10 +100,10 @@ const FOUND_WITH_RELAYS: readonly Mutant[] = [
   }),
 ]
 
-/** Mutants of publishing and relaying: hunted in worlds that have relays. */
+/** Mutants of publishing and relaying, hunted in worlds with relays. */
 export const OUTBOX_MUTANTS: readonly Mutant[] = FOUND_WITH_RELAYS.map((mutant) => ({ ...mutant, relays: true }))
 
-/** Whoever observes hears of it first; then it is written, or it is not. */
+/** Tells the observer before the write, which may still fail. */
 function tellingAtOnce(outbox: Outbox, { world, name }: SimProcess): Outbox {
   const tell = (held: readonly HoldParams[]): void => {
     for (const { state, seq, reason } of held) {
@@ -145,7 +145,7 @@ async function lateLock(...[work, events]: Parameters<Append>): Promise<void> {
   for (const row of numbered) tx.appendEvent(row)
 }
 
-/** Every statement that writes events writes them so. */
+/** Replaces `append` in every statement that writes events. */
 function completingWith(wrong: Append): Pick<typeof STATEMENTS, 'append' | 'complete' | 'completeLeased'> {
   return {
     append: wrong,

@@ -1,9 +1,10 @@
+import { LIMIT_PATCHES } from './limit-patches.ts'
 import type { Wanted } from './mutant.ts'
 
-/** A mutant of the code itself: the text of one place in one file, and what stands there instead. */
+/** A mutant of the source text: one place in one file, and its replacement. */
 export interface Patch extends Wanted {
   readonly name: string
-  /** The invariant it breaks. */
+  /** The invariant that the patch violates. */
   readonly of: string
   readonly file: string
   readonly find: string
@@ -241,8 +242,8 @@ const FOUND_IN_BAD_WEATHER: readonly Patch[] = [
     name: 'nobody is told of the next event of a line that was sent again to a consumer',
     weather: 'resends',
     file: 'src/source/outbox-due.ts',
-    find: 'touched: sent,',
-    replace: 'touched: [],',
+    find: 'touched: sent }',
+    replace: 'touched: [] }',
   },
   {
     of: 'I21',
@@ -297,7 +298,7 @@ const FOUND_BY_LOCKS_THAT_LINGER: readonly Patch[] = [
   },
 ]
 
-/** Mutants of what happens where operations, requests and services meet. */
+/** Mutants at the points where operations, requests and services meet. */
 export const PATCHES: readonly Patch[] = [
   ...FOUND_WHERE_OPERATIONS_MEET.map((patch) => ({ ...patch, company: 'meets' as const })),
   ...FOUND_WITH_CONSUMERS.map((patch) => ({ ...patch, company: 'meets' as const, relays: true, consumers: true })),
@@ -306,6 +307,7 @@ export const PATCHES: readonly Patch[] = [
   ...FOUND_WHERE_TIME_PASSES.map((patch) => ({ ...patch, relays: true, consumers: true })),
   ...FOUND_WITH_FAILING_MESSAGES.map((patch) => ({ ...patch, relays: true, consumers: true })),
   ...FOUND_IN_BAD_WEATHER.map((patch) => ({ ...patch, relays: true, consumers: true })),
+  ...LIMIT_PATCHES,
   ...FOUND_WITH_SERVICES.map((patch) => ({ ...patch, company: 'services' as const, relays: true, consumers: true })),
   ...FOUND_WITH_A_NEIGHBOUR.map((patch) => ({ ...patch, company: 'neighbour' as const })),
 ]

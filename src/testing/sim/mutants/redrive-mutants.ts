@@ -54,7 +54,7 @@ const FOUND_WITH_REDRIVES: readonly Mutant[] = [
   statement('I24', 'discards without an entry in the audit', { writeAudit: () => Promise.resolve() }),
 ]
 
-/** Mutants of running dead letters again: hunted in worlds where somebody does. */
+/** Mutants of redrives, hunted in worlds with redrives. */
 export const REDRIVE_MUTANTS: readonly Mutant[] = FOUND_WITH_REDRIVES.map((mutant) => ({
   ...mutant,
   relays: true,
@@ -83,7 +83,7 @@ const FOUND_WITH_READERS: readonly Mutant[] = [
   }),
 ]
 
-/** Mutants of whose a message is: hunted in worlds with two consumers that look alike. */
+/** Mutants of the identity of messages, hunted in worlds with two consumers of similar names. */
 export const READER_MUTANTS: readonly Mutant[] = FOUND_WITH_READERS.map((mutant) => ({
   ...mutant,
   relays: true,

@@ -58,7 +58,7 @@ const FOUND_WITH_RELEASES: readonly Mutant[] = [
   }),
 ]
 
-/** Mutants of what an operator does with parked events. */
+/** Mutants of an operator's actions on parked events. */
 export const RELEASE_MUTANTS: readonly Mutant[] = FOUND_WITH_RELEASES.map((mutant) => ({
   ...mutant,
   relays: true,

@@ -3,7 +3,7 @@ import { SOUND } from '../flaw.ts'
 import type { Flaw } from '../process.ts'
 import type { Mutant } from './mutant.ts'
 
-/** Mutants of whose an operation is: hunted in worlds with several tenants. */
+/** Mutants of the identity of operations, hunted in worlds with several tenants. */
 export const SCOPE_MUTANTS: readonly Mutant[] = [
   named('writes scope and key one after the other, without their lengths', ({ scope, key }) => ({
     scope: SCOPE,

@@ -19,7 +19,7 @@ const FOUND_WITH_LETTERS: readonly Mutant[] = [
   statement('I9, 32', 'enters by what it saw before it had the lock', entersBySight()),
 ]
 
-/** Mutants of who may set a message aside, and when: hunted in worlds where many are. */
+/** Mutants of the rules for parking a message, hunted in worlds with many dead letters. */
 export const SET_ASIDE_MUTANTS: readonly Mutant[] = FOUND_WITH_LETTERS.map((mutant) => ({
   ...mutant,
   relays: true,
@@ -27,7 +27,7 @@ export const SET_ASIDE_MUTANTS: readonly Mutant[] = FOUND_WITH_LETTERS.map((muta
   rivals: true,
 }))
 
-/** One statement for the lock and the letter: its snapshot is older than the lock. */
+/** Takes the lock and writes the letter in one statement, so the snapshot is older than the lock. */
 function parksBySight(): Pick<Statements, 'lockLetters' | 'parkLetters'> {
   const seen = new WeakMap<Transaction, ReadonlySet<string>>()
   return {

@@ -1,45 +1,48 @@
 import type { Context } from '../../platform/context.ts'
 import type { MemoryTx } from '../../store/memory/database/memory-tx.ts'
 import type { Value } from './handlers.ts'
-import type { Child, Deed } from './meeting.ts'
+import type { Child, NestedCalls } from './meeting.ts'
 import type { Plan } from './plan.ts'
 import type { SimProcess } from './process.ts'
 import { failureOf, textOf } from './result.ts'
 import { sharedContext } from './shared-context.ts'
 import type { World } from './world.ts'
 
-/** The handler that runs others: which execution it is, and the transaction around it. */
+/** A handler that runs other operations: its execution, and the transaction around it. */
 export interface Asker {
   readonly world: World
   readonly process: SimProcess
   readonly exec: number
-  /** null: a leased handler, outside its commit. */
+  /** null for a leased handler outside its commit. */
   readonly tx: MemoryTx | null
-  /** Whether its operation is under way: it may have passed its deadline. */
+  /** Whether the operation is still running. It may have passed its deadline. */
   isOpen(): boolean
   run(plan: Plan, through: Child['through'], inner: number): Promise<unknown>
 }
 
-/** The call of a handler that a batched statement is made for. */
+/** The call of a handler for which a batched statement runs. */
 export const asking: Context<number> = sharedContext<number>()
 
 const RACE_MS = 30
 const LATE_MS_MAX = 600
-/** What is begun after its operation has ended begins others in turn: at most so many in one world. */
+/**
+ * An operation that starts after its outer one has ended may start further operations. This is their maximum number in
+ * one world.
+ */
 const INNER_MAX = 300
 
-export async function doDeeds(deeds: readonly Deed[], asker: Asker): Promise<void> {
-  for (const [n, deed] of deeds.entries()) {
-    const row = deed.writes ? writeRow(asker, `beside-${n}`) : Promise.resolve()
+export async function runNestedCalls(nestedCalls: readonly NestedCalls[], asker: Asker): Promise<void> {
+  for (const [n, calls] of nestedCalls.entries()) {
+    const row = calls.writes ? writeRow(asker, `beside-${n}`) : Promise.resolve()
     try {
-      await Promise.all([row, doDeed(deed, asker)])
+      await Promise.all([row, runCalls(calls, asker)])
     } catch (error) {
-      if (!deed.catches) throw error
+      if (!calls.catches) throw error
     }
   }
 }
 
-async function doDeed({ how, children }: Deed, asker: Asker): Promise<void> {
+async function runCalls({ how, children }: NestedCalls, asker: Asker): Promise<void> {
   const { world, process } = asker
   const run = (child: Child): Promise<void> => runInside(child, asker)
   switch (how) {
@@ -65,19 +68,22 @@ async function doDeed({ how, children }: Deed, asker: Asker): Promise<void> {
   }
 }
 
-/** A row of the handler's own, beside what it runs inside. */
+/** Writes a row of the handler's own, beside the rows of its inner operations. */
 async function writeRow({ world, tx, exec }: Asker, part: string): Promise<void> {
   if (tx === null) return
   await tx.insert('own', { exec, part })
   world.note({ kind: 'wrote', exec, part })
 }
 
-/** A refusal inside heals at its savepoint, and is nobody's failure; anything else is told to whoever runs it. */
+/**
+ * Runs an inner operation. A refusal is rolled back to its savepoint and fails no one else. Any other error goes to the
+ * caller.
+ */
 async function runInside({ key, through }: Child, asker: Asker): Promise<void> {
   const { world, process, exec, tx } = asker
   const inner = world.nextInner()
   if (inner > INNER_MAX) return
-  // Whoever has no transaction has none to give.
+  // Without a transaction the handler has none to pass to `join`.
   const by = tx === null ? 'run' : through
   const inside = tx !== null && (asker.isOpen() || null)
   world.note({
@@ -99,7 +105,7 @@ async function runInside({ key, through }: Child, asker: Asker): Promise<void> {
   }
 }
 
-/** A failure that nobody waits for. */
+/** Swallows a rejection that no code awaits. */
 function heard(call: Promise<void>): Promise<void> {
   return call.catch(() => undefined)
 }

@@ -1,0 +1,41 @@
+import type { SimProcess } from './process.ts'
+import type { World } from './world.ts'
+
+/** Pauses and resumes relays and consumers. When the chaos phase ends, everything is resumed. */
+export class Pauser {
+  private readonly world: World
+
+  constructor(world: World) {
+    this.world = world
+  }
+
+  start(): void {
+    const { world } = this
+    if (world.settings.weather !== 'pauses' || !world.chaos) return
+    world.scheduler.after(world.owner, world.dice.between(5, 120), () => {
+      this.turn()
+      this.start()
+    })
+  }
+
+  resumeAll(): void {
+    for (const process of this.world.processes) {
+      for (const worker of process.workers()) if (worker.paused) this.set(process, worker, false)
+    }
+  }
+
+  /** Pauses or resumes one relay or consumer, sometimes twice. */
+  private turn(): void {
+    const { dice, processes, chaos } = this.world
+    const process = dice.pick(processes)
+    const worker = dice.pick(process.workers())
+    const paused = dice.chance(0.8) ? !worker.paused : worker.paused
+    if (chaos && process.alive && !process.paused) this.set(process, worker, paused)
+  }
+
+  private set(process: SimProcess, worker: ReturnType<SimProcess['workers']>[number], paused: boolean): void {
+    if (worker === process.relay) this.world.note({ kind: 'pausing', process: process.name, paused })
+    if (paused) worker.pause()
+    else worker.resume()
+  }
+}
