@@ -23,8 +23,9 @@ export const LETTER_STATES: readonly (LetterState | undefined)[] = [
 ]
 
 /**
- * Why: 'failed' its last attempt; 'crashed' the process, again and again; 'unreadable'; 'unknownType'; 'behind' a parked
- * one of its aggregate; 'orphaned': its predecessor never came; 'refused' by the handler for ever.
+ * 'failed': its last attempt failed. 'crashed': it crashed the process again and again. 'unreadable'. 'unknownType'.
+ * 'behind': an earlier message of its aggregate is parked. 'orphaned': its predecessor never came. 'refused': the
+ * handler refused it for good.
  */
 export type LetterReason = 'failed' | 'crashed' | 'unreadable' | 'unknownType' | 'behind' | 'orphaned' | 'refused'
 

@@ -1,9 +1,9 @@
 import { LOCK_GROWS_EVERY, LOCK_PARTS_MIN } from '../limits.ts'
 
 /**
- * Advisory locks are entries of one table that the whole server shares. If the table is full, the next request for a lock
- * fails, for every client. So the parts of a store that take many locks share this budget: a small part of the table, halved
- * when the server says that it is full all the same, and grown again slowly.
+ * Advisory locks are entries of one table that the whole server shares. If the table is full, the next request for a
+ * lock fails, for every client. So the parts of a store that take many locks share this budget, a small part of the
+ * table. The budget is halved when the server reports a full table, and grows again slowly.
  */
 export class LockBudget {
   /** Whether the server has no room for more locks. */

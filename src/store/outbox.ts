@@ -17,9 +17,9 @@ export interface Outbox {
   /** Events after the cursors, in order within each shard and without a gap. */
   read(params: ReadEventsParams): Promise<EventsRead>
   /**
-   * Inserts cursors, the announcement of the next batch, and held events, in one statement. Nothing is written for shards
-   * that are no longer ours, nor for shards where the database is behind what is told here: it went back to an earlier
-   * state, by a failover that lost transactions or from a backup.
+   * Inserts cursors, the announcement of the next batch, and held events, in one statement. Nothing is written for
+   * shards that are no longer ours. Nothing is written either if the database lacks what the relay knows, after a
+   * failover that lost transactions or a restored backup.
    */
   ack(params: AckParams): Promise<Acked>
   /** Held events whose time has come, each with those of its aggregate that wait behind it, in order. */

@@ -34,6 +34,11 @@ export interface Redrives<Tx> {
   settle(session: Session<Tx>, params: RedriveHeld & { readonly ords: readonly number[] }): Promise<boolean>
   /** Records the fate of letters without an effect. False: the lease is no longer ours, and nothing was written. */
   decide(params: RedriveHeld & { readonly decisions: readonly RedriveDecision[] }): Promise<boolean>
+  /**
+   * Adds the letters that were parked behind those of this redrive since it was made, unless it has changed copies.
+   * Returns how many. 0 also if the lease is no longer ours.
+   */
+  extend(params: RedriveHeld): Promise<number>
   release(params: RedriveHeld): Promise<void>
   /** The newest first. */
   audit(params: AuditParams): Promise<readonly AuditEntry[]>

@@ -44,7 +44,7 @@ class MemoryBatch implements BatchSession {
     this.connection = connection
   }
 
-  /** One trip; the first failure ends it. */
+  /** Runs all statements in one round trip. The first failure ends the batch. */
   async effects(statements: readonly UserStatement[]): Promise<EffectsOutcome> {
     const { connection, client } = this
     const rows: (readonly Row[])[] = []
@@ -72,7 +72,8 @@ class MemoryBatch implements BatchSession {
     return commitWith(this.client, this.connection, 'batch.complete', async (work) => {
       const { complete, append } = this.client.statements
       for (const item of items) await complete(work, { ...item, events: [], fenced: false })
-      // All of them at once: item by item two batches could lock two shards in opposite order.
+      // The events of all items are appended at once. Item by item, two batches could lock two shards in opposite
+      // order.
       const events = items.flatMap((item) => item.events)
       if (events.length > 0) await append(work, events)
     })

@@ -3,13 +3,13 @@ import { commitFailure, storeFailure } from './database/failure.ts'
 import type { Pool } from './pool.ts'
 import type { Statements } from './statements/index.ts'
 
-/** What every part of the store works with. */
+/** The objects that every part of the store works with. */
 export interface Client {
   readonly pool: Pool
   readonly statements: Statements
 }
 
-/** One statement that commits by itself. */
+/** Runs one statement that commits by itself. */
 export async function autocommit<T>(
   { pool }: Client,
   label: string,
@@ -22,7 +22,7 @@ export async function autocommit<T>(
       const tx = connection.begin({ interactive: false })
       try {
         const value = await connection.execute(server, label, body)
-        // The statement is over, its transaction is not: others may look now.
+        // The statement has ended, but its transaction has not. Other transactions may run in between.
         const pause = server.pause(`${label}.commit`)
         if (pause !== undefined) await pause
         tx.commit()
@@ -39,7 +39,7 @@ export async function autocommit<T>(
   }
 }
 
-/** One statement of an open transaction, with the store's own words for what can go wrong. */
+/** Runs one statement of an open transaction, and turns its failures into the store's own errors. */
 export async function inside<T>(
   connection: Connection,
   label: string,
@@ -52,7 +52,7 @@ export async function inside<T>(
   }
 }
 
-/** A statement and COMMIT in one trip. When the statement fails COMMIT still runs, and rolls back. */
+/** Runs a statement and COMMIT in one round trip. When the statement fails, COMMIT still runs and rolls back. */
 export async function commitWith(
   { pool }: Client,
   connection: Connection,

@@ -8,7 +8,7 @@ import { connectionOf } from './database/memory-tx.ts'
 import type { MemoryTx } from './database/memory-tx.ts'
 import { MemorySession } from './session.ts'
 
-/** Consumers in memory: every method but `take`, `enter` and `park` is one statement that commits by itself. */
+/** The inbox in memory. Every method except `take`, `enter` and `park` is one statement that commits by itself. */
 export function memoryInbox(client: Client): Inbox<MemoryTx> {
   const { statements } = client
   const one = <T>(label: string, body: (work: Work) => T | Promise<T>): Promise<T> => autocommit(client, label, body)
@@ -41,7 +41,7 @@ export function memoryInbox(client: Client): Inbox<MemoryTx> {
   }
 }
 
-/** BEGIN and the rows in one trip. */
+/** Sends BEGIN and the statement that takes the messages in one round trip. */
 async function take(client: Client, params: TakeParams): Promise<Taken<MemoryTx>> {
   const { consumer, items, deadlineMs, redrive = false } = params
   const connection = await client.pool.take()
@@ -61,7 +61,7 @@ async function take(client: Client, params: TakeParams): Promise<Taken<MemoryTx>
   }
 }
 
-/** The lock and the row: two statements in one trip. */
+/** Sends the statements for the lock and for the row in one round trip. */
 async function enter(client: Client, connection: Connection, params: Required<EnterParams>): Promise<boolean> {
   const { consumer, item, redrive } = params
   const { statements } = client
@@ -89,7 +89,7 @@ function park(client: Client, { consumer, letters, positions, deadlineMs }: Park
   })
 }
 
-/** One open transaction that began with its inbox rows. */
+/** An open transaction whose first statement inserted the inbox rows. */
 class MemoryInboxSession implements InboxSession<MemoryTx> {
   readonly session: MemorySession
   private readonly client: Client

@@ -2,7 +2,7 @@ import type { Leases } from '../store.ts'
 import { autocommit } from './client.ts'
 import type { Client } from './client.ts'
 
-/** Every method is one statement that commits by itself. */
+/** The leases in memory. Every method is one statement that commits by itself. */
 export function memoryLeases(client: Client): Required<Leases> {
   const { statements } = client
   return {

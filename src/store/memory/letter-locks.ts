@@ -5,8 +5,9 @@ import type { Work } from './database/connection.ts'
 import { storeFailure } from './database/failure.ts'
 
 /**
- * BEGIN and the messages' locks in one trip, `write` of those that are free and COMMIT in another: it sees what was
- * committed before the locks. Answers with the ids of those that run elsewhere.
+ * Sends BEGIN and the locks of the messages in one round trip. `write`, for the messages whose lock is free, and COMMIT
+ * follow in a second one. So `write` sees everything that was committed before the locks. Returns the ids of the
+ * messages that another transaction has locked.
  */
 export async function underLocks<L extends Pick<NewLetter, 'id' | 'lock'>>(
   client: Client,

@@ -55,6 +55,23 @@ describe('memoryStore', () => {
     expect(store.rows('accounts')).toEqual([{ id: 1, balance: 70 }])
   })
 
+  test('a batched statement inserts a row, or updates the rows that match', async () => {
+    const store = memoryStore()
+    const once = effectivelyOnce({ ...options, store })
+    const asked: [string, unknown[]][] = [
+      ['insert into accounts', [{ id: 1, balance: 100 }]],
+      ['update accounts', [{ id: 1 }, { balance: 90 }]],
+    ]
+    const change = once.batched<[string, unknown[]], number>({
+      statement: ([sql, values]) => ({ sql, values }),
+      respond: (rows) => rows.length,
+    })
+    for (const [key, input] of Object.entries(asked)) expect(await change({ scope: 'a', key, input })).toBe(1)
+    expect(store.rows('accounts')).toEqual([{ id: 1, balance: 90 }])
+    const unknown = change({ scope: 'a', key: 'k', input: ['delete from accounts', []] })
+    await expect(unknown).rejects.toMatchObject({ code: 'ONCE_UNSUPPORTED' })
+  })
+
   test('who closes a circle of waits is the victim', async () => {
     const store = memoryStore()
     await store.transaction(async (tx) => {

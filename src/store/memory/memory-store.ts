@@ -24,24 +24,24 @@ import { STATEMENTS } from './statements/index.ts'
 import type { Statements } from './statements/index.ts'
 import type { Isolation } from './database/transaction.ts'
 
-/** Events are kept for ever, and nothing is in the way. */
+/** The in-memory store keeps events for ever, so a sweep drops none. */
 const NOTHING_ELSE = { events: 0, miscounted: [], skipped: false, troubles: [] } as const
 
 export interface MemoryStoreOptions {
   /** Columns that must be unique together, by table: `{ charges: ['id'] }`. */
   readonly unique?: Readonly<Record<string, readonly string[]>>
-  /** The server. Two stores with the same server behave like two processes on one database. */
+  /** The database server. Two stores with the same server behave like two processes on one database. */
   readonly database?: MemoryDatabase
   readonly clock?: DatabaseClock
   /** Called before and after every statement. */
   readonly step?: Step
-  /** The most connections at once, and how long a caller waits for one. */
+  /** The maximum number of connections, and how long a caller waits for one. */
   readonly pool?: Omit<PoolOptions, 'database' | 'step'>
   /** @internal */
   readonly statements?: Statements
 }
 
-/** `deadlineMs` is like PostgreSQL's `transaction_timeout`. */
+/** `deadlineMs` works like PostgreSQL's `transaction_timeout`. */
 export interface TransactionOptions {
   readonly isolation?: Isolation
   readonly deadlineMs?: number
@@ -57,7 +57,7 @@ export interface MemoryStore extends SqlStore<MemoryTx> {
   /** Committed events, oldest first. */
   events(): readonly SentEventRow[]
   isTransient(error: unknown): boolean
-  /** A transaction of your own, for `join`. */
+  /** Runs the work in a transaction of your own, for `join`. */
   transaction<R>(work: (tx: MemoryTx) => Promise<R>, options?: TransactionOptions): Promise<R>
 }
 
@@ -97,7 +97,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
   }
 }
 
-/** BEGIN and the claim in one round trip. */
+/** Sends BEGIN and the claim in one round trip. */
 async function begin(client: Client, { claim, deadlineMs }: BeginParams): Promise<SqlBegun<MemoryTx>> {
   const connection = await client.pool.take()
   try {
@@ -125,7 +125,7 @@ async function open(client: Client, deadlineMs: number): Promise<SqlSession<Memo
   return new MemorySession(client, connection)
 }
 
-/** Two statements, each with its own snapshot. */
+/** Reads the record and its answer in two statements, each with its own snapshot. */
 async function read(client: Client, id: string): Promise<Reading> {
   const { statements } = client
   const record = await autocommit(client, 'read', (work) => statements.reread(work, id))

@@ -9,7 +9,7 @@ import type { Work } from './database/connection.ts'
 import { connectionOf } from './database/memory-tx.ts'
 import type { MemoryTx } from './database/memory-tx.ts'
 
-/** Gives number 0 a name, unless it has one. */
+/** Names the namespace with number 0, unless it has a name. */
 export async function adoptNamespace(client: Client, name: string): Promise<void> {
   const { register, list } = memoryNamespaces(client)
   const [first] = await list()
@@ -17,7 +17,10 @@ export async function adoptNamespace(client: Client, name: string): Promise<void
   await register({ name })
 }
 
-/** Whoever registers a namespace in a transaction keeps those without one waiting until it ends, this long at most. */
+/**
+ * A transaction that registers a namespace blocks other registrations until it ends. Registrations outside a
+ * transaction poll at this interval, up to this many times.
+ */
 const WAIT_MS = 20
 const WAITS_MAX = 250
 
@@ -29,7 +32,7 @@ function oneIn(session: Session<MemoryTx>): One {
   return (label, body) => inside(connection, label, body)
 }
 
-/** Namespaces in memory: there are no rows from before, so every name is free. */
+/** Namespaces in memory. No rows from an earlier version exist, so every name is free. */
 export function memoryNamespaces(client: Client): Namespaces<MemoryTx> {
   const { statements } = client
   const alone: One = (label, body) => autocommit(client, label, body)
@@ -49,7 +52,7 @@ export function memoryNamespaces(client: Client): Namespaces<MemoryTx> {
     register: ({ name }) => register(name, alone, pause),
     async registerInside(session, { name }) {
       const one = oneIn(session)
-      // The database sees this wait, and ends two transactions that wait for each other.
+      // The transaction waits for a lock of the database, so the database detects deadlocks.
       return register(name, one, () => one('namespace.lock', (work) => statements.lockNamespaces(work)))
     },
     list: () => list(alone),

@@ -6,7 +6,10 @@ import type { Client } from './client.ts'
 import type { Connection, Work } from './database/connection.ts'
 import { LineBroken, storeFailure } from './database/failure.ts'
 
-/** The relay in memory: every method is one statement that commits by itself, but for what concerns held events. */
+/**
+ * The outbox in memory. Every method is one statement that commits by itself, except the methods that settle held
+ * events.
+ */
 export function memoryOutbox(client: Client): Outbox {
   const { statements } = client
   return {
@@ -38,7 +41,10 @@ export function memoryOutbox(client: Client): Outbox {
   }
 }
 
-/** Three statements, each with its own snapshot: what a late acknowledgement held is seen at least as far as its cursor. */
+/**
+ * Runs three statements, each with its own snapshot. The held events are read after the cursors. So every event that a
+ * late acknowledgement held is seen if its cursor is seen.
+ */
 async function lease(client: Client, params: Parameters<Outbox['lease']>[0]): Promise<ShardState[]> {
   const { statements } = client
   const { destination } = params
@@ -47,7 +53,7 @@ async function lease(client: Client, params: Parameters<Outbox['lease']>[0]): Pr
   const shards = leased.map(({ shard }) => shard)
   const cursors = await autocommit(client, 'outbox.cursors', (work) => statements.cursors(work, destination, shards))
   let blocked = await autocommit(client, 'outbox.blocked', (work) => statements.blocked(work, destination, shards))
-  // The same may have parked events behind one that was released since.
+  // A late acknowledgement may have parked events behind an event that an operator has released meanwhile.
   const parked = blocked.filter((of) => of.parked)
   if (parked.length > 0) {
     const put = await autocommit(client, 'outbox.orphans', (work) =>
@@ -58,7 +64,8 @@ async function lease(client: Client, params: Parameters<Outbox['lease']>[0]): Pr
       blocked = await autocommit(client, 'outbox.blocked', (work) => statements.blocked(work, destination, shards))
     }
   }
-  // A late acknowledgement may have held events behind one that was settled since: the first of them would wait for ever.
+  // A late acknowledgement may have held events behind one that was settled meanwhile. Without a promotion, the first
+  // of them would wait for ever.
   const touched = blocked.filter(({ parked }) => !parked)
   if (touched.length > 0)
     await autocommit(client, 'outbox.promote', (work) => statements.promoteHeld(work, destination, touched))
@@ -69,7 +76,7 @@ async function lease(client: Client, params: Parameters<Outbox['lease']>[0]): Pr
   })
 }
 
-/** Shard by shard, each one statement. */
+/** Runs one statement per shard. */
 async function resend(client: Client, params: ResendParams): Promise<number> {
   const number = client.pool.database.nextResend()
   let events = 0
@@ -89,7 +96,7 @@ function memoryParked(client: Client): Parked {
   }
 }
 
-/** A transaction: the shard is locked first, so that no settlement is under way. */
+/** Locks the shard first, so that no relay settles its events at the same time. */
 function settleParked(client: Client, params: SettleParkedParams): Promise<SettledParked> {
   const { statements } = client
   const { destination, shard } = params
@@ -102,7 +109,7 @@ function settleParked(client: Client, params: SettleParkedParams): Promise<Settl
   )
 }
 
-/** A transaction: the shards are fenced first, and stay so until it commits. */
+/** Locks the rows of the leased shards first, so that no other relay takes them over before the commit. */
 function settleHeld(client: Client, params: SettleHeldParams): Promise<SettledEvents> {
   const { statements } = client
   const { destination, leases } = params
@@ -138,7 +145,8 @@ async function fenced<F, T>(
   const connection = await pool.take()
   try {
     const found = await connection.trip('outbox.fence', (server) => {
-      // Past it the server ends it: who stops here must not keep the shards from whoever takes over.
+      // The server ends the transaction at this deadline. A relay that stops here must not block the relay that takes
+      // over.
       connection.begin({ deadlineMs: RELAY_SETTLE_MS })
       return connection.execute(server, 'outbox.fence', fence)
     })

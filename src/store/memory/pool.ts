@@ -8,16 +8,16 @@ import type { MemoryDatabase } from './database/database.ts'
 export interface PoolOptions {
   readonly database: MemoryDatabase
   readonly step?: Step | null
-  /** The most connections in use at once. */
+  /** The maximum number of connections in use. */
   readonly size?: number
-  /** How long a caller waits for one. */
+  /** How long a caller waits for a connection. */
   readonly waitMs?: number
   readonly clock?: Clock
-  /** Called when somebody has to wait for a connection. */
+  /** Called when a caller has to wait for a connection. */
   readonly onWait?: () => void
 }
 
-/** A process's connections. */
+/** The connections of one process. */
 export class Pool {
   readonly database: MemoryDatabase
   readonly used: Set<Connection> = new Set()
@@ -57,7 +57,7 @@ export class Pool {
     })
   }
 
-  /** A connection of its own, beside the others: heartbeats must not wait for operations. */
+  /** A connection outside the pool's limit, because heartbeats must not wait for operations. */
   aside(): Connection {
     return new Connection(this.database, this.step)
   }

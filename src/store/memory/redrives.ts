@@ -7,7 +7,10 @@ import { underLocks } from './letter-locks.ts'
 import { connectionOf } from './database/memory-tx.ts'
 import type { MemoryTx } from './database/memory-tx.ts'
 
-/** Redrives in memory: every method but `import` is one statement that commits by itself, `settle` one of the effect's. */
+/**
+ * Redrives in memory. `settle` is a statement of the effect's transaction. Every other method except `import` is one
+ * statement that commits by itself.
+ */
 export function memoryRedrives(client: Client): Redrives<MemoryTx> {
   const { statements } = client
   const one = <T>(label: string, body: (work: Work) => T | Promise<T>): Promise<T> => autocommit(client, label, body)
@@ -29,7 +32,7 @@ export function memoryRedrives(client: Client): Redrives<MemoryTx> {
       await one('redrive.seen', (work) => statements.consumerSeen(work, consumer))
       return one('redrive.claim', (work) => statements.claimRedrive(work, consumer, leaseMs))
     },
-    // Beside the pool: handlers may hold every connection.
+    // The heartbeat has a connection outside the pool, because handlers may hold every pooled connection.
     beat: (params) => autocommit(client, 'redrive.beat', (work) => statements.beatRedrive(work, params), 'aside'),
     settle(session, params) {
       const connection = connectionOf(session.tx)
@@ -37,6 +40,7 @@ export function memoryRedrives(client: Client): Redrives<MemoryTx> {
       return inside(connection, 'redrive.settle', (work) => statements.settleRedrive(work, params))
     },
     decide: (params) => one('redrive.decide', (work) => statements.decideRedrive(work, params)),
+    extend: (params) => one('redrive.extend', (work) => statements.extendRedrive(work, params)),
     release: (params) => one('redrive.release', (work) => statements.releaseRedrive(work, params)),
     audit: (params) => one('redrive.audit', (work) => statements.readAudit(work, params)),
     write: (entry) => one('redrive.write', (work) => statements.writeAudit(work, entry)),

@@ -24,7 +24,7 @@ import type { MemoryTx } from './database/memory-tx.ts'
 import { BORN_COMPLETED } from './statements/claim.ts'
 import type { ClaimOutcome } from './statements/claim.ts'
 
-/** One open transaction that carries a claim, a step, or the user's own work. */
+/** An open transaction that carries a claim, a step, or the user's own work. */
 export class MemorySession implements SqlSession<MemoryTx> {
   readonly tx: MemoryTx
   private readonly client: Client
@@ -97,7 +97,7 @@ export class MemorySession implements SqlSession<MemoryTx> {
     }
   }
 
-  /** The user's own transaction must take statements. */
+  /** Checks that the user's own transaction still accepts statements. */
   async check(): Promise<void> {
     const savepoint = await this.savepoint()
     await savepoint.release()
@@ -106,7 +106,7 @@ export class MemorySession implements SqlSession<MemoryTx> {
   async rollback(): Promise<void> {
     const { connection, client } = this
     invariant(!this.joined, 'a joined transaction was ended')
-    // A broken connection has rolled back already, or will at its deadline.
+    // The server has already rolled back a broken connection, or does so at the deadline.
     await connection.trip('rollback', async () => connection.tx?.rollback()).catch(() => undefined)
     client.pool.give(connection)
   }
@@ -129,7 +129,7 @@ export class MemorySession implements SqlSession<MemoryTx> {
     return commitWith(this.client, this.connection, label, last)
   }
 
-  /** ROLLBACK TO is the one statement a failed transaction takes. */
+  /** A failed transaction accepts only ROLLBACK TO. */
   private async rollbackTo(name: string): Promise<void> {
     const { connection } = this
     try {

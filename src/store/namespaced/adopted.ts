@@ -1,15 +1,15 @@
 import { onceError, type OnceError } from '../../errors.ts'
 import { invalid } from '../../options.ts'
 
-/** What was there before namespaces belongs to one, and stays its own. */
+/** The rows from before namespaces belong to one namespace, and never change their owner. */
 export function adoptedElsewhere(name: string, owner: unknown): Error {
   const whose =
-    typeof owner === 'string' ? `belongs to '${owner}'` : `cannot become '${name}'s, which has rows of its own`
-  return invalid(`adopt: what was here before namespaces ${whose}`)
+    typeof owner === 'string' ? `belong to '${owner}'` : `cannot be assigned to '${name}', which has its own rows`
+  return invalid(`adopt: the rows from before namespaces ${whose}`)
 }
 
-/** Several have left rows, and nobody said whose the others are. */
+/** Several namespaces have events, so the owner of the other rows cannot be inferred. */
 export function undecided(names: readonly string[]): OnceError {
-  const detail = `${names.join(', ')} have left events in this database, and nothing tells whose its consumers and destinations are. Run: npx effectively-once migrate --adopt NAME`
+  const detail = `${names.join(', ')} have events in this database, but the owner of its consumers and destinations is not known. Run: npx effectively-once migrate --adopt NAME`
   return onceError('ONCE_NAMESPACE_UNDECIDED', { detail })
 }

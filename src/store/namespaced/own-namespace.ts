@@ -40,12 +40,14 @@ export class OwnNamespace<Tx> implements Own {
   #no: number | undefined
   #entering: Promise<number> | undefined
   #learning = false
+  readonly #isGiven: boolean
 
   constructor(store: Store<Tx>, { name, publishes, no }: OwnNamespaceOptions) {
     this.name = name
     this.#store = store
     this.#publishes = publishes
     this.#no = store.namespaces ? no : 0
+    this.#isGiven = this.#no !== undefined
     // Events commit with an effect: without transactions there is none.
     const outbox = store.features.transactional ? store.outbox : undefined
     this.outbox = outbox && namespacedOutbox(outbox, this)
@@ -106,7 +108,8 @@ export class OwnNamespace<Tx> implements Own {
   }
 
   async claim(kind: NamedKind, name: string): Promise<void> {
-    const no = await this.enter()
+    // A server that was promoted may not know the number, and would give it to another namespace.
+    const no = this.#isGiven ? this.no : await this.#register()
     if ((await this.#store.namespaces?.claim({ no, kind, name })) !== false) return
     throw onceError('ONCE_NAMESPACE_UNDECIDED', {
       detail: `The ${kind} '${name}' is older than the service '${this.name}' in this database, and its owner is not known. Start the service that owns it, or run: npx effectively-once migrate --adopt NAME`,

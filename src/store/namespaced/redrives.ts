@@ -34,6 +34,7 @@ export function namespacedRedrives<Tx>(redrives: Redrives<Tx>, own: Own): Redriv
     beat: (params) => redrives.beat(params),
     settle: (session, params) => redrives.settle(session, params),
     decide: (params) => redrives.decide(params),
+    extend: (params) => redrives.extend(params),
     release: (params) => redrives.release(params),
     audit: async (params) => redrives.audit({ ...params, namespace: await own.look() }),
     write: async (entry) => redrives.write({ ...entry, namespace: await own.look() }),

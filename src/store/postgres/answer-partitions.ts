@@ -17,8 +17,8 @@ import type { SweepTasks } from './sweep-tasks.ts'
 const DAY_MS = 86_400_000
 
 /**
- * Answers by the day they expire. A day that has answers in the default partition has no partition of its own, and gets
- * none: they are removed row by row when they are past.
+ * Partitions of answers by the day they expire. A day gets no partition if the default partition already has answers of
+ * that day. Such answers are removed row by row when they expire.
  */
 export class AnswerPartitions<Tx> {
   readonly #driver: PgDriver<Tx>
@@ -36,8 +36,8 @@ export class AnswerPartitions<Tx> {
   }
 
   /**
-   * Makes the partitions of the coming days, up to the last one on which an answer may expire, and some ahead. One that
-   * cannot be made now is made later: the default one stands in. `others`: this role is not the owner.
+   * Creates the partitions of the coming days: up to the last day on which an answer may expire, and some ahead. If a
+   * partition cannot be created now, the default partition takes its answers. `others`: this role is not the owner.
    */
   async make(replayForMs: number, others: SweepTasks | null): Promise<void> {
     const needed = Math.min(Math.ceil(replayForMs / DAY_MS), PARTITIONS_MAX_DAYS)
@@ -69,7 +69,7 @@ export class AnswerPartitions<Tx> {
     return { partitionsDropped, partitionsBusy }
   }
 
-  /** Removes past answers from the default partition. False: there may be more. */
+  /** Removes expired answers from the default partition. False: there may be more. */
   async removeStrays(limit: number): Promise<boolean> {
     const [row] = await this.#query(sweepStraysSql(this.#schema), [limit])
     return Number(row?.['strays'] ?? 0) < limit
@@ -98,9 +98,9 @@ export class AnswerPartitions<Tx> {
 }
 
 interface MissingDay extends Day {
-  /** No answer of this day is in the default partition, and that one is small enough to be looked through again. */
+  /** The default partition has no answer of this day, and is small enough to be scanned. */
   readonly free: boolean
-  /** An answer that is written today may expire on it. */
+  /** An answer that is written today may expire on this day. */
   readonly near: boolean
 }
 

@@ -1,8 +1,8 @@
 type Element = string | number | boolean | null
 
 /**
- * A PostgreSQL array as text. Every client sends text alike; their own array encodings differ, and some guess the
- * element type from the first value.
+ * A PostgreSQL array as text. All clients send text in the same way, but their array encodings differ, and some guess
+ * the element type from the first value.
  */
 export function arrayLiteral(values: readonly Element[]): string {
   let out = '{'

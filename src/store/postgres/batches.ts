@@ -142,7 +142,7 @@ class PostgresBatchSession<Tx> implements BatchSession {
   }
 }
 
-/** The identity's and the fingerprint's. */
+/** One lock of the identity, and one of the fingerprint. */
 const LOCKS_EACH = 2
 /** From version 17 on, the server ends the connection. Earlier versions end the statement that takes too long. */
 function isLate(error: unknown): boolean {

@@ -9,14 +9,14 @@ import { SharedConnection } from './shared-connection.ts'
 import { Watchdog } from './driver/watchdog.ts'
 import { isConnectionLost, isSessionEnded, isTimedOut, sqlStateOf } from './driver/sqlstate.ts'
 
-/** What a client whose transactions are callbacks must say for itself; `callbackDriver` makes a driver of it. */
+/** What a client with callback transactions must provide. `callbackDriver` makes a driver of it. */
 export interface CallbackClient<Tx> {
   readonly name: string
-  /** There is one connection in all: operations queue for it. */
+  /** There is only one connection, and operations queue for it. */
   readonly single?: boolean
-  /** Statements are sent without waiting for the replies before them. */
+  /** The client sends a statement before the earlier replies have come. */
   readonly sendsAhead?: boolean
-  /** READ COMMITTED; commits when the callback's promise resolves, rolls back when it rejects. */
+  /** Runs with READ COMMITTED. Commits when the callback's promise resolves, and rolls back when it rejects. */
   transaction(callback: (tx: Tx) => Promise<void>): Promise<unknown>
   query(statement: PgStatement): Promise<readonly Row[]>
   queryIn(tx: Tx, statement: PgStatement): Promise<readonly Row[]>
@@ -30,17 +30,20 @@ export interface CallbackClient<Tx> {
 export interface Revocable<Tx> {
   readonly tx: Tx
   revoke(): void
-  /** Resolves when nothing sent through the handle is on its way, where the client does not keep that order itself. */
+  /** Resolves when no statement of the handle is under way. For clients that do not keep statements in order. */
   quiet?(): Promise<unknown>
 }
 
-/** The COMMIT tag is invisible here. A statement that worked right before it tells as much: 25P02 is the other case. */
+/**
+ * These clients hide the COMMIT tag. A statement right before COMMIT shows as much: it fails with 25P02 if the
+ * transaction was aborted.
+ */
 const ALIVE: PgStatement = { name: '', text: 'select 1 as alive', values: [] }
 
 export function callbackDriver<Tx>(client: CallbackClient<Tx>): PgDriver<Tx> {
   const lane = client.single ? new SharedConnection() : undefined
   const watchdog = new Watchdog()
-  /** A database in this process does not fall silent. */
+  /** A database inside the process always answers. */
   const within = <T>(ms: number, work: Promise<T>): Promise<T> => (client.single ? work : watchdog.within(ms, work))
   const ask = (statement: PgStatement): Promise<readonly Row[]> =>
     within(
@@ -65,7 +68,7 @@ export function callbackDriver<Tx>(client: CallbackClient<Tx>): PgDriver<Tx> {
           isSessionEnded,
         )
         open = await within(STATEMENT_WITHIN_MS, opening).catch((error: unknown) => {
-          // The caller does not wait for it any more.
+          // The caller has given up, so a transaction that opens later is rolled back.
           opening.then(({ rollback }) => rollback()).catch(() => {})
           throw error
         })
@@ -89,8 +92,9 @@ export function callbackDriver<Tx>(client: CallbackClient<Tx>): PgDriver<Tx> {
 }
 
 /**
- * postgres.js tells what ended a connection to whoever is next on it, who did not run. A BEGIN that is told so may be sent
- * again; a statement that commits by itself only after a timeout, which leaves nothing behind in any case.
+ * postgres.js reports the end of a connection to the next statement on it, which did not run. A BEGIN with such an
+ * error may be sent again. A statement that commits by itself is sent again only after a timeout, which leaves nothing
+ * behind.
  */
 async function beyondEchoes<T>(run: () => Promise<T>, isEcho: (error: unknown) => boolean): Promise<T> {
   for (let echoes = 0; ; echoes++) {
@@ -102,7 +106,7 @@ async function beyondEchoes<T>(run: () => Promise<T>, isEcho: (error: unknown) =
   }
 }
 
-/** As many connections may have been ended. */
+/** This many connections may have ended. */
 const ECHOES_MAX = 10
 
 class CallbackConnection<Tx> implements PgConnection<Tx> {
@@ -111,11 +115,11 @@ class CallbackConnection<Tx> implements PgConnection<Tx> {
   readonly #open: OpenTransaction<Tx> | undefined
   readonly #release: () => void
   readonly #patient: Patient
-  /** Those through which something may still be sent, or on its way. */
+  /** The handles that may still send a statement, or have one under way. */
   readonly #handles = new Set<Revocable<Tx>>()
-  /** Set when everybody else had waited long enough for the only connection. */
+  /** Set when other operations have waited too long for the only connection. */
   #expired: OnceError | undefined
-  /** Our part is over. The client may have given the connection to other code. */
+  /** This operation is done. The client may have given the connection to other code. */
   #ended = false
 
   constructor(
@@ -169,11 +173,11 @@ class CallbackConnection<Tx> implements PgConnection<Tx> {
 
   async commit(last: PgStatement = ALIVE): Promise<'committed' | 'rolledBack'> {
     const open = this.#open
-    invariant(open, 'a joined transaction is committed by whoever opened it')
+    invariant(open, 'a joined transaction is committed by the code that opened it')
     await this.quiet()
     const sent = settled(this.query(last))
     this.#ended = true
-    // A statement the client itself may refuse must be awaited: the COMMIT behind it would commit without it.
+    // Await a statement that the client itself may refuse: a COMMIT sent after it would commit without it.
     const ahead = this.#client.sendsAhead === true && isPlain(last) && !open.over
     const commit = ahead ? settled(open.commit()) : undefined
     const outcome = await sent
@@ -209,7 +213,9 @@ class CallbackConnection<Tx> implements PgConnection<Tx> {
     await this.rollback()
   }
 
-  /** What is not the server's word may be the client's own on a value, or the socket's: the connection itself tells. */
+  /**
+   * An error without a server's code may come from the client or the socket. A statement on the connection shows which.
+   */
   async #isLost(error: unknown): Promise<boolean> {
     if (!isConnectionLost(error)) return false
     const answer = await settled(this.query(ALIVE))
@@ -221,7 +227,7 @@ class CallbackConnection<Tx> implements PgConnection<Tx> {
   }
 }
 
-/** Whether no client would refuse the statement before it is sent. */
+/** Whether every client sends the statement without checking it first. */
 function isPlain({ values }: PgStatement): boolean {
   return values.every((value) => value === null || ['string', 'number', 'boolean'].includes(typeof value))
 }
@@ -235,12 +241,12 @@ function settled<T>(promise: Promise<T>): Promise<Attempted<T>> {
   )
 }
 
-/** Waits, but not for ever. */
+/** Waits with a time limit. */
 type Patient = <T>(work: Promise<T>) => Promise<T>
 
 interface OpenTransaction<Tx> {
   readonly tx: Tx
-  /** The client gave the transaction up by itself: its connection is gone. */
+  /** The client ended the transaction itself, and its connection is gone. */
   readonly over: boolean
   commit(): Promise<void>
   rollback(): Promise<void>

@@ -1,6 +1,9 @@
 import { commitError, sessionError } from './errors.ts'
 
-/** A commit, with what its failure means. `meaning`: where no handler ran alone. */
+/**
+ * Translates the error of a failed commit. `meaning`: pass `storeError` if no handler can have made the transaction
+ * READ ONLY.
+ */
 export function explained<T>(
   commit: Promise<T>,
   schema: string,

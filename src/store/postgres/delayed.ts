@@ -5,12 +5,12 @@ import type { CancelParams } from '../outbox.ts'
 import type { EventRow, Row } from '../store.ts'
 import type { StatementName } from './statements.ts'
 
-/** Whether the database writes more than the event: its place behind another one, or a row to cancel it by. */
+/** Whether the database must also store the event's predecessor, or a row that can cancel it. */
 export function needsView(event: EventRow): boolean {
   return isOrdered(event) || isDelayed(event)
 }
 
-/** Alone, or in the user's transaction. The last statement decides. */
+/** Runs by itself or in the user's transaction. The last statement decides. */
 export async function cancelDelayed(
   query: (name: StatementName, values: readonly unknown[]) => Promise<readonly Row[]>,
   { id, namespace, unwritten }: CancelParams,

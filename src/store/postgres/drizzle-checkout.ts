@@ -1,6 +1,6 @@
 import { hasMethods } from './revocable-handle.ts'
 
-/** What we use of a client of the pool: it is an event emitter. */
+/** The part of a pool's client that we use. It is an event emitter. */
 interface PoolClient {
   on(event: 'error', listener: () => void): unknown
   removeListener(event: 'error', listener: () => void): unknown
@@ -10,11 +10,11 @@ interface PoolClient {
 type Taken = (error: unknown, client?: unknown) => void
 
 /**
- * The client that Drizzle takes out of a pool for one transaction. Drizzle sends BEGIN before it looks after the client:
- * if the connection breaks there, nobody listens to the client's error event, and nobody gives the client back.
+ * The client that Drizzle takes from a pool for one transaction. Drizzle sends BEGIN before it looks after the client.
+ * If the connection breaks then, nobody listens to the client's error event, and nobody releases the client.
  */
 export class DrizzleCheckout {
-  /** BEGIN worked: from now on Drizzle gives the client back. */
+  /** BEGIN worked, so from now on Drizzle releases the client. */
   begun = false
   #client: PoolClient | undefined
 
@@ -22,8 +22,8 @@ export class DrizzleCheckout {
   on<Db extends object>(db: Db, { session }: { readonly session: { readonly client: unknown } }): Db {
     const { client: pool } = session
     if (typeof pool !== 'object' || !hasMethods(pool, ['connect', 'query', 'on'])) return db
-    // By a callback: the server's last word may be in the same packet as the answer that freed the client, and is told
-    // before a promise is.
+    // With a callback, because it runs before a promise resolves. The server's last error may arrive in the same packet
+    // as the answer that freed the client.
     const connect = (): Promise<unknown> =>
       new Promise((resolve, reject) => {
         const taken: Taken = (error, client) => (error ? reject(error) : resolve(this.#held(client)))
@@ -55,7 +55,7 @@ function giveBack(client: PoolClient): void {
   try {
     client.release(true)
   } catch {
-    // A Drizzle that gives it back itself: the pool refuses to take it twice.
+    // This version of Drizzle has released the client itself, and the pool refuses a second release.
   }
 }
 

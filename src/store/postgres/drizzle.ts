@@ -7,7 +7,7 @@ import { withSnakeCase } from './postgres-js.ts'
 import { guardedSql, unlessLost, type Life, type Sql } from './postgres-js-handle.ts'
 import { postgresStore, type PostgresStoreOptions } from './store.ts'
 
-/** What we use of Drizzle, structurally. `Tx` is its `PgTransaction`, with the user's own schema. */
+/** The part of Drizzle that we use, as a structural type. `Tx` is its `PgTransaction`, with the user's own schema. */
 export interface DrizzleDatabase<Tx> {
   transaction<T>(run: (tx: Tx) => Promise<T>, config?: { isolationLevel?: 'read committed' }): Promise<T>
 }
@@ -87,13 +87,13 @@ async function send({ session }: Drizzle, { name, text, values }: PgStatement): 
   return Array.isArray(result) ? (result as Row[]).map(withSnakeCase) : (result as { rows: Row[] }).rows
 }
 
-/** The same transaction on another session, as Drizzle itself makes nested ones. */
+/** The same transaction on another session. Drizzle creates nested transactions in the same way. */
 function on(tx: Drizzle, session: object): Drizzle {
   const layered: Session = Object.create(tx.session, Object.getOwnPropertyDescriptors(session))
   return new tx.constructor(tx.dialect, layered, tx.schema, tx.nestedIndex)
 }
 
-/** On postgres.js: our own statements, too, must not reach a connection that is gone. */
+/** On postgres.js, our own statements must not reach a lost connection either. */
 function surviving(tx: Drizzle, life: Life): Drizzle {
   if (!isPostgresJs(tx.session.client)) return tx
   return on(tx, { client: guardedSql(tx.session.client, { refusal: () => life.lost, life }) })
@@ -104,7 +104,8 @@ function revocable(tx: Drizzle, client: unknown, held: RevocableHandle, joined: 
     ? guardedSql(client, { refusal: (text) => held.refusal(text), nativeSavepoints: joined })
     : undefined
   const handle = on(tx, {
-    // Asked again here: a cache may answer between the two.
+    // The client checks the handle again: after the check in `prepareQuery`, a query may have waited for Drizzle's
+    // cache.
     client: sql ?? revocableClient(client as object, held),
     prepareQuery(this: Session, query: { sql: string; params: unknown[] }, ...rest: unknown[]) {
       const prepared = tx.session.prepareQuery.call(this, query, ...rest)

@@ -10,8 +10,8 @@ import {
 } from './driver/sqlstate.ts'
 
 /**
- * Whose fault an error is, is said here and nowhere else. This one: what a failed statement of ours means. Errors of the
- * user's own statements never come through it: they are theirs, whatever their code looks like.
+ * Only this file decides who caused an error. This function translates the error of one of our own statements. Errors
+ * of the user's statements never pass through it: they stay as they are, whatever their code.
  */
 export function storeError(error: unknown, schema: string): OnceError {
   if (isOnceError(error)) return error
@@ -28,7 +28,7 @@ export function storeError(error: unknown, schema: string): OnceError {
         detail: `${messageOf(error).replace(/^.*effectively-once: /s, '')}. Run: npx effectively-once migrate --adopt NAME`,
         cause: error,
       })
-    // Only savepoints of our own are named by statements of our own.
+    // Our own statements name only our own savepoints.
     case '3B001':
       return onceError('ONCE_TX_TAKEN', {
         detail: 'The handler released, or rolled back to, a savepoint that is older than its operation',
@@ -61,7 +61,7 @@ export function storeError(error: unknown, schema: string): OnceError {
     case '55P03':
       return onceError('ONCE_CONFLICT', { cause: error })
   }
-  // What was lost or stale of a prepared statement is prepared anew, or not at all.
+  // A lost or stale prepared statement is prepared again, or sent unprepared.
   if (isTransient(error) || isPreparedStatementLost(error) || isPlanStale(error)) {
     return onceError('ONCE_CONFLICT', { cause: error })
   }
@@ -79,22 +79,22 @@ export function storeError(error: unknown, schema: string): OnceError {
 
 const READ_ONLY = '25006'
 
-/** The program did not ask for a read-only transaction. After a failover a retry reaches the new primary. */
+/** The program did not ask for a read-only transaction. After a failover, a retry reaches the new primary. */
 export function readOnlyDatabase(cause?: unknown): OnceError {
-  const detail = 'The database takes no writes: it is a standby, or default_transaction_read_only is on'
+  const detail = 'The database accepts no writes: it is a standby, or default_transaction_read_only is on'
   return onceError('ONCE_STORE_UNAVAILABLE', { detail, cause })
 }
 
 /**
- * The error of a statement in the transaction of a session. A session begins only where writes are possible: if they are
- * not any more, its handler made the transaction READ ONLY.
+ * The error of a statement in a session's transaction. A session begins only where writes are possible. If a write is
+ * refused later, the handler made the transaction READ ONLY.
  */
 export function sessionError(error: unknown, schema: string): OnceError {
   if (sqlStateOf(error) !== READ_ONLY) return storeError(error, schema)
   return onceError('ONCE_TX_TAKEN', { detail: 'The handler made its transaction READ ONLY', cause: error })
 }
 
-/** Runs work of ours, and translates its errors. */
+/** Runs our own work, and translates its errors. */
 export async function told<T>(schema: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
@@ -103,17 +103,20 @@ export async function told<T>(schema: string, work: () => Promise<T>): Promise<T
   }
 }
 
-/** A statement of ours that carries what the user gave: what the database will not hold of it is the user's error. */
+/**
+ * The error of one of our statements that carries the user's data. If the database refuses the data, the error is the
+ * user's.
+ */
 export function writeError(error: unknown, schema: string, meaning: typeof sessionError = sessionError): unknown {
   return USERS_DATA.test(sqlStateOf(error) ?? '') ? error : meaning(error, schema)
 }
 
-/** Data exceptions, constraint violations, too deep or too much, errors raised by a trigger. */
+/** Data exceptions, constraint violations, program limits, and errors that a trigger raised. */
 const USERS_DATA = /^(?:22|23|27|44|54|P0)/
 
 /**
- * The last statement is ours. COMMIT itself checks what the user's statements put off, and nothing of ours: its error is
- * the user's, whatever its code, unless the server itself was in the way.
+ * The last statement before COMMIT is ours. COMMIT itself checks only what the user's statements deferred. So its error
+ * is the user's, whatever its code, unless the server itself failed.
  */
 export function commitError(error: unknown, schema: string, meaning: typeof sessionError = sessionError): unknown {
   if (!(error instanceof CommitRefused)) return writeError(error, schema, meaning)
@@ -121,10 +124,10 @@ export function commitError(error: unknown, schema: string, meaning: typeof sess
   return SERVERS_OWN.test(sqlStateOf(cause) ?? '') && !isRaised(cause) ? storeError(cause, schema) : cause
 }
 
-/** Out of resources, cancelled by an operator or a timeout, input and output, internal. */
+/** Out of resources, cancelled by an operator or a timeout, I/O errors, internal errors. */
 const SERVERS_OWN = /^(?:53|57014|58|F0|XX)/
 
-/** The server's words. Drizzle stands around them, and quotes the parameters of the statement. */
+/** The server's message. Drizzle wraps it in an error that quotes the statement's parameters. */
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   return (error.cause instanceof Error ? error.cause : error).message

@@ -5,7 +5,10 @@ import type { Row } from '../store.ts'
 import { arrayLiteral, arraysOf } from './array-literal.ts'
 import { LETTER_COLUMNS } from './sql/dead-letter.ts'
 
-/** Consumer, source, partitions, positions, where they come from and their witnesses, as every statement takes them. */
+/**
+ * Consumer, source, partitions, positions, their starts and their witnesses, in the order of every statement that takes
+ * them.
+ */
 export function positionArrays(consumer: string, positions: CompleteInboxParams['positions']): (string | null)[] {
   const of = positions?.positions ?? []
   return [
@@ -25,7 +28,7 @@ export function lockArrays(of: readonly Pick<InboxItem, 'id' | 'lock'>[]): strin
   return arraysOf(of, 'id', 'lock')
 }
 
-/** Ids in a row, as `lockSql` answers them. */
+/** The ids in the list that `lockSql` returns. */
 export function idsIn(list: unknown): string[] {
   return typeof list === 'string' ? list.split(',').filter(Boolean) : []
 }

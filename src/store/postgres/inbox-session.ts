@@ -30,7 +30,8 @@ export class PostgresInboxSession<Tx> implements InboxSession<Tx> {
   }
 
   async complete({ consumer, events, tried, positions }: CompleteInboxParams): Promise<'committed' | 'rolledBack'> {
-    // Under the shards' locks until the commit, so last; an aborted transaction refuses it, and its error is a rollback.
+    // Append events last, because the shards' locks are held until the commit. In an aborted transaction this fails,
+    // and the error counts as a rollback.
     if (events.length > 0) await this.session.append(events)
     const beside = tried.length > 0 || positions !== null
     const last = beside

@@ -4,7 +4,7 @@ import { forgetSql, markSql, sweepLettersSql, unrowSql } from './sql/inbox-sweep
 import { SweepLease } from './sweep-lease.ts'
 import { SweepParts } from './sweep-parts.ts'
 
-/** The memory of consumers: the inbox and its marks, where something is due, and what was settled. */
+/** Removes due rows of the inbox and its marks, and settled dead letters. */
 export class InboxSweeper<Tx> {
   readonly #driver: PgDriver<Tx>
   readonly #schema: string
@@ -46,5 +46,5 @@ export class InboxSweeper<Tx> {
   }
 }
 
-/** Another process is at it. */
+/** Another process is sweeping. */
 const ELSEWHERE: SweptInbox = { marked: 0, rows: 0, marks: 0, letters: 0, finished: true }

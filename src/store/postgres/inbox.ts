@@ -30,7 +30,7 @@ import { PostgresLetters } from './letters.ts'
 import { PostgresSession } from './session.ts'
 import type { Bind } from './statements.ts'
 
-/** Consumers on PostgreSQL: every method but `take`, `enter` and `park` is one statement. */
+/** Consumers on PostgreSQL. Every method except `take`, `enter` and `park` is one statement. */
 export class PostgresInbox<Tx> implements Inbox<Tx> {
   readonly letters: PostgresLetters<Tx>
   readonly #driver: PgDriver<Tx>
@@ -75,7 +75,8 @@ export class PostgresInbox<Tx> implements Inbox<Tx> {
       const enter = this.#bind('inboxEnter', [consumer, redrive, ...itemArrays([item])])
       const outcome = await this.#driver.join(session.tx).pipeline([lock, enter])
       if (outcome.kind === 'failed') throw sessionError(outcome.error, this.#schema)
-      // A lock that only the second had is younger than what it saw.
+      // If only the second statement got the lock, the lock is younger than the statement's snapshot. So both must have
+      // got it.
       return outcome.rows[0]?.[0]?.['had'] === true && outcome.rows[1]?.length === 1
     })
   }

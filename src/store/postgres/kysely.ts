@@ -94,7 +94,7 @@ function hold(executor: Executor, held: RevocableHandle): Executor {
       return execute()
     }),
   )
-  // Also what was compiled earlier, streams, and whoever asks for the connection itself.
+  // This also refuses earlier compiled queries, streams, and requests for the connection itself.
   replace('provideConnection', async (provide) => {
     const refusal = held.refusal()
     if (refusal) throw refusal

@@ -6,7 +6,7 @@ import { isRaised, sqlStateOf } from './driver/sqlstate.ts'
 
 const OUT_OF_SHARED_MEMORY = '53200'
 
-/** Of the table of all locks, as large as the server's settings make it. */
+/** The size of the server's shared lock table, which its settings determine. */
 const LOCK_TABLE_SQL = `
 select (current_setting('max_locks_per_transaction')::int8 * (current_setting('max_connections')::int8 + current_setting('max_prepared_transactions')::int8))::float8 as locks`
 

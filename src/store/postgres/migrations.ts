@@ -10,8 +10,8 @@ import { statusIndexSql } from './sql/status.ts'
 import { sweepTablesSql } from './sql/sweep-tables.ts'
 
 /**
- * Numbered and append-only: a released migration never changes (a test holds its checksum). One statement per entry, so
- * that every client can run them.
+ * Numbered and append-only: a released migration never changes. One statement per entry, so that every client can run
+ * them.
  */
 export interface Migration {
   readonly version: number
@@ -39,9 +39,10 @@ export const MIGRATIONS: readonly Migration[] = [
   lease_until timestamptz
 )`,
       `comment on column ${schema}.record.state is '1 in progress, 2 completed, 3 unknown'`,
-      // Only what is not completed: found for recovery and by the operator, written by leased operations alone.
+      // Only operations that are not completed. Recovery and operators search them, and only leased operations write
+      // them.
       `create index record_open on ${schema}.record (id) where state <> 2`,
-      // Answers by the day they expire: a day is dropped, never deleted.
+      // Answers by the day they expire: a whole day is dropped, so rows are not deleted.
       `create table ${schema}.answer (
   token bigint not null,
   id uuid not null,
@@ -81,7 +82,8 @@ export const MIGRATIONS: readonly Migration[] = [
   headers jsonb
 )`,
       `create index event_shard_seq on ${schema}.event (shard, seq)`,
-      // Producers that write plain SQL are kept in order too: lock the shard, then draw the number. Ours have done both.
+      // Keeps the order for producers that write plain SQL: lock the shard, then draw the number. Our own statements do
+      // both themselves.
       `create function ${schema}.event_order() returns trigger language plpgsql as $$
 begin
   new.shard := get_byte(sha256(convert_to(new.aggregateid, 'UTF8')), 0) & 63;
@@ -90,7 +92,7 @@ begin
   return new;
 end $$`,
       `create trigger event_order before insert on ${schema}.event for each row when (new.seq is null) execute function ${schema}.event_order()`,
-      // A statement that must not be followed by COMMIT raises; a row count would be read too late.
+      // A statement that must prevent the COMMIT behind it raises an error. A row count would be read too late.
       `create function ${schema}.fail(state text) returns boolean language plpgsql as $$
 begin
   raise exception using errcode = state, message = case state
@@ -105,14 +107,14 @@ end $$`,
     version: 2,
     name: 'relays',
     statements: (schema) => [
-      // Who relays where, and until when it is believed to live: the shards are shared among these.
+      // The live relays of each destination, which share its shards, and until when each counts as alive.
       `create table ${schema}.relay (
   destination text not null,
   id uuid not null,
   until timestamptz not null,
   primary key (destination, id)
 )`,
-      // Written by leases and heartbeats only.
+      // Only leases and heartbeats write this table.
       `create table ${schema}.shard (
   token bigint not null default 0,
   lease_until timestamptz not null default '-infinity',
@@ -144,18 +146,18 @@ end $$`,
   { version: 4, name: 'redrives', statements: redriveTablesSql },
   {
     version: 5,
-    name: 'held events that end their relay',
-    // How often it was on its way when nothing more was heard of its relay.
+    name: 'tries of held events',
+    // How often the event was in flight when its relay died.
     statements: (schema) => [`alter table ${schema}.held add column tried int4 not null default 0`],
   },
-  { version: 6, name: 'a way of its own for plain SQL and ordered events', statements: outboxViewSql },
-  { version: 7, name: 'notes of the sweeper', statements: sweepTablesSql },
+  { version: 6, name: 'a view for plain SQL and ordered events', statements: outboxViewSql },
+  { version: 7, name: 'the state of the sweeper', statements: sweepTablesSql },
   { version: 8, name: 'namespaces', statements: namespaceTablesSql },
-  { version: 9, name: 'the segment that is written, as a row', statements: segmentNowSql },
-  { version: 10, name: "deadlines beside the limits of the database's owner", statements: limitedClaimSql },
-  { version: 11, name: 'a claim that costs less', statements: freshClaimSql },
-  { version: 12, name: 'leased operations as an operator sees them', statements: notedClaimSql },
-  { version: 13, name: 'parked letters of a consumer, counted cheaply', statements: statusIndexSql },
+  { version: 9, name: 'the current segment as a row', statements: segmentNowSql },
+  { version: 10, name: "deadlines that respect the owner's limits", statements: limitedClaimSql },
+  { version: 11, name: 'a cheaper claim', statements: freshClaimSql },
+  { version: 12, name: 'leased operations for operators', statements: notedClaimSql },
+  { version: 13, name: 'an index for the parked letters of a consumer', statements: statusIndexSql },
   { version: 14, name: 'delayed events that can be cancelled', statements: delayedTableSql },
 ]
 

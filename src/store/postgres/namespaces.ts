@@ -7,13 +7,13 @@ import type { PgDriver, PgStatement } from './driver/driver.ts'
 import { told } from './errors.ts'
 import { claimNameSql, namespacesLockSql, namespacesSql, registerSql } from './sql/namespace.ts'
 
-/** Whoever registers a namespace in a transaction keeps those without one waiting until it ends, this long at most. */
+/** A transaction that registers a namespace makes other new namespaces wait until it ends, at most for this long. */
 const WAIT_MS = 20
 const WAITS_MAX = 250
 
 type Query = (statement: PgStatement) => Promise<readonly Row[]>
 
-/** Namespaces on PostgreSQL: one statement each, none of them prepared by name. */
+/** Namespaces on PostgreSQL: one statement per method, and none of them is a named prepared statement. */
 export class PostgresNamespaces<Tx> implements Namespaces<Tx> {
   readonly #driver: PgDriver<Tx>
   readonly #schema: string
@@ -30,7 +30,7 @@ export class PostgresNamespaces<Tx> implements Namespaces<Tx> {
 
   registerInside(session: Session<Tx>, { name }: { readonly name: string }): Promise<number> {
     const query: Query = (statement) => this.#driver.join(session.tx).query(statement)
-    // The database sees this wait, and ends two transactions that wait for each other.
+    // The database sees this wait, so it detects a deadlock of two such transactions.
     return this.#register(name, query, () => query({ name: '', text: namespacesLockSql(this.#schema), values: [] }))
   }
 

@@ -3,7 +3,7 @@ import type { PgDriver } from './driver/driver.ts'
 import { told } from './errors.ts'
 import { channelName } from './name.ts'
 
-/** NOTIFY by a statement of its own, never in a producer's transaction: there it would halve the throughput. */
+/** Sends NOTIFY in a separate statement, because in a producer's transaction it would halve the throughput. */
 export function postgresCalls<Tx>(driver: PgDriver<Tx>, schema: string): Calls | undefined {
   const { listen } = driver
   if (!listen) return undefined

@@ -9,21 +9,26 @@ import {
 import type { Miscounted, Row } from '../store.ts'
 import type { PgConnection, PgDriver } from './driver/driver.ts'
 import {
+  attachableSql,
   attachSegmentSql,
   copyAcksSql,
+  countableSql,
   countSegmentSql,
   detachSegmentSql,
+  droppableSql,
   dropSegmentSql,
   forgetSegmentSql,
   keepHeldSql,
   lockTableSql,
   markSegmentSql,
-  passedSql,
   seeWritersSql,
+  sealableSql,
   SEGMENT_LOCK_SQL,
+  segmentInSql,
   segmentStatesSql,
   sweepKeptSql,
   sweepLinksSql,
+  turnableSql,
   turnOverSql,
   type SegmentTable,
 } from './sql/outbox-retention.ts'
@@ -47,7 +52,7 @@ interface Sweep {
   readonly resendForMs: number
   readonly limit: number
   readonly signal?: AbortSignal | undefined
-  /** This role is not the owner: it neither makes segments nor drops them. */
+  /** Set if this role is not the owner. It then neither creates nor drops segments. */
   readonly others: SweepTasks | null
 }
 
@@ -56,9 +61,9 @@ interface Segment {
   readonly state: number
   readonly events: number
   readonly ageMs: number
-  /** Who writes was not looked at yet. */
+  /** The writers of the segment have not been read yet. */
   readonly unseen: boolean
-  /** Of those who wrote when it was looked at, somebody has not ended. */
+  /** A transaction that wrote when the writers were read has not ended. */
   readonly open: boolean
   readonly bytes: number
 }
@@ -73,8 +78,10 @@ interface Counted {
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 
 /**
- * Turns segments over: attached, written, sealed when nobody can write into them any more, counted when every
- * destination has passed them, dropped after the resend window. A step that is not possible now is the next sweep's.
+ * Turns segments over. A segment is attached, written, and sealed when no transaction can write into it any more. It is
+ * counted when every destination has passed it, and dropped after the resend window. If a step is not possible now, the
+ * next sweep does it. A server that knows less may be promoted between two steps, so each step checks its condition in
+ * its own transaction.
  */
 export class PostgresOutboxRetention<Tx> {
   readonly #driver: PgDriver<Tx>
@@ -97,7 +104,9 @@ export class PostgresOutboxRetention<Tx> {
     }
     for (const segment of await this.#turn('ack', ({ bytes }) => bytes / ACK_SEGMENT_BYTES, params.others)) {
       if (params.signal?.aborted) return swept
-      if (segment.state >= 4) await this.#drop('ack', segment, [copyAcksSql(this.#schema, segment.no)], params, swept)
+      if (segment.state < 4) continue
+      const detachable = segmentInSql(this.#schema, 'ack', segment.no, [4, 5])
+      await this.#drop('ack', segment, detachable, [copyAcksSql(this.#schema, segment.no)], params, swept)
     }
     await this.#query(sweepKeptSql(this.#schema), [params.limit])
     await this.#sweepDelayed(params)
@@ -124,7 +133,8 @@ export class PostgresOutboxRetention<Tx> {
     }
     let segments = await this.#states(table)
     for (const { no, state, open } of segments) {
-      if (state === 3 && !open) await this.#query(markSegmentSql(this.#schema, table, no, 4))
+      if (state !== 3 || open) continue
+      await this.#define(sealableSql(this.#schema, table, no), [markSegmentSql(this.#schema, table, no, 4)])
     }
     segments = await this.#states(table)
     const written = segments.find(({ state }) => state === 2)
@@ -133,10 +143,14 @@ export class PostgresOutboxRetention<Tx> {
     if (!next && others) {
       if (fullness(written) >= 2 && written.ageMs >= LATE_MS) others.late(`the outbox needs another ${table} segment`)
     } else if (!next) {
-      const statements = attachSegmentSql(this.#schema, table, written.no + 1)
-      if (await this.#define(statements)) await this.#query(seeWritersSql(this.#schema, table, written.no + 1))
+      const no = written.no + 1
+      const attached = await this.#define(
+        attachableSql(this.#schema, table, no),
+        attachSegmentSql(this.#schema, table, no),
+      )
+      if (attached) await this.#query(seeWritersSql(this.#schema, table, no))
     } else if (!next.open && !next.unseen && fullness(written) >= 1) {
-      await this.#define([turnOverSql(this.#schema, table, next.no)])
+      await this.#define(turnableSql(this.#schema, table, next.no), [turnOverSql(this.#schema, table, next.no)])
       await this.#query(seeWritersSql(this.#schema, table, written.no))
     }
     return this.#states(table)
@@ -144,45 +158,46 @@ export class PostgresOutboxRetention<Tx> {
 
   async #settleEvents(segment: Segment, params: Sweep, swept: SweptOutbox): Promise<void> {
     const { no, state, ageMs } = segment
-    // A counted one waits for its time.
-    if (state < 4 || (state === 5 && ageMs < params.resendForMs)) return
-    if (state !== 6 && !(await this.#passed(no))) return
     let { events } = segment
     if (state === 4) {
       const counted = await this.#counted(segment)
-      swept.miscounted.push(...counted.miscounted)
-      if (counted.miscounted.length > 0) return
+      swept.miscounted.push(...(counted?.miscounted ?? []))
+      if (!counted || counted.miscounted.length > 0) return
       events = counted.events
-      await this.#query(markSegmentSql(this.#schema, 'event', no, 5, events))
     }
-    if (ageMs < params.resendForMs) return
-    if (state < 6) for (const text of sweepLinksSql(this.#schema, no)) await this.#query(text)
-    const dropped = await this.#drop('event', segment, [keepHeldSql(this.#schema, no)], params, swept)
-    if (!dropped) return
+    // A counted segment waits for the end of the resend window.
+    if (state < 4 || ageMs < params.resendForMs) return
+    const droppable = droppableSql(this.#schema, no, params.resendForMs)
+    if (state < 6 && !params.others && !(await this.#define(droppable, sweepLinksSql(this.#schema, no)))) return
+    if (!(await this.#drop('event', segment, droppable, [keepHeldSql(this.#schema, no)], params, swept))) return
     swept.events += events
     this.#delayedTo = FIRST_ID
   }
 
-  /** Counts the whole segment: once, and now and then where the result was wrong, until somebody has mended it. */
-  async #counted({ no, ageMs }: Segment): Promise<Counted> {
+  /**
+   * Counts the whole segment once. After a wrong result, it counts again from time to time, until somebody has repaired
+   * the data. Null: not every destination has passed the segment.
+   */
+  async #counted({ no, ageMs }: Segment): Promise<Counted | null> {
     const before = this.#miscounted.get(no)
     if (before && ageMs < before.ageMs + MISCOUNTED_AGAIN_MS) return before
-    const rows = await this.#query(countSegmentSql(this.#schema, no))
-    const miscounted = rows.filter((row) => row['destination'] !== null).map((row) => miscountedOf(no, row))
-    const counted = { ageMs, miscounted, events: Number(rows[0]?.['events'] ?? 0) }
-    if (miscounted.length > 0) this.#miscounted.set(no, counted)
+    const counted = await this.#step(countableSql(this.#schema, no), async (connection) => {
+      const rows = await run(connection, countSegmentSql(this.#schema, no))
+      const miscounted = rows.filter((row) => row['destination'] !== null).map((row) => miscountedOf(no, row))
+      const events = Number(rows[0]?.['events'] ?? 0)
+      if (miscounted.length === 0) await run(connection, markSegmentSql(this.#schema, 'event', no, 5, events))
+      return { ageMs, miscounted, events }
+    })
+    if (counted && counted.miscounted.length > 0) this.#miscounted.set(no, counted)
     else this.#miscounted.delete(no)
     return counted
-  }
-
-  async #passed(no: number): Promise<boolean> {
-    return (await this.#query(passedSql(this.#schema, no)))[0]?.['passed'] === true
   }
 
   /** Detaches a segment under a short lock. It is dropped when no session can wait for it. */
   async #drop(
     table: SegmentTable,
     { no, state, ageMs }: Segment,
+    detachable: string,
     before: readonly string[],
     { others, resendForMs }: Sweep,
     swept: SweptOutbox,
@@ -198,12 +213,11 @@ export class PostgresOutboxRetention<Tx> {
       detachSegmentSql(this.#schema, table, no),
       markSegmentSql(this.#schema, table, no, 6),
     ]
-    const gone =
-      (state === 6 || (await this.#define(detach))) && (await this.#define([dropSegmentSql(this.#schema, table, no)]))
-    if (gone) {
-      await this.#query(forgetSegmentSql(this.#schema, table, no))
-      swept.segmentsDropped++
-    } else swept.segmentsBusy++
+    const detached = segmentInSql(this.#schema, table, no, [6])
+    const drop = [dropSegmentSql(this.#schema, table, no), forgetSegmentSql(this.#schema, table, no)]
+    const gone = (state === 6 || (await this.#define(detachable, detach))) && (await this.#define(detached, drop))
+    if (gone) swept.segmentsDropped++
+    else swept.segmentsBusy++
     return gone
   }
 
@@ -220,23 +234,37 @@ export class PostgresOutboxRetention<Tx> {
     }))
   }
 
-  /** Runs everything or nothing. False: another sweeper does it, or another session holds a lock. */
-  async #define(statements: readonly string[]): Promise<boolean> {
+  /** False: not possible now. */
+  async #define(condition: string, statements: readonly string[]): Promise<boolean> {
+    const done = await this.#step(condition, async (connection) => {
+      for (const text of statements) await run(connection, text)
+      return true
+    })
+    return done ?? false
+  }
+
+  /**
+   * All statements or none. Null: the condition does not hold, another sweeper works, or another session holds a lock.
+   */
+  async #step<T>(condition: string, work: (connection: PgConnection<Tx>) => Promise<T>): Promise<T | null> {
     const { connection, rows } = await this.#driver.begin({
       name: '',
       text: SEGMENT_LOCK_SQL,
       values: [this.#schema, `${RETENTION_LOCK_TIMEOUT_MS}ms`],
     })
     try {
-      if (rows[0]?.['locked'] !== true) {
+      // A separate statement sees everything that was committed before the lock was taken.
+      const holds =
+        rows[0]?.['locked'] === true && (await run(connection, `select ${condition} as holds`))[0]?.['holds'] === true
+      if (!holds) {
         await connection.rollback()
-        return false
+        return null
       }
-      for (const text of statements) await run(connection, text)
-      return (await connection.commit()) === 'committed'
+      const result = await work(connection)
+      return (await connection.commit()) === 'committed' ? result : null
     } catch (error) {
       await connection.rollback()
-      if (BUSY.has(sqlStateOf(error) ?? '')) return false
+      if (BUSY.has(sqlStateOf(error) ?? '')) return null
       throw error
     }
   }
@@ -249,8 +277,8 @@ export class PostgresOutboxRetention<Tx> {
 /** lock not available, deadlock, made or removed by another sweeper meanwhile */
 const BUSY = new Set(['55P03', '40P01', '42P07', '23505', '42P01', '42P17', '42710'])
 
-async function run<Tx>(connection: PgConnection<Tx>, text: string): Promise<void> {
-  await connection.query({ name: '', text, values: [] })
+function run<Tx>(connection: PgConnection<Tx>, text: string): Promise<readonly Row[]> {
+  return connection.query({ name: '', text, values: [] })
 }
 
 function miscountedOf(segment: number, row: Row): Miscounted {

@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { describePostgres } from '../../../test/support/postgres.ts'
+import { effectivelyOnce, event } from '../../index.ts'
 import { SHARDS } from '../../limits.ts'
 import { arrayLiteral } from './array-literal.ts'
 import { pgStore } from './pg.ts'
@@ -56,6 +57,21 @@ describePostgres('the outbox on PostgreSQL', (database) => {
       again(() => outbox?.settleHeld({ destination, leases, ...nothing })),
     ])
     await expect(all).resolves.toHaveLength(3)
+  })
+
+  test('a read ends as soon as its payloads have so many bytes', async () => {
+    const store = pgStore(pool)
+    const events = { 'step.made': event<{ n: number }>(() => 'a') }
+    const once = effectivelyOnce({ namespace: 'shop', store, events, guard: 'off', sweep: false })
+    await once.run({ scope: 'a', key: 'k', input: 1 }, async ({ publish }) => {
+      for (const n of [0, 1, 2]) await publish('step.made', { n })
+    })
+    const from = Array.from({ length: SHARDS }, (_, shard) => ({ shard, cursor: 0, segment: 0 }))
+    const read = async (bytes: number): Promise<number> =>
+      (await store.outbox.read({ destination: 'bytes', from, perShard: 10, limit: 10, bytes })).events.length
+    const payload = '{"n": 0}'.length
+    const limits = [1, payload, payload + 1, 2 * payload, 2 * payload + 1]
+    expect(await Promise.all(limits.map(read))).toEqual([1, 1, 2, 2, 3])
   })
 
   test('what many aggregates wait for is not asked of all of them', async () => {

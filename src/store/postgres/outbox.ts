@@ -44,7 +44,9 @@ import { blockedOf, byShard, eventOf, numberOrNull, numbersOf, placesOf } from '
 import { postgresParked } from './parked.ts'
 import type { Bind, StatementName } from './statements.ts'
 
-/** SQLSTATEs of databases that speak PostgreSQL's protocol and do not tell their timeline: no such function, no right. */
+/**
+ * SQLSTATEs of databases that speak PostgreSQL's protocol but do not report their timeline: no such function, no right.
+ */
 const HAS_NO_TIMELINE = /^(0A000|42883|42501)$/
 const FIRST_TIMELINE = '1'
 
@@ -55,7 +57,7 @@ export class PostgresOutbox<Tx> implements Outbox {
   readonly #driver: PgDriver<Tx>
   readonly #bind: Bind
   readonly #schema: string
-  /** By destination: its relays of this process share one. */
+  /** By destination. The relays of a destination in this process share one lane. */
   readonly #lanes = new Map<string, Pick<PgDriver<Tx>, 'query'>>()
 
   constructor(driver: PgDriver<Tx>, bind: Bind, schema: string) {
@@ -98,14 +100,14 @@ export class PostgresOutbox<Tx> implements Outbox {
     const cursors = byShard(await this.#query('cursors', [destination, shards]))
     // Read them after the cursors. Then the held events of a late acknowledgement are seen at least up to its cursor.
     let found = await this.#query('blocked', [destination, shards])
-    // The same may have parked events behind one that was released since.
+    // A late acknowledgement may also have parked events behind one that was released meanwhile.
     const orphaned = found.filter((row) => row['orphaned'] === true).map(blockedOf)
     if (orphaned.length > 0) {
       await this.#query('unparkOrphans', [destination, ...aggregateArrays(orphaned), RELAY_UNPARK_EVENTS])
       found = await this.#query('blocked', [destination, shards])
     }
     const blocked = found.map(blockedOf)
-    // A late acknowledgement may have held events behind one that was settled since: the first of them would wait for ever.
+    // It may have held events behind one that was settled meanwhile. The first of them would wait for ever.
     const waiting = [...blocked.filter(({ parked }) => !parked), ...orphaned]
     if (waiting.length > 0) await this.#query('promoteHeld', [destination, ...aggregateArrays(waiting)])
     return leased.map((row) => {
@@ -233,7 +235,7 @@ export class PostgresOutbox<Tx> implements Outbox {
     })
   }
 
-  /** Shard by shard: none of the statements takes long. */
+  /** Runs shard by shard, so that no statement takes long. */
   async resend({ destination, namespace = 0, since, until, type, aggregateId }: ResendParams): Promise<number> {
     const [next] = await this.#query('nextResend', [])
     let events = 0
@@ -275,7 +277,7 @@ export class PostgresOutbox<Tx> implements Outbox {
     ours: ReadonlySet<number>,
   ): Promise<SettledEvents> {
     const own = <T extends { readonly shard: number }>(rows: readonly T[]): T[] => rows.filter((r) => ours.has(r.shard))
-    // First, so that its rows are the first ones.
+    // This statement comes first, so that its rows are the first result.
     const statements: PgStatement[] = [this.#bind('changeHeld', [destination, ...heldArrays(own(changed))])]
     if (sent.length > 0) statements.push(this.#bind('deleteHeld', [destination, ...placeArrays(own(sent))]))
     if (kept.length > 0)
@@ -297,7 +299,7 @@ export class PostgresOutbox<Tx> implements Outbox {
     }
   }
 
-  /** A connection for the relay's hot path, beside whatever else the pool is busy with. */
+  /** A connection for the relay's hot path, so that it does not wait for the rest of the pool. */
   #lane(destination: string): Pick<PgDriver<Tx>, 'query'> {
     const lane = this.#lanes.get(destination) ?? this.#driver.lane?.() ?? this.#driver
     this.#lanes.set(destination, lane)
@@ -339,7 +341,7 @@ function heldArrays(rows: readonly HoldParams[]): string[] {
 
 const BYTES_MAX = Number.MAX_SAFE_INTEGER
 
-/** Whether the payloads may have so many bytes: a character has three at most. */
+/** Whether the payloads may exceed this number of bytes. A character has at most three bytes. */
 function isFull(events: readonly StoredEvent[], bytes: number): boolean {
   let characters = 0
   for (const { payload } of events) characters += payload?.length ?? 0

@@ -36,7 +36,7 @@ async function settle<Tx>(driver: PgDriver<Tx>, bind: Bind, params: SettleParked
       bind('unparkOrphans', [destination, shards, aggregates, limit]),
       bind('promoteHeld', [destination, shards, aggregates]),
     ]
-    // Without its shards the destination was forgotten, with everything it held.
+    // No shard: the destination was removed, with all its held events.
     const outcome = rows.length === 0 ? null : await connection.pipeline(statements, 'ours')
     if (outcome?.kind === 'failed') throw outcome.error
     if ((await connection.commit()) !== 'committed') throw onceError('ONCE_ROLLED_BACK')

@@ -137,7 +137,7 @@ async function checkOut(pool: PgPool, context: PgDriverContext, withinMs: number
   for (;;) {
     const link = await connected(pool, context.watchdog)
     link.withinMs = withinMs
-    // The pool opens another one in its place, and that one is heard.
+    // Discard a doubtful connection. The pool opens a new one in its place.
     if (!link.isDoubtful(context)) return link
     link.discard()
   }

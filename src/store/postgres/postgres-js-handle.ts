@@ -1,14 +1,14 @@
 import { onceError } from '../../errors.ts'
 import type { Row, TakeTurn } from '../store.ts'
 
-/** postgres.js as we see it at run time: a tag that is also an object. */
+/** postgres.js as it is at run time: a tag function that is also an object. */
 export interface Sql {
   (strings: TemplateStringsArray, ...values: unknown[]): LazyQuery
   unsafe(text: string, values?: unknown[], options?: { prepare: boolean }): LazyQuery
   savepoint(...args: unknown[]): Promise<unknown>
 }
 
-/** A query that is sent when somebody first awaits it, by its `handler`. */
+/** A query that its `handler` sends when the query is first awaited. */
 interface LazyQuery extends Promise<readonly Row[]> {
   handler?: Handler
   readonly strings?: readonly string[]
@@ -17,7 +17,7 @@ interface LazyQuery extends Promise<readonly Row[]> {
 
 type Handler = ((query: LazyQuery) => void) & { debug?: unknown }
 
-/** `lost` is set once the connection is gone: after that postgres.js must not be given anything for it. */
+/** `lost` is set when the connection is lost. After that, postgres.js must not get a statement for it. */
 export interface Life {
   lost: unknown
 }
@@ -25,14 +25,17 @@ export interface Life {
 interface Hooks {
   /** The error to refuse with, or undefined. */
   refusal(text: string): unknown
-  /** Ours: the last statement before COMMIT decides, not postgres.js's memory of an error that a savepoint has healed. */
+  /**
+   * For our own transactions. The last statement before COMMIT decides. postgres.js would remember an error that a
+   * savepoint has undone.
+   */
   readonly life?: Life
-  /** Not ours: postgres.js must keep its books. */
+  /** For the user's transactions: postgres.js must manage the savepoints itself. */
   readonly nativeSavepoints?: boolean
   readonly takeTurn?: TakeTurn | undefined
 }
 
-/** The same handle, asking before each query reaches the connection, however late it is executed. */
+/** The same handle, which checks `refusal` right before each query is sent, however late that is. */
 export function guardedSql(sql: Sql, hooks: Hooks): Sql {
   let savepoints = 0
   const handle: Sql = new Proxy(sql, {
@@ -43,7 +46,7 @@ export function guardedSql(sql: Sql, hooks: Hooks): Sql {
       if (key === 'unsafe' || key === 'file') {
         return (...args: unknown[]) => guarded(Reflect.apply(value, target, args) as LazyQuery, hooks)
       }
-      // Through the transaction. postgres.js itself would take another connection.
+      // Sends it through the transaction. postgres.js would use another connection.
       if (key === 'notify') {
         return (channel: string, payload: unknown) => handle`select pg_notify(${channel}, ${String(payload)})`
       }
@@ -60,7 +63,10 @@ export function guardedSql(sql: Sql, hooks: Hooks): Sql {
   return handle
 }
 
-/** Once the connection is lost, neither commit nor rollback may follow: postgres.js may have opened it for others. */
+/**
+ * After the connection is lost, neither COMMIT nor ROLLBACK may be sent: postgres.js may have reopened it for other
+ * code.
+ */
 export function unlessLost<T>(life: Life, end: Promise<T>): Promise<T> {
   const unless = <A>(go: (value: A) => T) => {
     return (value: A): T | Promise<T> => (life.lost === undefined ? go(value) : new Promise<never>(() => {}))
@@ -88,7 +94,7 @@ function guarded(query: LazyQuery, { refusal, life, takeTurn }: Hooks): LazyQuer
       return
     }
     if (!life) return send(late)
-    // Its own listener would remember the error and roll back for it at the end.
+    // The listener of postgres.js would remember the error, and roll back at the end.
     late.catch = observed as LazyQuery['catch']
     send(late)
     Reflect.deleteProperty(late, 'catch')

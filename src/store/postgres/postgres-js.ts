@@ -5,7 +5,9 @@ import { hasMethods, revocableHandle, requireThat } from './revocable-handle.ts'
 import { guardedSql, unlessLost, type Life, type Sql } from './postgres-js-handle.ts'
 import { postgresStore, type PostgresStoreOptions } from './store.ts'
 
-/** What we use of postgres.js, structurally. `Tx` is its `TransactionSql`, with the user's own types. */
+/**
+ * The part of postgres.js that we use, as a structural type. `Tx` is its `TransactionSql`, with the user's own types.
+ */
 export interface PostgresJsSql<Tx> {
   begin<T>(run: (tx: Tx) => T | Promise<T>): Promise<unknown>
   begin<T>(options: string, run: (tx: Tx) => T | Promise<T>): Promise<unknown>
@@ -48,7 +50,7 @@ export function postgresJsDriver<Tx>(sql: PostgresJsSql<Tx>): PgDriver<Tx> {
     },
     isTransaction: (tx) => hasMethods(tx, ['savepoint', 'unsafe']),
   })
-  // Comes back by itself after a lost connection, and says so by `onlisten`.
+  // postgres.js listens again after a lost connection, and then calls `onlisten`.
   const listen: PgDriver<Tx>['listen'] = async ({ channel, called }) => {
     const { unlisten } = await (root as unknown as Listening).listen(channel.slice(1, -1), called, called)
     return () => unlisten()

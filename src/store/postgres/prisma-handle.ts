@@ -5,8 +5,9 @@ import { revocableHandle } from './revocable-handle.ts'
 type Method = (...args: unknown[]) => unknown
 
 /**
- * Prisma's promises start when they are awaited, and one of them may take several trips. So each is asked again when it
- * starts, and `quiet` waits for those on their way: Prisma would run the rest of them on a connection given back.
+ * Prisma's promises start when they are awaited, and one promise may take several round trips. So the handle is checked
+ * when a promise starts, and `quiet` waits for the running ones. Otherwise Prisma would run their rest on a released
+ * connection.
  */
 export function revocablePrisma(
   tx: object,

@@ -34,7 +34,10 @@ import { lockSql } from './sql/inbox.ts'
 import * as making from './sql/redrive.ts'
 import * as running from './sql/redrive-run.ts'
 
-/** Redrives on PostgreSQL: every method but `import` is one statement. None is prepared by name: they are few and far between. */
+/**
+ * Redrives on PostgreSQL. Every method except `import` is one statement. None is a named prepared statement, because
+ * they are rare.
+ */
 export class PostgresRedrives<Tx> implements Redrives<Tx> {
   readonly #driver: PgDriver<Tx>
   readonly #schema: string
@@ -113,7 +116,7 @@ export class PostgresRedrives<Tx> implements Redrives<Tx> {
 
   async beat({ redrive, token, leaseMs, starting, ended }: BeatRedriveParams): Promise<RedriveBeat | null> {
     const values = [redrive, token, leaseMs, arrayLiteral(starting), arrayLiteral(ended)]
-    // Beside the pool where the client can: handlers may hold every connection.
+    // Uses a connection beside the pool if the client can, because handlers may hold every connection of the pool.
     const [row] = await this.#told(() => this.#driver.aside(this.#statement(running.beatRedriveSql, values)))
     return row ? beatOf(row) : null
   }
@@ -143,6 +146,10 @@ export class PostgresRedrives<Tx> implements Redrives<Tx> {
       of(({ causes }) => causes),
     ])
     return Number(row?.['held']) === 1
+  }
+
+  async extend({ redrive, token }: RedriveHeld): Promise<number> {
+    return Number((await this.#query(running.extendRedriveSql, [redrive, token]))[0]?.['letters'])
   }
 
   async release({ redrive, token }: RedriveHeld): Promise<void> {

@@ -5,9 +5,9 @@ import { takesTransaction } from './driver/control.ts'
 
 /** The state of a handle. At first only ending the transaction is refused. After `revoke`, everything is refused. */
 export interface RevocableHandle {
-  /** The error to refuse with, or nothing: asked right before a statement would reach the connection. */
+  /** The error to refuse with, or nothing. It is called right before a statement reaches the connection. */
   refusal(text?: unknown): OnceError | undefined
-  /** Sends the statement, in its turn where it has to wait for one. */
+  /** Sends the statement, when it is its turn. */
   send<T>(statement: () => Promise<T>): Promise<T>
   revoke(): void
 }
@@ -31,7 +31,7 @@ export function requireThat(condition: unknown, detail: string): asserts conditi
   if (!condition) throw invalid(detail)
 }
 
-/** `handle` has all these methods: the structural test for "is this the object we were promised". */
+/** Whether `handle` has all these methods. This structural check recognizes the object that we expect. */
 export function hasMethods(handle: unknown, names: readonly string[]): boolean {
   if ((typeof handle !== 'object' && typeof handle !== 'function') || handle === null) return false
   return names.every((name) => typeof (handle as Record<string, unknown>)[name] === 'function')

@@ -11,7 +11,7 @@ export interface Shown {
   readonly view: ClaimView
   readonly claimed: Claimed | null
   readonly xid: string
-  /** The answer of `view.record`, when it came along. */
+  /** The answer of `view.record`, if the claim returned it. */
   readonly answer: Answer | null
 }
 
@@ -28,11 +28,11 @@ export function shownBy(row: Row | undefined, { replayForMs }: Pick<Claim, 'repl
 /** The UTC day on which the answer expires. A token is the database's time in microseconds, as `expires_at` counts it. */
 function dayOf(token: string, replayForMs: number): string {
   const microseconds = Number(token) + Math.round(replayForMs * 1000)
-  invariant(Number.isSafeInteger(microseconds), 'a claim returned a token that is no time')
+  invariant(Number.isSafeInteger(microseconds), 'a claim returned a token that is not a time')
   return new Date(Math.floor(microseconds / 1000)).toISOString().slice(0, 10)
 }
 
-/** The claim was not won. The record was read after the locks were tried, so it may be believed. */
+/** The claim was not won. The record was read after the locks were tried, so it is current. */
 function shownBeside(fields: readonly string[]): Shown {
   const row: Row = { ok: fields[0] === 't', won: fields[1] === 't' }
   for (const [i, column] of RECORD_FIELDS.entries()) row[column] = fields[i + 2] === '-' ? null : fields[i + 2]
@@ -61,7 +61,7 @@ const RECORD_FIELDS = [
 
 const WON: ClaimView = { inserted: true, sameRunning: false, otherRunning: false, record: null, reread: false }
 
-/** What the statement of a refusal showed: one row of columns, read in the snapshot of the claim itself. */
+/** The result of a refusal's statement: one row of columns, read in the snapshot of the claim. */
 export function refusalViewOf(row: Row | undefined): ClaimView {
   invariant(row, 'a claim statement returned no row')
   return viewOf(row, claimedOf(row), false)
@@ -111,7 +111,7 @@ function headersOf(text: unknown): Answer['headers'] {
   throw onceError('ONCE_INVARIANT', { detail: 'a stored answer has headers that are not a list' })
 }
 
-/** status, headers, body, kept: as every statement that stores an answer takes them. */
+/** Status, headers, body and kept, in the order of every statement that stores an answer. */
 export function answerValues(answer: Answer): [number, string | null, string | null, boolean] {
   return [
     answer.status,
@@ -127,7 +127,7 @@ export function eventValues(event: EventRow): (string | number)[] {
   return [shard, id, aggregateType, aggregateId, type, payload, headers]
 }
 
-/** The same of many, as seven arrays. */
+/** The values of many events, as seven arrays. */
 export function eventArrays(events: readonly EventRow[]): string[] {
   return arraysOf(events, 'shard', 'id', 'aggregateType', 'aggregateId', 'type', 'payload', 'headers')
 }

@@ -22,7 +22,7 @@ export class PostgresSchema<Tx> implements Schema {
   }
 
   async migrate({ adopt }: MigrateParams = {}): Promise<{ from: number; to: number }> {
-    // Where nothing is missing, reading suffices: most processes may do no more.
+    // If nothing is missing, a read is enough: most processes have no right to do more.
     const version = await this.version()
     this.#refuseNewer(version)
     try {
@@ -60,15 +60,15 @@ export class PostgresSchema<Tx> implements Schema {
   #refuseNewer(version: number): void {
     if (version <= SCHEMA_VERSION) return
     throw onceError('ONCE_SCHEMA_NEWER', {
-      detail: `Schema ${this.#schema} is at version ${version}, this code knows ${SCHEMA_VERSION}. Upgrade effectively-once`,
+      detail: `Schema ${this.#schema} is at version ${version}, but this code knows only ${SCHEMA_VERSION}. Upgrade effectively-once`,
     })
   }
 
-  /** Everything in one transaction: ten processes may start at once, nine wait and find it done. */
+  /** All migrations in one transaction. If ten processes start at once, nine wait and then find it done. */
   async #apply(adopt: string | undefined): Promise<number> {
     const { connection } = await this.#driver.begin(
       { name: '', text: MIGRATION_LOCK_SQL, values: [this.#schema] },
-      // An index of a large table takes as long as it takes.
+      // No time limit, because an index on a large table takes long.
       { withinMs: Infinity },
     )
     try {
@@ -107,7 +107,7 @@ const MIGRATION_LOCK_SQL = `select pg_advisory_xact_lock(hashtextextended('effec
 /** $1 schema */
 const SCHEMA_THERE_SQL = `select to_regnamespace($1::text) is not null as there`
 
-/** A role that may create tables in a schema need not be allowed to create schemas. */
+/** A role may have the right to create tables in a schema, but not to create schemas. */
 function preamble(schema: string, there = false): string[] {
   return [
     ...(there ? [] : [`create schema if not exists ${schema}`]),

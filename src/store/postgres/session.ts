@@ -27,7 +27,10 @@ import { answerOf, answerValues, claimedOf, eventArrays, eventValues, shownBy } 
 import type { Shown } from './rows.ts'
 import type { Bind } from './statements.ts'
 
-/** Two sessions may be on one connection, the user's own: a name that both use would be the other one's savepoint. */
+/**
+ * Two sessions may use one connection, the user's own. Names count up for both, so that a session never uses the
+ * other's savepoint.
+ */
 let savepoints = 0
 
 /** One open PostgreSQL transaction that carries a claim, a step, or the user's own work. */
@@ -36,9 +39,12 @@ export class PostgresSession<Tx> implements SqlSession<Tx> {
   readonly #connection: PgConnection<Tx>
   readonly #bind: Bind
   readonly #schema: string
-  /** Our transaction: the opened one, or the one that claimed first. If another one completes, the handler ended ours. */
+  /**
+   * Our transaction: the one we opened, or the one of the first claim. If it differs at completion, the handler ended
+   * ours.
+   */
   #xid: string
-  /** What the last claim showed: of a record that can be replayed it brought the answer along. */
+  /** The result of the last claim. For a record that can be replayed, it has the answer. */
   #shown: Shown | undefined
 
   constructor(connection: PgConnection<Tx>, bind: Bind, schema: string, shown?: Shown, xid?: string) {
@@ -133,7 +139,7 @@ export class PostgresSession<Tx> implements SqlSession<Tx> {
       release: () => this.#quietly(`release savepoint ${name}`),
       rollback: async () => {
         await this.#quietly(`rollback to savepoint ${name}`)
-        // Rolled back it is still open, and costs the server memory until the end of the transaction.
+        // After the rollback the savepoint is still open, and costs the server memory until the transaction ends.
         await this.#quietly(`release savepoint ${name}`)
       },
     }
@@ -147,7 +153,7 @@ export class PostgresSession<Tx> implements SqlSession<Tx> {
     try {
       return soundsEnded(error) ? this.#blamed(error) : undefined
     } catch {
-      // It cannot even be read.
+      // The error cannot even be read.
       return undefined
     }
   }
@@ -168,7 +174,7 @@ export class PostgresSession<Tx> implements SqlSession<Tx> {
     return typeof rows === 'number' ? rows : null
   }
 
-  /** The user's own transaction must be open, take writes, and let a new statement see what others committed. */
+  /** The user's own transaction must be open and writable, and a new statement must see what others have committed. */
   async check(): Promise<void> {
     const savepoint = await this.savepoint()
     await savepoint.release()
@@ -201,7 +207,7 @@ export class PostgresSession<Tx> implements SqlSession<Tx> {
     return this.#bind(fenced ? 'completeLeasedEvent' : 'completeEvent', [...values, ...eventValues(event)])
   }
 
-  /** Whatever is on its way belongs to this side of the savepoint. */
+  /** Statements that are under way belong before the savepoint command. */
   async #quietly(text: string): Promise<void> {
     await this.#connection.quiet?.()
     await this.#query({ name: '', text, values: [] })
@@ -224,7 +230,7 @@ export class PostgresSession<Tx> implements SqlSession<Tx> {
   }
 }
 
-/** `deadlineMs` 0 leaves the transaction's own deadline alone. */
+/** `deadlineMs` 0 keeps the transaction's own deadline. */
 export function claimValues(claim: Claim, deadlineMs: number): unknown[] {
   return [
     claim.fingerprintLock,
@@ -239,7 +245,7 @@ export function claimValues(claim: Claim, deadlineMs: number): unknown[] {
   ]
 }
 
-/** `by_default`: transactions of this server or role are read-only, whoever begins them. */
+/** `by_default`: the server or the role makes every transaction read-only. */
 const CHECK_SQL = `
 select current_setting('transaction_isolation') as level, current_setting('transaction_read_only')::bool as read_only,
        current_setting('default_transaction_read_only')::bool or pg_is_in_recovery() as by_default`

@@ -2,7 +2,10 @@ import { onceError } from '../../errors.ts'
 import { WRITER_QUEUE_MAX, WRITER_WAIT_MS_MAX } from '../../limits.ts'
 import { systemClock, type Clock } from '../../platform/clock.ts'
 
-/** One connection, one user at a time, first come first served. Who waits too long, or behind too many, is refused. */
+/**
+ * One connection that callers use one at a time, in the order in which they came. A caller that waits too long, or
+ * behind too many, is refused.
+ */
 export class SharedConnection {
   readonly #clock: Clock
   readonly #waiting = new Set<() => void>()
@@ -12,7 +15,7 @@ export class SharedConnection {
     this.#clock = clock
   }
 
-  /** Returns a function that gives the lane back. A second call does nothing. */
+  /** Returns a function that releases the connection. A second call does nothing. */
   acquire(): Promise<() => void> {
     if (!this.#held) {
       this.#held = true

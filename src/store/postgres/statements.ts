@@ -42,7 +42,7 @@ import { completeStepSql, finishStepSql, settleFailedSql, settleStepSql, startSt
 import type { PgStatement } from './driver/driver.ts'
 import { preparedName } from './name.ts'
 
-/** Every statement of the protocol by name, for one schema. A name is also the name it is prepared under. */
+/** Every statement of the store by name, for one schema. The name is also that of the prepared statement. */
 export type StatementName =
   | 'deadline'
   | 'claim'

@@ -6,7 +6,7 @@ import type { PgDriver } from './driver/driver.ts'
 import { told } from './errors.ts'
 import * as sql from './sql/status.ts'
 
-/** One statement after the other, on connections of the pool. */
+/** Runs one statement after the other, on connections of the pool. */
 export async function postgresStatus<Tx>(
   driver: PgDriver<Tx>,
   schema: string,
@@ -25,7 +25,7 @@ export async function postgresStatus<Tx>(
     destinations: destinations.map(statusRowOf),
     unsent: statusRowOf(unsent ?? NOTHING),
     consumers: consumers.filter(({ name }) => partsOf(String(name)).no === no).map(statusRowOf),
-    // Whoever sweeps now is expected to end later.
+    // The end of a running sweep's lease is in the future, so the age may be negative.
     sweptAgoMs: sweptMs && Math.max(0, sweptMs),
     sizes: sizes.map((row) => ({
       table: String(row['name']),

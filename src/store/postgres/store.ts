@@ -46,7 +46,7 @@ export function postgresStore<Tx>(driver: PgDriver<Tx>, options: PostgresStoreOp
     throw invalid(`schema must match ${SCHEMA_NAME.source}`)
   }
   refuseUnknown(options, OPTIONS, `the ${driver.name} store`)
-  // Quoted always: the name is checked, and the quotes cost nothing.
+  // The quotes are a second protection: the name was checked.
   return new PostgresStore(driver, `"${schema}"`)
 }
 
@@ -74,7 +74,7 @@ class PostgresStore<Tx> implements SqlStore<Tx> {
     this.#bind = statements(schema)
     this.features = {
       transactional: true,
-      // One connection in all is PGlite.
+      // Only PGlite has a single connection.
       concurrentClaims: !driver.single,
       serverDeadline: !driver.single,
     }

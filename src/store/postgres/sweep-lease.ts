@@ -3,13 +3,13 @@ import type { PgDriver } from './driver/driver.ts'
 import { holdSweepSql, letSweepGoSql } from './sql/sweep.ts'
 
 export interface SweepHeld {
-  /** How far ahead answers expire, of all that any process ever asked for. */
+  /** The longest `replayFor` that any process has asked for. */
   readonly replayForMs: number
   /** This role may change the tables. */
   readonly owner: boolean
 }
 
-/** One sweeper at a time, in all processes. */
+/** One sweeper at a time, across all processes. */
 export class SweepLease<Tx> {
   readonly #driver: PgDriver<Tx>
   readonly #schema: string
@@ -21,7 +21,7 @@ export class SweepLease<Tx> {
     this.#name = name
   }
 
-  /** Null: another one is at it. */
+  /** Null: another process is sweeping. */
   async hold<T>(replayForMs: number, work: (held: SweepHeld) => Promise<T>): Promise<T | null> {
     const values = [this.#name, SWEEP_LEASE_MS, replayForMs]
     const [row] = await this.#driver.query({ name: '', text: holdSweepSql(this.#schema), values })

@@ -6,7 +6,7 @@ import { duePartsSql, lookIntoPartSql, restPartSql, type PartedTable } from './s
 /** The first address of a part, and the one past its end. */
 export type Range = readonly [from: string, to: string]
 
-/** Goes through the parts of a table in which something may be due, and notes when to look into each of them again. */
+/** Visits the parts of a table in which a row may be due, and notes when to visit each of them again. */
 export class SweepParts<Tx> {
   readonly #driver: PgDriver<Tx>
   readonly #schema: string
@@ -16,7 +16,7 @@ export class SweepParts<Tx> {
     this.#schema = schema
   }
 
-  /** `remove` takes at most so many rows of a part, and answers how many it took. False: there is more. */
+  /** `remove` removes at most `limit` rows of a part, and returns how many. False: there is more. */
   async sweep(
     table: PartedTable,
     limit: number,
@@ -32,7 +32,7 @@ export class SweepParts<Tx> {
       const [look] = await this.#query(lookIntoPartSql(this.#schema, table), [...range, no])
       if (look?.['due'] !== true) continue
       left -= await remove(range, left)
-      // A part that the limit ended stays due.
+      // If the limit was reached, the part stays due.
       if (left <= 0) return false
       await this.#query(restPartSql(this.#schema, table), [no])
     }

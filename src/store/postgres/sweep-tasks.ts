@@ -2,7 +2,7 @@ import { isOnceError, onceError, type OnceError } from '../../errors.ts'
 import { storeError } from './errors.ts'
 import { isConnectionLost } from './driver/sqlstate.ts'
 
-/** The tasks of one sweep: one that fails keeps none of the others from being done. */
+/** The tasks of one sweep. If one fails, the others still run. */
 export class SweepTasks {
   readonly #schema: string
   readonly #failed: OnceError[] = []
@@ -16,14 +16,14 @@ export class SweepTasks {
     try {
       return await task()
     } catch (error) {
-      // Without a connection none of the others can be done either.
+      // Without a connection, the other tasks would fail, too.
       if (!isOnceError(error) && isConnectionLost(error)) throw error
       this.#failed.push(storeError(error, this.#schema))
       return otherwise
     }
   }
 
-  /** What only the owner of the tables could have done, and has not for long. */
+  /** Records a task that only the owner of the tables can do, and that is overdue. */
   late(what: string): void {
     this.#late.push(what)
   }

@@ -1,6 +1,6 @@
 import type { OperationState, Row, StoredOperation } from '../store.ts'
 
-/** A leased operation, by the names both databases give its columns. */
+/** A leased operation. Both databases use the same column names. */
 export function operationOf(row: Row): StoredOperation {
   return {
     id: String(row['id']),

@@ -4,7 +4,7 @@ import type { Row } from '../store.ts'
 
 const STATES: readonly (RecordState | undefined)[] = [undefined, 'inProgress', 'completed', 'unknown']
 
-/** Reads back what our statements wrote; a row that cannot be ours stops the operation. */
+/** Reads a record that our statements wrote. A row that we cannot have written stops the operation. */
 export function recordOf(row: Row | undefined): StoredRecord | null {
   if (!row || row['state'] === null || row['state'] === undefined) return null
   const state = STATES[Number(row['state'])]

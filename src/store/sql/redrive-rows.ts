@@ -11,7 +11,7 @@ import type {
 import type { Row } from '../store.ts'
 import { letterOf } from './letter-rows.ts'
 
-/** Rows of redrives: both databases name their columns alike. */
+/** Rows of redrives. Both databases use the same column names. */
 
 export function planOf(row: Row): StoredPlan {
   return {

@@ -2,7 +2,7 @@ import type { Row } from '../store.ts'
 
 const TEXTS: readonly string[] = ['name', 'error']
 
-/** A row under the names that the status has: `oldest_ms` is `oldestMs`. Some clients give numbers as texts. */
+/** A row with the names of the status: `oldest_ms` becomes `oldestMs`. Some clients return numbers as text. */
 export function statusRowOf(row: Row): never {
   const entries = Object.entries(row).map(([name, value]) => [
     name.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase()),

@@ -7,25 +7,25 @@ import type { Turn } from './turn.ts'
 
 const INSERT = `insert into effectively_once_answer (id, day, status, headers, body, kept) values (?, ?, ?, ?, ?, ?)`
 
-/** A live record without its answer row is unreplayable, never expired: only expires_at says that. */
+/** A record without its answer cannot be replayed, but it is not expired: only expires_at decides that. */
 export const READ: string = `select ${RECORD}, a.status, a.headers, a.body, a.kept
   from effectively_once_record r left join effectively_once_answer a on a.id = r.id where r.id = ?`
 
 const READ_ANSWER = 'select status, headers, body, kept from effectively_once_answer where id = ?'
 
-// The token decides, not the clock: a lapsed lease that nobody took over may still complete.
+// The token decides, not the clock: a lapsed lease that no attempt took over may still complete.
 const COMPLETE_LEASED = `update effectively_once_record set state = 2, lease_until = null, ${NEW_TIMES}
   where id = ? and token = cast(? as integer) and state = 1 returning ${DAY} as day`
 
-/** The completing statements, without the commit. */
+/** The statements that complete an operation, without the commit. */
 export function complete(turn: Turn, { claim, claimed, answer, events, fenced }: CompleteParams): void {
   if (!fenced) insertAnswer(turn, claim.id, claimed.answerDay, answer)
-  // An error would not abort a transaction of SQLite, so the count is awaited and we roll back ourselves.
+  // An error does not abort a transaction of SQLite, so we check the count and roll back ourselves.
   else if (!completeLeased(turn, { id: claim.id, token: claimed.token, claim, answer })) throw turn.loseLease()
   appendEvents(turn, events)
 }
 
-/** False: the lease is no longer ours, and nothing was written. */
+/** False: this attempt no longer holds the lease, and nothing was written. */
 export function completeLeased(turn: Turn, { id, token, claim, answer }: Held & RefuseParams): boolean {
   const [row] = turn.all(COMPLETE_LEASED, [...timesOf(claim), id, token])
   if (!row) return false

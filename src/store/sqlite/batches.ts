@@ -8,7 +8,7 @@ import type { Turn } from './turn.ts'
 import type { Handles } from './tx.ts'
 import type { Writer } from './writer.ts'
 
-/** Many requests, one commit: with one fsync for all of them, this is the fast path of an embedded store. */
+/** Many requests share one commit and one fsync. This is the fast path of an embedded store. */
 export function sqliteBatches({ writer, handles }: { writer: Writer; handles: Handles }): Batches {
   return {
     limit: () => Promise.resolve(BATCH_REQUESTS_MAX),
@@ -16,7 +16,8 @@ export function sqliteBatches({ writer, handles }: { writer: Writer; handles: Ha
       const turn = await writer.take({ deadlineMs })
       try {
         const won = claimAll(turn, claims, rerun)
-        // Whoever lost is answered from its record, which may be a turn's that waits for its commit.
+        // A request that lost is answered from an existing record. That record may belong to a turn that is not
+        // committed yet.
         const again = won.size < claims.length && (await turn.restart())
         return { session: batchSession(turn, handles), won: again ? claimAll(turn, claims, rerun) : won }
       } catch (error) {
@@ -58,11 +59,11 @@ function runEffects(turn: Turn, handles: Handles, statements: readonly UserState
   for (const [index, { sql, values }] of statements.entries()) {
     try {
       rows.push(handles.query(turn, sql, values, (text) => endsTransaction(text) || isSavepoint(text)).rows)
-      // Nobody interrupts a statement: that it took too long is seen behind it.
+      // A running statement cannot be interrupted, so the deadline is checked after it.
       turn.check()
     } catch (error) {
       const late = isOnceError(error, 'ONCE_DEADLINE')
-      // Found before this one had begun: no statement took that long.
+      // The deadline passed before this statement began, so no statement of the batch is to blame.
       const under = late && rows.length === index ? statements.length : index
       void turn.rollback()
       return late ? { kind: 'ended', index: under, late, error } : { kind: 'failed', index, error }

@@ -4,7 +4,7 @@ import type { Random } from '../../platform/random.ts'
 import type { EventLoopTurn } from './event-loop-turn.ts'
 import { isBusy, unavailable } from './failure.ts'
 
-/** How we wait for other processes: on a timer. SQLite's own busy handler would stop the event loop meanwhile. */
+/** How we wait for other processes: on a timer. SQLite's own busy handler would block the event loop. */
 export interface BusyRetry {
   readonly file: string
   readonly clock: Clock
@@ -12,7 +12,7 @@ export interface BusyRetry {
   readonly eventLoop: EventLoopTurn
 }
 
-/** Tries again while another connection holds the lock; past `until` it is ONCE_STORE_UNAVAILABLE. */
+/** Tries again while another connection holds the lock. After `until`, it throws ONCE_STORE_UNAVAILABLE. */
 export async function whileBusy<T>(retry: BusyRetry, until: number, work: () => T): Promise<T> {
   for (;;) {
     try {

@@ -2,7 +2,7 @@ import type { Client } from './client.ts'
 import { Prepared } from './prepared.ts'
 import { type Bindable, readable } from './value.ts'
 
-/** What we use of the package `libsql`, which has the shape of better-sqlite3. */
+/** The part of the package `libsql` that we use. It has the shape of better-sqlite3. */
 type Libsql = new (file: string) => LibsqlDatabase
 
 interface LibsqlDatabase {
@@ -20,8 +20,9 @@ interface LibsqlStatement {
 }
 
 /**
- * These are never prepared: a prepared one that was refused stays open in this library, and keeps its connection at that
- * state of the file. Once another process has written, every `begin immediate` would then be refused, for ever.
+ * These statements are never prepared. In this library, a prepared statement that was refused stays open, and keeps its
+ * connection at that state of the file. After another process has written, every `begin immediate` would then be
+ * refused for ever.
  */
 const TRANSACTION_CONTROL = /^(?:begin|commit|rollback|savepoint|release)\b/
 
@@ -35,7 +36,7 @@ export function libsqlClient(Database: Libsql, file: string): Client {
   return {
     library: 'libsql',
     returnsRows: (sql) => prepared.get(sql).returnsRows,
-    // Not `get`, which adds a column of its own to the row.
+    // `get` would add a column of its own to the row.
     all: (sql, values = []) => readable(prepared.get(sql).statement.all(values)),
     run(sql, values) {
       if (values || !TRANSACTION_CONTROL.test(sql)) return prepared.get(sql).statement.run(values ?? []).changes

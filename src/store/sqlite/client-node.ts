@@ -2,7 +2,7 @@ import type { Client, OpenFile } from './client.ts'
 import { Prepared } from './prepared.ts'
 import { type Bindable, readable } from './value.ts'
 
-/** What we use of `node:sqlite`, as of Node 22.13; `columns` and `isTransaction` came with 22.16. */
+/** The part of `node:sqlite` that we use, as of Node 22.13. `columns` and `isTransaction` exist since 22.16. */
 interface NodeSqlite {
   DatabaseSync: new (file: string) => NodeDatabase
 }
@@ -49,7 +49,7 @@ function nodeClient(database: NodeDatabase, keepsColumns: boolean): Client {
   }
 }
 
-/** Node 22 reads `select *` with the columns of the day it was prepared, also after `alter table`. */
+/** Node 22 reads `select *` with the columns from the time it was prepared, even after `alter table`. */
 function keepsOldColumns(database: NodeDatabase): boolean {
   database.exec('create table probe (a); insert into probe values (1)')
   const statement = database.prepare('select * from probe')
@@ -60,7 +60,7 @@ function keepsOldColumns(database: NodeDatabase): boolean {
   return !('b' in row)
 }
 
-/** Before 22.16 only the text tells. Wrong at worst for a write that says "returning" in a string: its count is 0. */
+/** Before 22.16 only the text shows it. At worst, the count of a write with "returning" inside a string is 0. */
 function looksLikeRows(sql: string): boolean {
   const bare = sql.replaceAll(/--[^\n]*|\/\*[\s\S]*?\*\//g, ' ').trim()
   if (/\breturning\b/i.test(bare)) return true
@@ -68,7 +68,7 @@ function looksLikeRows(sql: string): boolean {
   return /^(?:select|values|pragma|explain)\b/i.test(bare)
 }
 
-/** Before 22.16 only BEGIN tells: it is refused inside a transaction. */
+/** Before 22.16 only BEGIN shows it: SQLite refuses BEGIN inside a transaction. */
 function probe(database: NodeDatabase): boolean {
   try {
     database.exec('begin')

@@ -1,15 +1,15 @@
 import type { Row } from '../store.ts'
 import type { Bindable } from './value.ts'
 
-/** One synchronous connection. Statements are prepared once per text. Nothing here waits for anybody. */
+/** One synchronous connection. Statements are prepared once per text. No method waits. */
 export interface Client {
   readonly library: Library
-  /** The statement gives rows: a query, or a write with `returning`. */
+  /** Whether the statement returns rows: a query, or a write with `returning`. */
   returnsRows(sql: string): boolean
   all(sql: string, values?: readonly Bindable[]): Row[]
-  /** For statements without rows; answers with the number of rows changed. */
+  /** For statements without rows. Returns the number of changed rows. */
   run(sql: string, values?: readonly Bindable[]): number
-  /** False too when SQLite rolled back by itself: a full disk, `insert or rollback`, `raise(rollback, …)`. */
+  /** Also false after SQLite rolled back by itself: a full disk, `insert or rollback`, `raise(rollback, …)`. */
   inTransaction(): boolean
   close(): void
 }

@@ -64,6 +64,15 @@ describeSqlite('operations that wait for the writer', (lab) => {
     expect(await count(store, 'effectively_once_answer')).toBe(40)
   })
 
+  it('share a commit with so many others at most', async () => {
+    const watch = watched(lab)
+    const store = await lab.store({ library: watch.library, limits: { ...PATIENT, sharedTurnsMax: 2 } })
+    watch.commits = 0
+    await Promise.all(keys(12).map((id) => charge(store, makeClaim({ id }))))
+    expect(watch.commits).toBeGreaterThanOrEqual(6)
+    expect(await count(store, 'charge')).toBe(12)
+  })
+
   it('hear nothing before the commit: where it fails, all of them run again or are told', async () => {
     const watch = watched(lab)
     const store = await lab.store({ library: watch.library, limits: PATIENT })

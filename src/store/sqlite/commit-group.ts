@@ -4,7 +4,7 @@ import { isBusy, isConstraint, storeFailure } from './failure.ts'
 import { type BusyRetry, pause, whileBusy } from './busy-retry.ts'
 
 const SAVEPOINT = 'effectively_once_turn'
-/** Constraints that are checked by the commit, and those that end the whole transaction. */
+/** Constraints that only the commit checks, and constraints that end the whole transaction. */
 const FOUND_LATE = `select 1 from (select sql from sqlite_schema union all select sql from sqlite_temp_schema)
   where sql like '%deferr%' or sql like '%rollback%' limit 1`
 
@@ -16,8 +16,8 @@ interface Kept {
 }
 
 /**
- * One transaction of SQLite that the turns waiting for the writer share: each under a savepoint, one commit and one
- * fsync for all of them. Nobody is told about its own turn before the commit.
+ * One transaction of SQLite that the waiting turns share. Each turn has a savepoint, and all of them share one commit
+ * and one fsync. No turn reports success before the commit.
  */
 export class CommitGroup {
   readonly #client: Client
@@ -28,9 +28,9 @@ export class CommitGroup {
   #since = 0
   #version: unknown
   #foundLate = false
-  /** A turn's mistake has cost others their work: it may come again. */
+  /** A failure of one turn has undone the work of others. That may happen again. */
   #costOthers = false
-  /** A rollback could not be done. */
+  /** A rollback has failed. */
   #unfinished = false
 
   constructor(client: Client, retry: BusyRetry) {
@@ -52,7 +52,7 @@ export class CommitGroup {
     return this.#settled
   }
 
-  /** False where one turn's mistake would end the transaction of all: the tables say so, or it happened before. */
+  /** False if a failure of one turn could end the transaction of all turns: the tables show it, or it has happened. */
   get shareable(): boolean {
     if (this.#costOthers) return false
     try {
@@ -61,12 +61,12 @@ export class CommitGroup {
       this.#version = version
       return !this.#foundLate
     } catch {
-      // The commit finds out what is wrong, and tells whom it concerns.
+      // The commit will fail for the same reason, and report it.
       return false
     }
   }
 
-  /** Begins a turn. The first one opens the transaction, and waits for other processes until then. */
+  /** Begins a turn. The first turn opens the transaction, and waits for other processes at most until `until`. */
   async enter(until: number): Promise<void> {
     if (this.size === 0) {
       if (this.#unfinished) this.#client.run('rollback')
@@ -82,7 +82,7 @@ export class CommitGroup {
     }
   }
 
-  /** Keeps the turn's work for the commit. Throws when the turn's savepoint is gone. */
+  /** Keeps the turn's work for the commit. Throws if the turn's savepoint is gone. */
   keep(until: number): Promise<'committed'> {
     this.#client.run(`release ${SAVEPOINT}`)
     if (this.size === 0) this.#settled = new Promise((resolve) => (this.#settle = resolve))
@@ -91,33 +91,33 @@ export class CommitGroup {
     })
   }
 
-  /** Undoes the turn's work, and no other turn's. */
+  /** Undoes only this turn's work. */
   drop(): void {
     if (this.size === 0) return this.#rollback()
     try {
       this.#client.run(`rollback to ${SAVEPOINT}`)
       this.#client.run(`release ${SAVEPOINT}`)
     } catch (error) {
-      // Whose rows are whose cannot be told any more.
+      // It is no longer known which rows belong to which turn.
       this.#rollback()
       this.lose(error)
     }
   }
 
-  /** Undoes the turn's work, commits the kept turns and begins the turn anew. */
+  /** Undoes the turn's work, commits the kept turns, and begins the turn again. */
   async restart(until: number): Promise<void> {
     this.drop()
     if (this.size > 0) await this.commit()
     await this.enter(until)
   }
 
-  /** SQLite rolled back by itself: the kept turns, which did nothing wrong, run again. */
+  /** SQLite rolled back by itself. The kept turns did nothing wrong, so they run again. */
   lose(error: unknown): void {
     if (this.size > 0) this.#costOthers = true
     this.#end(({ reject }) => reject(onceError('ONCE_CONFLICT', { cause: error })))
   }
 
-  /** Commits the kept turns and tells them. */
+  /** Commits the kept turns, and resolves their promises. */
   async commit(): Promise<void> {
     for (;;) {
       try {
@@ -137,8 +137,8 @@ export class CommitGroup {
   }
 
   /**
-   * The transaction is still open: nothing was committed. Where a constraint that is only checked now refused several
-   * turns, each runs alone, so that one of them hears of it.
+   * The transaction is still open, so nothing was committed. If a deferred constraint refused several turns, each of
+   * them runs alone, so that the right one gets the error.
    */
   #refused(error: unknown): void {
     const deferred = isConstraint(error)

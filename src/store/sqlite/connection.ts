@@ -3,7 +3,7 @@ import type { Client, OpenFile } from './client.ts'
 import { unavailable } from './failure.ts'
 import { type BusyRetry, whileBusy } from './busy-retry.ts'
 
-/** Whoever commits is told only when the disk has it; nobody waits inside SQLite. */
+/** A commit returns only when the data is on disk. SQLite itself never waits. */
 const WRITING = [
   'pragma busy_timeout = 0',
   'pragma journal_mode = wal',
@@ -64,12 +64,12 @@ export class Connection {
   }
 }
 
-/** Nothing stays behind in the log beside the file, even where a library keeps the connection open a while longer. */
+/** Empties the log file, even if a library keeps the connection open for a while. */
 function emptyLog(client: Client): void {
   try {
     client.all('pragma wal_checkpoint(truncate)')
   } catch {
-    // Somebody else is using the file: whoever closes it last does this.
+    // Another connection uses the file. The last one that closes it empties the log.
   }
 }
 

@@ -1,9 +1,11 @@
 import type { Clock } from '../../platform/clock.ts'
 
-/** Statements are synchronous and promises do not turn the event loop: a chain of them would keep every timer waiting. */
+/**
+ * Statements are synchronous, and promises do not turn the event loop. A long chain of them would delay every timer.
+ */
 const LOOP_HELD_MS_MAX = 10
 
-/** Lets timers and sockets in between two statements, often enough and no more often. */
+/** Lets timers and sockets run between two statements, but only as often as needed. */
 export class EventLoopTurn {
   readonly #clock: Clock
   #takenAt = -Infinity
@@ -13,7 +15,7 @@ export class EventLoopTurn {
     this.#clock = clock
   }
 
-  /** Calls back at once, or after a turn of the event loop when it is time for one. Then everybody waits for it. */
+  /** Calls back at once. If a turn of the event loop is due, all callers wait for that turn. */
   before(callback: () => void): void {
     if (this.#waiting.length > 0) this.#waiting.push(callback)
     else if (this.#clock.now() - this.#takenAt < LOOP_HELD_MS_MAX) callback()

@@ -12,7 +12,7 @@ const NAMESPACE_HEAD = 'select id from effectively_once_namespace_head where agg
 const INSERT = `insert into effectively_once_event
   (shard, id, aggregatetype, aggregateid, type, payload, headers, created_at) values (?, ?, ?, ?, ?, ?, ?, ${NOW})`
 
-/** One writer: the order of `seq` is the order of commits. */
+/** With one writer, the order of `seq` is the order of the commits. */
 export function appendEvents(turn: Turn, events: readonly EventRow[]): void {
   for (const event of events) {
     const { shard, id, aggregateType, aggregateId, type, payload, headers } = event
@@ -21,7 +21,7 @@ export function appendEvents(turn: Turn, events: readonly EventRow[]): void {
   }
 }
 
-/** Ordered entries carry the id of the event before them. */
+/** Ordered events carry the id of their predecessor. */
 function chained(turn: Turn, { aggregateId, shard, headers }: EventRow): string {
   const parsed = JSON.parse(headers) as Record<string, unknown>
   if (!Object.hasOwn(parsed, 'previous')) return headers

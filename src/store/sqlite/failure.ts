@@ -1,6 +1,6 @@
 import { isOnceError, onceError } from '../../errors.ts'
 
-/** SQLite's primary result codes (the low byte of what the libraries report). */
+/** SQLite's primary result codes: the low byte of the code that the libraries report. */
 const BUSY = 5
 const LOCKED = 6
 const CONSTRAINT = 19
@@ -14,13 +14,13 @@ function resultCode(error: unknown): number {
   return typeof code === 'number' ? code & 0xff : 0
 }
 
-/** Another connection, most likely of another process, holds the lock: wait and try again. */
+/** Another connection, most likely of another process, holds the lock. Wait and try again. */
 export function isBusy(error: unknown): boolean {
   const code = resultCode(error)
   return code === BUSY || code === LOCKED
 }
 
-/** The same of a user's statement. What its own transaction locks out stays so, however often it runs. */
+/** The same for a user's statement. A lock conflict inside its own transaction is permanent, so only BUSY counts. */
 export function isTransient(error: unknown): boolean {
   return resultCode(error) === BUSY
 }
@@ -29,11 +29,12 @@ export function isConstraint(error: unknown): boolean {
   return resultCode(error) === CONSTRAINT
 }
 
+/** Does not use `instanceof`: in Jest, an error of `node:sqlite` has a class of another realm. */
 export function isTableMissing(error: unknown): boolean {
-  return error instanceof Error && OUR_TABLE_MISSING.test(error.message)
+  return OUR_TABLE_MISSING.test(String((error as Partial<Error> | undefined)?.message))
 }
 
-/** An error of one of our own statements, in the words of this package. A user's errors are thrown as they come. */
+/** Translates an error of one of our own statements. A user's errors are thrown unchanged. */
 export function storeFailure(error: unknown, file: string): Error {
   if (isTableMissing(error)) {
     const detail = `The tables "effectively_once_…" are missing in "${file}". Run: npx effectively-once migrate`

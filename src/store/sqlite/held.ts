@@ -29,7 +29,7 @@ const TRY = `update effectively_once_held set tried = ?, due_at = coalesce(${NOW
   where destination = ? and shard = ? and seq = ?`
 const PARKED = `select 1 from effectively_once_held where destination = ? and shard = ? and seq = ? and state = 3`
 const SENT = 'delete from effectively_once_held where destination = ? and shard = ? and seq = ?'
-// A delayed one before it in line is not behind it.
+// A delayed event that comes earlier in line does not wait behind the parked one.
 const PARK = `update effectively_once_held set state = 3, due_at = null, reason = null
   where destination = ?1 and shard = ?2 and aggregateid = ?3 and state = 1 and seq >
     (select min(x.seq) from effectively_once_held x
@@ -38,7 +38,7 @@ const PROMOTE = `update effectively_once_held set due_at = ${NOW} where due_at i
   (select min(seq) from effectively_once_held where destination = ? and shard = ? and aggregateid = ? and state = 1)`
 const STILL_BLOCKED = `select shard, aggregateid, max(state = 3) as parked from effectively_once_held
   where destination = ? and shard = ? and aggregateid = ? and state in (1, 3) group by shard, aggregateid`
-// Parked without a reason, behind nobody who has one: its head was released.
+// Orphans: parked events without a failed event before them, because it was released.
 const ORPHANS = `update effectively_once_held set state = 1, attempts = 0, tried = 0, due_at = null
   where destination = ?1 and shard = ?2 and seq in (select x.seq from effectively_once_held x
     where x.destination = ?1 and x.shard = ?2 and x.aggregateid = ?3 and x.state = 3 and x.reason is null
@@ -92,7 +92,7 @@ export async function dueEvents(reader: Reader, params: DueParams): Promise<Due>
   return { events: [], nextInMs: next === null ? null : Number(next) }
 }
 
-/** The first of an aggregate that still waits is due now, unless it has a time. */
+/** Makes the first waiting event of an aggregate due now, unless it has a time. */
 export function promote(
   turn: Turn,
   destination: string,
@@ -101,7 +101,7 @@ export function promote(
   turn.run(PROMOTE, [destination, shard, destination, shard, aggregateId])
 }
 
-/** Orphans are put in line, the first ones first. Answers how many. */
+/** Lets orphans wait in line again, the first ones first. Returns how many. */
 export function unparkOrphans(
   turn: Turn,
   destination: string,
@@ -111,7 +111,7 @@ export function unparkOrphans(
   return turn.run(ORPHANS, [destination, shard, aggregateId, limit])
 }
 
-/** Counts what is sent next. */
+/** Counts a try of the events that are sent next. */
 export function tryHeld(turn: Turn, { destination, leases, events }: TryHeldParams): number[] {
   const ours = leases.filter((lease) => isOurs(turn, destination, lease)).map(({ shard }) => shard)
   for (const { shard, seq, tried, dueInMs } of events) {
@@ -120,7 +120,7 @@ export function tryHeld(turn: Turn, { destination, leases, events }: TryHeldPara
   return ours
 }
 
-/** Those that are stored as parked. What stands behind a parked one has no reason of its own, and is not asked for. */
+/** The events that are stored as parked. An event behind a parked one has no reason of its own, and is left out. */
 export function parkedOf(turn: Turn, destination: string, rows: readonly HoldParams[]): EventPlace[] {
   const told = rows.filter(({ state, reason }) => state === 'parked' && reason !== null)
   return told.flatMap(({ shard, seq }) =>

@@ -2,10 +2,10 @@ import type { SweptInbox } from '../inbox.ts'
 import { NOW } from './migrations.ts'
 import type { Writer } from './writer.ts'
 
-/** Rows per transaction: nobody waits long for the writer because of the sweeper. */
+/** Rows per transaction, so that the sweeper never holds the writer for long. */
 const CHUNK = 250
 
-// With one writer a row and its mark change places in one step.
+// With one writer, a mark can replace its row in one step.
 const OLD = `select i.id, i.at + c.remember_ms as forget_at, c.remember_ms > c.inbox_ms as remembered
   from effectively_once_consumer c cross join effectively_once_inbox i
   where i.consumer = c.name and i.at < ${NOW} - c.inbox_ms limit ?`
@@ -13,7 +13,7 @@ const MARK = 'insert into effectively_once_mark (id, forget_at) values (?, ?) on
 const UNROW = 'delete from effectively_once_inbox where id = ?'
 const FORGET = `delete from effectively_once_mark where id in
   (select id from effectively_once_mark where forget_at < ${NOW} order by forget_at limit ?)`
-// What was not applied stays while its aggregate has a parked letter: those behind it ask for it.
+// A letter that was not applied stays while its aggregate has a parked letter, because later messages look for it.
 const LETTERS = `delete from effectively_once_dead_letter where seq in (select d.seq from effectively_once_dead_letter d
   join effectively_once_consumer c on c.name = d.consumer
   where d.state <> 1 and coalesce(d.settled_at, d.parked_at) < ${NOW} - c.letters_ms

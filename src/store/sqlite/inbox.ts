@@ -28,8 +28,8 @@ const OPEN = `insert into effectively_once_consumer (name, inbox_ms, remember_ms
     letters_ms = excluded.letters_ms, seen_at = excluded.seen_at`
 const INSERT = `insert into effectively_once_inbox (id, consumer, source, message, at) values (?, ?, ?, ?, ${NOW})
   on conflict (id) do nothing`
-// One statement per message: applied (or marked), its own letter, a parked one of its aggregate, its predecessor. A
-// discarded one keeps nobody waiting if nothing before it does.
+// One statement per message looks for the message itself (applied or marked), its letter, a parked letter of its
+// aggregate, and its predecessor. A discarded predecessor blocks nothing if nothing before it does.
 const LOOK = numbered(`select exists (select 1 from effectively_once_inbox where id = $1)
     or exists (select 1 from effectively_once_mark where id = $1) as applied,
   exists (select 1 from effectively_once_dead_letter where id = $1 and state <> 3) as parked,
@@ -75,7 +75,7 @@ const FORGOTTEN = `select 1 from json_each(?) w where ${['inbox', 'mark', 'dead_
 const PASS = `insert into effectively_once_position (consumer, source, partition, next) values (?, ?, ?, cast(? as integer))
   on conflict (consumer, source, partition) do update set next = max(next, excluded.next)`
 
-/** Consumers on SQLite: with one writer nothing runs elsewhere, so nothing is ever busy. */
+/** Consumers on SQLite. With one writer, no message runs elsewhere, so none is ever busy. */
 export function sqliteInbox(parts: { writer: Writer; reader: Reader; handles: Handles }): Inbox<SqlTx> {
   const { writer, reader, handles } = parts
   return {
@@ -122,7 +122,7 @@ async function take(
         return state === 'taken' && !insert(turn, consumer, item) ? 'duplicate' : state
       })
     const first = takeAll()
-    // Whoever is a duplicate is acknowledged, so what makes it one must be on the disk.
+    // A duplicate is acknowledged, so the row that makes it one must be on disk.
     const again = first.some((state) => state !== 'taken') && (await turn.restart())
     const states = again ? takeAll() : first
     return { states, session: inboxSession(turn, handles) }
@@ -164,7 +164,7 @@ function fail(turn: Turn, { consumer, failures }: FailedParams): Tries[] {
   )
 }
 
-/** Whoever runs a message has the writer: it is not this one. */
+/** This turn holds the writer, so no other turn runs one of these messages. */
 function park(turn: Turn, { consumer, letters, positions }: ParkParams): readonly string[] {
   for (const letter of letters) parkLetter(turn, consumer, letter)
   for (const { id } of letters) turn.run(FORGET_TRIES, [id])

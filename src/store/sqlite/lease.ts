@@ -5,7 +5,7 @@ import { NOW } from './migrations.ts'
 import { CLAIMED, claimedOf, claimRecord, DAY, NEW_TIMES, NEXT_TOKEN, renewRecord, timesOf } from './record.ts'
 import type { Turn } from './turn.ts'
 
-/** Past its lease and past its time: nobody takes it over any more, whether the sweeper came by or not. */
+/** Lapsed and expired: no attempt may take it over any more, even if the sweeper has not marked it yet. */
 const OVERDUE = `state = 1 and lease_until <= ${NOW} and expires_at <= ${NOW}`
 
 const TAKE_OVER = `update effectively_once_record set fp = ?, fp_version = ?, token = ${NEXT_TOKEN}, attempt = attempt + 1, lease_until = ${NOW} + ?
@@ -16,7 +16,7 @@ const SAVE_NOTES = `update effectively_once_record set namespace = ?, route = ?,
 
 const SAVE_INPUT = `insert or replace into effectively_once_recover (id, namespace, name, input) values (?, ?, ?, ?)`
 
-/** Until when the lease runs; on an unknown operation: since when nobody holds it. */
+/** The end of the lease. For an unknown operation: since when no attempt holds it. */
 const SET_LEASE = `update effectively_once_record set lease_until = ${NOW} + ?
   where id = ? and token = cast(? as integer) and state = 1`
 
@@ -26,11 +26,11 @@ const SUSPEND = `update effectively_once_record set state = 3, lease_until = ${N
 const SUSPEND_OVERDUE = `update effectively_once_record set state = 3 where id in
   (select id from effectively_once_record where state <> 2 and ${OVERDUE} limit ?)`
 
-// A new token: whoever left the operation in doubt cannot finish it any more.
+// The new token fences the attempt that left the operation unknown.
 const settleSql = (state: 1 | 2, times: string, overdue: string): string =>
   `update effectively_once_record set state = ${state}, token = ${NEXT_TOKEN}, lease_until = ${NOW}, ${times}
   where id = ? and (state = 3 or ${overdue}) returning cast(life as text) as life, ${DAY} as day`
-// An abandoned one may be ended, too.
+// An abandoned operation may be ended, too.
 const FAIL = settleSql(2, NEW_TIMES, `state = 1 and lease_until <= ${NOW}`)
 const GO_ON = settleSql(1, `expires_at = max(expires_at, ${NOW} + ?), forget_at = max(forget_at, ${NOW} + ?)`, OVERDUE)
 
@@ -58,7 +58,7 @@ export function claimLease(turn: Turn, params: LeaseParams): ReturnType<typeof c
   return result
 }
 
-/** The next attempt of a lapsed operation, or the next life of an expired one. */
+/** Begins the next attempt of a lapsed operation, or the next life of an expired one. */
 export function takeOver(turn: Turn, params: LeaseParams & { seen: StoredRecord }): Claimed | null {
   const { claim, leaseMs, seen } = params
   const claimed =
@@ -74,12 +74,15 @@ function saveNotes(turn: Turn, { claim, recover, about }: LeaseParams): void {
   if (recover) turn.run(SAVE_INPUT, [claim.id, recover.namespace, recover.name, recover.input])
 }
 
-/** Whoever holds it is fenced. Not while a call without a key has begun: nobody could tell whether to make it again. */
+/**
+ * Fences any holder. Refused while a call without a key is unfinished, because it is unknown whether the call must be
+ * repeated.
+ */
 export function evict(turn: Turn, of: { readonly id: string } & Pick<Claim, 'replayForMs' | 'goneForMs'>): boolean {
   return turn.run(EVICT, [of.replayForMs, of.replayForMs + of.goneForMs, of.id]) === 1
 }
 
-/** leaseMs 0 lets it lapse now. False: it is no longer ours. */
+/** `leaseMs` 0 ends the lease now. False: this attempt no longer holds it. */
 export function setLease(turn: Turn, { id, token }: Held, leaseMs: number): boolean {
   return turn.run(SET_LEASE, [leaseMs, id, token]) === 1
 }

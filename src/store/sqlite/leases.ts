@@ -7,12 +7,12 @@ import type { Reader } from './reader.ts'
 import { finishStep, READ_STEPS, startStep, stepOf } from './step.ts'
 import type { Writer } from './writer.ts'
 
-/** Leased mode: every method is a short transaction of its own, fenced by its token under the writer's lock. */
+/** Leased operations: every method is a short transaction, fenced by its token under the writer's lock. */
 export function sqliteLeases({ writer, reader }: { writer: Writer; reader: Reader }): Required<Leases> {
   return {
     claim: (params) => writer.write((turn) => claimLease(turn, params)),
     takeOver: (params) => writer.write((turn) => takeOver(turn, params)),
-    // Ahead of the queue: a lease must not lapse because many others wait.
+    // Goes ahead of the queue: a lease must not lapse because many others wait.
     heartbeat: ({ leases, leaseMs }) =>
       writer.write((turn) => leases.filter((held) => setLease(turn, held, leaseMs)).map(({ id }) => id), {
         urgent: true,

@@ -19,20 +19,21 @@ const PARK =
     and not exists (select 1 from effectively_once_mark where id = $1)
   on conflict (id) do nothing`)
 
-/** The namespace that the stored name of a consumer belongs to: its number, as text. See namespaced/names.ts. */
+/** The number, as text, of the namespace that a stored consumer name belongs to. See namespaced/names.ts. */
 export function numberIn(column: string): string {
   const at = `instr(${column}, char(31))`
   return `case ${at} when 0 then '0' else substr(${column}, 1, ${at} - 1) end`
 }
 
-// Every part of the filter is asked for by a value that is not null.
+// A part of the filter counts only if its value is not null.
 export const MATCHES: string = `($1 is null or d.consumer = $1) and ($2 is null or d.source = $2) and ($3 is null or d.type = $3)
   and ($4 is null or d.aggregate = $4) and ($5 is null or d.tenant = $5) and ($6 is null or d.fingerprint = $6)
   and ($7 is null or d.reason = $7) and ($8 is null or d.state in (select value from json_each($8)))
   and ($9 is null or d.id in (select value from json_each($9)))
   and ($10 is null or d.parked_at >= $10) and ($11 is null or d.parked_at < $11)
   and ($12 is null or ${numberIn('d.consumer')} = $12)`
-// Each aggregate is read once, however many of its letters are asked for: who is parked behind them is counted backwards.
+// `blocks` counts the letters that are parked behind a letter. Each aggregate is read only once, and counted from its
+// end, however many of its letters match.
 const LIST = numbered(`with p as materialized (
   select d.id, d.seq, d.consumer, d.source, d.aggregate from effectively_once_dead_letter d
   where ${MATCHES} and d.seq > $13 order by d.seq limit $14

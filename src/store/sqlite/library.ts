@@ -1,21 +1,22 @@
-import { onceError } from '../../errors.ts'
+import { isOnceError, onceError } from '../../errors.ts'
 import { libsqlClient } from './client-libsql.ts'
 import { nodeLibrary } from './client-node.ts'
 import type { OpenFile } from './client.ts'
 
-/** Where the two libraries come from; replaced in tests. */
+/** Loads the two libraries. Tests replace it. */
 export interface Libraries {
   builtin(): unknown
   libsql(): Promise<unknown>
 }
 
 export const installed: Libraries = {
-  // Not an import: `node:sqlite` does not exist on Node 20, and `getBuiltinModule` says so without an error.
+  // An import would fail on Node 20, which has no `node:sqlite`. `getBuiltinModule` returns undefined there.
   builtin: () => process.getBuiltinModule?.('node:sqlite'),
-  libsql: async () => await import('libsql'),
+  // esbuild leaves an import with a `catch` to run time. Otherwise a program without libsql could not be bundled.
+  libsql: async () => await import('libsql').catch(missing),
 }
 
-/** `node:sqlite` where this Node has it, else `libsql`, else a sentence that says what to install. */
+/** Returns `node:sqlite` if this Node has it, otherwise `libsql`. Otherwise the error says what to install. */
 export async function findLibrary(libraries: Libraries = installed): Promise<OpenFile> {
   const builtin = libraries.builtin() as Parameters<typeof nodeLibrary>[0] | undefined
   if (builtin) return nodeLibrary(builtin)
@@ -24,6 +25,7 @@ export async function findLibrary(libraries: Libraries = installed): Promise<Ope
 }
 
 function missing(cause: unknown): never {
+  if (isOnceError(cause)) throw cause
   const detail = 'sqliteStore() needs Node 22.13 or later, or the package libsql. Run: npm i libsql'
   throw onceError('ONCE_PEER_MISSING', { detail, cause })
 }

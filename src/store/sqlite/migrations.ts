@@ -2,13 +2,13 @@ import { INBOX_TABLES } from './inbox-tables.ts'
 import { NAMESPACE_TABLES } from './namespace-tables.ts'
 import { REDRIVE_TABLES } from './redrive-tables.ts'
 
-/** Numbered and append-only: a migration that was released is never edited. */
+/** Numbered and append-only: a released migration never changes. */
 export interface Migration {
   readonly version: number
   readonly statements: readonly string[]
 }
 
-/** Milliseconds of the database's clock. Ours is never asked: what was written with one clock is read with the same. */
+/** Milliseconds by SQLite's clock. The process's own clock is never used, so that all times come from one clock. */
 export const NOW = `cast(unixepoch('subsec') * 1000 as integer)`
 
 export const VERSION_TABLE = `create table if not exists effectively_once_version (
@@ -61,7 +61,7 @@ export const MIGRATIONS: readonly Migration[] = [
   name text not null,
   input text not null
 )`,
-      // One writer: the order of seq is the order of commits. It never repeats, also after a deletion.
+      // With one writer, the order of seq is the order of the commits. A number never repeats, even after a deletion.
       `create table effectively_once_event (
   seq integer primary key autoincrement,
   shard integer not null,
@@ -79,10 +79,10 @@ export const MIGRATIONS: readonly Migration[] = [
     version: 2,
     statements: [
       `create index effectively_once_event_shard on effectively_once_event (shard, seq)`,
-      // Of ordered entries: an event finds its predecessor.
+      // Finds the predecessor of an ordered event.
       `create index effectively_once_event_ordered on effectively_once_event (aggregateid, seq)
   where json_type(headers, '$.previous') is not null`,
-      // The last event of each ordered aggregate, once it was deleted.
+      // The last event of each ordered aggregate, after it was deleted.
       `create table effectively_once_head (
   aggregateid text not null primary key,
   seq integer not null,
@@ -102,7 +102,7 @@ export const MIGRATIONS: readonly Migration[] = [
   lease_until integer not null default 0,
   primary key (destination, shard)
 ) without rowid`,
-      // One row per shard: with one writer an updated cursor slows nobody down.
+      // One row per shard. With one writer, updating a cursor slows nothing down.
       `create table effectively_once_ack (
   destination text not null,
   shard integer not null,
@@ -133,17 +133,17 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 4, statements: REDRIVE_TABLES },
   {
     version: 5,
-    // How often a held event was on its way when nothing more was heard of its relay.
+    // How often a held event was in flight when its relay died.
     statements: ['alter table effectively_once_held add column tried integer not null default 0'],
   },
   {
     version: 6,
-    // Who wrote the intent: only its own relay takes it back.
+    // The token of the relay that wrote the intent. Only that relay may take it back.
     statements: ['alter table effectively_once_ack add column token integer not null default 0'],
   },
   {
     version: 7,
-    // Consumers remember for different times: the sweeper finds the old rows of each.
+    // Consumers remember for different times, so the sweeper looks for the old rows of each consumer.
     statements: [
       'create index effectively_once_inbox_consumer on effectively_once_inbox (consumer, at)',
       'drop index effectively_once_inbox_at',
@@ -152,7 +152,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { version: 8, statements: NAMESPACE_TABLES },
   {
     version: 9,
-    // What an operator is shown of a leased operation.
+    // The columns that show a leased operation to operators.
     statements: ['namespace', 'route', 'label'].map(
       (column) => `alter table effectively_once_record add column ${column} text`,
     ),

@@ -1,21 +1,22 @@
 import { NAMESPACES_MAX } from '../../limits.ts'
 
 /**
- * Migration 7: namespaces have numbers. What was there before belongs to number 0, and so does what code from before goes
- * on writing.
+ * Migration 7: namespaces have numbers. Existing rows belong to number 0, and so do the rows that older code still
+ * writes.
  */
 export const NAMESPACE_TABLES: readonly string[] = [
   `create table effectively_once_namespace (
   no integer not null primary key check (no between 0 and ${NAMESPACES_MAX - 1}),
   name text not null unique
 )`,
-  // Consumers and destinations from before: number 0's, unless somebody comes who may be the one they belong to.
+  // Consumers and destinations from before namespaces. They belong to number 0, unless another namespace starts that
+  // may be their owner.
   `create table effectively_once_unclaimed (
   kind text not null,
   name text not null,
   primary key (kind, name)
 ) without rowid`,
-  // The last event of each ordered aggregate, as in head, of all namespaces but number 0.
+  // Like `head`, the last event of each ordered aggregate, but for all namespaces except number 0.
   `create table effectively_once_namespace_head (
   shard integer not null,
   aggregateid text not null,
@@ -30,8 +31,8 @@ export const NAMESPACE_TABLES: readonly string[] = [
 ]
 
 /**
- * Who has left rows from before there were numbers: events of ours tell it, and sealed input. Ids of events that somebody
- * else wrote are no UUIDs of version 8.
+ * The namespaces that wrote rows before they had numbers: our own events and sealed inputs name them. Ids of events
+ * that other code wrote are not UUIDs of version 8.
  */
 export const SEEN_NAMESPACES = `select json_extract(headers, '$.source') as name from effectively_once_event
   where substr(id, 15, 1) = '8' and json_extract(headers, '$.source') is not null

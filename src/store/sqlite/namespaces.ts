@@ -17,12 +17,12 @@ const SETTLE = 'delete from effectively_once_unclaimed where kind = ? and name =
 const SETTLE_ALL = 'delete from effectively_once_unclaimed'
 const UNSETTLED = 'select 1 from effectively_once_unclaimed where kind = ? and name = ?'
 
-/** Namespaces on SQLite: with one writer nobody is quicker. */
+/** Namespaces on SQLite. With one writer, registrations cannot conflict. */
 export function sqliteNamespaces(parts: { writer: Writer; reader: Reader; handles: Handles }): Namespaces<SqlTx> {
   const { writer, reader, handles } = parts
   return {
     async register({ name }) {
-      // The writer is not bothered by whoever is known.
+      // A known namespace does not need the writer.
       const [known] = await reader.all(FIND, [name])
       return known ? Number(known['no']) : writer.write((turn) => register(turn, name))
     },
@@ -50,7 +50,7 @@ function register(turn: Turn, name: string): number {
   return no
 }
 
-/** Whose the rows are that were there before namespaces had numbers. */
+/** Decides which namespace owns the rows from before namespaces. */
 export function settleNamespaces(turn: Turn, adopt: string | undefined): void {
   const seen = turn.all(SEEN_NAMESPACES).map((row) => String(row['name']))
   if (adopt === undefined && seen.length > 1) throw undecided(seen)
@@ -58,14 +58,14 @@ export function settleNamespaces(turn: Turn, adopt: string | undefined): void {
   if (adopt === undefined && only !== undefined) turn.run(INSERT, [0, only])
 }
 
-/** The same for people who apply it themselves: of several, the first statement fails. */
+/** The same as SQL, for people who apply it themselves. With several namespaces, the first statement fails. */
 export function settledSql(adopt: string | undefined): readonly string[] {
   if (adopt === undefined)
     return [`insert into effectively_once_namespace (no, name) select 0, name from (${SEEN_NAMESPACES})`]
   return [INSERT.replace('?, ?', `0, '${adopt.replaceAll("'", "''")}'`), SETTLE_ALL]
 }
 
-/** Gives number 0 a name, unless it has one, and with it everything of before. */
+/** Gives number 0 a name, unless it has one. That name then owns all rows from before namespaces. */
 export function adoptNamespace(turn: Turn, name: string): void {
   const known = turn.all(LIST)
   if (known.length === 0) turn.run(INSERT, [0, name])

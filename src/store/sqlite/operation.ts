@@ -1,11 +1,11 @@
 import { NOW } from './migrations.ts'
 
-/** As an operator says it. `r` is the record. */
+/** The state in the operator's words. `r` is the record. */
 export const STATE: string = `case when r.state = 2 then 'completed'
   when r.state = 3 or r.lease_until <= ${NOW} and r.expires_at <= ${NOW} then 'unknown'
   when r.lease_until <= ${NOW} then 'abandoned' else 'running' end`
 
-/** A life is named by the time it began, in microseconds. */
+/** The number of a life is the time at which it began, in microseconds. */
 const AGE_MS = `(${NOW} - r.life / 1000)`
 
 const COLUMNS = `r.id, ${STATE} as state, r.namespace, r.route, r.label, r.attempt, cast(r.life as text) as life,

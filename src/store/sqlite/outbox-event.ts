@@ -19,7 +19,7 @@ export function eventOf(row: Row): StoredEvent {
   }
 }
 
-/** The first of these events whose payloads have about as many bytes together as the last value says; one at least. */
+/** The first of these events, up to about as many bytes of payload as the last value says, but at least one event. */
 export function withinBytes(events: string): string {
   return `select * from (
     select e.*, sum(length(cast(e.payload as blob))) over (rows unbounded preceding) as end from (${events}) e)

@@ -9,7 +9,7 @@ const CHOSEN = `e.created_at >= :since and (:until is null or e.created_at < :un
     and (:type is null or e.type = :type) and (:aggregate is null or e.aggregateid = :aggregate)`
 const TIMES = `select e.seq, json_extract(e.headers, '$.notbefore') as not_before from effectively_once_event e
   where ${CHOSEN} and json_type(e.headers, '$.notbefore') = 'text'`
-// What is not behind the cursor is sent anyway; what is held is sent or judged already, unless it was skipped.
+// Events after the cursor are sent anyway. Held events have their own state, unless they were skipped.
 const RESEND = `with later as materialized (
     select cast(key as integer) as seq, value as due_at from json_each(:times) where value > ${NOW})
   insert into effectively_once_held
@@ -28,8 +28,8 @@ const RESEND = `with later as materialized (
     state = excluded.state, attempts = 0, tried = 0, resend = excluded.resend, due_at = excluded.due_at, reason = null`
 
 /**
- * Sets events that were sent already aside. One whose time is still to come waits for it; of the others the first of each
- * aggregate is due now, and the rest wait behind it.
+ * Sets events aside that were already sent. An event whose time has not come waits for that time. Among the others, the
+ * first event of each aggregate is due now, and the rest wait behind it.
  */
 export function resend(turn: Turn, { destination, since, until, type, aggregateId }: ResendParams): number {
   const no = Number(turn.all(NUMBER, [])[0]?.['no'])

@@ -2,8 +2,8 @@ import { SHARDS } from '../../limits.ts'
 import { NOW } from './migrations.ts'
 import type { Turn } from './turn.ts'
 
-// How far every destination has come. With one writer a cursor passes nothing that could still appear, so there is
-// nothing to count.
+// The event up to which every destination has acknowledged each shard. With one writer, no event can appear before a
+// cursor, so nothing has to be counted.
 const PASSED = `select d.shard, min(coalesce(a.cursor, 0)) as passed from effectively_once_shard d
   left join effectively_once_ack a on a.destination = d.destination and a.shard = d.shard group by d.shard`
 const SENT = `select e.seq, e.created_at <= ${NOW} - ? as past from effectively_once_event e
@@ -28,7 +28,7 @@ export function sweepEvents(turn: Turn, limit: number, resendForMs: number): num
   for (const { shard, passed } of turn.all(PASSED)) {
     if (past.length >= limit) break
     const sent = turn.all(SENT, [resendForMs, Number(shard), Number(passed), limit - past.length])
-    // The oldest come first: behind one that is within its time there is nothing to look at.
+    // The oldest events come first. After an event that is still within its time, the rest is, too.
     const within = sent.findIndex((row) => !row['past'])
     past.push(...(within < 0 ? sent : sent.slice(0, within)).map((row) => Number(row['seq'])))
   }

@@ -24,11 +24,11 @@ const DUE = `select 1 from effectively_once_held where destination = ? and due_a
 const DESTINATIONS = 'select distinct destination from effectively_once_shard order by 1'
 const RELAYS = `select count(*) as relays from effectively_once_relay where destination = ? and id <> ? and until > ${NOW}`
 const FREE = `select count(*) as free from effectively_once_shard where destination = ? and lease_until <= ${NOW}`
-// A token is a time, or one more: it is not given again where a backup has forgotten the last ones.
+// A token is at least SQLite's time, so a restored backup does not use the lost tokens again.
 const LEASE = `update effectively_once_shard set token = max(token + 1, ${NOW}), lease_until = ${NOW} + ? where destination = ? and shard in
   (select shard from effectively_once_shard where destination = ? and lease_until <= ${NOW} order by shard limit ?)
   returning shard, token`
-/** No token ever falls: only a database that was put back has an earlier one. 0: the destination was forgotten, and is new. */
+/** Tokens never fall, so only a restored database has a lower one. 0: the destination was removed, and is new. */
 const LEASE_FORGOTTEN =
   'select 1 from effectively_once_shard where destination = ? and shard = ? and token > 0 and token < ?'
 const CURSOR = 'select cursor, trying_to, attempt from effectively_once_ack where destination = ? and shard = ?'
@@ -37,10 +37,10 @@ const READ = `select * from (select ${EVENT_COLUMNS} from effectively_once_event
 const ACK = `insert into effectively_once_ack (destination, shard, cursor, trying_to, attempt, token) values (?, ?, ?, ?, ?, ?)
   on conflict (destination, shard) do update set cursor = max(cursor, excluded.cursor),
     trying_to = excluded.trying_to, attempt = excluded.attempt, token = excluded.token`
-// A new token: a late heartbeat cannot lease it again for nobody.
+// The new token prevents that a late heartbeat renews a lease that nobody holds.
 const RELEASE = `update effectively_once_shard set lease_until = 0, token = token + 1
   where destination = ? and shard = ? and token = ?`
-// What a dead relay left is evidence, and stays.
+// Only the same token may take back an intent. The intent of a dead relay stays as evidence.
 const UNTRIED = `update effectively_once_ack set trying_to = null, attempt = 0
   where destination = ? and shard = ? and token = ?`
 
@@ -52,7 +52,7 @@ export function sqliteOutbox({ writer, reader }: { writer: Writer; reader: Reade
         const first = namespace * SHARDS
         for (let shard = first; shard < first + SHARDS; shard++) turn.run(OPEN, [destination, shard])
       }),
-    // Ahead of the queue: a lease must not lapse because many others wait.
+    // Goes ahead of the queue: a lease must not lapse because many others wait.
     beat: (params) => writer.write((turn) => beat(turn, params), { urgent: true }),
     lease: (params) => writer.write((turn) => lease(turn, params)),
     read: (params) => read(reader, params),
@@ -109,14 +109,14 @@ function lease(turn: Turn, { destination, leaseMs, limit }: LeaseShardsParams): 
   })
 }
 
-/** Nothing is dropped by the segment. */
+/** SQLite has no segments. */
 const UNSEALED = { seal: null, isKnown: true, server: null }
 
 async function read(reader: Reader, params: ReadEventsParams): Promise<EventsRead> {
   const { destination, from, perShard, limit, bytes = Number.MAX_SAFE_INTEGER } = params
   const free = Number((await reader.all(FREE, [destination]))[0]?.['free']) > 0
   if (from.length === 0) return { events: [], cut: false, free, ...UNSEALED }
-  // One look at each shard, in one statement: nothing is passed, whichever is cut off at the end.
+  // Reads all shards in one statement. A shard that the limit cuts off is read the next time, and no event is passed.
   const sql = withinBytes(`${from.map(() => READ).join(' union all ')} limit ?`)
   const rows = await reader.all(sql, [...from.flatMap(({ shard, cursor }) => [shard, cursor, perShard]), limit, bytes])
   const end = Number(rows.at(-1)?.['end'] ?? 0)
@@ -135,7 +135,7 @@ function ack(turn: Turn, { destination, acks, hold: held }: AckParams): Acked {
   return { ours: [...shards], parked: parkedOf(turn, destination, written) }
 }
 
-/** The file has come as far as its relay knows. Not so after a backup was restored. */
+/** The file has a cursor at least as new as the relay's. After a restored backup, it has not. */
 function hasReached(turn: Turn, destination: string, shard: number, cursor = 0): boolean {
   return cursor === 0 || cursor <= Number(turn.all(CURSOR, [destination, shard])[0]?.['cursor'] ?? 0)
 }

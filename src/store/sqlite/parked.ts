@@ -18,7 +18,7 @@ const RELEASE = `update effectively_once_held set state = 1, attempts = 0, tried
 const SKIP = `update effectively_once_held set state = 4, due_at = null
   where destination = ? and shard = ? and seq = ? and state = 3`
 
-/** Parked events on SQLite: what changes them is a turn of the one writer. */
+/** Parked events on SQLite. Every change is a turn of the one writer. */
 export function sqliteParked({ writer, reader }: { writer: Writer; reader: Reader }): Parked {
   return {
     list: async ({ destination, aggregateId, id, after, limit }) =>

@@ -1,7 +1,7 @@
-/** Users' texts come and go; ours stay because they are used. */
+/** The texts of users may be endless. Our own texts stay, because they are used often. */
 const STATEMENTS_MAX = 500
 
-/** Prepared statements by their text, the least recently used one dropped first. */
+/** Prepared statements by their text. The least recently used one is dropped first. */
 export class Prepared<S> {
   readonly #statements = new Map<string, S>()
   readonly #prepare: (sql: string) => S

@@ -8,7 +8,9 @@ interface Waiter {
   readonly refuse: (error: Error) => void
 }
 
-/** An async mutex: one inside, a bounded number waiting, each for a bounded time, first come first served. */
+/**
+ * An async mutex. One caller is inside, and a bounded number waits for a bounded time, in the order in which they came.
+ */
 export class Queue {
   readonly #clock: Clock
   readonly #eventLoop: EventLoopTurn
@@ -24,12 +26,15 @@ export class Queue {
     this.#limit = limit
   }
 
-  /** How many wait for their turn. */
+  /** How many callers wait for their turn. */
   get waiting(): number {
     return this.#waiting.length
   }
 
-  /** Resolves when it is our turn; then `leave` must be called once. An urgent waiter goes first and is never too many. */
+  /**
+   * Resolves when it is the caller's turn. Then the caller must call `leave` once. An urgent caller goes first, and is
+   * never refused because the queue is full.
+   */
   enter({ waitMs, urgent = false }: { waitMs: number; urgent?: boolean | undefined }): Promise<void> {
     if (this.#closed) return Promise.reject(onceError('ONCE_CLOSED'))
     if (!this.#taken) {
@@ -55,7 +60,7 @@ export class Queue {
     this.#eventLoop.before(next.enter)
   }
 
-  /** Refuses who waits and who comes; resolves when nobody is inside any more. */
+  /** Refuses waiting and new callers. Resolves when no caller is inside any more. */
   close(): Promise<void> {
     this.#closed = true
     for (const waiter of this.#waiting.splice(0)) {

@@ -8,7 +8,7 @@ import { type BusyRetry, whileBusy } from './busy-retry.ts'
 import type { Bindable } from './value.ts'
 import type { Writer } from './writer.ts'
 
-/** Reads what is committed, and nothing else: never through the connection that writes. */
+/** Reads only committed data, and never through the connection that writes. */
 export interface Reader {
   all(sql: string, values?: readonly Bindable[]): Promise<Row[]>
   close(): Promise<void>

@@ -5,7 +5,7 @@ import { NOW } from './migrations.ts'
 import type { Turn } from './turn.ts'
 
 export const DAY = `strftime('%Y-%m-%d', expires_at / 1000, 'unixepoch')`
-/** Increases for ever per key, also across a sweep. Travels as text: it does not fit into a number. */
+/** Always increases for a key, even after a sweep. It is sent as text, because it does not fit into a number. */
 export const NEXT_TOKEN: string = `max(token + 1, ${NOW} * 1000)`
 /** Two parameters: replayForMs, and replayForMs + goneForMs. */
 export const NEW_TIMES: string = `expires_at = ${NOW} + ?, forget_at = ${NOW} + ?`
@@ -15,7 +15,8 @@ export const RECORD: string = `r.state, r.fp, r.fp_version, cast(r.token as text
   r.attempt, iif(r.state = 1, r.lease_until - ${NOW}, null) as lease_left_ms, r.expires_at - ${NOW} as expires_in_ms,
   r.forget_at - ${NOW} as forget_in_ms, strftime('%Y-%m-%d', r.expires_at / 1000, 'unixepoch') as day`
 
-// With one writer the row is simply there or not: state 2 from birth, because nobody sees it before its commit.
+// With one writer, the row exists or it does not. It is inserted as completed (2), because no other transaction sees it
+// before its commit.
 const INSERT = `insert into effectively_once_record
   (id, scope, fp, fp_version, state, token, life, attempt, lease_until, expires_at, forget_at)
   values (?, ?, ?, ?, ?, ${NOW} * 1000, ${NOW} * 1000, 1, ${NOW} + ?, ${NOW} + ?, ${NOW} + ?)
@@ -23,7 +24,7 @@ const INSERT = `insert into effectively_once_record
 
 const SELECT = `select ${RECORD} from effectively_once_record r where r.id = ?`
 
-// Expired; or left behind by a leased attempt before its first step, where this claim is an atomic one.
+// The record is expired. Or a leased attempt left it before its first step, and this claim is atomic.
 const RENEW = `update effectively_once_record as r set fp = ?, fp_version = ?, state = ?, token = ${NEXT_TOKEN},
   life = ${NEXT_TOKEN}, attempt = 1, lease_until = ${NOW} + ?, ${NEW_TIMES},
   namespace = null, route = null, label = null
@@ -32,14 +33,16 @@ const RENEW = `update effectively_once_record as r set fp = ?, fp_version = ?, s
       and not exists (select 1 from effectively_once_step s where s.id = r.id))
   returning ${CLAIMED}`
 
-/** leaseMs null: the claim lives in the transaction of its effect. */
+/** `leaseMs` null: the claim belongs to the transaction of its effect. */
 function insertRecord(turn: Turn, claim: Claim, leaseMs: number | null): Claimed | null {
   const { id, scope, fingerprint, fingerprintVersion } = claim
   const state = leaseMs === null ? 2 : 1
   return claimedOf(turn.all(INSERT, [id, scope, fingerprint, fingerprintVersion, state, leaseMs, ...timesOf(claim)]))
 }
 
-/** What one claim showed: under the writer's lock there is nobody else, and nothing to read again. */
+/**
+ * The result of a claim. Under the writer's lock no other transaction can change the record, so it is not read again.
+ */
 export function claimRecord(
   turn: Turn,
   claim: Claim,
@@ -53,7 +56,9 @@ export function claimRecord(
   }
 }
 
-/** The same, where a forgotten record that was not swept yet (with `rerun`, an expired one) starts a new life. */
+/**
+ * The same, but a forgotten record that was not swept yet starts a new life. With `rerun`, an expired record does, too.
+ */
 export function claimOver(turn: Turn, claim: Claim, rerun: boolean): ReturnType<typeof claimRecord> {
   const first = claimRecord(turn, claim, null)
   const { record } = first.view
@@ -66,7 +71,7 @@ export function selectRecord(turn: Turn, id: string): StoredRecord | null {
   return recordOf(turn.all(SELECT, [id])[0])
 }
 
-/** A new life for the record: nothing of the old one stays. */
+/** Starts a new life of the record. Nothing of the old life stays. */
 export function renewRecord(turn: Turn, claim: Claim, seen: StoredRecord, leaseMs: number | null): Claimed | null {
   const { id, fingerprint, fingerprintVersion } = claim
   const state = leaseMs === null ? 2 : 1

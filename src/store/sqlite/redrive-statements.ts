@@ -1,7 +1,7 @@
 import { MATCHES, numberIn } from './letters.ts'
 import { NOW } from './migrations.ts'
 
-/** The statements of redrives. With one writer, several of them in one turn are as good as one. */
+/** The statements of redrives. With one writer, several statements in one turn are as atomic as one. */
 
 const LETTER = 'effectively_once_dead_letter'
 const same = (a: string, b: string): string =>
@@ -11,8 +11,8 @@ const COLUMNS = ['id', 'seq', 'consumer', 'source', 'aggregate', 'state', 'parke
 const columns = (of: string): string => COLUMNS.map((column) => `${of}.${column}`).join(', ')
 
 /**
- * The letters that match, and the successors that were parked behind them; `taken` is 0 for others that are parked in
- * their aggregates, of which `waiting` is the first. Each aggregate is read once. $1-$12 filter
+ * The matching letters, and the successors that are parked behind them. `taken` is 0 for other parked letters of their
+ * aggregates, and `waiting` is the first of those. Each aggregate is read once. $1-$12 filter
  */
 const FROZEN = `m as materialized (
   select ${columns('d')} from ${LETTER} d where ${MATCHES} and d.state in (1, 2)
@@ -78,6 +78,19 @@ export const ENDED: string = `update effectively_once_redrive_item set starts = 
 export const DECIDED: string = `select count(*) as decided, coalesce(sum(state = 3), 0) as failed from effectively_once_redrive_item
   where redrive = ? and round = ? and state in (1, 2, 3)`
 export const HELD: string = `select round from effectively_once_redrive where id = ? and token = cast(? as integer)`
+/** Adds letters that were parked behind the letters of this redrive after its start. $1 redrive, $2 token */
+export const EXTEND: string = `insert into effectively_once_redrive_item (redrive, ord, letter)
+  with t as materialized (
+    select i.ord, i.body as copy, ${columns('d')} from effectively_once_redrive r join effectively_once_redrive_item i on i.redrive = r.id
+      join ${LETTER} d on d.id = i.letter where r.id = $1 and r.token = cast($2 as integer)
+  ), g as materialized (
+    select consumer, source, aggregate, max(seq) as head from t where aggregate is not null group by 1, 2, 3 having min(state) > 2
+  ), x as (
+    select e.id, e.seq, min(case when e.reason <> 'behind' then e.seq end) over (partition by e.source, e.aggregate) as failed
+      from g cross join ${LETTER} e on ${same('e', 'g')} where e.state = 1 and e.seq > g.head
+  )
+  select $1, (select max(ord) from t) + row_number() over (order by x.seq), x.id from x
+    where (x.failed is null or x.seq < x.failed) and not exists (select 1 from t where copy is not null)`
 export const RELEASE: string = `update effectively_once_redrive set lease_until = null where id = ? and token = cast(? as integer)`
 
 /** $1 redrive, $2 ord */
@@ -88,7 +101,7 @@ export const FAIL_LETTER: string = `update ${LETTER} set attempts = attempts + 1
     timeline = json_insert(case when json_array_length(timeline) >= 50 then json_remove(timeline, '$[1]') else timeline end,
       '$[#]', json_object('at', ${NOW}, 'error', $3, 'fingerprint', $5))
   where id = ${ITEM_LETTER} and state in (1, 2)`
-/** Successors of a parked one in this redrive wait with it. $3 round */
+/** Blocks the successors of a parked letter in this redrive. $3 round */
 export const BLOCK: string = `update effectively_once_redrive_item set state = 4, starts = 0, round = $3 where redrive = $1 and state = 0 and letter in (
   select d.id from ${LETTER} f join ${LETTER} d on ${same('d', 'f')} and d.seq > f.seq where f.id = ${ITEM_LETTER} and f.state = 1)`
 /** $3 round, $4 outcome */

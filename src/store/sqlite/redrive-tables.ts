@@ -18,7 +18,7 @@ export const REDRIVE_TABLES: readonly string[] = [
   created_at integer not null,
   ended_at integer
 )`,
-  // A consumer has one at a time: two would run one aggregate's letters beside each other.
+  // A consumer has one redrive at a time: two would run letters of one aggregate concurrently.
   `create unique index effectively_once_redrive_active on effectively_once_redrive (consumer) where state in (1, 2, 3)`,
   // state: 0 pending, 1 applied, 2 already, 3 failed, 4 blocked, 5 gone
   `create table effectively_once_redrive_item (

@@ -32,10 +32,11 @@ const SETTLE_LETTER = numbered(sql.SETTLE_LETTER)
 const FAIL_LETTER = numbered(sql.FAIL_LETTER)
 const BLOCK = numbered(sql.BLOCK)
 const DECIDE = numbered(sql.DECIDE)
+const EXTEND = numbered(sql.EXTEND)
 const AUDIT = numbered(sql.AUDIT)
 const APPLIED = numbered(sql.APPLIED)
 
-/** Redrives on SQLite: one turn at the writer for each change. */
+/** Redrives on SQLite. Each change is one turn of the writer. */
 export function sqliteRedrives(parts: { writer: Writer; reader: Reader; handles: Handles }): Redrives<SqlTx> {
   const { writer, reader, handles } = parts
   const read: Redrives<SqlTx>['get'] = async ({ redrive }) => {
@@ -63,7 +64,7 @@ export function sqliteRedrives(parts: { writer: Writer; reader: Reader; handles:
       return (await reader.all(READ.sql, READ.values([null, limit, of]))).map(redriveOf)
     },
     claim: async ({ consumer, leaseMs }) => {
-      // The writer is not bothered while there is nothing to do.
+      // Does not use the writer while there is nothing to do.
       const [look] = await reader.all(LOOK.sql, LOOK.values([consumer]))
       const worth = Number(look?.['free']) || Number(look?.['unseen'])
       return worth ? writer.write((turn) => claim(turn, consumer, leaseMs)) : null
@@ -71,6 +72,7 @@ export function sqliteRedrives(parts: { writer: Writer; reader: Reader; handles:
     beat: (params) => writer.write((turn) => beat(turn, params), { urgent: true }),
     settle: async (session, params) => settle(handles.turnOf(session.tx), params),
     decide: (params) => writer.write((turn) => decide(turn, params)),
+    extend: ({ redrive, token }) => writer.write((turn) => turn.run(EXTEND.sql, EXTEND.values([redrive, token]))),
     release: ({ redrive, token }) => writer.write((turn) => void turn.run(sql.RELEASE, [redrive, token])),
     audit: async ({ redrive, limit, namespace }) =>
       (await reader.all(AUDIT.sql, AUDIT.values([redrive ?? null, limit, namespace ?? null]))).map(auditOf),
@@ -169,7 +171,7 @@ export function writeAudit(turn: Turn, { by, action, redrive, why, detail, names
   turn.run(sql.WRITE, [by, action, redrive, why, detail, namespace])
 }
 
-/** Whoever runs a message has the writer: it is not this one. */
+/** This turn holds the writer, so no other turn runs one of these messages. */
 function importAll(turn: Turn, letters: readonly ImportedLetter[]): ImportOutcome {
   const counts = { imported: 0, applied: 0, busy: [] }
   for (const letter of letters) {

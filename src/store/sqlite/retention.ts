@@ -5,19 +5,19 @@ import { sweepEvents } from './outbox-retention.ts'
 import type { Turn } from './turn.ts'
 import type { Writer } from './writer.ts'
 
-/** Rows per transaction: nobody waits long for the writer because of the sweeper. */
+/** Rows per transaction, so that the sweeper never holds the writer for long. */
 const CHUNK = 250
 
-// Completed only: a record in progress or in doubt is never removed, however old it is.
+// Only completed records: a record in progress or unknown is never removed, however old it is.
 const FORGOTTEN = `delete from effectively_once_record where id in
   (select id from effectively_once_record where state = 2 and forget_at <= ${NOW} order by forget_at limit ?) returning id`
 
-// The day has ended and no live record points at it.
+// Answers whose day is over, and that no live record points to.
 const PAST_ANSWERS = `delete from effectively_once_answer where rowid in (select a.rowid from effectively_once_answer a
   where a.day < strftime('%Y-%m-%d', 'now') and not exists (select 1 from effectively_once_record r
     where r.id = a.id and r.expires_at > ${NOW}) limit ?)`
 
-/** Nothing is in the way of a sweeper: all are found by an index, and with one writer two of them take turns. */
+/** Sweepers do not block each other. Rows are found by an index, and two sweepers take turns at the one writer. */
 const NOTHING_ELSE = { miscounted: [], partitionsDropped: 0, partitionsBusy: 0, skipped: false, troubles: [] } as const
 
 type Task = 'records' | 'suspended' | 'answers' | 'events'

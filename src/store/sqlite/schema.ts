@@ -14,8 +14,8 @@ const NEWEST = MIGRATIONS.at(-1)?.version ?? 0
 
 export function sqliteSchema(parts: { file: string; writer: Writer; reader: Reader }): Schema {
   return {
-    // One transaction for all of it: ten processes at once queue up for the writer, and nine find nothing to do. Where
-    // nothing is missing, reading suffices.
+    // One transaction for all migrations. If ten processes start at once, they queue for the writer, and nine find
+    // nothing to do. If nothing is missing, a read is enough.
     async migrate({ adopt } = {}) {
       if (adopt === undefined && (await version(parts.reader)) === NEWEST) return { from: NEWEST, to: NEWEST }
       return parts.writer.write((turn) => migrate(turn, parts.file, adopt))
@@ -40,7 +40,7 @@ function migrate(turn: Turn, file: string, adopt: string | undefined): { from: n
   turn.exec(VERSION_TABLE)
   const from = Number(turn.all(READ_VERSION)[0]?.['version'])
   if (from > NEWEST) {
-    const detail = `"${file}" has schema version ${from}, this code knows ${NEWEST}. Update effectively-once`
+    const detail = `"${file}" has schema version ${from}, but this code knows only ${NEWEST}. Update effectively-once`
     throw onceError('ONCE_SCHEMA_NEWER', { detail })
   }
   for (const migration of MIGRATIONS.filter((candidate) => candidate.version > from)) {

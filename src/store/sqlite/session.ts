@@ -9,7 +9,7 @@ import type { Turn } from './turn.ts'
 import { endsTransaction, isSavepoint, type SqlText } from './text.ts'
 import type { Handles, SqlTx } from './tx.ts'
 
-/** `joined`: the transaction is somebody else's to end. */
+/** `joined`: other code ends the transaction. */
 export function sqliteSession(turn: Turn, handles: Handles, joined?: SqlTx): SqlSession<SqlTx> {
   let savepoints = 0
   return {
@@ -37,7 +37,7 @@ export function sqliteSession(turn: Turn, handles: Handles, joined?: SqlTx): Sql
   }
 }
 
-/** Our last statements and the commit; a failure leaves nothing behind. */
+/** Runs our last statements and the commit. A failure leaves nothing behind. */
 async function finish(turn: Turn, joined: SqlTx | undefined, work: () => void): Promise<'committed' | 'rolledBack'> {
   if (joined) throw onceError('ONCE_TX_TAKEN')
   if (turn.rolledBack) return 'rolledBack'
@@ -57,7 +57,7 @@ function openSavepoint(turn: Turn, name: string): Savepoint {
   }
 }
 
-/** As in a batch: a statement of its own has no savepoints to manage. */
+/** As in a batch: a single statement has no savepoints to manage. */
 function refusesInside(text: SqlText): boolean {
   return endsTransaction(text) || isSavepoint(text)
 }

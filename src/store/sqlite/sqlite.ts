@@ -61,7 +61,7 @@ export function assembleSqliteStore(options: SqliteOptions, parts: SqliteParts =
   const library = once(parts.library ?? findLibrary)
   const clock = parts.clock ?? systemClock
   const retry: BusyRetry = { file, clock, random: parts.random ?? systemRandom, eventLoop: new EventLoopTurn(clock) }
-  // In memory there is no fsync to share, and its readers share the connection.
+  // An in-memory database has no fsync to share, and its readers use the writer's connection.
   const shared = inMemory ? { sharedTurnsMax: 1 } : {}
   const writer = new Writer(retry, library, { ...shared, ...parts.limits })
   const reader = inMemory ? memoryReader(writer) : fileReader(retry, library)
@@ -81,7 +81,7 @@ export function assembleSqliteStore(options: SqliteOptions, parts: SqliteParts =
       const turn = await writer.take({ deadlineMs })
       try {
         const first = claimRecord(turn, claim, null)
-        // A record that is there already is replayed, so it must be on the disk.
+        // An existing record is replayed, so its commit must be on disk first.
         const again = first.claimed === null && (await turn.restart())
         return { ...(again ? claimRecord(turn, claim, null) : first), session: sqliteSession(turn, handles) }
       } catch (error) {
@@ -122,7 +122,7 @@ async function transaction<R>(writer: Writer, handles: Handles, work: (tx: SqlTx
 }
 
 function requireFile(file: unknown): asserts file is string {
-  // libsql would take these for a server on the network.
+  // libsql would treat these as the address of a server.
   if (typeof file === 'string' && file !== '' && !/^(?:https?|wss?|libsql):/i.test(file)) return
   throw invalid('sqliteStore({ file }) needs the path of a database file')
 }

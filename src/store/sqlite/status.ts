@@ -7,7 +7,7 @@ import { NOW } from './migrations.ts'
 import { STATE } from './operation.ts'
 import type { Reader } from './reader.ts'
 
-/** How many events of a shard are counted at most. */
+/** At most this many events of a shard are counted. */
 const SHARD_EVENTS = 200
 const OF_NAMESPACE = `shard >= ?1 * ${SHARDS} and shard < (?1 + 1) * ${SHARDS}`
 
@@ -58,7 +58,7 @@ export async function sqliteStatus(reader: Reader, { namespace, no }: StatusPara
     unsent: statusRowOf(unsent ?? NOTHING),
     consumers: consumers.filter(({ name }) => partsOf(String(name)).no === no).map(statusRowOf),
     sweptAgoMs: null,
-    // SQLite knows the size of the file alone.
+    // SQLite knows only the size of the whole file.
     sizes: [{ table: 'database', rows: null, bytes: Number(size?.['bytes']) }],
   }
 }

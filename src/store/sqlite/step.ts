@@ -4,7 +4,7 @@ import type { Turn } from './turn.ts'
 const HELD = `select 1 from effectively_once_record where id = ? and token = cast(? as integer) and state = 1`
 const START = `insert into effectively_once_step (id, life, name, state) values (?, cast(? as integer), ?, 1)
   on conflict do nothing`
-// A result that was recorded stays: whoever came second did not run the step.
+// A recorded result stays: a second attempt did not run the step.
 const FINISH = `insert into effectively_once_step (id, life, name, state, result) values (?, cast(? as integer), ?, 2, ?)
   on conflict do update set state = 2, result = excluded.result where state = 1`
 
@@ -23,7 +23,7 @@ export function finishStep(turn: Turn, { id, token, life, name, result }: Finish
   return true
 }
 
-/** Under the writer's lock nobody can take over between this question and the write that follows it. */
+/** Under the writer's lock, no attempt can take over between this check and the next write. */
 function holds(turn: Turn, { id, token }: Held): boolean {
   return turn.all(HELD, [id, token]).length === 1
 }

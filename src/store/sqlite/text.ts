@@ -1,13 +1,13 @@
 import { onceError } from '../../errors.ts'
 
-/** A user's SQL as both libraries take it: plain `?` only, in the order of `order`. */
+/** A user's SQL in the form that both libraries accept: plain `?` only, in the order of `order`. */
 export interface SqlText {
   readonly sql: string
   /** Indexes into the user's values, one per `?`. */
   readonly order: readonly number[]
-  /** How many values the text wants. */
+  /** How many values the text needs. */
   readonly wanted: number
-  /** Its first words in lower case: who begins or ends a transaction, who writes. */
+  /** Its first words in lower case. They show whether it begins or ends a transaction, or writes. */
   readonly words: readonly string[]
 }
 
@@ -27,12 +27,12 @@ const NUMBERED = /^[?$](\d+)$/
 const NAMED = /^[$:@#]\w/
 const WORDS_KEPT = 4
 const OURS = /effectively_once_/i
-/** Settings of the only connection that would keep everybody else from writing. */
+/** Settings that would stay on the only connection, and stop all other operations from writing. */
 const OUTLIVING = new Set(['query_only', 'locking_mode', 'busy_timeout'])
 
 /**
- * `$1` means something else to SQLite than to PostgreSQL (a name, numbered by first use), one library cannot bind `?1`,
- * both bind null where a value is missing, and both ignore a second statement: so the text is read here first.
+ * The text is parsed before a library gets it. `$1` is a name in SQLite, numbered by first use. One library cannot bind
+ * `?1`. Both bind null for a missing value, and both ignore a second statement.
  */
 export function readText(text: string): SqlText {
   const words: string[] = []
@@ -68,7 +68,9 @@ function isTrigger(words: readonly string[]): boolean {
   return words[0] === 'create' && words.includes('trigger')
 }
 
-/** begin, commit, end and rollback are the operation's own; savepoints inside it are the user's, under other names. */
+/**
+ * Only the operation may use begin, commit, end and rollback. The user may use savepoints, under other names than ours.
+ */
 export function endsTransaction(text: SqlText): boolean {
   const { words, sql } = text
   const verb = words[0]

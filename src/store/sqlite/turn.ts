@@ -6,7 +6,7 @@ import type { CommitGroup } from './commit-group.ts'
 import { storeFailure } from './failure.ts'
 import type { Bindable } from './value.ts'
 
-/** Why a transaction is over: what a later call through it is told. */
+/** Why a transaction is over. A later call through it gets the matching error. */
 type Ending = 'done' | 'deadline' | 'rolledBack' | 'leaseLost' | 'taken'
 
 const TOLD: Record<Ending, OnceCode> = {
@@ -17,7 +17,7 @@ const TOLD: Record<Ending, OnceCode> = {
   taken: 'ONCE_TX_TAKEN',
 }
 
-/** Looks at the schema too: a table that another process changed is known from here on, before a user's `select *`. */
+/** Also reads the schema, so that a table that another process changed is known before a user's `select *`. */
 const TOTAL = 'select total_changes() as total, (select count(*) from (select 1 from sqlite_schema limit 1)) as known'
 
 const SETTLED = Promise.resolve()
@@ -26,7 +26,7 @@ const ROLLED_BACK_PAST = 'The handler released, or rolled back to, a savepoint t
 
 export interface TurnOptions {
   readonly client: Client
-  /** Holds the transaction, and the turns before this one that wait for its commit. */
+  /** Has the transaction, and the earlier turns that wait for its commit. */
   readonly group: CommitGroup
   readonly retry: BusyRetry
   readonly holdMs: number
@@ -37,18 +37,22 @@ export interface TurnOptions {
   readonly leave: (heldMs: number) => void
 }
 
-/** One turn at the writer: a savepoint in an immediate transaction, which somebody ends, or the deadline does. */
+/** One turn of the writer: a savepoint in an immediate transaction. Its caller ends it, or the deadline does. */
 export class Turn {
   readonly #options: TurnOptions
   readonly #since: number
-  /** What this turn reads may be the work of turns that are not committed: they settle before this one is answered. */
+  /**
+   * This turn may read the work of earlier turns that are not committed yet. They settle before this turn is answered.
+   */
   readonly #before: Promise<void> | undefined
   #ending: Ending | undefined
   #warned = false
   #cancelTimer: () => void = () => {}
   /** Rows changed so far by our own statements. */
   #ours = 0
-  /** Rows that were not written through tx: total_changes() before its first use, and what was ours by then. */
+  /**
+   * The counts before the first use of tx: total_changes(), and the rows that our own statements had changed by then.
+   */
   #counted: { readonly total: number; readonly ours: number } | undefined
 
   constructor(options: TurnOptions) {
@@ -63,7 +67,7 @@ export class Turn {
     return this.#ending === 'rolledBack'
   }
 
-  /** Throws when the transaction is over, and ends it when it is late: a timer may be late too. */
+  /** Throws if the transaction is over. Ends it if its deadline has passed, because a timer may fire late. */
   check(): void {
     if (this.#ending === undefined && this.#leftMs() <= 0) this.#abort('deadline')
     if (this.#ending !== undefined) throw onceError(TOLD[this.#ending])
@@ -83,14 +87,14 @@ export class Turn {
     return changes
   }
 
-  /** One of our own statements that changes no rows: a library may report the count of the statement before it. */
+  /** Runs one of our own statements that changes no rows. A library may report the count of the statement before it. */
   exec(sql: string): void {
     this.#own((client) => client.run(sql))
   }
 
   /**
-   * Releases a savepoint of ours, or rolls back to it. Where a handler has rolled back past it, it is gone, and nobody can
-   * tell whose the rows are that came after it: nothing of this transaction stays.
+   * Releases one of our savepoints, or rolls back to it. If a handler has rolled back past it, the savepoint is gone,
+   * and the owner of later rows is unknown. Then the whole transaction is rolled back.
    */
   endSavepoint(commands: readonly string[]): void {
     this.check()
@@ -101,7 +105,7 @@ export class Turn {
     }
   }
 
-  /** A user's statement: its errors are thrown as they come. */
+  /** Runs a user's statement. Its errors are thrown unchanged. */
   user<T>(work: (client: Client) => T): T {
     this.check()
     this.#counted ??= { total: this.#total(), ours: this.#ours }
@@ -115,7 +119,7 @@ export class Turn {
     return this.#total() - this.#counted.total - (this.#ours - this.#counted.ours)
   }
 
-  /** Resolves when the disk has it. Other turns may share the commit; a failure of theirs is no failure of this one. */
+  /** Resolves when the data is on disk. Other turns may share the commit. Their failures do not fail this turn. */
   async commit(): Promise<'committed' | 'rolledBack'> {
     if (this.rolledBack) return 'rolledBack'
     this.check()
@@ -130,8 +134,8 @@ export class Turn {
   }
 
   /**
-   * Starts again behind the commit of the turns before this one, so that what it reads is on the disk. Nothing of it was
-   * kept so far. False when there were none.
+   * Commits the earlier turns and starts this turn again, so that everything it reads is on disk. The turn has kept
+   * nothing yet. False: there were no earlier turns.
    */
   async restart(): Promise<boolean> {
     this.check()
@@ -148,13 +152,13 @@ export class Turn {
     return true
   }
 
-  /** Nothing of this turn stays. Resolves when what it has read is committed, or lost. */
+  /** Undoes the whole turn. Resolves when the data that it read is committed, or lost. */
   rollback(): Promise<void> {
     if (this.#ending === undefined) this.#abort('done')
     return this.#before ?? SETTLED
   }
 
-  /** The record is not ours any more. Nothing of this transaction stays, and no later call through it succeeds. */
+  /** This attempt no longer holds the record. The transaction is rolled back, and every later call through it fails. */
   loseLease(): Error {
     if (this.#ending === undefined) this.#abort('leaseLost')
     return onceError('ONCE_LEASE_LOST')
@@ -175,7 +179,7 @@ export class Turn {
     }
   }
 
-  /** After some errors SQLite has rolled back by itself; every further statement would then commit alone. */
+  /** After some errors, SQLite has rolled back by itself. Every further statement would then commit alone. */
   #guarded<T>(work: (client: Client) => T): T {
     try {
       return work(this.#options.client)

@@ -59,8 +59,8 @@ describeSqlite('tx', (lab) => {
 
   it('wants exactly its values: a missing one would be a silent null', async () => {
     const store = await lab.store()
-    await expect(query(store, 'select $1, $2', [1])).rejects.toThrow(/wants 2 values, 1/)
-    await expect(query(store, 'select $1', [1, 2])).rejects.toThrow(/wants 1 values, 2/)
+    await expect(query(store, 'select $1, $2', [1])).rejects.toThrow(/has 2 parameters, but got 1/)
+    await expect(query(store, 'select $1', [1, 2])).rejects.toThrow(/has 1 parameters, but got 2/)
   })
 
   it('counts rows as pg does', async () => {

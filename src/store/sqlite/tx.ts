@@ -18,7 +18,7 @@ export interface SqlResult<R> {
   readonly rowCount: number
 }
 
-/** Hands out transactions that can be taken back, and knows its own again. */
+/** Hands out revocable transaction handles, and recognizes its own. */
 export class Handles {
   readonly #texts = new Prepared(readText)
 
@@ -41,7 +41,7 @@ export class Handles {
     }
   }
 
-  /** The open transaction behind a handle that we handed out. */
+  /** The open transaction behind one of our handles. */
   turnOf(tx: SqlTx): Turn {
     const open = Handle.behind(tx, this)
     if (!open) throw onceError('ONCE_TX_REQUIRED', { detail: 'join() needs the tx that this store handed out' })
@@ -57,7 +57,7 @@ export class Handles {
     const text = this.#texts.get(sql)
     if (refused(text)) throw onceError('ONCE_TX_TAKEN')
     if (values.length !== text.wanted)
-      throw new RangeError(`the query wants ${text.wanted} values, ${values.length} were given`)
+      throw new RangeError(`the query has ${text.wanted} parameters, but got ${values.length} values`)
     const bound = text.order.map((index) => bindable(values[index]))
     return turn.user((client) => execute(client, text, bound))
   }

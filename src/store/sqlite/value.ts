@@ -1,14 +1,17 @@
 import type { Row } from '../store.ts'
 
-/** What both libraries bind alike. Anything else is made one of these first: one of them ends the process on a boolean. */
+/**
+ * The values that both libraries bind in the same way. Others are converted first: one library ends the process on a
+ * boolean.
+ */
 export type Bindable = null | number | bigint | string | Uint8Array
 
 const INTEGER_MIN = -(2n ** 63n)
 const INTEGER_MAX = 2n ** 63n - 1n
 
 /**
- * A user's value as SQLite keeps it: booleans as 0 and 1, dates as ISO text, objects as JSON text. Whole numbers are
- * bound as integers, because both libraries would bind them as reals and a text column would then keep '5.0'.
+ * A user's value as SQLite stores it: booleans as 0 and 1, dates as ISO text, objects as JSON text. Whole numbers are
+ * bound as integers. Both libraries would bind them as reals, and a text column would store '5.0'.
  */
 export function bindable(value: unknown): Bindable {
   switch (typeof value) {
@@ -39,7 +42,7 @@ function bindableObject(value: object | null): Bindable {
   return JSON.stringify(value)
 }
 
-/** Rows as both libraries should give them: plain objects, exact integers, bytes as Uint8Array. */
+/** Makes the rows of both libraries equal: plain objects, exact integers, bytes as Uint8Array. */
 export function readable(rows: readonly object[]): Row[] {
   return rows.map((row) => {
     const plain: Row = {}
@@ -48,7 +51,7 @@ export function readable(rows: readonly object[]): Row[] {
   })
 }
 
-/** Integers are read as BigInt, so that none is rounded; those that a number can hold become one. */
+/** Integers are read as BigInt, so that none is rounded. An integer that fits into a number becomes a number. */
 function readableValue(value: unknown): unknown {
   if (typeof value === 'bigint') {
     const number = Number(value)

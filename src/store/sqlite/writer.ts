@@ -24,7 +24,7 @@ export interface WriterLimits {
   readonly holdMsMax: number
   /** How many turns may share one commit. */
   readonly sharedTurnsMax: number
-  /** How long after its first turn a shared commit takes more turns, and how long each of them may take. */
+  /** How long a shared commit accepts more turns after its first one, and how long each turn may take. */
   readonly sharedMsMax: number
 }
 
@@ -37,7 +37,7 @@ const LIMITS: WriterLimits = {
   sharedMsMax: WRITER_SHARED_MS_MAX,
 }
 
-/** The only connection that writes, one turn at a time. Turns that wait already share one commit. */
+/** The only connection that writes, one turn at a time. Turns that are already waiting share one commit. */
 export class Writer {
   readonly #retry: BusyRetry
   readonly #limits: WriterLimits
@@ -45,7 +45,7 @@ export class Writer {
   readonly #queue: Queue
   #warned = false
   #group: CommitGroup | undefined
-  /** This many more turns commit alone: a slow one kept others waiting. */
+  /** This many more turns commit alone, because a slow turn made others wait. */
   #alone = 0
 
   constructor(retry: BusyRetry, library: () => Promise<OpenFile>, limits: Partial<WriterLimits> = {}) {
@@ -55,7 +55,10 @@ export class Writer {
     this.#queue = new Queue(retry.clock, retry.eventLoop, this.#limits.queueMax)
   }
 
-  /** Opens an immediate transaction when it is our turn. Whoever takes a turn ends it; past its deadline we do. */
+  /**
+   * Opens an immediate transaction when it is the caller's turn. The caller ends the turn, or the writer does after the
+   * deadline.
+   */
   async take({ deadlineMs = Infinity, urgent }: { deadlineMs?: number; urgent?: boolean } = {}): Promise<Turn> {
     const { clock } = this.#retry
     const waitMs = Math.min(this.#limits.waitMsMax, deadlineMs)
@@ -73,8 +76,7 @@ export class Writer {
   }
 
   /**
-   * One short transaction of our own: all of `work`, or nothing of it. Lost with a turn that made SQLite roll back, it is
-   * done again.
+   * One short transaction of our own: all of `work` or nothing. If another turn made SQLite roll back, it runs again.
    */
   async write<T>(work: (turn: Turn) => T, { urgent }: { urgent?: boolean } = {}): Promise<T> {
     for (let lost = 0; ; lost++) {
@@ -111,7 +113,7 @@ export class Writer {
     })
   }
 
-  /** The next turn may share the commit with those that are done; where it may not, they are committed first. */
+  /** The next turn may share the commit with the finished turns. If it may not, they are committed first. */
   async #next(): Promise<void> {
     const group = this.#group
     if (group !== undefined && group.size > 0 && !this.#mayShare(group)) await group.commit()

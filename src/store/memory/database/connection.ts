@@ -3,8 +3,10 @@ import type { BeginOptions, MemoryDatabase } from './database.ts'
 import type { Transaction } from './transaction.ts'
 
 /**
- * Where a statement can be stopped: `send` before the server has it, `work` inside the server (between a statement's
- * snapshot and its locks, between two pipelined statements), `reply` after it happened and before anybody was told.
+ * A point at which a statement can be stopped.
+ * `send`: before the statement reaches the server.
+ * `work`: inside the server, between a statement's snapshot and its locks or between two pipelined statements.
+ * `reply`: after the statement was executed, before the client receives the reply.
  */
 export interface StepPoint {
   readonly label: string
@@ -13,19 +15,19 @@ export interface StepPoint {
 }
 
 /**
- * Called at every such point; a promise holds the statement there. What it throws at `send` or `reply` is a broken
- * line; at `work` it is the statement's own failure.
+ * Called at every step point. A returned promise stops the statement at that point until it resolves. An error thrown
+ * at `send` or `reply` breaks the connection. An error thrown at `work` is the failure of the statement itself.
  */
 export type Step = (point: StepPoint) => Promise<void> | undefined
 
-/** What a statement's body works with, inside the server. */
+/** The context in which the body of a statement runs inside the server. */
 export interface Work {
   readonly database: MemoryDatabase
   readonly tx: Transaction
   pause(label: string): Promise<void> | undefined
 }
 
-/** One connection to the server: one transaction at a time, statements one after the other. */
+/** One connection to the server. It has one transaction at a time, and runs statements one after the other. */
 export class Connection {
   readonly database: MemoryDatabase
   tx: Transaction | null = null
@@ -41,13 +43,13 @@ export class Connection {
     this.step = step
   }
 
-  /** `begin`, not a trip of its own: it travels with the first statement. */
+  /** `begin` is not a round trip of its own: the client sends it together with the first statement. */
   begin(options: BeginOptions): Transaction {
     this.tx = this.database.begin(options)
     return this.tx
   }
 
-  /** One trip at a time: whoever sends while another one is under way waits in line. */
+  /** Runs one round trip at a time. A second caller waits in the queue until the current round trip ends. */
   async trip<T>(label: string, body: (work: Omit<Work, 'tx'>) => Promise<T>): Promise<T> {
     if (this.busy) await new Promise<void>((resolve) => this.queue.push(resolve))
     this.busy = true
@@ -55,13 +57,13 @@ export class Connection {
       return await this.travel(label, body)
     } finally {
       const next = this.queue.shift()
-      // The line is handed over: nobody comes between.
+      // The connection stays busy for the next caller in the queue, so that no other caller overtakes it.
       if (next === undefined) this.busy = false
       else next()
     }
   }
 
-  /** The bodies run one after the other, whatever happens to the client meanwhile. */
+  /** The bodies run one after the other, even if the client disconnects meanwhile. */
   private async travel<T>(label: string, body: (work: Omit<Work, 'tx'>) => Promise<T>): Promise<T> {
     if (this.broken) throw new LineBroken()
     await this.pass(label, 'send')
@@ -86,12 +88,12 @@ export class Connection {
     throw outcome.error
   }
 
-  /** One statement of the open transaction: an error makes the transaction fail as a whole. */
+  /** Runs one statement of the open transaction. An error fails the whole transaction. */
   statement<T>(label: string, body: (work: Work) => T | Promise<T>): Promise<T> {
     return this.trip(label, (server) => this.execute(server, label, body))
   }
 
-  /** The same inside a trip that has several. */
+  /** Runs one statement inside a round trip that carries several. */
   async execute<T>(server: Omit<Work, 'tx'>, label: string, body: (work: Work) => T | Promise<T>): Promise<T> {
     const tx = this.tx
     if (tx === null) throw new LineBroken()
@@ -109,7 +111,7 @@ export class Connection {
     }
   }
 
-  /** The server notices that nobody is there any more: after the statement under way, it rolls back. */
+  /** The server notices that the client is gone. It rolls back after the current statement. */
   hangUp(): void {
     this.broken = true
     this.hungUp = true

@@ -18,7 +18,7 @@ import type {
 import type { NamespaceRow } from '../../namespaces.ts'
 import type { Row } from '../../store.ts'
 
-/** The database's own time: no process has it, and it may jump. Timers run by a clock that does not. */
+/** The clock of the database. It may jump, and processes cannot read it. Timers use a clock that does not jump. */
 export interface DatabaseClock {
   /** Milliseconds since 1970, with fractions. */
   now(): number
@@ -34,10 +34,13 @@ const systemDatabaseClock: DatabaseClock = {
   },
 }
 
-/** Runs with every row a user's statement inserts into its table. What it throws is the statement's error. */
+/**
+ * Runs for every row that a user's statement inserts into the table. An error that the trigger throws is the
+ * statement's error.
+ */
 export type Trigger = (work: { readonly tx: Transaction }, row: Row) => void | Promise<void>
 
-/** Ground truth for checkers: what became durable, and who waited for whom. */
+/** Reports to checkers which changes became durable, and which transactions waited for which. */
 export interface DatabaseObserver {
   committed?(tx: Transaction, changes: readonly Change[], now: number): void
   waited?(tx: Transaction, other: Transaction, what: string): void
@@ -47,29 +50,35 @@ export interface DatabaseOptions {
   readonly clock?: DatabaseClock
   /** Columns that must be unique together, by table. */
   readonly unique?: Readonly<Record<string, readonly string[]>>
-  /** By table, after each row. */
+  /** Triggers by table. A trigger runs after each row. */
   readonly triggers?: Readonly<Record<string, Trigger>>
-  /** By table, at COMMIT, with each row that was inserted or changed. */
+  /** Deferred constraints by table. COMMIT checks each row that was inserted or changed. */
   readonly deferred?: Readonly<Record<string, (row: Row) => void>>
   readonly observer?: DatabaseObserver
-  /** Another schema of the same database: advisory locks belong to both. */
+  /** Another schema of the same database. Both schemas share the advisory locks. */
   readonly beside?: MemoryDatabase
-  /** For how long one lock of a key outlives its transaction, in milliseconds: a server releases one after the other. */
+  /**
+   * How long one lock of a key outlives its transaction, in milliseconds. A real server also releases the locks of a
+   * transaction one after the other.
+   */
   readonly lingers?: () => number
 }
 
 export interface BeginOptions {
-  /** Past it the server ends the transaction. */
+  /** The server ends the transaction after this time. */
   readonly deadlineMs?: number
   readonly isolation?: Isolation
-  /** false: one statement that commits by itself. */
+  /** false: the transaction is one statement that commits by itself. */
   readonly interactive?: boolean
 }
 
-/** Nobody waits for the lock of a key: whoever finds it taken is refused, or looks again. */
+/**
+ * Matches the lock of a key. No transaction waits for such a lock: if the lock is taken, the caller is refused or reads
+ * again.
+ */
 const KEY_LOCK = /^(\d+ )?-?\d+$/
 
-/** One database server in memory: committed rows, open transactions, locks, and a clock. It outlives every process. */
+/** One database server in memory: committed rows, open transactions, locks and a clock. It outlives every process. */
 export class MemoryDatabase {
   readonly clock: DatabaseClock
   readonly unique: Readonly<Record<string, readonly string[]>>
@@ -85,7 +94,7 @@ export class MemoryDatabase {
   readonly shards: Table<ShardRow> = new Table('shard')
   readonly acks: Table<AckRow> = new Table('ack')
   readonly held: Table<HeldRow> = new Table('held')
-  /** By the id of the event. */
+  /** By event id. */
   readonly delayed: Table<DelayedRow> = new Table('delayed')
   readonly consumers: Table<ConsumerRow> = new Table('consumer')
   readonly inbox: Table<InboxRow> = new Table('inbox')
@@ -122,19 +131,19 @@ export class MemoryDatabase {
     this.schema = options.beside === undefined ? 0 : options.beside.schema + 1
   }
 
-  /** A lock is a number of the whole database: the first schema has the bare ones. */
+  /** Advisory locks are numbers that all schemas of a database share. The first schema uses them without a prefix. */
   lockName(lock: string): string {
     return this.schema === 0 ? lock : `${this.schema} ${lock}`
   }
 
-  /** What is part of a transaction goes back with its savepoint, at once. */
+  /** The lock of a key may outlive its transaction. A lock that a savepoint's rollback releases is free at once. */
   unlock(lock: string, tx: Transaction): void {
     const ms = tx.ended && KEY_LOCK.test(lock) ? this.lingers() : 0
     if (ms === 0) this.advisory.delete(lock)
     else this.clock.after(ms, () => this.advisory.delete(lock))
   }
 
-  /** clock_timestamp() in microseconds. */
+  /** The time of clock_timestamp(), in microseconds. */
   now(): number {
     return Math.floor(this.clock.now() * 1000)
   }
@@ -143,7 +152,7 @@ export class MemoryDatabase {
     return ++this.serial
   }
 
-  /** The sequence of events: drawn at once, whoever commits. */
+  /** Draws the next sequence number of events. The number is used up even if the transaction rolls back. */
   nextSeq(): number {
     return ++this.eventSerial
   }

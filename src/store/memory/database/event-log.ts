@@ -1,7 +1,9 @@
 import { isOrdered } from '../../ordered.ts'
 import type { SentEventRow } from './rows.ts'
 
-/** Committed events, by shard in the order of their numbers: append-only, as the table is. */
+/**
+ * The committed events of each shard in the order of their sequence numbers. Like the table, the log is append-only.
+ */
 export class EventLog {
   private readonly shards = new Map<number, SentEventRow[]>()
   private readonly heads = new Map<string, string>()
@@ -11,13 +13,13 @@ export class EventLog {
     const log = this.shards.get(row.shard)
     if (log === undefined) return void this.shards.set(row.shard, [row])
     let i = log.length
-    // Whoever drew its number outside the lock comes late.
+    // A transaction that drew its sequence number outside the lock may insert its event late.
     while (i > 0 && (log[i - 1] as SentEventRow).seq > row.seq) i--
     if (i === log.length) log.push(row)
     else log.splice(i, 0, row)
   }
 
-  /** The last ordered event of an aggregate: its shard says whose it is. */
+  /** The id of the last ordered event of an aggregate. The shard also identifies the namespace of the aggregate. */
   head(of: Pick<SentEventRow, 'shard' | 'aggregateId'>): string | null {
     return this.heads.get(headKey(of)) ?? null
   }
@@ -43,7 +45,7 @@ export class EventLog {
 const headKey = ({ shard, aggregateId }: Pick<SentEventRow, 'shard' | 'aggregateId'>): string =>
   `${shard} ${aggregateId}`
 
-/** Where the first event with this number, or a later one, is. */
+/** The index of the first event whose sequence number is at least `seq`. */
 function placeOf(log: readonly SentEventRow[], seq: number): number {
   let low = 0
   let high = log.length

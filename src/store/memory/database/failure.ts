@@ -1,7 +1,7 @@
 import { onceError } from '../../../errors.ts'
 import type { OnceCode, OnceError } from '../../../errors.ts'
 
-/** What a database says when it cannot: five characters, spelled as PostgreSQL spells them. */
+/** An error of the database, with the same five-character code as in PostgreSQL. */
 export class ServerError extends Error {
   override readonly name: string = 'ServerError'
   readonly code: string
@@ -12,7 +12,7 @@ export class ServerError extends Error {
   }
 }
 
-/** The line is dead: what was sent last may or may not have happened. */
+/** The connection is broken. The last statement may or may not have been executed. */
 export class LineBroken extends Error {
   override readonly name: string = 'LineBroken'
   readonly code: string = 'ECONNRESET'
@@ -22,7 +22,10 @@ export class LineBroken extends Error {
   }
 }
 
-/** Thrown by a step: the client's line is dead, and the server has not noticed. Its transaction stays until its deadline. */
+/**
+ * Thrown by a step: the client's connection is broken, but the server has not noticed. The transaction stays open until
+ * its deadline.
+ */
 export class HalfOpen extends Error {
   override readonly name: string = 'HalfOpen'
 }
@@ -33,7 +36,7 @@ export const transactionFailed = (): ServerError =>
   new ServerError('25P02', 'a statement failed before: the transaction can only be rolled back')
 export const noSuchSavepoint = (name: string): ServerError =>
   new ServerError('3B001', `savepoint ${name} does not exist`)
-/** RAISE EXCEPTION, in a trigger or a function. */
+/** The error of RAISE EXCEPTION in a trigger or a function. */
 export const raised = (message: string): ServerError => new ServerError('P0001', message)
 export const serializationFailure = (): ServerError => new ServerError('40001', 'could not serialize access')
 export const deadlockDetected = (): ServerError => new ServerError('40P01', 'deadlock detected')
@@ -43,14 +46,14 @@ export const claimEnded = (): ServerError =>
   new ServerError('EO002', 'the claiming transaction was ended by the handler')
 
 export const setAsideMeanwhile = (): ServerError =>
-  new ServerError('EO004', 'a message was set aside before its lock was had')
+  new ServerError('EO004', 'a message was set aside before its lock was taken')
 
-/** Worth running the whole transaction again. */
+/** Whether the whole transaction should be retried. */
 export function isTransient(error: unknown): boolean {
   return error instanceof ServerError && (error.code === '40001' || error.code === '40P01')
 }
 
-/** The server ended the transaction and the connection with it. */
+/** Whether the server ended the transaction, and the connection with it. */
 export function isDeadline(error: unknown): boolean {
   return error instanceof ServerError && error.code === '25P03'
 }
@@ -67,16 +70,19 @@ const CODES: Readonly<Record<string, OnceCode>> = {
   '40P01': 'ONCE_CONFLICT',
 }
 
-/** Data exceptions, constraint violations, errors raised by a trigger. */
+/** The codes of data exceptions, constraint violations, and errors that a trigger raises. */
 const HANDLERS_OWN = /^(?:22|23|27|44|P0)/
 
-/** COMMIT also checks what the handler's statements deferred: such an error is the handler's own. */
+/** COMMIT also checks constraints that the handler's statements deferred. Such an error is the handler's own. */
 export function commitFailure(error: unknown): OnceError | Error {
   if (error instanceof LineBroken) return onceError('ONCE_COMMIT_UNKNOWN', { cause: error })
   return error instanceof ServerError && HANDLERS_OWN.test(error.code) ? error : storeFailure(error)
 }
 
-/** How the store reports a failure of its own statements; errors of the user's statements stay as they came. */
+/**
+ * The error that the store reports when one of its own statements fails. Errors of the user's statements stay
+ * unchanged.
+ */
 export function storeFailure(error: unknown): OnceError | Error {
   if (error instanceof LineBroken) return onceError('ONCE_STORE_UNAVAILABLE', { cause: error })
   if (!(error instanceof ServerError)) return error as Error

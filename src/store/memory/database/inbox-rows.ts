@@ -7,7 +7,7 @@ export interface ConsumerRow {
   readonly inboxForMs: number
   readonly rememberForMs: number
   readonly lettersForMs: number
-  /** When a process last showed that it runs this consumer. */
+  /** The last time that a process reported that it runs this consumer. */
   readonly seenAt: number
 }
 
@@ -19,7 +19,7 @@ export interface InboxRow {
   readonly at: number
 }
 
-/** A compact old inbox id. */
+/** The compact form of an old inbox row. */
 export interface MarkRow {
   readonly id: string
   readonly forgetAt: number
@@ -33,7 +33,7 @@ export interface AttemptRow {
   readonly timeline: readonly AttemptEntry[]
 }
 
-/** `parkedAt` and `settledAt` are milliseconds, as they are told. */
+/** `parkedAt` and `settledAt` are milliseconds, as in the interface of the store. */
 export type LetterRow = Omit<StoredLetter, 'blocks'>
 
 export interface PositionRow {

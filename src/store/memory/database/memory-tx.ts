@@ -7,7 +7,7 @@ import { uniqueViolation } from './failure.ts'
 export type Where = Row | ((row: Row) => boolean)
 export type Patch = Row | ((row: Row) => Row)
 
-/** The transaction of the in-memory store: enough of a database to test a handler against. */
+/** The transaction of the in-memory store. It offers enough of a database to test a handler. */
 export interface MemoryTx {
   insert(table: string, row: Row): Promise<Row>
   /** Locks the rows that it changes, waits for other transactions that change them, and returns the changed rows. */
@@ -17,7 +17,7 @@ export interface MemoryTx {
 
 const connections = new WeakMap<MemoryTx, Connection>()
 
-/** A handle on the connection's transaction. After `revoke` nothing reaches the connection. */
+/** Creates a handle on the connection's transaction. After `revoke`, the handle no longer reaches the connection. */
 export function memoryTx(connection: Connection, takeTurn?: TakeTurn): { readonly tx: MemoryTx; revoke(): void } {
   let revoked = false
   const through = <T>(label: string, body: (work: Work) => T | Promise<T>): Promise<T> => {
@@ -60,7 +60,7 @@ export async function updateRows({ database, tx }: Work, name: string, where: Wh
   const changed: Row[] = []
   for (const [key, seen] of table.rows(tx)) {
     if (!matches(where, seen)) continue
-    // The newest version, and the question asked again: what READ COMMITTED does after a wait.
+    // After a wait, READ COMMITTED evaluates the condition again on the newest version of the row.
     const row = await table.lock(key, tx, 'update', (row) => matches(where, row))
     if (row === undefined) continue
     const next = typeof patch === 'function' ? patch({ ...row }) : { ...row, ...patch }

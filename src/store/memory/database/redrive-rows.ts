@@ -30,20 +30,20 @@ export interface RedriveItemRow {
 }
 
 /**
- * The key of a redrive's row. Its holder shares it until its effect has committed, whoever takes over must have it
- * alone; what changes other columns waits for neither.
+ * The fence of a redrive. Its holder locks this row in share mode until the effect has committed, and a takeover locks
+ * it exclusively. Changes of other columns lock another row, and wait for neither.
  */
 export interface RedriveFenceRow {
   readonly token: number
 }
 
-/** A consumer's one redrive that has not ended. */
+/** The one redrive of a consumer that has not ended. */
 export interface ActiveRedriveRow {
   readonly redrive: number
 }
 
 export interface AuditRow extends AuditEntry {
-  /** The number of the namespace it is about. */
+  /** The number of the namespace that the entry is about. */
   readonly namespace: number
 }
 

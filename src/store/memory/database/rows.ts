@@ -3,7 +3,10 @@ import type { RecordState, StoredRecord } from '../../../lifecycle/record.ts'
 import type { HeldState, StoredEvent } from '../../outbox.ts'
 import type { Claimed, EventRow, OperationNotes } from '../../store.ts'
 
-/** Our own tables. Times are microseconds of the database's clock; tokens are such times too, or one more. */
+/**
+ * The library's own tables. Times are microseconds of the database's clock. A token is such a time, or the previous
+ * token plus one.
+ */
 export interface RecordRow {
   readonly id: string
   readonly scope: string
@@ -16,7 +19,7 @@ export interface RecordRow {
   readonly leaseUntil: number | null
   readonly expiresAt: number
   readonly forgetAt: number
-  /** What an operator is shown of a leased operation. */
+  /** The details of a leased operation that an operator sees. */
   readonly about?: OperationNotes | undefined
 }
 
@@ -46,7 +49,7 @@ export interface SentEventRow extends EventRow {
   readonly createdAt: number
 }
 
-/** Who relays where, and until when it is believed to live. */
+/** One row per relay and destination, with the time until which the relay counts as alive. */
 export interface RelayRow {
   readonly destination: string
   readonly id: string
@@ -78,16 +81,18 @@ export interface HeldRow {
   readonly aggregateId: string
   readonly state: HeldState
   readonly attempts: number
-  /** How often it was on its way when nothing more was heard of its relay. */
+  /** How often a relay was sending the event when the relay died. */
   readonly tried: number
-  /** The number of the deliberate resend it belongs to; 0: none. */
+  /** The number of the operator's resend that the event belongs to, or 0. */
   readonly resend: number
   readonly dueAt: number | null
   readonly heldAt: number
   readonly reason: string | null
 }
 
-/** A delayed event, which can be cancelled until its time. The first change of its state decides for all destinations. */
+/**
+ * A delayed event, which can be cancelled until it is due. The first change of its state decides for all destinations.
+ */
 export interface DelayedRow extends Pick<EventRow, 'shard' | 'headers'> {
   readonly state: 'waiting' | 'taken' | 'cancelled'
 }
@@ -95,7 +100,7 @@ export interface DelayedRow extends Pick<EventRow, 'shard' | 'headers'> {
 const DAY_MICROS = 86_400_000_000
 let lastDay = { number: Number.NaN, text: '' }
 
-/** The UTC day of a time in microseconds. Most are of the same day as the one before. */
+/** The UTC day of a time in microseconds. The last day is cached, because most calls ask for the same day. */
 export function dayOf(micros: number): string {
   const number = Math.floor(micros / DAY_MICROS)
   if (number !== lastDay.number) lastDay = { number, text: new Date(micros / 1000).toISOString().slice(0, 10) }
@@ -119,11 +124,11 @@ export function storedRecordOf(row: RecordRow, now: number): StoredRecord {
 
 export function storedEventOf(row: SentEventRow): StoredEvent {
   const { shard, seq, id, aggregateType, aggregateId, type, payload, headers, createdAt } = row
-  // Nothing is ever dropped here: one segment for all.
+  // The in-memory store never drops events, so one segment holds all of them.
   return { shard, seq, segment: 0, id, aggregateType, aggregateId, type, payload, headers, at: createdAt / 1000 }
 }
 
-/** In progress under this token: what every fenced statement asks of a record. */
+/** Whether the record is in progress under this token. Every fenced statement checks this condition. */
 export function isHeldBy({ token }: { readonly token: string }): (row: RecordRow) => boolean {
   return (row) => row.state === 'inProgress' && String(row.token) === token
 }
@@ -132,7 +137,7 @@ export function claimedOf(row: RecordRow): Claimed {
   return { token: String(row.token), life: String(row.life), attempt: row.attempt, answerDay: dayOf(row.expiresAt) }
 }
 
-/** By token: an answer belongs to the attempt that completed. */
+/** The key contains the token, because an answer belongs to the attempt that completed. */
 export const answerKey = (id: string, token: number): string => `${id} ${token}`
 export const relayKey = (destination: string, id: string): string => `${destination} ${id}`
 export const shardKey = (destination: string, shard: number): string => `${destination} ${shard}`

@@ -1,6 +1,9 @@
 import type { Slot, Transaction } from './transaction.ts'
 
-/** A table by primary key. READ COMMITTED: a statement sees what is committed when it looks, and what its own wrote. */
+/**
+ * A table by primary key, with READ COMMITTED isolation. A statement sees the rows that are committed when it reads,
+ * and the rows that its own transaction wrote.
+ */
 export class Table<R extends object> {
   readonly name: string
   readonly slots: Map<string, Slot<R>> = new Map()
@@ -15,7 +18,7 @@ export class Table<R extends object> {
     return slot.holder !== null && slot.holder === by ? slot.pending : slot.committed
   }
 
-  /** Every row this transaction sees, in the order of first insertion. */
+  /** Every row that this transaction sees, in the order of first insertion. */
   rows(by: Transaction | null): [key: string, row: R][] {
     const rows: [string, R][] = []
     for (const slot of this.slots.values()) {
@@ -39,8 +42,8 @@ export class Table<R extends object> {
   }
 
   /**
-   * Locks the row if the statement sees one it likes, and answers with its newest version: after a wait the question is
-   * asked again. A row it does not see, or does not like, is not waited for.
+   * Locks the row if the statement sees it and the condition holds, and returns its newest version. After a wait the
+   * condition is evaluated again. A row that is not seen, or that does not match, causes no wait.
    */
   async lock(
     key: string,
@@ -58,13 +61,13 @@ export class Table<R extends object> {
     }
   }
 
-  /** Whether `lock` would have to wait: for `skip locked`. */
+  /** Whether `lock` would have to wait. Used for `skip locked`. */
   locked(key: string, by: Transaction, mode: 'share' | 'update'): boolean {
     const slot = this.slots.get(key)
     return slot !== undefined && blockerOf(slot, by, mode) !== null
   }
 
-  /** The caller has locked the row for update in this same statement. */
+  /** The caller must have locked the row for update in the same statement. */
   put(key: string, row: R | undefined, by: Transaction): void {
     by.write(this.slotOf(key), row)
   }
@@ -88,7 +91,7 @@ export class Table<R extends object> {
     if (slot.committed === undefined && slot.holder === null) this.slots.delete(slot.key)
   }
 
-  /** Looking and locking are one step: nobody can come between them. */
+  /** Reading and locking are one step, so no other transaction can run between them. */
   private take(slot: Slot<R>, row: R, by: Transaction, mode: 'share' | 'update'): R {
     if (mode === 'share') by.share(slot)
     else if (slot.holder !== by) by.write(slot, row)

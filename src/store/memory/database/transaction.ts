@@ -4,14 +4,14 @@ import type { SentEventRow } from './rows.ts'
 
 export type Isolation = 'read committed' | 'repeatable read' | 'serializable'
 
-/** One key of a table: its committed row, and the row of the one transaction that is changing it. */
+/** One key of a table: its committed row, and the uncommitted row of the transaction that is changing it. */
 export interface Slot<R extends object> {
   readonly table: { readonly name: string; tidy(slot: Slot<R>): void }
   readonly key: string
   committed: R | undefined
   pending: R | undefined
   holder: Transaction | null
-  /** Made when somebody shares: most rows are never shared. */
+  /** Created by the first share lock, because most rows are never share-locked. */
   sharers: Set<Transaction> | null
 }
 
@@ -33,7 +33,7 @@ export interface Change {
   readonly after: object | undefined
 }
 
-/** What a transaction takes from its server. */
+/** The parts of the server that a transaction uses. */
 export interface TransactionServer {
   readonly advisory: Map<string, Transaction>
   readonly deferred: Readonly<Record<string, (row: Row) => void>>
@@ -46,20 +46,23 @@ export interface TransactionServer {
 }
 
 /**
- * One transaction: what it wrote and which locks it took, as a stack, so that a savepoint is a name and a height of that
- * stack. Nothing it wrote is seen by anybody else before `commit`.
+ * One transaction. It keeps its writes and locks on a stack, so that a savepoint is a name and a height of that stack.
+ * No other transaction sees the writes before `commit`.
  */
 export class Transaction {
   readonly number: number
   readonly database: TransactionServer
   readonly isolation: Isolation
-  /** Open across trips: whoever waits for it waits for a client, not for a statement. */
+  /**
+   * The transaction stays open across round trips: a transaction that waits for it waits for a client, not for one
+   * statement.
+   */
   readonly interactive: boolean
   state: 'open' | 'failed' | 'committed' | 'rolledBack' | 'killed' = 'open'
   waitingFor: Transaction | null = null
-  /** Rows written outside our own tables. */
+  /** The number of rows written outside the library's own tables. */
   written = 0
-  /** What the statement under way wants to be known as; for whoever observes commits. */
+  /** Notes of the current statement, for the observer of commits. */
   readonly notes: unknown[] = []
   private readonly entries: Entry[] = []
   private readonly savepoints: { readonly name: string; readonly height: number }[] = []
@@ -78,21 +81,21 @@ export class Transaction {
     return this.state !== 'open' && this.state !== 'failed'
   }
 
-  /** Throws what the server would say to one more statement. */
+  /** Throws the error that the server would return for one more statement. */
   check(): void {
     if (this.state === 'open') return
     if (this.state === 'failed') throw transactionFailed()
     throw this.killedBy ?? new LineBroken()
   }
 
-  /** What was done since the last savepoint is undone at once, its locks too; ROLLBACK only ends what is left. */
+  /** Undoes the writes and locks since the last savepoint at once. ROLLBACK only ends the rest. */
   fail(): void {
     if (this.state !== 'open') return
     this.state = 'failed'
     this.undoTo(this.savepoints.at(-1)?.height ?? 0)
   }
 
-  /** The caller holds the row, or nobody does. */
+  /** The caller holds the lock of the row, or no transaction does. */
   write(slot: Slot<object>, row: object | undefined): void {
     this.entries.push({ kind: 'write', slot, pending: slot.pending, fresh: slot.holder !== this })
     slot.holder = this
@@ -115,34 +118,37 @@ export class Transaction {
     return true
   }
 
-  /** Waits for whoever holds the lock, as `pg_advisory_xact_lock` does. */
+  /** Waits until the lock is free, as `pg_advisory_xact_lock` does. */
   async advisory(of: string): Promise<void> {
     const lock = this.database.lockName(of)
     while (!this.tryAdvisory(of)) await this.waitFor(this.database.advisory.get(lock) as Transaction, lock)
   }
 
-  /** A new event: nobody could have written the same one, so there is nothing to lock. */
+  /** Needs no lock, because no other transaction can write the same new event. */
   appendEvent(row: SentEventRow): void {
     this.entries.push({ kind: 'event', row })
   }
 
-  /** The last event of an aggregate that this transaction wrote itself. */
+  /** The last event of this transaction that matches. */
   lastEvent(likes: (row: SentEventRow) => boolean): SentEventRow | undefined {
     for (const entry of this.entries.toReversed()) if (entry.kind === 'event' && likes(entry.row)) return entry.row
     return undefined
   }
 
-  /** Two may have the same name: the younger one hides the older. */
+  /** Two savepoints may have the same name. The younger one hides the older one. */
   savepoint(name: string): void {
     this.savepoints.push({ name, height: this.entries.length })
   }
 
-  /** Ends it, and every one that was made after it. What was done since stays. */
+  /** Removes the savepoint and every later one. The changes since then stay. */
   release(name: string): void {
     this.savepoints.length = this.savepointAt(name).index
   }
 
-  /** It stays; those made after it are gone. The one statement that a failed transaction takes. */
+  /**
+   * Undoes the changes since the savepoint and removes the later ones. A failed transaction accepts only this
+   * statement.
+   */
   rollbackTo(name: string): void {
     const { index, height } = this.savepointAt(name)
     this.savepoints.length = index + 1
@@ -150,7 +156,7 @@ export class Transaction {
     if (this.state === 'failed') this.state = 'open'
   }
 
-  /** True when committed; a failed transaction rolls back instead, silently, as COMMIT does. */
+  /** Returns true when the transaction committed. A failed transaction rolls back without an error, as COMMIT does. */
   commit(): boolean {
     this.checkOpen()
     if (this.state === 'failed') {
@@ -176,7 +182,7 @@ export class Transaction {
     this.undoTo(0)
   }
 
-  /** The server ends it: at its deadline, or because its client is gone. */
+  /** Ends the transaction on the server's side, at its deadline or because its client is gone. */
   kill(why: Error = idleTooLong()): void {
     if (this.ended) return
     this.killedBy = why
@@ -185,7 +191,10 @@ export class Transaction {
     this.ownWaker?.()
   }
 
-  /** Waits until the other one ends, or gives something back; the one who closes a circle is the victim. */
+  /**
+   * Waits until the other transaction ends or releases a lock. The transaction whose wait closes a cycle is the
+   * deadlock victim.
+   */
   async waitFor(other: Transaction, what: string): Promise<void> {
     for (let next: Transaction | null = other; next !== null; next = next.waitingFor) {
       if (next === this) throw deadlockDetected()
@@ -201,7 +210,7 @@ export class Transaction {
     this.check()
   }
 
-  /** A statement that does not end by itself, as `pg_sleep` for a year does not. */
+  /** A statement that does not end by itself, such as a very long `pg_sleep`. */
   async hang(): Promise<void> {
     await new Promise<void>((resolve) => {
       this.ownWaker = resolve
@@ -240,7 +249,7 @@ export class Transaction {
     return { index, height: found.height }
   }
 
-  /** Constraints that are checked by COMMIT: what one of them raises rolls everything back. */
+  /** Runs the constraints that COMMIT checks. An error of one constraint rolls back the whole transaction. */
   private runDeferred(changes: readonly Change[]): void {
     const { deferred } = this.database
     try {

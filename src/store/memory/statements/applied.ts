@@ -1,12 +1,15 @@
 import type { InboxItem } from '../../inbox.ts'
 import type { Work } from '../database/connection.ts'
 
-/** Its effect is committed, or older than the inbox and marked. */
+/** Whether the effect of the message is committed. Messages older than the inbox rows have a mark. */
 export function isApplied({ database, tx }: Work, id: string): boolean {
   return database.inbox.seen(id, tx) !== undefined || database.marks.seen(id, tx) !== undefined
 }
 
-/** False: another transaction has its lock. A statement of its own: the next one sees what was committed before. */
+/**
+ * Returns false when another transaction holds the lock. This is a separate statement, so that the next one sees
+ * everything that was committed before.
+ */
 export async function lockMessage({ tx }: Work, { lock }: Pick<InboxItem, 'id' | 'lock'>): Promise<boolean> {
   return tx.tryAdvisory(inboxLock(lock))
 }

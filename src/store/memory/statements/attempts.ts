@@ -4,7 +4,7 @@ import type { AttemptRow } from '../database/inbox-rows.ts'
 
 const TIMELINE_MAX = 50
 
-/** Attempts are counted before the handler. Answers without this one among the unfinished. */
+/** Counts the attempts before the handler runs. The returned number of unfinished attempts leaves this attempt out. */
 export async function trying(work: Work, consumer: string, ids: readonly string[]): Promise<Tries[]> {
   const all: Tries[] = []
   for (const id of [...new Set(ids)].sort()) {
@@ -18,7 +18,7 @@ export async function trying(work: Work, consumer: string, ids: readonly string[
   return all
 }
 
-/** Attempts that did not begin after all. */
+/** Takes back attempts whose handler did not start. */
 export async function untry({ database, tx }: Work, ids: readonly string[]): Promise<void> {
   for (const id of [...new Set(ids)].sort()) {
     const known = await database.attempts.lock(id, tx, 'update')
@@ -37,7 +37,7 @@ export function tries({ database, tx }: Work, ids: readonly string[]): Tries[] {
   })
 }
 
-/** Failures. The first and the last entries of a long timeline stay. */
+/** Records failures. A long timeline keeps its first entry and its last ones. */
 export async function failed(work: Work, consumer: string, failures: readonly Failure[]): Promise<Tries[]> {
   const all: Tries[] = []
   for (const { id, counted, error, fingerprint } of failures) {
@@ -66,7 +66,7 @@ async function change(
   for (;;) {
     if (await database.attempts.insert(fresh.id, fresh, tx)) return fresh
     const known = await database.attempts.lock(fresh.id, tx, 'update')
-    // Forgotten while it was waited for.
+    // Another transaction deleted the row while this one waited for its lock.
     if (known === undefined) continue
     const changed = next(known)
     database.attempts.put(fresh.id, changed, tx)

@@ -6,8 +6,8 @@ import { claimedOf } from '../database/rows.ts'
 import { BORN_COMPLETED, freshRow, newLife } from './claim.ts'
 
 /**
- * All claims of a batch, in the order they come (sorted), each behind its try-locks: nobody waits for anybody. A record
- * whose time is over starts a new life; one that is not is locked all the same, as `on conflict do update` does.
+ * Claims every key of a batch in sorted order. Each claim uses try-locks, so no transaction waits for another. An
+ * expired record starts a new life. A record that has not expired is locked too, as `on conflict do update` does.
  */
 export async function claimBatch(
   { database, tx }: Work,
@@ -32,8 +32,8 @@ export async function claimBatch(
 }
 
 /**
- * A batched request's own statement. There is no SQL here, only two forms: `insert into <table>` with the row as its
- * value, and `update <table>` with columns to match and columns to set.
+ * Runs the statement of a batched request. The in-memory store has no SQL, only two forms: `insert into <table>` with
+ * the row as its value, and `update <table>` with the columns to match and the columns to set.
  */
 export async function userStatement(work: Work, { sql, values }: UserStatement): Promise<readonly Row[]> {
   const [, verb, table = ''] = /^(insert into|update) (\w+)$/.exec(sql) ?? []

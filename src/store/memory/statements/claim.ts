@@ -10,7 +10,10 @@ export interface ClaimOutcome {
   readonly claimed: Claimed | null
 }
 
-/** How the record is born: an atomic one completed (nobody sees it before its commit), a leased one in progress. */
+/**
+ * The initial state of the record. An atomic record starts as completed, because no other transaction sees it before
+ * the commit. A leased record starts in progress.
+ */
 export interface Birth {
   readonly state: 'completed' | 'inProgress'
   readonly leaseMs: number | null
@@ -21,9 +24,9 @@ export interface Birth {
 export const BORN_COMPLETED: Birth = { state: 'completed', leaseMs: null, recover: null }
 
 /**
- * The claim, a function of the database. Two try-locks: identity, then identity and fingerprint; a loser only tests the
- * second. The unique index is asked next. What is read for the others is read last, in a new snapshot, so it may be
- * believed.
+ * The claim as a database function. It tries two locks: first fingerprint and identity together, then identity alone.
+ * The unique index decides next. The record of a lost claim is read last, in a new snapshot, so the result is up to
+ * date.
  */
 export async function claim(work: Work, of: Claim, birth: Birth): Promise<ClaimOutcome> {
   const { database, tx } = work
@@ -41,8 +44,8 @@ export async function claim(work: Work, of: Claim, birth: Birth): Promise<ClaimO
 const WON: ClaimView = { inserted: true, sameRunning: false, otherRunning: false, record: null, reread: false }
 
 /**
- * The same as one plain statement: its snapshot is taken when it starts, before its locks are tried. So "won, not
- * inserted, no record" is a thing that happens, and nobody may be refused by it.
+ * The claim as one plain statement. Its snapshot is taken at the start, before the locks are tried. So a claim can win
+ * both locks, insert nothing, and see no record. Such a result must not refuse the request.
  */
 export async function claimInOne(work: Work, of: Claim, birth: Birth): Promise<ClaimOutcome> {
   const { database, tx } = work
@@ -72,21 +75,21 @@ async function insertRecord(work: Work, of: Claim, birth: Birth): Promise<Claime
   return claimedOf(row)
 }
 
-/** A statement of its own: a new snapshot. */
+/** A separate statement, because it needs a new snapshot. */
 export function reread({ database, tx }: Work, id: string): StoredRecord | null {
   const row = database.records.seen(id, tx)
   return row === undefined ? null : storedRecordOf(row, database.now())
 }
 
-/** The answer of the attempt that completed, if it is still there. */
+/** The answer of the attempt that completed, or null if the answer was dropped. */
 export function readAnswer({ database, tx }: Work, id: string, token: string): Reading['answer'] {
   const row = database.answers.seen(answerKey(id, Number(token)), tx)
   return row === undefined ? null : { status: row.status, headers: row.headers, body: row.body, kept: row.kept }
 }
 
 /**
- * A new life in this transaction: of a record whose time is over by the database's clock, or of a lapsed leased one
- * that has no step yet. Whoever renews must find it as it was seen.
+ * Starts a new life of an expired record, or of a leased record that lapsed before its first step. The record must be
+ * unchanged since it was read.
  */
 export async function renew(work: Work, of: Claim, seen: StoredRecord): Promise<Claimed | null> {
   const { database, tx } = work
@@ -103,7 +106,7 @@ export async function renew(work: Work, of: Claim, seen: StoredRecord): Promise<
   return claimedOf(next)
 }
 
-/** A record that was completed since keeps its token. */
+/** The state is compared as well, because completing a record does not change its token. */
 export function isSeen(row: RecordRow, seen: StoredRecord): boolean {
   return String(row.token) === seen.token && row.state === seen.state
 }
@@ -124,7 +127,10 @@ export function newLife(database: MemoryDatabase, row: RecordRow, of: Claim, bir
   return { ...freshRow(database, of, birth), token, life: token }
 }
 
-/** Never repeats and never falls, also after the record was swept: time has passed the old one meanwhile. */
+/**
+ * A token never repeats and never decreases, even after the record was swept: the clock has passed the old token by
+ * then.
+ */
 export function nextToken(database: MemoryDatabase, previous: number): number {
   return Math.max(previous + 1, database.now())
 }

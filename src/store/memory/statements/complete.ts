@@ -10,7 +10,10 @@ import type { RecordRow } from '../database/rows.ts'
 import { BORN_COMPLETED, claimInOne, dropRecover, newLife, timesOf } from './claim.ts'
 import { enterDelayed } from './delayed.ts'
 
-/** Answer and events in the transaction that claimed; in any other one it raises, and COMMIT becomes ROLLBACK. */
+/**
+ * Writes answer and events in the transaction that holds the claim. In any other transaction it raises an error, so
+ * that COMMIT becomes ROLLBACK.
+ */
 export async function complete(work: Work, params: CompleteParams): Promise<void> {
   const { database, tx } = work
   const { claim: of, claimed, answer, events } = params
@@ -19,14 +22,14 @@ export async function complete(work: Work, params: CompleteParams): Promise<void
   await append(work, events)
 }
 
-/** The same for a leased record: it must be in progress under our token. The token decides, not the clock. */
+/** Completes a leased record, which must be in progress under the caller's token. The token decides, not the clock. */
 export async function completeLeased(work: Work, params: CompleteParams): Promise<void> {
   const { claim: of, claimed, answer, events } = params
   if (!(await refuseLeased(work, { id: of.id, token: claimed.token, claim: of, answer }))) throw leaseTaken()
   await append(work, events)
 }
 
-/** A final answer without business rows. False when the lease is not ours any more. */
+/** Writes a final answer without the user's rows. Returns false when the caller no longer holds the lease. */
 export async function refuseLeased(work: Work, params: Held & RefuseParams): Promise<boolean> {
   const { database, tx } = work
   const row = await database.records.lock(params.id, tx, 'update', isHeldBy(params))
@@ -35,7 +38,7 @@ export async function refuseLeased(work: Work, params: Held & RefuseParams): Pro
   return true
 }
 
-/** The caller has locked the row. */
+/** The caller must have locked the row. */
 export async function completeRow(work: Work, row: RecordRow, of: Claim, answer: Answer): Promise<void> {
   const { database, tx } = work
   const done: RecordRow = { ...row, state: 'completed', leaseUntil: null, ...timesOf(of, database.now()) }
@@ -44,7 +47,10 @@ export async function completeRow(work: Work, row: RecordRow, of: Claim, answer:
   await putAnswer(work, row.id, { token: String(row.token), answerDay: dayOf(done.expiresAt) }, answer)
 }
 
-/** Claim and final answer in one statement. A forgotten record gets a new life here, because nothing follows. */
+/**
+ * Claims and writes the final answer in one statement. A forgotten record starts a new life here, because no second
+ * statement follows.
+ */
 export async function refuse(work: Work, { claim: of, answer }: RefuseParams): Promise<ClaimView> {
   const { database, tx } = work
   const { view, claimed } = await claimInOne(work, of, BORN_COMPLETED)
@@ -62,8 +68,8 @@ export async function refuse(work: Work, { claim: of, answer }: RefuseParams): P
 }
 
 /**
- * Every shard's lock in ascending order, before the first `seq` is drawn: so within a shard the sequence is the commit
- * order, for whoever reads behind a cursor.
+ * Takes every shard's lock in ascending order before it draws the first `seq`. So the sequence within a shard is the
+ * commit order, which readers with a cursor rely on.
  */
 export async function append(work: Work, events: readonly EventRow[]): Promise<void> {
   if (events.length === 0) return
@@ -79,7 +85,9 @@ export async function append(work: Work, events: readonly EventRow[]): Promise<v
   }
 }
 
-/** Under the shard's lock nobody else can become the event before this one. */
+/**
+ * The lock of the shard guarantees that no other transaction inserts an event between the previous one and this one.
+ */
 function chained({ database, tx }: Work, event: EventRow): string {
   const { aggregateId, shard } = event
   const own = tx.lastEvent((row) => row.aggregateId === aggregateId && row.shard === shard && isOrdered(row))

@@ -6,14 +6,14 @@ import type { CancelParams, NotTaken } from '../../outbox.ts'
 import type { EventRow } from '../../store.ts'
 import type { Work } from '../database/connection.ts'
 
-/** In microseconds; undefined: it is not delayed. */
+/** The due time in microseconds, or undefined if the event is not delayed. */
 export function notBeforeOf({ headers }: Pick<EventRow, 'headers'>): number | undefined {
   const { notbefore } = JSON.parse(headers) as { readonly notbefore?: unknown }
   const notBefore = typeof notbefore === 'string' ? readNotBefore(notbefore) : undefined
   return notBefore === undefined ? undefined : Date.parse(notBefore) * 1000
 }
 
-/** It may be there already: a transaction can cancel what it will write at its end. */
+/** The row may exist already, because a transaction can cancel an event that it writes only at its end. */
 export async function enterDelayed(
   { database, tx }: Work,
   { id, shard, headers }: Pick<EventRow, 'id' | 'shard' | 'headers'>,
@@ -21,7 +21,7 @@ export async function enterDelayed(
   await database.delayed.insert(id, { shard, headers, state: 'waiting' }, tx)
 }
 
-/** One row decides: cancelled, or too late for ever. */
+/** The state of one row decides for ever whether the event is cancelled or due. */
 export async function cancel(work: Work, { id, namespace, unwritten }: CancelParams): Promise<Cancellation> {
   const { database, tx } = work
   if (unwritten) await enterDelayed(work, { id, ...unwritten })
@@ -36,7 +36,10 @@ export async function cancel(work: Work, { id, namespace, unwritten }: CancelPar
   return state === 'cancelled' ? 'cancelled' : 'due'
 }
 
-/** They are about to be sent. Where somebody is cancelling one, nobody waits. */
+/**
+ * Marks the events as taken before they are sent. It skips an event that another transaction is cancelling, instead of
+ * waiting.
+ */
 export async function takeDelayed({ database, tx }: Work, ids: readonly string[]): Promise<NotTaken[]> {
   const not: NotTaken[] = []
   for (const id of ids) {

@@ -19,7 +19,7 @@ interface Place {
   readonly aggregateId: string
 }
 
-/** Aggregates that wait or are parked. */
+/** The aggregates whose events wait or are parked. */
 export function blocked({ database, tx }: Work, destination: string, shards: readonly number[]): BlockedAggregate[] {
   const wanted = new Set(shards)
   return blockedOf(
@@ -29,7 +29,7 @@ export function blocked({ database, tx }: Work, destination: string, shards: rea
   )
 }
 
-/** Heads whose time has come, with what waits behind them. */
+/** The first event of each line that is due, with the events that wait behind it. */
 export function due({ database, tx }: Work, params: DueParams): HeldEvent[] {
   const { destination, shards, limit, behind, bytes = Infinity, without = [] } = params
   const now = database.now()
@@ -57,7 +57,7 @@ export function due({ database, tx }: Work, params: DueParams): HeldEvent[] {
   })
 }
 
-/** Something of these shards is due: perhaps somebody else set it aside. */
+/** Whether these shards have a due event. Another process may have held it. */
 export function isDue({ database, tx }: Work, destination: string, shards: readonly number[]): boolean {
   const now = database.now()
   return database.held
@@ -72,7 +72,7 @@ export function isDue({ database, tx }: Work, destination: string, shards: reado
     )
 }
 
-/** When the next one is due, in milliseconds. */
+/** The time until the next held event is due, in milliseconds. */
 export function nextDue({ database, tx }: Work, destination: string, shards: readonly number[]): number | null {
   let first: number | null = null
   for (const [, row] of database.held.rows(tx)) {
@@ -83,7 +83,7 @@ export function nextDue({ database, tx }: Work, destination: string, shards: rea
   return first === null ? null : (first - database.now()) / 1000
 }
 
-/** The shards that are ours, held until the settlement commits. */
+/** Locks the shards that the caller still leases until the settlement commits, and returns them. */
 export async function fenceShards(
   { database, tx }: Work,
   destination: string,
@@ -97,7 +97,10 @@ export async function fenceShards(
   return ours
 }
 
-/** Counts what is sent next; the shards are looked at, not held: a late one counts once too often. */
+/**
+ * Counts the attempts of the events that are sent next. The shards are read without a lock, so a relay that lost its
+ * lease may count one attempt too many.
+ */
 export async function tryHeld(work: Work, { destination, leases, events }: TryHeldParams): Promise<number[]> {
   const { database, tx } = work
   const ours = leases
@@ -115,7 +118,10 @@ export async function tryHeld(work: Work, { destination, leases, events }: TryHe
   return ours
 }
 
-/** The statements of a settlement: gone, changed, as before, parked, the next of each line, who still waits. */
+/**
+ * The statements of a settlement, in this order: delete sent events, update failed ones, reset kept ones, park, promote
+ * the next event of each line, and read the blocked aggregates.
+ */
 export async function settleHeld(
   work: Work,
   { destination, sent, changed, kept, park, touched, released = [] }: Omit<SettleHeldParams, 'leases'>,
@@ -142,7 +148,7 @@ export async function settleHeld(
   }
   for (const place of park) {
     const heads = held.rows(tx).flatMap(([, row]) => (isHead(row) && isWith(row, destination, place) ? [row.seq] : []))
-    // A delayed one before it in line is not behind it.
+    // A delayed event with a lower sequence number does not wait behind the head.
     for (const row of lineOf(work, destination, place).filter(({ seq }) => seq > Math.min(...heads))) {
       const key = heldKey(destination, row.shard, row.seq)
       const known = await held.lock(key, tx, 'update', ({ state }) => state === 'waiting')
@@ -157,7 +163,7 @@ export async function settleHeld(
   return { parked, blocked }
 }
 
-/** Orphans are put in line, the first of each aggregate first. Answers how many. */
+/** Puts parked events without a parked head back in line, in order. Returns their number. */
 export async function unparkOrphans(
   work: Work,
   destination: string,
@@ -190,7 +196,7 @@ function isOrphan({ state, reason }: HeldRow): boolean {
   return state === 'parked' && reason === null
 }
 
-/** The first of each aggregate that still waits is due now, unless it has a time. */
+/** Makes the first waiting event of each aggregate due now, unless it already has a time. */
 export async function promoteHeld(work: Work, destination: string, places: readonly Place[]): Promise<void> {
   const { held } = work.database
   for (const place of places) {
@@ -208,7 +214,7 @@ export function heldRowOf(of: HoldParams, destination: string, now: number, rese
   return { destination, shard, seq, aggregateId, state, attempts, tried: 0, resend, dueAt, heldAt: now, reason }
 }
 
-/** What stands behind a parked one has no reason of its own. */
+/** An event that is parked behind another one has no reason of its own, and is not reported. */
 export function isTold({ state, reason }: HoldParams): boolean {
   return state === 'parked' && reason !== null
 }

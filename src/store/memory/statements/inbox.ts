@@ -14,8 +14,8 @@ export async function openConsumer({ database, tx }: Work, params: OpenInboxPara
 }
 
 /**
- * Takes what can be taken. One statement: what stands in the way is seen by the snapshot it began with, then the locks
- * are tried, then the rows inserted. Never waits: whoever is at work on a message holds its lock.
+ * Takes every free message in one statement. The statement checks obstacles in its first snapshot, then tries the
+ * locks, then inserts the rows. It never waits, because the transaction that works on a message holds its lock.
  */
 export async function takeMessages(
   work: Work,
@@ -35,14 +35,14 @@ export async function takeMessages(
   return states
 }
 
-/** The same look without taking anything. */
+/** Makes the same checks as `takeMessages` without taking a message. */
 export function lookAt(work: Work, consumer: string, items: readonly InboxItem[], redrive: boolean): InboxState[] {
   return items.map((item) =>
     isApplied(work, item.id) ? 'duplicate' : (obstacle(work, consumer, item, redrive) ?? 'taken'),
   )
 }
 
-/** One message, locked before, in a transaction that somebody else ends. */
+/** Inserts the row of one locked message into a transaction that its owner ends. */
 export async function enterMessage(work: Work, consumer: string, item: InboxItem, redrive: boolean): Promise<boolean> {
   if (work.database.marks.seen(item.id, work.tx) !== undefined) return false
   if (!redrive && isSetAside(work, item.id)) return false
@@ -50,11 +50,14 @@ export async function enterMessage(work: Work, consumer: string, item: InboxItem
 }
 
 export interface CompletedInbox extends Omit<CompleteInboxParams, 'events'> {
-  /** What was taken and is no redrive: none of these has a dead letter, or nothing commits. */
+  /**
+   * The messages that were taken outside a redrive. If one of them has a dead letter by now, the transaction must not
+   * commit.
+   */
   readonly taken: readonly string[]
 }
 
-/** Everything that commits beside the effect. */
+/** Writes everything that commits together with the effect. */
 export async function completeInbox(work: Work, { consumer, taken, tried, positions }: CompletedInbox): Promise<void> {
   const { attempts } = work.database
   if (taken.some((id) => isSetAside(work, id))) throw setAsideMeanwhile()
@@ -64,7 +67,10 @@ export async function completeInbox(work: Work, { consumer, taken, tried, positi
   if (positions !== null) await passPositions(work, consumer, positions.source, positions.positions)
 }
 
-/** A position never goes back, nor is it moved on where the database knows less than whoever moves it. */
+/**
+ * Never moves a position backwards. It also leaves a position unchanged when the database lacks rows that the caller
+ * has seen, as after a restore.
+ */
 export async function passPositions(
   work: Work,
   consumer: string,
@@ -96,7 +102,7 @@ function insertRow({ database, tx }: Work, consumer: string, item: InboxItem): P
   return database.inbox.insert(id, { id, consumer, source, message, at: database.now() }, tx)
 }
 
-/** What stands in the way of a message; null: nothing but, perhaps, its own row. */
+/** The reason why a message cannot be taken, or null. The message's own inbox row is not checked here. */
 export function obstacle(work: Work, consumer: string, item: InboxItem, redrive: boolean): InboxState | null {
   const { database, tx } = work
   if (database.marks.seen(item.id, tx) !== undefined) return 'duplicate'
@@ -122,8 +128,8 @@ function isParked({ database, tx }: Work, consumer: string, { source, aggregate 
 }
 
 /**
- * Applied, remembered, skipped; or discarded, and so was everything before it, back to such a one, to the first of its
- * aggregate, or to one that never came at all.
+ * Whether the successor of this message may run: the message was applied, skipped or discarded. If it was discarded, so
+ * must be every predecessor, up to an applied or skipped one, the aggregate's first, or one that never arrived.
  */
 function isPassed(work: Work, id: string): boolean {
   const letterOf = (of: string): LetterRow | undefined => work.database.letters.seen(of, work.tx)

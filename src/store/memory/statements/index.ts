@@ -37,6 +37,7 @@ import {
   changeRedrive,
   copyRedrive,
   createRedrive,
+  extendRedrive,
   planRedrive,
   readRedrives,
   redriveItems,
@@ -47,7 +48,10 @@ import { finishStep, startStep, steps } from './steps.ts'
 import { sweepInbox } from './sweep-inbox.ts'
 import { dropAnswers, suspendLapsed, sweepRecords } from './sweep.ts'
 
-/** Every statement the store sends, by name; the simulator replaces single ones by wrong ones and must notice. */
+/**
+ * Every statement that the store sends, by name. The simulator replaces single statements by wrong ones, and must
+ * detect each of them.
+ */
 export interface Statements {
   readonly ack: typeof ack
   readonly append: typeof append
@@ -66,6 +70,7 @@ export interface Statements {
   readonly copyRedrive: typeof copyRedrive
   readonly countLetters: typeof countLetters
   readonly createRedrive: typeof createRedrive
+  readonly extendRedrive: typeof extendRedrive
   readonly cursors: typeof cursors
   readonly decideRedrive: typeof decideRedrive
   readonly destinations: typeof destinations
@@ -158,6 +163,7 @@ export const STATEMENTS: Statements = {
   copyRedrive,
   countLetters,
   createRedrive,
+  extendRedrive,
   cursors,
   decideRedrive,
   destinations,

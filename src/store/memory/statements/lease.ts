@@ -9,7 +9,7 @@ import { completeRow } from './complete.ts'
 
 const ATTEMPT_MAX = 32_000
 
-/** A lapsed lease nobody else took meanwhile, or a record whose time is over under a new life. */
+/** Takes over a lapsed lease that is unchanged since it was read, or starts a new life of an expired record. */
 export async function takeOver(
   work: Work,
   params: LeaseParams & { readonly seen: StoredRecord },
@@ -44,7 +44,10 @@ function nextAttempt(database: MemoryDatabase, row: RecordRow, { claim, leaseMs,
   return { ...row, fingerprint, fingerprintVersion, token: nextToken(database, row.token), attempt, leaseUntil, about }
 }
 
-/** A locked row is finishing or being taken over: it is skipped, and still counts as ours by what is committed. */
+/**
+ * Renews the leases. A locked row is being completed or taken over, so it is skipped. It still counts as held if its
+ * committed row says so.
+ */
 export function heartbeat({ database, tx }: Work, leases: readonly Held[], leaseMs: number): string[] {
   const ours: string[] = []
   for (const { id, token } of leases) {
@@ -68,13 +71,16 @@ export async function suspend(work: Work, held: Held): Promise<boolean> {
   const row = await lockHeld(work, held)
   if (row === null) return false
   const now = work.database.now()
-  // From now on nobody holds it.
+  // An unknown operation has no holder, so its lease ends now.
   const leaseUntil = Math.min(row.leaseUntil ?? now, now)
   work.database.records.put(held.id, { ...row, state: 'unknown', leaseUntil }, work.tx)
   return true
 }
 
-/** Only what is unknown can be settled; what is abandoned can be ended. Its time is made longer, or the next caller would find it over again. */
+/**
+ * Settles an unknown operation, or ends an abandoned one. The expiry is extended; otherwise the next caller would find
+ * the record expired again.
+ */
 export async function settle(work: Work, { claim, verdict }: SettleParams): Promise<boolean> {
   const { database, tx } = work
   const row = await database.records.lock(claim.id, tx, 'update', (row) =>
@@ -95,13 +101,16 @@ export async function settle(work: Work, { claim, verdict }: SettleParams): Prom
   const times = timesOf(claim, now)
   const expiresAt = Math.max(row.expiresAt, times.expiresAt)
   const forgetAt = Math.max(row.forgetAt, times.forgetAt)
-  // The token rises: a holder that slept meanwhile is fenced.
+  // A higher token fences a holder that was suspended meanwhile.
   const token = nextToken(database, row.token)
   database.records.put(claim.id, { ...row, state: 'inProgress', token, leaseUntil: now, expiresAt, forgetAt }, tx)
   return true
 }
 
-/** Unknown, or lapsed past its time, which the sweeper has not told yet: nobody may take either over. */
+/**
+ * Whether the operation is unknown, or its lease lapsed after its expiry and the sweeper has not marked it yet. Neither
+ * can be taken over.
+ */
 export function isUnknown(row: RecordRow, now: number): boolean {
   if (row.state === 'inProgress') return (row.leaseUntil ?? now) <= now && row.expiresAt <= now
   return row.state === 'unknown'

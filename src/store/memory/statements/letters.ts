@@ -12,14 +12,17 @@ import type { Work } from '../database/connection.ts'
 import type { LetterRow } from '../database/inbox-rows.ts'
 import { isApplied, lockMessage } from './applied.ts'
 
-/** The ids of those whose lock another transaction has. A statement of its own, as of whoever enters a message. */
+/**
+ * Returns the ids of the letters whose lock another transaction holds. This is a separate statement, so that the next
+ * one sees everything that was committed before the locks.
+ */
 export async function lockLetters(work: Work, letters: readonly Pick<NewLetter, 'id' | 'lock'>[]): Promise<string[]> {
   const busy: string[] = []
   for (const letter of letters) if (!(await lockMessage(work, letter))) busy.push(letter.id)
   return busy
 }
 
-/** Sets messages aside that were locked before, with their attempts, unless they were applied or set aside meanwhile. */
+/** Parks locked messages with their attempts, unless they were applied or parked meanwhile. */
 export async function parkLetters(work: Work, consumer: string, letters: readonly Letter[]): Promise<void> {
   const { database, tx } = work
   for (const letter of letters) {

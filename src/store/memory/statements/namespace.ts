@@ -3,8 +3,8 @@ import type { NamespaceRow } from '../../namespaces.ts'
 import type { Work } from '../database/connection.ts'
 
 /**
- * The number of a namespace, which is registered when it is new; null: somebody else registers one at this moment, or none
- * is left. Never waits: whoever registers in a transaction holds the lock until that ends.
+ * Returns the number of a namespace, and registers a new one. Returns null when another transaction is registering one,
+ * or when no number is left. It never waits, because such a transaction holds the lock until it ends.
  */
 export async function registerNamespace({ database, tx }: Work, name: string): Promise<number | null> {
   const known = database.namespaces.rows(tx).find(([, row]) => row.name === name)
@@ -15,12 +15,12 @@ export async function registerNamespace({ database, tx }: Work, name: string): P
   return no
 }
 
-/** Nobody else registers one until the transaction ends. */
+/** Waits for the lock, and blocks other registrations until the transaction ends. */
 export function lockNamespaces({ tx }: Work): Promise<void> {
   return tx.advisory('namespaces')
 }
 
-/** By their numbers. */
+/** Sorted by number. */
 export function listNamespaces({ database, tx }: Work): NamespaceRow[] {
   return database.namespaces
     .rows(tx)

@@ -4,7 +4,7 @@ import type { RecordRow } from '../database/rows.ts'
 import { nextToken } from './claim.ts'
 import { isUnknown } from './lease.ts'
 
-/** What is not completed, oldest first. */
+/** The operations that are not completed, oldest first. */
 export function listOperations(work: Work, filter: OperationFilter): StoredOperation[] {
   const { namespace, state, route, label, scope, olderThanMs, limit } = filter
   const found: StoredOperation[] = []
@@ -28,7 +28,10 @@ export function showOperation(
   return { operation: operationOf(work, row), input: work.database.recover.seen(id, work.tx)?.input ?? null }
 }
 
-/** Whoever holds it is fenced. Not while a call without a key has begun: nobody could tell whether to make it again. */
+/**
+ * Ends the lease and fences its holder. It refuses while a call without an idempotency key has started, because no
+ * process could tell whether to repeat the call.
+ */
 export async function evict(
   { database, tx }: Work,
   { id, replayForMs, goneForMs }: { readonly id: string } & Pick<Claim, 'replayForMs' | 'goneForMs'>,

@@ -40,7 +40,7 @@ export function parkedLines(work: Work, params: ParkedLinesParams): ParkedLine[]
     .slice(0, params.limit)
 }
 
-/** Waits for a settlement of this shard, and keeps the next one out. False: the destination was forgotten. */
+/** Waits for a settlement of this shard, and blocks the next one. Returns false when the destination was removed. */
 export async function lockShard({ database, tx }: Work, destination: string, shard: number): Promise<boolean> {
   return (await database.shards.lock(shardKey(destination, shard), tx, 'update')) !== undefined
 }

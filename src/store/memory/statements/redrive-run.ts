@@ -16,19 +16,25 @@ import { isApplied } from './applied.ts'
 import { isOpen } from './letters.ts'
 import { changeItem, itemsOf, sameAggregate } from './redrive.ts'
 
-/** What a process at work on a redrive says. Its token is the fence: whoever takes over draws a higher one. */
+/**
+ * The statements of a process that runs a redrive. The token is the fence: a process that takes over draws a higher
+ * one.
+ */
 
 const SEEN_MICROS = 10_000_000
 const TIMELINE_MAX = 50
 
-/** Shows now and then that the consumer lives. */
+/** Records from time to time that the consumer is alive. */
 export async function consumerSeen({ database, tx }: Work, consumer: string): Promise<void> {
   const stale = database.now() - SEEN_MICROS
   const row = await database.consumers.lock(consumer, tx, 'update', ({ seenAt }) => seenAt < stale)
   if (row !== undefined) database.consumers.put(consumer, { ...row, seenAt: database.now() }, tx)
 }
 
-/** Takes what nobody holds. A holder that is about to commit shares the fence, and is passed over. */
+/**
+ * Leases a running redrive that no process holds. It skips a redrive whose holder is about to commit and therefore
+ * shares the fence.
+ */
 export function claimRedrive(work: Work, consumer: string, leaseMs: number): RedriveLease | null {
   const { database, tx } = work
   const now = database.now()
@@ -62,7 +68,7 @@ export async function beatRedrive(work: Work, params: BeatRedriveParams): Promis
   return { state, round, rate, canary, canaryStops, canaryDecided: canaryDecided + canaryFailed, canaryFailed }
 }
 
-/** In the effect's transaction: holds the fence against a takeover until the commit. */
+/** Runs in the effect's transaction, and blocks a takeover until the commit. */
 export async function settleRedrive(
   work: Work,
   { redrive, token, ords }: RedriveHeld & { readonly ords: readonly number[] },
@@ -111,7 +117,7 @@ export async function releaseRedrive({ database, tx }: Work, { redrive, token }:
   if (row !== undefined) database.redrives.put(key, { ...row, leaseUntil: null }, tx)
 }
 
-/** The newest first. */
+/** Newest first. */
 export function readAudit({ database, tx }: Work, { redrive, limit, namespace }: AuditParams): AuditEntry[] {
   return database.audits
     .rows(tx)
@@ -123,7 +129,7 @@ export function readAudit({ database, tx }: Work, { redrive, limit, namespace }:
     .map(({ namespace: _, ...entry }) => entry)
 }
 
-/** Letters whose messages were locked before. */
+/** Writes letters whose messages are already locked. */
 export async function importLetters(
   work: Work,
   letters: readonly ImportedLetter[],
@@ -139,7 +145,7 @@ export async function importLetters(
   return counts
 }
 
-/** Redrives that ended long ago, with their items. */
+/** Deletes redrives that ended long ago, with their items. */
 export async function sweepRedrives({ database, tx }: Work, keepForMs: number): Promise<number> {
   const before = database.now() - keepForMs * 1000
   let swept = 0
@@ -155,7 +161,7 @@ export async function sweepRedrives({ database, tx }: Work, keepForMs: number): 
   return swept
 }
 
-/** The fence is shared until the transaction ends; null: somebody took over. */
+/** Locks the fence in share mode until the transaction ends. Returns null when another process has taken over. */
 async function heldRound({ database, tx }: Work, redrive: number, token: string): Promise<number | null> {
   const key = redriveKey(redrive)
   const fence = await database.redriveFences.lock(key, tx, 'share', (of) => String(of.token) === token)

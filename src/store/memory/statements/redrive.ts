@@ -6,6 +6,7 @@ import type {
   CreateRedriveParams,
   NewAuditEntry,
   RedriveCopy,
+  RedriveHeld,
   RedriveItem,
   RedriveItemsParams,
   RedriveOutcome,
@@ -21,7 +22,7 @@ import type { RedriveItemRow, RedriveRow } from '../database/redrive-rows.ts'
 import { isApplied } from './applied.ts'
 import { isMeant, isOpen, rowsOf } from './letters.ts'
 
-/** What is asked of redrives: each is one statement, and sees what was committed when it began. */
+/** The statements about redrives. Each one sees the rows that were committed when it began. */
 
 const ENDED: readonly RedriveState[] = ['done', 'aborted']
 
@@ -64,21 +65,42 @@ export async function createRedrive(work: Work, params: CreateRedriveParams): Pr
   }
   await database.redrives.insert(redriveKey(redrive), row, tx)
   await database.redriveFences.insert(redriveKey(redrive), { token: 0 }, tx)
-  for (const [index, { row: letter }] of frozen.entries()) {
-    const item = {
-      redrive,
-      ord: index + 1,
-      letter: letter.id,
-      state: 'pending',
-      round: 0,
-      starts: 0,
-      body: null,
-    } as const
-    await database.redriveItems.insert(itemKey(redrive, index + 1), item, tx)
-  }
+  await addItems(
+    work,
+    redrive,
+    0,
+    frozen.map(({ row: letter }) => letter),
+  )
   const detail = JSON.stringify({ ...(JSON.parse(asked) as object), letters: frozen.length })
   await writeAudit(work, { by, action: 'run', redrive, why, detail, namespace: filter.namespace })
   return { kind: 'created', redrive, plan }
+}
+
+/** Adds the letters that were parked behind those of this redrive since its creation. */
+export async function extendRedrive(work: Work, { redrive, token }: RedriveHeld): Promise<number> {
+  const { database, tx } = work
+  const row = database.redrives.seen(redriveKey(redrive), tx)
+  const items = itemsOf(work, redrive)
+  if (String(row?.token) !== token || items.some(({ body }) => body !== null)) return 0
+  const taken = items.flatMap(({ letter }) => database.letters.seen(letter, tx) ?? [])
+  const isFree = (of: LetterRow): boolean => {
+    const before = taken.filter((letter) => sameAggregate(letter, of))
+    return before.length > 0 && before.every((letter) => !isOpen(letter) && letter.seq < of.seq)
+  }
+  const parked = rowsOf(work).filter((letter) => letter.state === 'parked' && isFree(letter))
+  const failed = firstOf(parked.filter(({ reason }) => reason !== 'behind'))
+  const found = parked.filter((letter) => letter.seq < (failed.get(aggregateOf(letter)) ?? Infinity))
+  await addItems(work, redrive, items.length, found)
+  return found.length
+}
+
+async function addItems(work: Work, redrive: number, after: number, letters: readonly LetterRow[]): Promise<void> {
+  const { database, tx } = work
+  for (const [index, { id: letter }] of letters.entries()) {
+    const ord = after + index + 1
+    const item = { redrive, ord, letter, state: 'pending', round: 0, starts: 0, body: null } as const
+    await database.redriveItems.insert(itemKey(redrive, ord), item, tx)
+  }
 }
 
 export function redriveItems(work: Work, { redrive, outcomes, after, limit }: RedriveItemsParams): RedriveItem[] {
@@ -135,7 +157,7 @@ export async function changeRedrive(work: Work, params: ChangeRedriveParams): Pr
   return true
 }
 
-/** The newest first. */
+/** Newest first. */
 export function readRedrives(work: Work, redrive: number | null, limit: number, namespace?: number): StoredRedrive[] {
   const { database, tx } = work
   return database.redrives
@@ -182,7 +204,7 @@ function aggregateOf({ consumer, source, aggregate }: LetterRow): string {
   return JSON.stringify([consumer, source, aggregate])
 }
 
-/** The place of the first letter of each aggregate; those that have none stand in nobody's way. */
+/** The position of the first letter of each aggregate. Letters without an aggregate block no other letter. */
 function firstOf(rows: readonly LetterRow[]): ReadonlyMap<string, number> {
   const first = new Map<string, number>()
   for (const row of rows) {
@@ -193,7 +215,7 @@ function firstOf(rows: readonly LetterRow[]): ReadonlyMap<string, number> {
   return first
 }
 
-/** The letters that match, and the successors that were parked behind them; in their order. */
+/** The matching letters, and the letters that were parked behind them, in order. */
 function freeze(work: Work, filter: LetterFilter): { row: LetterRow; matching: boolean }[] {
   const all = rowsOf(work)
   const matching = new Set(all.filter((row) => isOpen(row) && isMeant(row, filter)))

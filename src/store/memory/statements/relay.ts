@@ -22,7 +22,7 @@ import { writeAudit } from './redrive.ts'
 
 const FORGOTTEN_MICROS = 3_600_000_000
 
-/** Shards nobody has leased yet. */
+/** Creates the rows of the shards, which no relay has leased yet. */
 export async function openDestination({ database, tx }: Work, destination: string, namespace: number): Promise<void> {
   for (let shard = namespace * SHARDS; shard < (namespace + 1) * SHARDS; shard++) {
     const row = { destination, shard, token: 0, leaseUntil: Number.NEGATIVE_INFINITY }
@@ -30,7 +30,10 @@ export async function openDestination({ database, tx }: Work, destination: strin
   }
 }
 
-/** Presence, leases, and what the others do. What it tells was seen when it started, before its own changes. */
+/**
+ * Reports that the relay is alive, renews its leases, and returns what the other relays do. The result shows the state
+ * before this statement's own changes.
+ */
 export async function beat(
   work: Work,
   { destination, relay, leaseMs, presentMs = leaseMs, leases }: BeatParams,
@@ -67,7 +70,7 @@ export async function beat(
   return { relays, free, ours, due }
 }
 
-/** Takes free shards, skipping locked ones. */
+/** Leases free shards, and skips locked ones. */
 export function leaseShards(
   { database, tx }: Work,
   { destination, leaseMs, limit }: Omit<LeaseShardsParams, 'relay'>,
@@ -84,7 +87,7 @@ export function leaseShards(
   return taken
 }
 
-/** What the last owners left: the newest cursor of each shard. */
+/** The newest cursor of each shard, as its last owner left it. */
 export function cursors({ database, tx }: Work, destination: string, shards: readonly number[]): Map<number, AckRow> {
   const wanted = new Set(shards)
   const newest = new Map<number, AckRow>()
@@ -100,7 +103,7 @@ function isNewer(a: AckRow, b: AckRow): boolean {
   return a.cursor > b.cursor || (a.cursor === b.cursor && a.token > b.token)
 }
 
-/** Events behind the cursors, and whether a shard is free. */
+/** Reads the events behind the cursors, and whether a shard is free. */
 export function readEvents(work: Work, params: ReadEventsParams): EventsRead {
   const { destination, from, perShard, limit, bytes = Infinity } = params
   const events: StoredEvent[] = []
@@ -118,8 +121,8 @@ export function readEvents(work: Work, params: ReadEventsParams): EventsRead {
 }
 
 /**
- * Cursors are inserted where the token is still ours; nothing is locked, so a late one may still be written. Nothing can
- * put memory back to an earlier state: whether it was is not asked.
+ * Inserts cursors where the caller's token is still current. It locks no shard, so a late acknowledgement may still be
+ * written. Memory cannot be restored to an earlier state, so that case is not checked.
  */
 export async function ack(work: Work, { destination, acks, hold }: AckParams): Promise<Acked> {
   const { database, tx } = work
@@ -129,7 +132,7 @@ export async function ack(work: Work, { destination, acks, hold }: AckParams): P
     ours.push(shard)
     const row: AckRow = { destination, shard, cursor, token, segment, counted, tryingTo, attempt }
     if (await database.acks.insert(ackKey(row), row, tx)) continue
-    // The same owner announces something else from the same cursor.
+    // The same owner announces another batch from the same cursor.
     if ((await database.acks.lock(ackKey(row), tx, 'update')) !== undefined) database.acks.put(ackKey(row), row, tx)
   }
   const now = database.now()
@@ -139,7 +142,7 @@ export async function ack(work: Work, { destination, acks, hold }: AckParams): P
     const key = heldKey(destination, of.shard, of.seq)
     const known = database.held.seen(key, tx)
     const held = await database.held.insert(key, heldRowOf(of, destination, now), tx)
-    // Somebody may have held it meanwhile, in another way: then ours was not written.
+    // Another process may have held the event in another state meanwhile. Then this row was not written.
     if (isTold(of) && (held || known?.state === 'parked')) parked.push({ shard: of.shard, seq: of.seq })
   }
   return { ours, parked }
@@ -149,7 +152,7 @@ export function destinations({ database, tx }: Work): string[] {
   return [...new Set(database.shards.rows(tx).map(([, { destination }]) => destination))].sort()
 }
 
-/** Everything that is known of a destination goes; a relay that still lives finds that nothing is its own any more. */
+/** Deletes every row of a destination. A relay that still runs finds that it holds no shard. */
 export async function forgetDestination({ database, tx }: Work, destination: string): Promise<void> {
   for (const table of [database.relays, database.held, database.acks, database.shards] as Table<Placed>[]) {
     for (const [key] of table.rows(tx).filter(([, row]) => row.destination === destination)) {
@@ -162,7 +165,7 @@ interface Placed {
   readonly destination: string
 }
 
-/** Gives shards back under a new token, and takes back the intent of a batch that was not tried. */
+/** Releases shards under a new token, and withdraws the announcement of a batch that was not sent. */
 export async function releaseShards(work: Work, params: ReleaseParams): Promise<number> {
   const released: ReleaseParams['leases'][number][] = []
   const { database, tx } = work
@@ -177,7 +180,7 @@ export async function releaseShards(work: Work, params: ReleaseParams): Promise<
     const { shard, token, known = 0 } = lease
     const key = shardKey(destination, shard)
     const seen = database.shards.seen(key, tx)?.token ?? 0
-    // No token ever falls: it has forgotten the lease.
+    // A token never decreases, so a lower one means that the database was restored to a time before the lease.
     if (rewound && seen > 0 && seen < token && cursorOf(shard) < known) released.push(lease)
     const row = await database.shards.lock(key, tx, 'update', (of) => of.token === token)
     if (row === undefined) continue

@@ -6,9 +6,9 @@ import { notBeforeOf } from './delayed.ts'
 import { cursors } from './relay.ts'
 
 /**
- * Sets events of one shard aside that the destination was sent already. One whose time is still to come waits for it; of
- * the others the first of each aggregate is due now, and the rest wait behind it. What is held stays as it is, but for
- * what was skipped.
+ * Holds events of one shard that the destination has already received, so that the relay sends them again. A delayed
+ * event waits for its time. The first other event of each aggregate is due now, and the rest wait behind it. Events
+ * that are already held stay unchanged, except skipped ones.
  */
 export async function resend(work: Work, params: ResendParams, shard: number, number: number): Promise<number> {
   const { database, tx } = work

@@ -7,7 +7,7 @@ import { cursors } from './relay.ts'
 
 const ANY = { state: null, route: null, label: null, scope: null, olderThanMs: 0, limit: COUNTED_MAX } as const
 
-/** What the SQL stores count, of the committed rows. */
+/** Counts the committed rows in the same way as the SQL stores. */
 export function statusOf(work: Work, { namespace, no }: StatusParams): StoredStatus {
   const { database, tx } = work
   const now = database.now()

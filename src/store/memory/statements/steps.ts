@@ -21,7 +21,7 @@ export async function startStep(
   return true
 }
 
-/** The record row is locked in the same statement: an uncommitted takeover is waited for, and then seen. */
+/** Locks the record row in the same statement. So it waits for an uncommitted takeover, and then sees it. */
 export async function finishStep(work: Work, params: FinishStepParams): Promise<boolean> {
   if (!(await isHeld(work, params))) return false
   await putFinished(work, params)
@@ -39,7 +39,7 @@ async function putStep({ database, tx }: Work, row: StepRow): Promise<void> {
   database.steps.put(key, row, tx)
 }
 
-/** `for share`, with the token in the question. */
+/** Locks the row `for share`, with the token in the condition. */
 async function isHeld({ database, tx }: Work, { id, token }: Held): Promise<boolean> {
   return (await database.records.lock(id, tx, 'share', isHeldBy({ token }))) !== undefined
 }

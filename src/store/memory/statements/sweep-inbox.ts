@@ -2,7 +2,7 @@ import type { SweptInbox } from '../../inbox.ts'
 import type { Work } from '../database/connection.ts'
 import { sameAggregate } from './redrive.ts'
 
-/** Old inbox rows become marks, old marks and settled letters go. None that is locked. */
+/** Turns old inbox rows into marks, and deletes old marks and settled letters. It skips locked rows. */
 export function sweepInbox({ database, tx }: Work, limit: number): SweptInbox {
   const now = database.now()
   const swept = { marked: 0, rows: 0, marks: 0, letters: 0 }
@@ -28,7 +28,7 @@ export function sweepInbox({ database, tx }: Work, limit: number): SweptInbox {
     const of = database.consumers.seen(consumer, tx)
     const over = (settledAt ?? parkedAt) * 1000 < now - (of?.lettersForMs ?? 0) * 1000
     if (of === undefined || state === 'parked' || !over || swept.letters >= limit) continue
-    // Those behind it ask for what was not applied.
+    // The parked letters behind this one need the row, because its message was not applied.
     if (state !== 'redriven' && parked.some((other) => sameAggregate(other, row))) continue
     if (database.letters.locked(id, tx, 'update')) continue
     database.letters.put(id, undefined, tx)

@@ -1,7 +1,7 @@
 import type { Work } from '../database/connection.ts'
 import { dayOf } from '../database/rows.ts'
 
-/** Removes completed records after `goneFor`, with what belongs to them: only those, and none that is locked. */
+/** Deletes completed records, with their dependent rows, after `goneFor`. It skips locked records. */
 export function sweepRecords({ database, tx }: Work, limit: number): number {
   const now = database.now()
   let records = 0
@@ -18,7 +18,10 @@ export function sweepRecords({ database, tx }: Work, limit: number): number {
   return records
 }
 
-/** In progress past its time, with a lapsed lease: nobody may take it over any more, an operator must look. */
+/**
+ * Marks operations as unknown whose lease lapsed after their expiry. No process may take them over, so an operator must
+ * decide.
+ */
 export function suspendLapsed({ database, tx }: Work, limit: number): number {
   const now = database.now()
   let suspended = 0
@@ -32,7 +35,9 @@ export function suspendLapsed({ database, tx }: Work, limit: number): number {
   return suspended
 }
 
-/** The answers of days that have ended, by the database's calendar: each day goes as a whole, or waits. */
+/**
+ * Drops the answers of past days by the database's calendar. Each day is dropped as a whole, or kept for a later sweep.
+ */
 export function dropAnswers({ database, tx }: Work): { partitionsDropped: number; partitionsBusy: number } {
   const today = dayOf(database.now())
   const days = new Map<string, string[]>()

@@ -1,6 +1,7 @@
 /**
- * What we use of node-postgres, structurally: nothing is imported from it, not even types. The pool's and the client's
- * public faces are for inference; the wire is what `Submittable`s (pg-cursor, pg-query-stream) are given by every pg 8.
+ * The part of node-postgres that we use, as structural types: nothing is imported from it, not even types. The public
+ * methods of pool and client are for type inference. The wire is what every pg 8 passes to a `Submittable` (pg-cursor,
+ * pg-query-stream).
  */
 export interface PoolLike<C extends PoolClientLike> {
   connect(): Promise<C>
@@ -16,10 +17,10 @@ export interface PoolClientLike {
   release: (...args: never[]) => unknown
 }
 
-/** `tx` in a handler: the pool's client without the ways to end it. */
+/** `tx` in a handler: the pool's client without the methods that end it. */
 export type PgTx<C> = Omit<C, 'release' | 'connect' | 'end'>
 
-/** The same pool as we see it at run time: what is optional here may be missing in older or wrapped pools. */
+/** The same pool as it is at run time. Optional members may be missing in older or wrapped pools. */
 export interface PgPool {
   connect(callback: (error: Error | undefined, client: PgClient | undefined) => void): void
   query(...args: unknown[]): unknown
@@ -48,7 +49,7 @@ export interface PgClient {
   getTypeParser(oid: number, format: 'text'): (text: string) => unknown
   getTransactionStatus?(): string | null
   readonly connection?: PgWire
-  /** pg sends without waiting by itself, and refuses submittables. */
+  /** pg pipelines by itself, and refuses submittables. */
   readonly pipeline?: boolean
   /** pg-native. */
   readonly native?: unknown
@@ -65,7 +66,7 @@ export interface PgWire {
     uncork?(): void
     destroy(error?: Error): unknown
   }
-  /** What pg itself prepared on this connection: name → text. */
+  /** The statements that pg itself prepared on this connection: name → text. */
   readonly parsedStatements?: Readonly<Record<string, string>>
   readonly submittedNamedStatements?: Readonly<Record<string, string>>
 }

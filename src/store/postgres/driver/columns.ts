@@ -2,7 +2,7 @@
 export interface Columns {
   readonly names: readonly string[]
   readonly parsers: readonly ((text: string) => unknown)[]
-  /** As the server described them. */
+  /** The fields as the server described them. */
   readonly fields: readonly ColumnField[]
 }
 
@@ -17,8 +17,8 @@ const BOOL = 16
 const NUMBERS: ReadonlySet<number> = new Set([21, 23, 26, 700, 701])
 
 /**
- * Our own results: int8 stays text, and nobody's `setTypeParser` changes what we read. Handed to pg as `types`, too,
- * where pg reads the rows itself.
+ * The parsers of our own results: int8 stays text, and no `setTypeParser` of the user changes what we read. pg gets
+ * them as `types`, if pg reads the rows itself.
  */
 export function ownParser(oid: number): (text: string) => unknown {
   if (oid === BOOL) return isTrue

@@ -19,7 +19,7 @@ export class PgTransaction<Tx> implements PgConnection<Tx> {
   readonly #context: PgDriverContext
   readonly #joined: boolean
   readonly #left: DeferredRollbacks | undefined
-  /** null once the transaction is over: the client may be another operation's by now. */
+  /** Null when the transaction is over, because another operation may use the client by then. */
   #link: PgLink | null
 
   constructor(
@@ -124,14 +124,15 @@ export class PgTransaction<Tx> implements PgConnection<Tx> {
 }
 
 /**
- * The socket broke, or a pooler says that its own did: the reply may have been on its way. A server that ends a session
- * says so in the order of its work: before the statement in front of COMMIT completed, COMMIT had not begun.
+ * The socket broke, or a pooler reports that its own socket did: the reply may have been lost. A server that ends a
+ * session reports it in the order of its work. So if the statement before COMMIT did not complete, COMMIT had not
+ * begun.
  */
 function isCommitLost({ error, failedAt }: TripOutcome, commitAt: number): boolean {
   if (!isConnectionLost(error)) return false
   const state = sqlStateOf(error)
   if (state === undefined || state.startsWith('08')) return true
-  // Only a server that waited for the next statement says this one.
+  // The server sends this error only while it waits for the next statement.
   if (state === IDLE_IN_TRANSACTION) return false
   return failedAt >= commitAt
 }

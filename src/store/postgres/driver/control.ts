@@ -10,12 +10,12 @@ const STARTS: ReadonlySet<number> = new Set(
 )
 
 /**
- * Does this SQL begin, end or hand over the transaction? Looks at its first words only, in one pass; savepoints are
- * allowed, `rollback to` included.
+ * Whether this SQL begins, ends or prepares the transaction. It reads only the first words, in one pass. Savepoints are
+ * allowed, including `rollback to`.
  */
 export function takesTransaction(sql: string): boolean {
   const start = skipBlank(sql, 0)
-  // Nearly all statements leave here: their first two letters start no word of transaction control.
+  // Nearly all statements return here: their first two letters begin no word of transaction control.
   if (!STARTS.has(pairOf(sql.charCodeAt(start), sql.charCodeAt(start + 1)))) return false
   const first = wordAt(sql, start)
   switch (first.word) {

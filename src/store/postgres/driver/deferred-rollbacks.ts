@@ -4,9 +4,10 @@ import type { PgDriverContext } from './context.ts'
 import { rollBack } from './rollback.ts'
 
 /**
- * Connections of operations that wrote nothing (replays): done, and not yet rolled back. The next operation of this turn
- * of the event loop takes one over and sends ROLLBACK with its own BEGIN: a retry storm needs one trip per retry instead
- * of two. The others are rolled back when the turn ends, so nothing stays open while the process is idle.
+ * Connections of operations that wrote nothing, such as replays, and are not rolled back yet. The next operation in
+ * this turn of the event loop takes one over, and sends ROLLBACK with its own BEGIN. So a retry storm needs one round
+ * trip per retry instead of two. The others are rolled back when the turn ends, so nothing stays open while the process
+ * is idle.
  */
 export class DeferredRollbacks {
   readonly #pool: PgPool

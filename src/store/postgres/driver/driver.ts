@@ -1,21 +1,21 @@
 import type { Row, TakeTurn, Watch } from '../../store.ts'
 
 /**
- * What a PostgreSQL client must do for us: one small file per client implements it, structurally, without importing the
- * client. Our own statements use only text, int4, float8, bool and null in results and strings, numbers, booleans and
- * null in parameters (arrays travel as array literals, bytes as base64), so that every client decodes them alike.
+ * What a PostgreSQL client must do for us. One small file per client implements it, without importing the client.
+ * Results of our own statements are only text, int4, float8, bool and null. Parameters are strings, numbers, booleans
+ * and null; arrays are array literals, and bytes are base64. So every client encodes and decodes them in the same way.
  */
 export interface PgDriver<Tx> {
   readonly name: string
-  /** begin+statement and statement+COMMIT are one trip each. */
+  /** BEGIN with a statement, and a statement with COMMIT, take one round trip each. */
   readonly pipelined: boolean
-  /** There is one connection in all (PGlite): operations queue for it, and nothing on it can end a paused holder. */
+  /** There is only one connection (PGlite). Operations queue for it, and the server cannot end a paused holder. */
   readonly single?: boolean
   /** One statement that commits by itself. */
   query(statement: PgStatement): Promise<readonly Row[]>
   /**
-   * The same, on a connection that open operations cannot use up: heartbeats. A connection that does not answer in time
-   * is given up. Falls back to `query`.
+   * The same, on a connection that open operations cannot use up. It is for heartbeats. A connection that does not
+   * answer in time is closed. Falls back to `query`.
    */
   aside(statement: PgStatement, withinMs?: number): Promise<readonly Row[]>
   /**
@@ -28,17 +28,20 @@ export interface PgDriver<Tx> {
   ): Promise<{ readonly connection: PgConnection<Tx>; readonly rows: readonly Row[] }>
   /** The user's own transaction object. Its `commit` and `rollback` are never called. */
   join(tx: Tx): PgConnection<Tx>
-  /** A connection of its own for one relay's work, so that it does not queue behind producers. Absent: `query` serves. */
+  /**
+   * A separate connection for the work of one relay, so that it does not queue behind producers. If absent, `query` is
+   * used.
+   */
   lane?(): { query(statement: PgStatement): Promise<readonly Row[]> }
   readonly watch?: Watch
-  /** LISTEN, on a connection of its own. Answers how to stop. Absent where the client cannot. */
+  /** LISTEN on a separate connection. Returns a function that stops it. Absent if the client cannot listen. */
   listen?(params: ListenParams): Promise<() => Promise<void>>
   /** Ends the connections that the driver opened. Never ends the user's pool. */
   close(): Promise<void>
 }
 
 export interface BeginOptions {
-  /** For each answer, in milliseconds. Default: MAINTENANCE_WITHIN_MS */
+  /** The time limit of each answer, in milliseconds. Default: MAINTENANCE_WITHIN_MS */
   readonly withinMs?: number
 }
 
@@ -46,15 +49,15 @@ export interface ListenParams {
   /** Quoted. */
   readonly channel: string
   called(): void
-  /** No call will come any more. */
+  /** No notification will come any more. */
   lost(error: unknown): void
 }
 
 export interface PgConnection<Tx> {
   readonly tx: Tx
-  /** `revoke` makes every further use of the handle ONCE_TX_CLOSED before it reaches the connection. */
+  /** After `revoke`, every use of the handle fails with ONCE_TX_CLOSED before it reaches the connection. */
   revocable(takeTurn?: TakeTurn): { readonly tx: Tx; revoke(): void }
-  /** Resolves when nothing sent through a handle is on its way, where the client does not keep that order itself. */
+  /** Resolves when no statement of a handle is under way. For clients that do not keep statements in order. */
   quiet?(): Promise<void>
   query(statement: PgStatement): Promise<readonly Row[]>
   /**
@@ -63,16 +66,16 @@ export interface PgConnection<Tx> {
    */
   pipeline(statements: readonly PgStatement[], whose?: 'ours' | 'theirs'): Promise<PipelineOutcome>
   /**
-   * `last` (if any) and COMMIT, in one trip where the client can. 'rolledBack' when the tag is not COMMIT. An error of
-   * `last` is thrown as it came, one of COMMIT itself as `CommitRefused` (the transaction is over either way); a lost
-   * connection throws `CommitLost`.
+   * Sends `last` (if any) and COMMIT, in one round trip if the client can. Returns 'rolledBack' if the tag is not
+   * COMMIT. An error of `last` is thrown unchanged, and an error of COMMIT as `CommitRefused`. The transaction is over
+   * in both cases. A lost connection throws `CommitLost`.
    */
   commit(last?: PgStatement): Promise<'committed' | 'rolledBack'>
   /** The reason why the session ended, if `error` reports that. Undefined: the session lives. */
   endedBy(error: unknown): Promise<unknown>
   /** Ends the transaction. Never throws. A broken connection is discarded, and not given back to the pool. */
   rollback(): Promise<void>
-  /** The same for a transaction that wrote nothing, for a caller that does not wait: the driver may take its time. */
+  /** The same for a transaction that wrote nothing. The caller does not wait, so the driver may delay the rollback. */
   leave?(): void
 }
 

@@ -23,8 +23,8 @@ interface Facade {
 const HIDDEN: readonly string[] = ['release', 'connect', 'end']
 
 /**
- * A handle on a client that can be taken back. It is an instance of the client's own class with the client's public
- * members, each of which asks first whether the handle is still good.
+ * A revocable handle on a client. It is an instance of the client's own class with the client's public members. Each
+ * member first checks whether the handle is still valid.
  */
 export function facadeOf(
   client: PgClient,
@@ -40,7 +40,7 @@ export function facadeOf(
   }
 }
 
-/** The client behind `tx`, be it a handle of ours or a client of the user's own. */
+/** The client behind `tx`, which may be our handle or the user's own client. */
 export function clientBehind(tx: object): PgClient {
   return LIVE in tx ? liveOf(tx as Facade) : (tx as PgClient)
 }
@@ -49,7 +49,7 @@ type Handle = new (client: PgClient, context: PgDriverContext, takeTurn: TakeTur
 
 const handles = new WeakMap<object, Handle>()
 
-/** One kind of handle per class of client, made from the first client seen. */
+/** One handle class per client class, made from the first client seen. */
 function handleFor(client: PgClient): Handle {
   const base = Object.getPrototypeOf(client) as object
   let handle = handles.get(base)
@@ -127,7 +127,7 @@ function query(this: Facade, config: unknown, values?: unknown, callback?: unkno
   return client.query(config, values, callback)
 }
 
-/** A statement that waited is sent through a handle that has the turn. With a callback it goes as one without. */
+/** Sends a statement that waited, now that it is its turn. It is sent without its callback, which is called later. */
 async function inTurn(facade: Facade, config: unknown, values: unknown, callback: unknown): Promise<unknown> {
   const direct: Facade = Object.create(facade, { [TAKE_TURN]: { value: undefined } })
   if (isSubmittable(config)) return void query.call(direct, config, values, callback)
@@ -150,7 +150,7 @@ function answeredLater(turn: Promise<unknown>, config: unknown, values: unknown,
   return undefined
 }
 
-/** As pg answers: a callback is called, a submittable throws, everything else is a rejected promise. */
+/** Refuses as pg does: a callback is called, a submittable throws, everything else is a rejected promise. */
 function refuse(error: OnceError, config: unknown, values: unknown, callback: unknown): unknown {
   const answer = answerOf(config, values, callback)
   if (answer) {
@@ -163,7 +163,7 @@ function refuse(error: OnceError, config: unknown, values: unknown, callback: un
 
 type Answer = (error: unknown, result?: unknown) => void
 
-/** The callback, wherever pg takes one. */
+/** The callback, in any position in which pg accepts one. */
 function answerOf(config: unknown, values: unknown, callback: unknown): Answer | undefined {
   const given = config as { callback?: unknown } | null | undefined
   return [values, callback, given?.callback].find((candidate) => typeof candidate === 'function') as Answer | undefined

@@ -18,7 +18,7 @@ export interface PgResult {
 export function queryFrequent(link: PgLink, context: PgDriverContext, statement: PgStatement): Promise<PgResult> {
   return link.run([statement], context, 'theirs').then(({ failedAt, error, rows, tag, columns }) => {
     if (failedAt < 0) return resultOf(tag, rows[0] ?? [], columns?.fields ?? [])
-    // As pg does for its promises: its own stack ends at the socket.
+    // pg does the same for its promises: the original stack ends at the socket.
     if (error instanceof Error) Error.captureStackTrace(error)
     const lost = isPreparedStatementLost(error)
     if (lost) context.prepared = false
@@ -27,7 +27,7 @@ export function queryFrequent(link: PgLink, context: PgDriverContext, statement:
   })
 }
 
-/** `INSERT 0 1`, `UPDATE 3`, `BEGIN`: a command, the oid of an age long past, and how many rows. */
+/** `INSERT 0 1`, `UPDATE 3`, `BEGIN`: a command, an obsolete oid, and the number of rows. */
 const TAG = /^([A-Za-z]+)(?: (\d+))?(?: (\d+))?/
 
 function resultOf(tag: string, rows: readonly Row[], fields: readonly ColumnField[]): PgResult {

@@ -11,12 +11,12 @@ import { ownValue, valueMapperOf } from './values.ts'
 import type { Wait } from './watchdog.ts'
 import { isConnectionLost, isPlanStale, sqlStateOf } from './sqlstate.ts'
 
-/** Whose statements: ours are read by fixed rules, the user's exactly as pg would. */
+/** Who sent the statements. Ours are read by fixed rules, the user's exactly as pg reads them. */
 export type Whose = 'ours' | 'theirs'
 
 /**
- * One client of pg for as long as it lives, whoever has it checked out: how it can be talked to, what is prepared on its
- * connection, and whether it broke.
+ * One client of pg during its whole life, in every checkout. It knows how to send statements, which are prepared on the
+ * connection, and whether the connection broke.
  */
 export class PgLink {
   readonly client: PgClient
@@ -26,7 +26,7 @@ export class PgLink {
   broken: { readonly error: unknown } | null = null
   /** How long an answer to statements of ours may take. */
   withinMs: number = STATEMENT_WITHIN_MS
-  /** When the server was last heard here. */
+  /** When the server last answered on this connection. */
   #heardAt = performance.now()
   readonly #prepared: PreparedStatements = new Map()
   /** Names of statements whose columns changed. pg would continue to use the old plan. */
@@ -42,7 +42,7 @@ export class PgLink {
     else this.way = typeof client.connection?.stream?.write === 'function' ? 'grouped' : 'single'
   }
 
-  /** Another connection fell silent, and nothing was heard on this one since. */
+  /** Another connection got no answer, and this one has had none since. */
   isDoubtful({ silentAt }: PgDriverContext): boolean {
     return this.#heardAt < silentAt
   }
@@ -57,13 +57,13 @@ export class PgLink {
     this.client.release?.(destroy || this.broken !== null)
   }
 
-  /** A connection that may be silent is not waited for, not even to end it. */
+  /** Does not wait for a silent connection, not even for its orderly end. */
   discard(): void {
     this.release(true)
     this.client.connection?.stream?.destroy?.()
   }
 
-  /** Whether this error of a trip ended the connection: the server said so, or the socket had. */
+  /** Whether this error ended the connection: the server reports it, or the socket broke. */
   isLost(error: unknown): boolean {
     return this.broken !== null || (sqlStateOf(error) !== undefined && isConnectionLost(error))
   }
@@ -168,7 +168,8 @@ export class PgLink {
     whose: Whose,
   ): Promise<{ rows: readonly Row[]; command: string }> {
     const { name, text, values } = statement
-    // BEGIN goes unnamed: a name the server lost would fail it alone, and the statement behind it would run without it.
+    // BEGIN is sent unnamed. If the server had lost its name, BEGIN would fail alone, and the next statement would run
+    // without a transaction.
     const named = context.prepared && name !== '' && !isSilent(statement) && this.#canName(name, text)
     const config = {
       text,
@@ -184,7 +185,10 @@ export class PgLink {
     }
   }
 
-  /** pg refuses a name it knows with another text, on this side: COMMIT, already behind it, would run without it. */
+  /**
+   * pg itself refuses a known name with another text. A COMMIT that was already sent after the statement would then
+   * commit without it.
+   */
   #canName(name: string, text: string): boolean {
     const { connection } = this.client
     if (this.#stale.has(name)) return false

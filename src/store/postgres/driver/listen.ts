@@ -12,7 +12,10 @@ interface ListeningClient {
   unref?(): void
 }
 
-/** LISTEN on a connection of its own: one of the pool may be gone any time. Idle, it does not keep the process alive. */
+/**
+ * LISTEN on a separate connection, because a pool may close its connections at any time. While idle, it does not keep
+ * the process alive.
+ */
 export async function pgListen(
   { Client, options }: PgPool,
   { channel, called, lost }: ListenParams,

@@ -15,7 +15,7 @@ import {
 } from './wire.ts'
 import type { WireValue } from './wire.ts'
 
-/** How a group of statements ended. Expected failures are told, not thrown. */
+/** How a group of statements ended. Expected failures are returned, not thrown. */
 export interface TripOutcome {
   readonly rows: readonly (readonly Row[])[]
   /** Command tag of the last statement that completed. */
@@ -44,7 +44,7 @@ export interface PreparedStatement {
   columns: Columns | null
 }
 
-/** One statement on its way, with everything that could fail before the first byte already done. */
+/** One statement that is ready to be sent. Everything that could fail before the first byte is done. */
 export interface PipelineStep {
   /** '' = unnamed. */
   readonly name: string
@@ -55,13 +55,13 @@ export interface PipelineStep {
 }
 
 /**
- * Several statements and one Sync, as a `Submittable` of pg: after the first error the server skips the rest, so a COMMIT
- * behind a statement that raises is never reached. pg calls the `handle…` methods while this is its active query.
+ * Several statements and one Sync, as a `Submittable` of pg. After the first error the server skips the rest, so a
+ * COMMIT after a failed statement never runs. pg calls the `handle…` methods while this is its active query.
  */
 export class Pipeline {
   /** pg replaces it when it has a `query_timeout`, and expects it to be called at the end. */
   callback: (error?: unknown) => void = nothing
-  /** Of a single statement of the user's: whoever traces pg's `query` looks here, and puts its own callback above. */
+  /** For a single statement of the user. Tools that trace pg's `query` read these fields, and replace the callback. */
   readonly name: string | undefined
   readonly text: string | undefined
   readonly values: readonly unknown[] | undefined
@@ -78,7 +78,7 @@ export class Pipeline {
   #sent = false
   #done = false
   #unreadable: { readonly index: number; readonly error: unknown } | null = null
-  /** The unnamed statement as the server has it at this point: equal neighbours are parsed and described once. */
+  /** The unnamed statement that the server has at this point. Equal neighbours are parsed and described only once. */
   #unnamed: { text: string | null; columns: Columns | null } = { text: null, columns: null }
   /** For each step: the statement that this group prepared, or null. */
   readonly #prepares: (PreparedStatement | null)[] = []
@@ -132,7 +132,7 @@ export class Pipeline {
     writeExecute()
   }
 
-  /** Answers whether the columns need no description. */
+  /** Returns whether the columns are known already. */
   #parseUnnamed(step: PipelineStep): boolean {
     this.#prepares.push(null)
     if (step.text === this.#unnamed.text) return true
@@ -145,7 +145,7 @@ export class Pipeline {
     const known = this.#prepared.get(step.name)
     if (known?.text === step.text) {
       this.#prepares.push(null)
-      // The columns of a prepared statement never change without an error: described once per connection.
+      // The columns of a prepared statement never change without an error, so they are described once per connection.
       return known.columns !== null
     }
     if (known) writeCloseStatement(step.name)
@@ -213,7 +213,7 @@ export class Pipeline {
     this.#finish(this.#index, error)
   }
 
-  /** Statements parsed by this group at or behind the failure may or may not exist on the server. */
+  /** Statements that this group parsed at or after the failure may exist on the server, or not. */
   #doubt(error: unknown): void {
     for (let i = this.#index; i < this.#prepares.length; i++) {
       const prepares = this.#prepares[i]
@@ -244,7 +244,7 @@ export class Pipeline {
   }
 
   handleCopyData(): void {
-    // COPY TO STDOUT: the data is not asked for.
+    // The data of COPY TO STDOUT is ignored.
   }
 }
 

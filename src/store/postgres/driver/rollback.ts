@@ -6,7 +6,7 @@ import { ROLLBACK } from './pipeline.ts'
 /** A rollback that takes longer, such as behind an unread cursor, is replaced by ending the connection. */
 const ROLLBACK_WAIT_MS = 5_000
 
-/** Ends the transaction and gives the connection back, or ends that too. */
+/** Ends the transaction and releases the connection. If that fails, ends the connection, too. */
 export async function rollBack(link: PgLink, context: PgDriverContext): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<null>((resolve) => {
@@ -18,7 +18,7 @@ export async function rollBack(link: PgLink, context: PgDriverContext): Promise<
   else link.release(true)
 }
 
-/** Gives a connection back to the pool, or ends it if it is still in a transaction. */
+/** Releases a connection to the pool, or ends it if it is still in a transaction. */
 export function giveBack(link: PgLink): void {
   link.release(isInTransaction(link.client))
 }

@@ -14,8 +14,8 @@ import { isConnectionLost } from './sqlstate.ts'
 const CLOSE_WAIT_MS = 1_000
 
 /**
- * A connection of its own beside the pool, for statements that must not wait until an operation lets go of one. Opened
- * when first needed, opened again after a failure; idle, it does not keep the process alive.
+ * A separate connection beside the pool, for statements that must not wait for a connection of an operation. It is
+ * opened at first use, and again after a failure. While idle, it does not keep the process alive.
  */
 export class SideConnection {
   readonly #pool: PgPool
@@ -30,7 +30,10 @@ export class SideConnection {
     this.#context = context
   }
 
-  /** One after the other. Without an answer within the time, the connection is given up and the statement has failed. */
+  /**
+   * Runs statements one after the other. If no answer comes within the time limit, the statement fails and the
+   * connection is closed.
+   */
   async query(statement: PgStatement, withinMs?: number): Promise<readonly Row[]> {
     const before = this.#tail
     let done!: () => void
@@ -122,7 +125,7 @@ export class SideConnection {
   }
 }
 
-/** A host that takes the connection and says nothing is not waited for. */
+/** Does not wait for a host that accepts the connection but never answers. */
 async function answered(client: PgClient, connecting: Promise<unknown>): Promise<void> {
   const timer = setTimeout(() => {
     client.connection?.stream?.destroy(new Error(`no answer from the database within ${STATEMENT_WITHIN_MS} ms`))

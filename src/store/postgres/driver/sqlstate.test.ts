@@ -7,6 +7,7 @@ import {
   isPreparedStatementLost,
   isRaised,
   isTransient,
+  markTransient,
   soundsEnded,
   sqlStateOf,
 } from './sqlstate.ts'
@@ -95,8 +96,18 @@ describe('a session', () => {
   })
 
   it("does not sound ended by the handler's own errors, or by what SQL raises", () => {
-    const own = [new Error('card declined'), undefined, 'Connection terminated', { code: 7 }]
+    const own = [new Error('card declined', { cause: null }), undefined, 'Connection terminated', { code: 7 }]
     for (const error of [...own, raised('57P01'), raised('25P04')]) expect(soundsEnded(error)).toBe(false)
+  })
+})
+
+describe('an error that is marked', () => {
+  it('may run again, at any depth, and no other error may', () => {
+    const [marked, other] = [server({ code: '26000' }), server({ code: '26000' })]
+    markTransient(marked)
+    markTransient(undefined)
+    for (const error of [marked, new Error('Failed query', { cause: marked })]) expect(isTransient(error)).toBe(true)
+    for (const error of [other, new Error('Failed query', { cause: null })]) expect(isTransient(error)).toBe(false)
   })
 })
 

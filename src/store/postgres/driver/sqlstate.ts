@@ -2,9 +2,12 @@
 export interface Said {
   /** Five characters. A user's own SQL may raise any. */
   readonly state: string
-  /** In the server's language where the client does not say it in English. */
+  /** In the server's language, unless the client also has the English one. */
   readonly severity: string | undefined
-  /** The server's C function. '': it has none, so it is a pooler's word. undefined: the client does not tell. */
+  /**
+   * The server's C function. '': the error has none, so it comes from a pooler. undefined: the client does not report
+   * it.
+   */
   readonly routine: string | undefined
 }
 
@@ -25,7 +28,7 @@ const LAYERS_MAX = 6
 function saidBy(error: unknown): Said | undefined {
   let current: unknown = error
   for (let depth = 0; depth < LAYERS_MAX && typeof current === 'object' && current !== null; depth++) {
-    // A system error's code can look like one of the server's: EPIPE.
+    // The code of a system error, such as EPIPE, can look like a SQLSTATE.
     if ('syscall' in current) return undefined
     const layer = current as Layer
     const said = saidIn(layer) ?? saidBy(layer.meta) ?? saidBy(layer.driverAdapterError)
@@ -63,8 +66,8 @@ const RAISE = 'exec_stmt_raise'
 const ENDED = new Set(['57P01', '57P02', '57P03', '57P05', '25P03', '25P04'])
 
 /**
- * The connection is gone (or was never there): what was sent last may or may not have happened. The severity tells, not
- * the code, which a user can raise: only what is FATAL ends a session.
+ * The connection is lost, or was never open. The last statement may or may not have run. The severity decides, not the
+ * code, which a user's SQL can raise: only a FATAL error ends a session.
  */
 export function isConnectionLost(error: unknown): boolean {
   const said = saidBy(error)
@@ -72,20 +75,20 @@ export function isConnectionLost(error: unknown): boolean {
   const { state, severity, routine } = said
   if (severity === 'FATAL' || severity === 'PANIC') return true
   if (routine === RAISE) return false
-  // A pooler that lost its server says so as if it were one.
+  // A pooler that lost its server reports this as if it were a server.
   if (state.startsWith('08')) return routine === ''
-  // In another language than English only the code is left.
+  // If the severity is not in English, only the code is left.
   return severity !== 'ERROR' && ENDED.has(state)
 }
 
-/** The server itself ended a session that was well: for an operator, or for a timeout. */
+/** The server itself ended a healthy session, because of an operator or a timeout. */
 export function isSessionEnded(error: unknown): boolean {
   return isConnectionLost(error) && ENDED.has(sqlStateOf(error) ?? '')
 }
 
 /**
- * It sounds as if a session had ended: by its server's word, or by its client's, which may keep the server's to itself.
- * Whose session, the connection tells.
+ * The error looks as if a session had ended. The server reports it, or the client, which may hide the server's error.
+ * Only the connection shows which session.
  */
 export function soundsEnded(error: unknown): boolean {
   return saidBy(error) === undefined ? soundsGone(error) : isConnectionLost(error)
@@ -102,13 +105,13 @@ function soundsGone(error: unknown): boolean {
   return false
 }
 
-/** postgres.js, the socket's own, and Prisma. */
+/** The codes of postgres.js, of the socket, and of Prisma. */
 const GONE_CODE = /^(?:CONNECTION_[A-Z]+|ECONNRESET|EPIPE|ETIMEDOUT|P1017)$/
-/** pg, whoever stands around it, and Prisma, which tells it of a raw query in the middle of its message. */
+/** The messages of pg, of its wrappers, and of Prisma, which has them inside the message of a raw query. */
 const GONE_MESSAGE =
   /^(?:Connection terminated|Client (?:has encountered a connection error|was closed))|\bServer has closed the connection\b/
 
-/** A timeout ended the session: of the transaction, or of a client that let it rest. It has rolled back. */
+/** A timeout of the transaction or of an idle client ended the session. It has rolled back. */
 export function isTimedOut(error: unknown): boolean {
   const state = sqlStateOf(error)
   return (state === '25P04' || state === '25P03') && isConnectionLost(error)

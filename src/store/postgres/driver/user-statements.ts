@@ -2,21 +2,21 @@ import { sha256Hex } from '../../../platform/sha256.ts'
 import type { UserStatement } from '../../store.ts'
 import type { PgStatement } from './driver.ts'
 
-/** Prepared names stay on every connection. Texts with values inside must not fill the server's memory. */
+/** Prepared names stay on every connection. Texts with inlined values must not fill the server's memory. */
 const NAMES_MAX = 64
 const COUNTED_MAX = 512
 
-/** A text that came this often is worth a name on the server. */
+/** A text that was sent this often is worth a name on the server. */
 const USES = 5
 
-/** Names for texts of the user's that are worth preparing: the server parses and plans them once per connection. */
+/** Names for the user's texts that are worth preparing: the server parses and plans them once per connection. */
 class StatementNames {
   readonly #names = new Map<string, string>()
   readonly #uses = new Map<string, number>()
   readonly #max: number
   readonly #after: number
 
-  /** `after`: how often a text must come before it gets one. */
+  /** `after`: how often a text must be sent before it gets a name. */
   constructor({ max = NAMES_MAX, after = 1 }: { readonly max?: number; readonly after?: number } = {}) {
     this.#max = max
     this.#after = after
@@ -43,8 +43,8 @@ class StatementNames {
 }
 
 /**
- * The handlers' statements that come again and again. What may return other columns tomorrow (`*`) is left as it is: a
- * prepared statement would fail once, after the change.
+ * The frequent statements of handlers. A text with `*` is not prepared: it may return other columns after a migration,
+ * and the prepared statement would fail once.
  */
 export class FrequentStatements {
   readonly #names = new StatementNames({ after: USES })
@@ -59,7 +59,7 @@ export class FrequentStatements {
 export class UserStatements {
   readonly #names: StatementNames
 
-  /** Only a driver that prepares anew after a table has changed may give names. */
+  /** Only a driver that prepares again after a table has changed may use names. */
   constructor(driver: { readonly pipelined: boolean }) {
     this.#names = new StatementNames(driver.pipelined ? {} : { max: 0 })
   }

@@ -12,8 +12,8 @@ export function ownValue(value: unknown): WireValue {
 const mappers = new WeakMap<object, ValueMapper>()
 
 /**
- * The user's parameters, exactly as pg sends them: dates, arrays, objects, `toPostgres`. The function is pg's own: its
- * exposed `Client.Query` hands it to the connection it prepares itself on.
+ * Maps the user's parameters exactly as pg does: dates, arrays, objects, `toPostgres`. The function is pg's own: its
+ * exposed `Client.Query` passes it to the connection when it prepares itself.
  */
 export function valueMapperOf(client: PgClient): ValueMapper {
   const made = client.constructor as { readonly Query?: new (config: object) => { prepare(connection: object): void } }
@@ -37,7 +37,7 @@ export function valueMapperOf(client: PgClient): ValueMapper {
   try {
     if (made.Query) new made.Query({ text: 'select $1', values: [null] }).prepare(recorder)
   } catch {
-    // Another pg than the ones we know: the plain mapping stays.
+    // An unknown version of pg: the plain mapping stays.
   }
   mappers.set(made, mapper)
   return mapper

@@ -8,16 +8,16 @@ export interface Wait {
 }
 
 /**
- * A connection can go without a word: a firewall drops it, a host is gone. Whoever waits for an answer is written down here
- * and let go when it does not come in time. One look a second at all of them: a timer for each statement would cost more
- * than the statement's own bookkeeping. A process that was paused has not looked, and blames nobody.
+ * A connection can fail silently: a firewall drops it, or a host disappears. The watchdog ends a wait whose answer does
+ * not come in time. It checks all waits once a second, because a timer per statement would cost more than the
+ * statement's own bookkeeping. While a process is paused no checks run, so no wait ends because of the pause.
  */
 export class Watchdog {
   readonly #waits = new Set<Wait>()
   #timer: ReturnType<typeof setInterval> | undefined
   #looks = 0
 
-  /** Calls `end` after so long, or a second later, unless it is `done` before. */
+  /** Calls `end` after this time, or up to a second later, unless `done` was called before. */
   watch(ms: number, end: () => void): Wait {
     const wait = { untilLook: this.#looks + Math.ceil(ms / LOOK_MS) + 1, end }
     this.#waits.add(wait)
@@ -32,7 +32,7 @@ export class Watchdog {
     this.#waits.delete(wait)
   }
 
-  /** The same for a client whose connections are not ours to end: whoever waits is let go, and that is all. */
+  /** The same for a client whose connections we cannot end: only the wait ends. */
   within<T>(ms: number, work: Promise<T>): Promise<T> {
     if (ms === Infinity) return work
     return new Promise((resolve, reject) => {

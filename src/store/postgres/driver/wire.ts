@@ -12,7 +12,7 @@ const SYNC = 0x53
 const STATEMENT = 0x53
 const PORTAL = 0x50
 const FIRST_SIZE = 4_096
-/** A larger scratch buffer is let go after use. */
+/** A larger scratch buffer is not kept after use. */
 const KEPT_SIZE = 65_536
 
 export type WireValue = string | Uint8Array | null
@@ -21,7 +21,7 @@ let scratch: Buffer = Buffer.allocUnsafe(FIRST_SIZE)
 let at = 0
 let openedAt = 0
 
-/** Every group begins here: one that could not be written to its end leaves nothing behind. */
+/** Every group begins here, so that a group that could not be written completely leaves nothing behind. */
 export function startGroup(): void {
   at = 0
 }
@@ -69,7 +69,7 @@ export function writeExecute(): void {
   close()
 }
 
-/** Forgets a prepared statement; not an error when there is none. */
+/** Closes a prepared statement. It is not an error if the statement does not exist. */
 export function writeCloseStatement(name: string): void {
   open(CLOSE)
   room(1)
@@ -78,11 +78,11 @@ export function writeCloseStatement(name: string): void {
   close()
 }
 
-/** Ends the group and hands out its bytes. */
+/** Ends the group and returns its bytes. */
 export function writeSync(): Uint8Array {
   open(SYNC)
   close()
-  // The socket may keep what it is given until the kernel takes it, so it never gets the scratch buffer.
+  // The socket may keep the bytes until the kernel accepts them, so it never gets the scratch buffer.
   const group = Buffer.allocUnsafe(at)
   scratch.copy(group, 0, 0, at)
   if (scratch.length > KEPT_SIZE) scratch = Buffer.allocUnsafe(FIRST_SIZE)

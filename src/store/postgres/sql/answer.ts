@@ -1,6 +1,6 @@
 import { lockIn } from './lock.ts'
 
-/** One stored answer. The day prunes to one partition at executor start. $1 id, $2 day, $3 token */
+/** One stored answer. The day limits the read to one partition when the executor starts. $1 id, $2 day, $3 token */
 export function readAnswerSql(schema: string): string {
   return `
 select a.status::int4 as status, a.headers, encode(a.body, 'base64') as body, a.kept
@@ -9,8 +9,8 @@ select a.status::int4 as status, a.headers, encode(a.body, 'base64') as body, a.
 }
 
 /**
- * A final refusal, alone: claim and answer in one statement that commits by itself, after the effect rolled back.
- * Locks: as the claim. If the claim loses, the caller gets what the record says.
+ * Stores a final refusal: claim and answer in one statement that commits by itself, after the effect has rolled back.
+ * Locks: the same as the claim. If the claim is lost, the caller gets the existing record.
  * $1 fingerprint lock, $2 identity lock, $3 id, $4 scope, $5 fp, $6 fp version, $7 replay ms, $8 gone ms,
  * $9 status, $10 headers, $11 body (base64), $12 kept
  */

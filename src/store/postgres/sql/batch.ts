@@ -4,9 +4,10 @@ import type { Into } from './complete.ts'
 import { lockIn } from './lock.ts'
 
 /**
- * Claims of many requests in one statement, sorted by identity by the caller, one per identity. Each takes its two
- * try-locks before the insert: without the first, one key running elsewhere would make the whole batch wait; without the
- * second, whoever sends the same request elsewhere would take it for another one. The deadline comes along.
+ * Claims many requests in one statement, and sets the deadline. The caller sorts them by identity, with one request per
+ * identity. Each request takes two try-locks before the insert. Without the identity lock, one key that runs elsewhere
+ * would make the whole batch wait. Without the fingerprint lock, the same request elsewhere would count as a different
+ * request.
  * $1 ids, $2 scopes, $3 fps, $4 locks, $5 fp version, $6 replay ms, $7 gone ms, $8 deadline ms,
  * $9 rerun, $10 fingerprint locks
  */
@@ -30,7 +31,8 @@ returning o.id::text as id, o.token::text as new_token, (o.expires_at at time zo
 }
 
 /**
- * Answers and events of a whole batch. Locks: the shards' advisory locks, ascending, before the first \`seq\`.
+ * Writes the answers and events of a whole batch. Locks: the shards' advisory locks, ascending, before the first
+ * \`seq\`.
  * $1 ids, $2 days, $3 tokens, $4 statuses, $5 headers, $6 bodies (base64), $7 kept, $8 claiming xid, events from $9
  */
 export function batchCompleteSql(schema: string, into: Into): string {

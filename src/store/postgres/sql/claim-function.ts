@@ -1,18 +1,18 @@
 /**
- * The claim as a function of the database: what takes 80 µs of the server's time as one statement with five parts takes
- * 35 µs so, and its parts see each other's work. Two of them: `claim` inside the operation's transaction, `lease` in a
- * statement that commits by itself.
+ * The claim is a function in the database. As one statement with five parts it took 80 µs of the server's time; the
+ * function takes 35 µs, and its statements see each other's work. There are two functions: `claim` runs inside the
+ * operation's transaction, `lease` in a statement that commits by itself.
  *
- * Never waits. Locks: two advisory try-locks until the end of the transaction (identity+fingerprint, then identity).
- * In this order an honest retry never sees the identity taken and its fingerprint free, which would be a 422, for good.
- * The price: of two other requests under a running key that come in the same moment, one may get a 409 before its 422.
- * Uniqueness rests on the primary key; the locks only make refusals quick and exact. Every statement of a volatile
- * function has a snapshot of its own under READ COMMITTED, so the record is read by one that is younger than the locks:
- * nobody is refused from an older one.
+ * The claim never waits. Locks: two advisory try-locks until the end of the transaction, first identity and
+ * fingerprint, then identity. In this order, a retry of the same request never finds its identity locked and its
+ * fingerprint free: that would be a permanent 422. The cost: if two different requests come at the same moment under a
+ * running key, one may get a 409 before its 422. The primary key guarantees uniqueness; the locks only make refusals
+ * quick and exact. Under READ COMMITTED, every statement of a volatile function has its own snapshot. So the record is
+ * read after the locks were tried, and no refusal relies on an older snapshot.
  *
- * Returns text, fields between bars: `token|day|xid` when the claim is won; else which locks were had (t or f), then the
- * record if there is one, then its answer if this is a retry that can be replayed: a replay takes one trip. `-` is null.
- * The answer's headers come last and may hold bars themselves.
+ * Returns text with fields between bars: `token|day|xid` if the claim is won. Otherwise it returns which locks were
+ * taken (t or f), then the record if there is one. For a retry that can be replayed, the answer follows, so a replay
+ * takes one round trip. `-` is null. The answer's headers come last, because they may contain bars.
  */
 export function claimFunctionsSql(schema: string): readonly string[] {
   return [
@@ -21,7 +21,10 @@ export function claimFunctionsSql(schema: string): readonly string[] {
   ]
 }
 
-/** What an operator is shown of a leased operation, and the claim that writes it down. Processes from before use theirs. */
+/**
+ * Adds the columns that show a leased operation to operators, and a claim that writes them. Older processes use the
+ * older function.
+ */
 export function notedClaimSql(schema: string): readonly string[] {
   return [
     `alter table ${schema}.record add column namespace text, add column route text, add column label text`,
@@ -33,16 +36,16 @@ export function notedClaimSql(schema: string): readonly string[] {
   ]
 }
 
-/** The same claim, whose deadline minds the limits that the owner of the database has set. */
+/** The same claim, but its deadline respects lower limits that the owner of the database has set. */
 export function limitedClaimSql(schema: string): readonly string[] {
   return [`create or replace ${functionSql(schema, claimParts(deadlineExpression('_deadline_ms')))}`]
 }
 
 /**
- * The claim of an atomic operation, for less. PL/pgSQL makes each expression ready anew in every transaction, so the way
- * of a fresh key has few and short ones; the others are met only by whoever needs them. It returns the token alone when the
- * claim is won: the day follows from it, and the transaction's number is a column beside it (claim.ts). Else as `claim`,
- * which stays for processes from before.
+ * A cheaper claim for atomic operations. PL/pgSQL prepares each expression again in every transaction, so the path of a
+ * new key has few and short expressions. If the claim is won, it returns only the token: the day follows from the
+ * token, and claim.ts reads the transaction's number as a column. Otherwise it returns the same text as `claim`, which
+ * stays for older processes.
  */
 export function freshClaimSql(schema: string): readonly string[] {
   return [
@@ -111,15 +114,16 @@ function claimParts(deadline: string): Parts {
   }
 }
 
-/** As the first migration has it. */
+/** The deadline of the first migration. */
 const FIRST_DEADLINE = `case when current_setting('server_version_num')::int4 >= 170000
     then set_config('transaction_timeout', _deadline_ms, true)
     else set_config('idle_in_transaction_session_timeout', _deadline_ms, true) || set_config('statement_timeout', _deadline_ms, true) end`
 
 /**
- * The server ends the transaction at the deadline, whatever happens to the process. From version 17 on one setting does
- * it; before that, one for the time between statements and one for each statement. A lower limit that is there already
- * stays: it is somebody's decision. A higher one is running since BEGIN, and only turned off can it be set anew.
+ * The server ends the transaction at the deadline, even if the process hangs. From PostgreSQL 17 on, one setting does
+ * this. Before, one setting limits the time between statements, and one each statement. A lower limit stays, because
+ * the owner of the database has chosen it. A higher `transaction_timeout` has been running since BEGIN, and must be
+ * turned off before it can be set.
  */
 export function deadlineExpression(ms: string): string {
   const off = `set_config('transaction_timeout', '0', true) || `
@@ -139,12 +143,15 @@ interface Parts {
   readonly state: 1 | 2
   readonly leaseUntil: string
   readonly won: string
-  /** Of the record, beyond those of the first migration. */
+  /** Columns of the record that later migrations added. */
   readonly columns?: string
   readonly values?: string
 }
 
-/** An atomic record is born completed: uncommitted means in progress, and it is never updated. */
+/**
+ * An atomic record is inserted as completed and never updated. While its transaction is open, the operation is in
+ * progress.
+ */
 function functionSql(
   schema: string,
   { signature, before, state, leaseUntil, won, columns = '', values = '' }: Parts,
@@ -179,7 +186,7 @@ begin${before}
 end $$`
 }
 
-/** The claim was not won: what there is instead. `ok`: the first lock was had. `won`: both were. */
+/** The claim was not won: returns the existing record. `ok`: the first lock was taken. `won`: both were. */
 function besideSql(schema: string, ok: string, won: string): string {
   return `
   select * into _r from ${schema}.record r where r.id = _id;

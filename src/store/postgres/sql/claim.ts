@@ -3,15 +3,17 @@ import { lockIn } from './lock.ts'
 import { RECORD_COLUMNS } from './record-columns.ts'
 
 /**
- * Claims in the open transaction: claim-function.ts. The casts through text let every client send its parameters alike.
- * $1 fingerprint lock, $2 identity lock, $3 id, $4 scope, $5 fp, $6 fp version, $7 replay ms, $8 gone ms, $9 deadline ms (0: leave it)
+ * Claims in the open transaction: see claim-function.ts. The casts through text let every client send its parameters in
+ * the same way.
+ * $1 fingerprint lock, $2 identity lock, $3 id, $4 scope, $5 fp, $6 fp version, $7 replay ms, $8 gone ms, $9 deadline
+ * ms (0: none)
  */
 export function claimSql(schema: string): string {
   return `select ${schema}.claim_atomic(${claimParameters(schema)}, $9::text) as view, pg_current_xact_id_if_assigned()::text as xid`
 }
 
 /**
- * Claims with a lease; commits by itself. Locks: the two advisory try-locks, for this statement only.
+ * Claims with a lease, and commits by itself. Locks: the two advisory try-locks, only during this statement.
  * Parameters as above, then $9 lease ms, $10 recover namespace, $11 recover name, $12 recover input, $13 namespace,
  * $14 route, $15 label
  */
@@ -34,8 +36,9 @@ export function readRecordSql(schema: string): string {
 }
 
 /**
- * Gives an expired record a new life in the open transaction, or takes a lapsed leased one over that has no step yet;
- * its sealed input goes. Locks: the record's row. Returns no row when it changed since it was seen.
+ * Starts a new life of an expired record in the open transaction. Or takes over a leased record whose lease has lapsed,
+ * if it has no step yet. Deletes the sealed input. Locks: the record's row. Returns no row if the record has changed
+ * since it was read.
  * $1 id, $2 seen token, $3 fp, $4 fp version, $5 replay ms, $6 gone ms, $7 seen completed
  */
 export function renewSql(schema: string): string {

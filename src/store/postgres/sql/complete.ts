@@ -1,22 +1,23 @@
 import { shardLocks } from './lock.ts'
 
 /**
- * The completing statements: answer and events, all or nothing, and a raise when the claim is no longer ours. They go
- * out in one trip with COMMIT, so a row count checked afterwards would come too late; an error inside the database
- * does not.
+ * The statements that complete an operation. They write the answer and the events, or raise an error if this
+ * transaction no longer holds the claim. COMMIT goes out in the same round trip, so a row count would be checked too
+ * late. An error inside the database stops the COMMIT.
  *
- * Events: every shard's lock is taken in ascending order before the first \`seq\` is drawn, so within a shard the
- * sequence is the commit order.
+ * Events: the locks of all shards are taken in ascending order before the first \`seq\` is drawn. So within a shard,
+ * the sequence is the commit order.
  */
 
 /**
- * Ordered events go where their predecessor is found (outbox-view.ts), delayed ones where they can be cancelled
- * (outbox-delayed.ts). The others do not pay for the way.
+ * Ordered events go through the view that finds their predecessor (outbox-view.ts). Delayed events do, too, so that
+ * they can be cancelled (outbox-delayed.ts). Other events go straight into the table, which is cheaper.
  */
 export type Into = 'event' | 'outbox'
 
 /**
- * Nothing to publish, one event, many: one event is by far the most frequent, and without arrays it costs a third.
+ * There is one statement for no event, one for a single event, and one for many. A single event is by far the most
+ * frequent, and without arrays it costs a third.
  * $1 id, $2 day, $3 token, $4 status, $5 headers, $6 body (base64), $7 kept, $8 claiming xid, events from $9
  */
 export function completeSql(schema: string): string {
@@ -24,7 +25,7 @@ export function completeSql(schema: string): string {
   return `${insertAnswerSql(schema)} values (${ANSWER.replace('$4::int4', status)})`
 }
 
-/** The number is drawn behind the check and the lock, in one expression: a plan of two inserts and nothing else. */
+/** One expression checks the claim, takes the lock and then draws the number, so the plan has only two inserts. */
 export function completeEventSql(schema: string): string {
   return `
 with a as (
@@ -45,7 +46,7 @@ select ${stillClaimedSql(schema)} as done`
 
 const ANSWER = `$1::text::uuid, $2::text::date, $3::text::bigint, $4::int4, $5::text, decode($6::text, 'base64'), $7::bool`
 
-/** True, or an error: never false. */
+/** True, or an error. Never false. */
 export function stillClaimedSql(schema: string): string {
   return `case when pg_current_xact_id()::text = $8::text then true else ${schema}.fail('EO002') end`
 }
@@ -55,8 +56,9 @@ function insertAnswerSql(schema: string): string {
 }
 
 /**
- * Leased: the record must still be in progress under our token. Locks the record's row.
- * $1 id, $2 token, $3 status, $4 headers, $5 body (base64), $6 kept, $7 replay ms, $8 gone ms, $9 opening xid, events from $10
+ * Leased operations: the record must still be in progress under our token. Locks the record's row.
+ * $1 id, $2 token, $3 status, $4 headers, $5 body (base64), $6 kept, $7 replay ms, $8 gone ms, $9 opening xid, events
+ * from $10
  */
 export function completeLeasedSql(schema: string, events: 'none' | 'one' | 'many', into: Into = 'event'): string {
   const publish = {
@@ -76,13 +78,16 @@ with ${fenceSql(schema)}, ${publish}a as (
 select ${stillHeldSql(schema, '$9', 'u')} as done`
 }
 
-/** The transaction of a leased operation goes on, and the lease is still ours: true, or an error. */
+/** True if the transaction is still open and this attempt still holds the lease. Otherwise an error. */
 export function stillHeldSql(schema: string, xid: string, fence: string): string {
   return `case when pg_current_xact_id()::text <> ${xid}::text then ${schema}.fail('EO002')
     when exists (select 1 from ${fence}) then true else ${schema}.fail('EO001') end`
 }
 
-/** A refusal of a leased operation: the same fence and answer, no events, commits by itself; no row when fenced. */
+/**
+ * A refusal of a leased operation, with the same fence and answer but no events. It commits by itself, and returns no
+ * row if it is fenced.
+ */
 export function refuseLeasedSql(schema: string): string {
   return `
 with ${fenceSql(schema)}, a as (
@@ -114,15 +119,15 @@ function insertEventSql(schema: string, into: Into): string {
   return `insert into ${schema}.${into} (seq, shard, id, aggregatetype, aggregateid, type, payload, headers, created_at)`
 }
 
-/** Of one event, behind its number: shard, id, aggregate type, aggregate id, type, payload and headers. */
+/** The columns of one event after its number: shard, id, aggregate type, aggregate id, type, payload and headers. */
 function eventColumns(first: number): string {
   const p = (n: number): string => `$${first + n}`
   return `${p(0)}::int4, ${p(1)}::text::uuid, ${p(2)}::text, ${p(3)}::text, ${p(4)}::text, ${p(5)}::text::jsonb, ${p(6)}::text::jsonb, clock_timestamp()`
 }
 
 /**
- * The same of many, as array parameters: shard, id, aggregate type, aggregate id, type, payload and headers. The locks
- * come first, all of them.
+ * Inserts many events, given as arrays: shard, id, aggregate type, aggregate id, type, payload and headers. All locks
+ * are taken before the first number is drawn.
  */
 export function eventsSql(schema: string, first: number, source: string, into: Into): string {
   const p = (n: number): string => `$${first + n}::text`

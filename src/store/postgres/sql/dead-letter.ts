@@ -2,8 +2,8 @@ import { passPositions } from './inbox.ts'
 import { numberIn } from './namespace.ts'
 
 /**
- * Sets messages aside whose locks a statement before this one has, with their attempts, unless they were applied before
- * that. Locks the rows of their attempts.
+ * Sets messages aside, with their attempts, unless they were applied already. An earlier statement has taken the locks
+ * of the messages. Locks the rows of their attempts.
  * $1 consumer, letters from $2, then positions
  */
 export function parkSql(schema: string): string {
@@ -66,12 +66,12 @@ const LETTER_TYPES = [
   'int4',
 ] as const
 
-/** One more than these are the filter's parameters. */
+/** How many parameters the filter has. */
 export const FILTER_PARAMETERS = 12
 
 /**
- * Consumer, source, type, aggregate, tenant, fingerprint, reason, states, ids, from, to, namespace: null asks for nothing. `d` is the
- * letter.
+ * Consumer, source, type, aggregate, tenant, fingerprint, reason, states, ids, from, to, namespace. Null matches every
+ * letter. `d` is the letter.
  */
 export function matches(d: string = 'd'): string {
   const is = (column: string, n: number): string => `($${n}::text is null or ${d}.${column} = $${n}::text)`
@@ -83,7 +83,7 @@ export function matches(d: string = 'd'): string {
    and ($12::text is null or ${numberIn(`${d}.consumer`)} = $12::text)`
 }
 
-/** A letter as it is read. */
+/** The columns of a letter. */
 export function letterColumns(): string {
   return `d.id::text as id, d.seq::float8 as seq, d.consumer, d.source, d.message, d.type, d.aggregate, d.previous::text as previous, d.tenant,
        d.state::int4 as state, d.reason, d.error, d.fingerprint, d.causes::text as causes, d.body, d.shown, d.headers::text as headers,
@@ -92,7 +92,8 @@ export function letterColumns(): string {
 }
 
 /**
- * Each aggregate is read once, however many of its letters are asked for: who is parked behind them is counted backwards.
+ * `blocks` counts the letters that are parked behind a letter. Each aggregate is read only once, and counted from its
+ * end, however many of its letters match.
  * $1-$12 filter, $13 after, $14 limit
  */
 export function listLettersSql(schema: string): string {
@@ -115,7 +116,7 @@ with p as materialized (
 select ${letterColumns()}, n.blocks from n join ${letter} d on d.id = n.id order by d.seq`
 }
 
-/** The same without who is parked behind them. */
+/** The same list without the counts of `blocks`. */
 export function readLettersSql(schema: string): string {
   return `
 select ${letterColumns()}, 0 as blocks
@@ -134,7 +135,7 @@ select d.consumer, d.fingerprint, d.reason, (array_agg(d.error order by d.seq de
  group by d.consumer, d.fingerprint, d.reason order by 5 desc, 1, 2`
 }
 
-/** Settles without running. Locks the rows. $1-$12 filter, $13 limit */
+/** Settles letters without running them. Locks the rows. $1-$12 filter, $13 limit */
 export function discardLettersSql(schema: string): string {
   return `
 with u as (

@@ -1,13 +1,16 @@
 import { IN_PART } from './sweep.ts'
 
 /**
- * Inbox retention. A row becomes a mark first and goes an hour later: a statement with a snapshot from before the mark
- * still meets the row. Rows are found by their address, so the hot path pays for no index.
+ * Inbox retention. A row first becomes a mark, and is deleted an hour later, because a statement with an older snapshot
+ * sees only the row. Rows are found by their physical address, so the hot path needs no index.
  */
 
 const ago = (column: string): string => `clock_timestamp() - ${column} * interval '1 millisecond'`
 
-/** Marks what is older than its consumer's inbox, unless it need not be remembered. $1 first tid, $2 tid past the end, $3 limit */
+/**
+ * Marks rows that are older than `inboxFor`, unless they are to be forgotten at once. $1 first tid, $2 tid past the
+ * end, $3 limit
+ */
 export function markSql(schema: string): string {
   return `
 with m as (
@@ -22,7 +25,10 @@ with m as (
 select count(*)::int4 as rows from m`
 }
 
-/** Removes rows whose mark is an hour old, and those past all memory. Parameters as above. Skips locked rows. */
+/**
+ * Removes rows whose mark is an hour old, and rows that no longer need to be remembered. Skips locked rows. Parameters
+ * as above.
+ */
 export function unrowSql(schema: string): string {
   return `
 with doomed as materialized (
@@ -51,8 +57,8 @@ select count(*)::int4 as rows from gone`
 }
 
 /**
- * Settled dead letters, and attempts of messages that never came again. What was not applied stays while its aggregate has
- * a parked letter: those behind it ask for it. $1 limit
+ * Removes settled dead letters, and attempts of messages that never came again. A letter that was not applied stays
+ * while its aggregate has a parked letter, because later messages look for it. $1 limit
  */
 export function sweepLettersSql(schema: string): string {
   return `

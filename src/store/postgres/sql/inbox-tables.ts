@@ -1,7 +1,7 @@
 /** Migration 3. Nothing on a consumer's hot path updates or deletes a row. */
 export function inboxTablesSql(schema: string): readonly string[] {
   return [
-    // Who consumes, and how long its messages are remembered.
+    // The consumers, and how long their messages are remembered.
     `create table ${schema}.consumer (
   name text not null primary key,
   inbox_ms float8 not null,
@@ -23,7 +23,7 @@ export function inboxTablesSql(schema: string): readonly string[] {
   forget_at timestamptz not null,
   id uuid not null primary key
 )`,
-    // Only messages that failed, or came again: gone when they succeed or are parked.
+    // Only messages that failed or were redelivered. The row is deleted when the message succeeds or is parked.
     `create table ${schema}.attempt (
   updated_at timestamptz not null default clock_timestamp(),
   attempts int4 not null,
@@ -59,7 +59,7 @@ export function inboxTablesSql(schema: string): readonly string[] {
     `comment on column ${schema}.dead_letter.state is '1 parked, 2 skipped, 3 redriven, 4 discarded'`,
     `create index dead_letter_aggregate on ${schema}.dead_letter (consumer, source, aggregate, seq) where state = 1`,
     `create index dead_letter_seq on ${schema}.dead_letter (seq)`,
-    // Where a consumer is in a log: committed with the effects, so a broker that forgets does no harm.
+    // The consumer's position in a log. It commits with the effects, so a broker that loses the position does no harm.
     `create table ${schema}.position (
   next bigint not null,
   consumer text not null,

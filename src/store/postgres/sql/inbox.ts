@@ -1,11 +1,12 @@
 import { deadlineExpression } from './claim-function.ts'
 import { lockIn } from './lock.ts'
 
-/** The consumer's statements. A state travels as its place in INBOX_STATES: 0 taken … 5 busy. */
+/** The consumer's statements. A state is sent as its index in INBOX_STATES: 0 taken … 5 busy. */
 
 /**
- * Takes what can be taken, and sets the transaction's deadline. Never waits: a message that runs elsewhere holds its
- * lock, so the insert meets committed rows only. Locks: one advisory try-lock per message until the end.
+ * Takes the messages that may run, and sets the transaction's deadline. It never waits: a message that runs elsewhere
+ * holds its lock, so the insert conflicts only with committed rows. Locks: one advisory try-lock per message until the
+ * end.
  * $1 consumer, $2 redrive, $3 deadline ms, items from $4
  */
 export function takeSql(schema: string): string {
@@ -27,7 +28,7 @@ select (select string_agg(case when s.state = 0 and i.id is null then '1' else s
        ${deadlineExpression('$3::text')} as deadline`
 }
 
-/** The same look without taking anything. $1 consumer, $2 redrive, items from $3 */
+/** Returns the same states without taking a message. $1 consumer, $2 redrive, items from $3 */
 export function lookSql(schema: string): string {
   return `
 select string_agg(case when exists (select 1 from ${schema}.inbox i where i.id = v.id) then '1'
@@ -36,8 +37,8 @@ select string_agg(case when exists (select 1 from ${schema}.inbox i where i.id =
 }
 
 /**
- * Tries the locks of messages; answers with the ids of those that run elsewhere. A statement of its own: under READ
- * COMMITTED the next one sees whatever was committed before the locks were had, and this one does not.
+ * Tries the locks of messages, and returns the ids of those that run elsewhere. This must be a separate statement:
+ * under READ COMMITTED, only the next statement sees everything that was committed before the locks were taken.
  * $1 deadline ms, $2 ids, $3 locks
  */
 export function lockSql(schema: string): string {
@@ -49,14 +50,14 @@ select coalesce(string_agg(v.id::text, ',') filter (where not v.had), '') as bus
   from v`
 }
 
-/** The same for one message in a transaction that somebody else ends. $1 lock */
+/** The same for one message, in a transaction that other code ends. $1 lock */
 export function enterLockSql(schema: string): string {
   return `select pg_try_advisory_xact_lock(${lockIn(schema, '$1::text::int8')}) as had`
 }
 
 /**
- * One message in a transaction that somebody else ends, after its lock; without it this would wait for whoever has it,
- * so it asks again. $1 consumer, $2 redrive, items from $3
+ * Takes one message in a transaction that other code ends. It tries the lock again, because an insert without the lock
+ * would wait for the holder. $1 consumer, $2 redrive, items from $3
  */
 export function enterSql(schema: string): string {
   return `
@@ -67,14 +68,14 @@ select $1::text, v.source, v.message, v.id from ${itemRows(3)}
 on conflict do nothing returning true as entered`
 }
 
-/** Lock, source, message, aggregate and predecessor of each, in order. */
+/** Id, lock, source, message, aggregate and predecessor of each message, in order. */
 function itemRows(first: number): string {
   const p = (n: number): string => `$${first + n}::text`
   return `unnest(${p(0)}::uuid[], ${p(1)}::int8[], ${p(2)}::text[], ${p(3)}::text[], ${p(4)}::text[], ${p(5)}::uuid[])
          with ordinality as v(id, lock, source, message, aggregate, previous, n)`
 }
 
-/** What stands in the way of a message. `held`: whether a dead letter does. */
+/** Why a message cannot run. `held`: whether dead letters count. */
 function obstacles(schema: string, held: string): string {
   const letter = `${schema}.dead_letter d`
   const applied = `exists (select 1 from ${schema}.inbox a where a.id = v.id)`
@@ -91,8 +92,9 @@ function obstacles(schema: string, held: string): string {
 }
 
 /**
- * Whether a message that was not applied keeps nobody waiting: it was skipped, or discarded and so was everything before
- * it, back to one that was applied or skipped, to the first of its aggregate, or to one that never came at all.
+ * Whether successors may pass a message that was not applied. They may if it was skipped. They may also if it was
+ * discarded, together with everything before it. That chain must reach back to a message that was applied or skipped,
+ * to the first of the aggregate, or to one that never came.
  */
 function isSettledFor(schema: string, id: string): string {
   const of = (table: string, alias: string): string => `select 1 from ${schema}.${table} ${alias} where ${alias}.id`
@@ -108,16 +110,17 @@ function isSettledFor(schema: string, id: string): string {
 }
 
 /**
- * The claiming transaction goes on, and none of those taken was set aside between the snapshot of `take` and its locks:
- * true, or an error. From the locks on nobody can. $1 xid, $2 those taken that are no redrive
+ * True, or an error. The claiming transaction must still be open. And no taken message may have been set aside between
+ * the snapshot of `take` and its locks. With the locks taken, no other process can set it aside.
+ * $1 xid, $2 taken messages that are not part of a redrive
  */
 export function doneSql(schema: string): string {
   return `select ${stillOurs(schema)} as done`
 }
 
 /**
- * The same with everything that commits beside the effect. Locks the rows it changes.
- * $1 xid, $2 those taken that are no redrive, $3 attempts to forget, positions from $4
+ * The same check, with everything else that commits with the effect. Locks the rows it changes.
+ * $1 xid, $2 taken messages that are not part of a redrive, $3 attempts to forget, positions from $4
  */
 export function doneBesideSql(schema: string): string {
   return `
@@ -136,8 +139,9 @@ function stillOurs(schema: string): string {
 }
 
 /**
- * A position never goes back, nor is it moved on where the database knows less than whoever moves it.
- * $first consumer, source, partitions, positions, from, witnesses (of each position: ids with commas between them)
+ * A position never goes back. It does not advance either if the database, after a failover, lacks what the consumer has
+ * committed.
+ * $first consumer, source, partitions, positions, from, witnesses (for each position: ids, separated by commas)
  */
 export function passPositions(schema: string, first: number): string {
   const p = (n: number): string => `$${first + n}::text`
@@ -165,7 +169,7 @@ select a.id::text as id, a.attempts, a.unfinished, a.timeline::text as timeline
   from ${schema}.attempt a where a.id = any($1::text::uuid[])`
 }
 
-/** Attempts are counted before the handler. Locks the rows, in their order. $1 consumer, $2 ids */
+/** Counts attempts before the handlers run. Locks the rows in a fixed order. $1 consumer, $2 ids */
 export function tryingSql(schema: string): string {
   return `
 insert into ${schema}.attempt as a (consumer, id, attempts, unfinished)
@@ -174,7 +178,7 @@ on conflict (id) do update set attempts = a.attempts + 1, unfinished = a.unfinis
 returning a.id::text as id, a.attempts, (a.unfinished - 1)::int4 as unfinished, a.timeline::text as timeline`
 }
 
-/** Attempts that did not begin after all. Locks the rows, in their order. $1 ids */
+/** Takes back attempts that did not begin. Locks the rows in a fixed order. $1 ids */
 export function untrySql(schema: string): string {
   return `
 with v as materialized (
@@ -187,7 +191,10 @@ update ${schema}.attempt a set attempts = greatest(a.attempts - 1, 0), unfinishe
   from v where a.id = v.id and not v.only`
 }
 
-/** Failures. The first and the last entries of a long timeline stay. $1 consumer, $2 ids, $3 counted, $4 errors, $5 fingerprints */
+/**
+ * Records failures. A long timeline keeps its first and its latest entries. $1 consumer, $2 ids, $3 counted, $4 errors,
+ * $5 fingerprints
+ */
 export function failedSql(schema: string): string {
   return `
 insert into ${schema}.attempt as a (consumer, id, attempts, unfinished, timeline)

@@ -1,8 +1,8 @@
 /**
  * Takes over a lapsed lease (same life, next attempt), or starts a new life after expiry. Locks the record's row.
- * No row: somebody else was quicker. A token never repeats, also across a sweep: it is at least the database's time.
- * One that was seen in progress, and has been completed under the same token since, is not taken for an expired one.
- * The sealed input is replaced by the one that is given; a new life keeps none of the old one's.
+ * Returns no row if another process was quicker. A token is at least the database's time, so it never repeats, even
+ * after a sweep. A record that was read as in progress may have been completed under the same token since: it does not
+ * count as expired. The given input replaces the sealed one. A new life does not keep the old input.
  * $1 id, $2 seen token, $3 fp, $4 fp version, $5 replay ms, $6 gone ms, $7 lease ms, $8 seen completed,
  * $9 recover namespace, $10 recover name, $11 recover input, $12 namespace, $13 route, $14 label
  */
@@ -36,8 +36,8 @@ select u.token::text as new_token, u.life::text as new_life, u.attempt::int4 as 
 }
 
 /**
- * One statement for all leases of a process. A row that is locked is finishing: skipped, and still reported as ours.
- * \`lease_until\` is in no index, so these updates stay heap-only.
+ * Renews all leases of a process in one statement. A locked row belongs to an operation that is committing: it is
+ * skipped, but still reported as held. \`lease_until\` is in no index, so these updates stay heap-only.
  * $1 ids, $2 tokens, $3 lease ms
  */
 export function heartbeatSql(schema: string): string {
@@ -52,14 +52,14 @@ with v as materialized (
 select r.id::text as id from ${schema}.record r join v using (id, token) where r.state = 1`
 }
 
-/** The lease lapses now. Locks the record's row. $1 id, $2 token */
+/** Ends the lease now. Locks the record's row. $1 id, $2 token */
 export function releaseSql(schema: string): string {
   return `
 update ${schema}.record set lease_until = clock_timestamp()
  where id = $1::text::uuid and token = $2::text::bigint and state = 1 returning true as done`
 }
 
-/** The outcome is unknown. Locks the record's row. $1 id, $2 token */
+/** Marks the outcome as unknown. Locks the record's row. $1 id, $2 token */
 export function suspendSql(schema: string): string {
   return `
 update ${schema}.record set state = 3, lease_until = least(lease_until, clock_timestamp())
@@ -77,11 +77,12 @@ select c.id::text as id, c.name, c.input
 }
 
 /**
- * Unknown, or lapsed past its time, which the sweeper has not told yet: nobody may take either over. `r` is the record.
+ * The record is unknown, or it lapsed and expired, but the sweeper has not yet marked it. No attempt may take it over.
+ * `r` is the record.
  */
 export const IS_UNKNOWN = `(r.state = 3 or r.state = 1 and r.lease_until <= clock_timestamp() and r.expires_at <= clock_timestamp())`
 
-/** Operations nobody knows the outcome of. Index: record_open. $1 limit */
+/** Operations with an unknown outcome. Index: record_open. $1 limit */
 export function unknownSql(schema: string): string {
   return `
 select r.id::text as id, (extract(epoch from clock_timestamp() - r.lease_until) * 1000)::float8 as since_ms

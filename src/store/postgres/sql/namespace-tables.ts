@@ -3,8 +3,8 @@ import { shardLocks } from './lock.ts'
 import { seenNamespacesSql } from './namespace.ts'
 
 /**
- * Namespaces have numbers. What was there before belongs to number 0, and so does what code from before goes on writing:
- * none of its rows has to be changed.
+ * Namespaces have numbers. Existing rows belong to number 0, and so do the rows that older code still writes. So no
+ * existing row has to change.
  */
 export function namespaceTablesSql(schema: string): readonly string[] {
   return [
@@ -12,15 +12,16 @@ export function namespaceTablesSql(schema: string): readonly string[] {
   no smallint not null primary key check (no between 0 and ${NAMESPACES_MAX - 1}),
   name text not null unique
 )`,
-    // Consumers and destinations from before: number 0's, unless somebody comes who may be the one they belong to.
+    // Consumers and destinations from before namespaces. They belong to number 0, unless another namespace starts that
+    // may be their owner.
     `create table ${schema}.unclaimed (
   kind text not null,
   name text not null,
   primary key (kind, name)
 )`,
-    // First, because it may take a while: nothing that others use is locked yet.
+    // This comes first, because it may take a while, and nothing that others use is locked yet.
     adoptionSql(schema),
-    // The events of ordered entries, as in link, of all namespaces but number 0.
+    // Like `link`, the events of ordered types, but for all namespaces except number 0.
     `create table ${schema}.namespace_link (
   seq bigint not null,
   id uuid not null,
@@ -46,7 +47,7 @@ begin
   select coalesce(array_agg(s.name order by s.name), '{}') into _seen from (${seenNamespacesSql(schema)}) s;
   if _adopt is null and cardinality(_seen) > 1 then
     raise exception using errcode = 'EO005', message = format(
-      'effectively-once: %s have left events in this database, and nothing tells whose its consumers and destinations are', array_to_string(_seen, ', '));
+      'effectively-once: %s have events in this database, but the owner of its consumers and destinations is not known', array_to_string(_seen, ', '));
   end if;
   if _adopt is not null or cardinality(_seen) = 1 then
     insert into ${schema}.namespace (no, name) values (0, coalesce(_adopt, _seen[1]));
@@ -59,9 +60,10 @@ end $$`
 }
 
 /**
- * As before (outbox-view.ts), and under a namespace: the one the row names; else the one whose shard it says, as our own
- * statements do, of which those of before say a shard of number 0; else the only one there is.
- * `more` is done with each event in the end.
+ * As in outbox-view.ts, but with a namespace. It is the namespace that the row names. Without a name, the shard of the
+ * row decides: our own statements set it, and older statements set a shard of number 0. With neither, it is the only
+ * namespace that exists.
+ * `more` runs at the end, for each event.
  */
 export function outboxInsertSql(schema: string, more = ''): string {
   return `create or replace function ${schema}.outbox_insert() returns trigger language plpgsql as $$

@@ -1,14 +1,15 @@
 import { NAMESPACES_MAX, SHARDS } from '../../../limits.ts'
 import { namespacesLock } from './lock.ts'
 
-/** The namespace that the stored name of a consumer belongs to: its number, as text. See namespaced/names.ts. */
+/** The number, as text, of the namespace that a stored consumer name belongs to. See namespaced/names.ts. */
 export function numberIn(column: string): string {
   return `case when strpos(${column}, chr(31)) = 0 then '0' else split_part(${column}, chr(31), 1) end`
 }
 
 /**
- * The number of a namespace, which is registered when it is new; no row when somebody else registers one at this moment,
- * or was quicker. Never waits: whoever registers in a transaction holds the lock until that ends. $1 name
+ * Returns the number of a namespace, and registers the namespace if it is new. Returns no row if another transaction is
+ * registering one, or was quicker. It never waits, because a transaction that registers holds the lock until it ends.
+ * $1 name
  */
 export function registerSql(schema: string): string {
   return `
@@ -29,7 +30,7 @@ export function namespacesSql(schema: string): string {
   return `select no::int4 as no, name from ${schema}.namespace order by no`
 }
 
-/** Number 0 settles whose a name of before is by using it. $1 number, $2 kind, $3 name */
+/** If number 0 uses an old name, the name becomes its own. $1 number, $2 kind, $3 name */
 export function claimNameSql(schema: string): string {
   return `
 with d as (
@@ -38,12 +39,15 @@ with d as (
 select $1::int4 = 0 or not exists (select 1 from ${schema}.unclaimed u where u.kind = $2::text and u.name = $3::text) as free`
 }
 
-/** Nobody registers one until the transaction ends; a statement of its own, so that the next one sees who did before. */
+/**
+ * Prevents registrations until the transaction ends. It is a separate statement, so that the next one sees all earlier
+ * registrations.
+ */
 export function namespacesLockSql(schema: string): string {
   return `select pg_advisory_xact_lock(${namespacesLock(schema)})::text as locked`
 }
 
-/** Gives number 0 a name, unless it has one, and with it everything of before. $1 name */
+/** Gives number 0 a name, unless it has one. That name then owns all rows from before namespaces. $1 name */
 export function adoptSql(schema: string): string {
   return `
 with i as (
@@ -58,19 +62,19 @@ with i as (
 select o.name as owner from o`
 }
 
-/** For migrations that see rows of several namespaces: whose they are. $1 name */
+/** Tells a migration which namespace owns the old rows. $1 name */
 export const ADOPT_SETTING_SQL: string = `select set_config('effectively_once.adopt', $1::text, true) as adopt`
 
 /**
- * Who has left rows from before there were numbers: events of ours tell it, and sealed input. Ids of events that plain SQL
- * wrote are no UUIDs of version 8, and their source may be anything.
+ * The namespaces that wrote rows before they had numbers: our own events and sealed inputs name them. Events of plain
+ * SQL do not count: their ids are not UUIDs of version 8, and their source may be any text.
  */
 export function seenNamespacesSql(schema: string): string {
   return `select e.headers ->> 'source' as name from ${schema}.event e where substr(e.id::text, 15, 1) = '8' and e.headers ->> 'source' is not null
    union select c.namespace from ${schema}.recover c`
 }
 
-/** The namespaces of which a segment has events. Through the table: rights to segments are nobody's but the owner's. */
+/** The namespaces that have events in a segment. Reads the table, because only the owner has rights to its segments. */
 export function namespacesIn(schema: string, segment: number): string {
   return `select n.no from (select 0 as no union select n.no from ${schema}.namespace n) n
    where exists (select 1 from ${schema}.event e where e.segment = ${segment} and e.shard >= n.no * ${SHARDS} and e.shard < (n.no + 1) * ${SHARDS})`

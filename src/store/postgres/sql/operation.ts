@@ -1,20 +1,20 @@
 import { IS_UNKNOWN } from './lease.ts'
 
-/** Unknown, or abandoned: an operator may end it. `r` is the record. */
+/** The operation is unknown or abandoned, so an operator may end it. `r` is the record. */
 export const MAY_BE_ENDED = `(r.state = 3 or r.state = 1 and r.lease_until <= clock_timestamp())`
 
-/** As an operator says it. `r` is the record. */
+/** The state in the operator's words. `r` is the record. */
 export const STATE: string = `case when r.state = 2 then 'completed' when ${IS_UNKNOWN} then 'unknown'
     when r.lease_until <= clock_timestamp() then 'abandoned' else 'running' end`
 
-/** A life is named by the time it began, in microseconds. */
+/** The number of a life is the time at which it began, in microseconds. */
 const AGE_MS = `(extract(epoch from clock_timestamp()) * 1000 - r.life / 1000.0)::float8`
 
 const COLUMNS = `r.id::text as id, ${STATE} as state, r.namespace, r.route, r.label, r.attempt::int4 as attempt, r.life::text as life,
        ${AGE_MS} as age_ms, (extract(epoch from r.lease_until - clock_timestamp()) * 1000)::float8 as lease_left_ms, c.name as recover`
 
 /**
- * What is not completed, oldest first. Index: record_open.
+ * Operations that are not completed, oldest first. Index: record_open.
  * $1 namespace, $2 state, $3 route, $4 label, $5 scope (null: any), $6 older than ms, $7 limit
  */
 export function listOperationsSql(schema: string): string {
@@ -35,8 +35,9 @@ select ${COLUMNS}, c.input from ${schema}.record r left join ${schema}.recover c
 }
 
 /**
- * Ends the lease, whoever holds it: the token rises, so the holder is fenced. Not while a call without a key has begun:
- * nobody could tell whether to make it again. Locks the record's row. $1 id, $2 replay ms, $3 gone ms
+ * Ends the lease of any holder. The token rises, so the holder is fenced. Refused while a call without a key is
+ * unfinished, because it is unknown whether the call must be repeated. Locks the record's row. $1 id, $2 replay ms, $3
+ * gone ms
  */
 export function evictSql(schema: string): string {
   return `

@@ -1,12 +1,12 @@
 import { DUE_AT, heldRows, isServer, isThere, reached } from './outbox.ts'
 
 /**
- * The acknowledgement: a cursor is inserted where the token is still ours. It is written after the send, so even a late
- * one is true; the fence only makes its owner stop. What was held by somebody else meanwhile is not ours to tell of.
- * Locks nothing; only where the same owner announces something else from the same cursor, suspects, a row is updated.
- * A shard of which the server has forgotten something (the cursor, or what was read) is refused as a whole.
+ * Acknowledges: inserts a cursor for each shard whose token is still ours. The cursor is written after the send, so
+ * even a late one is true. The fence only makes the former owner stop. An event that another relay holds meanwhile is
+ * left alone. Locks nothing. A row is updated only if the same owner writes other suspects at the same cursor. If the
+ * server has lost the shard's cursor or an event that was read, the whole shard is refused.
  * $1 destination, $2 shards, $3 cursors, $4 tokens, $5 trying to, $6 attempts, $7 segments, $8 counts, $9 from,
- * of events that were read $10 shards, $11 segments, $12 seqs, $13 ids, held events from $14, $22 the only server that
+ * events that were read: $10 shards, $11 segments, $12 seqs, $13 ids; held events from $14; $22 the only server that
  * may answer
  */
 export function ackSql(schema: string): string {

@@ -2,12 +2,12 @@ import { SHARDS } from '../../../limits.ts'
 import { outboxInsertSql } from './namespace-tables.ts'
 
 /**
- * Delayed events have a row of their own, from their publishing on: whoever first changes its state, a relay that takes
- * the event or a caller that cancels it, decides for all destinations. Events of processes from before have none, and
- * cannot be cancelled. Delayed events are written through the view: the others do not pay for it.
+ * Each delayed event has its own row from its publication on. A relay takes the event, or a caller cancels it:
+ * whichever changes the row's state first decides for all destinations. Events of older processes have no row, and
+ * cannot be cancelled. Delayed events are written through the view, so other events do not pay for this.
  *
- * A transaction may cancel what it will write at its end. Then the row is there before the event, and gets its number.
- * Plain SQL may choose ids, so two services may have the same.
+ * A transaction may cancel an event that it writes only at its end. Then the row exists before the event, and gets the
+ * event's number later. Plain SQL may choose ids, so two services may have the same id.
  */
 export function delayedTableSql(schema: string): readonly string[] {
   return [
@@ -39,8 +39,9 @@ select d.shard::int4 as shard, e.headers::text as headers
 }
 
 /**
- * Cancels, or finds that it is too late: then nobody ever can. Once its time has come nothing is cancelled: a relay may
- * have sent it, and the database lost that in a failover. Locks the event's row until the end of the transaction.
+ * Cancels the event, or finds that it is too late. Then it stays too late. Once its time has come, nothing is
+ * cancelled: a relay may have sent the event, and a failover may have lost that record. Locks the event's row until the
+ * end of the transaction.
  * $1 id, $2 shard, $3 time
  */
 export function cancelDelayedSql(schema: string): string {
@@ -52,8 +53,8 @@ returning d.state = 3 as cancelled`
 }
 
 /**
- * Before delayed events are sent, for all destinations. Answers with those that are not to be sent: they were cancelled,
- * or their row is locked, by somebody who may be cancelling. Nobody is waited for. $1 ids, $2 namespace
+ * Called before delayed events are sent, for all destinations. Returns the events that must not be sent: they were
+ * cancelled, or their row is locked, perhaps by a cancellation. It never waits. $1 ids, $2 namespace
  */
 export function takeDelayedSql(schema: string): string {
   return `
@@ -69,9 +70,9 @@ select x.id::text as id, d.state is not null as cancelled
 }
 
 /**
- * Of so many rows behind an id: those whose events are gone, and that nobody asks to cancel right now. Answers with the
- * last id that was looked at, or with nothing if that was all. A row without a number was cancelled by a transaction that
- * did not publish its event in the end. $1 limit, $2 id
+ * Looks at the next rows after an id, and deletes those whose events are gone and that no caller is cancelling. Returns
+ * the last id it looked at, or nothing at the end. A row without a number was cancelled by a transaction that never
+ * published its event. $1 limit, $2 id
  */
 export function sweepDelayedSql(schema: string): string {
   return `

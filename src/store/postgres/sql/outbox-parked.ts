@@ -1,6 +1,6 @@
 import { deadlineExpression } from './claim-function.ts'
 
-/** What an operator does with parked events. Their relay goes on meanwhile. */
+/** An operator's statements for parked events. The relay keeps running meanwhile. */
 
 /** $1 destination, $2 aggregate, $3 id, $4 after this seq, $5 limit */
 export function listParkedSql(schema: string): string {
@@ -24,8 +24,8 @@ select h.shard::int4 as shard, h.aggregateid, min(h.seq) filter (where h.reason 
 }
 
 /**
- * Waits for a settlement of this shard, and keeps the next one out until it commits, or until its deadline. Locks the
- * shard's row. $1 destination, $2 shard, $3 deadline ms
+ * Waits for a settlement of this shard, and blocks the next one until this transaction commits or reaches its deadline.
+ * Locks the shard's row. $1 destination, $2 shard, $3 deadline ms
  */
 export function lockShardSql(schema: string): string {
   return `
@@ -36,7 +36,10 @@ select s.shard::int4 as shard from ${schema}.shard s cross join d
  where s.destination = $1::text and s.shard = $2::int4 for no key update of s`
 }
 
-/** The heads of lines. $1 destination, $2 shard, $3 aggregates */
+/**
+ * Releases the parked events that failed themselves. The events behind them follow later. $1 destination, $2 shard, $3
+ * aggregates
+ */
 export function releaseParkedSql(schema: string): string {
   return `
 update ${schema}.held h set state = 1, attempts = 0, tried = 0, due_at = null, reason = null

@@ -2,11 +2,12 @@ import { SHARDS } from '../../../limits.ts'
 import { REWOUND, REWOUND_WHY } from '../../rewound.ts'
 
 /**
- * Gives shards back under a new token, so that a late heartbeat cannot lease them again for nobody, and takes back the
- * intent of a batch that was not tried. Locks the shards' rows.
+ * Releases shards under a new token, so that a late heartbeat cannot renew a lease that nobody holds. Also takes back
+ * the intent of a batch that was not tried. Locks the shards' rows.
  * $1 destination, $2 shards, $3 tokens, $4 relay (null: it stays)
- * Of a database that was put back, for the audit, even where it has forgotten the lease (no token ever falls): $5 what was known of the shards, $6 by (null: it was not),
- * $7 destination, as the program calls it
+ * For the audit, if the database went back to an earlier state: $5 the cursors that the relay knew, $6 by (null: the
+ * database did not go back), $7 destination, as the program calls it. A lost lease counts, too: a lower token than ours
+ * proves it, because tokens never fall.
  */
 export function releaseShardsSql(schema: string): string {
   return `

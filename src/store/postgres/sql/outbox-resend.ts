@@ -9,7 +9,8 @@ const CHOSEN = `e.shard = $2::int4 and e.segment > 0
 const IS_DELAYED = `jsonb_typeof(e.headers->'notbefore') is not distinct from 'string'`
 
 /**
- * The times of events that `resendSql` may set aside, as their producers wrote them: whatever is no time is among them.
+ * The times of the events that `resendSql` may set aside, as their producers wrote them. A value may not be a time at
+ * all.
  * $1 destination, $2 shard, $3 since, $4 until, $5 type, $6 aggregate
  */
 export function resendTimesSql(schema: string): string {
@@ -21,12 +22,12 @@ select e.seq::float8 as seq, e.headers->>'notbefore' as not_before
 }
 
 /**
- * Sets events of one shard aside that the destination was sent already; what is not behind its cursor is sent anyway,
- * and what is held is sent or judged already. An event whose time is still to come waits for it, and nobody waits for
- * that event. Of the others the first of each aggregate is due now, and the rest wait behind it: what waits or is parked
- * of the same aggregate stays where it is; what was skipped is sent, what was cancelled is not. Locks nothing that exists.
- * $1 destination, $2 shard, $3 since, $4 until, $5 type, $6 aggregate, $7 number of the resend, of all events with a time
- * $8 seqs, $9 times; one that is missing there passed the cursor since, and is left out
+ * Sets events of one shard aside that were already sent to the destination. Events after its cursor are sent anyway,
+ * and held events have their own state. An event whose time has not come waits for that time, and does not block other
+ * events. Among the others, the first event of each aggregate is due now, and the rest wait behind it. Waiting and
+ * parked events stay as they are. Skipped events are sent, cancelled ones are not. Locks no existing row.
+ * $1 destination, $2 shard, $3 since, $4 until, $5 type, $6 aggregate, $7 number of the resend,
+ * all events with a time: $8 seqs, $9 times. A missing one passed the cursor meanwhile, and is left out.
  */
 export function resendSql(schema: string): string {
   return `
@@ -55,7 +56,10 @@ with c as materialized (
 select count(*)::int4 as events from h`
 }
 
-/** Locks the destination's rows; a relay of it that still lives finds that nothing is its own any more. $1 destination */
+/**
+ * Locks the destination's rows. A relay that still sends to the destination finds that it has lost its shards. $1
+ * destination
+ */
 export function forgetDestinationSql(schema: string): string {
   return `
 with r as (delete from ${schema}.relay where destination = $1::text),

@@ -2,27 +2,75 @@ import { SHARDS } from '../../../limits.ts'
 import { namespacesIn } from './namespace.ts'
 
 /**
- * How segments of events and acknowledgements turn over. Nothing here waits for a transaction for longer than the
- * retention's lock timeout, and whatever was not possible now is tried by the next sweep. What need not be the owner's
- * goes through the table, not its segments: rights to those are nobody's but the owner's.
+ * How the segments of events and acknowledgements turn over. A statement waits for other transactions no longer than
+ * the retention's lock timeout. The next sweep tries again what was not possible now. Statements that any role may run
+ * use the table, because only the owner has rights to its segments.
  */
 export type SegmentTable = 'event' | 'ack'
 
-/** Of a segment whose writers were not looked at yet. */
+/** Marks a segment whose writers have not been read yet. */
 const UNSEEN = '?'
 
-/** One sweeper at a time. Held until the end of the transaction; never waited for. $1 schema, $2 lock timeout */
+/**
+ * Only one sweeper at a time. The lock is held until the end of the transaction, and nobody waits for it. $1 schema, $2
+ * lock timeout
+ */
 export const SEGMENT_LOCK_SQL: string = `select pg_try_advisory_xact_lock(hashtextextended('effectively-once:segments:' || $1::text, 0)) as locked,
        set_config('lock_timeout', $2::text, true) as lock_timeout`
 
-/** Whoever writes into the table, or may be about to: it has locked it. */
+/**
+ * The condition of a step. The step's own transaction checks it. An earlier statement may have read another server, if
+ * a standby was promoted since, and that server may have been ahead.
+ */
+export function segmentInSql(schema: string, table: SegmentTable, no: number, states: readonly number[]): string {
+  return `exists (select 1 from ${schema}.segment s where s.name = '${table}' and s.no = ${no} and s.state in (${states.join(', ')}))`
+}
+
+/** The next segment can be attached: no segment follows the current one. */
+export function attachableSql(schema: string, table: SegmentTable, no: number): string {
+  return `${segmentInSql(schema, table, no - 1, [2])} and not exists (select 1 from ${schema}.segment s where s.name = '${table}' and s.no >= ${no})`
+}
+
+/** Everybody knows the next segment, and nobody can write into the one before the one that is written. */
+export function turnableSql(schema: string, table: SegmentTable, next: number): string {
+  return `${segmentInSql(schema, table, next - 1, [2])} and ${quietInSql(schema, table, next, 1)}
+   and not exists (select 1 from ${schema}.segment s where s.name = '${table}' and s.state = 3)`
+}
+
+/** The segment can be sealed: no transaction can write into it any more. */
+export function sealableSql(schema: string, table: SegmentTable, no: number): string {
+  return quietInSql(schema, table, no, 3)
+}
+
+/** Who wrote was looked at, and all of those have ended. */
+function quietInSql(schema: string, table: SegmentTable, no: number, state: 1 | 3): string {
+  return `exists (select 1 from ${schema}.segment s where s.name = '${table}' and s.no = ${no} and s.state = ${state}
+   and '${UNSEEN}' <> all(s.waiting)
+   and not exists (select 1 from (${writersSql(schema, table)}) w where w.virtualtransaction = any(s.waiting)))`
+}
+
+/** The segment is sealed, and every destination has passed it. */
+export function countableSql(schema: string, no: number): string {
+  return `${segmentInSql(schema, 'event', no, [4])} and (${passedSql(schema, no)})`
+}
+
+/** The segment is counted, every destination has passed it, and the resend window is over. */
+export function droppableSql(schema: string, no: number, resendForMs: number): string {
+  return `exists (select 1 from ${schema}.segment s where s.name = 'event' and s.no = ${no} and s.state = 5
+   and extract(epoch from clock_timestamp() - s.since) * 1000 >= ${resendForMs}) and (${passedSql(schema, no)})`
+}
+
+/** The transactions that write into the table, or may be about to. Their table lock shows it. */
 function writersSql(schema: string, table: SegmentTable): string {
   return `select l.virtualtransaction from pg_locks l
    where l.locktype = 'relation' and l.relation = '${schema}.${table}'::regclass and l.mode = 'RowExclusiveLock'
      and l.database = (select d.oid from pg_database d where d.datname = current_database())`
 }
 
-/** What there is, oldest first. `open`: somebody may still write into it, or does not know yet that it exists. */
+/**
+ * All segments, oldest first. `open`: a transaction may still write into the segment, or does not know yet that it
+ * exists.
+ */
 export function segmentStatesSql(schema: string, table: SegmentTable): string {
   return `
 select s.no, s.state::int4 as state, s.events::float8 as events, extract(epoch from clock_timestamp() - s.since)::float8 * 1000 as age_ms,
@@ -32,12 +80,15 @@ select s.no, s.state::int4 as state, s.events::float8 as events, extract(epoch f
   from ${schema}.segment s where s.name = '${table}' order by s.no`
 }
 
-/** Looks who writes now: those must end before the segment's state means anything. A statement of its own. */
+/**
+ * Records the transactions that write now. They must end before the segment's state counts. This must be a separate
+ * statement.
+ */
 export function seeWritersSql(schema: string, table: SegmentTable, no: number): string {
   return `update ${schema}.segment s set waiting = array(${writersSql(schema, table)}) where s.name = '${table}' and s.no = ${no}`
 }
 
-/** The next segment. Attaching locks out only other changes of the table, neither readers nor writers. */
+/** Creates the next segment. Attaching it blocks only other changes of the table, neither readers nor writers. */
 export function attachSegmentSql(schema: string, table: SegmentTable, no: number): readonly string[] {
   return [
     `create table ${schema}.${table}_${no} (like ${schema}.${table} including defaults)`,
@@ -47,8 +98,8 @@ export function attachSegmentSql(schema: string, table: SegmentTable, no: number
 }
 
 /**
- * From now on the next segment is written. Only what began before can still write into the last one. The sequence is for
- * processes of an earlier version, which may run beside this one during an upgrade.
+ * From now on, producers write into the next segment. Only older transactions can still write into the last one. The
+ * sequence is for processes of an earlier version, which may run at the same time during an upgrade.
  */
 export function turnOverSql(schema: string, table: SegmentTable, next: number): string {
   return `
@@ -62,7 +113,7 @@ update ${schema}.segment s
  where s.name = '${table}' and (s.no = ${next} and s.state = 1 or s.no = ${next - 1} and s.state = 2)`
 }
 
-/** The next state, from the one before it only: another sweeper may have been quicker. */
+/** Advances the state only from the state before it, because another sweeper may have been quicker. */
 export function markSegmentSql(schema: string, table: SegmentTable, no: number, state: 4 | 5 | 6, events = 0): string {
   const counted = state === 5 ? `, events = ${events}` : ''
   const since = state === 4 ? ', since = clock_timestamp()' : ''
@@ -75,10 +126,10 @@ export function forgetSegmentSql(schema: string, table: SegmentTable, no: number
 }
 
 /**
- * Whether every destination has passed all of a sealed segment, and each namespace with events in it has one: until
- * something was sent somewhere, nothing is dropped. One look at an index per shard and namespace.
+ * Whether every destination has passed the whole sealed segment. Each namespace with events in it must have a
+ * destination: nothing is dropped before it was sent somewhere. Costs one index lookup per shard and namespace.
  */
-export function passedSql(schema: string, no: number): string {
+function passedSql(schema: string, no: number): string {
   return `
 select exists (select 1 from ${schema}.shard) and not exists (
   select 1 from (${namespacesIn(schema, no)}) n where not exists (select 1 from ${schema}.shard d where d.shard / ${SHARDS} = n.no)
@@ -86,10 +137,10 @@ select exists (select 1 from ${schema}.shard) and not exists (
   select 1 from ${schema}.shard d
    cross join lateral (select max(e.seq) as seq from ${schema}.event e where e.segment = ${no} and e.shard = d.shard) l
    where l.seq > coalesce((select max(a.cursor) from ${schema}.ack a where a.destination = d.destination and a.shard = d.shard), 0)
-) as passed`
+)`
 }
 
-/** What is stored against what each destination has counted, shard by shard, and the sum. */
+/** Compares the stored events with the count of each destination, shard by shard. Also returns the sum. */
 export function countSegmentSql(schema: string, no: number): string {
   return `
 with c as materialized (
@@ -104,7 +155,7 @@ select d.destination, d.shard::int4 as shard, c.stored::float8 as stored, a.coun
        where k.destination = d.destination and k.shard = d.shard and k.event_segment = ${no}) a) on a.counted <> c.stored`
 }
 
-/** Of ordered aggregates: all but the last event, as far as their events are dropped. */
+/** Deletes the links of dropped events, except the last one of each ordered aggregate. */
 export function sweepLinksSql(schema: string, no: number): readonly string[] {
   const sweep = (table: string, same: string): string => `
 delete from ${schema}.${table} l
@@ -116,7 +167,10 @@ delete from ${schema}.${table} l
   ]
 }
 
-/** Held events outlive their segment, under the table's lock: nobody can hold another one meanwhile. */
+/**
+ * Copies held events, so that they outlive their segment. The table's lock prevents that a relay holds another one
+ * meanwhile.
+ */
 export function keepHeldSql(schema: string, no: number): string {
   return `
 insert into ${schema}.event (seq, shard, id, aggregatetype, aggregateid, type, payload, headers, created_at, segment)
@@ -126,8 +180,8 @@ select e.seq, e.shard, e.id, e.aggregatetype, e.aggregateid, e.type, e.payload, 
 }
 
 /**
- * Of events that outlived their segment: those that nobody holds any more, with their rows of `delayed`. Waits for
- * nobody who asks to cancel one. $1 limit
+ * Deletes copied events that no destination holds any more, with their rows of `delayed`. Skips a row that a caller is
+ * cancelling. $1 limit
  */
 export function sweepKeptSql(schema: string): string {
   return `
@@ -143,8 +197,8 @@ delete from ${schema}.delayed d where (d.id, d.shard) in (
 }
 
 /**
- * The newest cursor of each shard, and the newest count of each segment that is not counted yet, go into the segment
- * that is written now. Under the table's lock.
+ * Copies the newest cursor of each shard, and the newest count of each uncounted segment, into the current segment.
+ * Runs under the table's lock.
  */
 export function copyAcksSql(schema: string, no: number): string {
   const columns = 'destination, shard, cursor, token, trying_to, attempt, event_segment, counted'
@@ -166,12 +220,12 @@ select ${columns} from (
 on conflict do nothing`
 }
 
-/** Everybody waits for this one, so it waits for nobody: the lock timeout is short. */
+/** All readers and writers wait for this lock, so its own wait is short: see the lock timeout. */
 export function lockTableSql(schema: string, table: SegmentTable): string {
   return `lock table ${schema}.${table} in access exclusive mode`
 }
 
-/** Quick: the files go afterwards, when nobody can be waiting for them. */
+/** Detaching is quick. The files are deleted later, when no transaction waits for the table's lock. */
 export function detachSegmentSql(schema: string, table: SegmentTable, no: number): string {
   return `alter table ${schema}.${table} detach partition ${schema}.${table}_${no}`
 }

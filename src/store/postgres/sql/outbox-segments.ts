@@ -1,9 +1,10 @@
 /**
- * Events and acknowledgements are lists of segments: a sequence says which one is written now, old ones are dropped
- * whole. Nothing is ever deleted or updated on the way, and the sweeper that turns over waits for nobody.
+ * Events and acknowledgements are lists of segments. A sequence says which segment is the current one; since migration
+ * 9 a row says it (segment-now.ts). Old segments are dropped whole. So no event is ever updated or deleted, and the
+ * sweeper that turns a segment over waits for nobody.
  *
- * The number is the column's default, so a producer of ours draws it with `seq`, under the shard's lock: within a shard
- * the segment never falls while `seq` grows.
+ * The segment's number is the column's default. A producer draws it together with `seq`, under the shard's lock. So
+ * within a shard, the segment never falls while `seq` grows.
  */
 export function segmentsSql(schema: string): readonly string[] {
   return [
@@ -11,7 +12,7 @@ export function segmentsSql(schema: string): readonly string[] {
       `create sequence ${schema}.${table}_segment as int4 cache 1`,
       `select nextval('${schema}.${table}_segment')::int4 as segment`,
     ]),
-    // state: 1 attached, 2 written now, 3 written by what is still open, 4 sealed, 5 counted, 6 detached
+    // state: 1 attached, 2 current, 3 left to transactions that are still open, 4 sealed, 5 counted, 6 detached
     `create table ${schema}.segment (
   name text not null,
   no int4 not null,
@@ -35,8 +36,9 @@ export function segmentsSql(schema: string): readonly string[] {
     `alter table ${schema}.event attach partition ${schema}.event_1 for values in (1)`,
     // Held events whose segment was dropped.
     `create table ${schema}.event_0 partition of ${schema}.event for values in (0)`,
-    // The events of ordered entries: each finds its predecessor here. Apart from the events, so that others pay nothing;
-    // inserted only, so that an old snapshot slows nothing down. The sweeper removes all but the last of an aggregate.
+    // The events of ordered types: each event finds its predecessor here. The table is separate, so that other events
+    // pay nothing. Rows are only inserted, so that an old snapshot slows nothing down. The sweeper removes all but the
+    // last row of an aggregate.
     `create table ${schema}.link (
   seq bigint not null,
   id uuid not null,
@@ -44,7 +46,7 @@ export function segmentsSql(schema: string): readonly string[] {
   primary key (aggregateid, seq)
 )`,
     // Plain SQL leaves seq out: lock the shard, then draw the number. An ordered event reads its predecessor under the
-    // same lock, by a statement of its own: it sees who committed while we waited.
+    // same lock. A separate statement does this, because it sees what was committed while the lock was awaited.
     `create or replace function ${schema}.event_order() returns trigger language plpgsql as $$
 declare
   _previous uuid;

@@ -1,12 +1,12 @@
 import { EVENT_LOCK_CLASS } from './lock.ts'
 
 /**
- * Where events go whose number or predecessor the database has to find: those of plain SQL, and ordered ones. A trigger
- * on the table itself would be asked about every other event, too; its condition alone costs a tenth of a commit.
+ * The view for events whose number or predecessor the database must find: events of plain SQL, and ordered events. A
+ * trigger on the table itself would run for all other events, too, and its condition alone costs a tenth of a commit.
  *
- * Locks, per row: the shard's advisory lock until the end of the transaction. Only under it the number is drawn, the
- * segment is read (a default of the table) and the predecessor is looked for, by a statement of its own: it sees who
- * committed while we waited. The table refuses an event without a number.
+ * Locks, per row: the shard's advisory lock until the end of the transaction. Under this lock, the number is drawn, the
+ * segment is read (a default of the table) and the predecessor is looked up. A separate statement looks it up, because
+ * it sees what was committed while the lock was awaited. The table refuses an event without a number.
  */
 export function outboxViewSql(schema: string): readonly string[] {
   return [

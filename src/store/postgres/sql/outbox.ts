@@ -2,7 +2,10 @@ import { deadlineExpression } from './claim-function.ts'
 
 /** The relay's statements. Nothing on its hot path (read, ack) updates or deletes a row. */
 
-/** Shards nobody has leased yet. Locks nothing that exists. $1 destination, $2 shards, $3 the first of them */
+/**
+ * Creates the shards of a new destination, not leased yet. Locks no existing row. $1 destination, $2 shards, $3 the
+ * first of them
+ */
 export function openDestinationSql(schema: string): string {
   return `
 insert into ${schema}.shard (destination, shard)
@@ -11,10 +14,11 @@ on conflict do nothing`
 }
 
 /**
- * Presence, leases, and what the others do, in one statement. Locks the relay's own rows; whoever takes a lapsed shard
- * skips locked rows, so nobody waits for anybody but for a settlement of the same relay. That locks them in the same order.
- * $1 destination, $2 relay, $3 lease ms, $4 shards, $5 tokens, $6 present ms, $7 cursors, of the last event that was read
- * of each $8 segment, $9 seq, $10 id
+ * The heartbeat of a relay, in one statement: its presence, its leases, and how many relays and free shards there are.
+ * Locks the relay's own shards. A relay that takes a lapsed shard skips locked rows, so a heartbeat waits only for a
+ * settlement of the same relay, which locks the rows in the same order.
+ * $1 destination, $2 relay, $3 lease ms, $4 shards, $5 tokens, $6 present ms, $7 cursors, the last event that was read
+ * of each shard: $8 segment, $9 seq, $10 id
  */
 export function beatSql(schema: string): string {
   return `
@@ -47,14 +51,17 @@ select (select count(*) + 1 from ${schema}.relay r
            and h.shard = any($4::text::int4[])) as due`
 }
 
-/** The database has come as far as its relay knows. Not so after a failover that lost transactions. $1 destination */
+/**
+ * The database has a cursor at least as new as the relay's. After a failover that lost transactions, it has not. $1
+ * destination
+ */
 export function reached(schema: string, shard: string, cursor: string): string {
   return `coalesce(${cursor}, 0) <= coalesce((
      select k.cursor from ${schema}.ack k where k.destination = $1::text and k.shard = ${shard}
       order by k.cursor desc limit 1), 0)`
 }
 
-/** The event that was read with this number is there: after a failover that lost transactions another one may have it. */
+/** The event that was read still exists. After a failover that lost transactions, another event may have its number. */
 export function isThere(schema: string, seen: string): string {
   return `exists (
      select 1 from ${schema}.event e
@@ -62,8 +69,8 @@ export function isThere(schema: string, seen: string): string {
 }
 
 /**
- * Takes free shards. Locks the rows it takes, skipping locked ones. A token is a time, or one more: it is not given again
- * by a server that has forgotten the last ones.
+ * Takes free shards. Locks the rows it takes, and skips locked ones. A token is at least the database's time, so a
+ * server that has lost the last tokens does not use them again.
  * $1 destination, $2 lease ms, $3 limit
  */
 export function leaseShardsSql(schema: string): string {
@@ -78,7 +85,10 @@ update ${schema}.shard s
 returning s.shard::int4 as shard, s.token::float8 as token`
 }
 
-/** What the last owner left. Read after the lease was won, so a cursor of before is seen. $1 destination, $2 shards */
+/**
+ * The state that the last owner left. It is read after the lease was won, so the owner's last cursor is visible. $1
+ * destination, $2 shards
+ */
 export function cursorsSql(schema: string): string {
   return `
 select v.shard, a.cursor::float8 as cursor, a.trying_to::float8 as trying_to, a.attempt::int4 as attempt,
@@ -90,10 +100,13 @@ select v.shard, a.cursor::float8 as cursor, a.trying_to::float8 as trying_to, a.
      order by cursor desc, token desc, segment desc limit 1) a`
 }
 
-/** Behind every event. */
+/** Higher than the number of any event. */
 const NEVER = '9223372036854775807'
 
-/** Aggregates that wait or are parked, and whether orphans are among them. $1 destination, $2 shards */
+/**
+ * Aggregates that wait or are parked, and whether they have orphans: parked events without a failed event before them.
+ * $1 destination, $2 shards
+ */
 export function blockedSql(schema: string): string {
   return `
 select h.shard::int4 as shard, h.aggregateid, bool_or(h.state = 3) as parked,
@@ -104,7 +117,7 @@ select h.shard::int4 as shard, h.aggregateid, bool_or(h.state = 3) as parked,
  group by h.shard, h.aggregateid`
 }
 
-/** A server that was promoted, restored or started again is another one. */
+/** Identifies a server by its start time, so a promoted, restored or restarted server counts as another one. */
 const SERVER = '(extract(epoch from pg_postmaster_start_time()) * 1000000)::int8::text'
 
 /** Null: any server may answer. */
@@ -116,16 +129,17 @@ export function isServer(parameter: string): string {
 export const IDENTITY_SQL: string = `
 select ${SERVER} as server, ltrim(left(pg_walfile_name(pg_current_wal_lsn()), 8), '0') as timeline`
 
-/** For databases that speak PostgreSQL's protocol and have no such functions. */
+/** For databases that speak PostgreSQL's protocol without these functions. */
 export const SERVER_SQL: string = `select ${SERVER} as server`
 
 const SEALED_AT = '(extract(epoch from g.since) * 1000000)::int8::text'
 
 /**
- * Events behind the cursors, whether a shard is free, and what is sealed: always one row at least. Segments before the
- * cursor's are not looked at, nor is the one of held events; but all of them are where the given seal is not there.
- * $1 destination, $2 shards, $3 cursors, $4 per shard, $5 of all, $6 segments, $7 bytes, of a seal $8 segment, $9 time,
- * $10 who answered last
+ * Reads the events after the cursors, whether a shard is free, and the newest sealed segment: always at least one row.
+ * Segments before the cursor's are not read, nor the one of held events. But if the server does not know the given
+ * seal, all segments are read.
+ * $1 destination, $2 shards, $3 cursors, $4 per shard, $5 in total, $6 segments, $7 bytes, a seal: $8 segment, $9 time,
+ * $10 which server answered last
  */
 export function readEventsSql(schema: string): string {
   return `
@@ -149,7 +163,7 @@ select f.*, r.*
   )}) r on true`
 }
 
-/** The first of these events whose payloads have about so many bytes together; one at least. */
+/** The first of these events, up to about this many bytes of payload, but at least one event. */
 function withinBytes(events: string, bytes: string, more = ''): string {
   return `
   select ${EVENT_NAMES}${more} from (
@@ -172,7 +186,7 @@ export function heldRows(first: number): string {
 }
 
 /**
- * Heads whose time has come, with what waits behind them.
+ * The first held events of aggregates whose time has come, with the events that wait behind them.
  * $1 destination, $2 shards, $3 heads, $4 behind each, $5 bytes, $6 aggregates that are left out
  */
 export function dueSql(schema: string): string {
@@ -211,8 +225,9 @@ select extract(epoch from min(due_at) - clock_timestamp())::float8 * 1000 as nex
 }
 
 /**
- * Before held events are sent: what is counted here and never settled was on its way when its relay died. Locks the
- * events' rows; their shards are only looked at, so a late one counts once too often, and sends nothing.
+ * Counts a try before held events are sent. An event that is counted here and never settled was in flight when its
+ * relay died. Locks the events' rows, but not their shards. So a relay that has just lost a shard may count a try too
+ * many, but sends nothing.
  * $1 destination, $2 shards, $3 tokens, $4 shards of the events, $5 seqs, $6 tried, $7 due in ms
  */
 export function tryHeldSql(schema: string): string {
@@ -232,8 +247,8 @@ select coalesce(string_agg(m.shard::text, ','), '') as ours from m`
 }
 
 /**
- * First of a settlement: the shards that are ours, held until it commits, or until its deadline: a relay that stops in
- * the middle must not keep them from whoever takes over. Locks their rows.
+ * The first statement of a settlement: locks the shards that are still ours until the transaction commits or reaches
+ * its deadline. The deadline matters if a relay hangs in the middle: another relay must be able to take over.
  * $1 destination, $2 shards, $3 tokens, $4 deadline ms, $5 the only server that may answer
  */
 export function fenceShardsSql(schema: string): string {
@@ -254,7 +269,7 @@ delete from ${schema}.held h using unnest($2::text::int4[], $3::text::int8[]) v(
  where h.destination = $1::text and h.shard = v.shard and h.seq = v.seq`
 }
 
-/** Answers with what was there to change. $1 destination, rows from $2 */
+/** Returns the rows that existed and were changed. $1 destination, rows from $2 */
 export function changeHeldSql(schema: string): string {
   return `
 update ${schema}.held h set state = v.state, attempts = v.attempts, due_at = ${DUE_AT}, reason = v.reason, tried = 0
@@ -263,14 +278,17 @@ update ${schema}.held h set state = v.state, attempts = v.attempts, due_at = ${D
 returning h.shard::int4 as shard, h.seq::float8 as seq, h.state = 3 and h.reason is not null as parked`
 }
 
-/** What was not sent after all. $1 destination, $2 shards, $3 seqs, $4 tried */
+/** Takes back the tries of events that were not sent. $1 destination, $2 shards, $3 seqs, $4 tried */
 export function keepHeldSql(schema: string): string {
   return `
 update ${schema}.held h set tried = v.tried from unnest($2::text::int4[], $3::text::int8[], $4::text::int4[]) v(shard, seq, tried)
  where h.destination = $1::text and h.shard = v.shard and h.seq = v.seq`
 }
 
-/** What waits behind a parked event is parked with it; a delayed one before it in line is not behind it. $1 destination, $2 shards, $3 aggregates */
+/**
+ * Parks the events that wait behind a parked event. A delayed event that comes earlier in line does not wait behind it.
+ * $1 destination, $2 shards, $3 aggregates
+ */
 export function parkHeldSql(schema: string): string {
   return `
 update ${schema}.held h set state = 3, due_at = null, reason = null
@@ -281,14 +299,14 @@ update ${schema}.held h set state = 3, due_at = null, reason = null
 }
 
 /**
- * Orphans are put in line, the first of each aggregate first.
+ * Lets orphans wait in line again, beginning with the first of each aggregate.
  * $1 destination, $2 shards, $3 aggregates, $4 limit
  */
 export function unparkOrphansSql(schema: string): string {
   return `
 update ${schema}.held h set state = 1, attempts = 0, tried = 0, due_at = null
- where h.state = 3 and h.reason is null and (h.destination, h.shard, h.seq) in (
-   select $1::text, v.shard, o.seq
+ where h.destination = $1::text and h.shard = any($2::text::int4[]) and h.state = 3 and h.reason is null and h.seq = any(array(
+   select o.seq
      from unnest($2::text::int4[], $3::text::text[]) with ordinality v(shard, aggregateid, place)
      cross join lateral (
        select x.seq from ${schema}.held x
@@ -297,24 +315,29 @@ update ${schema}.held h set state = 1, attempts = 0, tried = 0, due_at = null
                 where y.destination = $1::text and y.shard = v.shard and y.aggregateid = v.aggregateid
                   and y.state = 3 and y.reason is not null), ${NEVER})
         order by x.seq limit $4::int4) o
-    order by v.place, o.seq limit $4::int4)
+    order by v.place, o.seq limit $4::int4))
 returning 1`
 }
 
-/** The first of each aggregate that still waits is due now, unless it has a time. $1 destination, $2 shards, $3 aggregates */
+/**
+ * Makes the first waiting event of each aggregate due now, unless it has a time. The array is computed once: after a
+ * resend the table has no statistics yet, and a join would compute the first events again for every held event.
+ * $1 destination, $2 shards, $3 aggregates
+ */
 export function promoteHeldSql(schema: string): string {
   return `
 update ${schema}.held h set due_at = clock_timestamp()
- where h.due_at is null and h.state = 1 and (h.destination, h.shard, h.seq) in (
-   select $1::text, v.shard, n.seq
+ where h.destination = $1::text and h.shard = any($2::text::int4[]) and h.due_at is null and h.state = 1
+   and h.seq = any(array(
+   select n.seq
      from unnest($2::text::int4[], $3::text::text[]) v(shard, aggregateid)
      cross join lateral (
        select seq from ${schema}.held x
         where x.destination = $1::text and x.shard = v.shard and x.aggregateid = v.aggregateid and x.state = 1
-        order by x.seq limit 1) n)`
+        order by x.seq limit 1) n))`
 }
 
-/** Those of the given aggregates that are still blocked. $1 destination, $2 shards, $3 aggregates */
+/** Which of the given aggregates are still blocked. $1 destination, $2 shards, $3 aggregates */
 export function stillBlockedSql(schema: string): string {
   return `
 select v.shard, v.aggregateid, b.parked

@@ -1,6 +1,6 @@
 /**
- * A record as every reading statement returns it: text, int4 and float8 only, times as distances from the database's
- * clock. `r` is the record's alias.
+ * The columns of a record in every statement that reads it. They are text, int4 or float8. Times are distances from the
+ * database's clock. `r` is the record's alias.
  */
 export const RECORD_COLUMNS = `
     r.state::int4 as state, r.fp::text as fp, r.fp_version::int4 as fp_version, r.token::text as token, r.life::text as life,

@@ -1,22 +1,30 @@
-/** What a process at work on a redrive says. Its token is the fence: whoever takes over draws a higher one. */
+/**
+ * What a process at work on a redrive says. Its token is the fence: whoever takes over draws a higher one. A token is a
+ * time, or one more: it is not given again by a server that has forgotten the last ones.
+ */
 
-/** Shows now and then that the consumer lives. $1 consumer */
+/** Reports from time to time that the consumer runs. $1 consumer */
 export function consumerSeenSql(schema: string): string {
   return `update ${schema}.consumer set seen_at = clock_timestamp() where name = $1::text and seen_at < clock_timestamp() - interval '10 seconds'`
 }
 
 /**
- * Takes what nobody holds. A holder that is about to commit has the row locked, and is passed over. $1 consumer, $2 lease ms
+ * Takes a redrive that no process holds. A holder that is about to commit has locked the row, so the row is skipped. $1
+ * consumer, $2 lease ms
  */
 export function claimRedriveSql(schema: string): string {
   return `
-update ${schema}.redrive r set token = r.token + 1, lease_until = clock_timestamp() + $2::float8 * interval '1 millisecond'
+update ${schema}.redrive r
+   set token = greatest(r.token + 1, (extract(epoch from clock_timestamp()) * 1000000)::int8), lease_until = clock_timestamp() + $2::float8 * interval '1 millisecond'
  where r.id = (select id from ${schema}.redrive where consumer = $1::text and state = 2
                   and (lease_until is null or lease_until < clock_timestamp()) limit 1 for update skip locked)
 returning r.id, r.token::text as token, r.rate, r.pause_at`
 }
 
-/** Locks the redrive's row, and the items'. $1 redrive, $2 token, $3 lease ms, $4 starting, $5 ended */
+/**
+ * Renews the lease. Locks the rows of the redrive and of the items. $1 redrive, $2 token, $3 lease ms, $4 starting, $5
+ * ended
+ */
 export function beatRedriveSql(schema: string): string {
   const item = `${schema}.redrive_item i`
   return `
@@ -34,7 +42,8 @@ select r.state::int4 as state, r.round, r.rate, r.canary, r.canary_stops,
 }
 
 /**
- * In the effect's transaction. Holds the redrive's row against a takeover until the commit, not against a pause.
+ * Runs in the effect's transaction. Until the commit, it protects the redrive's row from a takeover, but not from a
+ * pause.
  * $1 redrive, $2 token, $3 ords
  */
 export function settleRedriveSql(schema: string): string {
@@ -54,8 +63,8 @@ select count(*)::int4 as settled from i`
 }
 
 /**
- * What applied before is settled; what failed stays parked with its new error, and its successors in this redrive wait
- * with it. Locks the rows it changes.
+ * Settles letters that were applied before. A letter that failed stays parked with its new error, and its successors in
+ * this redrive wait behind it. Locks the rows it changes.
  * $1 redrive, $2 token, $3 ords, $4 outcomes, $5 reasons, $6 errors, $7 fingerprints, $8 causes
  */
 export function decideRedriveSql(schema: string): string {
@@ -86,6 +95,31 @@ with r as materialized (
 select count(*)::int4 as held from r`
 }
 
+/**
+ * Adds letters that were parked behind the letters of this redrive after its start. All letters of the aggregate must
+ * be settled, and no letter that failed itself may come before the added one. A redrive with a transform adds none,
+ * because copies exist only for its first letters. $1 redrive, $2 token
+ */
+export function extendRedriveSql(schema: string): string {
+  const letter = `${schema}.dead_letter`
+  return `
+with r as materialized (
+  select id from ${schema}.redrive where id = $1::int4 and token = $2::text::int8 for key share
+), t as materialized (
+  select i.ord, i.body as copy, d.consumer, d.source, d.aggregate, d.state, d.seq from r join ${schema}.redrive_item i on i.redrive = r.id join ${letter} d on d.id = i.letter
+), g as materialized (
+  select consumer, source, aggregate, max(seq) as head from t where aggregate is not null group by 1, 2, 3 having bool_and(state > 2)
+), x as (
+  select e.id, e.seq, min(e.seq) filter (where e.reason <> 'behind') over (partition by e.source, e.aggregate) as failed
+    from g join ${letter} e on e.consumer = g.consumer and e.source = g.source and e.aggregate = g.aggregate and e.state = 1 and e.seq > g.head
+), i as (
+  insert into ${schema}.redrive_item (redrive, ord, letter)
+  select r.id, ((select max(ord) from t) + row_number() over (order by x.seq))::int4, x.id from r, x
+   where (x.failed is null or x.seq < x.failed) and not exists (select 1 from t where t.copy is not null) returning 1
+)
+select count(*)::int4 as letters from i`
+}
+
 /** $1 redrive, $2 token */
 export function releaseRedriveSql(schema: string): string {
   return `update ${schema}.redrive set lease_until = null where id = $1::int4 and token = $2::text::int8`
@@ -103,7 +137,7 @@ export function writeAuditSql(schema: string): string {
   return `insert into ${schema}.audit (actor, action, redrive, why, detail, namespace) values ($1::text, $2::text, $3::int4, $4::text, $5::text::jsonb, $6::int2)`
 }
 
-/** Letters from a file, as they were parked; a statement before this one has their locks. $1 JSON text of them */
+/** Inserts letters from a file as they were parked. An earlier statement has taken their locks. $1 JSON text of them */
 export function importLettersSql(schema: string): string {
   const columns = 'id, consumer, source, message, type, aggregate, previous, tenant, state, reason, error, fingerprint'
   const more = 'causes, body, shown, headers, traceparent, attempts, timeline'

@@ -19,7 +19,7 @@ export function redriveTablesSql(schema: string): readonly string[] {
   why text not null
 ) with (fillfactor = 50)`,
     `comment on column ${schema}.redrive.state is '1 preparing, 2 running, 3 paused, 4 done, 5 aborted'`,
-    // A consumer has one at a time: two would run one aggregate's letters beside each other.
+    // A consumer has one redrive at a time: two would run letters of one aggregate concurrently.
     `create unique index redrive_active on ${schema}.redrive (consumer) where state in (1, 2, 3)`,
     `create table ${schema}.redrive_item (
   redrive int4 not null,

@@ -4,9 +4,9 @@ import { numberIn } from './namespace.ts'
 const COLUMNS = ['id', 'seq', 'consumer', 'source', 'aggregate', 'state', 'parked_at']
 
 /**
- * The letters of a redrive with what speaks against them: those that match, and the successors that were parked behind
- * them. Each aggregate is read once, and nothing is looked up in what was found: however many letters it has, and
- * whatever the planner believes of them, it is read, sorted and counted.
+ * The letters of a redrive, and what forbids to run them. These are the matching letters, and the successors that are
+ * parked behind them. Each aggregate is read, sorted and counted once, without lookups in the result. So the cost does
+ * not depend on the planner's estimates.
  * $1-$12 filter
  */
 function frozen(schema: string): string {
@@ -48,9 +48,10 @@ export function planRedriveSql(schema: string): string {
 }
 
 /**
- * Everything in one statement: what is planned is what is frozen. Waits for another redrive of the same consumer that is
- * being made, and for nothing else.
- * $1-$12 filter, then by, why, asked, state, canary, canary stops, rate, pause at, force, reorder, number of the namespace
+ * Plans and freezes the letters in one statement, so both see the same letters. It waits only for another redrive of
+ * the same consumer that is being created.
+ * $1-$12 filter, then by, why, asked, state, canary, canary stops, rate, pause at, force, reorder, number of the
+ * namespace
  */
 export function createRedriveSql(schema: string): string {
   const p = (n: number): string => `$${FILTER_PARAMETERS + n}`

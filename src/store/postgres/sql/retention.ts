@@ -2,8 +2,8 @@ import { ANSWERS_LOOKED_THROUGH_BYTES } from '../../../limits.ts'
 import { IN_PART } from './sweep.ts'
 
 /**
- * Removes forgotten records of one part, with what belongs to them. Locks only the rows it removes, skipping locked
- * ones. Only completed records: one in progress or unknown never goes.
+ * Removes forgotten records of one part, with their steps and inputs. Locks only the rows it removes, and skips locked
+ * ones. Only completed records are removed, never one in progress or unknown.
  * $1 first tid, $2 tid past the end, $3 limit
  */
 export function sweepRecordsSql(schema: string): string {
@@ -22,7 +22,10 @@ with doomed as materialized (
 select count(*)::int4 as rows from gone`
 }
 
-/** In progress past its time, with a lapsed lease: nobody may take it over any more, an operator must look. */
+/**
+ * Marks expired operations with a lapsed lease as unknown. No attempt may take them over any more, so an operator must
+ * look. $1 limit
+ */
 export function suspendLapsedSql(schema: string): string {
   return `
 with u as (
@@ -35,8 +38,8 @@ select count(*)::int4 as rows from u`
 }
 
 /**
- * Past answers of days that have no partition. In the order of the index: whatever the planner believes of the table, it
- * is not looked through. $1 limit
+ * Removes expired answers of days that have no partition. The order of the index prevents a scan of the whole table,
+ * whatever the planner estimates. $1 limit
  */
 export function sweepStraysSql(schema: string): string {
   return `
@@ -48,7 +51,7 @@ with gone as (
 select count(*)::int4 as strays from gone`
 }
 
-/** UTC, by the database's calendar. */
+/** Today in UTC, by the database's clock. */
 const TODAY = `(clock_timestamp() at time zone 'utc')::date`
 
 export interface Day {
@@ -58,8 +61,8 @@ export interface Day {
 }
 
 /**
- * The coming days without a partition. Attaching one looks through the default partition while nobody can use that: so it
- * must be small, and have no answer of that day, which the index knows.
+ * The coming days without a partition. Attaching a partition scans the default partition under a lock. So the default
+ * partition must be small, and the index must show no answer of that day in it.
  * $1 how many days, $2 up to which answers expire
  */
 export function missingDaysSql(schema: string): string {
@@ -73,8 +76,8 @@ select to_char(d.at, 'YYYYMMDD') as suffix, d.at::text as day, (d.at + 1)::text 
 }
 
 /**
- * Locks out who writes answers, not who reads them: whoever was on the way into the default partition would be refused by
- * it afterwards.
+ * Blocks writers of answers, but not readers. Otherwise the default partition would refuse an answer whose insert had
+ * already begun.
  */
 export function attachPartitionSql(schema: string, { suffix, day, next }: Day): readonly string[] {
   return [
@@ -84,7 +87,7 @@ export function attachPartitionSql(schema: string, { suffix, day, next }: Day): 
   ]
 }
 
-/** The partitions that are past their day, and by how many days. */
+/** The partitions whose day is over, and for how many days. */
 export function pastPartitionsSql(schema: string): string {
   return `
 select p.name, ${TODAY} - p.day as days

@@ -1,10 +1,11 @@
 /**
- * Which segment is written now is a row, not a sequence: PostgreSQL logs sequences ahead, so after a crash or a promotion
- * one stands past every segment there is.
+ * A row says which segment is the current one, not a sequence. PostgreSQL logs sequences ahead of their use, so after a
+ * crash or a promotion a sequence may be past every existing segment.
  *
- * A producer asks while it holds its shard's lock. Under READ COMMITTED each statement of a volatile function has a
- * snapshot of its own, so the producer sees who turned over while it waited, and within a shard the segment never falls.
- * A stricter level may hold an older snapshot: there the row is locked, which raises 40001 if it has changed since.
+ * A producer reads the row while it holds its shard's lock. Under READ COMMITTED, each statement of a volatile function
+ * has its own snapshot. So the producer sees a turnover that happened while it waited, and within a shard the segment
+ * never falls. A stricter level may have an older snapshot. There the row is locked, which raises 40001 if the row has
+ * changed since.
  */
 export function segmentNowSql(schema: string): readonly string[] {
   return [

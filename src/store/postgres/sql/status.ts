@@ -2,13 +2,13 @@ import { SHARDS } from '../../../limits.ts'
 import { COUNTED_MAX, TRIES_MAX } from '../../status.ts'
 import { STATE } from './operation.ts'
 
-/** How many events of a shard are counted at most. */
+/** At most this many events of a shard are counted. */
 const SHARD_EVENTS = 200
 
 /** How long ago, in milliseconds. */
 const age = (at: string): string => `(extract(epoch from clock_timestamp() - ${at}) * 1000)::float8`
 
-/** Index: record_open. $1 namespace; null: every one, and one without a namespace is everybody's */
+/** Index: record_open. A record without a namespace counts in every namespace. $1 namespace (null: all) */
 export function operationsStatusSql(schema: string): string {
   return `
 select count(*) filter (where s = 'running') as running, count(*) filter (where s = 'abandoned') as abandoned,
@@ -45,7 +45,10 @@ select count(*) as events, ${age('min(e.created_at)')} as oldest_ms
 /** An expression, so that only the status uses the index: a redrive's plan that chose it would be quadratic. */
 const OWNER = `(d.consumer || '')`
 
-/** Index: dead_letter_parked, in whose order letters are counted: settled ones are not looked through. Their stored names tell whose they are. */
+/**
+ * Index: dead_letter_parked. Letters are counted in its order, so settled letters are not scanned. A letter's stored
+ * consumer name tells its owner.
+ */
 export function consumersStatusSql(schema: string): string {
   return `
 select k.name, ${age('k.seen_at')} as seen_ago_ms, k.remember_ms, l.letters,
@@ -59,7 +62,7 @@ select k.name, ${age('k.seen_at')} as seen_ago_ms, k.remember_ms, l.letters,
   order by 1`
 }
 
-/** From the catalogue: nothing is counted. Partitions go with their table. $1 schema */
+/** Reads estimates from the catalogue, and counts nothing. Partitions are added to their table. $1 schema */
 export function sizesStatusSql(schema: string): string {
   return `
 select coalesce(p.relname, c.relname)::text as name, (sum(c.reltuples) filter (where c.reltuples >= 0))::float8 as rows,
@@ -69,7 +72,7 @@ select coalesce(p.relname, c.relname)::text as name, (sum(c.reltuples) filter (w
   where c.relnamespace = to_regnamespace($1::text) and c.relkind = 'r' group by 1 order by 1`
 }
 
-/** Migration 13: the oldest parked letter of a consumer, and how many there are, without looking through the others. */
+/** Migration 13: finds and counts the parked letters of a consumer without scanning the others. */
 export function statusIndexSql(schema: string): readonly string[] {
   return [
     `create index dead_letter_parked on ${schema}.dead_letter ((consumer || ''), seq) include (consumer) where state = 1`,

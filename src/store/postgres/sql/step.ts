@@ -3,8 +3,8 @@ import { IS_UNKNOWN } from './lease.ts'
 import { MAY_BE_ENDED } from './operation.ts'
 
 /**
- * Every step write locks the record's row by token (`for share`) in the same statement: beside an uncommitted takeover
- * a plain `exists` would still let a zombie record its step.
+ * Every write of a step locks the record's row by token (`for share`) in the same statement. A plain `exists` would not
+ * see an uncommitted takeover, so a fenced attempt could still record its step.
  */
 
 /** $1 id, $2 life */
@@ -14,7 +14,10 @@ select s.name, s.state::int4 as state, s.result from ${schema}.step s
  where s.id = $1::text::uuid and s.life = $2::text::bigint`
 }
 
-/** The intent of an unkeyed call, committed before the call. No row: fenced. $1 id, $2 token, $3 life, $4 name */
+/**
+ * Records the intent of a call without a key, before the call. No row: the attempt is fenced. $1 id, $2 token, $3 life,
+ * $4 name
+ */
 export function startStepSql(schema: string): string {
   return `
 with r as materialized (${ownedSql(schema)})
@@ -24,7 +27,7 @@ on conflict (id, life, name) do update set state = 1, result = null
 returning true as done`
 }
 
-/** The result. No row: fenced. $1 id, $2 token, $3 life, $4 name, $5 result */
+/** Records the result. No row: the attempt is fenced. $1 id, $2 token, $3 life, $4 name, $5 result */
 export function finishStepSql(schema: string): string {
   return `
 with r as materialized (${ownedSql(schema)})
@@ -34,7 +37,10 @@ on conflict (id, life, name) do update set state = 2, result = excluded.result
 returning true as done`
 }
 
-/** The result, inside a transaction that also holds the step's rows: raises when fenced. Parameters as above, $6 opening xid */
+/**
+ * Records the result in the transaction of the step's own rows. Raises an error if the attempt is fenced. Parameters as
+ * above, $6 opening xid
+ */
 export function completeStepSql(schema: string): string {
   return `
 with r as materialized (${ownedSql(schema)}), s as (
@@ -46,9 +52,9 @@ select ${stillHeldSql(schema, '$6', 'r')} as done`
 }
 
 /**
- * An operator's word on an unknown operation: the step is done with this result ($3), or to be made again ($3 null).
- * The lease is left lapsed, so the next attempt takes over, and the token rises: a holder that slept meanwhile is
- * fenced. No row: the operation is not unknown (any more).
+ * Records an operator's verdict on an unknown operation: the step is done with this result ($3), or must be made again
+ * ($3 null). The lease stays lapsed, so the next attempt takes over. The token rises, so a paused holder is fenced. No
+ * row: the operation is not unknown, or no longer.
  * $1 id, $2 step name, $3 result, $4 replay ms, $5 gone ms
  */
 export function settleStepSql(schema: string): string {
@@ -69,7 +75,10 @@ with r as (
 select true as done from r`
 }
 
-/** An operator's word: it failed for good. $1 id, $2 status, $3 headers, $4 body, $5 kept, $6 replay ms, $7 gone ms */
+/**
+ * Records an operator's verdict: the operation has failed for good. $1 id, $2 status, $3 headers, $4 body, $5 kept, $6
+ * replay ms, $7 gone ms
+ */
 export function settleFailedSql(schema: string): string {
   return `
 with u as (

@@ -1,8 +1,9 @@
 import { SWEEP_BLOCKS, SWEEP_PART_MS_MAX, SWEEP_PART_MS_MIN } from '../../../limits.ts'
 
 /**
- * One sweeper at a time: a lease, because a lock would need a connection of its own for as long as the sweep takes.
- * Two at once would do no harm, so nothing is fenced. No row: another one sweeps. `owner`: may change the tables.
+ * One sweeper at a time. It is a lease, because a lock would need its own connection during the whole sweep. Two
+ * sweepers at once do no harm, so there is no fence. No row: another process sweeps. `owner`: the role may change the
+ * tables.
  * $1 name, $2 lease ms, $3 replay ms
  */
 export function holdSweepSql(schema: string): string {
@@ -26,12 +27,12 @@ export function isOwnerSql(schema: string): string {
   from pg_class c where c.oid = '${schema}.answer'::regclass)`
 }
 
-/** What is swept a part at a time. */
+/** The tables that are swept in parts. */
 export type PartedTable = 'record' | 'inbox' | 'mark'
 
 /**
- * The parts in which something may be due, the longest due first; those nobody has looked at come before. A table of one
- * part is always looked at: that costs less than to be late.
+ * The parts in which a row may be due. Parts that were never read come first, then those that have been due longest. A
+ * table of one part is always read: that is cheaper than to be late.
  * $1 limit
  */
 export function duePartsSql(schema: string, table: PartedTable): string {
@@ -44,7 +45,10 @@ select g.no from (select ceil(pg_relation_size('${schema}.${table}')::float8 / (
  order by s.due_at nulls first limit $1::int4`
 }
 
-/** The rows of one part, by their address: the hot path pays for no index. `r` is the table. $1 first tid, $2 tid past the end */
+/**
+ * The rows of one part, found by their physical address, so the hot path needs no index. `r` is the table. $1 first
+ * tid, $2 tid past the end
+ */
 export const IN_PART = `r.ctid >= $1::text::tid and r.ctid < $2::text::tid`
 
 /** When the first row of a part is due. $1 first tid, $2 tid past the end */
@@ -57,8 +61,8 @@ const FIRST_DUE: Readonly<Record<PartedTable, (schema: string) => string>> = {
 }
 
 /**
- * Looks into a part. With nothing due in it, notes when to look again: in time for what is there, and for what may come
- * into its free space meanwhile. An empty part is looked at soon: that costs nothing.
+ * Looks into a part. If no row is due, notes when to look again: in time for the existing rows, and for new rows that
+ * may fill its free space. An empty part is soon read again, which costs nothing.
  * $1 first tid, $2 tid past the end, $3 no
  */
 export function lookIntoPartSql(schema: string, table: PartedTable): string {
@@ -75,7 +79,7 @@ with f as materialized (
 select coalesce(f.at <= n.at, false) as due from f, n`
 }
 
-/** What was due in a part is done. $1 no */
+/** Notes that the due rows of a part are done. $1 no */
 export function restPartSql(schema: string, table: PartedTable): string {
   return `
 ${noteSql(schema, table, '$1')} ${soonest} from (select clock_timestamp() as at) n
