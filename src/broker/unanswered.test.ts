@@ -10,14 +10,54 @@ beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
 it.each<[string, Partial<RedisClient>]>([
-  ['ioredis', { status: 'ready', call: never, multi: () => ({ exec: never }) }],
-  ['redis', { isReady: true, sendCommand: never, multi: () => ({ addCommand: () => {}, exec: never }) }],
+  ['ioredis', { status: 'ready', call: never, multi: () => ({ exec: never }), disconnect: () => {} }],
+  ['redis', { isReady: false, sendCommand: never, multi: () => ({ addCommand: () => {}, exec: never }) }],
 ])('a command that a client of %s forgot ends', async (_, client) => {
   const redis = redisCommands(client as RedisClient, 'here')
   const ends = [redis.call('PING'), redis.transaction([['PING']])].map((end) => end.catch(String))
   await vi.advanceTimersByTimeAsync(BROKER_WITHIN_MS)
   const error = `Error: no answer from Redis within ${BROKER_WITHIN_MS} ms`
   expect(await Promise.all(ends)).toEqual([error, error])
+})
+
+const IOREDIS = 'ioredis'
+
+/** A client whose connection a firewall dropped, and what is done to that connection. */
+function dropped(library: string) {
+  const deeds: string[] = []
+  let reply = never as () => Promise<unknown>
+  const ends =
+    library === IOREDIS
+      ? { status: 'ready', call: () => reply(), disconnect: (again = false) => void deeds.push(`reconnect ${again}`) }
+      : {
+          isReady: true,
+          sendCommand: () => reply(),
+          destroy: () => void deeds.push('destroy'),
+          connect: async () => void deeds.push('connect'),
+        }
+  const redis = redisCommands(ends as unknown as RedisClient, 'here')
+  return { redis, deeds, answer: () => void (reply = () => Promise.resolve('PONG')) }
+}
+
+it.each([
+  [IOREDIS, ['reconnect true']],
+  ['redis', ['destroy', 'connect']],
+])('a connection of %s that stays silent is replaced once', async (library, expected) => {
+  const { redis, deeds } = dropped(library)
+  const ends = [redis.call('PING'), redis.call('PING')].map((end) => end.catch(String))
+  await vi.advanceTimersByTimeAsync(BROKER_WITHIN_MS)
+  await Promise.all(ends)
+  expect(deeds).toEqual(expected)
+})
+
+it.each([IOREDIS, 'redis'])('a connection of %s that answers later commands is kept', async (library) => {
+  const { redis, deeds, answer } = dropped(library)
+  const lost = redis.call('PING').catch(String)
+  answer()
+  await redis.call('PING')
+  await vi.advanceTimersByTimeAsync(BROKER_WITHIN_MS)
+  expect(await lost).toMatch(/no answer/)
+  expect(deeds).toEqual([])
 })
 
 it('a fetch that a server of NATS forgot is told, and another one follows', async () => {

@@ -1,13 +1,18 @@
 import { RELAY_SILENCE_MS_MIN } from '../limits.ts'
+import type { Observe } from '../observe/signal.ts'
+import type { Span, Tracing } from '../observe/tracing.ts'
 import type { Clock } from '../platform/clock.ts'
-import type { Sink, Verdict } from '../sink/sink.ts'
+import { SENT, type Sink, type Verdict } from '../sink/sink.ts'
 import type { Item } from './item.ts'
+import { sendSpans } from './send-spans.ts'
 
 export interface CallParts {
   readonly sink: Sink
   readonly clock: Clock
+  readonly observe: Observe
+  readonly tracing?: Tracing | null
   readonly leaseMs: number
-  /** The lease is not in doubt. */
+  /** Whether the relay surely still holds its lease. */
   readonly mayRun: () => boolean
   /** The relay was not told to stop. */
   readonly mayBegin: () => boolean
@@ -40,6 +45,7 @@ export class Call {
   readonly #parts: CallParts
   readonly #abort = new AbortController()
   readonly #left: Set<Item>
+  #spans: ReadonlyMap<Item, Span> | undefined
   #open = true
   #heardAt: number
   #cancel: () => void = () => {}
@@ -62,7 +68,8 @@ export class Call {
 
   /** Calls the sink. `ended` may resolve earlier, because a call does not wait for a silent sink for ever. */
   async run(): Promise<void> {
-    const { sink, mayBegin } = this.#parts
+    const { sink, tracing, mayBegin } = this.#parts
+    if (tracing) this.#spans = sendSpans(tracing, sink, this.items)
     const events = this.items.map(({ event }) => event)
     const told = (index: number, verdict: Verdict): void => this.#tell(index, verdict)
     this.#watch()
@@ -91,15 +98,28 @@ export class Call {
     // A verdict after the end, or a second verdict, may not be true of the next attempt.
     if (!this.#open || !item || !this.#left.delete(item)) return
     this.#heardAt = this.#parts.clock.now()
-    this.#parts.decide(item, isVerdict(verdict) ? verdict : NO_VERDICT, this.round)
+    const heard = plain(verdict)
+    this.#spans?.get(item)?.end({ outcome: heard.kind, ...(heard.kind === 'failed' && { error: heard.error }) })
+    this.#parts.decide(item, heard, this.round)
   }
 
   #end(ended: Ended | undefined): void {
     if (!this.#open) return
     this.#open = false
     this.#cancel()
+    this.#report(ended)
     if (ended) this.#abort.abort(ended.error)
     this.#resolve(ended)
+  }
+
+  #report(ended: Ended | undefined): void {
+    const { sink, clock, observe } = this.#parts
+    const { name: destination, system } = sink
+    const durationMs = clock.now() - this.startedAt
+    const failed = ended !== undefined && ended.why !== 'stopped'
+    observe({ kind: 'sinkCalled', destination, system, events: this.items.length, durationMs, failed })
+    if (!this.#spans) return
+    for (const item of this.#left) this.#spans.get(item)?.end({ outcome: 'failed', error: ended?.error })
   }
 
   #watch(): void {
@@ -115,8 +135,16 @@ export class Call {
 const NO_VERDICT: Verdict = { kind: 'failed', error: new Error('the sink gave no verdict'), retryable: true }
 const NO_LIST = new TypeError('the sink did not answer with a list of verdicts')
 
-/** Users write sinks too, in JavaScript as well. */
-function isVerdict(verdict: unknown): verdict is Verdict {
-  const kind = (verdict as Partial<Verdict> | null | undefined)?.kind
-  return kind === 'sent' || kind === 'failed'
+type Failed = Extract<Verdict, { kind: 'failed' }>
+
+/** Users write sinks too, in JavaScript as well. The verdict is read once, because a getter may throw. */
+function plain(verdict: unknown): Verdict {
+  try {
+    const { kind, error, retryable, perhapsDown } = verdict as Omit<Failed, 'kind'> & { kind: unknown }
+    if (kind === 'sent') return SENT
+    if (kind === 'failed') return { kind, error, retryable, perhapsDown: perhapsDown === true }
+  } catch {
+    // The verdict cannot be read.
+  }
+  return NO_VERDICT
 }

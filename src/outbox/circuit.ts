@@ -16,7 +16,7 @@ export class Circuit {
   isPausing = false
   /** Rounds in a row in which nothing was sent. 0: the sink works. */
   down = 0
-  /** Calls of an earlier round say nothing new. */
+  /** The current round. Calls of an earlier round say nothing new. */
   round = 0
 
   constructor(clock: Clock, random: Random, retry: () => void) {

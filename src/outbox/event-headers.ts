@@ -38,7 +38,7 @@ function checked(type: string, headers: unknown): Record<string, string> {
   }
   const entries = Object.entries(headers)
   if (entries.length > EVENT_HEADERS_MAX) {
-    throw invalidEvent(`'${type}' has ${entries.length} headers, at most ${EVENT_HEADERS_MAX} are allowed`)
+    throw invalidEvent(`'${type}' has ${entries.length} headers; at most ${EVENT_HEADERS_MAX} are allowed`)
   }
   let bytes = 0
   for (const [header, value] of entries as [string, unknown][]) {
@@ -48,11 +48,11 @@ function checked(type: string, headers: unknown): Record<string, string> {
     const option = Object.hasOwn(OPTIONS, header) ? OPTIONS[header] : undefined
     if (option !== undefined) throw invalidEvent(`${of} is set by the option ${option}`)
     if (isReservedHeader(header)) throw invalidEvent(`${of} has the name of an attribute`)
-    if (typeof value !== 'string' || !isStorable(value)) throw invalidEvent(`${of} must be a text`)
+    if (typeof value !== 'string' || !isStorable(value)) throw invalidEvent(`${of} must be a string`)
     bytes += Buffer.byteLength(header) + Buffer.byteLength(value)
   }
   if (bytes > EVENT_HEADERS_BYTES_MAX) {
-    throw invalidEvent(`the headers of '${type}' have ${bytes} bytes, at most ${EVENT_HEADERS_BYTES_MAX} are allowed`)
+    throw invalidEvent(`the headers of '${type}' have ${bytes} bytes; at most ${EVENT_HEADERS_BYTES_MAX} are allowed`)
   }
   return Object.fromEntries(entries)
 }

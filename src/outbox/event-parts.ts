@@ -1,5 +1,6 @@
 import { onceError, type OnceError } from '../errors.ts'
 import { AGGREGATE_BYTES_MAX, BAGGAGE_LENGTH_MAX, EVENT_BYTES_MAX, TRACESTATE_LENGTH_MAX } from '../limits.ts'
+import type { Trace } from '../observe/tracing.ts'
 import { isName } from '../platform/storable.ts'
 import type { EventOptions } from './event.ts'
 
@@ -39,8 +40,7 @@ function jsonOf(type: string, data: unknown): string {
   if (json === undefined) throw invalidEvent(`the data of '${type}' cannot be written as JSON`, cause)
   checkSize(type, Buffer.byteLength(json))
   // PostgreSQL's jsonb cannot store these. This error names the event, and the database's error would not.
-  if (UNSTORABLE.test(json))
-    throw invalidEvent(`the data of '${type}' contains a NUL character or half of a surrogate pair`)
+  if (UNSTORABLE.test(json)) throw invalidEvent(`the data of '${type}' contains a NUL character or a lone surrogate`)
   return json
 }
 
@@ -49,7 +49,7 @@ const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f][0-9a-f]{2})/
 
 function checkSize(type: string, bytes: number): void {
   if (bytes <= EVENT_BYTES_MAX) return
-  const detail = `the data of '${type}' has ${bytes} bytes, at most ${EVENT_BYTES_MAX} are allowed`
+  const detail = `the data of '${type}' has ${bytes} bytes; at most ${EVENT_BYTES_MAX} are allowed`
   throw onceError('ONCE_EVENT_TOO_LARGE', { detail })
 }
 
@@ -64,29 +64,24 @@ function isTraceparent(text: unknown): text is string {
   return typeof text === 'string' && TRACEPARENT.test(text)
 }
 
-/** Where an event comes from, in the words of W3C Trace Context and Baggage. */
-export interface Trace {
-  readonly traceparent?: string | undefined
-  readonly tracestate?: string | undefined
-  readonly baggage?: string | undefined
-}
-
 /** Invalid values of the caller are refused. Invalid values of its request are left out. */
 export function traceOf(given: Trace, ambient: Trace | undefined): Trace {
   const { traceparent, tracestate, baggage } = given
   if (traceparent !== undefined && !isTraceparent(traceparent)) {
-    throw invalidEvent('traceparent is not one of W3C Trace Context')
+    throw invalidEvent('traceparent is not a valid W3C traceparent')
   }
   if (tracestate !== undefined && !isPrintable(tracestate, TRACESTATE_LENGTH_MAX)) {
-    throw invalidEvent(`tracestate must be a text of 1 to ${TRACESTATE_LENGTH_MAX} ASCII characters`)
+    throw invalidEvent(`tracestate must be a string of 1 to ${TRACESTATE_LENGTH_MAX} ASCII characters`)
   }
   if (baggage !== undefined && !isPrintable(baggage, BAGGAGE_LENGTH_MAX)) {
-    throw invalidEvent(`baggage must be a text of 1 to ${BAGGAGE_LENGTH_MAX} ASCII characters`)
+    throw invalidEvent(`baggage must be a string of 1 to ${BAGGAGE_LENGTH_MAX} ASCII characters`)
   }
-  if (traceparent !== undefined || !isTraceparent(ambient?.traceparent)) return { traceparent, tracestate, baggage }
+  const causationid = isPrintable(ambient?.causationid, TRACESTATE_LENGTH_MAX) ? ambient?.causationid : undefined
+  if (traceparent !== undefined || !isTraceparent(ambient?.traceparent))
+    return { traceparent, tracestate, baggage, causationid }
   // `tracestate` belongs to its `traceparent`. With another parent it would be wrong.
   const state = isPrintable(ambient.tracestate, TRACESTATE_LENGTH_MAX) ? ambient.tracestate : undefined
-  return { traceparent: ambient.traceparent, tracestate: tracestate ?? state, baggage }
+  return { traceparent: ambient.traceparent, tracestate: tracestate ?? state, baggage, causationid }
 }
 
 function isPrintable(text: unknown, most: number): text is string {

@@ -54,7 +54,7 @@ export function event(...given: unknown[]): EventDef {
     throw invalid('event() needs a function that returns the aggregate')
   }
   if (schema !== undefined && typeof (schema as StandardSchemaV1)['~standard']?.validate !== 'function') {
-    throw invalid('event() needs a Standard Schema (zod, valibot, arktype, …) or none')
+    throw invalid('the schema of event() must be a Standard Schema (zod, valibot, arktype, …)')
   }
   return {
     schema: schema as StandardSchemaV1 | undefined,
@@ -70,7 +70,7 @@ function checkOptions(options: unknown): EventOptions<unknown> {
   const given = (options ?? {}) as EventOptions<unknown>
   const { ordered, contentType, encode, decode } = given
   const unknown =
-    typeof given === 'object' ? Object.keys(given).find((option) => !OPTIONS.has(option)) : 'it is no object'
+    typeof given === 'object' ? Object.keys(given).find((option) => !OPTIONS.has(option)) : 'it is not an object'
   const wrong =
     unknown ??
     (ordered === undefined || typeof ordered === 'boolean' ? undefined : 'ordered') ??

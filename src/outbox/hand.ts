@@ -11,7 +11,7 @@ import { BusyAggregates, take } from './taking.ts'
 import { culprit, partOf } from './tries.ts'
 
 const DUE_MS_MIN = 20
-/** Due events in the hand are settled first. After this time the relay looks anyway. */
+/** Due events in the hand are settled first. After this time, the relay looks for more in any case. */
 const IN_HAND_MS = 1_000
 const HAND_MAX = 4_096
 /** A read finds the events in the hand again. While they fill half of a read, the relay does not look. */

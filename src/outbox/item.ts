@@ -17,14 +17,14 @@ export interface Item {
   /** Set if the event was held before. */
   readonly held: HeldEvent | null
   /**
-   * 'aside': it is held from now on, as `hold` says; without one it stays as it was. 'passed': nobody is to send it, and
-   * it is not held.
+   * 'aside': the event is held from now on, as `hold` says. Without `hold`, it stays as it was. 'passed': the event is
+   * neither sent nor held.
    */
   state: 'open' | 'underWay' | 'sent' | 'aside' | 'passed'
   hold: HoldParams | null
   /**
-   * Set at the first failure that looked like a sink that is down: how many events were sent by then, and how often the
-   * event failed while others were sent.
+   * Set at the first failure that looked as if the sink were down. `sent`: how many events were sent by then. `times`:
+   * how often the event failed while others were sent.
    */
   doubted: { sent: number; times: number } | null
 }
@@ -49,8 +49,8 @@ export function isDecided({ state }: Item): boolean {
 }
 
 /**
- * Of an event that failed as if the sink were down, and what has been sent by now. Where events come one at a time nobody
- * else waits when one fails: what was sent since it failed before tells whose fault it is.
+ * Whether the event is at fault, although it failed as if the sink were down. If events come one at a time, no other
+ * event is under way when one fails. So the events that were sent since its last failure decide.
  */
 export function isToBlame(item: Item, sent: number): boolean {
   const { doubted } = item
@@ -59,7 +59,10 @@ export function isToBlame(item: Item, sent: number): boolean {
   return times >= DOUBTED_MAX
 }
 
-/** For events that are sent alone: when a skipped event is written, its successors are written as held. */
+/**
+ * For events that are sent alone: when a skipped event is written, the later events of its aggregate are written as
+ * held.
+ */
 export function holdBehindSkipped(items: readonly Item[], skipped: ReadonlySet<Item>): void {
   const aggregates = new Set([...skipped].map(({ stored }) => stored.aggregateId))
   for (const item of items) {

@@ -7,14 +7,14 @@ import type { LoopState } from './loop-state.ts'
 import type { RelayParts } from './relay-parts.ts'
 import type { Shard } from './shard.ts'
 
-/** What was written, and may be told. */
+/** What was written, and may be reported. */
 export interface Written {
   /** The shards that are still ours. */
   readonly ours: ReadonlySet<number>
   readonly parked: readonly EventPlace[]
 }
 
-/** Writes down what was sent and what is sent next, and tells whoever observes. */
+/** Records what was sent and what is sent next, and reports it to observers. */
 export class Ledger {
   readonly #parts: RelayParts
   readonly #leases: ShardLeases
@@ -31,8 +31,8 @@ export class Ledger {
   }
 
   /**
-   * Writes until it is written: what was sent must not be sent again because of a passing trouble. Shards that are not
-   * ours any more are dropped.
+   * Tries until the write succeeds: a passing failure must not make the relay send the events again. Shards that are no
+   * longer ours are dropped.
    */
   async ack(acks: readonly Ack[], hold: readonly HoldParams[]): Promise<Written> {
     const { outbox, sink } = this.#parts
@@ -50,14 +50,14 @@ export class Ledger {
     return this.#behind.length > 0
   }
 
-  /** What was parked behind others, since this was asked last. */
+  /** The events that were parked behind others since the last call. */
   tookBehind(): readonly HoldParams[] {
     const behind = this.#behind
     this.#behind = []
     return behind
   }
 
-  /** Held events are sent next. Answers with the shards that are still ours. */
+  /** Announces that held events are sent next. Returns the shards that are still ours. */
   async announce(params: TryHeldParams): Promise<ReadonlySet<number>> {
     const { outbox } = this.#parts
     let ours: readonly number[] | undefined
@@ -66,8 +66,8 @@ export class Ledger {
   }
 
   /**
-   * The same for held events; written twice it says the same. When it cannot be told whether it was written, nobody here
-   * knows who waits: these shards are given back, and asked for anew.
+   * The same for held events. Writing it twice does no harm. If it is unknown whether it was written, the relay does
+   * not know which events wait. So it releases these shards, and leases them again.
    */
   async settle(params: SettleHeldParams): Promise<SettledEvents> {
     const { outbox } = this.#parts
@@ -87,8 +87,8 @@ export class Ledger {
   }
 
   /**
-   * Undefined: the server started again, and must be told once more. A server that was promoted or restored is not told:
-   * its consumers may have lost what was sent, so the events are sent again.
+   * Undefined: the server restarted, so the write is repeated. After a promotion or a restore it is not repeated: the
+   * server's consumers may have lost what was sent, so the events are sent again.
    */
   async #accepted<T extends Acked>(leases: readonly ShardLease[], written: T): Promise<T | undefined> {
     const isRefused = leases.some(({ shard }) => !written.ours.includes(shard))
@@ -116,7 +116,10 @@ export class Ledger {
     }
   }
 
-  /** What the sink took is true, whoever owns the shard now; what was given up only where it was written. */
+  /**
+   * Reports sent events always, because the sink has them, whichever relay owns the shard now. Reports parked events
+   * only if they were written.
+   */
   tell(sent: number, held: readonly HoldParams[], parked: readonly EventPlace[]): void {
     const { observe, sink } = this.#parts
     this.sent += sent
@@ -128,7 +131,7 @@ export class Ledger {
   }
 }
 
-/** Says what is sent next, without having sent anything. */
+/** Announces what is sent next, without moving the cursor. */
 export function intent(of: Shard, tryingTo: number | null, attempt: number): Ack {
   const { shard, token, cursor, segment, counted } = of
   return { shard, token, cursor, segment, counted, tryingTo, attempt, from: cursor }

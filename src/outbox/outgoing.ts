@@ -117,6 +117,7 @@ function parse(text: string | null): Headers {
     // Unreadable headers are ignored, so that the event is still sent.
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return {}
+  if (Object.values(parsed).every(isText)) return parsed as Headers
   return Object.fromEntries(Object.entries(parsed).filter((entry): entry is [string, string] => isText(entry[1])))
 }
 

@@ -2,7 +2,7 @@ import { RELAY_BATCH_EVENTS, RELAY_CALL_EVENTS, RELAY_CALL_MS } from '../limits.
 
 const GROWTH = 4
 
-/** How many events a sink gets at once: as many as it can send in a short time, judging by its pace so far. */
+/** How many events a sink gets at once: as many as it can send in a short time, at its speed so far. */
 export class Pace {
   readonly #most: number
   readonly #targetMs: number

@@ -5,7 +5,7 @@ import { cloudEventJson } from '../sink/sink.ts'
 import type { StoredEvent } from '../store/outbox.ts'
 import type { EventRow } from '../store/store.ts'
 import { event } from './event.ts'
-import type { Trace } from './event-parts.ts'
+import type { Trace } from '../observe/tracing.ts'
 import { Outgoing } from './outgoing.ts'
 import { Publisher, type PublishOptions } from './publisher.ts'
 
@@ -179,6 +179,14 @@ describe('publish', () => {
     const full = Object.fromEntries(Array.from({ length: 32 }, (_, n) => [`h${n}`, 'x'.repeat(200)]))
     expect(sent(await rowOf('any.made', 1, { headers: full })).headers).toMatchObject(full)
   })
+
+  it.each(['tenant', 'partitionKey', 'tracestate', 'baggage'])(
+    'names the option instead of a header: %s',
+    async (option) => {
+      const headers = { [option.toLowerCase()]: 'x' }
+      await expect(rowOf('any.made', 1, { headers })).rejects.toThrow(`is set by the option ${option}`)
+    },
+  )
 
   it('asks the store for the event before an ordered one', async () => {
     expect(JSON.parse((await rowOf('ordered.made', { id: 'a' })).headers)).toEqual({ source: 'here', previous: null })

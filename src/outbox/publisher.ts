@@ -1,25 +1,29 @@
 import { onceError } from '../errors.ts'
 import { EVENTS_PER_OPERATION_MAX, SHARDS } from '../limits.ts'
+import type { Span, Trace } from '../observe/tracing.ts'
 import { sha256Hex } from '../platform/sha256.ts'
 import type { EventRow } from '../store/store.ts'
 import type { EventDef, Events } from './event.ts'
-import { aggregateOf, invalidEvent, notBeforeOf, payloadOf, traceOf, type Trace } from './event-parts.ts'
+import { aggregateOf, invalidEvent, notBeforeOf, payloadOf, traceOf } from './event-parts.ts'
 import { headersOf } from './event-headers.ts'
 
 export interface PublishOptions {
-  /** Not sent before this time. */
+  /** The event is not sent before this time. */
   notBefore?: Date
-  /** W3C Trace Context. Default: that of the HTTP request, where an adapter runs the operation */
+  /** W3C Trace Context. Default: that of the active span, of the HTTP request, or of the message */
   traceparent?: string
-  /** W3C Trace Context. Default: that of the HTTP request, with its `traceparent` */
+  /** W3C Trace Context. Default: the `tracestate` that belongs to the `traceparent` */
   tracestate?: string
-  /** W3C Baggage. It goes wherever the event goes. Default: none, because what a request carries may not be meant for all */
+  /**
+   * W3C Baggage. It goes wherever the event goes. Default: none, because a request's baggage may not be meant for every
+   * receiver
+   */
   baggage?: string
   /** The tenant that the event belongs to. Dead letters can be filtered by it. */
   tenant?: string
-  /** Kafka chooses the partition by it. All events of one aggregate should have the same one. Default: the aggregate */
+  /** Kafka chooses the partition by it. All events of one aggregate should have the same key. Default: the aggregate */
   partitionKey?: string
-  /** Travel with the event as attributes of CloudEvents: lower-case names, texts as values. */
+  /** Sent with the event as CloudEvents attributes: lower-case names, string values. */
   headers?: Readonly<Record<string, string>>
 }
 
@@ -46,19 +50,25 @@ export interface Origin {
 }
 
 /**
- * Collects the events of one operation. `publish` registers synchronously, so an event is not lost when nobody awaits
- * it; a failed validation fails the operation likewise. The completing statement writes what `take` returns.
+ * Collects the events of one operation. `publish` registers an event synchronously, so an event is not lost if the call
+ * is not awaited. A failed validation fails the operation, too. The completing statement writes the events that `take`
+ * returns.
  */
 export class Publisher {
   readonly #events: Events
   readonly #origin: Origin
   readonly #nextId: (ordinal: number) => string
   readonly #trace: Trace | undefined
+  readonly #span: Span | undefined
   readonly #rows: (EventRow | Promise<EventRow>)[] = []
 
-  /** `trace` is the default for events published without their own. An invalid value is ignored. */
-  constructor(events: Events, origin: Origin, nextId: (ordinal: number) => string, trace?: Trace) {
+  /**
+   * `trace` is the default for events published without their own. An invalid value is ignored. With a `span` that
+   * records, each event gets a span of its own.
+   */
+  constructor(events: Events, origin: Origin, nextId: (ordinal: number) => string, trace?: Trace, span?: Span) {
     this.#trace = trace
+    this.#span = span
     this.#events = events
     this.#origin = origin
     this.#nextId = nextId
@@ -90,7 +100,7 @@ export class Publisher {
       : (this.#rows as EventRow[])
   }
 
-  /** Events of a nested operation leave with the outer one. */
+  /** Events of a nested operation are written with those of the outer one. */
   adopt(rows: readonly EventRow[]): void {
     this.#rows.push(...rows)
   }
@@ -146,11 +156,11 @@ export class Publisher {
   ): EventRow | Promise<EventRow> {
     const { payload, contentType } = payloadOf(type, made, definition.options)
     const headers: Record<string, string | null> = { source: this.#origin.name, ...headersOf(type, options) }
-    for (const [name, value] of Object.entries(traceOf(options, this.#trace)))
-      if (value !== undefined) headers[name] = value
+    for (const [name, value] of Object.entries(traceOf(options, this.#traceOf(id, type))))
+      if (value !== undefined) headers[name] ??= value
     if (options.notBefore !== undefined) headers['notbefore'] = notBeforeOf(type, options.notBefore)
     if (contentType !== undefined) headers['datacontenttype'] = contentType
-    // The store writes the id of the event before it, under the shard's lock.
+    // Under the shard's lock, the store writes the id of the previous event into it.
     if (definition.options?.ordered) headers['previous'] = null
     const { no } = this.#origin
     const row = (namespace: number): EventRow => ({
@@ -163,6 +173,14 @@ export class Publisher {
       headers: JSON.stringify(headers),
     })
     return typeof no === 'number' ? row(no) : no().then(row)
+  }
+
+  /** The span of an event has no duration. It gives the event a place in the trace. */
+  #traceOf(id: string, type: string): Trace | undefined {
+    if (!this.#span?.isRecording) return this.#trace
+    const span = this.#span.part({ kind: 'publish', type, event: id })
+    span.end()
+    return { ...this.#trace, ...span.trace }
   }
 }
 

@@ -6,7 +6,7 @@ const EVENTS_MIN = 8
 export class ReadSize {
   #bytesEach = FIRST_BYTES_EACH
 
-  /** The number of events that have about so many bytes. */
+  /** The number of events that have about this many bytes. */
   limit(events: number, bytes: number): number {
     return Math.max(Math.min(events, EVENTS_MIN), Math.min(events, Math.floor(bytes / this.#bytesEach)))
   }

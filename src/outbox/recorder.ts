@@ -31,7 +31,7 @@ interface Page {
 /** Records the results of events: many verdicts together, a short time after they came. */
 export class Recorder {
   readonly #parts: RecorderParts
-  /** Shards of which something was decided, or must be announced. */
+  /** Shards that have a decision or an announcement to write. */
   #touched = new Set<Shard>()
   #holds: Item[] = []
   #settled: Item[] = []

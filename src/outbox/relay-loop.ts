@@ -49,11 +49,14 @@ export class RelayLoop {
   #sawAll = false
   #pollMs = RELAY_POLL_MS_MIN
   #troubles = 0
+  /** When the database last answered this loop, or when its turn began. */
+  #turnedAt: number
 
   constructor(parts: RelayParts, state: LoopState, wake: WakeSignal) {
     this.#parts = parts
     this.#state = state
     this.#wake = wake
+    this.#turnedAt = parts.clock.now()
     const { outbox, clock, observe, source, relay, leaseMs, sink } = parts
     // A heartbeat brings no news. The relay looks once, and an idle relay then waits as long as before.
     const tell = (): void => {
@@ -69,6 +72,7 @@ export class RelayLoop {
       relay,
       leaseMs,
       tell,
+      asksSince: () => (wake.wokenAt === null ? null : Math.max(wake.wokenAt, this.#turnedAt)),
     })
     const ledger = new Ledger(parts, shardLeases, wake, state)
     const sender = new Sender(parts, shardLeases, state, () => wake.nudge())
@@ -91,6 +95,7 @@ export class RelayLoop {
   }
 
   start(): Promise<void> {
+    this.#turnedAt = this.#parts.clock.now()
     return this.#leases.start()
   }
 
@@ -115,11 +120,13 @@ export class RelayLoop {
   /** False: nothing is left to do, and no more events are expected. */
   async #turn(): Promise<boolean> {
     const { clock } = this.#parts
+    this.#turnedAt = clock.now()
     if (!this.#leases.mayRun) {
       await this.#wake.wait(RELAY_POLL_MS_MAX)
       return true
     }
     await this.#tend()
+    this.#turnedAt = clock.now()
     if (this.#state.paused) {
       await this.#recorder.flush()
       if (this.#sender.isQuiet && this.#recorder.isEmpty) {
@@ -132,7 +139,9 @@ export class RelayLoop {
     const suspect = clock.now() >= this.#suspectAt ? suspectOf(this.#leases) : undefined
     if (suspect) await this.#trySuspect(suspect)
     if (clock.now() >= this.#hand.dueAt && this.#leases.shards.size > 0) await this.#takeDue()
+    this.#turnedAt = clock.now()
     const found = this.#wantsEvents() && (await this.#read())
+    this.#turnedAt = clock.now()
     // The first events of a lease are announced before they are sent. Later events are announced with earlier decisions.
     if (this.#incoming.some(({ shard }) => shard.fresh)) await this.#recorder.flush()
     const incoming = this.#incoming
@@ -215,8 +224,12 @@ export class RelayLoop {
     const { ready, alone, aside, nextInMs } = await this.#hand.fetch()
     this.#hand.dueAt = nextInMs === null ? Infinity : this.#parts.clock.now() + nextInMs
     for (const item of aside) this.#recorder.aside(item)
-    if (aside.length > 0) await this.#recorder.flush()
-    this.#sender.add(ready)
+    try {
+      if (aside.length > 0) await this.#recorder.flush()
+    } finally {
+      // These are in the hand. If the sender never got them, their aggregates would wait as long as the shard is ours.
+      this.#sender.add(ready.filter(({ shard }) => this.#leases.owns(shard)))
+    }
     if (alone.length > 0) await this.#apart(() => this.#sendAlone(alone))
   }
 

@@ -1,22 +1,25 @@
 import type { Observe } from '../observe/signal.ts'
+import type { Tracing } from '../observe/tracing.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Random } from '../platform/random.ts'
 import type { Sink } from '../sink/sink.ts'
 import type { Calls, Outbox } from '../store/outbox.ts'
 
-/** What becomes of an event that failed for the last time. */
+/** What to do with an event that failed for the last time. */
 export type OnFailure = 'park' | 'block' | 'skip'
 
 /** The checked options of a relay, and the parts that it works with. */
 export interface RelayParts {
   readonly outbox: Outbox
-  /** How other processes tell that events were committed, where that was asked for. */
+  /** How other processes report that events were committed, if the option `listen` is set. */
   readonly calls?: Calls | undefined
   readonly sink: Sink
   readonly clock: Clock
   readonly random: Random
   readonly observe: Observe
-  /** The source of events that have none. */
+  /** Null: there is no tracer. */
+  readonly tracing?: Tracing | null
+  /** The `source` of events that do not name one. */
   readonly source: string
   readonly relay: string
   readonly attempts: number
@@ -24,7 +27,7 @@ export interface RelayParts {
   readonly leaseMs: number
   /** Events of other types are passed over, and not sent. */
   readonly wants: (type: string) => boolean
-  /** Events per second. Null: as many as the sink takes. */
+  /** Events per second. Null: as many as the sink accepts. */
   readonly rate: number | null
   /** Whether the instance was closed. Its relays cannot be started then. */
   readonly closed: () => boolean

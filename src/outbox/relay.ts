@@ -1,6 +1,7 @@
 import { milliseconds, type Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
 import {
+  BROKER_WITHIN_MS,
   RELAY_ATTEMPTS_DEFAULT,
   RELAY_ATTEMPTS_MAX,
   RELAY_LEASE_MS_DEFAULT,
@@ -14,6 +15,7 @@ import {
 import { invalid, refuseUnknown, wholeNumber } from '../options.ts'
 import { advise } from '../observe/signal.ts'
 import { sleep } from '../platform/clock.ts'
+import { inTime } from '../platform/in-time.ts'
 import { checkRate } from '../platform/rate-limit.ts'
 import { isStorable } from '../platform/storable.ts'
 import type { Sink } from '../sink/sink.ts'
@@ -80,7 +82,7 @@ const ON_FAILURE: readonly unknown[] = ['park', 'block', 'skip']
 
 export type RelaySurroundings = Pick<
   RelayParts,
-  'outbox' | 'clock' | 'random' | 'observe' | 'source' | 'calls' | 'closed'
+  'outbox' | 'clock' | 'random' | 'observe' | 'tracing' | 'source' | 'calls' | 'closed'
 >
 
 /** A relay with a method that tells it that events were committed in this process. */
@@ -241,8 +243,10 @@ class SinkRelay implements WakeableRelay {
   }
 
   async #open(loop: RelayLoop): Promise<void> {
-    const { sink, observe } = this.#parts
-    for (const advice of (await sink.open?.()) ?? []) advise(observe, 'relay', `${sink.name}: ${advice}`)
+    const { sink, observe, clock } = this.#parts
+    const late = (): Error => new Error(`${sink.name}: the sink did not open within ${BROKER_WITHIN_MS} ms`)
+    const opened = await inTime(Promise.resolve(sink.open?.()), BROKER_WITHIN_MS, late, clock)
+    for (const advice of opened ?? []) advise(observe, 'relay', `${sink.name}: ${advice}`)
     await loop.start()
   }
 
@@ -280,7 +284,7 @@ function partsOf(surroundings: RelaySurroundings, options: RelayOptions): Omit<R
   }
   for (const option of ['batch', 'concurrency'] as const) {
     const value = to[option] ?? 1
-    if (!Number.isInteger(value) || value < 1) throw invalid(`${option} of a sink must be a whole number from 1 on`)
+    if (!Number.isInteger(value) || value < 1) throw invalid(`${option} of a sink must be a whole number from 1`)
   }
   wholeNumber('attempts', attempts, RELAY_ATTEMPTS_MAX)
   if (!ON_FAILURE.includes(onFailure)) throw invalid(`onFailure must be 'park', 'block' or 'skip'`)

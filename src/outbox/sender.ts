@@ -61,10 +61,12 @@ export class Sender {
     this.#leases = shardLeases
     this.#state = state
     this.#changed = changed
-    const { sink, clock, leaseMs } = parts
+    const { sink, clock, observe, tracing, leaseMs } = parts
     this.#callParts = {
       sink,
       clock,
+      observe,
+      tracing: tracing ?? null,
       leaseMs,
       mayRun: () => shardLeases.mayRun,
       mayBegin: () => !state.stopping,

@@ -2,7 +2,7 @@ import { RELAY_BEAT_MS_MIN, SHARDS } from '../limits.ts'
 import type { Observe } from '../observe/signal.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { DatabaseIdentity } from '../store/database-identity.ts'
-import type { Outbox } from '../store/outbox.ts'
+import type { Outbox, ShardLease } from '../store/outbox.ts'
 import { REWOUND_WHY } from '../store/rewound.ts'
 import { Shard } from './shard.ts'
 
@@ -12,11 +12,13 @@ export interface ShardLeasesParts {
   readonly observe: Observe
   readonly destination: string
   readonly relay: string
-  /** Whose relay it is, for the audit. */
+  /** The owner of the relay, for the audit. */
   readonly source: string
   readonly leaseMs: number
   /** Called when something changed and the loop should look. */
   readonly tell: () => void
+  /** When the loop began to wait for the database. Null: the loop does not wait for it. */
+  readonly asksSince: () => number | null
 }
 
 /** Keeps this relay's fair share of the shards leased. All live relays share 64 shards. */
@@ -34,6 +36,7 @@ export class ShardLeases {
   #provenAt = -Infinity
   #beating: Promise<void> | undefined
   #stopped = false
+  #still = false
   #identity: DatabaseIdentity | undefined
   #cancel: () => void = () => {}
 
@@ -147,8 +150,8 @@ export class ShardLeases {
     this.#lost = this.#lost.filter((shard) => !leases.includes(shard))
     if (released === 0) return
     this.#freeSeen = true
-    const what = `the database has gone back behind what was acknowledged of ${released} shards`
-    const reason = `${REWOUND_WHY}; what it does not know of is sent again`
+    const what = `the database has gone back, and lost acknowledgements of ${released} shards`
+    const reason = `${REWOUND_WHY}; the relay sends those events again`
     observe({ kind: 'troubled', task: 'relay', error: new Error(`${destination}: ${what}: ${reason}`) })
   }
 
@@ -167,7 +170,7 @@ export class ShardLeases {
 
   /**
    * Finds out which server answers now, and works with that one. If it was promoted or restored, every shard is leased
-   * again: its consumers may have lost what was sent for the server before.
+   * again: its consumers may have lost events that were sent before.
    */
   async followServer(): Promise<'same' | 'restarted' | 'promoted'> {
     const before = this.#identity
@@ -175,13 +178,31 @@ export class ShardLeases {
     if (!before || !identity || before.server === identity.server) return 'same'
     const isPromoted = before.timeline !== identity.timeline
     if (isPromoted) {
-      // First, because it finds the shards of which the database has lost something.
+      // This comes first, because it finds the shards whose state the database has lost.
       await this.prove()
       await this.giveBack([...this.shards.values()])
       this.#freeSeen = true
     }
     this.#identity = identity
     return isPromoted ? 'promoted' : 'restarted'
+  }
+
+  /**
+   * Tells the server that effects in its own database are settled. Another server, or one that was started again, is not
+   * told: it may have lost the effects, and whoever deduplicates them there is given the events again. Answers with the
+   * shards that are still ours.
+   */
+  async told(
+    of: readonly Pick<ShardLease, 'shard'>[],
+    tell: (server: string | undefined) => Promise<{ readonly ours: readonly number[] }>,
+  ): Promise<ReadonlySet<number>> {
+    const ours = new Set((await tell(this.server)).ours)
+    const isRefused = of.some(({ shard }) => !ours.has(shard))
+    if (isRefused && (await this.followServer()) === 'restarted') {
+      await this.giveBack([...this.shards.values()])
+      this.#freeSeen = true
+    }
+    return ours
   }
 
   /** Asks which shards are still ours, because another server answers now and may know less. */
@@ -221,14 +242,32 @@ export class ShardLeases {
     this.#share = this.#aside && relays > 1 ? whileAside : Math.ceil(SHARDS / relays)
     const kept = new Set(ours)
     this.drop(leases.filter(({ shard }) => !kept.has(shard)))
-    if (leases.length === 0 || kept.size > 0) return
-    // All shards were lost at once. Another relay took over, or the destination was removed and must be registered again.
+    if (kept.size > 0 || (leases.length === 0 && free > 0)) return
+    // Nothing is ours, and all was lost at once or nothing is free. Others hold the shards, or the destination was removed
+    // or is not known to a server that was promoted since, and must be registered again.
     await outbox.open({ destination })
-    this.#freeSeen = true
+    if (leases.length > 0) this.#freeSeen = true
+  }
+
+  /**
+   * Whether the loop waits for a statement that may never be answered, as on a connection that a firewall dropped. The
+   * relay then stops its heartbeats, so that others take its shards. Otherwise their events would not be sent.
+   */
+  #standsStill(): boolean {
+    const { asksSince, clock, leaseMs, observe, destination } = this.#parts
+    const waitedMs = clock.now() - (asksSince() ?? Infinity)
+    const before = this.#still
+    this.#still = waitedMs > leaseMs / 2
+    if (this.#still && !before) {
+      const what = `the database has not answered for ${Math.round(waitedMs)} ms, so the relay lets its shard leases lapse`
+      observe({ kind: 'troubled', task: 'relay', error: new Error(`${destination}: ${what}`) })
+    }
+    return this.#still
   }
 
   #arm(ms: number): void {
     this.#cancel = this.#parts.clock.after(ms, () => {
+      if (this.#standsStill()) return this.#again(this.#parts.leaseMs / 12)
       this.#beat().then(
         () => this.#again(this.#parts.leaseMs / 3),
         (error: unknown) => {

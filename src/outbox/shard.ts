@@ -22,7 +22,7 @@ export class Shard implements ShardLease {
   leaving = false
   /** The announcement that was written last. */
   announced: Pick<Ack, 'tryingTo' | 'attempt'> = { tryingTo: null, attempt: 0 }
-  /** What the last owner was sending when it died. These events are sent in halves, apart from all others. */
+  /** The events that the last owner was sending when it died. They are sent in halves, apart from all others. */
   suspect: { readonly upTo: number; readonly attempt: number } | null
 
   /** The timeline of the database that leased the shard. */
@@ -64,7 +64,10 @@ export class Shard implements ShardLease {
     return this.seen?.seq ?? this.cursor
   }
 
-  /** Events that must exist when the cursor passes this event. If a read's last event exists, so do the others of it. */
+  /**
+   * Events that must exist when the cursor passes this event. If the last event of a read exists, so do its other
+   * events.
+   */
   seenWith({ seq, segment, id }: SeenEvent): SeenEvent[] {
     return [...this.#ends.filter((end) => end.seq < seq), { seq, segment, id }]
   }

@@ -33,9 +33,9 @@ export function suspectOf({ shards }: ShardLeases): Shard | undefined {
 }
 
 /**
- * What was under way when a relay died may have killed it. After a second death it is sent apart from everything else, in
- * halves that are announced as such, so that each death leaves half of them; and given up when an event was alone at the
- * last of as many deaths as it may cause. False: it was not sent.
+ * Events that were in flight when a relay died may have killed it. After a second death, they are sent apart from all
+ * others, in halves. Each half is announced, so each death leaves half of the suspects. An event is given up if it was
+ * alone at the last death that it may cause. False: the events were not sent.
  */
 export async function trySuspect(shard: Shard, tools: Tools): Promise<boolean> {
   const { parts, reading } = tools
@@ -72,8 +72,8 @@ function firstOf(shard: Shard, events: number): Asked {
 }
 
 /**
- * Most relays die by nobody's fault, and leave all that they had read: one by one it would take a slow sink as many times
- * longer as it takes events at a time. So after a first death everything is sent as ever, but announced as tried before.
+ * Most relays die for other reasons, and leave many events. A slow sink would take much longer to send them one by one.
+ * So after a first death, all events are sent as usual, but announced as tried before.
  */
 async function absolve({ shardLeases, ledger }: Tools): Promise<boolean> {
   const tried = [...shardLeases.shards.values()].flatMap((shard) =>

@@ -3,12 +3,13 @@ import type { HeldEvent, HoldParams } from '../store/outbox.ts'
 import { failed } from './holding.ts'
 import type { RelayParts } from './relay-parts.ts'
 
-/** After so many deaths an event is sent alone. If the relay dies again, this event is at fault. */
+/** After this many deaths, an event is sent alone. If the relay dies again, this event is at fault. */
 const ALONE = 2
 
 /**
- * What is sent together: events that were under way at as many deaths as each other, each aggregate's in order. Those of
- * the fewest come first: whoever is innocent is cleared before the culprit is tried again.
+ * The events that are sent together: they were in flight at the same number of deaths, and each aggregate keeps its
+ * order. Events with the fewest deaths come first, so that innocent events are cleared before the culprit is tried
+ * again.
  */
 export function partOf(events: readonly HeldEvent[]): readonly HeldEvent[] {
   const firsts = new Map<string, HeldEvent>()
@@ -26,7 +27,7 @@ export function partOf(events: readonly HeldEvent[]): readonly HeldEvent[] {
   return part
 }
 
-/** Deaths while the event was sent alone count as attempts. At the others it may be innocent. */
+/** Deaths while the event was sent alone count as attempts. In other deaths, the event may be innocent. */
 export function attemptsOf({ attempts, tried }: Pick<HeldEvent, 'attempts' | 'tried'>): number {
   return attempts + Math.max(0, tried - ALONE)
 }

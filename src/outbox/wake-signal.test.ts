@@ -30,6 +30,16 @@ describe('a wake', () => {
     expect(performance.now() - begun).toBeGreaterThan(20)
   })
 
+  test('keeps the process alive while a relay waits for it', async () => {
+    const held: (boolean | undefined)[] = []
+    const after: typeof systemClock.after = (ms, callback, isHeld) => {
+      held.push(isHeld)
+      return systemClock.after(ms, callback, isHeld)
+    }
+    await new WakeSignal({ ...systemClock, after }).wait(1)
+    expect(held).toEqual([true])
+  })
+
   test('that a heartbeat rings does not make an idle relay look more often', async () => {
     const store = memoryStore()
     const outbox = store.outbox

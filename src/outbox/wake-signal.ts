@@ -5,6 +5,8 @@ export class WakeSignal {
   readonly #clock: Clock
   #rung: 'no' | 'nudged' | 'rung' = 'no'
   #wake: (() => void) | undefined
+  /** When the last wait ended. Null: a wait is running. */
+  wokenAt: number | null = -Infinity
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -24,6 +26,7 @@ export class WakeSignal {
   /** Returns true if a signal came before the time was over. */
   async wait(ms: number): Promise<boolean> {
     if (this.#rung === 'no') {
+      this.wokenAt = null
       await new Promise<void>((resolve) => {
         const cancel = this.#clock.after(ms, resolve, true)
         this.#wake = () => {
@@ -32,6 +35,7 @@ export class WakeSignal {
         }
       })
       this.#wake = undefined
+      this.wokenAt = this.#clock.now()
     }
     const rung = this.#rung
     this.#rung = 'no'

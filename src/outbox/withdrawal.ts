@@ -8,15 +8,15 @@ import type { ShardLeases } from './shard-leases.ts'
 const DOUBLED_MAX = 4
 
 /**
- * A relay that cannot send for a whole lease leaves its shards to other relays. It keeps one, and tries to send the
- * events of that one. After a second lease it leaves that one too, and asks the sink whether it can be reached.
+ * A relay that cannot send for a whole lease leaves its shards to other relays. It keeps one shard, and tries to send
+ * its events. After a second lease it leaves that shard, too, and asks the sink whether it can be reached.
  */
 export class Withdrawal {
   readonly #parts: RelayParts
   readonly #leases: ShardLeases
   readonly #sender: Sender
   #probeAt = 0
-  /** How often the sink could be reached, and nothing was sent. */
+  /** How often the sink was reachable, but nothing was sent. */
   #failures = 0
 
   constructor(parts: RelayParts, shardLeases: ShardLeases, sender: Sender) {

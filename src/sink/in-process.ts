@@ -26,11 +26,11 @@ export function inProcessSink(
       const failed = new Map<string, Verdict>()
       for (const [index, event] of events.entries()) {
         if (given.mayBegin?.() === false) break
-        // Behind one that failed: it would overtake that one.
+        // An event behind a failed one must not overtake it.
         let verdict = failed.get(event.aggregate.id)
         if (!verdict) {
           try {
-            // Given up: whoever took over sends it.
+            // The relay has given up this call, and another relay sends the event.
             given.signal.throwIfAborted()
             await handler(event, { signal: given.signal })
             verdict = SENT

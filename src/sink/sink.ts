@@ -8,6 +8,8 @@ import { invalid } from '../options.ts'
 export interface Sink {
   /** The name of the destination. It must never change, because the relay's cursors are stored under it. */
   readonly name: string
+  /** The kind of broker, for traces and metrics: a value of OpenTelemetry's `messaging.system`, such as 'kafka'. */
+  readonly system?: string
   /**
    * What 'sent' means. 'accepted': the receiver has the event, perhaps only in memory. 'flushed': the event survives a
    * power loss there. 'replicated': it survives the loss of a machine. 'handled': the receiver has finished handling

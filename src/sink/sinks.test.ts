@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { eventFor, sinkContract, type Received, type SinkTarget } from '../testing/sink-contract/index.ts'
 import { inProcessSink } from './in-process.ts'
-import type { OutgoingEvent, Verdict } from './sink.ts'
+import { traceHeaders, type OutgoingEvent, type Verdict } from './sink.ts'
 import { webhookSink } from './webhook.ts'
 
 const SECRET = `whsec_${Buffer.from('a secret of some length').toString('base64')}`
@@ -225,4 +225,15 @@ describe('the in-process sink', () => {
     expect(verdicts.map(({ kind }) => kind)).toEqual(['failed', 'failed', 'sent'])
     expect(seen).toEqual(['good'])
   })
+})
+
+it("a tracer's headers travel beside the event, and no others do", () => {
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+  const headers = { tracestate: 'a=1', baggage: 'user=7', tenant: 'blue' }
+  expect(traceHeaders({ ...eventFor('a', 1), traceparent, headers })).toEqual({
+    traceparent,
+    tracestate: 'a=1',
+    baggage: 'user=7',
+  })
+  expect(traceHeaders({ ...eventFor('a', 1), traceparent: undefined, headers: {} })).toEqual({})
 })

@@ -12,7 +12,7 @@ export function secretBytes(secret: string): Uint8Array {
   if (!secret.startsWith(PREFIX)) return Buffer.from(secret)
   const bytes = Buffer.from(secret.slice(PREFIX.length), 'base64')
   if (bytes.byteLength >= SECRET_BYTES_MIN) return bytes
-  const detail = `a webhook secret that begins with ${PREFIX} must go on with base64 of at least ${SECRET_BYTES_MIN} bytes`
+  const detail = `a webhook secret that begins with ${PREFIX} must continue with base64 of at least ${SECRET_BYTES_MIN} bytes`
   throw invalid(detail)
 }
 

@@ -51,18 +51,19 @@ export function webhookSink(options: WebhookOptions): Sink {
     try {
       init = requestOf(event)
     } catch (error) {
-      // It cannot be written down: nobody else's trouble.
+      // Only this event fails.
       return { verdict: { kind: 'failed', error, retryable: true }, unreachable: false }
     }
     const limit = AbortSignal.timeout(timeoutMs)
     try {
       const response = await request(url.href, { ...init, signal: AbortSignal.any([signal, limit]) })
-      // The answer is known. What follows is read beside it: a connection is used again only after its whole answer.
+      // The verdict is known. Read the rest in the background: a connection is reused only after its whole answer was
+      // read.
       if (response.body) void passOver(response.body)
       return { verdict: judge(response.status, finals), unreachable: false }
     } catch (error) {
       const verdict: Verdict = { kind: 'failed', error, retryable: true, perhapsDown: true }
-      // A receiver that keeps us waiting with one event may serve the others.
+      // A receiver that is slow with one event may serve the others.
       return { verdict, unreachable: !limit.aborted }
     }
   }
@@ -102,7 +103,8 @@ export function webhookSink(options: WebhookOptions): Sink {
       }
       await Promise.all(Array.from({ length: Math.min(concurrency, events.length) }, worker))
       const [first] = attempted
-      // Nobody is served: that is the receiver's trouble, unless whoever heard of each answer knows better.
+      // All events failed as if the receiver were down, so no event loses an attempt. Verdicts that `told` reported
+      // still count.
       if (first?.verdict.kind === 'failed' && attempted.every(({ verdict }) => looksDown(verdict))) {
         throw first.verdict.error
       }
@@ -117,13 +119,13 @@ async function passOver(body: AsyncIterable<Uint8Array>): Promise<void> {
   try {
     for await (const { byteLength } of body) if ((left -= byteLength) < 0) break
   } catch {
-    // Nobody asked for it.
+    // The body is not used.
   }
 }
 
 interface Attempted {
   readonly verdict: Verdict
-  /** There was no answer, and there will be none. */
+  /** The receiver did not answer, and will not. */
   readonly unreachable: boolean
 }
 

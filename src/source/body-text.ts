@@ -1,7 +1,7 @@
 import { isStorable, isWellFormed } from '../platform/storable.ts'
 
 const BYTES = 'base64:'
-/** Of a text that UTF-8 cannot say. */
+/** Marks a text that UTF-8 cannot represent. */
 const UNITS = 'utf16:'
 
 /** A body as a dead letter keeps it: text as it is, and other bytes marked and in base64. */

@@ -116,9 +116,9 @@ function readStructured({ body, headers }: Message): Read | string {
   const document = parsed(body)
   if (!document) return 'the message is not JSON'
   const { value } = document
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'the message is no CloudEvent'
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'the message is not a CloudEvent'
   const { data, data_base64: base64, ...attributes } = value as Record<string, unknown>
-  if (base64 !== undefined && (data !== undefined || !isBase64(base64))) return `'data_base64' is no base64`
+  if (base64 !== undefined && (data !== undefined || !isBase64(base64))) return `'data_base64' is not base64`
   const traceparent = headers['traceparent']
   const known = { ...(traceparent === undefined ? {} : { traceparent }), ...attributes }
   return checked(known, base64 === undefined ? data : bytesOf(base64))
@@ -167,14 +167,14 @@ const KNOWN = new Set(['id', 'source', 'type', 'subject', 'time', 'traceparent',
 function checked(attributes: Readonly<Record<string, unknown>>, data: unknown): Read | string {
   const { id, source, type, subject, time, traceparent } = attributes
   for (const [name, value] of Object.entries({ id, source, type })) {
-    if (!isName(value)) return `'${name}' is no text of 1 to ${NAME_LENGTH_MAX} characters`
+    if (!isName(value)) return `'${name}' is not a string of 1 to ${NAME_LENGTH_MAX} characters`
   }
   const headers: Record<string, string> = {}
   for (const [name, value] of Object.entries(attributes)) {
     if (!KNOWN.has(name) && typeof value === 'string') headers[name] = value
   }
   const { previous, tenant } = headers
-  if (previous && !isName(previous)) return `'previous' is no id`
+  if (previous && !isName(previous)) return `'previous' is not an id`
   return {
     event: {
       id: id as string,

@@ -53,14 +53,14 @@ export function githubSource<P = Record<string, Record<string, unknown>>>(
       const type = headers['x-github-event']
       const payload = jsonObject(body)
       if (!isId(id) || !isId(type) || !payload) {
-        const detail = 'the body is no GitHub event; the webhook must have the content type application/json'
+        const detail = 'the body is not a GitHub event; the webhook must have the content type application/json'
         return refused('ONCE_BODY_INVALID', detail)
       }
       if (type === 'ping') return { kind: 'answer', status: 200, body: 'pong' }
       const event: GithubEvent = { id, type, payload }
       const owner = (payload['repository'] as { owner?: { login?: unknown } } | undefined)?.owner?.login
       const tenant = isId(owner) ? owner : undefined
-      // Only the body is signed: under another id, or as another event, it is the same delivery.
+      // Only the body is signed. The same body under another id or event name is the same delivery.
       const signed = createHash('sha256').update(body).digest('hex')
       const of = { id: signed, source: 'github', type, event, body, tenant, headers: { [DELIVERY]: id } }
       return { kind: 'delivery', delivery: pushedDelivery(of) }

@@ -5,7 +5,7 @@ import type { Inbox } from '../store/inbox.ts'
 export type Recreated = 'stop' | 'begin'
 
 export interface LogLife {
-  /** Of the topic or stream. */
+  /** The name of the topic or stream. */
   readonly name: string
   /** A recreated topic or stream has another id. */
   readonly id: string

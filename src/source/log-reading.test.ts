@@ -36,6 +36,24 @@ it.each([undefined, '0'])(
   },
 )
 
+it('who stands by waits as long as it was asked to', async () => {
+  const signal = new AbortController().signal
+  const reading = new LogReading({
+    log: { read: async () => [], close: async () => {} },
+    turn: { keptMs: 20, hold: async () => false, leave: async () => {} },
+    partition: async () => 'p',
+    prefetch: PREFETCH,
+    positions: { read: async () => new Map() },
+    signal,
+  })
+  const timer = setTimeout(() => void reading.close(), 1_000)
+  const from = performance.now()
+  expect(await reading.next({ max: 1, waitMs: 30, signal })).toEqual([])
+  expect(performance.now() - from).toBeLessThan(900)
+  clearTimeout(timer)
+  await reading.close()
+})
+
 it('what was given back does not come when the log is read again from an earlier position', async () => {
   const signal = new AbortController().signal
   const stored = new Map([['p', '4']])

@@ -29,7 +29,7 @@ export interface Log {
 }
 
 export interface LogParams extends ReceiveParams {
-  /** Of the positions. */
+  /** The name of the partition in the positions. */
   readonly partition: string
   readonly suspects: number
 }
@@ -40,7 +40,7 @@ export class LogRecreated extends Error {}
 export interface LogReadingOptions {
   readonly log: Log
   readonly turn: Turn
-  /** Of the positions: a stream has one. */
+  /** The name of the partition in the positions. A stream has one. */
   partition(): Promise<string>
   readonly prefetch: number
   readonly positions: Positions
@@ -191,7 +191,7 @@ export const LOG_FEATURES: SourceFeatures = {
 export function logSubscription(reading: LogReading): Subscription {
   return {
     receive: (params) => reading.next(params),
-    // The position was stored with the effect.
+    // Nothing to do: the position was stored with the effect.
     ack: async () => {},
     giveBack: async (deliveries, { delayMs }) => reading.giveBack(deliveries as readonly LogDelivery[], delayMs),
     onRevoked: (callback) => reading.onRevoked(callback),

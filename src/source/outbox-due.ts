@@ -70,17 +70,17 @@ export class OutboxDue {
   /** Settles events. True: an event behind one of them is due now. */
   async settle(sent: readonly StoredEvent[]): Promise<boolean> {
     for (const { seq } of sent) this.#inHand.delete(seq)
-    const { blocked } = await this.#parts.outbox.settleHeld({
-      destination: this.#destination,
-      leases: [...this.#leases.shards.values()],
-      sent,
-      changed: [],
-      kept: [],
-      park: [],
-      touched: sent,
+    const rest = { changed: [], kept: [], park: [], touched: sent }
+    let isMore = false
+    await this.#leases.told(sent, async (server) => {
+      const leases = [...this.#leases.shards.values()]
+      const params = { destination: this.#destination, server, leases, sent, ...rest }
+      const settled = await this.#parts.outbox.settleHeld(params)
+      isMore = settled.blocked.length > 0
+      return settled
     })
-    if (blocked.length > 0) this.at = 0
-    return blocked.length > 0
+    if (isMore) this.at = 0
+    return isMore
   }
 
   releaseLost(): void {

@@ -8,11 +8,11 @@ export interface OutboxSourceParts {
   readonly outbox: Outbox
   readonly clock: Clock
   readonly observe: Observe
-  /** Of the catalogue. */
+  /** The types of the catalogue. */
   readonly types?: readonly string[]
   /** The catalogue: how bytes are decoded. */
   readonly events?: Events
-  /** Of events that carry none. */
+  /** The `source` of events that do not name one. */
   readonly source: string
   /** How long the shards of a process that died wait for another one. */
   readonly leaseMs: number

@@ -49,6 +49,7 @@ export class OutboxSubscription implements Subscription {
   #holds: HoldParams[] = []
   #pollMs = RELAY_POLL_MS_MIN
   #turn = 0
+  #asksSince: number | null = null
   readonly #size = new ReadSize()
   /** One flush at a time. Otherwise a cursor could pass an event before its hold is written. */
   readonly #flushing = new OneAtATime(() => this.#flushNow())
@@ -65,7 +66,9 @@ export class OutboxSubscription implements Subscription {
     const { outbox, clock, observe, source, leaseMs } = parts
     const tell = (): void => this.#wake.signal()
     const destination = this.#destination
-    this.#leases = new ShardLeases({ outbox, clock, observe, source, destination, relay: newUuid(), leaseMs, tell })
+    const asksSince = (): number | null => this.#asksSince
+    const relay = newUuid()
+    this.#leases = new ShardLeases({ outbox, clock, observe, source, destination, relay, leaseMs, tell, asksSince })
     this.#seals = new Seals(this.#leases)
     this.#due = new OutboxDue(parts, destination, this.#leases)
   }
@@ -86,7 +89,8 @@ export class OutboxSubscription implements Subscription {
     try {
       for (;;) {
         if (signal.aborted || this.#closed) return []
-        const found = await this.#next(max)
+        this.#asksSince = this.#parts.clock.now()
+        const found = await this.#next(max).finally(() => (this.#asksSince = null))
         if (found === null) continue
         if (found.length > 0) {
           this.#pollMs = RELAY_POLL_MS_MIN
@@ -136,11 +140,13 @@ export class OutboxSubscription implements Subscription {
   /** Null: all events that were found were set aside or cancelled, and more may wait behind them. */
   async #next(max: number): Promise<OutboxDelivery[] | null> {
     await this.#tend()
+    this.#asksSince = this.#parts.clock.now()
     // Past half a lease without a heartbeat another process may be about to take over.
     if (!this.#leases.mayRun) return []
     const again = this.#takeReturned(max)
     if (again.length > 0) return again
     const due = await this.#takeDue(max)
+    this.#asksSince = this.#parts.clock.now()
     const found = due.length > 0 ? due : await this.#read(max)
     return found.length === 0 && this.#due.at === 0 ? null : found
   }
@@ -287,7 +293,9 @@ export class OutboxSubscription implements Subscription {
   async #flushNow(): Promise<void> {
     const hold = this.#holds
     const holding = new Set(hold.map(({ shard }) => shard))
-    const windows = [...this.#windows.values()].filter(({ dirty, shard }) => dirty || holding.has(shard.shard))
+    const windows = [...this.#windows.values()].filter(
+      ({ dirty, shard }) => this.#leases.owns(shard) && (dirty || holding.has(shard.shard)),
+    )
     if (windows.length === 0) return
     const acks = windows.map((window) => {
       const passed = window.acks()
@@ -295,8 +303,8 @@ export class OutboxSubscription implements Subscription {
     })
     this.#holds = []
     try {
-      const acked = await this.#parts.outbox.ack({ destination: this.#destination, acks: acks.flat(), hold })
-      const ours = new Set(acked.ours)
+      const write = { destination: this.#destination, acks: acks.flat(), hold }
+      const ours = await this.#leases.told(write.acks, (server) => this.#parts.outbox.ack({ ...write, server }))
       for (const [index, window] of windows.entries()) {
         const last = acks[index]?.at(-1)
         if (last && ours.has(last.shard)) window.passed(last)

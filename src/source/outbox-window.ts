@@ -30,7 +30,7 @@ export class ShardWindow {
     return this.#open.length
   }
 
-  /** Of events that are not settled. */
+  /** The bytes of events that are not settled. */
   get bytes(): number {
     return this.#bytes
   }

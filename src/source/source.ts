@@ -12,6 +12,8 @@ export type Source<M> = PulledSource<M> | PushedSource<M>
 interface Described<M> {
   /** A name for messages and positions. It must never change. Deduplication uses `Delivery.source`, not this name. */
   readonly name: string
+  /** The kind of broker, for traces and metrics: a value of OpenTelemetry's `messaging.system`, such as 'kafka'. */
+  readonly system?: string
   /** How late a redelivery can come. The inbox must remember at least this long. 'forever': there is no limit. */
   readonly redeliversFor: Duration | 'forever'
   /**

@@ -33,7 +33,7 @@ export function standardWebhooksSource<E extends Events = {}>(
   const secrets = checkSecrets(options?.secret, 'standardWebhooksSource()').map(secretBytes)
   const toleranceMs = toleranceOf(options.tolerance)
   const { source = 'webhook', redeliversFor = '30d' } = options
-  if (!isId(source)) throw invalid('source is a text of 1 to 255 characters')
+  if (!isId(source)) throw invalid('source must be a string of 1 to 255 characters')
   return {
     kind: 'pushed',
     name: source,

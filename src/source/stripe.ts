@@ -43,7 +43,7 @@ export function stripeSource<U extends AnyEvent = AnyEvent>(options: StripeSourc
       }
       const event = jsonObject(body)
       const { id, type, account } = event ?? {}
-      if (!isId(id) || !isId(type)) return refused('ONCE_BODY_INVALID', 'the body is no Stripe event')
+      if (!isId(id) || !isId(type)) return refused('ONCE_BODY_INVALID', 'the body is not a Stripe event')
       const tenant = isId(account) ? account : undefined
       return { kind: 'delivery', delivery: pushedDelivery({ id, source: 'stripe', type, event, body, tenant }) }
     },

@@ -77,7 +77,7 @@ await describeLate('RabbitMQ', { server: 'rabbitmq' }, (url) => {
       expect(names(one.warnings)).toContain(`'${classic}' is a classic queue`)
       expect(one.sink.proves).toBe('accepted')
       const two = await opened({ queue: transient })
-      expect(names(two.warnings)).toMatch(/not durable[^]*deleted with its last consumer/)
+      expect(names(two.warnings)).toMatch(/not durable[^]*when its last consumer leaves/)
       const three = await opened({ queue: full, declare: false })
       expect(names(three.warnings)).toMatch(/x-max-length without[^]*x-message-ttl/)
       expect(three.sink.proves).toBe('accepted')
@@ -93,7 +93,7 @@ await describeLate('RabbitMQ', { server: 'rabbitmq' }, (url) => {
     it('routes by type through an exchange; what nobody takes is returned, and its successors stay', async () => {
       const [exchange, queue] = [fresh(), fresh()]
       const { sink, warnings } = await opened({ exchange, queues: { [queue]: 'step.*' } })
-      expect(names(warnings)).not.toMatch(/cannot be seen from here: name/)
+      expect(names(warnings)).not.toMatch(/cannot be listed from here: name/)
       const stray = { ...eventFor('a', 1), type: 'nobody.wants' }
       const events = [stray, eventFor('a', 2), eventFor('b', 1), { ...eventFor('c', 1), type: 'nobody.wants' }]
       const verdicts = await sink.send(events, { signal })
@@ -103,7 +103,7 @@ await describeLate('RabbitMQ', { server: 'rabbitmq' }, (url) => {
       expect(kept).toMatchObject({ messageId: eventFor('b', 1).id, durable: true })
       expect(await connection.basicGet(queue)).toBeUndefined()
       const unnamed = await opened({ exchange })
-      expect(names(unnamed.warnings)).toMatch(/cannot be seen from here: name them/)
+      expect(names(unnamed.warnings)).toMatch(/cannot be listed from here: name them/)
     })
 
     it('an event that is too large fails for ever, and alone', async () => {

@@ -90,7 +90,9 @@ function suite(open: () => Promise<Rewindable>): void {
         for (const { from, to } of detail['partitions'] as { from: string; to: string }[])
           expect(Number(from)).toBeGreaterThan(Number(to))
       }
-      expect(await rewoundIn(url)).toContainEqual(expect.stringMatching(/ 's' went back in \d+ \(\d+ → \d+\)/))
+      expect(await rewoundIn(url)).toContainEqual(
+        expect.stringMatching(/ 's' went back to an earlier position in \d+ \(\d+ → \d+\)/),
+      )
     },
     60_000,
   )

@@ -122,4 +122,31 @@ describeStores('a sink of somebody else', (place) => {
     await until(() => parked() === 2)
     expect(seen).toHaveLength(1)
   })
+
+  it('a verdict that cannot be read is a failure of its event', async () => {
+    const seen: Step[] = []
+    const broken = (): never => {
+      throw new Error('it cannot be read')
+    }
+    const unreadable = [
+      Object.defineProperty({}, 'kind', { get: broken }),
+      Object.defineProperty({ kind: 'failed', retryable: true }, 'error', { get: broken }),
+    ]
+    const to = sinkOf(
+      async (sent) => {
+        const step = stepOf(sent[0] as never)
+        const verdict = unreadable[['kind', 'error'].indexOf(step.aggregate)]
+        if (verdict) return [verdict as never]
+        seen.push(step)
+        return [SENT]
+      },
+      { batch: 1 },
+    )
+    await service.make(['kind', 'error', 'good'])
+    await service.relay({ to, attempts: 2 }).start()
+    const parked = (): number => service.signals.filter(({ kind }) => kind === 'parked').length
+    await until(() => parked() === 2 && seen.length === 1, 4_000)
+    expect(parked()).toBe(2)
+    expect(seen).toHaveLength(1)
+  })
 })

@@ -1,6 +1,6 @@
 /**
- * The part of a `Consumer` of @platformatic/kafka 1.x that the source uses. It creates two: one joins the group, one
- * fetches.
+ * The part of a `Consumer` of @platformatic/kafka 1.x that the source uses. The source creates two consumers: one joins
+ * the group, the other fetches.
  */
 export type MakeKafkaConsumer = (settings: KafkaConsumerSettings) => KafkaConsumer
 

@@ -6,9 +6,9 @@ import type { KafkaProducer, KafkaRecord, KafkaTransaction, MakeKafkaProducer } 
 const ANEW = { producerId: -1n, producerEpoch: -1 }
 
 /**
- * A producer that does one thing at a time, and is replaced after any failure. Both are needed: the client draws its
- * sequence numbers when a request is answered, so of two requests under way at a time, and of a request after one that
- * failed in part, the broker takes the second for a duplicate: it is acknowledged and lost.
+ * A producer that sends one request at a time, and is replaced after any failure. The client draws its sequence numbers
+ * when a request is answered. If two requests overlap, or one follows a partly failed one, the broker takes the second
+ * for a duplicate. It would be acknowledged and lost.
  */
 export class KafkaProducerSlot {
   readonly #make: MakeKafkaProducer
@@ -42,7 +42,7 @@ export class KafkaProducerSlot {
     return this.use(signal, async (producer) => {
       const transaction = await producer.beginTransaction(ANEW)
       if (transaction.id !== this.#transactionalId) {
-        throw invalid('the producer must be made with the settings it is given: its transactional id is another one')
+        throw invalid('the producer must be created with the given settings: its transactional id differs')
       }
       try {
         const result = await work(transaction)
@@ -72,12 +72,12 @@ export class KafkaProducerSlot {
       ...(transactionalId === undefined ? {} : { transactionalId }),
     })
     if (typeof producer?.send !== 'function' || typeof producer.beginTransaction !== 'function') {
-      throw invalid('kafkaSink() needs a function that makes a Producer of @platformatic/kafka')
+      throw invalid('kafkaSink() needs a function that creates a Producer of @platformatic/kafka')
     }
     return producer
   }
 
-  /** Nobody waits for it, except at the end: a producer in trouble may take its time to close. */
+  /** Callers do not wait for it, except at the end: a failing producer may take long to close. */
   async #discard(producer: KafkaProducer): Promise<void> {
     if (this.#producer === producer) this.#producer = undefined
     await producer.close(true).catch(() => {})

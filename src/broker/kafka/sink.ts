@@ -69,13 +69,14 @@ export function kafkaSink(make: MakeKafkaProducer, options: KafkaSinkOptions): S
 
   return {
     name,
+    system: 'kafka',
     get proves() {
       return judged.proves
     },
     dedupes: false,
     orders: true,
     async open() {
-      if (topics.length === 0) return ['the topics of a function cannot be seen from here, and were not checked']
+      if (topics.length === 0) return ['topic is a function, so its topics were not checked']
       const all = await slot.use(undefined, (producer) =>
         Promise.all(topics.map((topic) => judgeTopic(producer, options.admin, topic))),
       )
@@ -89,7 +90,7 @@ export function kafkaSink(make: MakeKafkaProducer, options: KafkaSinkOptions): S
         try {
           return recordOf(event, topicOf(event), mode)
         } catch (error) {
-          // It cannot be written down: nobody else's trouble.
+          // Only this event and the later events of its aggregate fail.
           giveUp(index, error, true)
           return UNWRITABLE
         }
@@ -108,7 +109,7 @@ export function kafkaSink(make: MakeKafkaProducer, options: KafkaSinkOptions): S
         } catch (error) {
           if (!(error instanceof TooLarge)) throw error
           const [culprit] = error.chunk.indexes
-          // Together they were too much: each goes alone.
+          // The records were too large for one request, so each is sent alone.
           if (error.chunk.indexes.length > 1) most = 0
           else if (culprit !== undefined) giveUp(culprit, oversize(records[culprit] as KafkaRecord, error.cause), false)
         }
@@ -117,7 +118,7 @@ export function kafkaSink(make: MakeKafkaProducer, options: KafkaSinkOptions): S
       function giveUp(culprit: number, error: unknown, retryable: boolean): void {
         const { id } = (events[culprit] as OutgoingEvent).aggregate
         for (const [index, { aggregate }] of events.entries()) {
-          // Its successors would overtake it.
+          // Later events of the aggregate must not overtake the failed one.
           if (index >= culprit && aggregate.id === id) verdicts[index] ??= { kind: 'failed', error, retryable }
         }
       }
@@ -217,7 +218,7 @@ function checked(make: MakeKafkaProducer, options: KafkaSinkOptions): Checked {
   const of = { ...placesOf(topic), mode, name: name ?? '' }
   if (name === undefined) throw invalid('kafkaSink() with several topics needs { name }')
   if (transactionalId === undefined) return of
-  if (typeof transactionalId !== 'string' || transactionalId === '') throw invalid('transactionalId must be a text')
+  if (typeof transactionalId !== 'string' || transactionalId === '') throw invalid('transactionalId must be a string')
   return { ...of, transactionalId }
 }
 

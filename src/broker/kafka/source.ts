@@ -64,6 +64,7 @@ export function kafkaSource<E extends Events>(
   return {
     kind: 'pulled',
     name,
+    system: 'kafka',
     types: Object.keys(options.events),
     events: options.events,
     redeliversFor: options.retention ?? '7d',
@@ -75,7 +76,7 @@ export function kafkaSource<E extends Events>(
         autocommit: false,
         isolationLevel: 1,
         sessionTimeout,
-        // Members come back with their next heartbeat, whatever they are doing: nobody needs longer than a session.
+        // Members rejoin with their next heartbeat, even while they work, so one session is long enough.
         rebalanceTimeout: sessionTimeout,
         heartbeatInterval: Math.floor(sessionTimeout / 4),
         retries: KAFKA_RETRIES,
@@ -102,7 +103,7 @@ export function kafkaSource<E extends Events>(
       const handles = (deliveries: readonly Delivery[]): KafkaDelivery[] => [...(deliveries as KafkaDelivery[])]
       return {
         receive: (params) => reading.next(params),
-        // The position was stored with the effect.
+        // Nothing to do: the position was stored with the effect.
         ack: async () => {},
         giveBack: async (deliveries, { delayMs }) => reading.giveBack(handles(deliveries), delayMs),
         onRevoked: (callback) => reading.onRevoked(callback),

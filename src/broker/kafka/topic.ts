@@ -22,7 +22,7 @@ export async function judgeTopic(
   const settings = admin ? await settingsOf(admin, topic) : undefined
   const inSync = Number(settings?.['min.insync.replicas'] ?? 1)
   return {
-    // Acknowledged is in the memory of the replicas in sync: Kafka flushes later.
+    // An acknowledged event is in the memory of the in-sync replicas. Kafka flushes it later.
     proves: replicas >= 2 && inSync >= 2 ? 'replicated' : 'accepted',
     warnings: [...warningsOf(topic, replicas, settings)],
   }
@@ -30,19 +30,19 @@ export async function judgeTopic(
 
 function* warningsOf(topic: string, replicas: number, settings: Settings | undefined): Generator<string> {
   if (replicas < 2)
-    yield `topic '${topic}' has ${replicas} replica: what was acknowledged is lost with its machine, or its power`
+    yield `topic '${topic}' has ${replicas} replica: if its machine fails or loses power, acknowledged events are lost`
   if (!settings) {
-    yield `min.insync.replicas of topic '${topic}' was not checked: acknowledged may mean by one machine. Pass admin`
+    yield `min.insync.replicas of topic '${topic}' was not checked: one machine alone may acknowledge events. Pass admin`
     return
   }
   if (Number(settings['min.insync.replicas'] ?? 1) < 2) {
-    yield `topic '${topic}' has min.insync.replicas 1: with the others out of sync, acknowledged means by one machine. Set 2`
+    yield `topic '${topic}' has min.insync.replicas 1: while other replicas lag, one machine alone acknowledges events. Set 2`
   }
   if (settings['cleanup.policy']?.includes('compact')) {
-    yield `topic '${topic}' is compacted: of an aggregate's events only the last is kept`
+    yield `topic '${topic}' is compacted: Kafka keeps only the last event of an aggregate`
   }
   if (settings['unclean.leader.election.enable'] === 'true') {
-    yield `topic '${topic}' has unclean.leader.election.enable: a replica that missed acknowledged events may lead`
+    yield `topic '${topic}' has unclean.leader.election.enable: a replica that missed acknowledged events may become the leader`
   }
 }
 

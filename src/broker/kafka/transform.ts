@@ -50,7 +50,7 @@ export function kafkaTransform<M extends KafkaInput>(
       if (records.length > 0) await sendTo(transaction, records)
       await transaction.addConsumer(consumer as never)
       const last = new Map(batch.map((message) => [`${message.topic}/${message.partition}`, message]))
-      // One after the other: the client drops all but the first of several at a time.
+      // One call at a time: the client drops all but the first of several concurrent calls.
       for (const message of last.values()) await transaction.addOffset(message as never)
     })
   }
@@ -90,7 +90,7 @@ export function kafkaTransform<M extends KafkaInput>(
   }
 }
 
-/** Takes the messages that the stream has now, at least one. None: the stream has ended. */
+/** Returns the messages that the stream has now, at least one. An empty list means that the stream has ended. */
 class Gatherer<M> {
   readonly #iterator: AsyncIterator<M>
   readonly #signal: AbortSignal
@@ -118,7 +118,7 @@ class Gatherer<M> {
   }
 }
 
-/** Without a time it waits for the signal. */
+/** Without a time, it waits until the signal aborts. */
 function sleep(ms: number | undefined, signal: AbortSignal): Promise<undefined> {
   return new Promise((resolve) => {
     const over = (): void => {

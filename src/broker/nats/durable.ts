@@ -78,7 +78,7 @@ export async function ensureDurable(
       )
     }
     if (max_deliver !== undefined && max_deliver > 0) {
-      const line = `max_deliver of the durable '${durable}' is ${max_deliver}: NATS drops an event after that, without a dead letter. Set -1`
+      const line = `max_deliver of the durable '${durable}' is ${max_deliver}: after that many deliveries, NATS drops an event without a dead letter. Set -1`
       wanted.advise(line)
     }
     if (ack_wait !== ackWaitMs * NANOS_PER_MS) {

@@ -21,7 +21,9 @@ export interface NatsLogClient {
   ): Promise<{ readonly consumers: NatsConsumerApi; readonly streams: NatsStreamApi }>
 }
 
-/** The one message of a small stream, which expires there: whoever wrote it reads, and writes it again in time. */
+/**
+ * The only message of a small stream, which expires there. The member that wrote it reads, and writes it again in time.
+ */
 export async function natsTurn(
   js: NatsLogClient,
   of: { readonly name: string; readonly keptMs: number },
@@ -34,7 +36,7 @@ export async function natsTurn(
   await make()
   let isMade = true
   const member = newUuid()
-  /** Of our message; 0: there must be none. */
+  /** The sequence of our message. 0: there must be no message. */
   let sequence = 0
   const write = async (): Promise<boolean> => {
     try {
@@ -107,7 +109,7 @@ export class NatsLog implements Log {
     const { partition, suspects } = params
     if (!this.#areNext(messages)) {
       await this.close()
-      throw new Error(`messages of ${this.#options.name} were lost on their way; it is read again from ${from}`)
+      throw new Error(`messages of ${this.#options.name} were lost in transit; the stream is read again from ${from}`)
     }
     const last = messages.at(-1)
     if (last) this.#next = BigInt(last.seq) + 1n

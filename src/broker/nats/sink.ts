@@ -27,7 +27,7 @@ export interface NatsJetStream {
 }
 
 export interface NatsSinkOptions {
-  /** The stream that takes the events. It must exist. */
+  /** The stream that receives the events. It must exist. */
   stream: string
   /** Where each event is published. Default: the stream's name, a dot and the event's type */
   subject?: string | ((event: OutgoingEvent) => string)
@@ -93,7 +93,7 @@ export function natsSink(js: NatsJetStream, options: NatsSinkOptions): Sink {
       })
       return { verdict: SENT }
     } catch (error) {
-      // Nobody answers for a subject that the stream does not take: that is this event's trouble alone.
+      // The server does not answer for a subject that the stream does not accept. Then only this event fails.
       const taken = judged.subjects.length === 0 || covers(judged.subjects, subject)
       const judgement = judgeNatsError(error, taken)
       return judgement === 'down' ? { down: error } : failed(error, judgement === 'retryable')
@@ -102,6 +102,7 @@ export function natsSink(js: NatsJetStream, options: NatsSinkOptions): Sink {
 
   return {
     name: options.name ?? `nats ${stream}`,
+    system: 'nats',
     get proves() {
       return judged.proves
     },
@@ -109,7 +110,7 @@ export function natsSink(js: NatsJetStream, options: NatsSinkOptions): Sink {
       return judged.dedupes
     },
     orders: true,
-    // A busy aggregate keeps one call waiting, not all of them.
+    // A busy aggregate delays one call, not all of them.
     concurrency: NATS_CALLS,
     async open() {
       const manager = await js.jetstreamManager(false)
@@ -127,7 +128,7 @@ export function natsSink(js: NatsJetStream, options: NatsSinkOptions): Sink {
       const lanes = lanesOf(events)
       let down: { readonly error: unknown } | undefined
       let next = 0
-      // One unconfirmed event per aggregate: were its successors on the wire already, they would overtake a failed one.
+      // One unconfirmed event per aggregate: if several were sent at once, later events could overtake one that fails.
       const run = async (lane: readonly number[]): Promise<void> => {
         for (const [at, index] of lane.entries()) {
           if (signal.aborted) down ??= { error: signal.reason }
@@ -167,7 +168,7 @@ function encoderOf({ mode, headers: newHeaders }: NatsSinkOptions): (event: Outg
   if (typeof newHeaders !== 'function') throw invalid(`mode 'binary' needs headers of @nats-io/transport-node`)
   return (event) => {
     const headers = newHeaders()
-    // CloudEvents names the type of the data as an attribute here. Most readers look for a content type.
+    // NATS has no content type, so CloudEvents sends the type of the data as an attribute.
     const attributes = { ...cloudEventHeaders(event, 'ce-'), 'ce-datacontenttype': event.datacontenttype }
     for (const [name, value] of Object.entries({ ...attributes, ...traceHeaders(event) })) {
       headers.set(name, name.startsWith('ce-') ? percentEncoded(value) : value)

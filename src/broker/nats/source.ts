@@ -76,6 +76,7 @@ export function natsSource<E extends Events>(
     return {
       kind: 'pulled',
       name,
+      system: 'nats',
       types: Object.keys(options.events),
       events: options.events,
       get redeliversFor() {
@@ -100,6 +101,7 @@ export function natsSource<E extends Events>(
   return {
     kind: 'pulled',
     name,
+    system: 'nats',
     types: Object.keys(options.events),
     events: options.events,
     get redeliversFor() {
@@ -127,14 +129,15 @@ function subscribe(fetching: NatsFetching, name: string): Subscription {
       const messages = await fetching.next(params)
       return messages.map((message) => new NatsDelivery(message, name))
     },
-    // The server confirms: an acknowledgement that was lost would bring the event again.
+    // Waits for the server's confirmation: after a lost acknowledgement, the event would come again.
     async ack(deliveries) {
       await Promise.all(messagesOf(deliveries).map((message) => message.ackAck()))
     },
     async giveBack(deliveries, { delayMs }) {
       for (const message of messagesOf(deliveries)) message.nak(Math.max(0, Math.ceil(delayMs)))
     },
-    // Without its reason, which servers before 2.11 do not understand: they would deliver it again. The letter has it.
+    // The reason is omitted: servers before 2.11 do not understand it, and would deliver the event again. The dead
+    // letter has the reason.
     async reject(deliveries) {
       for (const message of messagesOf(deliveries)) message.term()
     },

@@ -40,10 +40,10 @@ export function judgeStream(
 ): StreamJudgement {
   const { name, subjects = [], storage, num_replicas: replicas } = config
   if (config.no_ack) throw invalid(`the stream '${name}' has no_ack set: it acknowledges nothing`)
-  if (config.sealed) throw invalid(`the stream '${name}' is sealed: it takes nothing`)
+  if (config.sealed) throw invalid(`the stream '${name}' is sealed: it accepts no events`)
   if (options.example !== undefined && !covers(subjects, options.example)) {
     const all = subjects.join(', ')
-    throw invalid(`the stream '${name}' takes ${all}, not '${options.example}'; set subject, or add it to the stream`)
+    throw invalid(`the stream '${name}' accepts ${all}, not '${options.example}'; set subject, or add it to the stream`)
   }
   const windowMs = Math.floor((config.duplicate_window ?? 0) / NANOS_PER_MS)
   return {
@@ -56,24 +56,24 @@ export function judgeStream(
   function* durability(): Generator<string> {
     if (storage === 'memory') yield `storage is memory: a restart loses every event of the stream '${name}'`
     else if (!options.syncAlways) {
-      yield 'sync_interval cannot be seen from here and is 2 minutes unless set: a power loss takes what was acknowledged since. Set sync_interval: always and pass syncAlways: true'
+      yield 'sync_interval cannot be read from here; its default is 2 minutes. A power loss loses the events acknowledged since the last sync. Set sync_interval: always and pass syncAlways: true'
     }
     if (replicas < REPLICAS_QUORUM) yield `num_replicas is ${replicas}: the loss of a machine can lose events. Set 3`
   }
 
   function* deduplication(): Generator<string> {
     if (windowMs < WINDOW_MS_ENOUGH) {
-      yield `duplicate_window is ${windowMs} ms: what a relay sends again after an outage longer than that arrives twice`
+      yield `duplicate_window is ${windowMs} ms: an event that a relay sends again after a longer outage arrives twice`
     }
   }
 
   function* forgetting(): Generator<string> {
-    if (config.retention === 'interest') yield 'retention is interest: an event that no consumer waits for is dropped'
+    if (config.retention === 'interest') yield 'retention is interest: NATS drops an event that no consumer waits for'
     const limits = [config.max_msgs > 0 && 'max_msgs', config.max_bytes > 0 && 'max_bytes'].filter(Boolean)
     if (limits.length > 0 && config.discard === 'old') {
       yield `discard is old with ${limits.join(' and ')}: a full stream drops events that nobody has read`
     }
-    if (config.max_age > 0) yield 'max_age is set: events are dropped after it, read or not'
+    if (config.max_age > 0) yield 'max_age is set: NATS drops older events, even unread ones'
   }
 }
 

@@ -25,7 +25,7 @@ export class RabbitmqDelivery extends EnvelopeDelivery {
   }
 }
 
-/** Of this copy, with this one. A classic queue tells only whether it is the first. */
+/** How often this copy was delivered, including this delivery. A classic queue reports only whether it is the first. */
 function deliveriesOf(message: RabbitmqMessage): number {
   return 1 + (numberIn(message, DELIVERY_COUNT) || (message.redelivered ? 1 : 0))
 }

@@ -8,15 +8,15 @@ const SHARE = 1 / 16
 export interface RabbitmqPrefetchParts {
   /** In hand at most. */
   readonly most: number
-  /** One more consumer on the channel, which is sent so many ahead. Answers with its tag. */
+  /** Adds a consumer to the channel, with this prefetch. Returns its tag. */
   consume(count: number): Promise<string>
   cancel(consumerTag: string): Promise<unknown>
 }
 
 /**
- * How many events the server sends ahead on one channel. It counts them, whatever their size, and nobody who reads
- * already can be given another limit: so one consumer reads a few, and a second one beside it as many more as there is
- * room for by bytes. That one is replaced when they become larger or smaller.
+ * How many events the server sends ahead on one channel. The server counts events, whatever their size, and the limit
+ * of a consumer cannot change. So one consumer reads a few events, and a second consumer as many more as fit by bytes.
+ * The second one is replaced when events become larger or smaller.
  */
 export class RabbitmqPrefetch {
   readonly #parts: RabbitmqPrefetchParts

@@ -122,7 +122,7 @@ export class RabbitmqReading {
     return [envelope, Buffer.from(bodyOf(delivery.message))]
   }
 
-  /** Of those who begin to read on the channel after it. */
+  /** Sets the limit for consumers that are added to the channel later. */
   #limit(channel: RabbitmqChannel, prefetch = this.#options.prefetch): Promise<unknown> {
     return channel.basicQos({ prefetchCount: Math.min(RABBITMQ_PREFETCH_MAX, prefetch) })
   }
@@ -161,7 +161,7 @@ export class RabbitmqReading {
     }
     const cancel = (consumerTag: string): Promise<unknown> => channel.basicCancel(consumerTag)
     const prefetch = new RabbitmqPrefetch({ most: this.#options.prefetch, consume, cancel })
-    // Of a queue with a single active consumer a second one would only stand by.
+    // On a queue with a single active consumer, a second consumer would only stand by.
     if (singleActive) await consume(this.#options.prefetch)
     else {
       this.#prefetches.set(channel, prefetch)

@@ -24,6 +24,33 @@ function broken(): { connection: RabbitmqConnection; state: { refusing: boolean;
   return { connection: { ready: true, acquire, onConnect: async () => {} } as never, state }
 }
 
+/** A server that takes every declaration. */
+const declaring = {
+  ready: true,
+  onConnect: async () => {},
+  acquire: async () => ({
+    on: () => {},
+    close: async () => {},
+    exchangeDeclare: async () => {},
+    queueDeclare: async () => {},
+    queueBind: async () => {},
+  }),
+} as never
+
+describe('an exchange', () => {
+  test.each([
+    [{}, true],
+    [{ queues: { q: '#' } }, false],
+  ])('with the queues %j cannot be checked: %s', async (queues, isWarned) => {
+    const warnings = await rabbitmqSink(declaring, { exchange: 'e', clustered: true, ...queues }).open?.()
+    expect(warnings?.some((warning) => warning.includes('name them in queues'))).toBe(isWarned)
+  })
+
+  test('can be closed before anything was sent', async () => {
+    await expect(rabbitmqSink(declaring, { exchange: 'e' }).close?.()).resolves.toBeUndefined()
+  })
+})
+
 describe('a channel that is refused', () => {
   test.each(['queue', 'exchange'])('is replaced, of a %s', async (kind) => {
     const { connection, state } = broken()

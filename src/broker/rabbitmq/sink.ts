@@ -71,7 +71,7 @@ export function rabbitmqSink(connection: RabbitmqConnection, options: RabbitmqSi
     const former = (opened ?? Promise.resolve(undefined)).catch(() => undefined)
     opened = former.then((current) => {
       if (current?.channel.active) return current
-      // The client would wait for the connection; a relay that is told at once waits by its own rules.
+      // The client would wait for the connection. An error at once lets the relay apply its own back-off.
       if (!connection.ready) throw new Error('RabbitMQ is not connected, or blocks publishers')
       return openChannel(connection, learn)
     })
@@ -98,14 +98,14 @@ export function rabbitmqSink(connection: RabbitmqConnection, options: RabbitmqSi
       learn(error)
       return { down: error }
     }
-    // What cannot be routed is returned before it is confirmed; the client tells it one turn later.
+    // The server returns an unroutable message before it confirms it. The client reports the return one turn later.
     await new Promise((resolve) => setImmediate(resolve))
     const reason = returned.get(brokerId)
     returned.delete(brokerId)
     return reason === undefined ? { verdict: SENT } : failed(new Error(`RabbitMQ returned the event: ${reason}`), true)
   }
 
-  /** Sends all events without a verdict. Returns why it ended early. */
+  /** Sends all events that have no verdict yet. Returns an error if it ended early. */
   async function sendOpen(
     events: readonly OutgoingEvent[],
     verdicts: (Verdict | undefined)[],
@@ -130,7 +130,7 @@ export function rabbitmqSink(connection: RabbitmqConnection, options: RabbitmqSi
           verdicts[index] = verdict
           told?.(index, verdict)
         } else {
-          // Its successors would overtake it.
+          // Later events of the aggregate must not overtake the failed one.
           for (const behind of lane.slice(at)) verdicts[behind] = verdict
           if ('nacked' in attempt) nacked.add(index)
           return
@@ -156,12 +156,13 @@ export function rabbitmqSink(connection: RabbitmqConnection, options: RabbitmqSi
 
   return {
     name: options.name ?? `rabbitmq ${place.name}`,
+    system: 'rabbitmq',
     get proves() {
       return proves
     },
     dedupes: false,
     orders: true,
-    // What was confirmed of a call that failed is sent again: calls are kept small.
+    // If a call fails, its confirmed events are sent again. So calls are small.
     batch: RABBITMQ_PUBLISHES_MAX,
     async open() {
       await connection.onConnect(RABBITMQ_CONNECT_MS, true)
@@ -171,7 +172,7 @@ export function rabbitmqSink(connection: RabbitmqConnection, options: RabbitmqSi
       if (options.clustered !== true) {
         return [
           ...warnings,
-          'the cluster cannot be seen from here: on fewer than three nodes the loss of a machine loses events. Pass clustered: true where there are three',
+          'the size of the cluster cannot be read from here: with fewer than three nodes, the loss of a machine loses events. With three nodes, pass clustered: true',
         ]
       }
       return warnings
@@ -182,20 +183,20 @@ export function rabbitmqSink(connection: RabbitmqConnection, options: RabbitmqSi
       const nacked = new Set<number>()
       const before = bytesMax
       let down = await sendOpen(events, verdicts, nacked, given)
-      // The server closes the channel for one event that is too large: now that its limit is known, the others go on.
+      // An event that is too large makes the server close the channel. Its limit is known now, so the others are sent.
       if (down && bytesMax < before) down = await sendOpen(events, verdicts, nacked, given)
       if (down) {
         void drop()
         throw down.error
       }
       const [first] = nacked
-      // A channel whose queue lost its leader is refused for ever: the next call has another one.
+      // The server keeps refusing a channel whose queue lost its leader. The next call opens another channel.
       if (first !== undefined) void drop()
-      // A queue that takes nothing is the server's trouble, and counts against no event.
+      // A queue that accepts nothing is a failure of the server. It costs no event an attempt.
       const nobodyServed = verdicts.every((verdict) => verdict?.kind === 'failed') && nacked.size > 0
       if (first !== undefined && nobodyServed && (options.queue !== undefined || nacked.size > 1)) {
         const verdict = verdicts[first]
-        throw verdict?.kind === 'failed' ? verdict.error : new Error('RabbitMQ took nothing')
+        throw verdict?.kind === 'failed' ? verdict.error : new Error('RabbitMQ accepted no event')
       }
       return verdicts as Verdict[]
     },
@@ -230,7 +231,7 @@ async function openTopology(connection: RabbitmqConnection, options: RabbitmqSin
     if (!durable) warnings.push(`exchange '${exchange}' is not durable: a restart of the server loses it`)
     if (Object.keys(queues).length === 0) {
       warnings.push(
-        `the queues of exchange '${exchange}' cannot be seen from here: name them in queues, so that they are checked`,
+        `the queues of exchange '${exchange}' cannot be listed from here: name them in queues, so that they are checked`,
       )
     }
   }
@@ -282,8 +283,8 @@ interface Message {
 function messageOf(event: OutgoingEvent, { exchange, routingKeyOf, mode }: Place): Message {
   const { id, brokerId, source, type } = event
   const routingKey: unknown = routingKeyOf(event)
-  if (typeof routingKey !== 'string') throw new TypeError('the routing key is no text')
-  // The client would cut it off, and the event would go to whoever the rest of it names.
+  if (typeof routingKey !== 'string') throw new TypeError('the routing key is not a string')
+  // The client would truncate the key, and the event would reach another queue.
   if (Buffer.byteLength(routingKey) > SHORT_BYTES_MAX) {
     throw new TypeError(`the routing key has more than ${SHORT_BYTES_MAX} bytes`)
   }

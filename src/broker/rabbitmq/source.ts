@@ -46,6 +46,7 @@ export function rabbitmqSource<E extends Events>(
   return {
     kind: 'pulled',
     name,
+    system: 'rabbitmq',
     types: Object.keys(options.events),
     events: options.events,
     redeliversFor: 'forever',
@@ -77,7 +78,7 @@ export function rabbitmqSource<E extends Events>(
 function* limitWarnings({ queue, type, arguments: set }: QueueFacts): Generator<string> {
   const limit = set['x-delivery-limit']
   if (limit !== undefined && set['x-dead-letter-exchange'] === undefined) {
-    yield `queue '${queue}' has x-delivery-limit ${String(limit)} and no dead-letter exchange: an event whose process died that often is dropped`
+    yield `queue '${queue}' has x-delivery-limit ${String(limit)} and no dead-letter exchange: RabbitMQ drops an event that ended its process that many times`
   }
   if (type === 'classic') yield `queue '${queue}' does not count deliveries: it is a classic queue`
 }

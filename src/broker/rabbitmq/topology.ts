@@ -57,18 +57,19 @@ export async function ensureExchange(
 /** What of a queue's settings makes its confirms worth less, one sentence each. */
 export function* queueWarnings({ queue, type, durable, autoDelete, arguments: set }: QueueFacts): Generator<string> {
   if (type === 'unknown')
-    yield `the type of queue '${queue}' cannot be seen with these permissions: make it a quorum queue`
+    yield `the type of queue '${queue}' cannot be read with these permissions: make it a quorum queue`
   else if (type !== 'quorum') {
-    yield `queue '${queue}' is a ${type} queue: a confirm does not prove that an event is on disk, nor on a second machine. Use a quorum queue`
+    yield `queue '${queue}' is a ${type} queue: a confirm does not prove that an event is on disk or on a second machine. Use a quorum queue`
   }
   if (!durable) yield `queue '${queue}' is not durable: a restart of the server loses its events`
-  if (autoDelete) yield `queue '${queue}' is deleted with its last consumer, and its events with it`
+  if (autoDelete)
+    yield `queue '${queue}' is auto-delete: RabbitMQ deletes it and its events when its last consumer leaves`
   const limited = ['x-max-length', 'x-max-length-bytes'].find((name) => set[name] !== undefined)
   if (limited !== undefined && set['x-overflow'] !== 'reject-publish') {
-    yield `queue '${queue}' has ${limited} without x-overflow reject-publish: when it is full, its oldest events are dropped`
+    yield `queue '${queue}' has ${limited} without x-overflow reject-publish: when the queue is full, RabbitMQ drops its oldest events`
   }
   if (set['x-message-ttl'] !== undefined)
-    yield `queue '${queue}' has x-message-ttl: events are dropped after it, read or not`
+    yield `queue '${queue}' has x-message-ttl: RabbitMQ drops older events, even unread ones`
 }
 
 interface Declared {
@@ -89,7 +90,7 @@ async function mustExist(
     await onChannel(connection, look)
   } catch (error) {
     if (rabbitmqCode(error) !== 'NOT_FOUND') throw error
-    throw invalid(`RabbitMQ has no ${kind} '${name}'; create it, or leave declare out`, error)
+    throw invalid(`RabbitMQ has no ${kind} '${name}'; create it, or omit declare: false`, error)
   }
 }
 

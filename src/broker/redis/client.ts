@@ -9,7 +9,7 @@ export interface IoRedisClient {
   multi(commands: string[][]): { exec(): Promise<[error: Error | null, result: unknown][] | null> }
   duplicate(): IoRedisClient
   on(event: 'error', listener: (error: Error) => void): unknown
-  disconnect(): void
+  disconnect(reconnect?: boolean): void
 }
 
 /** The part of a client of node-redis (the package `redis`) that sink and source use. */
@@ -17,7 +17,8 @@ export interface NodeRedisClient {
   readonly isReady: boolean
   sendCommand(args: string[]): Promise<unknown>
   multi(): { addCommand(args: string[]): unknown; exec(): Promise<unknown> }
-  duplicate(): NodeRedisClient & { connect(): Promise<unknown> }
+  duplicate(): NodeRedisClient
+  connect(): Promise<unknown>
   on(event: 'error', listener: (error: Error) => void): unknown
   destroy(): void
 }
@@ -51,6 +52,9 @@ function isIoRedis(client: Partial<RedisClient>): client is IoRedisClient {
 }
 
 function fromIoRedis(client: IoRedisClient): RedisCommands {
+  const answered = listening(() => {
+    if (client.status === 'ready') client.disconnect(true)
+  })
   return {
     isReady: () => client.status === 'ready',
     call: (command = '', ...args) => answered(client.call(command, args)),
@@ -62,7 +66,11 @@ function fromIoRedis(client: IoRedisClient): RedisCommands {
       const copy = client.duplicate()
       copy.on('error', () => {})
       const commands = fromIoRedis(copy)
-      await commands.call('PING')
+      await commands.call('PING').catch((error: unknown) => {
+        // Otherwise a client that nobody uses would connect again and again.
+        copy.disconnect()
+        throw error
+      })
       return commands
     },
     disconnect: () => client.disconnect(),
@@ -70,6 +78,11 @@ function fromIoRedis(client: IoRedisClient): RedisCommands {
 }
 
 function fromNodeRedis(client: NodeRedisClient): RedisCommands {
+  const answered = listening(() => {
+    if (!client.isReady) return
+    client.destroy()
+    client.connect().catch(() => {})
+  })
   return {
     isReady: () => client.isReady,
     call: (...args) => answered(client.sendCommand([...args])),
@@ -81,16 +94,36 @@ function fromNodeRedis(client: NodeRedisClient): RedisCommands {
     async another() {
       const copy = client.duplicate()
       copy.on('error', () => {})
-      await copy.connect()
+      const late = (): Error => new Error(`no connection to Redis within ${BROKER_WITHIN_MS} ms`)
+      await inTime(copy.connect(), BROKER_WITHIN_MS, late).catch((error: unknown) => {
+        copy.destroy()
+        throw error
+      })
       return fromNodeRedis(copy)
     },
     disconnect: () => client.destroy(),
   }
 }
 
-/** Every command ends. With `autoResendUnfulfilledCommands: false`, ioredis never answers commands of a broken connection. */
-function answered<T>(reply: Promise<T>): Promise<T> {
-  return inTime(reply, BROKER_WITHIN_MS, () => new Error(`no answer from Redis within ${BROKER_WITHIN_MS} ms`))
+/**
+ * Every command ends. With `autoResendUnfulfilledCommands: false`, ioredis never answers commands of a broken connection.
+ * If nothing was heard since the command was sent, a firewall may have dropped the connection. A client that believes
+ * itself to be connected would not notice, so the connection is replaced.
+ */
+function listening(replace: () => void): <T>(reply: Promise<T>) => Promise<T> {
+  let heard = 0
+  const hear = (): void => void heard++
+  return (reply) => {
+    const before = heard
+    reply.then(hear, hear)
+    return inTime(reply, BROKER_WITHIN_MS, () => {
+      if (heard === before) {
+        hear()
+        replace()
+      }
+      return new Error(`no answer from Redis within ${BROKER_WITHIN_MS} ms`)
+    })
+  }
 }
 
 /** A map, which RESP2 sends as a flat list, and RESP3 as a map or an object. */

@@ -21,7 +21,7 @@ const LEAVE = `
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1`
 
-/** A key that expires: whoever has it reads. */
+/** A key that expires. The process that holds it reads. */
 export function redisTurn(redis: RedisCommands, of: { readonly key: string; readonly keptMs: number }): Turn {
   const member = newUuid()
   return {

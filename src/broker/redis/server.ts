@@ -42,20 +42,23 @@ export async function judgeServer(
   const warnings: string[] = []
   const settings = await settingsOf(redis).catch(() => undefined)
   const version = versionOf(String(await redis.call('INFO', 'server')))
-  // Where scripts are not allowed, events are added without: twice is better than not at all.
+  // Where scripts are not allowed, events are added without deduplication: a duplicate is better than a lost event.
   const dedup = version >= 8.06 ? await deduplication(redis, options.stream).catch(() => undefined) : undefined
-  if (!settings) warnings.push('CONFIG GET is not allowed here: whether acknowledged events are on disk is not known')
+  if (!settings)
+    warnings.push('CONFIG GET is not allowed here, so it is unknown whether acknowledged events are on disk')
   else warnings.push(...durability(settings), ...forgetting(settings))
   const flushes = settings?.get('appendonly') === 'yes' && settings.get('appendfsync') === 'always'
   if (options.replicas === 0 && !flushes) {
-    warnings.push('no replica is waited for: the loss of the machine can lose acknowledged events. Set waitFor')
+    warnings.push('the sink waits for no replica: the loss of the machine can lose acknowledged events. Set waitFor')
   }
   if (!dedup) {
-    warnings.push('IDMP is not to be had (Redis 8.6): an event that a relay sends twice is in the stream twice')
+    warnings.push(
+      'IDMP is not available (it needs Redis 8.6): an event that a relay sends twice is in the stream twice',
+    )
   } else {
     const known = dedup.entries * PRODUCERS
     warnings.push(
-      `IDMP knows about ${known} events for ${dedup.seconds} s: what is sent twice beyond that is there twice`,
+      `IDMP remembers about ${known} events for ${dedup.seconds} s: an event sent again after that is in the stream twice`,
     )
   }
   return {
@@ -80,7 +83,7 @@ function* durability(settings: Settings): Generator<string> {
   if (settings.get('appendonly') !== 'yes') {
     yield 'appendonly is no: a crash loses every event since the last snapshot. Set appendonly yes'
   } else if (sync !== 'always') {
-    yield `appendfsync is ${sync}: a power loss takes ${sync === 'everysec' ? 'the last second of' : ''} acknowledged events. Set always`
+    yield `appendfsync is ${sync}: a power loss loses ${sync === 'everysec' ? 'the last second of ' : ''}acknowledged events. Set always`
   }
 }
 

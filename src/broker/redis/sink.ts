@@ -41,6 +41,7 @@ export function redisSink(client: RedisClient, options: RedisSinkOptions): Sink 
 
   return {
     name: options.name ?? `redis ${stream}`,
+    system: 'redis',
     get proves() {
       return judged.proves
     },
@@ -76,15 +77,15 @@ export function redisSink(client: RedisClient, options: RedisSinkOptions): Sink 
           commands.push(entryOf(event, json))
           return SENT
         } catch (error) {
-          // It cannot be written down: nobody else's trouble.
+          // Only this event and the later events of its aggregate fail.
           return give(error, true)
         }
       })
       if (commands.length === 0) return verdicts
       signal.throwIfAborted()
-      // In the client's own queue they would wait, and be sent when another relay has sent them already.
+      // The client would queue the commands, and send them after another relay has sent the same events.
       if (!redis.isReady()) throw new Error('the connection to Redis is not ready')
-      // All or none: an entry that fails cannot be overtaken by its successors. What can fail here fails for all.
+      // All entries or none, so that no entry overtakes a failed one. An error here is an error of all entries.
       await redis.transaction(commands)
       if (replicas > 0) await replicated()
       return verdicts

@@ -57,6 +57,7 @@ export function redisSource<E extends Events>(
     return {
       kind: 'pulled',
       name,
+      system: 'redis',
       types: Object.keys(options.events),
       events: options.events,
       redeliversFor: 'forever',
@@ -72,6 +73,7 @@ export function redisSource<E extends Events>(
   return {
     kind: 'pulled',
     name,
+    system: 'redis',
     types: Object.keys(options.events),
     events: options.events,
     redeliversFor: 'forever',
