@@ -26,7 +26,7 @@ export class AlikeFailures {
     if (this.#told) return 'still'
     this.#told = true
     const { line } = describeError(last)
-    return new Error(`${MESSAGES} messages failed alike, and the consumer rests: ${line}`, { cause: last })
+    return new Error(`${MESSAGES} messages failed with the same error, so the consumer waits: ${line}`, { cause: last })
   }
 
   #reset(fingerprint: string): void {

@@ -6,6 +6,8 @@ import { isTransient, rerunAfterConflicts } from '../operation/atomic.ts'
 import type { Fate, Fates } from './fate.ts'
 import { handle } from './handler.ts'
 import { keepsArrivalOrder, notBehind } from './lanes.ts'
+import { inMessageSpans, recordingSpan } from './message-spans.ts'
+import { inSpan } from '../observe/tracing.ts'
 import { deliveriesOf, positionsAfter, type ConsumerParts } from './parts.ts'
 import { wakeRelays, type Core } from '../operation/core.ts'
 import { isCrowded } from '../operation/crowding.ts'
@@ -27,10 +29,18 @@ const ALONE: Fate = { kind: 'again', alone: true }
  * row of an effect that was rolled back. `settleRedriven` is set for dead letters: they do not block themselves, and
  * the commit settles them.
  */
-export async function processBatch<Tx>(
+export function processBatch<Tx>(
   parts: ConsumerParts<Tx>,
   arrivals: readonly Arrival[],
   settleRedriven?: SettleRedriven<Tx>,
+): Promise<Fates> {
+  return inMessageSpans(parts, arrivals, () => runBatch(parts, arrivals, settleRedriven))
+}
+
+async function runBatch<Tx>(
+  parts: ConsumerParts<Tx>,
+  arrivals: readonly Arrival[],
+  settleRedriven: SettleRedriven<Tx> | undefined,
 ): Promise<Fates> {
   const { core } = parts
   const runsAgain = (error: unknown): boolean => {
@@ -74,7 +84,10 @@ async function attemptBatch<Tx>(
   const consumer = settings.name
   const redrive = settleRedriven !== undefined
   const items = settings.delivery === 'once' ? itemsOf(arrivals) : []
-  const { states, session } = await inbox.take({ consumer, items, deadlineMs: settings.deadlineMs, redrive })
+  const span = recordingSpan(arrivals)
+  const { deadlineMs } = settings
+  const take = (): ReturnType<typeof inbox.take> => inbox.take({ consumer, items, deadlineMs, redrive })
+  const { states, session } = await inSpan(span, { kind: 'claim' }, take)
   const fates: Fates = new Map()
   const taken: Arrival[] = []
   for (const [index, arrival] of arrivals.entries()) {
@@ -97,12 +110,9 @@ async function attemptBatch<Tx>(
     const settled = [...taken, ...[...fates].filter(([, { kind }]) => kind === 'duplicate').map(([arrival]) => arrival)]
     const events = await transaction.standing(published.flat())
     await settleRedriven?.(session.session, taken)
-    const ending = await session.complete({
-      consumer,
-      events,
-      tried: taken.filter(({ tried }) => tried).map(({ item }) => item.id),
-      positions: positionsAfter(parts, deliveriesOf(settled)),
-    })
+    const tried = taken.filter((arrival) => arrival.tried).map(({ item }) => item.id)
+    const done = { consumer, events, tried, positions: positionsAfter(parts, deliveriesOf(settled)) }
+    const ending = await inSpan(span, { kind: 'commit' }, () => session.complete(done))
     if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
     transaction.committed()
     wakeRelays(core, events.length)

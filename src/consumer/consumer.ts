@@ -4,8 +4,9 @@ import { onceError } from '../errors.ts'
 import { findHorizon } from './inbox/horizon.ts'
 import { lifeOf } from '../source/log-life.ts'
 import { PositionTracker } from './inbox/positions.ts'
-import { CONSUMER_BACKOFF_MS_MAX, INBOX_MS_MAX } from '../limits.ts'
+import { BROKER_WITHIN_MS, CONSUMER_BACKOFF_MS_MAX, INBOX_MS_MAX } from '../limits.ts'
 import { advise } from '../observe/signal.ts'
+import { inTime } from '../platform/in-time.ts'
 import type { PulledSource } from '../source/source.ts'
 import { Broker } from './broker.ts'
 import { ConsumerLoop } from './loop.ts'
@@ -162,7 +163,7 @@ class PulledConsumer<Tx> implements Consumer, StoppableWork {
       const source = this.#source
       // Messages that a former run left unsettled come again, so its state is dropped.
       const tracker = source.features.positions ? new PositionTracker(() => core.clock.now()) : null
-      const subscription = await source.open({
+      const opening = source.open({
         consumer: settings.name,
         signal: stop.signal,
         prefetch: prefetchOf(settings),
@@ -179,6 +180,12 @@ class PulledConsumer<Tx> implements Consumer, StoppableWork {
         warn: (error) => observe({ kind: 'troubled', task: 'consumer', error }),
         advise: (advice) => advise(observe, 'consumer', `${settings.name}: ${advice}`),
       })
+      const late = (): Error => {
+        stop.abort()
+        void opening.then((subscription) => subscription.close()).catch(() => {})
+        return new Error(`${source.name}: the source did not open within ${BROKER_WITHIN_MS} ms`)
+      }
+      const subscription = await inTime(opening, BROKER_WITHIN_MS, late, core.clock)
       const broker = new Broker({ source, subscription, consumer: settings.name, observe, clock: core.clock })
       const loop = new ConsumerLoop<Tx>({ ...this.#parts, tracker }, source, broker, stop.signal)
       this.#loop = loop
@@ -202,7 +209,9 @@ class PulledConsumer<Tx> implements Consumer, StoppableWork {
       stop.abort()
       await endedInTime(this.#parts, redrives)
       if (!(await endedInTime(this.#parts, broker.close()))) {
-        const error = new Error(`${this.#source.name}: nobody answered that consumer '${this.name}' stops`)
+        const error = new Error(
+          `${this.#source.name}: the source did not close in time when consumer '${this.name}' stopped`,
+        )
         this.#parts.core.settings.observe({ kind: 'troubled', task: 'consumer', error })
       }
       this.#running = undefined

@@ -4,6 +4,8 @@ import { decoded } from './decode.ts'
 import type { Events } from '../outbox/event.ts'
 import type { Delivery } from '../source/source.ts'
 import type { EventRow } from '../store/store.ts'
+import { inSpan } from '../observe/tracing.ts'
+import { traceOf } from './message-spans.ts'
 import type { ConsumerSettings, Handler } from './options.ts'
 import { publisherOf, startHandler } from '../operation/atomic.ts'
 import type { Core } from '../operation/core.ts'
@@ -19,27 +21,51 @@ const COMPLETE = { fate: 'complete', answer: { status: 200 } } as const
  */
 export async function handle<Tx>(
   core: Core<Tx>,
-  { name, from, handlers, deadlineMs }: ConsumerSettings,
+  settings: ConsumerSettings,
   transaction: SharedTransaction,
-  { delivery, item, attempts, counted }: Arrival,
+  arrival: Arrival,
 ): Promise<readonly EventRow[]> {
+  const { name, from, handlers, deadlineMs } = settings
+  const { delivery, item, attempts, counted, span } = arrival
   const handler = handlers.get(delivery.type)
   if (!handler) return []
   const route = `${name} ${delivery.type}`
-  const publisher = publisherOf(core, { claim: item }, { life: undefined })
+  const publisher = publisherOf(core, { claim: item, trace: traceOf(arrival), span }, { life: undefined })
   const enclosing = new Enclosing({ id: item.id, route, transaction, publisher, outer: undefined })
   const watched = core.guard?.watch({ route, claim: item }, transaction.session)
   try {
     await watched?.started
     const run = { attempt: counted ? attempts : attempts + 1, running: core.running }
     const { op, limit } = startHandler(core, enclosing, { key: item.message, scope: name, deadlineMs }, run)
-    await limit.of(core.enclosing.run(enclosing, called, handler, from.events, delivery, op))
+    const call = (): Promise<void> =>
+      limit.of(core.enclosing.run(enclosing, called, handler, from.events, delivery, op))
+    await measured(core, settings, delivery.type, () =>
+      span ? span.run(() => inSpan(span, { kind: 'handler' }, call)) : call(),
+    )
     const published = await withinMs(core.clock, deadlineMs, publisher.take())
     await watched?.ended(COMPLETE, published.length)
     return published
   } finally {
     enclosing.end()
     watched?.stop()
+  }
+}
+
+/** Reports how long a handler took. */
+export async function measured<Tx, T>(
+  { clock, settings: { observe } }: Core<Tx>,
+  { name: consumer, from: { system } }: ConsumerSettings,
+  type: string,
+  run: () => Promise<T>,
+): Promise<T> {
+  const startedAt = clock.now()
+  let failed = true
+  try {
+    const made = await run()
+    failed = false
+    return made
+  } finally {
+    observe({ kind: 'handled', consumer, system, type, durationMs: clock.now() - startedAt, failed })
   }
 }
 

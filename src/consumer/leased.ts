@@ -5,8 +5,9 @@ import type { Events } from '../outbox/event.ts'
 import type { Session } from '../store/store.ts'
 import { answerOfValue } from '../operation/codec.ts'
 import { fatesOfFailure, HandlerFailed, type SettleRedriven } from './batch.ts'
-import type { Fate } from './fate.ts'
-import { called } from './handler.ts'
+import type { Fate, Fates } from './fate.ts'
+import { called, measured } from './handler.ts'
+import { inMessageSpans, traceOf } from './message-spans.ts'
 import type { Handler } from './options.ts'
 import type { ConsumerParts } from './parts.ts'
 import { openEnclosing } from '../operation/enclosing.ts'
@@ -27,6 +28,19 @@ export async function processLeased<Tx>(
   arrival: Arrival,
   settleRedriven?: SettleRedriven<Tx>,
 ): Promise<Fate> {
+  const run = async (): Promise<Fates> => {
+    const { span } = arrival
+    const work = (): Promise<Fate> => runLeased(parts, arrival, settleRedriven)
+    return new Map([[arrival, await (span ? span.run(work) : work())]])
+  }
+  return (await inMessageSpans(parts, [arrival], run)).get(arrival) as Fate
+}
+
+async function runLeased<Tx>(
+  parts: ConsumerParts<Tx>,
+  arrival: Arrival,
+  settleRedriven: SettleRedriven<Tx> | undefined,
+): Promise<Fate> {
   const { core, inbox, settings } = parts
   const { name } = settings
   const { item, delivery } = arrival
@@ -42,11 +56,13 @@ export async function processLeased<Tx>(
       route: `${name} ${delivery.type}`,
       at: core.clock.now(),
       rerunnable: false,
+      trace: traceOf(arrival),
       overrides: { deadline: `${settings.deadlineMs}ms` },
     })
     // A dead letter may be redriven for as long as the inbox remembers, so its steps must stay that long.
     const resumableForMs = Math.max(settings.rememberForMs, request.claim.replayForMs)
-    const leased = { ...request, leaseMs: settings.leaseMs as number, recover: null, resumableForMs }
+    const leaseMs = settings.leaseMs as number
+    const leased = { ...request, span: arrival.span, leaseMs, recover: null, resumableForMs }
     const attempt = await attemptLeased(core, leased, produceOf(parts, arrival, handler, settleRedriven), () => {})
     if (attempt.kind === 'busy') return { kind: 'busy' }
     return attempt.outcome.replayed ? { kind: 'duplicate' } : { kind: 'applied', witness: arrival.item.id }
@@ -93,7 +109,8 @@ function produceOf<Tx>(
       commit: { value: commitWith, enumerable: true },
     }) as LeasedOperation<Tx, Events>
     if (handler) {
-      await called(handler, settings.from.events, delivery, leased).catch((error: unknown) => {
+      const call = (): Promise<void> => called(handler, settings.from.events, delivery, leased)
+      await measured(core, settings, delivery.type, call).catch((error: unknown) => {
         throw blame.isRaised(error, leased) ? error : new HandlerFailed(arrival, error)
       })
     } else await commitWith(() => undefined)

@@ -153,7 +153,8 @@ function checkSource(from: unknown): Source<unknown> {
   const usable =
     source?.kind === 'pushed' ? typeof source.receive : source?.kind === 'pulled' ? typeof source.open : 'undefined'
   if (usable !== 'function') throw invalid('consumer({ from }) needs a source, such as once.outbox or natsSource(…)')
-  if (typeof source?.name !== 'string' || !isStorable(source.name)) throw invalid('the name of a source is a text')
+  if (typeof source?.name !== 'string' || !isStorable(source.name))
+    throw invalid('the name of a source must be a string')
   return source as Source<unknown>
 }
 

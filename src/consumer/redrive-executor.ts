@@ -28,7 +28,6 @@ type Decided = readonly [Arrival, RedriveDecision]
 
 /** The actor in the audit for changes that the redrive itself makes. */
 const OURSELVES = 'effectively-once'
-
 const EARLY_LOOK_MS = 50
 const NAP_MS_MAX = 250
 
@@ -55,6 +54,7 @@ export class RedriveExecutor<Tx> {
   readonly #looks = new Map<number, number>()
   #troubles = 0
   readonly #unsure: Unsure<Tx>
+  readonly #single: boolean
   #lost = false
 
   constructor(
@@ -63,6 +63,7 @@ export class RedriveExecutor<Tx> {
     signal: AbortSignal,
   ) {
     this.#parts = { ...parts, tracker: null }
+    this.#single = parts.settings.leaseMs !== null
     this.#redrives = redrives
     this.#lease = lease
     this.#unsure = unsure
@@ -95,6 +96,8 @@ export class RedriveExecutor<Tx> {
     if (await this.#stops(beat, canaryLeft)) return 'ended'
     await this.#load(canaryLeft > 0 ? canaryLeft : Infinity)
     if (this.#backlog.size === 0 && this.#exhausted) {
+      this.#exhausted = !(await this.#extended())
+      if (!this.#exhausted || this.#signal.aborted) return 0
       await this.#change('done', 'every letter was tried', 'done')
       return 'ended'
     }
@@ -110,8 +113,12 @@ export class RedriveExecutor<Tx> {
     return this.#work(batch)
   }
 
-  get #single(): boolean {
-    return this.#parts.settings.leaseMs !== null
+  /** Adds the letters that were parked behind these meanwhile. Otherwise a busy aggregate would stay parked for ever. */
+  async #extended(): Promise<boolean> {
+    if ((await this.#redrives.extend(this.#lease)) > 0) return true
+    // A consumer that saw the last letter before it was settled may be parking another one behind it.
+    await sleep(this.#parts.core.clock, NAP_MS_MAX, this.#signal)
+    return (await this.#redrives.extend(this.#lease)) > 0
   }
 
   get #now(): number {
@@ -193,7 +200,7 @@ export class RedriveExecutor<Tx> {
   #obstacle({ ord, letter, starts }: RedriveItem, { problem, delivery }: Arrival): RedriveDecision | null {
     if (letter.state !== 'parked' && letter.state !== 'skipped') return { ord, outcome: 'gone' }
     if (starts >= REDRIVE_STARTS_MAX) {
-      return failure(ord, 'crashed', new Error(`it was started ${starts} times and ended its process`))
+      return failure(ord, 'crashed', new Error(`its process ended during each of ${starts} attempts`))
     }
     if (problem !== undefined) return failure(ord, 'unreadable', new Error(problem))
     if (!this.#parts.settings.handlers.has(delivery.type)) {
@@ -203,7 +210,6 @@ export class RedriveExecutor<Tx> {
   }
 
   async #work(batch: readonly Arrival[]): Promise<number> {
-    const { settings } = this.#parts.core
     const ords = batch.map((arrival) => arrival.seq)
     const beat = await this.#beat(ords)
     if (!beat) return 0
@@ -221,14 +227,9 @@ export class RedriveExecutor<Tx> {
     } finally {
       working.abort()
     }
-    const decided = await this.#judge(fates)
-    settings.observe({
-      kind: 'consumed',
-      consumer: this.#lease.consumer,
-      messages: decided.total,
-      applied: decided.applied,
-    })
-    return decided.total
+    const { total: messages, applied } = await this.#judge(fates)
+    this.#parts.core.settings.observe({ kind: 'consumed', consumer: this.#lease.consumer, messages, applied })
+    return messages
   }
 
   /** At a stop, a handler that hangs is left behind at its deadline. Other processes may then take its letters. */
@@ -248,8 +249,7 @@ export class RedriveExecutor<Tx> {
       if (await this.#redrives.settle(session, { ...this.#lease, ords })) return
       throw onceError('ONCE_CONFLICT', { detail: 'the redrive was taken over, or its letters were settled' })
     }
-    const { core } = this.#parts
-    if (!this.#single) return withLocks(core, batch.length, () => processBatch(this.#parts, batch, settle))
+    if (!this.#single) return withLocks(this.#parts.core, batch.length, () => processBatch(this.#parts, batch, settle))
     const fates: Fates = new Map()
     for (const arrival of batch) fates.set(arrival, await processLeased(this.#parts, arrival, settle))
     return fates

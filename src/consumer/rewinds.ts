@@ -20,8 +20,8 @@ export function lookForRewinds<Tx>(parts: ConsumerParts<Tx>, broker: Broker): ()
     if (isStopped) return
     if (rewound.length > 0) {
       const partitions = rewound.map(({ partition }) => partition)
-      const what = `the database has gone back behind what was read of ${partitions.join(', ')}`
-      const reason = `${REWOUND_WHY}; it is read again from where the database is`
+      const what = `the database has gone back, and lost the position in ${partitions.join(', ')}`
+      const reason = `${REWOUND_WHY}; the consumer reads again from the database's position`
       troubled(new Error(`${settings.from.name}: ${what}: ${reason}`))
       broker.again(partitions)
       // Partitions that this process has lost are not checked again.

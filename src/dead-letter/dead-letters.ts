@@ -151,7 +151,7 @@ export function storedFilter(filter: DeadLetterFilter): LetterFilter {
   }
   const { state = 'parked', since, until, ...same } = filter
   for (const [name, text] of Object.entries(same)) {
-    if (text !== undefined && (typeof text !== 'string' || !isStorable(text))) throw invalid(`${name} must be a text`)
+    if (text !== undefined && (typeof text !== 'string' || !isStorable(text))) throw invalid(`${name} must be a string`)
   }
   for (const [name, date] of Object.entries({ since, until })) {
     if (date !== undefined && !isDate(date)) throw invalid(`${name} must be a Date`)

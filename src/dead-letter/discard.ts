@@ -5,7 +5,7 @@ import { checkAccountable, type Accountable } from './accountable.ts'
 
 const LIMIT_MAX = 10_000
 
-/** Settles letters without running them, with an entry in the audit. Answers with how many. */
+/** Settles letters without running them, and records it in the audit. Returns how many. */
 export async function discardLetters(
   stores: { readonly letters: StoredLetters; readonly redrives: Pick<Redrives<never>, 'write'> },
   of: { readonly filter: LetterFilter; readonly asked: object },
@@ -15,7 +15,7 @@ export async function discardLetters(
   const { limit = LIMIT_MAX } = options
   wholeNumber('limit', limit, LIMIT_MAX)
   const detail = JSON.stringify({ filter: of.asked, limit })
-  // Written down first: an entry without its deed is harmless.
+  // The audit entry comes first: an entry without its change is harmless.
   await stores.redrives.write({ by, action: 'discard', redrive: null, why, detail })
   return stores.letters.discard({ filter: of.filter, limit })
 }

@@ -10,10 +10,10 @@ import { jsonIn } from '../platform/stored-json.ts'
 import { UUID } from '../platform/uuid.ts'
 
 const PAGE = 500
-/** Fewer: each one's lock is held until its page is written. */
+/** Pages are small, because the locks of their letters are held until the page is written. */
 const IMPORT_PAGE = 100
 
-/** One JSON document per line. A masked letter is exported as it may be seen, and then cannot be imported. */
+/** One JSON document per line. A letter with a masked body cannot be imported. */
 export async function* exportLetters(
   letters: DeadLetters,
   filter: LetterFilter,
@@ -63,11 +63,11 @@ export interface Importing {
 export interface ImportedLetters {
   readonly lines: number
   readonly imported: number
-  /** Applied already: left out. */
+  /** Letters that were left out, because their messages were applied already. */
   readonly applied: number
-  /** Dead letters already. */
+  /** Letters that were left out, because they are dead letters here already. */
   readonly known: number
-  /** The ids of letters whose messages run at this moment: left out, for they may be about to be applied. */
+  /** The ids of letters that were left out, because their messages are running and may be applied soon. */
   readonly busy: readonly string[]
 }
 
@@ -115,7 +115,9 @@ const REASONS = new Set<LetterReason>([
   'refused',
 ])
 
-/** Reads a line of `exportLetters`. A letter of any state is parked again, or skipped. `at`: for messages. */
+/**
+ * Reads a line of `exportLetters`. A letter of any state becomes parked or skipped. `at`: the line number, for errors.
+ */
 function readLine(line: string, at: number, into: { readonly name: string; readonly no: number }): ImportedLetter {
   const bad = (what: string): Error => invalid(`line ${at}: ${what}`)
   if (Buffer.byteLength(line) > LETTER_LINE_BYTES_MAX) throw bad(`more than ${LETTER_LINE_BYTES_MAX} bytes`)
@@ -125,12 +127,13 @@ function readLine(line: string, at: number, into: { readonly name: string; reado
   } catch {
     throw bad('not JSON')
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw bad('no dead letter')
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw bad('not a dead letter')
   const of = value as Record<string, unknown>
   if (of['masked'] === true) throw bad('the body is masked; export with reveal')
   const text = (name: string): string => {
     const found = of[name]
-    if (typeof found !== 'string' || !isStorable(found)) throw bad(`'${name}' is no text that a database can hold`)
+    if (typeof found !== 'string' || !isStorable(found))
+      throw bad(`'${name}' is not a string that a database can store`)
     return found
   }
   const maybe = (name: string): string | null => (of[name] === null || of[name] === undefined ? null : text(name))
@@ -139,20 +142,20 @@ function readLine(line: string, at: number, into: { readonly name: string; reado
     messageIdentity({ consumer: hashedName({ ...into, no }, consumer), source, message })
   const { id, lock } = identityAs(into.no)
   if (of['id'] !== id) {
-    // It comes from a database where this namespace is the first one, or is not.
+    // In the other database, this namespace may have been the first one. The first namespace makes ids differently.
     if (of['id'] !== identityAs(into.no === 0 ? 1 : 0).id)
       throw bad(`the id does not belong to its consumer, source and message`)
-    if (previous !== null) throw bad(`it waits for a letter whose id is another one in this database`)
+    if (previous !== null) throw bad(`'previous' names a letter that has a different id in this database`)
   }
-  if (previous !== null && !UUID.test(previous)) throw bad(`'previous' is no id`)
+  if (previous !== null && !UUID.test(previous)) throw bad(`'previous' is not an id`)
   const reason = text('reason') as LetterReason
   if (!REASONS.has(reason)) throw bad(`unknown reason '${reason.slice(0, 40)}'`)
   const parkedAt = Date.parse(text('parkedAt'))
-  if (Number.isNaN(parkedAt)) throw bad(`'parkedAt' is no time`)
+  if (Number.isNaN(parkedAt)) throw bad(`'parkedAt' is not a time`)
   const { attempts, headers } = of
-  if (!Number.isInteger(attempts) || (attempts as number) < 0) throw bad(`'attempts' is no number`)
-  if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) throw bad(`'headers' is no object`)
-  if (!Array.isArray(of['causes']) || !Array.isArray(of['timeline'])) throw bad(`'causes' and 'timeline' are lists`)
+  if (!Number.isInteger(attempts) || (attempts as number) < 0) throw bad(`'attempts' is not a number`)
+  if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) throw bad(`'headers' is not an object`)
+  if (!Array.isArray(of['causes']) || !Array.isArray(of['timeline'])) throw bad(`'causes' and 'timeline' must be lists`)
   return {
     id,
     lock,

@@ -67,7 +67,8 @@ function story(place: Place): void {
     await consumer.start()
     const told = (): Signal[] =>
       signals.filter(
-        (signal) => signal.kind === 'troubled' && /messages failed alike/.test((signal.error as Error).message),
+        (signal) =>
+          signal.kind === 'troubled' && /messages failed with the same error/.test((signal.error as Error).message),
       )
     await expect.poll(() => told().length, { timeout: 15_000 }).toBe(1)
     await new Promise((resolve) => setTimeout(resolve, 1_500))

@@ -1,10 +1,12 @@
 import { expect } from 'vitest'
 import { effectivelyOnce, final } from '../../src/index.ts'
 import { instanceOf } from '../../src/once/instance.ts'
+import type { Inbox } from '../../src/store/inbox.ts'
+import type { Redrives } from '../../src/store/redrives.ts'
 import { memoryBroker } from '../../src/testing/source-contract/memory-broker.ts'
 import { until } from '../consumer/world.ts'
 import { letterLine } from './letters.ts'
-import { BY, CONSUMER, type RedriveWorld } from './world.ts'
+import { BY, CONSUMER, type RedriveWorld, type SomeTx } from './world.ts'
 
 /** What a redrive promises, on any store. */
 export const CASES: Readonly<Record<string, (world: RedriveWorld) => Promise<void>>> = {
@@ -64,6 +66,60 @@ export const CASES: Readonly<Record<string, (world: RedriveWorld) => Promise<voi
     expect(await world.ended(again.id)).toMatchObject({ state: 'done', applied: 3 })
     await consumer.stop()
     expect([...(await world.applied()).keys()].filter((m) => m.startsWith('y'))).toEqual(['y1', 'y2', 'y3'])
+  },
+
+  async 'takes along what is parked behind its letters while it runs, and the aggregate is free afterwards'(world) {
+    const step = (n: number) => ({ id: `x${n}`, aggregate: 'x' })
+    world.fails = (id) => (id === 'x1' ? new Error('no') : null)
+    world.broker.publish(step(1), step(2))
+    const consumer = await world.consumer().start()
+    const parked = async (): Promise<number> => (await world.once.deadLetters.count()).total
+    await until(async () => (await parked()) === 2)
+    world.fails = () => null
+    const canary = { letters: 1, after: 'pause' } as const
+    const { id } = await world.once.redrive.run({ consumer: CONSUMER }, { ...BY, rate: 10_000, canary })
+    expect(await world.ended(id)).toMatchObject({ state: 'paused', applied: 1 })
+    world.broker.publish(step(3))
+    await until(async () => (await parked()) === 2)
+    await world.once.redrive.resume(id, BY)
+    expect(await world.ended(id)).toMatchObject({ state: 'done', letters: 3, applied: 3, left: 0 })
+    world.broker.publish(step(4))
+    await until(async () => (await world.applied()).size === 4)
+    await consumer.stop()
+    expect([...(await world.applied()).keys()]).toEqual(['x1', 'x2', 'x3', 'x4'])
+    expect(await parked()).toBe(0)
+  },
+
+  async 'takes along what a consumer is parking behind its last letter when it ends'(world) {
+    const step = (n: number) => ({ id: `x${n}`, aggregate: 'x' })
+    world.fails = () => new Error('no')
+    world.broker.publish(step(1))
+    const consumer = await world.consumer().start()
+    const parked = async (): Promise<number> => (await world.once.deadLetters.count()).total
+    await until(async () => (await parked()) === 1)
+    world.fails = () => null
+    const { inbox, redrives } = world.store as { inbox: Inbox<SomeTx>; redrives: Redrives<SomeTx> }
+    const { park } = inbox
+    const { extend } = redrives
+    const now = { parking: false, ending: false }
+    inbox.park = async (params) => {
+      now.parking = true
+      await until(() => now.ending)
+      return park.call(inbox, params)
+    }
+    redrives.extend = async (params) => {
+      const letters = await extend.call(redrives, params)
+      now.ending = true
+      return letters
+    }
+    world.broker.publish(step(2))
+    await until(() => now.parking)
+    const { id } = await world.once.redrive.run({ consumer: CONSUMER }, { ...BY, rate: 10_000 })
+    expect(await world.ended(id)).toMatchObject({ state: 'done', letters: 2, applied: 2, left: 0 })
+    world.broker.publish(step(3))
+    await until(async () => (await world.applied()).size === 3)
+    await consumer.stop()
+    expect(await parked()).toBe(0)
   },
 
   async 'refuses what would overtake, several consumers, nothing, and a second one; unless asked to'(world) {

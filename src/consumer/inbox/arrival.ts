@@ -1,3 +1,4 @@
+import type { Span } from '../../observe/tracing.ts'
 import { frame } from '../../key/frame.ts'
 import { sha256Hex } from '../../platform/sha256.ts'
 import { isStorable, storable } from '../../platform/storable.ts'
@@ -49,6 +50,8 @@ export class Arrival {
   alone = false
   /** It was set aside, but the reply was lost. If it is found parked later, this result is reported. */
   setAside: { readonly reason: LetterReason; readonly letter: Letter } | null = null
+  /** Set while it runs, if somebody traces. */
+  span: Span | undefined
 
   constructor(of: ArrivalOptions) {
     const { delivery, consumer, message } = of
@@ -59,7 +62,7 @@ export class Arrival {
     this.seq = of.seq
     this.at = of.at
     this.bytes = delivery.bytes ?? 0
-    this.problem = of.problem ?? delivery.problem
+    this.problem = of.problem
     this.item = {
       ...messageIdentity({ consumer, source, message }),
       source,
@@ -113,14 +116,14 @@ export function keyOf(
     if (typeof message === 'string' && message !== '' && message.length <= KEY_LENGTH_MAX && isStorable(message)) {
       return { message, problem: undefined }
     }
-    return { message: id, problem: `key() must return a text of 1 to ${KEY_LENGTH_MAX} characters` }
+    return { message: id, problem: `key() must return a string of 1 to ${KEY_LENGTH_MAX} characters` }
   } catch (error) {
     return { message: id, problem: `it cannot be read: ${describeError(error).line}` }
   }
 }
 
 function unstorable(name: string): string {
-  return `its ${name} has NUL or half of a surrogate pair`
+  return `its ${name} has a NUL character or a lone surrogate`
 }
 
 const KEY_LENGTH_MAX = 1_024

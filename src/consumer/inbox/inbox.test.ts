@@ -296,7 +296,7 @@ describe('what every database can hold', () => {
     expect(asked).toEqual([])
     expect([one, other]).toEqual([
       { message: 'q/1', problem: 'the message is not JSON' },
-      { message: 'q/2', problem: 'the message is no CloudEvent' },
+      { message: 'q/2', problem: 'the message is not a CloudEvent' },
     ])
     const readable = '{"specversion":"1.0","id":"1","source":"s","type":"t","data":{"n":7}}'
     expect(keyOf(key, read(readable, 'q/3'))).toEqual({ message: '7', problem: undefined })

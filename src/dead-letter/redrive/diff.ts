@@ -1,15 +1,15 @@
-/** One place where a copy differs from its origin, by JSON pointer. */
+/** One place where a copy differs from its original, by JSON pointer. */
 export interface Difference {
   readonly pointer: string
   readonly kind: 'added' | 'removed' | 'changed'
-  /** Only where values may be shown. */
+  /** Set only if values may be shown. */
   readonly from?: unknown
   readonly to?: unknown
 }
 
 const DIFFERENCES_MAX = 100
 
-/** What changed, in the order of the origin; at most 100 places. `reveal`: with the values, which may be secret. */
+/** The differences, in the order of the original, at most 100. `reveal`: with the values, which may be secret. */
 export function differences(from: unknown, to: unknown, reveal: boolean): readonly Difference[] {
   const found: Difference[] = []
   compare(from, to, '', (difference) => {

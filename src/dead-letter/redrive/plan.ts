@@ -2,7 +2,7 @@ import type { StoredPlan } from '../../store/redrives.ts'
 import type { RedrivePlan } from './types.ts'
 import type { TransformPreview } from './transform.ts'
 
-/** Past this nobody is believed to run the consumer. */
+/** After this time without a report, the consumer counts as not running. */
 const SEEN_MS_MAX = 60_000
 
 export function planOf(
@@ -37,14 +37,16 @@ export function refusalsOf(
   }
   const { known, consumer, older, overtaking, reordered } = first
   return [
-    ...(known ? [] : [`nobody ever ran a consumer '${consumer}' here: start it once`]),
+    ...(known ? [] : [`the consumer '${consumer}' has never run here: start it once`]),
     ...(older > 0 && !force
       ? [
           `${older} letters are older than '${consumer}' remembers, and could be applied again: narrow by time, or force`,
         ]
       : []),
     ...(overtaking > 0 && !reorder
-      ? [`${overtaking} letters of ${reordered} aggregates would overtake an earlier one: widen the filter, or reorder`]
+      ? [
+          `${overtaking} letters of ${reordered} aggregates would overtake an earlier letter: widen the filter, or reorder`,
+        ]
       : []),
   ]
 }

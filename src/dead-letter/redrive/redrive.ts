@@ -49,7 +49,7 @@ class Redriving implements Redrive {
     if (created.kind === 'active') {
       throw refused([`redrive ${created.redrive} of '${consumer}' has not ended: resume or abort it`])
     }
-    // Letters that came after the plan speak for themselves.
+    // Letters may have come after the plan, so the refusals are computed again.
     if (created.kind === 'refused') throw refused(refusalsOf(created.plan ? [created.plan] : [], checked))
     const { redrive } = created
     return transform ? this.#prepare(redrive, transform, checked, 'prepared') : this.#read(redrive)
@@ -71,7 +71,7 @@ class Redriving implements Redrive {
     const { retry = true, transform } = options
     const current = await this.#read(id)
     if (current.state === 'preparing') {
-      if (!transform) throw refused([`redrive ${id} was being prepared: resume it with its transform, or abort it`])
+      if (!transform) throw refused([`redrive ${id} was not fully prepared: resume it with its transform, or abort it`])
       return this.#prepare(id, transform, by, 'resume')
     }
     const rate = options.rate === undefined ? {} : { rate: checkRate(options.rate, 'letters') }
@@ -129,7 +129,7 @@ class Redriving implements Redrive {
     return discardLetters(stores, { filter: checkFilter(filter), asked: filter }, by)
   }
 
-  /** Copies first: nothing runs before the last of them is written. */
+  /** Writes the copies first. No letter runs before the last copy is written. */
   async #prepare(redrive: number, transform: Transform, by: Accountable, action: string): Promise<RedriveStatus> {
     await writeCopies(this.#redrives, redrive, transform)
     const { by: who, why } = by
