@@ -20,18 +20,18 @@ export function misfitOf(
   const isBare = status === 204 || status === 304 || method === 'HEAD'
   const misframed = misframedBy(said, isBare)
   if (misframed || isBare) return misframed
-  if (!fitsLength(said.length, body)) return 'Its Content-Length is not that of its bytes'
-  if (!fitsCoding(said.coding, body)) return 'Its Content-Encoding is not that of its bytes'
+  if (!fitsLength(said.length, body)) return 'The Content-Length of the answer does not match its body'
+  if (!fitsCoding(said.coding, body)) return 'The Content-Encoding of the answer does not match its body'
   return null
 }
 
 /** Node sends some invalid values, and refuses others when the answer leaves. By then the commit is done. */
 function misframedBy({ length, transfer, trailer }: AboutBody, isBare: boolean): string | null {
   const isSized = length !== undefined && length !== null
-  if (isSized && !/^\d+$/.test(String(length).trim())) return 'Its Content-Length is no number'
+  if (isSized && !/^\d+$/.test(String(length).trim())) return 'The Content-Length of the answer is not a number'
   if (transfer !== undefined && (isSized || !/^\s*chunked\s*$/i.test(String(transfer))))
-    return 'Its Transfer-Encoding is not chunked alone'
-  if (trailer !== undefined && (isSized || isBare)) return 'It has trailers, and no chunks before them'
+    return 'The Transfer-Encoding of the answer is not chunked alone'
+  if (trailer !== undefined && (isSized || isBare)) return 'The answer has trailers without a chunked body'
   return null
 }
 

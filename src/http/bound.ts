@@ -35,7 +35,7 @@ export function noHandler(op: AnyOperation): unknown {
 
 /** One request is one operation. An inner route would wait for the outer one. */
 export function insideAnother(): Error {
-  const detail = 'A protected route stands inside another one: take one idempotent() away'
+  const detail = 'A protected route is inside another protected route: remove one idempotent()'
   return onceError('ONCE_UNSUPPORTED', { detail })
 }
 

@@ -72,7 +72,7 @@ const encoder = new TextEncoder()
 function chunkOf(value: unknown): Uint8Array {
   if (typeof value === 'string') return encoder.encode(value)
   if (Object.prototype.toString.call(value) === '[object Uint8Array]') return value as Uint8Array
-  throw new TypeError('A stream of bytes gave something else')
+  throw new TypeError('A byte stream returned a chunk that is neither bytes nor text')
 }
 
 export function tooLarge(bytesMax: number): Error {

@@ -14,8 +14,8 @@ type Params = Request['params']
 // oxlint-disable-next-line no-explicit-any -- typed where users write it
 type Batched = BatchedRoute<Request, any, any>
 type Handler = (req: Request, res: Response, op: AnyOperation) => unknown
-/** A leased handler must return the result of `commit`. A handler that forgets to commit does not compile. */
-type Returned<L> = L extends Duration ? Promise<Committed<unknown>> : unknown
+/** A leased handler must return the result of `commit`, or a refusal: `return res.status(402).json(…)`. */
+type Returned<L> = L extends Duration ? Promise<Committed<unknown> | Response> : unknown
 
 export interface Idempotent<Tx, E extends Events> extends Documented {
   <P = Params>(handler: (req: Request<P>, res: Response, op: Operation<Tx, E>) => unknown): RequestHandler<P>
@@ -70,7 +70,7 @@ function exchangeOf(req: Request, res: Response, next: NextFunction, handler: Ha
     answersLater: false,
     handle: (op) => handler(req, res, op),
     handled: () => {},
-    // Nothing at all would be a call of the next route: a handler that throws it has failed.
+    // A handler that throws undefined has failed, but `next(undefined)` would call the next route.
     fail: (error) => next(error || new Error('The handler threw nothing')),
     send: (answer) => writeAnswer(res, answer),
   }
@@ -84,7 +84,7 @@ export function keepRawBody(req: object, _res: unknown, bytes: Uint8Array): void
 function patternOf(req: Request): string {
   const route: unknown = req.route
   const path = (route as { path?: unknown } | undefined)?.path
-  // Where a router is mounted is known by the path that matched, which may hold somebody's token.
+  // Express has only the matched path of a mounted router. That path may hold a secret, so it is not shown.
   const mounted = req.baseUrl === '' ? '' : '*'
   return `${req.method} ${mounted}${typeof path === 'string' ? path : ''}`
 }

@@ -66,7 +66,7 @@ export function idempotency<Tx, E extends Events>(
     const [own, handler] = optionsAndHandler<RouteOptions<FastifyRequest>, Handler>(first, second)
     const protection = bound(own)
     return function protectedRoute(request: FastifyRequest, reply: FastifyReply): unknown {
-      // Fastify tells a handler that answers later by what it returns.
+      // Fastify looks at the returned value to see whether a handler answers later.
       if (!protection.protects(request.method)) return handler(request, reply, passingOperation(request.method))
       const pattern = `${request.method} ${request.routeOptions.url ?? ''}`
       const exchange = new FastifyExchange<FastifyRequest>(request, reply, pattern, (op) => handler(request, reply, op))

@@ -219,7 +219,7 @@ export class Hold implements Holder {
   destroy(): void {
     if (this.#state === 'over') return
     // A complete answer is not sent here. It waits for the commit.
-    if (this.#state !== 'ended') this.fail(noAnswer('The handler gave its response up and'))
+    if (this.#state !== 'ended') this.fail(noAnswer('The handler destroyed its response and'))
     this.#res.destroyed = true
     process.nextTick(() => this.tell('close'))
   }
@@ -261,7 +261,7 @@ export class Hold implements Holder {
     const { status, reason, headers } = this.#fixHead(isText)
     // The first bytes belong to one answer, and the last bytes to another.
     if (this.#changedLate || statusOf(res) !== status)
-      return this.fail(invalidAnswer('A second answer began before the first one was whole'))
+      return this.fail(invalidAnswer('A second answer began before the first one was complete'))
     const unfit = this.#isHttp2 ? unfitForHttp2(headers) : undefined
     if (unfit !== undefined) return this.fail(invalidAnswer(`The header ${unfit} cannot be sent over HTTP/2`))
     const body = this.#body()
@@ -274,7 +274,7 @@ export class Hold implements Holder {
     const misfit = misfitOf(status, res.req.method, said, body)
     if (misfit) return this.fail(invalidAnswer(misfit))
     if (reason !== undefined && !isValue(reason))
-      return this.fail(invalidAnswer('The words of its status have a character that no status line may have'))
+      return this.fail(invalidAnswer('The status text of the answer has a character that a status line cannot have'))
     // Do not set `finished`. A closing server would treat the connection as idle, and end it.
     this.#state = 'ended'
     this.#answer = { status, reason, headers: flatHeaders(headers), body }

@@ -14,7 +14,7 @@ import { passingOperation } from './passing.ts'
 import { type Documented, documentsOf } from './documents.ts'
 import { serveWeb, type WebExchange } from './web-serve.ts'
 
-/** The route knows the variables of other middleware, this type does not. */
+/** The route knows the variables of other middleware. This type does not. */
 type AnyContext = Context
 // oxlint-disable-next-line no-explicit-any -- typed where users write it
 type Batched = BatchedRoute<AnyContext, any, any>
@@ -51,7 +51,7 @@ export function idempotency<Tx, E extends Events>(
         return next()
       }
       if (c.get('once') !== undefined) throw insideAnother()
-      // Not those of `c.res`: Hono makes one when it is asked for it, and would mix it into every later answer.
+      // Do not read `c.res`: Hono would create a response, and mix its headers into every later answer.
       const before = [...c.body(null).headers]
       let called = false
       let fresh = false
@@ -77,13 +77,13 @@ export function idempotency<Tx, E extends Events>(
       }
       const response = await serveWeb(protection, exchange, batched).catch((error: unknown) => {
         if (called) forgetAnswer(c)
-        // Hono answers it, under the same headers.
+        // Hono's error handler answers, and its answer has the key, too.
         c.header(protection.route.headerKey, c.req.header(protection.route.headerKey))
         throw error
       })
       if (!fresh) addTo(response.headers, before)
       if (!called) return response
-      // Hono would mix the headers of the answer that was discarded into the one that is sent.
+      // Hono would mix the headers of the discarded answer into the one that is sent.
       c.res = undefined
       c.res = response
       return undefined

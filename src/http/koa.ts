@@ -53,7 +53,7 @@ export function idempotency<Tx, E extends Events>(
         ctx.state['once'] = passingOperation(ctx.method)
         return next()
       }
-      // Koa goes on when the handler is done, and its answer ends in the held response.
+      // Koa continues when the handler is done. The held response receives the answer.
       const rest = deferred<unknown>()
       let goesOn = false
       let called = false
@@ -83,11 +83,12 @@ export function idempotency<Tx, E extends Events>(
         unsay: () => {
           ctx.respond = true
         },
-        // The middleware around the route is done by then, and Koa alone is left.
+        // By then the outer middleware is done, so only Koa's own error handler is left.
         fail: (error) => (goesOn ? ctx.onerror(error as Error) : go(() => rest.reject(error))),
         send: (answer) => {
           if (goesOn) return writeAnswer(ctx.res, answer)
-          // A handler that still runs would speak into an answer that waits for the middleware around it.
+          // Send at once if the handler was called: while it runs, it could change an answer that waits for outer
+          // middleware.
           if (called || ctx.headerSent) writeAnswer(ctx.res, answer)
           else answerLater(ctx, answer)
           go(() => rest.resolve(undefined))
@@ -119,7 +120,7 @@ function answerLater(ctx: Context, answer: Answer): void {
   const send = (): void => hold.replace(answer)
   // A handler may have taken the response from Koa, and not answered in time.
   ctx.respond = true
-  // Where something around the route cannot send it, the connection ends, and not the process.
+  // If outer middleware makes the answer unsendable, end the connection, not the process.
   hold.answered.then(send, send).catch(() => ctx.res.destroy())
   ctx.status = answer.status
   ctx.body = answer.body === null ? null : asBuffer(answer.body)

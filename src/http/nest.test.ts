@@ -1,7 +1,7 @@
 import 'reflect-metadata'
 import type { AddressInfo } from 'node:net'
 import { Body, Controller, HttpCode, HttpException, Injectable, Module, Post } from '@nestjs/common'
-import { type INestApplication } from '@nestjs/common'
+import type { ExecutionContext, INestApplication } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
 import { FastifyAdapter } from '@nestjs/platform-fastify'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
@@ -69,7 +69,7 @@ test('module, decorators, injection and the context of deep services', async () 
   // oxlint-disable-next-line no-extraneous-class -- a module of Nest is a class
   class App {}
   Module({
-    imports: [OnceModule.forRoot({ once: world.once, scope: (req) => req.headers['x-user'] ?? 'nobody' })],
+    imports: [OnceModule.forRoot({ once: world.once, scope: (req) => String(req.headers['x-user'] ?? 'nobody') })],
     controllers: [Orders],
     providers: [Deep],
   })(App)
@@ -91,6 +91,81 @@ test('module, decorators, injection and the context of deep services', async () 
   }
   expect(world.runs(refused)).toBe(1)
   await expect(async () => app?.get(Deep).save()).rejects.toThrow('ONCE_TX_REQUIRED')
+})
+
+test.each(['express', 'fastify'])('forRootAsync makes the options from other providers, on %s', async (host) => {
+  type Authenticated = { user: string }
+  class Accounts {
+    userOf(req: Authenticated): string {
+      return req.user
+    }
+  }
+  Injectable()(Accounts)
+  // oxlint-disable-next-line no-extraneous-class -- a module of Nest is a class
+  class AccountsModule {}
+  Module({ providers: [Accounts], exports: [Accounts] })(AccountsModule)
+
+  class Orders {
+    readonly context: OnceContext
+    readonly once: unknown
+    constructor(context: OnceContext, once: unknown) {
+      this.context = context
+      this.once = once
+    }
+    async create(op: Operation<QueryTx, {}>): Promise<unknown> {
+      world.ran(op.key)
+      expect(this.once).toBe(world.once)
+      expect(this.context.current()).toBe(op)
+      return { scope: op.scope }
+    }
+  }
+  Reflect.defineMetadata('design:paramtypes', [OnceContext, Object], Orders)
+  InjectOnce()(Orders, undefined as never, 1)
+  decorate(Orders, 'create', [Post(), Idempotent()], [Op()])
+  Controller('orders')(Orders)
+  // oxlint-disable-next-line no-extraneous-class -- a module of Nest is a class
+  class App {}
+  const once = OnceModule.forRootAsync({
+    imports: [AccountsModule],
+    inject: [Accounts],
+    useFactory: async (accounts: Accounts) => ({
+      once: world.once,
+      scope: (req: Authenticated) => accounts.userOf(req),
+    }),
+  })
+  Module({ imports: [once], controllers: [Orders] })(App)
+  app = await (host === 'express'
+    ? NestFactory.create(App, { logger: false, forceCloseConnections: true })
+    : NestFactory.create(App, new FastifyAdapter({ forceCloseConnections: true }), { logger: false }))
+  // A guard: it knows the caller before the interceptor asks.
+  app.useGlobalGuards({
+    canActivate: (context: ExecutionContext) => {
+      context.switchToHttp().getRequest<Authenticated>().user = 'ann'
+      return true
+    },
+  })
+  await app.listen(0, '127.0.0.1')
+  const client = new Client(`http://127.0.0.1:${(app.getHttpServer().address() as AddressInfo).port}`)
+  const key = client.newKey()
+  const seen = [await client.send({ path: '/orders', key }), await client.send({ path: '/orders', key })]
+  expect(seen.map(({ status, text }) => [status, text])).toEqual([
+    [201, '{"scope":"ann"}'],
+    [201, '{"scope":"ann"}'],
+  ])
+  expect(world.runs(key)).toBe(1)
+  await app.close()
+  app = undefined
+  await expect(world.once.run({ scope: 'ann', key: 'later', input: 1 }, async () => 1)).rejects.toThrow('ONCE_CLOSED')
+})
+
+test('forRootAsync tells the error of its factory', async () => {
+  // oxlint-disable-next-line no-extraneous-class -- a module of Nest is a class
+  class App {}
+  const once = OnceModule.forRootAsync({ useFactory: () => ({ once: world.once, scope: 7 as never }) })
+  Module({ imports: [once] })(App)
+  await expect(NestFactory.createApplicationContext(App, { logger: false, abortOnError: false })).rejects.toThrow(
+    'ONCE_OPTION_INVALID',
+  )
 })
 
 test.each(['express', 'fastify'])('an error of ours is logged, on %s', async (host) => {

@@ -23,13 +23,23 @@ const BATCHED = 'effectively-once:batched'
 const OPERATION = Symbol('effectively-once operation')
 const METHOD = Symbol('effectively-once method')
 
-// oxlint-disable-next-line no-explicit-any -- a request of Express or Fastify, with what guards put on it
-export interface NestOptions extends IdempotencyOptions<any> {
+/** `Req` is the request with what your guards put on it: annotate the parameter of `scope`. */
+export interface NestOptions<Req = NestRequest> extends IdempotencyOptions<Req> {
   /**
    * The application closes the instance within this time, after its HTTP server. false: you close the instance. Default
    * '10s'
    */
   closeWithin?: Duration | false
+}
+
+/** The options of `forRoot`, made by a factory from other providers. */
+export interface NestAsyncOptions<Tx, E extends Events, Req = NestRequest> extends Pick<DynamicModule, 'imports'> {
+  /** The providers that `useFactory` gets, in this order. */
+  inject?: unknown[]
+  useFactory: (
+    // oxlint-disable-next-line no-explicit-any -- typed where users write it
+    ...providers: any[]
+  ) => (NestOptions<Req> & { once: Once<Tx, E> }) | Promise<NestOptions<Req> & { once: Once<Tx, E> }>
 }
 
 /** One idempotent method of a controller, with the options of its decorator. */
@@ -39,6 +49,7 @@ interface Served {
 }
 
 interface Workshop {
+  readonly once: unknown
   readonly servedOf: (handler: object) => Served
   readonly context: OnceContext
   /** Nest calls these two methods on every provider that has them. */
@@ -92,7 +103,7 @@ export class IdempotencyInterceptor implements NestInterceptor {
     }
     const { exchange, rest } = nestExchange(request, http.getResponse(), pattern, handle, http.getNext())
     void serve(protection, exchange, batched)
-    // Nest takes anything that can be observed. A list is the simplest.
+    // Nest accepts any observable input. A list is the simplest.
     try {
       const value = await rest
       return (value === NOTHING ? [] : [value]) as unknown as Observable<unknown>
@@ -105,7 +116,7 @@ export class IdempotencyInterceptor implements NestInterceptor {
 
 /** Put `@Idempotent()` on a method of a controller. The method gets the operation by `@Op()`. */
 export interface IdempotentDecorator {
-  <const L extends Duration | undefined = undefined>(options?: RouteOptions<NestRequest, L>): MethodDecorator
+  <const L extends Duration | undefined = undefined, Req = NestRequest>(options?: RouteOptions<Req, L>): MethodDecorator
   /**
    * A route whose effect is one statement per request; see `once.batched`. The method, with its pipes, returns the
    * input of `statement` and `respond`. It has no operation, and may run more than once for one key.
@@ -115,18 +126,18 @@ export interface IdempotentDecorator {
 }
 
 export type MethodWork<I> = Omit<BatchedRoute<NestRequest, I, Events>, 'parse'>
-export type BatchedDecorator<I> = (
+export type BatchedDecorator<I> = <Method extends (...args: never[]) => I | Promise<I>>(
   target: object,
   property: string | symbol,
-  descriptor: TypedPropertyDescriptor<(...args: never[]) => I | Promise<I>>,
+  descriptor: TypedPropertyDescriptor<Method>,
 ) => void
 // oxlint-disable-next-line no-explicit-any -- typed where users write it
 type Batched = BatchedRoute<NestRequest, any, any>
 
 export const Idempotent: IdempotentDecorator = Object.assign(
-  (options?: RouteOptions<NestRequest, Duration | undefined>): MethodDecorator =>
+  <Req>(options?: RouteOptions<Req, Duration | undefined>): MethodDecorator =>
     (_target, _property, descriptor) =>
-      decorate(descriptor.value as object, options),
+      decorate(descriptor.value as object, options as RouteOptions<NestRequest, Duration | undefined> | undefined),
   {
     batched: <I>(first: MethodWork<I> | RouteOptions<NestRequest>, second?: MethodWork<I>): BatchedDecorator<I> => {
       const [options, work] = optionsAndHandler<RouteOptions<NestRequest>, MethodWork<I>>(first, second)
@@ -165,56 +176,88 @@ export function InjectOnce(): ParameterDecorator & PropertyDecorator {
 
 // oxlint-disable-next-line no-extraneous-class -- a module of Nest is a class
 export class OnceModule {
-  static forRoot<Tx, E extends Events>({
-    once,
-    closeWithin,
-    ...options
-  }: NestOptions & { once: Once<Tx, E> }): DynamicModule {
-    declareInterceptor()
-    const bound = bind(once, options)
-    const known = new WeakMap<object, Served>()
-    const context = new OnceContext()
-    const workshop: Workshop = {
-      context,
-      // Register before the first request, because a stored operation may be waiting for its route.
-      onModuleInit() {
-        for (const handler of recoverable.values()) workshop.servedOf(handler)
-      },
-      async onApplicationShutdown() {
-        if (closeWithin !== false) await once.close(closeWithin === undefined ? {} : { within: closeWithin })
-      },
-      servedOf(handler: object): Served {
-        let served = known.get(handler)
-        if (!served) {
-          const work = readMetadata(BATCHED, handler) as Batched | undefined
-          const own = readMetadata(ROUTE, handler) as RouteOptions<NestRequest> | undefined
-          const protection = bound(own, work && 'batched')
-          served = { protection: protection as Served['protection'], batched: work && batchedOf(protection, work) }
-          known.set(handler, served)
-        }
-        return served
-      },
-    }
-    return {
-      module: OnceModule,
-      global: true,
-      providers: [
-        { provide: ONCE, useValue: once },
-        { provide: WORKSHOP, useValue: workshop },
-        { provide: OnceContext, useValue: context },
-      ],
-      exports: [ONCE, WORKSHOP, OnceContext],
-    }
+  static forRoot<Tx, E extends Events, Req = NestRequest>(
+    options: NestOptions<Req> & { once: Once<Tx, E> },
+  ): DynamicModule {
+    return moduleOf({ useValue: workshopOf(options) })
+  }
+
+  /**
+   * As `forRoot`, with options that other providers make.
+   *
+   * @example
+   * OnceModule.forRootAsync({
+   *   inject: [PrismaService],
+   *   useFactory: (prisma: PrismaService) => ({ once: makeOnce(prisma), scope: (req: Authenticated) => req.user.id }),
+   * })
+   */
+  static forRootAsync<Tx, E extends Events, Req = NestRequest>({
+    imports = [],
+    inject = [],
+    useFactory,
+  }: NestAsyncOptions<Tx, E, Req>): DynamicModule {
+    const make = async (...providers: unknown[]): Promise<Workshop> => workshopOf(await useFactory(...providers))
+    return moduleOf({ useFactory: make, inject: inject as never }, imports)
   }
 
   /** The policy document and the OpenAPI fragment of these options. */
-  static documents<Tx, E extends Events>({
+  static documents<Tx, E extends Events, Req = NestRequest>({
     once,
     closeWithin: _,
     ...options
-  }: NestOptions & { once: Once<Tx, E> }): Documented {
+  }: NestOptions<Req> & { once: Once<Tx, E> }): Documented {
     return documentsOf(bind(once, options).plain)
   }
+}
+
+function moduleOf(
+  made: { useValue: Workshop } | { useFactory: (...providers: unknown[]) => Promise<Workshop>; inject: never },
+  imports: DynamicModule['imports'] = [],
+): DynamicModule {
+  declareInterceptor()
+  return {
+    module: OnceModule,
+    global: true,
+    imports,
+    providers: [
+      { provide: WORKSHOP, ...made },
+      { provide: ONCE, useFactory: ({ once }: Workshop) => once, inject: [WORKSHOP] },
+      { provide: OnceContext, useFactory: ({ context }: Workshop) => context, inject: [WORKSHOP] },
+    ],
+    exports: [ONCE, WORKSHOP, OnceContext],
+  }
+}
+
+function workshopOf<Tx, E extends Events, Req>({
+  once,
+  closeWithin,
+  ...options
+}: NestOptions<Req> & { once: Once<Tx, E> }): Workshop {
+  const bound = bind(once, options as IdempotencyOptions<NestRequest>)
+  const known = new WeakMap<object, Served>()
+  const workshop: Workshop = {
+    once,
+    context: new OnceContext(),
+    // Register before the first request, because a stored operation may be waiting for its route.
+    onModuleInit() {
+      for (const handler of recoverable.values()) workshop.servedOf(handler)
+    },
+    async onApplicationShutdown() {
+      if (closeWithin !== false) await once.close(closeWithin === undefined ? {} : { within: closeWithin })
+    },
+    servedOf(handler: object): Served {
+      let served = known.get(handler)
+      if (!served) {
+        const work = readMetadata(BATCHED, handler) as Batched | undefined
+        const own = readMetadata(ROUTE, handler) as RouteOptions<NestRequest> | undefined
+        const protection = bound(own, work && 'batched')
+        served = { protection: protection as Served['protection'], batched: work && batchedOf(protection, work) }
+        known.set(handler, served)
+      }
+      return served
+    },
+  }
+  return workshop
 }
 
 let declared = false

@@ -17,7 +17,8 @@ type Listener = (req: IncomingMessage, res: ServerResponse) => void
 // oxlint-disable-next-line no-explicit-any -- typed where users write it
 type Batched = BatchedRoute<IncomingMessage, any, any>
 type Handler = (req: IncomingMessage, res: ServerResponse, op: AnyOperation) => unknown
-type Returned<L> = L extends Duration ? Promise<Committed<unknown>> : unknown
+/** A leased handler must return the result of `commit`, or a refusal: `return res.writeHead(402).end()`. */
+type Returned<L> = L extends Duration ? Promise<Committed<unknown> | ServerResponse> : unknown
 
 export interface NodeOptions extends IdempotencyOptions<IncomingMessage> {
   /**

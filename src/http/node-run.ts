@@ -119,7 +119,7 @@ export class NodeRun<Tx, E extends Events, Req> {
     this.#hold?.discard()
     const hold = new Hold(exchange.res, 'buffer')
     const send = (): void => hold.replace(otherwise)
-    // Where something around the route cannot send it, the connection ends, and not the process.
+    // If outer middleware makes the answer unsendable, end the connection, not the process.
     const giveUp = (): void => void exchange.res.destroy()
     hold.answered
       .then(({ status }) => (status < 400 ? send() : hold.release(this.#protection.route.headerKey)), send)

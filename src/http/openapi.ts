@@ -25,11 +25,11 @@ export function openapiOf(policy: Policy): OpenapiFragment {
       parameters: { IdempotencyKey: parameterOf(policy) },
       headers: {
         IdempotentReplayed: {
-          description: 'Present on a stored answer that was given again; nothing was run for it.',
+          description: 'Present on a stored answer that is replayed; the operation did not run again.',
           schema: { type: 'string', const: 'true' },
         },
         OriginalRequestId: {
-          description: 'On a stored answer: the id of the request that was run for it, where it had one.',
+          description: 'On a stored answer: the id of the request that ran the operation, if that request had an id.',
           schema: { type: 'string' },
         },
       },
@@ -63,7 +63,7 @@ function parameterOf({ header, required, key, retention }: Policy): unknown {
     name: header,
     in: 'header',
     required,
-    description: `One key per operation, the same for every retry of it. Retries are answered from the record for ${retention.replayFor} seconds.`,
+    description: `One key per operation, and the same key for every retry. A retry gets the stored answer for ${retention.replayFor} seconds.`,
     schema: {
       type: 'string',
       minLength: key.minLength,
@@ -81,7 +81,7 @@ function responseOf({ errors }: Policy, status: number): unknown {
     ...(rows.some(({ retryable }) => retryable)
       ? {
           'Retry-After': {
-            description: 'Seconds, where a retry makes sense.',
+            description: 'Seconds to wait before a retry.',
             schema: { type: 'integer', minimum: 1 },
           },
         }

@@ -71,6 +71,18 @@ describe('encrypt', () => {
     expect(replay.headers.get('idempotent-replayed')).toBe('true')
   })
 
+  test('seals the refusal of a leased handler too', async () => {
+    const idempotent = idempotency(world.once, { scope: 'global', encrypt: { keys: [key1] } })
+    const leased = idempotent({ lease: '5s' }, async () => new Response(secret, { status: 402 }) as never)
+    for (const replayed of [null, 'true']) {
+      const response = await leased(post('leased'))
+      expect([response.status, await response.text()]).toEqual([402, secret])
+      expect(response.headers.get('idempotent-replayed')).toBe(replayed)
+      expect(await stored()).not.toContain(secret)
+      forget()
+    }
+  })
+
   test('rotation: a new key in front seals, the old one still opens; without it the answer is unreplayable', async () => {
     await route({ encrypt: { keys: [key1] } }, answer)(post('k'))
     const rotated = route({ encrypt: { keys: [key2, key1] } }, answer)

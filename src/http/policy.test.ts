@@ -47,7 +47,10 @@ test('the policy says what the options say', async () => {
 })
 
 test('the policy without options is the defaults', () => {
-  expect(idempotency(world.once, { scope: 'global' }).policy()).toMatchObject({
+  const policy = idempotency(world.once, { scope: 'global' }).policy()
+  const inFlight = policy.errors.find(({ code }) => code === 'ONCE_IN_FLIGHT')
+  expect(inFlight?.type).toBe('https://unpkg.com/effectively-once/docs/errors.md#in-flight')
+  expect(policy).toMatchObject({
     header: 'Idempotency-Key',
     required: true,
     methods: ['POST', 'PATCH'],
@@ -67,5 +70,9 @@ test('the OpenAPI fragment is whole: every reference has its target', () => {
     expect([path.join('/'), found]).not.toContain(undefined)
   }
   expect(Object.keys(fragment.operation.responses)).toEqual(['400', '409', '410', '413', '422', '503'])
-  expect(fragment.components.parameters['IdempotencyKey']).toMatchObject({ name: 'Idempotency-Key', in: 'header' })
+  expect(fragment.components.parameters['IdempotencyKey']).toMatchObject({
+    name: 'Idempotency-Key',
+    in: 'header',
+    schema: { type: 'string', minLength: 1, maxLength: 257 },
+  })
 })

@@ -1,8 +1,11 @@
 import { ERRORS, type OnceCode, type OnceError, problemTypeOf } from '../errors.ts'
 import type { Answer } from '../lifecycle/answer.ts'
 
-/** Where the words of `type` are explained; a route may name its own documentation instead. */
-export const PROBLEM_DOCS = 'https://www.npmjs.com/package/effectively-once'
+/**
+ * Where the words of `type` are explained: docs/errors.md of the newest published package. The address has no version,
+ * because clients compare types. A route may name its own documentation instead.
+ */
+export const PROBLEM_DOCS = 'https://unpkg.com/effectively-once/docs/errors.md'
 
 const RETRY_AFTER_SECONDS = 1
 const encoder = new TextEncoder()
@@ -22,7 +25,7 @@ export function problemOf(error: OnceError, { docs }: ProblemStyle): Answer {
   const headers: [string, string][] = [
     ['content-type', 'application/problem+json'],
     ['content-language', 'en'],
-    ['link', `<${type}>; rel="describedby"; type="text/html"`],
+    ['link', `<${type}>; rel="describedby"`],
     ['cache-control', 'no-store'],
   ]
   if (retryable) headers.push(['retry-after', String(retryAfterSeconds(error))])

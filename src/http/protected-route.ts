@@ -129,7 +129,7 @@ export class ProtectedRoute<Tx, E extends Events, Req> {
   /** Finishes an operation whose client did not come back. */
   async #recover(recover: RecoverRoute<Tx, E>, { id, input: text }: LapsedOperation): Promise<Outcome> {
     const { core } = this.instance
-    const { scope, key, pattern, label, fingerprint, given } = await openRequest(this.route.seal, id, text)
+    const { scope, key, pattern, label, fingerprint, given } = openRequest(this.route.seal, id, text)
     const request = requestOf(core.settings, {
       scope,
       key,
@@ -248,7 +248,7 @@ export function commitFailure(error: unknown): OnceError {
   if (REFUSED.test(codeOf(error)))
     return onceError('ONCE_ROLLED_BACK', { detail: 'The database refused the commit', cause: error })
   return onceError('ONCE_STORE_UNAVAILABLE', {
-    detail: 'The commit failed; nothing of the answer was sent',
+    detail: 'The commit failed; no part of the answer was sent',
     cause: error,
   })
 }

@@ -57,29 +57,35 @@ export async function sealRequest<Req>(
   })
 }
 
-export async function openRequest(
+export function openRequest(
   seal: Seal | null,
   id: string,
   text: string,
-): Promise<SealedRequest & { readonly given: RecoverInput }> {
+): SealedRequest & { readonly given: () => Promise<RecoverInput> } {
   const stored = JSON.parse(text) as SealedRequest
   const { sealed, fingerprint, fingerprintVersion } = stored
   if (fingerprintVersion !== FINGERPRINT_VERSION)
     throw onceError('ONCE_UNSUPPORTED', { detail: 'Another version stored this request. Only its client can retry it' })
-  let input = stored.input
-  if (sealed) {
-    if (!seal) throw onceError('ONCE_UNREPLAYABLE', { detail: 'The request is encrypted, and this route has no key' })
-    const plain = await seal.open(sealed.keyId, Buffer.from(sealed.bytes, 'base64'), bindingOf(id, fingerprint))
-    input = JSON.parse(decoder.decode(plain)) as SealedRequest['input']
+  const given = async (): Promise<RecoverInput> => {
+    let { input } = stored
+    if (sealed) {
+      if (!seal) throw onceError('ONCE_UNREPLAYABLE', { detail: 'The request is encrypted, and this route has no key' })
+      const plain = await seal.open(sealed.keyId, Buffer.from(sealed.bytes, 'base64'), bindingOf(id, fingerprint))
+      input = JSON.parse(decoder.decode(plain)) as SealedRequest['input']
+    }
+    const { method, target, body, bytes } = input
+    return { method, target, body: bytes === undefined ? body : Buffer.from(bytes, 'base64') }
   }
-  const { method, target, body, bytes } = input
-  return { ...stored, given: { method, target, body: bytes === undefined ? body : Buffer.from(bytes, 'base64') } }
+  return { ...stored, given }
 }
 
-/** Runs `recover` as the handler of its route. Its refusals end the operation, any other error leaves it as it is. */
+/**
+ * Runs `recover` as the handler of its route. Its refusals end the operation, any other error leaves it as it is. The
+ * request is opened under the lease: one that cannot be opened then waits behind the others, and not before them.
+ */
 export function recoverProduce<Tx, E extends Events>(
   recover: RecoverRoute<Tx, E>,
-  input: RecoverInput,
+  given: () => Promise<RecoverInput>,
 ): LeasedProduce<Tx> {
   return async ({ op, commit }) => {
     let committed: Outcome | undefined
@@ -98,7 +104,7 @@ export function recoverProduce<Tx, E extends Events>(
       },
     }) as LeasedOperation<Tx, E>
     try {
-      await recover(input, leased)
+      await recover(await given(), leased)
     } catch (error) {
       if (!committed && isFinal(error))
         return { kind: 'refused', produced: { answer: jsonAnswer(answerOfFinal(error)), fate: 'refuse' } }

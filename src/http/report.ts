@@ -57,8 +57,8 @@ export class Report<Req> {
 }
 
 /**
- * In our own words: a cause may quote the body, the key or the scope (a row that a constraint refused, the parameters of a
- * statement), and so may what a schema says about the data of an event.
+ * Uses only our own words. A cause may quote the body, the key or the scope, such as a row that a constraint refused.
+ * The message of a schema may quote the data of an event.
  */
 function withoutQuotes(error: OnceError): OnceError {
   const { code, message, stack } = error

@@ -155,7 +155,7 @@ function recoverable<Req>({
   lease,
 }: RouteOptions<Req, Duration | undefined>): Pick<Route<Req>, 'name' | 'recover'> {
   if (name !== undefined && !isName(name, NOTE_LENGTH_MAX))
-    throw invalid(`name must be a text of 1 to ${NOTE_LENGTH_MAX} bytes`)
+    throw invalid(`name must be a string of 1 to ${NOTE_LENGTH_MAX} bytes`)
   if (recover === undefined) return { name: name ?? null, recover }
   if (name === undefined) throw invalid('recover needs a name that stays the same, such as { name: "charges" }')
   if (lease === undefined) throw invalid('recover needs a lease: an atomic operation is never abandoned')

@@ -42,7 +42,7 @@ export function createSeal(keys: readonly { readonly id: string; readonly secret
     async open(keyId, sealed, binding) {
       const key = await known.get(keyId)
       if (!key) throw cannotOpen(`The answer was sealed with the key '${keyId.slice(0, 50)}', which is not configured`)
-      if (sealed.byteLength < NONCE_BYTES + TAG_BYTES) throw cannotOpen('The sealed answer is torn')
+      if (sealed.byteLength < NONCE_BYTES + TAG_BYTES) throw cannotOpen('The sealed answer is too short')
       const nonce = sealed.subarray(0, NONCE_BYTES)
       try {
         const plain = await crypto.subtle.decrypt(algorithm(nonce, binding), key, sealed.subarray(NONCE_BYTES))

@@ -168,9 +168,8 @@ const LOSSY: ReadonlySet<string> = new Set(
 const BOXED: ReadonlySet<string> = new Set(['Number', 'String', 'Boolean'])
 
 const BLOB_ADVICE =
-  'whose bytes cannot be read without waiting. Put a digest of them (SHA-256) into the input, and ignore the file itself'
-const HIDDEN =
-  'without members of its own, whatever it keeps inside. Pass its content as plain data, or give it a toJSON'
+  'whose bytes can only be read asynchronously. Put their SHA-256 digest into the input, and ignore the file itself'
+const HIDDEN = 'whose content JSON cannot see. Pass the content as plain data, or give the object a toJSON'
 
 /** A File may carry members that somebody added; its content is not among them. */
 function isBlob(value: object, tag: string): boolean {

@@ -30,8 +30,7 @@ export async function checkDigest(value: string, bytes: Uint8Array): Promise<voi
     const name = entry.slice(0, entry.indexOf('='))
     const said = entry.slice(entry.indexOf('=') + 2, -1)
     const made = new Uint8Array(await crypto.subtle.digest(name.toUpperCase(), new Uint8Array(bytes)))
-    if (btoa(String.fromCharCode(...made)) !== said)
-      throw invalid(`The body does not have the ${name} digest it came with`)
+    if (btoa(String.fromCharCode(...made)) !== said) throw invalid(`The body does not match its ${name} digest`)
   }
 }
 

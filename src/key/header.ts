@@ -31,7 +31,8 @@ function readBare(text: string): string {
   for (let i = 0; i < text.length; i++) {
     const unit = text.charCodeAt(i)
     if (unit === COMMA) throw twice()
-    if (unit === QUOTE || isSpace(unit)) throw malformed(`The idempotency key is torn at position ${i}: quote it whole`)
+    if (unit === QUOTE || isSpace(unit))
+      throw malformed(`The idempotency key has a space or a quote at position ${i}: put the whole key in quotes`)
   }
   return text
 }

@@ -39,8 +39,8 @@ export function checkScope(scope: unknown): string {
 
 /** Which service owns the keys: chosen once, by the program. */
 export function checkNamespace(namespace: unknown): string {
-  if (typeof namespace !== 'string' || namespace === '') throw invalid('namespace is a string that is not empty')
-  if (!isStorable(namespace)) throw invalid('namespace has NUL or half of a surrogate pair')
+  if (typeof namespace !== 'string' || namespace === '') throw invalid('namespace must be a string that is not empty')
+  if (!isStorable(namespace)) throw invalid('namespace has a NUL character or a lone surrogate')
   if (isOver(namespace, NAMESPACE_BYTES_MAX)) {
     throw invalid(`A namespace is at most ${NAMESPACE_BYTES_MAX} bytes long`)
   }

@@ -3,6 +3,7 @@ import { deriveEventId } from '../key/derive.ts'
 import type { Answer } from '../lifecycle/answer.ts'
 import { ANSWER_HELD_BYTES_MAX, ANSWER_STORED_BYTES_MAX, RERUN_BACKOFF_MS, RERUNS_MAX } from '../limits.ts'
 import { shortId } from '../observe/signal.ts'
+import { inSpan } from '../observe/tracing.ts'
 import type { Events } from '../outbox/event.ts'
 import { Publisher, type Origin } from '../outbox/publisher.ts'
 import { sleep } from '../platform/clock.ts'
@@ -36,10 +37,9 @@ export async function attemptAtomic<Tx>(
   attempt = 1,
 ): Promise<Attempt> {
   try {
-    const begun = await required(core.store, core.transactions, 'atomic').begin({
-      claim: request.claim,
-      deadlineMs: request.deadlineMs,
-    })
+    const { claim, deadlineMs, span } = request
+    const transactions = required(core.store, core.transactions, 'atomic')
+    const begun = await inSpan(span, { kind: 'claim' }, () => transactions.begin({ claim, deadlineMs }))
     const { session } = begun
     const settled = settledAtOnce(core, request, begun) ?? (await settledOrRolledBack(core, request, begun))
     if (settled.kind === 'busy') {
@@ -66,7 +66,9 @@ export async function attemptAtomic<Tx>(
       return { kind: 'outcome', outcome: { answer: made.answer, replayed: false }, stored: false }
     }
     const answer = capped(made.answer)
-    const ending = await session.complete({ claim: request.claim, claimed, answer, events: made.events, fenced: false })
+    const { events } = made
+    const completed = { claim, claimed, answer, events, fenced: false }
+    const ending = await inSpan(span, { kind: 'commit' }, () => session.complete(completed))
     if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
     transaction.committed()
     wakeRelays(core, made.events.length)
@@ -163,7 +165,9 @@ export async function perform<Tx>(
     if (watched) await watched.started
     const run = { attempt: claimed.attempt, signal, running: core.running }
     const { op, limit } = startHandler(core, enclosing, request, run)
-    const produced = await limit.of(core.enclosing.run(enclosing, produce, op))
+    const handler = (): Promise<Produced> => limit.of(core.enclosing.run(enclosing, produce, op))
+    // The last transaction of a leased operation is a part of its handler.
+    const produced = await (signal ? handler() : inSpan(request.span, { kind: 'handler' }, handler))
     const taken = withinMs(core.clock, request.deadlineMs, publisher.take())
     const published = taken instanceof Promise ? await taken : taken
     const standing = produced.fate === 'complete' ? transaction.standing(published) : published
@@ -230,12 +234,12 @@ async function refuse<Tx>(core: Core<Tx>, request: Request, answer: Answer): Pro
 
 export function publisherOf<Tx>(
   core: Core<Tx>,
-  { claim, trace }: { readonly claim: { readonly id: string }; readonly trace?: Request['trace'] },
+  { claim, trace, span }: { readonly claim: { readonly id: string } } & Partial<Pick<Request, 'trace' | 'span'>>,
   { life }: { readonly life: string | undefined },
   origin: Origin = core.namespace,
 ): Publisher {
   const { events } = core.settings
-  return new Publisher(events, origin, (ordinal) => deriveEventId({ id: claim.id, life, ordinal }), trace)
+  return new Publisher(events, origin, (ordinal) => deriveEventId({ id: claim.id, life, ordinal }), trace, span)
 }
 
 /** If the answer is too large to store, the first caller gets all of it, and the record is marked as unreplayable. */

@@ -34,7 +34,7 @@ export class BatchRefusal extends Error {
   readonly answer: Answer
 
   constructor(answer: Answer) {
-    super('the answer keeps no rows')
+    super('the answer is stored without its rows')
     this.answer = answer
   }
 }

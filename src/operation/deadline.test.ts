@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { effectivelyOnce } from '../index.ts'
 import { systemClock } from '../platform/clock.ts'
 import { memoryStore } from '../store/memory/memory-store.ts'
-import { LazySignal, TimeLimit } from './deadline.ts'
+import { LazySignal, TimeLimit, withinMs } from './deadline.ts'
 import { Enclosing } from './enclosing.ts'
 import { RunningHandlers } from './running.ts'
 
@@ -41,4 +41,9 @@ it.each([
     return 'went on'
   })
   expect(await run.catch((error: { code?: unknown }) => error.code)).toBe(told)
+})
+
+it('work that takes too long is told', async () => {
+  const never = new Promise<never>(() => {})
+  await expect(withinMs(systemClock, 1, never)).rejects.toMatchObject({ code: 'ONCE_DEADLINE' })
 })

@@ -8,6 +8,7 @@ import type { Ending, InFlightOperation } from './in-flight.ts'
 import { inFlightError, type Attempt, type Outcome, type Holds } from './outcome.ts'
 import type { Request } from './request.ts'
 import { cutOff } from './running.ts'
+import { traced } from './traced.ts'
 
 /**
  * One attempt. It reports when it has won the key and the handler is about to run (true), and when it releases the key.
@@ -19,7 +20,16 @@ export type Attempting<Tx, R, P> = (core: Core<Tx>, request: R, produce: P, won:
  * attempt. A duplicate in this process never takes a connection. If the operation runs elsewhere, the call is refused,
  * or waits without holding a connection.
  */
-export async function execute<Tx, R extends Request, P>(
+export function execute<Tx, R extends Request, P>(
+  core: Core<Tx>,
+  request: R,
+  produce: P,
+  attempt: Attempting<Tx, R, P>,
+): Promise<Outcome> {
+  return traced(core, request, () => executeNow(core, request, produce, attempt))
+}
+
+async function executeNow<Tx, R extends Request, P>(
   core: Core<Tx>,
   request: R,
   produce: P,

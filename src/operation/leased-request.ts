@@ -28,14 +28,15 @@ export function leasedRequestOf<Tx>(
   const label = operation.label ?? null
   if (operation.recover === undefined) return { ...request, leaseMs, label, recover: null }
   const { recover: name, lease: _, ...given } = operation
-  if (!isName(name, RECOVER_NAME_BYTES_MAX)) throw invalid(`recover is a name of 1 to ${RECOVER_NAME_BYTES_MAX} bytes`)
+  if (!isName(name, RECOVER_NAME_BYTES_MAX))
+    throw invalid(`recover must be a name of 1 to ${RECOVER_NAME_BYTES_MAX} bytes`)
   const { fingerprint, fingerprintVersion } = request.claim
   const sealed = jsonOf({ ...given, leaseMs, fingerprint, fingerprintVersion } satisfies Sealed, 'the input')
   if (Buffer.byteLength(sealed) > RECOVER_INPUT_BYTES_MAX)
     throw invalid(`the input of an operation with recover may have at most ${RECOVER_INPUT_BYTES_MAX} bytes`)
   if (fingerprintInput((JSON.parse(sealed) as Sealed).input, given.ignore) !== fingerprint) {
     const detail =
-      'The input of a recoverable operation must be plain data: JSON does not bring this one back as it was'
+      'The input of a recoverable operation must be plain data: this input changes when JSON stores and reads it'
     throw onceError('ONCE_INPUT_INVALID', { detail })
   }
   return { ...request, leaseMs, label, recover: { namespace: core.settings.namespace, name, input: sealed } }

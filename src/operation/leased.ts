@@ -3,6 +3,7 @@ import { RELEASE_MS_MAX } from '../limits.ts'
 import type { Answer } from '../lifecycle/answer.ts'
 import type { StoredRecord } from '../lifecycle/record.ts'
 import { shortId } from '../observe/signal.ts'
+import { inSpan } from '../observe/tracing.ts'
 import type { Events } from '../outbox/event.ts'
 import { sleep } from '../platform/clock.ts'
 import type { Claimed, LeaseParams, Session, Transactions } from '../store/store.ts'
@@ -51,7 +52,7 @@ export async function attemptLeased<Tx>(
   produce: LeasedProduce<Tx>,
   won: Holds,
 ): Promise<Attempt> {
-  const { settled, since } = await settleLease(core, request)
+  const { settled, since } = await inSpan(request.span, { kind: 'claim' }, () => settleLease(core, request))
   if (settled.kind === 'busy') return settled
   if (settled.kind === 'replay') return { kind: 'outcome', outcome: settled.outcome, stored: true }
   won(true)
@@ -159,7 +160,8 @@ async function run<Tx>(
     }
     const commit = (make: Produce<Tx>): Promise<Outcome> =>
       commitLeased(core, request, claimed, { steps: made, signal, limit, enclosing, lost }, make)
-    const finish = await limit.run(() => core.enclosing.run(enclosing, () => produce({ op, commit })))
+    const handler = (): Promise<Finish> => core.enclosing.run(enclosing, () => produce({ op, commit }))
+    const finish = await limit.run(() => inSpan(request.span, { kind: 'handler' }, handler))
     if (finish.kind === 'committed') {
       const durationMs = core.clock.now() - startedAt
       core.pace.note(request.route, durationMs)
@@ -213,7 +215,8 @@ async function commitLeased<Tx>(
   enclosing.checkOpen()
   if (steps.unknown) throw steps.unknown
   steps.close()
-  return enclosing.track(commitNow(core, request, claimed, committing, produce))
+  const commit = (): Promise<Outcome> => commitNow(core, request, claimed, committing, produce)
+  return enclosing.track(inSpan(request.span, { kind: 'commit' }, commit))
 }
 
 async function commitNow<Tx>(

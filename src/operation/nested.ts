@@ -1,4 +1,5 @@
 import { onceError } from '../errors.ts'
+import { inSpan } from '../observe/tracing.ts'
 import { nestable } from '../store/lacking.ts'
 import type { Claimed, EventRow, Savepoint, Session, SqlSession } from '../store/store.ts'
 import { capped, checkHeld, publisherOf, startHandler, type Produce } from './atomic.ts'
@@ -9,6 +10,7 @@ import { inFlightError, type Outcome, type Produced } from './outcome.ts'
 import type { Request } from './request.ts'
 import { settleInside } from './settle-claim.ts'
 import type { SharedTransaction } from './shared-transaction.ts'
+import { traced } from './traced.ts'
 import { Turns } from './turns.ts'
 
 /** An enclosing operation, or the user's own transaction. */
@@ -26,7 +28,11 @@ export function runNested<Tx>(core: Core<Tx>, host: Host, request: Request, prod
 }
 
 /** The same for a caller that already has the turn. */
-export async function nest<Tx>(core: Core<Tx>, host: Host, request: Request, produce: Produce<Tx>): Promise<Outcome> {
+export function nest<Tx>(core: Core<Tx>, host: Host, request: Request, produce: Produce<Tx>): Promise<Outcome> {
+  return traced(core, request, () => nestNow(core, host, request, produce))
+}
+
+async function nestNow<Tx>(core: Core<Tx>, host: Host, request: Request, produce: Produce<Tx>): Promise<Outcome> {
   host.checkOpen()
   const savepoint = openSavepoint(host, await nestable(core.store, host.transaction.session, 'nested').savepoint())
   let settled
@@ -146,7 +152,8 @@ async function perform<Tx>(
   host.enter(enclosing)
   try {
     const { op, limit } = startHandler(core, enclosing, request, claimed)
-    const produced = await limit.of(core.enclosing.run(enclosing, work, op))
+    const handler = (): Promise<Produced> => limit.of(core.enclosing.run(enclosing, work, op))
+    const produced = await inSpan(request.span, { kind: 'handler' }, handler)
     return { produced, events: await withinMs(core.clock, request.deadlineMs, publisher.take()) }
   } finally {
     enclosing.end()

@@ -1,5 +1,5 @@
 import { oneOf } from '../options.ts'
-import type { Trace } from '../outbox/event-parts.ts'
+import type { Span, Trace } from '../observe/tracing.ts'
 import { FINGERPRINT_VERSION } from '../key/fingerprint.ts'
 import { fingerprintLockOf, identity, lockOf, type Identity } from '../key/identity.ts'
 import { checkKey, checkScope } from '../key/parse-key.ts'
@@ -25,8 +25,10 @@ export interface Request {
   readonly at: number
   /** The handler may be called again after a serialization failure. */
   readonly rerunnable: boolean
-  /** Events carry it. */
-  readonly trace: Trace | undefined
+  /** Events carry it. The request's own trace, until the operation has a span. */
+  trace: Trace | undefined
+  /** Absent: nobody traces. */
+  span?: Span | undefined
 }
 
 export interface RequestParams {
@@ -70,6 +72,7 @@ export function requestOf(settings: Settings, params: RequestParams): Request {
     at: params.at,
     rerunnable: params.rerunnable,
     trace: params.trace,
+    span: undefined,
   }
 }
 

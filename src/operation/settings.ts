@@ -19,6 +19,8 @@ import {
 } from '../limits.ts'
 import { invalid, oneOf, optionalFunction, refuseUnknown } from '../options.ts'
 import type { Observe } from '../observe/signal.ts'
+import { shieldedTracing } from '../observe/shielded-tracing.ts'
+import type { Tracing } from '../observe/tracing.ts'
 import { isStorable } from '../platform/storable.ts'
 import type { Events } from '../outbox/event.ts'
 import type { Store } from '../store/store.ts'
@@ -44,6 +46,8 @@ export interface Settings {
   /** Processes notify each other of committed events. */
   readonly listen: boolean
   readonly observe: Observe
+  /** null: nobody traces. */
+  readonly tracing: Tracing | null
 }
 
 const OPTIONS = new Set([
@@ -61,6 +65,7 @@ const OPTIONS = new Set([
   'sweep',
   'listen',
   'observe',
+  'tracing',
 ])
 
 export function checkSettings<Tx, E extends Events>(options: OnceOptions<Tx, E>): Settings {
@@ -87,6 +92,7 @@ export function checkSettings<Tx, E extends Events>(options: OnceOptions<Tx, E>)
     listen: oneOf('listen', options.listen, [true, false], false),
     sweep: oneOf('sweep', options.sweep, [true, false], true),
     observe: shielded(optionalFunction('observe', options.observe)),
+    tracing: checkTracing(options.tracing),
   }
 }
 
@@ -158,11 +164,16 @@ function checkStore(store: unknown): void {
 function checkEvents(events: Events | undefined): Events {
   if (events === undefined) return {}
   for (const [type, definition] of Object.entries(events)) {
-    if (!isStorable(type)) throw invalid('an event type contains NUL or half of a surrogate pair')
+    if (!isStorable(type)) throw invalid('an event type contains a NUL character or a lone surrogate')
     if (typeof definition?.aggregate !== 'function')
       throw invalid(`events['${type.slice(0, 80)}'] must be made with event()`)
   }
   return events
+}
+
+function checkTracing(tracing: Tracing | undefined): Tracing | null {
+  if (tracing !== undefined && typeof tracing?.start !== 'function') throw invalid('tracing must be made with otel()')
+  return tracing ? shieldedTracing(tracing) : null
 }
 
 /** An observer cannot change what happened, so an observer that throws or rejects does not fail the operation. */

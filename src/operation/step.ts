@@ -1,6 +1,7 @@
 import { onceError, type OnceError } from '../errors.ts'
 import { deriveKey } from '../key/derive.ts'
 import { DERIVED_KEY_LENGTH_MAX, STEP_NAME_BYTES_MAX, STEP_RESULT_BYTES_MAX, STEPS_MAX } from '../limits.ts'
+import { inSpan, type Span } from '../observe/tracing.ts'
 import { isName } from '../platform/storable.ts'
 import { nestable, required } from '../store/lacking.ts'
 import type { Leases, SqlSession, StoredStep } from '../store/store.ts'
@@ -20,6 +21,7 @@ interface Holder {
   readonly route: string
   readonly deadlineMs: number
   readonly signal: LazySignal
+  readonly span?: Span | undefined
   /** The operation. It ends only after its steps. */
   readonly enclosing: Enclosing
   /** The lease could not be renewed in time: another attempt may hold it. */
@@ -82,7 +84,7 @@ export class Steps<Tx> {
     call: (s: { key: string; signal: AbortSignal }) => Promise<T>,
     options: StepOptions<T>,
   ): Promise<unknown> {
-    const { id, token, life, signal } = this.#holder
+    const { id, token, life, signal, span } = this.#holder
     const known = this.#use(name)
     if (known?.state === 'done') return parse(known)
     const key = deriveKey({
@@ -100,7 +102,8 @@ export class Steps<Tx> {
       this.#holder.enclosing.checkOpen()
       if (this.#holder.isOver()) throw this.#holder.lost()
     }
-    return this.#finish(name, await call({ key, signal: signal.signal }))
+    const made = await inSpan(span, { kind: 'step', step: name }, async () => call({ key, signal: signal.signal }))
+    return this.#finish(name, made)
   }
 
   /**
@@ -128,10 +131,12 @@ export class Steps<Tx> {
   async #transaction<T>(name: string, work: (s: { tx: Tx }) => Promise<T>): Promise<unknown> {
     const known = this.#use(name)
     if (known?.state === 'done') return parse(known)
-    return rerunAfterConflicts(this.#core, () => {
-      this.#holder.enclosing.checkOpen()
-      return this.#transactionOnce(name, work)
-    })
+    const run = (): Promise<unknown> =>
+      rerunAfterConflicts(this.#core, () => {
+        this.#holder.enclosing.checkOpen()
+        return this.#transactionOnce(name, work)
+      })
+    return inSpan(this.#holder.span, { kind: 'step', step: name }, run)
   }
 
   async #transactionOnce<T>(name: string, work: (s: { tx: Tx }) => Promise<T>): Promise<unknown> {
@@ -181,7 +186,9 @@ export class Steps<Tx> {
       throw onceError('ONCE_STEP_PENDING', { detail: `Step '${name}' began while the operation was committing` })
     }
     if (!isName(name, STEP_NAME_BYTES_MAX)) {
-      throw onceError('ONCE_STEP_INVALID', { detail: `A step's name is a text of 1 to ${STEP_NAME_BYTES_MAX} bytes` })
+      throw onceError('ONCE_STEP_INVALID', {
+        detail: `A step's name must be a string of 1 to ${STEP_NAME_BYTES_MAX} bytes`,
+      })
     }
     if (this.#names.has(name)) {
       throw onceError('ONCE_STEP_INVALID', {

@@ -1,6 +1,7 @@
 import type { Cancellation } from '../store/cancellation.ts'
 import type { Duration } from '../duration.ts'
 import type { Observe } from '../observe/signal.ts'
+import type { Tracing } from '../observe/tracing.ts'
 import type { EventInput, Events } from '../outbox/event.ts'
 import type { PublishOptions } from '../outbox/publisher.ts'
 import type { Alphabet } from '../key/derive.ts'
@@ -46,6 +47,8 @@ export interface OnceOptions<Tx, E extends Events> {
   listen?: boolean
   /** Called with each signal, for metrics, logs and alarms. No signal holds a key, a scope or a body. */
   observe?: Observe
+  /** Makes spans of operations, events and messages. `otel()` of `effectively-once/otel` returns it. */
+  tracing?: Tracing
 }
 
 export interface RunOptions<L extends Duration | undefined, I = unknown> {

@@ -140,6 +140,27 @@ describe('a request that is cut off', () => {
     }
   })
 
+  it.each([
+    [1000, 200],
+    [1001, 413],
+  ])('over HTTP/2, one of %i bytes is answered with %i where 1000 are allowed', async (bytes, expected) => {
+    const idempotent = onNode(place.world.once, { ...OPTIONS, bodyLimit: 1000, onError: () => {} })
+    const listener = idempotent(async (_req, res) => void res.end('made'))
+    const server = createServer2((req, res) => listener(req as never, res as never))
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const session = connect2(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+    try {
+      const stream = session.request({ ':method': 'POST', ':path': '/orders', 'idempotency-key': 'k' })
+      stream.on('error', () => {})
+      stream.end(Buffer.alloc(bytes))
+      const status = await new Promise((resolve) => stream.on('response', (headers) => resolve(headers[':status'])))
+      expect(status).toBe(expected)
+    } finally {
+      session.destroy()
+      await new Promise((resolve) => server.close(resolve))
+    }
+  })
+
   it('over HTTP/2, one that is too large is refused before it has ended', async () => {
     const idempotent = onNode(place.world.once, { ...OPTIONS, bodyLimit: 1000, onError: () => {} })
     const listener = idempotent(async (_req, res) => void res.end('made'))

@@ -163,6 +163,14 @@ describe.each(Object.entries(ADAPTERS))('HTTP/2 on %s', (_name, open) => {
     },
   )
 
+  it('a header is found under its name in any case', async () => {
+    place.started = await open(place.world, async (res) => {
+      res.setHeader('X-Shop', 'a')
+      res.end(`${res.getHeader('x-shop')} ${res.hasHeader('X-SHOP')}`)
+    })
+    expect(await send(place.started.base, 'head')).toMatchObject({ status: 200, text: 'a true' })
+  })
+
   it('pieces, a writeHead, a pipe', async () => {
     place.started = await open(place.world, async (res, { tx, key }) => {
       await effect(tx, key)

@@ -15,9 +15,12 @@ it.each(Object.entries(AROUND))(
   'who listens to the end of the response hears of one that left, and of a client that did: %s',
   async (_name, open) => {
     let told = 0
+    let isClosed = false
     const handler: RawHandler = async (res) => {
       onFinished(res, () => told++)
       await sleep(100)
+      // A response that looks closed cuts a pipe off.
+      isClosed ||= res.closed
       res.end('made')
     }
     place.started = await open(place.world, () => {}, handler)
@@ -26,5 +29,6 @@ it.each(Object.entries(AROUND))(
     await expect.poll(() => told).toBe(1)
     await client.leave({ path: '/orders', key: client.newKey() }, 30)
     await expect.poll(() => told).toBe(2)
+    expect(isClosed).toBe(false)
   },
 )

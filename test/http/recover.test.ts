@@ -183,6 +183,21 @@ describe('recover of a route', () => {
     await world.close()
   })
 
+  it('takes the next request first when it could not open one', async () => {
+    const world = await openWorld('sqlite')
+    const keys = [{ id: 'k1', secret: new Uint8Array(32).fill(7) }]
+    const sealed = { ...OWN, name: 'sealed' }
+    const first = onFetch(world.once, { scope: 'global', encrypt: { keys } })(sealed, async (_request, op) => dies(op))
+    const second = onFetch(world.once, { scope: 'global' })(OWN, async (_request, op) => dies(op))
+    await first(post1({ 'content-type': 'application/json' }, '{"order":"a"}')).catch(() => {})
+    const other = { 'content-type': 'application/json', 'idempotency-key': 'other' }
+    await second(post1(other, '{"order":"b"}')).catch(() => {})
+    await world.query(`update effectively_once_recover set input = replace(input, '"k1"', '"gone"')`)
+    expect(await world.once.operations.recover({}, { limit: 1 })).toEqual({ finished: 0, left: 1 })
+    expect(await world.once.operations.recover({}, { limit: 1 })).toEqual({ finished: 1, left: 0 })
+    await world.close()
+  })
+
   it.each([
     ['text/plain', 'ünï', 'ünï'],
     ['application/problem+json; charset=utf-8', '{"a":1}', { a: 1 }],

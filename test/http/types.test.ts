@@ -43,6 +43,12 @@ function written(once: Service): void {
       })
     }),
   )
+  onExpress({ lease: '30s' }, async (req, res, { commit }) => {
+    if (req.body.amount < 0) return res.status(402).json({ declined: true })
+    return commit(async () => res.sendStatus(204))
+  })
+  // @ts-expect-error -- a leased handler that forgets to commit
+  onExpress({ lease: '30s' }, async (_req, res) => void res.sendStatus(204))
   // @ts-expect-error -- a leased handler has no tx
   onExpress({ lease: '30s' }, async (_req, _res, { tx }) => tx)
   // @ts-expect-error -- scope is required

@@ -31,7 +31,7 @@ const BROKEN: readonly PatchMutant[] = [
   {
     name: 'a response that is given up stays open',
     file: 'src/http/hold.ts',
-    find: `    if (this.#state !== 'ended') this.fail(noAnswer('The handler gave its response up and'))\n`,
+    find: `    if (this.#state !== 'ended') this.fail(noAnswer('The handler destroyed its response and'))\n`,
     replace: '',
   },
   {

@@ -1,0 +1,18 @@
+import { shortId } from '../observe/signal.ts'
+import { ended } from '../observe/tracing.ts'
+import type { Core } from './core.ts'
+import type { Outcome } from './outcome.ts'
+import type { Request } from './request.ts'
+
+/** Runs an operation in a span of its own, if the instance has a tracer. Its parts and its events find the span. */
+export function traced<Tx>(core: Core<Tx>, request: Request, run: () => Promise<Outcome>): Promise<Outcome> {
+  const { tracing } = core.settings
+  if (!tracing) return run()
+  const { route, claim } = request
+  const about = { kind: 'operation', route, id: shortId(claim.id), store: core.store.name } as const
+  const span = tracing.start(about, request.trace)
+  // The request belongs to this call alone. A copy would cost more than the span.
+  request.span = span
+  request.trace = span.trace ?? request.trace
+  return ended(span, run, ({ replayed }) => (replayed ? 'replayed' : 'ran'))
+}
