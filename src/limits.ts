@@ -76,30 +76,30 @@ export const BATCH_REQUESTS_MAX = 256
 export const BATCHES_IN_FLIGHT_MAX = 2
 /** At most this part of a batch may come from one scope while others wait. */
 export const BATCH_SCOPE_SHARE = 4
-/** The part of the server's lock table that everything of one store takes together: so many processes find room. */
+/** The budget of one store is the server's lock table divided by this, so that many processes have room. */
 export const LOCK_SHARE = 16
-/** One transaction takes at most this part of it. */
+/** One transaction takes at most that budget divided by this. */
 export const LOCK_PARTS_MIN = 4
-/** After the table was full the budget grows by one for so many transactions. */
+/** After the table was full, the budget grows by one after this many transactions. */
 export const LOCK_GROWS_EVERY = 8
 export const BATCH_QUEUE_MAX = 10_000
 /** After one request passed the deadline the others run again, each time with this part of the time before, … */
 export const BATCH_LATE_SHARE = 4
 /** … but no less than this, … */
 export const BATCH_LATE_MS_MIN = 250
-/** … and not past so many times their own deadline. */
+/** … and not past this many times their own deadline. */
 export const BATCH_LATE_DEADLINES = 2
-/** A connection that was ended is waited for: doubled each time, so often. */
+/** How long to wait for an ended connection. The wait doubles each time, up to this many times. */
 export const BATCH_SHADOW_MS = 10
 export const BATCH_SHADOWS_MAX = 5
 
-/** Of each namespace. */
+/** Shards of each namespace. */
 export const SHARDS = 64
-/** Of one database: the number of a shard has two bytes. */
+/** Namespaces of one database: the number of a shard has two bytes. */
 export const NAMESPACES_MAX = 512
 export const EVENT_BYTES_MAX: number = 256 * 1024
 export const EVENTS_PER_OPERATION_MAX = 1_000
-/** Of a tenant, and of a partition key. */
+/** For the names of tenants and partition keys. */
 export const EVENT_NAME_BYTES_MAX = 255
 export const EVENT_HEADERS_MAX = 32
 /** Names and values together. */
@@ -114,22 +114,22 @@ export const SWEEP_LIMIT_MAX = 1_000_000
 export const SWEEP_EVERY_MS = 60_000
 /** The first sweep of a process, and the one after a sweep that left something over. */
 export const SWEEP_SOON_MS = 1_000
-/** A sweeper that died is waited for this long. */
+/** Other sweepers wait this long for a sweeper that died. */
 export const SWEEP_LEASE_MS: number = 5 * 60_000
 /** Retention DDL waits at most this long for its lock: a queued lock stops every request behind it. */
 export const RETENTION_LOCK_TIMEOUT_MS = 50
 /** Answer partitions are made this many days ahead of the farthest expiry, and never for more days than the maximum. */
 export const PARTITIONS_AHEAD_DAYS = 2
 export const PARTITIONS_MAX_DAYS = 35
-/** The default partition is looked through, while nobody can write into it, up to this size. */
+/** The default partition is scanned, under a lock against writers, only up to this size. */
 export const ANSWERS_LOOKED_THROUGH_BYTES: number = 8 * 1024 * 1024
-/** What only the owner of the tables can do is told to others when it is so many days late. */
+/** If a task of the tables' owner is this many days late, other roles report it. */
 export const OWNER_LATE_DAYS = 2
-/** One part of a table, as the sweeper looks at it: 4 MiB. */
+/** The blocks of one part of a table that the sweeper visits: 4 MiB. */
 export const SWEEP_BLOCKS = 512
-/** One part is looked at for so many rows that a sweep may remove. */
+/** A sweep visits one part per this many rows that it may remove. */
 export const SWEEP_ROWS_PER_PART = 10_000
-/** When a part is looked at again: never sooner, and never later. */
+/** A part is visited again after at least, and at most, this time. */
 export const SWEEP_PART_MS_MIN: number = 15 * 60_000
 export const SWEEP_PART_MS_MAX: number = 6 * 3_600_000
 /** A segment that was miscounted is counted again after this long. */
@@ -137,15 +137,15 @@ export const MISCOUNTED_AGAIN_MS: number = 3_600_000
 
 export const RECOVER_LIMIT_DEFAULT = 100
 
-/** Embedded stores have one writer: who waits, and for how long. */
+/** Embedded stores have one writer. These are the limits of its queue. */
 export const WRITER_QUEUE_MAX = 1_000
 export const WRITER_WAIT_MS_MAX = 5_000
 export const WRITER_HOLD_MS_WARN = 1_000
 export const WRITER_HOLD_MS_MAX = 5_000
-/** So many turns of the writer share one commit, begun within so many milliseconds. */
+/** This many turns of the writer may share one commit, if they begin within this time. */
 export const WRITER_SHARED_TURNS_MAX = 64
 export const WRITER_SHARED_MS_MAX = 20
-/** After a turn that took longer than that, so many turns commit alone. */
+/** After a turn that took longer, this many turns commit alone. */
 export const WRITER_ALONE_TURNS = 16
 export const BUSY_RETRY_MS = 5
 
@@ -155,7 +155,7 @@ export const RELAY_LEASE_MS_MIN = 500
 export const RELAY_LEASE_MS_MAX: number = 10 * 60_000
 export const RELAY_ATTEMPTS_DEFAULT = 250 // about an hour, by the pauses between them
 export const RELAY_ATTEMPTS_MAX = 1_000
-export const RELAY_DEATHS_MAX = 10 // an event that was in flight at so many deaths of relays is given up
+export const RELAY_DEATHS_MAX = 10 // an event that was in flight when this many relays died is given up
 /** Events that are read, sent and acknowledged together. */
 export const RELAY_BATCH_EVENTS = 2_048
 export const RELAY_BATCH_BYTES: number = 16 * 1024 * 1024
@@ -176,9 +176,9 @@ export const RELAY_STOP_MS_MAX: number = 10 * 60_000
 /** What runs may end within this time when an instance is closed. */
 export const CLOSE_MS_DEFAULT = 10_000
 export const CLOSE_MS_MAX: number = 10 * 60_000
-/** At most so much of it is kept for rolling back, giving back and writing down. */
+/** At most this much of it is reserved for roll-backs, returned messages and results. */
 export const CLOSE_LAST_MS = 1_000
-/** Whoever is refused by a process that closes finds another one. */
+/** How soon a caller that a closing process refused should retry. */
 export const CLOSED_RETRY_MS = 1_000
 /** A store that does not answer is left to itself. */
 export const CLOSE_STORE_MS_MIN = 250
@@ -200,13 +200,13 @@ export const RELAY_BACKOFF_MS = 100
 export const RELAY_BACKOFF_MS_MAX = 30_000
 /** Free shards are looked into at most this often between two heartbeats. */
 export const RELAY_BEAT_MS_MIN = 200
-/** Sent events are kept this long, in segments that are dropped whole: so many per window, none for longer than a day. */
+/** Sent events are kept this long, in segments that are dropped whole. A segment spans at most a day. */
 export const RESEND_MS_DEFAULT: number = 7 * 24 * 3_600_000
 export const RESEND_MS_MIN = 1_000
 export const RESEND_MS_MAX: number = 366 * 24 * 3_600_000
 export const SEGMENTS_PER_WINDOW = 7
 export const SEGMENT_MS_MAX: number = 24 * 3_600_000
-/** Acknowledgements are begun anew past this size: only the newest of each shard matters. */
+/** Above this size, a new segment of acknowledgements begins: only the newest of each shard matters. */
 export const ACK_SEGMENT_BYTES: number = 32 * 1024 * 1024
 /** The last millisecond that every store can write as a time. */
 export const NOT_BEFORE_MS_MAX: number = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
@@ -222,7 +222,7 @@ export const SINK_NAME_LENGTH_MAX = 200
 
 export const WEBHOOK_TIMEOUT_MS_DEFAULT = 10_000
 export const WEBHOOK_TIMEOUT_MS_MAX = 120_000
-/** Of an answer's body, which nobody reads: past it the connection is given up. */
+/** The answer's body is not used. Above this size, its connection is closed. */
 export const WEBHOOK_ANSWER_BYTES_MAX: number = 64 * 1024
 export const WEBHOOK_CONCURRENCY_DEFAULT = 16
 export const WEBHOOK_CONCURRENCY_MAX = 1_000
@@ -248,35 +248,35 @@ export const CONSUMER_CONCURRENCY_DEFAULT = 10
 export const CONSUMER_CONCURRENCY_MAX = 1_000
 export const CONSUMER_ATTEMPTS_DEFAULT = 10
 export const CONSUMER_ATTEMPTS_MAX = 1_000
-/** Messages that share a transaction: at most so many, and no more than take about this long. */
+/** Messages that share a transaction: at most this many, and only as many as take about this long. */
 export const CONSUMER_BATCH_DEFAULT = 256
 export const CONSUMER_BATCH_MAX = 1_000
 export const CONSUMER_BATCH_MS = 250
 /** Messages in hand, for each transaction at a time. */
 export const CONSUMER_PREFETCH_MIN = 64
 export const CONSUMER_PREFETCH_MAX = 4_096
-export const CONSUMER_RATE_SECONDS = 10 // with a rate, the messages of so many seconds are in hand at most
-/** Bytes in hand: past them nothing more is read; of one shard of the outbox at most this part of them. */
+export const CONSUMER_RATE_SECONDS = 10 // with a rate, at most the messages of this many seconds are in hand
+/** Above these bytes in hand, nothing more is read. One shard may use at most this, divided by the share. */
 export const CONSUMER_BYTES_MAX: number = 32 * 1024 * 1024
 export const CONSUMER_BYTES_SHARE = 8
 export const CONSUMER_WAIT_MS = 1_000
-/** A consumer whose store is in trouble rests this long after the first, twice as long after each, and no longer than that. */
+/** The pause of a consumer whose store fails. It doubles after each failure, up to the maximum. */
 export const CONSUMER_STORE_REST_MS = 200
 export const CONSUMER_STORE_REST_MS_MAX = 5_000
-export const CONSUMER_DRAIN_MS = 5_000 // what runs once does not wait longer for a retry
+export const CONSUMER_DRAIN_MS = 5_000 // `drain` does not wait longer for a retry
 export const CONSUMER_DOWN_MS_MAX = 5_000 // between two looks at a source that fails
 /** Full jitter: a random time up to the base, doubled for each attempt, up to the maximum. */
 export const CONSUMER_BACKOFF_MS = 100
 export const CONSUMER_BACKOFF_MS_MAX = 60_000
-/** So many that were there when a process ended run together; whoever was there twice runs alone. */
+/** After a crash, this many suspects run together. A message that was running at two crashes runs alone. */
 export const CONSUMER_SUSPECTS_MAX = 16
 /** A message that runs elsewhere is given back for this long. */
 export const CONSUMER_BUSY_MS = 250
-/** So often the reader of a log looks whether the database still knows how far it has come. */
+/** How often the reader of a log checks whether the database still knows its position. */
 export const CONSUMER_POSITION_LOOK_MS = 2_000
-/** A position is passed at once over what so many transactions settled, one witness each; the rest follows. */
+/** A position moves past the work of at most this many transactions at once, with one witness each. */
 export const POSITION_WITNESSES_MAX = 1_000
-/** Early messages wait in memory for their predecessors, so many, this long, looked at together; then they go back. */
+/** Early messages wait in memory for their predecessors: at most this many, and this long. Then they go back. */
 export const CONSUMER_EARLY_MAX = 10_000
 export const CONSUMER_EARLY_MS = 30_000
 export const CONSUMER_EARLY_LOOK_MS = 20
@@ -294,19 +294,19 @@ export const ERROR_LINE_LENGTH_MAX = 500
 export const ERROR_CAUSES_MAX = 8
 export const ERROR_STACK_LENGTH_MAX = 4_000
 
-/** Of one request to Kafka: half of what a topic takes as it comes (`max.message.bytes`). */
+/** The bytes of one request to Kafka: half of a topic's default `max.message.bytes`. */
 export const KAFKA_BATCH_BYTES: number = 512 * 1024
-/** Of one call of Kafka's client, before the relay's own patience begins. */
+/** The retries of one call of Kafka's client. Then the relay's own retries begin. */
 export const KAFKA_RETRIES = 2
 export const KAFKA_RETRY_MS = 200
 export const NATS_ACK_WAIT_MS_DEFAULT = 30_000
 export const NATS_ACK_WAIT_MS_MIN = 100
 export const NATS_ACK_WAIT_MS_MAX: number = 60 * 60_000
-/** An entry that its reader has not settled for this long is claimed by another one. */
+/** Another reader claims an entry that was not settled for this long. */
 export const REDIS_IDLE_MS_DEFAULT = 30_000
 export const REDIS_IDLE_MS_MIN = 100
 export const REDIS_IDLE_MS_MAX: number = 60 * 60_000
-/** Between two looks for entries that somebody left behind. */
+/** The time between two looks for unsettled entries of other readers. */
 export const REDIS_CLAIM_MS_MAX = 1_000
 /** Messages of one transaction of `kafkaTransform`, and how long they are gathered. */
 export const KAFKA_TRANSFORM_BATCH = 200
@@ -324,16 +324,16 @@ export const REDRIVE_PAGE = 500
 /** Letters per second. */
 export const REDRIVE_RATE_DEFAULT = 50
 export const REDRIVE_CANARY_DEFAULT = 10
-/** Paused when more than this share of the last so many letters failed, once so many are known. */
+/** A redrive pauses if more than this share of the window failed, once the minimum is known. */
 export const REDRIVE_PAUSE_AT_DEFAULT = 0.2
 export const REDRIVE_WINDOW = 50
 export const REDRIVE_WINDOW_MIN = 10
-/** Started this often and never ended: it ends its process, and stays parked. */
+/** A letter that was started this often and never ended crashed its process. It stays parked. */
 export const REDRIVE_STARTS_MAX = 3
-/** Looked at this often for its predecessor, a letter stays parked. */
+/** A letter stays parked after this many looks for its predecessor. */
 export const REDRIVE_EARLY_LOOKS = 4
 export const REDRIVE_TROUBLES_MAX = 10
-/** Whoever stops looks so often what became of commits whose reply was lost. */
+/** A process that stops checks this often whether commits with a lost reply succeeded. */
 export const UNSURE_LOOKS_MAX = 4
 export const UNSURE_LOOK_MS = 50
 /** How long redrives that ended stay, with the copies they hold. The audit stays. */

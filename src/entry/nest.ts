@@ -1,5 +1,5 @@
 export { IdempotencyInterceptor, Idempotent, InjectOnce, OnceContext, OnceModule, Op } from '../http/nest.ts'
-export type { NestOptions } from '../http/nest.ts'
+export type { NestAsyncOptions, NestOptions } from '../http/nest.ts'
 export type { IdempotencyOptions, RouteOptions } from '../http/options.ts'
 export type { RecoveredAnswer, RecoverInput, RecoverRoute } from '../http/recover-types.ts'
 export type { Policy } from '../http/policy.ts'

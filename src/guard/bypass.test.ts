@@ -3,8 +3,19 @@ import * as mistakes from '../../test/support/guard-mistakes.ts'
 import { openShop, type Shop } from '../../test/support/guard-shop.ts'
 import { describePostgres } from '../../test/support/postgres.ts'
 import { final } from '../operation/final.ts'
+import { watchBypasses } from './bypass.ts'
 
 const PLACE = /\(test\/support\/guard-mistakes\.ts:\d+\)/
+
+it('a call without a place in the program is told by its words, where they say something', () => {
+  let call = (_: { words: string; starved: boolean; total: number }): void => {}
+  const watch = { bypass: (listener: typeof call) => ((call = listener), () => {}) }
+  const actions: string[] = []
+  const watched = { bypassed: ({ action }: { action: string }) => void actions.push(action) }
+  watchBypasses(watch, { current: () => ({ route: 'charge', watched }) } as never)
+  for (const words of ['connect', '', 'select 1']) call({ words, starved: false, total: 2 })
+  expect(actions).toEqual(['took a connection from the pool', 'queried the pool', 'queried the pool ("select 1")'])
+})
 
 describePostgres('bypass', (database) => {
   let shop: Shop
@@ -26,13 +37,13 @@ describePostgres('bypass', (database) => {
     ],
     ['Drizzle on it', mistakes.insertWithDrizzle, 'queried the pool ("insert into "charges" ("id") values ($1)")'],
     ['Kysely on it', mistakes.insertWithKysely, `took a connection from the pool (${mistakes.placeOf('.execute()')})`],
-  ])('names the place of %s, when nothing went through tx', async (_name, mistake, deed) => {
+  ])('names the place of %s, when nothing went through tx', async (_name, mistake, action) => {
     const { once, pool, warnings, signals, charges } = await open()
     await once.run(operation(), async function charge() {
       await mistake(pool, 1)
     })
     const told = await warnings()
-    expect(told).toEqual([{ code: 'ONCE_TX_BYPASSED', line: expect.stringContaining(deed) }])
+    expect(told).toEqual([{ code: 'ONCE_TX_BYPASSED', line: expect.stringContaining(action) }])
     expect(told[0]?.line).toMatch(
       /^charge .* Only tx commits with the key; after a crash the retry repeats this\. Use tx$/,
     )
@@ -47,7 +58,7 @@ describePostgres('bypass', (database) => {
       await mistakes.queryThePool(pool, 2)
     })
     expect(await warnings()).toEqual([
-      { code: 'ONCE_TX_BYPASSED', line: expect.stringMatching(/beside tx: .*Use tx$/) },
+      { code: 'ONCE_TX_BYPASSED', line: expect.stringMatching(/outside tx: .*Use tx$/) },
     ])
   })
 
@@ -125,11 +136,11 @@ describePostgres('bypass', (database) => {
       throw error
     })
     await expect(run).rejects.toThrow(error.message)
-    expect(await warnings()).toEqual([{ code: 'ONCE_TX_BYPASSED', line: expect.stringContaining('beside tx') }])
+    expect(await warnings()).toEqual([{ code: 'ONCE_TX_BYPASSED', line: expect.stringContaining('outside tx') }])
   })
 
   describe('a pool that is used up', () => {
-    const STARVED = /^charge queried the pool \(test.*\) while the only connection is its own: .*Use tx$/
+    const STARVED = /^charge queried the pool \(test.*\) while it holds the only connection: .*Use tx$/
 
     it('is told at once, because the operation may never end', async () => {
       const { once, pool, warnings } = await open({ deadline: '200ms' }, { max: 1 })

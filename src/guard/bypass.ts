@@ -21,35 +21,35 @@ function bypassOf(route: string, { words }: Call): Bypass {
   const found = callerPlace()
   const place = found ?? (connecting || words === '' ? null : `"${words}"`)
   const verb = connecting ? 'took a connection from the pool' : 'queried the pool'
-  return { route, place: place ?? words, deed: place === null ? verb : `${verb} (${place})` }
+  return { route, place: place ?? words, action: place === null ? verb : `${verb} (${place})` }
 }
 
 /** Nothing was written through tx, as far as one can tell: the effect went to the pool. */
-export function bypassedEffect({ route, place, deed }: Bypass): Finding {
+export function bypassedEffect({ route, place, action }: Bypass): Finding {
   return {
     code: 'ONCE_TX_BYPASSED',
     route,
     place,
-    line: `${route} ${deed}. Only tx commits with the key; after a crash the retry repeats this. Use tx`,
+    line: `${route} ${action}. Only tx commits with the key; after a crash the retry repeats this. Use tx`,
   }
 }
 
 /** The effect is elsewhere, or was rolled back. Statements on the pool were not part of it. */
-export function bypassedBeside({ route, place, deed }: Bypass): Finding {
+export function bypassedBeside({ route, place, action }: Bypass): Finding {
   return {
     code: 'ONCE_TX_BYPASSED',
     route,
     place,
-    line: `${route} ${deed} beside tx: there it neither sees what tx wrote nor ends with it. Use tx`,
+    line: `${route} ${action} outside tx: such a query does not see the writes of tx, and does not roll back with tx. Use tx`,
   }
 }
 
-function starvationOf({ route, place, deed }: Bypass, total: number): Finding {
-  const held = total === 1 ? 'the only connection is its own' : `all ${total} connections are held, one by itself`
+function starvationOf({ route, place, action }: Bypass, total: number): Finding {
+  const held = total === 1 ? 'it holds the only connection' : `all ${total} connections are in use, one of them by it`
   return {
     code: 'ONCE_POOL_STARVED',
     route,
     place,
-    line: `${route} ${deed} while ${held}: operations can wait for each other until their deadline. Use tx`,
+    line: `${route} ${action} while ${held}: operations can wait for each other until their deadline. Use tx`,
   }
 }

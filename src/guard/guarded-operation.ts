@@ -7,7 +7,7 @@ export interface Bypass {
   readonly route: string
   readonly place: string
   /** 'queried the pool (src/charges.ts:41)' */
-  readonly deed: string
+  readonly action: string
 }
 
 /** The findings of the checks for one watched operation. */

@@ -23,7 +23,7 @@ export class SharedScope {
       code: 'ONCE_SCOPE_SHARED',
       route,
       place: '',
-      line: `${route} has the scope 'global' and got one key from two callers (another Authorization or Cookie): the second may be given the answer of the first. Set scope: (request) => the id of the authenticated caller`,
+      line: `${route} has the scope 'global' and got one key from two callers (Authorization or Cookie differ). The second caller may get the answer of the first. Set scope: (request) => the id of the authenticated caller`,
     }
   }
 

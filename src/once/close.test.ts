@@ -1,5 +1,5 @@
 import { createServer, Agent, request as httpRequest } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { connect, type AddressInfo } from 'node:net'
 import { describe, expect, it, vi } from 'vitest'
 import type { Signal } from '../observe/signal.ts'
 import { inProcessSink } from '../sink/in-process.ts'
@@ -47,6 +47,23 @@ describe('close({ within })', () => {
     await expect(once.close({ within: 'soon' as '1s' })).rejects.toMatchObject({ code: 'ONCE_OPTION_INVALID' })
     await expect(once.close({ whithin: '1s' } as object)).rejects.toMatchObject({ code: 'ONCE_OPTION_INVALID' })
     await once.close()
+  })
+
+  it.each<unknown>([null, 5, '1s'])('refuses %j, and closes nothing', async (options) => {
+    const { once } = make()
+    await expect(once.close(options as object)).rejects.toMatchObject({ code: 'ONCE_OPTION_INVALID' })
+    expect(await once.run(operation, async () => 1)).toBe(1)
+    await once.close()
+  })
+
+  it.each(['closeIdleConnections', 'closeAllConnections'])('ends although %s of the server throws', async (method) => {
+    const { once } = make()
+    const fail = (): never => {
+      throw new Error('not this server')
+    }
+    const server = { close: () => {}, [method]: fail }
+    expect(await once.close({ within: '200ms', server })).toEqual({ cutOff: [{ kind: 'server', name: '', count: 1 }] })
+    await expect(once.run(operation, async () => 1)).rejects.toMatchObject({ code: 'ONCE_CLOSED' })
   })
 
   it('cuts off an atomic handler that hangs: its signal aborts, nothing is committed, and the caller is told', async () => {
@@ -234,6 +251,43 @@ describe('close({ server })', () => {
     expect(value.cutOff).toEqual([{ kind: 'server', name: '', count: 1 }])
     expect(ms).toBeLessThan(700)
     expect(await Promise.race([cut, pause(1_000)])).toMatchObject({ code: 'ECONNRESET' })
+  })
+
+  it('a server that never ends, and cannot end its connections, is named', async () => {
+    const { once, signals } = make()
+    const { cutOff } = await once.close({ within: '50ms', server: { close: () => {} } })
+    expect(cutOff).toEqual([{ kind: 'server', name: '', count: 1 }])
+    expect(signals.at(-1)).toEqual({ kind: 'closed', cutOff })
+  })
+
+  it('ends a connection that never carried a request, and counts it as nothing', async () => {
+    const { once, server, agent } = await serving()
+    const { port } = server.address() as AddressInfo
+    const idle = connect(port, '127.0.0.1')
+    const ended = new Promise((resolve) => idle.on('error', resolve).on('close', resolve))
+    await new Promise((resolve) => idle.on('connect', resolve))
+    await pause(50)
+    const { value, ms } = await timed(once.close({ within: '20s', server }))
+    await ended
+    expect(value.cutOff).toEqual([])
+    expect(ms).toBeLessThan(8_000)
+    agent.destroy()
+  })
+
+  it('ends a connection that stays, before its time is over', async () => {
+    const { once } = make()
+    const server = createServer(() => {}) // never answers
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const cut = new Promise<number>((resolve) => {
+      httpRequest({ port, host: '127.0.0.1' })
+        .on('error', () => resolve(performance.now()))
+        .end()
+    })
+    await new Promise((resolve) => server.once('request', resolve))
+    const at = performance.now()
+    await once.close({ within: '4s', server })
+    expect((await cut) - at).toBeLessThan(4_000)
   })
 
   it('closes everything else where a server cannot be closed', async () => {

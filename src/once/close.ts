@@ -30,6 +30,7 @@ const OPTIONS = new Set(['within', 'server'])
 
 /** Checks the options before anything stops, so that a wrong option closes nothing. */
 export function checkClose(options: CloseOptions): { withinMs: number; server: ClosableServer | undefined } {
+  if (typeof options !== 'object' || options === null) throw invalid('close() takes { within, server }')
   refuseUnknown(options, OPTIONS, 'close()')
   const { within, server } = options
   if (server !== undefined && typeof server?.close !== 'function') throw invalid('close({ server }) needs a server')
@@ -48,11 +49,12 @@ export async function closeAll<Tx>(
 ): Promise<Closed> {
   const { clock } = core
   const endsAt = clock.now() + withinMs
-  const cutAt = endsAt - Math.min(withinMs / 4, CLOSE_LAST_MS)
+  const lastMs = Math.min(withinMs / 4, CLOSE_LAST_MS)
+  const cutAt = endsAt - lastMs
   const left = (): number => Math.max(0, Math.round(endsAt - clock.now()))
   const stopping = new Map<StoppableWork, Promise<void>>()
   const stop = (worker: StoppableWork): Promise<void> => {
-    const stopped = worker.stop({ within: `${left()}ms` }).catch(() => {}) // told already
+    const stopped = worker.stop({ within: `${left()}ms` }).catch(() => {}) // The worker has reported it.
     stopping.set(
       worker,
       stopped.then(() => void (worker.underWay === 0 && stopping.delete(worker))),
@@ -75,13 +77,16 @@ export async function closeAll<Tx>(
   const everything = Promise.all([producers, relays])
   let cutOff: CutOff[] = []
   const inTime = await until(core, cutAt, everything)
-  // Its own requests, which run no operation, may be all that is left.
+  // All work may have ended, while the server still serves requests that run no operation.
   if (!inTime || server?.isEnded === false) {
     core.closed = true
     cutOff = unfinished(core, stopping.keys(), server, sweeper)
     core.running.cut()
-    await until(core, endsAt, Promise.all([everything, server?.ended]))
+    // Let the answers of cut-off work leave first. The rest of the time is for the store and for the end of the
+    // process.
+    await until(core, endsAt - lastMs / 4, Promise.all([everything, server?.ended]))
     server?.cut()
+    await until(core, endsAt, everything)
   }
   for (const { kind, name, isCutShort } of core.relays) {
     if (isCutShort && !cutOff.some((other) => other.kind === kind && other.name === name))
@@ -105,7 +110,7 @@ function unfinished<Tx>(
   for (const [name, count] of core.inFlight.routes()) found.push({ kind: 'operation', name, count })
   for (const { kind, name, underWay } of workers) found.push({ kind, name, count: Math.max(1, underWay) })
   if (sweeper.isSweeping) found.push({ kind: 'sweep', name: '', count: 1 })
-  // Its requests run operations, which are named already.
+  // Do not list the server if operations are listed: they are its requests.
   if (server && !server.isEnded && found.length === 0) found.push({ kind: 'server', name: '', count: 1 })
   return found
 }

@@ -42,6 +42,17 @@ describe('close', () => {
   })
 })
 
+describe('join', () => {
+  it('is named where it is given a lease', async () => {
+    const leased = { ...operation, lease: '5s' } as never
+    await expect(
+      make()
+        .join({})
+        .run(leased, async () => 1),
+    ).rejects.toThrow('join()')
+  })
+})
+
 describe('observe', () => {
   it('hears of every operation, by a short hash and never by its key', async () => {
     const signals: Signal[] = []

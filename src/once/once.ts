@@ -199,8 +199,8 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
         const session = nestable(core.store, outer.transaction.session, 'nested')
         return runNested(core, outer as Host, item.request, (op) => produceAlone(session, item, op))
       }
-      const outcome = execute(core, item.request, item, (_core, _request, _item, won) =>
-        batcher.add({ ...item, respond: inContext(item.respond), won }),
+      const outcome = execute(core, item.request, item, (_core, request, _item, won) =>
+        batcher.add({ ...item, request, respond: inContext(item.respond), won }),
       )
       return outer ? outer.track(outcome) : outcome
     }
@@ -209,8 +209,8 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
   relay(options: RelayOptions): Relay {
     const { clock, random, settings, relays } = this.core
     const outbox = outboxOf(this.core)
-    const { observe, namespace: source, listen } = settings
-    const parts = { outbox, clock, random, observe, source, calls: listen ? outbox.calls : undefined }
+    const { observe, tracing, namespace: source, listen } = settings
+    const parts = { outbox, clock, random, observe, tracing, source, calls: listen ? outbox.calls : undefined }
     const relay = createRelay({ ...parts, closed: () => this.core.closed }, options)
     relays.add(relay)
     return relay

@@ -89,10 +89,11 @@ export function operationsOf<Tx, E extends Events>(
 }
 
 function filterOf(namespace: string | null, options: OperationListOptions): OperationFilter {
+  if (typeof options !== 'object' || options === null) throw invalid('operations.list() takes { state, route, … }')
   refuseUnknown(options, LIST_OPTIONS, 'operations.list()')
   const { state, route, label, scope, olderThan, limit = LIST_DEFAULT } = options
   for (const [name, value] of Object.entries({ route, label, scope })) {
-    if (value !== undefined && (typeof value !== 'string' || value === '')) throw invalid(`${name} must be a text`)
+    if (value !== undefined && (typeof value !== 'string' || value === '')) throw invalid(`${name} must be a string`)
   }
   wholeNumber('limit', limit, LIST_MAX)
   if (scope !== undefined && namespace === null)
@@ -114,7 +115,8 @@ type ShownRecord = NonNullable<Awaited<ReturnType<Required<Leases>['show']>>>
 /** Any input matches, because an operator names the operation, not the request. */
 function claimOf<Tx>({ settings }: Core<Tx>, name: OperationIdentity): Claim {
   const byId = typeof name === 'string'
-  if (byId && !UUID.test(name)) throw invalid('an operation is named by its id, or by { scope, key }')
+  if (byId ? !UUID.test(name) : typeof name !== 'object' || name === null)
+    throw invalid('an operation is named by its id, or by { scope, key }')
   const { scope, key } = byId ? { scope: 'global', key: name } : name
   const fingerprint = fingerprintInput(null)
   const { claim } = requestOf(settings, { scope, key, fingerprint, route: 'operator', at: 0, rerunnable: false })
@@ -135,7 +137,7 @@ function listed({ ageMs, leaseLeftMs, recover, life, ...same }: StoredOperation)
   }
 }
 
-/** Written down first: an entry without its deed is harmless. */
+/** The audit entry comes first: an entry without its change is harmless. */
 async function write<Tx>(
   { namespace, settings, store }: Core<Tx>,
   action: 'settle' | 'release',

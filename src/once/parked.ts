@@ -99,7 +99,7 @@ function wake<Tx>({ relays }: Core<Tx>): void {
   for (const relay of relays) relay.wake({ due: true })
 }
 
-/** Written down first: an entry without its deed is harmless. */
+/** The audit entry comes first: an entry without its change is harmless. */
 async function write<Tx>(
   { namespace, settings, store }: Core<Tx>,
   action: 'release' | 'skip',
@@ -123,7 +123,7 @@ async function check<Tx>(
   if (typeof destination !== 'string') throw invalid(`${what} needs { destination }`)
   for (const [name, value] of Object.entries({ destination, aggregate })) {
     if (value === undefined) continue
-    if (typeof value !== 'string' || value === '' || !isStorable(value)) throw invalid(`${name} must be a text`)
+    if (typeof value !== 'string' || value === '' || !isStorable(value)) throw invalid(`${name} must be a string`)
   }
   if (id !== undefined && (typeof id !== 'string' || !UUID.test(id))) throw invalid('id must be the id of an event')
   const destinations = await outboxOf(core).destinations()

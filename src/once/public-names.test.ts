@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, expectTypeOf, it } from 'vitest'
 import { effectivelyOnce, event, inProcessSink, type Runner, type Worker } from '../index.ts'
+import type { Signal } from '../observe/signal.ts'
 import { memoryStore } from '../store/memory/memory-store.ts'
 
 const events = { 'charge.created': event<{ id: number }>((charge) => String(charge.id)) }
@@ -68,7 +69,7 @@ describe('destinations', () => {
   it('are listed, and removed by their name', async () => {
     await sentTo('mail')
     await sentTo('ledger')
-    expect([...(await once.destinations.list())].toSorted()).toEqual(['ledger', 'mail'])
+    expect(await once.destinations.list()).toEqual(['ledger', 'mail'])
     await once.destinations.remove('mail')
     expect(await once.destinations.list()).toEqual(['ledger'])
     await expect(once.destinations.remove(7 as never)).rejects.toMatchObject({ code: 'ONCE_OPTION_INVALID' })
@@ -95,4 +96,32 @@ describe('a consumer', () => {
     await consumer.drain()
     expect(seen).toEqual([7])
   })
+})
+
+describe('the age that operations are listed by', () => {
+  it.each(['soon', '3651d'])('%s is refused, and named', async (olderThan) => {
+    const listed = once.operations.list({ olderThan: olderThan as '1d' })
+    await expect(listed).rejects.toThrow(/ONCE_OPTION_INVALID.*olderThan must be/)
+    expect(await once.operations.list({ olderThan: '3650d' })).toEqual([])
+  })
+})
+
+it('an unknown option is named together with the call that it was given to', async () => {
+  const options = { statement: () => ({ sql: '', values: [] }), respond: () => 1, maximum: 1 }
+  expect(() => once.batched(options)).toThrow(/batched\(\).*maximum|maximum.*batched\(\)/)
+})
+
+it.each([undefined, '30s'] as const)('an operation tells how long it took, with the lease %s', async (lease) => {
+  const took: number[] = []
+  const observe = (signal: Signal): void => void (signal.kind === 'completed' && took.push(signal.durationMs))
+  const watched = effectivelyOnce({ namespace: 'watched', store: memoryStore(), observe, guard: 'off', sweep: false })
+  const begun = performance.now()
+  const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 30))
+  const operation = { scope: 'a', key: 'k', input: 1 }
+  if (lease) await watched.run({ ...operation, lease }, async ({ commit }) => pause().then(() => commit(async () => 1)))
+  else await watched.run(operation, pause)
+  expect(took).toHaveLength(1)
+  expect(took[0]).toBeGreaterThan(25)
+  expect(took[0]).toBeLessThanOrEqual(performance.now() - begun)
+  await watched.close()
 })

@@ -15,7 +15,7 @@ export async function resendNow<Tx>(core: Core<Tx>, options: ResendOptions): Pro
   const { destination, type, aggregate } = options
   for (const [name, value] of Object.entries({ destination, type, aggregate })) {
     if (value === undefined) continue
-    if (typeof value !== 'string' || value === '' || !isStorable(value)) throw invalid(`${name} must be a text`)
+    if (typeof value !== 'string' || value === '' || !isStorable(value)) throw invalid(`${name} must be a string`)
   }
   const since = timeOf('since', options.since)
   const until = options.until === undefined ? null : timeOf('until', options.until)

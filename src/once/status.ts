@@ -54,7 +54,11 @@ export function oldest(ages: readonly (number | null)[]): number | null {
 }
 
 export async function healthOf<Tx>(core: Core<Tx>): Promise<Health> {
-  const { operations, destinations, unsent, deadLetters } = await statusOf(core)
+  const problems = problemsIn(await statusOf(core))
+  return { healthy: problems.length === 0, problems }
+}
+
+export function problemsIn({ operations, destinations, unsent, deadLetters }: Status): readonly string[] {
   const problems: string[] = []
   if (operations.unknown > 0) problems.push(`operations with an unknown outcome: ${operations.unknown}`)
   if ((operations.oldestAbandonedMs ?? 0) > ABANDONED_MS_MAX)
@@ -67,7 +71,7 @@ export async function healthOf<Tx>(core: Core<Tx>): Promise<Health> {
   }
   if ((unsent.oldestMs ?? 0) > UNRELAYED_MS_MAX) problems.push('events wait, and no relay has ever run')
   if (deadLetters.parked > 0) problems.push(`dead letters: ${deadLetters.parked}`)
-  return { healthy: problems.length === 0, problems }
+  return problems
 }
 
 /** Never rejects, because a probe calls it. */

@@ -34,6 +34,11 @@ function copyOf(error: Partial<Error>): Error {
   return copy
 }
 
+/** Of anything that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? textOf(error.message) : textOf(error)
+}
+
 /** Of anything: a message need not be a text. */
 export function textOf(value: unknown): string {
   if (typeof value === 'string') return value

@@ -1,11 +1,17 @@
 /** Part of every engine we run on; the language level we compile against does not list it yet. */
 interface WellFormed {
   isWellFormed(): boolean
+  toWellFormed(): string
 }
 
 /** Without half of a surrogate pair, which UTF-8 cannot say. */
 export function isWellFormed(text: string): boolean {
   return (text as string & WellFormed).isWellFormed()
+}
+
+/** With U+FFFD instead of each half of a surrogate pair. */
+export function toWellFormed(text: string): string {
+  return (text as string & WellFormed).toWellFormed()
 }
 
 /** Every database holds it as it is: PostgreSQL has no place for NUL, in text or in JSON. */
