@@ -1,14 +1,14 @@
 /**
- * Takes one fix at a time back, in a copy of the repository, and runs the test that must notice. A mutant counts as killed
- * where its test fails with it and passes without.
+ * Reverts one fix at a time, in a copy of the repository, and runs the test that must detect it. A mutant counts as
+ * killed if its test fails with it and passes without it.
  *
  * npm run weather:mutants -- [--mutant NAME] [--test FILE] [--limit SECONDS]
  */
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { WEATHER_MUTANTS, type TestedMutant } from '../test/weather/mutants.ts'
-import { isLong } from './mutate/long.ts'
-import { Tree, type Ran } from './mutate/tree.ts'
+import type { Ran } from './mutate/tests.ts'
+import { Tree } from './mutate/tree.ts'
 import { mutated, type PatchMutant } from './mutants.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '')
@@ -23,11 +23,11 @@ async function main(): Promise<number> {
   if (hunted.length === 0) throw new Error('there is no such mutant')
   const tree = await Tree.copy(ROOT)
   try {
-    const ran = (test: string): Promise<Ran> => tree.test([test], isLong(test), limitMs)
+    const ran = (test: string): Promise<Ran> => tree.tests.run(test, limitMs)
     const changed = <T>(work: () => Promise<T>, mutant?: PatchMutant): Promise<T> =>
       mutant ? tree.with(mutant.file, () => mutated(mutant), work) : work()
     const isKilled = async ({ test, also, ...mutant }: TestedMutant): Promise<boolean> =>
-      (await changed(() => changed(() => ran(test), also), mutant)).failed.includes(test)
+      (await changed(() => changed(() => ran(test), also), mutant)).kind === 'failed'
     const sound = new Map<string, boolean>()
     let killed = 0
     for (const mutant of hunted) {

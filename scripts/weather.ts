@@ -1,7 +1,7 @@
 /**
- * Producers, two relays, three consumers of two versions, PostgreSQL with a standby and a broker, while servers are
- * restarted, promoted and killed, connections go silent, processes are stopped, replaced and killed. Prints one line of
- * JSON and fails when a promise was broken, or when a kind of fault never hit.
+ * Runs producers, two relays, three consumers of two versions, PostgreSQL with a standby, and a broker. Meanwhile
+ * servers are restarted, promoted and killed, connections go silent, and processes are paused, replaced and killed.
+ * Prints one line of JSON. Fails when a guarantee was violated, or when a kind of fault never hit.
  *
  * npm run weather -- [--minutes N] [--seed S] [--broker none|nats|redis|kafka|rabbitmq] [--only kind,…] [--json]
  */
@@ -9,7 +9,7 @@ import { parseArgs } from 'node:util'
 import { BROKERS, weather, type WeatherResult } from '../test/weather/weather.ts'
 import { lineOf } from '../test/weather/violations.ts'
 
-/** Whoever dies sends again what was under way; more is a storm. */
+/** A relay that dies sends its in-flight events again. More calls per event indicate a resend storm. */
 const CALLS_PER_EVENT_MAX = 2
 const TEXT = { type: 'string' } as const
 const { values } = parseArgs({

@@ -7,12 +7,12 @@ export interface Step {
   readonly n: number
 }
 
-/** What the first version of the service knows. */
+/** The events that the first version of the service knows. */
 export const FIRST = {
   'order.moved': event<Step>(({ aggregate }) => aggregate, { ordered: true }),
 }
 
-/** The second one has another event. */
+/** The second version adds one event. */
 export const SECOND = {
   ...FIRST,
   'note.added': event<Step>(({ aggregate }) => aggregate, { ordered: true }),
@@ -21,16 +21,16 @@ export const SECOND = {
 export const NAMESPACE = 'weather'
 export const CONSUMER = 'effects'
 export const HOOK = 'hook'
-/** A relay's shards are free for another one after this. */
+/** After this time, another relay can lease the shards of a dead one. */
 export const RELAY_LEASE: Duration = '5s'
-/** What a dead process held comes again after this, where the broker lets one say so. */
+/** After this time, the broker redelivers the messages of a dead process, where the broker's setting allows it. */
 export const HOLDS_FOR: Duration = '5s'
-/** A seventh of it is the age of a segment. */
+/** The age of a segment is a seventh of this. */
 export const RESEND_FOR: Duration = '140s'
 
 /**
- * `orders` are the business rows, `effects` what consumers did: without a unique constraint, so that what happens twice
- * can be seen.
+ * `orders` holds the business rows, and `effects` the effects of consumers. `effects` has no unique constraint, so that
+ * a duplicate effect is visible.
  */
 export const TABLES = `
   create table aggregate (id text primary key, n int4 not null);

@@ -5,13 +5,13 @@ import type { Signal } from '../../src/index.ts'
 const TELL_MS = 400
 const START_AGAIN_MS = 500
 
-/** What a process has to say, one line of JSON now and then. */
+/** A status report of a process, sent from time to time as one line of JSON. */
 export interface Word {
-  /** It is at work. */
+  /** The process has started its work. */
   readonly ready?: true
-  /** Events it sent, messages it is done with, or operations that committed. */
+  /** The number of events sent, messages settled, or operations committed. */
   readonly done: number
-  /** Signals of trouble. */
+  /** The number of failures that the process has reported. */
   readonly troubles: number
   readonly last: string
 }
@@ -42,7 +42,7 @@ export function troubled(what: string, error: unknown): void {
   last = `${what}: ${error instanceof Error ? error.message : String(error)}`.slice(0, 300)
 }
 
-/** Everything that an operator could have seen. */
+/** Counts the signals that an operator could have seen. */
 export function observe(signal: Signal): void {
   if (signal.kind === 'sent') progressed(signal.events)
   else if (signal.kind === 'consumed') progressed(signal.messages)
@@ -51,7 +51,7 @@ export function observe(signal: Signal): void {
   else if (signal.kind === 'parked' || signal.kind === 'deadLetter') troubled(signal.kind, signal.reason)
 }
 
-/** A start that fails is tried again, as whoever keeps services running would. */
+/** Retries a failed start, as a service manager would. */
 export async function begin(start: () => Promise<unknown>): Promise<void> {
   for (;;) {
     try {
@@ -73,7 +73,7 @@ export function onCommand(obey: (command: Command) => void): void {
   })
 }
 
-/** A deploy: what runs is ended in order. */
+/** Handles a deployment: SIGTERM ends the running work in order. */
 export function onDeploy(end: () => Promise<unknown>): void {
   process.once('SIGTERM', () => {
     end()
@@ -87,7 +87,7 @@ export function onDeploy(end: () => Promise<unknown>): void {
 
 const SystemDate = Date
 
-/** The wall clock of this process jumps. Its timers do not: they follow the monotonic clock, as everywhere. */
+/** Makes the wall clock of this process jump. Timers do not jump, because they follow the monotonic clock. */
 function stepClock(ms: number): void {
   class SteppedDate extends SystemDate {
     constructor(...given: unknown[]) {

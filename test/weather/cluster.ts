@@ -9,7 +9,7 @@ const COMMAND_MS = 60_000
 const READY_MS = 60_000
 const ATTEMPTS = 3
 
-/** The lock table is a default server's. A standby that lost its server looks for it often. */
+/** The lock table has the default size. A standby that lost its primary tries to reconnect often. */
 const SETTINGS: readonly string[] = [
   'max_connections=100',
   'fsync=on',
@@ -26,7 +26,7 @@ interface Home {
   readonly password: string
 }
 
-/** One PostgreSQL server: it can be stopped at once, started again, promoted and copied into a standby. */
+/** One PostgreSQL server. It can be stopped immediately, restarted, promoted and copied to a standby. */
 export class Cluster {
   readonly port: number
   readonly url: string
@@ -56,7 +56,7 @@ export class Cluster {
     })
   }
 
-  /** A copy of this server that follows it. */
+  /** Creates a standby that replicates this server. */
   standby(): Promise<Cluster> {
     const home = this.#home
     return Cluster.#serve(home, async (directory) => {
@@ -73,7 +73,7 @@ export class Cluster {
 
   static async #serve(home: Home, fill: (directory: string) => Promise<void>): Promise<Cluster> {
     let last: unknown
-    // Another process may take the port between the look and the start.
+    // Another process may take the port between the check and the start.
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const port = await freePort()
       const directory = await makeDirectory(home.owner)
@@ -103,7 +103,7 @@ export class Cluster {
     return untilReady(() => answers(this.url), { timeoutMs: READY_MS, ended: () => this.#kept.ended() })
   }
 
-  /** `pg_ctl -m immediate stop`: nothing is written any more, the next start recovers. */
+  /** `pg_ctl -m immediate stop`: the server writes nothing more, and recovers at the next start. */
   stopAtOnce(): Promise<void> {
     return this.#kept.halt('SIGQUIT')
   }
@@ -122,7 +122,7 @@ export class Cluster {
     await untilReady(isPrimary, { timeoutMs: READY_MS, ended: () => this.#kept.ended() })
   }
 
-  /** By a connection of its own, which nobody else sees. */
+  /** Uses a connection of its own, apart from those of the processes under test. */
   async rows<R extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<R[]> {
     const client = new pg.Client({
       connectionString: this.url,

@@ -1,4 +1,4 @@
-/** Applies what comes: consumer-process <database> <v1|v2> <broker> <its address> <place> */
+/** Applies the messages it receives: consumer-process <database> <v1|v2> <broker> <its address> <place> */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { brokerNamed } from '../broker/support/broker.ts'
 import { CONSUMER, FIRST, HOLDS_FOR, openOnce, SECOND, type Step } from './catalogue.ts'
@@ -7,7 +7,7 @@ import { begin, observe, onCommand, onDeploy } from './child.ts'
 const [database = '', version = 'v2', broker = 'none', url = '', place = ''] = process.argv.slice(2)
 const events = version === 'v1' ? FIRST : SECOND
 const { once, close } = openOnce(database, observe, { events })
-/** The event that fails here, or the next one that comes. */
+/** The id of the event that fails in this process, or 'next' for the next event that arrives. */
 let failing: string | undefined
 
 interface Tx {

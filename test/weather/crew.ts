@@ -7,20 +7,20 @@ import type { Command, Word } from './child.ts'
 import { Link } from './link.ts'
 
 const READY_MS = 180_000
-/** A deploy that takes longer is ended, as whoever keeps services running would. */
+/** A deployment that takes longer is killed, as a service manager would do. */
 const DEPLOY_MS = 20_000
 
 export type Role = 'producer' | 'relay' | 'consumer'
 
-/** Which program, for what: a process that ends is replaced by one of the same post. */
+/** A program and its purpose. When a process ends, another process with the same post replaces it. */
 export interface Post {
   readonly name: string
   readonly role: Role
-  /** What it is started with after the address of the database. */
+  /** The arguments after the address of the database. */
   readonly args: readonly string[]
 }
 
-/** One process with its own way to the database, and what it told. */
+/** One process with its own link to the database, and its latest report. */
 export class Member {
   readonly post: Post
   readonly link: Link
@@ -29,7 +29,7 @@ export class Member {
   troubles = 0
   last = ''
   isReady = false
-  /** SIGSTOP was sent: it can say nothing. */
+  /** SIGSTOP was sent, so the process cannot report. */
   isHeld = false
   progressedAt: number = performance.now()
   toldAt: number = -Infinity
@@ -61,7 +61,7 @@ export class Member {
     this.#child.kill('SIGSTOP')
   }
 
-  /** From now on it is expected to work. */
+  /** Resumes the process, which is expected to make progress again. */
   release(): void {
     this.#child.kill('SIGCONT')
     this.isHeld = false
@@ -72,7 +72,7 @@ export class Member {
     if (!this.hasEnded) this.#child.stdin?.write(`${command}\n`)
   }
 
-  /** Answers whether it ended in time. */
+  /** Returns whether the process ended in time. */
   async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<boolean> {
     const inTime = this.hasEnded || (await this.#endWithin(signal, DEPLOY_MS))
     if (!inTime) await this.#endWithin('SIGKILL', DEPLOY_MS)
@@ -91,12 +91,12 @@ export class Member {
   }
 }
 
-/** All processes. Each post is always filled, but for the moments of its faults. */
+/** All processes. Every post is filled, except during a fault of its process. */
 export class Crew {
   readonly #members = new Map<string, Member>()
   readonly #url: () => string
 
-  /** `url`: where the database is now. */
+  /** `url` returns the current address of the database. */
   constructor(url: () => string) {
     this.#url = url
   }
@@ -132,7 +132,10 @@ export class Crew {
     throw new Error(`not ready: ${late.map(({ post, last }) => `${post.name} (${last})`).join(', ')}`)
   }
 
-  /** Ends one and fills its post again, with other arguments if any are given. Answers whether it ended in time. */
+  /**
+   * Ends a process and starts its replacement, with other arguments if given. Returns whether the process ended in
+   * time.
+   */
   async replace(member: Member, signal: 'SIGTERM' | 'SIGKILL', args = member.post.args): Promise<boolean> {
     const inTime = await member.end(signal)
     await this.occupy({ ...member.post, args })

@@ -3,18 +3,23 @@ import { untilReady } from '../../scripts/servers/process.ts'
 import { Cluster } from './cluster.ts'
 
 const FOLLOWS_MS = 30_000
-/** So long nothing reaches the standby before an asynchronous promotion: what commits meanwhile is dropped by it. */
+/**
+ * How long the standby receives nothing before an asynchronous promotion. The promotion drops every commit of that
+ * time.
+ */
 const LAG_MS = 1_500
-/** Until the server was told to stop. */
+/** The time until the server has received the signal to stop. */
 const TOLD_MS = 300
 
-/** What an asynchronous promotion dropped, by the event: the old server had it, the promoted one has not. */
+/**
+ * The rows that an asynchronous promotion dropped, by event. The old server had them, and the promoted one does not.
+ */
 export interface Dropped {
   readonly orders: readonly string[]
   readonly effects: readonly string[]
 }
 
-/** A server and its standby. Whoever works on it is told where the server is after a promotion. */
+/** A server and its standby. After a promotion, `moved` is called with the port of the new server. */
 export class Database {
   #primary: Cluster
   #standby: Cluster
@@ -49,7 +54,9 @@ export class Database {
     await this.#primary.rows('checkpoint')
   }
 
-  /** The server takes every session down and recovers. Answers whether there was a backend to kill. */
+  /**
+   * Kills a backend, which makes the server end every session and recover. Returns whether there was a backend to kill.
+   */
   async killBackend(): Promise<boolean> {
     const [found] = await this.#primary.rows<{ pid: number }>(
       `select pid from pg_stat_activity where backend_type = 'client backend' and application_name <> 'weather'
@@ -62,7 +69,7 @@ export class Database {
     return true
   }
 
-  /** Nothing that was answered is dropped. */
+  /** Promotes the standby without losing an acknowledged commit. */
   async promoteSynchronous(): Promise<void> {
     await this.#follows('streaming')
     await this.#primary.rows(`alter system set synchronous_standby_names = '*'`)
@@ -74,7 +81,7 @@ export class Database {
     await this.#change()
   }
 
-  /** Whatever the standby was not sent in time is dropped: all that is done `meanwhile`. */
+  /** Promotes the standby, and drops every commit that the standby has not received: those made during `meanwhile`. */
   async promoteAsynchronous(meanwhile: () => Promise<unknown> = () => sleep(LAG_MS)): Promise<Dropped> {
     await this.#follows('streaming')
     const [sender] = await this.#primary.rows<{ pid: number }>('select pid from pg_stat_replication limit 1')
@@ -82,7 +89,7 @@ export class Database {
     await meanwhile()
     const stopping = this.#primary.stopAtOnce()
     await sleep(TOLD_MS)
-    // It wakes up to its end, and sends nothing more.
+    // The resumed WAL sender ends at once and sends nothing more.
     if (sender) resume(sender.pid)
     await stopping
     await this.#standby.promote()
@@ -100,7 +107,7 @@ export class Database {
     await Promise.all([this.#standby.remove(), this.#primary.remove()])
   }
 
-  /** The promoted server serves; the old one is looked at and removed, and a new standby is made. */
+  /** Switches to the promoted server. Reads and removes the old one, and creates a new standby. */
   async #change<T>(look?: () => Promise<T>): Promise<T> {
     const old = this.#primary
     this.#primary = this.#standby
@@ -134,6 +141,6 @@ function resume(pid: number): void {
   try {
     process.kill(pid, 'SIGCONT')
   } catch {
-    // It is gone already.
+    // The process has already ended.
   }
 }

@@ -3,7 +3,7 @@ import { doctor, type Finding } from '../../src/cli/doctor.ts'
 
 const LOOK_MS = 500
 
-/** When the database went back, as doctor tells it. */
+/** The times at which the database was rewound, as `doctor` reports them. */
 export async function rewindsIn(url: string): Promise<Date[]> {
   const given = { command: 'doctor', operand: undefined, values: {}, json: true, url, schema: undefined }
   const told = { progress: () => {}, out: async () => {}, signal: new AbortController().signal }
@@ -13,11 +13,11 @@ export async function rewindsIn(url: string): Promise<Date[]> {
   )
 }
 
-/** Whether doctor tells of it in time. `url`: where the database is now. */
+/** Whether `doctor` reports a rewind in time. `url` returns the current address of the database. */
 export async function tellsOfRewind(url: () => string, since: Date, withinMs: number): Promise<boolean> {
   const deadline = performance.now() + withinMs
   for (;;) {
-    // The database may be away for another reason.
+    // The database may be unavailable because of another fault.
     const rewinds = await rewindsIn(url()).catch(() => [])
     if (rewinds.some((at) => at >= since)) return true
     if (performance.now() > deadline) return false

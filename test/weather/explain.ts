@@ -1,6 +1,6 @@
 import type { Rows } from './verifier.ts'
 
-/** Where an event is, as far as the tables tell. $1 events */
+/** Finds the place of each event from the tables. $1: the events. */
 const EXPLAIN = `
 select o.event, o.type, o.aggregate, o.n, e.shard, e.seq::int8 as seq, e.segment,
        round(extract(epoch from clock_timestamp() - o.at)) as age,
@@ -16,7 +16,7 @@ select o.event, o.type, o.aggregate, o.n, e.shard, e.seq::int8 as seq, e.segment
 
 const SHOWN = 6
 
-/** For whoever looks for the cause: a few of the events, one line each. */
+/** Describes a few of the events for debugging, one line each. */
 export async function explain(rows: Rows, events: readonly string[], dropped: ReadonlySet<string>): Promise<string[]> {
   const found = await rows(EXPLAIN, [events])
   const byType = new Map<unknown, number>()

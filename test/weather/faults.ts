@@ -8,53 +8,59 @@ import type { Hook, Refusal } from './hook.ts'
 
 const SLOW_MS = [200, 1_500] as const
 const REFUSALS: readonly Refusal[] = [503, 429, 500, 'hang']
-/** The others are this late at most while one event is refused: two seconds more than usual, on a busy machine. */
+/** The maximum delay of other events while one event is refused: two seconds more than usual, on a busy machine. */
 const OVERDUE_MS = 5_000
 const LOCKS_PER_CALL = 1_000
 const LOCKS_MAX = 100_000
 const LOCK_TABLE_FULL = '53200'
 const CLOCK_STEP_MS = 3_600_000
 
-/** What the faults happen to. */
+/** The objects that faults act on. */
 export interface Surroundings {
   readonly database: Database
   readonly crew: Crew
   readonly hook: Hook
   readonly broker: RunningServer | undefined
-  /** Ends the node that leads the stream or queue, and answers with how to start it again; undefined: there is one node. */
+  /**
+   * Kills the node that leads the stream or queue, and returns a function that restarts it. Undefined if there is one
+   * node.
+   */
   readonly killLeader: (() => Promise<() => Promise<void>>) | undefined
-  /** How long a consumer's dead process keeps what it had. */
+  /** How long the messages of a dead consumer process stay assigned to it. */
   readonly consumerLeaseMs: number
   readonly relayLeaseMs: number
-  /** Nothing else goes wrong at the same time. */
+  /** No other fault occurs at the same time. */
   readonly solo: boolean
   tell(line: string): void
-  /** Whom the fault hits. */
+  /** Records the process that the fault hits. */
   on(name: string): void
-  /** Somebody waits who should not. */
+  /** Records that a process waits although it should not. */
   stuck(line: string): void
-  /** Events of other aggregates that were published so long ago and not sent to the hook. */
+  /** The number of events of other aggregates that are older than `ms` and were not sent to the hook. */
   overdue(ms: number, exceptAggregate: string): Promise<number>
-  /** An asynchronous promotion dropped this. `knowing`: relays that still know what they sent before it. */
+  /**
+   * Reports the rows that an asynchronous promotion dropped. `knowing`: the relays that still know what they sent
+   * before the promotion.
+   */
   dropped(what: Dropped, at: { readonly since: Date; readonly knowing: ReadonlySet<string> }): Promise<void>
-  /** The database serves again: from now on publishing must work, soon. */
+  /** The database is available again, so publishing must work within seconds. */
   serves(): Promise<void>
 }
 
-/** Injects one fault and takes it back. Answers whether it hit. */
+/** Injects one fault and ends it. Returns whether the fault hit. */
 type Fault = (at: Surroundings, dice: Dice, free: Free) => Promise<boolean>
 
-/** Lends processes to faults, each to one at a time. */
+/** Assigns processes to faults, so that each process has one fault at a time. */
 export class Free {
   readonly #lent = new Set<string>()
   readonly #returnedAt = new Map<string, number>()
 
-  /** No fault has had it since then. */
+  /** Whether no fault has used this process since then. */
   wasFree({ post: { name } }: Pick<Member, 'post'>, since: Date): boolean {
     return !this.#lent.has(name) && (this.#returnedAt.get(name) ?? 0) < since.getTime()
   }
 
-  /** Runs with a process of one of these roles, or answers false when there is none. */
+  /** Runs with a process of one of these roles, or returns false when none is free. */
   async with(
     { crew, on }: Pick<Surroundings, 'crew' | 'on'>,
     dice: Dice,
@@ -63,7 +69,7 @@ export class Free {
   ): Promise<boolean> {
     const role = dice.pick(roles)
     const found = crew.of(role).filter((one) => one.isReady && !this.#lent.has(one.post.name))
-    // Somebody goes on publishing, sending and consuming.
+    // At least one process of each role must continue to work.
     const member = found.length > 1 ? dice.pick(found) : undefined
     if (!member) return false
     this.#lent.add(member.post.name)
@@ -78,7 +84,7 @@ export class Free {
   }
 }
 
-/** One at a time. */
+/** Runs these faults one at a time. */
 function inTurn(): (fault: Fault) => Fault {
   let last: Promise<unknown> = Promise.resolve()
   return (fault) =>
@@ -89,7 +95,7 @@ function inTurn(): (fault: Fault) => Fault {
     }
 }
 
-/** Each of them takes the whole database down. */
+/** Each of these faults takes the whole database down. */
 const alone = inTurn()
 const aloneAtBroker = inTurn()
 
@@ -109,7 +115,7 @@ export const FAULTS = {
     const since = new Date()
     const relays = at.crew.of('relay')
     const dropped = await at.database.promoteAsynchronous()
-    // Whoever was replaced or stopped meanwhile may have forgotten what it sent.
+    // A relay that was replaced or paused meanwhile may have forgotten what it sent.
     const knowing = relays.filter((relay) => at.crew.of('relay').includes(relay) && free.wasFree(relay, since))
     await at.dropped(dropped, { since, knowing: new Set(knowing.map(({ post }) => post.name)) })
     return dropped.orders.length + dropped.effects.length > 0
@@ -198,7 +204,7 @@ export function inject(kind: FaultKind, at: Surroundings, dice: Dice, free: Free
   return FAULTS[kind](at, dice, free)
 }
 
-/** A stranger takes locks until there is no room for one more, keeps them for a while and goes. */
+/** A foreign session fills the lock table, keeps the locks for a while and ends. */
 async function fillLockTable(url: string): Promise<boolean> {
   const stranger = new pg.Client({ connectionString: url, application_name: 'weather' })
   stranger.on('error', () => {})

@@ -6,21 +6,21 @@ import { timeOf } from './violations.ts'
 
 export const HOOK_SECRET = 'whsec_d2VhdGhlci13ZWF0aGVyLXdlYXRoZXI='
 
-/** A status, or no answer at all. */
+/** A status, or no response at all. */
 export type Refusal = 429 | 500 | 503 | 'hang'
 
-/** One call: when it came, and how it was answered. */
+/** One call: when it arrived, and how it was answered. */
 interface Answered {
   readonly event: string
   readonly at: number
   readonly answer: number | 'hang'
-  /** Who called. */
+  /** The process that made the call. */
   readonly by: string
 }
 
-/** The receiver of webhooks: it writes down every call, and can be slow or refuse one event. */
+/** The receiver of webhooks. It records every call, and can be slow or refuse one event. */
 export class Hook {
-  /** Events in the order of their first call that was answered well. */
+  /** The events in the order of their first successful call. */
   readonly first = new Map<string, { readonly aggregate: string; readonly at: number; readonly by: string }>()
   readonly calls: Answered[] = []
   #delayMs = 0
@@ -44,7 +44,7 @@ export class Hook {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/events`
   }
 
-  /** For whoever looks for the cause: every call of an event. */
+  /** Describes every call of an event, for debugging. */
   told(event: string): string[] {
     const own = this.calls.filter((call) => call.event === event)
     return own.map(({ at, answer, by }) => `called ${timeOf(at)} by ${by}: ${answer}`)
@@ -58,13 +58,13 @@ export class Hook {
     this.#delayMs = delayMs
   }
 
-  /** The next event that comes is refused, again and again, until `accept`. Its aggregate waits. */
+  /** Refuses the next event that arrives, and its retries, until `accept` is called. Its aggregate waits. */
   refuse(how: Refusal): void {
     this.#refused = undefined
     this.#refusal = how
   }
 
-  /** The event that is refused, and its aggregate, once one came. */
+  /** The refused event and its aggregate, once one has arrived. */
   get refused(): { readonly event: string; readonly aggregate: string } | undefined {
     return this.#refused
   }
@@ -98,7 +98,7 @@ export class Hook {
       if (answer === 204 && !this.first.has(id)) this.first.set(id, { aggregate: subject, at: Date.now(), by })
       if (answer !== 'hang') response.writeHead(answer).end()
     } catch {
-      // The caller is gone.
+      // The caller has closed the connection.
       response.destroy()
     }
   }

@@ -31,7 +31,7 @@ describe('the link to the database', () => {
     return socket
   }
 
-  /** What comes back within a moment. */
+  /** Returns the bytes that arrive within a short time. */
   async function say(socket: Socket, text: string): Promise<string> {
     let heard = ''
     const hear = (bytes: Buffer): void => void (heard += bytes.toString())

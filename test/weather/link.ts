@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { createConnection, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 
-/** What a firewall dropped is kept by the server until its own time limits end it, or this. */
+/** The server keeps dropped connections until its own time limits end them, or until this time. */
 const DROPPED_MS_MAX = 60_000
 
 /**
- * One process's way to PostgreSQL. It can go silent: nothing is forwarded and nothing is closed, new connections are
- * taken and left without an answer.
+ * The connection of one process to PostgreSQL. It can go silent: it forwards nothing and closes nothing. New
+ * connections are accepted, but get no answer.
  */
 export class Link {
   #target: number
@@ -26,14 +26,14 @@ export class Link {
     return link
   }
 
-  /** The same address, through this link. */
+  /** The same address, but through this link. */
   through(url: string): string {
     const near = new URL(url)
     near.port = String((this.#server.address() as AddressInfo).port)
     return near.href
   }
 
-  /** The server moved: connections to the old one are ended, as its going has. */
+  /** The server moved: connections to the old server are closed, because that server is gone. */
   moved(target: number): void {
     this.#target = target
     for (const pair of this.#pairs) pair.end()
@@ -48,13 +48,13 @@ export class Link {
     for (const pair of this.#pairs) pair.silence()
   }
 
-  /** What was held back arrives now. */
+  /** Forwards the bytes that were held back. */
   thaw(): void {
     this.#silent = false
     for (const pair of this.#pairs) pair.thaw()
   }
 
-  /** New connections work; the old ones stay silent for ever: their firewall has forgotten them. */
+  /** New connections work. Old ones stay silent for ever, as if their firewall had forgotten them. */
   forget(): void {
     this.#silent = false
     for (const pair of this.#pairs) pair.drop()
@@ -100,7 +100,7 @@ class Pair {
       if (!this.#silent) from.resume()
     })
     from.on('error', () => {})
-    // A silent way carries no word of an ending either.
+    // A silent link does not forward the end of a connection either.
     from.on('close', () => {
       if (!this.#silent) this.end()
       else if (from === this.#near) setTimeout(() => this.end(), DROPPED_MS_MAX).unref()
@@ -123,7 +123,7 @@ class Pair {
 
   drop(): void {
     this.#dropped = true
-    // Read and thrown away, or the ends would never be heard of.
+    // The bytes are read and discarded; otherwise the end of the connection would never be noticed.
     this.#near.resume()
     this.#far.resume()
   }

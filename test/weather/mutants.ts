@@ -1,9 +1,9 @@
 import type { PatchMutant } from '../../scripts/mutants.ts'
 
-/** A fix taken back where the simulator has no model of what breaks, and a test on real servers that must notice. */
+/** A reverted fix that the simulator cannot model, and the test on real servers that must detect it. */
 export interface TestedMutant extends PatchMutant {
   readonly test: string
-  /** The other half, where one change alone is made good by the other place. */
+  /** A second change, for a fix in two places that each hide the lack of the other. */
   readonly also?: PatchMutant
 }
 
@@ -20,6 +20,20 @@ const CRASHES: readonly TestedMutant[] = [
       find: "setval('${schema}.${table}_segment', ${next})",
       replace: "nextval('${schema}.${table}_segment')",
     },
+  },
+  {
+    name: 'a step of the retention relies on what the server before a promotion had said',
+    test: 'test/relay/retention-promoted.test.ts',
+    file: 'src/store/postgres/outbox-retention.ts',
+    find: '`select ${condition} as holds`',
+    replace: '`select true or (${condition}) as holds`',
+  },
+  {
+    name: 'a consumer of the outbox tells a promoted server what it applied before',
+    test: 'test/consumer/outbox-promoted.test.ts',
+    file: 'src/outbox/shard-leases.ts',
+    find: 'await tell(this.server)',
+    replace: 'await tell(undefined)',
   },
 ]
 
@@ -177,7 +191,7 @@ const IMPORTS: readonly TestedMutant[] = [
   },
 ]
 
-/** Mutants of points that need real segments, real logs or a real server that was put back. */
+/** Mutants that need real segments, real logs or a real server that was restored. */
 export const WEATHER_MUTANTS: readonly TestedMutant[] = [
   ...CRASHES,
   ...RECREATED_LOGS,

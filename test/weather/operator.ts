@@ -8,12 +8,14 @@ const SWEEP_MS = 2_000
 const REDRIVEN_MS_MAX = 60_000
 const CHECKPOINT_MS = 9_000
 /**
- * After an asynchronous promotion: what was published since then may have been applied on the server that is gone, by
- * consumers who were a minute behind on a busy machine.
+ * The period to resend after an asynchronous promotion. Its events may have been applied only on the lost server, by
+ * consumers that were a minute behind on a busy machine.
  */
 const RESEND_MS = 120_000
 
-/** A sweeper that died is waited for for five minutes; here, for a few seconds. Two at once would do no harm. */
+/**
+ * The product waits five minutes for a dead sweeper; this test waits a few seconds. Two sweepers at once do no harm.
+ */
 const LET_GO = `update effectively_once.sweeper set until = clock_timestamp()
   where until between clock_timestamp() and clock_timestamp() + interval '290 s'`
 
@@ -23,10 +25,12 @@ export interface OperatorParams {
   tell(line: string): void
 }
 
-/** Whoever keeps it running: sweeps, checkpoints, sends again after a failover, redrives after a deploy. */
+/**
+ * The operator of the service: sweeps, makes checkpoints, resends after a failover, and redrives after a deployment.
+ */
 export class Operator {
   checkpoints = 0
-  /** Segments of the outbox that came into use. */
+  /** The number of outbox segments that came into use. */
   turned = 0
   readonly #database: Database
   readonly #link: Link
@@ -44,7 +48,7 @@ export class Operator {
     this.#tell = tell
     this.#sweepMs = sweepMs ?? SWEEP_MS
     const observe = (signal: Signal): void => {
-      // An alarm is told until somebody has looked: once is enough here.
+      // The alarm repeats until an operator reacts. Reporting it once is enough here.
       if (signal.kind !== 'miscounted' || this.#miscounted) return
       this.#miscounted = true
       tell(`miscounted: ${JSON.stringify(signal)}`)
@@ -67,7 +71,7 @@ export class Operator {
     this.#link.moved(port)
   }
 
-  /** Until `end`: checkpoints and turned segments between everything else. */
+  /** Makes checkpoints and turns segments over until `end`. */
   begin(): void {
     this.#work = Promise.all([
       this.#every(this.#sweepMs, async () => {
@@ -82,7 +86,7 @@ export class Operator {
     ])
   }
 
-  /** The broker's sink gets everything again that a server which is gone may have acknowledged. */
+  /** Resends to the broker's sink every event that the lost server may have acknowledged. */
   async sendAgain(destination: string): Promise<void> {
     const since = new Date(Date.now() - RESEND_MS)
     for (let attempt = 0; attempt < 10; attempt++) {
@@ -96,7 +100,7 @@ export class Operator {
     }
   }
 
-  /** Letters that a version could not handle run again, now that everybody can. */
+  /** Redrives the letters that the first version could not handle, once every process runs the second one. */
   async redriveAll(): Promise<void> {
     const deadline = performance.now() + REDRIVEN_MS_MAX
     for (let told = 0; performance.now() < deadline;) {
@@ -111,7 +115,7 @@ export class Operator {
     }
   }
 
-  /** Answers how many letters there are. */
+  /** Returns the number of letters. */
   async #redrive(): Promise<number> {
     const plan = await this.once.redrive.plan({ consumer: CONSUMER })
     if (plan.matching === 0) return 0
@@ -133,13 +137,13 @@ export class Operator {
   async #every(ms: number, work: () => Promise<void>): Promise<void> {
     const { signal } = this.#ending
     while (!signal.aborted) {
-      // The database may be away: there is a next time.
+      // The database may be unavailable. The next round tries again.
       await work().catch(() => {})
       await sleep(ms, undefined, { signal }).catch(() => {})
     }
   }
 
-  /** By the partitions there are: a new one is attached when the one before came into use. */
+  /** Counts new partitions, because one is attached whenever the previous one comes into use. */
   async #countTurned(): Promise<void> {
     const rows = await this.#database.primary.rows<{ name: string }>(
       `select inhrelid::regclass::text as name from pg_inherits where inhparent = 'effectively_once.event'::regclass`,

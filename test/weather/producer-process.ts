@@ -1,4 +1,4 @@
-/** Orders that are moved, one operation each: producer-process <database> <name> */
+/** Moves orders, one operation each: producer-process <database> <name> */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openOnce } from './catalogue.ts'
@@ -23,7 +23,7 @@ async function move(key: string): Promise<void> {
   const type = isNote ? 'note.added' : 'order.moved'
   const aggregate = isNote ? `note-${pick(NOTES)}` : `order-${pick(ORDERS)}`
   const operation = { scope: name, key, input: { aggregate }, inFlight: { waitFor: '2s' } } as const
-  // The outcome of an attempt may be unknown: the same key tells.
+  // The outcome of an attempt may be unknown, so the retry uses the same key.
   for (let attempt = 0; !stop.signal.aborted; attempt++) {
     try {
       await once.run(operation, async ({ tx, publish }) => {

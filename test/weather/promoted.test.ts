@@ -10,7 +10,10 @@ import { Cluster } from './cluster.ts'
 import { Database } from './database.ts'
 import { Link } from './link.ts'
 
-/** More than a sequence is logged ahead: on the promoted server the numbers of lost events are given again. */
+/**
+ * More events than PostgreSQL logs ahead for a sequence. So the promoted server assigns the numbers of lost events
+ * again.
+ */
 const LOST = 80
 const events = { 'step.made': event<{ n: number }>(() => 'one') }
 
@@ -54,7 +57,7 @@ describePostgres('a server that was promoted and lacks the last transactions', (
     const sent: number[] = []
     const applied: number[] = []
     const sink = inProcessSink(({ data }) => void sent.push((data as { n: number }).n), { name: 's' })
-    // Its heartbeats are far apart: what they find out comes late.
+    // The heartbeats are far apart, so they detect the promotion late.
     const relay = await once.relay({ to: sink, lease: '60s' }).start()
     ends.push(() => relay.stop())
     const on = { 'step.made': async ({ data }: { data: { n: number } }) => void applied.push(data.n) }
@@ -79,12 +82,12 @@ describePostgres('a server that was promoted and lacks the last transactions', (
       expect(first).toEqual(first.toSorted((a, b) => a - b))
     }
     expect(signals.some((of) => of.kind === 'troubled' && String(of.error).includes('gone back'))).toBe(true)
-    // On the promoted server: whoever comes later can see it.
+    // The entries are on the promoted server, where an operator can read them later.
     const written = (await once.redrive.audit()).filter(({ action }) => action === 'rewound')
     expect(new Set(written.map(({ detail }) => detail['destination']))).toEqual(new Set(['s', 'consumer c']))
   }, 120_000)
 
-  /** A relay whose sink has taken one event and gives its verdict when it is told to. */
+  /** Starts a relay whose sink has accepted one event, and returns its verdict on request. */
   async function openRelay(moved: (port: number) => void) {
     const database = await Database.start(moved)
     ends.push(() => database.stop())

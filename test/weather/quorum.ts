@@ -12,20 +12,20 @@ const READY_MS = 120_000
 const COMMAND_MS = 20_000
 const LEADER_MS = 90_000
 const RABBITMQ = '/usr/lib/rabbitmq/bin'
-/** Idle schedulers that spin would take the processor from the others. */
+/** Idle Erlang schedulers that spin would take CPU time from the other processes. */
 const ERLANG = '+sbwt none +sbwtdcpu none +sbwtdio none'
 
-/** Three nodes of one broker. `url`: of all of them, with commas between. */
+/** Three nodes of one broker. `url` lists all of them, separated by commas. */
 export interface Quorum extends Required<RunningServer> {
-  /** Ends the node that leads this stream or queue, as a crash does. Answers with how to start it again. */
+  /** Kills the node that leads this stream or queue. Returns a function that restarts the node. */
   killLeader(place: string): Promise<() => Promise<void>>
 }
 
 type Node = Required<RunningServer> & { readonly name: string }
-/** The name of the node that leads. */
+/** Returns the name of the leading node. */
 type LeaderOf = (place: string) => Promise<string>
 
-/** Brokers of which three nodes can be started here. */
+/** The brokers that can be started with three nodes here. */
 export const QUORUMS = {
   nats: startNats,
   rabbitmq: startRabbitmq,
@@ -43,7 +43,7 @@ function quorumOf(nodes: readonly Node[], leaderOf: LeaderOf, ended: () => Promi
     },
     async killLeader(place) {
       const found: Node[] = []
-      // There may be none yet.
+      // The nodes may not have elected a leader yet.
       const look = async (): Promise<void> => {
         const name = await leaderOf(place)
         found.push(...nodes.filter((node) => node.name === name))
@@ -100,7 +100,7 @@ async function startNats(): Promise<Quorum> {
           const cluster = ['--cluster_name', 'once', '--cluster', `nats://127.0.0.1:${routes[i]}`, '--routes', routed]
           return { url: `nats://127.0.0.1:${port}`, command, args: [...given, ...cluster] }
         },
-        // It answers when the nodes have a leader.
+        // The call succeeds once the nodes have a leader.
         answers: (url) => asked([url], async (manager) => void (await manager.getAccountInfo())),
       }),
     ),
@@ -186,7 +186,7 @@ async function startRabbitmq(): Promise<Quorum> {
   return quorumOf(nodes, leaderOf, mapper.stop)
 }
 
-/** Erlang's port mapper, for all nodes: it outlives each of them. */
+/** Erlang's port mapper, which all nodes share. It outlives each of them. */
 async function startMapper(owner: Owner): Promise<{ readonly port: number; stop(): Promise<void> }> {
   const port = await freePort()
   const directory = await makeDirectory(owner)

@@ -4,7 +4,9 @@ import { closing, openScene, postsOf, type AtEnd, type Scene } from './scene.ts'
 import { judge, type Verdict } from './verifier.ts'
 import { Journal, named, type NamedViolation } from './violations.ts'
 
-/** A segment is half a second old when it is turned over; sent events stay for longer than what follows a recovery. */
+/**
+ * A segment is turned over after half a second. Sent events are kept for longer than the checks after a recovery take.
+ */
 const RESEND_FOR: Duration = '3500ms'
 const TURNED_MS_MAX = 60_000
 const WARM_UP_MS = 2_000
@@ -19,17 +21,17 @@ export interface RecoveriesResult extends Verdict {
   readonly crashes: number
   readonly promotions: number
   readonly turnedSegments: number
-  /** From the moment the server takes connections to the next order that is committed. */
+  /** The time from the moment the server accepts connections to the next committed order. */
   readonly worstPublishMs: number
   readonly medianPublishMs: number
   readonly stuck: number
   readonly silent: number
   readonly droppedByFailover: number
-  /** The first of them. */
+  /** The first violations. */
   readonly violations: readonly NamedViolation[]
 }
 
-/** Crash recoveries and promotions, each after a segment was turned over; then everything is counted. */
+/** Runs crash recoveries and promotions, each after a segment was turned over. Afterwards it verifies every order. */
 export function recoveries(params: RecoveriesParams): Promise<RecoveriesResult> {
   return closing(params.tell, (atEnd) => run(params, atEnd))
 }
@@ -80,7 +82,7 @@ const RECOVERIES = {
     if (!(await database.killBackend())) await database.restartAtOnce()
     await watch.publishes()
   },
-  // Of these the watch is told by itself: at once, and not when there is a new standby.
+  // A promotion calls the watch by itself as soon as the server is promoted, before a new standby exists.
   async synchronous({ database }) {
     await database.promoteSynchronous()
   },
@@ -90,7 +92,7 @@ const RECOVERIES = {
   },
 } satisfies Record<string, Recovery>
 
-/** The promotions come between the crashes, evenly. */
+/** Distributes the promotions evenly between the crashes. */
 function turns(crashes: number, promotions: number): (keyof typeof RECOVERIES)[] {
   const all: (keyof typeof RECOVERIES)[] = []
   for (let crash = 0, promotion = 0; crash < crashes || promotion < promotions;) {

@@ -1,4 +1,7 @@
-/** Relays to the webhook, and to the broker where there is one: relay-process <database> <hook> <broker> <its address> <place> */
+/**
+ * Relays to the webhook, and to the broker if there is one: relay-process <database> <hook> <broker> <its address>
+ * <place>
+ */
 import { webhookSink } from '../../src/sink/webhook.ts'
 import { brokerNamed } from '../broker/support/broker.ts'
 import { HOOK, openOnce, RELAY_LEASE } from './catalogue.ts'

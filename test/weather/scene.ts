@@ -6,19 +6,19 @@ import { Hook } from './hook.ts'
 import { Operator } from './operator.ts'
 import { Watch } from './watch.ts'
 
-/** Whatever is opened is closed in the opposite order. */
+/** Registers a function that closes a resource. They run in the opposite order. */
 export type AtEnd = (close: () => Promise<unknown>) => void
 
 export interface SceneParams {
-  /** Sent events stay so long; a seventh of it is the age of a segment. */
+  /** How long sent events are kept. The age of a segment is a seventh of this. */
   readonly resendFor?: Duration
   readonly sweepMs?: number
-  /** Who works, given the address of the webhook's receiver. */
+  /** The processes to start, given the address of the webhook receiver. */
   posts(hook: string): Promise<readonly Post[]> | readonly Post[]
   tell(line: string): void
 }
 
-/** PostgreSQL with a standby, a receiver of webhooks, the processes, and whoever watches them. */
+/** PostgreSQL with a standby, a webhook receiver, the processes, and the watch over them. */
 export interface Scene {
   readonly database: Database
   readonly hook: Hook
@@ -27,7 +27,7 @@ export interface Scene {
   readonly watch: Watch
 }
 
-/** Everybody is at work when this resolves. */
+/** Resolves when every process has started its work. */
 export async function openScene({ resendFor, sweepMs, posts, tell }: SceneParams, atEnd: AtEnd): Promise<Scene> {
   let moved = (_port: number): void => {}
   const database = await Database.start((port) => moved(port))
@@ -54,7 +54,7 @@ export async function openScene({ resendFor, sweepMs, posts, tell }: SceneParams
   return { database, hook, operator, crew, watch }
 }
 
-/** `broker`: its name, its address and the place in it. */
+/** `broker` is its name, its address and the place in it. */
 export function postsOf(hook: string, broker: readonly string[] = ['none', '', '']): Post[] {
   const producer = (no: number): Post => ({ name: `producer-${no}`, role: 'producer', args: [`producer-${no}`] })
   const relay = (no: number): Post => ({ name: `relay-${no}`, role: 'relay', args: [`${hook}?relay-${no}`, ...broker] })
@@ -66,7 +66,7 @@ export function postsOf(hook: string, broker: readonly string[] = ['none', '', '
   return [producer(1), producer(2), relay(1), relay(2), consumer(1, 'v1'), consumer(2, 'v2'), consumer(3, 'v2')]
 }
 
-/** Runs, and closes whatever was opened. */
+/** Runs the work, and then closes every opened resource. */
 export async function closing<T>(tell: (line: string) => void, work: (atEnd: AtEnd) => Promise<T>): Promise<T> {
   const opened: (() => Promise<unknown>)[] = []
   try {

@@ -1,12 +1,12 @@
 import type { Dice } from '../../src/testing/sim/dice.ts'
 
-/** About so long a round takes: its faults, and the time until all is well again. */
+/** The approximate duration of a round: its faults, and the time until everything works again. */
 const ROUND_S = 40
 const FAULTS_AT_ONCE_MAX = 3
 
 /**
- * Rounds of faults that happen at the same time. Every kind comes once before any comes again; a short run has more of
- * them at once.
+ * Rounds of faults that occur at the same time. Every kind occurs once before any kind repeats. A short run has more
+ * kinds per round.
  */
 export class Schedule<Kind extends string> {
   readonly #dice: Dice
@@ -22,7 +22,7 @@ export class Schedule<Kind extends string> {
     for (let at = 0; at < all.length; at += size) this.#first.push(all.slice(at, at + size))
   }
 
-  /** Every kind had its turn. */
+  /** Whether every kind has occurred. */
   get isThrough(): boolean {
     return this.#first.length === 0
   }
@@ -31,7 +31,7 @@ export class Schedule<Kind extends string> {
     return this.#first.shift() ?? shuffled(this.#dice, this.#kinds).slice(0, 1 + this.#dice.below(FAULTS_AT_ONCE_MAX))
   }
 
-  /** It did not hit: it comes again. */
+  /** Repeats a fault that did not hit. */
   again(kind: Kind): void {
     this.#first.push([kind])
   }

@@ -21,7 +21,7 @@ describePostgres('the verifier of the weather', (database) => {
   const rows: Rows = async (text, values) => (await client.query(text, values)).rows
   const counts = async (evidence: Evidence): Promise<Verdict> => {
     const { violations, ...verdict } = await judge(rows, evidence)
-    // Every one of them has its name.
+    // Every violation is listed by name.
     expect(violations).toHaveLength(verdict.lost + verdict.twice + verdict.orderBreaks)
     return verdict
   }
@@ -54,7 +54,7 @@ describePostgres('the verifier of the weather', (database) => {
     hook: new Map(planted.map(({ id, aggregate }) => [id, { aggregate, at: 0, by: 'test' }])),
     dropped: new Set(dropped),
   })
-  /** The third and the fourth event of the first aggregate change places. */
+  /** The third and the fourth event of the first aggregate are swapped. */
   const swapped = (): Planted[] => [...orders.slice(0, 2), orders[3]!, orders[2]!, ...orders.slice(4)]
   const CLEAN = { events: 10, lost: 0, twice: 0, orderBreaks: 0 }
 

@@ -1,12 +1,12 @@
 import type pg from 'pg'
 import { sightingLine, type Sighting, type Violation } from './violations.ts'
 
-/** What a sink saw: events in the order in which each came first, with their aggregates. */
+/** The record of a sink: events in the order of their first arrival, with their aggregates. */
 export type FirstCalls = ReadonlyMap<string, { readonly aggregate: string; readonly at: number; readonly by: string }>
 
 export interface Evidence {
   readonly hook: FirstCalls
-  /** What asynchronous promotions dropped: its order is the failover's, and not ours. */
+  /** The events that asynchronous promotions dropped. The failover is responsible for their order. */
   readonly dropped: ReadonlySet<string>
 }
 
@@ -24,12 +24,12 @@ interface Order {
   readonly at: Date
 }
 
-/** Asks the database. */
+/** Queries the database. */
 export type Rows = <R extends pg.QueryResultRow>(text: string, values?: unknown[]) => Promise<R[]>
 
 /**
- * What became of every business row that is there, by plain SQL and by what the sink wrote down. Nothing of the product is
- * asked.
+ * Verifies the outcome of every business row, by plain SQL and by the record of the sink. It uses no code of the
+ * product.
  */
 export async function judge(
   rows: Rows,
@@ -53,7 +53,7 @@ export async function judge(
   }
 }
 
-/** What has no business row (any more) is numbered 0: its transaction was dropped by a failover. */
+/** An event without a business row gets number 0, because a failover dropped its transaction. */
 function sightingsOf(hook: FirstCalls, orders: readonly Order[]): Sighting[] {
   const numbers = new Map(orders.map(({ event, n }) => [event, n]))
   return [...hook].map(([event, { aggregate, at, by }], place) => ({
@@ -81,7 +81,7 @@ function lostOf(orders: readonly Sighting[], seen: Readonly<Record<string, reado
   })
 }
 
-/** Rows that are more than the one that there may be. */
+/** The rows in excess of the one that is allowed. */
 function doubled(where: string, rows: readonly Sighting[], by: (row: Sighting) => string): Violation[] {
   const seen = new Set<string>()
   return rows.flatMap((row) => {
@@ -92,7 +92,7 @@ function doubled(where: string, rows: readonly Sighting[], by: (row: Sighting) =
   })
 }
 
-/** Events that came after a later one of their aggregate, in the order of their first occurrence. */
+/** Events that arrived after a later event of their aggregate, in the order of their first occurrence. */
 function breaksOf(where: string, sightings: readonly Sighting[], known: ReadonlySet<string>): Violation[] {
   const highest = new Map<string, number>()
   const seen = new Set<string>()
@@ -111,7 +111,7 @@ function of(kind: Violation['kind'], where: string, { event, aggregate, n, at }:
   return { kind, where, event, aggregate, n, at }
 }
 
-/** Those before and after it of its aggregate, and those that were seen beside it. */
+/** The preceding and following events of the same aggregate, and those seen next to this one. */
 function neighbours(sighting: Sighting, all: readonly Sighting[]): string[] {
   const same = all.filter(({ aggregate }) => aggregate === sighting.aggregate)
   const here = same.findIndex(({ event }) => event === sighting.event)
@@ -121,13 +121,13 @@ function neighbours(sighting: Sighting, all: readonly Sighting[]): string[] {
   return near.map(sightingLine)
 }
 
-/** Orders without their effect, and without their call. */
+/** The orders without their effect, and those without their webhook call. */
 export interface Pending {
   readonly effects: readonly string[]
   readonly calls: readonly string[]
 }
 
-/** Of orders in a part of the time; of effects, only those of `type`. */
+/** Checks the orders of a period. Effects are checked only for orders of `type`. */
 export async function pending(
   rows: Rows,
   hook: FirstCalls,
@@ -145,16 +145,16 @@ export async function pending(
   }
 }
 
-/** Of one process, in milliseconds of one clock. */
+/** The last signs of life of one process, in milliseconds of one clock. */
 export interface Life {
   readonly progressedAt: number
-  /** When it told of trouble last. */
+  /** When the process last reported a failure. */
   readonly toldAt: number
 }
 
 /**
- * No progress for the bound while others of its kind, or those who publish, had some; and not a word. Trouble that lasts is
- * told again within the bound.
+ * Whether a process made no progress and reported no failure within the bound, while other processes made progress. A
+ * lasting failure must be reported again within the bound.
  */
 export function isSilent(process: Life, others: readonly Life[], now: number, boundMs: number): boolean {
   const isWork = others.some(({ progressedAt }) => now - progressedAt < boundMs / 4)

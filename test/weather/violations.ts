@@ -1,34 +1,34 @@
-/** So many are told: the first ones show the cause, the counts tell how many there are. */
+/** The maximum number of violations to report. The first ones show the cause, and the counts show the extent. */
 const TOLD_MAX = 20
 const FAULT_BEFORE_MS = 20_000
 const FAULT_AFTER_MS = 2_000
 
-/** Where an event was seen. Times are those of the one wall clock of the machine. */
+/** One place where an event was seen. All times come from the wall clock of this machine. */
 export interface Sighting {
   readonly event: string
   readonly aggregate: string
   readonly n: number
-  /** Its place among all that were seen there. */
+  /** The position among all events seen there. */
   readonly place: number
   readonly at: number
-  /** Who did it, or how it was answered. */
+  /** The process that did it, or the response to the call. */
   readonly by: string
 }
 
 export interface Violation {
   readonly kind: 'lost' | 'twice' | 'orderBreak' | 'stuck' | 'silent'
-  /** The table or the sink in which it shows, or the process. */
+  /** The table, sink or process in which the violation shows. */
   readonly where: string
   readonly event?: string
   readonly aggregate?: string
   readonly n?: number
-  /** When it shows. */
+  /** The time of the violation. */
   readonly at: number
-  /** What was seen of it and of its neighbours, or why it is one. */
+  /** What was seen of the event and its neighbours, or the reason for the violation. */
   readonly seen: readonly string[]
 }
 
-/** A violation as it is told: with the faults that were there at the time. */
+/** A violation as reported, with the faults that were active at that time. */
 export type NamedViolation = Omit<Violation, 'at'> & { readonly at: string; readonly faults: readonly string[] }
 
 interface Fault {
@@ -38,11 +38,11 @@ interface Fault {
   on: string
 }
 
-/** When which fault was there, and on whom. */
+/** Records which fault was active when, and on which process. */
 export class Journal {
   readonly #faults: Fault[] = []
 
-  /** Answers with what is called when it is over. */
+  /** Returns the function that ends the fault. */
   begin(kind: string): { on(name: string): void; end(): void } {
     const fault: Fault = { kind, from: Date.now(), until: Infinity, on: '' }
     this.#faults.push(fault)

@@ -7,25 +7,25 @@ import { explain } from './explain.ts'
 import { isSilent, pending, type Pending } from './verifier.ts'
 import type { Violation } from './violations.ts'
 
-/** Everything that was there when the faults ended is through by then. */
+/** All work that existed when the faults ended must be done within this time. */
 export const BOUND_MS = 60_000
-/** Who does nothing for so long while there is work must have said why. */
+/** A process that makes no progress for this long, while there is work, must have reported why. */
 const SILENT_MS = 40_000
 const LOOK_MS = 1_000
-/** Publishing works so soon after the database serves again. */
+/** Publishing must work this soon after the database is available again. */
 const PUBLISH_MS = 5_000
-/** A transaction that began before a look may commit after it. */
+/** A transaction that began before a check may commit after it. */
 const OVERLAP_MS = 15_000
 
-/** Looks whether it goes on, and whether who does not go on says so. */
+/** Watches whether every process makes progress, and whether a process without progress reports why. */
 export class Watch {
   stuck = 0
   silent = 0
-  /** Whoever is stuck or silent. */
+  /** The violations of processes that are stuck or silent. */
   readonly violations: Violation[] = []
-  /** What asynchronous promotions dropped, by the event. */
+  /** The events that asynchronous promotions dropped. */
   readonly dropped = new Set<string>()
-  /** How long it took to publish again after the database came back, each time. */
+  /** How long it took until publishing worked again, for each recovery of the database. */
   readonly publishMs: number[] = []
   readonly #database: Database
   readonly #crew: Crew
@@ -47,12 +47,14 @@ export class Watch {
     void this.#lookForSilence()
   }
 
-  /** Nobody is held to be silent any more. */
+  /** Stops the check for silent processes. */
   end(): void {
     this.#ending.abort()
   }
 
-  /** What is there now must be through within the bound. `type`: of effects, only those of this type. */
+  /**
+   * Checks that all current work is done within the bound. With `type`, effects are checked only for that event type.
+   */
   async recovers(after: string, type?: string): Promise<boolean> {
     const until = new Date()
     const deadline = performance.now() + BOUND_MS
@@ -74,7 +76,7 @@ export class Watch {
     return pending((text, values) => this.#rows(text, values), this.#hook.first, orders)
   }
 
-  /** The next order commits within seconds. */
+  /** The next order must commit within seconds. */
   async publishes(): Promise<void> {
     const from = performance.now()
     const count = async (): Promise<number> => Number((await this.#rows('select count(*) as n from orders'))[0]?.['n'])
@@ -91,11 +93,16 @@ export class Watch {
     this.publishMs.push(performance.now() - from)
   }
 
-  /** Events of other aggregates that were published so long ago and not sent to the hook. */
+  /**
+   * Returns how many events of other aggregates are older than `ms` and were not sent to the hook. It reports where
+   * they are.
+   */
   async overdue(ms: number, exceptAggregate: string): Promise<number> {
     const { calls } = await this.left(new Date(Date.now() - ms))
-    const text = 'select count(*) as n from orders where event = any($1::uuid[]) and aggregate <> $2'
-    return Number((await this.#rows(text, [calls, exceptAggregate]))[0]?.['n'])
+    const text = 'select event from orders where event = any($1::uuid[]) and aggregate <> $2'
+    const events = (await this.#rows<{ event: string }>(text, [calls, exceptAggregate])).map(({ event }) => event)
+    if (events.length > 0) await this.#explain(events)
+    return events.length
   }
 
   isStuck(line: string): void {
@@ -116,7 +123,7 @@ export class Watch {
     }
   }
 
-  /** An event counts once, however long it stays. */
+  /** An event counts once, however long it is stuck. */
   async #count({ effects, calls }: Pending, after: string): Promise<void> {
     const fresh = [...new Set([...effects, ...calls])].filter((event) => !this.#known.has(event))
     for (const event of fresh) this.#known.add(event)
@@ -124,7 +131,11 @@ export class Watch {
     const which = `after ${after}, e.g. ${fresh.slice(0, 3).join(', ')}`
     this.#name('stuck', `${effects.length} effects, ${calls.length} calls`, which)
     this.#tell(`STUCK after ${after}: ${effects.length} effects, ${calls.length} calls missing; ${fresh.length} new`)
-    const lines = fresh.length > 0 ? await explain((text, values) => this.#rows(text, values), fresh, this.dropped) : []
+    if (fresh.length > 0) await this.#explain(fresh)
+  }
+
+  async #explain(events: readonly string[]): Promise<void> {
+    const lines = await explain((text, values) => this.#rows(text, values), events, this.dropped)
     for (const line of lines) this.#tell(line)
     for (const { post, progressedAt, toldAt, last } of this.#crew.members) {
       const ago = (at: number): string => (at > 0 ? `${((performance.now() - at) / 1_000).toFixed(0)} s ago` : 'never')
@@ -138,7 +149,7 @@ export class Watch {
       const now = performance.now()
       for (const member of this.#crew.members) {
         if (member.isHeld || member.hasEnded) continue
-        // Where somebody publishes there is work for everybody.
+        // While a producer publishes, every process has work.
         const others = [...this.#crew.of(member.post.role), ...this.#crew.of('producer')]
         if (isSilent(member, others, now, SILENT_MS)) this.#countSilent(member)
       }

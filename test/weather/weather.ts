@@ -21,18 +21,18 @@ export type WeatherBroker = (typeof BROKERS)[number]
 
 const TRIES = 4
 const WARM_UP_MS = 3_000
-/** What the consumer has done is told to the broker within this. */
+/** The consumer must have settled its messages at the broker within this time. */
 const LOOKS = 20
 const LOOK_MS = 1_000
 const RELAY_LEASE_MS = 5_000
-/** Of the outbox as a source, and of brokers as the processes ask for it. */
+/** The leases of the outbox source, and of brokers as the processes configure them. */
 const CONSUMER_LEASE_MS = { none: 30_000, others: 5_000 }
 
 export interface WeatherParams {
   readonly minutes: number
   readonly seed: number
   readonly broker: WeatherBroker
-  /** Only these kinds, to look at one of them. */
+  /** Restricts the faults to these kinds, for debugging. */
   readonly only?: readonly string[]
   tell(line: string): void
 }
@@ -43,11 +43,14 @@ export interface WeatherResult extends Verdict {
   readonly callsPerEvent: number
   readonly droppedByFailover: number
   readonly faults: Readonly<Record<string, number>>
-  /** The first of them. */
+  /** The first violations. */
   readonly violations: readonly NamedViolation[]
 }
 
-/** Producers, relays and consumers on real servers while everything goes wrong; then a calm, and the count. */
+/**
+ * Runs producers, relays and consumers on real servers with every kind of fault. A calm phase follows, and then every
+ * order is verified.
+ */
 export function weather(params: WeatherParams): Promise<WeatherResult> {
   return closing(params.tell, (atEnd) => run(params, atEnd))
 }
@@ -81,7 +84,8 @@ async function run(params: WeatherParams, atEnd: AtEnd): Promise<WeatherResult> 
       droppedByFailover += orders.length + effects.length
       for (const event of [...orders, ...effects]) watch.dropped.add(event)
       tell(`the promotion dropped ${orders.length} orders and ${effects.length} effects`)
-      // A log is read again from where the promoted server is; what other brokers were told is done is gone.
+      // A log is read again from the position that the promoted server has. Other brokers have no record of messages
+      // that were acknowledged for the lost server.
       if (broker && !broker.isLog) await operator.sendAgain(broker.destination)
       if (!orders.some((event) => knowing.has(hook.first.get(event)?.by ?? ''))) return
       if (await tellsOfRewind(() => database.primary.url, since, BOUND_MS)) tell('doctor tells of what was dropped')
@@ -111,7 +115,7 @@ interface OpenBroker {
   readonly place: BrokerPlace
   readonly placeName: string
   readonly destination: string
-  /** It is read by positions in the database. */
+  /** The consumer stores its positions in the database. */
   readonly isLog: boolean
 }
 
@@ -125,7 +129,7 @@ async function openBroker(name: WeatherBroker, atEnd: AtEnd): Promise<OpenBroker
   const place = await (await brokerNamed(name)).open({ url: server.url, place: placeName, make: true })
   atEnd(() => place.close())
   const sink = place.sink()
-  // What the sink makes must be there before somebody reads it.
+  // The sink must create its stream or queue before a consumer reads from it.
   await sink.open?.()
   await sink.close?.()
   const isLog = (await place.ends?.()) !== undefined
@@ -133,7 +137,7 @@ async function openBroker(name: WeatherBroker, atEnd: AtEnd): Promise<OpenBroker
   return { server, killLeader, place, placeName, destination: sink.name, isLog }
 }
 
-/** Rounds of faults, each followed by the time in which all must be well again. */
+/** Runs rounds of faults. After each round, everything must work again within the bound. */
 async function storm(
   params: WeatherParams,
   at: Surroundings,
@@ -174,7 +178,7 @@ async function storm(
   return hits
 }
 
-/** What is stuck would hide the next trouble: everybody begins anew. */
+/** A stuck process would hide the next fault, so every relay and consumer is replaced. */
 async function heal({ crew, tell }: Surroundings): Promise<void> {
   tell('every relay and consumer is replaced')
   const members = [...crew.of('relay'), ...crew.of('consumer')]
@@ -191,9 +195,9 @@ interface Calm {
   tell(line: string): void
 }
 
-/** Nothing new is published, every process gets the second version, and what is left must come to its end. */
+/** Stops publishing, deploys the second version to every process, and waits until all remaining work is done. */
 async function calm({ crew, operator, watch, broker, database, tell }: Calm): Promise<void> {
-  // From now on there is not work for everybody.
+  // From now on, some processes have no work.
   watch.end()
   await crew.dismiss('producer')
   const first = crew.of('consumer').filter(({ post }) => post.args[0] === 'v1')
@@ -211,12 +215,15 @@ async function calm({ crew, operator, watch, broker, database, tell }: Calm): Pr
   }
   if (left === 0) return
   const line = `the broker still has ${left} messages for ${CONSUMER}`
-  // Events whose predecessor was dropped by a failover may wait for it for long.
+  // Events whose predecessor was dropped by a failover may wait for a long time.
   if (watch.dropped.size > 0) tell(line)
   else watch.isStuck(line)
 }
 
-/** What the consumer has still to be given, or to settle. A log is read by positions in the database. */
+/**
+ * The number of messages that the consumer has not received or settled yet. For a log, the positions in the database
+ * decide.
+ */
 async function unsettled({ place }: OpenBroker, database: Database): Promise<number> {
   const ends = await place.ends?.()
   if (!ends) return (await place.unsettled?.(CONSUMER)) ?? 0
