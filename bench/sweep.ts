@@ -1,10 +1,9 @@
-import { readFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
-import { isMissing, startServers } from '../scripts/servers/index.ts'
 import { createDatabase, onServer, openOnce, openPool } from './support/database.ts'
 import type { BenchOnce } from './support/database.ts'
 import { fill } from './support/fill.ts'
-import { median } from './support/measure.ts'
+import { note, reportOn, runProgram } from './support/program.ts'
+import { computedMs, isUnder, spreadOf, type ServerTime } from './support/server-time.ts'
 
 /** Database time of one sweep when nothing is due, in milliseconds. */
 const SWEEP_MS_MAX = 50
@@ -28,18 +27,9 @@ interface Report {
   readonly holds: boolean
 }
 
-interface Figures {
+interface Figures extends ServerTime {
   readonly sweeps: number
   readonly removed: number
-  /** From the first statement to the answer to the last, one after the other: never less than the database's time. */
-  readonly wallMs: Spread
-  /** Of the server's processor: what else the machine does is not in it. Null where it cannot be told. */
-  readonly cpuMs: Spread | null
-}
-
-interface Spread {
-  readonly median: number
-  readonly max: number
 }
 
 async function main(): Promise<number> {
@@ -56,15 +46,7 @@ async function main(): Promise<number> {
     console.log(USAGE)
     return values.help ? 0 : 2
   }
-  const servers = await startServers(['postgres'])
-  try {
-    if (isMissing(servers.postgres)) throw new Error(`no PostgreSQL: ${servers.postgres.missing}`)
-    const report = await measure(servers.postgres.url, records)
-    console.log(values.json ? JSON.stringify(report, null, 2) : asText(report))
-    return values.check && !report.holds ? 1 : 0
-  } finally {
-    await servers.stop()
-  }
+  return reportOn(values, (url) => measure(url, records), asText)
 }
 
 async function measure(serverUrl: string, records: number): Promise<Report> {
@@ -77,16 +59,11 @@ async function measure(serverUrl: string, records: number): Promise<Report> {
     const known = await sweeper.until((_, sweeps) => sweeps === KNOWN_SWEEPS)
     await sweeper.close()
     const atOnce = await sweepAtOnce(url)
-    const holds = isQuick(first) && isQuick(known) && atOnce.swept === 1
+    const holds = isUnder(SWEEP_MS_MAX, first) && isUnder(SWEEP_MS_MAX, known) && atOnce.swept === 1
     return { records, postgres: String(rows[0]?.version).split(' ')[0] as string, first, known, atOnce, holds }
   } finally {
     await onServer(serverUrl, `drop database ${DATABASE} with (force)`)
   }
-}
-
-/** Beside other work the longest wait is the machine's, not the sweep's. */
-function isQuick({ wallMs, cpuMs }: Figures): boolean {
-  return wallMs.median < SWEEP_MS_MAX && (cpuMs ?? wallMs).max < SWEEP_MS_MAX
 }
 
 async function prepare(url: string, records: number): Promise<void> {
@@ -131,16 +108,6 @@ async function openSweeper(url: string): Promise<Sweeper> {
   }
 }
 
-function spreadOf(ms: readonly number[]): Spread {
-  return { median: round(median(ms)), max: round(Math.max(...ms)) }
-}
-
-/** Time on a processor so far, of a server on this machine, where it is Linux. */
-async function computedMs(pid: number | undefined): Promise<number> {
-  const text = await readFile(`/proc/${pid}/schedstat`, 'utf8').catch(() => '')
-  return Number(text.split(' ')[0] || Number.NaN) / 1e6
-}
-
 /** As many processes would: each with connections of its own. */
 async function sweepAtOnce(url: string): Promise<Report['atOnce']> {
   const pools = Array.from({ length: AT_ONCE }, () => openPool(url, { max: 2 }))
@@ -166,17 +133,4 @@ function asText({ records, postgres, first, known, atOnce, holds }: Report): str
   ].join('\n')
 }
 
-function round(ms: number): number {
-  return Math.round(ms * 100) / 100
-}
-
-function note(text: string): void {
-  process.stderr.write(`${text}\n`)
-}
-
-try {
-  process.exitCode = await main()
-} catch (error) {
-  note(error instanceof Error ? (error.stack ?? error.message) : String(error))
-  process.exitCode = 3
-}
+await runProgram(main)

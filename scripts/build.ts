@@ -1,8 +1,8 @@
 /**
- * Makes what the package ships: `tsx scripts/build.ts [dist]`.
+ * Builds the published files: `tsx scripts/build.ts [dist]`.
  *
- * - JavaScript: one file per subpath, and chunks for what subpaths share. Comments and blanks are left out and local
- *   names are short; functions and classes keep their names, so a stack trace can be read.
+ * - JavaScript: one file per subpath, and chunks for code that subpaths share. Comments and blanks are removed, and
+ *   local names are shortened. Functions and classes keep their names, so that stack traces stay readable.
  * - Declarations: those that a subpath reaches, with their comments.
  */
 import { execFileSync } from 'node:child_process'
@@ -19,11 +19,12 @@ const OUT = resolve(process.argv[2] ?? join(ROOT, 'dist'))
 const SUBPATH_FILES = ['index', ...Object.keys(SUBPATHS).map((name) => `entry/${name}`)]
 const PROGRAMS = {
   'cli/main': 'src/cli/main.ts',
+  'verify/child': 'src/testing/verify/child.ts',
   'story/main': 'examples/story/main.ts',
   'story/child': 'examples/story/child.ts',
 }
 
-/** What is never used goes. Statements and names stay, so that a stack trace can be read. */
+/** Removes unused code. Statements and names stay, so that stack traces stay readable. */
 const COMPRESS = { keepNames: { function: true, class: true }, sequences: false, joinVars: false }
 
 rmSync(OUT, { recursive: true, force: true })
@@ -37,7 +38,7 @@ async function writeJavaScript(): Promise<void> {
     cwd: ROOT,
     input,
     platform: 'node',
-    // Clients are the user's, and the playground is not shipped: the story of the package ends before it.
+    // Users bring their own clients, and the playground is not shipped.
     external: (id) => !/^[./]/.test(id) || id.includes('/playground/'),
   })
   await bundle.write({
@@ -55,7 +56,7 @@ function writeDeclarations(): void {
   const options = ['-p', 'tsconfig.build.json', '--emitDeclarationOnly', '--outDir', OUT]
   execFileSync(process.execPath, [tsc, ...options], { cwd: ROOT, stdio: 'inherit' })
   const reached = new Set(SUBPATH_FILES.map((name) => join(OUT, `${name}.d.ts`)))
-  // A set that grows is read to its end.
+  // The loop also visits the entries that are added to the set meanwhile.
   for (const file of reached) for (const target of declarationsIn(file)) reached.add(target)
   for (const name of readdirSync(OUT, { recursive: true, encoding: 'utf8' })) {
     if (name.endsWith('.d.ts') && !reached.has(join(OUT, name))) rmSync(join(OUT, name))

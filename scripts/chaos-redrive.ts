@@ -1,9 +1,10 @@
 /**
- * Dead letters redriven by the command line while its process and the consumers' are killed by SIGKILL, and the broker
- * delivers the same ids again. Prints what it counted and fails when a promise was broken.
+ * Redrives dead letters from the command line. SIGKILL ends its process and those of the consumers, and the broker
+ * delivers the same ids again. Prints the counts, and fails when a guarantee was violated.
  *
  * npm run chaos:redrive -- [letters] [kills]
  */
+import { judged } from './chaos-run.ts'
 import { startServers } from './servers/index.ts'
 import { redriveUnderKills } from '../test/redrive/kill-run.ts'
 
@@ -24,10 +25,7 @@ async function main(): Promise<number> {
     })
     console.log(result)
     const { twice, lost, outOfOrder, status } = result
-    const broken = { 'applied twice': twice, lost, 'out of order': outOfOrder, left: status.left }
-    const problems = Object.entries(broken).filter(([, n]) => n > 0)
-    for (const [what, n] of problems) console.error(`BROKEN: ${n} ${what}`)
-    return problems.length > 0 ? 1 : 0
+    return judged({ 'applied twice': twice, lost, 'out of order': outOfOrder, left: status.left })
   } finally {
     await servers.stop()
   }

@@ -1,13 +1,16 @@
 /**
- * The long runs on real brokers. Each prints what it counted and fails when a promise was broken.
+ * The long runs on real brokers. Each run prints its counts, and fails when a guarantee was violated.
  *
- * npm run chaos:brokers -- nats [events]     relays killed by SIGKILL at random
+ * npm run chaos:brokers -- nats [events]
+ *     Ends relays by SIGKILL at random.
  * npm run chaos:consumer -- nats [events] [--in-order] [--flaw=…]
- *                                            every event delivered 1-5 times, to consumers killed by SIGKILL at random: in random
- *                                            order with `ordered` events, or in order without them; also of table and outbox
- * npm run chaos:outage -- nats [seconds]     the broker stopped in mid-run and started again
+ *     Delivers every event 1-5 times to consumers that are ended by SIGKILL at random. The order is random with
+ *     `ordered` events, or kept without them. `table` and `outbox` are also possible.
+ * npm run chaos:outage -- nats [seconds]
+ *     Stops the broker during the run and starts it again.
  */
 import { parseArgs } from 'node:util'
+import { judged } from './chaos-run.ts'
 import { startAlone, startServers, type RunningServer } from './servers/index.ts'
 import { brokerNamed, brokerNames } from '../test/broker/support/broker.ts'
 import { feedNames } from '../test/broker/support/consumer-feeds.ts'
@@ -18,11 +21,14 @@ import { brokerOutage } from '../test/broker/support/outage.ts'
 import { relayChaos } from '../test/broker/support/relay-chaos.ts'
 
 const TIMEOUT_MS = 1_800_000
-/** What is lost never comes. */
+/** A lost event never arrives, so a run with a flaw gets less time. */
 const FLAWED_MS = 120_000
 const EVENTS = 100_000
 const OUTAGE_SECONDS = 30
-/** Full jitter up to 30 s: a relay that waits makes a few dozen calls in half a minute, one that does not, thousands. */
+/**
+ * With full jitter up to 30 s, a relay makes a few dozen calls in half a minute. A relay that does not wait makes
+ * thousands.
+ */
 const ATTEMPTS_PER_OUTAGE_MAX = 60
 
 const { values: options, positionals } = parseArgs({
@@ -31,30 +37,30 @@ const { values: options, positionals } = parseArgs({
 })
 const [kind = '', name = '', amount] = positionals
 
-async function brokers({ url }: RunningServer, database: string): Promise<string[]> {
+async function brokers({ url }: RunningServer, database: string): Promise<number> {
   const events = Number(amount ?? EVENTS)
   const kills = Math.max(3, Math.round(events / 5_000))
   const params = { broker: name, url, database, events, relays: 4, kills, replace: true, timeoutMs: TIMEOUT_MS }
   const result = await relayChaos(params)
   console.log(result)
-  return broken({
+  return judged({
     lost: result.lost,
     'out of order': result.inversions,
     'twice, although the broker promised otherwise': result.duplicatesAllowed ? 0 : result.duplicates,
   })
 }
 
-async function outage(server: RunningServer, database: string): Promise<string[]> {
+async function outage(server: RunningServer, database: string): Promise<number> {
   if (!server.halt || !server.resume) throw new Error(`this ${name} cannot be halted`)
   const outageMs = Number(amount ?? OUTAGE_SECONDS) * 1_000
   const params = { broker: name, server: server as Halting, database, events: 9_000, outageMs, timeoutMs: TIMEOUT_MS }
   const result = await brokerOutage(params)
   console.log(result)
   const tooMany = Math.max(0, result.attempts - ATTEMPTS_PER_OUTAGE_MAX)
-  return broken({ lost: result.lost, 'out of order': result.inversions, 'attempts too many': tooMany })
+  return judged({ lost: result.lost, 'out of order': result.inversions, 'attempts too many': tooMany })
 }
 
-async function consumers(url: string, database: string): Promise<string[]> {
+async function consumers(url: string, database: string): Promise<number> {
   const events = Number(amount ?? EVENTS)
   const kills = Math.max(4, Math.round(events / 4_000))
   const flaw = FLAWS.find((known) => known === options.flaw)
@@ -63,11 +69,7 @@ async function consumers(url: string, database: string): Promise<string[]> {
   const result = await consumerChaos({ ...params, timeoutMs: flaw === 'none' ? TIMEOUT_MS : FLAWED_MS })
   console.log(JSON.stringify(result))
   const { lost, twice, orderBreaks, deadLetters, unsettled } = result
-  return broken({ lost, twice, 'out of order': orderBreaks, 'dead letters': deadLetters, unsettled })
-}
-
-function broken(counts: Record<string, number>): string[] {
-  return Object.entries(counts).flatMap(([what, count]) => (count > 0 ? [`${count} ${what}`] : []))
+  return judged({ lost, twice, 'out of order': orderBreaks, 'dead letters': deadLetters, unsettled })
 }
 
 const runs = { brokers, outage, consumer: ({ url }: RunningServer, database: string) => consumers(url, database) }
@@ -87,9 +89,7 @@ async function main(): Promise<number> {
     if (alone && 'missing' in alone) throw new Error(`no ${name}: ${alone.missing}`)
     if ('missing' in servers.postgres) throw new Error(`no PostgreSQL: ${servers.postgres.missing}`)
     const database = servers.postgres.url
-    const problems = await (alone ? runs[kind as keyof typeof runs](alone, database) : consumers('', database))
-    for (const problem of problems) console.error(`BROKEN: ${problem}`)
-    return problems.length > 0 ? 1 : 0
+    return await (alone ? runs[kind as keyof typeof runs](alone, database) : consumers('', database))
   } finally {
     if (alone && 'stop' in alone) await alone.stop()
     await servers.stop()

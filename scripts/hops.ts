@@ -1,8 +1,8 @@
 /**
- * How many functions of the product one request and one event pass through, and in how many files. A function is passed
- * when it is on the stack, awaited callers included, at a point where the way leaves the product: a statement goes to
- * the database, the handler or the sink is called, bytes go to the client. Helpers that have returned by then do not
- * count.
+ * Counts the functions and files of the product that one request and one event pass through. A function counts when it
+ * is on the stack, awaited callers included, at a point where control leaves the product. Such points are a statement
+ * to the database, a call of the handler or the sink, and bytes to the client. Helpers that have returned by then do
+ * not count.
  *
  * npm run hops [-- --json]
  */
@@ -24,7 +24,7 @@ type Way = 'request' | 'event'
 const passed: Record<Way, Map<string, Set<string>>> = { request: new Map(), event: new Map() }
 let way: Way | undefined
 
-/** Reads the stacks of the main thread, which stops at each point until it was read. */
+/** Reads the stacks of the main thread, which stops at each point until its stack has been read. */
 const WATCHER = `
 const { Session } = require('node:inspector')
 const { parentPort } = require('node:worker_threads')
@@ -52,10 +52,10 @@ interface Frame {
   readonly url: string
 }
 
-/** Longer than a wake-up of the relay and its acknowledgement take. */
+/** Longer than a relay takes to wake up and acknowledge. */
 const SETTLE_MS = 1_000
 
-/** Stacks that were asked for and not read yet. */
+/** The number of stacks that were requested and not read yet. */
 const stacks = { unread: 0 }
 
 function point(): void {
@@ -127,7 +127,7 @@ async function walk(url: string): Promise<void> {
   const { port } = server.address() as AddressInfo
 
   const relay = await once.relay({ to: inProcessSink(() => point()) }).start()
-  // The first of each is a start, not the way.
+  // The first request and the first event include start-up work, so they do not count.
   await post(port, 'first')
   await sleep(SETTLE_MS)
   relay.pause()
@@ -142,7 +142,7 @@ async function walk(url: string): Promise<void> {
   await pool.end()
 }
 
-/** What is passed while this runs counts as this way's. */
+/** Every function that is passed while this runs counts for this path. */
 async function along(name: Way, walkIt: () => Promise<void>): Promise<void> {
   way = name
   await walkIt()

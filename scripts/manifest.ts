@@ -1,5 +1,5 @@
 /**
- * Writes what follows from scripts/subpaths.ts: exports and peers of the package, and the tables of the docs.
+ * Generates the exports and peers of the package, and the tables of the docs, from scripts/subpaths.ts.
  *
  * npm run manifest
  */
@@ -39,7 +39,7 @@ const TABLES: readonly Table[] = [
   },
 ]
 
-/** Every file that follows from the list, with the text it should have. */
+/** Every generated file, with the text that it should have. */
 export function manifestFiles(root: URL): ReadonlyMap<string, string> {
   const read = (file: string): string => readFileSync(new URL(file, root), 'utf8')
   const tables = TABLES.map((table) => [table.file, withTable(read(table.file), table)] as const)

@@ -4,20 +4,20 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** A bug somebody could write, as a change of one place in one source file. The product itself knows nothing of it. */
+/** A realistic bug, as a change of one place in one source file. The product does not contain it. */
 export interface PatchMutant {
   readonly name: string
-  /** From the root of the repository: 'src/operation/nested.ts'. */
+  /** Relative to the root of the repository: 'src/operation/nested.ts'. */
   readonly file: string
-  /** Stands in the file exactly once. */
+  /** Must occur in the file exactly once. */
   readonly find: string
   readonly replace: string
 }
 
-/** The repository, compiled, with one mutant in it. */
+/** A compiled copy of the repository with one mutant applied. */
 export interface MutantBuild {
   readonly directory: string
-  /** A program in it, by the path of its source: `entry('scripts/sim.ts')`. */
+  /** The compiled program for a source path: `entry('scripts/sim.ts')`. */
   entry(program: string): string
   remove(): void
 }
@@ -26,7 +26,9 @@ const HERE = fileURLToPath(import.meta.url)
 const ROOT = rootAbove(dirname(HERE))
 let built = 0
 
-/** A compiled copy with the mutant in it, inside the repository, where packages resolve. Whoever asks for it removes it. */
+/**
+ * Makes a compiled copy with the mutant applied, inside the repository, where packages resolve. The caller removes it.
+ */
 export function buildMutant(mutant: PatchMutant): MutantBuild {
   const source = mutated(mutant)
   const directory = join(ROOT, '.compiled', `mutant-${process.pid}-${++built}`)
@@ -41,7 +43,10 @@ export function buildMutant(mutant: PatchMutant): MutantBuild {
   return { directory, entry: (program) => join(directory, compiledName(program)), remove }
 }
 
-/** The source with the mutant in it. Text that moved or is there twice would make a mutant of nothing, or of something else. */
+/**
+ * The source with the mutant applied. Throws unless the text occurs exactly once, because otherwise the wrong place or
+ * no place would change.
+ */
 export function mutated({ name, file, find, replace }: PatchMutant): string {
   const parts = readFileSync(join(ROOT, file), 'utf8').split(find)
   if (parts.length !== 2)
@@ -50,7 +55,7 @@ export function mutated({ name, file, find, replace }: PatchMutant): string {
   return parts.join(replace)
 }
 
-/** What we are running, where that is compiled already. */
+/** Copies the running build if it is already compiled. */
 function copyInto(directory: string): void {
   if (HERE.endsWith('.js')) cpSync(join(dirname(HERE), '..'), directory, { recursive: true })
   else

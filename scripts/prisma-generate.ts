@@ -6,14 +6,14 @@ import { dirname, join } from 'node:path'
 import { pathToFileURL, fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
-const FOLDERS = ['../test/support/prisma/', '../examples/02-fastify-prisma/']
+const FOLDERS = ['../test/support/prisma/', '../examples/02-fastify-prisma/', '../examples/07-nest-prisma/']
 
 /**
- * Generates the Prisma clients of the tests and of the example, unless they are there and made from these schemas by this
+ * Generates the Prisma clients of the tests and of the examples, unless they are there and made from these schemas by this
  * version.
  *
- * Nothing is downloaded. The command line insists on a schema engine, although generating a client never starts one; any
- * file that exists satisfies it.
+ * Nothing is downloaded. The command line requires a schema engine, although generating a client never starts one. Any
+ * existing file satisfies it.
  */
 export async function generatePrismaClient(): Promise<'generated' | 'fresh'> {
   let outcome: 'generated' | 'fresh' = 'fresh'
@@ -23,7 +23,8 @@ export async function generatePrismaClient(): Promise<'generated' | 'fresh'> {
   return outcome
 }
 
-async function generateIn(folder: string): Promise<'generated' | 'fresh'> {
+/** Generates the client of `schema.prisma` in this folder, into `generated`. */
+export async function generateIn(folder: string): Promise<'generated' | 'fresh'> {
   const schemaFile = join(folder, 'schema.prisma')
   const stampFile = join(folder, 'generated', '.stamp')
   const require = createRequire(import.meta.url)

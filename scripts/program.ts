@@ -1,6 +1,9 @@
 import { fileURLToPath } from 'node:url'
 
-/** A program beside this module, to be run by another process: as TypeScript where we are, compiled where we are. */
+/**
+ * The path of a program next to this module, to be run by another process. It is TypeScript or compiled, like this
+ * module.
+ */
 export function programBeside(
   moduleUrl: string,
   name: string,

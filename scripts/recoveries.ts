@@ -1,7 +1,7 @@
 /**
- * Crash recoveries and promotions of PostgreSQL, each after a segment of the outbox was turned over, while producers,
- * relays and consumers work. Prints one line of JSON and fails when publishing did not work within 5 s after one of them,
- * or a promise was broken.
+ * Runs crash recoveries and promotions of PostgreSQL while producers, relays and consumers work. A segment of the
+ * outbox is turned over before each one. Prints one line of JSON. Fails when publishing did not work within 5 s after
+ * one of them, or when a guarantee was violated.
  *
  * npm run recoveries -- [--crashes N] [--promotions N] [--json]
  */

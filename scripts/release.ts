@@ -18,7 +18,7 @@ export function nextVersion(version: string, level: Level): string {
   return parts.map((part, n) => (n < at ? part : n === at ? part + 1 : 0)).join('.')
 }
 
-/** The changelog with its unreleased part under the new version, and an empty unreleased part above. */
+/** Moves the unreleased part of the changelog under the new version, and leaves an empty unreleased part above it. */
 export function released(changelog: string, version: string, date: string): string {
   const [, notes] = /^## \[Unreleased\]\n([\s\S]*?)(?=^## \[|(?![\s\S]))/m.exec(changelog) ?? []
   if (notes === undefined) throw new Error('the changelog has no part [Unreleased]')
@@ -27,7 +27,7 @@ export function released(changelog: string, version: string, date: string): stri
   return changelog.replace('## [Unreleased]\n', () => `## [Unreleased]\n\n## [${version}] - ${date}\n`)
 }
 
-/** A version before 1.0 may break with a minor one; after that only a major one may. */
+/** Before 1.0, a minor version may contain breaking changes. After that, only a major version may. */
 export function refusesLevel(changelog: string, version: string, level: Level): string | undefined {
   const [, notes = ''] = /^## \[Unreleased\]\n([\s\S]*?)(?=^## \[|(?![\s\S]))/m.exec(changelog) ?? []
   const needed = version.startsWith('0.') ? 'minor' : 'major'

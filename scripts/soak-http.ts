@@ -1,7 +1,8 @@
 /**
- * Keep-alive load with faults on one HTTP adapter: aborted requests, failing streams, double and late answers, thrown
- * errors, 5xx, replays, mismatches, killed connections. Prints one line of JSON. Fails on an uncaught exception, on an
- * answer that belongs to another request, on a failure that its faults do not explain, and when the heap grows.
+ * Keeps one HTTP adapter under load on keep-alive connections, with faults. The faults are aborted requests, failing
+ * streams, double and late answers, thrown errors, 5xx, replays, mismatches and killed connections. Prints one line of
+ * JSON. Fails on an uncaught exception, on an answer to another request, on a failure that the faults do not explain,
+ * and when the heap grows.
  *
  * npm run soak:http -- --adapter express|fastify|nest|koa|hono [--minutes N] [--json]
  */
@@ -11,7 +12,7 @@ import { type Adapter, ADAPTERS } from '../test/soak-http/kinds.ts'
 import { problemsOf, soak, type SoakResult } from '../test/soak-http/soak.ts'
 import { isMissing, startServers } from './servers/index.ts'
 
-/** The last heap, as a part of the one at minute 5. */
+/** The maximum ratio of the last heap size to the heap size at minute 5. */
 const GROWTH_MAX = 1.05
 const TEXT = { type: 'string' } as const
 const { values } = parseArgs({ options: { adapter: TEXT, minutes: TEXT, json: { type: 'boolean', default: false } } })

@@ -1,31 +1,34 @@
 /** What a subpath of the package is. */
-export type SubpathKind = 'store' | 'framework' | 'broker' | 'webhook' | 'testing'
+export type SubpathKind = 'store' | 'framework' | 'broker' | 'webhook' | 'telemetry' | 'testing'
 
 export interface Subpath {
   readonly kind: SubpathKind
-  /** Optional peers whose client is passed in, with the versions that are tested. */
+  /** The optional peers whose client the user passes in, with the tested versions. */
   readonly peers?: Readonly<Record<string, string>>
-  /** What it may add to the core, minified and gzipped. A ceiling, not an aim. Absent: not shipped to anybody's server. */
+  /**
+   * The maximum size that the subpath may add to the core, minified and gzipped. Absent if the code is not shipped to
+   * servers.
+   */
   readonly kB?: number
-  /** Where it is documented. */
+  /** The page that documents the subpath. */
   readonly page: string
-  /** Its row in the table of its kind (scripts/manifest.ts), beside the name of the subpath. */
+  /** The row of the subpath in the table of its kind (scripts/manifest.ts), without the name of the subpath. */
   readonly row?: readonly string[]
 }
 
-/** What everything in the core may weigh: relay, consumers, dead letters and redrives included. */
-export const CORE_KB = 87
+/** The maximum size of the core, including relay, consumers, dead letters and redrives. */
+export const CORE_KB = 89
 
 /**
- * Everything the package exports beside its core, in the order of the docs. `npm run manifest` writes exports, peers and
- * tables from this list, and tests check them. A new store, framework or broker is a folder, a file in src/entry, one
- * entry here and one row of its contract test.
+ * Every subpath of the package besides its core, in the order of the docs. `npm run manifest` writes exports, peers and
+ * tables from this list, and tests check them. A new store, framework or broker needs a folder, a file in src/entry,
+ * one entry here and one row of its contract test.
  */
 export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   pg: {
     kind: 'store',
     peers: { pg: '>=8.11' },
-    kB: 52,
+    kB: 53,
     page: 'docs/stores.md',
     row: ['node-postgres', '`pgStore(pool)`', "the pool's client"],
   },
@@ -46,7 +49,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   drizzle: {
     kind: 'store',
     peers: { 'drizzle-orm': '>=0.40' },
-    kB: 48,
+    kB: 49,
     page: 'docs/stores.md',
     row: ['Drizzle (PostgreSQL)', '`drizzleStore(db)`', 'your Drizzle transaction'],
   },
@@ -60,16 +63,16 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   prisma: {
     kind: 'store',
     peers: { '@prisma/client': '>=6' },
-    kB: 47,
+    kB: 48,
     page: 'docs/stores.md',
     row: ['Prisma (PostgreSQL)', "`prismaStore(db, { dialect: 'postgres' })`", '`Prisma.TransactionClient`'],
   },
   sqlite: {
     kind: 'store',
     peers: { libsql: '>=0.5' },
-    kB: 28,
+    kB: 29,
     page: 'docs/stores.md',
-    row: ['nothing, or a file', '`sqliteStore({ file })`', '`query(sql, values)`'],
+    row: ['SQLite, or no database yet', '`sqliteStore({ file })`', '`query(sql, values)`'],
   },
 
   node: {
@@ -128,7 +131,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
     row: [
       'NATS',
       '`accepted`; `replicated` from 3 replicas on; `flushed` with `sync_interval: always`',
-      "for the stream's `duplicate_window` (2 min unset)",
+      "for the stream's `duplicate_window` (default 2 min)",
     ],
   },
   redis: {
@@ -139,7 +142,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
     row: [
       'Redis',
       '`accepted`; `flushed` with `appendonly yes` and `appendfsync always`; `replicated` with `waitFor`',
-      'from Redis 8.6 on (`IDMP`); before that it does not',
+      'from Redis 8.6 on (`IDMP`)',
     ],
   },
   rabbitmq: {
@@ -147,11 +150,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
     peers: { 'rabbitmq-client': '>=5.0.3' },
     kB: 7,
     page: 'docs/brokers.md',
-    row: [
-      'RabbitMQ',
-      '`flushed` on durable quorum queues; `replicated` with `clustered: true`; else `accepted`',
-      'it does not',
-    ],
+    row: ['RabbitMQ', '`flushed` on durable quorum queues; `replicated` with `clustered: true`; else `accepted`', 'no'],
   },
   kafka: {
     kind: 'broker',
@@ -161,13 +160,16 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
     row: [
       'Kafka',
       '`accepted`; `replicated` with at least 2 replicas and a `min.insync.replicas` of at least 2 (only if you pass `admin`)',
-      'within one session of a producer only',
+      'only within one producer session',
     ],
   },
 
   github: { kind: 'webhook', kB: 2, page: 'docs/consumer.md' },
   stripe: { kind: 'webhook', kB: 2, page: 'docs/consumer.md' },
   webhook: { kind: 'webhook', kB: 5, page: 'docs/consumer.md' },
+
+  otel: { kind: 'telemetry', peers: { '@opentelemetry/api': '>=1.9' }, kB: 6, page: 'docs/observability.md' },
+  prometheus: { kind: 'telemetry', kB: 5, page: 'docs/observability.md' },
 
   testing: { kind: 'testing', page: 'docs/testing.md' },
 }

@@ -2,7 +2,7 @@ import { LONG } from '../../vitest.config.ts'
 
 const PATTERNS = LONG.map((glob) => new RegExp(`^${glob.replaceAll(/\*\*\/|[*{},.]/g, toRegExp)}$`))
 
-/** Whether a test file is one of the long run. */
+/** Whether a test file belongs to the long run. */
 export function isLong(file: string): boolean {
   return PATTERNS.some((pattern) => pattern.test(file))
 }

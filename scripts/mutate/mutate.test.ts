@@ -1,9 +1,14 @@
-import { dirname } from 'node:path'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
+import { EQUIVALENT, equivalentTo } from './equivalent.ts'
 import { isLong } from './long.ts'
+import { reaches } from './reached.ts'
 import { Imports } from './related.ts'
-import { mutated, sample, sitesOf } from './sites.ts'
+import { Results } from './results.ts'
+import { mutated, sample, sitesOf, type Mutation } from './sites.ts'
 
 const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
 const path = 'src/a.ts'
@@ -24,7 +29,7 @@ test('a site is a line, with changes that stay within it', async () => {
     expect(text.slice(change.start, change.end)).toBe(change.from)
     expect(mutated(text, change).split('\n')[change.line - 1]).toContain(change.to)
   }
-  // Prose is nobody's decision.
+  // Text for people is not mutated.
   expect(changes.some(({ from }) => from === `'is too large'`)).toBe(false)
 })
 
@@ -79,4 +84,45 @@ test('the tests of a file are those that import it, its own first', () => {
     false,
     false,
   ])
+})
+
+test('the tests of the command line start it as a program, and import nothing of it', () => {
+  const tests = new Imports(ROOT).testsOf('src/cli/grants.ts')
+  expect(tests).toContain('test/cli/grants.test.ts')
+})
+
+test('every change that is listed as equivalent still exists', async () => {
+  for (const { file, text: line, from, to, why } of EQUIVALENT) {
+    const sites = await sitesOf([{ path: file, text: await readFile(join(ROOT, file), 'utf8') }])
+    const found = sites.flat().filter((change) => change.text === line && change.from === from && change.to === to)
+    expect([file, line, found.length]).toEqual([file, line, 1])
+    expect(equivalentTo(found[0] as Mutation)?.why).toBe(why)
+  }
+})
+
+test('the innermost range says whether a place was executed', () => {
+  const ranges = { 'src/a.ts': [[0, 0, 20, 0, 1] as const, [5, 10, 9, 1, 0] as const, [7, 0, 7, 30, 1] as const] }
+  const at = (line: number, column: number): boolean => reaches({ elsewhere: false, ranges }, 'src/a.ts', line, column)
+  expect([at(4, 0), at(5, 9), at(5, 10), at(7, 5), at(9, 0), at(9, 1)]).toEqual([true, true, false, true, false, true])
+  expect(reaches({ elsewhere: false, ranges }, 'src/b.ts', 0, 0)).toBe(false)
+  expect(reaches({ elsewhere: true, ranges }, 'src/b.ts', 0, 0)).toBe(true)
+})
+
+test('verdicts are kept: the next piece of the run goes on, and the last verdict counts', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'effectively-once-results-'))
+  const file = join(folder, 'results.jsonl')
+  try {
+    const [first, second, third] = (await sample([{ path, text }], 3, 1)) as [Mutation, Mutation, Mutation]
+    const before = new Results(file)
+    before.add(first, { kind: 'killed', why: 'a' })
+    before.add(second, { kind: 'survived', why: 'b' })
+    const after = new Results(file)
+    expect([after.of(first)?.kind, after.of(second)?.kind, after.of(third)]).toEqual(['killed', 'survived', undefined])
+    expect(after.of({ ...first, to: 'another change' })).toBeUndefined()
+    expect(after.summary([first, second, third])).toMatchObject({ sites: 2, killed: 1, survived: [{ why: 'b' }] })
+    after.add(second, { kind: 'killed', why: 'c' })
+    expect(new Results(file).summary([first, second, third])).toMatchObject({ sites: 2, killed: 2, survived: [] })
+  } finally {
+    await rm(folder, { recursive: true })
+  }
 })

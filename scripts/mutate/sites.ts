@@ -3,18 +3,22 @@ import { Instrumenter } from '@stryker-mutator/instrumenter'
 /** One change of one line. */
 export interface Mutation {
   readonly file: string
-  /** From 1. */
+  /** Counted from 1. */
   readonly line: number
+  /** From 0. */
+  readonly column: number
+  /** The whole line, without its indentation. */
+  readonly text: string
   readonly mutator: string
-  /** What stands there, and what stands there instead. */
+  /** The original text and its replacement. */
   readonly from: string
   readonly to: string
-  /** Where `from` begins and ends in the file. */
+  /** The start and end of `from` in the file. */
   readonly start: number
   readonly end: number
 }
 
-/** One line, with every change that can be made to it. */
+/** One line, with every possible change of it. */
 export type Site = readonly [Mutation, ...Mutation[]]
 
 export interface SourceText {
@@ -22,14 +26,14 @@ export interface SourceText {
   readonly text: string
 }
 
-/** The instrumenter asks first whether somebody listens. */
+/** The instrumenter first asks whether a log level is enabled. */
 const SILENT = new Proxy({} as never, {
   get: (_, name) => (String(name).startsWith('is') ? () => false : () => {}),
 })
 
 /**
- * Every site of these files: the changes of Stryker's mutators that stay within a line, and changes of SQL. Strings with
- * a space are left alone: they are prose for people, or SQL, which has changes of its own.
+ * Every site of these files: the changes of Stryker's mutators that stay within a line, and changes of SQL. Strings
+ * with a space are left alone: they are text for people, or SQL, which has its own changes.
  */
 export async function sitesOf(sources: readonly SourceText[]): Promise<Site[]> {
   const files = sources.map(({ path, text }) => ({ name: path, content: text, mutate: true }))
@@ -44,7 +48,10 @@ export async function sitesOf(sources: readonly SourceText[]): Promise<Site[]> {
     const [start, end] = [lineStart + location.start.column, lineStart + location.end.column]
     const from = text.slice(start, end)
     if (mutator === 'StringLiteral' && /\s/.test(from)) continue
-    if (from !== to) found.push({ file, line: location.start.line + 1, mutator, from, to, start, end })
+    if (from === to) continue
+    const { line, column } = location.start
+    const whole = text.slice(lineStart, text.indexOf('\n', lineStart)).trim()
+    found.push({ file, line: line + 1, column, text: whole, mutator, from, to, start, end })
   }
   return grouped(found)
 }
@@ -69,14 +76,14 @@ const SQL: readonly [pattern: RegExp, to: string][] = [
   [/(?<= \+ )1\b/g, '2'],
 ]
 
-/** A row that is there already keeps its column instead of taking the new one. */
+/** An existing row keeps the value of its column instead of taking the new one. */
 function keptColumn(before: string): readonly [pattern: RegExp, to: string] {
   const [, table = '', alias = table] =
     [...before.matchAll(/insert into (?:\$\{\w+\}\.)?(\w+)(?: as (\w+))?/g)].at(-1) ?? []
   return [/\bexcluded(?=\.)/g, alias]
 }
 
-/** In the stores, lines that look like SQL: the instrumenter sees one string there. */
+/** Finds lines in the stores that look like SQL, because the instrumenter sees only one string there. */
 function sqlMutations({ path, text }: SourceText): Mutation[] {
   if (!/^src\/store\/(?:postgres|sqlite)\//.test(path)) return []
   const found: Mutation[] = []
@@ -89,7 +96,8 @@ function sqlMutations({ path, text }: SourceText): Mutation[] {
         for (const match of line.matchAll(pattern)) {
           const at = start + match.index
           const [from] = match
-          found.push({ file: path, line: index + 1, mutator: 'Sql', from, to, start: at, end: at + from.length })
+          const place = { file: path, line: index + 1, column: match.index, text: line.trim() }
+          found.push({ ...place, mutator: 'Sql', from, to, start: at, end: at + from.length })
         }
       }
     }
@@ -123,8 +131,8 @@ function startOfLine(text: string, line: number): number {
 }
 
 /**
- * So many sites, each with one change: the same for the same seed and the same files. Longer files are drawn more often;
- * only files that are drawn are read for their sites, because reading all of them takes a minute.
+ * Draws `count` sites with one change each. The same seed and files give the same result. Longer files are drawn more
+ * often. Only drawn files are parsed for their sites, because parsing all of them takes a minute.
  */
 export async function sample(sources: readonly SourceText[], count: number, seed: number): Promise<Mutation[]> {
   const next = dice(seed)
@@ -154,7 +162,7 @@ export function mutated(text: string, { start, end, to }: Mutation): string {
   return text.slice(0, start) + to + text.slice(end)
 }
 
-/** mulberry32: a number from 0 to 1, the same row of them for the same seed. */
+/** mulberry32: numbers from 0 to 1, the same sequence for the same seed. */
 function dice(seed: number): () => number {
   let state = seed >>> 0
   return () => {

@@ -3,12 +3,12 @@ import { debianBinary } from './debian.ts'
 import { isRequired } from './index.ts'
 import { messageOf } from './process.ts'
 
-/** A browser on this machine, or why there is none. It is no server: whoever tests with it starts and ends it. */
+/** A browser on this machine, or the reason why there is none. It is not a server: the test starts and ends it. */
 export type Browser = { readonly executable: string; readonly from: string } | { readonly missing: string }
 
 /**
- * The browser that `CHROMIUM` names, else Debian's, which is installed when we may. Throws where there is none and
- * `REQUIRE_SERVICES` asks for it.
+ * The browser that `CHROMIUM` names, or else Debian's, which is installed if permitted. Throws if there is none and
+ * `REQUIRE_SERVICES` requires it.
  */
 export async function findChromium(
   environment: Readonly<Record<string, string | undefined>> = process.env,

@@ -24,14 +24,13 @@ export type ServerName = keyof typeof recipes
 export const serverNames: readonly ServerName[] = Object.keys(recipes) as ServerName[]
 
 export type StartedServers<Name extends ServerName = ServerName> = { readonly [name in Name]: Server } & {
-  /** Ends what this call started, and nothing else. */
+  /** Ends the servers that this call started, and no others. */
   stop(): Promise<void>
 }
 
 /**
- * Starts the named servers, each once, on private ports of 127.0.0.1.
- *
- * A server that cannot be had is `{ missing: reason }`, unless `REQUIRE_SERVICES` asks for it: then this throws.
+ * Starts each named server once, on private ports of 127.0.0.1. An unavailable server is `{ missing: reason }`. If
+ * `REQUIRE_SERVICES` requires it, this throws instead.
  *
  * @example
  * const servers = await startServers(['postgres'])
@@ -43,8 +42,8 @@ export function startServers<Name extends ServerName>(names: readonly Name[]): P
 }
 
 /**
- * One server for one asker alone, which may be halted and resumed. `from` the environment is never taken: that server is
- * somebody else's.
+ * Starts a server for one caller alone, which may halt and resume it. A server from the environment is never used,
+ * because someone else runs it.
  */
 export async function startAlone(name: ServerName): Promise<RunningServer | { readonly missing: string }> {
   const running: RunningServer[] = []
@@ -52,7 +51,7 @@ export async function startAlone(name: ServerName): Promise<RunningServer | { re
   return isMissing(server) ? server : (running[0] as RunningServer)
 }
 
-/** `startServers` with its recipes and environment given, so that the rules can be tested without a server. */
+/** `startServers` with explicit recipes and environment, so that the rules can be tested without a server. */
 export async function startRecipes<Name extends string>(
   book: { readonly [name in Name]: ServerRecipe },
   names: readonly Name[],

@@ -16,7 +16,7 @@ const FORMAT_MS = 60_000
 
 const CACHE = fileURLToPath(new URL(`../../node_modules/.cache/effectively-once/kafka-${KAFKA}`, import.meta.url))
 
-/** A small broker: one thread that compiles, one that collects. */
+/** A small broker: one compiler thread and one garbage collector thread. */
 const JAVA = [
   '-Xmx512m',
   '-XX:+UseSerialGC',
@@ -59,7 +59,7 @@ function settings(
   }
 }
 
-/** Apache's own jars on the machine's Java. */
+/** Runs Apache's own jars on the machine's Java. */
 async function startFromMaven(): Promise<RunningServer> {
   const java = await debianBinary('java', 'openjdk-17-jre-headless')
   const classes = join(await jars(), '*')
@@ -73,7 +73,7 @@ async function startFromMaven(): Promise<RunningServer> {
       }
       const lines = Object.entries(properties).map(([name, value]) => `${name}=${value}\n`)
       const file = await give(join(directory, 'server.properties'), lines.join(''), {})
-      // A leading dash would be taken for an option.
+      // The tool would take a leading dash for an option.
       const cluster = randomBytes(16).toString('base64url').replace(/^-/, 'A')
       await run(java, [...JAVA, '-cp', classes, 'kafka.tools.StorageTool', 'format', '-t', cluster, '-c', file], {
         timeoutMs: FORMAT_MS,
@@ -86,7 +86,7 @@ async function startFromMaven(): Promise<RunningServer> {
   })
 }
 
-/** Its data live in the container: such a server is not halted and resumed. */
+/** The data is inside the container, so this server cannot be halted and resumed. */
 async function startInDocker(): Promise<RunningServer> {
   await dockerImage(IMAGE)
   const { url, stop } = await startKept({
@@ -105,7 +105,7 @@ async function startInDocker(): Promise<RunningServer> {
   return { url, stop }
 }
 
-/** The broker's jars, fetched once. Another run may be fetching them too: whoever is first is taken. */
+/** Fetches the broker's jars once. Another run may fetch them at the same time; the first result is kept. */
 async function jars(): Promise<string> {
   const libs = join(CACHE, 'libs')
   if (existsSync(libs)) return libs

@@ -21,21 +21,21 @@ export interface KeeperOrder extends Owner {
   readonly args: readonly string[]
   readonly env: Record<string, string>
   readonly stopSignal: 'SIGINT' | 'SIGTERM'
-  /** The server's private directory: removed when the server has ended. */
+  /** The server's private directory, which is removed when the server has ended. */
   readonly directory: string
   readonly logFile: string
 }
 
-/** SIGQUIT: PostgreSQL's immediate stop. SIGKILL: as if it had crashed. */
+/** SIGQUIT is PostgreSQL's immediate stop. SIGKILL simulates a crash. */
 export type HaltSignal = 'SIGQUIT' | 'SIGKILL'
 
 export interface KeptServer {
   readonly logFile: string
-  /** Why the server ended, once it has. */
+  /** The reason why the server ended, once it has. */
   ended(): string | undefined
-  /** Ends the server and keeps what it has on disk; by this signal, or by the one it is stopped with. */
+  /** Ends the server and keeps its data. Uses this signal, or else the signal of an ordinary stop. */
   halt(signal?: HaltSignal): Promise<void>
-  /** Starts a halted server again, on the same port and the same data. It may not answer yet. */
+  /** Restarts a halted server on the same port and the same data. The server may not answer yet. */
   resume(): void
   stop(): Promise<void>
 }
@@ -56,7 +56,8 @@ export function keep(order: Omit<KeeperOrder, 'logFile'>): KeptServer {
   const keeper = spawn(process.execPath, [...execArgv, file, JSON.stringify({ ...order, logFile })], {
     stdio: ['pipe', 'ignore', 'ignore'],
     cwd: fileURLToPath(new URL('../..', import.meta.url)),
-    // Its own session: a Ctrl-C in the terminal reaches us, and the server ends in order when we do.
+    // The keeper has its own session. A Ctrl-C in the terminal reaches only this process, and the keeper then ends the
+    // server in order.
     detached: true,
     env: { ...process.env, NODE_OPTIONS: '' },
   })
@@ -72,7 +73,8 @@ export function keep(order: Omit<KeeperOrder, 'logFile'>): KeptServer {
     })
   })
   keeper.stdin.on('error', () => {})
-  // Neither the keeper nor its pipe may hold this process open: ending is how the keeper learns of it.
+  // Neither the keeper nor its pipe may keep this process alive, because the keeper learns of its end from the closed
+  // pipe.
   keeper.unref()
   ;(keeper.stdin as unknown as { unref?: () => void }).unref?.()
   return {
@@ -94,15 +96,15 @@ export function keep(order: Omit<KeeperOrder, 'logFile'>): KeptServer {
   }
 }
 
-/** The last lines of a server's log, for the reason of a failed start. */
+/** The last lines of a server's log, which explain a failed start. */
 export async function logTail(logFile: string): Promise<string> {
   const text = await readFile(logFile, 'utf8').catch(() => '')
   return text.trim().split('\n').slice(-3).join(' | ')
 }
 
 /**
- * Removes directories whose keeper was itself killed. `endLeftover` ends the server that may still run there; it must
- * make sure that the process is the one of this directory.
+ * Removes directories whose keeper was killed. `endLeftover` ends the server that may still run there. It must verify
+ * that the process belongs to this directory.
  */
 export async function sweepLeftovers(
   endLeftover: (directory: string) => Promise<void> = async () => {},
@@ -117,7 +119,7 @@ export async function sweepLeftovers(
   }
 }
 
-/** Ends a server whose keeper was killed, after making sure that it works in this very directory. */
+/** Ends a server whose keeper was killed, after verifying that the server works in this directory. */
 async function endServerOf(directory: string): Promise<void> {
   const pid = await pidIn(directory)
   const works = await readlink(`/proc/${pid}/cwd`)
@@ -131,7 +133,7 @@ async function pidIn(directory: string): Promise<number> {
 async function isKept(directory: string): Promise<boolean> {
   const pid = Number(await readFile(join(directory, 'keeper.pid'), 'utf8').catch(() => '0'))
   if (pid > 0) return isRunning(pid)
-  // No keeper yet: somebody may be preparing it right now.
+  // The directory has no keeper yet, so another process may be preparing it.
   const info = await stat(directory).catch(() => undefined)
   return info === undefined || Date.now() - info.mtimeMs < FORGOTTEN_MS
 }

@@ -1,9 +1,9 @@
 /**
- * Runs one server as its child and ends it when the process that asked for it is gone.
+ * Runs one server as its child, and ends it when the process that asked for it is gone.
  *
- * The asking process holds the other end of this process's standard input. When that end closes, for whatever reason,
- * SIGKILL included, the server is stopped and its directory removed. Nothing has to run in the dying process. The lines
- * `halt`, with or without a signal, and `resume` end the server and start it again on what it left on disk.
+ * The asking process holds the other end of this process's standard input. When that end closes for any reason, SIGKILL
+ * included, the keeper stops the server and removes its directory. So the dying process needs no cleanup code. The
+ * lines `halt`, with or without a signal, and `resume` end the server and restart it on its data.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { closeSync, openSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,7 +1,10 @@
 import type { ServerRecipe } from './recipe.ts'
 import { simpleRecipe } from './simple.ts'
 
-/** NATS with JetStream. It answers as it comes: acknowledged is not yet on disk (`sync_interval` is two minutes). */
+/**
+ * NATS with JetStream and its default settings. An acknowledged message is not yet on disk (`sync_interval` is two
+ * minutes).
+ */
 export const natsRecipe: ServerRecipe = simpleRecipe({
   name: 'nats',
   environmentVariable: 'NATS_URL',
@@ -11,6 +14,6 @@ export const natsRecipe: ServerRecipe = simpleRecipe({
   image: 'nats:2',
   imagePort: 4222,
   args: ({ host, port, data }) => ['-js', '-sd', data, '-a', host, '-p', String(port)],
-  // A server tells who it is as soon as one connects; it answers a ping once it serves.
+  // A server sends its greeting at once, but answers a ping only when it is ready.
   hello: { ask: 'CONNECT {"verbose":false}\r\nPING\r\n', answer: /^PONG/m },
 })

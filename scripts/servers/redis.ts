@@ -1,7 +1,7 @@
 import type { ServerRecipe } from './recipe.ts'
 import { simpleRecipe } from './simple.ts'
 
-/** Every acknowledged write is on disk: what a test reads after a crash must be what was promised. */
+/** Every acknowledged write is on disk, because a test must find it after a crash. */
 const SETTINGS = ['--appendonly', 'yes', '--appendfsync', 'always', '--save', '', '--maxmemory-policy', 'noeviction']
 
 export const redisRecipe: ServerRecipe = simpleRecipe({
@@ -16,6 +16,6 @@ export const redisRecipe: ServerRecipe = simpleRecipe({
     const place = ['--bind', host, '--port', String(port), '--dir', data, '--protected-mode', 'no']
     return [...place, '--daemonize', 'no', ...SETTINGS]
   },
-  // While it loads its data it answers -LOADING.
+  // The server answers -LOADING while it loads its data.
   hello: { ask: 'PING\r\n', answer: /^\+PONG/m },
 })

@@ -4,13 +4,13 @@ import { npmPackages } from './npm.ts'
 
 export type RuntimeName = 'bun' | 'deno' | 'workerd'
 
-/** A runtime on this machine, or why there is none. It is no server: whoever tests with it starts and ends it. */
+/** A runtime on this machine, or the reason why there is none. It is not a server: the test starts and ends it. */
 export type Runtime = { readonly executable: string } | { readonly missing: string }
 
 interface Recipe {
   readonly version: string
   readonly file: string
-  /** By `platform-arch`: the package that holds the program itself. */
+  /** The package that contains the program, by `platform-arch`. */
   readonly packages: Readonly<Record<string, string>>
 }
 
@@ -45,6 +45,15 @@ const RECIPES: Readonly<Record<RuntimeName, Recipe>> = {
       'darwin-arm64': '@cloudflare/workerd-darwin-arm64',
     },
   },
+}
+
+/** Another version of Node, from the packages that hold its program. */
+export async function findNode(major: 22 | 24): Promise<Runtime> {
+  const holder = `node-${platform()}-${arch()}`
+  const installed = await npmPackages(`node-${major}`, { [holder]: `^${major}` })
+  return 'missing' in installed
+    ? installed
+    : { executable: join(installed.folder, 'node_modules', holder, 'bin', 'node') }
 }
 
 export async function findRuntime(name: RuntimeName): Promise<Runtime> {

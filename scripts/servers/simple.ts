@@ -9,7 +9,7 @@ import { dockerImage, startKept } from './start-kept.ts'
 
 const READY_MS = 20_000
 
-/** A server that is one process, one port and one folder. */
+/** A server that consists of one process, one port and one folder. */
 export interface SimpleServer {
   readonly name: string
   readonly environmentVariable: string
@@ -20,11 +20,11 @@ export interface SimpleServer {
   /** The port inside the container. */
   readonly imagePort: number
   args(params: { readonly host: string; readonly port: number; readonly data: string }): readonly string[]
-  /** What is asked, and what the answer must contain for the server to be ready. */
+  /** A request, and the response that shows that the server is ready. */
   readonly hello: { readonly ask: string; readonly answer: RegExp }
 }
 
-/** Docker when an engine answers, else Debian's package. */
+/** Uses Docker if an engine answers, or else Debian's package. */
 export function simpleRecipe(server: SimpleServer): ServerRecipe {
   return {
     name: server.name,
@@ -50,7 +50,8 @@ async function startInDocker(server: SimpleServer): Promise<RunningServer> {
   const { uid, gid } = userInfo()
   return start(server, {}, (port, data) => ({
     command: 'docker',
-    // In the foreground: the signal that ends the command reaches the server. The folder outlives the container.
+    // The container runs in the foreground, so that the signal that ends the command reaches the server. The folder
+    // outlives the container.
     args: [
       'run',
       '--rm',

@@ -14,18 +14,18 @@ export interface KeptStart {
   readonly owner: Owner
   readonly readyMs: number
   readonly stopSignal?: 'SIGINT' | 'SIGTERM'
-  /** Writes what the server needs into its folder, and says how it is run. */
+  /** Writes the server's configuration into its folder, and returns the command that runs it. */
   prepare(params: { readonly port: number; readonly directory: string }): Promise<{
     readonly command: string
     readonly args: readonly string[]
     readonly env?: Record<string, string>
     readonly url: string
   }>
-  /** Rejects while the server does not serve yet. */
+  /** Rejects until the server is ready. */
   answers(url: string): Promise<void>
 }
 
-/** Starts a server on a free port and a folder of its own, under a keeper; it can be halted and resumed. */
+/** Starts a server on a free port and in a folder of its own, under a keeper. The server can be halted and resumed. */
 export async function startKept({
   owner,
   readyMs,
@@ -35,7 +35,7 @@ export async function startKept({
 }: KeptStart): Promise<RunningServer> {
   await sweepLeftovers()
   let last: unknown
-  // Another process may take the port between the look and the start.
+  // Another process may take the port between the check and the start.
   for (let attempt = 0; attempt < PORT_ATTEMPTS; attempt++) {
     const port = await freePort()
     const directory = await makeDirectory(owner)
@@ -58,7 +58,7 @@ export async function startKept({
   throw last
 }
 
-/** A file in a server's folder, readable by the server. */
+/** Writes a file into a server's folder, readable by the server. */
 export async function give(file: string, text: string, owner: Owner): Promise<string> {
   await mkdir(dirname(file), { recursive: true })
   await writeFile(file, text, { mode: 0o600 })
@@ -66,7 +66,7 @@ export async function give(file: string, text: string, owner: Owner): Promise<st
   return file
 }
 
-/** Throws when no Docker engine answers; pulls the image where it is not there yet. */
+/** Throws when no Docker engine answers. Pulls the image if it is missing. */
 export async function dockerImage(image: string): Promise<void> {
   await run('docker', ['info', '--format', '{{.ServerVersion}}'], { timeoutMs: DOCKER_ANSWER_MS })
   await run('docker', ['image', 'inspect', '--format', '{{.Id}}', image], { timeoutMs: DOCKER_ANSWER_MS }).catch(() =>

@@ -1,0 +1,54 @@
+/** Runs one block of a page in the world that the pages take for granted: `node block.js FILE`. */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { pathToFileURL } from 'node:url'
+import { PrismaPg } from '@prisma/adapter-pg'
+import { drizzle } from 'drizzle-orm/node-postgres'
+import { integer, pgTable, serial } from 'drizzle-orm/pg-core'
+import pg from 'pg'
+import { pgStore } from '../../src/entry/pg.ts'
+import { effectivelyOnce } from '../../src/index.ts'
+import { PrismaClient } from '../../examples/02-fastify-prisma/generated/client.ts'
+
+/** The rest of a block's work, such as a consumer that has just started, may fail a moment later. */
+const SETTLE_MS = 500
+const TABLES = `
+  create table charges (id serial primary key, customer text, amount int, payment text, invoice int);
+  create table receipts (charge int);
+  create table payments (id serial primary key, order_id int, charge text, invoice text, reference text, event text);
+  create table wires (reference text, amount int);
+  create table invoices (id int, tenant text, amount int)`
+
+const [, , file = ''] = process.argv
+const connectionString = process.env['DATABASE_URL'] ?? ''
+const pool = new pg.Pool({ connectionString, max: 10 })
+await pool.query(TABLES)
+const once = effectivelyOnce({ namespace: 'docs', store: pgStore(pool), guard: 'off' })
+await once.migrate()
+const event = { id: 'evt_1', data: { id: 1 } }
+const stripe = { charges: { create: async () => ({ id: '7' }) } }
+const bank = { send: async () => ({ reference: 'wire-1' }), find: async () => ({ reference: 'wire-1' }) }
+Object.assign(globalThis, {
+  once,
+  pool,
+  event,
+  stripe,
+  bank,
+  prisma: new PrismaClient({ adapter: new PrismaPg({ connectionString }) }),
+  db: drizzle(pool),
+  charges: pgTable('charges', { id: serial('id').primaryKey(), amount: integer('amount') }),
+  user: { id: 'ann' },
+  key: 'key-1',
+  amount: 500,
+  body: '{"amount":500}',
+  invoice: { id: 1, tenant: 'acme', amount: 500 },
+})
+// A page in a browser fetches from its own server.
+const server = createServer((_req, res) => res.writeHead(201).end()).listen(0, '127.0.0.1')
+await new Promise((resolve) => server.once('listening', resolve))
+const { port } = server.address() as AddressInfo
+const { fetch } = globalThis
+globalThis.fetch = (to, init) => fetch(new URL(String(to), `http://127.0.0.1:${port}`), init)
+await import(pathToFileURL(file).href)
+await new Promise((resolve) => setTimeout(resolve, SETTLE_MS))
+process.exit(0)
