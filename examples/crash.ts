@@ -1,4 +1,4 @@
-import type { Signal } from '../src/index.ts'
+import type { Signal } from 'effectively-once'
 
 /**
  * Lets the tests kill the numbered examples. With CRASH_AT=before-commit or CRASH_AT=after-commit a process ends there

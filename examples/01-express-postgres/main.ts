@@ -6,9 +6,9 @@
  */
 import express from 'express'
 import pg from 'pg'
-import { effectivelyOnce, event } from '../../src/index.ts' // 'effectively-once'
-import { idempotency } from '../../src/entry/express.ts' // 'effectively-once/express'
-import { pgStore } from '../../src/entry/pg.ts' // 'effectively-once/pg'
+import { effectivelyOnce, event } from 'effectively-once'
+import { idempotency } from 'effectively-once/express'
+import { pgStore } from 'effectively-once/pg'
 import { customerOf } from '../authentication.ts'
 import { crashPoint, observe } from '../crash.ts'
 

@@ -6,9 +6,9 @@
  */
 import { PrismaPg } from '@prisma/adapter-pg'
 import Fastify from 'fastify'
-import { effectivelyOnce } from '../../src/index.ts' // 'effectively-once'
-import { idempotency } from '../../src/entry/fastify.ts' // 'effectively-once/fastify'
-import { prismaStore } from '../../src/entry/prisma.ts' // 'effectively-once/prisma'
+import { effectivelyOnce } from 'effectively-once'
+import { idempotency } from 'effectively-once/fastify'
+import { prismaStore } from 'effectively-once/prisma'
 import { customerOf } from '../authentication.ts'
 import { crashPoint, observe } from '../crash.ts'
 import { PrismaClient } from './generated/client.ts'

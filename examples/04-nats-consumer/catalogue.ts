@@ -1,4 +1,4 @@
-import { event } from '../../src/index.ts' // 'effectively-once'
+import { event } from 'effectively-once'
 
 /** The catalogue that publisher and consumer share: the data of each event, and the aggregate that keeps its order. */
 export const events = {

@@ -6,9 +6,9 @@
  */
 import { jetstream } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
-import { effectivelyOnce } from '../../src/index.ts' // 'effectively-once'
-import { natsSource } from '../../src/entry/nats.ts' // 'effectively-once/nats'
-import { sqliteStore } from '../../src/entry/sqlite.ts' // 'effectively-once/sqlite'
+import { effectivelyOnce } from 'effectively-once'
+import { natsSource } from 'effectively-once/nats'
+import { sqliteStore } from 'effectively-once/sqlite'
 import { crashPoint, observe } from '../crash.ts'
 import { events } from './catalogue.ts'
 

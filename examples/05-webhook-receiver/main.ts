@@ -1,14 +1,14 @@
 /**
  * A receiver of Stripe's webhooks. The provider's event id is the key, so retries and manual resends are the same
- * event. An event that fails too often is parked as a dead letter. It is not lost when the provider gives up.
+ * event. An event that fails too often is parked as a dead letter, so it is not lost when the provider stops retrying.
  *
  * STRIPE_SECRET=whsec_… FILE=billing.db PORT=3000 npx tsx examples/05-webhook-receiver/main.ts
  */
 import express from 'express'
-import { effectivelyOnce } from '../../src/index.ts' // 'effectively-once'
-import { webhook } from '../../src/entry/express.ts' // 'effectively-once/express'
-import { sqliteStore } from '../../src/entry/sqlite.ts' // 'effectively-once/sqlite'
-import { stripeSource } from '../../src/entry/stripe.ts' // 'effectively-once/stripe'
+import { effectivelyOnce } from 'effectively-once'
+import { webhook } from 'effectively-once/express'
+import { sqliteStore } from 'effectively-once/sqlite'
+import { stripeSource } from 'effectively-once/stripe'
 import { crashPoint, observe } from '../crash.ts'
 
 /** With Stripe's own types, write `stripeSource<Stripe.Event>`. */

@@ -1,5 +1,5 @@
-import { effectivelyOnce } from '../../src/index.ts' // 'effectively-once'
-import { sqliteStore } from '../../src/entry/sqlite.ts' // 'effectively-once/sqlite'
+import { effectivelyOnce } from 'effectively-once'
+import { sqliteStore } from 'effectively-once/sqlite'
 import { crashPoint } from '../crash.ts'
 
 /** Takes the money over the network. `key`, if given, is an idempotency key for the provider. */
@@ -7,8 +7,8 @@ export type Pay = (amount: number, key?: string) => Promise<{ id: string }>
 export type Charge = (key: string, amount: number) => Promise<{ payment: string }>
 
 /**
- * The usual first version: look for the key, charge, store the key. Two concurrent requests both find no key, and a
- * process that dies after the charge has not stored it. In both cases the customer pays twice.
+ * The usual first version: look for the key, charge, store the key. Two concurrent requests both find no key. A process
+ * that dies after the charge has not stored the key. In both cases the customer pays twice.
  */
 export async function openNaive(file: string, pay: Pay): Promise<Charge> {
   const store = sqliteStore({ file })

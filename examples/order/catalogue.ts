@@ -1,4 +1,4 @@
-import { event } from '../../src/index.ts'
+import { event } from 'effectively-once'
 
 /** What a customer sends. */
 export interface Order {

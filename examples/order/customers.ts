@@ -5,7 +5,7 @@ import type { Order } from './catalogue.ts'
 export interface Seen {
   readonly order: Order
   readonly key: string
-  /** 201 or 402; 0: no answer at all. */
+  /** 201 or 402. 0 means no answer at all. */
   readonly status: number
   readonly answer: string
   readonly requests: number

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { sqliteStore } from '../../src/entry/sqlite.ts'
+import { sqliteStore } from 'effectively-once/sqlite'
 import { ACCOUNTS, CLOSED_ACCOUNT, SERVICES, SKUS, STOCK, type ServiceName } from './catalogue.ts'
 
 /**

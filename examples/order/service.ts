@@ -5,7 +5,7 @@ import type { Word } from './services/serve.ts'
 const START_MS_MAX = 60_000
 const DEATHS_MAX = 20
 
-/** Runs one service as a real process. Whenever the process ends, a new one takes its place at the same address. */
+/** Runs one service as a real process. Whenever the process ends, a new process takes its place at the same address. */
 export class Service {
   readonly name: string
   readonly #args: readonly string[]
@@ -17,7 +17,7 @@ export class Service {
   #deaths = 0
   #listening: () => void = () => {}
   kills = 0
-  /** Deliveries that it settled and reported before it died. */
+  /** Deliveries that the process settled and reported before it died. */
   deliveries = 0
 
   constructor(name: string, args: readonly string[]) {

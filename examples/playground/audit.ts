@@ -2,7 +2,7 @@
  * The audit compares intents, charges, events and receipts by plain SQL in one transaction. Nothing is estimated. A
  * duplicate is an extra row. A loss is a missing row that can no longer come.
  */
-import type { SqlTx } from '../../src/entry/sqlite.ts'
+import type { SqlTx } from 'effectively-once/sqlite'
 
 /** What went wrong between one table and the next: at the key, the outbox, the inbox. */
 export interface Leak {

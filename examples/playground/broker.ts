@@ -9,7 +9,7 @@ const HOLD_MS = 5_000
 const COPIES_MAX = 2
 const COPY_DELAY_MS = 400
 
-/** What became of one event. */
+/** What happened to one event. */
 export interface Logged {
   readonly message: Message
   readonly data: ChargeCreated

@@ -1,6 +1,6 @@
-import { event } from '../../src/index.ts'
+import { event } from 'effectively-once'
 
-/** What a customer asks the shop for. `causation` names the intent on its whole way. */
+/** What a customer asks the shop for. `causation` identifies the intent in every table and event. */
 export interface Order {
   readonly causation: string
   readonly round: number
@@ -16,5 +16,5 @@ export const events = {
   'charge.created': event<ChargeCreated>((created) => created.causation),
 }
 
-/** Each causation id is an aggregate of its own: nothing here needs an order. */
+/** Each causation id is its own aggregate, because nothing here needs an order. */
 export type PlaygroundEvents = typeof events

@@ -6,7 +6,7 @@ const LOOK_MS = 200
 const LIFE_MS = 1_200
 const POINTS = Object.keys(CRASH_POINTS) as readonly CrashPoint[]
 
-/** Arms the chosen point in its process, again and again. The process is killed when it next reaches that point. */
+/** Tells the process again and again to stop at the chosen point. When the process reaches that point, it is killed. */
 export class Crasher {
   readonly #services: Readonly<Record<ServiceName, Supervisor>>
   readonly #faults: () => Faults

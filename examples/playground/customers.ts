@@ -93,14 +93,14 @@ export class Customers {
     if (outcome === 'conflict') intent.conflicts++
     if (outcome === 'ran' || outcome === 'replayed') intent.answeredAt ??= Date.now()
     if (intent.requests.length < REQUESTS_KEPT) {
-      intent.requests.push({ at, outcome, ...(status === undefined ? {} : { status }) })
+      intent.requests.push({ at, endedAt: Date.now(), outcome, ...(status === undefined ? {} : { status }) })
     }
     this.#changed.add(intent)
     return outcome
   }
 
   /** One request over the network. A lost answer was sent by the shop, but not received by the customer. */
-  #send(intent: Intent, isLost: boolean): Promise<Omit<RequestMade, 'at'>> {
+  #send(intent: Intent, isLost: boolean): Promise<Omit<RequestMade, 'at' | 'endedAt'>> {
     const { causation, round, amount, vertices } = intent
     const body = JSON.stringify({ causation, round, amount })
     return new Promise((resolve) => {

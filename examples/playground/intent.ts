@@ -3,9 +3,12 @@ import type { Vertices } from './settings.ts'
 export type Outcome = 'ran' | 'replayed' | 'conflict' | 'lost' | 'failed' | 'refused'
 
 export interface RequestMade {
+  /** When it was sent. */
   readonly at: number
+  /** When its answer came, or the customer gave up waiting. */
+  readonly endedAt: number
   readonly outcome: Outcome
-  /** The HTTP status; undefined where no answer came. */
+  /** The HTTP status; undefined if no answer came. */
   readonly status?: number
 }
 

@@ -1,5 +1,5 @@
 /** Writes everything that is known outside the services into the same database, before each audit. */
-import type { SqlTx } from '../../src/entry/sqlite.ts'
+import type { SqlTx } from 'effectively-once/sqlite'
 import type { Logged } from './broker.ts'
 import type { Intent } from './intent.ts'
 

@@ -1,5 +1,5 @@
 /** Single operations for the page: a row for each of the newest, and details of a selected one. */
-import type { SqlTx } from '../../src/entry/sqlite.ts'
+import type { SqlTx } from 'effectively-once/sqlite'
 import type { Intent } from './intent.ts'
 
 /** How many rows each stage has for one operation. */
@@ -31,10 +31,14 @@ export async function newestOperations(tx: SqlTx, round: number, limit: number):
   return (await tx.query<OperationRow>(sql, [round, limit])).rows
 }
 
+/** In the order in which one leads to the next. Within a millisecond, this order counts. */
+const STAGES = ['intent', 'request', 'key', 'ledger', 'outbox', 'answer', 'broker', 'receipt'] as const
+type Stage = (typeof STAGES)[number]
+
 /** One thing that happened to an operation. */
 export interface Happening {
   readonly at: number
-  readonly stage: 'intent' | 'request' | 'key' | 'ledger' | 'outbox' | 'broker' | 'receipt'
+  readonly stage: Stage
   readonly what: string
   readonly id?: string
 }
@@ -47,11 +51,11 @@ export interface Followed {
 }
 
 const OUTCOMES = {
-  ran: 'answered: the handler ran',
-  replayed: 'answered: replay, nothing ran',
+  ran: 'the handler ran',
+  replayed: 'a replay: nothing ran',
   conflict: 'refused for now: its first request still runs',
-  lost: 'answered, and the answer was lost',
-  failed: 'no answer',
+  lost: 'sent by the shop, and lost on its way',
+  failed: 'none came',
   refused: 'refused',
 }
 
@@ -76,9 +80,10 @@ export async function follow(tx: SqlTx, intent: Intent): Promise<Followed> {
   const published = vertices.outbox ? 'event, in the same transaction' : 'event, sent beside the transaction'
   const happenings: Happening[] = [
     { at: madeAt, stage: 'intent', what: `a customer wants to be charged ${amount}, once` },
-    ...intent.requests.map(({ at, outcome, status }): Happening => {
-      return { at, stage: 'request', what: OUTCOMES[outcome] + (status === undefined ? '' : ` (${status})`) }
-    }),
+    ...intent.requests.flatMap(({ at, endedAt, outcome, status }): Happening[] => [
+      { at, stage: 'request', what: 'sent' },
+      { at: endedAt, stage: 'answer', what: OUTCOMES[outcome] + (status === undefined ? '' : ` (${status})`) },
+    ]),
     ...keys.map(({ at, id }): Happening => ({
       at,
       stage: 'key',
@@ -92,5 +97,6 @@ export async function follow(tx: SqlTx, intent: Intent): Promise<Followed> {
     }),
     ...receipts.map(({ at, id }): Happening => ({ at, stage: 'receipt', what: `receipt #${id}` })),
   ]
-  return { causation, round, amount, happenings: happenings.sort((a, b) => a.at - b.at) }
+  const rank = ({ stage }: Happening): number => STAGES.indexOf(stage)
+  return { causation, round, amount, happenings: happenings.sort((a, b) => a.at - b.at || rank(a) - rank(b)) }
 }

@@ -1,5 +1,5 @@
 /** The playground: two services, a broker, customers, the visitor's settings, and the audit. */
-import { sqliteStore, type SqliteStore } from '../../src/entry/sqlite.ts'
+import { sqliteStore, type SqliteStore } from 'effectively-once/sqlite'
 import { auditRound, type RoundAudit } from './audit.ts'
 import { Broker } from './broker.ts'
 import { serveBroker } from './broker-server.ts'
@@ -36,6 +36,8 @@ export interface Round {
 export interface Snapshot {
   readonly at: number
   readonly settings: Settings
+  /** How often the settings were changed. A page ignores settings that are older than its own last change. */
+  readonly revision: number
   /** The newest first. An operation belongs to the round in which it was begun. */
   readonly rounds: readonly Round[]
   readonly operations: readonly OperationRow[]
@@ -51,6 +53,7 @@ const LAG = `select min(made_at) as at from events e where e.round >= $1
 
 export class Playground {
   settings: Settings = AT_THE_START
+  revision = 0
   snapshot: Snapshot | undefined
   readonly #store: SqliteStore
   readonly #broker: Broker
@@ -102,6 +105,7 @@ export class Playground {
     const before = this.settings.vertices
     const { vertices } = settings
     this.settings = settings
+    this.revision++
     this.#broker.duplicates = settings.faults.duplicates
     this.#crasher.changed()
     if (before.key !== vertices.key || before.outbox !== vertices.outbox || before.inbox !== vertices.inbox) {
@@ -204,6 +208,7 @@ export class Playground {
     this.snapshot = {
       at,
       settings: this.settings,
+      revision: this.revision,
       rounds,
       operations,
       points: this.#series.points,

@@ -71,7 +71,8 @@ async function act(playground: Playground, path: string, req: IncomingMessage, r
   switch (path) {
     case '/settings': {
       const problem = playground.set(body)
-      return problem === undefined ? send(res, playground.settings) : fail(res, 400, problem)
+      const { settings, revision } = playground
+      return problem === undefined ? send(res, { settings, revision }) : fail(res, 400, problem)
     }
     case '/charges': {
       const count = body['count'] ?? 1

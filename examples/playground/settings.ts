@@ -13,7 +13,7 @@ export interface Faults {
   readonly lostResponses: boolean
   /** Every request is sent several times at once, and again after its answer. */
   readonly retryStorm: boolean
-  /** Where a process is killed, again and again. */
+  /** The point at which a process is killed, again and again. */
   readonly crash: CrashChoice
   /** The broker delivers events more than once. */
   readonly duplicates: boolean

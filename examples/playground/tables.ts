@@ -1,4 +1,4 @@
-import { sqliteStore } from '../../src/entry/sqlite.ts'
+import { sqliteStore } from 'effectively-once/sqlite'
 
 /** Milliseconds of the database's clock. */
 export const NOW = `cast(unixepoch('subsec') * 1000 as integer)`

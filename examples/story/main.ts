@@ -1,7 +1,7 @@
 /**
- * `npm start`: the story in the terminal, on embedded SQLite in a temporary folder, then the playground in the browser.
- * Three requests with one key, one charge; a process killed at its COMMIT and one right after it, retried, one charge
- * each; an event delivered twice, one receipt. `--story-only` (or STORY_ONLY=1) ends here.
+ * `npm start`: a demo in the terminal, on embedded SQLite in a temporary folder, then the playground in the browser.
+ * Three requests with one key make one charge. Processes are killed during and after their COMMIT; each retry ends with
+ * one charge. An event is delivered twice and makes one receipt. `--story-only` (or STORY_ONLY=1) skips the playground.
  */
 import { spawn } from 'node:child_process'
 import { once as onceEvent } from 'node:events'

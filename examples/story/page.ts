@@ -1,4 +1,4 @@
-/** Prints the story as plain lines, in colour if the terminal supports it. */
+/** Prints the demo as plain lines, in colour if the terminal supports it. */
 export interface Page {
   title(text: string): void
   chapter(text: string): void

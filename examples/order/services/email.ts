@@ -1,8 +1,8 @@
 /** Sends the confirmation through an external mail service. The consumer is leased, because that is an outside call. */
-import { effectivelyOnce } from '../../../src/index.ts'
-import { webhook } from '../../../src/entry/node.ts'
-import { sqliteStore } from '../../../src/entry/sqlite.ts'
-import { standardWebhooksSource } from '../../../src/entry/webhook.ts'
+import { effectivelyOnce } from 'effectively-once'
+import { webhook } from 'effectively-once/node'
+import { sqliteStore } from 'effectively-once/sqlite'
+import { standardWebhooksSource } from 'effectively-once/webhook'
 import { events, SECRET } from '../catalogue.ts'
 import { callProvider } from './call-provider.ts'
 import { addresses, file, serve, tellDeliveries } from './serve.ts'

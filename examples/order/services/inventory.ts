@@ -1,12 +1,12 @@
 /** Decrements the stock, once per order. */
-import { effectivelyOnce } from '../../../src/index.ts'
-import { webhook } from '../../../src/entry/node.ts'
-import { sqliteStore } from '../../../src/entry/sqlite.ts'
-import { standardWebhooksSource } from '../../../src/entry/webhook.ts'
+import { effectivelyOnce } from 'effectively-once'
+import { webhook } from 'effectively-once/node'
+import { sqliteStore } from 'effectively-once/sqlite'
+import { standardWebhooksSource } from 'effectively-once/webhook'
 import { events, SECRET } from '../catalogue.ts'
 import { file, serve, tellDeliveries } from './serve.ts'
 
-// A flaw that a test plants, to check that the table shows it: every delivery is applied, duplicates too.
+// A test plants this flaw, to check that the table shows it: duplicates are applied too.
 const delivery = process.env['ORDER_PLANT'] === 'no-inbox' ? 'at-least-once' : 'once'
 const once = effectivelyOnce({ namespace: 'inventory', store: sqliteStore({ file }), observe: tellDeliveries })
 await once.migrate()

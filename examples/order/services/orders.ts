@@ -1,9 +1,9 @@
 /** Takes orders over HTTP, charges the card under a derived key, and publishes events through its outbox. */
 import { text } from 'node:stream/consumers'
-import { effectivelyOnce } from '../../../src/index.ts'
-import { idempotency } from '../../../src/entry/node.ts'
-import { sqliteStore } from '../../../src/entry/sqlite.ts'
-import { webhookSink } from '../../../src/entry/webhook.ts'
+import { effectivelyOnce } from 'effectively-once'
+import { idempotency } from 'effectively-once/node'
+import { sqliteStore } from 'effectively-once/sqlite'
+import { webhookSink } from 'effectively-once/webhook'
 import { events, MAIL_DELAY_MS, SECRET, type Order } from '../catalogue.ts'
 import { callProvider } from './call-provider.ts'
 import { addresses, file, serve } from './serve.ts'

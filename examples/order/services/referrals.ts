@@ -2,10 +2,10 @@
  * Credits the referrer of a customer. A credit to a closed account always fails, so it is parked as a dead letter until
  * a redrive.
  */
-import { effectivelyOnce } from '../../../src/index.ts'
-import { webhook } from '../../../src/entry/node.ts'
-import { sqliteStore } from '../../../src/entry/sqlite.ts'
-import { standardWebhooksSource } from '../../../src/entry/webhook.ts'
+import { effectivelyOnce } from 'effectively-once'
+import { webhook } from 'effectively-once/node'
+import { sqliteStore } from 'effectively-once/sqlite'
+import { standardWebhooksSource } from 'effectively-once/webhook'
 import { events, REWARD, SECRET } from '../catalogue.ts'
 import { file, serve, tellDeliveries } from './serve.ts'
 

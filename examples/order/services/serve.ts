@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Signal } from '../../../src/index.ts'
+import type { Signal } from 'effectively-once'
 
 /** `node <service> <port> <database file> <address…>`: the port, the database and the addresses of other services. */
 export const [port = '0', file = '', ...addresses] = process.argv.slice(2)

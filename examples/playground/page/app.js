@@ -1,4 +1,4 @@
-/** Snapshots come in, each part of the page shows its share of them. */
+/** Receives snapshots. Each part of the page shows its part of the snapshot. */
 import { showControls } from './controls.js'
 import { byId, plural, write } from './dom.js'
 import { showFollowed } from './follow.js'
@@ -33,7 +33,7 @@ function showServices({ services }) {
   }
 }
 
-/** For those who cannot see the counts: what they are, when they changed, not too often. */
+/** Tells screen readers the counts when they change, but not too often. */
 function announce({ rounds: [round] }) {
   if (!round || Date.now() - announcedAt < ANNOUNCE_MS) return
   const { duplicates, losses } = leaksOf(round)

@@ -1,11 +1,11 @@
-import { post, setSettings } from './api.js'
+import { currentSettings, post, setSettings, settledSettings } from './api.js'
 import { byId, write } from './dom.js'
 
 const TRAFFIC = 6
 const CALM = { lostResponses: false, retryStorm: false, duplicates: false, crash: 'off' }
 const EVERYTHING = { lostResponses: true, retryStorm: true, duplicates: true, crash: 'anywhere' }
 
-/** What each vertex is for, and the faults that show it. */
+/** What each vertex prevents, and the faults that show it. */
 const MISSING = {
   key: {
     hint: 'No key: every retry is a charge of its own. It shows when answers are lost or requests are repeated.',
@@ -33,17 +33,16 @@ on(byId('everything'), 'click', () => setSettings({ faults: EVERYTHING, traffic:
 on(byId('calm'), 'click', () => setSettings({ faults: CALM, traffic: 0 }))
 on(byId('kill-shop'), 'click', () => post('/kills', { service: 'shop' }))
 on(byId('kill-receipts'), 'click', () => post('/kills', { service: 'receipts' }))
-on(byId('show-leak'), 'click', () => {
-  const name = missingOf(shown)
-  if (name) void setSettings({ faults: { ...CALM, ...MISSING[name].faults }, traffic: TRAFFIC })
+on(byId('show-leak'), 'click', async () => {
+  const name = missingOf(await settledSettings())
+  if (name) await setSettings({ faults: { ...CALM, ...MISSING[name].faults }, traffic: TRAFFIC })
 })
 
-let shown
-
-export function showControls({ settings }) {
-  shown = settings
+export function showControls(snapshot) {
+  const settings = currentSettings(snapshot)
+  if (!settings) return
   for (const input of faults) input.checked = settings.faults[input.dataset.fault]
-  // Not under the hands of somebody who is choosing.
+  // Do not change the field while somebody is choosing.
   if (document.activeElement !== byId('crash')) byId('crash').value = settings.faults.crash
   byId('traffic').checked = settings.traffic > 0
   const missing = missingOf(settings)

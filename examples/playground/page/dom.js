@@ -1,9 +1,9 @@
-/** An element by its id: the page has all of them from the start. */
+/** Returns an element by its id. The page has all elements from the start. */
 export function byId(id) {
   return document.getElementById(id)
 }
 
-/** Writes a text only where it is another one, so that nothing is painted or read out for nothing. */
+/** Writes a text only if it changed, so that nothing is painted or read out without need. */
 export function write(element, text) {
   const value = String(text)
   if (element.textContent !== value) element.textContent = value

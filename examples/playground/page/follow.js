@@ -11,7 +11,7 @@ export function followedName() {
   return name
 }
 
-/** The causation id is in the address: a link to it is a link to the operation. */
+/** The address has the causation id, so it is a link to the operation. */
 export function follow(causation) {
   name = causation === name && location.hash.slice(1) === name ? '' : causation
   history.replaceState(null, '', name === '' ? location.pathname : `#${name}`)

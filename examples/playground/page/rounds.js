@@ -16,7 +16,7 @@ export function showRounds({ rounds }) {
     const vertices = missing.length === 0 ? 'all three' : `no ${missing.join(', no ')}`
     return [round.number, vertices, intents, charges, receipts, duplicates, losses]
   })
-  // Most of the time nothing here has changed.
+  // Usually nothing has changed.
   const text = JSON.stringify(rows)
   if (text === shown) return
   shown = text

@@ -2,7 +2,7 @@ import { byId, element, write } from './dom.js'
 import { follow, followedName } from './follow.js'
 
 const STAGES = ['requests', 'key', 'charges', 'events', 'deliveries', 'receipts']
-/** More than one row here is a duplicate; requests and deliveries may come as often as they like. */
+/** In these stages a second row is a duplicate. Requests and deliveries may repeat. */
 const SINGLE = new Set(['charges', 'events', 'receipts'])
 const body = byId('stages').tBodies[0]
 const rows = new Map()
@@ -18,7 +18,7 @@ export function showStages({ rounds: [round], operations }) {
     row.remove()
     rows.delete(name)
   }
-  // The newest on top; those that are there stay where they are.
+  // New rows go on top. Existing rows stay where they are.
   for (const operation of operations.toReversed()) {
     if (!rows.has(operation.causation)) body.prepend(makeRow(operation.causation))
     showRow(rows.get(operation.causation), operation)

@@ -1,9 +1,9 @@
-import { setSettings } from './api.js'
+import { currentSettings, setSettings } from './api.js'
 import { byId, drawing, plural, write } from './dom.js'
 
 const VERTICES = ['key', 'outbox', 'inbox']
 const PLACES = { key: [300, 78], outbox: [88, 412], inbox: [512, 412] }
-/** What moves along which edge. */
+/** What moves along each edge. */
 const EDGES = [
   { from: 'key', to: 'outbox', stage: 'charges' },
   { from: 'outbox', to: 'inbox', stage: 'deliveries' },
@@ -27,14 +27,10 @@ export function leaksOf({ audit: { leaks } }) {
   return { duplicates: sum('duplicates'), losses: sum('losses') }
 }
 
-export function showTriangle({ settings, rounds: [round] }) {
-  for (const name of VERTICES) vertex(name).setAttribute('aria-checked', String(settings.vertices[name]))
-  for (const path of document.querySelectorAll('.edge')) {
-    path.classList.toggle(
-      'open',
-      path.dataset.edge.split('-').some((name) => !settings.vertices[name]),
-    )
-  }
+export function showTriangle(snapshot) {
+  const [round] = snapshot.rounds
+  const vertices = currentSettings(snapshot)?.vertices
+  if (vertices) showVertices(vertices)
   if (!round) return
   for (const name of VERTICES) showLeak(byId(`leak-${name}`), round.audit.leaks[name])
   for (const [what, count] of Object.entries(leaksOf(round))) {
@@ -47,6 +43,16 @@ export function showTriangle({ settings, rounds: [round] }) {
   move(round)
 }
 
+function showVertices(vertices) {
+  for (const name of VERTICES) vertex(name).setAttribute('aria-checked', String(vertices[name]))
+  for (const path of document.querySelectorAll('.edge')) {
+    path.classList.toggle(
+      'open',
+      path.dataset.edge.split('-').some((name) => !vertices[name]),
+    )
+  }
+}
+
 function vertex(name) {
   return document.querySelector(`[data-vertex='${name}']`)
 }
@@ -57,7 +63,7 @@ function showLeak(shown, { duplicates, losses }) {
   write(shown, found.filter(Boolean).join(', ') || 'no leak')
 }
 
-/** A dot for each thing that moved since the last look, up to a few. */
+/** A few dots, at most one for each row that moved since the last snapshot. */
 function move({ number, audit }) {
   if (before?.number === number && !still.matches && !document.hidden) {
     for (const { from, to, stage } of EDGES) {

@@ -1,13 +1,5 @@
 /** The broker over HTTP, as a sink and as a source: everything that a custom broker needs. */
-import type {
-  Delivery,
-  EventsOf,
-  OutgoingEvent,
-  ReceivedEvent,
-  Sink,
-  Source,
-  Subscription,
-} from '../../../src/index.ts'
+import type { Delivery, EventsOf, OutgoingEvent, ReceivedEvent, Sink, Source, Subscription } from 'effectively-once'
 import type { PlaygroundEvents } from '../catalogue.ts'
 import { pass } from './crash.ts'
 

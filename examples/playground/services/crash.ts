@@ -12,11 +12,11 @@ export interface Order {
   readonly arm?: CrashPoint | null
 }
 
-/** The process is loaded and waits, until the parent lets it replace the one that died. */
+/** The process is loaded, and waits until the parent lets it replace a dead process. */
 export function takeOver(): Promise<{ boot: number; port: number }> {
   // If the parent is gone, end this process.
   process.on('disconnect', () => process.exit(0))
-  // Ctrl-C reaches every process of the terminal; the parent decides when this one ends.
+  // Ctrl-C reaches every process of the terminal. The parent decides when this process ends.
   process.on('SIGINT', () => {})
   process.send?.({ loaded: true })
   return new Promise((resolve) => {

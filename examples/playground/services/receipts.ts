@@ -2,8 +2,8 @@
  * The receipts service, a separate process: one receipt per charge. Two consumers do the same work. One has an inbox,
  * the other applies every delivery.
  */
-import { effectivelyOnce, type EventsOf, type OpOf } from '../../../src/index.ts'
-import { sqliteStore } from '../../../src/entry/sqlite.ts'
+import { effectivelyOnce, type EventsOf, type OpOf } from 'effectively-once'
+import { sqliteStore } from 'effectively-once/sqlite'
 import type { PlaygroundEvents } from '../catalogue.ts'
 import { brokerSource } from './broker-client.ts'
 import { ready, takeOver } from './crash.ts'

@@ -1,0 +1,14 @@
+/**
+ * A payment on Nest and Prisma: a guard authenticates, the controller answers, and a service writes through `tx`.
+ *
+ * npx tsx scripts/prisma-generate.ts
+ * DATABASE_URL=postgres://localhost/shop PORT=3000 npx tsx examples/07-nest-prisma/main.ts
+ */
+import 'reflect-metadata'
+import { NestFactory } from '@nestjs/core'
+import { AppModule } from './app.module.ts'
+
+const app = await NestFactory.create(AppModule)
+// SIGTERM: Nest closes its server, and then the module closes the instance.
+app.enableShutdownHooks()
+await app.listen(Number(process.env['PORT'] ?? 3000), '127.0.0.1')
