@@ -11,12 +11,14 @@ export const LONG: readonly string[] = [
   'src/testing/{differential-inbox,differential-outbox}.test.ts',
   'src/testing/sim/{company,redrive,releases,set-aside,weather}.test.ts',
   'test/namespaces/**/*.test.ts',
-  'test/protocol/{batch-blame,in-flight,leased-ends,long-schema,meeting,mixed-modes,old-postgres,operations,past-deadline,raised,read-only,refused-late,retention,savepoints,session-ended,status,sweep,two-stores,unreadable,unstorable}.test.ts',
+  'test/protocol/{batch-blame,in-flight,leased-ends,long-schema,meeting,mixed-modes,old-postgres,operations,past-deadline,promoted,raised,read-only,refused-late,retention,savepoints,session-ended,status,sweep,two-stores,unreadable,unstorable}.test.ts',
   'test/bench/ledger-notices.test.ts',
   'test/broker/**/*.test.ts',
   'test/chaos/**/*.test.ts',
   'test/cli/**/*.test.ts',
   'test/consumer/**/*.test.ts',
+  'test/docs-run/**/*.test.ts',
+  'test/deploy/**/*.test.ts',
   'test/examples/**/*.test.ts',
   'test/hosts/**/*.test.ts',
   'test/http/{captured,framework-errors,layers,lost-transactions,recover,timeouts,unsendable}.test.ts',
@@ -25,18 +27,31 @@ export const LONG: readonly string[] = [
   'test/redrive/**/*.test.ts',
   'test/relay/**/*.test.ts',
   'test/runtimes/**/*.test.ts',
+  'test/setups/tutorial.test.ts',
   'test/shutdown/**/*.test.ts',
   'test/soak-http/**/*.test.ts',
+  'test/telemetry/**/*.test.ts',
   'test/toys/**/*.test.ts',
   'test/upgrade/**/*.test.ts',
+  'test/verify/**/*.test.ts',
   'test/weather/**/*.test.ts',
 ]
+/** Installs Jest, esbuild and TypeScript for three versions of Node: `npm run test:setups`. */
+const SETUPS: readonly string[] = ['test/setups/setups.test.ts']
+const isSetups = process.env['TESTS'] === 'setups'
 const isLong = process.env['TESTS'] === 'long'
 
 export default defineConfig({
+  // As in tsconfig.json: the examples import the package by its name, and here that is the source.
+  resolve: {
+    alias: [
+      { find: /^effectively-once$/, replacement: `${import.meta.dirname}/src/index.ts` },
+      { find: /^effectively-once\/(.+)$/, replacement: `${import.meta.dirname}/src/entry/$1.ts` },
+    ],
+  },
   test: {
-    include: isLong ? [...LONG] : ALL,
-    exclude: ['**/node_modules/**', '.compiled/**', ...(isLong ? [] : LONG)],
+    include: isSetups ? [...SETUPS] : isLong ? [...LONG] : ALL,
+    exclude: ['**/node_modules/**', '.compiled/**', ...(isLong || isSetups ? [] : LONG), ...(isSetups ? [] : SETUPS)],
     globalSetup: ['test/support/global-setup.ts'],
     // The long ones wait for servers and processes much of the time.
     maxWorkers: isLong ? 3 : 2,

@@ -106,8 +106,9 @@ beforeAll(async () => {
     join(folder, 'tsconfig.json'),
     JSON.stringify({
       extends: `${up}/tsconfig.json`,
-      compilerOptions: { paths, experimentalDecorators: true },
-      include: ['*.ts'],
+      // Nest's users write parameter properties.
+      compilerOptions: { paths, erasableSyntaxOnly: false },
+      include: ['**/*.ts'],
     }),
   )
   await writeFile(join(folder, 'world.d.ts'), WORLD)
@@ -136,11 +137,16 @@ describe('code in the docs', () => {
     async () => {
       let count = 0
       for (const page of pages) {
+        // A named file may be imported by the files after it. A second file of that name begins another project.
+        const start = join(folder, page.replaceAll(/\W/g, '-'))
+        let [project, projects] = [start, 1]
         for (const [index, { language, code }] of blocksOf(read(page)).entries()) {
           if (language !== 'ts') continue
           count++
-          const [, named] = /^\/\/ (\w+\.ts)\n/.exec(code) ?? []
-          await writeFile(join(folder, named ?? `${page.replaceAll(/\W/g, '-')}-${index}.ts`), code)
+          const [, name = `block-${index}.ts`] = /^\/\/ (\w+\.ts)\n/.exec(code) ?? []
+          if (existsSync(join(project, name))) project = `${start}-${++projects}`
+          await mkdir(project, { recursive: true })
+          await writeFile(join(project, name), code)
         }
       }
       expect(count).toBeGreaterThan(20)
@@ -206,7 +212,7 @@ describe('the README', () => {
     const rows = rowsOf(section(readme, 'Promises, and the tests that prove them'))
     expect(rows.length).toBeGreaterThanOrEqual(8)
     const without = rows.filter(([, test = '']) => {
-      const path = /^\[[^\]]+\]\(([^)]+\.test\.ts)\)$/.exec(test)?.[1]
+      const path = /^`([^`]+\.test\.ts)`$/.exec(test)?.[1]
       return path === undefined || !existsSync(join(root, path))
     })
     expect(without).toEqual([])
@@ -230,15 +236,6 @@ describe('the README', () => {
 })
 
 describe('the docs', () => {
-  it('have no dead links', () => {
-    const dead = pages.flatMap((page) => {
-      const prose = read(page).replaceAll(/^```[\s\S]*?^```$/gm, '')
-      const targets = [...prose.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = '']) => target)
-      return targets.filter((target) => !isLive(page, target)).map((target) => `${page}: ${target}`)
-    })
-    expect(dead).toEqual([])
-  })
-
   it('are all linked from the README', () => {
     const readme = read('README.md')
     expect(pages.filter((page) => page !== 'README.md' && !readme.includes(`(${page})`))).toEqual([])
@@ -311,25 +308,6 @@ describe('the docs', () => {
     await Promise.all([pool.end(), sql.end()])
   })
 })
-
-function isLive(page: string, target: string): boolean {
-  if (target.startsWith('https://')) return true
-  const [path = '', anchor] = target.split('#')
-  const file = path === '' ? join(root, page) : join(root, dirname(page), path)
-  if (!existsSync(file)) return false
-  return anchor === undefined || anchorsOf(readFileSync(file, 'utf8')).has(anchor)
-}
-
-function anchorsOf(markdown: string): Set<string> {
-  const explicit = [...markdown.matchAll(/<a id="([^"]+)">/g)].map(([, id = '']) => id)
-  const headings = [...markdown.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
-    heading
-      .toLowerCase()
-      .replaceAll(/[^\w\s-]/g, '')
-      .replaceAll(' ', '-'),
-  )
-  return new Set([...explicit, ...headings])
-}
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0)

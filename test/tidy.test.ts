@@ -13,8 +13,10 @@ const CLOCKS =
 /** The foundation: what `key` and `lifecycle` may import beside themselves. */
 const FOUNDATION = /^src\/(errors\.ts|options\.ts|limits\.ts|invariant\.ts|platform\/)/
 
-/** Nobody imports these but themselves and `entry`. */
+/** Nobody imports these but themselves and `entry`. The command line may use `testing`. */
 const LEAVES = ['testing', 'cli', 'dashboard', 'entry']
+/** Programs for users stand in their strings. */
+const TEMPLATES = /^src\/cli\/init(?:-clients|-frameworks)?\.ts$/
 
 const sources = productSources()
 const manifest = readManifest()
@@ -47,24 +49,27 @@ const rules = {
     return importsInto(source, ['operation', 'consumer', 'once', 'http'])
   },
   aboveOnce(source: Source) {
-    if (['http', 'entry', 'testing', 'cli'].includes(source.folder)) return []
+    if (['http', 'telemetry', 'entry', 'testing', 'cli'].includes(source.folder)) return []
     const isFacade = source.folder === 'once' || source.path === 'src/index.ts'
     return importsInto(source, isFacade ? ['http'] : ['once', 'http'])
   },
   leaves(source: Source) {
     return importsInto(
       source,
-      LEAVES.filter((leaf) => leaf !== source.folder && !(source.folder === 'entry' && leaf === 'testing')),
+      LEAVES.filter(
+        (leaf) => leaf !== source.folder && !(['entry', 'cli'].includes(source.folder) && leaf === 'testing'),
+      ),
     )
   },
   brokers(source: Source) {
-    if (source.folder === 'entry') return []
+    if (['entry', 'cli'].includes(source.folder)) return []
     return source.imports.flatMap(({ specifier }) => {
       const broker = brokerOf(targetOf(source, specifier) ?? '')
       return broker === undefined || broker === brokerOf(source.path) ? [] : [`imports ${specifier}`]
     })
   },
   packages(source: Source) {
+    if (TEMPLATES.test(source.path)) return []
     return source.imports.flatMap(({ specifier, kind }) => {
       const name = packageOf(specifier)
       if (name === undefined) return []
@@ -111,7 +116,7 @@ describe('imports', () => {
   it('testing, cli, dashboard and entry are imported by nobody', () => {
     expect(offences(rules.leaves)).toEqual([])
   })
-  it('a broker is one folder, which its entry alone imports', () => {
+  it('a broker is one folder, which its entry and the command line alone import', () => {
     expect(offences(rules.brokers)).toEqual([])
     const folders = new Set(sources.flatMap(({ path }) => brokerOf(path) ?? []))
     expect([...folders].filter((name) => manifest.exports[`./${name}`] === undefined)).toEqual([])

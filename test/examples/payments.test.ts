@@ -7,8 +7,8 @@ import { Example } from './support/example.ts'
 
 const TIMEOUT_MS = 180_000
 
-/** The same payment on three frameworks and three clients of PostgreSQL. */
-for (const path of ['01-express-postgres', '02-fastify-prisma', '03-hono-drizzle']) {
+/** The same payment on four frameworks and three clients of PostgreSQL. */
+for (const path of ['01-express-postgres', '02-fastify-prisma', '03-hono-drizzle', '07-nest-prisma']) {
   describePostgres(`example ${path}`, (database) => {
     let pool: pg.Pool
     beforeAll(async () => {

@@ -91,7 +91,7 @@ describePostgres('a database from before namespaces', () => {
     const [shop, billing] = [open('shop'), open('billing')]
     await expect(shop.once.migrate()).rejects.toMatchObject({
       code: 'ONCE_NAMESPACE_UNDECIDED',
-      message: expect.stringContaining('billing, shop have left events in this database'),
+      message: expect.stringContaining('billing, shop have events in this database'),
     })
     expect(await version()).toBe(BEFORE)
     // Nobody else is held up: what runs goes on, and what is new says what it misses.
@@ -109,7 +109,7 @@ describePostgres('a database from before namespaces', () => {
     expect(await shop.once.migrate()).toEqual({ from: SCHEMA_VERSION, to: SCHEMA_VERSION })
     await expect(billing.once.migrate({ adopt: 'billing' })).rejects.toMatchObject({
       code: 'ONCE_OPTION_INVALID',
-      message: expect.stringContaining(`belongs to 'shop'`),
+      message: expect.stringContaining(`belong to 'shop'`),
     })
   })
 

@@ -2,7 +2,20 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { findChromium } from '../../scripts/servers/chromium.ts'
 import { contrast, luminance } from './colour.ts'
-import { DANGER, FOCUSED, outside, PAGE_WIDTH, STAGES_FOLLOWED, styleOf, type Focused } from './in-page.ts'
+import {
+  CROSSED,
+  CUT_OFF,
+  DANGER,
+  FOCUSED,
+  leaked,
+  outside,
+  PAGE_WIDTH,
+  QUICK_CLICKS,
+  SCALES,
+  STAGES_FOLLOWED,
+  styleOf,
+  type Focused,
+} from './in-page.ts'
 import { launch, startPlayground, type Started } from './world.ts'
 
 /** How long everything goes wrong: 6 s here, 30 s in `npm run test:playground`. */
@@ -11,6 +24,9 @@ const TIMEOUT_MS = FAULTS_MS + 240_000
 /** WCAG AA. */
 const READABLE = 4.5
 const FINGER_PX = 40
+/** What leads to an answer. */
+const CAUSES = ['intent', 'request', 'key', 'ledger', 'outbox']
+const WIDTHS = [320, 390, 600, 840, 1000, 1280]
 const PHONE = { width: 390, height: 844 }
 
 const found = await findChromium()
@@ -140,9 +156,10 @@ describe.skipIf('missing' in found)('the playground in a browser', () => {
       await row.locator('button').click()
       await page.locator('#happenings [data-stage=receipt]').waitFor({ timeout: 90_000 })
       const stages = await page.evaluate<string[]>(STAGES_FOLLOWED)
-      expect(new Set(stages)).toEqual(new Set(['intent', 'request', 'key', 'ledger', 'outbox', 'broker', 'receipt']))
-      expect(stages[0]).toBe('intent')
-      expect(stages.at(-1)).toBe('receipt')
+      expect(new Set(stages)).toEqual(new Set([...CAUSES, 'answer', 'broker', 'receipt']))
+      // Nothing is shown before its cause: the answer comes after the commit, and the receipt after the delivery.
+      expect(stages.filter((stage) => [...CAUSES, 'answer'].includes(stage))).toEqual([...CAUSES, 'answer'])
+      expect(stages.filter((stage) => stage !== 'answer')).toEqual([...CAUSES, 'broker', 'receipt'])
       expect(await page.locator('#follow-name').textContent()).toBe(name)
       expect(new URL(page.url()).hash).toBe(`#${name}`)
       await page.click('#unfollow')
@@ -235,6 +252,44 @@ describe.skipIf('missing' in found)('the playground in a browser', () => {
         expect(Math.min(box?.width ?? 0, box?.height ?? 0)).toBeGreaterThanOrEqual(FINGER_PX)
       }
       await phone.close()
+    },
+    TIMEOUT_MS,
+  )
+
+  it.each(WIDTHS)('at %i px no edge crosses a count, and the select shows its widest choice', async (width) => {
+    const narrow = await browser.newPage({ viewport: { width, height: 900 } })
+    // No snapshot may change the texts.
+    await narrow.route('**/live', (route) => route.abort())
+    await narrow.goto(started.url)
+    expect(await narrow.evaluate(CUT_OFF)).toBe(0)
+    expect(await narrow.evaluate(CROSSED)).toEqual([])
+    for (const much of ['999', '12,345'] as const) {
+      await narrow.evaluate(leaked(much))
+      expect({ much, crossed: await narrow.evaluate(CROSSED) }).toEqual({ much, crossed: [] })
+      expect({ much, outside: await narrow.evaluate(outside(width)) }).toEqual({ much, outside: [] })
+    }
+    await narrow.close()
+  })
+
+  it('plots have a scale', async () => {
+    const plots = await page.evaluate<{ scale: number[]; time: string[] }[]>(SCALES)
+    expect(plots).toHaveLength(4)
+    for (const { scale, time } of plots) {
+      const [most = 0, half, none] = scale
+      expect([most > 0, half, none]).toEqual([true, most / 2, 0])
+      expect(time).toEqual(['60 s ago', 'now'])
+    }
+  })
+
+  it(
+    '"Make it show" acts on what was switched a moment ago',
+    async () => {
+      await page.click('[data-vertex=key]')
+      await page.locator('#show-leak').waitFor({ timeout: 90_000 })
+      await page.evaluate(QUICK_CLICKS)
+      const { settings } = await started.until(({ settings }) => settings.traffic > 0, 'customers')
+      expect(settings.vertices).toEqual({ key: true, outbox: true, inbox: false })
+      expect(settings.faults).toMatchObject({ lostResponses: false, duplicates: true })
     },
     TIMEOUT_MS,
   )

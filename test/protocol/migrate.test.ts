@@ -34,6 +34,14 @@ describePostgres('migrate', (database) => {
     await pool.end()
   })
 
+  it('applies nothing twice, also where it is asked to adopt', async () => {
+    const pool = new pg.Pool({ connectionString: database.url })
+    const { schema } = pgStore(pool)
+    await schema.migrate()
+    expect(await schema.migrate({ adopt: 'shop' })).toEqual({ from: SCHEMA_VERSION, to: SCHEMA_VERSION })
+    await pool.end()
+  })
+
   it('can be printed and applied by hand, to a schema of another name, with the same result', async () => {
     const pool = new pg.Pool({ connectionString: database.url })
     const [ours, byHand] = [pgStore(pool), pgStore(pool, { schema: 'by_hand' })]
