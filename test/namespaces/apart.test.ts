@@ -58,7 +58,10 @@ function suite(open: Open): void {
     await billing.publish(1)
     expect(await shop.sent()).toEqual(['shop 11'])
     expect(await billing.sent()).toEqual(['billing 8'])
-    expect(shop.signals.filter(({ kind }) => kind === 'sent')).toMatchObject([{ destination: 'hook' }, {}])
+    // A slow machine may send ten events in two calls.
+    const sent = shop.signals.filter((signal) => signal.kind === 'sent')
+    expect(new Set(sent.map(({ destination }) => destination))).toEqual(new Set(['hook']))
+    expect(sent.reduce((sum, { events }) => sum + events, 0)).toBe(11)
   })
 
   it('each consumer applies its own events, once', async () => {
