@@ -50,26 +50,27 @@ describe.each<[string, () => ExpressAdapter | FastifyAdapter]>([
   ['Express', () => new ExpressAdapter()],
   ['Fastify', () => new FastifyAdapter()],
 ])('Nest on %s, told to shut down', (_name, adapter) => {
-  it('ends although a client keeps its connection busy, and answers what it accepted', async () => {
+  it('ends although a client keeps its connection busy, and answers every request that it read', async () => {
     const { app, post, agent } = await listening(adapter(), 20)
     const answers: (number | string)[] = []
-    let isOver = false
+    const over = new AbortController()
     const client = (async () => {
-      while (!isOver) {
+      while (!over.signal.aborted) {
         const answer = await post().catch((error: NodeJS.ErrnoException) => String(error.code))
         answers.push(answer)
         if (typeof answer === 'string') break
       }
     })()
-    await pause(200)
+    // Connections that wait in the backlog of a closed server are reset.
+    for (let tries = 0; answers.length < 3 && tries < 1_000; tries++) await pause(10)
     const at = performance.now()
     const ended = await Promise.race([app.close().then(() => true), pause(6_000).then(() => false)])
-    isOver = true
+    over.abort()
     await client
     agent.destroy()
     expect(ended).toBe(true)
     expect(performance.now() - at).toBeLessThan(2_500)
-    expect(answers.filter((answer) => answer !== 201 && answer !== 'ECONNREFUSED')).toEqual([])
+    expect(new Set(answers.filter((answer) => typeof answer === 'number'))).toEqual(new Set([201]))
   })
 
   it('ends in time although a handler does not', async () => {
