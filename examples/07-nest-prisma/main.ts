@@ -9,6 +9,6 @@ import { NestFactory } from '@nestjs/core'
 import { AppModule } from './app.module.ts'
 
 const app = await NestFactory.create(AppModule)
-// SIGTERM: Nest closes its server, and then the module closes the instance.
+// SIGTERM: the module closes the server, and then the instance.
 app.enableShutdownHooks()
 await app.listen(Number(process.env['PORT'] ?? 3000), '127.0.0.1')

@@ -7,6 +7,7 @@ import type { RabbitmqConnection } from '../broker/rabbitmq/client.ts'
 import type { RedisClient } from '../broker/redis/client.ts'
 import type { Values } from './arguments.ts'
 import { loadPeer } from './peer.ts'
+import { lineOf } from './report.ts'
 import { UsageError } from './usage.ts'
 
 const SECRET_DEFAULT = 'WEBHOOK_SECRET'
@@ -133,8 +134,7 @@ export function destinationOf(to: string, values: Values): () => Promise<Destina
   return () =>
     broker.open(place).catch((cause: unknown) => {
       if (isOnceError(cause)) throw cause
-      const why = cause instanceof Error ? cause.message || (cause as NodeJS.ErrnoException).code : String(cause)
-      throw new Error(`${scheme}://${place.hosts.join()} cannot be reached: ${why}`, { cause })
+      throw new Error(`${scheme}://${place.hosts.join()} cannot be reached: ${lineOf(cause)}`, { cause })
     })
 }
 

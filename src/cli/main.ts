@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { isOnceError } from '../errors.ts'
 import { readArguments } from './arguments.ts'
-import type { Run, Told } from './report.ts'
+import { lineOf, type Run, type Told } from './report.ts'
 import { EXIT, USAGE, UsageError, type ExitCode } from './usage.ts'
 
 // node:sqlite warns at every start that it is experimental. Users of the command line need not see that.
@@ -77,15 +77,13 @@ function teller(): Told {
   }
 }
 
-function lineOf(error: unknown): string {
-  const message = error instanceof Error && error.message !== '' ? error.message : String(error)
-  const line = message.split('\n', 1)[0] as string
-  return isOnceError(error) || error instanceof UsageError ? line : `failed: ${line}`
+function failureOf(error: unknown): string {
+  return isOnceError(error) || error instanceof UsageError ? lineOf(error) : `failed: ${lineOf(error)}`
 }
 
 try {
   process.exitCode = await main()
 } catch (error) {
-  console.error(lineOf(error))
+  console.error(failureOf(error))
   process.exitCode = error instanceof UsageError || isOnceError(error, 'ONCE_OPTION_INVALID') ? EXIT.usage : EXIT.failed
 }

@@ -76,4 +76,12 @@ describe('the lines of signals', () => {
       "the relay 'hook' goes on",
     ])
   })
+
+  it('tell the cause of a client that tried several times', () => {
+    const lines: string[] = []
+    const refused = new AggregateError([new Error('connect ECONNREFUSED ::1:9092')])
+    const error = new AggregateError([refused, refused], 'metadata failed 2 times.')
+    new SignalLines((line) => lines.push(line), steppedClock()).observe({ kind: 'troubled', task: 'relay', error })
+    expect(lines).toEqual(['trouble of the relay: metadata failed 2 times. connect ECONNREFUSED ::1:9092'])
+  })
 })

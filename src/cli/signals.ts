@@ -2,7 +2,7 @@ import type { Observe, Signal } from '../observe/signal.ts'
 import { systemClock, type Clock } from '../platform/clock.ts'
 import { partsOf } from '../store/namespaced/names.ts'
 import type { Miscounted } from '../store/retention.ts'
-import { shortened } from './report.ts'
+import { lineOf, shortened } from './report.ts'
 
 /** One line of each kind in so much time. */
 const LINE_MS = 1_000
@@ -27,7 +27,7 @@ export class SignalLines {
   }
 
   readonly observe: Observe = (signal) => {
-    const line = lineOf(signal)
+    const line = newsOf(signal)
     if (line === null) return
     const waiting = this.#waiting.get(signal.kind)
     if (waiting) {
@@ -61,7 +61,7 @@ export class SignalLines {
 }
 
 /** Null: no news for an operator. */
-function lineOf(signal: Signal): string | null {
+function newsOf(signal: Signal): string | null {
   switch (signal.kind) {
     case 'troubled':
       return `trouble of the ${signal.task}: ${reasonOf(signal.error)}`
@@ -88,6 +88,5 @@ export function alarmText({ segment, shard, stored, destination, acknowledged }:
 }
 
 function reasonOf(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error)
-  return shortened(text.split('\n', 1)[0] as string, REASON_LENGTH_MAX)
+  return shortened(lineOf(error), REASON_LENGTH_MAX)
 }

@@ -158,7 +158,7 @@ class PulledConsumer<Tx> implements Consumer, StoppableWork {
     const { observe } = core.settings
     const stop = new AbortController()
     try {
-      if (core.closed) throw onceError('ONCE_CLOSED')
+      if (core.closing) throw onceError('ONCE_CLOSED')
       await this.#prepare()
       const source = this.#source
       // Messages that a former run left unsettled come again, so its state is dropped.

@@ -2,6 +2,7 @@ import type { CallHandler, DynamicModule, ExecutionContext, NestInterceptor } fr
 import type { Observable, Subscription } from 'rxjs'
 import type { Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
+import type { ClosableServer } from '../once/closing-server.ts'
 import type { Once } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
 import { createContext } from '../platform/context.ts'
@@ -26,7 +27,7 @@ const METHOD = Symbol('effectively-once method')
 /** `Req` is the request with what your guards put on it: annotate the parameter of `scope`. */
 export interface NestOptions<Req = NestRequest> extends IdempotencyOptions<Req> {
   /**
-   * The application closes the instance within this time, after its HTTP server. false: you close the instance. Default
+   * The application closes its HTTP server and the instance within this time. false: you close the instance. Default
    * '10s'
    */
   closeWithin?: Duration | false
@@ -52,8 +53,11 @@ interface Workshop {
   readonly once: unknown
   readonly servedOf: (handler: object) => Served
   readonly context: OnceContext
-  /** Nest calls these two methods on every provider that has them. */
+  /** Remembers the server of a request, to close it in time. Nest itself waits for its connections without a limit. */
+  served(request: NestRequest): void
+  /** Nest calls these methods on every provider that has them. */
   onModuleInit(): void
+  beforeApplicationShutdown(): Promise<void>
   onApplicationShutdown(): Promise<void>
 }
 
@@ -83,9 +87,10 @@ export class IdempotencyInterceptor implements NestInterceptor {
   }
 
   async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
-    const { servedOf, context: ambient } = this.#workshop
+    const { served, servedOf, context: ambient } = this.#workshop
     const http = context.switchToHttp()
     const request = http.getRequest<NestRequest & { [OPERATION]?: AnyOperation; [METHOD]?: () => Promise<unknown> }>()
+    served(request)
     const pattern = `${request.method} ${context.getClass().name}.${context.getHandler().name}`
     const { protection, batched } = servedOf(context.getHandler())
     // Nest itself handles a returned reply, and values without an end.
@@ -235,6 +240,11 @@ function workshopOf<Tx, E extends Events, Req>({
 }: NestOptions<Req> & { once: Once<Tx, E> }): Workshop {
   const bound = bind(once, options as IdempotencyOptions<NestRequest>)
   const known = new WeakMap<object, Served>()
+  let server: ClosableServer | undefined
+  const close = async (): Promise<void> => {
+    if (closeWithin === false) return
+    await once.close({ ...(closeWithin !== undefined && { within: closeWithin }), ...(server && { server }) })
+  }
   const workshop: Workshop = {
     once,
     context: new OnceContext(),
@@ -242,9 +252,13 @@ function workshopOf<Tx, E extends Events, Req>({
     onModuleInit() {
       for (const handler of recoverable.values()) workshop.servedOf(handler)
     },
-    async onApplicationShutdown() {
-      if (closeWithin !== false) await once.close(closeWithin === undefined ? {} : { within: closeWithin })
+    served({ socket }) {
+      server ??= (socket as { server?: ClosableServer } | undefined)?.server
     },
+    async beforeApplicationShutdown() {
+      if (server) await close()
+    },
+    onApplicationShutdown: close,
     servedOf(handler: object): Served {
       let served = known.get(handler)
       if (!served) {

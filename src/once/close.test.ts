@@ -290,6 +290,33 @@ describe('close({ server })', () => {
     expect((await cut) - at).toBeLessThan(4_000)
   })
 
+  it('begins no background work while the server still answers', async () => {
+    const { once, store } = make()
+    const consumer = once.consumer('steps', { from: once.outbox }, { 'step.made': async () => {} })
+    const relay = once.relay({ to: inProcessSink(() => {}) })
+    const lapsed = vi.spyOn(store.leases, 'lapsed')
+    let answered = (): void => {}
+    const closing = once.close({
+      within: '1s',
+      server: { close: () => new Promise((end) => (answered = () => end(0))) },
+    })
+    expect(await once.ready()).toMatchObject({ ready: false })
+    // Past half of the time, relays are stopped.
+    for (const ms of [0, 600]) {
+      await pause(ms)
+      for (const worker of [consumer, relay]) {
+        await expect(worker.start()).rejects.toMatchObject({ code: 'ONCE_CLOSED' })
+        await expect(worker.drain()).rejects.toMatchObject({ code: 'ONCE_CLOSED' })
+      }
+      await expect(once.sweep()).rejects.toMatchObject({ code: 'ONCE_CLOSED' })
+      await expect(once.recover({})).rejects.toMatchObject({ code: 'ONCE_CLOSED' })
+    }
+    expect(await once.run(operation, async () => 'served')).toBe('served')
+    answered()
+    expect(await closing).toEqual({ cutOff: [] })
+    expect(lapsed).not.toHaveBeenCalled()
+  })
+
   it('closes everything else where a server cannot be closed', async () => {
     const { once, signals } = make()
     const close = (): void => {

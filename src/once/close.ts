@@ -48,6 +48,7 @@ export async function closeAll<Tx>(
   { withinMs, server: given }: ReturnType<typeof checkClose>,
 ): Promise<Closed> {
   const { clock } = core
+  core.closing = true
   const endsAt = clock.now() + withinMs
   const lastMs = Math.min(withinMs / 4, CLOSE_LAST_MS)
   const cutAt = endsAt - lastMs
@@ -61,14 +62,13 @@ export async function closeAll<Tx>(
     )
     return stopped
   }
-  const workers = [...core.workers]
   const server = given && new ClosingServer(given, clock)
   const swept = sweeper.stop()
-  const pulled = workers.filter(({ isFed }) => !isFed).map(stop)
+  const pulled = [...core.workers].filter(({ isFed }) => !isFed).map(stop)
   const refusing = (async () => {
     if (server) await until(core, cutAt, server.ended)
     core.closed = true
-    const fed = workers.filter(({ isFed }) => isFed).map(stop)
+    const fed = [...core.workers].filter(({ isFed }) => isFed).map(stop)
     await Promise.all([...fed, core.inFlight.drained()])
   })()
   if (!server) core.closed = true

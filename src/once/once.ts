@@ -115,6 +115,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
       workers: new Set(),
       running: new RunningHandlers(),
       recoverers: new Map(),
+      closing: false,
       closed: false,
     }
     if (settings.listen) this.core.relays.add(callerOf(store, settings.observe))
@@ -211,7 +212,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     const outbox = outboxOf(this.core)
     const { observe, tracing, namespace: source, listen } = settings
     const parts = { outbox, clock, random, observe, tracing, source, calls: listen ? outbox.calls : undefined }
-    const relay = createRelay({ ...parts, closed: () => this.core.closed }, options)
+    const relay = createRelay({ ...parts, closed: () => this.core.closing }, options)
     relays.add(relay)
     return relay
   }
@@ -292,7 +293,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
   async sweep(options: { limit?: number; signal?: AbortSignal } = {}): Promise<SweptAll> {
     const { limit } = options
     if (limit !== undefined) wholeNumber('limit', limit, SWEEP_LIMIT_MAX)
-    if (this.core.closed) throw onceError('ONCE_CLOSED')
+    if (this.core.closing) throw onceError('ONCE_CLOSED')
     return this.#sweeper.sweep(limit, options.signal)
   }
 

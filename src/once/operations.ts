@@ -82,7 +82,7 @@ export function operationsOf<Tx, E extends Events>(
       return evict.call(leases, claim)
     },
     async recover(handlers = {}, { limit = RECOVER_LIMIT_DEFAULT } = {}) {
-      if (core.closed) throw onceError('ONCE_CLOSED')
+      if (core.closing) throw onceError('ONCE_CLOSED')
       return recoverLapsed(core, new Map([...core.recoverers, ...recoverers(handlers)]), limit)
     },
   }

@@ -75,8 +75,8 @@ export function problemsIn({ operations, destinations, unsent, deadLetters }: St
 }
 
 /** Never rejects, because a probe calls it. */
-export async function readinessOf<Tx>({ store, clock, closed }: Core<Tx>): Promise<Readiness> {
-  if (closed) return { ready: false, reasons: ['the instance is closed'] }
+export async function readinessOf<Tx>({ store, clock, closing }: Core<Tx>): Promise<Readiness> {
+  if (closing) return { ready: false, reasons: ['the instance is closed'] }
   try {
     const { schema } = store
     const version = await withinMs(clock, READY_MS, schema ? schema.version() : store.read({ id: NIL }).then(() => 0))

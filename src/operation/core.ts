@@ -52,6 +52,8 @@ export interface Core<Tx> extends Parts {
   readonly running: RunningHandlers
   /** The `recover` functions of routes, by the name under which the input was stored. */
   readonly recoverers: Map<string, Recoverer>
+  /** `close` was called: no background work begins. Operations are accepted until `closed`, because the server answers. */
+  closing: boolean
   closed: boolean
 }
 

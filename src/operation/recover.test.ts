@@ -13,7 +13,7 @@ it('an operation that another process finishes is no trouble, and one that fails
     ['fails', () => Promise.reject(failure)],
     ['works', async () => {}],
   ])
-  const core = { store: { leases: { lapsed } } as never, settings, closed: false }
+  const core = { store: { leases: { lapsed } } as never, settings, closing: false }
   expect(await recoverLapsed(core, recoverers, 10)).toEqual({ finished: 1, left: 2 })
   expect(signals).toEqual([{ kind: 'troubled', task: 'recover', error: failure }])
 })

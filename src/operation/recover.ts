@@ -20,7 +20,7 @@ export type Recoverer = (operation: LapsedOperation) => Promise<unknown>
 interface Recovering<Tx> {
   readonly store: Store<Tx>
   readonly settings: { readonly namespace: string; readonly observe: Observe }
-  readonly closed: boolean
+  readonly closing: boolean
 }
 
 /** Runs abandoned operations to the end, one after the other, because this background work must not disturb traffic. */
@@ -36,7 +36,7 @@ export async function recoverLapsed<Tx>(
   let left = 0
   for (const operation of await lapsed.call(core.store.leases, { limit, names, namespace: core.settings.namespace })) {
     // The next call handles the rest.
-    if (core.closed) break
+    if (core.closing) break
     try {
       await recoverers.get(operation.name)?.(operation)
       finished++
