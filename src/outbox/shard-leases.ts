@@ -33,6 +33,7 @@ export class ShardLeases {
   #lost: Shard[] = []
   #freeSeen = false
   #dueSeen = false
+  #leasesAgain = false
   #provenAt = -Infinity
   #beating: Promise<void> | undefined
   #stopped = false
@@ -75,6 +76,11 @@ export class ShardLeases {
     return seen
   }
 
+  /** Shards were given up, because the database went back or another server answers. They are leased again soon. */
+  get isChanging(): boolean {
+    return this.#lost.length > 0 || this.#leasesAgain
+  }
+
   owns(shard: Shard): boolean {
     return this.shards.get(shard.shard) === shard
   }
@@ -100,6 +106,7 @@ export class ShardLeases {
       for (const { shard } of leases) this.shards.delete(shard)
       await outbox.release({ destination, relay, leases, leaving: false })
     }
+    if (!this.#freeSeen) this.#leasesAgain = false
     if (over < 0 && this.#free > 0) {
       this.#free = 0
       const leased = await outbox.lease({ destination, relay, leaseMs, limit: -over })
@@ -149,10 +156,15 @@ export class ShardLeases {
     const released = await outbox.release({ destination, relay, leases, leaving: false, rewound })
     this.#lost = this.#lost.filter((shard) => !leases.includes(shard))
     if (released === 0) return
-    this.#freeSeen = true
+    this.#leaseAgain()
     const what = `the database has gone back, and lost acknowledgements of ${released} shards`
     const reason = `${REWOUND_WHY}; the relay sends those events again`
     observe({ kind: 'troubled', task: 'relay', error: new Error(`${destination}: ${what}: ${reason}`) })
+  }
+
+  #leaseAgain(): void {
+    this.#freeSeen = true
+    this.#leasesAgain = true
   }
 
   /** Releases these shards. If the database cannot be reached, their leases lapse. */
@@ -181,7 +193,7 @@ export class ShardLeases {
       // This comes first, because it finds the shards whose state the database has lost.
       await this.prove()
       await this.giveBack([...this.shards.values()])
-      this.#freeSeen = true
+      this.#leaseAgain()
     }
     this.#identity = identity
     return isPromoted ? 'promoted' : 'restarted'
@@ -200,7 +212,7 @@ export class ShardLeases {
     const isRefused = of.some(({ shard }) => !ours.has(shard))
     if (isRefused && (await this.followServer()) === 'restarted') {
       await this.giveBack([...this.shards.values()])
-      this.#freeSeen = true
+      this.#leaseAgain()
     }
     return ours
   }
