@@ -15,8 +15,20 @@ const shard = new Shard(
 /** Events that wait to be sent again. `attempts`: how often each of them failed before. */
 function held(aggregates: readonly string[], attempts: number): Item[] {
   const events = aggregates.map((aggregateId, index): HeldEvent => ({
-    ...{ shard: 1, seq: index + 1, segment: 1, id: aggregateId, aggregateType: 'a', aggregateId, type: 'a.b' },
-    ...{ payload: '{}', headers: null, at: 0, state: 'waiting', attempts, tried: 1, resend: 0 },
+    shard: 1,
+    seq: index + 1,
+    segment: 1,
+    id: aggregateId,
+    aggregateType: 'a',
+    aggregateId,
+    type: 'a.b',
+    payload: '{}',
+    headers: null,
+    at: 0,
+    state: 'waiting',
+    attempts,
+    tried: 1,
+    resend: 0,
   }))
   return heldItems(events, new Map([[1, shard]]), 's')
 }
@@ -28,7 +40,11 @@ async function sent(items: readonly Item[], rejected: readonly string[]) {
   let over = (): void => {}
   const ended = new Promise<void>((resolve) => (over = resolve))
   const sink: Sink = {
-    ...{ name: 's', proves: 'accepted', dedupes: false, orders: true, batch: 1 },
+    name: 's',
+    proves: 'accepted',
+    dedupes: false,
+    orders: true,
+    batch: 1,
     async send([of]) {
       const aggregate = of?.subject ?? ''
       calls.push(aggregate)

@@ -19,8 +19,15 @@ async function leasesOf(ms: number): Promise<number[]> {
     },
   }
   const leases = new ShardLeases({
-    ...{ outbox: outbox as Outbox, clock, observe: () => {}, destination: 'd', relay: 'r', source: 's' },
-    ...{ leaseMs: 3_000, tell: () => {}, asksSince: () => null },
+    outbox: outbox as Outbox,
+    clock,
+    observe: () => {},
+    destination: 'd',
+    relay: 'r',
+    source: 's',
+    leaseMs: 3_000,
+    tell: () => {},
+    asksSince: () => null,
   })
   await leases.start()
   for (; now < ms; now += 50) {

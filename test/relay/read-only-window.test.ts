@@ -36,11 +36,11 @@ describePostgres('connections to a server that accepts no writes', () => {
     await world.make('a')
     await until(() => sent.length === 1)
     const window = readOnlyWindow()
-    let busy = true
+    const over = new AbortController()
     let made = 1
     // A busy pool has no idle connections to close.
     const making = (async () => {
-      while (busy) {
+      while (!over.signal.aborted) {
         await world.make('a').then(
           () => made++,
           () => new Promise((resolve) => setTimeout(resolve, 20)),
@@ -53,7 +53,7 @@ describePostgres('connections to a server that accepts no writes', () => {
       await until(() => made > before + 10, 5_000)
       await until(() => sent.length > before + 10, 5_000)
     } finally {
-      busy = false
+      over.abort()
       await making
       await relay.stop({ within: '1s' })
     }
