@@ -294,7 +294,8 @@ export class RelayLoop {
     // Without a shard nothing is due, and the relay would ask again and again.
     const untilDueMs = this.#leases.shards.size === 0 ? Infinity : this.#hand.dueAt - now
     if (untilDueMs <= 0 || this.#recorder.dueInMs <= 0) return true
-    if (this.#sender.isIdle && this.#recorder.isEmpty && this.#sawAll && this.#lookAt > now) {
+    const isDone = this.#sender.isIdle && this.#recorder.isEmpty && this.#sawAll && this.#lookAt > now
+    if (isDone && !this.#leases.isChanging) {
       this.#state.idle()
       if (this.#state.once) return false
     }

@@ -13,6 +13,8 @@ import { attemptsOf } from './tries.ts'
 
 /** If this many aggregates in a row fail as if the sink were down, the sink is down. */
 const DOUBTS_MAX = 3
+/** The same for events that failed before while others were sent, because such events say less about the sink. */
+const KNOWN_DOUBTS_MAX = 16
 
 export interface SenderState {
   /** The relay was told to stop: nothing new is handed over. */
@@ -272,12 +274,13 @@ export class Sender {
     if (!first) return
     const { down } = this.circuit
     const alone = this.isQuiet && this.#lanes.isDry
-    const known = this.#doubts.every(
-      ({ item, answered }) => answered && (this.#alone || (item.held?.attempts ?? 0) > 0),
-    )
+    const hasFailed = ({ item }: Doubt): boolean => (item.held?.attempts ?? 0) > 0
+    const known = this.#doubts.every((doubt) => doubt.answered && (this.#alone || hasFailed(doubt)))
+    const { length } = this.#doubts
+    const many = length >= KNOWN_DOUBTS_MAX || length - this.#doubts.filter(hasFailed).length >= DOUBTS_MAX
     // It failed before while others were sent, so no other event is needed to decide.
     if (alone && down === 0 && known) this.#works()
-    else if (alone || down > 0 || this.#doubts.length >= DOUBTS_MAX) this.#open(first.error)
+    else if (alone || down > 0 || many) this.#open(first.error)
   }
 
   /** The sink is down, and no event is at fault. */

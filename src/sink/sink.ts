@@ -113,10 +113,15 @@ export function isReservedHeader(name: string): boolean {
   return RESERVED.has(name)
 }
 
-/** The headers of a transport that tracers look for. */
-export function traceHeaders({ traceparent, headers }: OutgoingEvent): Record<string, string> {
-  const found: Record<string, string> = traceparent === undefined ? {} : { traceparent }
-  for (const name of ['tracestate', 'baggage']) if (headers[name] !== undefined) found[name] = headers[name]
+/**
+ * The headers of a transport that tracers look for. Plain SQL may have written anything. A value that no transport takes
+ * is left out, so that the event is still sent.
+ */
+export function traceHeaders({ traceparent, headers: { tracestate, baggage } }: OutgoingEvent): Record<string, string> {
+  const found: Record<string, string> = {}
+  for (const [name, value] of Object.entries({ traceparent, tracestate, baggage })) {
+    if (value !== undefined && /^[\x20-\x7e]+$/.test(value)) found[name] = value
+  }
   return found
 }
 

@@ -237,3 +237,16 @@ it("a tracer's headers travel beside the event, and no others do", () => {
   })
   expect(traceHeaders({ ...eventFor('a', 1), traceparent: undefined, headers: {} })).toEqual({})
 })
+
+it.each(['a\nb', 'ä€'])('a webhook is sent without a trace header that no request can carry: %j', async (value) => {
+  const receiver = await new Receiver().start()
+  try {
+    const sink = webhookSink({ url: receiver.url, secret: SECRET })
+    const headers = { traceparent: value, tracestate: value, baggage: value }
+    const verdicts = await sink.send([{ ...eventFor('a', 1), traceparent: value, headers }], { signal })
+    expect(verdicts).toEqual([{ kind: 'sent' }])
+    expect(receiver.requests).toHaveLength(1)
+  } finally {
+    await receiver.stop()
+  }
+})

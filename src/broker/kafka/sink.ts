@@ -76,7 +76,10 @@ export function kafkaSink(make: MakeKafkaProducer, options: KafkaSinkOptions): S
     dedupes: false,
     orders: true,
     async open() {
-      if (topics.length === 0) return ['topic is a function, so its topics were not checked']
+      if (topics.length === 0) {
+        await slot.use(undefined, (producer) => producer.metadata({ topics: [], forceUpdate: true }))
+        return ['topic is a function, so its topics were not checked']
+      }
       const all = await slot.use(undefined, (producer) =>
         Promise.all(topics.map((topic) => judgeTopic(producer, options.admin, topic))),
       )

@@ -9,7 +9,7 @@ import { isSilent, Pipeline, stepOf } from './pipeline.ts'
 import type { PipelineStep, PreparedStatements, TripOutcome } from './pipeline.ts'
 import { ownValue, valueMapperOf } from './values.ts'
 import type { Wait } from './watchdog.ts'
-import { isConnectionLost, isPlanStale, sqlStateOf } from './sqlstate.ts'
+import { isConnectionLost, isPlanStale, refusesWrites, sqlStateOf } from './sqlstate.ts'
 
 /** Who sent the statements. Ours are read by fixed rules, the user's exactly as pg reads them. */
 export type Whose = 'ours' | 'theirs'
@@ -26,6 +26,8 @@ export class PgLink {
   broken: { readonly error: unknown } | null = null
   /** How long an answer to statements of ours may take. */
   withinMs: number = STATEMENT_WITHIN_MS
+  /** The server refused a write of ours, so it may be a standby. After a failover, a new connection reaches the primary. */
+  isReadOnly = false
   /** When the server last answered on this connection. */
   #heardAt = performance.now()
   readonly #prepared: PreparedStatements = new Map()
@@ -54,7 +56,7 @@ export class PgLink {
 
   release(destroy: boolean): void {
     this.client.removeListener('error', this.#onError)
-    this.client.release?.(destroy || this.broken !== null)
+    this.client.release?.(destroy || this.isReadOnly || this.broken !== null)
   }
 
   /** Does not wait for a silent connection, not even for its orderly end. */
@@ -93,7 +95,7 @@ export class PgLink {
       parserOf: ours ? ownParser : (oid) => client.getTypeParser(oid, 'text'),
       settle: (outcome) => {
         if (wait) context.watchdog.done(wait)
-        this.#heardAt = performance.now()
+        this.#heard(outcome, whose)
         resolve(outcome)
       },
     })
@@ -105,10 +107,19 @@ export class PgLink {
     const wait = whose === 'ours' ? this.#watched(context) : undefined
     const trip =
       this.way === 'concurrent' ? this.#together(statements, context, whose) : this.#each(statements, context, whose)
-    return trip.finally(() => {
-      if (wait) context.watchdog.done(wait)
-      this.#heardAt = performance.now()
-    })
+    return trip
+      .then((outcome) => {
+        this.#heard(outcome, whose)
+        return outcome
+      })
+      .finally(() => {
+        if (wait) context.watchdog.done(wait)
+      })
+  }
+
+  #heard({ failedAt, error }: TripOutcome, whose: Whose): void {
+    this.#heardAt = performance.now()
+    if (whose === 'ours' && failedAt >= 0 && refusesWrites(error)) this.isReadOnly = true
   }
 
   /** Limits statements of ours. The user's own statements have the deadline of their operation. */

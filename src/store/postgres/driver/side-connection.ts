@@ -74,7 +74,7 @@ export class SideConnection {
     const named = this.#context.prepared
     let outcome = await link.run([statement], this.#context)
     if (named && isNamesFault(this.#context, outcome)) outcome = await link.run([statement], this.#context)
-    if (link.broken || (outcome.failedAt >= 0 && isConnectionLost(outcome.error))) {
+    if (link.broken || link.isReadOnly || (outcome.failedAt >= 0 && isConnectionLost(outcome.error))) {
       void this.#drop(link)
     } else link.client.unref?.()
     return outcome

@@ -139,6 +139,12 @@ function isMarked(error: unknown): boolean {
   return false
 }
 
+/** The server is a standby, or it or the role makes every transaction read-only. */
+export function refusesWrites(error: unknown): boolean {
+  const said = saidBy(error)
+  return said?.state === '25006' && said.routine !== RAISE
+}
+
 /** A pooler between us and the server does not keep prepared statements. */
 export function isPreparedStatementLost(error: unknown): boolean {
   const said = saidBy(error)
