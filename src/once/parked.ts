@@ -56,7 +56,10 @@ interface Deed {
   skips(lines: readonly ParkedLine[], named: number | null): readonly number[]
 }
 
-/** Line by line, in small transactions: a relay sends the first ones meanwhile. Each line is visited once. */
+/**
+ * Settles the lines in small transactions, so that the relay can already send the first ones. Each line is visited
+ * once.
+ */
 async function settleAll(
   parked: StoredParked,
   { destination, id, aggregate }: ParkedOptions,
