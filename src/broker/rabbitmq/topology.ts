@@ -8,7 +8,7 @@ import {
   type RabbitmqConnection,
 } from './client.ts'
 
-/** What the server has under a queue's name. A policy's settings cannot be seen by a client. */
+/** The settings of an existing queue. A client cannot see the settings of a policy. */
 export interface QueueFacts {
   readonly queue: string
   readonly type: string
@@ -17,12 +17,12 @@ export interface QueueFacts {
   readonly arguments: Readonly<Record<string, unknown>>
 }
 
-/** More settings than a queue has. */
+/** More than the number of settings of a queue. */
 const LESSONS_MAX = 24
 
 /**
- * Declares a quorum queue, or learns what is there instead. The server tells one differing setting with each refusal, so
- * a queue is read by declaring it until nothing differs; nothing that exists is ever changed.
+ * Declares a quorum queue, or reads the settings of the existing one. Each refusal names one differing setting, so the
+ * queue is declared again until nothing differs. An existing queue is never changed.
  */
 export async function ensureQueue(
   connection: RabbitmqConnection,
@@ -40,7 +40,7 @@ export async function ensureQueue(
   return { queue, type, durable: durable === true, autoDelete: autoDelete === true, arguments: actual }
 }
 
-/** The same for an exchange; a new one is a durable topic exchange. */
+/** The same for an exchange. A new exchange is a durable topic exchange. */
 export async function ensureExchange(
   connection: RabbitmqConnection,
   exchange: string,
@@ -54,7 +54,7 @@ export async function ensureExchange(
   return { durable: facts?.durable !== false }
 }
 
-/** What of a queue's settings makes its confirms worth less, one sentence each. */
+/** One sentence for each setting that weakens what the queue's confirms prove. */
 export function* queueWarnings({ queue, type, durable, autoDelete, arguments: set }: QueueFacts): Generator<string> {
   if (type === 'unknown')
     yield `the type of queue '${queue}' cannot be read with these permissions: make it a quorum queue`
@@ -94,7 +94,7 @@ async function mustExist(
   }
 }
 
-/** undefined: the server does not let us look. */
+/** Undefined: the server does not permit it. */
 async function learn<P extends Declared>(
   connection: RabbitmqConnection,
   start: P,
@@ -116,11 +116,11 @@ async function learn<P extends Declared>(
 
 interface Lesson {
   readonly name: string
-  /** undefined: it is not set. */
+  /** Undefined: the setting is not set. */
   readonly value: unknown
 }
 
-/** `inequivalent arg 'x' for …: received … but current is …`, the value with or without its type. */
+/** Reads `inequivalent arg 'x' for …: received … but current is …`. The value may come with its type. */
 function taughtBy(error: unknown): Lesson | undefined {
   const { message } = error as Error
   const found =

@@ -118,7 +118,7 @@ export function keyOf(
     }
     return { message: id, problem: `key() must return a string of 1 to ${KEY_LENGTH_MAX} characters` }
   } catch (error) {
-    return { message: id, problem: `it cannot be read: ${describeError(error).line}` }
+    return { message: id, problem: `the message cannot be read: ${describeError(error).line}` }
   }
 }
 
