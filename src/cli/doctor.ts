@@ -107,7 +107,7 @@ function outboxFindings(facts: Facts): Finding[] {
     const wait = `${counted(waiting, 'event')} waiting for ${name}, the oldest for ${ago(oldestMs)}`
     const found: Finding[] = []
     if (waiting > 0 && relays === 0) {
-      const forget = `or, if nobody wants them: npx effectively-once forget '${destination.name}'${option} --force --why …`
+      const forget = `or, if these events are not needed: npx effectively-once forget '${destination.name}'${option} --force --why …`
       const mend = `${relayMend(destination.name, option)}, ${forget}`
       found.push({ level: 'problem', code, line: `${wait}, and no relay runs`, mend })
     } else if (waiting > 0 && (oldestMs ?? 0) > RELAY_PATIENCE_MS) {
@@ -135,7 +135,7 @@ function outboxFindings(facts: Facts): Finding[] {
   for (const { name, unsent } of facts.namespaces) {
     if (unsent.events === 0) continue
     const { of, option } = whose(facts, name)
-    const line = `${counted(unsent.events, 'event')}${of} waiting, the oldest for ${ago(unsent.oldestMs)}, and nothing was ever sent anywhere`
+    const line = `${counted(unsent.events, 'event')}${of} waiting, the oldest for ${ago(unsent.oldestMs)}, and no relay has ever run`
     findings.push({ level: 'problem', code, line, mend: relayMend(null, option) })
   }
   return findings.length > 0 ? findings : [fine('outbox', 'no events wait')]
@@ -179,7 +179,7 @@ function operationFindings({ operations: { unknown, abandoned, running } }: Fact
     })
   }
   if (abandoned > 0) {
-    const line = `${counted(abandoned, 'leased operation')} abandoned: nobody renews the lease`
+    const line = `${counted(abandoned, 'leased operation')} abandoned: no attempt holds the lease`
     findings.push({
       level: 'warning',
       code: 'abandoned',
@@ -195,7 +195,7 @@ function consumerFindings(facts: Facts): Finding[] {
   const findings: Finding[] = []
   if (deadLetters.parked > 0) {
     const oldestMs = deadLetters.oldestMs ?? 0
-    const line = `${counted(deadLetters.parked, 'dead letter')}, the oldest set aside ${ago(oldestMs)} ago`
+    const line = `${counted(deadLetters.parked, 'dead letter')}, the oldest parked ${ago(oldestMs)} ago`
     const level = oldestMs > LETTERS_OLD_MS ? 'problem' : 'warning'
     findings.push({
       level,

@@ -64,7 +64,7 @@ export class SignalLines {
 function lineOf(signal: Signal): string | null {
   switch (signal.kind) {
     case 'troubled':
-      return `trouble of the ${signal.task}: ${reasonOf(signal.error)}`
+      return `trouble in the ${signal.task}: ${reasonOf(signal.error)}`
     case 'advice':
       return `advice: ${shortened(signal.message, REASON_LENGTH_MAX)}`
     case 'parked': {

@@ -27,7 +27,7 @@ export function filterOf(values: Values): RedriveFilter {
 export function chosenFilterOf(values: Values): RedriveFilter {
   const filter = filterOf(values)
   if (Object.keys(filter).length > 0) return filter
-  throw new UsageError('which letters? Give --consumer, --fingerprint, --id or another filter')
+  throw new UsageError('name the letters: give --consumer, --fingerprint, --id or another filter')
 }
 
 export function accountableOf(values: Values): Accountable {

@@ -107,8 +107,8 @@ async function counted<Tx>(
     const spent = crashed ? tries.attempts >= settings.attempts : isSpent(settings, tries)
     if (spent && settings.onFailure !== 'block') {
       const detail = crashed
-        ? `it was tried ${tries.attempts} times, and its process ended during the last attempt`
-        : 'it failed too often'
+        ? `the message was tried ${tries.attempts} times, and its process ended during the last attempt`
+        : 'the message failed too often'
       park.set(arrival, { reason: crashed ? 'crashed' : 'failed', error: new Quarantined(detail) })
       held.add(arrival)
     } else if (arrivals.length > 1 && ((arrival.suspect && !wasSuspect) || (arrival.alone && !wasAlone))) {

@@ -94,7 +94,7 @@ export class RedisReading {
     if (performance.now() < this.#claimAt) return []
     await this.#keepWaiting()
     const { entries, lost } = await this.#group.claim(max)
-    if (lost > 0) this.#warn(new Error(`${lost} entries of ${this.#name} were trimmed away before they were settled`))
+    if (lost > 0) this.#warn(new Error(`${lost} entries of ${this.#name} were trimmed before they were settled`))
     // There may be more entries to claim.
     this.#claimAt = entries.length > 0 ? 0 : performance.now() + this.#claimEveryMs
     for (const { dueAt } of this.#waiting) this.#claimAt = Math.min(this.#claimAt, dueAt + 1)

@@ -123,7 +123,7 @@ export function keyOf(
 }
 
 function unstorable(name: string): string {
-  return `its ${name} has a NUL character or a lone surrogate`
+  return `the message's ${name} has a NUL character or a lone surrogate`
 }
 
 const KEY_LENGTH_MAX = 1_024
