@@ -25,14 +25,14 @@ export interface Outbox {
   /** Returns held events that are due, each with the events of its aggregate that wait behind it, in order. */
   due(params: DueParams): Promise<Due>
   /**
-   * Counts held events as tried before they are sent. If this relay dies, the next relay knows which events may have
-   * killed it. Returns the shards that this relay still holds. Nothing is written for the others.
+   * Counts held events as tried before they are sent, so that the next relay knows which events may have killed this
+   * one. Returns the shards that this relay still holds. Nothing is written for the others.
    */
   tryHeld(params: TryHeldParams): Promise<readonly number[]>
   /** Cancels a delayed event that no relay has taken, in a transaction of its own. */
   cancel(params: CancelParams): Promise<Cancellation>
   /**
-   * Takes delayed events for all destinations before they are sent. For one event, either this or `cancel` succeeds.
+   * Takes delayed events for all destinations before they are sent: either this or `cancel` succeeds for an event.
    * Returns the events that must not be sent.
    */
   takeDelayed(params: TakeDelayedParams): Promise<readonly NotTaken[]>
@@ -42,8 +42,7 @@ export interface Outbox {
   settleHeld(params: SettleHeldParams): Promise<SettledEvents>
   /**
    * Holds events that were already sent, so that they are sent again under another broker id. Returns how many. They
-   * are due at once, in order within each aggregate. A delayed event is due at its time, and no other event waits for
-   * it.
+   * are due at once, in order within each aggregate. A delayed event is due at its time, and blocks no other event.
    */
   resend(params: ResendParams): Promise<number>
   /** Lists every destination that was opened and not removed since. */
@@ -55,16 +54,12 @@ export interface Outbox {
   /** Absent: processes cannot notify each other. */
   readonly calls?: Calls | undefined
   /**
-   * Releases shards at once. `leaving`: the relay ends, and the others share its shards. Returns how many it still
-   * held.
+   * Releases shards at once. `leaving`: the relay ends, and others share its shards. Returns how many it still held.
    */
   release(params: ReleaseParams): Promise<number>
 }
 
-/**
- * How processes notify each other that events were committed. A notification is a hint, and never part of a producer's
- * transaction.
- */
+/** How processes notify each other of committed events. Only a hint, and never part of a producer's transaction. */
 export interface Calls {
   call(): Promise<void>
   /** Returns a function that stops listening. `lost` is called when no more notifications will come. */
@@ -73,7 +68,7 @@ export interface Calls {
 
 export interface OpenDestinationParams {
   readonly destination: string
-  /** The number of the namespace whose events it gets: those of 64 shards, from 64 times this number on. Default 0 */
+  /** The namespace whose events it gets: those of 64 shards, from 64 times this number on. Default 0 */
   readonly namespace?: number | undefined
 }
 
@@ -175,9 +170,7 @@ export interface EventsRead {
 export interface StoredEvent {
   readonly shard: number
   readonly seq: number
-  /**
-   * The segment that the event is dropped with. Within a shard it never falls while `seq` grows. 0: nothing is dropped.
-   */
+  /** The segment that the event is dropped with. It never falls while `seq` grows. 0: nothing is dropped. */
   readonly segment: number
   readonly id: string
   readonly aggregateType: string
@@ -349,9 +342,8 @@ export interface ReleaseParams {
   readonly leases: readonly (ShardLease & { readonly known?: number | undefined })[]
   readonly leaving: boolean
   /**
-   * Set for shards that this relay dropped. If the database still shows this relay as the holder, or has lost the
-   * lease, it has gone back behind `known`. Such shards are counted, and written into the audit with the database's
-   * position.
+   * Set for shards that this relay dropped. If the database still shows this relay as the holder, or lost the lease, it
+   * went back behind `known`. Such shards are counted, and written into the audit with the database's position.
    */
   readonly rewound?: { readonly by: string; readonly destination: string } | undefined
 }
