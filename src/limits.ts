@@ -34,7 +34,7 @@ export const RELEASE_MS_MAX = 2_000
 /** A heartbeat waits at least this long for its answer, even if the lease is shorter. */
 export const HEARTBEAT_MS_MIN = 1_000
 /** For the side connection outside the pool, such as a relay's heartbeats. Later than this, the connection is dead. */
-export const ASIDE_WITHIN_MS = 10_000
+export const SIDE_CONNECTION_WITHIN_MS = 10_000
 /** Each route logs an error code at most once in this time, with the number of errors since. */
 export const REPORT_EVERY_MS = 1_000
 /** For our other statements, and for taking a connection from the pool. Later than this, the connection is dead. */
@@ -88,8 +88,8 @@ export const BATCH_LATE_MS_MIN = 250
 /** Re-runs end when this many times the request's own deadline has passed. */
 export const BATCH_LATE_DEADLINES = 2
 /** The wait for the locks of a lost connection. It doubles each time, up to this many waits. */
-export const BATCH_SHADOW_MS = 10
-export const BATCH_SHADOWS_MAX = 5
+export const BATCH_STALE_LOCK_MS = 10
+export const BATCH_STALE_LOCKS_MAX = 5
 
 /** The number of shards of each namespace. */
 export const SHARDS = 64

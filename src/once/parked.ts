@@ -50,7 +50,7 @@ export function parkedOf<Tx>(core: Core<Tx>): Parked {
   }
 }
 
-interface Deed {
+interface ParkedAction {
   readonly release: boolean
   /** The events of these lines that are skipped. `named`: the event whose id was given. */
   skips(lines: readonly ParkedLine[], named: number | null): readonly number[]
@@ -63,7 +63,7 @@ interface Deed {
 async function settleAll(
   parked: StoredParked,
   { destination, id, aggregate }: ParkedOptions,
-  { release, skips }: Deed,
+  { release, skips }: ParkedAction,
 ): Promise<{ released: number; skipped: number }> {
   const counts = { released: 0, skipped: 0 }
   const any = { destination, aggregateId: aggregate ?? null }

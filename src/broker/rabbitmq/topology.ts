@@ -18,7 +18,7 @@ export interface QueueFacts {
 }
 
 /** More than the number of settings of a queue. */
-const LESSONS_MAX = 24
+const SETTINGS_MAX = 24
 
 /**
  * Declares a quorum queue, or reads the settings of the existing one. Each refusal names one differing setting, so the
@@ -33,7 +33,7 @@ export async function ensureQueue(
     await mustExist(connection, 'queue', queue, (channel) => channel.queueDeclare({ queue, passive: true }))
   const wanted = { 'x-queue-type': 'quorum', ...options.arguments }
   const start: QueueParams & Declared = { queue, durable: true, exclusive: false, autoDelete: false, arguments: wanted }
-  const facts = await learn(connection, start, (channel, params) => channel.queueDeclare(params))
+  const facts = await readByDeclaring(connection, start, (channel, params) => channel.queueDeclare(params))
   if (!facts) return { queue, type: 'unknown', durable: true, autoDelete: false, arguments: {} }
   const { durable, autoDelete, arguments: actual } = facts
   const type = String(actual['x-queue-type'] ?? 'classic')
@@ -50,7 +50,7 @@ export async function ensureExchange(
     await mustExist(connection, 'exchange', exchange, (channel) => channel.exchangeDeclare({ exchange, passive: true }))
   }
   const start: ExchangeParams & Declared = { exchange, type: 'topic', durable: true, autoDelete: false, arguments: {} }
-  const facts = await learn(connection, start, (channel, params) => channel.exchangeDeclare(params))
+  const facts = await readByDeclaring(connection, start, (channel, params) => channel.exchangeDeclare(params))
   return { durable: facts?.durable !== false }
 }
 
@@ -94,34 +94,35 @@ async function mustExist(
   }
 }
 
-/** Undefined: the server does not permit it. */
-async function learn<P extends Declared>(
+/** Returns the existing settings. Undefined: the server does not permit a declaration. */
+async function readByDeclaring<P extends Declared>(
   connection: RabbitmqConnection,
   start: P,
   declare: (channel: RabbitmqChannel, params: P) => Promise<unknown>,
 ): Promise<P | undefined> {
   let params = start
-  for (let lesson = 0; ; lesson++) {
+  for (let refusals = 0; ; refusals++) {
     try {
       await onChannel(connection, (channel) => declare(channel, params))
       return params
     } catch (error) {
       if (rabbitmqCode(error) === 'ACCESS_REFUSED') return undefined
-      const taught = rabbitmqCode(error) === 'PRECONDITION_FAILED' && lesson < LESSONS_MAX ? taughtBy(error) : undefined
-      if (!taught) throw error
-      params = applied(params, taught)
+      const isDiffering = rabbitmqCode(error) === 'PRECONDITION_FAILED' && refusals < SETTINGS_MAX
+      const differing = isDiffering ? differingSettingIn(error) : undefined
+      if (!differing) throw error
+      params = applied(params, differing)
     }
   }
 }
 
-interface Lesson {
+interface DifferingSetting {
   readonly name: string
   /** Undefined: the setting is not set. */
   readonly value: unknown
 }
 
 /** Reads `inequivalent arg 'x' for …: received … but current is …`. The value may come with its type. */
-function taughtBy(error: unknown): Lesson | undefined {
+function differingSettingIn(error: unknown): DifferingSetting | undefined {
   const { message } = error as Error
   const found =
     /inequivalent arg '([^']+)'.* but current is (?:(none)|(?:the value )?'(.*?)'(?: of type '(\w+)')?)$/s.exec(message)
@@ -140,7 +141,7 @@ const MEMBERS: Readonly<Record<string, string>> = {
   auto_delete: 'autoDelete',
 }
 
-function applied<P extends Declared>(params: P, { name, value }: Lesson): P {
+function applied<P extends Declared>(params: P, { name, value }: DifferingSetting): P {
   const member = MEMBERS[name]
   if (member !== undefined) return { ...params, [member]: value }
   const { [name]: _, ...rest } = params.arguments

@@ -1,7 +1,7 @@
 import { onceError } from '../../errors.ts'
 import type { OnceError } from '../../errors.ts'
 import type { Row, SqlStore } from '../store.ts'
-import { ASIDE_WITHIN_MS, MAINTENANCE_WITHIN_MS, STATEMENT_WITHIN_MS } from '../../limits.ts'
+import { SIDE_CONNECTION_WITHIN_MS, MAINTENANCE_WITHIN_MS, STATEMENT_WITHIN_MS } from '../../limits.ts'
 import { hasMethods, requireThat } from './revocable-handle.ts'
 import type { BeginOptions, PgDriver, PgStatement } from './driver/driver.ts'
 import { SideConnection } from './driver/side-connection.ts'
@@ -93,7 +93,7 @@ export function pgDriver<C extends PoolClientLike>(
 
     query,
 
-    aside: (statement, withinMs = ASIDE_WITHIN_MS) =>
+    aside: (statement, withinMs = SIDE_CONNECTION_WITHIN_MS) =>
       root.Client ? aside.query(statement, withinMs) : query(statement),
 
     async begin(first: PgStatement, { withinMs = MAINTENANCE_WITHIN_MS }: BeginOptions = {}) {
