@@ -58,7 +58,8 @@ class Orphaned extends Error {
 }
 
 /**
- * A type without a handler is set aside or ignored. If successors wait for its inbox row, it runs without a handler.
+ * A message of a type without a handler is parked or ignored. If successors wait for its inbox row, it runs without a
+ * handler.
  */
 async function leavesRow<Tx>(
   { settings }: ConsumerParts<Tx>,
@@ -207,7 +208,7 @@ function isSpent({ attempts, retryForMs }: ConsumerSettings, tries: Tries): bool
   return tries.attempts >= attempts && failedForMs >= retryForMs
 }
 
-/** A message that is set aside untried waits for its predecessor first. Otherwise its successors would overtake both. */
+/** A message that is parked untried waits for its predecessor first. Otherwise its successors would overtake both. */
 async function letWait<Tx>(
   { inbox, settings }: ConsumerParts<Tx>,
   park: Map<Arrival, Why>,

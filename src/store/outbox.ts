@@ -97,7 +97,7 @@ export interface Beat {
   readonly free: number
   /** The shards of `leases` that this relay still holds. */
   readonly ours: readonly number[]
-  /** A held event of these shards is due. An operator or a resend may have set it aside. */
+  /** Whether a held event of these shards is due. An operator or a resend may have made it due. */
   readonly due: boolean
 }
 
