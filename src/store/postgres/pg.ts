@@ -1,7 +1,7 @@
 import { onceError } from '../../errors.ts'
 import type { OnceError } from '../../errors.ts'
 import type { Row, SqlStore } from '../store.ts'
-import { SIDE_CONNECTION_WITHIN_MS, MAINTENANCE_WITHIN_MS, STATEMENT_WITHIN_MS } from '../../limits.ts'
+import { MAINTENANCE_WITHIN_MS, SIDE_CONNECTION_WITHIN_MS, STATEMENT_WITHIN_MS } from '../../limits.ts'
 import { hasMethods, requireThat } from './revocable-handle.ts'
 import type { BeginOptions, PgDriver, PgStatement } from './driver/driver.ts'
 import { SideConnection } from './driver/side-connection.ts'
@@ -70,7 +70,7 @@ export function pgDriver<C extends PoolClientLike>(
     silentAt: -Infinity,
   }
   const aside = new SideConnection(root, context)
-  const lanes: SideConnection[] = []
+  const sideConnections: SideConnection[] = []
   const left = new DeferredRollbacks(root, context)
 
   async function query(statement: PgStatement): Promise<readonly Row[]> {
@@ -120,16 +120,16 @@ export function pgDriver<C extends PoolClientLike>(
       return new PgTransaction<PgTx<C>>(linkOf(clientBehind(tx)), context, { joined: true })
     },
 
-    lane() {
+    separateConnection() {
       if (!root.Client) return { query }
-      const lane = new SideConnection(root, context)
-      lanes.push(lane)
-      return lane
+      const separate = new SideConnection(root, context)
+      sideConnections.push(separate)
+      return separate
     },
 
     listen: (params) => pgListen(root, params),
 
-    close: async () => void (await Promise.all([aside, ...lanes].map((connection) => connection.close()))),
+    close: async () => void (await Promise.all([aside, ...sideConnections].map((connection) => connection.close()))),
   }
 }
 
