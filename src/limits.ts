@@ -25,7 +25,7 @@ export const DEADLINE_MS_MAX: number = 10 * 60_000
 /** The server's deadline comes this much later, so that a healthy process can roll back first. */
 export const SERVER_DEADLINE_SLACK_MS = 200
 export const LEASE_MS_DEFAULT = 30_000
-/** The time limit of a whole leased operation, whatever its lease renewals. */
+/** The time limit of a whole leased operation, however often its lease is renewed. */
 export const ENDS_WITHIN_MS_DEFAULT: number = 15 * 60_000
 export const ENDS_WITHIN_MS_MIN = 100
 export const ENDS_WITHIN_MS_MAX: number = 7 * 24 * 3_600_000
@@ -33,11 +33,11 @@ export const ENDS_WITHIN_MS_MAX: number = 7 * 24 * 3_600_000
 export const RELEASE_MS_MAX = 2_000
 /** A heartbeat waits at least this long for its answer, even if the lease is shorter. */
 export const HEARTBEAT_MS_MIN = 1_000
-/** For the side connection outside the pool, such as a relay's heartbeats. Later than this, the connection is dead. */
+/** For the side connection outside the pool (heartbeats of relays): without an answer in this time, it is dead. */
 export const SIDE_CONNECTION_WITHIN_MS = 10_000
 /** Each route logs an error code at most once in this time, with the number of errors since. */
 export const REPORT_EVERY_MS = 1_000
-/** For our other statements, and for taking a connection from the pool. Later than this, the connection is dead. */
+/** For our other statements, and for taking a connection from the pool: without an answer in this time, it is dead. */
 export const STATEMENT_WITHIN_MS = 30_000
 /** A call to a broker ends after this time without an answer. The consumer goes on, and reports it. */
 export const BROKER_WITHIN_MS = 30_000
@@ -72,7 +72,7 @@ export const CACHE_BYTES_MAX: number = 64 * 1024 * 1024
 
 export const BATCH_REQUESTS_MAX = 256
 export const BATCHES_IN_FLIGHT_MAX = 2
-/** While other scopes wait, one scope gets at most one part in this many of a batch. */
+/** While other scopes wait, one scope gets at most the size of the batch divided by this number. */
 export const BATCH_SCOPE_SHARE = 4
 /** One store uses at most the server's lock table divided by this number: other processes need room. */
 export const LOCK_SHARE = 16
@@ -81,7 +81,7 @@ export const LOCK_PARTS_MIN = 4
 /** After the lock table was full, the budget grows by one lock per this many transactions. */
 export const LOCK_GROWS_EVERY = 8
 export const BATCH_QUEUE_MAX = 10_000
-/** After a request passed the deadline, the others run again, each time in a fraction of the time: 1 in this many. */
+/** After a deadline, the other requests run again. Each re-run gets the former time divided by this number. */
 export const BATCH_LATE_SHARE = 4
 /** The minimum time of such a re-run. */
 export const BATCH_LATE_MS_MIN = 250
@@ -116,7 +116,9 @@ export const SWEEP_SOON_MS = 1_000
 export const SWEEP_LEASE_MS: number = 5 * 60_000
 /** Retention waits this long for a table lock, at most: every later request waits behind a queued lock. */
 export const RETENTION_LOCK_TIMEOUT_MS = 50
-/** Answer partitions are created this many days beyond the latest expiry, for at most the maximum of days. */
+/**
+ * Answer partitions are created this many days beyond the latest expiry, and never for more than the maximum of days.
+ */
 export const PARTITIONS_AHEAD_DAYS = 2
 export const PARTITIONS_MAX_DAYS = 35
 /** Attaching a partition scans the default partition and blocks writers, so the default may be at most this large. */
