@@ -155,7 +155,7 @@ export const RELAY_LEASE_MS_MIN = 500
 export const RELAY_LEASE_MS_MAX: number = 10 * 60_000
 export const RELAY_ATTEMPTS_DEFAULT = 250 // with the pauses between them, about an hour
 export const RELAY_ATTEMPTS_MAX = 1_000
-export const RELAY_DEATHS_MAX = 10 // after this many deaths of relays, an event that was alone at the last one is parked
+export const RELAY_DEATHS_MAX = 10 // after this many deaths of relays, an event that was alone at the last is parked
 /** Events that are read, sent and acknowledged together. */
 export const RELAY_BATCH_EVENTS = 2_048
 export const RELAY_BATCH_BYTES: number = 16 * 1024 * 1024

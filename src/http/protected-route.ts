@@ -223,7 +223,7 @@ export type HandlerEnd = 'returned' | 'threw' | 'final'
 
 /**
  * What becomes of an operation, by the status of its answer, whoever wrote the answer. If the handler threw, its rows
- * are rolled back even after a successful status, unless the route sets `keep4xx`.
+ * are rolled back even after a successful status. With `keep4xx`, the rows of a 4xx answer are kept.
  */
 export function fateOfAnswer(
   { status }: Pick<Answer, 'status'>,
