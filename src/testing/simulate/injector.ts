@@ -160,8 +160,7 @@ export class Injector {
 
   private patchOutbox(outbox: Outbox): void {
     const { patches } = this
-    // Heartbeats are not counted, because the clock triggers them. A relay keeps its share of the shards until it
-    // leaves.
+    // Heartbeats are not counted: the clock triggers them. A relay keeps its share of the shards until it leaves.
     patches.wrap(outbox, 'beat', (beat) => async (params) => {
       if (this.process.isDead) throw errorOf('crash')
       this.process.shards.push({ destination: params.destination, relay: params.relay, leases: [] })
