@@ -28,7 +28,7 @@ const TABLES: readonly Table[] = [
   {
     kind: 'framework',
     file: 'docs/http.md',
-    heading: ['import', 'form', '`req` in hooks'],
+    heading: ['import', 'form', 'the request in options'],
     cells: ({ name, row = [] }) => [from(name), ...row],
   },
   {

@@ -65,7 +65,7 @@ function page(letter: DeadLetter): string {
   const facts = { id, consumer, source, message, type, aggregate, tenant, state, reason, attempts, blocks }
   return [
     ...Object.entries(facts).map(([name, value]) => `${name.padEnd(12)} ${value ?? '-'}`),
-    `${'set aside'.padEnd(12)} ${letter.parkedAt.toISOString()}`,
+    `${'parked at'.padEnd(12)} ${letter.parkedAt.toISOString()}`,
     '',
     ...letter.timeline.map(
       ({ at, error, fingerprint }) => `${at.toISOString()}  ${fingerprint}  ${shortened(error, 100)}`,

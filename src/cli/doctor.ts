@@ -6,10 +6,12 @@ import type { Opened } from './open-store.ts'
 import { ago, counted, shortened, using, type Run } from './report.ts'
 import { EXIT } from './usage.ts'
 
-/** 'problem': something does not work, or will not. 'warning': worth a look. 'fine': what was looked at. */
+/**
+ * 'problem': something does not work, or will not. 'warning': an operator should look. 'fine': checked, and in order.
+ */
 export interface Finding {
   readonly level: 'problem' | 'warning' | 'fine'
-  /** For machines; an error code of ours where there is one. */
+  /** For programs: an error code of this package, if there is one. */
   readonly code: string
   readonly line: string
   /** The command or the action that solves it. */
@@ -23,7 +25,7 @@ const REMEMBER_MS_MIN = 7 * 86_400_000
 const REWOUND_SHOWN = 3
 const SKEW_MS_MAX = 1_000
 const LOCKS_HELD_SHARE = 0.5
-/** Batches of 256 requests take a lock each. */
+/** Each request of a batch takes locks, and a batch has up to 256 requests. */
 const LOCK_BUDGET_MIN = 4_096
 
 export const doctor: Run = (given) =>
@@ -78,7 +80,7 @@ export function versionFinding(version: number, latest: number, where: string): 
   return { level: 'problem', code: 'ONCE_SCHEMA_NEWER', line, mend: 'npm i effectively-once@latest' }
 }
 
-/** Everything that the facts tell, the worst first. */
+/** Turns facts into findings, the worst first. */
 export function findingsOf(facts: Facts): Finding[] {
   const findings = [
     ...outboxFindings(facts),
@@ -92,7 +94,7 @@ export function findingsOf(facts: Facts): Finding[] {
   return findings.toSorted((a, b) => order.indexOf(a.level) - order.indexOf(b.level))
 }
 
-/** How a namespace is told of, and named on the command line, where there are several. */
+/** How a namespace appears in texts and commands, if there are several. */
 function whose({ namespaces }: Facts, namespace: string | null): { of: string; option: string } {
   if (namespaces.length < 2 || namespace === null) return { of: '', option: '' }
   return { of: ` of '${namespace}'`, option: ` --namespace ${namespace}` }
@@ -107,7 +109,7 @@ function outboxFindings(facts: Facts): Finding[] {
     const wait = `${counted(waiting, 'event')} waiting for ${name}, the oldest for ${ago(oldestMs)}`
     const found: Finding[] = []
     if (waiting > 0 && relays === 0) {
-      const forget = `or, if nobody wants them: npx effectively-once forget '${destination.name}'${option} --force --why …`
+      const forget = `or, if these events are not needed: npx effectively-once forget '${destination.name}'${option} --force --why …`
       const mend = `${relayMend(destination.name, option)}, ${forget}`
       found.push({ level: 'problem', code, line: `${wait}, and no relay runs`, mend })
     } else if (waiting > 0 && (oldestMs ?? 0) > RELAY_PATIENCE_MS) {
@@ -135,7 +137,7 @@ function outboxFindings(facts: Facts): Finding[] {
   for (const { name, unsent } of facts.namespaces) {
     if (unsent.events === 0) continue
     const { of, option } = whose(facts, name)
-    const line = `${counted(unsent.events, 'event')}${of} waiting, the oldest for ${ago(unsent.oldestMs)}, and nothing was ever sent anywhere`
+    const line = `${counted(unsent.events, 'event')}${of} waiting, the oldest for ${ago(unsent.oldestMs)}, and no relay has ever run`
     findings.push({ level: 'problem', code, line, mend: relayMend(null, option) })
   }
   return findings.length > 0 ? findings : [fine('outbox', 'no events wait')]
@@ -179,7 +181,7 @@ function operationFindings({ operations: { unknown, abandoned, running } }: Fact
     })
   }
   if (abandoned > 0) {
-    const line = `${counted(abandoned, 'leased operation')} abandoned: nobody renews the lease`
+    const line = `${counted(abandoned, 'leased operation')} abandoned: no attempt holds the lease`
     findings.push({
       level: 'warning',
       code: 'abandoned',
@@ -195,7 +197,7 @@ function consumerFindings(facts: Facts): Finding[] {
   const findings: Finding[] = []
   if (deadLetters.parked > 0) {
     const oldestMs = deadLetters.oldestMs ?? 0
-    const line = `${counted(deadLetters.parked, 'dead letter')}, the oldest set aside ${ago(oldestMs)} ago`
+    const line = `${counted(deadLetters.parked, 'dead letter')}, the oldest parked ${ago(oldestMs)} ago`
     const level = oldestMs > LETTERS_OLD_MS ? 'problem' : 'warning'
     findings.push({
       level,
@@ -248,7 +250,7 @@ function consumerFindings(facts: Facts): Finding[] {
     : [fine('consumers', `${counted(consumers.length, 'consumer')}, no dead letters`)]
 }
 
-/** What went back and nobody sent again may be missing elsewhere: that is for people to see. */
+/** After a rewind, receivers may lack events that nobody resends, so people must look. */
 function rewindFindings(facts: Facts): Finding[] {
   return facts.rewinds.map(({ name, namespace, at, partitions }) => {
     const { of } = whose(facts, namespace)

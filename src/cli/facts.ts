@@ -4,13 +4,13 @@ import type { Rewound } from '../store/rewound.ts'
 import type { StoredStatus } from '../store/status.ts'
 import type { Row } from '../store/store.ts'
 
-/** Who shares the database; one without a name where nobody has registered. */
+/** The namespaces that share the database. If none is registered, there is one without a name. */
 export interface NamespaceFacts {
   readonly no: number
   readonly name: string | null
-  /** Events, where nothing was ever sent anywhere. */
+  /** Events that wait because no relay has ever run. */
   readonly unsent: StoredStatus['unsent']
-  /** Parked ones. */
+  /** Parked dead letters. */
   readonly letters: number
 }
 
@@ -18,15 +18,17 @@ interface Owned {
   readonly namespace: string | null
 }
 
-/** What the database shows, for `status` and `doctor`: what `once.status()` tells, of every namespace. */
+/** The data of `once.status()`, for every namespace. `status` and `doctor` show it. */
 export interface Facts extends Omit<Status, 'destinations' | 'consumers'> {
   readonly namespaces: readonly NamespaceFacts[]
   readonly destinations: readonly (Status['destinations'][number] & Owned)[]
   readonly consumers: readonly (Status['consumers'][number] & Owned)[]
-  /** Consumers and destinations from before namespaces, which nobody has used since. */
+  /** Consumers and destinations from before namespaces that no namespace has used since. */
   readonly unclaimed: readonly string[]
   readonly redrives: readonly (StoredRedrive & Owned)[]
-  /** Lately: the database was put back behind what a destination or a consumer knew. The newest first. */
+  /**
+   * Recent cases in which the database went back behind the position of a destination or consumer, the newest first.
+   */
   readonly rewinds: readonly (Owned & {
     readonly name: string
     /** Milliseconds since 1970, by the database's clock. */
@@ -38,7 +40,7 @@ export interface Facts extends Omit<Status, 'destinations' | 'consumers'> {
 }
 
 export interface ServerFacts {
-  /** Days of the coming ones without a partition for answers. */
+  /** The coming days without a partition for answers. */
   readonly missingDays: readonly string[]
   /** Answers in the default partition. */
   readonly strays: number
@@ -54,18 +56,18 @@ export interface ServerFacts {
   }[]
   /** Positive: the database is ahead of this machine. */
   readonly skewMs: number
-  /** Something stands between us and the server. */
+  /** Whether there is a pooler between this process and the server. */
   readonly between: boolean
-  /** A prepared statement was not there any more, or was there already. */
+  /** Whether a prepared statement was missing, or already existed. */
   readonly preparedLost: boolean
 }
 
-/** What `once.status()` does not tell. */
+/** Facts that `once.status()` does not contain. */
 export interface Looked extends Pick<Facts, 'unclaimed' | 'server'> {
   readonly rewinds: readonly (Omit<Facts['rewinds'][number], 'namespace'> & { readonly no: number })[]
 }
 
-/** So many are told of, and no older ones; the audit has all of them. */
+/** The most rewinds that are shown, and their greatest age. The audit has all of them. */
 export const REWINDS_MAX = 20
 export const REWINDS_MS: number = 7 * 86_400_000
 

@@ -66,7 +66,7 @@ select a.pid, count(*)::int4 as shards, max(extract(epoch from clock_timestamp()
   }
 }
 
-/** Half a round trip is the most that it can be wrong. */
+/** The result is wrong by at most half a round trip. */
 async function skewOf({ query }: Opened): Promise<number> {
   const before = Date.now()
   const [row] = await query(`select extract(epoch from clock_timestamp())::float8 * 1000 as now`)
@@ -75,7 +75,7 @@ async function skewOf({ query }: Opened): Promise<number> {
   return Math.abs(skew) <= (after - before) / 2 ? 0 : Math.round(skew)
 }
 
-/** A pooler shows our connections under ports of its own. One that hands out servers anew loses prepared statements. */
+/** Behind a pooler, the server sees other ports than ours. A pooler that switches servers loses prepared statements. */
 async function poolerOf({ connect }: Opened): Promise<{ between: boolean; preparedLost: boolean }> {
   if (!connect) return { between: false, preparedLost: false }
   const connections: Connection[] = []

@@ -10,18 +10,18 @@ import type { Opened } from './open-store.ts'
 
 /** The namespaces that have events in a database from before namespaces. */
 export async function seenNamespaces({ schema, query, store }: Opened): Promise<readonly string[]> {
-  // Who has numbers was decided when they were given.
+  // If numbers were assigned, the owners are known.
   if ((await store.namespaces?.list().catch(() => undefined)) !== undefined) return []
   const rows = await query(schema === null ? SEEN_NAMESPACES : seenNamespacesSql(schema))
   return rows.map((row) => String(row['name'])).sort()
 }
 
-/** What there is, by the names that programs use, and whose it is. */
+/** Reads the facts of every namespace, with the names that programs use. */
 export async function inspect(opened: Opened): Promise<Facts> {
   const { store, once, schema } = opened
   const looked = schema === null ? await inspectSqlite(opened) : await inspectPostgres(opened, schema)
   const known = (await store.namespaces?.list()) ?? []
-  // Nobody registered: what there is belongs to the first to come.
+  // No namespace is registered, so all rows belong to the first one.
   const owners = known.length > 0 ? known.toSorted((a, b) => a.no - b.no) : [{ no: 0, name: null }]
   const { core } = instanceOf(once)
   const found: { no: number; name: string | null; status: Status }[] = []
@@ -30,7 +30,7 @@ export async function inspect(opened: Opened): Promise<Facts> {
   const redrives = ((await store.redrives?.list({ limit: 20 })) ?? []).filter(
     ({ state }) => state !== 'done' && state !== 'aborted',
   )
-  // Operations, sizes and sweeps are told of all of them.
+  // Operations, sizes and sweeps are the same for all namespaces.
   const [first] = found as [(typeof found)[number]]
   const all = <T>(of: (status: Status) => readonly T[]): (T & { namespace: string | null })[] =>
     found.flatMap(({ name, status }) => of(status).map((one) => ({ ...one, namespace: name })))

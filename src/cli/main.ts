@@ -8,10 +8,10 @@ import { EXIT, USAGE, UsageError, type ExitCode } from './usage.ts'
 process.removeAllListeners('warning').on('warning', (warning) => {
   if (warning.name !== 'ExperimentalWarning') console.error(String(warning))
 })
-// `… | head` is no failure.
+// A closed pipe, as in `… | head`, is not a failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
 
-/** Each is loaded when it is asked for. */
+/** Each command is loaded when it is used. */
 const RUNS: Readonly<Record<string, () => Promise<Run>>> = {
   init: async () => (await import('./init.ts')).init,
   migrate: async () => (await import('./maintain.ts')).migrate,
@@ -49,7 +49,9 @@ const RUNS: Readonly<Record<string, () => Promise<Run>>> = {
   help: async () => async () => ({ text: USAGE, data: { usage: USAGE } }),
 }
 
-/** One line per mistake, no stack: 2 when the command line is wrong, 1 when the work failed. */
+/**
+ * An error is one line without a stack trace. The exit code is 2 for a wrong command line, and 1 if the work failed.
+ */
 async function main(): Promise<ExitCode> {
   const given = readArguments(process.argv.slice(2), process.env)
   const run = await (RUNS[given.command] as () => Promise<Run>)()
@@ -62,7 +64,7 @@ async function main(): Promise<ExitCode> {
 function teller(): Told {
   let stop: AbortController | undefined
   return {
-    // Whoever does not ask for the signal is ended by the first one. Otherwise the second one ends the process as usual.
+    // A command that does not read `signal` is ended by the first signal. Otherwise the second signal ends the process.
     get signal() {
       if (stop) return stop.signal
       const made = (stop = new AbortController())

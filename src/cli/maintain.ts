@@ -34,9 +34,9 @@ async function postgresSql({ schema }: Arguments, params: { readonly adopt?: str
 
 const SKIPPED = 'another process is sweeping, and will do the rest'
 
-/** Until nothing is left, with a line for every round: a first sweep of a neglected table may take a while. */
+/** Sweeps until nothing is left, and reports each round, because a first sweep may take long. */
 export const sweep: Run = (given, { progress, signal }) => {
-  // Only the program knows how long it wants to be able to resend: unless told, events stay.
+  // Only the program knows its `resendFor`, so events stay unless the option is given.
   const asked = given.values['resend-for'] as Duration | undefined
   const limits = { option: '--resend-for', min: RESEND_MS_MIN, max: RESEND_MS_MAX }
   const resendForMs = asked === undefined ? undefined : milliseconds(asked, RESEND_MS_MIN, limits)

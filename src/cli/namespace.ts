@@ -8,7 +8,7 @@ const NOBODY = 'effectively-once'
 
 /** Commands about the consumers and destinations of one namespace. */
 const OF_ONE = /^(?:relay|forget|parked|dead-letters|redrive)\b/
-/** Commands that show what every namespace has, unless one is named. One that only runs operations has no number. */
+/** Commands that show every namespace, unless one is named. A namespace that only runs operations has no number. */
 const OF_ANY = /^operations\b/
 
 /** The namespace that a command is about. If there are several, the command must name one. */

@@ -15,27 +15,27 @@ import { UsageError } from './usage.ts'
 export interface Opened {
   readonly store: SqlStore<unknown>
   readonly once: Once<unknown, {}>
-  /** Where it is, without a password. */
+  /** The location of the database, without a password. */
   readonly where: string
-  /** Quoted; null: SQLite. */
+  /** The quoted schema. Null: SQLite. */
   readonly schema: string | null
-  /** For looking around: never for changes. */
+  /** For reads only. */
   query(sql: string, values?: unknown[]): Promise<Row[]>
-  /** PostgreSQL only: a connection of its own. */
+  /** PostgreSQL only: opens a separate connection. */
   connect?(): Promise<Connection>
   close(): Promise<void>
 }
 
 export interface Connection {
   query(query: { name?: string; text: string; values?: unknown[] }): Promise<{ rows: Row[] }>
-  /** The port of our own end; undefined over a Unix socket. */
+  /** The local port of the connection. Undefined over a Unix socket. */
   readonly localPort: number | undefined
   release(): void
 }
 
 type Given = Pick<Arguments, 'url' | 'schema' | 'command' | 'values'>
 
-/** The store a URL names: the command line needs no user code. */
+/** Opens the store that a URL names, without user code. */
 export async function openStore(given: Given, observe?: Observe): Promise<Opened> {
   const { url, schema } = given
   if (!url) throw new UsageError('no database: give --url postgres://… or set DATABASE_URL')
@@ -44,7 +44,7 @@ export async function openStore(given: Given, observe?: Observe): Promise<Opened
     throw new UsageError(`'${url.split(':', 1)[0] ?? ''}' databases are not supported; use PostgreSQL or a SQLite file`)
   }
   if (schema !== undefined) throw new UsageError('--schema is for PostgreSQL')
-  // It may be a database URL that was written wrongly, with a password that no text may show.
+  // This may be a malformed database URL with a password, so no text may show it.
   if (/@|:\/\//.test(url) && !/^(?:file|sqlite):/i.test(url))
     throw new UsageError('--url is neither a postgres:// URL nor the name of a file; write file: before a name with @')
   const file = url.replace(/^(?:file|sqlite):(?:\/\/)?/i, '')
@@ -76,7 +76,7 @@ async function openPostgres(url: string, given: Given, observe?: Observe): Promi
     max: 4,
     connectionTimeoutMillis: 10_000,
   })
-  // A connection that breaks while it is idle is no news: the next query tells.
+  // Ignore idle connections that break: the next query reports it.
   pool.on('error', () => {})
   const store = pgStore(pool, schema === undefined ? {} : { schema }) as SqlStore<unknown>
   const once = await onceOf(store, given, observe).catch(async (error: unknown) => {
@@ -110,7 +110,7 @@ async function onceOf(store: SqlStore<unknown>, given: Given, observe?: Observe)
   return createOnce(options, { ...systemParts, namespaceNo: no })
 }
 
-/** As much of pg's pool as is used here. */
+/** The part of pg's pool that is used here. */
 interface PgPool extends PoolLike<PoolClientLike> {
   query(sql: string, values?: unknown[]): Promise<{ rows: Row[] }>
   connect(): Promise<PgClient>

@@ -39,7 +39,7 @@ export const show: Run = (given) => {
     const found = await operationsIn(opened, given.values).show(id)
     if (!found) return { text: `there is no operation ${id}`, data: null, exit: EXIT.failed }
     const { input, steps, ...same } = found
-    // Like bodies of dead letters: what a client sent is shown to whoever asks for it.
+    // As with dead letters, the data of clients is shown only on request.
     const shown = {
       ...same,
       steps: reveal ? steps : steps.map(({ name, state }) => ({ name, state })),
@@ -84,7 +84,7 @@ export const release: Run = (given) => {
   })
 }
 
-/** Without a name, of every namespace. */
+/** Without a name, operations of every namespace. */
 function operationsIn({ once }: Opened, { namespace }: Values): Operations<unknown, {}> {
   return operationsOf(instanceOf(once).core, () => new Map(), namespace ?? null)
 }

@@ -43,7 +43,7 @@ export const skip: Run = (given) => {
   })
 }
 
-/** Until then the outbox keeps what this destination did not get. Its running relay would open it again. */
+/** Removes a destination. Until then the outbox keeps its events. A running relay would register it again. */
 export const forget: Run = (given) => {
   const { operand: destination = '', values } = given
   const accountable = accountableOf(values)

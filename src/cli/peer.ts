@@ -1,6 +1,6 @@
 import { onceError } from '../errors.ts'
 
-/** An export of an optional peer, which the compiler does not follow. `what` needs the package. */
+/** Loads an export of an optional peer dependency, which the compiler does not follow. `what` needs the package. */
 export async function loadPeer<T>(what: string, name: string, exported: string, install: string = name): Promise<T> {
   type Loaded = Readonly<Record<string, T | undefined>>
   let loaded: Loaded & { readonly default?: Loaded }

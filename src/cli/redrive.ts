@@ -9,7 +9,7 @@ import { accountableOf, chosenFilterOf, filterOf, numberOf, redriveIdOf } from '
 
 const RATE = { min: 0.001, max: RATE_MAX, whole: false }
 const LIMITS = { min: 1, max: 10_000, whole: true }
-/** A redrive that no process works on: people are told, and then the command ends. */
+/** After this time without a process, the command says so. Later it ends. */
 const NOBODY_MS = 5_000
 const NOBODY_MS_MAX = 30_000
 
@@ -131,7 +131,7 @@ export const audit: Run = (given) => {
   })
 }
 
-/** Until it stops, or nobody works on it. Interrupted, or killed: the redrive goes on without us. */
+/** Watches until the redrive stops, or no process works on it. If the command ends earlier, the redrive continues. */
 async function watched(redrive: Redrive, id: number, { progress, signal }: Told): Promise<Report> {
   let last: RedriveStatus | undefined
   let shown = ''

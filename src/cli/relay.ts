@@ -8,7 +8,7 @@ import { EXIT, UsageError } from './usage.ts'
 const PROGRESS_MS = 60_000
 const CLOSE_MS = 5_000
 
-/** Sends events to a webhook or a broker, without a program of one's own. */
+/** Sends events to a webhook or a broker, without a program of the user. */
 export const relay: Run = (given, { progress, signal }) => {
   const { to = process.env['RELAY_TO'], drain = false } = given.values
   if (!to) throw new UsageError('relay needs --to URL, or the environment variable RELAY_TO')

@@ -4,7 +4,7 @@ import type { Arguments } from './arguments.ts'
 import type { Opened } from './open-store.ts'
 import type { ExitCode } from './usage.ts'
 
-/** What a command found out: `text` for people, `data` for --json. */
+/** The result of a command: `text` for people, `data` for --json. */
 export interface Report {
   readonly text: string
   readonly data: unknown
@@ -14,7 +14,7 @@ export interface Report {
 export interface Told {
   /** Progress, for people: standard error. */
   progress(line: string): void
-  /** Standard output, as it comes. Resolves when there is room for more. */
+  /** Writes to standard output at once. Resolves when there is room for more. */
   out(line: string): Promise<void>
   /** Aborts at the first SIGINT or SIGTERM. A command that never reads it is ended by that signal. */
   readonly signal: AbortSignal
@@ -23,7 +23,7 @@ export interface Told {
 export type Run = (given: Arguments, told: Told) => Promise<Report>
 
 export async function using<T>(given: Arguments, work: (opened: Opened) => Promise<T>, observe?: Observe): Promise<T> {
-  // Bad input is answered before the stores are loaded.
+  // Check the input before the stores are loaded.
   const { openStore } = await import('./open-store.ts')
   const opened = await openStore(given, observe)
   try {
@@ -42,7 +42,7 @@ export function lineOf(error: unknown, deep = 3): string {
   return `${message.split('\n', 1)[0] ?? ''} ${more}`.trim() || String(error)
 }
 
-/** Columns as wide as their widest cell. */
+/** Formats a table whose columns are as wide as their widest cell. */
 export function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
   const lines = [head, ...rows].map((row) => row.map(String))
   const widths = head.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)))

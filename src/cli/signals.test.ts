@@ -33,7 +33,7 @@ describe('the lines of signals', () => {
     observe({ kind: 'troubled', task: 'relay', error: new Error('connect ECONNREFUSED\nat somewhere') })
     expect(lines.splice(0)).toEqual([
       "parked: event 3/1 for 'hook': HTTP 410. See: effectively-once parked list",
-      'trouble of the relay: connect ECONNREFUSED',
+      'trouble in the relay: connect ECONNREFUSED',
     ])
     clock.step(1_000)
     expect(lines.splice(0)).toEqual([

@@ -4,18 +4,18 @@ import { partsOf } from '../store/namespaced/names.ts'
 import type { Miscounted } from '../store/retention.ts'
 import { lineOf, shortened } from './report.ts'
 
-/** One line of each kind in so much time. */
+/** At most one line of each kind in this time. */
 const LINE_MS = 1_000
 const REASON_LENGTH_MAX = 300
 
-/** Lines that wait until the next one of their kind may be told. */
+/** Lines that wait until the next line of their kind may be written. */
 interface Waiting {
   line: string
   count: number
   readonly cancel: () => void
 }
 
-/** Tells the signals that an operator must see. */
+/** Writes the signals that an operator must see. */
 export class SignalLines {
   readonly #tell: (line: string) => void
   readonly #clock: Clock
@@ -39,7 +39,7 @@ export class SignalLines {
     }
   }
 
-  /** Tells what still waits. */
+  /** Writes the lines that still wait. */
   end(): void {
     for (const [kind, { cancel }] of this.#waiting) {
       cancel()
@@ -64,7 +64,7 @@ export class SignalLines {
 function newsOf(signal: Signal): string | null {
   switch (signal.kind) {
     case 'troubled':
-      return `trouble of the ${signal.task}: ${reasonOf(signal.error)}`
+      return `trouble in the ${signal.task}: ${reasonOf(signal.error)}`
     case 'advice':
       return `advice: ${shortened(signal.message, REASON_LENGTH_MAX)}`
     case 'parked': {

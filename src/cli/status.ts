@@ -27,7 +27,7 @@ export const status: Run = (given) =>
         ? [`events         ${unsent.events} wait, no destination yet`]
         : []),
       ...(several
-        ? section(['namespace', 'dead letters', 'events sent nowhere'], namespaces.map((n) => [n.name ?? '', n.letters, n.unsent.events])) // prettier-ignore
+        ? section(['namespace', 'dead letters', 'unsent events'], namespaces.map((n) => [n.name ?? '', n.letters, n.unsent.events])) // prettier-ignore
         : []),
       ...section(
         head('destination', 'waiting', 'oldest', 'relays', 'parked', 'retried', 'error'),

@@ -27,7 +27,7 @@ export const USAGE = `effectively-once <command> [options]
   doctor                     report what is wrong, and how to fix it
   sweep                      remove expired data (--resend-for 7d: also events that were sent longer ago)
   relay --to URL             send events until interrupted; --drain: send waiting events and exit
-  forget NAME                remove a destination that no relay sends to any more (--force: although events wait)
+  forget NAME                remove a destination that no relay sends to any more (--force: even if events wait)
   operations [list]          list leased operations that are not completed; filters below
   operations show ID         show an operation with its steps (--reveal: also their results and its input)
   operations settle ID       record the outcome of an unknown operation (--step, --done, --rerun), or end it (--fail)
@@ -45,11 +45,11 @@ export const USAGE = `effectively-once <command> [options]
   redrive run                run letters again, under their own ids, and watch (--detach: do not watch)
   redrive list | show ID | watch ID
   redrive pause | abort ID
-  redrive resume ID          go on, and watch (--detach: do not watch)
+  redrive resume ID          continue, and watch (--detach: do not watch)
   redrive audit [ID]         show who did what, when and why
   verify FILE                kill real processes at every boundary of a handler, retry and check
   completion SHELL           print a completion script for bash, zsh or fish
-  demo                       tell the story in the terminal
+  demo                       show a short demo in the terminal
   help                       show this page
 
 Everywhere
@@ -58,7 +58,7 @@ Everywhere
   --json                     JSON on standard output instead of text
 
 relay, forget, operations, parked, dead-letters and redrive
-  --namespace NAME           the service; required if several services share the database, except by operations
+  --namespace NAME           the service; required if several services share the database, except for operations
 
 init
   --framework NAME           express, fastify, hono, koa, nest, node; default: the one in package.json
@@ -78,7 +78,7 @@ Which operations
   --older-than AGE           since the first attempt began, such as 10m, 2h
 
 operations settle
-  --step NAME --done JSON    the call was made, with this result: the next retry goes on after it
+  --step NAME --done JSON    the call was made, with this result: the next retry continues after it
   --step NAME --rerun        the call was not made: the next retry makes it
   --fail STATUS              the operation is over: every retry gets this status (--body JSON: and this body)
 

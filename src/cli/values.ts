@@ -23,11 +23,11 @@ export function filterOf(values: Values): RedriveFilter {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
 }
 
-/** A filter that names nothing would mean everything: that must be said. */
+/** Requires a filter, because an empty filter would match everything. */
 export function chosenFilterOf(values: Values): RedriveFilter {
   const filter = filterOf(values)
   if (Object.keys(filter).length > 0) return filter
-  throw new UsageError('which letters? Give --consumer, --fingerprint, --id or another filter')
+  throw new UsageError('name the letters: give --consumer, --fingerprint, --id or another filter')
 }
 
 export function accountableOf(values: Values): Accountable {

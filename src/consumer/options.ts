@@ -33,7 +33,7 @@ export interface ConsumerSettings {
   readonly leaseMs: number | null
   readonly concurrency: number
   readonly attempts: number
-  /** Counted from its first failure. Before this time a failing message is not set aside. */
+  /** Counted from its first failure. Before this time a failing message is not parked. */
   readonly retryForMs: number
   /** Messages per second; null: without a limit. */
   readonly rate: number | null

@@ -200,7 +200,7 @@ export class RedriveExecutor<Tx> {
   #obstacle({ ord, letter, starts }: RedriveItem, { problem, delivery }: Arrival): RedriveDecision | null {
     if (letter.state !== 'parked' && letter.state !== 'skipped') return { ord, outcome: 'gone' }
     if (starts >= REDRIVE_STARTS_MAX) {
-      return failure(ord, 'crashed', new Error(`its process ended during each of ${starts} attempts`))
+      return failure(ord, 'crashed', new Error(`the process ended during each of ${starts} attempts`))
     }
     if (problem !== undefined) return failure(ord, 'unreadable', new Error(problem))
     if (!this.#parts.settings.handlers.has(delivery.type)) {
@@ -289,7 +289,7 @@ export class RedriveExecutor<Tx> {
         return failure(ord, isFinal(fate.error) ? 'refused' : 'failed', fate.error)
       case 'early':
         if (this.#look(arrival) > REDRIVE_EARLY_LOOKS) {
-          return failure(ord, 'orphaned', new Error('its predecessor is not applied'), 'blocked')
+          return failure(ord, 'orphaned', new Error('the predecessor of the message is not applied'), 'blocked')
         }
         arrival.earlySince ??= this.#now
         return this.#later(arrival, EARLY_LOOK_MS * 2 ** (this.#looks.get(ord) ?? 0))

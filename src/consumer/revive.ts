@@ -29,7 +29,7 @@ export function eventOf(
       event: from?.revive ? from.revive({ id, source, type, body: text, headers }) : (JSON.parse(text) as unknown),
     }
   } catch (error) {
-    return { problem: `it cannot be read: ${describeError(error).line}` }
+    return { problem: `the message cannot be read: ${describeError(error).line}` }
   }
 }
 

@@ -37,14 +37,14 @@ export interface ConsumerOptions<M, L extends Duration | undefined> {
   delivery?: Delivering
   /**
    * What becomes of a message that failed for the last time. 'park' (default): the message and later messages of its
-   * aggregate are set aside. 'block': its aggregate waits until the message succeeds. 'skip': only the message is set
-   * aside, and later messages go on without it.
+   * aggregate become dead letters. 'block': its aggregate waits until the message succeeds. 'skip': only the message
+   * becomes a dead letter, and later messages run without it, which gives up order.
    */
   onFailure?: 'park' | 'block' | 'skip'
   /**
-   * What becomes of messages of a type without a handler. 'park' (default): they are set aside, so that a newer version
-   * can run them. 'ignore': they are acknowledged and dropped. `{ ignore: ['invoice.*'] }`: only these types are
-   * dropped, and the others are set aside. With `stripeSource` and `githubSource` the default is 'ignore'.
+   * What becomes of messages of a type without a handler. 'park' (default): they become dead letters, so that a newer
+   * version can run them. 'ignore': they are acknowledged and dropped. `{ ignore: ['invoice.*'] }`: only these types
+   * are dropped, and the others are parked. With `stripeSource` and `githubSource` the default is 'ignore'.
    */
   unknown?: UnknownTypes
   /** Replaces the message's id, for example by a payment's invoice number. `ordered` events then lose their order. */

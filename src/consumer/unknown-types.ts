@@ -5,8 +5,7 @@ import type { Source } from '../source/source.ts'
 import type { UnknownTypes } from './types.ts'
 
 /**
- * Whether a message of a type without a handler is ignored. Otherwise it is set aside, so that nothing is lost by
- * default.
+ * Whether a message of a type without a handler is ignored. Otherwise it is parked, so that nothing is lost by default.
  */
 export type Ignores = (type: string) => boolean
 

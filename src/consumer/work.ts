@@ -58,7 +58,8 @@ class Orphaned extends Error {
 }
 
 /**
- * A type without a handler is set aside or ignored. If successors wait for its inbox row, it runs without a handler.
+ * A message of a type without a handler is parked or ignored. If successors wait for its inbox row, it runs without a
+ * handler.
  */
 async function leavesRow<Tx>(
   { settings }: ConsumerParts<Tx>,
@@ -107,8 +108,8 @@ async function counted<Tx>(
     const spent = crashed ? tries.attempts >= settings.attempts : isSpent(settings, tries)
     if (spent && settings.onFailure !== 'block') {
       const detail = crashed
-        ? `it was tried ${tries.attempts} times, and its process ended during the last attempt`
-        : 'it failed too often'
+        ? `the message was tried ${tries.attempts} times, and its process ended during the last attempt`
+        : 'the message failed too often'
       park.set(arrival, { reason: crashed ? 'crashed' : 'failed', error: new Quarantined(detail) })
       held.add(arrival)
     } else if (arrivals.length > 1 && ((arrival.suspect && !wasSuspect) || (arrival.alone && !wasAlone))) {
@@ -207,7 +208,7 @@ function isSpent({ attempts, retryForMs }: ConsumerSettings, tries: Tries): bool
   return tries.attempts >= attempts && failedForMs >= retryForMs
 }
 
-/** A message that is set aside untried waits for its predecessor first. Otherwise its successors would overtake both. */
+/** A message that is parked untried waits for its predecessor first. Otherwise its successors would overtake both. */
 async function letWait<Tx>(
   { inbox, settings }: ConsumerParts<Tx>,
   park: Map<Arrival, Why>,

@@ -145,7 +145,7 @@ export function deadLettersOf<Tx>(
 
 /** Also used by the redrive and the command line. */
 export function storedFilter(filter: DeadLetterFilter): LetterFilter {
-  if (typeof filter !== 'object' || filter === null) throw invalid('a filter is an object')
+  if (typeof filter !== 'object' || filter === null) throw invalid('the filter must be an object')
   for (const part of Object.keys(filter)) {
     if (!PARTS.has(part)) throw invalid(`unknown field '${part.slice(0, 40)}' in a filter of dead letters`)
   }

@@ -5,7 +5,7 @@ import type { Finding } from './warn.ts'
 
 type Call = Parameters<Parameters<Watch['bypass']>[0]>[0]
 
-/** Guard A: where. Throws, into the call itself, what the operation has to say about a pool that is used up. */
+/** Guard A: finds queries that bypass `tx`. If the pool is starved, the query itself throws in mode 'throw'. */
 export function watchBypasses(watch: Watch, running: RunningOperations): () => void {
   return watch.bypass((call) => {
     const operation = running.current()
@@ -24,7 +24,7 @@ function bypassOf(route: string, { words }: Call): Bypass {
   return { route, place: place ?? words, action: place === null ? verb : `${verb} (${place})` }
 }
 
-/** Nothing was written through tx, as far as one can tell: the effect went to the pool. */
+/** As far as the guard can tell, nothing was written through tx, so the effect went to the pool. */
 export function bypassedEffect({ route, place, action }: Bypass): Finding {
   return {
     code: 'ONCE_TX_BYPASSED',
@@ -34,7 +34,7 @@ export function bypassedEffect({ route, place, action }: Bypass): Finding {
   }
 }
 
-/** The effect is elsewhere, or was rolled back. Statements on the pool were not part of it. */
+/** The operation wrote through tx, or failed. The query on the pool was not part of it. */
 export function bypassedBeside({ route, place, action }: Bypass): Finding {
   return {
     code: 'ONCE_TX_BYPASSED',

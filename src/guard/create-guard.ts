@@ -18,11 +18,14 @@ export interface GuardOptions {
   readonly clock: Clock
   readonly observe: Observe
   readonly enclosing: EnclosingContext
-  /** For a store that is reached over HTTP: its own host is no outside call. Default: none is */
+  /**
+   * Whether a host belongs to a store that is reached over HTTP. Calls to it are not outside calls. Default: no host
+   * does
+   */
   readonly isStoreHost?: (host: string) => boolean
 }
 
-/** The development guard: beginner's mistakes that a type cannot refuse, named with their place and remedy. */
+/** The development guard: finds mistakes that types cannot prevent, and reports each with its place and remedy. */
 export function createGuard({ mode, store, clock, observe, enclosing, isStoreHost }: GuardOptions): Guard {
   const running = new RunningOperations(enclosing)
   const warner = new Warner(observe)

@@ -13,20 +13,20 @@ export interface Bypass {
 /** The findings of the checks for one watched operation. */
 export interface Watching {
   bypassed(bypass: Bypass): void
-  /** A finding that fails the operation in mode 'throw': at its end, or at once where it might never come to an end. */
+  /** Fails the operation in mode 'throw': at its end, or at once if the operation might never end. */
   grave(finding: Finding, when: 'now' | 'atEnd'): void
 }
 
 /** The operation whose transaction is open around the current call. */
 export interface GuardedOperation {
   readonly watched: Watching
-  /** The innermost operation's: a nested one has its own. */
+  /** The route of the innermost operation, because a nested operation has its own route. */
   readonly route: string
   /** The transaction is the final one of a leased operation. */
   readonly leased: boolean
 }
 
-/** Operations under watch, found by the context a call is made in. */
+/** The operations that the guard watches, by the async context of a call. */
 export class RunningOperations {
   readonly #enclosing: EnclosingContext
   readonly #bySession = new Map<Session<unknown>, Watching>()
@@ -47,7 +47,7 @@ export class RunningOperations {
     this.#bySession.delete(session)
   }
 
-  /** undefined outside of operations, in a leased handler and its steps, and once the operation has ended. */
+  /** Undefined outside operations, in a leased handler and its steps, and after the operation has ended. */
   current(): GuardedOperation | undefined {
     const innermost = this.#enclosing.get()
     for (let at = innermost; at?.session; at = at.outer) {
@@ -58,7 +58,7 @@ export class RunningOperations {
   }
 }
 
-/** The transaction of `commit` belongs to an operation that encloses itself. */
+/** Whether this is the `commit` of a leased operation: then the operation encloses itself. */
 function isLeased(at: Enclosing): boolean {
   let outermost = at
   while (outermost.outer?.session) outermost = outermost.outer

@@ -12,7 +12,7 @@ interface Seen {
   readonly claim: { readonly fingerprint: string }
 }
 
-/** Notices a client that makes a new key for every retry: its retries are new operations. */
+/** Finds clients that make a new key for every retry, so that each retry is a new operation. */
 export class KeyChurn {
   readonly #clock: Clock
   /** For each request: its newest keys, and when each was last seen. The oldest request comes first. */

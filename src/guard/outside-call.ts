@@ -11,7 +11,7 @@ interface HttpMessage {
   readonly request?: { readonly host?: unknown; getHeader?(name: string): unknown }
 }
 
-/** Guard C: calls to other hosts while a transaction is open. `fetch` and undici, and everything on `node:http(s)`. */
+/** Guard C: finds calls to other hosts while a transaction is open, through `fetch`, undici and `node:http(s)`. */
 export function watchOutsideCalls(running: RunningOperations, isStoreHost: (host: string) => boolean): () => void {
   const heard = (hostOf: () => string | null): void => {
     const operation = running.current()
@@ -47,7 +47,7 @@ function hostOfOrigin(request: FetchMessage['request']): string | null {
   return typeof origin === 'string' ? origin.replace(/^[a-z]+:\/\//, '') : null
 }
 
-/** With its port, as the header has it. */
+/** The host with its port, from the header. */
 function hostOfHeader(request: HttpMessage['request']): string | null {
   const host = request?.getHeader?.('host') ?? request?.host
   return typeof host === 'string' ? host : null

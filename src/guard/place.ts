@@ -1,19 +1,19 @@
-/** A call of `fetch` is some thirty frames away from the request it makes. */
+/** Between a call of `fetch` and its request there are about thirty frames. */
 const FRAMES_MAX = 60
 /** The file of a frame is a path or a file URL. Frames of Node (`node:…`) and of evaluated code have neither. */
 const FRAME = /(?:\(|\bat (?:async )?)((?:file:\/\/)?(?:\/|[A-Za-z]:[\\/]).*):(\d+):\d+\)?$/
 const OWN_FILE = /\/guard\/place\.[jt]s$/
 
 /**
- * Where the program called from, as `src/charges.ts:41`: the first frame that is neither Node's, nor a package's, nor
- * ours. null when the stack has none, as with builders that send their query later, or when a bundler put all code into
- * one file.
+ * The place of the program's call, such as `src/charges.ts:41`: the first frame that belongs neither to Node, nor to a
+ * package, nor to us. Null: the stack has none, because a query builder sends later, or a bundler put all code into one
+ * file.
  */
 export function callerPlace(): string | null {
   return placeIn(stackNow(), globalThis.process?.cwd?.() ?? '')
 }
 
-/** The first frame of `stack` is taken for this very file: it tells where this package lives. */
+/** The first frame of `stack` is this file, which shows where this package is installed. */
 export function placeIn(stack: string, cwd: string): string | null {
   let own: string | null = null
   for (const line of stack.split('\n')) {
@@ -38,7 +38,7 @@ function stackNow(): string {
   return typeof stack === 'string' ? stack : ''
 }
 
-/** The path with forward slashes, on every system. */
+/** The path with forward slashes. */
 function pathOf(file: string): string {
   const path = file.startsWith('file://') ? decoded(file.slice('file://'.length)).replace(/^\/(?=[A-Za-z]:)/, '') : file
   return path.replaceAll('\\', '/')

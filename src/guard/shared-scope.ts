@@ -3,9 +3,9 @@ import type { Finding } from './warn.ts'
 
 export const CALLERS_MAX = 1_000
 
-/** Notices a scope that everybody shares while callers are not the same: one would get the answer of another. */
+/** Finds a shared scope with different callers: one caller could get the answer of another. */
 export class SharedScope {
-  /** The last caller of each operation. Callers show secrets, so only a digest is kept. */
+  /** The last caller of each operation, as a digest, because credentials are secrets. */
   readonly #callers = new Map<string, string>()
 
   get size(): number {

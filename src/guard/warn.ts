@@ -14,7 +14,7 @@ export interface Finding {
 /** The oldest findings are forgotten first. A program with more places gets some reports twice. */
 export const TOLD_MAX = 1_000
 
-/** Tells every finding once per route and place. */
+/** Reports every finding once per route and place. */
 export class Warner {
   readonly #observe: Observe
   readonly #told = new Set<string>()
@@ -28,13 +28,13 @@ export class Warner {
     return this.#told.size
   }
 
-  /** On the process's own warning channel: one line, which `--trace-warnings` and `--no-warnings` know how to treat. */
+  /** Emits a process warning of one line, which `--trace-warnings` and `--no-warnings` control. */
   warn(finding: Finding): void {
     if (!this.#signal(finding)) return
     process.emitWarning(finding.line, { type: 'EffectivelyOnce', code: finding.code })
   }
 
-  /** The error of the operation, every time. */
+  /** Returns the error that fails the operation, each time the finding occurs. */
   refuse(finding: Finding): OnceError {
     this.#signal(finding)
     return onceError(finding.code, { detail: finding.line })

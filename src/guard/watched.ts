@@ -5,7 +5,7 @@ import type { Bypass, RunningOperations, Watching } from './guarded-operation.ts
 import type { Finding, Warner } from './warn.ts'
 import type { WrittenCounter } from './written.ts'
 
-/** Places remembered of one operation: a loop over the pool is one place. */
+/** The most places that are remembered for one operation. A loop over the pool is one place. */
 const PLACES_MAX = 50
 
 export interface WatchedParts {
@@ -22,9 +22,9 @@ export class WatchedOperation implements Watched, Watching {
   readonly started: Promise<void>
   readonly #parts: WatchedParts
   readonly #bypasses = new Map<string, Bypass>()
-  /** Mode 'throw': the error of the operation, unless it fails by itself. */
+  /** In mode 'throw': the findings that fail the operation, unless it fails by itself. */
   #refusals: Finding[] = []
-  /** Rows counted before the handler ran: the counter does not start at zero with the transaction. */
+  /** The row count before the handler ran, because the counter does not start at zero. */
   #before: number | null = null
 
   constructor(parts: WatchedParts) {
@@ -52,7 +52,7 @@ export class WatchedOperation implements Watched, Watching {
     // Later calls are outside of the operation, even if it still holds its connection.
     running.remove(session)
     const succeeded = produced.fate === 'complete' && produced.answer.status < 400
-    // Only asked where the answer matters: an event is an effect, too.
+    // Count only if the result matters. An event is an effect, too.
     const matters = this.#bypasses.size > 0 || (succeeded && events === 0)
     const written = matters ? await this.#written() : null
     this.#judge(succeeded, written)

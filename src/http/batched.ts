@@ -43,7 +43,7 @@ export interface BatchedAnswer {
 
 const OPTIONS = new Set(['parse', 'statement', 'respond', 'max'])
 
-/** Answers one request of a batched route, with a new answer or the stored one. */
+/** Answers one request of a batched route, with a new or a stored answer. */
 export type AnswerBatched<Req> = (incoming: Incoming<Req>, request: Request) => Promise<Answer>
 
 export function batchedOf<Tx, E extends Events, Req, I>(

@@ -8,8 +8,8 @@ export interface AboutBody {
 }
 
 /**
- * What a head says wrongly about its bytes. Null: nothing. After a wrong length, a client would mix this answer with the
- * next one. With a wrong coding, no client can read the body.
+ * How the headers contradict the bytes. Null: they do not. After a wrong length, a client would mix this answer with
+ * the next one. With a wrong coding, no client can read the body.
  */
 export function misfitOf(
   status: number,

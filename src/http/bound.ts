@@ -10,7 +10,10 @@ import { checkRoute } from './route.ts'
 
 /** The routes of one service. */
 export interface Bound<Tx, E extends Events, Req> {
-  /** One route, with its own options beside the shared ones. Refuses a store that cannot serve the route, at the start. */
+  /**
+   * Creates one route, with its own options and the shared ones. Refuses a store that cannot serve the route, at the
+   * start.
+   */
   (own?: RouteOptions<Req, Duration | undefined>, need?: 'atomic' | 'batched'): ProtectedRoute<Tx, E, Req>
   /** The shared options alone, for documents. */
   readonly plain: ProtectedRoute<Tx, E, Req>

@@ -2,7 +2,10 @@ import type { ServerResponse } from 'node:http'
 import type { ServerHttp2Stream } from 'node:http2'
 import { isHttp2 } from './http2-response.ts'
 
-/** Who listens to `checkContinue` leaves it to the handler to ask for the body, which is read before the handler runs. */
+/**
+ * A server that listens to `checkContinue` lets the handler ask for the body. The body is read before the handler runs,
+ * so we ask.
+ */
 export function askForBody(res: ServerResponse): void {
   const isAsked = isHttp2(res)
     ? res.req.headers.expect === '100-continue'
@@ -10,7 +13,7 @@ export function askForBody(res: ServerResponse): void {
   if (isAsked && !isContinued(res) && !res.req.complete) res.writeContinue()
 }
 
-/** The client was told to send its body. */
+/** Whether the client was told to send its body. */
 export function isContinued(res: ServerResponse): boolean {
   if (!isHttp2(res)) return Reflect.get(res, '_sent100') === true
   const { sentInfoHeaders = [] } = Reflect.get(res, 'stream') as ServerHttp2Stream

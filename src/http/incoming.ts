@@ -12,14 +12,14 @@ export interface Incoming<Req> {
   readonly target: string
   /** The route's pattern, for messages and metrics. There are few of them. */
   readonly pattern: string
-  /** As `scope()` and `onReplay()` know it. */
+  /** The argument of `scope()` and `onReplay()`. */
   readonly request: Req
   header(name: string): string | undefined
-  /** The bytes after content-decoding, where they are at hand. */
+  /** The bytes after content-decoding, if they are available. */
   readonly body: Uint8Array | string | undefined
   /** The result of a body parser, if the bytes are gone. */
   readonly parsed: unknown
-  /** A digest of the client's stands for the body, and is right. */
+  /** The client's digest, which was checked, replaces the body in the fingerprint. */
   readonly digested?: boolean
   /** The bytes have a content coding that could not be decoded, so they are compared as bytes. */
   readonly coded?: boolean
@@ -81,7 +81,7 @@ export function digestCheck(header: Incoming<never>['header']): ((wire: Uint8Arr
   }
 }
 
-/** The client's own digest of the body, where the route takes it. */
+/** The client's own digest of the body, if the route accepts it. */
 function digestOf<Req>({ header }: Pick<Incoming<Req>, 'header'>): string | undefined {
   return header('repr-digest') ?? header('content-digest')
 }

@@ -19,7 +19,7 @@ export function respond(ctx: ParameterizedContext): void {
   else endWithText(ctx, body)
 }
 
-/** JSON, or where there is no body at all the words of the status. */
+/** Sends JSON. Without a body, it sends the text of the status. */
 function endWithText(ctx: ParameterizedContext, body: unknown): void {
   const isJson = body !== undefined && body !== null
   const text = isJson ? JSON.stringify(body) : (ctx.req.httpVersionMajor < 2 && ctx.message) || String(ctx.status)

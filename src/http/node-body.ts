@@ -8,7 +8,7 @@ export interface NodeBody {
   readonly body: Uint8Array | string | undefined
   readonly parsed: unknown
   readonly coded: boolean
-  /** A digest stands for them. */
+  /** The digest replaces the bytes in the fingerprint. */
   readonly digested?: boolean
 }
 
@@ -25,7 +25,7 @@ export function bodyOf(
   bytesMax: number,
   check?: CheckBytes,
 ): NodeBody | Promise<NodeBody> {
-  // A client that left in the middle of it: over HTTP/2 the rest looks like a whole body.
+  // The client left before the end. Over HTTP/2 the bytes so far look like a whole body.
   if (isOverHttp2(req) && req.stream.aborted) throw endedEarly()
   if (isBeingRead(req) && hasBody(req)) throw unseen()
   if (isBytes(seen.rawBody)) return kept(req, seen.rawBody, check)
@@ -57,7 +57,7 @@ async function unread(req: IncomingMessage, bytesMax: number, check?: CheckBytes
 
 function hasBody(req: IncomingMessage): boolean {
   const { headers } = req
-  // HTTP/2 need not say that there is one.
+  // HTTP/2 requests need not announce a body.
   if (isOverHttp2(req)) return !req.stream.endAfterHeaders
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
@@ -136,8 +136,8 @@ async function readAndReturn(req: IncomingMessage, bytesMax: number): Promise<Ui
 }
 
 /**
- * The request has ended. `complete` does not tell: serverless hosts set it on a request whose bytes they push when they
- * are read, and `inject` of test tools never sets it.
+ * Whether the request has ended. `complete` does not say so: serverless hosts set it before their bytes are read, and
+ * `inject` of test tools never sets it.
  */
 function isWhole(req: IncomingMessage): boolean {
   return (Reflect.get(req, '_readableState') as { readonly ended: boolean }).ended
@@ -175,7 +175,7 @@ function collectPushed(req: Http2Request, bytesMax: number): Promise<Uint8Array>
       if (whole.byteLength > 0) Reflect.apply(push, req, [whole])
       return Reflect.apply(push, req, [null])
     }
-    // Asks for the first bytes without taking any.
+    // Ask for the first bytes without taking any.
     req.read(0)
   })
 }

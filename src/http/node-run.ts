@@ -29,7 +29,7 @@ export class NodeRun<Tx, E extends Events, Req> {
   #handlerEnd: HandlerEnd = 'returned'
   #over = false
   #committing: Promise<Outcome> | undefined
-  /** The database has the answer of `commit`, or is about to have it. */
+  /** The answer of `commit` is stored, or is being stored. */
   #isConcluding = false
   #commitFailure: unknown
 
@@ -105,7 +105,7 @@ export class NodeRun<Tx, E extends Events, Req> {
     const hold = this.#hold
     hold?.discard()
     answer()
-    // It may leave a moment later (a session is saved first), and the handler may still speak.
+    // The answer may be sent later (a session is saved first), and the handler may still answer.
     if (hold) ignoreLater(this.#exchange.res)
   }
 
@@ -138,7 +138,7 @@ export class NodeRun<Tx, E extends Events, Req> {
     return this.#hold
   }
 
-  /** Runs the handler. Without a promise of its own it is done when it has answered. */
+  /** Runs the handler. If it returns no promise, it is done when it has answered. */
   #call(op: AnyOperation, hold: Hold): unknown {
     hold.onEnded = () => this.#tell(hold, 'finish')
     const returned = this.#exchange.handle(op, () => hold.answered)
@@ -153,7 +153,7 @@ export class NodeRun<Tx, E extends Events, Req> {
     else if (this.#exchange.answersLater) this.#exchange.handled(value)
   }
 
-  /** The mistakes of a handler are answered by the framework, into the held response. */
+  /** The framework answers the handler's error, into the held response. */
   async #threw(error: unknown, hold: Hold): Promise<void> {
     const exchange = this.#exchange
     this.#settled = true
@@ -256,7 +256,10 @@ export class NodeRun<Tx, E extends Events, Req> {
   }
 }
 
-/** Such as a timeout while the request waited for its turn. The handler's answer would not be used. */
+/**
+ * Middleware answered before the handler was called, for example after a timeout. The handler's answer would not be
+ * used.
+ */
 function answeredBefore(): Error {
   return onceError('ONCE_ANSWER_INVALID', { detail: 'The response was sent before the handler was called' })
 }

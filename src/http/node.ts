@@ -12,8 +12,8 @@ import { passingOperation } from './passing.ts'
 import { commitFailure, type ProtectedRoute } from './protected-route.ts'
 
 /**
- * From the request to its answer, for everything that stands on node:http. Never rejects. Without a wait where none is
- * needed: a replay from memory is answered before this returns, when its body was parsed before.
+ * Serves one request, for every framework on node:http. Never rejects. If the body was already parsed, a replay from
+ * memory is sent before this function returns.
  */
 export async function serve<Tx, E extends Events, Req>(
   protection: ProtectedRoute<Tx, E, Req>,
@@ -50,11 +50,11 @@ export async function serve<Tx, E extends Events, Req>(
     const run = handler
     if (!outcome.replayed) return leave(protection, exchange, () => run.release())
     const answer = await protection.replay(incoming, request, outcome)
-    // A handler may have run for nothing: a refusal that lost its claim is answered by the record.
+    // The handler may have run in vain: if its refusal lost the claim, the stored answer counts.
     leave(protection, exchange, () => run.discard(() => exchange.send(answer)))
   } catch (error) {
     if (!handler) return answerError(protection, exchange, error)
-    // Once the handler was called its own errors are answered; what still gets here broke the commit.
+    // After the handler was called, its own errors are already answered. Any other error here made the commit fail.
     const late = handler.unanswered && isOnceError(error, 'ONCE_DEADLINE')
     const found = late ? noAnswer(pattern) : handler.called ? commitFailure(error) : error
     const run = handler
@@ -64,8 +64,8 @@ export async function serve<Tx, E extends Events, Req>(
 }
 
 /**
- * Sends what is in the record. Where something around the route cannot send it, the connection ends: any other answer
- * would be about an effect that did not happen.
+ * Sends the committed answer. If code around the route cannot send it, the connection ends, because any other answer
+ * would be wrong about the effect.
  */
 function leave<Tx, E extends Events, Req>(
   protection: ProtectedRoute<Tx, E, Req>,
@@ -92,12 +92,14 @@ function answerError<Tx, E extends Events, Req>(
     if (problem) exchange.send(problem)
     else exchange.fail(error)
   } catch {
-    // Something around the route cannot even send this: a connection that ends is better than a process that does.
+    // If code around the route cannot send even this, end the connection, not the process.
     exchange.res.destroy()
   }
 }
 
-/** Each value of a header by itself. Node joins those it does not know with a comma: without one there is one. */
+/**
+ * Returns every value of a header. Node joins repeated headers with commas, so a value without a comma is the only one.
+ */
 function keyValues<Req>({ req }: Exchange<Req>, name: string): readonly string[] | undefined {
   const value = req.headers[name]
   if (value === undefined || (typeof value === 'string' && name === 'idempotency-key' && !value.includes(','))) {
@@ -118,7 +120,7 @@ function headerOf<Req>({ req }: Exchange<Req>): Incoming<Req>['header'] {
   }
 }
 
-/** Methods that are not protected: the handler runs as if we were not here. */
+/** For methods that are not protected: runs the handler as on a plain route. */
 async function passBy<Req>(exchange: Exchange<Req>): Promise<void> {
   try {
     exchange.handled(await exchange.handle(passingOperation(exchange.req.method ?? ''), never))

@@ -2,8 +2,8 @@ import { ERRORS, type OnceCode, type OnceError, problemTypeOf } from '../errors.
 import type { Answer } from '../lifecycle/answer.ts'
 
 /**
- * Where the words of `type` are explained: docs/errors.md of the newest published package. The address has no version,
- * because clients compare types. A route may name its own documentation instead.
+ * The page that problem types link to: docs/errors.md of the newest published package. The address has no version,
+ * because clients compare types. A route may name its own page.
  */
 export const PROBLEM_DOCS = 'https://unpkg.com/effectively-once/docs/errors.md'
 
@@ -11,14 +11,14 @@ const RETRY_AFTER_SECONDS = 1
 const encoder = new TextEncoder()
 
 export interface ProblemStyle {
-  /** The page that explains the errors; each has an anchor. */
+  /** The page that explains the errors. Each error has an anchor. */
   readonly docs: string
 }
 
-/** An RFC 9457 problem document: `type` is a link to the docs, and so is the Link header of the IETF draft. */
+/** An RFC 9457 problem document. Its `type` links to the docs, and so does the Link header of the IETF draft. */
 export function problemOf(error: OnceError, { docs }: ProblemStyle): Answer {
   const { status, retryable, message } = ERRORS[error.code]
-  // What a defect of the program is, and what to run against it, is for the log of the server.
+  // The cause of a server error is for the operator, so it appears only in the server's log.
   const title = status < 500 || retryable ? message : 'The server cannot answer this request'
   const type = problemUri(docs, error.code)
   const detail = status < 500 ? error.message.slice(error.code.length + 1) : title
@@ -37,7 +37,7 @@ export function problemUri(docs: string, code: OnceCode): string {
   return `${docs}#${problemTypeOf(code)}`
 }
 
-/** Whole seconds, rounded up: a client that comes early is only refused again. */
+/** Whole seconds, rounded up, because a client that retries too early is refused again. */
 function retryAfterSeconds({ retryAfterMs }: OnceError): number {
   return retryAfterMs === undefined ? RETRY_AFTER_SECONDS : Math.max(1, Math.ceil(retryAfterMs / 1000))
 }

@@ -26,13 +26,13 @@ import { type About, Report } from './report.ts'
 import type { Route } from './route.ts'
 import { fromStored, toStored, unmarked } from './stored.ts'
 
-/** One protected route: everything about it that no framework decides. */
+/** One protected route: the part that is the same for every framework. */
 export class ProtectedRoute<Tx, E extends Events, Req> {
   readonly instance: OnceInstance<Tx, E>
   readonly route: Route<Req>
   readonly #style: ProblemStyle
   readonly #report: Report<Req>
-  /** By the stored answer: what is in memory is checked once. */
+  /** Answers that are ready to send, by the stored answer, so that each answer in memory is checked once. */
   readonly #ready = new WeakMap<Answer, Answer | null>()
 
   constructor(once: Once<Tx, E>, route: Route<Req>) {
@@ -52,7 +52,7 @@ export class ProtectedRoute<Tx, E extends Events, Req> {
     recoverers.set(name, recoverer)
   }
 
-  /** Naturally idempotent methods pass by untouched. */
+  /** Whether requests with this method are protected. Others pass through untouched. */
   protects(method: string): boolean {
     return this.route.methods.has(method)
   }
@@ -79,8 +79,8 @@ export class ProtectedRoute<Tx, E extends Events, Req> {
   }
 
   /**
-   * The answer to a request this process has answered before, ready to send; null: ask the instance. The same as what
-   * that would say, without a wait. Hooks and seals are its business, and so is every refusal.
+   * The answer to a request that this process has answered before, ready to send. Null: ask the instance, which returns
+   * the same answer, but asynchronously. Routes with `onReplay` or `encrypt`, and all refusals, take that way.
    */
   remembered(request: Request): Answer | null {
     const { core } = this.instance
@@ -142,27 +142,27 @@ export class ProtectedRoute<Tx, E extends Events, Req> {
     return this.#leased(request, label, text, recoverProduce(recover, given))
   }
 
-  /** An error after which the whole transaction may be run again: it is never the framework's to answer. */
+  /** Whether the whole transaction may run again after this error. Then the framework must not answer it. */
   isTransient(error: unknown): boolean {
     return isTransient(this.instance.core, error)
   }
 
   /**
-   * What an error of the handler's means: another one, where its transaction was ended under it. undefined: it is the
-   * handler's own. Asked inside the operation, while its transaction is open.
+   * The reason of a handler's error, if the server or the network ended the transaction. Undefined: the error is the
+   * handler's own. Called inside the operation, while its transaction is open.
    */
   blamed(error: unknown): Promise<unknown> | undefined {
     return openEnclosing(this.instance.core.enclosing)?.session?.blame?.(error)
   }
 
-  /** The problem document of an error of ours; null for anybody else's, and for what the framework shall answer. */
+  /** The problem document for an error of this package. Null: another error, or one that the framework answers. */
   problem(error: unknown, about: About<Req>): Answer | null {
     if (!isOnceError(error) || this.leaves(error)) return null
     if (error.status >= 500) this.tell(error, about)
     return this.document(error)
   }
 
-  /** Whether an error of ours is left to the framework. */
+  /** Whether the framework answers this error of the package. */
   leaves({ status }: OnceError): boolean {
     return status >= 500 && this.route.errors === 'framework'
   }
@@ -171,12 +171,12 @@ export class ProtectedRoute<Tx, E extends Events, Req> {
     return problemOf(error, this.#style)
   }
 
-  /** To `onError`, or to a log. Never throws. */
+  /** Reports an error to `onError` or to the log. Never throws. */
   tell(error: unknown, about: About<Req>): void {
     this.#report.tell(error, about)
   }
 
-  /** What a handler made, as the record keeps it. */
+  /** The handler's answer in its stored form. */
   stored(request: Request, produced: Produced): Produced | Promise<Produced> {
     const { answer, fate } = produced
     if (fate === 'release') return produced
@@ -185,7 +185,7 @@ export class ProtectedRoute<Tx, E extends Events, Req> {
     return stored === answer ? produced : { answer: stored, fate }
   }
 
-  /** What the client gets of a stored answer. */
+  /** The answer that the client gets for a stored answer. */
   async replay(incoming: Incoming<Req>, request: Request, outcome: Outcome): Promise<Answer> {
     const { onReplay } = this.route
     const found = await fromStored(this.route, request, outcome.answer)
@@ -198,12 +198,12 @@ export class ProtectedRoute<Tx, E extends Events, Req> {
     return { ...answer, headers: [...answer.headers, REPLAYED] }
   }
 
-  /** What a hook says, which has as long as the operation itself. */
+  /** Limits a hook to the operation's deadline. */
   inTime<T>({ deadlineMs }: Request, said: T | Promise<T>): T | Promise<T> {
     return withinMs(this.instance.core.clock, deadlineMs, said)
   }
 
-  /** An answer of another version is upgraded, or gone. */
+  /** Upgrades an answer of another version. Without `upgrade`, it is gone. */
   async #current(request: Request, found: { answer: Answer; version: string | null }): Promise<Answer> {
     const { version, upgrade } = this.route
     if (version === null || found.version === version) return found.answer
@@ -215,15 +215,15 @@ export class ProtectedRoute<Tx, E extends Events, Req> {
   }
 }
 
-/** Stripe's name for it, and by now everybody's. */
+/** Stripe's name for this header, which many APIs use. */
 const REPLAYED: readonly [string, string] = ['idempotent-replayed', 'true']
 
-/** How a handler came to its answer: `threw` what the framework answered, or a `final` refusal. */
+/** How the handler ended. `threw`: the framework answered its error. `final`: it threw `final(…)`. */
 export type HandlerEnd = 'returned' | 'threw' | 'final'
 
 /**
- * What becomes of an answer. Its status decides, whoever wrote it; only the rows of a handler that threw are never kept,
- * unless the route keeps those of refusals.
+ * What becomes of an operation, by the status of its answer, whoever wrote the answer. If the handler threw, its rows
+ * are rolled back even after a successful status. With `keep4xx`, the rows of a 4xx answer are kept.
  */
 export function fateOfAnswer(
   { status }: Pick<Answer, 'status'>,
@@ -240,8 +240,8 @@ export function fateOfAnswer(
 }
 
 /**
- * What went wrong after the handler had answered, in words of ours: nothing of the answer may leave. What the database
- * refused at the commit (a deferred constraint, or trigger) is no trouble of the store, and would be refused again.
+ * The error of a commit that failed after the handler answered. No part of that answer is sent. If the database refused
+ * the commit (a deferred constraint or trigger), a retry would fail alike, so that is not an unavailable store.
  */
 export function commitFailure(error: unknown): OnceError {
   if (isOnceError(error)) return error
@@ -253,7 +253,7 @@ export function commitFailure(error: unknown): OnceError {
   })
 }
 
-/** Codes of SQL (23505, P0001), of Prisma (P2002) and of SQLite. Those of a network have no digit. */
+/** Error codes of SQL (23505, P0001), Prisma (P2002) and SQLite. Network error codes contain no digit. */
 const REFUSED = /^(?:(?=.*\d)[0-9A-Z]{5}|SQLITE_CONSTRAINT.*)$/
 
 function codeOf(error: unknown): string {

@@ -15,7 +15,7 @@ import { answerOfRefusal } from './options.ts'
 import type { RecoveredAnswer, RecoverInput, RecoverRoute } from './recover-types.ts'
 import type { Seal } from './seal.ts'
 
-/** What is stored of a request: enough to run its operation without it. */
+/** The stored form of a request, which is enough to run its operation without the client. */
 interface SealedRequest {
   readonly scope: string
   readonly key: string
@@ -23,16 +23,16 @@ interface SealedRequest {
   readonly label: string | null
   readonly fingerprint: string
   readonly fingerprintVersion: number
-  /** Bytes travel as base64. */
+  /** A body of bytes is stored in base64. */
   readonly input: Omit<RecoverInput, 'body'> & { readonly body?: unknown; readonly bytes?: string }
-  /** Instead of `input`, where the route encrypts. */
+  /** Set instead of `input` if the route encrypts. */
   readonly sealed?: { readonly keyId: string; readonly bytes: string }
 }
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
-/** Under which name a route's requests are stored: apart from the names of `run`. */
+/** The name under which a route's requests are stored. It differs from the names of `run`. */
 export function recoverName(name: string): string {
   return `http:${name}`
 }
@@ -80,8 +80,8 @@ export function openRequest(
 }
 
 /**
- * Runs `recover` as the handler of its route. Its refusals end the operation, any other error leaves it as it is. The
- * request is opened under the lease: one that cannot be opened then waits behind the others, and not before them.
+ * Runs `recover` as the handler of its route. A refusal ends the operation, and any other error leaves it abandoned.
+ * The request is decrypted under the lease, so one that cannot be decrypted does not block the others.
  */
 export function recoverProduce<Tx, E extends Events>(
   recover: RecoverRoute<Tx, E>,

@@ -3,7 +3,7 @@ import { REPORT_EVERY_MS } from '../limits.ts'
 import type { Clock } from '../platform/clock.ts'
 import { readable } from '../platform/readable-error.ts'
 
-/** How a framework logs; absent: `console.error`. */
+/** The framework's logger. Absent: `console.error`. */
 export type Log = (line: string, error: unknown) => void
 export type OnError<Req> = (error: unknown, request: Req) => void | Promise<void>
 
@@ -14,11 +14,14 @@ export interface About<Req> {
   readonly log?: Log | undefined
 }
 
-/** Tells the operator of answers from 500 on that are ours: the client learns nothing of their causes. */
+/**
+ * Reports errors of this package with status 500 or higher to the operator, because the client does not see their
+ * cause.
+ */
 export class Report<Req> {
   readonly #onError: OnError<Req> | undefined
   readonly #clock: Clock
-  /** By code: when it was logged, and how many came since. */
+  /** When each code was last logged, and how many errors came since. */
   readonly #logged = new Map<string, { at: number; since: number }>()
 
   constructor(onError: OnError<Req> | undefined, clock: Clock) {
@@ -36,11 +39,11 @@ export class Report<Req> {
       else if (isOnceError(error)) this.#log(error, pattern, log)
       else console.error(error)
     } catch {
-      // Whoever listens changes no answer and ends no process.
+      // An error of `onError` or of the logger must not change the answer or end the process.
     }
   }
 
-  /** An outage is one story, not one line for each request. */
+  /** During an outage, errors are counted, and not logged one by one. */
   #log(error: OnceError, pattern: string, log: Log = console.error): void {
     const now = this.#clock.now()
     const last = this.#logged.get(error.code)
@@ -51,7 +54,7 @@ export class Report<Req> {
     const more = last && last.since > 0 ? ` (and ${last.since} more since)` : ''
     this.#logged.set(error.code, { at: now, since: 0 })
     const told = withoutQuotes(error)
-    // What it was stands in the error.
+    // The logged error says what happened.
     log(`effectively-once: ${pattern} was answered ${told.status}${more}`, told)
   }
 }
@@ -71,7 +74,7 @@ function withoutQuotes(error: OnceError): OnceError {
   return told
 }
 
-/** The code alone, such as that of SQL. */
+/** Only the code of the cause, such as an SQL code. */
 function causeOf({ cause }: OnceError): string {
   const code = (readable(cause) as { code?: unknown } | null | undefined)?.code
   return typeof code === 'string' && /^\w{1,40}$/.test(code) ? ` (${code})` : ''

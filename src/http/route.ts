@@ -12,9 +12,9 @@ import { createSeal, type Seal } from './seal.ts'
 export interface Route<Req> {
   readonly scope: 'global' | ((request: Req) => string)
   readonly required: boolean
-  /** As it is written in messages. */
+  /** The header's name as messages show it. */
   readonly header: string
-  /** In lower case, as Node has it. */
+  /** The header's name in lower case, as in Node's headers. */
   readonly headerKey: string
   readonly methods: ReadonlySet<string>
   readonly keyFormat: 'any' | 'uuid' | { readonly minLength: number }
@@ -38,10 +38,10 @@ export interface Route<Req> {
   readonly onError: IdempotencyOptions<Req>['onError']
   readonly errors: 'problem' | 'framework'
   readonly label: IdempotencyOptions<Req>['label']
-  /** null: the pattern stands for it. */
+  /** Null: the route's pattern is its name. */
   readonly name: string | null
   readonly recover: RouteOptions<Req>['recover']
-  /** null: atomic. */
+  /** Null: the route is atomic. */
   readonly leaseMs: number | null
 }
 
@@ -80,7 +80,7 @@ const FINGERPRINT_OPTIONS = new Set(['ignore', 'headers', 'digest'])
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}$/
 const POINTER = /^\//
 
-/** Everything a route can get wrong is said when the program starts, not when a request comes. */
+/** Checks all options of a route when the program starts, not when a request comes. */
 export function checkRoute<Req>(
   shared: IdempotencyOptions<Req>,
   own: RouteOptions<Req, Duration | undefined> = {},
@@ -124,7 +124,7 @@ export function checkRoute<Req>(
   }
 }
 
-/** Only what was said: the instance's own settings stand behind it. */
+/** Only the options that were given. The instance's settings apply to the others. */
 function overridesOf<Req>(options: IdempotencyOptions<Req>): Route<Req>['overrides'] {
   const { inFlight, expired, deadline, endsWithin, replayFor, goneFor } = options
   return {
@@ -148,7 +148,10 @@ function leaseMs(lease: Duration): number {
   return milliseconds(lease, LEASE_MS_DEFAULT, { option: 'lease', min: LEASE_MS_MIN, max: LEASE_MS_MAX })
 }
 
-/** After a restart the name alone tells which route a stored request belongs to: patterns are known with a request. */
+/**
+ * After a restart, only the name identifies the route of a stored request. The pattern is unknown until a request
+ * comes.
+ */
 function recoverable<Req>({
   name,
   recover,
@@ -162,7 +165,7 @@ function recoverable<Req>({
   return { name, recover: optionalFunction('recover', recover) }
 }
 
-/** In bytes. */
+/** Checks `bodyLimit`, in bytes. */
 export function bodyLimitOf(bytes: number | undefined): number {
   if (bytes === undefined) return BODY_BYTES_DEFAULT
   if (Number.isInteger(bytes) && bytes >= 1 && bytes <= BODY_BYTES_MAX) return bytes

@@ -2,7 +2,7 @@ import type { webcrypto } from 'node:crypto'
 import { onceError } from '../errors.ts'
 import { invalid } from '../options.ts'
 
-/** Bytes at rest that only their own record can open. */
+/** Encrypts bytes so that they can be decrypted only with their own record. */
 export interface Seal {
   seal(plain: Uint8Array, binding: string): Promise<{ readonly keyId: string; readonly bytes: Uint8Array }>
   open(keyId: string, sealed: Uint8Array, binding: string): Promise<Uint8Array>
@@ -13,9 +13,9 @@ const TAG_BYTES = 16
 const encoder = new TextEncoder()
 
 /**
- * AES-256-GCM. The first key seals; the others only open, so a key is rotated by putting a new one in front, and dropped
- * when `replayFor` has passed. The binding (identity, fingerprint, status) is authenticated: an answer copied into
- * another record does not open there.
+ * AES-256-GCM. The first key encrypts, and the others only decrypt. To rotate a key, put the new key first, and remove
+ * the old one when `replayFor` has passed. Identity, fingerprint and status are authenticated, so an answer that was
+ * copied into another record cannot be decrypted.
  */
 export function createSeal(keys: readonly { readonly id: string; readonly secret: Uint8Array }[]): Seal {
   const [first] = keys ?? []

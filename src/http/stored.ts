@@ -4,20 +4,23 @@ import type { Request } from '../operation/request.ts'
 import { checkStored, type HeaderPairs } from './headers.ts'
 import type { Route } from './route.ts'
 
-/** Our own notes travel as headers that no header can be: names with a colon in front. */
+/** Our own notes are stored as headers. Their names begin with a colon, so no real header can have them. */
 const VERSION = ':version'
 const SEALED = ':sealed'
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
-/** What the record keeps of an answer: marked with its version, sealed where the route says so. */
+/** The stored form of an answer: marked with its version, and encrypted if the route says so. */
 export function toStored<Req>(route: Route<Req>, request: Request, plain: Answer): Answer | Promise<Answer> {
   if (!route.seal) return marked(route, plain)
   return sealed(route, request, plain)
 }
 
-/** The plain answer and the version that stored it. Everything is checked again: it comes from outside. */
+/**
+ * The decrypted answer, and the version that stored it. Everything is checked again, because another program may have
+ * written it.
+ */
 export async function fromStored<Req>(
   route: Route<Req>,
   request: Request,
@@ -29,7 +32,7 @@ export async function fromStored<Req>(
   return { answer, version }
 }
 
-/** Our own notes on an answer, and its headers without them. */
+/** Splits a stored answer into our own notes and its headers. */
 export function unmarked(stored: Answer): {
   readonly version: string | null
   readonly keyId: string | null

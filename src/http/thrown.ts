@@ -1,6 +1,6 @@
 /**
- * Some hosts have their handlers throw answers: Next.js, Remix, React Router, SvelteKit, h3. Such an answer is the
- * handler's own, and counts like one that it returned. null: an error.
+ * Handlers of some hosts throw answers: Next.js, Remix, React Router, SvelteKit, h3. A thrown answer counts like a
+ * returned one. Null: the thrown value is an error.
  */
 export function thrownAnswer(thrown: unknown): Response | null {
   if (typeof thrown !== 'object' || thrown === null) return null
@@ -13,14 +13,14 @@ export function thrownAnswer(thrown: unknown): Response | null {
   return ofH3(thrown, of, status) ?? (thrown instanceof Error ? null : ofKit(of, status))
 }
 
-/** A redirect or an error of SvelteKit. Neither is an Error; what an HTTP client throws about its own call is one. */
+/** A redirect or an error of SvelteKit. Neither is an `Error`, unlike what an HTTP client throws about its own call. */
 function ofKit(of: Record<string, unknown>, status: number): Response | null {
   const { location, body } = of
   if (status >= 300 && status <= 308 && typeof location === 'string') return redirectTo(location, status)
   return isError(status) && isMessage(body) ? Response.json(body, { status }) : null
 }
 
-/** What h3 would say of its own errors: version 2 has words for it, version 1 leaves that to its host. */
+/** The answer of h3 to its own errors. Version 2 builds it, and version 1 leaves it to its host. */
 function ofH3(thrown: object, of: Record<string, unknown>, status: number): Response | null {
   if (!isError(status)) return null
   const made: { __h3_error__?: unknown; name?: unknown } | undefined = thrown.constructor
@@ -44,7 +44,7 @@ function ofNext(digest: string): Response | null {
     return isError(status) ? new Response(null, { status }) : null
   }
   if (kind !== 'NEXT_REDIRECT') return null
-  // The address itself may hold a semicolon.
+  // The address may contain a semicolon.
   const status = Number(parts.at(-2))
   const location = parts.slice(1, -2).join(';')
   return status >= 300 && status <= 308 && location !== '' ? redirectTo(location, status) : null

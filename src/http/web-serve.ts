@@ -15,33 +15,33 @@ import type { Log } from './report.ts'
 import { RolledBackAnswer } from './rolled-back-answer.ts'
 import { type Captured, capture, responseOf } from './web.ts'
 
-/** One web-standard request, in the words of a framework. */
+/** One web-standard request, as a framework passes it. */
 export interface WebExchange<Req> {
   readonly web: Request
-  /** What `scope()` and the other hooks are called with. */
+  /** The argument of `scope()` and the other hooks. */
   readonly request: Req
   readonly pattern: string
   readonly rerunnable: boolean
-  /** How the host logs; absent: `console.error`. */
+  /** The host's logger. Absent: `console.error`. */
   readonly log?: Log
-  /** The whole body; whoever reads it after us must still be able to. */
+  /** Returns the whole body. Later code must still be able to read it. */
   body(bytesMax: number): Promise<Uint8Array>
-  /** Runs the handler. `threw`: the framework has made a Response of an error. */
+  /** Runs the handler. `threw`: the framework turned an error into a Response. */
   handle(op: AnyOperation): Promise<Made>
-  /** What was made inside `commit`, where the host has its handlers throw answers. */
+  /** Calls the function that was passed to `commit`, for hosts whose handlers throw answers. */
   made?(make: () => unknown): Promise<Made>
-  /** The answer is the handler's own. */
+  /** Called before the handler's own answer is sent. */
   released?(): void
 }
 
 export interface Made {
   readonly response: unknown
   readonly threw: boolean
-  /** What the framework has made the Response of. */
+  /** The error that the framework turned into the Response. */
   readonly error?: unknown
 }
 
-/** From the request to its Response, which says the key again. Rejects only with errors that the host shall answer. */
+/** Serves one request. The Response repeats the key. Rejects only with errors that the host must answer. */
 export async function serveWeb<Tx, E extends Events, Req>(
   protection: ProtectedRoute<Tx, E, Req>,
   exchange: WebExchange<Req>,
@@ -51,7 +51,7 @@ export async function serveWeb<Tx, E extends Events, Req>(
   const value = exchange.web.headers.get(route.headerKey)
   let key: string
   try {
-    // Two headers of one name arrive joined by a comma, which the parser refuses.
+    // Repeated headers arrive joined by a comma, which the parser refuses.
     key = keyOf(route, value === null ? undefined : [value])
   } catch (error) {
     const problem = protection.problem(error, exchange)
@@ -117,12 +117,12 @@ class WebRun<Tx, E extends Events, Req> {
     this.#exchange = exchange
   }
 
-  /** Nobody waits for it any more. */
+  /** The caller no longer waits for the handler. */
   stop(): void {
     this.#over = true
   }
 
-  /** The handler has answered: what goes wrong now is not its fault. */
+  /** Whether the handler has answered. Later failures are not its fault. */
   get answered(): boolean {
     return this.#captured !== undefined
   }
@@ -161,7 +161,7 @@ class WebRun<Tx, E extends Events, Req> {
       await committing.catch(() => {
         throw error
       })
-      // What was committed is the answer, and the error has nobody else to go to.
+      // The committed answer counts. The error cannot be answered any more, so it is logged.
       this.#protection.tell(error, this.#exchange)
       return { response: this.response, handlerEnd: 'returned' as const, thrown: undefined }
     })
@@ -169,7 +169,7 @@ class WebRun<Tx, E extends Events, Req> {
       if (committing) return { kind: 'committed', outcome: await committing }
     } catch (error) {
       if (error instanceof RolledBackAnswer) return { kind: 'refused', produced: error.produced }
-      // A refusal that was thrown inside `commit` is an answer, too. What failed in the commit is not the framework's.
+      // A refusal thrown inside `commit` is an answer, too. A failed commit is not for the framework to answer.
       const isOurs = handlerEnd !== 'threw' || (isOnceError(error) && error === thrown)
       if (isOurs && !isFinal(error)) throw error
     }

@@ -8,13 +8,15 @@ import { fateOfAnswer, type HandlerEnd } from './protected-route.ts'
 import type { Produced } from '../operation/outcome.ts'
 import type { Route } from './route.ts'
 
-/** A web-standard answer that was read to its end: what the record keeps of it, and the same answer to send. */
+/** A web-standard answer that was read completely: its stored form, and the same answer to send. */
 export interface Captured {
   readonly produced: Produced
   readonly response: Response
 }
 
-/** Reads a Response whole. Set-Cookie and everything else the handler said goes to the first caller only. */
+/**
+ * Reads a Response completely. Set-Cookie, and every other header that is not replayed, goes to the first caller only.
+ */
 export async function capture<Req>(
   route: Route<Req>,
   request: Request,
@@ -26,7 +28,7 @@ export async function capture<Req>(
   const { status } = response
   const fate = fateOfAnswer(response, route, handlerEnd)
   const body = await bodyOf(route, response, isOver)
-  // After its body: a response of some hosts knows the type of its body only when that is read.
+  // Read the headers after the body, because some hosts set the content type only when the body is read.
   const { headers } = response
   const said = { length: headers.get('content-length'), coding: headers.get('content-encoding') }
   const misfit = misfitOf(status, request.method, said, body)
@@ -34,7 +36,7 @@ export async function capture<Req>(
   const sent = (name: string): string | undefined => request.headers.get(name) ?? undefined
   const answer = { status, headers: storedHeaders(headers, route.kept, sent), body, kept: true }
   const whole = new Response(body, responseInit(response))
-  // It says how a stream would have been sent; beside the length of a body that is whole, nobody can read the answer.
+  // The answer now has a length. With `Transfer-Encoding` beside it, no client could read the answer.
   whole.headers.delete('transfer-encoding')
   return { produced: { answer, fate }, response: whole }
 }
@@ -64,7 +66,7 @@ async function bodyOf<Req>(
   const whole = streams !== 'refuse' || headers.has('content-length')
   return collect(body, ANSWER_HELD_BYTES_MAX, tooLarge, (chunks) => {
     if (chunks > 1 && !whole) throw onceError('ONCE_STREAM')
-    // Nobody waits for it any more, and it may have no end.
+    // The caller no longer waits, and the stream may have no end.
     if (isOver()) throw onceError('ONCE_DEADLINE')
   })
 }
@@ -74,7 +76,7 @@ function tooLarge(): Error {
   return onceError('ONCE_ANSWER_TOO_LARGE', { detail })
 }
 
-/** By shape: several runtimes bring a Response of their own. */
+/** Checks the shape, because some runtimes have their own Response. */
 function isResponse(value: unknown): value is Response {
   const candidate = value as Partial<Response> | null | undefined
   return typeof candidate?.status === 'number' && typeof candidate.headers?.get === 'function'

@@ -4,7 +4,7 @@ import { bodyLimitOf } from './route.ts'
 import { pushedConsumer, receiveNode, receiveWeb, writeNode } from './webhook.ts'
 
 export interface WebhookOptions {
-  /** How many bytes a delivery may have; GitHub sends up to 25 MiB. Default 8 MiB */
+  /** The most bytes of a delivery. GitHub sends up to 25 MiB. Default 8 MiB */
   bodyLimit?: number
 }
 
@@ -43,7 +43,7 @@ export function honoWebhook(
   return (c) => receiveWeb(mounted, c.req.raw, bytesMax)
 }
 
-/** What we use of Koa's context. */
+/** The part of Koa's context that is used here. */
 interface KoaContext {
   readonly req: IncomingMessage
   readonly res: ServerResponse
@@ -65,7 +65,7 @@ export function koaWebhook(consumer: Consumer, options?: WebhookOptions): (ctx: 
   }
 }
 
-/** What we use of Fastify's reply. */
+/** The part of Fastify's reply that is used here. */
 interface FastifyAnswering {
   readonly raw: ServerResponse
   code(status: number): FastifyAnswering

@@ -7,14 +7,14 @@ import { collect, tooLarge } from './content-coding.ts'
 import { askForBody } from './continue.ts'
 import { bodyOf } from './node-body.ts'
 
-/** A consumer that can be mounted. By shape: two copies of the package may meet. */
+/** Returns a consumer that can be mounted. Checks the shape, because a process may load two copies of the package. */
 export function pushedConsumer(consumer: Consumer): PushedConsumer {
   if (typeof (consumer as Partial<PushedConsumer> | undefined)?.receive === 'function')
     return consumer as PushedConsumer
   throw invalid('webhook() needs a consumer whose source is pushed, such as stripeSource() or standardWebhooksSource()')
 }
 
-/** For everything that stands on node:http. The raw body is read here; a parser that ran before must have kept it. */
+/** For every framework on node:http. Reads the raw body. A parser that ran before must have kept the raw bytes. */
 export async function receiveNode(
   consumer: PushedConsumer,
   req: IncomingMessage,
@@ -36,7 +36,7 @@ export async function receiveNode(
   }
 }
 
-/** For everything that speaks Request and Response. */
+/** For hosts that use Request and Response. */
 export async function receiveWeb(consumer: PushedConsumer, request: Request, bytesMax: number): Promise<Response> {
   const { status, headers, body } = await receiveRequest(consumer, request, bytesMax)
   return new Response(body === '' ? null : body, { status, headers })
@@ -52,7 +52,7 @@ async function receiveRequest(consumer: PushedConsumer, request: Request, bytesM
 }
 
 export function writeNode(res: ServerResponse, { status, headers, body }: PushedAnswer): void {
-  // Something around it has answered meanwhile.
+  // Other code has answered meanwhile.
   if (res.headersSent) return
   res.writeHead(status, headers)
   res.end(body)

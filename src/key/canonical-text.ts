@@ -6,7 +6,7 @@ import { compilePointers, type Omit } from './json-pointer.ts'
 
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
-/** Where the scanner stands in its text. */
+/** The scanner's text and position. */
 interface Scan {
   readonly text: string
   at: number
@@ -19,11 +19,11 @@ interface Member {
 }
 
 /**
- * RFC 8785 text of a JSON document, read from its bytes and not through JSON.parse, because a parser hides what
- * matters here: which of two equal members won, and the digits a double cannot hold. Duplicate members are refused
- * (readers disagree about them), numbers keep their decimal value, `__proto__` is a name like any other.
- * Linear in the document but for the sorting of members; recursion is bounded by the depth limit; no member is ever
- * a property or a Map key, so crafted names cannot collide.
+ * The RFC 8785 text of a JSON document, read from its bytes. JSON.parse would hide two things: which of two equal
+ * members won, and digits that a double cannot hold. Duplicate members are refused, because readers disagree about
+ * them. Numbers keep their decimal value, and `__proto__` is a name like any other. The time is linear except for
+ * sorting members. Recursion is limited, and no member becomes a property or a Map key, so crafted names cannot
+ * collide.
  */
 export function canonicalText(bytes: Uint8Array, ignore?: readonly string[]): string {
   const omit = compilePointers(ignore)
@@ -111,12 +111,12 @@ function readMember(scan: Scan, depth: number, omit: ReadonlyMap<string, Omit> |
   if (!take(scan, 0x3a)) throw unexpected(scan)
   skipSpace(scan)
   const below = omit?.get(name)
-  // An ignored member is read all the same: nothing malformed gets in behind it.
+  // An ignored member is read, too, so that it cannot hide malformed JSON.
   const value = readValue(scan, depth + 1, below)
   return { name, quoted, value: below === 'omitted' ? undefined : value }
 }
 
-/** By UTF-16 units, as RFC 8785 asks; equal names are neighbours afterwards. */
+/** Sorts by UTF-16 units, as RFC 8785 requires. Equal names then stand next to each other. */
 function sortMembers(members: Member[]): void {
   members.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))
   for (let i = 1; i < members.length; i++) {
@@ -124,7 +124,7 @@ function sortMembers(members: Member[]): void {
   }
 }
 
-/** The string's source text with its quotes. Escapes are stepped over here and checked by `requote`. */
+/** Returns the string's source text with its quotes. Escapes are skipped here, and checked by `requote`. */
 function readString(scan: Scan): string {
   const { text, at: start } = scan
   for (let i = start + 1; i < text.length; i++) {
@@ -139,7 +139,7 @@ function readString(scan: Scan): string {
   throw invalid(`The JSON body has a string that does not end, at character ${start}`)
 }
 
-/** Text without escapes is canonical already; lone surrogates cannot be in it, because it was valid UTF-8. */
+/** Text without escapes is already canonical. It was valid UTF-8, so it has no lone surrogates. */
 function requote(source: string): string {
   if (!source.includes('\\')) return source
   try {
@@ -175,7 +175,7 @@ function readNumber(scan: Scan): string {
   return plain && source !== '-0' ? source : canonicalDecimal(source)
 }
 
-/** At least one digit. How many. */
+/** Reads at least one digit. Returns how many there were. */
 function readDigits(scan: Scan): number {
   const start = scan.at
   for (let unit = scan.text.charCodeAt(scan.at); unit >= 0x30 && unit <= 0x39; unit = scan.text.charCodeAt(scan.at)) {
@@ -185,7 +185,7 @@ function readDigits(scan: Scan): number {
   return scan.at - start
 }
 
-/** Steps over the opening bracket. */
+/** Skips the opening bracket. */
 function enter(scan: Scan, depth: number): void {
   if (depth >= JSON_DEPTH_MAX) throw invalid(`The JSON body is nested over ${JSON_DEPTH_MAX} levels deep`)
   scan.at += 1

@@ -3,15 +3,15 @@ import { JSON_DEPTH_MAX } from '../limits.ts'
 import { entriesOf } from './entries.ts'
 import { compilePointers, type Omit } from './json-pointer.ts'
 
-/** Stands where an ignored array element was: how many there are still counts, what it was does not. */
+/** Replaces an ignored array element: its content does not count, but the number of elements does. */
 export const OMITTED = '_'
 
 /**
- * RFC 8785 text of a JavaScript value: members sorted by UTF-16 units, no white space, numbers as ECMAScript writes
- * them. Two values get the same text if and only if they are the same JSON. What JSON would drop or flatten in
- * silence (functions, symbols, Map, Set, NaN, private fields, …) is refused, because the fingerprint would not see it
- * change. FormData, URLSearchParams and Headers count by their entries, in a text that no JSON has.
- * `undefined` itself has the empty text: an operation without input is a legitimate operation.
+ * The RFC 8785 text of a JavaScript value: members sorted by UTF-16 units, no white space, numbers as ECMAScript writes
+ * them. Two values have the same text if and only if they are the same JSON. Values that JSON would silently drop or
+ * flatten (functions, symbols, Map, Set, NaN, private fields, …) are refused, because the fingerprint would not change
+ * with them. FormData, URLSearchParams and Headers count by their entries, in a form that no JSON has. `undefined` has
+ * the empty text, because an operation may have no input.
  */
 export function canonicalValue(value: unknown, ignore?: readonly string[]): string {
   const omit = compilePointers(ignore)
@@ -19,7 +19,7 @@ export function canonicalValue(value: unknown, ignore?: readonly string[]): stri
     return write(value, '', omit, []) ?? ''
   } catch (error) {
     if (isOnceError(error)) throw error
-    // A getter, a proxy or a toJSON of the caller's own: still our refusal, with its reason kept.
+    // The caller's own getter, proxy or toJSON threw. This is still our refusal, with that error as its cause.
     throw onceError('ONCE_INPUT_INVALID', {
       detail: 'The input cannot be read: a getter or toJSON threw',
       cause: error,
@@ -27,7 +27,9 @@ export function canonicalValue(value: unknown, ignore?: readonly string[]): stri
   }
 }
 
-/** The text of one value, or undefined where JSON has none: such a member is dropped, such an element is null. */
+/**
+ * The text of one value. Undefined: JSON cannot express the value. As a member it is dropped, as an element it is null.
+ */
 function write(value: unknown, key: string, omit: Omit | undefined, parents: object[]): string | undefined {
   switch (typeof value) {
     case 'string':
@@ -42,7 +44,7 @@ function write(value: unknown, key: string, omit: Omit | undefined, parents: obj
     case 'object':
       return value === null ? 'null' : writeObject(value, key, omit, parents)
     case 'bigint':
-      // Programs that teach BigInt to JSON do so by this method, and JSON.stringify asks for it too.
+      // Programs that add BigInt support to JSON define this method, and JSON.stringify calls it too.
       return hasToJson(value) ? writeReplaced(value, key, omit, parents) : refuse(value)
     default:
       return refuse(value)
@@ -54,7 +56,7 @@ function writeObject(value: object, key: string, omit: Omit | undefined, parents
   return writePlain(value, key, omit, parents)
 }
 
-/** JSON asks toJSON once: what it returns is taken as it is, even if that has a toJSON of its own. */
+/** JSON calls toJSON once. The result is used unchanged, even if it has its own toJSON. */
 function writeReplaced(value: ToJson, key: string, omit: Omit | undefined, parents: object[]): string | undefined {
   const replaced = value.toJSON(key)
   if (value instanceof Date && replaced === null) throw invalid('it holds an invalid Date')
@@ -95,7 +97,7 @@ function writeMembers(
 ): string | undefined {
   const prototype = Object.getPrototypeOf(value) as object | null
   if (prototype !== Object.prototype && prototype !== null) {
-    // By tag, not by instanceof: values cross realms (test runners, workers).
+    // Compare the tag, not the class, because values may come from another realm (test runners, workers).
     const tag = Object.prototype.toString.call(value).slice('[object '.length, -1)
     if (LOSSY.has(tag) || ArrayBuffer.isView(value)) throw invalid(`it holds a ${tag}, which JSON cannot express`)
     if (isBlob(value, tag)) throw invalid(`it holds a ${tag}, ${BLOB_ADVICE}`)
@@ -127,7 +129,7 @@ function writeOwn(value: object, omit: ReadonlyMap<string, Omit> | undefined, pa
   return text + '}'
 }
 
-/** Most objects have few members, often already in order: insertion beats the general sort there. */
+/** Most objects have few members, often already in order. For these, insertion sort is faster than the general sort. */
 const INSERTION_SORT_MAX = 16
 
 function sortNames(names: string[]): string[] {
@@ -141,7 +143,7 @@ function sortNames(names: string[]): string[] {
   return names
 }
 
-/** Short plain text needs no escapes, and looking is faster than asking JSON.stringify to look. */
+/** Checking a short text for escapes is faster than a call of JSON.stringify. */
 const LOOK_MAX = 64
 
 function quote(text: string): string {
@@ -161,7 +163,7 @@ function hasToJson(value: unknown): value is ToJson {
   return typeof (value as Partial<ToJson>).toJSON === 'function'
 }
 
-/** Built-ins whose content JSON does not see. Their text would be `{}` whatever they hold. */
+/** Built-in objects whose content JSON does not see: their text would always be `{}`. */
 const LOSSY: ReadonlySet<string> = new Set(
   'Map Set WeakMap WeakSet WeakRef Promise RegExp Error ArrayBuffer SharedArrayBuffer BigInt Symbol'.split(' '),
 )
@@ -171,12 +173,12 @@ const BLOB_ADVICE =
   'whose bytes can only be read asynchronously. Put their SHA-256 digest into the input, and ignore the file itself'
 const HIDDEN = 'whose content JSON cannot see. Pass the content as plain data, or give the object a toJSON'
 
-/** A File may carry members that somebody added; its content is not among them. */
+/** A File may have extra members, but its content is not among them. */
 function isBlob(value: object, tag: string): boolean {
   return (tag === 'Blob' || tag === 'File') && typeof (value as Partial<Blob>).arrayBuffer === 'function'
 }
 
-/** A plain object of another realm, or one made by a parser that wants no prototype: being empty is all it says. */
+/** A plain object of another realm, or one without a prototype. Such an object may be empty. */
 function isPlain(prototype: object): boolean {
   return Object.getPrototypeOf(prototype) === null
 }
@@ -198,7 +200,7 @@ function beyondLimits(what: string): Error {
   return error
 }
 
-/** A number or a depth that a client can send, and a parser takes. */
+/** Whether the error is about a number or a depth that a client can send and a parser accepts. */
 export function isBeyondLimits(error: unknown): boolean {
   return typeof error === 'object' && error !== null && beyond.has(error)
 }

@@ -1,17 +1,17 @@
-/** The decimal exponents between which ECMAScript writes a number without one. */
+/** Between these decimal exponents, ECMAScript writes a number without an exponent. */
 const PLAIN_MAX = 21
 const PLAIN_MIN = -6
-/** An exponent of more digits than this is not arithmetic any more. */
+/** Exponents with more digits are not computed. */
 const EXPONENT_DIGITS_MAX = 15
 
 const ZERO = 0x30
 
 /**
- * One spelling per decimal value: `1`, `1.0`, `1e0` and `10e-1` are `1`; `-0` is `0`. No double is involved, so
- * 9007199254740993 stays apart from 9007199254740992, and 0.1 from 0.1000000000000000055. The spelling is
- * ECMAScript's own: for every number a double can hold exactly as written, the text is what `String(number)` gives,
- * so a body read from its bytes and the same body handed over parsed get the same fingerprint.
- * Numbers with absurd exponents keep their source text, behind a mark no other number starts with.
+ * One spelling per decimal value: `1`, `1.0`, `1e0` and `10e-1` are `1`, and `-0` is `0`. No double is involved, so
+ * 9007199254740993 differs from 9007199254740992, and 0.1 from 0.1000000000000000055. The spelling is ECMAScript's: if
+ * a double can hold the number exactly, the text is that of `String(number)`. So a body read from its bytes and the
+ * same body after a parser have the same fingerprint. Numbers with extreme exponents keep their source text, after a
+ * mark that no other number starts with.
  */
 export function canonicalDecimal(source: string): string {
   const negative = source.startsWith('-')
@@ -30,7 +30,7 @@ export function canonicalDecimal(source: string): string {
   return (negative ? '-' : '') + spell(all.slice(first, last), whole - first + exponent)
 }
 
-/** Number::toString of ECMA-262: `digits` with the decimal point before the digit at `point`. */
+/** Number::toString of ECMA-262. The decimal point comes before the digit at `point`. */
 function spell(digits: string, point: number): string {
   const count = digits.length
   if (count <= point && point <= PLAIN_MAX) return digits + '0'.repeat(point - count)

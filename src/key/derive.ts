@@ -4,20 +4,20 @@ import { sha256Hex } from '../platform/sha256.ts'
 import { frame } from './frame.ts'
 import { uuid8Of } from './uuid.ts'
 
-/** A name, or the characters themselves: at least 16, each once. */
+/** The name of an alphabet, or its characters: at least 16, all different. */
 export type Alphabet = 'hex' | 'base62' | 'base64url' | 'uuid' | (string & {})
 
 export interface DerivedKey {
   /** The operation's identity. */
   readonly id: string
   /**
-   * The token of this life's first claim. A key used again after it was forgotten is another operation: without the
-   * life it would get the old derived keys, and the provider would replay the old charge. Atomic operations have no
-   * stored life and pass undefined: their derived keys repeat after the key has expired.
+   * The token of this life's first claim. A key that is used again after it was forgotten is another operation. Without
+   * the life, it would get the old derived keys, and the provider would replay the old charge. Atomic operations have
+   * no stored life and pass undefined, so their derived keys repeat after the key has expired.
    */
   readonly life: string | undefined
   readonly step: string
-  /** The longest key the provider takes. The result is shorter where 256 bits need less. */
+  /** The longest key that the provider accepts. The result is shorter if 256 bits need fewer characters. */
   readonly length?: number
   readonly alphabet?: Alphabet
 }
@@ -36,15 +36,15 @@ const ALPHABETS: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * The key for one step's outside call: the same on every attempt of one life, another one in the next life, for
- * another step or another operation. Nothing of the client's key can be read from it.
+ * The key for one step's outside call. It is the same in every attempt of one life. It differs in the next life, for
+ * another step and for another operation. It reveals nothing about the client's key.
  */
 export function deriveKey(of: DerivedKey): string {
   const { length = DERIVED_KEY_LENGTH_MAX, alphabet = 'hex' } = of
   if (of.step === '') throw invalid('A derived key needs the name of its step')
   const hex = sha256Hex(`eo:step:1;${frame(of.id)}${frameLife(of.life)}${frame(of.step)}`)
   if (alphabet === 'uuid') {
-    // A valid UUID holds 122 bits and no more; a provider that asks for one cannot be given 128.
+    // A valid UUID holds only 122 bits, so a provider that requires UUIDs cannot get 128.
     if (!(length >= UUID_LENGTH)) throw tooShort(length, alphabet)
     return uuid8Of(hex)
   }
@@ -55,7 +55,7 @@ export function deriveKey(of: DerivedKey): string {
   return alphabet === 'hex' ? hex.slice(0, enough) : spell(hex, characters, enough)
 }
 
-/** An event's id: the same on every attempt, and in the hands of every consumer. `ordinal` counts within the life. */
+/** The id of an event: the same in every attempt, and for every consumer. `ordinal` counts within the life. */
 export function deriveEventId(of: { id: string; life: string | undefined; ordinal: number }): string {
   if (!Number.isSafeInteger(of.ordinal) || of.ordinal < 0) {
     throw invalid('The ordinal of an event is a whole number from 0')
@@ -63,7 +63,7 @@ export function deriveEventId(of: { id: string; life: string | undefined; ordina
   return uuid8Of(sha256Hex(`eo:event:1;${frame(of.id)}${frameLife(of.life)}${of.ordinal}`))
 }
 
-/** `-` cannot start a framed text, so no life is apart from every life. */
+/** `-` cannot start a framed text, so "no life" differs from every life. */
 function frameLife(life: string | undefined): string {
   return life === undefined ? '-' : frame(life)
 }
@@ -81,7 +81,7 @@ function spell(hex: string, characters: string, length: number): string {
 
 function checkAlphabet(characters: string): string {
   const distinct = new Set(characters)
-  // Counting characters against UTF-16 units also refuses everything outside the basic plane, which would be halved.
+  // Comparing characters with UTF-16 units also refuses characters outside the basic plane, which would be split.
   if (distinct.size !== characters.length || distinct.size < ALPHABET_MIN) {
     throw invalid(`An alphabet is 'hex', 'base62', 'base64url', 'uuid' or at least ${ALPHABET_MIN} distinct characters`)
   }

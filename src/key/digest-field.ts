@@ -1,13 +1,17 @@
 import { onceError } from '../errors.ts'
 
-/** The algorithms RFC 9530 calls active, and how long their digests are in base64. Nothing weaker identifies a body. */
+/**
+ * The algorithms that RFC 9530 calls active, with the form of their digests in base64. Weaker ones do not identify a
+ * body.
+ */
 const ALGORITHMS: ReadonlyMap<string, RegExp> = new Map([
   ['sha-256', /^:[A-Za-z0-9+/]{43}=:$/],
   ['sha-512', /^:[A-Za-z0-9+/]{86}==:$/],
 ])
 
 /**
- * One spelling of a `Content-Digest` or `Repr-Digest` value (`sha-256=:…:, sha-512=:…:`): known algorithms, sorted.
+ * Returns one spelling of a `Content-Digest` or `Repr-Digest` value (`sha-256=:…:, sha-512=:…:`): known algorithms,
+ * sorted.
  */
 export function canonicalDigest(value: string): string {
   const found = new Map<string, string>()
@@ -24,7 +28,7 @@ export function canonicalDigest(value: string): string {
   return [...ALGORITHMS.keys()].flatMap((name) => (found.has(name) ? [`${name}=${found.get(name)}`] : [])).join(',')
 }
 
-/** Every digest that the value names must be that of the bytes. */
+/** Checks that every digest in the value matches the bytes. */
 export async function checkDigest(value: string, bytes: Uint8Array): Promise<void> {
   for (const entry of canonicalDigest(value).split(',')) {
     const name = entry.slice(0, entry.indexOf('='))

@@ -1,13 +1,13 @@
 import type { Omit } from './json-pointer.ts'
 
-/** One entry of a form, of a query or of headers. A file of a form has a value that is no text. */
+/** One entry of a form, a query or headers. The value of a file in a form is not a string. */
 export type Entry = readonly [name: string, value: unknown]
 
 interface WithEntries {
   entries(): Iterable<Entry>
 }
 
-/** What keeps its content in entries, and how it spells the name of one. */
+/** The types that hold their content in entries, and how each spells a name. */
 const KINDS: ReadonlyMap<string, (name: string) => string> = new Map([
   ['FormData', asWritten],
   ['URLSearchParams', asWritten],
@@ -15,8 +15,9 @@ const KINDS: ReadonlyMap<string, (name: string) => string> = new Map([
 ])
 
 /**
- * The entries of a FormData, URLSearchParams or Headers, of any realm and any make, or undefined for everything else.
- * They are sorted by name, the order within a name kept: it is the order of a list. Names that `omit` leaves out are left out.
+ * The entries of a FormData, URLSearchParams or Headers, of any realm and implementation. Undefined for any other
+ * value. Entries are sorted by name. The order within a name is kept, because it is the order of a list. Names in
+ * `omit` are left out.
  */
 export function entriesOf(
   value: object,

@@ -11,15 +11,15 @@ import { isJson, type MediaType, parseMediaType } from './media-type.ts'
 import { parseMultipart } from './multipart.ts'
 import { uuidOf } from './uuid.ts'
 
-/** What a request means, apart from its body. */
+/** The parts of a request that define its meaning, without the body. */
 export interface RequestHead {
   readonly method: string
-  /** As the client sent it, before any router cut a prefix off; without host and query. */
+  /** The path as the client sent it, before a router cut off a prefix, without host and query. */
   readonly path: string
-  /** Everything behind the `?`, raw. */
+  /** Everything after the `?`, unchanged. */
   readonly query?: string | undefined
   readonly contentType?: string | undefined
-  /** Only those that change the meaning of the request: the caller chooses. */
+  /** Only the headers that change the meaning of the request. The caller chooses them. */
   readonly headers?: Readonly<Record<string, string | readonly string[] | undefined>> | undefined
 }
 
@@ -27,22 +27,25 @@ export interface RequestParts extends RequestHead {
   /** The bytes after content-decoding. */
   readonly body?: Uint8Array | string | undefined
   /**
-   * The body as a parser left it, where its bytes are lost. JSON gets the same fingerprint as from its bytes, but a
-   * member sent twice and digits beyond a double cannot be seen any more.
+   * The parsed body, if its bytes are lost. JSON has the same fingerprint as from its bytes. But repeated members and
+   * digits that a double cannot hold are no longer visible.
    */
   readonly parsed?: unknown
-  /** JSON pointers of volatile members; they are left out of a JSON body and mean nothing for any other. */
+  /**
+   * JSON pointers to members that change between attempts. They are left out of a JSON body, and ignored for other
+   * bodies.
+   */
   readonly ignore?: readonly string[] | undefined
-  /** A `Content-Digest` or `Repr-Digest` value to take instead of the body. */
+  /** A `Content-Digest` or `Repr-Digest` value that replaces the body. */
   readonly digest?: string | undefined
 }
 
 type BodyKind = 'raw' | 'json' | 'form' | 'multipart' | 'parsed' | 'digest'
 
 /**
- * The fingerprint of an HTTP request: method, path, sorted query, chosen headers, media type without its parameters,
- * and the body by its media type, so that an honest retry with another member order, form order or boundary is the
- * same request. A body its own content type does not describe is ONCE_BODY_INVALID.
+ * The fingerprint of an HTTP request: method, path, sorted query, chosen headers, media type without parameters, and
+ * the body. The media type decides how the body counts, so that a retry with another order of members or another
+ * boundary is the same request. Throws ONCE_BODY_INVALID if the body does not match its content type.
  */
 export function fingerprintRequest(request: RequestParts): string {
   const media = parseMediaType(request.contentType)
@@ -65,7 +68,7 @@ export function fingerprintRequest(request: RequestParts): string {
   )
 }
 
-/** A parser is more patient than we are: what it took and cannot be told apart is the client's mistake all the same. */
+/** A parser accepts more than we do. A parsed value that cannot be compared is the client's mistake, too. */
 function canonicalParsed(parsed: unknown, ignore: readonly string[] | undefined): string {
   try {
     return canonicalValue(parsed, ignore)
@@ -75,13 +78,13 @@ function canonicalParsed(parsed: unknown, ignore: readonly string[] | undefined)
   }
 }
 
-/** A fingerprint over a stream. */
+/** Computes a fingerprint from a stream. */
 export interface StreamFingerprint {
   update(chunk: Uint8Array): StreamFingerprint
   digest(): string
 }
 
-/** The same for a body that is never held whole: by its bytes, whatever its media type. */
+/** The same for a body that is not held in memory. Only its bytes count, whatever its media type. */
 export function createFingerprint(head: RequestHead): StreamFingerprint {
   const hash = createSha256().update(writeHead(head, parseMediaType(head.contentType), 'raw'))
   const self: StreamFingerprint = {
@@ -104,7 +107,7 @@ function fingerprintMultipart(request: RequestParts, media: MediaType, body: Uin
 
 const PREFIX = `eo:fp:${FINGERPRINT_VERSION}:request;`
 
-/** The body stands last and needs no length, so that a stream can be hashed as it comes. */
+/** The body comes last and needs no length, so that a stream can be hashed as it arrives. */
 function writeHead(head: RequestHead, media: MediaType, kind: BodyKind): string {
   const target = frame(head.method.toUpperCase()) + frame(head.path) + frame(canonicalForm(head.query ?? ''))
   return `${PREFIX}${target}${frame(media.essence)}${frame(kind)}${writeHeaders(head.headers ?? {})}`
@@ -114,7 +117,7 @@ function writeHeaders(headers: NonNullable<RequestHead['headers']>): string {
   const lines: string[] = []
   for (const [name, value] of Object.entries(headers)) {
     if (value === undefined) continue
-    // Servers join repeated headers with a comma; a list of values is the same header.
+    // Servers join repeated headers with commas, so a list of values counts as the same header.
     const values = typeof value === 'string' ? [value] : value
     lines.push(frame(name.toLowerCase()) + frame(values.map((each) => each.trim()).join(', ')))
   }

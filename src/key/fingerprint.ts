@@ -3,17 +3,17 @@ import { canonicalValue } from './canonical-value.ts'
 import { uuidOf } from './uuid.ts'
 
 /**
- * Stored beside every fingerprint. It rises with any change to what goes into the hash; the golden vectors in the
- * tests say when that is.
+ * Stored with every fingerprint. It must rise with any change to the hashed content. The fixed examples in the tests
+ * show such changes.
  */
 export const FINGERPRINT_VERSION = 1
 
-/** The fingerprint of `run()`'s input: 128 bits of SHA-256 over its canonical JSON, written as a UUID. */
+/** The fingerprint of the input of `run()`: 128 bits of SHA-256 over its canonical JSON, written as a UUID. */
 export function fingerprintInput(input: unknown, ignore?: readonly string[]): string {
   return uuidOf(sha256Hex(`eo:fp:${FINGERPRINT_VERSION}:input;${canonicalValue(input, ignore)}`))
 }
 
-/** Constant time over equal lengths: how much of a stored fingerprint matches is nobody's business. */
+/** Takes constant time for equal lengths, so that response times do not reveal a stored fingerprint. */
 export function sameFingerprint(a: string, b: string): boolean {
   if (a.length !== b.length) return false
   let difference = 0
@@ -21,7 +21,7 @@ export function sameFingerprint(a: string, b: string): boolean {
   return difference === 0
 }
 
-/** A fingerprint of another version cannot be compared: an upgrade of ours is nobody's 422. */
+/** Fingerprints of different versions are not compared, because an upgrade of the library must not cause a 422. */
 export function compareFingerprint(
   stored: { readonly fp: string; readonly version: number },
   current: string,

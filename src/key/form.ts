@@ -4,11 +4,11 @@ interface Pair {
 }
 
 /**
- * One spelling per query string or urlencoded form: pairs sorted by name, the order within a name kept (it is the
- * order of a list), every byte that is not unreserved written `%XX`. `+` is a space, `a` is `a=`, empty pairs are
- * nothing, a `%` that escapes nothing is itself: as the WHATWG URL standard parses, except that bytes stay bytes.
- * Decoding them as UTF-8 would turn all invalid ones into the same character, and two requests into one.
- * A character below U+0100 is taken as one byte: that is how servers hand over a raw URL.
+ * One spelling per query string or urlencoded form. Pairs are sorted by name. The order within a name is kept, because
+ * it is the order of a list. Every byte that is not unreserved is written as `%XX`. As in the WHATWG URL standard, `+`
+ * is a space, `a` is `a=`, empty pairs are ignored, and a `%` that escapes nothing stands for itself. But bytes stay
+ * bytes: decoding as UTF-8 would turn all invalid bytes into one character, and two requests into one. A character
+ * below U+0100 counts as one byte, because servers pass a raw URL in that form.
  */
 export function canonicalForm(text: string): string {
   if (text === '') return ''
@@ -49,7 +49,7 @@ function respell(text: string): string {
   return from === 0 ? text : spelled + text.slice(from)
 }
 
-/** The byte of a `%XX` at `at`, or undefined where it is not one. */
+/** The byte of a `%XX` at `at`. Undefined: there is no such escape. */
 function readEscape(text: string, at: number): number | undefined {
   const high = hexDigit(text.charCodeAt(at + 1))
   const low = hexDigit(text.charCodeAt(at + 2))
@@ -57,7 +57,7 @@ function readEscape(text: string, at: number): number | undefined {
 }
 
 function encode(unit: number): string {
-  // What is no byte keeps all its digits behind a mark of its own: U+20AC is not a space and "AC".
+  // A character that is not a byte keeps all its digits after a mark: U+20AC is not a space and "AC".
   return ENCODED[unit] ?? `%u${unit.toString(16).padStart(4, '0')}`
 }
 

@@ -1,9 +1,9 @@
 import { isWellFormed } from '../platform/storable.ts'
 
 /**
- * Length-prefixed text: fields in a row stay apart whatever they hold, so ('a', 'bc') and ('ab', 'c') never hash
- * alike. Text with lone surrogates would lose them on the way to UTF-8 and is spelled out unit by unit instead; the
- * leading `u` keeps that spelling apart from every ordinary field, which starts with a digit.
+ * Length-prefixed text, so that consecutive fields stay separate: ('a', 'bc') and ('ab', 'c') have different hashes.
+ * Lone surrogates would be lost in UTF-8, so such a text is written unit by unit. Its leading `u` differs from ordinary
+ * fields, which start with a digit.
  */
 export function frame(text: string): string {
   if (isWellFormed(text)) return `${text.length}:${text}`

@@ -10,12 +10,11 @@ const EQUALS = 0x3d
 const BACKSLASH = 0x5c
 
 /**
- * The key in an `Idempotency-Key` header: a structured-field string (RFC 8941, as the IETF draft asks), or the bare
- * value (as most APIs do). `"abc"`, `"abc";v=1` and `abc` are the same key, so a client may change its mind.
- *
- * A bare value is taken whole, semicolons too: cutting it would make one key of two. It holds no comma, because
- * proxies and servers fold two headers into one with it, and no space or quote, because those are torn strings.
- * One pass, no expressions: the value is hostile until it is checked.
+ * Reads the key from an `Idempotency-Key` header: a structured-field string (RFC 8941, as the IETF draft requires), or
+ * the bare value, as in most APIs. `"abc"`, `"abc";v=1` and `abc` are the same key. A bare value is used as a whole,
+ * semicolons included, because cutting it would turn two keys into one. It must not contain a comma, because proxies
+ * join repeated headers with commas. It must not contain a space or a quote, because these come from broken strings.
+ * The parser makes one pass without regular expressions, because the value may be hostile.
  */
 export function parseKeyHeader(value: string): string {
   if (typeof value !== 'string') throw malformed('The idempotency key header is not text')
@@ -41,7 +40,7 @@ function readString(text: string): string {
   const end = endOfString(text, 0)
   const inner = text.slice(1, end - 1)
   readParameters(text, end)
-  // Only \" and \\ got past endOfString, so dropping the backslashes is all there is to do.
+  // `endOfString` accepts only \" and \\ as escapes, so the backslashes can be dropped.
   return inner.includes('\\') ? inner.replace(/\\(.)/g, '$1') : inner
 }
 
@@ -59,7 +58,9 @@ function endOfString(text: string, at: number): number {
   throw malformed('The quoted idempotency key does not end')
 }
 
-/** `;name` or `;name=value`, any number of them: they are checked, so that a torn header shows, and then ignored. */
+/**
+ * Reads any number of `;name` or `;name=value`. They are checked, so that a broken header is noticed, and then ignored.
+ */
 function readParameters(text: string, from: number): void {
   let at = from
   while (at < text.length) {
@@ -85,7 +86,7 @@ function skipToken(text: string, from: number): number {
   return at
 }
 
-/** Numbers, tokens, byte sequences, booleans: visible, and none of what ends them. */
+/** Skips a number, token, byte sequence or boolean: visible characters up to the end of the item. */
 function skipItem(text: string, from: number): number {
   let at = from
   for (; at < text.length; at++) {

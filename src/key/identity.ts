@@ -5,17 +5,20 @@ import { uuidOf } from './uuid.ts'
 export interface Identity {
   /** The record's primary key: 128 bits of SHA-256 over (namespace, scope, key), written as a UUID. */
   readonly id: string
-  /** The same over (namespace, scope): quotas and the erasure of a tenant need it. */
+  /** The same hash over namespace and scope, for quotas and for removing a tenant's data. */
   readonly scope: string
 }
 
-/** What all keys of one scope have in common. */
+/** The part of the hash that all keys of one scope share. */
 interface Owner {
   readonly prefix: string
   readonly scope: string
 }
 
-/** Scopes repeat from request to request, so their hash is kept. Bounded, because scopes come from outside. */
+/**
+ * Scopes repeat from request to request, so their hash is cached. The cache is limited, because scopes come from
+ * clients.
+ */
 const OWNERS_MAX = 4_096
 const owners = new Map<string, Map<string, Owner>>()
 let ownersHeld = 0
@@ -26,14 +29,14 @@ export function identity(of: { namespace: string; scope: string; key: string }):
   return { id: uuidOf(sha256Hex(owner.prefix + frame(of.key))), scope: owner.scope }
 }
 
-/** The advisory lock of an id, be it a key's or a message's: a signed 64-bit number in decimal, its first half. */
+/** The advisory lock of a key's or a message's id: the first half of the id, as a signed 64-bit number in decimal. */
 export function lockOf(id: string): string {
   return BigInt.asIntN(64, firstHalf(id)).toString()
 }
 
 /**
- * The lock of one identity under one fingerprint: holding it tells "the same is running" from "another is running". Both
- * are hashes already: the half of the id that is not its own lock, and half of the fingerprint, cost no third one.
+ * The lock of one identity with one fingerprint. It tells "the same request is running" from "another request is
+ * running". Half of the id and half of the fingerprint are enough, because both are hashes.
  */
 export function fingerprintLockOf(id: string, fingerprint: string): string {
   const mixed = BigInt(`0x${id.slice(19, 23)}${id.slice(24)}`) ^ firstHalf(fingerprint)
@@ -43,7 +46,7 @@ export function fingerprintLockOf(id: string, fingerprint: string): string {
 function remember(namespace: string, scope: string): Owner {
   const framed = frame(namespace) + frame(scope)
   const owner: Owner = { prefix: `eo:id:1;${framed}`, scope: uuidOf(sha256Hex(`eo:scope:1;${framed}`)) }
-  // Starting over is cheaper than keeping an order, and costs one more hash per scope at worst.
+  // Clearing the cache is cheaper than keeping an order. It costs at most one more hash per scope.
   if (ownersHeld >= OWNERS_MAX) {
     owners.clear()
     ownersHeld = 0

@@ -1,14 +1,16 @@
 import { invalid } from '../options.ts'
 
-/** Where a value is left out, or what is left out below it. A Map, because tokens come from documents: `__proto__`. */
+/**
+ * What is left out: the value itself, or parts below it. A Map, because names come from documents, such as `__proto__`.
+ */
 export type Omit = ReadonlyMap<string, Omit> | 'omitted'
 
 type Branch = Map<string, Branch | 'omitted'>
 
-/** Routes pass the same array with every request. */
+/** Compiled pointers by their array, because routes pass the same array with every request. */
 const compiled = new WeakMap<readonly string[], Omit>()
 
-/** RFC 6901 pointers as one tree, walked along with the document instead of once per pointer. */
+/** Compiles RFC 6901 pointers into one tree, which is walked together with the document. */
 export function compilePointers(pointers: readonly string[] | undefined): Omit | undefined {
   if (pointers === undefined || pointers.length === 0) return undefined
   const known = compiled.get(pointers)
@@ -27,7 +29,7 @@ export function parsePointer(pointer: string): readonly string[] {
   const tokens = pointer.slice(1).split('/')
   return tokens.map((token) => {
     if (/~(?![01])/.test(token)) throw invalid(`'~' in a JSON pointer is written '~0': ${JSON.stringify(pointer)}`)
-    // In this order: '~01' is '~1', not '/'.
+    // The order matters: '~01' is '~1', not '/'.
     return token.replaceAll('~1', '/').replaceAll('~0', '~')
   })
 }

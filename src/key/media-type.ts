@@ -6,8 +6,8 @@ export interface MediaType {
 }
 
 /**
- * What a Content-Type header says, read in one pass. Nothing is refused here: a header nobody can read is a media
- * type nobody knows, and such a body is taken by its bytes.
+ * Parses a Content-Type header in one pass. Nothing is refused here: an unreadable header is an unknown media type, and
+ * such a body counts by its bytes.
  */
 export function parseMediaType(value: string | undefined): MediaType {
   const text = value ?? ''
@@ -33,13 +33,13 @@ export function parseMediaType(value: string | undefined): MediaType {
   return { essence, boundary, charset }
 }
 
-/** JSON by name (`application/json`, `text/json`, anything `+json`) and in an encoding JSON may have. */
+/** Whether the media type is JSON (`application/json`, `text/json`, any `+json`), in an encoding that JSON may have. */
 export function isJson({ essence, charset }: MediaType): boolean {
   if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8' && charset !== 'us-ascii') return false
   return essence === 'application/json' || essence === 'text/json' || essence.endsWith('+json')
 }
 
-/** A parameter's value and where it ends: a token, or a quoted string with its escapes undone. */
+/** Reads a parameter's value, a token or a quoted string. Returns the value and its end. */
 function readValue(text: string, from: number): readonly [string, number] {
   if (text.charAt(from) !== '"') {
     const end = endOf(text, from, ';')
@@ -55,7 +55,7 @@ function readValue(text: string, from: number): readonly [string, number] {
   return [content, text.length]
 }
 
-/** The first position from `from` on that holds one of `stops`, or the end. */
+/** The first position from `from` on that has one of `stops`, or the end. */
 function endOf(text: string, from: number, stops: string): number {
   let at = from
   while (at < text.length && !stops.includes(text.charAt(at))) at++

@@ -7,7 +7,7 @@ export interface Part {
   readonly bytes: Uint8Array
 }
 
-/** RFC 2046 allows this many characters, and a short needle keeps the search linear. */
+/** The limit of RFC 2046. A short boundary also keeps the search linear. */
 const BOUNDARY_MAX = 70
 
 const TAB = 0x09
@@ -17,9 +17,8 @@ const SPACE = 0x20
 const DASH = 0x2d
 
 /**
- * The parts of a multipart body, without the boundary that separates them: clients draw it anew for every attempt,
- * so it says nothing about the request. Headers and bytes of every part do. Preamble and epilogue are ignored, as
- * RFC 2046 asks.
+ * The parts of a multipart body, without the boundary, because clients choose a new boundary for each attempt. The
+ * headers and bytes of every part count. Preamble and epilogue are ignored, as RFC 2046 requires.
  */
 export function parseMultipart(body: Uint8Array, boundary: string | undefined): readonly Part[] {
   if (boundary === undefined || boundary === '' || boundary.length > BOUNDARY_MAX) {
@@ -27,7 +26,7 @@ export function parseMultipart(body: Uint8Array, boundary: string | undefined): 
   }
   const delimiter = new TextEncoder().encode(`\r\n--${boundary}`)
   const parts: Part[] = []
-  // The delimiter includes the line break before it; the first one may stand at the very start without it.
+  // The delimiter includes the line break before it. The first delimiter may stand at the start without it.
   let next = findDelimiter(body, delimiter, -2)
   while (!next.last) {
     const { end: start } = next
@@ -45,8 +44,8 @@ interface Delimiter {
 }
 
 /**
- * The first delimiter from `from` on. A carriage return occurs in it only at its start, so no position is compared
- * twice and no input makes this quadratic. `from` is -2 at the start of the body, where the line break is not written.
+ * Finds the first delimiter from `from` on. A carriage return occurs only at its start, so no position is compared
+ * twice, and the time is linear. `from` is -2 at the start of the body, which has no line break.
  */
 function findDelimiter(body: Uint8Array, delimiter: Uint8Array, from: number): Delimiter {
   for (let start = from; start < body.length; start++) {
@@ -55,7 +54,7 @@ function findDelimiter(body: Uint8Array, delimiter: Uint8Array, from: number): D
     let end = start + delimiter.length
     if (body[end] === DASH && body[end + 1] === DASH) return { start, end, last: true }
     while (body[end] === SPACE || body[end] === TAB) end++
-    // Anything else goes on behind these characters: a line of content that begins like the boundary.
+    // Otherwise this is a line of content that begins like the boundary.
     if (body[end] === CR && body[end + 1] === LF) return { start, end: end + 2, last: false }
   }
   throw invalid('The multipart body does not end with its boundary')
@@ -68,7 +67,7 @@ function matches(body: Uint8Array, delimiter: Uint8Array, at: number): boolean {
   return true
 }
 
-/** Headers, a blank line, bytes. A part may begin with the blank line, and may end before it. */
+/** Reads a part: headers, a blank line, bytes. A part may begin with the blank line, and may end before it. */
 function readPart(part: Uint8Array): Part {
   if (part.length === 0) return { headers: [], bytes: part }
   if (part[0] === CR && part[1] === LF) return { headers: [], bytes: part.subarray(2) }

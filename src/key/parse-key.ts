@@ -4,15 +4,14 @@ import { invalid } from '../options.ts'
 import { isStorable } from '../platform/storable.ts'
 
 /**
- * One rule for every key, from a header or from `run()`: 1 to 255 characters of printable ASCII, with no space at
- * either end. Spaces inside are allowed because natural keys have them; at the ends they get lost on the way
- * (headers are trimmed), and two keys would become one. Refusals never repeat the key: it may be hostile, and it may
- * be secret.
+ * Checks a key, from a header or from `run()`: 1 to 255 printable ASCII characters, without a space at either end.
+ * Natural keys may contain spaces. At the ends they get lost, because headers are trimmed, and two keys would become
+ * one. Errors never repeat the key, because it may be hostile or secret.
  */
 export function checkKey(key: unknown): string {
   if (typeof key !== 'string') throw keyInvalid(`A key is a string, not ${nameOf(key)}`)
   if (key.length === 0) throw keyInvalid('The idempotency key is empty')
-  // Every character it may hold is one byte long, so the length in characters is the length in bytes.
+  // Every allowed character is one byte, so the length in characters is the length in bytes.
   if (key.length > KEY_BYTES_MAX) throw keyInvalid(`The idempotency key is longer than ${KEY_BYTES_MAX} bytes`)
   for (let i = 0; i < key.length; i++) {
     const unit = key.charCodeAt(i)
@@ -22,13 +21,13 @@ export function checkKey(key: unknown): string {
   return key
 }
 
-/** What `${undefined}` and its kind leave behind: one scope for everybody who is not logged in. */
+/** Texts that `${undefined}` and similar mistakes produce: one scope for all callers who are not logged in. */
 const MISTAKES: ReadonlySet<string> = new Set(['undefined', 'null', 'NaN', '[object Object]'])
 
 /**
- * Whose key it is. Nothing is ever filled in for an empty scope, because one user could then replay another's answer.
- * The word 'global' is a scope like any other: a program that uses it beside scopes made of bare user ids shares it
- * with a user whose id is "global", and should say `user:${id}` instead.
+ * Checks the owner of the key. An empty scope has no default, because one user could then replay another's answer.
+ * 'global' is a scope like any other. A program whose other scopes are bare user ids shares it with a user whose id is
+ * "global", and should use `user:${id}`.
  */
 export function checkScope(scope: unknown): string {
   if (typeof scope !== 'string' || scope === '') throw scopeEmpty(scope === '' ? 'empty' : nameOf(scope))
@@ -37,7 +36,7 @@ export function checkScope(scope: unknown): string {
   return scope
 }
 
-/** Which service owns the keys: chosen once, by the program. */
+/** Checks the name of the service that owns the keys. */
 export function checkNamespace(namespace: unknown): string {
   if (typeof namespace !== 'string' || namespace === '') throw invalid('namespace must be a string that is not empty')
   if (!isStorable(namespace)) throw invalid('namespace has a NUL character or a lone surrogate')
@@ -47,7 +46,7 @@ export function checkNamespace(namespace: unknown): string {
   return namespace
 }
 
-/** A UTF-16 unit is at most three bytes of UTF-8, so most texts need no counting. */
+/** A UTF-16 unit is at most three bytes of UTF-8, so most texts need no exact count. */
 function isOver(text: string, bytesMax: number): boolean {
   if (text.length * 3 <= bytesMax) return false
   return text.length > bytesMax || new TextEncoder().encode(text).length > bytesMax

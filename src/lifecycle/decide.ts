@@ -8,13 +8,13 @@ export interface ClaimRules {
 }
 
 export type Decision =
-  /** The claim is ours: run the handler. */
+  /** This call won the key: run the handler. */
   | { readonly do: 'run' }
-  /** The statement's snapshot may be older than its locks: read once more before refusing anyone. */
+  /** The statement's snapshot may be older than its locks: read once more before any refusal. */
   | { readonly do: 'reread' }
-  /** Won the lock, yet no record: it was swept in between. */
+  /** The lock is held, but the record was swept in between. */
   | { readonly do: 'claimAgain' }
-  /** The old life is over: claim the row under a new life. */
+  /** The old life is over: claim the record under a new life. */
   | { readonly do: 'renew'; readonly record: StoredRecord }
   /** A lapsed lease: the next attempt takes over with a higher token. */
   | { readonly do: 'takeOver'; readonly record: StoredRecord }
@@ -25,8 +25,8 @@ export type Decision =
   | { readonly do: 'gone' }
 
 /**
- * What to do about one view of one key. Pure: the whole life of a key is in this function and `machine.ts`.
- * The order of the questions is the protocol: the record speaks before the locks, 422 before 409.
+ * Decides what one call does, by what its claim saw. It has no side effects: all rules of a key's life are here and in
+ * `machine.ts`. The order of the checks is the protocol: the record counts before the locks, and 422 comes before 409.
  */
 export function decide(view: ClaimView, policy: ClaimRules): Decision {
   if (view.inserted) return { do: 'run' }
@@ -47,16 +47,16 @@ function decideByRecord(record: StoredRecord, policy: ClaimRules): Decision {
   if (record.state === 'unknown') return { do: 'unknown' }
   const leaseLeftMs = record.leaseLeftMs ?? 0
   if (leaseLeftMs > 0) return { do: 'inFlight', retryAfterMs: leaseLeftMs }
-  // Past its time a lapsed operation is not taken over: an outside provider may have forgotten its derived key too.
+  // After `replayFor`, a lapsed operation is not taken over: the provider may have forgotten its derived key.
   return record.expiresInMs > 0 ? { do: 'takeOver', record } : { do: 'unknown' }
 }
 
-/** A fingerprint of another version is compared with its own algorithm or not at all: an upgrade is nobody's 422. */
+/** Fingerprints of different versions are not compared, because an upgrade of the library must not cause a 422. */
 function isMismatch(record: StoredRecord, policy: ClaimRules): boolean {
   return record.fingerprintVersion === policy.fingerprintVersion && !sameText(record.fingerprint, policy.fingerprint)
 }
 
-/** Constant time over equal lengths: how much of a stored fingerprint matches is nobody's business. */
+/** Takes constant time for equal lengths, so that response times do not reveal a stored fingerprint. */
 function sameText(a: string, b: string): boolean {
   if (a.length !== b.length) return false
   let difference = 0

@@ -1,6 +1,6 @@
 /**
- * The life of one key as a table: every state, every event, where it leads. What is not listed does not happen: the
- * simulator checks every commit against it. `docs/state-machine.md` shows this table, and a test walks every cell.
+ * The life of one key as a table of states and events. A transition that is not listed must not happen: the simulator
+ * checks every commit. `docs/state-machine.md` shows this table, and a test tries every cell.
  */
 export const STATES = ['new', 'inProgress', 'completed', 'gone', 'unknown'] as const
 export type State = (typeof STATES)[number]
@@ -8,13 +8,13 @@ export type State = (typeof STATES)[number]
 export const EVENTS = [
   'claim', // a caller wins the key
   'complete', // effect and answer commit
-  'refuse', // a final 4xx: its answer commits, its effect does not
-  'release', // server error or crash: rolled back
+  'refuse', // a final 4xx: its answer commits, its effect is rolled back
+  'release', // a server error or a crash: rolled back
   'takeOver', // the lease lapsed and the next attempt has a higher token
-  'suspend', // died inside an unkeyed outside call, or lapsed past its time
-  'resume', // an operator or reconcile says: go on
+  'suspend', // an attempt died inside a call without a key, or nobody took over in time
+  'resume', // an operator or reconcile settled the outcome
   'expire', // replayFor has passed
-  'renew', // expired, and the policy says rerun
+  'renew', // expired, and `expired` is 'rerun'
   'forget', // goneFor has passed: the sweeper may remove the record
 ] as const
 export type Event = (typeof EVENTS)[number]
@@ -33,7 +33,7 @@ const NEXT: { readonly [S in State]: { readonly [E in Event]?: State } } = {
   unknown: { resume: 'inProgress', complete: 'completed', refuse: 'completed' },
 }
 
-/** The state that follows, or undefined where the edge does not exist. */
+/** Returns the next state. Undefined: there is no such transition. */
 export function nextState(state: State, event: Event): State | undefined {
   return NEXT[state][event]
 }

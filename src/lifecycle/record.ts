@@ -1,6 +1,6 @@
 /**
- * What a store remembers of one operation. All times are distances from the database's own clock at the moment of
- * reading, so nobody can compare them with an application clock by mistake.
+ * The stored record of one operation. All times are relative to the database's clock at the moment of reading, so that
+ * nobody compares them with an application clock.
  */
 export type RecordState = 'inProgress' | 'completed' | 'unknown'
 
@@ -8,12 +8,12 @@ export interface StoredRecord {
   readonly state: RecordState
   readonly fingerprint: string
   readonly fingerprintVersion: number
-  /** Fencing token: increases for ever per key, also across a sweep. A decimal string: it is a 64-bit number. */
+  /** The fencing token. It only rises for a key, even across a sweep. A decimal string, because it has 64 bits. */
   readonly token: string
-  /** The token of this life's first claim; ids derive from it, so a key's second life gets other ids. */
+  /** The token of this life's first claim. Ids derive from it, so a second life of the key has other ids. */
   readonly life: string
   readonly attempt: number
-  /** Milliseconds until the lease lapses; negative when it has; null when the record has no lease. */
+  /** Milliseconds until the lease lapses. Negative: it has lapsed. Null: the record has no lease. */
   readonly leaseLeftMs: number | null
   /** Milliseconds until the answer is gone. */
   readonly expiresInMs: number
@@ -23,7 +23,7 @@ export interface StoredRecord {
   readonly answerDay: string
 }
 
-/** What one claim statement, or one re-read after it, showed. */
+/** What one claim statement saw, or one read after it. */
 export interface ClaimView {
   /** The claim inserted its record: this caller runs the operation. */
   readonly inserted: boolean

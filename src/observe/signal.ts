@@ -13,11 +13,11 @@ export type Signal =
       readonly durationMs: number
       readonly attempt: number
     }
-  /** A final refusal was stored without its effect. */
+  /** A final refusal was stored. Its effect was rolled back. */
   | { readonly kind: 'refused'; readonly id: string; readonly route: string; readonly status: number }
-  /** A handler failed; nothing was committed and the key is free. */
+  /** A handler failed. Nothing was committed, and the key is free. */
   | { readonly kind: 'released'; readonly id: string; readonly route: string }
-  /** The stored answer was given instead of running anything. */
+  /** A caller got the stored answer, and nothing ran. */
   | {
       readonly kind: 'replayed'
       readonly id: string
@@ -30,7 +30,7 @@ export type Signal =
   | { readonly kind: 'takenOver'; readonly id: string; readonly route: string; readonly attempt: number }
   /** A holder found that it had lost its lease. */
   | { readonly kind: 'fenced'; readonly id: string; readonly route: string }
-  /** An operation is re-run after a serialization failure or a deadlock. */
+  /** An operation runs again after a serialization failure or a deadlock. */
   | { readonly kind: 'rerun'; readonly id: string; readonly route: string; readonly attempt: number }
   | { readonly kind: 'batch'; readonly size: number; readonly won: number; readonly failed: number }
   | {
@@ -108,7 +108,7 @@ export type Signal =
       readonly types: readonly string[]
       readonly fate: 'parked' | 'ignored'
     }
-  /** A message was set aside. */
+  /** A message became a dead letter. */
   | {
       readonly kind: 'deadLetter'
       readonly consumer: string
@@ -130,7 +130,7 @@ export type Signal =
   | { readonly kind: 'crowded'; readonly task: 'batch' | 'consumer' | 'redrive'; readonly locks: number }
   /** Messages went back to the broker, because they were busy, too early, or due for a later retry. */
   | { readonly kind: 'givenBack'; readonly consumer: string; readonly messages: number }
-  /** Work in the background failed and will be tried again. */
+  /** Background work failed, and will be tried again. */
   | {
       readonly kind: 'troubled'
       readonly task: 'sweep' | 'heartbeat' | 'recover' | 'batch' | 'relay' | 'consumer' | 'redrive'
@@ -138,12 +138,12 @@ export type Signal =
     }
   /**
    * A setting of the broker or of the consumer weakens a promise, such as `num_replicas is 1`. Nothing failed. Each
-   * advice is told once. `message` begins with the name of the relay's destination or of the consumer.
+   * advice is reported once. `message` begins with the name of the relay's destination or of the consumer.
    */
   | { readonly kind: 'advice'; readonly task: 'relay' | 'consumer'; readonly message: string }
   /** The instance was closed. */
   | { readonly kind: 'closed'; readonly cutOff: readonly CutOff[] }
-  /** The development guard saw something. */
+  /** The development guard found a mistake. */
   | { readonly kind: 'guard'; readonly route: string; readonly code: OnceCode; readonly message: string }
 
 /** Work that `close` cut off. */
@@ -160,7 +160,7 @@ export type Observe = (signal: Signal) => void
 
 const advised = new WeakMap<Observe, Set<string>>()
 
-/** Once for each instance, however often a relay or consumer starts. */
+/** Reports an advice once for each instance, however often a relay or consumer starts. */
 export function advise(observe: Observe, task: 'relay' | 'consumer', message: string): void {
   const known = advised.get(observe) ?? new Set()
   if (known.has(message)) return

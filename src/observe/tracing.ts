@@ -1,4 +1,4 @@
-/** Where an event comes from, in the words of W3C Trace Context and Baggage. */
+/** The trace that an event belongs to, as W3C Trace Context and Baggage define it. */
 export interface Trace {
   readonly traceparent?: string | undefined
   readonly tracestate?: string | undefined
@@ -14,7 +14,7 @@ export type SpanPart =
   /** `event`: the id of the event. */
   | { readonly kind: 'publish'; readonly type: string; readonly event: string }
 
-/** What a span tells. No span holds a key, a scope or a body. `id` is the first part of the hashed identity. */
+/** What a span is about. No span holds a key, a scope or a body. `id` is the first part of the hashed identity. */
 export type SpanOf =
   | { readonly kind: 'operation'; readonly route: string; readonly id: string; readonly store: string }
   | {
@@ -40,15 +40,15 @@ export type SpanOf =
     }
 
 export interface SpanEnd {
-  /** What became of it, in one word. */
+  /** The result, in one word. */
   readonly outcome?: string
   readonly error?: unknown
 }
 
 export interface Span {
-  /** False: nothing is exported, so its parts need no spans. */
+  /** False: the span is not exported, so its parts need no spans. */
   readonly isRecording: boolean
-  /** What the events of this span carry. Undefined: the span belongs to no trace. */
+  /** The trace that events of this span carry. Undefined: the span belongs to no trace. */
   readonly trace: Trace | undefined
   /** Runs the work while this span is the active one. */
   run<T>(work: () => T): T
@@ -62,7 +62,7 @@ export interface Tracing {
   start(of: SpanOf, from: Trace | undefined): Span
 }
 
-/** Runs a part in a span of its own. If nothing records, the part just runs. */
+/** Runs a part in its own span. Without a recording span, the part runs without one. */
 export function inSpan<T>(span: Span | undefined, of: SpanPart, work: () => Promise<T>): Promise<T> {
   return span?.isRecording ? ended(span.part(of), work) : work()
 }

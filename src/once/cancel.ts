@@ -33,7 +33,9 @@ function cancelling<Tx>(core: Core<Tx>, id: unknown): (host: Host) => Promise<Ca
   }
 }
 
-/** Finds an event that this transaction published and has not written yet: events are written when the operation ends. */
+/**
+ * Finds an event that this transaction published and has not written yet. Events are written when the operation ends.
+ */
 async function unwrittenOf({ transaction, publisher, outer }: Host, id: string): Promise<EventRow | undefined> {
   const found = (await publisher?.take())?.find((row) => row.id === id)
   return found || outer?.transaction !== transaction ? found : unwrittenOf(outer as Host, id)

@@ -3,7 +3,10 @@ import type { Events } from '../outbox/event.ts'
 import type { OnceInstance } from './once.ts'
 import type { Once } from './types.ts'
 
-/** The working side of an instance, for adapters of this package. By shape: two copies of the package may meet. */
+/**
+ * Returns the internal side of an instance, for adapters of this package. Checks the shape, because a process may load
+ * two copies of the package.
+ */
 export function instanceOf<Tx, E extends Events>(once: Once<Tx, E>): OnceInstance<Tx, E> {
   const candidate = once as Partial<OnceInstance<Tx, E>> | null | undefined
   if (typeof candidate?.atomic !== 'function' || typeof candidate.leased !== 'function') {

@@ -19,7 +19,7 @@ export function namespaceOf<Tx>(
   return new OwnNamespace(store, { name, publishes: Object.keys(events).length > 0, no })
 }
 
-/** Events are published in transactions: without them a catalogue is refused. */
+/** Events are published in transactions, so a store without transactions refuses a catalogue. */
 export function checkedTransactions<Tx>(store: Store<Tx>, { events }: Settings): Transactions<Tx> | null {
   const transactions = transactionsOf(store)
   return Object.keys(events).length > 0 ? required(store, transactions, 'publish') : transactions

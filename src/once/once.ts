@@ -70,7 +70,7 @@ export function effectivelyOnce<Tx, const E extends Events = {}>(options: OnceOp
   return createOnce(options, systemParts)
 }
 
-/** The same with a given clock, random numbers and decisions, for the simulator. */
+/** The same with a given clock, random numbers and other parts, for the simulator. */
 export function createOnce<Tx, const E extends Events = {}>(
   options: OnceOptions<Tx, E>,
   parts: Parts,
@@ -134,7 +134,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     return valueOf(outcome.answer) as Jsonify<R>
   }
 
-  /** An atomic operation with any kind of answer: what `run` and the HTTP adapters share. */
+  /** Runs an atomic operation with any kind of answer, for `run` and the HTTP adapters. */
   atomic(request: Request, produce: Produce<Tx>): ReturnType<typeof execute> {
     const { core } = this
     const outer = enclosingOf(core.enclosing)
@@ -188,7 +188,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     }
   }
 
-  /** Batched operations with any kind of answer: what `batched` and the HTTP adapters share. */
+  /** Creates a batcher for any kind of answer, for `batched` and the HTTP adapters. */
   batcher(max: number = BATCH_REQUESTS_MAX): (item: BatchItem) => ReturnType<typeof execute> {
     if (!Number.isInteger(max) || max < 1) throw invalid('max must be a whole number from 1')
     const { core } = this

@@ -126,7 +126,7 @@ function claimOf<Tx>({ settings }: Core<Tx>, name: OperationIdentity): Claim {
   return { ...none, id: name, replayForMs, goneForMs }
 }
 
-/** By the database's clock, in whose microseconds a life is named. */
+/** Dates come from the database's clock: a life is named after the microsecond in which it began. */
 function listed({ ageMs, leaseLeftMs, recover, life, ...same }: StoredOperation): ListedOperation {
   const startedAt = Number(life) / 1000
   return {

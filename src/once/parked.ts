@@ -50,17 +50,20 @@ export function parkedOf<Tx>(core: Core<Tx>): Parked {
   }
 }
 
-interface Deed {
+interface ParkedAction {
   readonly release: boolean
   /** The events of these lines that are skipped. `named`: the event whose id was given. */
   skips(lines: readonly ParkedLine[], named: number | null): readonly number[]
 }
 
-/** Line by line, in small transactions: a relay sends the first ones meanwhile. Each line is visited once. */
+/**
+ * Settles the lines in small transactions, so that the relay can already send the first ones. Each line is visited
+ * once.
+ */
 async function settleAll(
   parked: StoredParked,
   { destination, id, aggregate }: ParkedOptions,
-  { release, skips }: Deed,
+  { release, skips }: ParkedAction,
 ): Promise<{ released: number; skipped: number }> {
   const counts = { released: 0, skipped: 0 }
   const any = { destination, aggregateId: aggregate ?? null }

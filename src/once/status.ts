@@ -33,7 +33,7 @@ export async function statusOf<Tx>(core: Core<Tx>): Promise<Status> {
   return statusIn(core, core.settings.namespace, await core.namespace.look())
 }
 
-/** `name` null: operations of every namespace. */
+/** The status of one namespace. If `name` is null, operations of every namespace are counted. */
 export async function statusIn<Tx>({ store }: Core<Tx>, name: string | null, no: number): Promise<Status> {
   const found = await required(store, store.status, 'status').call(store, { namespace: name, no })
   const consumers = found.consumers.map((one) => ({ ...one, name: partsOf(one.name).name }))
@@ -74,7 +74,7 @@ export function problemsIn({ operations, destinations, unsent, deadLetters }: St
   return problems
 }
 
-/** Never rejects, because a probe calls it. */
+/** Whether the instance is ready. Never rejects, because a probe calls it. */
 export async function readinessOf<Tx>({ store, clock, closing }: Core<Tx>): Promise<Readiness> {
   if (closing) return { ready: false, reasons: ['the instance is closed'] }
   try {

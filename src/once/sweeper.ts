@@ -14,7 +14,7 @@ import type { Swept } from '../store/store.ts'
 import type { Core } from '../operation/core.ts'
 
 export interface SweptAll extends Swept {
-  /** The result for the consumers' memory. Null: there is none. */
+  /** What was removed for consumers. Null: the store has no inbox. */
   readonly inbox: SweptInbox | null
 }
 
@@ -22,7 +22,7 @@ export interface SweptAll extends Swept {
 export class Sweeper<Tx> {
   readonly #core: Core<Tx>
   readonly #stopped = new AbortController()
-  /** Troubles that only another role can end. Each is reported once. */
+  /** Troubles that only another role can fix. Each is reported once. */
   #told = new Set<string>()
   #cancel = (): void => {}
 
@@ -30,11 +30,11 @@ export class Sweeper<Tx> {
   #recovering: Promise<void> | undefined
   readonly #sweeps = new Set<Promise<void>>()
 
-  /** In the background unless the settings say otherwise. The timer keeps no process alive. */
+  /** Sweeps in the background, unless `sweep` is false. The timer does not keep the process alive. */
   constructor(core: Core<Tx>) {
     this.#core = core
     if (!core.settings.sweep || !core.store.retention) return
-    // Answers that expire later than any before need storage that is not there yet.
+    // Answers that expire later than all before need partitions that do not exist yet.
     core.settings.reach.whenGrown(() => {
       this.#hurry = true
       this.#next(SWEEP_SOON_MS)
@@ -42,7 +42,7 @@ export class Sweeper<Tx> {
     this.#next(SWEEP_SOON_MS)
   }
 
-  /** Does all parts that it can, then throws the first failure. Missing rights are no failure. */
+  /** Does all parts that it can, then throws the first failure. Missing rights do not count as a failure. */
   sweep(limit: number = SWEEP_LIMIT_DEFAULT, signal?: AbortSignal): Promise<SweptAll> {
     const stopped = this.#stopped.signal
     const sweep = this.#sweep(limit, signal ? AbortSignal.any([signal, stopped]) : stopped)
@@ -140,7 +140,7 @@ export class Sweeper<Tx> {
   }
 }
 
-/** Only the owner of the schema can end this trouble, so a retry does not help. */
+/** Only the owner of the schema can fix this, so a retry does not help. */
 function isOthers(error: unknown): error is OnceError {
   return isOnceError(error, 'ONCE_RIGHTS_MISSING')
 }
@@ -154,7 +154,7 @@ async function keeping<T>(troubles: unknown[], work: () => Promise<T> | undefine
   }
 }
 
-/** Who sweeps does it for everybody: the shard says whose destination it is. */
+/** A sweep covers all namespaces. The shard tells to which namespace a destination belongs. */
 function miscountedOf(swept: Swept): Swept['miscounted'] {
   return swept.miscounted.map((of) => ({ ...of, destination: partsOf(of.destination).name }))
 }

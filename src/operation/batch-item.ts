@@ -24,7 +24,7 @@ export interface Item {
   /** Its connection was lost once. The request gets the error after a second loss. */
   lost: boolean
   /** How often its own previous transaction, whose locks the server had not released yet, blocked it. */
-  shadows: number
+  staleLocks: number
   /** When it first ran, on the monotonic clock. */
   since: number | null
 }

@@ -3,8 +3,8 @@ import {
   BATCH_LATE_DEADLINES,
   BATCH_LATE_MS_MIN,
   BATCH_LATE_SHARE,
-  BATCH_SHADOW_MS,
-  BATCH_SHADOWS_MAX,
+  BATCH_STALE_LOCK_MS,
+  BATCH_STALE_LOCKS_MAX,
   RERUN_BACKOFF_MS,
   RERUNS_MAX,
 } from '../limits.ts'
@@ -60,8 +60,8 @@ export async function runBatch<Tx>(core: Core<Tx>, batches: Batches, items: read
   const sorted = items.toSorted((a, b) => (a.request.claim.id < b.request.claim.id ? -1 : 1))
   const [first] = sorted
   if (!first) return NOTHING
-  const shadows = Math.max(...sorted.map((item) => item.shadows))
-  if (shadows > 0) await sleep(core.clock, BATCH_SHADOW_MS * 2 ** shadows)
+  const staleLocks = Math.max(...sorted.map((item) => item.staleLocks))
+  if (staleLocks > 0) await sleep(core.clock, BATCH_STALE_LOCK_MS * 2 ** staleLocks)
   const startedAt = core.clock.now()
   for (const item of sorted) item.since ??= startedAt
   const deadlineMs = deadlineOf(first, sorted, startedAt)
@@ -78,26 +78,26 @@ export async function runBatch<Tx>(core: Core<Tx>, batches: Batches, items: read
   }
   const { session, won } = opened
   const winners: Won[] = []
-  const shadowed: Item[] = []
+  const blocked: Item[] = []
   const losers: Item[] = []
   for (const item of sorted) {
     const claimed = won.get(item.request.claim.id)
     if (claimed) {
       item.won(true)
       winners.push(Object.assign(item, { claimed }))
-    } else if (isShadowed(item)) shadowed.push(item)
+    } else if (isBlockedByStaleLock(item)) blocked.push(item)
     else losers.push(item)
   }
   const ending = settled(round, session, winners)
   for (const item of losers) void answerLoser(core, item, ending)
   const { again, crowded } = await ending
   for (const items of again) for (const item of items) item.won(false)
-  return { again: [shadowed, ...again], crowded }
+  return { again: [blocked, ...again], crowded }
 }
 
 /** The server reports the end of a connection before it releases the connection's locks. */
-function isShadowed(item: Item): boolean {
-  return (item.lost || item.late > 0) && item.shadows++ < BATCH_SHADOWS_MAX
+function isBlockedByStaleLock(item: Item): boolean {
+  return (item.lost || item.late > 0) && item.staleLocks++ < BATCH_STALE_LOCKS_MAX
 }
 
 async function settled<Tx>(round: Round<Tx>, session: BatchSession, winners: readonly Won[]): Promise<Remains> {

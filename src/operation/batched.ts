@@ -7,7 +7,7 @@ import type { Core } from './core.ts'
 import type { Attempt } from './outcome.ts'
 import { cutOff } from './running.ts'
 
-const UNTRIED = { conflicts: 0, late: 0, lost: false, shadows: 0, since: null } as const
+const UNTRIED = { conflicts: 0, late: 0, lost: false, staleLocks: 0, since: null } as const
 
 /**
  * Batched mode: requests that wait together share one transaction and one fsync. Each has its own claim and its own

@@ -23,8 +23,8 @@ export interface EventOptions<D> {
    */
   encode?: (data: D) => Uint8Array | Promise<Uint8Array>
   /**
-   * Decodes the bytes for handlers of consumers. If it throws, the message fails as if its handler had thrown: it is
-   * tried again, and parked as a dead letter in the end. `decode` is not called for JSON.
+   * Decodes the bytes for a consumer's handler. If it throws, the message fails as if its handler had thrown. `decode`
+   * is not called for JSON.
    */
   decode?: (bytes: Uint8Array, event: DecodedFrom) => D | Promise<D>
 }

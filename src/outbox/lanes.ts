@@ -100,7 +100,7 @@ export class Lanes {
     this.#first = 0
   }
 
-  /** The event failed and is set aside. Takes out the events that wait in its lane. */
+  /** The event failed and is held. Takes out the events that wait in its lane. */
   fail(item: Item, parked: boolean): Item[] {
     const lane = this.#lanes.get(item.stored.aggregateId)
     if (!lane) return []

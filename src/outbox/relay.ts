@@ -59,9 +59,9 @@ export interface RelayOptions {
   /** How often an event may fail before `onFailure` decides. Default 250, which takes about an hour */
   attempts?: number
   /**
-   * What to do with an event that failed for the last time. 'park' (default): the event and later events of its
-   * aggregate are set aside as one sequence. 'block': its aggregate waits until the event is sent. 'skip': the event is
-   * set aside, and later events are sent without it, which gives up order.
+   * What to do with an event that failed for the last time. 'park' (default): the event is parked, and later events of
+   * its aggregate are parked behind it. 'block': its aggregate waits until the event is sent. 'skip': the event is
+   * skipped, and later events are sent without it, which gives up order.
    */
   onFailure?: OnFailure
   /** How long other relays wait before they take the shards of a relay that died. Default '30s' */

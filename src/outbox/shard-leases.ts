@@ -221,9 +221,9 @@ export class ShardLeases {
   }
 
   /**
-   * Tells the server that effects in its own database are settled. Another server, or one that was started again, is not
-   * told: it may have lost the effects, and whoever deduplicates them there is given the events again. Answers with the
-   * shards that are still ours.
+   * Writes to the server that leased the shards. Another server, or one that was restarted, must not accept the write:
+   * it may have lost effects, and its consumers must get the events again. Returns the shards that this relay still
+   * holds.
    */
   async told(
     of: readonly Pick<ShardLease, 'shard'>[],
@@ -276,8 +276,8 @@ export class ShardLeases {
     const kept = new Set(ours)
     this.drop(leases.filter(({ shard }) => !kept.has(shard)))
     if (kept.size > 0 || (leases.length === 0 && free > 0)) return
-    // Nothing is ours, and all was lost at once or nothing is free. Others hold the shards, or the destination was removed
-    // or is not known to a server that was promoted since, and must be registered again.
+    // This relay holds no shard, because it lost all at once, or because none is free. Either other relays hold the
+    // shards, or the destination was removed, or a promoted server does not know it. So it is registered again.
     await outbox.open({ destination })
     if (leases.length > 0) this.#freeSeen = true
   }

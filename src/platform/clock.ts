@@ -1,17 +1,17 @@
 /**
- * Time on this machine: only for waiting and measuring, never for deciding who owns a key (that time is the
- * database's). A seam, so that the simulator can own it.
+ * The time on this machine, only for waiting and measuring. The database's time decides who owns a key. The simulator
+ * replaces this interface.
  */
 export interface Clock {
-  /** Monotonic milliseconds; the origin means nothing. */
+  /** Monotonic milliseconds, from an arbitrary origin. */
   now(): number
-  /** Calls back once, later; the returned function cancels it. Only a `held` timer keeps the process alive. */
+  /** Calls back once, later. Returns a function that cancels it. Only a `held` timer keeps the process alive. */
   after(ms: number, callback: () => void, held?: boolean): () => void
-  /** Calls back when everything that is ready now has been dealt with. Without it: after the code that runs now. */
+  /** Calls back after everything that is ready now has run. Absent: right after the current code. */
   soon?(callback: () => void): void
 }
 
-/** Node calls back at once after more than this: 24 days. */
+/** Node's timers fire at once if they are longer than this: 24 days. */
 const TIMER_MS_MAX = 2 ** 31 - 1
 
 export const systemClock: Clock = {

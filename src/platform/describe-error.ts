@@ -3,17 +3,17 @@ import { sha256Hex } from './sha256.ts'
 import { jsonWith, spell } from './storable.ts'
 import { readable, textOf } from './readable-error.ts'
 
-/** An error as a dead letter keeps it. */
+/** An error in the form that a dead letter stores. */
 export interface Described {
   /** One line. */
   readonly line: string
-  /** The same for errors of the same kind from the same place, whatever ids and numbers they carry. */
+  /** Equal for errors of the same kind from the same place, whatever ids and numbers they contain. */
   readonly fingerprint: string
   /** JSON text: the error and its causes, outermost first. */
   readonly causes: string
 }
 
-/** Whatever was thrown: every database can hold the answer. */
+/** Describes any thrown value, in texts that every database can store. */
 export function describeError(thrown: unknown): Described {
   const error = readable(thrown)
   const chain: unknown[] = [error]
@@ -38,7 +38,7 @@ function lineOf(error: unknown): string {
   return line.length > ERROR_LINE_LENGTH_MAX ? `${cut(line, ERROR_LINE_LENGTH_MAX - 1)}…` : line
 }
 
-/** What errors of one kind have in common: no ids, no numbers, no quoted values, no line numbers. */
+/** The common part of errors of one kind: no ids, numbers, quoted values or line numbers. */
 function kindOf(error: unknown): string {
   const { name, message, code } = named(error)
   const kind = message
@@ -48,7 +48,7 @@ function kindOf(error: unknown): string {
   return `${name} ${code} ${kind} ${placeOf(error)}`
 }
 
-/** The function an error came from, without its line: a deploy moves lines. */
+/** The function that an error came from, without its line, because a deployment moves lines. */
 function placeOf(error: unknown): string {
   const frame = stackOf(error)
     ?.split('\n')
@@ -72,13 +72,13 @@ function detailOf(error: unknown): Record<string, unknown> {
   }
 }
 
-/** A program may make something else of it. */
+/** The stack may be any value, because programs can change it. */
 function stackOf(error: unknown): string | undefined {
   const stack: unknown = error instanceof Error ? error.stack : undefined
   return typeof stack === 'string' ? stack : undefined
 }
 
-/** Not between the halves of a pair. */
+/** Cuts a text, but not inside a surrogate pair. */
 function cut(text: string, max: number): string {
   const end = /[\ud800-\udbff]/.test(text.charAt(max - 1)) ? max - 1 : max
   return text.slice(0, end)

@@ -1,6 +1,9 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 
-/** Listens on a channel of Node's own diagnostics; returns how to stop. Whoever publishes calls back in its own context. */
+/**
+ * Listens on a diagnostics channel of Node. Returns a function that stops. The listener runs in the publisher's
+ * context.
+ */
 export function onDiagnostics(channel: string, listen: (message: unknown) => void): () => void {
   const listener = (message: unknown): void => listen(message)
   subscribe(channel, listener)

@@ -1,6 +1,6 @@
 import { systemClock, type Clock } from './clock.ts'
 
-/** Waits for the work, but not longer than this. Then it rejects with what `late` makes, and the work goes on alone. */
+/** Waits for the work, at most this long. Then it rejects with the error of `late`, and the work continues alone. */
 export async function inTime<T>(
   work: Promise<T>,
   ms: number,

@@ -1,10 +1,10 @@
 import { newUuid } from './uuid.ts'
 
-/** A seam for the simulator: the same seed, the same world. Nothing that must be secret comes from here. */
+/** Random numbers. The simulator replaces this interface: the same seed makes the same run. Not for secrets. */
 export interface Random {
   /** A number in [0, 1), for jitter. */
   next(): number
-  /** Unique: names a relay, or an event without a key. */
+  /** A unique id, for a relay or for an event without a key. */
   uuid(): string
 }
 

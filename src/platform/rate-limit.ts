@@ -4,7 +4,7 @@ import type { Clock } from './clock.ts'
 
 const LOOK_MS_MAX = 60_000
 
-/** So many per second, and never more than a second's worth at once. */
+/** Limits starts per second. A burst is never larger than one second's starts. */
 export class RateLimit {
   readonly #clock: Clock
   #rate: number
@@ -32,7 +32,7 @@ export class RateLimit {
     this.#tokens -= count
   }
 
-  /** When the next one may start, or when to ask again: no timer is longer than 24 days. */
+  /** When the next start is allowed, or when to ask again: no timer is longer than 24 days. */
   nextInMs(): number {
     return Math.min(LOOK_MS_MAX, Math.max(1, ((1 - this.#tokens) / this.#rate) * 1_000))
   }
@@ -44,12 +44,12 @@ export class RateLimit {
   }
 }
 
-/** A rate, where there is one, and a call when it has room again. */
+/** An optional rate limit, which calls back when it has room again. */
 export class Throttle {
   readonly #clock: Clock
   readonly #limit: RateLimit | null
   readonly #again: () => void
-  /** There was no room, and `again` was not called yet. */
+  /** Whether there was no room, and `again` was not called yet. */
   waiting = false
 
   constructor(clock: Clock, rate: number | null, again: () => void) {
@@ -58,7 +58,7 @@ export class Throttle {
     this.#again = again
   }
 
-  /** How many may start now. Where it is none, `again` is called as soon as one may. */
+  /** How many may start now. If none may, `again` is called as soon as one may. */
   room(): number {
     const room = this.#limit?.allowed() ?? Infinity
     if (room < 1) this.#callAgain()
@@ -79,7 +79,7 @@ export class Throttle {
   }
 }
 
-/** `what`: that of which there are so many per second. */
+/** Checks the option `rate`. `what` names the counted things, for the error. */
 export function checkRate(rate: unknown, what: string): number {
   if (typeof rate === 'number' && rate > 0 && rate <= RATE_MAX) return rate
   throw invalid(`rate must be ${what} per second, up to ${RATE_MAX}`)

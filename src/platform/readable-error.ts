@@ -1,11 +1,11 @@
 import { ERROR_CAUSES_MAX } from '../limits.ts'
 
-/** What anybody here asks of an error. */
+/** The properties of an error that the library reads. */
 const ASKED = ['name', 'message', 'stack', 'code', 'status', 'meta', 'originalCode', 'driverAdapterError', 'errcode']
 
 /**
- * What was thrown, or a copy of what can be read of it: a getter may throw, a proxy may be revoked, and then nobody could
- * even say whose fault it was.
+ * Returns the thrown value, or a readable copy of it. A getter may throw and a proxy may be revoked; then no later code
+ * could decide who is at fault.
  */
 export function readable(error: unknown): unknown {
   try {
@@ -23,23 +23,23 @@ export function readable(error: unknown): unknown {
 }
 
 function copyOf(error: Partial<Error>): Error {
-  const copy = new Error('it cannot be read')
+  const copy = new Error('the error cannot be read')
   for (const name of ['name', 'message', 'stack'] as const) {
     try {
       Object.defineProperty(copy, name, { value: textOf(error[name]) })
     } catch {
-      // As it is.
+      // The property keeps its default.
     }
   }
   return copy
 }
 
-/** Of anything that was thrown. */
+/** The message of any thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? textOf(error.message) : textOf(error)
 }
 
-/** Of anything: a message need not be a text. */
+/** Any value as text, because a message need not be a string. */
 export function textOf(value: unknown): string {
   if (typeof value === 'string') return value
   try {

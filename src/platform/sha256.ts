@@ -1,9 +1,9 @@
 import { createHash, hash } from 'node:crypto'
 
 /**
- * The only door to a hash function, so that another runtime needs one other file. Parts are hashed as if they were
- * one: whoever passes several has to frame them (see key/frame.ts). Strings are hashed as UTF-8, which maps every
- * lone surrogate to the same three bytes; framing takes care of that too.
+ * The only file that uses a hash function, so that another runtime replaces only this file. Parts are hashed as if they
+ * were one text, so a caller with several parts must frame them (see key/frame.ts). UTF-8 maps every lone surrogate to
+ * the same three bytes; framing avoids that, too.
  */
 export interface Sha256 {
   update(part: string | Uint8Array): Sha256
@@ -32,7 +32,10 @@ export function sha256(...parts: readonly (string | Uint8Array)[]): Uint8Array {
   return inner.digest()
 }
 
-/** The hot path: one native call, no hash object and no buffer. Three times the speed of `sha256` on short text. */
+/**
+ * For the hot path: one native call, without a hash object or a buffer. It is three times as fast as `sha256` on short
+ * text.
+ */
 export function sha256Hex(text: string): string {
   return hash('sha256', text)
 }

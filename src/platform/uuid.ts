@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 
-/** As the database writes it. */
+/** A UUID as databases write it. */
 export const UUID: RegExp = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
 
-/** A random id that nobody can foresee: for events that have no key to derive one from. */
+/** An unpredictable id, for events that have no key to derive an id from. */
 export function newUuid(): string {
   return randomUUID()
 }

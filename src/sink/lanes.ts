@@ -1,6 +1,8 @@
 import type { OutgoingEvent } from './sink.ts'
 
-/** The events of each aggregate, by index, in order: one of a lane is under way at a time, many lanes are. */
+/**
+ * Groups events by aggregate, as indexes in order. One event of each lane is in flight at a time, but many lanes are.
+ */
 export function lanesOf(events: readonly OutgoingEvent[]): (readonly number[])[] {
   const lanes = new Map<string, number[]>()
   for (const [index, { aggregate }] of events.entries()) {

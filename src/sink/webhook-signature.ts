@@ -4,7 +4,10 @@ import { invalid } from '../options.ts'
 const PREFIX = 'whsec_'
 const SECRET_BYTES_MIN = 8
 
-/** A secret as Standard Webhooks writes it, `whsec_` and base64; anything else is taken as it is. */
+/**
+ * The bytes of a secret: base64 after the prefix `whsec_`, as Standard Webhooks writes it. Any other text is used
+ * unchanged.
+ */
 export function secretBytes(secret: string): Uint8Array {
   if (typeof secret !== 'string' || secret.length < 16) {
     throw invalid('a webhook secret must have at least 16 characters')

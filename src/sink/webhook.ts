@@ -12,7 +12,7 @@ import { secretBytes, signatureOf } from './webhook-signature.ts'
 
 export interface WebhookOptions {
   url: string
-  /** One secret, or several while the receiver changes its secret. */
+  /** One secret, or several while the receiver rotates its secret. */
   secret: string | readonly string[]
   /** Names the destination. Default: the address without its query */
   name?: string
@@ -154,7 +154,7 @@ function checkFinals(statuses: readonly number[] = FINAL_STATUSES_DEFAULT): Read
   throw invalid('finalStatuses must be a list of statuses from 300 to 599')
 }
 
-/** No request can be made with these headers: every event would fail. */
+/** Refuses headers with which no request can be made, because every event would fail. */
 function checkHeaders(headers: Readonly<Record<string, string>> | undefined): void {
   try {
     void new Headers(headers)

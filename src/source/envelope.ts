@@ -3,22 +3,25 @@ import { isStorable } from '../platform/storable.ts'
 import { bodyText } from './body-text.ts'
 import type { Delivery, Position, ReceivedEvent } from './source.ts'
 
-/** Ids and sources longer than this are no event's: they would not fit where they are remembered. */
+/** Longer ids and sources do not fit into the tables, so such a message cannot be read. */
 const NAME_LENGTH_MAX = 255
 
-/** A message as a broker has it. */
+/** A message, as a broker delivers it. */
 export interface Message {
   /** UTF-8 text or bytes. */
   readonly body: string | Uint8Array
-  /** Transport headers, by lower-case name. `ce-id` (also `ce_id`, `cloudEvents:id`) shows that it is binary mode. */
+  /** Transport headers, by lower-case name. A header `ce-id` (also `ce_id`, `cloudEvents:id`) means binary mode. */
   readonly headers: Readonly<Record<string, string | undefined>>
-  /** Where it is (stream and sequence, topic and offset): the id of a message that has none. null: its bytes are it. */
+  /**
+   * The message's place (stream and sequence, topic and offset). It identifies a message without an id. Null: its bytes
+   * do.
+   */
   readonly place: string | null
-  /** Who it is from when it cannot be read: the source's own name. */
+  /** The publisher of a message that cannot be read: the source's own name. */
   readonly source: string
 }
 
-/** What a broker knows of one delivery. */
+/** What a broker reports about one delivery. */
 export interface Handling {
   readonly delivered?: number | undefined
   readonly redelivered: boolean
@@ -104,7 +107,7 @@ export class EnvelopeDelivery implements Delivery {
   }
 }
 
-/** The event, or why there is none. */
+/** Returns the event, or the reason why it cannot be read. */
 export function readCloudEvent(message: Message): Read | string {
   const prefix = PREFIXES.find((candidate) => message.headers[`${candidate}id`] !== undefined)
   return prefix === undefined ? readStructured(message) : readBinary(message, prefix)
@@ -141,15 +144,15 @@ function percentDecoded(value: string | undefined): string | undefined {
   try {
     return value === undefined ? undefined : decodeURIComponent(value)
   } catch {
-    return value // a sender that does not encode
+    return value // the sender did not encode
   }
 }
 
-/** Nothing, or a type of JSON. */
+/** Matches an empty media type, and types of JSON. */
 const JSON_TYPE = /^$|^[^/;]+\/(?:[^;]+\+)?json *(?:;|$)/i
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 
-/** Decodes the `data_base64` of CloudEvents. */
+/** Whether a `data_base64` of CloudEvents is valid base64. */
 export function isBase64(value: unknown): value is string {
   return typeof value === 'string' && BASE64.test(value)
 }

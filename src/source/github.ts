@@ -6,7 +6,7 @@ import type { PushedSource } from './source.ts'
 const DELIVERY = 'x-github-delivery'
 
 export interface GithubSourceOptions {
-  /** The webhook's secret. Pass several while you change it. */
+  /** The webhook's secret. Pass several while you rotate it. */
   secret: Secrets
 }
 

@@ -13,9 +13,9 @@ export interface LogLife {
 }
 
 /**
- * A recreated topic has the old name, but other events at its positions. So the database stores which life of the topic a
- * consumer reads, as a position named `name#id`. The first life uses the plain names of its partitions. Each later life
- * adds a suffix to the names, because a position never goes back. Returns the suffix.
+ * A recreated topic has the old name, but other events at its positions. So the database stores which life of the topic
+ * a consumer reads, as a position named `name#id`. The first life uses the plain names of its partitions. Each later
+ * life adds a suffix to these names, because a position never moves back. Returns the suffix.
  */
 export async function lifeOf(
   inbox: Pick<Inbox<unknown>, 'positions' | 'pass'>,

@@ -2,10 +2,10 @@ import type { Delivery, Position, Positions, ReceiveParams, SourceFeatures, Subs
 import { Timers } from './timers.ts'
 import { untilRung, Waiting } from './waiting.ts'
 
-/** How often those who stand by look whether it is their turn. */
+/** How often a standby process checks whether it is its turn. */
 const LOOK_MS_MAX = 1_000
 
-/** Who of a consumer's processes reads. Two may believe so for a while: that costs work, and breaks nothing. */
+/** Decides which process of a consumer reads. Two may read for a while, which costs work but breaks nothing. */
 export interface Turn {
   /** How long a turn lasts unless `hold` renews it. */
   readonly keptMs: number
@@ -91,7 +91,7 @@ export class LogReading {
     return []
   }
 
-  /** A log takes nothing back: it comes again from here. */
+  /** A log cannot take a message back, so it is delivered again from here. */
   giveBack(deliveries: readonly LogDelivery[], delayMs: number): void {
     this.#timers.after(delayMs, () => {
       if (this.#next !== undefined) this.#arrived.push(...deliveries)

@@ -9,7 +9,7 @@ export class OutboxDelivery implements Delivery {
   readonly stored: StoredEvent
   /** The lease under which the event was read. After the lease is lost, another event may have its number. */
   readonly lease: Shard
-  /** It was set aside: a delayed event whose time has come, or one that is sent again. */
+  /** Whether the event was held: a delayed event whose time has come, or a resend. */
   readonly held: boolean
   readonly delivered: number
   readonly #origin: string
@@ -80,7 +80,7 @@ export class OutboxDelivery implements Delivery {
     return this.#outgoing.traceparent
   }
 
-  /** Not stored: the outbox has cursors of its own. Tells which shard is meant when it is lost. */
+  /** Not stored, because the outbox has its own cursors. It identifies the shard when the shard is lost. */
   get position(): Position {
     const { shard, seq } = this.stored
     return { partition: String(shard), offset: String(seq), next: String(seq + 1) }
@@ -100,7 +100,7 @@ function readHeaders(text: string | null): { texts: Record<string, string>; prev
   try {
     parsed = text === null ? {} : JSON.parse(text)
   } catch {
-    // An event is not lost because of its headers.
+    // Ignore unreadable headers, so that the event is still delivered.
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return { texts: {}, previous: undefined }
   const entries = Object.entries(parsed)

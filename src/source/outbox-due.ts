@@ -11,7 +11,7 @@ const IN_HAND_MS = 1_000
 /** How many events behind each due event are read with it. */
 const DUE_BEHIND = 16
 
-/** Reads the events of one consumer that were set aside and are due. */
+/** Reads held events of one consumer that are due. */
 export class OutboxDue {
   readonly #parts: Pick<OutboxSourceParts, 'outbox' | 'clock'>
   readonly #destination: string

@@ -14,9 +14,9 @@ export interface OutboxSourceParts {
   readonly events?: Events
   /** The `source` of events that do not name one. */
   readonly source: string
-  /** How long the shards of a process that died wait for another one. */
+  /** How long other processes wait before they take the shards of a process that died. */
   readonly leaseMs: number
-  /** How long events stay, after which none can come again. */
+  /** How long events stay. Later they cannot be delivered again. */
   readonly keptForMs: number
   /** Calls back after each commit of this process that published events. Returns a function that stops this. */
   onPublished(wake: () => void): () => void

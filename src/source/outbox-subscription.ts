@@ -26,7 +26,7 @@ const WINDOW_MAX = 4_096
 const WINDOW_BYTES_MAX = CONSUMER_BYTES_MAX / CONSUMER_BYTES_SHARE
 /** How often cursors are written, after the effects. After a crash, unwritten events come again as duplicates. */
 const FLUSH_MS = 20
-/** So many events may have been under way when a process died. They are delivered as redelivered. */
+/** At most this many events may have been running when a process died. They are marked as redelivered. */
 const REDELIVERED_MAX = 4_096
 
 interface Returned {
@@ -42,7 +42,7 @@ export class OutboxSubscription implements Subscription {
   readonly #wake: WakeSignal
   readonly #leases: ShardLeases
   readonly #windows = new Map<Shard, ShardWindow>()
-  /** Shards whose last owner died, and how many of their events may have been under way. */
+  /** Shards whose last owner died, with the number of events that may have been running. */
   readonly #doubtful = new Map<Shard, number>()
   #returned: Returned[] = []
   readonly #due: OutboxDue
@@ -137,7 +137,7 @@ export class OutboxSubscription implements Subscription {
     await this.#leases.stop()
   }
 
-  /** Null: all events that were found were set aside or cancelled, and more may wait behind them. */
+  /** Null: all events that were found are held or cancelled, and more may wait behind them. */
   async #next(max: number): Promise<OutboxDelivery[] | null> {
     await this.#tend()
     this.#asksSince = this.#parts.clock.now()
@@ -151,7 +151,7 @@ export class OutboxSubscription implements Subscription {
     return found.length === 0 && this.#due.at === 0 ? null : found
   }
 
-  /** Windows follow the shards: a lost one is forgotten, a new one begins at its cursor. */
+  /** Updates the windows: a lost shard's window is dropped, and a new shard's window begins at its cursor. */
   async #tend(): Promise<void> {
     await this.#leases.tend()
     const lost: string[] = []
@@ -211,7 +211,7 @@ export class OutboxSubscription implements Subscription {
     const inHand = all.reduce((sum, { bytes }) => sum + bytes, 0)
     const windows = all.filter(({ size, bytes }) => size < WINDOW_MAX && bytes < WINDOW_BYTES_MAX)
     if (windows.length === 0 || inHand >= CONSUMER_BYTES_MAX) return []
-    // Another one first each time: the last ones of a full batch are cut off.
+    // Begin with another shard each time, because a full batch cuts off the last ones.
     const turn = this.#turn++ % windows.length
     const turned = [...windows.slice(turn), ...windows.slice(0, turn)]
     const bytes = Math.min(RELAY_BATCH_BYTES, CONSUMER_BYTES_MAX - inHand)
@@ -258,7 +258,7 @@ export class OutboxSubscription implements Subscription {
     })
     const notBefore = delivery.headers['notbefore'] === undefined ? undefined : notBeforeOf(delivery.headers)
     if (notBefore === undefined) return delivery
-    // Its time has not come: it is set aside with the cursor that passes it.
+    // The event is not due yet, so it is held, with the cursor that passes it.
     this.#holds.push(delayed(stored, notBefore))
     window.settle(stored.seq)
     return null

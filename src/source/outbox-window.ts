@@ -35,7 +35,7 @@ export class ShardWindow {
     return this.#bytes
   }
 
-  /** There is something to acknowledge. */
+  /** Whether there is something to acknowledge. */
   get dirty(): boolean {
     return this.#dirty
   }
@@ -55,7 +55,7 @@ export class ShardWindow {
     if (this.#open[0]?.settled) this.#dirty = true
   }
 
-  /** The cursors behind everything that is settled from the front, one for each segment. */
+  /** The cursors after all events that are settled from the front, one for each segment. */
   acks(): Ack[] {
     const ends: End[] = []
     for (const { seq, segment, id, settled } of this.#open) {

@@ -7,7 +7,7 @@ import type { Pushed, PushedRefusal } from './source.ts'
 const TOLERANCE_MS_DEFAULT = 300_000
 const TOLERANCE_MS_MAX = 86_400_000
 
-/** One secret, or several while it is being changed. */
+/** One secret, or several while you rotate it. */
 export type Secrets = string | readonly string[]
 
 export function checkSecrets(secret: Secrets, whose: string): readonly string[] {
@@ -40,7 +40,10 @@ export function signedBy(
   return matches
 }
 
-/** Seconds since 1970 in a header. Too old, or from the future, is no proof that the sender means it now. */
+/**
+ * Whether a timestamp (seconds since 1970) is recent. An old or future timestamp may be a recorded request that is
+ * replayed.
+ */
 export function isFresh(seconds: string, now: number, toleranceMs: number): boolean {
   return /^\d{1,12}$/.test(seconds) && Math.abs(now - Number(seconds) * 1_000) <= toleranceMs
 }
@@ -49,7 +52,7 @@ export function refused(code: PushedRefusal, detail: string): Pushed {
   return { kind: 'refused', code, detail }
 }
 
-/** An object, or nothing. */
+/** Parses a JSON object. Undefined: the body is not one. */
 export function jsonObject(body: Uint8Array): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(strict.decode(body))

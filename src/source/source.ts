@@ -10,7 +10,10 @@ import type { Jsonify } from '../platform/jsonify.ts'
 export type Source<M> = PulledSource<M> | PushedSource<M>
 
 interface Described<M> {
-  /** A name for messages and positions. It must never change. Deduplication uses `Delivery.source`, not this name. */
+  /**
+   * The name of the source in messages and stored positions. It must never change. Deduplication uses
+   * `Delivery.source`, not this name.
+   */
   readonly name: string
   /** The kind of broker, for traces and metrics: a value of OpenTelemetry's `messaging.system`, such as 'kafka'. */
   readonly system?: string
@@ -101,8 +104,8 @@ export interface Positions {
   /** Returns the next offset to read, by partition. A partition that was never read has none. */
   read(partitions: readonly string[]): Promise<ReadonlyMap<string, string>>
   /**
-   * Checks that the positions belong to this topic or stream. Returns the ending of its partitions' names. Throws
-   * ONCE_SOURCE_RECREATED if the topic was made again, and the option `recreated` is 'stop'.
+   * Checks that the positions belong to this topic or stream. Returns the suffix of its partitions' names. Throws
+   * ONCE_SOURCE_RECREATED if the topic was recreated, and the option `recreated` is 'stop'.
    */
   lifeOf?(log: LogLife): Promise<string>
 }

@@ -8,7 +8,7 @@ import { checkSecrets, isFresh, isId, jsonObject, refused, signedBy, toleranceOf
 import type { EventsOf, Pushed, PushedRequest, PushedSource, ReceivedEvent } from './source.ts'
 
 export interface StandardWebhooksOptions<E extends Events> {
-  /** `whsec_` and base64, or any text. Pass several while you change the secret. */
+  /** `whsec_` and base64, or any text. Pass several while you rotate the secret. */
   secret: Secrets
   /**
    * The sender. Two events are the same only if their senders are the same. Default 'webhook'. A CloudEvent names its

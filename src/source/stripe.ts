@@ -50,7 +50,7 @@ export function stripeSource<U extends AnyEvent = AnyEvent>(options: StripeSourc
   }
 }
 
-/** `t=1492774577,v1=5257…,v1=…,v0=…`: only v1 is a signature we know. */
+/** Reads `t=1492774577,v1=5257…,v1=…,v0=…`. Only v1 signatures are supported. */
 function readSignature(header: string | undefined): { timestamp: string; signatures: Uint8Array[] } {
   let timestamp = ''
   const signatures: Uint8Array[] = []

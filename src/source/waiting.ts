@@ -17,7 +17,7 @@ export class Waiting<T> {
     this.pushAll(items)
   }
 
-  /** However many: a call has room for only so many arguments. */
+  /** Adds any number of messages. A single call of `push` limits the number of its arguments. */
   pushAll(items: readonly T[]): void {
     for (const item of items) this.#items.push(item)
     this.#ring()

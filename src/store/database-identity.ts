@@ -1,7 +1,7 @@
-/** Which database answers. */
+/** Identifies the database that answers. */
 export interface DatabaseIdentity {
-  /** Another one after each start of the server. */
+  /** Changes with each start of the server. */
   readonly server: string
-  /** Another one after a promotion or a restore, which may have lost transactions. Empty: the first one. */
+  /** Changes with a promotion or a restore, which may have lost transactions. Empty: the first timeline. */
   readonly timeline: string
 }

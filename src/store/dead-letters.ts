@@ -1,19 +1,19 @@
 /**
- * Messages that a consumer set aside, one per (consumer, source, message id). A parked one stays until an operator
- * settles it: redriven under the same id, or discarded.
+ * Messages that a consumer gave up on, one letter per consumer, source and message id. A parked letter stays until an
+ * operator redrives it under the same id, or discards it.
  */
 export interface DeadLetters {
-  /** In the order they were set aside. */
+  /** Lists letters in the order in which they were parked. */
   list(params: ListLettersParams): Promise<readonly StoredLetter[]>
   get(params: { readonly id: string }): Promise<StoredLetter | null>
   count(params: { readonly filter: LetterFilter }): Promise<LetterCounts>
-  /** Parked (or skipped) letters that are settled without running. Answers with how many there were. */
+  /** Settles parked or skipped letters without running them. Returns how many there were. */
   discard(params: { readonly filter: LetterFilter; readonly limit: number }): Promise<number>
 }
 
 export type LetterState = 'parked' | 'skipped' | 'redriven' | 'discarded'
 
-/** By the number they are stored under. */
+/** Indexed by the number that the database stores. */
 export const LETTER_STATES: readonly (LetterState | undefined)[] = [
   undefined,
   'parked',
@@ -23,13 +23,13 @@ export const LETTER_STATES: readonly (LetterState | undefined)[] = [
 ]
 
 /**
- * 'failed': its last attempt failed. 'crashed': it crashed the process again and again. 'unreadable'. 'unknownType'.
- * 'behind': an earlier message of its aggregate is parked. 'orphaned': its predecessor never came. 'refused': the
- * handler refused it for good.
+ * 'failed': its last attempt failed. 'crashed': its process died again and again. 'unreadable': it cannot be read.
+ * 'unknownType': its type has no handler. 'behind': an earlier message of its aggregate is parked. 'orphaned': its
+ * predecessor never came. 'refused': the handler threw `final()`.
  */
 export type LetterReason = 'failed' | 'crashed' | 'unreadable' | 'unknownType' | 'behind' | 'orphaned' | 'refused'
 
-/** What a consumer writes down. */
+/** A dead letter, as a consumer writes it. */
 export interface Letter {
   /** The hash of (consumer, source, message id), as a UUID. */
   readonly id: string
@@ -37,25 +37,25 @@ export interface Letter {
   readonly message: string
   readonly type: string
   readonly aggregate: string | null
-  /** The hash of its predecessor. */
+  /** The hash of its predecessor. Null: there is none. */
   readonly previous: string | null
   readonly tenant: string | null
   readonly state: 'parked' | 'skipped'
   readonly reason: LetterReason
-  /** The last error, in one line; null where none was thrown. */
+  /** The last error, in one line. Null: no error was thrown. */
   readonly error: string | null
-  /** The same for errors of the same kind from the same place. */
+  /** Equal for errors of the same kind from the same place. */
   readonly fingerprint: string
   /** JSON text: errors and their causes, with stacks. */
   readonly causes: string
-  /** The message as it came. */
+  /** The message as it arrived. */
   readonly body: string
-  /** The body as a person may see it; null: the body itself. */
+  /** The body as the consumer's `mask` shows it. Null: the body is not masked. */
   readonly shown: string | null
   /** JSON text. */
   readonly headers: string
   readonly traceparent: string | null
-  /** Attempts that no row counts, such as the one before an unreadable message. */
+  /** Attempts that are not recorded elsewhere, such as the one before an unreadable message. */
   readonly attempts: number
 }
 
@@ -69,7 +69,7 @@ export interface StoredLetter extends Omit<Letter, 'state'> {
   readonly state: LetterState
   /** JSON text: [{ at, error, fingerprint }], oldest first. */
   readonly timeline: string
-  /** Grows in the order of setting aside. */
+  /** Grows in the order in which letters are parked. */
   readonly seq: number
   /** Milliseconds since 1970, by the database's clock. */
   readonly parkedAt: number
@@ -90,7 +90,7 @@ export interface LetterFilter {
   readonly reason?: LetterReason | undefined
   readonly states?: readonly LetterState[] | undefined
   readonly ids?: readonly string[] | undefined
-  /** Milliseconds since 1970: parked from here on, and before there. */
+  /** Milliseconds since 1970: only letters that were parked at `from` or later, and before `to`. */
   readonly from?: number | undefined
   readonly to?: number | undefined
 }
@@ -98,9 +98,9 @@ export interface LetterFilter {
 export interface ListLettersParams {
   readonly filter: LetterFilter
   readonly limit: number
-  /** Only those after this `seq`. */
+  /** Only letters after this `seq`. */
   readonly after?: number | undefined
-  /** false: nobody asks how many are parked behind them, and `blocks` is 0. */
+  /** false: letters behind each letter are not counted, and `blocks` is 0. */
   readonly blocks?: boolean | undefined
 }
 

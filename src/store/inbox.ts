@@ -2,24 +2,26 @@ import type { DeadLetters, NewLetter } from './dead-letters.ts'
 import type { EventRow, Session, SqlSession } from './session.ts'
 
 /**
- * The consumer's part of the Store seam. An inbox row exists if and only if its effect committed: it is inserted first,
- * in the handler's own transaction. Ids are hashes over (consumer, source, message id). Nothing here waits for another
- * transaction; a message that runs elsewhere is 'busy'.
+ * The consumer's part of the Store interface. An inbox row exists if and only if its effect committed: the row is
+ * inserted first, in the handler's own transaction. Ids are hashes of consumer, source and message id. No method waits
+ * for another transaction: if another process runs a message, the message is 'busy'.
  */
 export interface Inbox<Tx> {
   readonly letters: DeadLetters
   /** Registers the consumer, with the times for its sweeper. Does nothing if it is registered. */
   open(params: OpenInboxParams): Promise<void>
   /**
-   * Opens a READ COMMITTED transaction and takes what can be taken: one statement, one trip. `items` have different ids.
-   * Sights are in the order of the items. No items: a transaction without an inbox row.
+   * Opens a READ COMMITTED transaction and takes every message that is free: one statement in one round trip. `items`
+   * have different ids. The states are in the order of the items. Without items, it opens a transaction without an
+   * inbox row.
    */
   take(params: TakeParams): Promise<Taken<Tx>>
   /** The states that `take` would return, without a transaction. 'taken': the message could be taken. */
   look(params: LookParams): Promise<readonly InboxState[]>
   /**
-   * Inserts the row in somebody else's open transaction, last before its commit (leased consumers). False: another
-   * transaction has it, or holds it, or has set it aside meanwhile (unless this is a redrive), and this one must not commit.
+   * Inserts the row in an open transaction, as its last statement before the commit (leased consumers). False: this
+   * transaction must not commit, because another transaction has inserted or locked the row, or has parked the message
+   * (unless this is a redrive).
    */
   enter(session: Session<Tx>, params: EnterParams): Promise<boolean>
   /** Commits that these messages are about to be tried, so that a message that kills its process is counted. */
@@ -31,16 +33,16 @@ export interface Inbox<Tx> {
   /** Commits failures, with their errors. Returns the recorded tries of each message. */
   failed(params: FailedParams): Promise<readonly Tries[]>
   /**
-   * Sets messages aside, with their attempts, unless they were applied or set aside meanwhile, each under its lock:
-   * nobody runs it then. Answers with the ids of those that run elsewhere: nothing is done about them, and no position is
-   * passed. With none of these, what a log has read is passed in the same transaction.
+   * Parks messages with their attempts, unless they were applied or parked meanwhile. Each message is locked, so that
+   * no process runs it. Returns the ids of messages that other processes run. If there are any, these messages and the
+   * positions do not change. Otherwise the positions move in the same transaction.
    */
   park(params: ParkParams): Promise<readonly string[]>
   /** The positions of this consumer in a log. */
   positions(params: PositionsParams): Promise<readonly StoredPosition[]>
   /** Moves positions forward without an effect, past duplicates and messages without a handler. */
   pass(params: PositionsParams & { readonly positions: readonly StoredPosition[] }): Promise<void>
-  /** Old inbox rows become marks, old marks and settled dead letters go. */
+  /** Turns old inbox rows into marks, and removes old marks and settled dead letters. */
   sweep(params: { readonly limit: number; readonly signal?: AbortSignal | undefined }): Promise<SweptInbox>
 }
 
@@ -50,14 +52,14 @@ export interface OpenInboxParams {
   readonly inboxForMs: number
   /** A mark is forgotten this long after the message was applied. */
   readonly rememberForMs: number
-  /** Dead letters that were settled (redriven, skipped, discarded) go after this. Parked ones stay. */
+  /** Settled dead letters (redriven, skipped, discarded) are removed after this time. Parked letters stay. */
   readonly lettersForMs: number
 }
 
 export interface InboxItem {
   /** The hash of (consumer, source, message id), as a UUID. */
   readonly id: string
-  /** The advisory lock of it: decimal text of a signed 64-bit number. */
+  /** The advisory lock of the id, as decimal text of a signed 64-bit number. */
   readonly lock: string
   readonly source: string
   /** The message's own id. */
@@ -68,13 +70,13 @@ export interface InboxItem {
 }
 
 /**
- * 'taken': run it. 'duplicate': its effect is committed, or it is older than the inbox and marked. 'parked': a dead
- * letter has it. 'behind': a dead letter of its aggregate is parked, and it must join it. 'early': its predecessor is
- * not applied yet. 'busy': it runs elsewhere.
+ * 'taken': run the message. 'duplicate': its effect is committed, as a row or a mark shows. 'parked': it is a dead
+ * letter. 'behind': a dead letter of its aggregate is parked, and this message must be parked behind it. 'early': its
+ * predecessor is not applied yet. 'busy': another process runs it.
  */
 export type InboxState = 'taken' | 'duplicate' | 'parked' | 'behind' | 'early' | 'busy'
 
-/** By the number they travel under. */
+/** Indexed by the number that the statements return. */
 export const INBOX_STATES: readonly InboxState[] = ['taken', 'duplicate', 'parked', 'behind', 'early', 'busy']
 
 export interface TakeParams {
@@ -90,7 +92,7 @@ export type LookParams = Pick<TakeParams, 'consumer' | 'items' | 'redrive'>
 export interface EnterParams {
   readonly consumer: string
   readonly item: InboxItem
-  /** A dead letter of its own does not stand in the way. */
+  /** For redrives: the message's own dead letter does not block it. */
   readonly redrive?: boolean
 }
 
@@ -100,12 +102,12 @@ export interface Taken<Tx> {
 }
 
 export interface InboxSession<Tx> {
-  /** For the handlers: nested operations join it. Its own `complete` is not used. */
+  /** The session for handlers, which nested operations join. Its own `complete` is not used. */
   readonly session: SqlSession<Tx>
   /**
-   * Events, positions, and what is known of the attempts; then COMMIT, in one trip where the client can. Raises inside
-   * the database when a handler ended the transaction, or (ONCE_CONFLICT) when one of those taken was set aside before its
-   * lock was had: `take` could not see that. 'rolledBack' when the server's tag says so.
+   * Writes events, positions and attempts, and commits, in one round trip if the client can. The database raises an
+   * error if a handler ended the transaction. It raises ONCE_CONFLICT if a taken message was parked before its lock was
+   * held, which `take` could not see. Returns 'rolledBack' if the server reports a rollback.
    */
   complete(params: CompleteInboxParams): Promise<'committed' | 'rolledBack'>
   rollback(): Promise<void>
@@ -130,7 +132,9 @@ export interface Tries {
   readonly id: string
   /** Failures, and attempts that were started and never ended. */
   readonly attempts: number
-  /** Attempts since the last finished one that were started and never ended. In `trying`: without this one. */
+  /**
+   * Attempts that were started and never ended, since the last attempt that ended. In `trying`: without the new one.
+   */
   readonly unfinished: number
   readonly timeline: readonly AttemptEntry[]
 }
@@ -169,7 +173,7 @@ export interface PositionsParams {
 
 export interface StoredPosition {
   readonly partition: string
-  /** Decimal text. A position never falls. */
+  /** Decimal text. A position never moves back. */
   readonly next: string
   /** If the database has not reached this position, it was restored, and the position is not moved. Absent: not checked. */
   readonly from?: string | undefined

@@ -24,7 +24,7 @@ export type StoreNeed =
   | 'migrate'
   | 'sweep'
 
-/** What a store may lack, as the sentence goes on: what is missing, and what to use instead. */
+/** What a missing part means, and what to use instead. Each text continues the sentence "The NAME store …". */
 const LACKING: Record<StoreNeed, string> = {
   atomic: `has no transactions: give the operation a lease, such as { lease: '30s' }, or use ${SQL_STORE}`,
   publish: `has no transactions to publish events in: leave events out, or use ${SQL_STORE}`,
@@ -51,18 +51,18 @@ function lacking({ name }: Pick<Store<unknown>, 'name'>, need: StoreNeed): OnceE
   return onceError('ONCE_UNSUPPORTED', { detail: `The ${name} store ${LACKING[need]}` })
 }
 
-/** A part of the store, or the refusal. */
+/** Returns a part of the store, or throws the refusal. */
 export function required<T>(store: Pick<Store<unknown>, 'name'>, part: T | null | undefined, need: StoreNeed): T {
   if (part === undefined || part === null) throw lacking(store, need)
   return part
 }
 
-/** The store's transactions. Null: it has none, or effects do not share them. */
+/** The store's transactions. Null: it has none, or its effects do not share them. */
 export function transactionsOf<Tx>(store: Store<Tx>): Transactions<Tx> | null {
   return store.features.transactional ? (store as Store<Tx> & Transactions<Tx>) : null
 }
 
-/** The same transaction where operations can be nested in it. */
+/** Returns the session if operations can be nested in it, or throws the refusal. */
 export function nestable<Tx>(store: Pick<Store<Tx>, 'name'>, session: Session<Tx>, need: StoreNeed): SqlSession<Tx> {
   if (!('savepoint' in session)) throw lacking(store, need)
   return session as SqlSession<Tx>

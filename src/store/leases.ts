@@ -4,51 +4,53 @@ import type { OperationFilter, StoredOperation } from './operations.ts'
 import type { Claim, Claimed, FinishStepParams, LeaseHolder, RefuseParams } from './session.ts'
 
 /**
- * Claims with a lease: every method is one statement that commits by itself, so no transaction is needed. A write that
- * has to be the holder's own carries the token, and the database compares it: that is the fence.
+ * Claims with a lease. Every method is one statement that commits by itself, so no transaction is needed. A write that
+ * only the holder may make carries the token, and the database compares the token: that is the fence.
  */
 export interface Leases {
-  /** Claims and commits at once, with a lease. */
+  /** Claims a key with a lease, and commits at once. */
   claim(params: LeaseParams): Promise<{ readonly view: ClaimView; readonly claimed: Claimed | null }>
   /** Takes over a lapsed record, or renews an expired one. Null: another process was quicker. */
   takeOver(params: LeaseParams & { readonly seen: StoredRecord }): Promise<Claimed | null>
   /**
-   * One statement for all leases of this process, on its own connection. Answers with the ids that are still ours. A
-   * connection that does not answer within the time is given up, so that the next heartbeat has another.
+   * Renews all leases of this process with one statement, on its own connection. Returns the ids that this process
+   * still holds. If the connection does not answer in time, the store closes it, and the next heartbeat uses another.
    */
   heartbeat(params: HeartbeatParams): Promise<readonly string[]>
-  /** Lets the lease lapse now, so that the next attempt need not wait. False when it is no longer ours. */
+  /** Lets the lease lapse now, so that the next attempt need not wait. False: another attempt holds the lease. */
   release(params: LeaseHolder): Promise<boolean>
   /**
-   * A final answer without rows of a transaction, fenced: refusals, and every answer of a store without transactions.
-   * False when the lease is no longer ours.
+   * Stores a final answer without a transaction, if this attempt still holds the lease. Used for refusals, and for
+   * every answer of a store without transactions. False: another attempt holds the lease.
    */
   finish(params: LeaseHolder & RefuseParams): Promise<boolean>
   steps(params: { readonly id: string; readonly life: string }): Promise<readonly StoredStep[]>
-  /** Commits the intent of an unkeyed outside call before it is made. False when the lease is no longer ours. */
+  /** Records that an outside call without a key is about to be made. False: another attempt holds the lease. */
   startStep(params: LeaseHolder & { readonly life: string; readonly name: string }): Promise<boolean>
-  /** Records a step's result. False when the lease is no longer ours. */
+  /** Records a step's result. False: another attempt holds the lease. */
   finishStep(params: FinishStepParams): Promise<boolean>
-  /** Marks the outcome unknown. False when the lease is no longer ours. */
+  /** Marks the outcome as unknown. False: another attempt holds the lease. */
   suspend(params: LeaseHolder): Promise<boolean>
   /**
-   * An operator's word on an unknown operation; false when it is not unknown (any more). `failed` ends an abandoned
-   * operation, too.
+   * Records an operator's verdict on an unknown operation. `failed` also ends an abandoned operation. False: the
+   * operation is in another state.
    */
   settle(params: SettleParams): Promise<boolean>
-  /** In-progress operations whose lease has lapsed and whose input was sealed, oldest first. Absent: no `recover`. */
+  /**
+   * Lists operations in progress whose lease has lapsed and whose input is stored, oldest first. Absent: no `recover`.
+   */
   lapsed?(params: LapsedParams): Promise<readonly LapsedOperation[]>
-  /** Operations whose outcome is unknown, for the operator. Absent where records cannot be searched. */
+  /** Lists operations whose outcome is unknown. Absent if records cannot be searched. */
   unknown?(params: { readonly limit: number }): Promise<readonly { readonly id: string; readonly sinceMs: number }[]>
-  /** Operations that are not completed, oldest first. Absent where records cannot be searched. */
+  /** Lists operations that are not completed, oldest first. Absent if records cannot be searched. */
   list?(filter: OperationFilter): Promise<readonly StoredOperation[]>
-  /** One operation in any state, with its sealed input. Null: there is none. */
+  /** Returns one operation in any state, with its stored input. Null: there is no such operation. */
   show?(params: {
     readonly id: string
   }): Promise<{ readonly operation: StoredOperation; readonly input: string | null } | null>
   /**
-   * Ends the lease whoever holds it, and fences the holder. The next attempt may begin at once, also past the time of the
-   * operation. False when a call without a key is under way or unknown, or when the operation is completed.
+   * Ends a lease, no matter who holds it, and fences the holder. The next attempt may begin at once, even after
+   * `replayFor`. False: the operation is completed, or the outcome of a call without a key is open.
    */
   evict?(params: { readonly id: string } & Pick<Claim, 'replayForMs' | 'goneForMs'>): Promise<boolean>
 }
@@ -62,7 +64,7 @@ export interface HeartbeatParams {
 export interface LeaseParams {
   readonly claim: Claim
   readonly leaseMs: number
-  /** The sealed input for `recover`. Null: the operation is not recoverable. */
+  /** The input to store for `recover`. Null: the operation cannot be recovered. */
   readonly recover: { readonly namespace: string; readonly name: string; readonly input: string } | null
   /** The text that operators see. */
   readonly about?: OperationNotes | undefined
@@ -92,7 +94,7 @@ export interface SettleParams {
 export interface LapsedParams {
   readonly limit: number
   readonly namespace: string
-  /** Sealed under one of these names. Absent: under any. */
+  /** Only inputs stored under one of these names. Absent: under any name. */
   readonly names?: readonly string[]
 }
 

@@ -4,7 +4,7 @@ export type LetterGroup = LetterCounts['groups'][number]
 
 const GROUPS_MAX = 100
 
-/** All groups, the largest first. All are counted, the first are told. */
+/** The total counts all groups. Only the first groups are listed. */
 export function countsOf(groups: readonly LetterGroup[]): LetterCounts {
   return {
     total: groups.reduce((sum, { count }) => sum + count, 0),

@@ -38,7 +38,10 @@ export class LockBudget {
     ))
   }
 
-  /** The most that a transaction may take which begins now: so many, or those that run, need theirs beside it. */
+  /**
+   * The most locks that a transaction may take if it begins now. The budget is divided among the running and waiting
+   * transactions, and into at least `parts` parts.
+   */
   most(parts: number = LOCK_PARTS_MIN): number {
     return Math.max(1, Math.floor(this.#whole / Math.max(parts, this.#holders + this.#waiting.length + 1)))
   }
@@ -57,7 +60,7 @@ export class LockBudget {
     return new Promise((begin) => void this.#waiting.push({ locks, begin }))
   }
 
-  /** At the end of the transaction, however it ended. */
+  /** Returns the locks when the transaction ends, however it ends. */
   give(locks: number): void {
     this.#held -= locks
     this.#holders--
@@ -78,7 +81,7 @@ export class LockBudget {
     return this.#whole
   }
 
-  /** One that wants more than there is runs alone. */
+  /** A transaction that wants more locks than the whole budget runs alone. */
   #fits(locks: number): boolean {
     return this.#held + locks <= this.#whole || this.#holders === 0
   }

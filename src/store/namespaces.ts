@@ -1,21 +1,23 @@
 import type { Session } from './session.ts'
 
 /**
- * Who shares a database. Each namespace has a number: its events are in shards of its own, its consumers and destinations
- * are stored under names of their own. The first one gets 0, whose rows look as they did before there were numbers.
+ * The namespaces that share a database. Each has a number, its own shards, and its own stored names for consumers and
+ * destinations. The first namespace gets number 0, whose rows look as they did before namespaces existed.
  */
 export interface Namespaces<Tx> {
-  /** The number of a namespace, which gets one when it has none. ONCE_NAMESPACES_FULL when there is none left. */
+  /**
+   * Returns the number of a namespace, and assigns one if it has none. Throws ONCE_NAMESPACES_FULL if all are taken.
+   */
   register(params: { readonly name: string }): Promise<number>
-  /** The same in somebody else's transaction: nobody may remember the number before that has committed. */
+  /** The same inside an open transaction. The number must not be remembered before that transaction has committed. */
   registerInside(session: Session<Tx>, params: { readonly name: string }): Promise<number>
-  /** By their numbers. */
+  /** Lists namespaces in the order of their numbers. */
   list(): Promise<readonly NamespaceRow[]>
   /** The same inside an open transaction, which may have registered a namespace. */
   listInside(session: Session<Tx>): Promise<readonly NamespaceRow[]>
   /**
-   * Whether a namespace may use the name of a consumer or destination. What was there before namespaces is number 0's,
-   * which settles that by using it; until then nothing tells that it is not another one's, and false is answered.
+   * Whether a namespace may use the name of a consumer or destination. Names from before namespaces belong to number 0,
+   * but their owner is known only after number 0 has used them. Until then, other namespaces get false.
    */
   claim(params: ClaimNameParams): Promise<boolean>
 }

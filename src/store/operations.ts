@@ -9,14 +9,14 @@ export type OperationState =
   | 'completed'
 
 export interface OperationFilter {
-  /** null: of every namespace. Operations that older versions began have none, and belong to everybody. */
+  /** Null: operations of every namespace. Operations that older versions began have no namespace, and always match. */
   readonly namespace: string | null
   readonly state: Exclude<OperationState, 'completed'> | null
   readonly route: string | null
   readonly label: string | null
-  /** Hashed, as the record has it. */
+  /** The hash of the scope, as the record stores it. */
   readonly scope: string | null
-  /** Milliseconds since the first attempt began. */
+  /** Only operations whose first attempt began at least this long ago. */
   readonly olderThanMs: number
   readonly limit: number
 }
@@ -30,10 +30,10 @@ export interface StoredOperation {
   readonly label: string | null
   readonly attempt: number
   readonly life: string
-  /** Since the first attempt began. */
+  /** Milliseconds since the first attempt began. */
   readonly ageMs: number
-  /** Negative: how long ago the lease lapsed. Null: completed. */
+  /** Milliseconds until the lease lapses. Negative: it has lapsed. Null: the operation is completed. */
   readonly leaseLeftMs: number | null
-  /** The name under which its input was sealed. Null: it was not sealed. */
+  /** The name under which the input is stored for `recover`. Null: no input is stored. */
   readonly recover: string | null
 }

@@ -1,6 +1,6 @@
 import type { EventRow } from './store.ts'
 
-/** Ordered entries carry the id of the event before them, or the place where the store will write it. */
+/** The headers of an ordered event have the id of the previous event, or null, which the store replaces by that id. */
 export function isOrdered({ headers }: Pick<EventRow, 'headers'>): boolean {
   return headers.includes('"previous"')
 }

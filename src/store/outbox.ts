@@ -3,73 +3,72 @@ import type { Cancellation } from './cancellation.ts'
 import type { Parked } from './parked.ts'
 
 /**
- * The relay's part of the Store seam. A relay leases **shards** of a destination, reads their events after a cursor and
- * acknowledges by a new cursor. `seq` grows in commit order within a shard, so a cursor passes nothing that could still
- * appear. An event that cannot be sent now is held with a state, so that only its own aggregate waits.
+ * The relay's part of the Store interface. A relay leases **shards** of a destination, reads their events after a
+ * cursor, and acknowledges them with a new cursor. Within a shard, `seq` grows in commit order, so no event can appear
+ * before the cursor later. An event that cannot be sent now is held, so that only its own aggregate waits.
  */
 export interface Outbox {
   /** Registers the destination. Does nothing if it is registered. */
   open(params: OpenDestinationParams): Promise<void>
-  /** Shows that this relay lives, and extends its leases. One statement that open operations cannot hold up. */
+  /** Reports that this relay is alive, and extends its leases. One statement, which open operations cannot block. */
   beat(params: BeatParams): Promise<Beat>
-  /** Takes free shards, at most `limit`, with everything their last owner left. */
+  /** Leases free shards, at most `limit`, and returns the state that their last owner left. */
   lease(params: LeaseShardsParams): Promise<readonly ShardState[]>
-  /** Events after the cursors, in order within each shard and without a gap. */
+  /** Reads events after the cursors, in order within each shard and without a gap. */
   read(params: ReadEventsParams): Promise<EventsRead>
   /**
-   * Inserts cursors, the announcement of the next batch, and held events, in one statement. Nothing is written for
-   * shards that are no longer ours. Nothing is written either if the database lacks what the relay knows, after a
-   * failover that lost transactions or a restored backup.
+   * Inserts cursors, the announcement of the next batch, and held events, in one statement. Writes nothing for shards
+   * that another relay holds. Writes nothing either if the database lacks what the relay knows, after a failover that
+   * lost transactions or a restored backup.
    */
   ack(params: AckParams): Promise<Acked>
-  /** Held events whose time has come, each with those of its aggregate that wait behind it, in order. */
+  /** Returns held events that are due, each with the events of its aggregate that wait behind it, in order. */
   due(params: DueParams): Promise<Due>
   /**
-   * Counts held events as tried before they are sent. If this relay dies, the next one knows which events may have killed
-   * it. Returns the shards that are still ours. Nothing was written for the others.
+   * Counts held events as tried before they are sent, so that the next relay knows which events may have killed this
+   * one. Returns the shards that this relay still holds. Nothing is written for the others.
    */
   tryHeld(params: TryHeldParams): Promise<readonly number[]>
   /** Cancels a delayed event that no relay has taken, in a transaction of its own. */
   cancel(params: CancelParams): Promise<Cancellation>
   /**
-   * Takes delayed events, for all destinations, before they are sent: of one event either this or `cancel` succeeds.
-   * Answers with those that are not to be sent.
+   * Takes delayed events for all destinations before they are sent: either this or `cancel` succeeds for an event.
+   * Returns the events that must not be sent.
    */
   takeDelayed(params: TakeDelayedParams): Promise<readonly NotTaken[]>
-  /** Which database answers. Absent: it is always the same one. */
+  /** Returns which database answers. Absent: it is always the same one. */
   identity?(): Promise<DatabaseIdentity>
-  /** Records the fate of held events. Nothing is written for shards that are no longer ours. */
+  /** Records the fate of held events. Writes nothing for shards that another relay holds. */
   settleHeld(params: SettleHeldParams): Promise<SettledEvents>
   /**
-   * Sets events that were sent already aside to be sent again, under another broker id. Answers how many. They are due
-   * at once, in order within each aggregate. A delayed event is due at its time, and no other event waits for it.
+   * Holds events that were already sent, so that they are sent again under another broker id. Returns how many. They
+   * are due at once, in order within each aggregate. A delayed event is due at its time, and blocks no other event.
    */
   resend(params: ResendParams): Promise<number>
-  /** Every destination that was ever opened, and not forgotten. */
+  /** Lists every destination that was opened and not removed since. */
   destinations(): Promise<readonly string[]>
   /** Removes a destination without a relay, so that its events can be dropped. */
   forget(params: { readonly destination: string }): Promise<void>
   /** Absent: parked events cannot be released. */
   readonly parked?: Parked | undefined
-  /** Absent: processes cannot call each other. */
+  /** Absent: processes cannot notify each other. */
   readonly calls?: Calls | undefined
   /**
-   * Releases shards at once. `leaving`: the relay ends too, and the others share its shards. Returns how many were
-   * still ours.
+   * Releases shards at once. `leaving`: the relay ends, and others share its shards. Returns how many it still held.
    */
   release(params: ReleaseParams): Promise<number>
 }
 
-/** How processes tell each other that events were committed. It is a hint, and never part of a producer's transaction. */
+/** How processes notify each other of committed events. Only a hint, and never part of a producer's transaction. */
 export interface Calls {
   call(): Promise<void>
-  /** Returns a function that stops listening. `lost` is called when no more calls will come. */
+  /** Returns a function that stops listening. `lost` is called when no more notifications will come. */
   listen(params: { called(): void; lost(error: unknown): void }): Promise<() => Promise<void>>
 }
 
 export interface OpenDestinationParams {
   readonly destination: string
-  /** Whose events it is sent: those of the 64 shards from 64 times this number on. Default 0 */
+  /** The namespace whose events it gets: those of 64 shards, from 64 times this number on. Default 0 */
   readonly namespace?: number | undefined
 }
 
@@ -84,7 +83,7 @@ export interface BeatParams {
   readonly leaseMs: number
   /** How long other relays count this one as present. 0: not at all. Default: for the lease */
   readonly presentMs?: number | undefined
-  /** If the database is behind `cursor` or lacks `seen`, the shard is no longer ours. Absent: not checked. */
+  /** If the database is behind `cursor` or lacks `seen`, the shard counts as lost. Absent: not checked. */
   readonly leases: readonly (ShardLease & {
     readonly cursor?: number | undefined
     readonly seen?: SeenEvent | undefined
@@ -92,13 +91,13 @@ export interface BeatParams {
 }
 
 export interface Beat {
-  /** Relays of this destination that live, this one included. */
+  /** The number of live relays of this destination, this one included. */
   readonly relays: number
   /** How many shards are free. */
   readonly free: number
-  /** Those of `leases` that are still ours. */
+  /** The shards of `leases` that this relay still holds. */
   readonly ours: readonly number[]
-  /** A held event of these shards is due. An operator or a resend may have set it aside. */
+  /** Whether a held event of these shards is due. An operator or a resend may have made it due. */
   readonly due: boolean
 }
 
@@ -116,9 +115,9 @@ export interface ShardState extends ShardLease {
   readonly segment: number
   /** How many events of that segment the cursor has passed. */
   readonly counted: number
-  /** The last owner announced that it sends up to here, and did not finish. Null: it had nothing under way. */
+  /** The last owner announced that it sends up to here, and did not finish. Null: it had nothing in flight. */
   readonly tryingTo: number | null
-  /** How often that was tried. */
+  /** How often the announced events were tried. */
   readonly attempt: number
   readonly blocked: readonly BlockedAggregate[]
 }
@@ -131,7 +130,7 @@ export interface BlockedAggregate {
 
 export interface ReadEventsParams {
   readonly destination: string
-  /** Nothing behind the cursor is in a segment before `segment`. */
+  /** All events after the cursor are in `segment` or in later segments. */
   readonly from: readonly { readonly shard: number; readonly cursor: number; readonly segment: number }[]
   readonly perShard: number
   /** The most events of all shards together. */
@@ -140,26 +139,26 @@ export interface ReadEventsParams {
   readonly bytes?: number
   /** The last seal of an earlier read. If the database does not have it, no segment is left out. */
   readonly seal?: Seal | null
-  /** Who answered an earlier read. */
+  /** The server that answered an earlier read. */
   readonly server?: string | null
 }
 
-/** Nothing will ever be added to this segment or to one before it. */
+/** A sealed segment: no event is ever added to it, or to a segment before it. */
 export interface Seal {
   readonly segment: number
-  /** When it was sealed. A restored database may seal it again, with other events in it. */
+  /** When the segment was sealed. A restored database may seal it again, with other events in it. */
   readonly at: string
 }
 
 export interface EventsRead {
   readonly events: readonly StoredEvent[]
-  /** `limit` or `bytes` may have cut something off. */
+  /** Whether `limit` or `bytes` may have cut off events. */
   readonly cut: boolean
   /** A shard is free, so a heartbeat is useful. */
   readonly free: boolean
   /** The last seal. Null: none. */
   readonly seal: Seal | null
-  /** The seal that was given is there, or none was given. */
+  /** Whether the database has the given seal, or none was given. */
   readonly isKnown: boolean
   /**
    * The server that answered, if it is not the given one. It may have lost what was read before. Null: the same server
@@ -171,7 +170,7 @@ export interface EventsRead {
 export interface StoredEvent {
   readonly shard: number
   readonly seq: number
-  /** The segment that it is dropped with. Within a shard it never falls while `seq` grows. 0: nothing is dropped. */
+  /** The segment that the event is dropped with. It never falls while `seq` grows. 0: nothing is dropped. */
   readonly segment: number
   readonly id: string
   readonly aggregateType: string
@@ -187,13 +186,13 @@ export interface StoredEvent {
 
 export interface AckParams {
   readonly destination: string
-  /** If another server answers, nothing is written, and no shard is ours. Absent: not checked. */
+  /** If another server answers, nothing is written, and every shard counts as lost. Absent: not checked. */
   readonly server?: string | undefined
   readonly acks: readonly Ack[]
   readonly hold: readonly HoldParams[]
 }
 
-/** A call may have several for one shard, one for each segment of its events, in order. */
+/** A call may have several acknowledgements for one shard, one for each segment of its events, in order. */
 export interface Ack extends ShardLease {
   readonly cursor: number
   /** The segment of the cursor's event, and how many of its events of this shard the cursor has passed. */
@@ -204,7 +203,7 @@ export interface Ack extends ShardLease {
   readonly attempt: number
   /** The position that the database must have reached. Absent: not checked. */
   readonly from?: number | undefined
-  /** Events that must exist. Then all events that were read with them exist too. Absent: not checked. */
+  /** Events that must exist. If they do, all events that were read with them exist too. Absent: not checked. */
   readonly seen?: readonly SeenEvent[] | undefined
 }
 
@@ -215,11 +214,11 @@ export interface SeenEvent {
   readonly id: string
 }
 
-/** The part that was really written. */
+/** What was really written. */
 export interface Acked {
   /** The shards that are still ours. */
   readonly ours: readonly number[]
-  /** Those of the given events that are stored as parked, with their reason. */
+  /** The given events that are now stored as parked, with their reason. */
   readonly parked: readonly EventPlace[]
 }
 
@@ -230,7 +229,7 @@ export interface EventPlace {
 
 export type HeldState = 'waiting' | 'delayed' | 'parked' | 'skipped'
 
-/** By the number they are stored under. */
+/** Indexed by the number that the database stores. */
 export const HELD_STATES: readonly (HeldState | undefined)[] = [undefined, 'waiting', 'delayed', 'parked', 'skipped']
 
 export interface HoldParams {
@@ -249,12 +248,12 @@ export interface HoldParams {
 export interface DueParams {
   readonly destination: string
   readonly shards: readonly number[]
-  /** The most heads. Each brings at most `behind` other events. */
+  /** The most due events. Each brings at most `behind` other events of its aggregate. */
   readonly limit: number
   readonly behind: number
-  /** As of `ReadEventsParams`. */
+  /** As in `ReadEventsParams`. */
   readonly bytes?: number
-  /** Aggregates that are left out, so that they do not take the place of others. */
+  /** Aggregates to leave out, so that they do not take the place of others. */
   readonly without?: readonly string[]
 }
 
@@ -267,9 +266,9 @@ export interface Due {
 export interface HeldEvent extends StoredEvent {
   readonly state: 'waiting' | 'delayed'
   readonly attempts: number
-  /** How often its relay died while the event was under way. 0: never, or it had a verdict since. */
+  /** How often a relay died while the event was in flight. 0: never, or a verdict has come since. */
   readonly tried: number
-  /** The number of the resend that it belongs to. 0: none. */
+  /** The number of the event's resend. 0: none. */
   readonly resend: number
 }
 
@@ -281,26 +280,26 @@ export interface TryHeldParams {
 
 export interface CancelParams {
   readonly id: string
-  /** Whose event it is. */
+  /** The number of the event's namespace. */
   readonly namespace: number
-  /** It was published by the same transaction, which will write it at its end. */
+  /** Set if the same transaction published the event, and will write it at its end. */
   readonly unwritten?: { readonly shard: number; readonly headers: string } | undefined
 }
 
 export interface TakeDelayedParams {
   readonly ids: readonly string[]
-  /** Whose events they are. Default: 0 */
+  /** The number of the events' namespace. Default 0 */
   readonly namespace?: number
 }
 
 export interface NotTaken {
   readonly id: string
-  /** False: an open transaction may be cancelling it, so look again later. */
+  /** False: an open transaction may be cancelling the event, so look again later. */
   readonly cancelled: boolean
 }
 
 export interface TriedEvent extends EventPlace {
-  /** This one included. */
+  /** The number of tries, including this one. */
   readonly tried: number
   /** When the event is due if it kills this relay. Null: unchanged. */
   readonly dueInMs: number | null
@@ -308,29 +307,29 @@ export interface TriedEvent extends EventPlace {
 
 export interface SettleHeldParams {
   readonly destination: string
-  /** As of `AckParams`. */
+  /** As in `AckParams`. */
   readonly server?: string | undefined
   readonly leases: readonly ShardLease[]
   readonly sent: readonly EventPlace[]
   /** Events with a verdict. Their counts of tries are reset. */
   readonly changed: readonly HoldParams[]
-  /** They were not sent after all, and are counted as they were before. */
+  /** Events that were not sent after all. Their former counts are restored. */
   readonly kept: readonly Omit<TriedEvent, 'dueInMs'>[]
   /** Aggregates whose waiting events are parked as one sequence. */
   readonly park: readonly { readonly shard: number; readonly aggregateId: string }[]
   /** Aggregates to look at again. The first event that still waits is due now. */
   readonly touched: readonly { readonly shard: number; readonly aggregateId: string }[]
-  /** Those of them that this relay took for parked: orphans among their events are put in line. */
+  /** Those of them that this relay knew as parked. Orphans among their events are put back in line. */
   readonly released?: readonly { readonly shard: number; readonly aggregateId: string }[] | undefined
 }
 
 export interface SettledEvents extends Acked {
-  /** Those of the touched aggregates that are still blocked. */
+  /** The touched aggregates that are still blocked. */
   readonly blocked: readonly BlockedAggregate[]
 }
 
 export interface ResendParams extends OpenDestinationParams {
-  /** ISO times of publishing: from `since` on, before `until`. */
+  /** ISO times: events that were published at `since` or later, and before `until`. */
   readonly since: string
   readonly until: string | null
   readonly type: string | null
@@ -343,8 +342,8 @@ export interface ReleaseParams {
   readonly leases: readonly (ShardLease & { readonly known?: number | undefined })[]
   readonly leaving: boolean
   /**
-   * Set for dropped shards. If a shard is still ours, or the database lost its lease, the database went back behind
-   * `known`. Such shards are counted, and written into the audit with the database's position.
+   * Set for shards that this relay dropped. If the database still shows this relay as the holder, or lost the lease, it
+   * went back behind `known`. Such shards are counted, and written into the audit with the database's position.
    */
   readonly rewound?: { readonly by: string; readonly destination: string } | undefined
 }

@@ -1,17 +1,17 @@
 /**
- * What relays parked, as an operator sees and settles it. The parked events of one aggregate are one **line**: its head
- * failed for the last time and has a reason, the others stand behind it and have none. Whoever is parked without a reason
- * behind nobody who has one is an **orphan**: its head was released, and it may go.
+ * Parked events, as an operator sees and settles them. The parked events of one aggregate are one **line**. Its head
+ * failed for the last time and has a reason. The others wait behind the head and have no reason. If the head was
+ * released, events that were parked behind it are **orphans**, and may be sent.
  */
 export interface Parked {
-  /** In the order they were published. */
+  /** Lists events in the order in which they were published. */
   list(params: ListParkedParams): Promise<readonly ParkedEvent[]>
-  /** In the order of shard and aggregate. */
+  /** Lists lines in the order of shard and aggregate. */
   lines(params: ParkedLinesParams): Promise<readonly ParkedLine[]>
   /**
-   * A part of some lines of one shard goes back to its relay, or is given up. Waits for a settlement of the relay's that
-   * is under way, and is seen by the next one. A late acknowledgement may park more behind a line that is gone: orphans,
-   * which the relay itself puts in line.
+   * Releases a part of some lines of one shard to the relay, or skips it. Waits for a running settlement of the relay;
+   * the next one sees the change. A late acknowledgement may park more events behind a released line. The relay puts
+   * these orphans back in line.
    */
   settle(params: SettleParkedParams): Promise<SettledParked>
 }
@@ -20,7 +20,7 @@ export interface ListParkedParams {
   readonly destination: string
   readonly aggregateId: string | null
   readonly id: string | null
-  /** Only those after this `seq`. */
+  /** Only events after this `seq`. */
   readonly after: number
   readonly limit: number
 }
@@ -32,18 +32,18 @@ export interface ParkedEvent {
   readonly aggregateId: string
   readonly type: string
   readonly attempts: number
-  /** null: it stands behind another one of its aggregate. */
+  /** Null: the event waits behind another event of its aggregate. */
   readonly reason: string | null
   /** Milliseconds since 1970, by the database's clock. */
   readonly publishedAt: number
-  /** Since then it is held: since its first failure, or since it stood behind another one. */
+  /** When the event was held: at its first failure, or when it had to wait behind another event. */
   readonly heldAt: number
 }
 
 export interface ParkedLine {
   readonly shard: number
   readonly aggregateId: string
-  /** The `seq` of its head; null: there are only orphans. */
+  /** The `seq` of the line's head. Null: the line has only orphans. */
   readonly head: number | null
 }
 
@@ -60,15 +60,15 @@ export interface SettleParkedParams {
   readonly aggregateIds: readonly string[]
   /** The heads of these lines are due again, as if they had never failed. */
   readonly release: boolean
-  /** Events of theirs that are given up, by `seq`. */
+  /** The events to skip, by `seq`. */
   readonly skip: readonly number[]
-  /** Orphans that are put in line, at most. */
+  /** The most orphans that are put back in line. */
   readonly limit: number
 }
 
 export interface SettledParked {
   readonly released: number
   readonly skipped: number
-  /** Orphans are left. */
+  /** Whether more orphans are left. */
   readonly more: boolean
 }

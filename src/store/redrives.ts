@@ -2,41 +2,43 @@ import type { LetterFilter, LetterReason, LetterState, NewLetter, StoredLetter }
 import type { Session } from './session.ts'
 
 /**
- * Redrives: dead letters that are to run again, under their own ids. A redrive is a frozen list of letters of one
- * consumer; processes that run this consumer take it under a lease and apply it, one process at a time. Everything about
- * it is in the database, so whoever asked for it may go away.
+ * Redrives run dead letters again, under their own ids. A redrive is a fixed list of letters of one consumer. A process
+ * that runs this consumer takes the redrive under a lease, one process at a time. All state is in the database, so the
+ * caller that started the redrive may end.
  */
 export interface Redrives<Tx> {
-  /** The letters that a redrive by this filter would run. One row per consumer. */
+  /** Counts the letters that a redrive with this filter would run, in one row per consumer. */
   plan(params: { readonly filter: LetterFilter }): Promise<readonly StoredPlan[]>
   /**
-   * Freezes the letters in one statement, with an entry in the audit. A consumer has one redrive at a time; what is
-   * refused leaves nothing behind.
+   * Fixes the list of letters in one statement, with an entry in the audit. A consumer has one redrive at a time. A
+   * refused redrive leaves nothing behind.
    */
   create(params: CreateRedriveParams): Promise<CreatedRedrive>
-  /** In the order of the redrive, only those after `after`. */
+  /** Lists the letters in the order of the redrive, only those after `after`. */
   items(params: RedriveItemsParams): Promise<readonly RedriveItem[]>
   /** Stores changed copies of bodies, while the redrive is prepared. */
   copy(params: { readonly redrive: number; readonly copies: readonly RedriveCopy[] }): Promise<void>
-  /** Changes the state with an entry in the audit. Null: it is in another state, or no longer ours. */
+  /**
+   * Changes the state, with an entry in the audit. Null: it is in another state, or another process holds its lease.
+   */
   change(params: ChangeRedriveParams): Promise<StoredRedrive | null>
   get(params: { readonly redrive: number }): Promise<StoredRedrive | null>
   /** The newest first. */
   list(params: { readonly limit: number; readonly namespace?: number | undefined }): Promise<readonly StoredRedrive[]>
   /** Leases the consumer's running redrive, if one is free. Also records that the consumer is alive. */
   claim(params: { readonly consumer: string; readonly leaseMs: number }): Promise<RedriveLease | null>
-  /** Renews the lease, and counts the letters that are about to run. Null: the lease is no longer ours. */
+  /** Renews the lease, and counts the letters that are about to run. Null: another process holds the lease. */
   beat(params: BeatRedriveParams): Promise<RedriveBeat | null>
   /**
-   * In the effect's transaction, last before its commit: letters and items are settled. False when the lease is not ours
-   * any more, or a letter was settled by somebody else: then nothing may commit.
+   * Settles letters and items in the effect's transaction, as the last statement before the commit. False: the
+   * transaction must not commit, because the lease is lost, or a letter was settled elsewhere.
    */
   settle(session: Session<Tx>, params: RedriveHeld & { readonly ords: readonly number[] }): Promise<boolean>
-  /** Records the fate of letters without an effect. False: the lease is no longer ours, and nothing was written. */
+  /** Records the fate of letters without an effect. False: the lease is lost, and nothing was written. */
   decide(params: RedriveHeld & { readonly decisions: readonly RedriveDecision[] }): Promise<boolean>
   /**
-   * Adds the letters that were parked behind those of this redrive since it was made, unless it has changed copies.
-   * Returns how many. 0 also if the lease is no longer ours.
+   * Adds the letters that were parked behind those of this redrive since it was created, unless it has changed copies.
+   * Returns how many. 0 also if the lease is lost.
    */
   extend(params: RedriveHeld): Promise<number>
   release(params: RedriveHeld): Promise<void>
@@ -44,29 +46,29 @@ export interface Redrives<Tx> {
   audit(params: AuditParams): Promise<readonly AuditEntry[]>
   write(entry: NewAuditEntry): Promise<void>
   /**
-   * Letters from a file, each under its message's lock, as `park` has it. Those that are applied or known stay as they
-   * are; of those that run elsewhere nothing is written.
+   * Imports letters, each under the lock of its message, like `park`. Letters whose message was applied or is already a
+   * letter do not change. Nothing is written for messages that another process runs.
    */
   import(params: { readonly letters: readonly ImportedLetter[] }): Promise<ImportOutcome>
-  /** Redrives that ended long ago, with the copies they hold. */
+  /** Removes redrives that ended long ago, with their copies. Returns how many. */
   sweep(params: { readonly keepForMs: number }): Promise<number>
 }
 
 export interface StoredPlan {
   readonly consumer: string
-  /** The consumer was started once, so it is known how long it remembers. */
+  /** Whether the consumer was ever started, so that its `rememberFor` is known. */
   readonly known: boolean
-  /** Milliseconds since a process last showed that it runs this consumer. Null: unknown. */
+  /** Milliseconds since a process last reported that it runs this consumer. Null: unknown. */
   readonly seenAgoMs: number | null
   readonly matching: number
   /** Later letters of the same aggregates, which run too. */
   readonly behind: number
   readonly applied: number
-  /** Older than the inbox remembers: whether they were applied cannot be told. */
+  /** Letters that are older than the inbox remembers, so it is unknown whether they were applied. */
   readonly older: number
   /** Letters that would overtake an earlier one that stays parked, or that was skipped. */
   readonly overtaking: number
-  /** Their aggregates. */
+  /** The aggregates of the overtaking letters. */
   readonly reordered: number
 }
 
@@ -87,13 +89,13 @@ export interface CreateRedriveParams {
 
 export type CreatedRedrive =
   | { readonly kind: 'created'; readonly redrive: number; readonly plan: StoredPlan }
-  /** One of this consumer is prepared, running or paused. */
+  /** Another redrive of this consumer has not ended. */
   | { readonly kind: 'active'; readonly redrive: number }
   | { readonly kind: 'refused'; readonly plan: StoredPlan | null }
 
 export type RedriveState = 'preparing' | 'running' | 'paused' | 'done' | 'aborted'
 
-/** By the number they are stored under. */
+/** Indexed by the number that the database stores. */
 export const REDRIVE_STATES: readonly (RedriveState | undefined)[] = [
   undefined,
   'preparing',
@@ -104,12 +106,12 @@ export const REDRIVE_STATES: readonly (RedriveState | undefined)[] = [
 ]
 
 /**
- * 'applied' by this redrive; 'already' applied before; 'failed' again, and parked as before; 'blocked' behind one that
- * failed; 'gone': somebody else settled the letter.
+ * 'applied': by this redrive. 'already': applied before. 'failed': failed again, and stays parked. 'blocked': waits
+ * behind a letter that failed. 'gone': settled elsewhere, for example discarded.
  */
 export type RedriveOutcome = 'pending' | 'applied' | 'already' | 'failed' | 'blocked' | 'gone'
 
-/** By the number they are stored under. */
+/** Indexed by the number that the database stores. */
 export const REDRIVE_OUTCOMES: readonly RedriveOutcome[] = [
   'pending',
   'applied',
@@ -123,7 +125,7 @@ export interface StoredRedrive {
   readonly redrive: number
   readonly consumer: string
   readonly state: RedriveState
-  /** Why it is paused or ended. */
+  /** Why the redrive is paused or ended. */
   readonly reason: string | null
   readonly by: string
   readonly why: string
@@ -134,9 +136,9 @@ export interface StoredRedrive {
   /** Milliseconds since 1970, by the database's clock. */
   readonly createdAt: number
   readonly endedAt: number | null
-  /** A process is at work on it. */
+  /** Whether a process works on the redrive now. */
   readonly held: boolean
-  /** Milliseconds since a process last showed that it runs this consumer. Null: none ever did. */
+  /** Milliseconds since a process last reported that it runs this consumer. Null: none ever did. */
   readonly seenAgoMs: number | null
   readonly counts: Readonly<Record<RedriveOutcome, number>>
 }
@@ -172,9 +174,9 @@ export interface ChangeRedriveParams {
   readonly why: string
   /** For the audit: 'pause', 'resume', … */
   readonly action: string
-  /** Only while this lease is held. */
+  /** The change applies only while this lease is held. */
   readonly token?: string | undefined
-  /** Only as long as nothing was told to run again since. */
+  /** The change applies only if no letter was told to run again since this round. */
   readonly round?: number | undefined
   /** Failed and blocked letters run again. The canary begins again unless it is over. */
   readonly retry?: boolean | undefined
@@ -198,15 +200,15 @@ export interface RedriveLease extends RedriveHeld {
 
 export interface BeatRedriveParams extends RedriveHeld {
   readonly leaseMs: number
-  /** About to run. */
+  /** Letters that are about to run. */
   readonly starting: readonly number[]
-  /** Their attempt ended, without a decision. */
+  /** Letters whose attempt ended without a decision. */
   readonly ended: readonly number[]
 }
 
 export interface RedriveBeat {
   readonly state: RedriveState
-  /** A new round: failed and blocked letters run again. */
+  /** A higher number: failed and blocked letters run again. */
   readonly round: number
   readonly rate: number
   readonly canary: number
@@ -240,7 +242,7 @@ export interface AuditEntry {
 }
 
 export interface NewAuditEntry extends Omit<AuditEntry, 'seq' | 'at'> {
-  /** The number of the namespace it is about. Default 0 */
+  /** The number of the entry's namespace. Default 0 */
   readonly namespace?: number | undefined
 }
 
@@ -254,7 +256,7 @@ export interface AuditParams {
 export interface ImportOutcome {
   readonly imported: number
   readonly applied: number
-  /** The ids of those that run elsewhere. */
+  /** The ids of letters whose messages another process runs. */
   readonly busy: readonly string[]
 }
 

@@ -7,20 +7,23 @@ export interface Retention {
 
 export interface SweepParams {
   readonly limit: number
-  /** How long new answers are kept. Their storage is prepared. */
+  /** How long new answers are kept. The sweep prepares storage for them. */
   readonly replayForMs: number
-  /** How long sent events are kept. Absent: for ever. */
+  /** How long sent events are kept. Absent: they are kept for ever. */
   readonly resendForMs?: number | undefined
   readonly signal?: AbortSignal | undefined
 }
 
 export interface Swept {
   readonly records: number
-  /** Sent events past their time. */
+  /** Removed events, which were sent and past their time. */
   readonly events: number
-  /** Segments whose sent events do not match the stored ones. Must be empty. Such segments are not dropped. */
+  /**
+   * Segments whose acknowledged and stored event counts differ. Such segments are not dropped, and an operator must
+   * look.
+   */
   readonly miscounted: readonly Miscounted[]
-  /** In-progress operations past their time, now unknown. */
+  /** Operations in progress that were marked as unknown, because `replayFor` has passed. */
   readonly suspended: number
   readonly partitionsDropped: number
   /** Partitions that are in use and could not be dropped. The next sweep tries again. */
@@ -33,7 +36,7 @@ export interface Swept {
   readonly troubles: readonly OnceError[]
 }
 
-/** One shard of a segment of events, as one destination has counted it. */
+/** One shard of a segment, with the event counts of one destination. */
 export interface Miscounted {
   readonly destination: string
   readonly segment: number

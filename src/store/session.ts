@@ -16,7 +16,7 @@ export interface Claim {
   readonly goneForMs: number
 }
 
-/** The claim is ours. The record may be written now or only by `complete`: until then the store holds the key. */
+/** A won claim. The store may write the record now, or only in `complete`. Until then it holds the key. */
 export interface Claimed {
   readonly token: string
   readonly life: string
@@ -32,55 +32,58 @@ export interface Reading {
 }
 
 /**
- * One open transaction, as every store with transactions has it. `complete` and `rollback` end it. Where a transaction is
- * a single call of the database, `tx` collects writes, `complete` sends them with record and answer, and the other
- * statements run beside it.
+ * One open transaction of a store with transactions. `complete` and `rollback` end it. If the database runs a
+ * transaction in a single call, `tx` collects writes, `complete` sends them with record and answer, and the other
+ * statements run outside it.
  */
 export interface Session<Tx> {
-  /** The user's own object, as the client made it: never handed out without `revocable`. */
+  /** The client's own transaction object. Handlers get it only through `revocable`. */
   readonly tx: Tx
   /**
-   * A handle that can be taken back: after `revoke` every call through it is ONCE_TX_CLOSED. Before each statement
-   * `takeTurn` is asked whether the statement has to wait.
+   * Returns a handle that can be revoked: after `revoke`, every call through it fails with ONCE_TX_CLOSED. `takeTurn`
+   * is called before each statement, and may make it wait.
    */
   revocable(takeTurn?: TakeTurn): { readonly tx: Tx; revoke(): void }
-  /** Claims in this transaction (nested run, join, claim again after a sweep). */
+  /** Claims a key in this transaction: for a nested run, for `join`, and again after a sweep. */
   claim(claim: Claim): Promise<{ readonly view: ClaimView; readonly claimed: Claimed | null }>
-  /** A new statement, hence a new snapshot. */
+  /** Reads the record with a new statement, which has a new snapshot. */
   reread(claim: Claim): Promise<StoredRecord | null>
   /** Gives an expired record with this token a new life in this transaction. Null: it changed meanwhile. */
   renew(claim: Claim, seen: StoredRecord): Promise<Claimed | null>
-  /** The record and answer as this transaction sees them. For a known record, only the answer is read. */
+  /**
+   * Returns the record and the answer as this transaction sees them. If the record is given, only the answer is read.
+   */
   read(params: { readonly id: string; readonly seen?: StoredRecord }): Promise<Reading>
   /**
-   * The completing statement and COMMIT, in one trip where the client can. Raises inside the database when the claim is
-   * no longer ours. 'rolledBack' when the server's tag says so; throws ONCE_COMMIT_UNKNOWN when the reply was lost.
+   * Writes record, answer and events, and commits, in one round trip if the client can. The database raises an error if
+   * another attempt holds the claim. Returns 'rolledBack' if the server reports a rollback. Throws ONCE_COMMIT_UNKNOWN
+   * if the reply was lost.
    */
   complete(params: CompleteParams): Promise<'committed' | 'rolledBack'>
   /** Ends the transaction without effect. Never throws, because a broken connection has already rolled back. */
   rollback(): Promise<void>
-  /** The same after a replay, without waiting. A store may send it together with the next statements. */
+  /** The same as `rollback`, after a replay, without waiting. A store may send it together with the next statements. */
   leave?(): void
   /**
-   * What an error of the handler means where its transaction was ended under it, by the server or by the network. Asked
-   * before the rollback. undefined: it does not even sound so, or the transaction lives, and the error is another's.
+   * The reason of a handler's error, if the server or the network ended the transaction. Called before the rollback.
+   * Undefined: the error does not look like that, or the transaction is still open.
    */
   blame?(error: unknown): Promise<unknown> | undefined
-  /** Rows written through this transaction so far, outside of our own tables. Null: unknown. */
+  /** The number of rows written through this transaction so far, outside our own tables. Null: unknown. */
   written?(): Promise<number | null>
 }
 
 /** A transaction that stays open from statement to statement: operations can be nested in it. */
 export interface SqlSession<Tx> extends Session<Tx> {
-  /** A statement of the user's own that is not made through a handle. Its errors are thrown as they come. */
+  /** Runs a statement of the user that does not go through a handle. Its errors are thrown unchanged. */
   execute(statement: UserStatement): Promise<readonly Row[]>
-  /** The completing statement without COMMIT, because a nested run commits with its outer transaction. */
+  /** Writes record, answer and events without a commit: a nested run commits with its outer transaction. */
   completeInside(params: CompleteParams): Promise<void>
   /** Appends events without a key (join(tx).publish). */
   append(events: readonly EventRow[]): Promise<void>
   /** Cancels a delayed event with this transaction (join(tx).cancel). */
   cancel(params: CancelParams): Promise<Cancellation>
-  /** Locks the record row by token, writes a finished step, and commits: database work recorded with its step. */
+  /** Locks the record by its token, writes a finished step, and commits both with the step's own rows. */
   completeStep(params: FinishStepParams): Promise<'committed' | 'rolledBack'>
   savepoint(): Promise<Savepoint>
 }
@@ -98,7 +101,7 @@ export interface CompleteParams {
   readonly claimed: Claimed
   readonly answer: Answer
   readonly events: readonly EventRow[]
-  /** Leased: the record must exist, be in progress and have our token. */
+  /** For leased operations: the record must exist, be in progress and have this attempt's token. */
   readonly fenced: boolean
 }
 

@@ -1,6 +1,6 @@
-/** Counts stop here: so many, or more. */
+/** Counts stop at this number, which then means "this many or more". */
 export const COUNTED_MAX = 10_000
-/** How many messages that failed are looked at. */
+/** The most failed messages that are read. */
 export const TRIES_MAX = 1_000
 export const NOTHING = { events: 0, oldest_ms: null } as const
 
@@ -13,7 +13,7 @@ export interface StoredStatus {
     /** How long ago the oldest abandoned operation lost its lease. Null if there is none. */
     readonly oldestAbandonedMs: number | null
   }
-  /** By their stored names. */
+  /** Names are as the database stores them. */
   readonly destinations: readonly {
     readonly name: string
     /** The number of waiting events. The count stops at 200 for each shard. */
@@ -35,7 +35,7 @@ export interface StoredStatus {
     /** Parked dead letters. */
     readonly letters: number
     readonly oldestLetterMs: number | null
-    /** Messages that failed and are tried again, of the first 1,000, and the error of one of them. */
+    /** Messages that failed and are tried again (at most 1,000 are counted), and the error of one of them. */
     readonly retrying: number
     readonly error: string | null
   }[]

@@ -4,15 +4,21 @@ import type { Claim, Claimed, RefuseParams, Session, SqlSession } from './sessio
 /** The additions of a store whose effects share the record's transaction (`features.transactional`). */
 export interface Transactions<Tx> {
   /**
-   * Opens a READ COMMITTED transaction and claims in it: one trip. Nothing waits for another transaction. A store that
-   * cannot hold the key meanwhile raises ONCE_CONFLICT in `complete`, and the operation runs again.
+   * Opens a READ COMMITTED transaction and claims the key, in one round trip that never waits for another transaction.
+   * A store that cannot hold the key meanwhile raises ONCE_CONFLICT in `complete`, and the operation runs again.
    */
   begin(params: BeginParams): Promise<Begun<Tx>>
-  /** A transaction without a claim, for `commit` and `step.tx` of a leased operation, with a server-side deadline. */
+  /**
+   * Opens a transaction without a claim, for `commit` and `step.tx` of a leased operation. The server enforces the
+   * deadline.
+   */
   open(params: { readonly deadlineMs: number }): Promise<Session<Tx>>
-  /** Claim and final answer in one statement that commits alone: a refusal without the effect that was rolled back. */
+  /**
+   * Claims the key and stores a final answer, in one statement that commits alone. Used for a refusal whose effect was
+   * rolled back.
+   */
   refuse(params: RefuseParams): Promise<ClaimView>
-  /** True for an error after which the whole transaction is worth running again (serialization failure, deadlock). */
+  /** Whether the whole transaction may succeed if it runs again, after a serialization failure or a deadlock. */
   isTransient?(error: unknown): boolean
 }
 
@@ -25,7 +31,7 @@ export interface BeginParams {
 export interface Begun<Tx> {
   readonly view: ClaimView
   readonly session: Session<Tx>
-  /** Present when `view.inserted`. */
+  /** Set if `view.inserted` is true. */
   readonly claimed: Claimed | null
 }
 

@@ -96,7 +96,7 @@ export const COUNTED: Readonly<Record<CountedName, Instrument>> = {
   processing: seconds('messaging.process.duration', 'Duration of the handlers of messages.'),
   settled: counter('effectively_once.consumer.settled', '{message}', 'Messages that a consumer finished.'),
   failures: counter('effectively_once.consumer.failures', '{message}', 'Messages that failed and are tried again.'),
-  deadLetters: counter('effectively_once.consumer.dead_letters', '{message}', 'Messages that were set aside.'),
+  deadLetters: counter('effectively_once.consumer.dead_letters', '{message}', 'Messages that became dead letters.'),
   givenBack: counter('effectively_once.consumer.given_back', '{message}', 'Messages that went back to the broker.'),
   redrives: counter('effectively_once.redrives', '{redrive}', 'Redrives that stopped in this process.'),
   paused: {

@@ -81,7 +81,7 @@ describeServers('a source for Redis', ['redis'], ({ redis }) => {
     await io.xtrim(stream, 'MAXLEN', 0)
     await new Promise((resolve) => setTimeout(resolve, 600))
     await subscription.receive({ max: 5, waitMs: 1_200, signal })
-    expect(String(warnings)).toMatch(/1 entries of redis .* were trimmed away/)
+    expect(String(warnings)).toMatch(/1 entries of redis .* were trimmed before/)
     await subscription.close()
   })
 

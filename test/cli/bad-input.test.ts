@@ -28,7 +28,7 @@ const SPAWNED: readonly (readonly [string, string, number])[] = [
   ['dead-letters show 17 --url FILE', "'17' is not the id of a dead letter", 2],
   ['dead-letters import NONE --url FILE --why x', 'there is no file', 2],
   ['dead-letters import JUNK --url FILE --why x', 'line 1: not JSON', 2],
-  ['dead-letters discard --url FILE --why x', 'which letters?', 2],
+  ['dead-letters discard --url FILE --why x', 'name the letters', 2],
   ['redrive plan --url FILE --transform NONE', '--transform', 2],
   ['redrive run --url FILE --consumer x', '--why is needed', 2],
   ['redrive run --url FILE --consumer x --why y', 'no parked letter matches', 1],

@@ -75,7 +75,9 @@ describePostgres('doctor finds, on PostgreSQL', (database) => {
     async () => {
       await waiting()
       const [broker] = await found('ONCE_OUTBOX_WAITING')
-      expect(broker?.mend).toContain(`to the sink 'shop', or, if nobody wants them: npx effectively-once forget 'shop'`)
+      expect(broker?.mend).toContain(
+        `to the sink 'shop', or, if these events are not needed: npx effectively-once forget 'shop'`,
+      )
       expect(broker?.mend).not.toContain('relay --to')
       await world.sql('truncate effectively_once.shard')
       await world.store.outbox?.open({ destination: 'webhook https://shop.example/hook' })
@@ -141,7 +143,7 @@ describePostgres('doctor finds, on PostgreSQL', (database) => {
       const [abandoned] = await found('abandoned')
       expect(abandoned).toMatchObject({
         level: 'warning',
-        line: '1 leased operation abandoned: nobody renews the lease',
+        line: '1 leased operation abandoned: no attempt holds the lease',
       })
     },
     TIMEOUT_MS,
@@ -167,7 +169,7 @@ describePostgres('doctor finds, on PostgreSQL', (database) => {
       await world.sql(`update effectively_once.dead_letter set parked_at = now() - interval '8 days'`)
       const [old] = await found('dead-letters')
       expect(old).toMatchObject({ level: 'problem' })
-      expect(old?.line).toMatch(/^1 dead letter, the oldest set aside 8d.* ago$/)
+      expect(old?.line).toMatch(/^1 dead letter, the oldest parked 8d.* ago$/)
     },
     TIMEOUT_MS,
   )

@@ -90,7 +90,7 @@ function suite(url: () => string): void {
     })
     expect(doctor?.out).toContain(`2 events waiting for 'hook' of 'billing'`)
     expect(doctor?.out).toContain(
-      `to the sink 'hook', or, if nobody wants them: npx effectively-once forget 'hook' --namespace billing`,
+      `to the sink 'hook', or, if these events are not needed: npx effectively-once forget 'hook' --namespace billing`,
     )
     expect(doctor?.out).not.toContain('\u001f')
   })

@@ -63,7 +63,7 @@ describe('relay tells on standard error', () => {
     let err = ''
     relay.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()))
     const ended = once(relay, 'exit')
-    await expect.poll(() => err, { timeout: 30_000 }).toMatch(/^trouble of the relay: .*503/m)
+    await expect.poll(() => err, { timeout: 30_000 }).toMatch(/^trouble in the relay: .*503/m)
     status = 204
     relay.kill('SIGTERM')
     expect(await ended).toEqual([0, null])

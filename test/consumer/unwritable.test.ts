@@ -40,7 +40,7 @@ const THROWN: readonly [title: string, make: () => unknown, line: RegExp][] = [
   ['an object without a prototype', () => Object.create(null) as unknown, /^thrown: \{\}$/],
   ['an object that contains itself', () => cycle(), /^thrown: \[object Object\]$/],
   ['an object that cannot be written', () => ({ toJSON: () => throws() }), /^thrown: \[object Object\]$/],
-  ['a proxy that was revoked', () => revoked(), /^Error: it cannot be read$/],
+  ['a proxy that was revoked', () => revoked(), /^Error: the error cannot be read$/],
 ]
 
 function odd(members: object): Error {

@@ -427,7 +427,7 @@ export const CASES: Readonly<Record<string, (world: RedriveWorld) => Promise<voi
     const { id } = await world.once.redrive.run({}, BY)
     const seen = async (): Promise<number | null | undefined> =>
       (await world.once.redrive.status(id))?.consumerSeenAgoMs
-    const waiting = `no process has run the consumer '${CONSUMER}' for a while: nothing runs until one does`
+    const waiting = `no process has run the consumer '${CONSUMER}' for a while: the redrive waits until one does`
     expect(await redrives?.claim({ consumer: 'other', leaseMs: 1 })).toBeNull()
     expect(await seen()).toBeGreaterThan(3_000_000)
     expect((await world.once.redrive.plan({})).warnings).toEqual([waiting])

@@ -8,11 +8,11 @@ const EVERYTHING = { lostResponses: true, retryStorm: true, duplicates: true, cr
 /** What each vertex prevents, and the faults that show it. */
 const MISSING = {
   key: {
-    hint: 'No key: every retry is a charge of its own. It shows when answers are lost or requests are repeated.',
+    hint: 'No key: every retry is another charge. You see this when answers are lost or requests are repeated.',
     faults: { lostResponses: true },
   },
   outbox: {
-    hint: 'No outbox: the event is sent beside the transaction. A process that dies in between takes it along for ever.',
+    hint: 'No outbox: the event is sent outside the transaction. If the process dies in between, the event is lost.',
     faults: { crash: 'after-commit' },
   },
   inbox: {

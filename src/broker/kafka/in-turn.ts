@@ -1,4 +1,4 @@
-/** The first of each, then the second of each, and so on. */
+/** Merges lists: the first element of each, then the second of each, and so on. */
 export function inTurn<T>(lists: readonly (readonly T[])[]): T[] {
   const all: T[] = []
   const longest = Math.max(0, ...lists.map(({ length }) => length))

@@ -2,13 +2,13 @@ import { KAFKA_RETRIES, KAFKA_RETRY_MS } from '../../limits.ts'
 import { invalid } from '../../options.ts'
 import type { KafkaProducer, KafkaRecord, KafkaTransaction, MakeKafkaProducer } from './client.ts'
 
-/** Asks for a new producer id, with which every earlier holder of the transactional id is fenced. */
+/** Requests a new producer id, which fences every earlier holder of the transactional id. */
 const ANEW = { producerId: -1n, producerEpoch: -1 }
 
 /**
- * A producer that sends one request at a time, and is replaced after any failure. The client draws its sequence numbers
- * when a request is answered. If two requests overlap, or one follows a partly failed one, the broker takes the second
- * for a duplicate. It would be acknowledged and lost.
+ * A producer that sends one request at a time, and is replaced after any failure. The client advances its sequence
+ * numbers only when a request is answered. If requests overlap, or one follows a partly failed request, the broker
+ * takes the second for a duplicate: it is acknowledged and lost.
  */
 export class KafkaProducerSlot {
   readonly #make: MakeKafkaProducer
@@ -21,7 +21,7 @@ export class KafkaProducerSlot {
     this.#transactionalId = transactionalId
   }
 
-  /** Runs when its turn has come. What throws costs the producer; so does the signal. */
+  /** Runs the work when its turn has come. The producer is discarded if the work throws, or if the signal aborts. */
   use<R>(signal: AbortSignal | undefined, work: (producer: KafkaProducer) => Promise<R>): Promise<R> {
     const turn = this.#last.then(async () => {
       if (signal?.aborted) throw signal.reason
@@ -37,7 +37,7 @@ export class KafkaProducerSlot {
     return turn
   }
 
-  /** All of `work` is visible at once, or none of it. */
+  /** Runs the work in a transaction, whose records become visible together, or not at all. */
   transaction<R>(signal: AbortSignal | undefined, work: (transaction: KafkaTransaction) => Promise<R>): Promise<R> {
     return this.use(signal, async (producer) => {
       const transaction = await producer.beginTransaction(ANEW)
@@ -77,14 +77,14 @@ export class KafkaProducerSlot {
     return producer
   }
 
-  /** Callers do not wait for it, except at the end: a failing producer may take long to close. */
+  /** Callers wait for it only at the end, because a failing producer may take long to close. */
   async #discard(producer: KafkaProducer): Promise<void> {
     if (this.#producer === producer) this.#producer = undefined
     await producer.close(true).catch(() => {})
   }
 }
 
-/** Said again with each call, whatever the producer was made with. */
+/** Passes the settings with each call, whatever the producer was created with. */
 export function sendTo(producer: Pick<KafkaProducer, 'send'>, messages: KafkaRecord[]): Promise<unknown> {
   return producer.send({ messages, idempotent: true, acks: -1 })
 }

@@ -28,28 +28,33 @@ export interface KafkaReadingOptions {
   readonly prefetch: number
   readonly positions: Positions
   readonly signal: AbortSignal
-  /** A consumer that joins the group, or that fetches. */
+  /** Creates a consumer, to join the group or to fetch. */
   make(): KafkaConsumer
   warn(error: unknown): void
 }
 
-/** A partition that is ours. */
+/** A partition that is assigned to this process. */
 interface Owned {
   readonly partition: number
   readonly name: string
   next: bigint
-  /** Records that a process may have died of: they were in hand when the position was written. */
+  /** How many of the first records may have killed a process: those that were running when the position was written. */
   suspects: number
 }
 
-/** It is read when somebody takes it: a fetch brings thousands, and a partition may go before its turn comes. */
+/**
+ * A record that is parsed when the consumer takes it: a fetch returns thousands, and a partition may be lost before.
+ */
 interface Unread {
   readonly found: KafkaFound
   readonly partition: string
   readonly redelivered: boolean
 }
 
-/** Reads the partitions that the group assigns, each from where the database says; Kafka's own offsets are not used. */
+/**
+ * Reads the partitions that the group assigns, each from its position in the database. Kafka's own offsets are not
+ * used.
+ */
 export class KafkaReading {
   readonly #options: KafkaReadingOptions
   readonly #arrived: Waiting<Unread>
@@ -58,16 +63,16 @@ export class KafkaReading {
   #revoked: (partitions: readonly string[]) => void = () => {}
   #member: KafkaConsumer | undefined
   #fetcher: KafkaConsumer | undefined
-  /** Where partitions were begun here first: a database that was put back may have forgotten their positions. */
+  /** Where this process first began each partition, because a restored database may have lost the position. */
   readonly #firsts = new Map<string, bigint>()
-  /** What the group assigned and is not begun yet. */
+  /** Assigned partitions that are not read yet. */
   #begin: number[] = []
   #working: Promise<void> | undefined
   #failure: { readonly error: unknown } | undefined
   #closed = false
-  /** The topic's own id, and what the names of its partitions end in. */
+  /** The topic's own id, and the suffix of its partitions' names. */
   #life: { readonly id: string; readonly suffix: string } | undefined
-  /** What is known of the topic may be old. */
+  /** Whether the topic must be checked again. */
   #isStale = false
 
   constructor(options: KafkaReadingOptions) {
@@ -75,7 +80,7 @@ export class KafkaReading {
     this.#arrived = new Waiting(options.signal)
   }
 
-  /** Rejects when the topic cannot be had. */
+  /** Rejects if the topic cannot be read. */
   async start(): Promise<void> {
     this.#isStale = true
     await this.#topic()
@@ -104,18 +109,19 @@ export class KafkaReading {
     }
   }
 
-  /** A log takes nothing back: it comes again from here. */
+  /** A log cannot take a message back, so it is delivered again from here. */
   giveBack(deliveries: readonly KafkaDelivery[], delayMs: number): void {
     const given = deliveries.map(({ found, position: { partition } }) => {
       return { found, partition, redelivered: true, owned: this.#owned.get(partition) }
     })
     this.#timers.after(delayMs, () => {
-      // Where its partition was begun anew meanwhile it comes in its turn: behind it would be what is not read yet.
+      // If its partition was begun again meanwhile, the message comes in its turn. Here it would overtake unread
+      // messages.
       this.#arrived.pushAll(given.filter(({ partition, owned }) => owned && this.#owned.get(partition) === owned))
     })
   }
 
-  /** These are begun anew, from where the database says then. */
+  /** Begins these partitions again, from their positions in the database. */
   again(names: readonly string[]): void {
     const lost = names.flatMap((name) => this.#owned.get(name) ?? [])
     for (const { name } of lost) this.#owned.delete(name)
@@ -136,7 +142,7 @@ export class KafkaReading {
     const [member, fetcher] = [this.#member, this.#fetcher]
     this.#member = undefined
     this.#fetcher = undefined
-    // Leaving tells the others at once; a server that is away cannot be told.
+    // Leaving the group notifies the other members at once, unless the server is away.
     await Promise.allSettled([member?.close(true), fetcher?.close(true)])
     await this.#working?.catch(() => {})
   }
@@ -157,7 +163,7 @@ export class KafkaReading {
     return this.#fetcher
   }
 
-  /** Another member of the group, when there is none. */
+  /** Joins the group, unless this process is already a member. */
   #join(): void {
     if (this.#member || this.#closed) return
     const lost = (client: KafkaConsumer, error: unknown): void => {
@@ -188,7 +194,7 @@ export class KafkaReading {
     this.#arrived.ring()
   }
 
-  /** What stays ours goes on where it is: everything before is in the consumer's hands. */
+  /** Partitions that stay assigned continue where they are: the consumer already has everything before. */
   #assigned(assignments: readonly KafkaAssignment[]): void {
     const { topic } = this.#options
     const ours = assignments.filter((one) => one.topic === topic).flatMap(({ partitions }) => [...partitions])
@@ -219,14 +225,14 @@ export class KafkaReading {
     }
   }
 
-  /** New partitions begin where the database says, or at the topic's own begin or end. */
+  /** New partitions begin at their position in the database, or else at the beginning or end of the topic. */
   async #seek(): Promise<void> {
     const begin = this.#begin
     if (begin.length === 0) return
     const known = await this.#options.positions.read(begin.map((partition) => this.#nameOf(partition)))
     const fresh = begin.filter((partition) => !known.has(this.#nameOf(partition)))
     const ends = fresh.length > 0 ? await this.#ends(fresh, this.#options.from) : new Map<number, bigint>()
-    // The group may have thought better of it meanwhile.
+    // The group may have changed the assignment meanwhile.
     if (this.#begin !== begin) return
     this.#begin = []
     for (const partition of begin) {
@@ -259,7 +265,7 @@ export class KafkaReading {
     await Promise.all([...byLeader].map(([node, owned]) => this.#fetchFrom(fetcher, node, metadata.id, owned)))
   }
 
-  /** The topic as it is; where it is another one than before, its partitions are begun anew or nothing is read. */
+  /** Returns the current topic. If it was recreated, its partitions begin again, or nothing is read. */
   async #topic(): Promise<KafkaTopic> {
     const { topic, positions, recreated } = this.#options
     const asked = { topics: [topic], autocreateTopics: false, ...(this.#isStale && { forceUpdate: true }) }
@@ -285,7 +291,7 @@ export class KafkaReading {
     const limits = { minBytes: 1, maxBytes: KAFKA_FETCH_BYTES, maxWaitTime: KAFKA_FETCH_MS, isolationLevel: 1 }
     try {
       const fetched = await fetcher.fetch({ node, topics: [{ topicId, partitions }], ...limits })
-      // One partition after the other, the last would wait for all the others.
+      // Mix the partitions. Otherwise the last one would wait for all others.
       this.#arrived.pushAll(inTurn(partitionsIn(fetched).map((partition) => this.#take(asked, partition))))
     } catch (error) {
       if (!isKafkaError(error, 'OFFSET_OUT_OF_RANGE')) throw error
@@ -295,14 +301,14 @@ export class KafkaReading {
 
   #take(asked: readonly Owned[], fetched: KafkaFetchedPartition): Unread[] {
     const owned = asked.find(({ partition }) => partition === fetched.partitionIndex)
-    // It may have gone to somebody else meanwhile.
+    // Another process may have the partition by now.
     if (!owned || this.#owned.get(owned.name) !== owned) return []
     const { found, next } = committedIn(fetched, owned.next)
     owned.next = next
     return found.map((one) => ({ found: one, partition: owned.name, redelivered: owned.suspects-- > 0 }))
   }
 
-  /** The topic's retention was faster than we are: what is gone is told, and reading goes on. */
+  /** Retention deleted records before they were read. Reports this, and continues with the oldest record. */
   async #skipDeleted(asked: readonly Owned[], error: unknown): Promise<void> {
     const { response } = findResponse(error)
     const gone = partitionsIn(response).filter(({ errorCode }) => errorCode === OFFSET_OUT_OF_RANGE)
@@ -321,7 +327,7 @@ function partitionsIn(fetched: KafkaFetched | undefined): KafkaFetchedPartition[
   return (fetched?.responses ?? []).flatMap(({ partitions }) => [...partitions])
 }
 
-/** The answer that a refusal came in: the client has it on the error, or on one inside. */
+/** Finds the response in an error of the client, or in an error inside it. */
 function findResponse(error: unknown): { readonly response?: KafkaFetched } {
   const { response, errors } = (error ?? {}) as { response?: KafkaFetched; errors?: readonly unknown[] }
   if (response) return { response }

@@ -12,7 +12,7 @@ const KEYS = ['min.insync.replicas', 'cleanup.policy', 'unclean.leader.election.
 
 type Settings = { readonly [key in (typeof KEYS)[number]]?: string }
 
-/** What an acknowledgement of this topic is worth, and which of its settings make it worth less. */
+/** What an acknowledgement of this topic proves, and which settings weaken it. */
 export async function judgeTopic(
   producer: Pick<KafkaProducer, 'metadata'>,
   admin: KafkaAdmin | undefined,

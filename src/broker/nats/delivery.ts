@@ -1,6 +1,6 @@
 import { EnvelopeDelivery, type Handling } from '../../source/envelope.ts'
 
-/** What is used of a message of JetStream. */
+/** The part of a JetStream message that is used here. */
 export interface NatsMessage {
   readonly seq: number
   readonly data: Uint8Array

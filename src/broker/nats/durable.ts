@@ -20,7 +20,7 @@ export interface NatsConsumerApi {
 
 export interface NatsStreamApi {
   info(stream: string): Promise<{
-    /** When it was made. */
+    /** When the stream was created. */
     readonly created: string
     readonly config: { readonly max_age: number }
     readonly state: { readonly first_seq: number }
@@ -34,8 +34,8 @@ export interface NatsStreamApi {
 }
 
 /**
- * Makes the durable where there is none, and checks the one there is. Answers how long the stream keeps an event, and so
- * how late it can come again.
+ * Creates the durable, or checks an existing one. Returns how long the stream keeps an event, and so how late it can
+ * come again.
  */
 export async function ensureDurable(
   manager: { readonly consumers: NatsConsumerApi; readonly streams: NatsStreamApi },
@@ -63,9 +63,9 @@ export async function ensureDurable(
       ack_policy: 'explicit',
       deliver_policy: 'all',
       ack_wait: ackWaitMs * NANOS_PER_MS,
-      // Attempts are ours to count: past its own limit NATS would drop an event without a word.
+      // The inbox counts attempts. After its own limit, NATS would silently drop the event.
       max_deliver: -1,
-      // Each process asks for what it has room for; what waits with a delay must not keep the others from working.
+      // No limit: each process requests only what it has room for, and delayed messages must not block the others.
       max_ack_pending: -1,
       ...filter(wanted.subjects),
     }
@@ -104,7 +104,7 @@ export function keptForMs(maxAge: number): number {
   return maxAge > 0 ? Math.ceil(maxAge / NANOS_PER_MS) : Infinity
 }
 
-/** Servers before 2.10 know only one. */
+/** Servers before 2.10 support only one filter subject. */
 export function filter(subjects: readonly string[]): Record<string, unknown> {
   if (subjects.length === 0) return {}
   return subjects.length === 1 ? { filter_subject: subjects[0] } : { filter_subjects: [...subjects] }

@@ -11,16 +11,13 @@ export interface NatsMessages extends AsyncIterable<NatsMessage> {
   close(): Promise<unknown>
 }
 
-/** The client's least. A fetch goes on when `receive` has returned what came first. */
+/** The client's minimum. A fetch continues after `receive` has returned the first messages. */
 const EXPIRES_MS_MIN = 1_000
 const EXPIRES_MS_MAX = 30_000
-/** A fetch ends when its time is over. One that has not ended this much later will never end. */
+/** A fetch that has not ended this long after its time will never end. */
 const FORGOTTEN_MS = 5_000
 
-/**
- * One fetch at a time, of as much as was last asked for: nothing is fetched that nobody asked for, and what comes first is
- * handed out at once.
- */
+/** Runs one fetch at a time, for as many messages as were last requested. The first messages are returned at once. */
 export class NatsFetching {
   readonly #connect: () => Promise<NatsPullConsumer>
   readonly #signal: AbortSignal
@@ -57,7 +54,7 @@ export class NatsFetching {
   async close(): Promise<void> {
     this.#closed = true
     this.#ring()
-    // What nobody was given goes to somebody else at once.
+    // Return messages that were not handed out, so that another process gets them at once.
     for (const message of this.#queue.splice(0)) message.nak()
     await this.#messages?.close()
     await this.#fetching
@@ -73,7 +70,7 @@ export class NatsFetching {
 
   async #fetch(max: number, expires: number): Promise<void> {
     try {
-      // After trouble the durable may be gone: it is made again.
+      // After trouble the durable may be gone, so it is created again.
       this.#consumer ??= await this.#connect()
       this.#messages = await this.#consumer.fetch({ max_messages: max, expires, bind: true })
       await inTime(this.#take(this.#messages), expires + FORGOTTEN_MS, () => new Error('a fetch did not end'))

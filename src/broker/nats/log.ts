@@ -6,7 +6,7 @@ import { NatsFetching, type NatsPullConsumer } from './fetching.ts'
 
 const WRONG_LAST_SEQUENCE = 10_071
 const PUBLISH_MS = 5_000
-/** The server removes a reader that nobody asks for so long; another one is made then. */
+/** The server removes a reader that is idle for this long. Then a new one is created. */
 const READER_IDLE_MS = 60_000
 
 export interface NatsLogClient {
@@ -21,9 +21,7 @@ export interface NatsLogClient {
   ): Promise<{ readonly consumers: NatsConsumerApi; readonly streams: NatsStreamApi }>
 }
 
-/**
- * The only message of a small stream, which expires there. The member that wrote it reads, and writes it again in time.
- */
+/** A small stream holds one message, which expires. The process that wrote it reads, and writes it again in time. */
 export async function natsTurn(
   js: NatsLogClient,
   of: { readonly name: string; readonly keptMs: number },
@@ -31,7 +29,7 @@ export async function natsTurn(
   const { name, keptMs } = of
   const { streams } = await js.jetstreamManager(false)
   const config = { name, subjects: [name], storage: 'memory', max_msgs_per_subject: 1, max_age: keptMs * NANOS_PER_MS }
-  // Harmless where it is there.
+  // Creating a stream that exists does no harm.
   const make = (): Promise<unknown> => streams.add(config as never)
   await make()
   let isMade = true
@@ -52,16 +50,16 @@ export async function natsTurn(
   return {
     keptMs,
     async hold() {
-      // A server that was away has forgotten it.
+      // A server that restarted has lost the in-memory stream.
       if (!isMade) await make()
       isMade = true
       if (await write()) return true
-      // It may be ours all the same: the answer came too late.
+      // The write may have succeeded although its answer came too late.
       const found = await streams.getMessage(name, { last_by_subj: name })
       sequence = found && new TextDecoder().decode(found.data) === member ? found.seq : 0
       return sequence > 0 && (await write())
     },
-    // Up to our own message: what somebody else wrote since stays.
+    // Purge only up to our own message. A message of another process stays.
     async leave() {
       if (sequence > 0) await streams.purge(name, { seq: sequence + 1 })
     },
@@ -76,15 +74,15 @@ export interface NatsLogOptions {
   warn(error: unknown): void
 }
 
-/** A stream from any sequence on, through a consumer without acknowledgements that lives as long as it is used. */
+/** Reads a stream from any sequence, through a temporary consumer without acknowledgements. */
 export class NatsLog implements Log {
   readonly #js: NatsLogClient
   readonly #options: NatsLogOptions
   #fetching: NatsFetching | undefined
-  /** What comes next of the stream. */
+  /** The next sequence to read. */
   #next = 0n
   #created = ''
-  /** How many messages the present reader has brought. */
+  /** How many messages the current reader has returned. */
   #brought = 0
 
   constructor(js: NatsLogClient, options: NatsLogOptions) {
@@ -92,7 +90,7 @@ export class NatsLog implements Log {
     this.#options = options
   }
 
-  /** When the stream was made that is there now. It is read from now on, and no other. */
+  /** Returns when the current stream was created. From now on only this stream is read. */
   async life(): Promise<string> {
     const { streams } = await this.#js.jetstreamManager(false)
     const { created } = await streamInfo(streams, this.#options.stream)
@@ -122,7 +120,7 @@ export class NatsLog implements Log {
     await fetching?.close()
   }
 
-  /** Without acknowledgements nothing is sent again: a reader's messages are counted. */
+  /** Without acknowledgements nothing is redelivered, so the reader's messages are counted to find gaps. */
   #areNext(messages: readonly NatsMessage[]): boolean {
     return messages.every(({ info }) => info.deliverySequence === ++this.#brought)
   }

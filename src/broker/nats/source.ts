@@ -42,7 +42,7 @@ const OPTIONS = new Set(['stream', 'events', 'durable', 'subjects', 'ackWait', '
 
 /**
  * Reads a JetStream stream through a durable pull consumer, which processes of the same consumer share. The server
- * confirms acknowledgements. Failed events are given back with a delay, and poison events are terminated.
+ * confirms acknowledgements. Failed events are redelivered after a delay, and dead letters are terminated.
  *
  * @example
  * once.consumer('receipts', { from: natsSource(jetstream(connection), { stream: 'payments', events }) }, { … })

@@ -2,7 +2,7 @@ import type { Duration } from '../../duration.ts'
 import { invalid } from '../../options.ts'
 import type { Sink } from '../../sink/sink.ts'
 
-/** What is looked at of a stream's settings. */
+/** The settings of a stream that are checked. */
 export interface NatsStreamInfo {
   readonly config: {
     readonly name: string
@@ -33,7 +33,7 @@ const REPLICAS_QUORUM = 3
 const WINDOW_MS_ENOUGH = 120_000
 const NANOS_PER_MS = 1_000_000
 
-/** What an acknowledgement of this stream is worth, and which of its settings make it worth less. */
+/** What an acknowledgement of this stream proves, and which settings weaken it. */
 export function judgeStream(
   { config }: NatsStreamInfo,
   options: { readonly syncAlways: boolean; readonly example: string | undefined },
@@ -82,7 +82,7 @@ function provesOf(config: NatsStreamInfo['config'], syncAlways: boolean): Sink['
   return config.storage !== 'memory' && syncAlways ? 'flushed' : 'accepted'
 }
 
-/** Whether one of a stream's subjects takes this one: `*` is one token, `>` is all that follow. */
+/** Whether one of a stream's subjects covers this one. `*` matches one token, `>` all that follow. */
 export function covers(subjects: readonly string[], subject: string): boolean {
   const tokens = subject.split('.')
   return subjects.some((pattern) => {
@@ -93,7 +93,7 @@ export function covers(subjects: readonly string[], subject: string): boolean {
   })
 }
 
-/** A subject one can publish to: tokens without spaces and wildcards. */
+/** Whether events can be published to this subject: tokens without spaces and wildcards. */
 export function isSubject(subject: unknown): subject is string {
   return typeof subject === 'string' && /^[^\s.*>]+(\.[^\s.*>]+)*$/.test(subject)
 }

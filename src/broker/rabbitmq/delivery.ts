@@ -1,14 +1,14 @@
 import type { RabbitmqChannel, RabbitmqMessage } from './client.ts'
 import { EnvelopeDelivery } from '../../source/envelope.ts'
 
-/** Counts the deliveries of the copies before this one: an event that is given back goes to the end as a copy. */
+/** Counts the deliveries of earlier copies. An event that is returned goes to the end of the queue as a copy. */
 export const DELIVERED_BEFORE = 'x-once-delivered'
-/** The queue's own count, of quorum queues. */
+/** The count of a quorum queue. */
 const DELIVERY_COUNT = 'x-delivery-count'
 
 export class RabbitmqDelivery extends EnvelopeDelivery {
   readonly message: RabbitmqMessage
-  /** It can be settled on this channel only. */
+  /** The delivery can be settled only on this channel. */
   readonly channel: RabbitmqChannel
 
   constructor(message: RabbitmqMessage, channel: RabbitmqChannel, source: string, again = false) {
@@ -36,7 +36,10 @@ export function copiedHeaders(delivery: RabbitmqDelivery): Record<string, unknow
   return { ...headers, [DELIVERED_BEFORE]: delivery.delivered ?? 1 }
 }
 
-/** The client parses what says that it is text or JSON. A text whose type is JSON was a JSON text in quotes. */
+/**
+ * The client parses bodies of text and JSON types. If the type is JSON and the client returned a string, the body was a
+ * JSON string in quotes.
+ */
 export function bodyOf({ body, contentType }: RabbitmqMessage): string | Uint8Array {
   if (body instanceof Uint8Array || (typeof body === 'string' && contentType !== JSON_TYPE)) return body
   return JSON.stringify(body)

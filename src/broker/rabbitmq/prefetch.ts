@@ -1,12 +1,12 @@
 import { CONSUMER_BYTES_MAX } from '../../limits.ts'
 
-/** So many are asked for while nobody knows how large they are. */
+/** The prefetch while the size of events is unknown. */
 const FIRST = 16
-/** What one event counts for in the mean of those that came lately. */
+/** The weight of one event in the moving average of sizes. */
 const SHARE = 1 / 16
 
 export interface RabbitmqPrefetchParts {
-  /** In hand at most. */
+  /** The most events in hand. */
   readonly most: number
   /** Adds a consumer to the channel, with this prefetch. Returns its tag. */
   consume(count: number): Promise<string>
@@ -42,7 +42,7 @@ export class RabbitmqPrefetch {
     this.#inHand--
   }
 
-  /** One change at a time. What cannot be changed is tried with the next look; a channel that is gone has none. */
+  /** Changes one consumer at a time. A change that fails is tried again later, unless the channel is gone. */
   adapt(): void {
     const change = this.#changing ? undefined : this.#due()
     if (!change) return
@@ -59,7 +59,7 @@ export class RabbitmqPrefetch {
     const count = Math.min(most, Math.floor(CONSUMER_BYTES_MAX / Math.max(1, this.#mean))) - FIRST
     const more = this.#more
     if (more) return count < more.count / 2 || count > more.count * 2 ? () => this.#cancel(more.consumerTag) : undefined
-    // What the former one was sent takes the room of the next.
+    // The events of the former consumer still take up room.
     return count > 0 && this.#inHand <= FIRST ? () => this.#begin(count) : undefined
   }
 

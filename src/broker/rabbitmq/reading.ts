@@ -10,12 +10,12 @@ export interface RabbitmqReadingOptions {
   readonly queue: string
   readonly name: string
   readonly prefetch: number
-  /** One process reads at a time: what is given back stays here, in its order. */
+  /** Only one process reads, so returned events stay here, in order. */
   readonly singleActive: boolean
   readonly signal: AbortSignal
 }
 
-/** One channel that reads, replaced when it is gone; what was unsettled on it comes again. */
+/** Reads through one channel, which is replaced when it closes. Unsettled events of a closed channel come again. */
 export class RabbitmqReading {
   readonly #connection: RabbitmqConnection
   readonly #options: RabbitmqReadingOptions
@@ -31,7 +31,7 @@ export class RabbitmqReading {
     this.#arrived = new Waiting(options.signal)
   }
 
-  /** Rejects when the queue cannot be read. */
+  /** Rejects if the queue cannot be read. */
   async start(): Promise<void> {
     await this.#reading()
   }
@@ -43,7 +43,10 @@ export class RabbitmqReading {
     return taken
   }
 
-  /** The server does not confirm it; but it answers a question that was asked afterwards, when it has heard it. */
+  /**
+   * The server does not confirm acknowledgements. But when it answers a later request on the channel, it has received
+   * them.
+   */
   async ack(deliveries: readonly RabbitmqDelivery[]): Promise<void> {
     const channels = new Set<RabbitmqChannel>()
     for (const { channel, message } of deliveries) {
@@ -87,8 +90,8 @@ export class RabbitmqReading {
   }
 
   /**
-   * A copy goes to the end of the queue before the original is acknowledged. Requeued, it would come first again, keep out
-   * what it waits for, and use up the queue's delivery limit, after which RabbitMQ drops it.
+   * Puts a copy at the end of the queue before the original is acknowledged. A requeued event would come first again,
+   * block the events it waits for, and use up the queue's delivery limit, after which RabbitMQ drops it.
    */
   async #toTheEnd(deliveries: readonly RabbitmqDelivery[]): Promise<void> {
     const open = deliveries.filter(({ channel }) => channel.active)
@@ -141,7 +144,7 @@ export class RabbitmqReading {
     const { queue, name, singleActive } = this.#options
     const channel = await this.#connection.acquire({ emitErrorsFromChannel: true })
     const gone = (): void => {
-      // What nobody was given yet comes again on another channel.
+      // Events that were not handed out come again on another channel.
       this.#arrived.drop((delivery) => delivery.channel === channel)
       this.#arrived.ring()
     }
@@ -155,7 +158,7 @@ export class RabbitmqReading {
       this.#arrived.push(delivery)
     }
     const consume = async (count: number): Promise<string> => {
-      // Both at once: nobody else sets a limit in between.
+      // Send both together, so that no other limit is set in between.
       const begun = [this.#limit(channel, count), channel.basicConsume({ queue }, arrived)] as const
       return (await Promise.all(begun))[1].consumerTag
     }

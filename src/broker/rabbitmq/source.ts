@@ -74,7 +74,7 @@ export function rabbitmqSource<E extends Events>(
   }
 }
 
-/** After that many deliveries the server drops or dead-letters an event, whatever the consumer's `attempts` are. */
+/** After its delivery limit, the server drops or dead-letters an event, whatever the consumer's `attempts` are. */
 function* limitWarnings({ queue, type, arguments: set }: QueueFacts): Generator<string> {
   const limit = set['x-delivery-limit']
   if (limit !== undefined && set['x-dead-letter-exchange'] === undefined) {

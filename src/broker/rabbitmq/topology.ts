@@ -8,7 +8,7 @@ import {
   type RabbitmqConnection,
 } from './client.ts'
 
-/** What the server has under a queue's name. A policy's settings cannot be seen by a client. */
+/** The settings of an existing queue. A client cannot see the settings of a policy. */
 export interface QueueFacts {
   readonly queue: string
   readonly type: string
@@ -17,12 +17,12 @@ export interface QueueFacts {
   readonly arguments: Readonly<Record<string, unknown>>
 }
 
-/** More settings than a queue has. */
-const LESSONS_MAX = 24
+/** More than the number of settings of a queue. */
+const SETTINGS_MAX = 24
 
 /**
- * Declares a quorum queue, or learns what is there instead. The server tells one differing setting with each refusal, so
- * a queue is read by declaring it until nothing differs; nothing that exists is ever changed.
+ * Declares a quorum queue, or reads the settings of the existing one. Each refusal names one differing setting, so the
+ * queue is declared again until nothing differs. An existing queue is never changed.
  */
 export async function ensureQueue(
   connection: RabbitmqConnection,
@@ -33,14 +33,14 @@ export async function ensureQueue(
     await mustExist(connection, 'queue', queue, (channel) => channel.queueDeclare({ queue, passive: true }))
   const wanted = { 'x-queue-type': 'quorum', ...options.arguments }
   const start: QueueParams & Declared = { queue, durable: true, exclusive: false, autoDelete: false, arguments: wanted }
-  const facts = await learn(connection, start, (channel, params) => channel.queueDeclare(params))
+  const facts = await readByDeclaring(connection, start, (channel, params) => channel.queueDeclare(params))
   if (!facts) return { queue, type: 'unknown', durable: true, autoDelete: false, arguments: {} }
   const { durable, autoDelete, arguments: actual } = facts
   const type = String(actual['x-queue-type'] ?? 'classic')
   return { queue, type, durable: durable === true, autoDelete: autoDelete === true, arguments: actual }
 }
 
-/** The same for an exchange; a new one is a durable topic exchange. */
+/** The same for an exchange. A new exchange is a durable topic exchange. */
 export async function ensureExchange(
   connection: RabbitmqConnection,
   exchange: string,
@@ -50,11 +50,11 @@ export async function ensureExchange(
     await mustExist(connection, 'exchange', exchange, (channel) => channel.exchangeDeclare({ exchange, passive: true }))
   }
   const start: ExchangeParams & Declared = { exchange, type: 'topic', durable: true, autoDelete: false, arguments: {} }
-  const facts = await learn(connection, start, (channel, params) => channel.exchangeDeclare(params))
+  const facts = await readByDeclaring(connection, start, (channel, params) => channel.exchangeDeclare(params))
   return { durable: facts?.durable !== false }
 }
 
-/** What of a queue's settings makes its confirms worth less, one sentence each. */
+/** One sentence for each setting that weakens what the queue's confirms prove. */
 export function* queueWarnings({ queue, type, durable, autoDelete, arguments: set }: QueueFacts): Generator<string> {
   if (type === 'unknown')
     yield `the type of queue '${queue}' cannot be read with these permissions: make it a quorum queue`
@@ -94,34 +94,35 @@ async function mustExist(
   }
 }
 
-/** undefined: the server does not let us look. */
-async function learn<P extends Declared>(
+/** Returns the existing settings. Undefined: the server does not permit a declaration. */
+async function readByDeclaring<P extends Declared>(
   connection: RabbitmqConnection,
   start: P,
   declare: (channel: RabbitmqChannel, params: P) => Promise<unknown>,
 ): Promise<P | undefined> {
   let params = start
-  for (let lesson = 0; ; lesson++) {
+  for (let refusals = 0; ; refusals++) {
     try {
       await onChannel(connection, (channel) => declare(channel, params))
       return params
     } catch (error) {
       if (rabbitmqCode(error) === 'ACCESS_REFUSED') return undefined
-      const taught = rabbitmqCode(error) === 'PRECONDITION_FAILED' && lesson < LESSONS_MAX ? taughtBy(error) : undefined
-      if (!taught) throw error
-      params = applied(params, taught)
+      const isDiffering = rabbitmqCode(error) === 'PRECONDITION_FAILED' && refusals < SETTINGS_MAX
+      const differing = isDiffering ? differingSettingIn(error) : undefined
+      if (!differing) throw error
+      params = applied(params, differing)
     }
   }
 }
 
-interface Lesson {
+interface DifferingSetting {
   readonly name: string
-  /** undefined: it is not set. */
+  /** Undefined: the setting is not set. */
   readonly value: unknown
 }
 
-/** `inequivalent arg 'x' for …: received … but current is …`, the value with or without its type. */
-function taughtBy(error: unknown): Lesson | undefined {
+/** Reads `inequivalent arg 'x' for …: received … but current is …`. The value may come with its type. */
+function differingSettingIn(error: unknown): DifferingSetting | undefined {
   const { message } = error as Error
   const found =
     /inequivalent arg '([^']+)'.* but current is (?:(none)|(?:the value )?'(.*?)'(?: of type '(\w+)')?)$/s.exec(message)
@@ -140,7 +141,7 @@ const MEMBERS: Readonly<Record<string, string>> = {
   auto_delete: 'autoDelete',
 }
 
-function applied<P extends Declared>(params: P, { name, value }: Lesson): P {
+function applied<P extends Declared>(params: P, { name, value }: DifferingSetting): P {
   const member = MEMBERS[name]
   if (member !== undefined) return { ...params, [member]: value }
   const { [name]: _, ...rest } = params.arguments

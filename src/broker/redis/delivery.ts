@@ -18,7 +18,9 @@ export class RedisDelivery extends EnvelopeDelivery {
   }
 }
 
-/** Entries as XREADGROUP, XCLAIM and XAUTOCLAIM answer them; what was deleted meanwhile has no fields and is left out. */
+/**
+ * Reads the entries in a reply of XREADGROUP, XCLAIM or XAUTOCLAIM. Deleted entries have no fields, and are left out.
+ */
 export function entriesOf(reply: unknown): RedisEntry[] {
   if (!Array.isArray(reply)) return []
   return (reply as unknown[]).flatMap((item) => {
@@ -30,7 +32,7 @@ export function entriesOf(reply: unknown): RedisEntry[] {
   })
 }
 
-/** A read of one stream: a list of pairs in RESP2; in RESP3 a map, which ioredis makes a flat list of. */
+/** Reads the reply of a read of one stream: a list of pairs in RESP2, and in RESP3 a map, which ioredis flattens. */
 export function freshOf(reply: unknown): RedisEntry[] {
   if (Array.isArray(reply) && Array.isArray(reply[0])) {
     return (reply as unknown[][]).flatMap(([, entries]) => entriesOf(entries))

@@ -4,23 +4,23 @@ import { entriesOf, type RedisEntry } from './delivery.ts'
 export interface RedisGroupNames {
   readonly stream: string
   readonly group: string
-  /** This process among those that share the group. */
+  /** The name of this process in the group. */
   readonly member: string
   readonly idleMs: number
 }
 
 export interface Claimed {
   readonly entries: readonly { readonly entry: RedisEntry; readonly delivered: number }[]
-  /** Entries that were trimmed away before anybody had settled them. */
+  /** The number of entries that were trimmed before they were settled. */
   readonly lost: number
 }
 
-/** A member with nothing pending that was not seen for a day is gone. */
+/** A member that has no pending entries and was idle for a day is gone. */
 const MEMBER_GONE_MS = 86_400_000
 
 /**
- * Only what is still ours: another member may have claimed it since, and must not lose it again. JUSTID counts no
- * delivery. KEYS[1] stream; ARGV group, member, idle time, ids…
+ * Touches only entries that this member still has, because another member may have claimed them. JUSTID counts no
+ * delivery. KEYS[1]: stream. ARGV: group, member, idle time, ids.
  */
 const TOUCH = `
 local kept = 0
@@ -32,7 +32,7 @@ for i = 4, #ARGV do
 end
 return kept`
 
-/** A member that is removed takes its pending entries with it, so only one without any is. ARGV: group, member. */
+/** Removes a member only if it has no pending entries, because they would be removed with it. ARGV: group, member. */
 const LEAVE = `
 if #redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', 1, ARGV[2]) == 0 then
   return redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], ARGV[2])
@@ -50,7 +50,7 @@ export class RedisGroup {
     this.names = names
   }
 
-  /** The group reads the stream from its beginning. */
+  /** Creates the group, which reads the stream from its beginning. */
   async make(): Promise<void> {
     const { stream, group } = this.names
     try {
@@ -67,7 +67,7 @@ export class RedisGroup {
     return ['XREADGROUP', ...how, 'STREAMS', stream, '>']
   }
 
-  /** Takes over what nobody has settled for too long, with how often it was delivered. */
+  /** Claims entries that were not settled for too long, with their delivery counts. */
   async claim(max: number): Promise<Claimed> {
     const { stream, group, member, idleMs } = this.names
     const idle = String(idleMs)
@@ -82,14 +82,17 @@ export class RedisGroup {
     if (ids.length > 0) await this.#redis.call('XACK', this.names.stream, this.names.group, ...ids)
   }
 
-  /** Sets since when entries of ours are unsettled: 0 for those at work, `idleMs` for what anybody may take at once. */
+  /**
+   * Sets the idle time of this member's entries: 0 while they are handled, `idleMs` if any member may claim them at
+   * once.
+   */
   async touch(ids: readonly string[], idleMs: number): Promise<void> {
     if (ids.length === 0) return
     const { stream, group, member } = this.names
     await this.#redis.call('EVAL', TOUCH, '1', stream, group, member, String(Math.round(idleMs)), ...ids)
   }
 
-  /** What was not settled may be claimed at once; the member goes when it has nothing left. */
+  /** Lets other members claim unsettled entries at once. The member is removed when it has none left. */
   async leave(): Promise<void> {
     const { stream, group, member, idleMs } = this.names
     for (let turn = 0; turn < 100; turn++) {
@@ -104,7 +107,7 @@ export class RedisGroup {
     await this.#redis.call('EVAL', LEAVE, '1', stream, group, member)
   }
 
-  /** Ends a blocking read of this client, where that is allowed. */
+  /** Ends a blocking read of this client, if the server permits it. */
   async unblock(clientId: string): Promise<void> {
     await this.#redis.call('CLIENT', 'UNBLOCK', clientId).catch(() => {})
   }

@@ -3,11 +3,11 @@ import type { RedisCommands } from './client.ts'
 import type { Log, LogDelivery, Turn } from '../../source/log-reading.ts'
 import { freshOf, RedisDelivery } from './delivery.ts'
 
-/** Positions are numbers of 63 bits: the milliseconds of an entry's id, and its number within them. */
+/** A position is a number of 63 bits: the milliseconds of the entry's id, and the number within the millisecond. */
 const NUMBER_BITS = 20n
 const NUMBER_MAX = (1n << NUMBER_BITS) - 1n
 const POSITION_MAX = (1n << 63n) - 1n
-/** A read that blocks is not waited for when somebody stops: it brings nothing that could be lost. */
+/** The longest block of a read. A stop does not wait for it, because nothing can be lost. */
 const BLOCK_MS_MAX = 500
 
 /** ARGV: member, milliseconds. */
@@ -33,7 +33,7 @@ export function redisTurn(redis: RedisCommands, of: { readonly key: string; read
   }
 }
 
-/** A stream read with XREAD, on a connection of its own. */
+/** Reads a stream with XREAD, on its own connection. */
 export function redisLog(reader: RedisCommands, of: { readonly stream: string; readonly name: string }): Log {
   const { stream, name } = of
   return {
@@ -62,7 +62,7 @@ export function positionOf(id: string): bigint {
   return position
 }
 
-/** XREAD answers with what is after an id. */
+/** XREAD returns the entries after an id. */
 function idBefore(position: bigint): string {
   if (position <= 0n) return '0-0'
   return `${(position - 1n) >> NUMBER_BITS}-${(position - 1n) & NUMBER_MAX}`
@@ -74,7 +74,7 @@ async function unlessAborted(reply: Promise<unknown>, signal: AbortSignal): Prom
     stop = () => resolve(undefined)
     signal.addEventListener('abort', stop)
   })
-  // Whatever becomes of it when nobody waits any more.
+  // The reply may come after the caller has stopped waiting.
   reply.catch(() => {})
   try {
     return await Promise.race([reply, aborted])

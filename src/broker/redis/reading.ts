@@ -4,18 +4,18 @@ import { freshOf, RedisDelivery, type RedisEntry } from './delivery.ts'
 import type { RedisGroup } from './group.ts'
 import type { ReceiveParams } from '../../source/source.ts'
 
-/** How late the answer of a blocking read may be before it is taken for lost. */
+/** A blocking read counts as lost if its answer is this late. */
 const GRACE_MS = 1_000
-/** A block of 0 would be one for ever. */
+/** A block of 0 would wait for ever. */
 const BLOCK_MS_MIN = 1
 
-/** What waits with a delay longer than entries may be idle. */
+/** An entry whose delay is longer than the idle time. */
 interface Waiting {
   readonly ids: readonly string[]
   readonly dueAt: number
 }
 
-/** New entries through a connection of its own, and those that somebody left behind or gave back. */
+/** Reads new entries on its own connection, and entries that other processes left unsettled or returned. */
 export class RedisReading {
   readonly #group: RedisGroup
   readonly #reader: RedisCommands
@@ -44,7 +44,7 @@ export class RedisReading {
   }
 
   async start(): Promise<void> {
-    // Only to end a blocking read early: where it is not allowed, a read lasts as long as it was asked to.
+    // The id is needed only to end a blocking read early. If the server refuses it, a read lasts its full time.
     this.#readerId = await this.#reader.call('CLIENT', 'ID').then(String, () => undefined)
   }
 
@@ -70,7 +70,7 @@ export class RedisReading {
     }
   }
 
-  /** Anybody may claim them when the time has come: they look as if they had been idle for the rest of it. */
+  /** Returns entries with a delay: their idle time is set so that any member may claim them after the delay. */
   async giveBack(ids: readonly string[], delayMs: number): Promise<void> {
     const { idleMs } = this.#group.names
     const dueAt = performance.now() + delayMs
@@ -94,14 +94,14 @@ export class RedisReading {
     if (performance.now() < this.#claimAt) return []
     await this.#keepWaiting()
     const { entries, lost } = await this.#group.claim(max)
-    if (lost > 0) this.#warn(new Error(`${lost} entries of ${this.#name} were trimmed away before they were settled`))
-    // There may be more where these came from.
+    if (lost > 0) this.#warn(new Error(`${lost} entries of ${this.#name} were trimmed before they were settled`))
+    // There may be more entries to claim.
     this.#claimAt = entries.length > 0 ? 0 : performance.now() + this.#claimEveryMs
     for (const { dueAt } of this.#waiting) this.#claimAt = Math.min(this.#claimAt, dueAt + 1)
     return entries.map(({ entry, delivered }) => this.#deliveryOf(entry, delivered))
   }
 
-  /** A delay longer than the idle time is kept by us, and ends early when we die. */
+  /** This process keeps entries with a longer delay. If it dies, they come earlier. */
   async #keepWaiting(): Promise<void> {
     const { idleMs } = this.#group.names
     const now = performance.now()
@@ -121,7 +121,7 @@ export class RedisReading {
     this.#reads.add(tracked)
     const entries = await withinTime(read, block + GRACE_MS, signal)
     if (entries === 'late') {
-      // Whatever it still brings is nobody's: others may have it at once.
+      // If the lost read still returns entries, other members may claim them at once.
       void read.then((late) => this.giveBack(late.map(({ id }) => id), 0)).catch(() => {}) // prettier-ignore
       return []
     }
@@ -146,7 +146,7 @@ export class RedisReading {
 async function withinTime<T>(work: Promise<T>, ms: number, signal: AbortSignal): Promise<T | 'late'> {
   let stop = (): void => {}
   const late = new Promise<'late'>((resolve) => {
-    // An aborted read is ended by the server: it is given a moment, so that what it brings is not lost for a while.
+    // The server ends an aborted read. Wait a moment, so that entries of that read are not delayed.
     const soon = (): void => void setTimeout(() => resolve('late'), 100)
     const timer = setTimeout(() => resolve('late'), ms)
     signal.addEventListener('abort', soon)

@@ -2,13 +2,13 @@ import type { Duration } from '../../duration.ts'
 import { pairsOf, type RedisCommands } from './client.ts'
 import type { Sink } from '../../sink/sink.ts'
 
-/** What an acknowledgement of this server is worth, and which of its settings make it worth less. */
+/** What an acknowledgement of this server proves, and which settings weaken it. */
 export interface ServerJudgement {
   readonly proves: Sink['proves']
   readonly dedupes: Sink['dedupes']
-  /** XADD takes IDMP: the server itself drops an entry it has. */
+  /** Whether XADD supports IDMP, with which the server drops duplicates. */
   readonly idempotent: boolean
-  /** Longer values break the connection. */
+  /** The server closes the connection if a value is longer. */
   readonly maxBytes: number
   readonly warnings: readonly string[]
 }
@@ -21,14 +21,17 @@ export const UNKNOWN_SERVER: ServerJudgement = {
   warnings: [],
 }
 
-/** Entries are known by their ids for this long, and this many of each producer: 10,000 is the most there can be. */
+/** The server remembers ids this long, at most 10,000 of each producer. */
 const IDEMPOTENT_SECONDS = 300
 const IDEMPOTENT_ENTRIES = 10_000
-/** As many names as there are, so that more ids are known. What a server has unless it is told. */
+/** More producer names let the server remember more ids. */
 const PRODUCERS = 16
-const UNTOLD = { seconds: 100, entries: 100 }
+const SERVER_DEFAULT = { seconds: 100, entries: 100 }
 
-/** Under which the server knows an aggregate's entries. The same for every relay: one sends again what another one began. */
+/**
+ * The producer name for an aggregate's entries. It is the same in every relay, because one relay may resend what
+ * another began.
+ */
 export function producerOf(aggregate: string): string {
   let hash = 0
   for (let i = 0; i < aggregate.length; i++) hash = (Math.imul(hash, 31) + aggregate.charCodeAt(i)) >>> 0
@@ -42,7 +45,7 @@ export async function judgeServer(
   const warnings: string[] = []
   const settings = await settingsOf(redis).catch(() => undefined)
   const version = versionOf(String(await redis.call('INFO', 'server')))
-  // Where scripts are not allowed, events are added without deduplication: a duplicate is better than a lost event.
+  // If scripts are not permitted, events are added without deduplication: a duplicate is better than a lost event.
   const dedup = version >= 8.06 ? await deduplication(redis, options.stream).catch(() => undefined) : undefined
   if (!settings)
     warnings.push('CONFIG GET is not allowed here, so it is unknown whether acknowledged events are on disk')
@@ -95,26 +98,26 @@ function* forgetting(settings: Settings): Generator<string> {
   }
 }
 
-/** 7.2.4 is 7.02; Valkey says 7.2.4 for ever, and has no IDMP. */
+/** Turns 7.2.4 into 7.02. Valkey always reports 7.2.4, and has no IDMP. */
 function versionOf(info: string): number {
   const [, major = '0', minor = '0'] = /^redis_version:(\d+)\.(\d+)/m.exec(info) ?? []
   return Number(major) + Number(minor) / 100
 }
 
 /**
- * How long the server knows entries by their ids. The settings of a stream are written before it has its first entry: to
- * set them later forgets every id.
+ * How long the server remembers ids. The stream's settings are written before its first entry, because a later change
+ * forgets every id.
  */
 async function deduplication(redis: RedisCommands, stream: string): Promise<{ seconds: number; entries: number }> {
   await redis.call('EVAL', MAKE_STREAM, '1', stream, String(IDEMPOTENT_SECONDS), String(IDEMPOTENT_ENTRIES))
   const info = pairsOf(await redis.call('XINFO', 'STREAM', stream))
   return {
-    seconds: Number(info.get('idmp-duration') ?? UNTOLD.seconds),
-    entries: Number(info.get('idmp-maxsize') ?? UNTOLD.entries),
+    seconds: Number(info.get('idmp-duration') ?? SERVER_DEFAULT.seconds),
+    entries: Number(info.get('idmp-maxsize') ?? SERVER_DEFAULT.entries),
   }
 }
 
-/** A stream can only be made empty through a group. One that never had an entry knows no id that could be forgotten. */
+/** Only a group can create an empty stream. A stream that never had an entry has no ids to forget. */
 const MAKE_STREAM = `
 if redis.call('EXISTS', KEYS[1]) == 0 then
   redis.call('XGROUP', 'CREATE', KEYS[1], 'effectively-once', '$', 'MKSTREAM')

@@ -70,7 +70,7 @@ export function redisSink(client: RedisClient, options: RedisSinkOptions): Sink 
           const bytes = Buffer.byteLength(json)
           if (bytes > judged.maxBytes) {
             return give(
-              new Error(`the event has ${bytes} bytes; Redis takes ${judged.maxBytes} (proto-max-bulk-len)`),
+              new Error(`the event has ${bytes} bytes; Redis accepts at most ${judged.maxBytes} (proto-max-bulk-len)`),
               false,
             )
           }

@@ -23,18 +23,18 @@ export interface ArrivalOptions {
 export class Arrival {
   readonly delivery: Delivery
   readonly item: InboxItem
-  /** In the order of arrival. */
+  /** Grows in the order of arrival. */
   readonly seq: number
   readonly at: number
   /** The bytes that its first delivery keeps in memory. */
   readonly bytes: number
   /** Why it cannot be read. */
   readonly problem: string | undefined
-  /** Other deliveries of the same message meanwhile. They are settled with it. */
+  /** Other deliveries of the same message that came meanwhile. They are settled with it. */
   readonly twins: Delivery[] = []
   /** The number of twins that are settled with it. */
   #twinsTaken = 0
-  /** Not picked before this time, on the process's own clock. */
+  /** The message is not picked before this time, on the process's own clock. */
   notBefore = 0
   /** When its predecessor was first found missing. Null if it is not missing. */
   earlySince: number | null = null
@@ -44,13 +44,13 @@ export class Arrival {
   tried = false
   /** This attempt was counted before it began. */
   counted = false
-  /** It may have crashed a process: runs with other suspects, one batch of them at a time. */
+  /** It may have crashed a process, so it runs only with other suspects, one such batch at a time. */
   suspect = false
-  /** It made a batch fail, or was running at more than one crash: runs alone. */
+  /** It made a batch fail, or was running at more than one crash, so it runs alone. */
   alone = false
-  /** It was set aside, but the reply was lost. If it is found parked later, this result is reported. */
+  /** It was parked, but the reply was lost. If it is found parked later, this result is reported. */
   setAside: { readonly reason: LetterReason; readonly letter: Letter } | null = null
-  /** Set while it runs, if somebody traces. */
+  /** Set while it runs, if the instance has a tracer. */
   span: Span | undefined
 
   constructor(of: ArrivalOptions) {
@@ -68,7 +68,7 @@ export class Arrival {
       source,
       message,
       aggregate: aggregate === null ? null : storable(aggregate),
-      // By a natural key nobody knows what the predecessor's was.
+      // With a natural key, the key of the predecessor is unknown.
       previous:
         previous === null || message !== delivery.id
           ? null
@@ -76,7 +76,7 @@ export class Arrival {
     }
   }
 
-  /** Waits for a time (0: for nothing). A message that waits for a time no longer waits for its predecessor. */
+  /** Makes the message wait until a time (0: not at all). It then no longer waits for its predecessor. */
   waitUntil(at: number): void {
     this.notBefore = at
     if (at > 0) this.earlySince = null
@@ -87,18 +87,18 @@ export class Arrival {
     this.#twinsTaken = this.twins.length
   }
 
-  /** Takes out the twins that came later. A failover may have lost this commit, and a twin may be the message sent again. */
+  /** Takes out the twins that came later. A failover may have lost this commit, so a late twin may have to run. */
   lateTwins(): Delivery[] {
     return this.twins.splice(this.#twinsTaken)
   }
 
-  /** Everything that must be settled with the broker. */
+  /** All deliveries that must be settled with the broker. */
   get deliveries(): readonly Delivery[] {
     return this.twins.length === 0 ? [this.delivery] : [this.delivery, ...this.twins]
   }
 }
 
-/** What identifies a message: its own id, or the natural key of its event. A message that has none cannot be read. */
+/** The id of a message, or the natural key of its event. A message without one cannot be read. */
 export function keyOf(
   key: ((event: unknown) => string) | undefined,
   delivery: Delivery,
@@ -118,12 +118,12 @@ export function keyOf(
     }
     return { message: id, problem: `key() must return a string of 1 to ${KEY_LENGTH_MAX} characters` }
   } catch (error) {
-    return { message: id, problem: `it cannot be read: ${describeError(error).line}` }
+    return { message: id, problem: `the message cannot be read: ${describeError(error).line}` }
   }
 }
 
 function unstorable(name: string): string {
-  return `its ${name} has a NUL character or a lone surrogate`
+  return `the message's ${name} has a NUL character or a lone surrogate`
 }
 
 const KEY_LENGTH_MAX = 1_024

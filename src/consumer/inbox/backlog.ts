@@ -2,27 +2,27 @@ import type { Arrival } from './arrival.ts'
 import { Lane, togetherMax } from './lane.ts'
 
 /**
- * What was delivered and is not settled yet. Arrivals of one aggregate are never under way at the same time, unless one
- * batch has them, in order.
+ * Messages that were delivered and are not settled yet. Two batches never have messages of the same aggregate. Within a
+ * batch they run in order.
  */
 export class Backlog {
   readonly #lanes = new Map<string, Lane>()
   readonly #laneOf = new Map<Arrival, Lane>()
   readonly #byId = new Map<string, Arrival>()
-  /** Lanes that may be picked from, in their turn. */
+  /** Lanes to pick from, in turn. */
   #listed: Lane[] = []
   #head = 0
-  /** Lanes in which everybody waits for a time. */
+  /** Lanes in which every message waits for a time. */
   readonly #resting = new Set<Lane>()
 
   #bytes = 0
 
-  /** Messages in hand. */
+  /** How many messages are held. */
   get size(): number {
     return this.#byId.size
   }
 
-  /** What they keep in memory. */
+  /** The bytes that the messages keep in memory. */
   get bytes(): number {
     return this.#bytes
   }
@@ -31,7 +31,10 @@ export class Backlog {
     return this.#byId.values()
   }
 
-  /** A message that is in hand already gets another delivery to settle. True when it is new. */
+  /**
+   * Adds a message. If it is already held, only its deliveries are added, to be settled with it. Returns true for a new
+   * one.
+   */
   add(arrival: Arrival): boolean {
     const known = this.#byId.get(arrival.item.id)
     if (known) {
@@ -47,14 +50,17 @@ export class Backlog {
     return true
   }
 
-  /** What failed before says nothing new of whether everything fails. */
+  /**
+   * Moves lanes with untried messages to the front. A message that failed before does not show whether everything
+   * fails.
+   */
   untriedFirst(): void {
     const waiting = this.#listed.slice(this.#head)
     this.#listed = [...waiting.filter((lane) => !lane.failed), ...waiting.filter((lane) => lane.failed)]
     this.#head = 0
   }
 
-  /** The next batch. Each of its arrivals is given to `done` or `later` in the end. */
+  /** Picks the next batch. Every message of it must be passed to `done` or `later` in the end. */
   pick(max: number, now: number, suspects: boolean): Arrival[] {
     for (const lane of this.#resting) {
       if (lane.nextAt() <= now) this.#list(lane)
@@ -65,7 +71,7 @@ export class Backlog {
     while (this.#head < this.#listed.length) {
       const [first] = batch
       const room = first ? togetherMax(first, max) - batch.length : max
-      // Suspects that wait are next to each other: whoever is none ends their batch, and keeps its place.
+      // Waiting suspects are next to each other. The first other message ends their batch, and keeps its place.
       if (room <= 0 || first?.alone || (first?.suspect && turned.length > 0)) break
       const lane = this.#listed[this.#head++] as Lane
       lane.listed = false
@@ -82,7 +88,7 @@ export class Backlog {
     return batch
   }
 
-  /** Settled: forgotten here. `applied`: its successors may run. */
+  /** Removes settled messages. `applied`: their successors may run. */
   done(arrivals: readonly Arrival[], applied: boolean): void {
     for (const arrival of arrivals) {
       const lane = this.#laneOf.get(arrival)
@@ -94,7 +100,7 @@ export class Backlog {
     }
   }
 
-  /** Runs again, not before its time. What was dropped is in hand again. */
+  /** Returns messages that run again, each when its time has come. A message that was dropped is added again. */
   later(arrivals: readonly Arrival[]): void {
     for (const arrival of arrivals) {
       const lane = this.#laneOf.get(arrival)
@@ -109,7 +115,7 @@ export class Backlog {
     }
   }
 
-  /** May run now. */
+  /** Lets these messages run now. */
   ready(arrivals: readonly Arrival[]): void {
     for (const arrival of arrivals) {
       arrival.notBefore = 0
@@ -118,7 +124,7 @@ export class Backlog {
     }
   }
 
-  /** Everything in hand that is not under way and matches is forgotten, and returned in the order of arrival. */
+  /** Removes matching messages that are not running. Returns them in the order of arrival. */
   drop(matches: (arrival: Arrival) => boolean): Arrival[] {
     const dropped: Arrival[] = []
     for (const arrival of this.#byId.values()) {
@@ -130,7 +136,7 @@ export class Backlog {
     return dropped.sort((a, b) => a.seq - b.seq)
   }
 
-  /** When the next one that rests may run; Infinity: none. */
+  /** When the next waiting message may run. Infinity: none waits. */
   nextAt(): number {
     let next = Infinity
     for (const lane of this.#resting) next = Math.min(next, lane.nextAt())
@@ -164,7 +170,7 @@ export class Backlog {
     this.#listed.push(lane)
   }
 
-  /** Behind everybody else they would wait for as long as there is anybody else, and a log cannot be passed without them. */
+  /** Puts lanes in front of all others. At the end, they could wait for ever, and a log's position cannot pass them. */
   #listFirst(lanes: readonly Lane[]): void {
     if (lanes.length === 0) return
     for (const lane of lanes) {

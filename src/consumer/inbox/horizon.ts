@@ -1,6 +1,6 @@
 import { durationText } from '../../duration.ts'
 
-/** What must be remembered, and what is: in milliseconds, Infinity for 'forever'. */
+/** The times that the inbox must cover, in milliseconds. Infinity stands for 'forever'. */
 export interface Horizon {
   readonly source: string
   /** How late the broker can deliver again. */
@@ -15,8 +15,8 @@ export type HorizonFinding =
   { readonly kind: 'short'; readonly line: string } | { readonly kind: 'endless'; readonly line: string }
 
 /**
- * A redelivery that comes later than the inbox remembers would be taken for a new message. Too short a memory is refused;
- * a broker that never forgets can only be warned of.
+ * A redelivery after `rememberFor` would count as a new message. So a `rememberFor` that is too short is refused. If
+ * the source redelivers without a limit, there is only a warning.
  */
 export function findHorizon(of: Horizon): HorizonFinding | null {
   const { source, redeliversForMs, retriesForMs, rememberForMs } = of

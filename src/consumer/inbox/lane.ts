@@ -1,26 +1,26 @@
 import { CONSUMER_SUSPECTS_MAX } from '../../limits.ts'
 import type { Arrival } from './arrival.ts'
 
-export interface Company {
-  /** Somebody of the batch that it would join; undefined: nobody is there yet. */
+export interface BatchSoFar {
+  /** The first message of the batch. Undefined: the batch is empty. */
   readonly first: Arrival | undefined
-  /** Those that may have ended a process may run. */
+  /** Whether messages that may have crashed a process may run now. */
   readonly suspects: boolean
 }
 
-/** How many run together with this one. */
+/** The most messages that may share a batch with this one. */
 export function togetherMax({ suspect }: Arrival, max: number): number {
   return suspect ? Math.min(max, CONSUMER_SUSPECTS_MAX) : max
 }
 
-/** Arrivals of one aggregate, one after the other. */
+/** The messages of one aggregate, which run one after the other. */
 export class Lane {
   readonly key: string | null
-  /** How many of its arrivals are under way. */
+  /** How many of its messages are running. */
   out = 0
-  /** In the line of those that may be picked. */
+  /** Whether the backlog has the lane in its list of lanes to pick from. */
   listed = false
-  /** Nothing was taken the last time, because whoever is next must not run with those who were there. */
+  /** Whether the last `take` took nothing because the next message must not run in the same batch as the others. */
   awaitsTurn = false
   #queue: Arrival[] = []
 
@@ -32,20 +32,20 @@ export class Lane {
     return this.#queue.length
   }
 
-  /** Whoever is first in it failed before, here or with whom it was delivered to. */
+  /** Whether the lane's first message failed before, in this process or another. */
   get failed(): boolean {
     const [first] = this.#queue
     return first !== undefined && (first.alone || first.delivery.redelivered)
   }
 
-  /** At its place in the order of arrival: what comes back waits where it was. */
+  /** Inserts the message in the order of arrival, so that a returned message gets its old place. */
   add(arrival: Arrival): void {
     let index = this.#queue.length
     while (index > 0 && (this.#queue[index - 1] as Arrival).seq > arrival.seq) index--
     this.#queue.splice(index, 0, arrival)
   }
 
-  /** False: it is under way. */
+  /** Returns false if the message is running. */
   remove(arrival: Arrival): boolean {
     const index = this.#queue.indexOf(arrival)
     if (index >= 0) this.#queue.splice(index, 1)
@@ -53,11 +53,11 @@ export class Lane {
   }
 
   /**
-   * The arrivals that may run now, in the order they must run, at most `max`. Whoever waits for a retry holds up
-   * everything behind it; an `ordered` one that is early holds up only its successors. One that must run alone does, and
-   * suspects run with suspects.
+   * Takes the messages that may run now, in order, at most `max`. A message that waits for a retry blocks everything
+   * behind it. An `ordered` message that is early blocks only its successors. A message marked `alone` runs alone, and
+   * suspects run only with suspects.
    */
-  take(max: number, now: number, company: Company): Arrival[] {
+  take(max: number, now: number, batch: BatchSoFar): Arrival[] {
     this.awaitsTurn = false
     if (this.out > 0) return []
     const taken: Arrival[] = []
@@ -71,7 +71,7 @@ export class Lane {
         continue
       }
       if (arrival.notBefore > now) break
-      if (!mayJoin(arrival, taken[0] ?? company.first) || (arrival.suspect && !company.suspects)) {
+      if (!mayJoin(arrival, taken[0] ?? batch.first) || (arrival.suspect && !batch.suspects)) {
         this.awaitsTurn = taken.length === 0
         break
       }
@@ -83,7 +83,7 @@ export class Lane {
     return taken
   }
 
-  /** When somebody in it may run; Infinity: nobody is waiting for a time. What is behind a retry waits with it. */
+  /** When the next message may run. Infinity: no message waits for a time. Messages behind a retry wait with it. */
   nextAt(): number {
     let next = Infinity
     for (const { notBefore, earlySince } of this.#ordered()) {
@@ -93,18 +93,18 @@ export class Lane {
     return next
   }
 
-  /** A message was applied: whoever waited for it may run. */
+  /** A message was applied, so its successor may run. */
   progress(id: string): void {
     for (const arrival of this.#queue) if (arrival.item.previous === id) arrival.notBefore = 0
   }
 
-  /** In the order of arrival, but for predecessors, which come first. */
+  /** The messages in the order of arrival, but each after its predecessor. */
   #ordered(): readonly Arrival[] {
     if (!this.#queue.some(({ item }) => item.previous !== null)) return this.#queue
     const byId = new Map(this.#queue.map((arrival) => [arrival.item.id, arrival]))
     const ordered: Arrival[] = []
     for (const arrival of this.#queue) {
-      // A chain from its end to its beginning; each is placed once.
+      // Follow the chain back to its first message. Each message is placed once.
       const chain: Arrival[] = []
       for (let at: Arrival | undefined = arrival; at && byId.delete(at.item.id);) {
         chain.push(at)

@@ -5,10 +5,10 @@ import type { Letter, LetterReason, NewLetter } from '../../store/dead-letters.t
 import type { Arrival } from './arrival.ts'
 import { describeError } from '../../platform/describe-error.ts'
 
-/** What a person may see of a message's body. */
+/** Returns the part of a message's body that a person may see. */
 export type Mask = (body: string, message: { readonly type: string; readonly source: string }) => string
 
-/** A message as a dead letter. Whatever it holds, every database can hold the letter, and it can be read back. */
+/** Turns a message into a dead letter. Any message can be stored in every database, and read back. */
 export function letterOf(
   arrival: Arrival,
   why: { readonly state: Letter['state']; readonly reason: LetterReason; readonly error: unknown },
@@ -40,7 +40,7 @@ export function letterOf(
   }
 }
 
-/** A hook that fails shows nothing at all. */
+/** If `mask` fails, nothing of the body is shown. */
 function masked(mask: Mask, body: string, message: { type: string; source: string }): string {
   try {
     return spell(mask(body, message))
@@ -49,7 +49,7 @@ function masked(mask: Mask, body: string, message: { type: string; source: strin
   }
 }
 
-/** Read when it is first asked for: a source may fail at that. */
+/** The body, or an empty text if the source cannot return it. */
 function bodyOf(delivery: Delivery): string {
   try {
     const { body } = delivery

@@ -6,13 +6,13 @@ interface Entry {
   readonly offset: bigint
   readonly next: string
   settled: boolean
-  /** What the transaction that settled it left in the database; null: nothing that can be asked for. */
+  /** An inbox id of the transaction that settled the delivery. Null: there is none to check. */
   witness: string | null
-  /** From then on the database may have swept the witness. */
+  /** After this time, the database may have swept the witness. */
   askableUntil: number
 }
 
-/** How far a partition may be passed, and what must be in the database for that. */
+/** How far a position may move, and the witnesses that the database must still have. */
 interface Reach {
   readonly next: string
   readonly witnesses: readonly string[]
@@ -21,12 +21,12 @@ interface Reach {
 const NOTHING: ReadonlySet<string> = new Set()
 
 /**
- * What was delivered of one partition and is not passed yet. Behind one that waits there may be very many: nothing here
- * goes through all of them.
+ * The deliveries of one partition that its position has not passed. Many may wait behind one, so no method reads all of
+ * them.
  */
 class Partition {
   readonly #known = new Map<string, Entry>()
-  /** By offset, from `#head` on. */
+  /** Sorted by offset. Entries before `#head` are passed. */
   #open: Entry[] = []
   #head = 0
 
@@ -45,7 +45,7 @@ class Partition {
     if (entry) Object.assign(entry, { settled: true, witness, askableUntil })
   }
 
-  /** Where it would be if these were settled too, by the transaction that asks. */
+  /** The position if these deliveries were settled too, by the transaction that is about to commit. */
   after(settling: ReadonlySet<string>, now: number): Reach | undefined {
     let next: string | undefined
     const witnesses = new Set<string>()
@@ -60,7 +60,7 @@ class Partition {
     return next === undefined ? undefined : { next, witnesses: [...witnesses] }
   }
 
-  /** Forgets what is settled, up to a place that the database was told of. */
+  /** Removes settled entries up to a position that the database has stored. */
   pass(next: bigint): void {
     for (let entry = this.#open[this.#head]; entry?.settled && entry.offset < next; entry = this.#open[++this.#head])
       this.#known.delete(String(entry.offset))
@@ -72,12 +72,12 @@ class Partition {
 }
 
 /**
- * How far each partition of a log may be passed: up to the first delivery that is not settled. A delivery that comes
- * again (after a seek) is the same one.
+ * Tracks how far each partition's position may move: up to the first delivery that is not settled. A delivery that is
+ * read again, after a seek, counts as the same one.
  */
 export class PositionTracker {
   readonly #partitions = new Map<string, Partition>()
-  /** What the database is known to have. */
+  /** The positions that the database has stored. */
   readonly #written = new Map<string, string>()
   readonly #now: () => number
 
@@ -89,7 +89,7 @@ export class PositionTracker {
     for (const { position } of deliveries) if (position) this.#of(position.partition).add(position)
   }
 
-  /** Where the partitions of these would be if they were settled too, by the transaction that asks. */
+  /** The positions if these deliveries were settled too, by the transaction that is about to commit. */
   after(deliveries: readonly Delivery[]): StoredPosition[] {
     const offsets = new Map<string, Set<string>>()
     for (const { position } of deliveries) {
@@ -100,13 +100,16 @@ export class PositionTracker {
     return [...offsets].flatMap(([partition, settling]) => this.#stored(partition, settling))
   }
 
-  /** `askableForMs`: so long the database has the witness, unless it was put back. */
+  /** `askableForMs`: how long the database keeps the witness, unless it is restored. */
   settled(deliveries: readonly Delivery[], witness: string | null, askableForMs: number = Infinity): void {
     const until = this.#now() + askableForMs
     for (const { position } of deliveries) if (position) this.#of(position.partition).settle(position, witness, until)
   }
 
-  /** How far the partitions of these may be passed now. Whoever settles the first of them passes those behind it. */
+  /**
+   * The positions that the partitions of these deliveries have reached. The first settled delivery passes all settled
+   * ones behind it.
+   */
   reached(deliveries: readonly Delivery[]): StoredPosition[] {
     const touched = new Set(deliveries.flatMap(({ position }) => position?.partition ?? []))
     return [...touched].flatMap((partition) => this.#stored(partition, NOTHING))
@@ -117,16 +120,16 @@ export class PositionTracker {
     return reach ? [{ partition, ...reach, from: this.#written.get(partition) }] : []
   }
 
-  /** The database said so when these partitions were begun: there is nobody who knows better. */
+  /** The database returned these positions when reading began. */
   began(positions: readonly StoredPosition[]): void {
     for (const { partition, next } of positions) this.#written.set(partition, next)
   }
 
-  /** The database was told of these. */
+  /** The database has stored these positions. */
   wrote(positions: readonly StoredPosition[]): void {
     for (const { partition, next } of positions) {
       const known = this.#partitions.get(partition)
-      // It may be somebody else's meanwhile.
+      // Another process may have the partition by now.
       if (!known) continue
       known.pass(BigInt(next))
       if (BigInt(next) > BigInt(this.#written.get(partition) ?? 0)) this.#written.set(partition, next)
@@ -137,7 +140,7 @@ export class PositionTracker {
     return [...this.#written].map(([partition, next]) => ({ partition, next }))
   }
 
-  /** The partition is somebody else's now. */
+  /** Another process has these partitions now. */
   forget(partitions: readonly string[]): void {
     for (const partition of partitions) {
       this.#partitions.delete(partition)

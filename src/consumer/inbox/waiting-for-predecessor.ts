@@ -7,17 +7,17 @@ const LOOK_ITEMS = 500
 
 export interface WaitingForPredecessorParts {
   readonly clock: Clock
-  /** How long one may wait. */
+  /** How long a message may wait. */
   readonly holdMs: number
   look(items: readonly InboxItem[]): Promise<readonly InboxState[]>
-  /** Their predecessors are applied, or parked: they may run. */
+  /** Called with messages whose predecessors are applied or parked, so that they may run. */
   ready(arrivals: readonly Arrival[]): void
-  /** They waited too long, or are too many. */
+  /** Called with messages that waited too long, or that are too many. */
   giveUp(arrivals: readonly Arrival[]): void
   troubled(error: unknown): void
 }
 
-/** `ordered` messages whose predecessors are not applied yet. They are looked at together, by one statement. */
+/** `ordered` messages whose predecessors are not applied yet. One statement checks many of them. */
 export class WaitingForPredecessor {
   readonly #parts: WaitingForPredecessorParts
   readonly #waiting = new Set<Arrival>()
@@ -34,7 +34,7 @@ export class WaitingForPredecessor {
     return this.#waiting.size
   }
 
-  /** What they keep in memory. */
+  /** The bytes that the messages keep in memory. */
   get bytes(): number {
     return this.#bytes
   }
@@ -48,12 +48,12 @@ export class WaitingForPredecessor {
     this.#arm()
   }
 
-  /** It runs, or is in nobody's hand any more. */
+  /** The message runs, or is no longer held. */
   delete(arrival: Arrival): void {
     if (this.#waiting.delete(arrival)) this.#bytes -= arrival.bytes
   }
 
-  /** Somebody new came in: the next look comes soon. */
+  /** A new message came, so the next check comes soon. */
   hurry(): void {
     this.#everyMs = CONSUMER_EARLY_LOOK_MS
   }
@@ -82,7 +82,7 @@ export class WaitingForPredecessor {
   async #look(): Promise<void> {
     const now = this.#parts.clock.now()
     const ids = new Set([...this.#waiting].map(({ item }) => item.id))
-    // Behind another one that waits here there is nothing to see yet.
+    // A message behind another waiting message need not be checked yet.
     const heads = [...this.#waiting].filter(({ item }) => item.previous === null || !ids.has(item.previous))
     let freed = 0
     for (let at = 0; at < heads.length; at += LOOK_ITEMS) {

@@ -20,7 +20,7 @@ export interface CheckedRedrive extends Accountable {
 }
 
 export function checkFilter(filter: RedriveFilter): LetterFilter {
-  if (typeof filter !== 'object' || filter === null) throw invalid('a filter is an object')
+  if (typeof filter !== 'object' || filter === null) throw invalid('the filter must be an object')
   const { ids, ...rest } = filter
   if (ids === undefined) return storedFilter(rest)
   if (!Array.isArray(ids) || ids.some((id) => typeof id !== 'string' || !UUID.test(id))) {
@@ -35,7 +35,8 @@ export function checkRedrive(options: RedriveOptions): CheckedRedrive {
   const { canary, pauseAt = REDRIVE_PAUSE_AT_DEFAULT, transform, force = false, reorder = false } = options
   if (typeof pauseAt !== 'number' || !(pauseAt >= 0 && pauseAt <= 1)) throw invalid('pauseAt must be from 0 to 1')
   optionalFunction('transform', transform)
-  if (typeof force !== 'boolean' || typeof reorder !== 'boolean') throw invalid('force and reorder are true or false')
+  if (typeof force !== 'boolean' || typeof reorder !== 'boolean')
+    throw invalid('force and reorder must be true or false')
   const first = typeof canary === 'object' ? canary.letters : (canary ?? REDRIVE_CANARY_DEFAULT)
   const after = typeof canary === 'object' ? (canary.after ?? 'go') : 'go'
   if (!Number.isInteger(first) || first < 0 || first > CANARY_MAX) throw invalid('canary must be a whole number from 0')

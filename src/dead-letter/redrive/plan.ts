@@ -33,19 +33,21 @@ export function refusalsOf(
   const [first] = rows
   if (!first) return ['no parked letter matches']
   if (rows.length > 1) {
-    return [`letters of ${rows.length} consumers match (${rows.map(({ consumer }) => consumer).join(', ')}): name one`]
+    return [
+      `letters of ${rows.length} consumers match (${rows.map(({ consumer }) => consumer).join(', ')}): name one consumer`,
+    ]
   }
   const { known, consumer, older, overtaking, reordered } = first
   return [
     ...(known ? [] : [`the consumer '${consumer}' has never run here: start it once`]),
     ...(older > 0 && !force
       ? [
-          `${older} letters are older than '${consumer}' remembers, and could be applied again: narrow by time, or force`,
+          `${older} letters are older than '${consumer}' remembers, and could be applied again: narrow the filter by time, or set force`,
         ]
       : []),
     ...(overtaking > 0 && !reorder
       ? [
-          `${overtaking} letters of ${reordered} aggregates would overtake an earlier letter: widen the filter, or reorder`,
+          `${overtaking} letters of ${reordered} aggregates would overtake an earlier letter: widen the filter, or set reorder`,
         ]
       : []),
   ]
@@ -53,7 +55,7 @@ export function refusalsOf(
 
 function warningsOf({ consumer, known, seenAgoMs }: Pick<StoredPlan, 'consumer' | 'known' | 'seenAgoMs'>): string[] {
   if (!known || (seenAgoMs !== null && seenAgoMs < SEEN_MS_MAX)) return []
-  return [`no process has run the consumer '${consumer}' for a while: nothing runs until one does`]
+  return [`no process has run the consumer '${consumer}' for a while: the redrive waits until one does`]
 }
 
 function transformRefusals(transform: TransformPreview | null): string[] {

@@ -25,7 +25,7 @@ export function namespacedInbox<Tx>(inbox: Inbox<Tx>, own: Own): Inbox<Tx> {
     park: (params) => inbox.park(by(params)),
     positions: (params) => inbox.positions(by(params)),
     pass: (params) => inbox.pass(by(params)),
-    // Who sweeps does it for everybody.
+    // A sweep covers all namespaces.
     sweep: (params) => inbox.sweep(params),
   }
 }

@@ -19,7 +19,7 @@ export function namespacedLetters(letters: DeadLetters, own: Own): DeadLetters {
   }
 }
 
-/** The same letters, of one namespace alone. */
+/** Limits a filter to one namespace. */
 export function ownFilter<F extends LetterFilter>(filter: F, no: number): F {
   const { consumer } = filter
   return { ...filter, namespace: no, ...(consumer === undefined ? {} : { consumer: storedName(no, consumer) }) }

@@ -13,13 +13,13 @@ import { namespacedRedrives } from './redrives.ts'
 
 export interface OwnNamespaceOptions {
   readonly name: string
-  /** It has events to publish: whoever runs an operation must know the number. */
+  /** Whether the instance has a catalogue. Then its operations need the namespace's number. */
   readonly publishes: boolean
-  /** The number, where whoever asks knows it already: nothing is registered. */
+  /** The number, if the caller knows it. Then nothing is registered. */
   readonly no?: number | undefined
 }
 
-/** Who has no number and looks for what is its own finds nothing. */
+/** Stands for a namespace without a number, which owns nothing. */
 const NOBODY = -1
 
 function nobodyIn(known: readonly unknown[]): number {
@@ -27,8 +27,8 @@ function nobodyIn(known: readonly unknown[]): number {
 }
 
 /**
- * One instance's namespace: its number, learned before its first operation, relay or consumer, and what of the store is
- * its own. Consumers and destinations have the names the program gave them on this side.
+ * The namespace of one instance, and its parts of the store. The number is read before the first operation, relay or
+ * consumer. Callers use the program's own names of consumers and destinations.
  */
 export class OwnNamespace<Tx> implements Own {
   readonly name: string
@@ -48,25 +48,25 @@ export class OwnNamespace<Tx> implements Own {
     this.#publishes = publishes
     this.#no = store.namespaces ? no : 0
     this.#isGiven = this.#no !== undefined
-    // Events commit with an effect: without transactions there is none.
+    // Events commit with an effect, so a store without transactions has no outbox.
     const outbox = store.features.transactional ? store.outbox : undefined
     this.outbox = outbox && namespacedOutbox(outbox, this)
     this.inbox = store.inbox && namespacedInbox(store.inbox, this)
     this.redrives = store.redrives && namespacedRedrives(store.redrives, this)
   }
 
-  /** Its operations may publish, and nobody knows its number yet. */
+  /** Whether operations may publish, and the number is not known yet. */
   get pending(): boolean {
     return this.#no === undefined && this.#publishes
   }
 
-  /** Who has nothing to publish need not know it. */
+  /** The number. An instance that publishes nothing may not know it. */
   get no(): number {
     invariant(this.#no !== undefined || !this.#publishes, 'a namespace was used before it had a number')
     return this.#no ?? 0
   }
 
-  /** One statement, once. */
+  /** Returns the number. The first call registers the namespace with one statement. */
   async enter(): Promise<number> {
     if (this.#no !== undefined) return this.#no
     this.#entering ??= this.#register().finally(() => {
@@ -76,8 +76,8 @@ export class OwnNamespace<Tx> implements Own {
   }
 
   /**
-   * Whose events they are that are published in somebody else's transaction. A number that nobody knows yet is asked for
-   * there by whoever publishes, and learned beside it: the transaction may still roll back.
+   * The namespace of events that are published in an open transaction. If its number is unknown, it is registered
+   * inside that transaction, which may still roll back. So the number is remembered only after it was read outside.
    */
   originIn(session: Session<Tx>): { readonly name: string; readonly no: number | (() => Promise<number>) } {
     const { namespaces } = this.#store
@@ -91,16 +91,19 @@ export class OwnNamespace<Tx> implements Own {
     return { name, no }
   }
 
-  /** Nothing is registered. Where nobody is, what there is belongs to the first one. */
+  /**
+   * Returns the number without registering the namespace. If no namespace is registered, all rows belong to the first
+   * one.
+   */
   async look(): Promise<number> {
     if (this.#no !== undefined) return this.#no
     const known = (await this.#store.namespaces?.list()) ?? []
-    // It may have been entered meanwhile: a number is never forgotten.
+    // Another call may have registered it meanwhile. A number is never forgotten.
     this.#no ??= known.find(({ name }) => name === this.name)?.no
     return this.#no ?? nobodyIn(known)
   }
 
-  /** The same inside an open transaction, which may have registered the namespace, and may still roll back. */
+  /** The same inside an open transaction. It may have registered the namespace, and may still roll back. */
   async lookIn(session: Session<Tx>): Promise<number> {
     if (this.#no !== undefined) return this.#no
     const known = (await this.#store.namespaces?.listInside(session)) ?? []
@@ -120,7 +123,7 @@ export class OwnNamespace<Tx> implements Own {
     return storedName(this.no, name)
   }
 
-  /** A consumer's name as it goes into the ids of its messages. */
+  /** The consumer's name as a part of message ids. */
   hashed(consumer: string): string {
     return hashedName(this, consumer)
   }
@@ -133,7 +136,7 @@ export class OwnNamespace<Tx> implements Own {
   async #learn(): Promise<void> {
     if (this.#learning) return
     this.#learning = true
-    // What was not committed yet is learned next time.
+    // If the registration is not committed yet, a later call reads the number.
     await this.look().catch(() => {})
     this.#learning = false
   }

@@ -1,14 +1,14 @@
 import type { NamedKind } from '../namespaces.ts'
 
-/** What the parts of a store ask of the namespace they serve. */
+/** What the parts of a store need from their namespace. */
 export interface Own {
-  /** Known once it was entered. */
+  /** Known after `enter`. */
   readonly no: number
-  /** The number; it gets one when it has none. */
+  /** Returns the number, and registers the namespace if it has none. */
   enter(): Promise<number>
-  /** The number for whoever only looks: below 0 where it has none and others have. */
+  /** Returns the number without registering. Negative: this namespace has none, but others have. */
   look(): Promise<number>
-  /** Settles that a name is this namespace's to use. */
+  /** Claims a name for this namespace. */
   claim(kind: NamedKind, name: string): Promise<void>
   stored(name: string): string
 }

@@ -4,7 +4,7 @@ import type { Own } from './own.ts'
 
 /** Parked events as one namespace sees them: those of its own destinations. */
 export function namespacedParked(parked: Parked, own: Own): Parked {
-  /** Who has no number has no destinations. */
+  /** A namespace without a number has no destinations. */
   const to = async <P extends { readonly destination: string }>(params: P): Promise<P | null> => {
     const no = await own.look()
     return no < 0 ? null : { ...params, destination: storedName(no, params.destination) }

@@ -5,7 +5,7 @@ import type { Own } from './own.ts'
 
 /** Redrives as one namespace sees them: those of its own consumers, under the names the program gave them. */
 export function namespacedRedrives<Tx>(redrives: Redrives<Tx>, own: Own): Redrives<Tx> {
-  /** A redrive never changes its consumer, so whoever looked once may act. */
+  /** A redrive never changes its consumer, so one check of its owner is enough. */
   const get = async (params: { readonly redrive: number }): Promise<StoredRedrive | null> => {
     const [no, found] = [await own.look(), await redrives.get(params)]
     return found !== null && partsOf(found.consumer).no === no ? bare(found) : null
@@ -20,7 +20,7 @@ export function namespacedRedrives<Tx>(redrives: Redrives<Tx>, own: Own): Redriv
     },
     copy: (params) => redrives.copy(params),
     async change(params) {
-      // Who holds its lease has looked.
+      // The holder of the lease has already checked the owner.
       if (params.token === undefined && (await get(params)) === null) return null
       const changed = await redrives.change({ ...params, namespace: await own.look() })
       return changed && bare(changed)
@@ -44,7 +44,7 @@ export function namespacedRedrives<Tx>(redrives: Redrives<Tx>, own: Own): Redriv
         letters: letters.map((letter) => ({ ...letter, consumer: own.stored(letter.consumer) })),
       })
     },
-    // Who sweeps does it for everybody.
+    // A sweep covers all namespaces.
     sweep: (params) => redrives.sweep(params),
   }
 }

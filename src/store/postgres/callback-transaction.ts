@@ -41,7 +41,7 @@ export interface Revocable<Tx> {
 const ALIVE: PgStatement = { name: '', text: 'select 1 as alive', values: [] }
 
 export function callbackDriver<Tx>(client: CallbackClient<Tx>): PgDriver<Tx> {
-  const lane = client.single ? new SharedConnection() : undefined
+  const shared = client.single ? new SharedConnection() : undefined
   const watchdog = new Watchdog()
   /** A database inside the process always answers. */
   const within = <T>(ms: number, work: Promise<T>): Promise<T> => (client.single ? work : watchdog.within(ms, work))
@@ -51,7 +51,7 @@ export function callbackDriver<Tx>(client: CallbackClient<Tx>): PgDriver<Tx> {
       beyondEchoes(() => client.query(statement), isTimedOut),
     )
   const query = (statement: PgStatement): Promise<readonly Row[]> =>
-    lane ? lane.hold(() => ask(statement)) : ask(statement)
+    shared ? shared.hold(() => ask(statement)) : ask(statement)
   return {
     name: client.name,
     pipelined: false,
@@ -59,7 +59,7 @@ export function callbackDriver<Tx>(client: CallbackClient<Tx>): PgDriver<Tx> {
     query,
     aside: query,
     async begin(first, { withinMs = MAINTENANCE_WITHIN_MS } = {}) {
-      const release = await lane?.acquire()
+      const release = await shared?.acquire()
       let open: OpenTransaction<Tx> | undefined
       const patient = <T>(work: Promise<T>): Promise<T> => within(withinMs, work)
       try {

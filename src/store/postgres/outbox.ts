@@ -57,8 +57,8 @@ export class PostgresOutbox<Tx> implements Outbox {
   readonly #driver: PgDriver<Tx>
   readonly #bind: Bind
   readonly #schema: string
-  /** By destination. The relays of a destination in this process share one lane. */
-  readonly #lanes = new Map<string, Pick<PgDriver<Tx>, 'query'>>()
+  /** By destination. The relays of a destination in this process share one connection. */
+  readonly #connections = new Map<string, Pick<PgDriver<Tx>, 'query'>>()
 
   constructor(driver: PgDriver<Tx>, bind: Bind, schema: string) {
     this.#driver = driver
@@ -146,7 +146,7 @@ export class PostgresOutbox<Tx> implements Outbox {
       seal?.at ?? null,
       server,
     ]
-    const rows = await this.#query('readEvents', values, this.#lane(destination))
+    const rows = await this.#query('readEvents', values, this.#connectionFor(destination))
     const [first] = rows
     const sealed = first?.['sealed']
     const events = first?.['seq'] === null ? [] : rows.map(eventOf)
@@ -171,7 +171,7 @@ export class PostgresOutbox<Tx> implements Outbox {
       ...heldArrays(hold),
       server ?? null,
     ]
-    const [row] = await this.#query('ack', values, this.#lane(destination))
+    const [row] = await this.#query('ack', values, this.#connectionFor(destination))
     return { ours: numbersOf(row?.['ours']), parked: placesOf(row?.['parked']) }
   }
 
@@ -300,10 +300,10 @@ export class PostgresOutbox<Tx> implements Outbox {
   }
 
   /** A connection for the relay's hot path, so that it does not wait for the rest of the pool. */
-  #lane(destination: string): Pick<PgDriver<Tx>, 'query'> {
-    const lane = this.#lanes.get(destination) ?? this.#driver.lane?.() ?? this.#driver
-    this.#lanes.set(destination, lane)
-    return lane
+  #connectionFor(destination: string): Pick<PgDriver<Tx>, 'query'> {
+    const connection = this.#connections.get(destination) ?? this.#driver.separateConnection?.() ?? this.#driver
+    this.#connections.set(destination, connection)
+    return connection
   }
 
   async #query(

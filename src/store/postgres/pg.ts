@@ -1,7 +1,7 @@
 import { onceError } from '../../errors.ts'
 import type { OnceError } from '../../errors.ts'
 import type { Row, SqlStore } from '../store.ts'
-import { ASIDE_WITHIN_MS, MAINTENANCE_WITHIN_MS, STATEMENT_WITHIN_MS } from '../../limits.ts'
+import { MAINTENANCE_WITHIN_MS, SIDE_CONNECTION_WITHIN_MS, STATEMENT_WITHIN_MS } from '../../limits.ts'
 import { hasMethods, requireThat } from './revocable-handle.ts'
 import type { BeginOptions, PgDriver, PgStatement } from './driver/driver.ts'
 import { SideConnection } from './driver/side-connection.ts'
@@ -70,7 +70,7 @@ export function pgDriver<C extends PoolClientLike>(
     silentAt: -Infinity,
   }
   const aside = new SideConnection(root, context)
-  const lanes: SideConnection[] = []
+  const sideConnections: SideConnection[] = []
   const left = new DeferredRollbacks(root, context)
 
   async function query(statement: PgStatement): Promise<readonly Row[]> {
@@ -93,7 +93,7 @@ export function pgDriver<C extends PoolClientLike>(
 
     query,
 
-    aside: (statement, withinMs = ASIDE_WITHIN_MS) =>
+    aside: (statement, withinMs = SIDE_CONNECTION_WITHIN_MS) =>
       root.Client ? aside.query(statement, withinMs) : query(statement),
 
     async begin(first: PgStatement, { withinMs = MAINTENANCE_WITHIN_MS }: BeginOptions = {}) {
@@ -120,16 +120,16 @@ export function pgDriver<C extends PoolClientLike>(
       return new PgTransaction<PgTx<C>>(linkOf(clientBehind(tx)), context, { joined: true })
     },
 
-    lane() {
+    separateConnection() {
       if (!root.Client) return { query }
-      const lane = new SideConnection(root, context)
-      lanes.push(lane)
-      return lane
+      const separate = new SideConnection(root, context)
+      sideConnections.push(separate)
+      return separate
     },
 
     listen: (params) => pgListen(root, params),
 
-    close: async () => void (await Promise.all([aside, ...lanes].map((connection) => connection.close()))),
+    close: async () => void (await Promise.all([aside, ...sideConnections].map((connection) => connection.close()))),
   }
 }
 
@@ -148,7 +148,7 @@ function connected(pool: PgPool, watchdog: Watchdog): Promise<PgLink> {
     let isLate = false
     const wait = watchdog.watch(STATEMENT_WITHIN_MS, () => {
       isLate = true
-      reject(unavailable(pool, new Error(`none came within ${STATEMENT_WITHIN_MS} ms`)))
+      reject(unavailable(pool, new Error(`the pool returned none within ${STATEMENT_WITHIN_MS} ms`)))
     })
     unwatched(() => {
       pool.connect((error, client) => {

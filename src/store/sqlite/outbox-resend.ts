@@ -28,8 +28,8 @@ const RESEND = `with later as materialized (
     state = excluded.state, attempts = 0, tried = 0, resend = excluded.resend, due_at = excluded.due_at, reason = null`
 
 /**
- * Sets events aside that were already sent. An event whose time has not come waits for that time. Among the others, the
- * first event of each aggregate is due now, and the rest wait behind it.
+ * Holds events that were already sent, so that they are sent again. An event whose time has not come waits for that
+ * time. Among the others, the first event of each aggregate is due now, and the rest wait behind it.
  */
 export function resend(turn: Turn, { destination, since, until, type, aggregateId }: ResendParams): number {
   const no = Number(turn.all(NUMBER, [])[0]?.['no'])

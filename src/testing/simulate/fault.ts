@@ -2,8 +2,8 @@ import { onceError } from '../../errors.ts'
 import type { OnceCode } from '../../errors.ts'
 
 /**
- * What can be done to one call of the store. `fail-before`: it never arrives. `lost-reply`: it happens, and the caller
- * is told that it did not. `reset`: the connection breaks, its transaction is rolled back. `deadline`: the server ends
+ * What can happen to one call of the store. `fail-before`: it never arrives. `lost-reply`: it takes effect, but the
+ * caller gets an error. `reset`: the connection breaks, and its transaction is rolled back. `deadline`: the server ends
  * the transaction. `crash`: the process dies before the call, and `act` runs again under the same keys.
  */
 export type Fault = 'fail-before' | 'lost-reply' | 'reset' | 'deadline' | 'crash'

@@ -28,7 +28,7 @@ export class Injector {
   /** Calls of a server in this process have the context of its connections, not that of `act`. */
   private latest = new SimulatedProcess()
   private shots: readonly Shot[] = []
-  /** Leases nobody knows of, because the reply that gave them was lost, or their process died. */
+  /** Leases that no process knows, because the reply was lost or the process died. */
   private orphans: Held[] = []
   private orphanShards: Omit<ReleaseParams, 'leaving'>[] = []
 
@@ -47,7 +47,7 @@ export class Injector {
     this.calls.length = 0
   }
 
-  /** No more faults: what follows only looks. */
+  /** Injects no more faults. */
   disarm(): void {
     this.shots = []
   }
@@ -62,7 +62,7 @@ export class Injector {
     return Promise.race([ended, process.crashed])
   }
 
-  /** What waiting for the lease would do, without the wait. */
+  /** Ends the leases at once, as if the time had passed. */
   async letLapse(): Promise<void> {
     const { leases, outbox } = this.store
     const release = this.patches.original(leases, 'release')
@@ -160,7 +160,7 @@ export class Injector {
 
   private patchOutbox(outbox: Outbox): void {
     const { patches } = this
-    // Not counted, because it comes by the clock. A relay that was seen has a share of the shards until it leaves.
+    // Heartbeats are not counted: the clock triggers them. A relay keeps its share of the shards until it leaves.
     patches.wrap(outbox, 'beat', (beat) => async (params) => {
       if (this.process.isDead) throw errorOf('crash')
       this.process.shards.push({ destination: params.destination, relay: params.relay, leases: [] })
@@ -232,7 +232,7 @@ export class Injector {
     for (const name of COMMITS) this.every(local, session, name, (call) => this.commit(name, call, end))
   }
 
-  /** Notes that a transaction is open until it ends in any way. The result ends it. */
+  /** Records that a transaction is open until it ends in any way. */
   private ending(session: Ending & { leave?(): void; complete: unknown; completeStep?: unknown }): () => Promise<void> {
     const { process } = this
     const local = new Patches()

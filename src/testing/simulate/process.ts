@@ -5,7 +5,7 @@ export interface Ending {
   rollback(): Promise<void>
 }
 
-/** One life of the program under test. When it crashes, it loses its database for good, and `act` begins anew. */
+/** One process of the program under test. When it crashes, it loses its database for good, and `act` starts again. */
 export class SimulatedProcess {
   /** Resolves when the process dies. */
   readonly crashed: Promise<'crashed'>

@@ -42,7 +42,7 @@ export interface SimulationReport {
   readonly injected: Readonly<Record<Fault, number>>
 }
 
-/** Thrown when the check fails after a schedule. It tells which faults were injected and what happened. */
+/** Thrown when the check fails after a schedule. It says which faults were injected, and what happened. */
 export class SimulationError extends Error {
   override readonly name: string = 'SimulationError'
   readonly seed: number
@@ -66,7 +66,7 @@ export class SimulationError extends Error {
 
 const SCHEDULES_DEFAULT = 1_000
 const SHOTS_MAX = 3
-/** The client of a dead process does not call again. */
+/** The client of a dead process makes no more calls. */
 const NEVER = new Promise<void>(() => {})
 
 /**
@@ -115,7 +115,7 @@ class Workers {
     this.#before = new Set([...workers, ...relays])
   }
 
-  /** Those that a dead process started would go on for ever. */
+  /** Stops relays and consumers that a dead process started. Otherwise they would run for ever. */
   stopNew(): void {
     for (const work of this.#sets.flatMap((set) => [...set])) {
       if (!this.#before.has(work)) work.stop({ within: '0s' }).catch(() => {})

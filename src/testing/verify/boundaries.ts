@@ -34,7 +34,7 @@ export class Boundaries {
     return this.#pass(label, BOTH)
   }
 
-  /** Something that nothing of the handler follows. */
+  /** Marks a boundary after which the handler does nothing more. */
   end(label: string): void {
     this.#pass(label, BEFORE)
   }

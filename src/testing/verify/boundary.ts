@@ -49,12 +49,12 @@ export interface NextSchedule {
 }
 
 export interface Failure {
-  /** Whose error it is. */
+  /** Where the error was thrown. */
   readonly of: 'reset' | 'act' | 'check'
   readonly message: string
 }
 
-/** What a process tells before it goes on, so that nothing is lost when it dies. */
+/** What a process reports before it continues, so that nothing is lost if it dies. */
 export type Told =
   /** The module, or its database, cannot be used. */
   | { readonly kind: 'refused'; readonly code: OnceCode; readonly message: string }
@@ -64,5 +64,5 @@ export type Told =
   | { readonly kind: 'settled'; readonly schedule: number; readonly failure: Failure | null; readonly keys: number }
   | { readonly kind: 'killing' }
 
-/** The descriptor on which a process tells. Writes to it are synchronous. */
+/** The file descriptor for these reports. Writes to it are synchronous. */
 export const TOLD_FD = 3

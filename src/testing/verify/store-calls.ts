@@ -57,7 +57,10 @@ export function isInsideStore(): boolean {
   return inside.getStore() === true
 }
 
-/** Makes boundaries of what an instance asks of its store, on the very objects: whoever holds them is reached. */
+/**
+ * Turns the calls of an instance to its store into boundaries. The store objects are patched in place, so every holder
+ * of them is reached.
+ */
 export class StoreCalls {
   readonly #boundaries: Boundaries
   readonly #left: (left: LeftLease) => void

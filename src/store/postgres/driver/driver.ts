@@ -32,7 +32,7 @@ export interface PgDriver<Tx> {
    * A separate connection for the work of one relay, so that it does not queue behind producers. If absent, `query` is
    * used.
    */
-  lane?(): { query(statement: PgStatement): Promise<readonly Row[]> }
+  separateConnection?(): { query(statement: PgStatement): Promise<readonly Row[]> }
   readonly watch?: Watch
   /** LISTEN on a separate connection. Returns a function that stops it. Absent if the client cannot listen. */
   listen?(params: ListenParams): Promise<() => Promise<void>>

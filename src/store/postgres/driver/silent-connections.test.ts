@@ -22,14 +22,14 @@ describePostgres('connections that a firewall dropped', (database) => {
     const driver = pgDriver(pool)
     ends.push(() => driver.close())
     await Promise.all(Array.from({ length: IDLE }, () => driver.query(STATEMENT)))
-    const lane = driver.lane!()
-    await Promise.all([driver.aside(STATEMENT), lane.query(STATEMENT)])
+    const separate = driver.separateConnection!()
+    await Promise.all([driver.aside(STATEMENT), separate.query(STATEMENT)])
     expect(pool.idleCount).toBe(IDLE)
 
     link.silence()
     link.forget()
     await expect(driver.aside(STATEMENT, 500)).rejects.toMatchObject({ code: 'ONCE_STORE_UNAVAILABLE' })
-    const answers = Promise.all([driver.aside(STATEMENT), lane.query(STATEMENT), driver.query(STATEMENT)])
+    const answers = Promise.all([driver.aside(STATEMENT), separate.query(STATEMENT), driver.query(STATEMENT)])
     expect(await answers).toEqual([[{ n: 1 }], [{ n: 1 }], [{ n: 1 }]])
   }, 10_000)
 

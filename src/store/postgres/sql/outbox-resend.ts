@@ -22,7 +22,7 @@ select e.seq::float8 as seq, e.headers->>'notbefore' as not_before
 }
 
 /**
- * Sets events of one shard aside that were already sent to the destination. Events after its cursor are sent anyway,
+ * Holds events of one shard that were already sent, so that they are sent again. Events after its cursor are sent anyway,
  * and held events have their own state. An event whose time has not come waits for that time, and does not block other
  * events. Among the others, the first event of each aggregate is due now, and the rest wait behind it. Waiting and
  * parked events stay as they are. Skipped events are sent, cancelled ones are not. Locks no existing row.

@@ -1,6 +1,6 @@
 /**
- * What a process at work on a redrive says. Its token is the fence: whoever takes over draws a higher one. A token is a
- * time, or one more: it is not given again by a server that has forgotten the last ones.
+ * Statements of a process that works on a redrive. The token is the fence: the next process gets a higher token. A
+ * token is at least the current time, so a server that lost the last tokens does not assign them again.
  */
 
 /** Reports from time to time that the consumer runs. $1 consumer */
