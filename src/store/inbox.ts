@@ -32,8 +32,8 @@ export interface Inbox<Tx> {
   failed(params: FailedParams): Promise<readonly Tries[]>
   /**
    * Sets messages aside, with their attempts, unless they were applied or set aside meanwhile, each under its lock:
-   * nobody runs it then. Answers with the ids of those that run elsewhere: nothing is done about them, and no position is
-   * passed. With none of these, what a log has read is passed in the same transaction.
+   * nobody runs it then. Answers with the ids of those that run elsewhere, and of later ones of their aggregates: nothing
+   * is done about them, and no position is passed. With none of these, what a log has read is passed in the same transaction.
    */
   park(params: ParkParams): Promise<readonly string[]>
   /** The positions of this consumer in a log. */
