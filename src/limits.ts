@@ -99,11 +99,11 @@ export const SHARDS = 64
 export const NAMESPACES_MAX = 512
 export const EVENT_BYTES_MAX: number = 256 * 1024
 export const EVENTS_PER_OPERATION_MAX = 1_000
+export const ATTRIBUTE_LENGTH_MAX = 255 // characters of an event's id, source or type
 /** For the names of tenants and partition keys. */
 export const EVENT_NAME_BYTES_MAX = 255
 export const EVENT_HEADERS_MAX = 32
-/** Names and values together. */
-export const EVENT_HEADERS_BYTES_MAX: number = 8 * 1024
+export const EVENT_HEADERS_BYTES_MAX: number = 8 * 1024 // names and values together
 export const AGGREGATE_BYTES_MAX = 255
 export const TRACESTATE_LENGTH_MAX = 512
 export const BAGGAGE_LENGTH_MAX = 8_192

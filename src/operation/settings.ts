@@ -1,6 +1,7 @@
 import { milliseconds, type Duration } from '../duration.ts'
 import { checkNamespace } from '../key/parse-key.ts'
 import {
+  ATTRIBUTE_LENGTH_MAX,
   DEADLINE_MS_DEFAULT,
   DEADLINE_MS_MAX,
   DEADLINE_MS_MIN,
@@ -165,6 +166,10 @@ function checkEvents(events: Events | undefined): Events {
   if (events === undefined) return {}
   for (const [type, definition] of Object.entries(events)) {
     if (!isStorable(type)) throw invalid('an event type contains a NUL character or a lone surrogate')
+    if (type === '' || type.length > ATTRIBUTE_LENGTH_MAX)
+      throw invalid(
+        `an event type has 1 to ${ATTRIBUTE_LENGTH_MAX} characters: no consumer could read '${type.slice(0, 80)}'`,
+      )
     if (typeof definition?.aggregate !== 'function')
       throw invalid(`events['${type.slice(0, 80)}'] must be made with event()`)
   }

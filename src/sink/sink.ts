@@ -113,10 +113,17 @@ export function isReservedHeader(name: string): boolean {
   return RESERVED.has(name)
 }
 
-/** The headers of a transport that tracers look for. */
+const PRINTABLE = /^[\x20-\x7e]+$/
+
+/**
+ * The headers of a transport that tracers look for. Plain SQL may have written a text that no transport accepts. The event
+ * is sent without it.
+ */
 export function traceHeaders({ traceparent, headers }: OutgoingEvent): Record<string, string> {
-  const found: Record<string, string> = traceparent === undefined ? {} : { traceparent }
-  for (const name of ['tracestate', 'baggage']) if (headers[name] !== undefined) found[name] = headers[name]
+  const { tracestate, baggage } = headers
+  const found: Record<string, string> = {}
+  for (const [name, value] of Object.entries({ traceparent, tracestate, baggage }))
+    if (value !== undefined && PRINTABLE.test(value)) found[name] = value
   return found
 }
 

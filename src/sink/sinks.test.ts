@@ -130,6 +130,16 @@ describe('a webhook', () => {
     expect(request.headers['content-type']).toBe('application/cloudevents+json; charset=utf-8')
   })
 
+  it('is sent without the trace headers that cannot be sent', async () => {
+    receiver = await new Receiver().start()
+    const headers = { tracestate: 'żółw', baggage: '\u0001' }
+    const event = { ...eventFor('a', 1), traceparent: 'two\nlines', headers }
+    const verdicts = await webhookSink({ url: receiver.url, secret: SECRET }).send([event], { signal })
+    expect(verdicts).toEqual([{ kind: 'sent' }])
+    expect(JSON.parse(receiver.requests[0]?.body ?? '')).toMatchObject({ traceparent: 'two\nlines', ...headers })
+    expect(Object.keys(receiver.requests[0]?.headers ?? {})).not.toContain('traceparent')
+  })
+
   it('tells refusals that pass from those that stay', async () => {
     receiver = await new Receiver().start()
     const statuses = [200, 202, 301, 400, 401, 403, 404, 408, 409, 410, 413, 421, 422, 425, 429, 500, 501, 503]
