@@ -97,6 +97,8 @@ export const SHARDS = 64
 export const NAMESPACES_MAX = 512
 export const EVENT_BYTES_MAX: number = 256 * 1024
 export const EVENTS_PER_OPERATION_MAX = 1_000
+/** The longest id, source or type of an event, in characters. */
+export const ATTRIBUTE_LENGTH_MAX = 255
 /** The longest tenant or partition key. */
 export const EVENT_NAME_BYTES_MAX = 255
 export const EVENT_HEADERS_MAX = 32

@@ -28,7 +28,7 @@ export async function workOn<Tx>(parts: ConsumerParts<Tx>, batch: readonly Arriv
     const ready = waitingBehind(batch, await counted(parts, run, park, fates), park, fates)
     for (const [arrival, fate] of await attempt(parts, ready)) await judge(parts, arrival, fate, park, fates)
     await letWait(parts, park, fates)
-    await setAside(parts, park, fates)
+    await setAside(parts, inOrder(batch, park, fates), fates)
   } catch (error) {
     // The store is in trouble: undecided messages are tried again, and lose no attempt.
     for (const arrival of batch) if (!fates.has(arrival)) fates.set(arrival, { kind: 'troubled', error })
@@ -225,11 +225,28 @@ async function letWait<Tx>(
   }
 }
 
+const TRIED_AGAIN: ReadonlySet<string | undefined> = new Set(['again', 'busy', 'failed', 'troubled'])
+
+/**
+ * The messages to park, in their order of arrival, because a redrive runs them in the order of their letters. A message
+ * waits while an earlier message of its aggregate is tried again: that one would be parked behind it.
+ */
+function inOrder(batch: readonly Arrival[], park: ReadonlyMap<Arrival, Why>, fates: Fates): Map<Arrival, Why> {
+  const free = notBehind(batch, (arrival) => TRIED_AGAIN.has(fates.get(arrival)?.kind))
+  const ordered = new Map<Arrival, Why>()
+  for (const arrival of batch) {
+    const why = park.get(arrival)
+    if (why && free.has(arrival)) ordered.set(arrival, why)
+    else if (why) fates.set(arrival, { kind: 'again', alone: arrival.alone })
+  }
+  return ordered
+}
+
 /**
  * Writes dead letters together with the log's position, in one transaction. A message that runs elsewhere at this
  * moment is not set aside, because that process may be about to commit it.
  */
-async function setAside<Tx>(parts: ConsumerParts<Tx>, park: Map<Arrival, Why>, fates: Fates): Promise<void> {
+async function setAside<Tx>(parts: ConsumerParts<Tx>, park: ReadonlyMap<Arrival, Why>, fates: Fates): Promise<void> {
   if (park.size === 0) return
   const { inbox, settings } = parts
   const letters = [...park].map(([arrival, { reason, error }]) => {

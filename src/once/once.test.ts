@@ -42,6 +42,13 @@ describe('close', () => {
   })
 })
 
+describe('the catalogue', () => {
+  it.each(['', 'x'.repeat(256), 'a\u0000', '\ud83d'])('refuses a type that no consumer could read: %j', (type) => {
+    const events = { [type]: event<{ id: string }>(({ id }) => id) }
+    expect(() => effectivelyOnce({ namespace: 'test', store: memoryStore(), events })).toThrow('ONCE_OPTION_INVALID')
+  })
+})
+
 describe('join', () => {
   it('is named where it is given a lease', async () => {
     const leased = { ...operation, lease: '5s' } as never

@@ -40,8 +40,8 @@ export interface Once<Tx, E extends Events> {
   relay(options: RelayOptions): Relay
   /**
    * Sends events again that were already sent. Each event gets a new broker id, because the broker would drop a known
-   * id. The event's own id stays the same, so an inbox still applies the event once. Returns how many events a relay
-   * will send.
+   * id. The event's own id stays the same, so an inbox still applies the event once. Returns how many events were
+   * marked. A relay sends them, except those that its filter ignores.
    */
   resend(events: ResendOptions): Promise<number>
   /**

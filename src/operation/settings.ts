@@ -1,6 +1,7 @@
 import { milliseconds, type Duration } from '../duration.ts'
 import { checkNamespace } from '../key/parse-key.ts'
 import {
+  ATTRIBUTE_LENGTH_MAX,
   DEADLINE_MS_DEFAULT,
   DEADLINE_MS_MAX,
   DEADLINE_MS_MIN,
@@ -164,7 +165,8 @@ function checkStore(store: unknown): void {
 function checkEvents(events: Events | undefined): Events {
   if (events === undefined) return {}
   for (const [type, definition] of Object.entries(events)) {
-    if (!isStorable(type)) throw invalid('an event type contains a NUL character or a lone surrogate')
+    if (type === '' || type.length > ATTRIBUTE_LENGTH_MAX || !isStorable(type))
+      throw invalid('an event type has 1 to 255 characters, no NUL character and no lone surrogate')
     if (typeof definition?.aggregate !== 'function')
       throw invalid(`events['${type.slice(0, 80)}'] must be made with event()`)
   }

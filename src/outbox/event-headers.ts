@@ -33,7 +33,8 @@ function name(type: string, option: string, value: unknown): string {
 }
 
 function checked(type: string, headers: unknown): Record<string, string> {
-  if (typeof headers !== 'object' || headers === null || Array.isArray(headers)) {
+  // A Map, a list or a Headers has its entries elsewhere, so they would be lost.
+  if (typeof headers !== 'object' || headers === null || Symbol.iterator in headers) {
     throw invalidEvent(`headers of '${type}' must be an object`)
   }
   const entries = Object.entries(headers)

@@ -82,6 +82,9 @@ describe('publish', () => {
       { headers: 'region=eu' as never },
       { headers: [] as never },
       { headers: null as never },
+      // These have no properties, so their headers would be lost.
+      { headers: new Map([['region', 'eu']]) as never },
+      { headers: new Headers({ region: 'eu' }) as never },
       { headers: { region: 7 as never } },
       { headers: { region: 'half \ud83d' } },
       { headers: { Region: 'eu' } },

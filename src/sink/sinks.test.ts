@@ -119,6 +119,27 @@ describe('a webhook', () => {
     expect(headers['content-type']).toContain('application/cloudevents+json')
   })
 
+  it.each([
+    { Authorization: 'Bearer x', 'Content-Type': 'text/plain' },
+    new Headers({ Authorization: 'Bearer x', 'Content-Type': 'text/plain' }) as never,
+  ])('has headers of the user, which do not change its own', async (headers) => {
+    receiver = await new Receiver().start()
+    await webhookSink({ url: receiver.url, secret: SECRET, headers }).send([eventFor('a', 1)], { signal })
+    const [request] = receiver.requests as [Request]
+    expect(request.headers.authorization).toBe('Bearer x')
+    expect(request.headers['content-type']).toBe('application/cloudevents+json; charset=utf-8')
+  })
+
+  it('is sent without the trace headers that cannot be sent', async () => {
+    receiver = await new Receiver().start()
+    const headers = { tracestate: 'żółw', baggage: '\u0001' }
+    const event = { ...eventFor('a', 1), traceparent: 'two\nlines', headers }
+    const verdicts = await webhookSink({ url: receiver.url, secret: SECRET }).send([event], { signal })
+    expect(verdicts).toEqual([{ kind: 'sent' }])
+    expect(JSON.parse(receiver.requests[0]?.body ?? '')).toMatchObject({ traceparent: 'two\nlines', ...headers })
+    expect(Object.keys(receiver.requests[0]?.headers ?? {})).not.toContain('traceparent')
+  })
+
   it('tells refusals that pass from those that stay', async () => {
     receiver = await new Receiver().start()
     const statuses = [200, 202, 301, 400, 401, 403, 404, 408, 409, 410, 413, 421, 422, 425, 429, 500, 501, 503]

@@ -38,7 +38,7 @@ export function webhookSink(options: WebhookOptions): Sink {
   const url = checkUrl(options?.url)
   const secrets = [options.secret].flat().map(secretBytes)
   if (secrets.length === 0) throw invalid('webhookSink() needs a secret')
-  checkHeaders(options.headers)
+  const extra = checkHeaders(options.headers)
   const limits = { option: 'timeout', min: 1, max: WEBHOOK_TIMEOUT_MS_MAX }
   const timeoutMs = milliseconds(options.timeout, WEBHOOK_TIMEOUT_MS_DEFAULT, limits)
   const concurrency = options.concurrency ?? WEBHOOK_CONCURRENCY_DEFAULT
@@ -72,7 +72,7 @@ export function webhookSink(options: WebhookOptions): Sink {
     const body = cloudEventJson(event)
     const timestamp = String(Math.floor(Date.now() / 1000))
     const headers = {
-      ...options.headers,
+      ...extra,
       'content-type': 'application/cloudevents+json; charset=utf-8',
       'idempotency-key': event.brokerId,
       'webhook-id': event.brokerId,
@@ -154,10 +154,13 @@ function checkFinals(statuses: readonly number[] = FINAL_STATUSES_DEFAULT): Read
   throw invalid('finalStatuses must be a list of statuses from 300 to 599')
 }
 
-/** Refuses headers with which no request can be made, because every event would fail. */
-function checkHeaders(headers: Readonly<Record<string, string>> | undefined): void {
+/**
+ * Refuses headers with which no request can be made, because every event would fail. The names come back in lower case,
+ * so that the sink's own headers replace them.
+ */
+function checkHeaders(headers: Readonly<Record<string, string>> | undefined): Readonly<Record<string, string>> {
   try {
-    void new Headers(headers)
+    return Object.fromEntries(new Headers(headers))
   } catch (cause) {
     throw invalid('webhookSink({ headers }) has a header that cannot be sent', cause)
   }

@@ -1,10 +1,8 @@
+import { ATTRIBUTE_LENGTH_MAX } from '../limits.ts'
 import { sha256Hex } from '../platform/sha256.ts'
 import { isStorable } from '../platform/storable.ts'
 import { bodyText } from './body-text.ts'
 import type { Delivery, Position, ReceivedEvent } from './source.ts'
-
-/** Longer ids and sources do not fit into the tables, so such a message cannot be read. */
-const NAME_LENGTH_MAX = 255
 
 /** A message, as a broker delivers it. */
 export interface Message {
@@ -170,7 +168,7 @@ const KNOWN = new Set(['id', 'source', 'type', 'subject', 'time', 'traceparent',
 function checked(attributes: Readonly<Record<string, unknown>>, data: unknown): Read | string {
   const { id, source, type, subject, time, traceparent } = attributes
   for (const [name, value] of Object.entries({ id, source, type })) {
-    if (!isName(value)) return `'${name}' is not a string of 1 to ${NAME_LENGTH_MAX} characters`
+    if (!isName(value)) return `'${name}' is not a string of 1 to ${ATTRIBUTE_LENGTH_MAX} characters`
   }
   const headers: Record<string, string> = {}
   for (const [name, value] of Object.entries(attributes)) {
@@ -196,7 +194,7 @@ function checked(attributes: Readonly<Record<string, unknown>>, data: unknown): 
 }
 
 function isName(value: unknown): value is string {
-  return typeof value === 'string' && value !== '' && value.length <= NAME_LENGTH_MAX && isStorable(value)
+  return typeof value === 'string' && value !== '' && value.length <= ATTRIBUTE_LENGTH_MAX && isStorable(value)
 }
 
 function textOrUndefined(value: unknown): string | undefined {

@@ -118,3 +118,19 @@ export interface LetterCounts {
     readonly lastAt: number
   }[]
 }
+
+/**
+ * The ids of letters whose messages run elsewhere, and of later letters of their aggregates. A redrive runs letters in
+ * the order in which they were parked.
+ */
+export function withLater(letters: readonly Letter[], running: readonly string[]): readonly string[] {
+  const ids = new Set(running)
+  const aggregates = new Set<string>()
+  for (const { id, source, aggregate } of letters) {
+    if (aggregate === null) continue
+    const place = `${source.length}:${source}${aggregate}`
+    if (ids.has(id)) aggregates.add(place)
+    else if (aggregates.has(place)) ids.add(id)
+  }
+  return [...ids]
+}

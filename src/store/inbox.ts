@@ -34,8 +34,9 @@ export interface Inbox<Tx> {
   failed(params: FailedParams): Promise<readonly Tries[]>
   /**
    * Parks messages with their attempts, unless they were applied or parked meanwhile. Each message is locked, so that
-   * no process runs it. Returns the ids of messages that other processes run. If there are any, these messages and the
-   * positions do not change. Otherwise the positions move in the same transaction.
+   * no process runs it. Returns the ids of messages that other processes run, and of later messages of their aggregates.
+   * If there are any, these messages and the positions do not change. Otherwise the positions move in the same
+   * transaction.
    */
   park(params: ParkParams): Promise<readonly string[]>
   /** The positions of this consumer in a log. */

@@ -72,7 +72,47 @@ async function outOfOrder(store: SqlStore<unknown>): Promise<readonly string[]> 
   }
 }
 
+/** One line of events, of which every other one has no handler. The first one with a handler fails once. */
+async function alternating(store: SqlStore<unknown>, first: 'known' | 'unknown'): Promise<readonly string[]> {
+  const applied: string[] = []
+  const broker = memoryBroker()
+  const once = effectivelyOnce({ namespace: 'n', store, guard: 'off', sweep: false })
+  try {
+    await once.migrate()
+    let failures = first === 'known' ? 1 : 0
+    const on = {
+      'order.placed': async ({ id }: { id: string }) => {
+        if (failures-- > 0) throw new Error('not yet')
+        applied.push(id)
+      },
+    }
+    const consumer = once.consumer(`alternating ${first}`, { from: broker.source }, on)
+    const types = ['order.changed', 'order.placed']
+    if (first === 'known') types.reverse()
+    const messages = Array.from({ length: 8 }, (_, n) => ({ id: `m${n}`, aggregate: 'a', type: types[n % 2]! }))
+    broker.publish(...messages)
+    await consumer.start()
+    await until(() => broker.left === 0)
+    await consumer.stop()
+    const letters = await once.deadLetters.list({ consumer: `alternating ${first}` })
+    return [...applied, '|', ...letters.map(({ message }) => message)]
+  } finally {
+    await once.close()
+  }
+}
+
+const IN_ORDER = {
+  known: ['m0', '|', 'm1', 'm2', 'm3', 'm4', 'm5', 'm6', 'm7'],
+  unknown: ['|', 'm0', 'm1', 'm2', 'm3', 'm4', 'm5', 'm6', 'm7'],
+}
+
 describePostgres('a type that this version does not know', (database) => {
+  it.each(['known', 'unknown'] as const)('is parked in its place among others, the first is %s', async (first) => {
+    const pool = new pg.Pool({ connectionString: database.url })
+    pool.on('error', () => {})
+    expect(await alternating(pgStore(pool) as SqlStore<unknown>, first)).toEqual(IN_ORDER[first])
+    await pool.end()
+  })
   it('is parked, not lost', async () => {
     const pool = new pg.Pool({ connectionString: database.url })
     pool.on('error', () => {})
@@ -88,6 +128,9 @@ describePostgres('a type that this version does not know', (database) => {
 })
 
 describeSqlite('a type that this version does not know', (lab) => {
+  it.each(['known', 'unknown'] as const)('is parked in its place among others, the first is %s', async (first) => {
+    expect(await alternating(lab.bare({ file: lab.file() }), first)).toEqual(IN_ORDER[first])
+  })
   it('is parked, not lost', async () => {
     const file = lab.file()
     const store = (): SqlStore<unknown> => lab.bare({ file })

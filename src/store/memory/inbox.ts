@@ -1,3 +1,4 @@
+import { withLater } from '../dead-letters.ts'
 import type { CompleteInboxParams, EnterParams, Inbox, InboxSession, ParkParams, Taken, TakeParams } from '../inbox.ts'
 import { autocommit, commitWith } from './client.ts'
 import type { Client } from './client.ts'
@@ -76,9 +77,12 @@ async function enter(client: Client, connection: Connection, params: Required<En
   }
 }
 
-function park(client: Client, { consumer, letters, positions, deadlineMs }: ParkParams): Promise<readonly string[]> {
+async function park(client: Client, params: ParkParams): Promise<readonly string[]> {
+  const { consumer, letters, positions, deadlineMs } = params
   const { statements } = client
-  return underLocks(client, { label: 'inbox.park', letters, deadlineMs }, async (work, free, busy) => {
+  const running = await underLocks(client, { label: 'inbox.park', letters, deadlineMs }, async (work, _free, busy) => {
+    const waiting = withLater(letters, busy)
+    const free = letters.filter(({ id }) => !waiting.includes(id))
     await statements.parkLetters(
       work,
       consumer,
@@ -87,6 +91,7 @@ function park(client: Client, { consumer, letters, positions, deadlineMs }: Park
     if (positions !== null && busy.length === 0)
       await statements.passPositions(work, consumer, positions.source, positions.positions)
   })
+  return withLater(letters, running)
 }
 
 /** An open transaction whose first statement inserted the inbox rows. */

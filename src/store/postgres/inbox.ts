@@ -1,5 +1,6 @@
 import { onceError } from '../../errors.ts'
 import { ANSWER_SLACK_MS, SERVER_DEADLINE_SLACK_MS } from '../../limits.ts'
+import { withLater } from '../dead-letters.ts'
 import type {
   FailedParams,
   Inbox,
@@ -105,7 +106,7 @@ export class PostgresInbox<Tx> implements Inbox<Tx> {
     return told(this.#schema, async () => {
       const first = this.#bind('inboxLock', [String(deadlineMs + SERVER_DEADLINE_SLACK_MS), ...lockArrays(letters)])
       const { connection, rows } = await this.#driver.begin(first, { withinMs: deadlineMs + ANSWER_SLACK_MS })
-      const running = idsIn(rows[0]?.['busy'])
+      const running = withLater(letters, idsIn(rows[0]?.['busy']))
       const free = letters.filter(({ id }) => !running.includes(id))
       const passed = positionArrays(consumer, running.length > 0 ? null : positions)
       const last = this.#bind('inboxPark', [consumer, ...letterArrays(free), ...passed])

@@ -38,6 +38,28 @@ const NOT_PARKED: Case = {
   },
 }
 
+const IN_ORDER: Case = {
+  name: 'inbox: behind one that runs elsewhere, later ones of its aggregate are not set aside either',
+  unless: unlessAlone,
+  async test(subject) {
+    const { consumer, inbox } = await reading(subject)
+    const aggregate = newKey()
+    const [first, runs, last] = [1, 2, 3].map(() => itemOf(consumer, newKey(), { aggregate })) as InboxItem[]
+    const other = itemOf(consumer, newKey(), { aggregate: newKey() })
+    const items = [first, runs, last, other] as InboxItem[]
+    const letters = items.map((item) => letterOf(item))
+    const { session } = await inbox.take({ consumer, items: [runs as InboxItem], deadlineMs: DEADLINE_MS })
+    assert.deepEqual(await park(subject, consumer, letters), [runs?.id, last?.id])
+    await session.rollback()
+    assert.deepEqual(await park(subject, consumer, letters), [])
+    const parked = await inbox.letters.list({ filter: { consumer }, limit: 10 })
+    assert.deepEqual(
+      parked.map(({ id }) => id),
+      [first, other, runs, last].map((item) => item?.id),
+    )
+  },
+}
+
 const ROLLED_BACK: Case = {
   name: 'inbox: what ran elsewhere and was rolled back is set aside after that',
   unless: unlessAlone,
@@ -200,6 +222,7 @@ const NOT_IMPORTED: Case = {
 
 export const SET_ASIDE_CASES: readonly Case[] = [
   NOT_PARKED,
+  IN_ORDER,
   ROLLED_BACK,
   SET_ASIDE_BEFORE,
   IMPORTED,

@@ -14,6 +14,7 @@ const UNASKED = new Set([
   'a batch does not wait for a key that runs elsewhere',
   'inbox: what runs elsewhere is busy, and the rest of the batch does not wait',
   'inbox: what runs elsewhere is not set aside, and no position is passed beyond it',
+  'inbox: behind one that runs elsewhere, later ones of its aggregate are not set aside either',
   'inbox: what ran elsewhere and was rolled back is set aside after that',
   'inbox: what became a dead letter after it was taken is not committed, and is no failure of its own',
   'redrives: of what runs elsewhere no letter is imported, and whoever imports is told',
