@@ -44,18 +44,18 @@ const IN_ORDER: Case = {
   async test(subject) {
     const { consumer, inbox } = await reading(subject)
     const aggregate = newKey()
-    const [first, runs, last] = [1, 2, 3].map(() => itemOf(consumer, newKey(), { aggregate })) as InboxItem[]
+    const make = (): InboxItem => itemOf(consumer, newKey(), { aggregate })
+    const [first, runs, last] = [make(), make(), make()]
     const other = itemOf(consumer, newKey(), { aggregate: newKey() })
-    const items = [first, runs, last, other] as InboxItem[]
-    const letters = items.map((item) => letterOf(item))
-    const { session } = await inbox.take({ consumer, items: [runs as InboxItem], deadlineMs: DEADLINE_MS })
-    assert.deepEqual(await park(subject, consumer, letters), [runs?.id, last?.id])
+    const letters = [first, runs, last, other].map((item) => letterOf(item))
+    const { session } = await inbox.take({ consumer, items: [runs], deadlineMs: DEADLINE_MS })
+    assert.deepEqual(await park(subject, consumer, letters), [runs.id, last.id])
     await session.rollback()
     assert.deepEqual(await park(subject, consumer, letters), [])
     const parked = await inbox.letters.list({ filter: { consumer }, limit: 10 })
     assert.deepEqual(
       parked.map(({ id }) => id),
-      [first, other, runs, last].map((item) => item?.id),
+      [first, other, runs, last].map(({ id }) => id),
     )
   },
 }
