@@ -2,6 +2,7 @@ import type { CallHandler, DynamicModule, ExecutionContext, NestInterceptor } fr
 import type { Observable, Subscription } from 'rxjs'
 import type { Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
+import type { ClosableServer } from '../once/closing-server.ts'
 import type { Once } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
 import { createContext } from '../platform/context.ts'
@@ -26,8 +27,8 @@ const METHOD = Symbol('effectively-once method')
 /** `Req` is the request with what your guards put on it: annotate the parameter of `scope`. */
 export interface NestOptions<Req = NestRequest> extends IdempotencyOptions<Req> {
   /**
-   * The application closes the instance within this time, after its HTTP server. false: you close the instance. Default
-   * '10s'
+   * The application closes its HTTP server and then the instance within this time. false: you close the instance.
+   * Default '10s'
    */
   closeWithin?: Duration | false
 }
@@ -52,9 +53,14 @@ interface Workshop {
   readonly once: unknown
   readonly servedOf: (handler: object) => Served
   readonly context: OnceContext
-  /** Nest calls these two methods on every provider that has them. */
+  /** Nest calls this method on every provider that has it. */
   onModuleInit(): void
-  onApplicationShutdown(): Promise<void>
+  close(server: ClosableServer | undefined): Promise<void>
+}
+
+/** The part of Nest's middleware builder that is used here. */
+interface WithAdapter {
+  getHttpAdapter?(): { getHttpServer(): ClosableServer | undefined }
 }
 
 /** Gives services the current operation, so that callers need not pass it. */
@@ -174,8 +180,27 @@ export function InjectOnce(): ParameterDecorator & PropertyDecorator {
     inject(ONCE, target, property, index)
 }
 
-// oxlint-disable-next-line no-extraneous-class -- a module of Nest is a class
 export class OnceModule {
+  readonly #workshop: Workshop
+  #adapter: ReturnType<NonNullable<WithAdapter['getHttpAdapter']>> | undefined
+
+  constructor(workshop: Workshop) {
+    this.#workshop = workshop
+  }
+
+  /** Nest calls this method when an application with an HTTP server starts. */
+  configure(middleware: WithAdapter): void {
+    this.#adapter = middleware.getHttpAdapter?.()
+  }
+
+  /**
+   * Nest would wait for every open connection of its server, without a time limit. So the instance closes the server
+   * first, as it does for other frameworks.
+   */
+  beforeApplicationShutdown(): Promise<void> {
+    return this.#workshop.close(this.#adapter?.getHttpServer())
+  }
+
   static forRoot<Tx, E extends Events, Req = NestRequest>(
     options: NestOptions<Req> & { once: Once<Tx, E> },
   ): DynamicModule {
@@ -242,8 +267,9 @@ function workshopOf<Tx, E extends Events, Req>({
     onModuleInit() {
       for (const handler of recoverable.values()) workshop.servedOf(handler)
     },
-    async onApplicationShutdown() {
-      if (closeWithin !== false) await once.close(closeWithin === undefined ? {} : { within: closeWithin })
+    async close(server) {
+      if (closeWithin === false) return
+      await once.close({ ...(closeWithin !== undefined && { within: closeWithin }), ...(server && { server }) })
     },
     servedOf(handler: object): Served {
       let served = known.get(handler)
@@ -266,8 +292,10 @@ let declared = false
 function declareInterceptor(): void {
   if (declared) return
   declared = true
-  injectable(IdempotencyInterceptor, 1)
-  inject(WORKSHOP, IdempotencyInterceptor, undefined, 0)
+  for (const type of [IdempotencyInterceptor, OnceModule]) {
+    injectable(type, 1)
+    inject(WORKSHOP, type, undefined, 0)
+  }
 }
 
 /** Marks an observable that ended without a value. Nest answers with an error. */
