@@ -1,4 +1,5 @@
 import { isOnceError } from '../errors.ts'
+import { messagesOf } from '../platform/readable-error.ts'
 import type { Sink } from '../sink/sink.ts'
 import { webhookSink } from '../sink/webhook.ts'
 import type { KafkaAdmin, KafkaProducer, KafkaProducerSettings } from '../broker/kafka/client.ts'
@@ -133,7 +134,7 @@ export function destinationOf(to: string, values: Values): () => Promise<Destina
   return () =>
     broker.open(place).catch((cause: unknown) => {
       if (isOnceError(cause)) throw cause
-      const why = cause instanceof Error ? cause.message || (cause as NodeJS.ErrnoException).code : String(cause)
+      const why = messagesOf(cause) || (cause as NodeJS.ErrnoException).code
       throw new Error(`${scheme}://${place.hosts.join()} cannot be reached: ${why}`, { cause })
     })
 }

@@ -1,5 +1,6 @@
 import type { Observe, Signal } from '../observe/signal.ts'
 import { systemClock, type Clock } from '../platform/clock.ts'
+import { messagesOf } from '../platform/readable-error.ts'
 import { partsOf } from '../store/namespaced/names.ts'
 import type { Miscounted } from '../store/retention.ts'
 import { shortened } from './report.ts'
@@ -88,6 +89,5 @@ export function alarmText({ segment, shard, stored, destination, acknowledged }:
 }
 
 function reasonOf(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error)
-  return shortened(text.split('\n', 1)[0] as string, REASON_LENGTH_MAX)
+  return shortened(messagesOf(error), REASON_LENGTH_MAX)
 }

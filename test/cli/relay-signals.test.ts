@@ -48,7 +48,7 @@ describe('relay tells on standard error', () => {
     const { code, err } = await cli([...args, '--drain'], { env: { WEBHOOK_SECRET } })
     const lines = err.trimEnd().split('\n')
     const line = /^parked: event \d+\/\d+ for '.*': .*410\. See: effectively-once parked list/
-    expect(code).toBe(0)
+    expect(code).toBe(3)
     for (const one of lines) expect(one).toMatch(line)
     const more = lines.map((one) => Number(/ \(and (\d+) more\)$/.exec(one)?.[1] ?? 0))
     expect(more.reduce((sum, n) => sum + n, lines.length)).toBe(3)
