@@ -58,6 +58,8 @@ export interface ServerFacts {
   readonly between: boolean
   /** A prepared statement was not there any more, or was there already. */
   readonly preparedLost: boolean
+  /** A standby, or a database without writes. */
+  readonly readOnly: boolean
 }
 
 /** What `once.status()` does not tell. */
