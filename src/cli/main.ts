@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { isOnceError } from '../errors.ts'
+import { messagesOf } from '../platform/readable-error.ts'
 import { readArguments } from './arguments.ts'
 import type { Run, Told } from './report.ts'
 import { EXIT, USAGE, UsageError, type ExitCode } from './usage.ts'
@@ -47,6 +48,7 @@ const RUNS: Readonly<Record<string, () => Promise<Run>>> = {
   completion: async () => (await import('./completion.ts')).completion,
   demo: async () => (await import('./demo.ts')).demo,
   help: async () => async () => ({ text: USAGE, data: { usage: USAGE } }),
+  version: async () => (await import('./version.ts')).version,
 }
 
 /** One line per mistake, no stack: 2 when the command line is wrong, 1 when the work failed. */
@@ -78,9 +80,8 @@ function teller(): Told {
 }
 
 function lineOf(error: unknown): string {
-  const message = error instanceof Error && error.message !== '' ? error.message : String(error)
-  const line = message.split('\n', 1)[0] as string
-  return isOnceError(error) || error instanceof UsageError ? line : `failed: ${line}`
+  const isOurs = isOnceError(error) || error instanceof UsageError
+  return isOurs ? (error.message.split('\n', 1)[0] as string) : `failed: ${messagesOf(error) || String(error)}`
 }
 
 try {
