@@ -1,7 +1,7 @@
 /**
  * A payment on Fastify and Prisma: `tx` is your own `Prisma.TransactionClient`.
  *
- * npx tsx scripts/prisma-generate.ts
+ * npx prisma generate --schema examples/02-fastify-prisma/schema.prisma
  * DATABASE_URL=postgres://localhost/shop PORT=3000 npx tsx examples/02-fastify-prisma/main.ts
  */
 import { PrismaPg } from '@prisma/adapter-pg'

@@ -1,7 +1,7 @@
 /**
  * A payment on Nest and Prisma: a guard authenticates, the controller answers, and a service writes through `tx`.
  *
- * npx tsx scripts/prisma-generate.ts
+ * npx prisma generate --schema examples/07-nest-prisma/schema.prisma
  * DATABASE_URL=postgres://localhost/shop PORT=3000 npx tsx examples/07-nest-prisma/main.ts
  */
 import 'reflect-metadata'

@@ -1,5 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { programBeside } from '../../scripts/program.ts'
+import { extname } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import type { Word } from './services/serve.ts'
 
 const START_MS_MAX = 60_000
@@ -61,7 +62,10 @@ export class Service {
   }
 
   #spawn(): void {
-    const { file, execArgv } = programBeside(import.meta.url, `services/${this.name}`)
+    // TypeScript or compiled, like this file.
+    const extension = extname(import.meta.url)
+    const file = fileURLToPath(new URL(`./services/${this.name}${extension}`, import.meta.url))
+    const execArgv = extension === '.ts' ? ['--import', 'tsx'] : []
     const child = spawn(process.execPath, [...execArgv, file, String(this.#port), ...this.#args], {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
       env: { ...process.env, NODE_NO_WARNINGS: '1' },

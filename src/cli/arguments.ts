@@ -10,6 +10,7 @@ export interface Values {
   schema?: string
   json?: boolean
   help?: boolean
+  version?: boolean
   sql?: boolean
   adopt?: string
   consumer?: string
@@ -71,6 +72,7 @@ const OPTIONS: Readonly<Record<Option, Given>> = {
   schema: TEXT,
   json: FLAG,
   help: { ...FLAG, short: 'h' },
+  version: { ...FLAG, short: 'v' },
   sql: FLAG,
   adopt: TEXT,
   consumer: TEXT,
@@ -123,7 +125,7 @@ const OPTIONS: Readonly<Record<Option, Given>> = {
   dir: TEXT,
 }
 
-export const EVERYWHERE: readonly Option[] = ['url', 'schema', 'json', 'help']
+export const EVERYWHERE: readonly Option[] = ['url', 'schema', 'json', 'help', 'version']
 const FILTER: readonly Option[] = [
   'namespace',
   'consumer',
@@ -202,6 +204,7 @@ export const COMMANDS: Readonly<Record<string, { readonly options: readonly Opti
   completion: { options: [], operand: 'bash, zsh or fish' },
   demo: { options: [], operand: '' },
   help: { options: [], operand: '' },
+  version: { options: [], operand: '' },
 }
 
 export interface Arguments {
@@ -216,9 +219,10 @@ export interface Arguments {
 
 export function readArguments(argv: readonly string[], environment: NodeJS.ProcessEnv): Arguments {
   const { values, positionals } = parse(argv)
-  const { command, rest } = values.help ? { command: 'help', rest: [] } : commandOf(positionals)
+  const asked = values.help ? 'help' : values.version ? 'version' : undefined
+  const { command, rest } = asked ? { command: asked, rest: [] } : commandOf(positionals)
   const { options, operand } = COMMANDS[command] as (typeof COMMANDS)[string]
-  for (const name of values.help ? [] : (Object.keys(values) as Option[])) {
+  for (const name of asked ? [] : (Object.keys(values) as Option[])) {
     if (!EVERYWHERE.includes(name) && !options.includes(name)) throw new UsageError(misplaced(name, command))
   }
   const [first, ...more] = rest

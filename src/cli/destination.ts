@@ -1,4 +1,5 @@
 import { isOnceError } from '../errors.ts'
+import { messagesOf } from '../platform/readable-error.ts'
 import type { Sink } from '../sink/sink.ts'
 import { webhookSink } from '../sink/webhook.ts'
 import type { KafkaAdmin, KafkaProducer, KafkaProducerSettings } from '../broker/kafka/client.ts'
@@ -7,7 +8,6 @@ import type { RabbitmqConnection } from '../broker/rabbitmq/client.ts'
 import type { RedisClient } from '../broker/redis/client.ts'
 import type { Values } from './arguments.ts'
 import { loadPeer } from './peer.ts'
-import { lineOf } from './report.ts'
 import { UsageError } from './usage.ts'
 
 const SECRET_DEFAULT = 'WEBHOOK_SECRET'
@@ -134,7 +134,8 @@ export function destinationOf(to: string, values: Values): () => Promise<Destina
   return () =>
     broker.open(place).catch((cause: unknown) => {
       if (isOnceError(cause)) throw cause
-      throw new Error(`${scheme}://${place.hosts.join()} cannot be reached: ${lineOf(cause)}`, { cause })
+      const why = messagesOf(cause) || (cause as NodeJS.ErrnoException).code
+      throw new Error(`${scheme}://${place.hosts.join()} cannot be reached: ${why}`, { cause })
     })
 }
 

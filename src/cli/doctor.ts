@@ -108,10 +108,11 @@ function outboxFindings(facts: Facts): Finding[] {
     const name = `'${destination.name}'${of}`
     const wait = `${counted(waiting, 'event')} waiting for ${name}, the oldest for ${ago(oldestMs)}`
     const found: Finding[] = []
-    if (waiting > 0 && relays === 0) {
+    if (waiting + retrying > 0 && relays === 0) {
       const forget = `or, if these events are not needed: npx effectively-once forget '${destination.name}'${option} --force --why …`
       const mend = `${relayMend(destination.name, option)}, ${forget}`
-      found.push({ level: 'problem', code, line: `${wait}, and no relay runs`, mend })
+      const what = waiting > 0 ? wait : `${counted(retrying, 'event')} for ${name} failed`
+      found.push({ level: 'problem', code, line: `${what}, and no relay runs`, mend })
     } else if (waiting > 0 && (oldestMs ?? 0) > RELAY_PATIENCE_MS) {
       found.push({
         level: 'warning',
@@ -263,8 +264,12 @@ function rewindFindings(facts: Facts): Finding[] {
 }
 
 function serverFindings(server: ServerFacts): Finding[] {
-  const { missingDays, strays, lockBudget, locksHeld, shardHolders, skewMs, between, preparedLost } = server
+  const { missingDays, strays, lockBudget, locksHeld, shardHolders, skewMs, between, preparedLost, readOnly } = server
   const findings: Finding[] = []
+  if (readOnly) {
+    const line = 'this database accepts no writes: it is a standby, or default_transaction_read_only is on'
+    findings.push({ level: 'warning', code: 'read-only', line, mend: 'connect every process to the primary' })
+  }
   if (strays > 0) {
     const line = `${counted(strays, 'answer')} in the default partition, because their days have no partition: the sweep removes them row by row`
     const mend =

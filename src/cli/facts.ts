@@ -60,6 +60,8 @@ export interface ServerFacts {
   readonly between: boolean
   /** Whether a prepared statement was missing, or already existed. */
   readonly preparedLost: boolean
+  /** A standby, or a database without writes. */
+  readonly readOnly: boolean
 }
 
 /** Facts that `once.status()` does not contain. */

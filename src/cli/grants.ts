@@ -3,7 +3,8 @@ import { UsageError } from './usage.ts'
 import { oneOf } from './values.ts'
 
 const KINDS = ['app', 'relay', 'reader', 'owner'] as const
-const NAME = /^[a-z_][a-z0-9_$]{0,62}$/i
+/** PostgreSQL would cut a longer name. Any other name is possible, such as `payments@shop.iam`. */
+const ROLE_BYTES_MAX = 63
 const SCHEMA = /^[a-z_][a-z0-9_]{0,62}$/
 /** What a relay writes: who relays, its shards, its progress, what failed, and the audit of a database that went back. */
 const RELAYED = ['relay', 'shard', 'ack', 'held', 'delayed', 'namespace', 'unclaimed', 'audit']
@@ -12,9 +13,11 @@ const RELAYED = ['relay', 'shard', 'ack', 'held', 'delayed', 'namespace', 'uncla
 export const grants: Run = async ({ values, schema = 'effectively_once' }) => {
   const { role } = values
   const kind = (oneOf('for', values.for, KINDS) ?? 'app') as (typeof KINDS)[number]
-  if (role === undefined || !NAME.test(role)) throw new UsageError('--role NAME is needed: a role of the database')
+  if (!role) throw new UsageError('--role NAME is needed: a role of the database')
+  if (Buffer.byteLength(role) > ROLE_BYTES_MAX)
+    throw new UsageError(`--role has more than ${ROLE_BYTES_MAX} bytes, which no role of the database has`)
   if (!SCHEMA.test(schema)) throw new UsageError('--schema must be the name of a schema')
-  const lines = rights(`"${schema}"`, `"${role}"`)[kind]
+  const lines = rights(`"${schema}"`, `"${role.replaceAll('"', '""')}"`)[kind]
   const sql = lines.map((line) => `${line};`).join('\n')
   return { text: sql, data: { role, for: kind, sql } }
 }

@@ -16,11 +16,14 @@ export interface Project {
   readonly folder: string
   readonly prisma: PrismaProject
   readonly runner: 'vitest' | '@jest/globals' | 'node:test'
+  /** Jest resolves no `.js` to a file of TypeScript. Only CommonJS may leave it out. */
+  readonly extension: '' | '.js'
   readonly installed: ReadonlySet<string>
 }
 
 interface Manifest {
   readonly name?: unknown
+  readonly type?: unknown
   readonly dependencies?: Readonly<Record<string, string>>
   readonly devDependencies?: Readonly<Record<string, string>>
 }
@@ -46,7 +49,7 @@ const SCHEMAS = ['prisma/schema.prisma', 'schema.prisma']
 const NAME_LENGTH_MAX = 100
 
 export function projectIn(root: string, given: Arguments): Project {
-  const { name, dependencies, devDependencies } = manifestIn(root)
+  const { name, type, dependencies, devDependencies } = manifestIn(root)
   const versions = { ...dependencies, ...devDependencies }
   const installed = new Set(Object.keys(versions))
   const found = <T>(list: readonly (readonly [string, T])[]): T | undefined =>
@@ -55,13 +58,15 @@ export function projectIn(root: string, given: Arguments): Project {
   const client = oneOf('client', given.values.client, Object.keys(CLIENTS)) as ClientName | undefined
   const folder = given.values.dir ?? (existsSync(join(root, 'src')) ? 'src/once' : 'once')
   if (folder === '') throw new UsageError('--dir must be the name of a folder')
+  const runner = installed.has('vitest') ? 'vitest' : installed.has('jest') ? '@jest/globals' : 'node:test'
   return {
     name: namespaceOf(typeof name === 'string' ? name : ''),
     framework: framework ?? found(FRAMEWORK_OF) ?? 'node',
     client: client ?? clientOf(given.url, found(CLIENT_OF)),
     folder,
     prisma: prismaIn(root, folder, versions),
-    runner: installed.has('vitest') ? 'vitest' : installed.has('jest') ? '@jest/globals' : 'node:test',
+    runner,
+    extension: runner === '@jest/globals' && type !== 'module' ? '' : '.js',
     installed,
   }
 }

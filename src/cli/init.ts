@@ -53,7 +53,10 @@ function quoted(path: string): string {
   return /^[\w./@-]+$/.test(path) ? path : `'${path.replaceAll(`'`, `'\\''`)}'`
 }
 
-function filesOf({ folder, framework, name, runner }: Project, wiring: ClientWiring): { path: string; text: string }[] {
+function filesOf(
+  { folder, framework, name, runner, extension }: Project,
+  wiring: ClientWiring,
+): { path: string; text: string }[] {
   const texts = {
     'once.ts': onceText(name, wiring),
     'charges.ts': FRAMEWORKS[framework].text,
@@ -61,10 +64,11 @@ function filesOf({ folder, framework, name, runner }: Project, wiring: ClientWir
     'main.ts': MAIN,
     'charges.test.ts': testText(runner),
   }
-  return Object.entries(texts).map(([file, text]) => ({ path: `${folder}/${file}`, text }))
+  const own = (text: string): string => text.replaceAll(/ from '(\.[^']+)\.js'/g, ` from '$1${extension}'`)
+  return Object.entries(texts).map(([file, text]) => ({ path: `${folder}/${file}`, text: own(text) }))
 }
 
-/** Imports end in .js, which every setting of TypeScript's `module` accepts. */
+/** Imports end in .js, which every setting of TypeScript's `module` accepts, but not Jest. */
 function onceText(name: string, { setup, create, insert, end }: ClientWiring): string {
   return `import { randomUUID } from 'node:crypto'
 import { effectivelyOnce, type TxOf } from 'effectively-once'

@@ -37,7 +37,8 @@ select to_char(d, 'YYYY-MM-DD') as day from generate_series((clock_timestamp() a
   )
   const [locks] = await query(`
 select (current_setting('max_locks_per_transaction')::int8 * (current_setting('max_connections')::int8 + current_setting('max_prepared_transactions')::int8))::float8 as budget,
-       (select count(*)::int4 from pg_locks where locktype = 'advisory') as held`)
+       (select count(*)::int4 from pg_locks where locktype = 'advisory') as held,
+       current_setting('transaction_read_only') = 'on' as read_only`)
   const holders = await query(
     `
 select a.pid, count(*)::int4 as shards, max(extract(epoch from clock_timestamp() - a.xact_start))::float8 * 1000 as ms,
@@ -54,6 +55,7 @@ select a.pid, count(*)::int4 as shards, max(extract(epoch from clock_timestamp()
     strays: Number(strays?.['n']),
     lockBudget: Number(locks?.['budget']),
     locksHeld: Number(locks?.['held']),
+    readOnly: locks?.['read_only'] === true,
     shardHolders: holders.map((row) => ({
       pid: Number(row['pid']),
       shards: Number(row['shards']),

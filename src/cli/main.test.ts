@@ -1,4 +1,5 @@
 import { mkdtemp, rm } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -21,6 +22,9 @@ describe('the command line', () => {
       expect(JSON.parse((await cli(['migrate', '--url', url, '--json'])).out)).toMatchObject({ from: 0 })
       expect((await cli(['migrate', '--url', url])).out).toContain('nothing to do')
       expect((await cli(['migrate', '--url', url, '--sql'])).out).toContain('create table')
+      const { version } = createRequire(import.meta.url)('../../package.json') as { version: string }
+      for (const asked of ['version', '--version', '-v'])
+        expect(await cli([asked])).toEqual({ code: 0, err: '', out: `${version}\n` })
       expect(await cli(['--help'])).toMatchObject({ code: 0, err: '', out: expect.stringContaining('Exit codes') })
     },
     TIMEOUT_MS,

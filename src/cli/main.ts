@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 import { isOnceError } from '../errors.ts'
+import { messagesOf } from '../platform/readable-error.ts'
 import { readArguments } from './arguments.ts'
-import { lineOf, type Run, type Told } from './report.ts'
+import type { Run, Told } from './report.ts'
 import { EXIT, USAGE, UsageError, type ExitCode } from './usage.ts'
 
 // node:sqlite warns at every start that it is experimental. Users of the command line need not see that.
@@ -47,6 +48,7 @@ const RUNS: Readonly<Record<string, () => Promise<Run>>> = {
   completion: async () => (await import('./completion.ts')).completion,
   demo: async () => (await import('./demo.ts')).demo,
   help: async () => async () => ({ text: USAGE, data: { usage: USAGE } }),
+  version: async () => (await import('./version.ts')).version,
 }
 
 /**
@@ -80,7 +82,8 @@ function teller(): Told {
 }
 
 function failureOf(error: unknown): string {
-  return isOnceError(error) || error instanceof UsageError ? lineOf(error) : `failed: ${lineOf(error)}`
+  const isOurs = isOnceError(error) || error instanceof UsageError
+  return isOurs ? (error.message.split('\n', 1)[0] as string) : `failed: ${messagesOf(error) || String(error)}`
 }
 
 try {

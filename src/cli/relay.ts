@@ -1,12 +1,13 @@
 import type { Observe } from '../observe/signal.ts'
 import { destinationOf } from './destination.ts'
 import type { Opened } from './open-store.ts'
-import { counted, using, type Report, type Run } from './report.ts'
+import { counted, shortened, using, type Report, type Run } from './report.ts'
 import { SignalLines } from './signals.ts'
 import { EXIT, UsageError } from './usage.ts'
 
 const PROGRESS_MS = 60_000
 const CLOSE_MS = 5_000
+const REASON_LENGTH_MAX = 300
 
 /** Sends events to a webhook or a broker, without a program of the user. */
 export const relay: Run = (given, { progress, signal }) => {
@@ -27,11 +28,12 @@ export const relay: Run = (given, { progress, signal }) => {
         signal.addEventListener('abort', () => void worker.stop(), { once: true })
         const sent = await worker.drain()
         const { destinations } = await once.status()
-        const failed = parked + (destinations.find(({ name }) => name === sink.name)?.retrying ?? 0)
+        const { retrying = 0, error = null } = destinations.find(({ name }) => name === sink.name) ?? {}
+        const failed = parked + retrying
         const rest = signal.aborted
           ? '; stopped before the end'
           : failed > 0
-            ? `; ${counted(failed, 'event')} failed`
+            ? `; ${counted(failed, 'event')} failed${error === null ? '' : `: ${shortened(error, REASON_LENGTH_MAX)}`}`
             : ''
         const exit = rest === '' ? EXIT.done : EXIT.attention
         return { text: `${sent} events sent to ${sink.name}${rest}`, data: { sent, to: sink.name, failed }, exit }

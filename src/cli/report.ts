@@ -33,15 +33,6 @@ export async function using<T>(given: Arguments, work: (opened: Opened) => Promi
   }
 }
 
-/** The first line of an error. A client that tried several times tells the cause in its first inner error alone. */
-export function lineOf(error: unknown, deep = 3): string {
-  const message = error instanceof Error ? error.message : String(error)
-  const errors: unknown = (error as { errors?: unknown } | null | undefined)?.errors
-  const inner: unknown = Array.isArray(errors) ? errors[0] : undefined
-  const more = inner === undefined || deep === 0 ? '' : lineOf(inner, deep - 1)
-  return `${message.split('\n', 1)[0] ?? ''} ${more}`.trim() || String(error)
-}
-
 /** Formats a table whose columns are as wide as their widest cell. */
 export function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
   const lines = [head, ...rows].map((row) => row.map(String))

@@ -1,8 +1,9 @@
 import type { Observe, Signal } from '../observe/signal.ts'
 import { systemClock, type Clock } from '../platform/clock.ts'
+import { messagesOf } from '../platform/readable-error.ts'
 import { partsOf } from '../store/namespaced/names.ts'
 import type { Miscounted } from '../store/retention.ts'
-import { lineOf, shortened } from './report.ts'
+import { shortened } from './report.ts'
 
 /** At most one line of each kind in this time. */
 const LINE_MS = 1_000
@@ -88,5 +89,5 @@ export function alarmText({ segment, shard, stored, destination, acknowledged }:
 }
 
 function reasonOf(error: unknown): string {
-  return shortened(lineOf(error), REASON_LENGTH_MAX)
+  return shortened(messagesOf(error), REASON_LENGTH_MAX)
 }

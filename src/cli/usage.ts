@@ -50,7 +50,7 @@ export const USAGE = `effectively-once <command> [options]
   verify FILE                kill real processes at every boundary of a handler, retry and check
   completion SHELL           print a completion script for bash, zsh or fish
   demo                       show a short demo in the terminal
-  help                       show this page
+  help, version              show this page, or the version of this package
 
 Everywhere
   --url URL                  postgres://… or a SQLite file; default: the environment variable DATABASE_URL

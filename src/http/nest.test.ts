@@ -1,5 +1,7 @@
 import 'reflect-metadata'
-import type { AddressInfo } from 'node:net'
+import { randomUUID } from 'node:crypto'
+import { Agent, request } from 'node:http'
+import { connect, type AddressInfo } from 'node:net'
 import { Body, Controller, HttpCode, HttpException, Injectable, Module, Post } from '@nestjs/common'
 import type { ExecutionContext, INestApplication } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
@@ -156,6 +158,53 @@ test.each(['express', 'fastify'])('forRootAsync makes the options from other pro
   await app.close()
   app = undefined
   await expect(world.once.run({ scope: 'ann', key: 'later', input: 1 }, async () => 1)).rejects.toThrow('ONCE_CLOSED')
+})
+
+test.each(['express', 'fastify'])('closing waits neither for idle nor for busy connections, on %s', async (host) => {
+  class Orders {
+    async create(): Promise<unknown> {
+      return 'x'
+    }
+  }
+  decorate(Orders, 'create', [Post('orders'), Idempotent()], [])
+  Controller()(Orders)
+  // oxlint-disable-next-line no-extraneous-class -- a module of Nest is a class
+  class App {}
+  const once = OnceModule.forRoot({ once: world.once, scope: 'global', closeWithin: '4s' })
+  Module({ imports: [once], controllers: [Orders] })(App)
+  const running = await (host === 'express'
+    ? NestFactory.create(App, { logger: false })
+    : NestFactory.create(App, new FastifyAdapter(), { logger: false }))
+  await running.listen(0, '127.0.0.1')
+  const { port } = running.getHttpServer().address() as AddressInfo
+  const agent = new Agent({ keepAlive: true })
+  const answered = (path: string): Promise<number | undefined> =>
+    new Promise((resolve) => {
+      const headers = { 'idempotency-key': randomUUID() }
+      request({ port, host: '127.0.0.1', path, method: 'POST', agent, headers }, (response) => {
+        response.resume().once('end', () => resolve(response.statusCode))
+      })
+        .once('error', () => resolve(undefined))
+        .end()
+    })
+  const unused = connect(port, '127.0.0.1').on('error', () => {})
+  const statuses: (number | undefined)[] = []
+  const busy = (async () => {
+    for (let i = 0; i < 20_000 && !statuses.includes(undefined); i++) statuses.push(await answered('/orders'))
+  })()
+  await vi.waitFor(() => expect(statuses).toContain(201), { timeout: 10_000 })
+  const closed = running.close().then(() => 'closed')
+  const late = new Promise((resolve) => setTimeout(resolve, 10_000, 'late').unref())
+  try {
+    expect(await Promise.race([closed, late])).toBe('closed')
+    await busy
+    expect(new Set(statuses)).toEqual(new Set([201, undefined]))
+  } finally {
+    unused.destroy()
+    agent.destroy()
+    running.getHttpServer().closeAllConnections()
+    await closed
+  }
 })
 
 test('forRootAsync tells the error of its factory', async () => {

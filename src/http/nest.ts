@@ -2,6 +2,7 @@ import type { CallHandler, DynamicModule, ExecutionContext, NestInterceptor } fr
 import type { Observable, Subscription } from 'rxjs'
 import type { Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
+import type { CloseOptions } from '../once/close.ts'
 import type { ClosableServer } from '../once/closing-server.ts'
 import type { Once } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
@@ -27,8 +28,8 @@ const METHOD = Symbol('effectively-once method')
 /** `Req` is the request with what your guards put on it: annotate the parameter of `scope`. */
 export interface NestOptions<Req = NestRequest> extends IdempotencyOptions<Req> {
   /**
-   * The application closes its HTTP server and the instance within this time. false: you close the instance. Default
-   * '10s'
+   * The application closes its HTTP server and then the instance within this time. false: you close the instance.
+   * Default '10s'
    */
   closeWithin?: Duration | false
 }
@@ -53,12 +54,14 @@ interface Workshop {
   readonly once: unknown
   readonly servedOf: (handler: object) => Served
   readonly context: OnceContext
-  /** Remembers the server of a request, to close it in time. Nest itself waits for its connections without a limit. */
-  served(request: NestRequest): void
-  /** Nest calls these methods on every provider that has them. */
+  /** Nest calls this method on every provider that has it. */
   onModuleInit(): void
-  beforeApplicationShutdown(): Promise<void>
-  onApplicationShutdown(): Promise<void>
+  close(server: ClosableServer | undefined): Promise<void>
+}
+
+/** The part of Nest's middleware builder that is used here. */
+interface WithAdapter {
+  getHttpAdapter?(): { getHttpServer(): ClosableServer | undefined }
 }
 
 /** Gives services the current operation, so that callers need not pass it. */
@@ -87,10 +90,9 @@ export class IdempotencyInterceptor implements NestInterceptor {
   }
 
   async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
-    const { served, servedOf, context: ambient } = this.#workshop
+    const { servedOf, context: ambient } = this.#workshop
     const http = context.switchToHttp()
     const request = http.getRequest<NestRequest & { [OPERATION]?: AnyOperation; [METHOD]?: () => Promise<unknown> }>()
-    served(request)
     const pattern = `${request.method} ${context.getClass().name}.${context.getHandler().name}`
     const { protection, batched } = servedOf(context.getHandler())
     // Nest itself handles a returned reply, and values without an end.
@@ -179,8 +181,27 @@ export function InjectOnce(): ParameterDecorator & PropertyDecorator {
     inject(ONCE, target, property, index)
 }
 
-// oxlint-disable-next-line no-extraneous-class -- a module of Nest is a class
 export class OnceModule {
+  readonly #workshop: Workshop
+  #adapter: ReturnType<NonNullable<WithAdapter['getHttpAdapter']>> | undefined
+
+  constructor(workshop: Workshop) {
+    this.#workshop = workshop
+  }
+
+  /** Nest calls this method when an application with an HTTP server starts. */
+  configure(middleware: WithAdapter): void {
+    this.#adapter = middleware.getHttpAdapter?.()
+  }
+
+  /**
+   * Nest would wait for every open connection of its server, without a time limit. So the instance closes the server
+   * first, as it does for other frameworks.
+   */
+  beforeApplicationShutdown(): Promise<void> {
+    return this.#workshop.close(this.#adapter?.getHttpServer())
+  }
+
   static forRoot<Tx, E extends Events, Req = NestRequest>(
     options: NestOptions<Req> & { once: Once<Tx, E> },
   ): DynamicModule {
@@ -240,11 +261,6 @@ function workshopOf<Tx, E extends Events, Req>({
 }: NestOptions<Req> & { once: Once<Tx, E> }): Workshop {
   const bound = bind(once, options as IdempotencyOptions<NestRequest>)
   const known = new WeakMap<object, Served>()
-  let server: ClosableServer | undefined
-  const close = async (): Promise<void> => {
-    if (closeWithin === false) return
-    await once.close({ ...(closeWithin !== undefined && { within: closeWithin }), ...(server && { server }) })
-  }
   const workshop: Workshop = {
     once,
     context: new OnceContext(),
@@ -252,13 +268,10 @@ function workshopOf<Tx, E extends Events, Req>({
     onModuleInit() {
       for (const handler of recoverable.values()) workshop.servedOf(handler)
     },
-    served({ socket }) {
-      server ??= (socket as { server?: ClosableServer } | undefined)?.server
+    async close(server) {
+      if (closeWithin === false) return
+      await once.close({ within: closeWithin, server } as CloseOptions)
     },
-    async beforeApplicationShutdown() {
-      if (server) await close()
-    },
-    onApplicationShutdown: close,
     servedOf(handler: object): Served {
       let served = known.get(handler)
       if (!served) {
@@ -280,8 +293,10 @@ let declared = false
 function declareInterceptor(): void {
   if (declared) return
   declared = true
-  injectable(IdempotencyInterceptor, 1)
-  inject(WORKSHOP, IdempotencyInterceptor, undefined, 0)
+  for (const type of [IdempotencyInterceptor, OnceModule]) {
+    injectable(type, 1)
+    inject(WORKSHOP, type, undefined, 0)
+  }
 }
 
 /** Marks an observable that ended without a value. Nest answers with an error. */

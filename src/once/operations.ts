@@ -69,8 +69,13 @@ export function operationsOf<Tx, E extends Events>(
     async settle(name, verdict, audit) {
       const stored = storedVerdict(verdict)
       const claim = claimOf(core, name)
-      if (typeof name === 'string' && !(await ours(claim.id))) return false
+      const found = leases.show ? await ours(claim.id) : null
+      if (typeof name === 'string' && !found) return false
       const step = 'step' in stored ? { step: stored.step } : {}
+      if (found?.operation.state === 'unknown' && 'step' in stored) {
+        const steps = await leases.steps({ id: claim.id, life: found.operation.life })
+        checkStep(stored.step, steps)
+      }
       await write(core, 'settle', { id: claim.id, verdict: stored.kind, ...step }, audit)
       return leases.settle({ claim, verdict: stored })
     },
@@ -86,6 +91,14 @@ export function operationsOf<Tx, E extends Events>(
       return recoverLapsed(core, new Map([...core.recoverers, ...recoverers(handlers)]), limit)
     },
   }
+}
+
+/** The verdict on another step would decide nothing: the next attempt would find the same call again. */
+function checkStep(given: string, steps: readonly { readonly name: string; readonly state: string }[]): void {
+  const open = steps.filter(({ state }) => state === 'started').map(({ name }) => name)
+  if (open.length === 0 || open.includes(given)) return
+  const names = open.map((name) => `'${name}'`).join(', ')
+  throw invalid(`the call with an unknown outcome is in step ${names}, not in '${given}'`)
 }
 
 function filterOf(namespace: string | null, options: OperationListOptions): OperationFilter {

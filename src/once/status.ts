@@ -63,9 +63,11 @@ export function problemsIn({ operations, destinations, unsent, deadLetters }: St
   if (operations.unknown > 0) problems.push(`operations with an unknown outcome: ${operations.unknown}`)
   if ((operations.oldestAbandonedMs ?? 0) > ABANDONED_MS_MAX)
     problems.push(`abandoned operations, one for over 10 minutes: ${operations.abandoned}`)
-  for (const { name, oldestMs, relays, parked } of destinations) {
+  for (const { name, oldestMs, relays, parked, retrying } of destinations) {
     const late = oldestMs ?? 0
-    if (late > UNRELAYED_MS_MAX && relays === 0) problems.push(`events wait for '${name}', and no relay runs`)
+    // Events that failed no longer count as waiting, but nobody tries them again without a relay.
+    if (relays === 0 && (late > UNRELAYED_MS_MAX || retrying > 0))
+      problems.push(`events wait for '${name}', and no relay runs`)
     else if (late > LAG_MS_MAX) problems.push(`events have waited for '${name}' for over 5 minutes`)
     if (parked > 0) problems.push(`parked events for '${name}': ${parked}`)
   }
@@ -81,8 +83,10 @@ export async function readinessOf<Tx>({ store, clock, closing }: Core<Tx>): Prom
     const { schema } = store
     const version = await withinMs(clock, READY_MS, schema ? schema.version() : store.read({ id: NIL }).then(() => 0))
     const latest = schema?.latest
-    if (latest === undefined || version >= latest) return { ready: true, reasons: [] }
-    return { ready: false, reasons: [`the schema is at version ${version}, and this code needs ${latest}`] }
+    if (latest !== undefined && version < latest)
+      return { ready: false, reasons: [`the schema is at version ${version}, and this code needs ${latest}`] }
+    const writable = await withinMs(clock, READY_MS, schema?.writable?.() ?? Promise.resolve(true))
+    return writable ? { ready: true, reasons: [] } : { ready: false, reasons: ['the database accepts no writes'] }
   } catch (error) {
     const code = isOnceError(error) ? error.code : 'ONCE_STORE_UNAVAILABLE'
     return { ready: false, reasons: [`the database did not answer: ${code}`] }

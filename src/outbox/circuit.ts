@@ -1,7 +1,7 @@
 import type { Clock } from '../platform/clock.ts'
 import type { Random } from '../platform/random.ts'
 import { pauseWhileDownMs } from './backoff.ts'
-import { readable, textOf } from '../platform/readable-error.ts'
+import { messagesOf, readable } from '../platform/readable-error.ts'
 
 /** Whether the sink works. After each pause the relay tries one event. A round of failures counts once. */
 export class Circuit {
@@ -59,7 +59,6 @@ export class Circuit {
 export class SinkDown extends Error {
   override readonly name: string = 'SinkDown'
   constructor(cause: unknown) {
-    const error = readable(cause)
-    super(`the sink cannot send: ${textOf(error instanceof Error ? error.message : error)}`, { cause: error })
+    super(`the sink cannot send: ${messagesOf(cause)}`, { cause: readable(cause) })
   }
 }

@@ -7,6 +7,9 @@ import type { LoopState } from './loop-state.ts'
 import type { RelayParts } from './relay-parts.ts'
 import type { Shard } from './shard.ts'
 
+/** If this many tries fail in a row, and no event is sent in between, the destination is in trouble. */
+const FAILURES_TOLD = 10
+
 /** What was written, and may be reported. */
 export interface Written {
   /** The shards that are still ours. */
@@ -21,6 +24,7 @@ export class Ledger {
   readonly #wake: WakeSignal
   readonly #state: LoopState
   #behind: HoldParams[] = []
+  #failures = 0
   sent = 0
 
   constructor(parts: RelayParts, shardLeases: ShardLeases, wake: WakeSignal, state: LoopState) {
@@ -124,10 +128,22 @@ export class Ledger {
     const { observe, sink } = this.#parts
     this.sent += sent
     if (sent > 0) observe({ kind: 'sent', destination: sink.name, events: sent })
+    this.#tellFailures(sent, held)
     for (const { shard, seq } of parked) {
       const reason = held.find((of) => of.shard === shard && of.seq === seq)?.reason ?? ''
       observe({ kind: 'parked', destination: sink.name, shard, seq, reason })
     }
+  }
+
+  /** Without this signal, nobody would hear of a destination that refuses everything, until the first event is parked. */
+  #tellFailures(sent: number, held: readonly HoldParams[]): void {
+    const { observe, sink } = this.#parts
+    const failed = held.filter(({ state, reason }) => state === 'waiting' && reason !== null)
+    const before = this.#failures
+    this.#failures = sent > 0 ? 0 : before + failed.length
+    if (before >= FAILURES_TOLD || this.#failures < FAILURES_TOLD) return
+    const text = `'${sink.name}' refused ${this.#failures} times in a row, and no event was sent: ${failed.at(-1)?.reason}`
+    observe({ kind: 'troubled', task: 'relay', error: new Error(text) })
   }
 }
 

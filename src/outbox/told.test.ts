@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { effectivelyOnce, event, type Relay, type Signal } from '../index.ts'
 import { SHARDS } from '../limits.ts'
-import type { Sink } from '../sink/sink.ts'
+import type { Sink, Verdict } from '../sink/sink.ts'
 import { memoryStore } from '../store/memory/memory-store.ts'
 import type { MemoryStore } from '../store/memory/memory-store.ts'
 import type { Outbox } from '../store/outbox.ts'
@@ -15,6 +15,8 @@ const refusing: Sink = {
   orders: true,
   send: async (sent) => sent.map(() => ({ kind: 'failed', error: new Error('never'), retryable: true })),
 }
+
+const SENT: Verdict = { kind: 'sent' }
 
 describe('what a relay tells', () => {
   let relay: Relay | undefined
@@ -71,5 +73,32 @@ describe('what a relay tells', () => {
     await until(() => parked().length > 0)
     expect(parked()).toMatchObject([{ kind: 'parked', destination: 'sink', reason: 'Error: never' }])
     expect(written.at(-1)).toHaveLength(1)
+  })
+
+  test('is once that the sink refuses everything, and again after an event was sent', async () => {
+    const errors: string[] = []
+    const observe = (signal: Signal): void => {
+      if (signal.kind === 'troubled') errors.push((signal.error as Error).message)
+    }
+    const once = effectivelyOnce({ namespace: 'told', store: memoryStore(), events, sweep: false, observe })
+    let refuses = true
+    const sink: Sink = {
+      ...refusing,
+      send: (sent, context) => (refuses ? refusing.send(sent, context) : Promise.resolve(sent.map(() => SENT))),
+    }
+    const publish = (id: string): Promise<unknown> =>
+      once.run({ scope: 's', key: id, input: null }, (op) => op.publish('made', { id }))
+    for (let i = 0; i < 12; i++) await publish(`a${i}`)
+    relay = await once.relay({ to: sink, attempts: 1_000 }).start()
+    await until(() => errors.length > 0)
+    expect(errors).toEqual([
+      expect.stringMatching(/^'sink' refused 1\d times in a row, and no event was sent: Error: never$/),
+    ])
+    refuses = false
+    await until(async () => (await once.status()).destinations.every((of) => of.waiting + of.retrying === 0))
+    refuses = true
+    for (let i = 0; i < 12; i++) await publish(`b${i}`)
+    await until(() => errors.length > 1)
+    expect(errors).toHaveLength(2)
   })
 })

@@ -39,6 +39,22 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? textOf(error.message) : textOf(error)
 }
 
+/**
+ * The first line of each message, with those of its causes: clients say only `fetch failed`, and the cause says why.
+ */
+export function messagesOf(error: unknown): string {
+  const texts: string[] = []
+  let at = readable(error)
+  for (let depth = 0; at !== undefined && at !== null && depth < ERROR_CAUSES_MAX; depth++) {
+    const [line = ''] = messageOf(at).split('\n', 1)
+    const text = line.replace(/[.:]$/, '')
+    if (text !== '' && !texts.some((other) => other.includes(text))) texts.push(text)
+    const { cause, errors } = at as { cause?: unknown; errors?: unknown }
+    at = Array.isArray(errors) ? errors[0] : cause
+  }
+  return texts.join(': ')
+}
+
 /** Any value as text, because a message need not be a string. */
 export function textOf(value: unknown): string {
   if (typeof value === 'string') return value

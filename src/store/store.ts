@@ -132,6 +132,8 @@ export interface Schema {
   readonly latest?: number
   /** The version of the database. 0: it was never migrated. */
   version(): Promise<number>
+  /** False: the database is a standby, or read-only. Absent: the store cannot tell. */
+  writable?(): Promise<boolean>
 }
 
 /** Hooks of the development guard, which detects queries outside `tx`. */

@@ -111,6 +111,11 @@ describePostgres('doctor finds, on PostgreSQL', (database) => {
       ])
       const { out } = await cli(['doctor', '--url', database.url])
       expect(out.trimEnd()).toMatch(/: 1 problem, 2 warnings$/)
+      // Now it only failed, and does not count as waiting.
+      await world.sql(`truncate effectively_once.event`)
+      expect(await found('ONCE_OUTBOX_WAITING')).toMatchObject([
+        { level: 'problem', line: `1 event for 'shop' failed, and no relay runs` },
+      ])
       const status = await cli(['status', '--url', database.url])
       expect(status.out).toContain('the shop is closed')
       expect(status.out).toContain('the printer is off')
@@ -188,6 +193,23 @@ describePostgres('doctor finds, on PostgreSQL', (database) => {
       } finally {
         await client.end()
       }
+    },
+    TIMEOUT_MS,
+  )
+
+  it(
+    'a database that accepts no writes',
+    async () => {
+      const standby = new URL(database.url)
+      standby.searchParams.set('options', '-c default_transaction_read_only=on')
+      expect(await found('read-only', {}, standby.href)).toMatchObject([
+        {
+          level: 'warning',
+          line: expect.stringContaining('accepts no writes'),
+          mend: expect.stringContaining('primary'),
+        },
+      ])
+      expect(await found('read-only')).toEqual([])
     },
     TIMEOUT_MS,
   )

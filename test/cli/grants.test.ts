@@ -83,7 +83,16 @@ describePostgres('rights', (database) => {
   )
 
   it('need a role, and a kind that there is', async () => {
-    for (const wrong of [[], ['--role', 'a"; drop'], ['--role', 'a', '--for', 'boss']])
+    for (const wrong of [[], ['--role', ''], ['--role', 'x'.repeat(64)], ['--role', 'a', '--for', 'boss']])
       expect((await cli(['grants', ...wrong])).code).toBe(2)
   })
+})
+
+it.each([
+  ['payments@shop.iam', '"payments@shop.iam"'],
+  ['my-app', '"my-app"'],
+  ['a "b" c', '"a ""b"" c"'],
+])('the role %s is quoted', { timeout: TIMEOUT_MS }, async (role, quoted) => {
+  const { code, out } = await cli(['grants', '--role', role])
+  expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining(`on schema "effectively_once" to ${quoted};`) })
 })

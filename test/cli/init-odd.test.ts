@@ -44,6 +44,19 @@ describe('init with an odd package.json', { timeout: TIMEOUT_MS }, () => {
     expect(readFileSync(join(cwd, 'once', 'once.ts'), 'utf8')).toContain(`namespace: '${'x'.repeat(100)}'`)
   })
 
+  it.each([
+    ['commonjs', `from './charges'`],
+    ['module', `from './charges.js'`],
+  ])('imports files as Jest and %s can', async (type, words) => {
+    await init(JSON.stringify({ type, devDependencies: { jest: '30' } }))
+    const [test, charges] = ['charges.test.ts', 'charges.ts'].map((name) =>
+      readFileSync(join(cwd, 'once', name), 'utf8'),
+    )
+    expect(test).toContain(words)
+    expect(charges).toContain(words.replace('charges', 'once'))
+    expect(charges).toContain(`from 'effectively-once/node'`)
+  })
+
   it('reads no schema.prisma that is a folder', async () => {
     await mkdir(join(cwd, 'prisma', 'schema.prisma'), { recursive: true })
     expect(await init('{"dependencies":{"@prisma/client":"7"}}', '--dry-run')).toMatchObject({ code: 0, err: '' })

@@ -61,13 +61,27 @@ it('says what is wrong with its destination', { timeout: TIMEOUT_MS }, async () 
   }
 })
 
+it('says that its destination refuses every event', { timeout: TIMEOUT_MS }, async () => {
+  const ran = await relayTo(['a', 'b', 'c'], (_request, response) => void response.writeHead(500).end())
+  try {
+    const words = /trouble of the relay: 'webhook .*' refused 1\d times in a row, and no event was sent: .* status 500/
+    await vi.waitFor(() => expect(ran.text).toMatch(words), { timeout: TIMEOUT_MS / 2 })
+  } finally {
+    ran.child.kill('SIGTERM')
+    await ran.ended
+  }
+})
+
 it.each([
   ['are parked', 410],
   ['are tried again', 500],
 ])('--drain ends with code 3 when events %s', { timeout: TIMEOUT_MS }, async (_, status) => {
   const ran = await relayTo(['a', 'b', 'c'], (_request, response) => void response.writeHead(status).end(), '--drain')
   expect((await ran.ended)[0]).toBe(3)
-  expect(ran.text).toMatch(/0 events sent to webhook .*; 3 events failed$/m)
+  expect(ran.text).toMatch(
+    /0 events sent to webhook .*; 3 events failed(: Error: the webhook was answered with status 500)?$/m,
+  )
+  expect(ran.text).toContain(`status ${status}`)
 })
 
 it('--drain stops at SIGTERM', { timeout: TIMEOUT_MS }, async () => {

@@ -100,6 +100,11 @@ describeAll('operations, as an operator sees them', (place) => {
     const [found] = await once.operations.list({ state: 'unknown' })
     expect(await once.operations.release(found!.id)).toBe(false)
     expect((await once.operations.show(found!.id))!.steps).toEqual([{ name: 'wire', state: 'started', result: null }])
+    for (const verdict of [
+      { step: 'wier', done: 'W-17' },
+      { step: 'wier', rerun: true },
+    ] as const)
+      await expect(once.operations.settle(found!.id, verdict)).rejects.toThrow(`is in step 'wire', not in 'wier'`)
     expect(await once.operations.settle(found!.id, { step: 'wire', done: 'W-17' })).toBe(true)
     const wired = await once.run(operation, async ({ step, commit }) => {
       const reference = await step('wire', down, { keyed: false })

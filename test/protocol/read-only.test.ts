@@ -95,6 +95,7 @@ describePostgres('a database that takes no writes', (database) => {
       ].map(outcomeOf),
     )
     expect(new Set(told)).toEqual(new Set(['ONCE_STORE_UNAVAILABLE']))
+    expect(await once.ready()).toEqual({ ready: false, reasons: ['the database accepts no writes'] })
     await once.close()
     await Promise.all([pool.end(), writing.end()])
   })

@@ -86,6 +86,7 @@ function statusOf(store: () => Store): void {
     const { destinations, consumers } = await once.status()
     const [box] = destinations.filter(({ name }) => name === 'box')
     expect(box).toMatchObject({ parked: 0, retrying: 1, error: expect.stringContaining('the mailbox is full') })
+    expect((await once.healthy()).problems).toContain("events wait for 'box', and no relay runs")
     expect(consumers).toMatchObject([{ name: 'late', letters: 0, retrying: 1, error: expect.stringContaining('down') }])
   })
 }

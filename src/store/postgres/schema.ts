@@ -57,6 +57,12 @@ export class PostgresSchema<Tx> implements Schema {
     }
   }
 
+  async writable(): Promise<boolean> {
+    const text = `select current_setting('transaction_read_only') = 'off' as writable`
+    const [row] = await this.#driver.query({ name: '', text, values: [] })
+    return row?.['writable'] === true
+  }
+
   #refuseNewer(version: number): void {
     if (version <= SCHEMA_VERSION) return
     throw onceError('ONCE_SCHEMA_NEWER', {

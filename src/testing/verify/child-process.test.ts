@@ -36,4 +36,12 @@ describe('a process of verify', () => {
       process.kill(Number(await readFile(join(folder, 'left.pid'), 'utf8')), 'SIGKILL')
     }
   }, 60_000)
+
+  it('that ends itself without a word says its exit code', async () => {
+    const file = join(folder, 'exits.mjs')
+    await writeFile(file, 'process.exit(7)')
+    const job = { module: pathToFileURL(file).href, name: 'n', left: [], finish: null, next: null }
+    const { end, lastWords } = await runChild(job, { imports: ['tsx'], withinMs: WITHIN_MS, signal: undefined })
+    expect({ end, lastWords }).toEqual({ end: 'crashed', lastWords: 'it ended with exit code 7' })
+  }, 60_000)
 })

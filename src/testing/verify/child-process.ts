@@ -62,7 +62,8 @@ export async function runChild(job: Job, { imports, withinMs, signal }: ChildOpt
     const isKilled = all.at(-1)?.kind === 'killing'
     const end = isKilled ? 'killed' : isLate ? 'late' : code === 0 ? 'ended' : 'crashed'
     const lines = tail.trimEnd().split('\n')
-    return { told: all, end, lastWords: lines.findLast((line) => /^\S*Error\b/.test(line)) ?? lines.at(-1) ?? '' }
+    const words = lines.findLast((line) => /^\S*Error\b/.test(line)) ?? lines.at(-1)
+    return { told: all, end, lastWords: words || `it ended with exit code ${code}` }
   } finally {
     cancel()
     signal?.removeEventListener('abort', kill)
