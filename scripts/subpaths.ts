@@ -56,7 +56,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   kysely: {
     kind: 'store',
     peers: { kysely: '>=0.27' },
-    kB: 47,
+    kB: 48,
     page: 'docs/stores.md',
     row: ['Kysely (PostgreSQL)', "`kyselyStore(db, { dialect: 'postgres' })`", '`Transaction<DB>`'],
   },

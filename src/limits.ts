@@ -97,13 +97,10 @@ export const SHARDS = 64
 export const NAMESPACES_MAX = 512
 export const EVENT_BYTES_MAX: number = 256 * 1024
 export const EVENTS_PER_OPERATION_MAX = 1_000
-/** The longest id, source or type of an event, in characters. */
-export const ATTRIBUTE_LENGTH_MAX = 255
-/** The longest tenant or partition key. */
-export const EVENT_NAME_BYTES_MAX = 255
+export const ATTRIBUTE_LENGTH_MAX = 255 // characters of an event's id, source or type
+export const EVENT_NAME_BYTES_MAX = 255 // of a tenant or a partition key
 export const EVENT_HEADERS_MAX = 32
-/** For names and values of all headers together. */
-export const EVENT_HEADERS_BYTES_MAX: number = 8 * 1024
+export const EVENT_HEADERS_BYTES_MAX: number = 8 * 1024 // names and values of all headers together
 export const AGGREGATE_BYTES_MAX = 255
 export const TRACESTATE_LENGTH_MAX = 512
 export const BAGGAGE_LENGTH_MAX = 8_192

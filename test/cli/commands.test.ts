@@ -182,7 +182,7 @@ describePostgres('doctor and relay on PostgreSQL', (database) => {
         await new Promise((resolve) => setTimeout(resolve, 2_100))
         const { code, findings } = await doctor()
         expect(code).toBe(3)
-        expect(of(findings, 'ONCE_OUTBOX_WAITING')[0]?.line).toMatch(/^1 event waiting, .* nothing was ever sent/)
+        expect(of(findings, 'ONCE_OUTBOX_WAITING')[0]?.line).toMatch(/^1 event waiting, .*, and no relay has ever run/)
         expect(of(findings, 'ONCE_OUTCOME_UNKNOWN')[0]?.line).toContain('1 operation with an unknown outcome')
         const { pid } = (await client.query('select pg_backend_pid() as pid')).rows[0] as { pid: number }
         expect(of(findings, 'shard-held')[0]?.mend).toContain(`pg_terminate_backend(${pid})`)

@@ -64,7 +64,7 @@ it('says what is wrong with its destination', { timeout: TIMEOUT_MS }, async () 
 it('says that its destination refuses every event', { timeout: TIMEOUT_MS }, async () => {
   const ran = await relayTo(['a', 'b', 'c'], (_request, response) => void response.writeHead(500).end())
   try {
-    const words = /trouble of the relay: 'webhook .*' refused 1\d times in a row, and no event was sent: .* status 500/
+    const words = /trouble in the relay: 'webhook .*' refused 1\d times in a row, and no event was sent: .* status 500/
     await vi.waitFor(() => expect(ran.text).toMatch(words), { timeout: TIMEOUT_MS / 2 })
   } finally {
     ran.child.kill('SIGTERM')
