@@ -79,6 +79,19 @@ describe('the backlog', () => {
     expect(pick(backlog, 100)).toEqual(['a1', 'a2'])
   })
 
+  it('one that was applied ends the wait of its successor, and of no other', () => {
+    const backlog = new Backlog()
+    const [a1, a2, a3] = [arrival('a1', 'a'), arrival('a2', 'a'), arrival('a3', 'a')]
+    for (const one of [a1, a2, a3]) backlog.add(one)
+    expect(pick(backlog)).toEqual(['a1', 'a2', 'a3'])
+    a2.notBefore = 100
+    backlog.later([a3])
+    backlog.later([a2])
+    backlog.done([a1], true)
+    expect(pick(backlog, 50)).toEqual([])
+    expect(pick(backlog, 100)).toEqual(['a2', 'a3'])
+  })
+
   it('knows the bytes in hand, where a delivery tells its size', () => {
     const backlog = new Backlog()
     const all = [10, undefined, 5].map((bytes, n) => {
