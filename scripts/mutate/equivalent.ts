@@ -138,6 +138,20 @@ export const EQUIVALENT: readonly Equivalent[] = [
     to: 'true',
     why: 'A release compares the token, and a lost lease has another one.',
   },
+  {
+    file: 'src/store/postgres/driver/pipeline.ts',
+    text: `this.#tag = ''`,
+    from: `''`,
+    to: '"Stryker was here!"',
+    why: 'The tag is read after COMMIT and after a statement with values. An empty statement is neither.',
+  },
+  {
+    file: 'src/store/postgres/sql/outbox.ts',
+    text: 'and x.state = 3 and x.reason is not null and x.seq < h.seq)`',
+    from: '<',
+    to: '<=',
+    why: 'The row itself is in state 1, so it is never the row in state 3 with the same number.',
+  },
 ]
 
 export function equivalentTo({ file, text, from, to }: Mutation): Equivalent | undefined {
