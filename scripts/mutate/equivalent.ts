@@ -152,6 +152,13 @@ export const EQUIVALENT: readonly Equivalent[] = [
     to: '<=',
     why: 'The row itself is in state 1, so it is never the row in state 3 with the same number.',
   },
+  {
+    file: 'src/store/memory/session.ts',
+    text: 'if (tx?.ended) tx.check()',
+    from: 'tx?.ended',
+    to: 'tx.ended',
+    why: 'A session begins its transaction first, and its connection keeps this transaction.',
+  },
 ]
 
 export function equivalentTo({ file, text, from, to }: Mutation): Equivalent | undefined {
