@@ -63,7 +63,7 @@ const limitMs = Number(values.limit) * 1_000
 const MORE_TIMES = 4
 const MORE_MS = 20_000
 /** A failure for lack of time may be the machine's fault: the test must pass once more, in the same time, without it. */
-const SLOW = /time|late\b|within| ms\b|deadline|waited|ended/i
+const SLOW = /time|late\b|within| ms\b|deadline|waited|ended|less than/i
 
 /** The nearest tests that execute the line: quick tests first, then those of the long run. */
 async function judge(tree: Tree, controls: Controls, imports: Imports, mutation: Mutation): Promise<Verdict> {

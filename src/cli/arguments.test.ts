@@ -10,3 +10,8 @@ it('the database is that of the environment, unless a URL is given', () => {
 it('every command takes --json', () => {
   expect(readArguments(['doctor', '--json'], {})).toMatchObject({ command: 'doctor', json: true })
 })
+
+it.each(['doctor', 'sweep', 'operations list'])('%s needs no operand, and takes none', (command) => {
+  expect(readArguments(command.split(' '), {})).toMatchObject({ command, operand: undefined })
+  expect(() => readArguments([...command.split(' '), 'more'], {})).toThrow(`'more' is one argument too many`)
+})

@@ -173,6 +173,11 @@ describe('publish', () => {
     }
   })
 
+  it('quotes no more of a long header than a line holds', async () => {
+    const headers = { ['x'.repeat(5_000)]: 'eu' }
+    await expect(rowOf('any.made', 1, { headers })).rejects.toThrow(`the header '${'x'.repeat(80)}' of 'any.made'`)
+  })
+
   it('carries a tenant, a partition key and headers of its own', async () => {
     const headers = { region: 'eu', 'x-trace.id_7': 'żółw 🐢' }
     const event = sent(await rowOf('any.made', 1, { tenant: 'acme', partitionKey: 'p7', headers }))

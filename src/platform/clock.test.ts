@@ -12,3 +12,13 @@ it.each([2 ** 31, Infinity])(
     expect(called).toBe(false)
   },
 )
+
+it('only a held timer keeps the process alive', () => {
+  const alive = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
+  const before = alive()
+  const cancels = [systemClock.after(60_000, () => {}), systemClock.after(60_000, () => {}, false)]
+  expect(alive()).toBe(before)
+  cancels.push(systemClock.after(60_000, () => {}, true))
+  expect(alive()).toBe(before + 1)
+  for (const cancel of cancels) cancel()
+})

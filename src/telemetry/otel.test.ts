@@ -54,6 +54,17 @@ describe('otel()', () => {
     expect(claim).toMatchObject({ kind: api.SpanKind.CLIENT, attributes: { 'db.operation.name': 'claim' } })
   })
 
+  it('continues the trace of a request, with its state', async () => {
+    const { tracing } = otel(api, { tracer: collected.tracer })
+    const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
+    const about = { kind: 'operation', route: 'POST /orders', id: 'x', store: 'memory' } as const
+    for (const trace of [{ traceparent, tracestate: 'vendor=1' }, { traceparent }]) tracing.start(about, trace).end({})
+    expect(spans().map((span) => [span.spanContext().traceId, span.spanContext().traceState?.serialize()])).toEqual([
+      ['a'.repeat(32), 'vendor=1'],
+      ['a'.repeat(32), undefined],
+    ])
+  })
+
   it('gives steps of a leased operation spans, and the commit holds the last transaction', async () => {
     const once = instance()
     const operation = { scope: 's', key: 'k2', input: 1, lease: '10s' as const }

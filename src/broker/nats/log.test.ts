@@ -3,9 +3,12 @@ import { natsTurn, type NatsLogClient } from './log.ts'
 
 /** A server that publishes for one turn. `lost`: how an answer is lost on its way back. */
 function server() {
-  const state = { adds: 0, seq: 0, member: '', lost: undefined as { code: number } | undefined }
+  const state = { adds: 0, maxAge: 0, seq: 0, member: '', lost: undefined as { code: number } | undefined }
   const streams = {
-    add: async () => void state.adds++,
+    async add({ max_age: maxAge }: { max_age: number }) {
+      state.adds++
+      state.maxAge = maxAge
+    },
     getMessage: async (_stream: string, query: { last_by_subj?: string }) =>
       query.last_by_subj === 'turn' ? { seq: state.seq, data: new TextEncoder().encode(state.member) } : null,
   }
@@ -24,6 +27,7 @@ it('the stream of a turn is made again only after a server that did not answer',
   const { state, js } = server()
   const turn = await natsTurn(js, { name: 'turn', keptMs: 1_000 })
   expect([await turn.hold(), await turn.hold(), state.adds]).toEqual([true, true, 1])
+  expect(state.maxAge).toBe(1_000 * 1_000_000)
   state.lost = { code: 503 }
   await expect(turn.hold()).rejects.toThrow('lost')
   expect([await turn.hold(), state.adds]).toEqual([true, 2])

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { CONSUMER_SUSPECTS_MAX } from '../../limits.ts'
 import { isStorable } from '../../platform/storable.ts'
 import { bodyOfText, bodyText } from '../../source/body-text.ts'
@@ -12,6 +12,7 @@ import { findHorizon } from './horizon.ts'
 import { messageIdentity } from './identity.ts'
 import { letterOf } from './letter.ts'
 import { PositionTracker } from './positions.ts'
+import { WaitingForPredecessor } from './waiting-for-predecessor.ts'
 
 const ANY = { suspects: true }
 let seq = 0
@@ -28,6 +29,28 @@ function throws(): never {
 
 const ids = (arrivals: readonly Arrival[]): string[] => arrivals.map(({ item }) => item.message)
 const pick = (backlog: Backlog, now = 0, max = 10): string[] => ids(backlog.pick(max, now, ANY.suspects))
+
+it('however many messages wait for their predecessors, one look is due', async () => {
+  const due: (() => void)[] = []
+  const looks: number[] = []
+  const waiting = new WaitingForPredecessor({
+    clock: { now: () => 0, after: (_, callback) => (due.push(callback), () => {}) },
+    holdMs: 1_000,
+    async look(items) {
+      looks.push(items.length)
+      waiting.add(arrival('m4', 'd', 'm3'))
+      return items.map(() => 'early')
+    },
+    ready: throws,
+    giveUp: throws,
+    troubled: throws,
+  })
+  for (const n of [1, 2, 3]) waiting.add(arrival(`m${n}`, `${n}`, `before ${n}`))
+  expect(due).toHaveLength(1)
+  due.pop()?.()
+  await vi.waitFor(() => expect(due).toHaveLength(1))
+  expect(looks).toEqual([3])
+})
 
 describe('the backlog', () => {
   it('gives one aggregate to one batch at a time, in order', () => {
@@ -54,6 +77,33 @@ describe('the backlog', () => {
     expect(pick(backlog, 50)).toEqual([])
     expect(backlog.nextAt()).toBeLessThanOrEqual(100)
     expect(pick(backlog, 100)).toEqual(['a1', 'a2'])
+  })
+
+  it('one that was applied ends the wait of its successor, and of no other', () => {
+    const backlog = new Backlog()
+    const [a1, a2, a3] = [arrival('a1', 'a'), arrival('a2', 'a'), arrival('a3', 'a')]
+    for (const one of [a1, a2, a3]) backlog.add(one)
+    expect(pick(backlog)).toEqual(['a1', 'a2', 'a3'])
+    a2.notBefore = 100
+    backlog.later([a3])
+    backlog.later([a2])
+    backlog.done([a1], true)
+    expect(pick(backlog, 50)).toEqual([])
+    expect(pick(backlog, 100)).toEqual(['a2', 'a3'])
+  })
+
+  it('knows the bytes in hand, where a delivery tells its size', () => {
+    const backlog = new Backlog()
+    const all = [10, undefined, 5].map((bytes, n) => {
+      const { delivery } = arrival(`m${n}`)
+      Object.defineProperty(delivery, 'bytes', { value: bytes })
+      return new Arrival({ delivery, consumer: 'c', message: `m${n}`, problem: undefined, seq: n, at: 0 })
+    })
+    for (const one of all) backlog.add(one)
+    expect(backlog.bytes).toBe(15)
+    expect(pick(backlog)).toHaveLength(3)
+    backlog.done(all.slice(0, 2), true)
+    expect(backlog.bytes).toBe(5)
   })
 
   it('an early one holds up only its successors', () => {

@@ -55,6 +55,18 @@ describe('memoryStore', () => {
     expect(store.rows('accounts')).toEqual([{ id: 1, balance: 70 }])
   })
 
+  test('a savepoint also undoes the failure of a statement', () => {
+    const database = new MemoryDatabase()
+    const endOf = (undone: boolean): boolean => {
+      const tx = database.begin({ interactive: true })
+      tx.savepoint('s')
+      tx.fail()
+      if (undone) tx.rollbackTo('s')
+      return tx.commit()
+    }
+    expect([endOf(true), endOf(false)]).toEqual([true, false])
+  })
+
   test('a batched statement inserts a row, or updates the rows that match', async () => {
     const store = memoryStore()
     const once = effectivelyOnce({ ...options, store })

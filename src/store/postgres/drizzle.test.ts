@@ -129,6 +129,22 @@ describePostgres('Drizzle on node-postgres', (database) => {
     }
   })
 
+  it('prepares a named statement on its connection', async () => {
+    const pool = quietPool(database.url)
+    try {
+      const { connection } = await drizzleDriver(onPg(pool)).begin({
+        name: 'ours',
+        text: 'select 1 as one',
+        values: [],
+      })
+      const prepared = await connection.query({ name: '', text: 'select name from pg_prepared_statements', values: [] })
+      await connection.rollback()
+      expect(prepared).toEqual([{ name: 'ours' }])
+    } finally {
+      await pool.end()
+    }
+  })
+
   it('refuses a single client, which all queries of the process would share', () => {
     const client = new pg.Client({ connectionString: database.url })
     expect(() => drizzleDriver(onPg(client))).toThrow(expect.objectContaining({ code: 'ONCE_OPTION_INVALID' }))

@@ -28,9 +28,14 @@ describe('types', () => {
   })
 })
 
-/** pg-native, as far as the driver can tell: no wire to group statements on. */
+/** pg-native, as far as the driver can tell: no wire to group statements on, and nothing to unreference. */
 class OneByOneClient extends pg.Client {
   readonly native = {}
+
+  constructor(config?: pg.ClientConfig) {
+    super(config)
+    Object.assign(this, { ref: undefined, unref: undefined })
+  }
 }
 
 const WAYS = {
@@ -634,6 +639,12 @@ describePostgres('pg', (database) => {
       await driver.close()
       await expect(driver.aside(PID)).rejects.toMatchObject({ code: 'ONCE_CLOSED' })
       expect(await ask(`select 1 from pg_stat_activity where pid = ${Number(third?.['pid'])}`)).toEqual([])
+    })
+
+    it.each(Object.entries(WAYS))('works with %s statements', async (_, config) => {
+      const driver = driverOf(poolOf(config))
+      const first = await driver.aside(PID)
+      expect(await driver.aside(PID)).toEqual(first)
     })
 
     it('does not keep the process alive', async () => {

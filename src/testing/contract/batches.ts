@@ -1,6 +1,17 @@
 import { strict as assert } from 'node:assert'
 import type { Batches, Claim, UserStatement } from '../../store/store.ts'
-import { answerOf, assertLives, claimOf, commitOne, DEADLINE_MS, isLater, newKey, pass, win } from './make.ts'
+import {
+  answerOf,
+  assertLives,
+  claimOf,
+  commitOne,
+  completing,
+  DEADLINE_MS,
+  isLater,
+  newKey,
+  pass,
+  win,
+} from './make.ts'
 import type { Times } from './make.ts'
 import { lacks, oneWriter } from './subject.ts'
 import type { Case, SqlSubject } from './subject.ts'
@@ -68,6 +79,22 @@ export const BATCH_CASES: readonly Case[] = [
         assert.equal(await subject.effects(key), 0)
         assert.equal((await subject.store.read({ id: batch.claims[i]!.id })).record, null)
       }
+    },
+  },
+  {
+    name: 'a statement of a batched request also runs alone, in the transaction of its claim',
+    unless: unable,
+    async test(subject) {
+      const key = newKey()
+      const claim = claimOf(key)
+      const lost = await win(subject.store, claim)
+      await lost.session.execute(subject.statement!(key))
+      await lost.session.rollback()
+      assert.equal(await subject.effects(key), 0)
+      const { session, claimed } = await win(subject.store, claim)
+      await session.execute(subject.statement!(key))
+      assert.equal(await session.complete(completing(claim, claimed, '1')), 'committed')
+      assert.equal(await subject.effects(key), 1)
     },
   },
   {

@@ -1,6 +1,7 @@
 import { strict as assert } from 'node:assert'
 import { newUuid } from '../../platform/uuid.ts'
 import { SHARDS } from '../../limits.ts'
+import type { Beat, ShardLease } from '../../store/outbox.ts'
 import { claimOf, newKey, pass, win } from './make.ts'
 import { eventOf, held, LEASE_MS, Relayer, typeOf, unlessOutbox as unless } from './relayer.ts'
 import type { Case } from './subject.ts'
@@ -56,14 +57,21 @@ export const OUTBOX_CASES: readonly Case[] = [
     unless,
     async test(subject) {
       const { outbox, destination } = await Relayer.open(subject)
-      const [one, two] = [newUuid(), newUuid()]
-      assert.equal((await outbox.beat({ destination, relay: one, leaseMs: LEASE_MS, leases: [] })).relays, 1)
+      const [one, two, three] = [newUuid(), newUuid(), newUuid()]
+      const beat = (relay: string, leases: readonly ShardLease[] = []): Promise<Beat> =>
+        outbox.beat({ destination, relay, leaseMs: LEASE_MS, leases })
+      assert.equal((await beat(one)).relays, 1)
       const leases = await outbox.lease({ destination, relay: one, leaseMs: LEASE_MS, limit: 5 })
-      const beat = await outbox.beat({ destination, relay: two, leaseMs: LEASE_MS, leases: [] })
-      assert.deepEqual([beat.relays, beat.free], [2, SHARDS - 5])
-      await outbox.release({ destination, relay: one, leases, leaving: true })
-      const after = await outbox.beat({ destination, relay: two, leaseMs: LEASE_MS, leases })
-      assert.deepEqual([after.relays, after.free, after.ours], [1, SHARDS, []])
+      const { relays, free } = await beat(two)
+      assert.deepEqual([relays, free], [2, SHARDS - 5])
+      const others = await outbox.lease({ destination, relay: two, leaseMs: LEASE_MS, limit: 4 })
+      await outbox.release({ destination, relay: one, leases: leases.slice(0, 1), leaving: false })
+      const still = await beat(one, leases)
+      assert.deepEqual([still.relays, still.free, still.ours.length], [2, SHARDS - 8, 4])
+      await outbox.release({ destination, relay: one, leases: leases.slice(1), leaving: true })
+      const after = await beat(three, leases)
+      assert.deepEqual([after.relays, after.free, after.ours], [2, SHARDS - 4, []])
+      assert.equal((await beat(two, others)).ours.length, 4)
     },
   },
   {

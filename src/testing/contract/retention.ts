@@ -1,7 +1,7 @@
 import { strict as assert } from 'node:assert'
-import { claimOf, commitOne, isLater, LONG_MS, newKey, pass, winLease } from './make.ts'
+import { claimOf, commitOne, completing, DEADLINE_MS, isLater, LONG_MS, newKey, pass, winLease } from './make.ts'
 import { recordOf } from './leases.ts'
-import type { Case, SqlSubject } from './subject.ts'
+import { oneWriter, type Case, type SqlSubject } from './subject.ts'
 
 export const RETENTION_CASES: readonly Case[] = [
   {
@@ -88,6 +88,30 @@ export const RETENTION_CASES: readonly Case[] = [
         all.reduce((sum, { records }) => sum + records, 0),
         5,
       )
+    },
+  },
+  {
+    name: 'a sweep passes over what another transaction has locked',
+    needs: ['transactions'],
+    unless: oneWriter,
+    async test(subject) {
+      const { store } = subject
+      const short = { replayForMs: 10, goneForMs: 10 }
+      const [forgotten, lapsed] = [claimOf(newKey(), 1, short), claimOf(newKey(), 1, short)]
+      await commitOne(subject, forgotten.id, forgotten)
+      const claimed = await winLease(store, lapsed, 10)
+      await pass(60)
+      const renewing = await store.begin({ claim: forgotten, deadlineMs: DEADLINE_MS })
+      assert.ok(await renewing.session.renew(forgotten, await recordOf(store, forgotten)))
+      const completes = await store.open({ deadlineMs: DEADLINE_MS })
+      await completes.completeInside(completing(lapsed, claimed, '"late"', true))
+      await sweepAll(subject)
+      for (const session of [renewing.session, completes]) await session.rollback()
+      assert.equal((await recordOf(store, forgotten)).state, 'completed')
+      assert.equal((await recordOf(store, lapsed)).state, 'inProgress')
+      await sweepAll(subject)
+      assert.equal((await store.read({ id: forgotten.id })).record, null)
+      assert.equal((await recordOf(store, lapsed)).state, 'unknown')
     },
   },
   {

@@ -12,6 +12,7 @@ const UNASKED = new Set([
   'while one runs, the same request is told apart from another one, and nobody waits',
   'a duplicate that is refused never sees less than what was committed before it asked',
   'a batch does not wait for a key that runs elsewhere',
+  'a sweep passes over what another transaction has locked',
   'inbox: what runs elsewhere is busy, and the rest of the batch does not wait',
   'inbox: what runs elsewhere is not set aside, and no position is passed beyond it',
   'inbox: behind one that runs elsewhere, later ones of its aggregate are not set aside either',

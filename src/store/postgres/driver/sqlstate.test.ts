@@ -145,6 +145,14 @@ describe('whose error it is', () => {
     expect(refused(server({ code, routine: 'XLogWrite' }))).toMatchObject({ code: expected })
   })
 
+  it.each(['42P01', '42501', '57014', '55P03', '40001', '40P01', '53100'])(
+    '%s: our error has it as its cause',
+    (code) => {
+      const error = server({ code, routine: 'ProcessInterrupts' })
+      expect(storeError(error, '"s"')).toMatchObject({ code: expect.stringMatching(/^ONCE_/), cause: error })
+    },
+  )
+
   it.each(['22P05', '54001', '23514', 'P0001'])('%s of the last statement: the user, who gave the data', (code) => {
     const error = server({ code, routine: 'check_stack_depth' })
     expect(commitError(error, '"s"')).toBe(error)
