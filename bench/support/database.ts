@@ -34,8 +34,14 @@ export function openPool(url: string, options: pg.PoolConfig & { readonly pipeli
   return pool
 }
 
-export async function openOnce(pool: pg.Pool, { listen = false } = {}): Promise<BenchOnce> {
-  const options = { namespace: 'bench', store: pgStore(pool), events, guard: 'off', sweep: false, listen } as const
+export interface OnceOptions {
+  readonly listen?: boolean
+  readonly replayFor?: string
+  readonly goneFor?: string
+}
+
+export async function openOnce(pool: pg.Pool, more: OnceOptions = {}): Promise<BenchOnce> {
+  const options = { namespace: 'bench', store: pgStore(pool), events, guard: 'off', sweep: false, listen: false, ...more } as const
   const once = createOnce(options, systemParts)
   await once.migrate()
   return once

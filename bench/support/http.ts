@@ -5,7 +5,6 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { debianBinary } from '../../scripts/servers/debian.ts'
 import { programBeside } from '../../scripts/program.ts'
-import type { Framework } from '../http/cases.ts'
 import type { LoadOrder, LoadResult } from '../http-load.ts'
 
 /** A server and its clients, each in a process of its own. */
@@ -20,8 +19,9 @@ export interface HttpBench {
   close(): Promise<void>
 }
 
-export async function startHttp(framework: Framework, databaseUrl: string): Promise<HttpBench> {
-  const server = start(join('http', 'server'), [framework, databaseUrl])
+/** `program`: a module of the benchmark that tells its port, and answers each message when its statistics are told. */
+export async function startHttp(program: string, args: readonly string[]): Promise<HttpBench> {
+  const server = start(program, args)
   const [port] = (await answerOf(server)) as [number]
   const base = `http://127.0.0.1:${port}`
   const clients = start('http-load', [base])
