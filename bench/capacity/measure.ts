@@ -6,7 +6,7 @@ import { atomic } from '../scenarios/atomic.ts'
 import { batchedCharge } from '../scenarios/batched.ts'
 import { newCharge, newKey } from '../support/charge.ts'
 import { meterCpu, perOperation, sumOf, type Cpu, type CpuMeter } from '../support/cpu.ts'
-import { createDatabase, onServer, openOnce, openPool, type BenchOnce } from '../support/database.ts'
+import { createDatabase, onServer, openOnce, openPool, type BenchOnce, type OnceOptions } from '../support/database.ts'
 import { foundAgainst, measureRounds, median, repeat, shortNumber } from '../support/measure.ts'
 import type { BenchServer } from '../support/server.ts'
 import type { CapacityReport, Sample, TableSize } from './report.ts'
@@ -64,7 +64,7 @@ export async function measureCapacity(server: BenchServer, options: Options): Pr
   }
 }
 
-async function openLab(server: BenchServer, name: string, kept = {}): Promise<Lab> {
+async function openLab(server: BenchServer, name: string, kept: OnceOptions = {}): Promise<Lab> {
   const url = await createDatabase(server.url, name)
   const pool = openPool(url)
   const once = await openOnce(pool, kept)

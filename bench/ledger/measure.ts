@@ -57,7 +57,9 @@ export function measureCpu(server: LedgerServer, options: LedgerOptions): Promis
     const meter = await meterCpu(process.pid, server.url)
     newKeysInOrder('measured')
     const { rounds } = options
-    return withScenarios(url, options, (scenarios) => inTurn(scenarios, { meter, rounds, operations: OPERATIONS, baseOf }))
+    return withScenarios(url, options, (scenarios) =>
+      inTurn(scenarios, { meter, rounds, operations: OPERATIONS, baseOf }),
+    )
   })
 }
 

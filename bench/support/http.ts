@@ -20,8 +20,8 @@ export interface HttpBench {
 }
 
 /** `program`: a module of the benchmark that tells its port, and answers each message when its statistics are told. */
-export async function startHttp(program: string, args: readonly string[]): Promise<HttpBench> {
-  const server = start(program, args)
+export async function startHttp(program: string, args: readonly string[], env = {}): Promise<HttpBench> {
+  const server = start(program, args, env)
   const [port] = (await answerOf(server)) as [number]
   const base = `http://127.0.0.1:${port}`
   const clients = start('http-load', [base])
@@ -67,12 +67,12 @@ async function byWrk(
   return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as LoadResult
 }
 
-function start(name: string, args: readonly string[]): ChildProcess {
+function start(name: string, args: readonly string[], env = {}): ChildProcess {
   const program = programBeside(import.meta.url, join('..', name))
   return fork(program.file, args, {
     execArgv: [...program.execArgv],
     stdio: ['ignore', 2, 2, 'ipc'],
-    env: { ...process.env, NODE_ENV: 'production' },
+    env: { ...process.env, NODE_ENV: 'production', ...env },
   })
 }
 

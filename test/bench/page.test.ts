@@ -24,7 +24,13 @@ it('a figure that was changed by hand is noticed', () => {
 })
 
 it('a table stands as Prettier leaves it', () => {
-  const table = markdownTable(['name', 'figure'], [['a', '1,000'], ['long name', '2']])
+  const table = markdownTable(
+    ['name', 'figure'],
+    [
+      ['a', '1,000'],
+      ['long name', '2'],
+    ],
+  )
   expect(table).toBe('| name      | figure |\n| --------- | -----: |\n| a         |  1,000 |\n| long name |      2 |')
 })
 
@@ -35,10 +41,14 @@ it('a block is put between its comments, and needs them', () => {
 })
 
 it('a chart draws each bar in proportion', () => {
-  const svg = barChart('T & <t>', ['a', 'b'], [
-    { title: 'short', process: 10, server: 10, isOurs: false },
-    { title: 'long', process: 20, server: 20, isOurs: true },
-  ])
+  const svg = barChart(
+    'T & <t>',
+    ['a', 'b'],
+    [
+      { title: 'short', process: 10, server: 10, isOurs: false },
+      { title: 'long', process: 20, server: 20, isOurs: true },
+    ],
+  )
   const widths = [...svg.matchAll(/<rect x="[^"]+" y="(?:64|90)" width="([^"]+)"/g)].map(([, width]) => Number(width))
   const [first = 0, , third = 0] = widths
   expect(widths).toHaveLength(4)

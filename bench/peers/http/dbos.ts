@@ -1,5 +1,5 @@
 import Fastify from 'fastify'
-import { CALLERS } from '../../support/database.ts'
+import { CONNECTIONS } from '../../support/database.ts'
 import type { Charge, Charged } from '../../support/charge.ts'
 import { loadPeer } from '../packages.ts'
 import type { StartPeer } from './peer.ts'
@@ -35,7 +35,7 @@ export const startDbos: StartPeer = async ({ databaseUrl }) => {
   const { DBOS } = await loadPeer<Sdk>('@dbos-inc/dbos-sdk')
   const { PostgresDataSource } = await loadPeer<DataSources>('@dbos-inc/postgres-datasource')
   const { hostname: host, port, username, password, pathname } = new URL(databaseUrl)
-  const options = { host, port: Number(port), username, password, database: pathname.slice(1), max: CALLERS }
+  const options = { host, port: Number(port), username, password, database: pathname.slice(1), max: CONNECTIONS }
   await PostgresDataSource.initializeDBOSSchema({ ...options, max: 1, onnotice: () => {} })
   const source = new PostgresDataSource('charges', options)
   const insert = async ({ account, amount }: Charge): Promise<Charged> => {
@@ -49,7 +49,7 @@ export const startDbos: StartPeer = async ({ databaseUrl }) => {
   DBOS.setConfig({
     name: 'bench',
     systemDatabaseUrl: databaseUrl,
-    systemDatabasePoolSize: CALLERS,
+    systemDatabasePoolSize: CONNECTIONS,
     logLevel: 'error',
   })
   await DBOS.launch()

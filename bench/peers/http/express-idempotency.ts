@@ -46,10 +46,11 @@ export const startExpressIdempotency: StartPeer = async ({ redisUrl, charge }) =
   }
   const app = express()
   app.use(express.json())
-  app.post('/charge', idempotency({ dataAdapter }), async (req, res) => {
+  const handler: RequestHandler = async (req, res) => {
     if (getSharedIdempotencyService().isHit(req)) return
     res.status(201).json(await charge(req.body))
-  })
+  }
+  app.post('/charge', idempotency({ dataAdapter }), handler)
   const server = app.listen(0, '127.0.0.1')
   await onceEvent(server, 'listening')
   return { port: (server.address() as AddressInfo).port }

@@ -14,6 +14,8 @@ import { HTTP_PEERS } from '../peers.ts'
 
 const DATABASE = 'peers_http'
 const COUNTED = 500
+/** All servers are connected to one database, which takes a hundred connections. */
+const FEW_CONNECTIONS = { BENCH_CONNECTIONS: '8' }
 
 export interface FoundPeers extends Found {
   readonly costs: Record<string, Cost>
@@ -44,7 +46,7 @@ export async function measureHttpPeers(server: BenchServer, redisUrl: string, op
       const { program, args, path } = placeOf(name, redisUrl)
       const id = args[0] as string
       try {
-        const http = opened.get(id) ?? (await startHttp(program, [id, url, ...args.slice(1)]))
+        const http = opened.get(id) ?? (await startHttp(program, [id, url, ...args.slice(1)], FEW_CONNECTIONS))
         opened.set(id, http)
         const meter = await meterCpu(http.pid, server.url, [redisPid])
         await http.load({ path, keys: 'new', clients: 1, amount: 10 })
@@ -95,7 +97,7 @@ async function countAll(url: string, redisUrl: string, redis: Redis, names: read
   for (const name of names) {
     const { program, args, path } = placeOf(name, redisUrl)
     const meter = await startWireMeter(url)
-    const http = await startHttp(program, [args[0] as string, meter.url, ...args.slice(1)])
+    const http = await startHttp(program, [args[0] as string, meter.url, ...args.slice(1)], FEW_CONNECTIONS)
     let commands = 0
     try {
       costs[name] = await countCost({

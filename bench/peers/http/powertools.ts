@@ -8,9 +8,12 @@ interface Keyed {
   readonly charge: Charge
 }
 type Run = (input: Keyed) => Promise<Charged>
+interface Config {
+  registerLambdaContext(context: { getRemainingTimeInMillis(): number }): void
+}
 interface Idempotency {
-  readonly IdempotencyConfig: new (options: object) => object
-  makeIdempotent(run: Run, options: { persistenceStore: object; config: object }): Run
+  readonly IdempotencyConfig: new (options: object) => Config
+  makeIdempotent(run: Run, options: { persistenceStore: object; config: Config }): Run
 }
 interface Cache {
   readonly CachePersistenceLayer: new (options: { client: object }) => object
@@ -19,20 +22,25 @@ interface Redis {
   createClient(options: { url: string }): { connect(): Promise<object> }
 }
 
+const TIMEOUT_MS = 30_000
+
 /** A function made idempotent by its key, the charge validated, over its cache persistence layer and Redis. */
 export const startPowertools: StartPeer = async ({ redisUrl, charge }) => {
   const { IdempotencyConfig, makeIdempotent } = await loadPeer<Idempotency>('@aws-lambda-powertools/idempotency')
   const { CachePersistenceLayer } = await loadPeer<Cache>('@aws-lambda-powertools/idempotency/cache')
   const { createClient } = await loadPeer<Redis>('@redis/client')
   const client = await createClient({ url: redisUrl }).connect()
+  const config = new IdempotencyConfig({
+    eventKeyJmesPath: 'key',
+    payloadValidationJmesPath: 'charge',
+    expiresAfterSeconds: 86_400,
+    throwOnNoIdempotencyKey: true,
+  })
+  // When a key in progress expires. Without it, it warns at each call.
+  config.registerLambdaContext({ getRemainingTimeInMillis: () => TIMEOUT_MS })
   const run = makeIdempotent((input) => charge(input.charge), {
     persistenceStore: new CachePersistenceLayer({ client }),
-    config: new IdempotencyConfig({
-      eventKeyJmesPath: 'key',
-      payloadValidationJmesPath: 'charge',
-      expiresAfterSeconds: 86_400,
-      throwOnNoIdempotencyKey: true,
-    }),
+    config,
   })
   const app = Fastify()
   app.post<{ Body: Charge }>('/charge', async (request, reply) => {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { countCost, flushStatistics, withQuietWal, type Cost } from '../../support/costs.ts'
 import { meterCpu, perOperation, sumOf, type Cpu } from '../../support/cpu.ts'
 import { CALLERS, createDatabase, onServer } from '../../support/database.ts'
@@ -141,7 +142,7 @@ async function count(url: string, open: OpenQueue, events: number): Promise<Cost
       repeat: () => runOnce(queue, events),
       async flush() {
         await Promise.all(queue.pools.map(flushStatistics))
-        await new Promise((resolve) => setTimeout(resolve, COLLECTED_MS))
+        if (queue.hasOwnConnections) await sleep(COLLECTED_MS)
       },
     })
   } finally {

@@ -39,6 +39,7 @@ export const openPgBoss: OpenQueue = async (url) => {
   const done = new Countdown()
   return {
     pools: [pool],
+    hasOwnConnections: true,
     publish: () =>
       inTransaction(pool, async (client) => {
         const { account, amount } = newCharge()

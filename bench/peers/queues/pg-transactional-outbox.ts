@@ -70,6 +70,7 @@ export const openPgTransactionalOutbox: OpenQueue = async (url) => {
   }
   return {
     pools: [pool],
+    hasOwnConnections: true,
     publish: () =>
       inTransaction(pool, async (client) => {
         const { account, amount } = newCharge()

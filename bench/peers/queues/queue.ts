@@ -6,8 +6,9 @@ export interface Queue {
   publish(): Promise<unknown>
   /** Until so many more receipts are written and acknowledged. */
   consume(count: number): Promise<void>
-  /** Those whose statistics can be told. */
   readonly pools: readonly pg.Pool[]
+  /** Set where it has connections beside those pools. */
+  readonly hasOwnConnections?: boolean
   close(): Promise<void>
 }
 
