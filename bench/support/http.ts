@@ -11,8 +11,9 @@ import type { LoadOrder, LoadResult } from '../http-load.ts'
 export interface HttpBench {
   /** Who asks. wrk takes the least from the server it measures. */
   readonly client: 'wrk' | 'autocannon'
-  /** The server's process. */
+  /** The server's process, and its address. */
   readonly pid: number
+  readonly base: string
   load(order: LoadOrder): Promise<LoadResult>
   /** The connections of its pools tell the database's statistics what they did. */
   flush(): Promise<void>
@@ -35,6 +36,7 @@ export async function startHttp(program: string, args: readonly string[], env = 
   return {
     client,
     pid: server.pid ?? 0,
+    base,
     async load(order) {
       const { seconds } = order
       const result = wrk !== undefined && seconds ? await byWrk(wrk, base, order, seconds) : await byNode(order)

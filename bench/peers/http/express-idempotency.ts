@@ -46,11 +46,10 @@ export const startExpressIdempotency: StartPeer = async ({ redisUrl, charge }) =
   }
   const app = express()
   app.use(express.json())
-  const handler: RequestHandler = async (req, res) => {
+  app.post('/charge', idempotency({ dataAdapter }), (req, res, next) => {
     if (getSharedIdempotencyService().isHit(req)) return
-    res.status(201).json(await charge(req.body))
-  }
-  app.post('/charge', idempotency({ dataAdapter }), handler)
+    charge(req.body).then((charged) => res.status(201).json(charged), next)
+  })
   const server = app.listen(0, '127.0.0.1')
   await onceEvent(server, 'listening')
   return { port: (server.address() as AddressInfo).port }

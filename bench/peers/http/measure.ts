@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import type { Found } from '../../groups/group.ts'
+import { newCharge, newKey } from '../../support/charge.ts'
 import { countCost, withQuietWal, type Cost } from '../../support/costs.ts'
 import { meterCpu } from '../../support/cpu.ts'
 import { CALLERS, createDatabase, onServer } from '../../support/database.ts'
@@ -14,6 +16,7 @@ import { HTTP_PEERS } from '../peers.ts'
 
 const DATABASE = 'peers_http'
 const COUNTED = 500
+const STORED_MS = 50
 /** All servers are connected to one database, which takes a hundred connections. */
 const FEW_CONNECTIONS = { BENCH_CONNECTIONS: '8' }
 
@@ -49,7 +52,7 @@ export async function measureHttpPeers(server: BenchServer, redisUrl: string, op
         const http = opened.get(id) ?? (await startHttp(program, [id, url, ...args.slice(1)], FEW_CONNECTIONS))
         opened.set(id, http)
         const meter = await meterCpu(http.pid, server.url, [redisPid])
-        await http.load({ path, keys: 'new', clients: 1, amount: 10 })
+        await requireReplay(name, `${http.base}${path}`)
         subjects.push({ name, http, meter, path, keys: 'new' })
       } catch (error) {
         missing[name] = String(error)
@@ -74,6 +77,22 @@ export async function measureHttpPeers(server: BenchServer, redisUrl: string, op
     redis.disconnect()
     await onServer(server.url, `drop database ${DATABASE} with (force)`)
   }
+}
+
+/** Only what protects is compared: a second request with the same key must get the first answer. */
+async function requireReplay(name: string, address: string): Promise<void> {
+  const headers = { 'content-type': 'application/json', 'idempotency-key': newKey() }
+  const body = JSON.stringify(newCharge())
+  const charge = async (): Promise<string> => {
+    const response = await fetch(address, { method: 'POST', headers, body })
+    if (response.status !== 201) throw new Error(`${name} answered ${response.status}: ${await response.text()}`)
+    return response.text()
+  }
+  const first = await charge()
+  // Some store the answer after they sent it.
+  await sleep(STORED_MS)
+  if ((await charge()) === first) return
+  if (!name.endsWith('.bare')) throw new Error(`${name} charged twice for one key`)
 }
 
 interface Place {

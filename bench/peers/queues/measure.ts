@@ -46,6 +46,7 @@ export async function measureQueues(
 ): Promise<Record<string, FoundQueue | { readonly missing: string }>> {
   const found: Record<string, FoundQueue | { readonly missing: string }> = {}
   const opened = new Map<string, Queue>()
+  const urls = new Map<string, string>()
   const databases: string[] = []
   const databaseOf = async (name: string): Promise<string> => {
     const database = `peers_${name.toLowerCase()}`
@@ -57,7 +58,9 @@ export async function measureQueues(
   try {
     for (const [name, open] of Object.entries(QUEUES)) {
       try {
-        const queue = await open(await databaseOf(name))
+        const url = await databaseOf(name)
+        urls.set(name, url)
+        const queue = await open(url)
         opened.set(name, queue)
         await runOnce(queue, events)
         progress(`${name} is ready`)
@@ -67,7 +70,10 @@ export async function measureQueues(
       }
     }
     const times = await measureRounds(server.url, opened, { rounds, events, progress })
-    for (const queue of opened.values()) await queue.close()
+    for (const [name, queue] of opened) {
+      await queue.close()
+      await requireReceipts(name, urls.get(name) as string)
+    }
     for (const [name, all] of times) {
       const url = await databaseOf(`${name}_cost`)
       const cost = await withQuietWal(server, () => count(url, QUEUES[name] as OpenQueue, events))
@@ -78,6 +84,17 @@ export async function measureQueues(
   } finally {
     for (const database of databases) await onServer(server.url, `drop database if exists ${database} with (force)`)
   }
+}
+
+/** Only what works is compared: one receipt for each charge. */
+async function requireReceipts(name: string, url: string): Promise<void> {
+  const { rows } = await onServer(
+    url,
+    'select (select count(*) from charge) as charges, (select count(*) from receipt) as receipts, (select count(distinct charge) from receipt) as charged',
+  )
+  const { charges, receipts, charged } = rows[0] as Record<'charges' | 'receipts' | 'charged', string>
+  if (charges !== receipts || charges !== charged)
+    throw new Error(`${name}: ${charges} charges, ${receipts} receipts of ${charged}`)
 }
 
 async function runOnce(queue: Queue, events: number): Promise<void> {
