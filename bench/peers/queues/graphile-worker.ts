@@ -3,7 +3,7 @@ import { INSERT_CHARGE, newCharge, type Charged } from '../../support/charge.ts'
 import { inTransaction, openPool } from '../../support/database.ts'
 import { sender } from '../../support/statement.ts'
 import { loadPeer } from '../packages.ts'
-import { Countdown, INSERT_RECEIPT, type OpenQueue } from './queue.ts'
+import { Countdown, INSERT_RECEIPT, POOL, type OpenQueue } from './queue.ts'
 
 interface Helpers {
   withPgClient(work: (client: pg.PoolClient) => Promise<unknown>): Promise<unknown>
@@ -24,7 +24,6 @@ interface Peer {
 const PRESET = {
   worker: {
     concurrentJobs: 24,
-    maxPoolSize: 25,
     localQueue: { size: 500 },
     completeJobBatchDelay: 0,
     failJobBatchDelay: 0,
@@ -41,7 +40,7 @@ export const openGraphileWorker: OpenQueue = async (url) => {
   const utils = await makeWorkerUtils({ connectionString: url, logger })
   await utils.migrate()
   await utils.release()
-  const pool = openPool(url)
+  const pool = openPool(url, POOL)
   // Without one it warns each time it starts.
   pool.on('connect', (client) => client.on('error', () => {}))
   const send = sender('prepared')

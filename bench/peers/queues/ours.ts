@@ -2,7 +2,7 @@ import { chargeOnce } from '../../scenarios/atomic.ts'
 import { batchedCharge } from '../../scenarios/batched.ts'
 import { newCharge, newKey } from '../../support/charge.ts'
 import { openOnce, openPool, type BenchOnce } from '../../support/database.ts'
-import { INSERT_RECEIPT, type OpenQueue } from './queue.ts'
+import { INSERT_RECEIPT, POOL, type OpenQueue } from './queue.ts'
 
 const RECEIPT = { name: 'insert_receipt', text: INSERT_RECEIPT }
 
@@ -16,7 +16,7 @@ export const openBatched: OpenQueue = (url) =>
 
 /** With its key and its answer; consumed from the outbox, without a broker. */
 async function open(url: string, publishing: (once: BenchOnce) => () => Promise<unknown>): ReturnType<OpenQueue> {
-  const pool = openPool(url, { pipeline: true })
+  const pool = openPool(url, { ...POOL, pipeline: true })
   const once = await openOnce(pool)
   const publish = publishing(once)
   return {

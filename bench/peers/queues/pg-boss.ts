@@ -1,8 +1,8 @@
 import { INSERT_CHARGE, newCharge, type Charged } from '../../support/charge.ts'
-import { CALLERS, inTransaction, openPool } from '../../support/database.ts'
+import { inTransaction, openPool } from '../../support/database.ts'
 import { sender } from '../../support/statement.ts'
 import { loadPeer } from '../packages.ts'
-import { Countdown, INSERT_RECEIPT, type OpenQueue } from './queue.ts'
+import { Countdown, INSERT_RECEIPT, POOL, type OpenQueue } from './queue.ts'
 
 interface Db {
   executeSql(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>
@@ -30,11 +30,11 @@ const WORK = { transactional: true, batchSize: 100, burstWhenBatchFull: true, po
 
 export const openPgBoss: OpenQueue = async (url) => {
   const { PgBoss } = await loadPeer<Peer>('pg-boss')
-  const boss = new PgBoss({ connectionString: url, max: CALLERS })
+  const boss = new PgBoss({ connectionString: url, ...POOL })
   boss.on('error', (error) => console.error(error))
   await boss.start()
   await boss.createQueue(QUEUE)
-  const pool = openPool(url)
+  const pool = openPool(url, POOL)
   const send = sender('prepared')
   const done = new Countdown()
   return {

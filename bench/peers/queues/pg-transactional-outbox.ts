@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { INSERT_CHARGE, newCharge, type Charged } from '../../support/charge.ts'
-import { CALLERS, inTransaction, onServer, openPool } from '../../support/database.ts'
+import { inTransaction, onServer, openPool } from '../../support/database.ts'
 import { sender } from '../../support/statement.ts'
 import { loadPeer } from '../packages.ts'
-import { Countdown, INSERT_RECEIPT, type OpenQueue } from './queue.ts'
+import { Countdown, INSERT_RECEIPT, POOL, type OpenQueue } from './queue.ts'
 
 interface Message {
   readonly id: string
@@ -41,7 +41,7 @@ export const openPgTransactionalOutbox: OpenQueue = async (url) => {
   const setUp = { outboxOrInbox: TABLE, schema: 'public', table: TABLE, nextMessagesName: NEXT, listenerRole: 'none' }
   for (const sql of [dropAndCreateTable, createPollingFunction, setupPollingIndexes]) await onServer(url, sql(setUp))
   const logger = peer.getDisabledLogger()
-  const connection = { connectionString: url, max: CALLERS }
+  const connection = { connectionString: url, ...POOL }
   const config = {
     outboxOrInbox: TABLE,
     dbListenerConfig: connection,
@@ -57,7 +57,7 @@ export const openPgTransactionalOutbox: OpenQueue = async (url) => {
     },
   }
   const store = peer.initializeMessageStorage(config, logger)
-  const pool = openPool(url)
+  const pool = openPool(url, POOL)
   const send = sender('prepared')
   const done = new Countdown()
   const receipt: Handler = {

@@ -15,6 +15,8 @@ export interface Queue {
 /** `url`: a database with the business tables. */
 export type OpenQueue = (url: string) => Promise<Queue>
 
+/** Of each pool. All queues are connected to one server, which takes a hundred connections. */
+export const POOL = { max: 10 }
 export const RECEIPT_TABLE =
   'create table receipt (id bigint generated always as identity primary key, charge bigint not null, account text not null)'
 export const INSERT_RECEIPT = 'insert into receipt (charge, account) values ($1, $2)'
