@@ -44,7 +44,7 @@ export const HTTP_PEERS: Readonly<Record<string, Peer & { readonly base: string 
     packageName: '@aws-lambda-powertools/idempotency',
     base: 'fastify.bare',
     notPromised:
-      'Not atomic: after a crash between charge and answer, the charge runs again when the key in progress expires.',
+      'Not atomic: after a crash between charge and answer, the charge runs again when the key in progress expires. Another input under the same key gets the first answer.',
   },
   dbos: {
     title: 'Fastify, DBOS workflow',
