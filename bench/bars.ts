@@ -26,6 +26,7 @@ const RATIOS: Bars = {
   'sqliteAtomic/sqliteBare': { atLeast: 0.6 },
   'sqliteBatched/sqliteBare': { atLeast: 1.5 },
   'operation10M/operation10k': { atMost: 1.1 },
+  'memoryEnd/memoryStart': { atMost: 1.1 },
   'relay/graphileWorker': { atLeast: 3 },
   'consumerBatch/consumerSingle': { atLeast: 3 },
   'relayPinned/relay': { atLeast: 0.8 },

@@ -1,4 +1,4 @@
-import { cpus } from 'node:os'
+import { cpus, loadavg } from 'node:os'
 import { judge } from './bars.ts'
 import { measureConsumer } from './groups/consumer.ts'
 import { countCosts } from './groups/costs.ts'
@@ -14,6 +14,7 @@ import { BadOption, readOptions, USAGE } from './options.ts'
 import type { Options } from './options.ts'
 import { asJson, asTable } from './report.ts'
 import type { Report } from './report.ts'
+import { runName, storeResults } from './results/store.ts'
 import { CALLERS } from './support/database.ts'
 import { isRunning, runUnder } from './support/node.ts'
 import { startPostgres, type BenchServer } from './support/server.ts'
@@ -31,6 +32,7 @@ async function main(args: readonly string[]): Promise<number> {
   const server = await startPostgres(options.postgres)
   try {
     const report = await measure(options, server)
+    if (options.write) store(report)
     console.log(options.json ? asJson(report) : asTable(report))
     const missed = report.bars.filter(({ holds }) => !holds)
     for (const { ratio, of, value, bar } of missed)
@@ -41,8 +43,21 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
+/** A run of a part keeps the other parts of an earlier run on the same versions. */
+function store(report: Report): void {
+  storeResults((results) => {
+    const name = runName(report)
+    const earlier = results.runs[name]
+    const verdicts = [...(earlier?.bars ?? []), ...report.bars]
+    const bars = [...new Map(verdicts.map((verdict) => [verdict.ratio, verdict])).values()]
+    const run = { ...earlier, ...report, http: { ...earlier?.http, ...report.http }, bars }
+    return { ...results, runs: { ...results.runs, [name]: run } }
+  })
+}
+
 async function measure(options: Options, server: BenchServer): Promise<Report> {
   const { url: serverUrl, version } = server
+  const load = Math.round((loadavg()[0] ?? Number.NaN) * 10) / 10
   const { only } = options
   const asked = (name: string): boolean => only === null || only.has(name)
   const anyScenario = Object.keys(MAIN).some(asked)
@@ -78,6 +93,7 @@ async function measure(options: Options, server: BenchServer): Promise<Report> {
       postgres: version,
       node: process.versions.node,
       cores: cpus().length,
+      load,
     },
     ...(main && { main }),
     http,

@@ -5,6 +5,8 @@ import { POSTGRES_VERSIONS, type PostgresVersion } from './support/server.ts'
 export interface Options {
   readonly json: boolean
   readonly check: boolean
+  /** Into bench/results.json and the pages of the docs. */
+  readonly write: boolean
   readonly quick: boolean
   readonly rounds: number
   /** Length of one scenario in one round. */
@@ -27,6 +29,7 @@ const QUICK = { rounds: 3, seconds: 0.4, records: 1_000_000 }
 export const USAGE = `npm run bench -- [options]
   --json             machine-readable results on standard output
   --check            exit 1 when a bar is missed
+  --write            keep the results in bench/results.json, and write docs/cost.md from them
   --quick            ${QUICK.rounds} rounds of ${QUICK.seconds} s and ${QUICK.records} records: a look, not a measurement
   --rounds <n>       rounds, of which the median counts (default ${FULL.rounds})
   --seconds <s>      length of each scenario in each round (default ${FULL.seconds})
@@ -43,6 +46,7 @@ export function readOptions(args: readonly string[], known: readonly string[]): 
   return {
     json: values.json ?? false,
     check: values.check ?? false,
+    write: values.write ?? false,
     quick: values.quick ?? false,
     rounds: number('rounds', values.rounds, base.rounds, { min: 1, max: 1000, whole: true }),
     seconds: number('seconds', values.seconds, base.seconds, { min: 0.05, max: 600, whole: false }),
@@ -60,6 +64,7 @@ function parse(args: readonly string[]) {
       options: {
         json: { type: 'boolean' },
         check: { type: 'boolean' },
+        write: { type: 'boolean' },
         quick: { type: 'boolean' },
         rounds: { type: 'string' },
         seconds: { type: 'string' },

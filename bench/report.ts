@@ -16,6 +16,8 @@ export interface Report {
     readonly postgres: string
     readonly node: string
     readonly cores: number
+    /** Load average when the run began: above the number of cores, rates say little. */
+    readonly load: number
   }
   readonly main?: Found
   /** By framework. */

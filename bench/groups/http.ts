@@ -1,14 +1,15 @@
+import { join } from 'node:path'
 import { CASE_NAMES, CASES, type CaseName, type Framework } from '../http/cases.ts'
 import { countCost, withQuietWal, type Cost } from '../support/costs.ts'
-import { meterCpu, perOperation, type Cpu } from '../support/cpu.ts'
+import { meterCpu } from '../support/cpu.ts'
 import { CALLERS, createDatabase, onServer } from '../support/database.ts'
 import { startHttp } from '../support/http.ts'
-import type { HttpBench } from '../support/http.ts'
+import { measureHttpRounds } from '../support/http-rounds.ts'
 import { foundAgainst } from '../support/measure.ts'
 import { startWireMeter } from '../support/wire-meter.ts'
 import type { Bench, Found } from './group.ts'
 
-const WARM_UP = 2000
+const SERVER = join('http', 'server')
 /** A multiple of the known keys, so that each is completed before it is counted. */
 const COUNTED = 1000
 
@@ -21,12 +22,8 @@ export async function measureHttp(bench: Bench, framework: Framework): Promise<F
   const database = `bench_${framework}`
   const url = await createDatabase(bench.serverUrl, database)
   try {
-    const measured = await measureRounds(bench, await startHttp(framework, url), names)
     const found = foundAgainst(
-      {
-        rates: new Map([...measured.rates].map(([name, all]) => [named(name), all])),
-        cpu: new Map([...measured.cpu].map(([name, all]) => [named(name), all])),
-      },
+      await measureAll(bench, framework, url, names),
       (name) => named(CASES[name.slice(framework.length + 1) as CaseName].base),
       // The bars of the textbook by hand.
       [[named('atomicEvent'), named('handEvent')]],
@@ -38,27 +35,18 @@ export async function measureHttp(bench: Bench, framework: Framework): Promise<F
   }
 }
 
-async function measureRounds(
-  { options, progress, serverUrl }: Bench,
-  http: HttpBench,
-  names: readonly CaseName[],
-): Promise<{ rates: Map<CaseName, number[]>; cpu: Map<CaseName, Cpu[]> }> {
-  const rates = new Map<CaseName, number[]>(names.map((name) => [name, []]))
-  const cpu = new Map<CaseName, Cpu[]>(names.map((name) => [name, []]))
-  const meter = await meterCpu(http.pid, serverUrl)
+async function measureAll(bench: Bench, framework: Framework, url: string, names: readonly CaseName[]) {
+  const http = await startHttp(SERVER, [framework, url])
   try {
-    for (const name of names) await load(http, name, { amount: WARM_UP })
-    for (let round = 0; round < options.rounds; round++) {
-      for (let i = 0; i < names.length; i++) {
-        const name = names[(i + round) % names.length] as CaseName
-        const before = meter.read()
-        const result = await load(http, name, { seconds: Math.max(1, options.seconds) })
-        cpu.get(name)?.push(perOperation(before, meter.read(), result.operations))
-        rates.get(name)?.push(result.operations / result.seconds)
-      }
-      progress(`${http.client}, round ${round + 1} of ${options.rounds}`)
-    }
-    return { rates, cpu }
+    const meter = await meterCpu(http.pid, bench.serverUrl)
+    const subjects = names.map((name) => ({
+      name: `${framework}.${name}`,
+      http,
+      meter,
+      path: `/${name}`,
+      keys: CASES[name].keys,
+    }))
+    return await measureHttpRounds(subjects, { ...bench.options, progress: bench.progress })
   } finally {
     await http.close()
   }
@@ -72,7 +60,7 @@ async function countAll(
   names: readonly CaseName[],
 ): Promise<Map<CaseName, Cost>> {
   const meter = await startWireMeter(url)
-  const http = await startHttp(framework, meter.url)
+  const http = await startHttp(SERVER, [framework, meter.url])
   const costs = new Map<CaseName, Cost>()
   try {
     for (const name of names) {
@@ -81,7 +69,7 @@ async function countAll(
         meter,
         warmUp: COUNTED,
         operations: COUNTED,
-        repeat: (times) => load(http, name, { amount: times }),
+        repeat: (amount) => http.load({ path: `/${name}`, keys: CASES[name].keys, clients: CALLERS, amount }),
         flush: () => http.flush(),
       })
       costs.set(name, cost)
@@ -92,8 +80,4 @@ async function countAll(
     await http.close()
     await meter.close()
   }
-}
-
-function load(http: HttpBench, name: CaseName, much: { readonly amount: number } | { readonly seconds: number }) {
-  return http.load({ path: `/${name}`, keys: CASES[name].keys, clients: CALLERS, ...much })
 }

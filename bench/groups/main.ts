@@ -29,6 +29,7 @@ const WITHOUT_EVENT: ReadonlySet<string> = new Set([
   'handFive',
   'handFivePrepared',
   'handPipelinedNoEvent',
+  'handPipelinedNoEventUnprepared',
   'atomicNoEvent',
 ])
 
@@ -44,8 +45,10 @@ export const MAIN: Readonly<Record<string, Maker>> = {
   handFivePrepared: ({ plain }) => handFive(plain, 'prepared'),
   handOne: ({ plain }) => handOne(plain, 'unprepared'),
   handOnePrepared: ({ plain }) => handOne(plain, 'prepared'),
-  handPipelined: ({ pipelined }) => handPipelined(pipelined, true),
-  handPipelinedNoEvent: ({ pipelined }) => handPipelined(pipelined, false),
+  handPipelined: ({ pipelined }) => handPipelined(pipelined, 'prepared', true),
+  handPipelinedUnprepared: ({ pipelined }) => handPipelined(pipelined, 'unprepared', true),
+  handPipelinedNoEvent: ({ pipelined }) => handPipelined(pipelined, 'prepared', false),
+  handPipelinedNoEventUnprepared: ({ pipelined }) => handPipelined(pipelined, 'unprepared', false),
   atomic: ({ once }) => atomic(once),
   atomicNoEvent: ({ once }) => atomicNoEvent(once),
   leased: ({ once }) => leased(once),

@@ -2,7 +2,7 @@ import { atomic } from '../scenarios/atomic.ts'
 import { createDatabase, onServer, openOnce, openPool } from '../support/database.ts'
 import type { BenchOnce } from '../support/database.ts'
 import { fill } from '../support/fill.ts'
-import { measureRounds, median, ratio } from '../support/measure.ts'
+import { measureRounds, median, ratio, shortNumber } from '../support/measure.ts'
 import type { Scenario } from '../support/measure.ts'
 import type { Bench } from './group.ts'
 
@@ -63,10 +63,4 @@ async function openFilled(
       await pool.end()
     },
   }
-}
-
-/** 10k, 1M, 10M. */
-function shortNumber(value: number): string {
-  if (value % 1_000_000 === 0) return `${value / 1_000_000}M`
-  return value % 1000 === 0 ? `${value / 1000}k` : String(value)
 }

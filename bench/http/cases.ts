@@ -26,6 +26,8 @@ export const CASES = {
   handEventUnprepared: EVENT,
   handPipelined: NEW,
   handPipelinedEvent: EVENT,
+  handPipelinedUnprepared: NEW,
+  handPipelinedEventUnprepared: EVENT,
   atomic: NEW,
   atomicEvent: EVENT,
   batched: NEW,

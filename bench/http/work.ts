@@ -47,6 +47,8 @@ export async function openWork(url: string): Promise<Work> {
       handEventUnprepared: textbookCharge(plain, unprepared, true),
       handPipelined: pipelinedCharge(pipelined, prepared, false),
       handPipelinedEvent: pipelinedCharge(pipelined, prepared, true),
+      handPipelinedUnprepared: pipelinedCharge(pipelined, unprepared, false),
+      handPipelinedEventUnprepared: pipelinedCharge(pipelined, unprepared, true),
     },
     scope: () => SCOPE,
     forgetfulScope() {

@@ -11,7 +11,7 @@ export interface Entry {
 
 export type Entries = Readonly<Record<string, Entry>>
 
-/** The file in the repository: by the major version of PostgreSQL. */
+/** The file in the repository: by the major version of PostgreSQL, and `sqlite`. */
 export type Ledger = Readonly<Record<string, Entries>>
 
 export interface Growth {

@@ -8,7 +8,7 @@ import type { BenchServer } from '../support/server.ts'
 import { startWireMeter } from '../support/wire-meter.ts'
 import type { Entries } from './entry.ts'
 
-interface Measured {
+export interface Measured {
   /** How many go at once while they are counted: a batch is counted whole. */
   readonly atOnce: number
   /** Operations in one round: more of the cheap ones, so that each takes about as long. */
@@ -37,8 +37,8 @@ export interface LedgerOptions {
   burden?(operate: () => Promise<unknown>, means: Means): Promise<unknown>
 }
 
-type LedgerServer = Pick<BenchServer, 'url' | 'isOurs'>
-type Named = ReadonlyMap<string, Scenario>
+export type LedgerServer = Pick<BenchServer, 'url' | 'isOurs'>
+export type Named = ReadonlyMap<string, Scenario>
 
 export async function measureEntries(server: LedgerServer, options: LedgerOptions): Promise<Entries> {
   const costs = await withQuietWal(server, () => inDatabase(server, 'ledger_counts', (url) => countAll(url, options)))
@@ -56,7 +56,10 @@ export function measureCpu(server: LedgerServer, options: LedgerOptions): Promis
   return inDatabase(server, 'ledger_cpu', async (url) => {
     const meter = await meterCpu(process.pid, server.url)
     newKeysInOrder('measured')
-    return withScenarios(url, options, (scenarios) => inTurn(scenarios, meter, options.rounds))
+    const { rounds } = options
+    return withScenarios(url, options, (scenarios) =>
+      inTurn(scenarios, { meter, rounds, operations: OPERATIONS, baseOf }),
+    )
   })
 }
 
@@ -77,11 +80,8 @@ async function countAll(url: string, options: LedgerOptions): Promise<Map<string
       const costs = new Map<string, Cost>()
       for (const [name, { atOnce }] of operationsOf(options)) {
         const scenario = scenarios.get(name) as Scenario
-        const inWaves = async (times: number): Promise<void> => {
-          for (let done = 0; done < times; done += atOnce)
-            await Promise.all(Array.from({ length: atOnce }, () => scenario.operate()))
-        }
-        const counting = { url, meter, warmUp: COUNTED, operations: COUNTED, repeat: inWaves, flush }
+        const repeatInWaves = (times: number): Promise<void> => inWaves(scenario, atOnce, times)
+        const counting = { url, meter, warmUp: COUNTED, operations: COUNTED, repeat: repeatInWaves, flush }
         const cost = await countCost(counting)
         costs.set(name, { ...cost, statements: cents(cost.statements), trips: cents(cost.trips) })
       }
@@ -123,17 +123,31 @@ async function withScenarios<T>(
   }
 }
 
-async function inTurn(scenarios: Named, meter: CpuMeter, rounds: number): Promise<ReadonlyMap<string, number>> {
-  const ratios = new Map<string, number[]>(
-    [...scenarios.keys()].filter((name) => name in OPERATIONS).map((name) => [name, []]),
-  )
-  for (const scenario of scenarios.values()) await repeat(scenario, WARM_UP)
+/** So many at once, and the next ones when all are done: a batch is counted whole. */
+export async function inWaves({ operate }: Scenario, atOnce: number, times: number): Promise<void> {
+  for (let done = 0; done < times; done += atOnce) await Promise.all(Array.from({ length: atOnce }, () => operate()))
+}
+
+interface Turns {
+  readonly meter: CpuMeter
+  readonly rounds: number
+  readonly operations: Readonly<Record<string, Measured>>
+  baseOf(name: string): string
+}
+
+/** The median over the rounds of each operation's CPU to its base's. */
+export async function inTurn(
+  scenarios: Named,
+  { meter, rounds, operations, baseOf }: Turns,
+): Promise<ReadonlyMap<string, number>> {
   const names = [...scenarios.keys()]
+  const ratios = new Map<string, number[]>(names.filter((name) => name in operations).map((name) => [name, []]))
+  for (const scenario of scenarios.values()) await repeat(scenario, WARM_UP)
   for (let round = 0; round < rounds; round++) {
     const used = new Map<string, number>()
     // Each round starts with another one, so that none always comes behind the same.
     for (const name of [...names.slice(round % names.length), ...names.slice(0, round % names.length)]) {
-      const slice = OPERATIONS[name]?.slice ?? BASE_SLICE
+      const slice = operations[name]?.slice ?? BASE_SLICE
       const before = meter.read()
       await repeat(scenarios.get(name) as Scenario, slice)
       used.set(name, sumOf(perOperation(before, meter.read(), slice)))

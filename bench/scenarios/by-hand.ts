@@ -19,9 +19,9 @@ export function handOne(pool: pg.Pool, form: Form): Scenario {
 }
 
 /** `pool` pipelines. */
-export function handPipelined(pool: pg.Pool, withEvent: boolean): Scenario {
+export function handPipelined(pool: pg.Pool, form: Form, withEvent: boolean): Scenario {
   const name = withEvent ? 'handPipelined' : 'handPipelinedNoEvent'
-  return repeated(name, pipelinedCharge(pool, sender('prepared'), withEvent))
+  return repeated(form === 'prepared' ? name : `${name}Unprepared`, pipelinedCharge(pool, sender(form), withEvent))
 }
 
 function named(name: string, form: Form): string {

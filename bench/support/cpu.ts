@@ -4,7 +4,7 @@ import { onServer } from './database.ts'
 /** The kernel counts in hundredths of a second on every Linux that runs Node. */
 const TICK_US = 10_000
 
-/** CPU microseconds so far: of the processes that run our code, and of the database server. */
+/** CPU microseconds so far: of the process that runs the code, and of the servers that it needs. */
 export interface Cpu {
   readonly process: number
   readonly server: number
@@ -28,11 +28,22 @@ export function perOperation(before: Cpu, after: Cpu, operations: number): Cpu {
   }
 }
 
-/** `pid`: whose process is measured. `serverUrl`: PostgreSQL with all its backends, on this machine. */
-export async function meterCpu(pid: number, serverUrl: string | null): Promise<CpuMeter> {
+/**
+ * `pid`: whose process is measured. `serverUrl`: PostgreSQL with all its backends, on this machine. `others`: the processes
+ * of other servers that do a part of the work, such as Redis.
+ */
+export async function meterCpu(
+  pid: number,
+  serverUrl: string | null,
+  others: readonly number[] = [],
+): Promise<CpuMeter> {
   const postmaster = serverUrl === null ? null : await postmasterOf(serverUrl)
+  const own = (of: number): number => timeOf(of)?.own ?? 0
   return {
-    read: () => ({ process: timeOf(pid)?.own ?? 0, server: postmaster === null ? 0 : treeOf(postmaster) }),
+    read: () => ({
+      process: own(pid),
+      server: others.reduce((sum, other) => sum + own(other), postmaster === null ? 0 : treeOf(postmaster)),
+    }),
   }
 }
 

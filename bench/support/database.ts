@@ -1,4 +1,5 @@
 import pg from 'pg'
+import type { Duration } from '../../src/duration.ts'
 import { event } from '../../src/index.ts'
 import { createOnce } from '../../src/once/once.ts'
 import type { OnceInstance } from '../../src/once/once.ts'
@@ -8,6 +9,8 @@ import type { PgTx } from '../../src/store/postgres/pg.ts'
 import { PIPELINED_TABLES } from '../hand/pipelined.ts'
 
 export const CALLERS = 32
+/** Of each pool: as many as callers, unless many servers share one database. */
+export const CONNECTIONS = Number(process.env['BENCH_CONNECTIONS'] ?? CALLERS)
 
 export type Tx = PgTx<pg.PoolClient>
 export type Events = typeof events
@@ -28,14 +31,28 @@ export async function createDatabase(serverUrl: string, name: string): Promise<s
 
 export function openPool(url: string, options: pg.PoolConfig & { readonly pipeline?: boolean } = {}): pg.Pool {
   // Connections stay open between two rounds: opening them again is no part of an operation.
-  const pool = new pg.Pool({ connectionString: url, max: CALLERS, idleTimeoutMillis: 0, ...options })
+  const pool = new pg.Pool({ connectionString: url, max: CONNECTIONS, idleTimeoutMillis: 0, ...options })
   // An idle connection that the server ends at the very end is nobody's loss.
   pool.on('error', () => {})
   return pool
 }
 
-export async function openOnce(pool: pg.Pool, { listen = false } = {}): Promise<BenchOnce> {
-  const options = { namespace: 'bench', store: pgStore(pool), events, guard: 'off', sweep: false, listen } as const
+export interface OnceOptions {
+  readonly listen?: boolean
+  readonly replayFor?: Duration
+  readonly goneFor?: Duration
+}
+
+export async function openOnce(pool: pg.Pool, more: OnceOptions = {}): Promise<BenchOnce> {
+  const options = {
+    namespace: 'bench',
+    store: pgStore(pool),
+    events,
+    guard: 'off',
+    sweep: false,
+    listen: false,
+    ...more,
+  } as const
   const once = createOnce(options, systemParts)
   await once.migrate()
   return once

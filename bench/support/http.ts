@@ -5,23 +5,24 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { debianBinary } from '../../scripts/servers/debian.ts'
 import { programBeside } from '../../scripts/program.ts'
-import type { Framework } from '../http/cases.ts'
 import type { LoadOrder, LoadResult } from '../http-load.ts'
 
 /** A server and its clients, each in a process of its own. */
 export interface HttpBench {
   /** Who asks. wrk takes the least from the server it measures. */
   readonly client: 'wrk' | 'autocannon'
-  /** The server's process. */
+  /** The server's process, and its address. */
   readonly pid: number
+  readonly base: string
   load(order: LoadOrder): Promise<LoadResult>
   /** The connections of its pools tell the database's statistics what they did. */
   flush(): Promise<void>
   close(): Promise<void>
 }
 
-export async function startHttp(framework: Framework, databaseUrl: string): Promise<HttpBench> {
-  const server = start(join('http', 'server'), [framework, databaseUrl])
+/** `program`: a module of the benchmark that tells its port, and answers each message when its statistics are told. */
+export async function startHttp(program: string, args: readonly string[], env = {}): Promise<HttpBench> {
+  const server = start(program, args, env)
   const [port] = (await answerOf(server)) as [number]
   const base = `http://127.0.0.1:${port}`
   const clients = start('http-load', [base])
@@ -35,6 +36,7 @@ export async function startHttp(framework: Framework, databaseUrl: string): Prom
   return {
     client,
     pid: server.pid ?? 0,
+    base,
     async load(order) {
       const { seconds } = order
       const result = wrk !== undefined && seconds ? await byWrk(wrk, base, order, seconds) : await byNode(order)
@@ -67,12 +69,12 @@ async function byWrk(
   return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as LoadResult
 }
 
-function start(name: string, args: readonly string[]): ChildProcess {
+function start(name: string, args: readonly string[], env = {}): ChildProcess {
   const program = programBeside(import.meta.url, join('..', name))
   return fork(program.file, args, {
     execArgv: [...program.execArgv],
     stdio: ['ignore', 2, 2, 'ipc'],
-    env: { ...process.env, NODE_ENV: 'production' },
+    env: { ...process.env, NODE_ENV: 'production', ...env },
   })
 }
 

@@ -129,3 +129,9 @@ export function ratio(rates: Rates, name: string, base: string): number | undefi
   if (!above || !below) return undefined
   return median(above.map((rate, round) => rate / (below[round] ?? Number.NaN)))
 }
+
+/** 10k, 1M, 10M. */
+export function shortNumber(value: number): string {
+  if (value % 1_000_000 === 0) return `${value / 1_000_000}M`
+  return value % 1000 === 0 ? `${value / 1000}k` : String(value)
+}

@@ -1,19 +1,16 @@
 import { spawn } from 'node:child_process'
 import { once as onceEvent } from 'node:events'
-import { arch, platform } from 'node:os'
-import { join } from 'node:path'
-import { npmPackages } from '../../scripts/servers/npm.ts'
+import { findNode } from '../../scripts/servers/runtimes.ts'
 
 export const NODE_VERSIONS = ['20', '22', '24'] as const
 export type NodeVersion = (typeof NODE_VERSIONS)[number]
+const NUMBERS = { 20: 20, 22: 22, 24: 24 } as const
 
 /** Runs this very program again under another version of Node, from npm's packages. The exit code is the program's. */
 export async function runUnder(version: NodeVersion): Promise<number> {
-  const name = `node-${platform()}-${arch()}`
-  const installed = await npmPackages('node', { [name]: version })
-  if ('missing' in installed) throw new Error(`no Node ${version}: ${installed.missing}`)
-  const executable = join(installed.folder, 'node_modules', name, 'bin', 'node')
-  const child = spawn(executable, [...process.execArgv, ...process.argv.slice(1)], { stdio: 'inherit' })
+  const node = await findNode(NUMBERS[version])
+  if ('missing' in node) throw new Error(`no Node ${version}: ${node.missing}`)
+  const child = spawn(node.executable, [...process.execArgv, ...process.argv.slice(1)], { stdio: 'inherit' })
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal))
   const [code] = (await onceEvent(child, 'exit')) as [number | null]
   return code ?? 1

@@ -48,7 +48,7 @@ const RECIPES: Readonly<Record<RuntimeName, Recipe>> = {
 }
 
 /** Another version of Node, from the packages that hold its program. */
-export async function findNode(major: 22 | 24): Promise<Runtime> {
+export async function findNode(major: 20 | 22 | 24): Promise<Runtime> {
   const holder = `node-${platform()}-${arch()}`
   const installed = await npmPackages(`node-${major}`, { [holder]: `^${major}` })
   return 'missing' in installed

@@ -1,7 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { expect, it } from 'vitest'
 import { asText, growths, type Entry, type Ledger } from '../../bench/ledger/entry.ts'
+import { HTTP_OPERATIONS } from '../../bench/ledger/http.ts'
 import { OPERATIONS } from '../../bench/ledger/measure.ts'
+import { SQLITE_OPERATIONS } from '../../bench/ledger/sqlite.ts'
 
 const kept: Entry = { statements: 5, trips: 3, rows: 4, walBytes: 1000, cpuToBare: 2 }
 const found = (now: Partial<Entry>) => growths({ atomic: kept }, { atomic: { ...kept, ...now } }).map(asText)
@@ -36,6 +38,9 @@ it('an operation that is new, or gone, asks for a new ledger', () => {
 
 it('the kept ledger has each operation', async () => {
   const ledger = JSON.parse(await readFile('bench/ledger.json', 'utf8')) as Ledger
-  expect(Object.keys(ledger)).toEqual(['15', '18'])
-  for (const entries of Object.values(ledger)) expect(Object.keys(entries)).toEqual(Object.keys(OPERATIONS))
+  const { sqlite = {}, ...postgres } = ledger
+  expect(Object.keys(postgres)).toEqual(['15', '18'])
+  const names = [...Object.keys(OPERATIONS), ...HTTP_OPERATIONS.map((name) => `fastify.${name}`)]
+  for (const entries of Object.values(postgres)) expect(Object.keys(entries)).toEqual(names)
+  expect(Object.keys(sqlite)).toEqual(Object.keys(SQLITE_OPERATIONS))
 })
