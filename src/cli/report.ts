@@ -33,7 +33,7 @@ export async function using<T>(given: Arguments, work: (opened: Opened) => Promi
   }
 }
 
-/** The first line of an error. A client that tried several times tells the cause in its first inner error alone. */
+/** The first line of an error. After several tries, a client reports the cause only in its first inner error. */
 export function lineOf(error: unknown, deep = 3): string {
   const message = error instanceof Error ? error.message : String(error)
   const errors: unknown = (error as { errors?: unknown } | null | undefined)?.errors
