@@ -10,7 +10,7 @@ const TABLE = {
   ONCE_KEY_MISSING: [400, false, 'This operation needs an idempotency key'],
   ONCE_KEY_INVALID: [400, false, 'The idempotency key is not valid'],
   ONCE_KEY_TWICE: [400, false, 'The idempotency key was sent more than once'],
-  ONCE_BODY_INVALID: [400, false, 'The body cannot be read as its content type says'],
+  ONCE_BODY_INVALID: [400, false, 'The body is not valid for its content type'],
   ONCE_BODY_TOO_LARGE: [413, false, 'The body is too large to be read before the operation starts'],
   ONCE_MISMATCH: [422, false, 'This key was used for a different request'],
   ONCE_IN_FLIGHT: [409, true, 'An operation with this key is running'],
@@ -24,7 +24,7 @@ const TABLE = {
   ONCE_DEADLINE: [503, true, 'The operation passed its deadline; nothing was committed'],
   ONCE_LEASE_LOST: [503, true, 'Another attempt took this operation over; nothing was committed here'],
   ONCE_QUEUE_FULL: [503, true, 'Too many operations are waiting'],
-  ONCE_ROLLED_BACK: [500, false, 'The database rolled the transaction back, but the handler went on'],
+  ONCE_ROLLED_BACK: [500, false, 'The database rolled the transaction back, but the handler continued'],
   ONCE_NOT_MIGRATED: [500, false, 'The schema "effectively_once" is missing. Run: npx effectively-once migrate'],
   ONCE_SCHEMA_NEWER: [500, false, 'The database schema is newer than this code'],
   ONCE_RIGHTS_MISSING: [500, false, 'The database role of this connection lacks a right that it needs'],
@@ -35,7 +35,7 @@ const TABLE = {
   ],
   ONCE_NAMESPACES_FULL: [500, false, 'This schema has as many namespaces as it can hold. Use another schema'],
   ONCE_CLOSED: [503, true, 'This instance was closed; nothing was run'],
-  ONCE_PEER_MISSING: [500, false, 'A package that this store needs is not installed'],
+  ONCE_PEER_MISSING: [500, false, 'A required package is not installed'],
   ONCE_UNSUPPORTED: [500, false, 'This store does not support the call'],
   // what the program says
   ONCE_SCOPE_EMPTY: [

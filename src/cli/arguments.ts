@@ -246,12 +246,14 @@ function commandOf(positionals: readonly string[]): { command: string; rest: rea
   if (second !== undefined && Object.hasOwn(COMMANDS, `${name} ${second}`))
     return { command: `${name} ${second}`, rest }
   const known = parts.map((command) => command.slice(name.length + 1)).join(', ')
-  throw new UsageError(`${name} ${second === undefined ? 'needs' : `has no '${second.slice(0, 40)}':`} one of ${known}`)
+  throw new UsageError(
+    `${name} ${second === undefined ? 'needs' : `has no '${second.slice(0, 40)}'; use`} one of ${known}`,
+  )
 }
 
 function misplaced(name: Option, command: string): string {
   const homes = Object.keys(COMMANDS).filter((known) => COMMANDS[known]?.options.includes(name))
-  return `--${name} goes with ${homes.length > 3 ? `${homes.slice(0, 3).join(', ')}, …` : homes.join(', ')}, not with ${command}`
+  return `--${name} is for ${homes.length > 3 ? `${homes.slice(0, 3).join(', ')}, …` : homes.join(', ')}, not for ${command}`
 }
 
 function parse(argv: readonly string[]): { values: Values; positionals: string[] } {

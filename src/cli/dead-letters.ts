@@ -106,7 +106,7 @@ export const importAll: Run = async (given) => {
     })
     const counts = await Promise.race([once.deadLetters.import(lines, by), failed])
     const { lines: of, imported, applied, known, busy } = counts
-    const text = `${imported} of ${of} letters imported; ${applied} were applied before, ${known} are already here`
+    const text = `${imported} of ${of} letters imported; ${applied} were applied before, ${known} already have a letter`
     const left = busy.length === 0 ? '' : `\n${busy.length} are running and were left out: ${busy.join(' ')}`
     return { text: text + left, data: counts }
   })

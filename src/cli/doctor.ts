@@ -165,7 +165,7 @@ function namespaceFindings({ namespaces, unclaimed }: Facts): Finding[] {
   const names = namespaces.map(({ name }) => name).join(', ')
   const [first] = namespaces
   if (unclaimed.length === 0) return [fine('namespaces', `${names} share this database`)]
-  const line = `the owner of ${unclaimed.join(', ')} is not known: the rows are older than the namespaces ${names}. Perhaps it is '${first?.name}'`
+  const line = `the owner of ${unclaimed.join(', ')} is not known: the rows are older than the namespaces ${names}. Perhaps the owner is '${first?.name}'`
   const mend = `start the relay or consumer in '${first?.name}', or: npx effectively-once migrate --adopt ${first?.name}`
   return [{ level: 'warning', code: 'ONCE_NAMESPACE_UNDECIDED', line, mend }]
 }
@@ -178,7 +178,7 @@ function operationFindings({ operations: { unknown, abandoned, running } }: Fact
       level: 'problem',
       code: 'ONCE_OUTCOME_UNKNOWN',
       line,
-      mend: 'effectively-once operations list --state unknown, ask the provider, operations settle ID',
+      mend: 'npx effectively-once operations list --state unknown; ask the provider, then: operations settle ID',
     })
   }
   if (abandoned > 0) {
@@ -187,7 +187,7 @@ function operationFindings({ operations: { unknown, abandoned, running } }: Fact
       level: 'warning',
       code: 'abandoned',
       line,
-      mend: 'effectively-once operations list --state abandoned; a retry of the client or recover of the route finishes them',
+      mend: 'npx effectively-once operations list --state abandoned; a retry of the client or recover of the route finishes them',
     })
   }
   return findings.length > 0 ? findings : [fine('operations', `${running} in progress, none abandoned or unknown`)]
@@ -281,7 +281,7 @@ function serverFindings(server: ServerFacts): Finding[] {
   }
   for (const { pid, shards, ms, state, query } of shardHolders) {
     const line = `process ${pid} (${state}) has held ${counted(shards, 'outbox shard')} for ${ago(ms)}; other producers wait: ${query}`
-    const mend = `commit right after inserting events; to end it now: select pg_terminate_backend(${pid})`
+    const mend = `commit right after inserting events; to end the process now: select pg_terminate_backend(${pid})`
     findings.push({ level: 'problem', code: 'shard-held', line, mend })
   }
   const budget = `${locksHeld} advisory locks held of about ${lockBudget}`
@@ -294,14 +294,14 @@ function serverFindings(server: ServerFacts): Finding[] {
     const mend =
       'use PgBouncer 1.21 with max_prepared_statements, or postgres(url, { prepare: false }); pgStore stops naming its statements'
     findings.push({ level: 'warning', code: 'pooler', line, mend })
-  } else findings.push(fine('pooler', between ? 'through a pooler, prepared statements work' : 'no pooler in between'))
+  } else findings.push(fine('pooler', between ? 'prepared statements work through the pooler' : 'there is no pooler'))
   if (Math.abs(skewMs) > SKEW_MS_MAX) {
     const line = `this machine's clock is ${ago(Math.abs(skewMs))} ${skewMs > 0 ? 'behind' : 'ahead of'} the database's`
     findings.push({
       level: 'warning',
       code: 'clock-skew',
       line,
-      mend: 'synchronise the clocks; webhook signatures carry times',
+      mend: 'synchronise the clocks; webhook signatures contain timestamps',
     })
   } else findings.push(fine('clock-skew', 'the clocks agree'))
   return findings

@@ -26,7 +26,7 @@ export const init: Run = async (given) => {
   const there = files.filter(({ path }) => lstatSync(resolve(root, path), { throwIfNoEntry: false }))
   if (there.length > 0) {
     const names = there.map(({ path }) => path).join(', ')
-    throw invalid(`${names}: exists already, and nothing was written. Choose another folder with --dir`)
+    throw invalid(`already exists: ${names}. Nothing was written. Choose another folder with --dir`)
   }
   const needed = ['effectively-once', ...FRAMEWORKS[framework].packages, ...wiring.packages, ...TOOLS]
   const missing = needed.filter((name) => !installed.has(name))

@@ -26,7 +26,7 @@ export const list: Run = (given) => {
     const several = new Set(found.map((o) => o.namespace)).size > 1
     const rows = found.map((o) => [...(several ? [o.namespace ?? ''] : []), ...rowOf(o)])
     return {
-      text: found.length === 0 ? 'no such operation' : table(several ? ['namespace', ...head] : head, rows),
+      text: found.length === 0 ? 'no matching operation' : table(several ? ['namespace', ...head] : head, rows),
       data: found,
     }
   })
@@ -108,7 +108,7 @@ function verdictOf(values: Values): Verdict {
   const given = [done, rerun, fail].filter((one) => one !== undefined).length
   if (given !== 1)
     throw new UsageError('settle needs one of --done JSON, --rerun (both with --step NAME), --fail STATUS')
-  if (body !== undefined && fail === undefined) throw new UsageError('--body goes with --fail')
+  if (body !== undefined && fail === undefined) throw new UsageError('--body needs --fail')
   if (fail !== undefined) {
     const status = numberOf(values, 'fail', { min: 400, max: 499, whole: true }) as number
     return { failed: final({ status, ...(body === undefined ? {} : { body: jsonOf('body', body) }) }) }

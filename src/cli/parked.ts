@@ -21,7 +21,7 @@ export const list: Run = (given) => {
       shortened(e.aggregate, 40),
       ago(now - e.heldAt.getTime()),
       e.attempts,
-      e.reason === null ? '(behind another one)' : shortened(e.reason, 60),
+      e.reason === null ? '(behind another event)' : shortened(e.reason, 60),
     ])
     return { text: events.length === 0 ? 'nothing is parked' : table(head, rows), data: events }
   })
@@ -31,7 +31,7 @@ export const release: Run = (given) => {
   const [options, by] = [chosen(given.values), accountableOf(given.values)]
   return using(given, async ({ once }) => {
     const released = await once.parked.release({ ...options, ...by })
-    return { text: `${counted(released, 'event')} to be sent`, data: { released } }
+    return { text: `${counted(released, 'event')} will be sent again`, data: { released } }
   })
 }
 
@@ -39,7 +39,7 @@ export const skip: Run = (given) => {
   const [options, by] = [chosen(given.values), accountableOf(given.values)]
   return using(given, async ({ once }) => {
     const skipped = await once.parked.skip({ ...options, ...by })
-    return { text: `${counted(skipped, 'event')} given up`, data: { skipped } }
+    return { text: `${counted(skipped, 'event')} skipped`, data: { skipped } }
   })
 }
 
@@ -52,7 +52,7 @@ export const forget: Run = (given) => {
     const refuse = (text: string): Report => ({ text, data: { forgotten: false }, exit: EXIT.failed })
     if (!found) return refuse(`there is no destination '${destination.slice(0, 80)}'`)
     const { relays, waiting } = found
-    if (relays > 0) return refuse(`${counted(relays, 'relay')} to '${destination}' running: stop it first`)
+    if (relays > 0) return refuse(`${counted(relays, 'relay')} to '${destination}' running: stop every relay first`)
     if (waiting > 0 && !values.force)
       return refuse(`${counted(waiting, 'event')} waiting for '${destination}' would never be sent there; use --force`)
     const detail = JSON.stringify({ destination })

@@ -149,7 +149,7 @@ async function watched(redrive: Redrive, id: number, { progress, signal }: Told)
   const status = last as RedriveStatus
   if (status.state !== 'running' && status.state !== 'preparing') return reportOf(status)
   const waits = nobodyMs > NOBODY_MS_MAX
-  const goes = waits ? `waits for a process that runs the consumer '${status.consumer}'` : 'goes on'
+  const goes = waits ? `waits for a process that runs the consumer '${status.consumer}'` : 'continues'
   const text = `redrive ${id} ${goes}; watch it: effectively-once redrive watch ${id}, stop it: redrive pause ${id}`
   return { text, data: status, exit: waits ? EXIT.attention : EXIT.done }
 }

@@ -73,7 +73,7 @@ describe('the lines of signals', () => {
       'advice: hook: num_replicas is 1',
       "alarm: segment 4 of shard 3 holds 9 events, and 'hook' acknowledged 8. The segment is kept",
       "the relay 'hook' is paused",
-      "the relay 'hook' goes on",
+      "the relay 'hook' was resumed",
     ])
   })
 

@@ -77,7 +77,7 @@ function newsOf(signal: Signal): string | null {
       return alarmText(signal)
     case 'paused':
     case 'resumed':
-      return `the ${signal.task} '${signal.name}' ${signal.kind === 'paused' ? 'is paused' : 'goes on'}`
+      return `the ${signal.task} '${signal.name}' ${signal.kind === 'paused' ? 'is paused' : 'was resumed'}`
     default:
       return null
   }

@@ -20,7 +20,7 @@ export const USAGE = `effectively-once <command> [options]
 
   init                       write a first protected route for this project; --dry-run: print it
   migrate                    apply missing migrations; safe to run many times, from many machines
-  migrate --sql              print the SQL of the migrations, to apply it yourself; without --url: PostgreSQL's
+  migrate --sql              print the SQL of the migrations, to apply it yourself; without --url: for PostgreSQL
   migrate --adopt NAME       assign rows from before namespaces existed to this namespace
   grants --role NAME         print the rights a role needs: --for app (default), relay, reader, owner
   status                     show versions, operations, waiting events, consumers, dead letters, redrives
@@ -34,7 +34,7 @@ export const USAGE = `effectively-once <command> [options]
   operations release ID      end the lease of an operation: the next retry takes over at once
   parked list                list events that a relay gave up on; --destination NAME names its sink
   parked release             send parked events again, in order per aggregate
-  parked skip                give up the first parked event of each aggregate, or --id; send the events behind it
+  parked skip                skip the first parked event of each aggregate, or --id; send the events behind it
   dead-letters [list]        list messages that consumers gave up on; filters below
   dead-letters count         count dead letters by kind of error
   dead-letters show ID       show a letter with its causes, attempts and body (--reveal: not masked)
@@ -87,15 +87,15 @@ parked
   --aggregate ID, --id ID    one aggregate, one event; default: all of them
 
 forget, redrive, dead-letters import and discard, operations settle and release, parked release and skip
-  --why TEXT                 the reason, for the audit; required for every change
+  --why TEXT                 the reason, for the audit log; required for every change
   --by NAME                  who; default: the user and host of this machine
-  --canary N                 run N letters first (10); a failure among them pauses; --stop-after-canary waits for resume
+  --canary N                 run N letters first (10), and pause if one fails; --stop-after-canary: pause in any case
   --rate N                   letters per second (50)
   --pause-at SHARE           pause when more than this share of the last 50 fail (0.2)
-  --force                    also letters older than the inbox remembers
-  --reorder                  also letters that would overtake an earlier one of their aggregate
+  --force                    also run letters that are older than the inbox remembers
+  --reorder                  also run letters that would overtake an earlier letter of their aggregate
   --transform FILE           a module that exports transform(event, letter): changes events before they run
-  --reveal                   show values in the differences a transform makes
+  --reveal                   show the values that a transform changes
   --no-retry                 resume: do not run failed letters again
 
 verify

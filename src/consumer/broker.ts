@@ -107,7 +107,7 @@ export class Broker {
     let applied = 0
     for (const arrival of arrivals) {
       const fate = fates.get(arrival)
-      const parked = fate?.kind === 'parked' ? arrival.setAside : null
+      const parked = fate?.kind === 'parked' ? arrival.parkedAs : null
       if (fate && isApplied(fate)) applied++
       if (!parked) ack.push(...arrival.deliveries)
       else {

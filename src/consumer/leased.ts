@@ -95,7 +95,7 @@ function produceOf<Tx>(
         const inTurn = <T>(work: () => Promise<T>): Promise<T> => (at ? at.inTurn(work) : work())
         const redrive = settleRedriven !== undefined
         if (!(await inTurn(() => inbox.enter(session, { consumer: settings.name, item, redrive })))) {
-          throw new Overtaken('applied or set aside elsewhere')
+          throw new Overtaken('applied or parked elsewhere')
         }
         if (settleRedriven) await inTurn(() => settleRedriven(session, [arrival]))
         return { answer: answerOfValue(undefined), fate: 'complete' }

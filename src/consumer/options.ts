@@ -159,7 +159,8 @@ function checkSource(from: unknown): Source<unknown> {
 }
 
 function checkHandlers(on: unknown): ReadonlyMap<string, Handler> {
-  if (typeof on !== 'object' || on === null) throw invalid('consumer() needs handlers by type of event')
+  if (typeof on !== 'object' || on === null)
+    throw invalid('consumer() needs an object with a handler for each type of event')
   const handlers = new Map(Object.entries(on).filter(([, handler]) => handler !== undefined))
   if (handlers.size === 0) throw invalid('consumer() needs at least one handler')
   for (const [type, handler] of handlers) {

@@ -170,8 +170,8 @@ function answerTo<Tx>({ core, settings }: ConsumerParts<Tx>, arrival: Arrival, f
     case 'duplicate':
     case 'passed':
     case 'parked': {
-      if (fate.kind === 'parked' && arrival.setAside) {
-        const { reason, letter } = arrival.setAside
+      if (fate.kind === 'parked' && arrival.parkedAs) {
+        const { reason, letter } = arrival.parkedAs
         observe({ kind: 'deadLetter', consumer, type, reason, fingerprint: letter.fingerprint })
         if (reason === 'unreadable') return problem(onceError('ONCE_BODY_INVALID', { detail: letter.error ?? '' }))
       }

@@ -134,7 +134,7 @@ export class RedriveExecutor<Tx> {
     if (canary > 0 && canaryLeft <= 0) {
       const reason = `the first ${canary} were applied`
       if (!canaryStops) return !(await this.#change('running', null, 'canary', true))
-      await this.#change('paused', `${reason}: resume to go on`, 'pause', true)
+      await this.#change('paused', `${reason}: resume to continue`, 'pause', true)
       return true
     }
     const share = this.#window.share()

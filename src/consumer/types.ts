@@ -15,7 +15,7 @@ export interface ConsumerOptions<M, L extends Duration | undefined> {
   /** How often a message may fail, or crash its process, before `onFailure` applies. Default 10 */
   attempts?: number
   /**
-   * How long a failing message is retried, at least. `onFailure` applies when both the attempts and this time are
+   * The minimum time for which a failing message is retried. `onFailure` applies when both the attempts and this time are
    * spent. Crashes and `final()` do not wait for this time. Default '1h', or '0s' if `attempts` is given
    */
   retryFor?: Duration
@@ -38,7 +38,7 @@ export interface ConsumerOptions<M, L extends Duration | undefined> {
   /**
    * What becomes of a message that failed for the last time. 'park' (default): the message and later messages of its
    * aggregate become dead letters. 'block': its aggregate waits until the message succeeds. 'skip': only the message
-   * becomes a dead letter, and later messages run without it, which gives up order.
+   * becomes a dead letter, and later messages run without it, out of order.
    */
   onFailure?: 'park' | 'block' | 'skip'
   /**

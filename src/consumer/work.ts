@@ -28,7 +28,7 @@ export async function workOn<Tx>(parts: ConsumerParts<Tx>, batch: readonly Arriv
     const ready = waitingBehind(batch, await counted(parts, run, park, fates), park, fates)
     for (const [arrival, fate] of await attempt(parts, ready)) await judge(parts, arrival, fate, park, fates)
     await letWait(parts, park, fates)
-    await setAside(parts, inOrder(batch, park, fates), fates)
+    await parkMessages(parts, inOrder(batch, park, fates), fates)
   } catch (error) {
     // The store is in trouble: undecided messages are tried again, and lose no attempt.
     for (const arrival of batch) if (!fates.has(arrival)) fates.set(arrival, { kind: 'troubled', error })
@@ -244,9 +244,13 @@ function inOrder(batch: readonly Arrival[], park: ReadonlyMap<Arrival, Why>, fat
 
 /**
  * Writes dead letters together with the log's position, in one transaction. A message that runs elsewhere at this
- * moment is not set aside, because that process may be about to commit it.
+ * moment is not parked, because that process may be about to commit it.
  */
-async function setAside<Tx>(parts: ConsumerParts<Tx>, park: ReadonlyMap<Arrival, Why>, fates: Fates): Promise<void> {
+async function parkMessages<Tx>(
+  parts: ConsumerParts<Tx>,
+  park: ReadonlyMap<Arrival, Why>,
+  fates: Fates,
+): Promise<void> {
   if (park.size === 0) return
   const { inbox, settings } = parts
   const letters = [...park].map(([arrival, { reason, error }]) => {
@@ -256,14 +260,14 @@ async function setAside<Tx>(parts: ConsumerParts<Tx>, park: ReadonlyMap<Arrival,
   })
   const positions = positionsAfter(parts, deliveriesOf([...park.keys()]))
   for (const [index, [arrival, { reason }]] of [...park].entries()) {
-    arrival.setAside = { reason, letter: letters[index] as Letter }
+    arrival.parkedAs = { reason, letter: letters[index] as Letter }
   }
   const { name: consumer, deadlineMs } = settings
   const busy = new Set(await inbox.park({ consumer, letters, positions, deadlineMs }))
   for (const arrival of park.keys()) {
     if (!busy.has(arrival.item.id)) fates.set(arrival, { kind: 'parked' })
     else {
-      arrival.setAside = null
+      arrival.parkedAs = null
       fates.set(arrival, { kind: 'busy' })
     }
   }
@@ -313,7 +317,7 @@ export async function parkOrphans<Tx>(parts: ConsumerParts<Tx>, arrivals: readon
     return { reason: 'orphaned', error }
   }
   try {
-    await setAside(parts, new Map(arrivals.map((arrival) => [arrival, why(arrival)])), fates)
+    await parkMessages(parts, new Map(arrivals.map((arrival) => [arrival, why(arrival)])), fates)
   } catch (error) {
     for (const arrival of arrivals) fates.set(arrival, { kind: 'troubled', error })
   }

@@ -71,7 +71,7 @@ function exchangeOf(req: Request, res: Response, next: NextFunction, handler: Ha
     handle: (op) => handler(req, res, op),
     handled: () => {},
     // A handler that throws undefined has failed, but `next(undefined)` would call the next route.
-    fail: (error) => next(error || new Error('The handler threw nothing')),
+    fail: (error) => next(error || new Error('The handler threw an empty value')),
     send: (answer) => writeAnswer(res, answer),
   }
 }

@@ -93,7 +93,7 @@ function returned(respond: Batched['respond']): Batched['respond'] {
     } catch (error) {
       if (!thrownAnswer(error)) throw error
       throw onceError('ONCE_ANSWER_INVALID', {
-        detail: 'respond() threw its answer; on a batched route, return it',
+        detail: 'respond() threw its answer; on a batched route, return the answer',
         cause: error,
       })
     }

@@ -127,7 +127,7 @@ const encoder = new TextEncoder()
 
 export function answerOfRefusal({ status, headers = [], body = null }: Refusal): Answer {
   if (!Number.isInteger(status) || status < 200 || status > 599)
-    throw onceError('ONCE_ANSWER_INVALID', { detail: `A hook answered with the status ${status}` })
+    throw onceError('ONCE_ANSWER_INVALID', { detail: `A hook returned the invalid status ${status}` })
   const bytes = typeof body === 'string' ? encoder.encode(body) : body
   return { status, headers: spokenHeaders(headers), body: bytes, kept: true }
 }

@@ -38,7 +38,7 @@ export function checkScope(scope: unknown): string {
 
 /** Checks the name of the service that owns the keys. */
 export function checkNamespace(namespace: unknown): string {
-  if (typeof namespace !== 'string' || namespace === '') throw invalid('namespace must be a string that is not empty')
+  if (typeof namespace !== 'string' || namespace === '') throw invalid('namespace must be a non-empty string')
   if (!isStorable(namespace)) throw invalid('namespace has a NUL character or a lone surrogate')
   if (isOver(namespace, NAMESPACE_BYTES_MAX)) {
     throw invalid(`A namespace is at most ${NAMESPACE_BYTES_MAX} bytes long`)

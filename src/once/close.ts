@@ -33,7 +33,7 @@ export function checkClose(options: CloseOptions): { withinMs: number; server: C
   if (typeof options !== 'object' || options === null) throw invalid('close() takes { within, server }')
   refuseUnknown(options, OPTIONS, 'close()')
   const { within, server } = options
-  if (server !== undefined && typeof server?.close !== 'function') throw invalid('close({ server }) needs a server')
+  if (server !== undefined && typeof server?.close !== 'function') throw invalid('server must have a close() method')
   const withinMs = milliseconds(within, CLOSE_MS_DEFAULT, { option: 'within', min: 0, max: CLOSE_MS_MAX })
   return { withinMs, server }
 }

@@ -36,7 +36,7 @@ export function leasedRequestOf<Tx>(
     throw invalid(`the input of an operation with recover may have at most ${RECOVER_INPUT_BYTES_MAX} bytes`)
   if (fingerprintInput((JSON.parse(sealed) as Sealed).input, given.ignore) !== fingerprint) {
     const detail =
-      'The input of a recoverable operation must be plain data: this input changes when JSON stores and reads it'
+      'The input of a recoverable operation must be plain data: this input changes in a round trip through JSON'
     throw onceError('ONCE_INPUT_INVALID', { detail })
   }
   return { ...request, leaseMs, label, recover: { namespace: core.settings.namespace, name, input: sealed } }

@@ -206,7 +206,7 @@ function resultOf(name: string, value: unknown): string {
   const result = jsonOf(value, `the result of step '${name}'`)
   if (Buffer.byteLength(result) > STEP_RESULT_BYTES_MAX) {
     throw onceError('ONCE_STEP_INVALID', {
-      detail: `The result of step '${name}' is over ${STEP_RESULT_BYTES_MAX} bytes; return what a retry needs`,
+      detail: `The result of step '${name}' is over ${STEP_RESULT_BYTES_MAX} bytes; return only what a retry needs`,
     })
   }
   return result

@@ -14,7 +14,7 @@ export interface CallParts {
   readonly leaseMs: number
   /** Whether the relay surely still holds its lease. */
   readonly mayRun: () => boolean
-  /** The relay was not told to stop. */
+  /** The relay is not stopping. */
   readonly mayBegin: () => boolean
   readonly decide: (item: Item, verdict: Verdict, round: Round) => void
 }
@@ -86,7 +86,7 @@ export class Call {
       const verdict = list[index] ?? left
       if (verdict) this.#tell(index, verdict)
     }
-    this.#end(left ? undefined : { error: new Error('the relay stops'), why: 'stopped' })
+    this.#end(left ? undefined : { error: new Error('the relay is stopping'), why: 'stopped' })
   }
 
   stop(error: unknown): void {
@@ -126,14 +126,14 @@ export class Call {
     const { clock, leaseMs, mayRun } = this.#parts
     const silenceMs = Math.max(leaseMs / 2, RELAY_SILENCE_MS_MIN)
     const leftMs = this.#heardAt + silenceMs - clock.now()
-    if (!mayRun()) return this.#end({ error: new Error('the lease is in doubt'), why: 'leaseInDoubt' })
+    if (!mayRun()) return this.#end({ error: new Error('the lease may have lapsed'), why: 'leaseInDoubt' })
     if (leftMs <= 0) return this.#end({ error: new Error(`no verdict within ${silenceMs} ms`), why: 'silent' })
     this.#cancel = clock.after(Math.max(1, Math.min(leftMs, leaseMs / CHECKS_PER_LEASE)), () => this.#watch())
   }
 }
 
 const NO_VERDICT: Verdict = { kind: 'failed', error: new Error('the sink gave no verdict'), retryable: true }
-const NO_LIST = new TypeError('the sink did not answer with a list of verdicts')
+const NO_LIST = new TypeError('the sink did not return a list of verdicts')
 
 type Failed = Extract<Verdict, { kind: 'failed' }>
 

@@ -61,17 +61,17 @@ export interface RelayOptions {
   /**
    * What to do with an event that failed for the last time. 'park' (default): the event is parked, and later events of
    * its aggregate are parked behind it. 'block': its aggregate waits until the event is sent. 'skip': the event is
-   * skipped, and later events are sent without it, which gives up order.
+   * skipped, and later events are sent without it, out of order.
    */
   onFailure?: OnFailure
   /** How long other relays wait before they take the shards of a relay that died. Default '30s' */
   lease?: Duration
   /**
-   * Sends only events of these types (`*` is any text), such as `['charge.*']`. The relay passes over the others, and
+   * Sends only events of these types (`*` is any text), such as `['charge.*']`. The relay ignores the others, and
    * the outbox does not keep them for this destination. All relays of a destination need the same filter.
    */
   only?: readonly string[]
-  /** Passes over events of these types. */
+  /** Ignores events of these types. */
   except?: readonly string[]
   /** The most events per second of this relay in this process. Default: no limit */
   rate?: number
@@ -85,7 +85,7 @@ export type RelaySurroundings = Pick<
   'outbox' | 'clock' | 'random' | 'observe' | 'tracing' | 'source' | 'calls' | 'closed'
 >
 
-/** A relay with a method that tells it that events were committed in this process. */
+/** A relay that can be woken when events were committed in this process. */
 export interface WakeableRelay extends Relay {
   readonly kind: 'relay'
   /** The name of its sink. */

@@ -17,7 +17,7 @@ const DOUBTS_MAX = 3
 const KNOWN_DOUBTS_MAX = 16
 
 export interface SenderState {
-  /** The relay was told to stop: nothing new is handed over. */
+  /** The relay is stopping: nothing new is handed over. */
   readonly stopping: boolean
   /** The relay no longer waits for running calls. */
   readonly overdue: boolean
@@ -171,7 +171,7 @@ export class Sender {
 
   /** Ends the calls that are under way. */
   async abort(): Promise<void> {
-    for (const call of this.#calls.keys()) call.stop(new Error('the relay was told to stop'))
+    for (const call of this.#calls.keys()) call.stop(new Error('the relay is stopping'))
     await Promise.all(this.#calls.values())
   }
 

@@ -42,7 +42,7 @@ export interface Sink {
 }
 
 export interface SendOptions {
-  /** Aborts when the relay stops waiting. The relay sends events without a verdict again. */
+  /** Aborts when the relay stops waiting. The relay sends again the events that have no verdict. */
   readonly signal: AbortSignal
   /**
    * Reports a verdict as it comes, by the event's index in the call. The verdict counts even if the call fails later.

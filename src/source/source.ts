@@ -93,7 +93,7 @@ export interface OpenParams {
   /** The most deliveries that the consumer holds at a time. */
   readonly prefetch: number
   readonly positions: Positions
-  /** Reports a problem that the source can go on with, as a signal. */
+  /** Reports, as a signal, a problem despite which the source continues. */
   warn(error: unknown): void
   /** Reports a setting that weakens a promise, as the signal `advice`. Nothing has failed. */
   advise(advice: string): void
@@ -134,7 +134,7 @@ export interface Subscription {
   readonly acksLater?: boolean
   /** Settles deliveries that are stored as dead letters and must never come again. Default: `ack` */
   reject?(deliveries: readonly Delivery[], options: { readonly reason: string }): Promise<void>
-  /** Tells the broker that the consumer still works on these deliveries. */
+  /** Reports to the broker that the consumer still works on these deliveries. */
   extend?(deliveries: readonly Delivery[]): Promise<void>
   /**
    * The source calls this with the names of partitions that it lost. The consumer drops their deliveries that are not

@@ -15,12 +15,12 @@ import type { BeginParams, SqlBegun, Transactions } from './transactions.ts'
  * The Store interface: what a database must do, with one method per statement or round trip. So the simulator can stop
  * the world between any two of them. Expected outcomes are returned, never thrown. `KeyStore` is required, and enough
  * for leased operations. Every other part is optional: a store leaves out what its backend cannot do, and an operation
- * that needs it is refused with ONCE_UNSUPPORTED (`lacking.ts`). A store never does less silently.
+ * that needs it is refused with ONCE_UNSUPPORTED (`lacking.ts`). A store never weakens a promise silently.
  *
  * `Tx` is the user's own transaction object: a pg client, a Drizzle transaction, …; undefined without transactions.
  */
 export interface Store<Tx> extends KeyStore, Partial<Transactions<Tx>> {
-  /** The user's own open transaction. ONCE_TX_REQUIRED or ONCE_TX_ISOLATION where it cannot carry a claim. */
+  /** Joins the user's own open transaction. Throws ONCE_TX_REQUIRED or ONCE_TX_ISOLATION if it cannot hold a claim. */
   join?(tx: Tx): Promise<SqlSession<Tx>>
   /** Absent if there is nothing to migrate. */
   readonly schema?: Schema | undefined

@@ -14,7 +14,7 @@ export interface Series {
 
 /**
  * Keeps the number of label values and of label sets small, whatever routes, types and names there are. The first values
- * are told apart, and later ones are 'other'.
+ * are counted separately, and later values as 'other'.
  */
 export class LabelBounds {
   readonly #values = new Map<string, Set<string>>()

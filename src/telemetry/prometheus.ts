@@ -9,7 +9,7 @@ export interface PrometheusMetrics {
   readonly observe: Observe
   /** The media type of the text. */
   readonly contentType: string
-  /** Returns all metrics as text. With an instance, the gauges of its database too. Never rejects. */
+  /** Returns all metrics as text. If you pass an instance, the text has its database gauges, too. Never rejects. */
   render(once?: WatchedInstance): Promise<string>
   /** A handler of `/metrics` for node:http and Express. */
   handler(once?: WatchedInstance): (request: unknown, response: MetricsResponse) => void
@@ -31,7 +31,7 @@ interface Sample {
 
 const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
-/** Counts signals, and writes them in the text format of Prometheus. One for each instance. */
+/** Counts signals, and writes them in the text format of Prometheus. Use one for each instance. */
 export function prometheus(): PrometheusMetrics {
   const bounds = new LabelBounds()
   const counted = new Family(bounds)

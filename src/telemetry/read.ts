@@ -5,7 +5,7 @@ import { systemClock } from '../platform/clock.ts'
 import { READ, type Instrument } from './instruments.ts'
 import type { LabelBounds, Labels } from './labels.ts'
 
-/** An instance whose database is looked at. */
+/** An instance whose database gauges are read. */
 export interface WatchedInstance {
   status(): Promise<Status>
   ready(): Promise<Readiness>

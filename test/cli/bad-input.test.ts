@@ -53,10 +53,10 @@ const PARSED: readonly (readonly [string, string])[] = [
   ['migrate now', 'too many'],
   ['migrate --ulr x', '--ulr'],
   ['migrate --url', 'url'],
-  ['status --sql', '--sql goes with migrate, not with status'],
+  ['status --sql', '--sql is for migrate, not for status'],
   ['doctor extra', 'too many'],
-  ['sweep --to x', '--to goes with relay'],
-  ['relay --why x', '--why goes with'],
+  ['sweep --to x', '--to is for relay'],
+  ['relay --why x', '--why is for'],
   ['dead-letters frob', "has no 'frob'"],
   ['dead-letters show', 'needs the id of a letter'],
   ['dead-letters import', 'needs a file'],
@@ -64,7 +64,7 @@ const PARSED: readonly (readonly [string, string])[] = [
   ['redrive fly', "has no 'fly'"],
   ['redrive show', 'needs the number of a redrive'],
   ['redrive pause 1 2', 'too many'],
-  ['redrive list --force', '--force goes with forget, redrive plan, redrive run'],
+  ['redrive list --force', '--force is for forget, redrive plan, redrive run'],
   ['help me', 'too many'],
 ]
 

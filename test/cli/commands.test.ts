@@ -127,7 +127,7 @@ describe('the command line on a SQLite file', () => {
       const again = await cli(['dead-letters', 'import', '-', '--why', 'back', '--url', url], { input: exported.out })
       expect(again).toMatchObject({
         code: 0,
-        out: '2 of 2 letters imported; 0 were applied before, 0 are already here\n',
+        out: '2 of 2 letters imported; 0 were applied before, 0 already have a letter\n',
       })
       expect((await world.once.deadLetters.list()).map(({ message }) => message).toSorted()).toEqual(['x1', 'x2'])
       const forged = JSON.stringify({ ...JSON.parse(lines[0] as string), message: 'other' })
@@ -190,7 +190,7 @@ describePostgres('doctor and relay on PostgreSQL', (database) => {
         expect(of(findings, 'ONCE_HORIZON_SHORT').map(({ level }) => level)).toEqual(['problem', 'warning'])
         expect(of(findings, 'redrive-waits')[0]?.line).toContain(CONSUMER)
         expect(of(findings, 'lock-budget')[0]).toMatchObject({ level: 'fine' })
-        expect(of(findings, 'pooler')[0]).toMatchObject({ level: 'fine', line: 'no pooler in between' })
+        expect(of(findings, 'pooler')[0]).toMatchObject({ level: 'fine', line: 'there is no pooler' })
         await client.query('rollback')
         await world.sql(
           `insert into effectively_once.sweeper (name, until, holder) values ('records', now() + interval '1 minute', gen_random_uuid())`,

@@ -66,7 +66,7 @@ describe('init with an odd package.json', { timeout: TIMEOUT_MS }, () => {
 it('writes nothing beside a link that points nowhere', { timeout: TIMEOUT_MS }, async () => {
   await mkdir(join(cwd, 'once'))
   await symlink(join(cwd, 'nowhere'), join(cwd, 'once', 'main.ts'))
-  expect(await init('{}')).toMatchObject({ code: 2, err: expect.stringContaining('once/main.ts: exists already') })
+  expect(await init('{}')).toMatchObject({ code: 2, err: expect.stringContaining('already exists: once/main.ts') })
   expect(readdirSync(join(cwd, 'once'))).toEqual(['main.ts'])
 })
 

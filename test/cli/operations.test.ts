@@ -73,7 +73,7 @@ async function story(store: SqlStore<unknown>, url: string): Promise<string> {
   })
   expect(wired).toBe('W-17')
   await expect(once.run(pay, down)).rejects.toMatchObject({ status: 410, body: { gone: true } })
-  expect(await run('list')).toMatchObject({ code: 0, out: 'no such operation\n' })
+  expect(await run('list')).toMatchObject({ code: 0, out: 'no matching operation\n' })
   const { out } = await cli(['redrive', 'audit', '--url', url])
   await once.close()
   return out

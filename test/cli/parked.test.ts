@@ -38,7 +38,7 @@ async function story(store: SqlStore<unknown>, url: string): Promise<string> {
   const run = (...args: string[]): ReturnType<typeof cli> => cli(['parked', ...args, '--url', url])
   const listed = await run('list', '--destination', 'hook')
   expect(listed.out).toContain('the receiver is wrong')
-  expect(listed.out).toContain('(behind another one)')
+  expect(listed.out).toContain('(behind another event)')
   const json = await run('list', '--destination', 'hook', '--json')
   expect(JSON.parse(json.out)).toHaveLength(6)
   for (const wrong of [
@@ -55,7 +55,7 @@ async function story(store: SqlStore<unknown>, url: string): Promise<string> {
   }
   broken = false
   expect((await run('release', '--destination', 'hook', '--aggregate', 'a', '--why', 'mended')).out).toBe(
-    '3 events to be sent\n',
+    '3 events will be sent again\n',
   )
   const skip = ['skip', '--destination', 'hook', '--aggregate', 'b', '--why', 'b1 was a test', '--by', 'ada', '--json']
   expect(JSON.parse((await run(...skip)).out)).toEqual({ skipped: 1 })

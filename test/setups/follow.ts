@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { expect } from 'vitest'
 
 const COMMANDS_MS = 600_000
-const OWN_TERMINAL = '# in a terminal of its own\n'
+const OWN_TERMINAL = '# in a separate terminal\n'
 
 export interface Reader {
   /** The empty folder in which the reader works. */

@@ -26,7 +26,7 @@ export interface NatsSourceOptions<E extends Events> {
   /**
    * One of the consumer's processes reads, and the others stand by. So an aggregate's events are handled in the order
    * of the stream. The position in the stream is stored with the effects, not in a durable. When the reading process
-   * dies, another one goes on after `ackWait`. Default false
+   * dies, another one continues after `ackWait`. Default false
    */
   singleActive?: boolean
   /**

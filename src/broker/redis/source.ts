@@ -22,8 +22,8 @@ export interface RedisSourceOptions<E extends Events> {
   idle?: Duration
   /**
    * One of the consumer's processes reads, and the others stand by. So an aggregate's events are handled in the order
-   * of the stream. The position in the stream is stored with the effects. When the reading process dies, another one
-   * goes on after `idle`. Default false
+   * of the stream. The position in the stream is stored with the effects. When the reading process dies, another process
+   * continues after `idle`. Default false
    */
   singleActive?: boolean
   name?: string

@@ -49,7 +49,7 @@ export class Arrival {
   /** It made a batch fail, or was running at more than one crash, so it runs alone. */
   alone = false
   /** It was parked, but the reply was lost. If it is found parked later, this result is reported. */
-  setAside: { readonly reason: LetterReason; readonly letter: Letter } | null = null
+  parkedAs: { readonly reason: LetterReason; readonly letter: Letter } | null = null
   /** Set while it runs, if the instance has a tracer. */
   span: Span | undefined
 

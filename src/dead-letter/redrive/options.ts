@@ -39,7 +39,8 @@ export function checkRedrive(options: RedriveOptions): CheckedRedrive {
     throw invalid('force and reorder must be true or false')
   const first = typeof canary === 'object' ? canary.letters : (canary ?? REDRIVE_CANARY_DEFAULT)
   const after = typeof canary === 'object' ? (canary.after ?? 'go') : 'go'
-  if (!Number.isInteger(first) || first < 0 || first > CANARY_MAX) throw invalid('canary must be a whole number from 0')
+  if (!Number.isInteger(first) || first < 0 || first > CANARY_MAX)
+    throw invalid(`canary must be a whole number from 0 to ${CANARY_MAX}`)
   if (after !== 'go' && after !== 'pause') throw invalid(`canary.after must be 'go' or 'pause'`)
   const { by, why } = checkAccountable(options)
   const canaryStops = after === 'pause'

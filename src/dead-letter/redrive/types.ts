@@ -11,7 +11,7 @@ export interface RedriveFilter extends DeadLetterFilter {
 
 export interface RedriveOptions extends Accountable {
   /**
-   * How many letters run first. If one of them fails, the redrive pauses. If none fails, the redrive goes on, or waits
+   * How many letters run first. If one of them fails, the redrive pauses. If none fails, the redrive continues, or waits
    * for `resume` with `after: 'pause'`. Default `{ letters: 10, after: 'go' }`; 0: none.
    */
   canary?: number | { letters: number; after?: 'go' | 'pause' }
@@ -66,7 +66,7 @@ export interface RedriveStatus {
   readonly failed: number
   /** Letters that wait behind a letter that failed. */
   readonly blocked: number
-  /** Letters that were settled in another way meanwhile, for example discarded. */
+  /** Letters that something else settled in the meantime, for example discarded letters. */
   readonly gone: number
   readonly left: number
   readonly canary: number

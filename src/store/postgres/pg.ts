@@ -148,7 +148,7 @@ function connected(pool: PgPool, watchdog: Watchdog): Promise<PgLink> {
     let isLate = false
     const wait = watchdog.watch(STATEMENT_WITHIN_MS, () => {
       isLate = true
-      reject(unavailable(pool, new Error(`the pool returned none within ${STATEMENT_WITHIN_MS} ms`)))
+      reject(unavailable(pool, new Error(`the pool returned no connection within ${STATEMENT_WITHIN_MS} ms`)))
     })
     unwatched(() => {
       pool.connect((error, client) => {

@@ -26,9 +26,9 @@ export interface VerifyOptions {
 export interface VerifyReport {
   /** What the handler does, in order: statements, steps, outside calls, commits and answers. */
   readonly boundaries: readonly string[]
-  /** How many schedules were played. In each of them one process died, or two calls were made at once. */
+  /** How many schedules were run. In each schedule one process died, or two calls were made at once. */
   readonly schedules: number
-  /** Boundaries that did not come again, because the handler took another way. */
+  /** Boundaries that a later run did not reach, because the handler took another path. */
   readonly unreached: readonly string[]
 }
 
@@ -127,7 +127,7 @@ class Verify {
     if (!isOpen) return
     const message =
       end === 'late'
-        ? `nothing was decided within ${durationText(this.#childMs, Math.round)}`
+        ? `the outcome was still open after ${durationText(this.#childMs, Math.round)}`
         : `the process crashed: ${lastWords}`
     throw this.#broken(isOpen, { of: 'act', message })
   }
@@ -143,8 +143,8 @@ class Verify {
     const told =
       this.#schedules === 0
         ? `verify could not run act once within ${time}`
-        : `verify played ${this.#schedules} of ${this.#total} schedules within ${time}, and they held`
-    return onceError('ONCE_DEADLINE', { detail: `${told}. Give it more time: within` })
+        : `verify ran only ${this.#schedules} of ${this.#total} schedules within ${time}; all of them held`
+    return onceError('ONCE_DEADLINE', { detail: `${told}. Raise the option within` })
   }
 }
 

@@ -117,7 +117,7 @@ export class SideConnection {
       await options?.onConnect?.(client)
     } catch (cause) {
       throw onceError('ONCE_STORE_UNAVAILABLE', {
-        detail: `no connection beside the pool: ${cause instanceof Error ? cause.message : String(cause)}`,
+        detail: `no connection outside the pool: ${cause instanceof Error ? cause.message : String(cause)}`,
         cause,
       })
     }

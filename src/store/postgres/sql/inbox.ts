@@ -110,7 +110,7 @@ function isSettledFor(schema: string, id: string): string {
 }
 
 /**
- * True, or an error. The claiming transaction must still be open. And no taken message may have been set aside between
+ * True, or an error. The claiming transaction must still be open. And no taken message may have been parked between
  * the snapshot of `take` and its locks. With the locks taken, no other process can set it aside.
  * $1 xid, $2 taken messages that are not part of a redrive
  */
