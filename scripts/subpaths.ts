@@ -130,7 +130,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
     page: 'docs/brokers.md',
     row: [
       'NATS',
-      '`accepted`; `replicated` from 3 replicas on; `flushed` with `sync_interval: always`',
+      '`accepted`; `replicated` with 3 or more replicas; `flushed` with `sync_interval: always`',
       "for the stream's `duplicate_window` (default 2 min)",
     ],
   },
@@ -142,7 +142,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
     row: [
       'Redis',
       '`accepted`; `flushed` with `appendonly yes` and `appendfsync always`; `replicated` with `waitFor`',
-      'from Redis 8.6 on (`IDMP`)',
+      'with Redis 8.6 and later (`IDMP`)',
     ],
   },
   rabbitmq: {
