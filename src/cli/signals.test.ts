@@ -82,6 +82,6 @@ describe('the lines of signals', () => {
     const refused = new AggregateError([new Error('connect ECONNREFUSED ::1:9092')])
     const error = new AggregateError([refused, refused], 'metadata failed 2 times.')
     new SignalLines((line) => lines.push(line), steppedClock()).observe({ kind: 'troubled', task: 'relay', error })
-    expect(lines).toEqual(['trouble of the relay: metadata failed 2 times. connect ECONNREFUSED ::1:9092'])
+    expect(lines).toEqual(['trouble in the relay: metadata failed 2 times. connect ECONNREFUSED ::1:9092'])
   })
 })
