@@ -115,9 +115,7 @@ export const SWEEP_SOON_MS = 1_000
 export const SWEEP_LEASE_MS: number = 5 * 60_000
 /** Retention waits this long for a table lock, at most: every later request waits behind a queued lock. */
 export const RETENTION_LOCK_TIMEOUT_MS = 50
-/**
- * Answer partitions are created this many days beyond the latest expiry, and never for more than the maximum of days.
- */
+/** Answer partitions are created this many days beyond the latest expiry, up to the maximum of days. */
 export const PARTITIONS_AHEAD_DAYS = 2
 export const PARTITIONS_MAX_DAYS = 35
 /** Attaching a partition scans the default partition and blocks writers, so the default may be at most this large. */

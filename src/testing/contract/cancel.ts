@@ -49,7 +49,7 @@ export const CANCEL_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'outbox: who comes too late is told so, and nobody cancels the event after that',
+    name: 'outbox: a late cancel returns that the event is due, and no later cancel succeeds',
     unless,
     async test(subject) {
       const late = await delayed(subject)

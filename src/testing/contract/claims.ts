@@ -87,7 +87,7 @@ export const CLAIM_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'while one runs, the same request is told apart from another one, and nobody waits',
+    name: 'a running key distinguishes the same request from another, and nobody waits',
     unless: oneWriter,
     async test({ store }) {
       const key = newKey()

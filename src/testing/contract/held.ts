@@ -41,7 +41,7 @@ export const HELD_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'outbox: a parked head parks its line; the next owner is told who waits',
+    name: 'outbox: a parked event parks its successors, and the next owner learns which events wait',
     unless,
     async test(subject) {
       const relay = await Relayer.open(subject)

@@ -79,7 +79,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     assert.equal(await inbox.letters.discard({ filter: { consumer }, limit: 10 }), 1)
     assert.deepEqual(await apply(subject, consumer, [b]), ['parked'])
   },
-  async 'what was set aside while it ran is not entered any more, but by a redrive'(subject) {
+  async 'a message that was parked while it ran is entered only by a redrive'(subject) {
     const { consumer, inbox } = await reading(subject)
     const item = itemOf(consumer, newKey())
     const enter = async (redrive: boolean): Promise<boolean> => {

@@ -54,7 +54,7 @@ export const RETENTION_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'a sweep takes no more than it is told to, and says when it is done',
+    name: 'a sweep removes at most its limit, and reports when it is done',
     async test(subject) {
       const { store } = subject
       await sweepAll(subject)

@@ -8,7 +8,7 @@ import { oneWriter, type Case, type SqlSubject } from './subject.ts'
 const unlessAlone = (subject: SqlSubject): string | null => unless(subject) ?? oneWriter(subject)
 
 const NOT_PARKED: Case = {
-  name: 'inbox: what runs elsewhere is not set aside, and no position is passed beyond it',
+  name: 'inbox: a message that runs elsewhere is not parked, and no position passes it',
   unless: unlessAlone,
   async test(subject) {
     const { consumer, inbox } = await reading(subject)
@@ -39,7 +39,7 @@ const NOT_PARKED: Case = {
 }
 
 const IN_ORDER: Case = {
-  name: 'inbox: behind one that runs elsewhere, later ones of its aggregate are not set aside either',
+  name: 'inbox: behind a message that runs elsewhere, later messages of its aggregate are not parked',
   unless: unlessAlone,
   async test(subject) {
     const { consumer, inbox } = await reading(subject)
@@ -61,7 +61,7 @@ const IN_ORDER: Case = {
 }
 
 const ROLLED_BACK: Case = {
-  name: 'inbox: what ran elsewhere and was rolled back is set aside after that',
+  name: 'inbox: a message that ran elsewhere is parked after its rollback',
   unless: unlessAlone,
   async test(subject) {
     const { consumer, inbox } = await reading(subject)
@@ -202,7 +202,7 @@ const IMPORTED: Case = {
 }
 
 const NOT_IMPORTED: Case = {
-  name: 'redrives: of what runs elsewhere no letter is imported, and whoever imports is told',
+  name: 'redrives: an import leaves out running messages, and reports them',
   unless: (subject) => (subject.store.redrives ? unlessAlone(subject) : 'the store has no redrives'),
   async test(subject) {
     const { consumer, inbox } = await reading(subject)

@@ -9,16 +9,16 @@ import type { StoreSubject } from './store-contract.ts'
  * transaction.
  */
 const UNASKED = new Set([
-  'while one runs, the same request is told apart from another one, and nobody waits',
+  'a running key distinguishes the same request from another, and nobody waits',
   'a duplicate that is refused never sees less than what was committed before it asked',
   'a batch does not wait for a key that runs elsewhere',
   'a sweep passes over what another transaction has locked',
   'inbox: what runs elsewhere is busy, and the rest of the batch does not wait',
-  'inbox: what runs elsewhere is not set aside, and no position is passed beyond it',
-  'inbox: behind one that runs elsewhere, later ones of its aggregate are not set aside either',
-  'inbox: what ran elsewhere and was rolled back is set aside after that',
+  'inbox: a message that runs elsewhere is not parked, and no position passes it',
+  'inbox: behind a message that runs elsewhere, later messages of its aggregate are not parked',
+  'inbox: a message that ran elsewhere is parked after its rollback',
   'inbox: what became a dead letter after it was taken is not committed, and is no failure of its own',
-  'redrives: of what runs elsewhere no letter is imported, and whoever imports is told',
+  'redrives: an import leaves out running messages, and reports them',
   'outbox: while somebody cancels an event nobody takes it; after a rollback it is as it was',
   'outbox: who cancels waits for whoever is about to, and learns what became of it',
   'a transaction in which a statement failed is not committed, whatever was swallowed',

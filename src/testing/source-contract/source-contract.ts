@@ -141,7 +141,7 @@ const CASES: Readonly<Record<string, Body>> = {
     const { signal } = new AbortController()
     assert.ok((await subscription.receive({ max: 3, waitMs: WAIT_MS, signal })).length <= 3)
   },
-  async 'what is no event is told, not thrown'(target, reader) {
+  async 'a message that is not an event is reported, not thrown'(target, reader) {
     if (!target.publishText) return
     await target.publishText('this is no event')
     const subscription = await reader.subscribe()

@@ -111,7 +111,7 @@ function isSettledFor(schema: string, id: string): string {
 
 /**
  * True, or an error. The claiming transaction must still be open. And no taken message may have been parked between
- * the snapshot of `take` and its locks. With the locks taken, no other process can set it aside.
+ * the snapshot of `take` and its locks. With the locks taken, no other process can park it.
  * $1 xid, $2 taken messages that are not part of a redrive
  */
 export function doneSql(schema: string): string {
