@@ -11,9 +11,8 @@ import type { Entries, Entry } from './entry.ts'
 import type { LedgerOptions, LedgerServer } from './measure.ts'
 
 const FRAMEWORK = 'fastify'
-/** Not the batched ones: how many requests share a batch depends on when they arrive. */
-export const HTTP_OPERATIONS = ['atomic', 'atomicEvent', 'replayDatabase'] as const satisfies readonly CaseName[]
-/** A multiple of the known keys, so that each is completed before it is counted. */
+/** Not the batched ones and replays: how many requests share a batch or a trip depends on when they arrive. */
+export const HTTP_OPERATIONS = ['atomic', 'atomicEvent'] as const satisfies readonly CaseName[]
 const COUNTED = 1000
 
 const named = (name: CaseName): string => `${FRAMEWORK}.${name}`

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import type { Found } from '../../groups/group.ts'
-import { newCharge, newKey } from '../../support/charge.ts'
+import { newCharge, newKey, type Charged } from '../../support/charge.ts'
 import { countCost, withQuietWal, type Cost } from '../../support/costs.ts'
 import { meterCpu } from '../../support/cpu.ts'
 import { CALLERS, createDatabase, onServer } from '../../support/database.ts'
@@ -79,14 +79,14 @@ export async function measureHttpPeers(server: BenchServer, redisUrl: string, op
   }
 }
 
-/** Only what protects is compared: a second request with the same key must get the first answer. */
+/** Only what protects is compared: a second request with the same key must be answered with the first charge. */
 async function requireReplay(name: string, address: string): Promise<void> {
   const headers = { 'content-type': 'application/json', 'idempotency-key': newKey() }
   const body = JSON.stringify(newCharge())
-  const charge = async (): Promise<string> => {
+  const charge = async (): Promise<unknown> => {
     const response = await fetch(address, { method: 'POST', headers, body })
     if (response.status !== 201) throw new Error(`${name} answered ${response.status}: ${await response.text()}`)
-    return response.text()
+    return ((await response.json()) as Charged).id
   }
   const first = await charge()
   // Some store the answer after they sent it.
