@@ -10,6 +10,7 @@ import { bodyOf } from './node-body.ts'
 import { NodeRun } from './node-run.ts'
 import { passingOperation } from './passing.ts'
 import { commitFailure, type ProtectedRoute } from './protected-route.ts'
+import { shareShape } from './response-shape.ts'
 
 /**
  * Serves one request, for every framework on node:http. Never rejects. If the body was already parsed, a replay from
@@ -25,6 +26,7 @@ export async function serve<Tx, E extends Events, Req>(
   const method = req.method ?? ''
   if (!protection.protects(method)) return passBy(exchange)
   if (isHeld(res)) return exchange.fail(insideAnother())
+  shareShape(res)
   let handler: NodeRun<Tx, E, Req> | undefined
   try {
     const sent = keyValues(exchange, route.headerKey)
