@@ -77,14 +77,14 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
 
   node: {
     kind: 'framework',
-    kB: 24,
+    kB: 25,
     page: 'docs/http.md',
     row: ['wrapped handler', '`IncomingMessage`'],
   },
   express: {
     kind: 'framework',
     peers: { express: '>=4.18' },
-    kB: 24,
+    kB: 25,
     page: 'docs/http.md',
     row: ['wrapped handler', 'Express 4 or 5 request'],
   },

@@ -18,9 +18,9 @@ const TIMEOUT_MS = 180_000
 /**
  * What may be packed, in kB. Declarations are counted with their comments, which editors show. What the package had before
  * may have 300 kB. `verify` and the faults of relays and consumers in `simulate` have 8 more. `init`, `completion` and
- * `relay --to` have 8 more. Telemetry has 8, and mended defects 2.
+ * `relay --to` have 8 more. Telemetry has 8, and mended defects 5.
  */
-const JAVASCRIPT_KB_MAX = 328
+const JAVASCRIPT_KB_MAX = 329
 const DECLARATIONS_KB_MAX = 100
 /** Docs, examples and the names of files. They are read, not loaded. */
 const TEXTS_KB_MAX = 450
@@ -93,7 +93,7 @@ describe('the package', () => {
     expect(wanted.filter((path) => !packed.includes(path.slice('./'.length)))).toEqual([])
     const known = [
       /^dist\/.*\.(js|d\.ts)$/,
-      /^docs\/[\w-]+\.(md|png)$/,
+      /^docs\/[\w-]+\.(md|png|svg)$/,
       /^observability\/[\w-]+\.(json|yml)$/,
       /^examples\/(?!story\/)(?!.*\bgenerated\b).*\.(ts|prisma|js|html|css|svg|json)$/,
       /^(README|CHANGELOG|CONTRIBUTING|SECURITY)\.md$/,
