@@ -41,7 +41,7 @@ it('a framework needs the packages that its files import, and their types', asyn
   const { devDependencies } = JSON.parse(await readFile('package.json', 'utf8')) as { devDependencies: object }
   for (const { packages, text } of Object.values(FRAMEWORKS)) {
     for (const name of packages) expect(Object.keys(devDependencies)).toContain(name)
-    const imported = [...String(text).matchAll(/from '([^'./][^']*)'/g)].map(([, name]) => name as string)
+    const imported = [...text.matchAll(/from '([^'./][^']*)'/g)].map(([, name]) => name as string)
     const others = imported.filter((name) => !/^(?:node:|effectively-once)/.test(name))
     expect(packages).toEqual(expect.arrayContaining(others))
     const typed = packages.flatMap((name) => (`@types/${name}` in devDependencies ? `@types/${name}` : []))

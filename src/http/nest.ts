@@ -2,7 +2,6 @@ import type { CallHandler, DynamicModule, ExecutionContext, NestInterceptor } fr
 import type { Observable, Subscription } from 'rxjs'
 import type { Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
-import type { CloseOptions } from '../once/close.ts'
 import type { ClosableServer } from '../once/closing-server.ts'
 import type { Once } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
@@ -270,7 +269,7 @@ function workshopOf<Tx, E extends Events, Req>({
     },
     async close(server) {
       if (closeWithin === false) return
-      await once.close({ within: closeWithin, server } as CloseOptions)
+      await once.close({ within: closeWithin, server })
     },
     servedOf(handler: object): Served {
       let served = known.get(handler)
