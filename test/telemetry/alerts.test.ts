@@ -34,7 +34,9 @@ describe('the alert rules', () => {
   })
 
   it('each have a section of the runbook', () => {
-    const linked = [...rules.matchAll(/runbook_url: docs\/observability\.md#(\w+)/g)].map(([, anchor]) => anchor)
+    const linked = [
+      ...rules.matchAll(/runbook_url: https:\/\/unpkg\.com\/effectively-once\/docs\/observability\.md#(\w+)/g),
+    ].map(([, anchor]) => anchor)
     expect(linked).toEqual(alerts.map((name) => name.toLowerCase()))
     const sections = [...page.matchAll(/^### (EffectivelyOnce\w+)$/gm)].map(([, name = '']) => name)
     expect(sections.toSorted()).toEqual(alerts.toSorted())
