@@ -153,7 +153,10 @@ describePostgres('init', (database) => {
     const file = join(cwd, 'src/once/once.ts')
     await writeFile(file, '// mine')
     const { code, err } = await cli(['init'], { cwd })
-    expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(/^ONCE_OPTION_INVALID src\/once\/once\.ts/) })
+    expect({ code, err }).toEqual({
+      code: 2,
+      err: expect.stringMatching(/^ONCE_OPTION_INVALID already exists: src\/once\/once\.ts/),
+    })
     expect(readFileSync(file, 'utf8')).toBe('// mine')
     expect((await cli(['init', '--dir', 'elsewhere'], { cwd })).code).toBe(0)
   })
