@@ -46,7 +46,7 @@ describePostgres('an operator on PostgreSQL', (database) => {
     await world.store.outbox?.beat({ destination: 'shop', relay, leaseMs: 60_000, leases: [] })
     expect(await run('forget', 'shop', ...why, '--force')).toMatchObject({
       code: 1,
-      out: expect.stringContaining('stop it first'),
+      out: expect.stringContaining('stop every relay first'),
     })
     await world.sql('delete from effectively_once.relay')
     expect(await run('forget', 'shop', ...why, '--force')).toMatchObject({ code: 0, out: "'shop' is forgotten\n" })
@@ -81,6 +81,7 @@ describePostgres('an operator on PostgreSQL', (database) => {
       const swept = await run('sweep', '--resend-for', '1s')
       const alarm =
         /^alarm: segment 1 of shard \d+ holds (\d+) events, and 'one' acknowledged (\d+)\. The segment is kept$/m
+      expect(swept.out).toMatch(alarm)
       const [, stored, acknowledged] = alarm.exec(swept.out) ?? []
       expect(Number(stored)).toBe(Number(acknowledged) + 1)
       expect(swept.code).toBe(3)
