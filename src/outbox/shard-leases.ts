@@ -1,4 +1,4 @@
-import { RELAY_BACKOFF_MS, RELAY_BEAT_MS_MIN, SHARDS } from '../limits.ts'
+import { RELAY_BEAT_MS_MIN, SHARDS } from '../limits.ts'
 import type { Observe } from '../observe/signal.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { DatabaseIdentity } from '../store/database-identity.ts'
@@ -21,9 +21,6 @@ export interface ShardLeasesParts {
   readonly asksSince: () => number | null
 }
 
-/** After so many leases, another rewind counts as the first one. */
-const REWINDS_APART = 10
-
 /** Keeps this relay's fair share of the shards leased. All live relays share 64 shards. */
 export class ShardLeases {
   readonly shards: Map<number, Shard> = new Map()
@@ -37,10 +34,6 @@ export class ShardLeases {
   #freeSeen = false
   #dueSeen = false
   #leasesAgain = false
-  /** The database went back this often within a short time. The pause before the next lease grows with it. */
-  #rewinds = 0
-  #rewoundAt = -Infinity
-  #leaseAt = -Infinity
   #provenAt = -Infinity
   #beating: Promise<void> | undefined
   #stopped = false
@@ -113,7 +106,6 @@ export class ShardLeases {
       for (const { shard } of leases) this.shards.delete(shard)
       await outbox.release({ destination, relay, leases, leaving: false })
     }
-    if (clock.now() < this.#leaseAt) return false
     if (!this.#freeSeen) this.#leasesAgain = false
     if (over < 0 && this.#free > 0) {
       this.#free = 0
@@ -165,7 +157,6 @@ export class ShardLeases {
     this.#lost = this.#lost.filter((shard) => !leases.includes(shard))
     if (released === 0) return
     this.#leaseAgain()
-    this.#leaseLater()
     const what = `the database has gone back, and lost acknowledgements of ${released} shards`
     const reason = `${REWOUND_WHY}; the relay sends those events again`
     observe({ kind: 'troubled', task: 'relay', error: new Error(`${destination}: ${what}: ${reason}`) })
@@ -174,18 +165,6 @@ export class ShardLeases {
   #leaseAgain(): void {
     this.#freeSeen = true
     this.#leasesAgain = true
-  }
-
-  /**
-   * If two connections reach different servers, each lease ends like this, and its events are sent again each time. So
-   * the next lease comes later each time.
-   */
-  #leaseLater(): void {
-    const { clock, leaseMs } = this.#parts
-    const now = clock.now()
-    this.#rewinds = now - this.#rewoundAt < REWINDS_APART * leaseMs ? this.#rewinds + 1 : 0
-    this.#rewoundAt = now
-    this.#leaseAt = now + Math.min(leaseMs, RELAY_BACKOFF_MS * (2 ** this.#rewinds - 1))
   }
 
   /** Releases these shards. If the database cannot be reached, their leases lapse. */
