@@ -82,6 +82,7 @@ function compiledName(program: string): string {
   return program.replace(/\.ts$/, '.js')
 }
 
+/** A compiled build has a package.json of its own, but no tsconfig.json. */
 function rootAbove(directory: string): string {
-  return existsSync(join(directory, 'package.json')) ? directory : rootAbove(dirname(directory))
+  return existsSync(join(directory, 'tsconfig.json')) ? directory : rootAbove(dirname(directory))
 }
