@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { effectivelyOnce, event } from '../../src/index.ts'
 import { kafkaSink, type KafkaSinkOptions } from '../../src/broker/kafka/sink.ts'
 import { kafkaSource } from '../../src/broker/kafka/source.ts'
+import type { Sink } from '../../src/sink/sink.ts'
 import { memoryStore } from '../../src/store/memory/memory-store.ts'
 import { until } from '../support/until.ts'
 import { describeLate } from './support/describe-late.ts'
@@ -76,6 +77,50 @@ await describeLate('Kafka: topics and modes', { server: 'kafka' }, (url) => {
     expect(await typesIn(there)).toEqual(['charge.made', 'scan.made'])
     await once.close()
   })
+
+  it('three events for topics that nobody made delay the others by at most 2 s', async () => {
+    const there = await topic()
+    const missing = [nameOf(), nameOf(), nameOf()]
+    const once = effectivelyOnce({ namespace: 'shop', store: memoryStore(), events, sweep: false, guard: 'off' })
+    const sink = kafkaSink(makerFor(url), {
+      topic: ({ subject }) => missing[Number(/^poison(\d)$/.exec(subject ?? '')?.[1])] ?? there,
+      name: 'with poison',
+    })
+    const publishedAt = new Map<string, number>()
+    const delays: number[] = []
+    const measured: Sink = {
+      ...sink,
+      async send(sent, call) {
+        const verdicts = await sink.send(sent, call)
+        verdicts.forEach(({ kind }, i) => {
+          const at = publishedAt.get(sent[i]?.subject ?? '')
+          if (kind === 'sent' && at !== undefined) delays.push(performance.now() - at)
+        })
+        return verdicts
+      },
+    }
+    const publishOne = (id: string): Promise<unknown> =>
+      once.run({ scope: 's', key: `key of ${id}`, input: null }, async ({ publish }) => {
+        await publish('charge.made', { id })
+      })
+    const relay = once.relay({ to: measured })
+    await relay.start()
+    const publishMany = async (count: number, name: string): Promise<number> => {
+      delays.length = 0
+      for (let i = 0; i < count; i++) {
+        publishedAt.set(`${name}${i}`, performance.now())
+        await publishOne(`${name}${i}`)
+        await new Promise((resolve) => setTimeout(resolve, 100))
+      }
+      await until(() => delays.length === count, 25_000)
+      return Math.max(...delays)
+    }
+    const without = await publishMany(30, 'before')
+    await Promise.all(missing.map((_, i) => publishOne(`poison${i}`)))
+    const beside = await publishMany(150, 'beside')
+    expect(beside - without).toBeLessThan(2_000)
+    await once.close()
+  }, 90_000)
 
   it('binary mode: attributes are headers, the value is the data, and our source reads both', async () => {
     const name = await topic()

@@ -2,7 +2,7 @@ import { KAFKA_BATCH_BYTES } from '../../limits.ts'
 import { invalid, refuseUnknown } from '../../options.ts'
 import { isKafkaError, type KafkaAdmin, type KafkaRecord, type MakeKafkaProducer } from './client.ts'
 import { KafkaProducerSlot, sendTo } from './producer.ts'
-import { judgeTopic, type TopicJudgement } from './topic.ts'
+import { judgeTopic, refusedTopics, type TopicJudgement } from './topic.ts'
 import {
   cloudEventHeaders,
   cloudEventJson,
@@ -98,6 +98,13 @@ export function kafkaSink(make: MakeKafkaProducer, options: KafkaSinkOptions): S
           return UNWRITABLE
         }
       })
+      if (topics.length !== 1) {
+        const named = new Set(records.map(({ topic }) => topic).filter((topic) => topic !== UNWRITABLE.topic))
+        const refused = await slot.use(signal, (producer) => refusedTopics(producer, [...named]))
+        for (const [index, { topic }] of records.entries()) {
+          if (refused.has(topic)) giveUp(index, refused.get(topic), true)
+        }
+      }
       let most = KAFKA_BATCH_BYTES
       for (;;) {
         const open = [...events.keys()].filter((index) => !verdicts[index])

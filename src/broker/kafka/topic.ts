@@ -1,5 +1,5 @@
 import { invalid } from '../../options.ts'
-import type { KafkaAdmin, KafkaProducer } from './client.ts'
+import { isKafkaError, type KafkaAdmin, type KafkaProducer } from './client.ts'
 import type { Sink } from '../../sink/sink.ts'
 
 export interface TopicJudgement {
@@ -9,6 +9,8 @@ export interface TopicJudgement {
 
 const TOPIC = 2 as const
 const KEYS = ['min.insync.replicas', 'cleanup.policy', 'unclean.leader.election.enable'] as const
+
+const REFUSALS = ['TOPIC_AUTHORIZATION_FAILED', 'INVALID_TOPIC_EXCEPTION']
 
 type Settings = { readonly [key in (typeof KEYS)[number]]?: string }
 
@@ -51,9 +53,36 @@ async function replicasOf(producer: Pick<KafkaProducer, 'metadata'>, topic: stri
     const { topics } = await producer.metadata({ topics: [topic], autocreateTopics: false, forceUpdate: true })
     return Math.min(...(topics.get(topic)?.partitions ?? []).map(({ replicas }) => replicas.length))
   } catch (error) {
-    if (!/unknown topic/i.test((error as Error).message)) throw error
+    if (!isMissing(error)) throw error
     throw invalid(`Kafka has no topic '${topic}'; create it`, error)
   }
+}
+
+/**
+ * The topics that the broker has not, or not for us, each with the error. One request with such a topic would fail all
+ * of its events. The client keeps what it learns about other topics, so they are not asked for again. All topics are
+ * asked for at once, because the client asks several times for a topic that is missing.
+ */
+export async function refusedTopics(
+  producer: Pick<KafkaProducer, 'metadata'>,
+  topics: readonly string[],
+): Promise<ReadonlyMap<string, unknown>> {
+  const refused = new Map<string, unknown>()
+  await Promise.all(
+    topics.map(async (topic) => {
+      try {
+        await producer.metadata({ topics: [topic], autocreateTopics: false })
+      } catch (error) {
+        if (!isMissing(error) && !isKafkaError(error, ...REFUSALS)) throw error
+        refused.set(topic, error)
+      }
+    }),
+  )
+  return refused
+}
+
+function isMissing(error: unknown): boolean {
+  return /unknown topic/i.test((error as Error).message)
 }
 
 async function settingsOf(admin: KafkaAdmin, topic: string): Promise<Settings> {
