@@ -28,8 +28,8 @@ const CALLERS = 16
 const WARM_ROUNDS = 5
 
 const USAGE = `npm run bench:telemetry -- [options]
-  --operations <n>   operations of a round (default 500)
-  --rounds <n>       rounds of each kind, in turns (default 21)
+  --operations <n>   operations of a round (default 5000)
+  --rounds <n>       rounds of each kind, in turns (default 15)
   --memory           on the memory store, where an operation costs little: what telemetry adds, in microseconds
   --json             machine-readable results on standard output
   --check            exit 1 when telemetry adds ${COST_MAX * 100} % of CPU time or more`
@@ -54,8 +54,8 @@ class CountingExporter implements SpanExporter {
 async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {
-      operations: { type: 'string', default: '500' },
-      rounds: { type: 'string', default: '21' },
+      operations: { type: 'string', default: '5000' },
+      rounds: { type: 'string', default: '15' },
       memory: { type: 'boolean', default: false },
       json: { type: 'boolean', default: false },
       check: { type: 'boolean', default: false },
