@@ -1,7 +1,9 @@
+import { RELAY_PROBE_MS } from '../limits.ts'
 import { Throttle } from '../platform/rate-limit.ts'
 import type { Verdict } from '../sink/sink.ts'
 import { Call, type CallParts, type Ended, type Round } from './call.ts'
 import { Circuit, SinkDown } from './circuit.ts'
+import { areMany, DOUBTS_MAX, hasFailed, type Doubt } from './doubt.ts'
 import { behind, failed, type Failure } from './holding.ts'
 import { holdBehindSkipped, isDecided, isToBlame, type Item } from './item.ts'
 import type { ShardLeases } from './shard-leases.ts'
@@ -11,24 +13,12 @@ import type { RelayParts } from './relay-parts.ts'
 import type { Shard } from './shard.ts'
 import { attemptsOf } from './tries.ts'
 
-/** If this many aggregates in a row fail as if the sink were down, the sink is down. */
-const DOUBTS_MAX = 3
-/** The same for events that failed before while others were sent, because such events say less about the sink. */
-const KNOWN_DOUBTS_MAX = 16
-
 export interface SenderState {
   /** The relay is stopping: nothing new is handed over. */
   readonly stopping: boolean
   /** The relay no longer waits for running calls. */
   readonly overdue: boolean
   readonly paused: boolean
-}
-
-/** An event whose failure may be the sink's fault. `answered`: the sink answered, so it can be reached. */
-interface Doubt {
-  readonly item: Item
-  readonly error: unknown
-  readonly answered: boolean
 }
 
 /**
@@ -152,9 +142,10 @@ export class Sender {
     const held = this.holding && !this.#alone
     if (stopping || paused || held || this.circuit.isPausing || !this.#leases.mayRun) return
     const probing = this.circuit.down > 0
-    if (!probing || this.#lanes.isDry) this.#return(this.#tried.splice(0), false)
-    const most = probing ? 1 : (sink.concurrency ?? 1)
-    while (this.#calls.size < most) {
+    if (!probing) this.#return(this.#tried.splice(0), false)
+    // One at a time: an event that arrives meanwhile is tried next, and not after all that failed.
+    else if (this.isQuiet && this.#lanes.isDry) this.#return(this.#tried.splice(0, 1), false)
+    while (this.#hasRoom()) {
       const size = Math.min(this.#throttle.room(), probing ? 1 : this.#pace.size)
       const items = this.#lanes.take(size, sink.orders)
       if (items.length === 0) return
@@ -166,7 +157,17 @@ export class Sender {
         call.ended.then((ended) => this.#ended(call, ended)),
       )
       void call.run()
+      if (probing) this.#parts.clock.after(RELAY_PROBE_MS, () => this.fill())
     }
+  }
+
+  /** While the sink is down, one call tries it. If no answer comes, the event of that call may be at fault. */
+  #hasRoom(): boolean {
+    const { sink, clock } = this.#parts
+    if (this.#calls.size >= (sink.concurrency ?? 1)) return false
+    const tries = [...this.#calls.keys()].filter(({ round }) => round.no === this.circuit.round)
+    const [first] = this.circuit.down > 0 ? tries : []
+    return !first || clock.now() - first.startedAt >= tries.length * RELAY_PROBE_MS
   }
 
   /** Ends the calls that are under way. */
@@ -274,13 +275,10 @@ export class Sender {
     if (!first) return
     const { down } = this.circuit
     const alone = this.isQuiet && this.#lanes.isDry
-    const hasFailed = ({ item }: Doubt): boolean => (item.held?.attempts ?? 0) > 0
     const known = this.#doubts.every((doubt) => doubt.answered && (this.#alone || hasFailed(doubt)))
-    const { length } = this.#doubts
-    const many = length >= KNOWN_DOUBTS_MAX || length - this.#doubts.filter(hasFailed).length >= DOUBTS_MAX
     // It failed before while others were sent, so no other event is needed to decide.
     if (alone && down === 0 && known) this.#works()
-    else if (alone || down > 0 || many) this.#open(first.error)
+    else if (alone || down > 0 || areMany(this.#doubts)) this.#open(first.error)
   }
 
   /** The sink is down, and no event is at fault. */
