@@ -15,7 +15,7 @@ export interface Finding {
   readonly code: string
   readonly line: string
   /** The command or the action that solves it. */
-  readonly mend?: string
+  readonly fix?: string
 }
 
 const RELAY_PATIENCE_MS = 10_000
@@ -35,7 +35,7 @@ export const doctor: Run = (given) =>
     const findings = version === latest ? findingsOf(await inspect(opened)) : [await outdated(opened, version, latest)]
     const wrong = findings.filter(({ level }) => level !== 'fine')
     const text = [
-      ...findings.map(({ level, line, mend }) => `${MARKS[level]} ${line}${mend ? `\n         → ${mend}` : ''}`),
+      ...findings.map(({ level, line, fix }) => `${MARKS[level]} ${line}${fix ? `\n         → ${fix}` : ''}`),
       '',
       wrong.length === 0 ? `${opened.where}: nothing is wrong` : `${opened.where}: ${tally(findings)}`,
     ].join('\n')
@@ -65,19 +65,19 @@ export async function outdated(opened: Opened, version: number, latest: number):
   const seen = await seenNamespaces(opened)
   if (seen.length < 2) return finding
   const line = `${finding.line}, and has events of ${seen.join(', ')}`
-  return { ...finding, line, mend: `${finding.mend} --adopt NAME; NAME is the owner of the other rows` }
+  return { ...finding, line, fix: `${finding.fix} --adopt NAME; NAME is the owner of the other rows` }
 }
 
 export function versionFinding(version: number, latest: number, where: string): Finding {
   const migrate = 'npx effectively-once migrate'
   if (version === 0)
-    return { level: 'problem', code: 'ONCE_NOT_MIGRATED', line: `${where} was never migrated`, mend: migrate }
+    return { level: 'problem', code: 'ONCE_NOT_MIGRATED', line: `${where} was never migrated`, fix: migrate }
   if (version < latest) {
     const line = `${where} is at version ${version}, but this code needs ${latest}`
-    return { level: 'problem', code: 'ONCE_NOT_MIGRATED', line, mend: migrate }
+    return { level: 'problem', code: 'ONCE_NOT_MIGRATED', line, fix: migrate }
   }
   const line = `${where} is at version ${version}, but this code knows only ${latest}`
-  return { level: 'problem', code: 'ONCE_SCHEMA_NEWER', line, mend: 'npm i effectively-once@latest' }
+  return { level: 'problem', code: 'ONCE_SCHEMA_NEWER', line, fix: 'npm i effectively-once@latest' }
 }
 
 /** Turns facts into findings, the worst first. */
@@ -110,15 +110,15 @@ function outboxFindings(facts: Facts): Finding[] {
     const found: Finding[] = []
     if (waiting + retrying > 0 && relays === 0) {
       const forget = `or, if these events are not needed: npx effectively-once forget '${destination.name}'${option} --force --why …`
-      const mend = `${relayMend(destination.name, option)}, ${forget}`
+      const fix = `${relayFix(destination.name, option)}, ${forget}`
       const what = waiting > 0 ? wait : `${counted(retrying, 'event')} for ${name} failed`
-      found.push({ level: 'problem', code, line: `${what}, and no relay runs`, mend })
+      found.push({ level: 'problem', code, line: `${what}, and no relay runs`, fix })
     } else if (waiting > 0 && (oldestMs ?? 0) > RELAY_PATIENCE_MS) {
       found.push({
         level: 'warning',
         code: 'outbox-lag',
         line: `${wait}, with ${counted(relays, 'running relay')}`,
-        mend: 'look at the sink, and at the signals of the relay',
+        fix: 'look at the sink, and at the signals of the relay',
       })
     }
     if (retrying > 0) {
@@ -130,7 +130,7 @@ function outboxFindings(facts: Facts): Finding[] {
         level: 'warning',
         code: 'outbox-parked',
         line: `${counted(parked, 'event')} for ${name} parked after the last attempt`,
-        mend: `npx effectively-once parked list --destination '${destination.name}'${option}`,
+        fix: `npx effectively-once parked list --destination '${destination.name}'${option}`,
       })
     }
     return found.length > 0 ? found : [fine('outbox', `everything was sent to ${name}`)]
@@ -139,13 +139,13 @@ function outboxFindings(facts: Facts): Finding[] {
     if (unsent.events === 0) continue
     const { of, option } = whose(facts, name)
     const line = `${counted(unsent.events, 'event')}${of} waiting, the oldest for ${ago(unsent.oldestMs)}, and no relay has ever run`
-    findings.push({ level: 'problem', code, line, mend: relayMend(null, option) })
+    findings.push({ level: 'problem', code, line, fix: relayFix(null, option) })
   }
   return findings.length > 0 ? findings : [fine('outbox', 'no events wait')]
 }
 
 /** The command line gives a sink its default name. A relay to another name would send everything again. */
-function relayMend(name: string | null, option: string): string {
+function relayFix(name: string | null, option: string): string {
   const url = name === null ? 'URL' : urlOf(name)
   const program = `once.relay({ to }).start()${name === null ? '' : `, to the sink '${name}'`}`
   return url === undefined ? program : `${program}, or: npx effectively-once relay --to ${url}${option}`
@@ -166,8 +166,8 @@ function namespaceFindings({ namespaces, unclaimed }: Facts): Finding[] {
   const [first] = namespaces
   if (unclaimed.length === 0) return [fine('namespaces', `${names} share this database`)]
   const line = `the owner of ${unclaimed.join(', ')} is not known: the rows are older than the namespaces ${names}. Perhaps the owner is '${first?.name}'`
-  const mend = `start the relay or consumer in '${first?.name}', or: npx effectively-once migrate --adopt ${first?.name}`
-  return [{ level: 'warning', code: 'ONCE_NAMESPACE_UNDECIDED', line, mend }]
+  const fix = `start the relay or consumer in '${first?.name}', or: npx effectively-once migrate --adopt ${first?.name}`
+  return [{ level: 'warning', code: 'ONCE_NAMESPACE_UNDECIDED', line, fix }]
 }
 
 function operationFindings({ operations: { unknown, abandoned, running } }: Facts): Finding[] {
@@ -178,7 +178,7 @@ function operationFindings({ operations: { unknown, abandoned, running } }: Fact
       level: 'problem',
       code: 'ONCE_OUTCOME_UNKNOWN',
       line,
-      mend: 'npx effectively-once operations list --state unknown; ask the provider, then: operations settle ID',
+      fix: 'npx effectively-once operations list --state unknown; ask the provider, then: operations settle ID',
     })
   }
   if (abandoned > 0) {
@@ -187,7 +187,7 @@ function operationFindings({ operations: { unknown, abandoned, running } }: Fact
       level: 'warning',
       code: 'abandoned',
       line,
-      mend: 'npx effectively-once operations list --state abandoned; a retry of the client or recover of the route finishes them',
+      fix: 'npx effectively-once operations list --state abandoned; a retry of the client or recover of the route finishes them',
     })
   }
   return findings.length > 0 ? findings : [fine('operations', `${running} in progress, none abandoned or unknown`)]
@@ -204,7 +204,7 @@ function consumerFindings(facts: Facts): Finding[] {
       level,
       code: 'dead-letters',
       line,
-      mend: 'npx effectively-once dead-letters count, then redrive plan',
+      fix: 'npx effectively-once dead-letters count, then redrive plan',
     })
   }
   for (const { name, namespace, oldestLetterMs, rememberMs, seenAgoMs, retrying, error } of consumers) {
@@ -219,12 +219,12 @@ function consumerFindings(facts: Facts): Finding[] {
     }
     if ((oldestLetterMs ?? 0) > rememberMs) {
       const line = `dead letters of '${name}'${of} are older than rememberFor (${ago(rememberMs)}): it is unknown whether they were applied`
-      const mend = `check them, then: npx effectively-once redrive run --consumer ${name}${option} --force --why …, or discard them`
-      findings.push({ level: 'problem', code: 'ONCE_HORIZON_SHORT', line, mend })
+      const fix = `check them, then: npx effectively-once redrive run --consumer ${name}${option} --force --why …, or discard them`
+      findings.push({ level: 'problem', code: 'ONCE_HORIZON_SHORT', line, fix })
     }
     if (rememberMs < REMEMBER_MS_MIN) {
       const line = `'${name}'${of} remembers messages for ${ago(rememberMs)} only: a later redelivery runs again`
-      findings.push({ level: 'warning', code: 'ONCE_HORIZON_SHORT', line, mend: `raise rememberFor of '${name}'${of}` })
+      findings.push({ level: 'warning', code: 'ONCE_HORIZON_SHORT', line, fix: `raise rememberFor of '${name}'${of}` })
     }
     const waits = redrives.some(
       (one) => one.consumer === name && one.namespace === namespace && one.state === 'running',
@@ -235,7 +235,7 @@ function consumerFindings(facts: Facts): Finding[] {
         level: 'problem',
         code: 'redrive-waits',
         line,
-        mend: `start a process${of} that runs once.consumer('${name}', …)`,
+        fix: `start a process${of} that runs once.consumer('${name}', …)`,
       })
     }
   }
@@ -243,8 +243,8 @@ function consumerFindings(facts: Facts): Finding[] {
     if (state !== 'paused' && state !== 'preparing') continue
     const { of, option } = whose(facts, namespace)
     const line = `redrive ${redrive} of '${consumer}'${of} is ${state}${reason === null ? '' : `: ${reason}`}`
-    const mend = `npx effectively-once redrive resume ${redrive}${option} --why …, or abort`
-    findings.push({ level: 'warning', code: 'redrive-paused', line, mend })
+    const fix = `npx effectively-once redrive resume ${redrive}${option} --why …, or abort`
+    findings.push({ level: 'warning', code: 'redrive-paused', line, fix })
   }
   return findings.length > 0
     ? findings
@@ -258,8 +258,8 @@ function rewindFindings(facts: Facts): Finding[] {
     const shown = partitions.slice(0, REWOUND_SHOWN).map(({ partition, from, to }) => `${partition} (${from} → ${to})`)
     const more = partitions.length > REWOUND_SHOWN ? `, and ${partitions.length - REWOUND_SHOWN} more` : ''
     const line = `${new Date(at).toISOString()}: a failover or a restored backup lost transactions; '${name}'${of} went back to an earlier position in ${shown.join(', ')}${more}`
-    const mend = 'check what receivers got since then; npx effectively-once redrive audit; use a synchronous standby'
-    return { level: 'warning', code: 'rewound', line, mend }
+    const fix = 'check what receivers got since then; npx effectively-once redrive audit; use a synchronous standby'
+    return { level: 'warning', code: 'rewound', line, fix }
   })
 }
 
@@ -268,32 +268,32 @@ function serverFindings(server: ServerFacts): Finding[] {
   const findings: Finding[] = []
   if (readOnly) {
     const line = 'this database accepts no writes: it is a standby, or default_transaction_read_only is on'
-    findings.push({ level: 'warning', code: 'read-only', line, mend: 'connect every process to the primary' })
+    findings.push({ level: 'warning', code: 'read-only', line, fix: 'connect every process to the primary' })
   }
   if (strays > 0) {
     const line = `${counted(strays, 'answer')} in the default partition, because their days have no partition: the sweep removes them row by row`
-    const mend =
+    const fix =
       'sweep more often; give effectivelyOnce() a replayFor as long as the longest replayFor of its operations'
-    findings.push({ level: 'warning', code: 'answer-partitions', line, mend })
+    findings.push({ level: 'warning', code: 'answer-partitions', line, fix })
   } else if (missingDays.length > 0) {
     const line = `no partition for the answers of ${missingDays.join(', ')}`
-    findings.push({ level: 'warning', code: 'answer-partitions', line, mend: 'npx effectively-once sweep' })
+    findings.push({ level: 'warning', code: 'answer-partitions', line, fix: 'npx effectively-once sweep' })
   }
   for (const { pid, shards, ms, state, query } of shardHolders) {
     const line = `process ${pid} (${state}) has held ${counted(shards, 'outbox shard')} for ${ago(ms)}; other producers wait: ${query}`
-    const mend = `commit right after inserting events; to end the process now: select pg_terminate_backend(${pid})`
-    findings.push({ level: 'problem', code: 'shard-held', line, mend })
+    const fix = `commit right after inserting events; to end the process now: select pg_terminate_backend(${pid})`
+    findings.push({ level: 'problem', code: 'shard-held', line, fix })
   }
   const budget = `${locksHeld} advisory locks held of about ${lockBudget}`
   if (locksHeld > lockBudget * LOCKS_HELD_SHARE || lockBudget < LOCK_BUDGET_MIN) {
-    const mend = 'raise max_locks_per_transaction, or lower max of once.batched'
-    findings.push({ level: 'warning', code: 'lock-budget', line: `${budget}: large batches may fail (53200)`, mend })
+    const fix = 'raise max_locks_per_transaction, or lower max of once.batched'
+    findings.push({ level: 'warning', code: 'lock-budget', line: `${budget}: large batches may fail (53200)`, fix })
   } else findings.push(fine('lock-budget', budget))
   if (preparedLost) {
     const line = 'a pooler loses prepared statements'
-    const mend =
+    const fix =
       'use PgBouncer 1.21 with max_prepared_statements, or postgres(url, { prepare: false }); pgStore stops naming its statements'
-    findings.push({ level: 'warning', code: 'pooler', line, mend })
+    findings.push({ level: 'warning', code: 'pooler', line, fix })
   } else findings.push(fine('pooler', between ? 'prepared statements work through the pooler' : 'there is no pooler'))
   if (Math.abs(skewMs) > SKEW_MS_MAX) {
     const line = `this machine's clock is ${ago(Math.abs(skewMs))} ${skewMs > 0 ? 'behind' : 'ahead of'} the database's`
@@ -301,7 +301,7 @@ function serverFindings(server: ServerFacts): Finding[] {
       level: 'warning',
       code: 'clock-skew',
       line,
-      mend: 'synchronise the clocks; webhook signatures contain timestamps',
+      fix: 'synchronise the clocks; webhook signatures contain timestamps',
     })
   } else findings.push(fine('clock-skew', 'the clocks agree'))
   return findings

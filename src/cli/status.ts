@@ -9,8 +9,8 @@ export const status: Run = (given) =>
     const version = await store.schema.version()
     const latest = latestOf(opened.schema)
     if (version !== latest) {
-      const { line, mend } = await outdated(opened, version, latest)
-      return { text: `${line}. Run: ${mend ?? ''}`, data: { where, version, latest }, exit: EXIT.attention }
+      const { line, fix } = await outdated(opened, version, latest)
+      return { text: `${line}. Run: ${fix ?? ''}`, data: { where, version, latest }, exit: EXIT.attention }
     }
     const facts = await inspect(opened)
     const { namespaces, operations, destinations, unsent, consumers, deadLetters, redrives } = facts

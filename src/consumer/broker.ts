@@ -77,7 +77,7 @@ export class Broker {
 
   async giveBack(deliveries: readonly Delivery[], delayMs: number): Promise<boolean> {
     const taken = await this.told(() => this.#subscription.giveBack(deliveries, { delayMs: Math.round(delayMs) }))
-    if (taken) this.#observe({ kind: 'givenBack', consumer: this.#consumer, messages: deliveries.length })
+    if (taken) this.#observe({ kind: 'returned', consumer: this.#consumer, messages: deliveries.length })
     return taken
   }
 

@@ -89,7 +89,7 @@ it('counts no attempt of a message that runs elsewhere', { timeout: 30_000 }, as
   running.catch(() => {})
   let runs = 0
   let bounces = 0
-  const observe = ({ kind }: Signal): void => void (kind === 'givenBack' && bounces++)
+  const observe = ({ kind }: Signal): void => void (kind === 'returned' && bounces++)
   const once = effectivelyOnce({ namespace: 'test', store, guard: 'off', sweep: false, observe })
   const other = effectivelyOnce({ namespace: 'test', store, guard: 'off', sweep: false, observe })
   const options = { attempts: 2 }

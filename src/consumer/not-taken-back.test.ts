@@ -38,8 +38,8 @@ function refusing(broker: MemoryBroker, times: number, holdsFor: `${number}ms` |
   return { source, refused }
 }
 
-const givenBack = (): number =>
-  signals.reduce((sum, signal) => sum + (signal.kind === 'givenBack' ? signal.messages : 0), 0)
+const returned = (): number =>
+  signals.reduce((sum, signal) => sum + (signal.kind === 'returned' ? signal.messages : 0), 0)
 
 it('a paused consumer keeps what its broker does not take back, and tries again', async () => {
   once = open()
@@ -61,7 +61,7 @@ it('a paused consumer keeps what its broker does not take back, and tries again'
   await vi.waitFor(() => expect(refused).toEqual([['b']]), { timeout: 3_000 })
   release()
   await vi.waitFor(() => expect(broker.left).toBe(1))
-  expect(givenBack()).toBe(0)
+  expect(returned()).toBe(0)
   // Resumed, it runs what it kept.
   consumer.resume()
   await vi.waitFor(() => expect(ran).toEqual(['a', 'b']), { timeout: 3_000 })
@@ -89,7 +89,7 @@ it('what a paused consumer could not give back at once is run by another one', a
     () => consumer.stop(),
   )
   await vi.waitFor(() => expect(ran).toEqual(['b']), { timeout: 5_000 })
-  expect(givenBack()).toBe(1)
+  expect(returned()).toBe(1)
 })
 
 it('a message that came before its predecessor is not lost with a broker that does not take it back', async () => {

@@ -54,7 +54,7 @@ it('a paused consumer begins nothing, lets others have what it did not begin, an
   // What runs ends; what waited is somebody else's to run.
   release()
   await vi.waitFor(() => expect(broker.left).toBe(1))
-  await vi.waitFor(() => expect(signals.some(({ kind }) => kind === 'givenBack')).toBe(true))
+  await vi.waitFor(() => expect(signals.some(({ kind }) => kind === 'returned')).toBe(true))
   const other = once.consumer('other', { from: broker.source }, { 'step.made': async () => {} })
   void other
   broker.publish({ id: 'c', aggregate: 'c' })

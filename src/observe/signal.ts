@@ -25,7 +25,7 @@ export type Signal =
       readonly from: 'memory' | 'database' | 'attached'
     }
   /** The caller got an error of this library instead of an answer. */
-  | { readonly kind: 'turnedAway'; readonly id: string; readonly route: string; readonly code: OnceCode }
+  | { readonly kind: 'rejected'; readonly id: string; readonly route: string; readonly code: OnceCode }
   /** A lapsed lease was taken over. */
   | { readonly kind: 'takenOver'; readonly id: string; readonly route: string; readonly attempt: number }
   /** A holder found that it had lost its lease. */
@@ -127,9 +127,9 @@ export type Signal =
       readonly reason: string | null
     }
   /** The server's lock table was full. From now on this process holds at most `locks` locks at a time. */
-  | { readonly kind: 'crowded'; readonly task: 'batch' | 'consumer' | 'redrive'; readonly locks: number }
+  | { readonly kind: 'lockTableFull'; readonly task: 'batch' | 'consumer' | 'redrive'; readonly locks: number }
   /** Messages went back to the broker, because they were busy, too early, or due for a later retry. */
-  | { readonly kind: 'givenBack'; readonly consumer: string; readonly messages: number }
+  | { readonly kind: 'returned'; readonly consumer: string; readonly messages: number }
   /** Background work failed, and will be tried again. */
   | {
       readonly kind: 'troubled'

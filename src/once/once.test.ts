@@ -68,7 +68,7 @@ describe('observe', () => {
     await once.run({ ...operation, key: 'a secret key' }, async () => 'done')
     await once.run({ ...operation, key: 'a secret key', input: 2 }, async () => 'done').catch(() => {})
     await once.run({ ...operation, key: 'breaks' }, () => Promise.reject(new Error('broken'))).catch(() => {})
-    expect(signals.map(({ kind }) => kind)).toEqual(['completed', 'replayed', 'turnedAway', 'released'])
+    expect(signals.map(({ kind }) => kind)).toEqual(['completed', 'replayed', 'rejected', 'released'])
     expect(JSON.stringify(signals)).not.toContain('secret')
     expect(signals[0]).toMatchObject({ id: expect.stringMatching(/^[0-9a-f]{8}$/), attempt: 1 })
   })

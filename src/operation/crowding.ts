@@ -11,12 +11,12 @@ export function isCrowded<Tx>(core: Core<Tx>, error: unknown): boolean {
 
 export function tellCrowded<Tx>(
   { store, settings }: Core<Tx>,
-  task: Extract<Signal, { kind: 'crowded' }>['task'],
+  task: Extract<Signal, { kind: 'lockTableFull' }>['task'],
   error: unknown,
 ): void {
   if (!store.locks?.isCrowded(error)) return
   const locks = store.locks.crowded()
-  if (locks !== null) settings.observe({ kind: 'crowded', task, locks })
+  if (locks !== null) settings.observe({ kind: 'lockTableFull', task, locks })
 }
 
 /** Runs a transaction that locks this many messages, as soon as there is room for the locks. */

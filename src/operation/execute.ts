@@ -70,7 +70,7 @@ async function executeNow<Tx, R extends Request, P>(
       lookedAt = core.clock.now()
     }
   } catch (error) {
-    if (isOnceError(error)) turnedAway(core, request, error)
+    if (isOnceError(error)) rejected(core, request, error)
     throw error
   } finally {
     running?.end(ending)
@@ -124,10 +124,10 @@ export function replayed<Tx>(core: Core<Tx>, request: Request, from: 'memory' | 
   core.settings.observe({ kind: 'replayed', id: shortId(request.claim.id), route: request.route, from })
 }
 
-function turnedAway<Tx>(
+function rejected<Tx>(
   core: Core<Tx>,
   request: Request,
   error: { readonly code: Parameters<typeof onceError>[0] },
 ): void {
-  core.settings.observe({ kind: 'turnedAway', id: shortId(request.claim.id), route: request.route, code: error.code })
+  core.settings.observe({ kind: 'rejected', id: shortId(request.claim.id), route: request.route, code: error.code })
 }

@@ -18,8 +18,8 @@ export function count(signal: Signal, add: Add): void {
     case 'released':
     case 'replayed':
       return ended(add, signal.route, signal.kind)
-    case 'turnedAway':
-      return ended(add, signal.route, 'turned_away', signal.code)
+    case 'rejected':
+      return ended(add, signal.route, 'rejected', signal.code)
     case 'takenOver':
       return add(COUNTED.takeovers, 1, { route: signal.route })
     case 'fenced':
@@ -34,8 +34,8 @@ export function count(signal: Signal, add: Add): void {
       return add(COUNTED.troubles, 1, { task: signal.task, 'error.type': errorType(signal.error) })
     case 'advice':
       return add(COUNTED.advice, 1, { task: signal.task })
-    case 'crowded':
-      return add(COUNTED.crowded, 1, { task: signal.task })
+    case 'lockTableFull':
+      return add(COUNTED.lockTableFull, 1, { task: signal.task })
     case 'paused':
     case 'resumed':
       return add(COUNTED.paused, signal.kind === 'paused' ? 1 : -1, { task: signal.task, name: signal.name })
@@ -93,8 +93,8 @@ function countMessages(signal: Signal, add: Add): void {
       const { consumer, type, reason } = signal
       return add(COUNTED.deadLetters, 1, { consumer, type, reason })
     }
-    case 'givenBack':
-      return add(COUNTED.givenBack, signal.messages, { consumer: signal.consumer })
+    case 'returned':
+      return add(COUNTED.returned, signal.messages, { consumer: signal.consumer })
     case 'redrive':
       return add(COUNTED.redrives, 1, { consumer: signal.consumer, state: signal.state })
     default:

@@ -60,7 +60,7 @@ describe('gauges of names past the limit', () => {
     expect(await collected(once, 'other')).toEqual({
       'effectively_once.relay.waiting': 7 + 8 + 9,
       'effectively_once.relay.lag': 9,
-      'effectively_once.relay.held': 0,
+      'effectively_once.relay.parked_events': 0,
       'effectively_once.relay.retrying': 0,
       'effectively_once.relay.running': 0,
     })

@@ -43,12 +43,12 @@ type CountedName =
   | 'settled'
   | 'failures'
   | 'deadLetters'
-  | 'givenBack'
+  | 'returned'
   | 'redrives'
   | 'paused'
   | 'troubles'
   | 'advice'
-  | 'crowded'
+  | 'lockTableFull'
   | 'guard'
   | 'swept'
   | 'cutOff'
@@ -97,7 +97,7 @@ export const COUNTED: Readonly<Record<CountedName, Instrument>> = {
   settled: counter('effectively_once.consumer.settled', '{message}', 'Messages that a consumer finished.'),
   failures: counter('effectively_once.consumer.failures', '{message}', 'Messages that failed and are tried again.'),
   deadLetters: counter('effectively_once.consumer.dead_letters', '{message}', 'Messages that became dead letters.'),
-  givenBack: counter('effectively_once.consumer.given_back', '{message}', 'Messages that went back to the broker.'),
+  returned: counter('effectively_once.consumer.returned', '{message}', 'Messages that went back to the broker.'),
   redrives: counter('effectively_once.redrives', '{redrive}', 'Redrives that stopped in this process.'),
   paused: {
     name: 'effectively_once.paused',
@@ -107,7 +107,11 @@ export const COUNTED: Readonly<Record<CountedName, Instrument>> = {
   },
   troubles: counter('effectively_once.troubles', '{failure}', 'Failures of background work, which is tried again.'),
   advice: counter('effectively_once.advice', '{advice}', 'Settings that weaken a promise.'),
-  crowded: counter('effectively_once.crowded', '{event}', 'Times that the lock table of the server was full.'),
+  lockTableFull: counter(
+    'effectively_once.lock_table_full',
+    '{event}',
+    'Times that the lock table of the server was full.',
+  ),
   guard: counter('effectively_once.guard', '{finding}', 'Findings of the development guard.'),
   swept: counter('effectively_once.swept', '{row}', 'Rows that this process removed.'),
   cutOff: counter('effectively_once.cut_off', '{task}', 'Work that close() cut off.'),
@@ -121,7 +125,7 @@ export const READ: Readonly<Record<ReadName, Instrument>> = {
   abandonedFor: gauge('abandoned.age', 's', 'Time since the oldest abandoned operation lost its lease.'),
   waiting: gauge('relay.waiting', '{event}', 'Events that wait for a destination.'),
   waitingFor: gauge('relay.lag', 's', 'Age of the oldest event that waits for a destination.'),
-  parked: gauge('relay.held', '{event}', 'Parked events.'),
+  parked: gauge('relay.parked_events', '{event}', 'Parked events.'),
   retrying: gauge('relay.retrying', '{event}', 'Events that failed and are tried again.'),
   relays: gauge('relay.running', '{relay}', 'Running relays, in any process.'),
   unsent: gauge('unsent', '{event}', 'Events that wait because no relay has ever run.'),

@@ -14,13 +14,13 @@ describe('prometheus()', () => {
     const { observe, render } = prometheus()
     for (const durationMs of [4, 30, 20_000])
       observe({ kind: 'completed', id: '1', route: 'POST /a', durationMs, attempt: 1 })
-    observe({ kind: 'turnedAway', id: '1', route: 'a "b"\\\n', code: 'ONCE_MISMATCH' })
+    observe({ kind: 'rejected', id: '1', route: 'a "b"\\\n', code: 'ONCE_MISMATCH' })
     const text = await render()
     expect(text).toContain('# HELP effectively_once_operations_total Operations by outcome.\n')
     expect(text).toContain('# TYPE effectively_once_operations_total counter\n')
     expect(text).toContain('effectively_once_operations_total{route="POST /a",outcome="completed"} 3\n')
     expect(text).toContain(
-      'effectively_once_operations_total{route="a \\"b\\"\\\\\\n",outcome="turned_away",error_type="ONCE_MISMATCH"} 1\n',
+      'effectively_once_operations_total{route="a \\"b\\"\\\\\\n",outcome="rejected",error_type="ONCE_MISMATCH"} 1\n',
     )
     expect(text).toContain('# TYPE effectively_once_operation_duration_seconds histogram\n')
     const buckets = linesOf(text, 'effectively_once_operation_duration_seconds_bucket')

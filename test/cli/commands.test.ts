@@ -17,7 +17,7 @@ interface Data extends Found {
 }
 
 interface Found {
-  findings: { level: string; code: string; line: string; mend?: string }[]
+  findings: { level: string; code: string; line: string; fix?: string }[]
 }
 
 describe('the command line on a SQLite file', () => {
@@ -158,7 +158,7 @@ describePostgres('doctor and relay on PostgreSQL', (database) => {
       const of = (findings: Found['findings'], code: string) => findings.filter((finding) => finding.code === code)
       const fresh = await doctor()
       expect(fresh.code).toBe(3)
-      expect(fresh.findings).toMatchObject([{ code: 'ONCE_NOT_MIGRATED', mend: 'npx effectively-once migrate' }])
+      expect(fresh.findings).toMatchObject([{ code: 'ONCE_NOT_MIGRATED', fix: 'npx effectively-once migrate' }])
       const world = await openRedriveWorld('pg', database.url)
       const client = new pg.Client({ connectionString: database.url })
       await client.connect()
@@ -185,8 +185,8 @@ describePostgres('doctor and relay on PostgreSQL', (database) => {
         expect(of(findings, 'ONCE_OUTBOX_WAITING')[0]?.line).toMatch(/^1 event waiting, .*, and no relay has ever run/)
         expect(of(findings, 'ONCE_OUTCOME_UNKNOWN')[0]?.line).toContain('1 operation with an unknown outcome')
         const { pid } = (await client.query('select pg_backend_pid() as pid')).rows[0] as { pid: number }
-        expect(of(findings, 'shard-held')[0]?.mend).toContain(`pg_terminate_backend(${pid})`)
-        expect(of(findings, 'answer-partitions')[0]).toMatchObject({ mend: 'npx effectively-once sweep' })
+        expect(of(findings, 'shard-held')[0]?.fix).toContain(`pg_terminate_backend(${pid})`)
+        expect(of(findings, 'answer-partitions')[0]).toMatchObject({ fix: 'npx effectively-once sweep' })
         expect(of(findings, 'ONCE_HORIZON_SHORT').map(({ level }) => level)).toEqual(['problem', 'warning'])
         expect(of(findings, 'redrive-waits')[0]?.line).toContain(CONSUMER)
         expect(of(findings, 'lock-budget')[0]).toMatchObject({ level: 'fine' })

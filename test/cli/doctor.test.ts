@@ -11,7 +11,7 @@ interface Finding {
   readonly level: string
   readonly code: string
   readonly line: string
-  readonly mend?: string
+  readonly fix?: string
 }
 
 /** Each finding is provoked on a real server, and says so in one line. */
@@ -64,7 +64,7 @@ describePostgres('doctor finds, on PostgreSQL', (database) => {
       await world.store.outbox?.beat({ destination: 'shop', relay, leaseMs: 60_000, leases: [] })
       await world.sql(`update effectively_once.event set created_at = now() - interval '1 minute'`)
       const [lag] = await found('outbox-lag')
-      expect(lag).toMatchObject({ level: 'warning', mend: expect.stringContaining('look at the sink') })
+      expect(lag).toMatchObject({ level: 'warning', fix: expect.stringContaining('look at the sink') })
       expect(lag?.line).toMatch(/^1 event waiting for 'shop', the oldest for 1m.*, with 1 running relay$/)
     },
     TIMEOUT_MS,
@@ -75,18 +75,18 @@ describePostgres('doctor finds, on PostgreSQL', (database) => {
     async () => {
       await waiting()
       const [broker] = await found('ONCE_OUTBOX_WAITING')
-      expect(broker?.mend).toContain(
+      expect(broker?.fix).toContain(
         `to the sink 'shop', or, if these events are not needed: npx effectively-once forget 'shop'`,
       )
-      expect(broker?.mend).not.toContain('relay --to')
+      expect(broker?.fix).not.toContain('relay --to')
       await world.sql('truncate effectively_once.shard')
       await world.store.outbox?.open({ destination: 'webhook https://shop.example/hook' })
       const [hook] = await found('ONCE_OUTBOX_WAITING')
-      expect(hook?.mend).toContain('npx effectively-once relay --to https://shop.example/hook, or')
+      expect(hook?.fix).toContain('npx effectively-once relay --to https://shop.example/hook, or')
       await world.sql('truncate effectively_once.shard')
       await world.store.outbox?.open({ destination: 'kafka orders' })
       const [kafka] = await found('ONCE_OUTBOX_WAITING')
-      expect(kafka?.mend).toContain(`npx effectively-once relay --to 'kafka://HOST?topic=orders', or`)
+      expect(kafka?.fix).toContain(`npx effectively-once relay --to 'kafka://HOST?topic=orders', or`)
     },
     TIMEOUT_MS,
   )
@@ -133,7 +133,7 @@ describePostgres('doctor finds, on PostgreSQL', (database) => {
           level: 'warning',
           code: 'outbox-parked',
           line: `1 event for 'shop' parked after the last attempt`,
-          mend: `npx effectively-once parked list --destination 'shop'`,
+          fix: `npx effectively-once parked list --destination 'shop'`,
         },
       ])
     },
@@ -206,7 +206,7 @@ describePostgres('doctor finds, on PostgreSQL', (database) => {
         {
           level: 'warning',
           line: expect.stringContaining('accepts no writes'),
-          mend: expect.stringContaining('primary'),
+          fix: expect.stringContaining('primary'),
         },
       ])
       expect(await found('read-only')).toEqual([])
@@ -249,7 +249,7 @@ describePostgres('doctor finds, on PostgreSQL', (database) => {
       await world.sql(
         'insert into effectively_once.version select * from kept where version = (select max(version) from kept)',
       )
-      expect(older).toMatchObject({ code: 'ONCE_NOT_MIGRATED', mend: 'npx effectively-once migrate' })
+      expect(older).toMatchObject({ code: 'ONCE_NOT_MIGRATED', fix: 'npx effectively-once migrate' })
       expect(older?.line).toMatch(/ is at version \d+, but this code needs \d+$/)
     },
     TIMEOUT_MS,

@@ -203,7 +203,7 @@ describePostgres('a consumer', (database) => {
     const other = memoryBroker()
     other.publish({ id: 'slow' }, { id: 'quick', type: 'none' })
     const second = await world.once.consumer('busy', { from: other.source }, on).start()
-    await until(() => signalled('givenBack').length > 0)
+    await until(() => signalled('returned').length > 0)
     expect(running).toBe(1)
     go()
     await until(() => broker.left === 0 && other.left === 0)

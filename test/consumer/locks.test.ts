@@ -90,7 +90,7 @@ describe.skipIf('missing' in server)('the table of locks', () => {
       expect(most).toBeGreaterThan(0)
       expect(most).toBeLessThanOrEqual((table * share) / 16)
       expect(await world.count('effectively_once.inbox')).toBe(CONSUMERS * MESSAGES * 2)
-      expect([told('troubled'), told('crowded')]).toEqual([0, 0])
+      expect([told('troubled'), told('lockTableFull')]).toEqual([0, 0])
     }
   }, 180_000)
 
@@ -121,7 +121,7 @@ describe.skipIf('missing' in server)('the table of locks', () => {
       }
     }
     fill(broker, 'full')
-    await until(() => told('crowded') > 0, 30_000)
+    await until(() => told('lockTableFull') > 0, 30_000)
     // There is room again, not much: what the hog took last.
     await hogs[0]!.query('select pg_advisory_unlock(n) from generate_series(1, 300) n')
     await until(() => broker.left === 0, 60_000)
@@ -130,6 +130,6 @@ describe.skipIf('missing' in server)('the table of locks', () => {
     expect(await world.count('applied')).toBe(MESSAGES)
     expect(Math.max(...(await world.applied()).values())).toBe(1)
     expect([told('failed'), told('deadLetter')]).toEqual([0, 0])
-    expect(told('crowded')).toBeLessThan(40)
+    expect(told('lockTableFull')).toBeLessThan(40)
   }, 120_000)
 })

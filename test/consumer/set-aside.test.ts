@@ -9,7 +9,7 @@ import { INSERT, openWorld, until, type World } from './world.ts'
 const NAME = 'shop'
 const ATTEMPTS = 2
 
-const isGivenBack = ({ kind }: Signal): boolean => kind === 'givenBack'
+const isGivenBack = ({ kind }: Signal): boolean => kind === 'returned'
 
 /** Two services, each with its own connections, and one broker that gives a message to the second while the first runs it. */
 describePostgres('a message that is given up here while it runs there', (database) => {

@@ -89,7 +89,7 @@ describePostgres('telemetry', (database) => {
     expect(measured.flatMap((scope) => scope.metrics).map(({ descriptor }) => descriptor.name)).toEqual(
       expect.arrayContaining([
         'effectively_once.operations',
-        'effectively_once.relay.held',
+        'effectively_once.relay.parked_events',
         'messaging.process.duration',
       ]),
     )
