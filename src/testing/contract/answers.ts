@@ -5,7 +5,7 @@ import type { Case } from './subject.ts'
 /** Cases about the stored answer of an operation that ran without a transaction. */
 export const ANSWER_CASES: readonly Case[] = [
   {
-    name: 'a leased operation is completed by its answer, which comes back byte for byte, headers in order',
+    name: 'the answer of a leased operation completes it, and is returned byte for byte',
     async test({ store }) {
       const claim = claimOf(newKey())
       const answer = { ...answerOf('', 201), body: Uint8Array.from({ length: 256 }, (_, i) => i) }
@@ -20,7 +20,7 @@ export const ANSWER_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'an answer that was not kept leaves its record',
+    name: 'an answer that is not kept still completes its record',
     async test({ store }) {
       const claim = claimOf(newKey())
       await finishOne(store, claim, { status: 204, headers: [], body: null, kept: false })
@@ -29,7 +29,7 @@ export const ANSWER_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'whoever claims an answered key sees its record and fingerprint, whatever the request',
+    name: 'a claim of an answered key returns its record and fingerprint, whatever the request',
     async test({ store }) {
       const key = newKey()
       const claim = claimOf(key)
@@ -44,7 +44,7 @@ export const ANSWER_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'an answer that is gone keeps its record until it is forgotten, and no token comes again',
+    name: 'a record outlives its answer until it is forgotten, and its token is never used again',
     async test({ store }) {
       const claim = claimOf(newKey(), 1, { replayForMs: 10, goneForMs: 60_000 })
       const first = await finishOne(store, claim)

@@ -36,7 +36,7 @@ export const BATCH_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'a batch does not win what is done, and wins the rest',
+    name: 'a batch wins every key but the completed ones',
     unless: unable,
     async test(subject) {
       const key = newKey()
@@ -52,7 +52,7 @@ export const BATCH_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'a batch does not wait for a key that runs elsewhere',
+    name: 'a batch does not wait for a key that another transaction holds',
     unless: (subject) => oneWriter(subject) ?? unable(subject),
     async test(subject) {
       const key = newKey()
@@ -66,7 +66,7 @@ export const BATCH_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'one bad statement ends the batch, names its place, and leaves nothing',
+    name: 'a failed statement rolls the batch back, and its index is reported',
     unless: (subject) => unable(subject) ?? lacks('poison')(subject),
     async test(subject) {
       const batch = await start(subject, 4)
@@ -98,7 +98,7 @@ export const BATCH_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'a batch renews what is expired where it may, and what is forgotten always',
+    name: 'a batch renews a forgotten record always, and an expired one if it may',
     unless: unable,
     async test(subject) {
       for (const rerun of [false, true]) {

@@ -32,7 +32,7 @@ async function delayed(subject: SqlSubject, ms = LATER_MS, headers: Record<strin
 
 export const CANCEL_CASES: readonly Case[] = [
   {
-    name: 'outbox: a delayed event is cancelled before its time, and then nobody takes it or sends it again',
+    name: 'outbox: a delayed event is cancelled before its time, and is never sent or resent',
     unless,
     async test(subject) {
       const { relay, mine, event, cancel, take } = await delayed(subject)
@@ -66,7 +66,7 @@ export const CANCEL_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'outbox: what is ordered, not delayed, not known or of another namespace is not cancelled',
+    name: 'outbox: an event that is ordered, not delayed, unknown or of another namespace is not cancelled',
     unless,
     async test(subject) {
       const { relay, ...own } = await delayed(subject, HOUR_MS)
@@ -82,7 +82,7 @@ export const CANCEL_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'outbox: while somebody cancels an event nobody takes it; after a rollback it is as it was',
+    name: 'outbox: no relay takes an event while it is being cancelled, and a rollback restores it',
     unless: (subject) => unless(subject) ?? oneWriter(subject),
     async test(subject) {
       const { event, cancel, take } = await delayed(subject)
@@ -96,7 +96,7 @@ export const CANCEL_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'outbox: who cancels waits for whoever is about to, and learns what became of it',
+    name: 'outbox: a cancellation waits for a concurrent one, and returns what became of the event',
     unless: (subject) => unless(subject) ?? oneWriter(subject),
     async test(subject) {
       const { event, cancel } = await delayed(subject, HOUR_MS)
@@ -110,7 +110,7 @@ export const CANCEL_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'outbox: what a transaction published it can cancel, also what it has not written yet',
+    name: 'outbox: a transaction can cancel the events that it published itself',
     unless,
     async test(subject) {
       const { store } = subject

@@ -37,7 +37,7 @@ export const CLAIM_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'an answer comes back byte for byte, its headers in order',
+    name: 'an answer is returned byte for byte, with its headers in order',
     async test(subject) {
       const { store } = subject
       const claim = claimOf(newKey())
@@ -53,7 +53,7 @@ export const CLAIM_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'an answer that was not kept leaves its record, and an empty one is not the same',
+    name: 'a record without a kept answer differs from a record with an empty answer',
     async test({ store }) {
       for (const kept of [false, true]) {
         const claim = claimOf(newKey())
@@ -72,7 +72,7 @@ export const CLAIM_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'a duplicate after the commit sees the record, not the locks',
+    name: 'a duplicate after the commit sees the record, and no lock',
     async test(subject) {
       const key = newKey()
       const claim = claimOf(key)
@@ -87,7 +87,7 @@ export const CLAIM_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'a running key distinguishes the same request from another, and nobody waits',
+    name: 'a running key tells the same request from a different one, and neither waits',
     unless: oneWriter,
     async test({ store }) {
       const key = newKey()
@@ -107,7 +107,7 @@ export const CLAIM_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'a duplicate that is refused never sees less than what was committed before it asked',
+    name: 'a refused duplicate sees everything that was committed before its claim',
     unless: oneWriter,
     async test(subject) {
       const { store } = subject
@@ -144,7 +144,7 @@ export const CLAIM_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'a refusal is stored alone; beside a record it changes nothing',
+    name: 'a refusal is stored without an effect, and does not change an existing record',
     async test(subject) {
       const { store } = subject
       const claim = claimOf(newKey())
@@ -156,7 +156,7 @@ export const CLAIM_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'a refusal of a forgotten key starts a new life, with times of its own',
+    name: 'a refusal of a forgotten key starts a new life with its own expiry',
     async test(subject) {
       const { store } = subject
       const key = newKey()
@@ -204,7 +204,7 @@ export const CLAIM_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'a live record without its answer says so, and stays',
+    name: 'a live record without its answer is read without an answer, and stays',
     unless: lacks('dropAnswers'),
     async test(subject) {
       const key = newKey()

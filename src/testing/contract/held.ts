@@ -6,7 +6,7 @@ import type { Case } from './subject.ts'
 
 export const HELD_CASES: readonly Case[] = [
   {
-    name: 'outbox: what is held comes when it is due, with its line behind it, until it is settled',
+    name: 'outbox: a held event is read when it is due, with its successors, until it is settled',
     unless,
     async test(subject) {
       const relay = await Relayer.open(subject)
@@ -27,7 +27,7 @@ export const HELD_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'outbox: an aggregate that is left out does not take the place of others',
+    name: 'outbox: an excluded aggregate does not use up the limit of a read',
     unless,
     async test(subject) {
       const relay = await Relayer.open(subject)
@@ -41,7 +41,7 @@ export const HELD_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'outbox: a parked event parks its successors, and the next owner learns which events wait',
+    name: 'outbox: a parked event parks its successors, and the next owner reads which events wait',
     unless,
     async test(subject) {
       const relay = await Relayer.open(subject)
@@ -63,7 +63,7 @@ export const HELD_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'outbox: an acknowledgement tells of what it parked, also the second time, and not of what another one holds',
+    name: 'outbox: an acknowledgement returns the events that it parked, also when it is repeated',
     unless,
     async test(subject) {
       const relay = await Relayer.open(subject)
@@ -79,7 +79,7 @@ export const HELD_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'outbox: what is tried from among the held is counted before, by the owner alone, until it is settled',
+    name: 'outbox: only the owner counts an attempt of a held event, before the attempt',
     unless,
     async test(subject) {
       const relay = await Relayer.open(subject)
@@ -104,7 +104,7 @@ export const HELD_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'outbox: what waits behind nothing is due for whoever leases its shard next',
+    name: 'outbox: a held event without a predecessor is due for the next owner of its shard',
     unless,
     async test(subject) {
       const relay = await Relayer.open(subject)
@@ -118,7 +118,7 @@ export const HELD_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'outbox: a resend sets aside what was sent, under its own number, each aggregate in order',
+    name: 'outbox: a resend holds sent events under its own number, and each aggregate in order',
     unless,
     async test(subject) {
       const relay = await Relayer.open(subject)
@@ -142,7 +142,7 @@ export const HELD_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'outbox: a resend keeps the time of an event that is still to come, and nobody waits behind it',
+    name: 'outbox: a resend keeps the time of a delayed event, and no event waits behind it',
     unless,
     async test(subject) {
       const relay = await Relayer.open(subject)

@@ -10,7 +10,7 @@ type Three = [InboxItem, InboxItem, InboxItem]
 type Subject = SqlSubject
 
 const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
-  async 'one of two deliveries is taken, in one batch or in two'(subject) {
+  async 'one of two deliveries of a message is taken, in one batch or in two'(subject) {
     const consumer = await opened(subject)
     const [a, b] = [itemOf(consumer, newKey()), itemOf(consumer, newKey())]
     assert.deepEqual(await apply(subject, consumer, [a]), ['taken'])
@@ -21,7 +21,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
       'taken',
     ])
   },
-  async 'a row that was rolled back is no row'(subject) {
+  async 'a rolled-back row does not count as a duplicate'(subject) {
     const consumer = await opened(subject)
     const item = itemOf(consumer, newKey())
     const { states, session } = await inboxOf(subject).take({ consumer, items: [item], deadlineMs: DEADLINE_MS })
@@ -31,7 +31,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     assert.deepEqual(await apply(subject, consumer, [item]), ['taken'])
     assert.equal(await subject.effects(item.message), 1)
   },
-  async 'two consumers, or two sources, are not each other’s duplicates'(subject) {
+  async 'the same id of another consumer or source is no duplicate'(subject) {
     const [one, two] = [await opened(subject), await opened(subject)]
     const message = newKey()
     assert.deepEqual(await apply(subject, one, [itemOf(one, message)]), ['taken'])
@@ -79,7 +79,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     assert.equal(await inbox.letters.discard({ filter: { consumer }, limit: 10 }), 1)
     assert.deepEqual(await apply(subject, consumer, [b]), ['parked'])
   },
-  async 'a message that was parked while it ran is entered only by a redrive'(subject) {
+  async 'a message that was parked while it ran is applied only by a redrive'(subject) {
     const { consumer, inbox } = await reading(subject)
     const item = itemOf(consumer, newKey())
     const enter = async (redrive: boolean): Promise<boolean> => {
@@ -101,7 +101,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     await park(subject, consumer, [letterOf(item)])
     assert.equal(await inboxOf(subject).letters.get({ id: item.id }), null)
   },
-  async 'nor is one that is only a mark by now'(subject) {
+  async 'a message that is only a mark is never parked'(subject) {
     const consumer = await opened(subject, { inboxForMs: 0 })
     const item = itemOf(consumer, newKey())
     await apply(subject, consumer, [item])
@@ -110,7 +110,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     assert.deepEqual(await park(subject, consumer, [letterOf(item)]), [])
     assert.equal(await inboxOf(subject).letters.get({ id: item.id }), null)
   },
-  async 'attempts are counted before and after, and forgotten with the effect'(subject) {
+  async 'attempts are counted before and after a handler, and removed with the effect'(subject) {
     const { consumer, inbox } = await reading(subject)
     const item = itemOf(consumer, newKey())
     const failure = { id: item.id, counted: false, error: 'a "quoted" {error}', fingerprint: 'f' }
@@ -128,7 +128,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     await session.complete({ consumer, ...NOTHING, tried: [item.id] })
     assert.deepEqual(await tries(), [[1, 0]])
   },
-  async 'attempts that did not begin are taken back, and nobody else is'(subject) {
+  async 'an attempt that did not begin is not counted, and other attempts stay counted'(subject) {
     const { consumer, inbox } = await reading(subject)
     const [once, twice, failing, never] = [1, 2, 3, 4].map(() => itemOf(consumer, newKey()).id) as [
       string,
@@ -150,7 +150,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     assert.equal(known.get(failing)?.timeline.length, 1)
     await inbox.untry({ consumer, ids: [] })
   },
-  async 'positions commit with the effect, and never go back'(subject) {
+  async 'positions commit with the effect, and never decrease'(subject) {
     const { consumer, inbox } = await reading(subject)
     const at = async (): Promise<string | undefined> =>
       (await inbox.positions({ consumer, source: 'log' })).find(({ partition }) => partition === 'orders/0')?.next
@@ -171,7 +171,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     await inbox.pass({ consumer, source: 'log', positions: [{ partition: 'orders/0', next: '9007199254740999' }] })
     assert.equal(await at(), '9007199254740999')
   },
-  async 'a position is not passed where the database has not come as far as whoever passes it'(subject) {
+  async 'a position does not advance in a database that lags behind the consumer'(subject) {
     const { consumer, inbox } = await reading(subject)
     const pass = (next: string, from?: string): Promise<void> =>
       inbox.pass({ consumer, source: 'log', positions: [{ partition: 'orders/0', next, from }] })
@@ -184,7 +184,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     await pass('12', '10')
     assert.deepEqual(await at(), [{ partition: 'orders/0', next: '9' }])
   },
-  async 'a position is not passed where the database has forgotten what was settled behind it'(subject) {
+  async 'a position does not advance in a database that lost settled messages'(subject) {
     const { consumer, inbox } = await reading(subject)
     const [applied, parked, forgotten] = [newKey(), newKey(), newKey()].map((key) => itemOf(consumer, key)) as Three
     await apply(subject, consumer, [applied])
@@ -200,7 +200,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     await apply(subject, consumer, [forgotten])
     assert.deepEqual(await pass('9', [applied, parked, forgotten]), [{ partition: 'orders/0', next: '9' }])
   },
-  async 'an old row becomes a mark, and is a duplicate for as long as it is remembered'(subject) {
+  async 'an old row becomes a mark, which still detects duplicates'(subject) {
     const consumer = await opened(subject, { inboxForMs: 0 })
     const item = itemOf(consumer, newKey())
     await apply(subject, consumer, [item])
@@ -211,7 +211,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     assert.deepEqual(await apply(subject, consumer, [next]), ['taken'])
     assert.equal(await subject.effects(item.message), 1)
   },
-  async 'what need not be remembered is forgotten'(subject) {
+  async 'rows past their retention are removed'(subject) {
     const consumer = await opened(subject, { inboxForMs: 0, rememberForMs: 0 })
     const item = itemOf(consumer, newKey())
     await apply(subject, consumer, [item])
@@ -219,7 +219,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
     await inboxOf(subject).sweep({ limit: 100_000 })
     assert.deepEqual(await apply(subject, consumer, [item]), ['taken'])
   },
-  async 'letters are filtered and counted'(subject) {
+  async 'dead letters are filtered and counted'(subject) {
     const { consumer, inbox } = await reading(subject)
     const items = [1, 2, 3].map((n) => itemOf(consumer, newKey(), { aggregate: `a${n}` }))
     const letters = items.map((item, n) =>
@@ -252,7 +252,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
       [1, 1, 1, 0, 2, 3, 0],
     )
   },
-  async 'enters a transaction of somebody else’s, once'(subject) {
+  async 'a message is applied once in a transaction of the caller'(subject) {
     const { consumer, inbox } = await reading(subject)
     const item = itemOf(consumer, newKey())
     const session = async (): Promise<boolean> => {
@@ -268,7 +268,7 @@ const CASES: Readonly<Record<string, (subject: Subject) => Promise<void>>> = {
 }
 
 const BUSY: Case = {
-  name: 'inbox: what runs elsewhere is busy, and the rest of the batch does not wait',
+  name: 'inbox: a message that another transaction runs is busy, and the batch does not wait for it',
   unless: (subject) => unless(subject) ?? oneWriter(subject),
   async test(subject) {
     const consumer = await opened(subject)

@@ -21,7 +21,7 @@ import type { Case } from './subject.ts'
 
 export const LEASE_CASES: readonly Case[] = [
   {
-    name: 'a lease is seen at once, with the time it has left',
+    name: 'a lease is visible at once, with its remaining time',
     async test({ store }) {
       const key = newKey()
       const claim = claimOf(key)
@@ -35,7 +35,7 @@ export const LEASE_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'a lease is taken over when it has lapsed, once, under a higher token',
+    name: 'a lapsed lease is taken over once, with a higher token',
     async test({ store }) {
       const claim = claimOf(newKey())
       const first = await winLease(store, claim, 150)
@@ -49,7 +49,7 @@ export const LEASE_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'one that was seen in progress is not taken over once it is completed, expired or not',
+    name: 'an operation that was completed meanwhile is not taken over',
     async test({ store }) {
       const claim = claimOf(newKey(), 1, { replayForMs: 40 })
       const { token } = await winLease(store, claim, 10)
@@ -60,7 +60,7 @@ export const LEASE_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'two who take over at once: one wins',
+    name: 'one of two concurrent takeovers wins',
     async test({ store }) {
       const claim = claimOf(newKey())
       await winLease(store, claim, 10)
@@ -73,7 +73,7 @@ export const LEASE_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'whoever lost the lease can write nothing',
+    name: 'an attempt that lost its lease writes nothing',
     async test({ store }) {
       const { leases } = store
       const claim = claimOf(newKey())
@@ -91,7 +91,7 @@ export const LEASE_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'whoever lost the lease can commit nothing',
+    name: 'an attempt that lost its lease commits nothing',
     needs: ['transactions'],
     async test(subject) {
       const { store } = subject
@@ -113,7 +113,7 @@ export const LEASE_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'the holder commits its effect with its answer; the token decides, not the clock',
+    name: 'the holder commits its effect with its answer, even after its lease has lapsed',
     needs: ['transactions'],
     async test(subject) {
       const { store } = subject
@@ -136,7 +136,7 @@ export const LEASE_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'a heartbeat keeps what is ours and names it',
+    name: 'a heartbeat renews the leases of its process, and returns their ids',
     async test({ store }) {
       const claims = [claimOf(newKey()), claimOf(newKey())]
       const held = []
@@ -149,7 +149,7 @@ export const LEASE_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'a release lets the next one in at once',
+    name: 'after a release the next attempt begins at once',
     async test({ store }) {
       const claim = claimOf(newKey())
       const claimed = await winLease(store, claim)
@@ -160,7 +160,7 @@ export const LEASE_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'what an operator settles keeps the time it had, where that is longer',
+    name: 'a settled operation keeps its retention if that is longer',
     async test({ store }) {
       const key = newKey()
       const claim = claimOf(key, 1, { replayForMs: 7_200_000 })
@@ -174,7 +174,7 @@ export const LEASE_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'a refusal of the holder is final',
+    name: 'a refusal by the holder is final',
     async test({ store }) {
       const claim = claimOf(newKey())
       const { token } = await winLease(store, claim)
@@ -185,7 +185,7 @@ export const LEASE_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'an answer is kept from its completion on, not from the claim',
+    name: 'the retention of an answer begins at its completion, and not at its claim',
     needs: ['transactions'],
     async test({ store }) {
       const [completed, refused] = [newKey(), newKey()]
@@ -206,7 +206,7 @@ export const LEASE_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'an expired record is leased under a new life',
+    name: 'an expired record is leased with a new life',
     async test({ store }) {
       const claim = claimOf(newKey(), 1, { replayForMs: 20 })
       const first = await finishOne(store, claim)
@@ -255,7 +255,7 @@ export const LEASE_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'the next attempt seals the input it was given, and without one the first stays',
+    name: 'a takeover with an input replaces the sealed input, and one without keeps it',
     needs: ['search'],
     async test({ store }) {
       const claim = claimOf(newKey())

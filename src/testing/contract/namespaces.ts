@@ -16,7 +16,7 @@ const namespacesOf = ({ store }: SqlSubject): Namespaces<unknown> => store.names
 
 export const NAMESPACE_CASES: readonly Case[] = [
   {
-    name: 'namespaces: one that is registered by several at once has one number, and keeps it',
+    name: 'namespaces: concurrent registrations of a name get the same number',
     unless,
     async test(subject) {
       const namespaces = namespacesOf(subject)
@@ -34,7 +34,7 @@ export const NAMESPACE_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'namespaces: one that is registered in a transaction is there when it commits, and not before',
+    name: 'namespaces: a registration in a transaction is visible after its commit, and not before',
     unless: (subject) => unless(subject) ?? (subject.transaction ? null : 'the subject has no `transaction`'),
     async test(subject) {
       const namespaces = namespacesOf(subject)
@@ -56,7 +56,7 @@ export const NAMESPACE_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'namespaces: a destination has the shards of its namespace, and is sent its events alone',
+    name: 'namespaces: a destination has its own shards, and gets only events of its namespace',
     unless,
     async test(subject) {
       const { store } = subject
@@ -88,7 +88,7 @@ export const NAMESPACE_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'namespaces: dead letters and redrives are asked for by the number of their namespace',
+    name: 'namespaces: dead letters and redrives are read by namespace',
     unless: (subject) => unless(subject) ?? (subject.store.redrives ? null : 'the store has no redrives'),
     async test(subject) {
       const { letters } = inboxOf(subject)

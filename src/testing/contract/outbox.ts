@@ -10,7 +10,7 @@ const SHORT_MS = 200
 
 export const OUTBOX_CASES: readonly Case[] = [
   {
-    name: 'outbox: events of a commit are read in their order, those of a rollback never',
+    name: 'outbox: committed events are read in order, and rolled-back events never',
     unless,
     async test(subject) {
       const relay = await Relayer.open(subject)
@@ -34,7 +34,7 @@ export const OUTBOX_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'outbox: a shard belongs to one relay; a lapsed one is taken over under a higher token',
+    name: 'outbox: one relay owns a shard, and a lapsed shard is taken over with a higher token',
     unless,
     async test(subject) {
       const relay = await Relayer.open(subject)
@@ -53,7 +53,7 @@ export const OUTBOX_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'outbox: a heartbeat counts the relays that live and the shards that are free',
+    name: 'outbox: a heartbeat counts live relays and free shards',
     unless,
     async test(subject) {
       const { outbox, destination } = await Relayer.open(subject)
@@ -75,7 +75,7 @@ export const OUTBOX_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'outbox: an acknowledgement moves the cursor and announces; a fenced one writes nothing',
+    name: 'outbox: an acknowledgement moves the cursor and announces events, and a fenced one writes nothing',
     unless,
     async test(subject) {
       const relay = await Relayer.open(subject)
@@ -100,7 +100,7 @@ export const OUTBOX_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'outbox: a released shard is free at once, under a new token, without what was announced',
+    name: 'outbox: a released shard is free at once, has a new token, and no announced events',
     unless,
     async test(subject) {
       const relay = await Relayer.open(subject)

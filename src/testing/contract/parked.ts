@@ -31,7 +31,7 @@ function settling({ relay, mine, parked }: Awaited<ReturnType<typeof parkedLine>
 
 export const PARKED_CASES: readonly Case[] = [
   {
-    name: 'parked: events are listed in order, by aggregate and by id, and lines by their first',
+    name: 'parked: events are listed in order, by aggregate and by id',
     unless,
     async test(subject) {
       const { relay, parked, events, mine } = await parkedLine(subject)
@@ -58,7 +58,7 @@ export const PARKED_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'parked: what is released is due as if it had never failed, with its line behind it',
+    name: 'parked: a released event is due with zero attempts, and its successors follow it',
     unless,
     async test(subject) {
       const begun = await parkedLine(subject)
@@ -74,7 +74,7 @@ export const PARKED_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'parked: a long line goes in parts, the first ones first, and stays in order meanwhile',
+    name: 'parked: many successors are released in batches, and stay in order',
     unless,
     async test(subject) {
       const begun = await parkedLine(subject)
@@ -87,7 +87,7 @@ export const PARKED_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'parked: what is skipped is left out; behind a head that stays nobody goes',
+    name: 'parked: a skipped event is not sent, and no event passes a parked one',
     unless,
     async test(subject) {
       const begun = await parkedLine(subject)
@@ -101,7 +101,7 @@ export const PARKED_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'parked: what its relay parks behind a line that is gone is put in line by its next settlement, or by the next owner',
+    name: 'parked: an event that was parked behind a released one is found by the next settlement or the next owner',
     unless,
     async test(subject) {
       for (const how of ['settlement', 'owner'] as const) {
@@ -124,7 +124,7 @@ export const PARKED_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'parked: a settlement puts nobody in line who stands behind a head',
+    name: 'parked: a settlement does not release an event behind a parked one',
     unless,
     async test(subject) {
       const { relay, mine } = await parkedLine(subject)

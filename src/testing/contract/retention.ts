@@ -5,7 +5,7 @@ import { oneWriter, type Case, type SqlSubject } from './subject.ts'
 
 export const RETENTION_CASES: readonly Case[] = [
   {
-    name: 'the sweeper removes what is forgotten and nothing else',
+    name: 'a sweep removes forgotten records and nothing else',
     async test(subject) {
       const { store } = subject
       const [live, expired, forgotten] = [
@@ -25,7 +25,7 @@ export const RETENTION_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'what is in progress past its time turns unknown, and unknown stays',
+    name: 'an operation in progress past its retention becomes unknown, and an unknown operation stays',
     async test(subject) {
       const { store } = subject
       const claim = claimOf(newKey(), 1, { replayForMs: 10, goneForMs: 10 })
@@ -40,7 +40,7 @@ export const RETENTION_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'a token never comes again, also when its record was swept',
+    name: 'a token is never used again, even after its record was swept',
     async test(subject) {
       const { store } = subject
       const key = newKey()
@@ -69,7 +69,7 @@ export const RETENTION_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'sweepers at once remove each record once, and whoever did nothing says so',
+    name: 'concurrent sweeps remove each record once, and a sweep that removed nothing reports that',
     async test(subject) {
       const { store } = subject
       await sweepAll(subject)
@@ -91,7 +91,7 @@ export const RETENTION_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'a sweep passes over what another transaction has locked',
+    name: 'a sweep skips records that another transaction has locked',
     needs: ['transactions'],
     unless: oneWriter,
     async test(subject) {
@@ -115,7 +115,7 @@ export const RETENTION_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'migrating again changes nothing',
+    name: 'a second migration changes nothing',
     needs: ['schema'],
     async test({ store }) {
       const version = await store.schema.version()

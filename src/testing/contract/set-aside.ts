@@ -76,7 +76,7 @@ const ROLLED_BACK: Case = {
 }
 
 const DISCARDED: Case = {
-  name: 'inbox: a discarded message lets its successors pass if everything before it does',
+  name: 'inbox: a discarded message lets its successors pass if all its predecessors do',
   unless,
   async test(subject) {
     const { consumer, inbox } = await reading(subject)
@@ -104,7 +104,7 @@ const DISCARDED: Case = {
 }
 
 const ORPHANED: Case = {
-  name: 'inbox: behind a discarded one whose predecessor never came its successors go on, until that comes and is parked',
+  name: 'inbox: successors of a discarded message go on until its missing predecessor arrives and is parked',
   unless,
   async test(subject) {
     const { consumer, inbox } = await reading(subject)
@@ -124,7 +124,7 @@ const ORPHANED: Case = {
 }
 
 const KEPT: Case = {
-  name: 'inbox: a discarded letter stays while its aggregate has a parked one',
+  name: 'inbox: a discarded letter is kept while its aggregate has a parked letter',
   unless,
   async test(subject) {
     const { consumer, inbox } = await reading(subject, { lettersForMs: 0 })
@@ -147,7 +147,7 @@ const KEPT: Case = {
 }
 
 const SET_ASIDE_BEFORE: Case = {
-  name: 'inbox: what became a dead letter after it was taken is not committed, and is no failure of its own',
+  name: 'inbox: a message that became a dead letter while it ran is not committed, and does not count as failed',
   unless: unlessAlone,
   async test(subject) {
     const { consumer, inbox } = await reading(subject)
@@ -177,7 +177,7 @@ const importing = (subject: SqlSubject, consumer: string, ...items: InboxItem[])
 }
 
 const IMPORTED: Case = {
-  name: 'redrives: an import writes what is new, leaves what is known or applied, and keeps to the order of its lines',
+  name: 'redrives: an import writes new letters in order, and skips known and applied ones',
   unless: (subject) => (subject.store.redrives ? unless(subject) : 'the store has no redrives'),
   async test(subject) {
     const { consumer, inbox } = await reading(subject)

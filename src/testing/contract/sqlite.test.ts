@@ -9,20 +9,20 @@ import type { StoreSubject } from './store-contract.ts'
  * transaction.
  */
 const UNASKED = new Set([
-  'a running key distinguishes the same request from another, and nobody waits',
-  'a duplicate that is refused never sees less than what was committed before it asked',
-  'a batch does not wait for a key that runs elsewhere',
-  'a sweep passes over what another transaction has locked',
-  'inbox: what runs elsewhere is busy, and the rest of the batch does not wait',
+  'a running key tells the same request from a different one, and neither waits',
+  'a refused duplicate sees everything that was committed before its claim',
+  'a batch does not wait for a key that another transaction holds',
+  'a sweep skips records that another transaction has locked',
+  'inbox: a message that another transaction runs is busy, and the batch does not wait for it',
   'inbox: a message that runs elsewhere is not parked, and no position passes it',
   'inbox: behind a message that runs elsewhere, later messages of its aggregate are not parked',
   'inbox: a message that ran elsewhere is parked after its rollback',
-  'inbox: what became a dead letter after it was taken is not committed, and is no failure of its own',
+  'inbox: a message that became a dead letter while it ran is not committed, and does not count as failed',
   'redrives: an import leaves out running messages, and reports them',
-  'outbox: while somebody cancels an event nobody takes it; after a rollback it is as it was',
-  'outbox: who cancels waits for whoever is about to, and learns what became of it',
-  'a transaction in which a statement failed is not committed, whatever was swallowed',
-  'the server ends a transaction at its deadline, and its key is free',
+  'outbox: no relay takes an event while it is being cancelled, and a rollback restores it',
+  'outbox: a cancellation waits for a concurrent one, and returns what became of the event',
+  'a transaction with a failed statement is not committed, even if the handler ignored the error',
+  'the server ends a transaction at its deadline, and frees its key',
 ])
 
 describeSqlite('the contract, on SQLite', (lab) => {

@@ -5,7 +5,7 @@ import type { Case } from './subject.ts'
 
 export const STEP_CASES: readonly Case[] = [
   {
-    name: 'steps are recorded by life: begun, then done',
+    name: 'steps are recorded for each life: first started, then done',
     async test({ store }) {
       const claim = claimOf(newKey())
       const { token, life } = await winLease(store, claim)
@@ -47,7 +47,7 @@ export const STEP_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'what is unknown waits for somebody’s word, and is listed',
+    name: 'an unknown operation is listed, and waits for an operator',
     needs: ['search'],
     async test({ store }) {
       const { leases } = store
@@ -79,7 +79,7 @@ export const STEP_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'an operator may have a call made again, or end the operation',
+    name: 'an operator may have a call repeated, or end the operation',
     async test({ store }) {
       const { leases } = store
       for (const verdict of ['rerun', 'failed'] as const) {
@@ -104,7 +104,7 @@ export const STEP_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'an operator finds an abandoned operation by what was noted of it, and may end it',
+    name: 'an operator finds an abandoned operation by its notes, and may end it',
     needs: ['search'],
     async test({ store }) {
       const { leases } = store
@@ -156,7 +156,7 @@ export const STEP_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'lapsed past its time an operation is nobody’s to take over, and can be settled',
+    name: 'a lapsed operation past its retention cannot be taken over, but can be settled',
     needs: ['search'],
     async test({ store }) {
       const claim = claimOf(newKey(), 1, { replayForMs: 20 })

@@ -9,7 +9,7 @@ const DEADLINE_SLACK_MS = 1_500
 
 export const TRANSACTION_CASES: readonly Case[] = [
   {
-    name: 'a transaction in which a statement failed is not committed, whatever was swallowed',
+    name: 'a transaction with a failed statement is not committed, even if the handler ignored the error',
     unless: lacks('fail'),
     async test(subject) {
       const key = newKey()
@@ -24,7 +24,7 @@ export const TRANSACTION_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'a handle that was taken back reaches nothing',
+    name: 'a revoked handle runs no statement',
     async test(subject) {
       const key = newKey()
       const claim = claimOf(key)
@@ -39,7 +39,7 @@ export const TRANSACTION_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'a savepoint undoes what came after it, and nothing else',
+    name: 'a rollback to a savepoint undoes the later statements, and nothing else',
     async test(subject) {
       const { store } = subject
       const [key, lost] = [newKey(), newKey()]
@@ -60,7 +60,7 @@ export const TRANSACTION_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'a nested record lives or dies with the transaction around it',
+    name: 'a nested record commits or rolls back with its outer transaction',
     async test(subject) {
       const { store } = subject
       for (const commits of [false, true]) {
@@ -80,7 +80,7 @@ export const TRANSACTION_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'join carries a claim in the user’s own transaction',
+    name: 'join claims a key in the user’s own transaction',
     unless: lacks('transaction'),
     async test(subject) {
       const { store } = subject
@@ -106,7 +106,7 @@ export const TRANSACTION_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'join needs a transaction that is open',
+    name: 'join needs an open transaction',
     unless: lacks('transaction'),
     async test(subject) {
       let ended: unknown
@@ -117,7 +117,7 @@ export const TRANSACTION_CASES: readonly Case[] = [
     },
   },
   {
-    name: 'the server ends a transaction at its deadline, and its key is free',
+    name: 'the server ends a transaction at its deadline, and frees its key',
     unless: ({ store }) => (store.features.serverDeadline ? null : 'no deadline on the server'),
     async test(subject) {
       const { store } = subject

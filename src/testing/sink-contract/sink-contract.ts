@@ -25,13 +25,13 @@ async function arrived(target: SinkTarget, among: readonly OutgoingEvent[]): Pro
 }
 
 const CASES: Readonly<Record<string, CaseBody>> = {
-  async 'declares what it is'({ sink }) {
+  async 'declares its properties'({ sink }) {
     assert.ok(sink.name.length > 0 && sink.name.length <= 200)
     assert.ok(KNOWN_PROOFS.includes(sink.proves), sink.proves)
     assert.ok(sink.dedupes === false || sink.dedupes === 'forever' || /^\d+(ms|s|m|h|d)$/.test(sink.dedupes))
     assert.equal(typeof sink.orders, 'boolean')
   },
-  async 'what it says it sent has arrived, with every attribute'(target) {
+  async 'an event with the verdict sent has arrived, with every attribute'(target) {
     const event = eventFor('attributes', 1, { text: 'żółw 🐢', list: [1, null, true], nested: { deep: { deeper: 1 } } })
     await sendAll(target, [event])
     const [seen] = await arrived(target, [event])
@@ -53,12 +53,12 @@ const CASES: Readonly<Record<string, CaseBody>> = {
       events.map(({ id }) => id),
     )
   },
-  async 'takes a large event'(target) {
+  async 'accepts a large event'(target) {
     const event = eventFor('large', 1, { text: 'x'.repeat(LARGE) })
     await sendAll(target, [event])
     assert.deepEqual((await arrived(target, [event]))[0]?.data, event.data)
   },
-  async 'takes the same event again: a retry is no failure'(target) {
+  async 'accepts the same event a second time'(target) {
     const event = eventFor('again', 1)
     await sendAll(target, [event])
     await sendAll(target, [event])
@@ -71,7 +71,7 @@ const CASES: Readonly<Record<string, CaseBody>> = {
     await sendAll(target, [{ ...event, deduplicationId: `${event.deduplicationId}:t2` }])
     assert.equal((await arrived(target, [event])).length, 2)
   },
-  async 'a deliberate resend arrives again: its broker id is its own'(target) {
+  async 'a deliberate resend arrives again, because it has its own broker id'(target) {
     const event = eventFor('resend', 1)
     await sendAll(target, [event])
     const resent = `${event.brokerId}:r1`
@@ -87,7 +87,7 @@ const CASES: Readonly<Record<string, CaseBody>> = {
     await Promise.all(calls.map((events) => sendAll(target, events)))
     assert.equal((await arrived(target, calls.flat())).length, 40)
   },
-  async 'refuses for good what is too large; its successors stay behind, the others do not'(target) {
+  async 'rejects an oversized event for good, holds back its successors, and sends the others'(target) {
     if (target.tooLarge === undefined) return
     const large = eventFor('bad', 1, { text: 'x'.repeat(target.tooLarge) })
     const events = [eventFor('fine', 1), large, eventFor('fine', 2), eventFor('bad', 2)]
@@ -103,10 +103,10 @@ const CASES: Readonly<Record<string, CaseBody>> = {
     assert.ok(seen.has(events[0]!.id) && !seen.has(large.id) && !seen.has(events[3]!.id))
     await sendAll(target, [eventFor('fine', 3)])
   },
-  async 'an empty call is no trouble'(target) {
+  async 'accepts an empty call'(target) {
     assert.deepEqual(await send(target, []), [])
   },
-  async 'says so while the other side is away, and sends when it is back'(target) {
+  async 'reports that the broker is down, and sends when it is back'(target) {
     if (!target.outage) return
     const event = eventFor('outage', 1)
     await target.outage.begin()

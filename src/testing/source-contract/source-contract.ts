@@ -65,7 +65,7 @@ function messages(count: number, aggregate = 'a'): MemoryMessage[] {
 type Body = (target: SourceTarget, reader: Reader) => Promise<void>
 
 const CASES: Readonly<Record<string, Body>> = {
-  async 'declares what it is'({ source }) {
+  async 'declares its properties'({ source }) {
     assert.equal(source.kind, 'pulled')
     assert.ok(source.name !== '' && source.name.length <= 200)
     assert.match(source.redeliversFor, /^(?:forever|[\d.]+(?:ms|s|m|h|d))$/)
@@ -74,7 +74,7 @@ const CASES: Readonly<Record<string, Body>> = {
       assert.equal(typeof source.features[feature], 'boolean')
     }
   },
-  async 'delivers everything, with what it is'(target, reader) {
+  async 'delivers every message with all its attributes'(target, reader) {
     const sent = messages(30)
     await target.publish(...sent)
     const taken = await take(await reader.subscribe(), 30)
@@ -95,14 +95,14 @@ const CASES: Readonly<Record<string, Body>> = {
         sent.map(({ id }) => id),
       )
   },
-  async 'what is acknowledged does not come again'(target, reader) {
+  async 'an acknowledged message is not delivered again'(target, reader) {
     await target.publish(...messages(5))
     const subscription = await reader.subscribe()
     await subscription.ack(await take(subscription, 5))
     await reader.end(subscription)
     assert.deepEqual(await take(await reader.subscribe(), 1, QUIET_MS), [])
   },
-  async 'what is not settled comes again, and is marked'(target, reader) {
+  async 'an unsettled message is delivered again, and marked as redelivered'(target, reader) {
     const sent = messages(4)
     await target.publish(...sent)
     const first = await reader.subscribe()
@@ -112,7 +112,7 @@ const CASES: Readonly<Record<string, Body>> = {
     const again = await take(await reader.subscribe(), 3)
     assert.deepEqual(new Set(idsOf(again)), new Set(idsOf(taken.slice(1))))
   },
-  async 'what is given back comes again, not before its time'(target, reader) {
+  async 'a returned message is delivered again, and not before its time'(target, reader) {
     await target.publish(...messages(1))
     const subscription = await reader.subscribe()
     const [delivery] = await take(subscription, 1)
@@ -126,7 +126,7 @@ const CASES: Readonly<Record<string, Body>> = {
     if (target.source.features.counts) assert.ok((again?.delivered ?? 0) > 1)
     if (again) await subscription.ack([again])
   },
-  async 'an empty source is quiet, and a signal ends the wait'(target, reader) {
+  async 'an empty source delivers nothing, and a signal ends the wait'(target, reader) {
     const subscription = await reader.subscribe()
     assert.deepEqual(await take(subscription, 1, QUIET_MS), [])
     const stop = new AbortController()
@@ -135,7 +135,7 @@ const CASES: Readonly<Record<string, Body>> = {
     assert.deepEqual(await subscription.receive({ max: 1, waitMs: WAIT_MS, signal: stop.signal }), [])
     assert.ok(performance.now() - at < WAIT_MS / 2)
   },
-  async 'gives no more than it is asked for'(target, reader) {
+  async 'delivers at most as many messages as asked for'(target, reader) {
     await target.publish(...messages(10))
     const subscription = await reader.subscribe()
     const { signal } = new AbortController()
