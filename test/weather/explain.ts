@@ -6,7 +6,10 @@ select o.event, o.type, o.aggregate, o.n, e.shard, e.seq::int8 as seq, e.segment
        round(extract(epoch from clock_timestamp() - o.at)) as age,
        (select string_agg(a.destination || ' at ' || a.cursor, ', ') from (
           select destination, max(cursor) as cursor from effectively_once.ack k where k.shard = e.shard group by 1) a) as acks,
-       (select string_agg(h.destination || ' state ' || h.state || ' attempts ' || h.attempts, ', ')
+       (select string_agg(h.destination || ' state ' || h.state || ' attempts ' || h.attempts || ' tried ' || h.tried
+                 || ' due ' || coalesce(h.due_at::text, 'never') || ' behind ' || (
+                   select count(*) || ' first due ' || coalesce(min(b.due_at)::text, 'never') from effectively_once.held b
+                    where b.destination = h.destination and b.shard = h.shard and b.aggregateid = h.aggregateid and b.seq < h.seq), ', ')
           from effectively_once.held h where h.shard = e.shard and h.seq = e.seq) as held,
        (select string_agg('state ' || l.state || ' ' || l.reason, ', ')
           from effectively_once.dead_letter l where l.message = o.event::text) as letter
