@@ -1,4 +1,5 @@
 import type { Events } from '../outbox/event.ts'
+import type { Answer } from '../lifecycle/answer.ts'
 import type { AnswerBatched } from './batched.ts'
 import { isOnceError } from '../errors.ts'
 import { insideAnother } from './bound.ts'
@@ -39,21 +40,24 @@ export async function serve<Tx, E extends Events, Req>(
     const incoming = { method, target, pattern, request: seen, header, body, parsed, coded, digested }
     const request = protection.request(incoming, key, false)
     const known = protection.remembered(request)
-    if (known) return leave(protection, exchange, () => exchange.send(known))
+    if (known) return sendStored(protection, exchange, known)
     if (batched) {
       const answer = await batched(incoming, request)
-      return leave(protection, exchange, () => exchange.send(answer))
+      return sendStored(protection, exchange, answer)
     }
     handler = new NodeRun(protection, exchange, request)
     const outcome =
       route.leaseMs === null
         ? await instance.atomic(request, handler.produce)
         : await protection.leased(incoming, request, handler.produceLeased())
-    const run = handler
-    if (!outcome.replayed) return leave(protection, exchange, () => run.release())
-    const answer = await protection.replay(incoming, request, outcome)
-    // The handler may have run in vain: if its refusal lost the claim, the stored answer counts.
-    leave(protection, exchange, () => run.discard(() => exchange.send(answer)))
+    const stored = outcome.replayed ? await protection.replay(incoming, request, outcome) : undefined
+    try {
+      // The handler may have run in vain: if its refusal lost the claim, the stored answer counts.
+      if (stored) handler.discard(() => exchange.send(stored))
+      else handler.release()
+    } catch (error) {
+      endUnsent(protection, exchange, error)
+    }
   } catch (error) {
     if (!handler) return answerError(protection, exchange, error)
     // After the handler was called, its own errors are already answered. Any other error here made the commit fail.
@@ -65,23 +69,31 @@ export async function serve<Tx, E extends Events, Req>(
   }
 }
 
-/**
- * Sends the committed answer. If code around the route cannot send it, the connection ends, because any other answer
- * would be wrong about the effect.
- */
-function leave<Tx, E extends Events, Req>(
+function sendStored<Tx, E extends Events, Req>(
   protection: ProtectedRoute<Tx, E, Req>,
   exchange: Exchange<Req>,
-  send: () => void,
+  answer: Answer,
 ): void {
   try {
-    send()
+    exchange.send(answer)
   } catch (error) {
-    protection.tell(error, exchange)
-    ignoreLater(exchange.res)
-    exchange.handled(undefined)
-    exchange.res.destroy()
+    endUnsent(protection, exchange, error)
   }
+}
+
+/**
+ * Code around the route could not send the committed answer. The connection ends, because any other answer would be
+ * wrong about the effect.
+ */
+function endUnsent<Tx, E extends Events, Req>(
+  protection: ProtectedRoute<Tx, E, Req>,
+  exchange: Exchange<Req>,
+  error: unknown,
+): void {
+  protection.tell(error, exchange)
+  ignoreLater(exchange.res)
+  exchange.handled(undefined)
+  exchange.res.destroy()
 }
 
 function answerError<Tx, E extends Events, Req>(

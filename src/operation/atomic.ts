@@ -28,6 +28,10 @@ import type { Operation } from './types.ts'
  */
 export type Produce<Tx> = (op: Operation<Tx, Events>) => Promise<Produced>
 
+const CLAIM = { kind: 'claim' } as const
+const HANDLER = { kind: 'handler' } as const
+const COMMIT = { kind: 'commit' } as const
+
 /** Atomic mode: claim, handler, events and answer in one transaction. A crash is a rollback. */
 export async function attemptAtomic<Tx>(
   core: Core<Tx>,
@@ -39,7 +43,9 @@ export async function attemptAtomic<Tx>(
   try {
     const { claim, deadlineMs, span } = request
     const transactions = required(core.store, core.transactions, 'atomic')
-    const begun = await inSpan(span, { kind: 'claim' }, () => transactions.begin({ claim, deadlineMs }))
+    const begin = { claim, deadlineMs }
+    // Without a tracer the path has no function for it.
+    const begun = await (span ? inSpan(span, CLAIM, () => transactions.begin(begin)) : transactions.begin(begin))
     const { session } = begun
     const settled = settledAtOnce(core, request, begun) ?? (await settledOrRolledBack(core, request, begun))
     if (settled.kind === 'busy') {
@@ -68,7 +74,7 @@ export async function attemptAtomic<Tx>(
     const answer = capped(made.answer)
     const { events } = made
     const completed = { claim, claimed, answer, events, fenced: false }
-    const ending = await inSpan(span, { kind: 'commit' }, () => session.complete(completed))
+    const ending = await (span ? inSpan(span, COMMIT, () => session.complete(completed)) : session.complete(completed))
     if (ending !== 'committed') throw onceError('ONCE_ROLLED_BACK')
     transaction.committed()
     wakeRelays(core, made.events.length)
@@ -165,9 +171,11 @@ export async function perform<Tx>(
     if (watched) await watched.started
     const run = { attempt: claimed.attempt, signal, running: core.running }
     const { op, limit } = startHandler(core, enclosing, request, run)
-    const handler = (): Promise<Produced> => limit.of(core.enclosing.run(enclosing, produce, op))
     // The last transaction of a leased operation is a part of its handler.
-    const produced = await (signal ? handler() : inSpan(request.span, { kind: 'handler' }, handler))
+    const span = signal ? undefined : request.span
+    const produced = await (span
+      ? inSpan(span, HANDLER, () => limit.of(core.enclosing.run(enclosing, produce, op)))
+      : limit.of(core.enclosing.run(enclosing, produce, op)))
     const taken = withinMs(core.clock, request.deadlineMs, publisher.take())
     const published = taken instanceof Promise ? await taken : taken
     const standing = produced.fate === 'complete' ? transaction.standing(published) : published

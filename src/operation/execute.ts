@@ -26,7 +26,9 @@ export function execute<Tx, R extends Request, P>(
   produce: P,
   attempt: Attempting<Tx, R, P>,
 ): Promise<Outcome> {
-  return traced(core, request, () => executeNow(core, request, produce, attempt))
+  const { tracing } = core.settings
+  if (!tracing) return executeNow(core, request, produce, attempt)
+  return traced(core, tracing, request, () => executeNow(core, request, produce, attempt))
 }
 
 async function executeNow<Tx, R extends Request, P>(

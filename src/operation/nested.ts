@@ -29,7 +29,9 @@ export function runNested<Tx>(core: Core<Tx>, host: Host, request: Request, prod
 
 /** The same for a caller that already has the turn. */
 export function nest<Tx>(core: Core<Tx>, host: Host, request: Request, produce: Produce<Tx>): Promise<Outcome> {
-  return traced(core, request, () => nestNow(core, host, request, produce))
+  const { tracing } = core.settings
+  if (!tracing) return nestNow(core, host, request, produce)
+  return traced(core, tracing, request, () => nestNow(core, host, request, produce))
 }
 
 async function nestNow<Tx>(core: Core<Tx>, host: Host, request: Request, produce: Produce<Tx>): Promise<Outcome> {

@@ -1,13 +1,16 @@
 import { shortId } from '../observe/signal.ts'
-import { ended } from '../observe/tracing.ts'
+import { ended, type Tracing } from '../observe/tracing.ts'
 import type { Core } from './core.ts'
 import type { Outcome } from './outcome.ts'
 import type { Request } from './request.ts'
 
-/** Runs an operation in a span of its own, if the instance has a tracer. Its parts and its events find the span. */
-export function traced<Tx>(core: Core<Tx>, request: Request, run: () => Promise<Outcome>): Promise<Outcome> {
-  const { tracing } = core.settings
-  if (!tracing) return run()
+/** Runs an operation in a span of its own. Its parts and its events find the span. */
+export function traced<Tx>(
+  core: Core<Tx>,
+  tracing: Tracing,
+  request: Request,
+  run: () => Promise<Outcome>,
+): Promise<Outcome> {
   const { route, claim } = request
   const about = { kind: 'operation', route, id: shortId(claim.id), store: core.store.name } as const
   const span = tracing.start(about, request.trace)
