@@ -81,6 +81,8 @@ export interface StoreFeatures {
   readonly concurrentClaims: boolean
   /** The server ends the transaction of a paused holder at its deadline. */
   readonly serverDeadline: boolean
+  /** False: a failover may lose an acknowledged write, and with it a claim. Default: true */
+  readonly durable?: boolean
 }
 
 export type {
