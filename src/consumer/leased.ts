@@ -78,7 +78,9 @@ async function runLeased<Tx>(
     const leased = { ...request, claim, span: arrival.span, leaseMs, recover: null, resumableForMs }
     const attempt = await attemptLeased(core, leased, produceOf(parts, arrival, handler, settleRedriven), () => {})
     if (attempt.kind === 'busy') return { kind: 'busy' }
-    return attempt.outcome.replayed ? { kind: 'duplicate' } : { kind: 'applied', witness: arrival.item.id }
+    if (attempt.outcome.replayed) return { kind: 'duplicate' }
+    if (!core.transactions) await settleAfter(parts, arrival, settleRedriven)
+    return { kind: 'applied', witness: arrival.item.id }
   } catch (error) {
     if (error instanceof SetAside) return { kind: error.state }
     if (error instanceof Overtaken || isOnceError(error, 'ONCE_LEASE_LOST')) return { kind: 'busy' }
@@ -154,7 +156,6 @@ function produceOf<Tx>(
       })
     } else await commitWith(() => undefined)
     if (!outcome) throw onceError('ONCE_NOT_COMMITTED')
-    if (isAlone) await settleAfter(parts, arrival, settleRedriven)
     return { kind: 'committed', outcome }
   }
 }
@@ -165,6 +166,8 @@ async function settleAfter<Tx>(
   arrival: Arrival,
   settleRedriven: SettleRedriven<Tx> | undefined,
 ): Promise<void> {
-  await settleRedriven?.(null, [arrival])
+  await settleRedriven?.(null, [arrival]).catch((cause: unknown) => {
+    throw onceError('ONCE_COMMIT_UNKNOWN', { detail: 'the letter of an applied message was not settled', cause })
+  })
   if (arrival.tried) await inbox.applied?.({ consumer: settings.name, ids: [arrival.item.id] }).catch(() => {})
 }

@@ -1,10 +1,15 @@
 import { effectivelyOnce, type Consumer, type RedriveStatus, type Signal } from '../../src/index.ts'
+import { changing, type Rows } from '../../src/store/leased/rows.ts'
 import type { Store } from '../../src/store/store.ts'
 import { memoryBroker } from '../../src/testing/source-contract/memory-broker.ts'
 import { CONSUMER, type RedriveWorld, type SomeOnce, type SomeTx } from './world.ts'
 
 /** Opens a service on a store without transactions. Its consumer calls a provider that honours the derived key. */
-export async function openLeasedWorld(store: Store<undefined>, close: () => Promise<void>): Promise<RedriveWorld> {
+export async function openLeasedWorld(
+  store: Store<undefined>,
+  rows: Rows,
+  close: () => Promise<void> = async () => {},
+): Promise<RedriveWorld> {
   const signals: Signal[] = []
   const observe = (signal: Signal): void => void signals.push(signal)
   const once = effectivelyOnce({ namespace: 'redrive', store, guard: 'off', observe }) as unknown as SomeOnce
@@ -13,10 +18,8 @@ export async function openLeasedWorld(store: Store<undefined>, close: () => Prom
   /** What the provider did, by its key. */
   const effects = new Map<string, { readonly id: string; readonly note: string | null }>()
   const outside: { id: string; note: string | null }[] = []
-  const setConsumers = async (change: (fields: Map<string, string>) => void): Promise<void> => {
-    const rows = store as unknown as { rows?: { groups: Map<string, Map<string, string>> } }
-    for (const [group, fields] of rows.rows?.groups ?? []) if (group !== '') change(fields)
-  }
+  const setConsumer = (field: string, change: (value: never) => unknown): Promise<void> =>
+    changing(rows, CONSUMER, async (draft) => draft.put(field, change((await draft.get(field)) as never)))
   const world: RedriveWorld = {
     once,
     store: store as never,
@@ -61,11 +64,8 @@ export async function openLeasedWorld(store: Store<undefined>, close: () => Prom
       outside.push({ id, note: note ?? null })
     },
     written: async () => [...effects.values(), ...outside],
-    forget: () =>
-      setConsumers((fields) => {
-        fields.set('consumer', JSON.stringify({ ...JSON.parse(fields.get('consumer') ?? '{}'), rememberForMs: 0 }))
-      }),
-    unseen: () => setConsumers((fields) => fields.set('seen', String(Number(fields.get('seen')) - 3_600_000))),
+    forget: () => setConsumer('consumer', (row: object) => ({ ...row, rememberForMs: 0 })),
+    unseen: () => setConsumer('seen', (at: number) => at - 3_600_000),
     async ended(id) {
       let last: RedriveStatus | undefined
       for await (const status of once.redrive.watch(id, { everyMs: 20, signal: AbortSignal.timeout(60_000) }))

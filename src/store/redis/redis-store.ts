@@ -1,9 +1,11 @@
 import { invalid, refuseUnknown, wholeNumber } from '../../options.ts'
 import { keyedRedis, type KeyedRedisClient } from '../../platform/keyed-redis.ts'
-import type { Store } from '../store.ts'
+import { leasedParts } from '../leased/parts.ts'
+import type { KeyStore, Store } from '../store.ts'
 import { answerOf } from './answer.ts'
 import { redisLeases } from './leases.ts'
 import { recordOf, type Fields } from './record.ts'
+import { redisRows } from './rows.ts'
 import { READ } from './scripts.ts'
 import { EvictionGuard } from './server.ts'
 import { storeError, Transitions } from './transition.ts'
@@ -35,7 +37,7 @@ export function redisStore(client: KeyedRedisClient, options: RedisStoreOptions 
   if (typeof prefix !== 'string' || !/^[^{}]+$/.test(prefix)) throw invalid('prefix must be a text without braces')
   const redis = keyedRedis(client, 'redisStore', WITHIN_MS)
   const transitions = new Transitions(redis, { prefix, replicas })
-  return {
+  const store: KeyStore = {
     name: 'redis',
     features: { transactional: false, concurrentClaims: true, serverDeadline: false, durable: false },
     leases: redisLeases(transitions, new EvictionGuard(redis)),
@@ -48,4 +50,5 @@ export function redisStore(client: KeyedRedisClient, options: RedisStoreOptions 
     },
     close: async () => {},
   }
+  return { ...store, ...leasedParts(redisRows(transitions), store) }
 }

@@ -110,6 +110,10 @@ for i=1,#all,2 do if string.sub(all[i],1,1)==':' and all[i+1]=='' then return 0 
 ${AGAIN}return 1`)
 
 function script(body: string): Script {
-  const text = STATE + body
+  return plainScript(STATE + body)
+}
+
+/** A script about another hash than a record. */
+export function plainScript(text: string): Script {
   return { text, sha: createHash('sha1').update(text).digest('hex') }
 }
