@@ -77,7 +77,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   'redis-store': {
     kind: 'store',
     peers: { ioredis: '>=5', redis: '>=5' },
-    kB: 7,
+    kB: 16,
     page: 'docs/stores.md',
     row: ['Redis or Valkey (ioredis, redis)', '`redisStore(client)`', 'none: leased operations only'],
   },

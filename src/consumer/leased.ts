@@ -1,6 +1,6 @@
 import { isOnceError, onceError } from '../errors.ts'
 import type { Arrival } from './inbox/arrival.ts'
-import { fingerprintInput } from '../key/fingerprint.ts'
+import { fingerprintOfNull } from '../key/fingerprint.ts'
 import type { Events } from '../outbox/event.ts'
 import { messageScope } from '../store/namespaced/names.ts'
 import type { InboxState } from '../store/inbox.ts'
@@ -64,7 +64,7 @@ async function runLeased<Tx>(
     const request = requestOf(core.settings, {
       scope: messageScope(name),
       key: item.id,
-      fingerprint: fingerprintInput(null),
+      fingerprint: fingerprintOfNull(),
       route: `${name} ${delivery.type}`,
       at: core.clock.now(),
       rerunnable: false,

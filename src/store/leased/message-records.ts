@@ -1,4 +1,4 @@
-import { fingerprintInput, FINGERPRINT_VERSION } from '../../key/fingerprint.ts'
+import { fingerprintOfNull, FINGERPRINT_VERSION } from '../../key/fingerprint.ts'
 import { fingerprintLockOf, identity, lockOf } from '../../key/identity.ts'
 import { messageScope, partsOf } from '../namespaced/names.ts'
 import type { Claim, KeyStore } from '../store.ts'
@@ -51,7 +51,7 @@ export class MessageRecords {
   }
 
   #claim(id: string): Claim {
-    const fingerprint = fingerprintInput(null)
+    const fingerprint = fingerprintOfNull()
     const { id: record, scope } = identity({ namespace: this.#namespace, scope: this.#scope, key: id })
     const locks = { lock: lockOf(record), fingerprintLock: fingerprintLockOf(record, fingerprint) }
     const times = { replayForMs: this.#rememberForMs, goneForMs: 0 }
