@@ -2,14 +2,11 @@ import type { LetterFilter } from '../dead-letters.ts'
 import { partsOf } from '../namespaced/names.ts'
 import {
   REDRIVE_OUTCOMES,
-  type AuditEntry,
-  type AuditParams,
   type ChangeRedriveParams,
   type CreatedRedrive,
   type CreateRedriveParams,
   type ImportedLetter,
   type ImportOutcome,
-  type NewAuditEntry,
   type RedriveItem,
   type RedriveItemsParams,
   type RedriveOutcome,
@@ -19,8 +16,6 @@ import {
 } from '../redrives.ts'
 import {
   ACTIVE,
-  AUDITED,
-  auditField,
   CONSUMER,
   copyField,
   itemField,
@@ -34,6 +29,7 @@ import {
   type ItemRow,
   type RedriveRow,
 } from './fields.ts'
+import { readAudit, writeAudit } from './audit.ts'
 import type { RowInbox } from './inbox.ts'
 import { addLetter, headsFrom, headsOf, isMeant, isOpen, stored, type Numbered } from './letters.ts'
 import { firstOf, placeOf } from './redrive-order.ts'
@@ -87,7 +83,7 @@ export function leasedRedrives(rows: Rows, inbox: RowInbox): Redrives<unknown> {
     decide: owned(decide, false),
     extend: owned(extend, 0),
     release: owned(release, undefined),
-    audit: (params) => audit(rows, params),
+    audit: (params) => readAudit(rows, params),
     write: (entry) => writeAudit(rows, entry),
     import: ({ letters }) => importAll(rows, inbox, letters),
     // A running consumer sweeps its own redrives.
@@ -315,31 +311,6 @@ async function storedRedrive(rows: Rows, consumer: string, redrive: number): Pro
     held: row.leaseUntil > now,
     seenAgoMs: seen ? Math.max(0, now - Number(seen)) : null,
   }
-}
-
-type AuditRow = AuditEntry & { readonly namespace: number }
-
-function writeAudit(rows: Rows, { namespace = 0, ...entry }: NewAuditEntry): Promise<void> {
-  return changing(rows, REGISTRY, async (draft) => {
-    const seq = ((await draft.get<number>(AUDITED)) ?? 0) + 1
-    draft.put(AUDITED, seq)
-    draft.put(auditField(seq), { ...entry, namespace, seq, at: draft.now } satisfies AuditRow)
-  })
-}
-
-async function audit(rows: Rows, { redrive, limit, namespace }: AuditParams): Promise<AuditEntry[]> {
-  const [last] = await reading<number>(rows, REGISTRY, [AUDITED])
-  const found: AuditEntry[] = []
-  for (let to = last ?? 0; to > 0 && found.length < limit; to -= PAGE) {
-    const nos = numbers(Math.max(1, to - PAGE + 1), to).reverse()
-    for (const row of await reading<AuditRow>(rows, REGISTRY, nos.map(auditField))) {
-      if (!row || (redrive !== undefined && row.redrive !== redrive)) continue
-      if (namespace !== undefined && row.namespace !== namespace) continue
-      const { namespace: _namespace, ...entry } = row
-      found.push(entry)
-    }
-  }
-  return found.slice(0, limit)
 }
 
 /** Imports letters of one consumer after the other, each consumer's in the order of their lines. */
