@@ -100,7 +100,7 @@ function fromNodeRedis(client: NodeRedisKeyed): KeyedRedis {
       return pipeline.execAsPipeline()
     },
     everywhere(command) {
-      if (!isCluster) return Promise.all([client.sendCommand(...before(''), [...command])])
+      if (!isCluster) return reached([client], (only) => only.sendCommand(...before(''), [...command]))
       const { masters, replicas } = client as unknown as NodeRedisNodes
       return reached([...masters, ...replicas], async (node) => {
         const of = await (client as unknown as NodeRedisNodes).nodeClient(node)
