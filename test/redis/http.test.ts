@@ -44,7 +44,7 @@ function serve(open: OpenRedis): {
   const handlerOf = (route: ContractRoute) =>
     idempotent({ ...route.options, lease: '5s' }, async (request, op) => {
       const seen = { body: await request.text(), user: '' }
-      if (route.lease) await route.before(op, seen)
+      if (route.lease) await route.before(op as never, seen)
       let [rows, kept] = [0, false]
       const answer = await op.commit(async ({ key, signal }) => {
         rows = 0
@@ -85,7 +85,7 @@ function serve(open: OpenRedis): {
       },
       features: { errorStatus: false, answersItself: false },
     },
-    end: () => once.close(),
+    end: async () => void (await once.close()),
   }
 }
 
