@@ -26,7 +26,7 @@ export function recordOf(now: unknown, fields: Fields): StoredRecord | null {
     token: String(token),
     life: String(life),
     attempt: Number(attempt),
-    leaseLeftMs: until === null ? null : left(until),
+    leaseLeftMs: state === 'completed' ? null : left(until),
     expiresInMs: left(expires),
     forgetInMs: left(forget),
     answerDay: dayOf(expires),

@@ -38,14 +38,19 @@ export class Transitions {
   }
 
   /** Rejects with `ReplicasShort` if the write was made, and too few replicas have it. */
-  async run(of: Transition): Promise<unknown> {
+  run(of: Transition): Promise<unknown> {
+    return this.#once(of).catch((error: unknown) => this.#again(of, error))
+  }
+
+  async #again(of: Transition, error: unknown): Promise<unknown> {
     const until = systemClock.now() + AGAIN_WITHIN_MS
-    for (;;) {
+    for (let last = error; ;) {
+      if (last instanceof ReplicasShort || systemClock.now() > until || REFUSED.test(messageOf(last))) throw last
+      await sleep(systemClock, PAUSE_MS)
       try {
         return await this.#once(of)
-      } catch (error) {
-        if (error instanceof ReplicasShort || systemClock.now() > until || REFUSED.test(messageOf(error))) throw error
-        await sleep(systemClock, PAUSE_MS)
+      } catch (next) {
+        last = next
       }
     }
   }
@@ -55,23 +60,25 @@ export class Transitions {
     return this.#redis.call(key, [command, key])
   }
 
-  async #once(of: Transition): Promise<unknown> {
-    try {
-      return await this.#send(of, ['EVALSHA', of.script.sha])
-    } catch (error) {
+  #once(of: Transition): Promise<unknown> {
+    return this.#send(of, ['EVALSHA', of.script.sha]).catch((error: unknown) => {
       if (!messageOf(error).startsWith('NOSCRIPT')) throw error
       return this.#send(of, ['EVAL', of.script.text])
-    }
+    })
   }
 
-  async #send({ id, args, replicated }: Transition, how: readonly string[]): Promise<unknown> {
+  #send({ id, args, replicated }: Transition, how: readonly string[]): Promise<unknown> {
     const key = this.keyOf(id)
     const command = [...how, '1', key, ...args.map(String)]
     if (!replicated || this.#replicas === 0) return this.#redis.call(key, command)
+    return this.#replicated(key, command)
+  }
+
+  async #replicated(key: string, command: readonly string[]): Promise<unknown> {
     const wait = ['WAIT', String(this.#replicas), String(REPLICAS_WITHIN_MS)]
     try {
       const [reply, confirmed] = await this.#redis.together(key, [command, wait])
-      if (Number(confirmed) < this.#replicas) throw new ReplicasShort(reply, Number(confirmed), this.#replicas)
+      if (!(Number(confirmed) >= this.#replicas)) throw new ReplicasShort(reply, Number(confirmed), this.#replicas)
       return reply
     } catch (error) {
       // Clients follow a redirection of a single command only. By that they learn where the key is now.
