@@ -24,6 +24,7 @@ export const LONG: readonly string[] = [
   'test/http/{captured,framework-errors,layers,lost-transactions,recover,timeouts,unsendable}.test.ts',
   'test/playground/**/*.test.ts',
   'test/programs/programs.test.ts',
+  'test/redis/**/*.test.ts',
   'test/redrive/**/*.test.ts',
   'test/relay/**/*.test.ts',
   'test/runtimes/**/*.test.ts',

@@ -74,6 +74,13 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
     page: 'docs/stores.md',
     row: ['SQLite, or no database yet', '`sqliteStore({ file })`', '`query(sql, values)`'],
   },
+  'redis-store': {
+    kind: 'store',
+    peers: { ioredis: '>=5', redis: '>=5' },
+    kB: 16,
+    page: 'docs/stores.md',
+    row: ['Redis or Valkey (ioredis, redis)', '`redisStore(client)`', 'none: leased operations only'],
+  },
 
   node: {
     kind: 'framework',

@@ -2,7 +2,10 @@ import { kafkaRecipe } from './kafka.ts'
 import { natsRecipe } from './nats.ts'
 import { oldPostgresRecipe, postgresRecipe } from './postgres.ts'
 import { rabbitmqRecipe } from './rabbitmq.ts'
+import { redisClusterRecipe } from './redis-cluster.ts'
+import { redisSentinelRecipe } from './redis-sentinel.ts'
 import { redisRecipe } from './redis.ts'
+import { valkeyRecipe } from './valkey.ts'
 import { isMissing } from './recipe.ts'
 import type { RunningServer, Server, ServerRecipe } from './recipe.ts'
 import { messageOf } from './process.ts'
@@ -14,6 +17,9 @@ const recipes = {
   postgres: postgresRecipe,
   nats: natsRecipe,
   redis: redisRecipe,
+  redisCluster: redisClusterRecipe,
+  redisSentinel: redisSentinelRecipe,
+  valkey: valkeyRecipe,
   rabbitmq: rabbitmqRecipe,
   kafka: kafkaRecipe,
   oldPostgres: oldPostgresRecipe,

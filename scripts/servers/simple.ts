@@ -65,10 +65,16 @@ async function startInDocker(server: SimpleServer): Promise<RunningServer> {
   }))
 }
 
-function start(
-  server: SimpleServer,
+export interface Command {
+  readonly command: string
+  readonly args: readonly string[]
+}
+
+/** Starts one process with a port and a folder. `order` may write files into the folder. */
+export function start(
+  server: Pick<SimpleServer, 'scheme' | 'hello'>,
   owner: Owner,
-  order: (port: number, data: string) => { readonly command: string; readonly args: readonly string[] },
+  order: (port: number, data: string) => Command | Promise<Command>,
 ): Promise<RunningServer> {
   return startKept({
     owner,
@@ -77,7 +83,7 @@ function start(
       const data = join(directory, 'data')
       await mkdir(data, { mode: 0o700 })
       if (owner.uid !== undefined && owner.gid !== undefined) await chown(data, owner.uid, owner.gid)
-      return { ...order(port, data), url: `${server.scheme}://127.0.0.1:${port}` }
+      return { ...(await order(port, data)), url: `${server.scheme}://127.0.0.1:${port}` }
     },
     answers: (url) => answers(Number(new URL(url).port), server.hello),
   })

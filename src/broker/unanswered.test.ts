@@ -13,7 +13,7 @@ it.each<[string, Partial<RedisClient>]>([
   ['ioredis', { status: 'ready', call: never, multi: () => ({ exec: never }), disconnect: () => {} }],
   ['redis', { isReady: false, sendCommand: never, multi: () => ({ addCommand: () => {}, exec: never }) }],
 ])('a command that a client of %s forgot ends', async (_, client) => {
-  const redis = redisCommands(client as RedisClient, 'here')
+  const redis = redisCommands(client as RedisClient, 'here', 'payments')
   const ends = [redis.call('PING'), redis.transaction([['PING']])].map((end) => end.catch(String))
   await vi.advanceTimersByTimeAsync(BROKER_WITHIN_MS)
   const error = `Error: no answer from Redis within ${BROKER_WITHIN_MS} ms`
@@ -35,7 +35,7 @@ function dropped(library: string) {
           destroy: () => void deeds.push('destroy'),
           connect: async () => void deeds.push('connect'),
         }
-  const redis = redisCommands(ends as unknown as RedisClient, 'here')
+  const redis = redisCommands(ends as unknown as RedisClient, 'here', 'payments')
   return { redis, deeds, answer: () => void (reply = () => Promise.resolve('PONG')) }
 }
 

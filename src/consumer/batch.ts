@@ -1,4 +1,5 @@
 import { isOnceError, onceError } from '../errors.ts'
+import { invariant } from '../invariant.ts'
 import type { Arrival } from './inbox/arrival.ts'
 import type { InboxItem } from '../store/inbox.ts'
 import type { EventRow, Session } from '../store/store.ts'
@@ -16,9 +17,10 @@ import { isStoreTrouble } from './store-trouble.ts'
 
 /**
  * For dead letters that run again: they do not block themselves. Called right before the commit, with the letters whose
- * effect is about to commit. If it throws, everything is rolled back.
+ * effect is about to commit. If it throws, everything is rolled back. Without transactions, it is called after the
+ * effect, without a session.
  */
-export type SettleRedriven<Tx> = (session: Session<Tx>, taken: readonly Arrival[]) => Promise<void>
+export type SettleRedriven<Tx> = (session: Session<Tx> | null, taken: readonly Arrival[]) => Promise<void>
 
 const AGAIN: Fate = { kind: 'again', alone: false }
 const ALONE: Fate = { kind: 'again', alone: true }
@@ -86,7 +88,8 @@ async function attemptBatch<Tx>(
   const items = settings.delivery === 'once' ? itemsOf(arrivals) : []
   const span = recordingSpan(arrivals)
   const { deadlineMs } = settings
-  const take = (): ReturnType<typeof inbox.take> => inbox.take({ consumer, items, deadlineMs, redrive })
+  invariant(inbox.take, 'a consumer without a lease was started without transactions')
+  const take = inbox.take.bind(inbox, { consumer, items, deadlineMs, redrive })
   const { states, session } = await inSpan(span, { kind: 'claim' }, take)
   const fates: Fates = new Map()
   const taken: Arrival[] = []

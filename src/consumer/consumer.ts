@@ -17,6 +17,7 @@ import { createPushedConsumer } from './push.ts'
 import { prefetchOf } from './size.ts'
 import type { Consumer, ConsumerOptions } from './types.ts'
 import { required } from '../store/lacking.ts'
+import type { SomeInbox } from '../store/inbox.ts'
 import type { Core, StoppableWork } from '../operation/core.ts'
 import type { StopOptions } from '../outbox/relay.ts'
 import { tellUnhandled } from './unknown-types.ts'
@@ -28,7 +29,7 @@ export function createConsumer<Tx>(
   on: unknown,
 ): Consumer {
   const settings = checkConsumer(core.settings, name, options, on)
-  const inbox = required(core.store, core.transactions && core.namespace.inbox, 'consumer')
+  const inbox = inboxOf(core, settings)
   const { from } = settings
   const pausing = new Pausing(name, core.settings.observe)
   const parts: ConsumerParts<Tx> = { core, inbox, settings, pausing, tracker: null }
@@ -42,6 +43,14 @@ export function createConsumer<Tx>(
     from.kind === 'pulled' ? new PulledConsumer<Tx>(parts, from, prepared) : createPushedConsumer<Tx>(parts, prepared)
   core.workers.add(consumer)
   return consumer
+}
+
+/** An inbox with rows of its own needs transactions to write them in. An inbox without such rows needs a lease. */
+function inboxOf<Tx>({ store, transactions, namespace }: Core<Tx>, { leaseMs }: ConsumerSettings): SomeInbox<Tx> {
+  const { inbox } = namespace
+  if (transactions) return required(store, inbox, 'consumer')
+  const leased = required(store, inbox?.take ? null : inbox, 'consumer')
+  return required(store, leaseMs === null ? null : leased, 'atomicConsumer')
 }
 
 /** Registers the consumer, and refuses a `rememberFor` that is too short. */

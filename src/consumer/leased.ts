@@ -1,8 +1,10 @@
 import { isOnceError, onceError } from '../errors.ts'
 import type { Arrival } from './inbox/arrival.ts'
-import { fingerprintInput } from '../key/fingerprint.ts'
+import { fingerprintOfNull } from '../key/fingerprint.ts'
 import type { Events } from '../outbox/event.ts'
-import type { Session } from '../store/store.ts'
+import { messageScope } from '../store/namespaced/names.ts'
+import type { InboxState } from '../store/inbox.ts'
+import type { Claim, Session } from '../store/store.ts'
 import { answerOfValue } from '../operation/codec.ts'
 import { fatesOfFailure, HandlerFailed, type SettleRedriven } from './batch.ts'
 import type { Fate, Fates } from './fate.ts'
@@ -13,15 +15,25 @@ import type { ConsumerParts } from './parts.ts'
 import { openEnclosing } from '../operation/enclosing.ts'
 import { LeasedBlame } from '../operation/leased-blame.ts'
 import { attemptLeased, type LeasedProduce } from '../operation/leased.ts'
-import { requestOf } from '../operation/request.ts'
+import { requestOf, resumable } from '../operation/request.ts'
 import type { Committed, LeasedOperation, Operation } from '../operation/types.ts'
 
 /** Another attempt entered the inbox first: this one must not commit. */
 class Overtaken extends Error {}
 
+/** The message was set aside before this attempt had its lease. */
+class SetAside extends Error {
+  readonly state: Exclude<InboxState, 'taken'>
+  constructor(state: Exclude<InboxState, 'taken'>) {
+    super(state)
+    this.state = state
+  }
+}
+
 /**
  * Runs a message whose handler calls the outside world. Its steps are recorded under a separate operation, which a
- * later attempt takes over. The inbox row is the last statement of the final transaction.
+ * later attempt takes over. The inbox row is the last statement of the final transaction. Without transactions, the
+ * operation's own record shows that the message was applied.
  */
 export async function processLeased<Tx>(
   parts: ConsumerParts<Tx>,
@@ -50,9 +62,9 @@ async function runLeased<Tx>(
     if (state !== 'taken') return { kind: state }
     const handler = settings.handlers.get(delivery.type)
     const request = requestOf(core.settings, {
-      scope: `consumer ${name}`,
+      scope: messageScope(name),
       key: item.id,
-      fingerprint: fingerprintInput(null),
+      fingerprint: fingerprintOfNull(),
       route: `${name} ${delivery.type}`,
       at: core.clock.now(),
       rerunnable: false,
@@ -62,25 +74,53 @@ async function runLeased<Tx>(
     // A dead letter may be redriven for as long as the inbox remembers, so its steps must stay that long.
     const resumableForMs = Math.max(settings.rememberForMs, request.claim.replayForMs)
     const leaseMs = settings.leaseMs as number
-    const leased = { ...request, span: arrival.span, leaseMs, recover: null, resumableForMs }
+    const claim = core.transactions ? request.claim : rememberedFor(request.claim, resumableForMs)
+    const leased = { ...request, claim, span: arrival.span, leaseMs, recover: null, resumableForMs }
     const attempt = await attemptLeased(core, leased, produceOf(parts, arrival, handler, settleRedriven), () => {})
     if (attempt.kind === 'busy') return { kind: 'busy' }
-    return attempt.outcome.replayed ? { kind: 'duplicate' } : { kind: 'applied', witness: arrival.item.id }
+    if (attempt.outcome.replayed) return { kind: 'duplicate' }
+    if (!core.transactions) await settleAfter(parts, arrival, settleRedriven)
+    return { kind: 'applied', witness: arrival.item.id }
   } catch (error) {
+    if (error instanceof SetAside) return { kind: error.state }
     if (error instanceof Overtaken || isOnceError(error, 'ONCE_LEASE_LOST')) return { kind: 'busy' }
     return fatesOfFailure(core, [arrival], error).get(arrival) as Fate
   }
 }
 
+/** The record of an applied message is kept for as long as the consumer remembers, and leaves nothing behind. */
+function rememberedFor(claim: Claim, replayForMs: number): Claim {
+  return { ...resumable(claim, replayForMs), goneForMs: 0 }
+}
+
+/**
+ * Without transactions, a letter is written by whoever holds the lease. So it is looked for again after a takeover. A
+ * first attempt comes before every letter.
+ */
+async function checkSetAside<Tx>(
+  { inbox, settings }: ConsumerParts<Tx>,
+  { item }: Arrival,
+  redrive: boolean,
+): Promise<void> {
+  const [state = 'taken'] = await inbox.look({ consumer: settings.name, items: [item], redrive })
+  if (state === 'taken') return
+  if (!redrive || state !== 'parked') throw new SetAside(state)
+  throw onceError('ONCE_CONFLICT', { detail: 'the letter was settled' })
+}
+
 /** Every throw of a handler releases the lease. A stored refusal would only be replayed by a redrive. */
 function produceOf<Tx>(
-  { core, inbox, settings }: ConsumerParts<Tx>,
+  parts: ConsumerParts<Tx>,
   arrival: Arrival,
   handler: Handler | undefined,
   settleRedriven: SettleRedriven<Tx> | undefined,
 ): LeasedProduce<Tx> {
+  const { core, inbox, settings } = parts
   const { item, delivery } = arrival
+  const redrive = settleRedriven !== undefined
+  const isAlone = core.transactions === null
   return async ({ op, commit }) => {
+    if (isAlone && (op.attempt > 1 || redrive)) await checkSetAside(parts, arrival, redrive)
     const blame = new LeasedBlame()
     let outcome: Awaited<ReturnType<typeof commit>> | undefined
     const commitWith = async <R>(make: (op: Operation<Tx, Events>) => R | Promise<R>): Promise<Committed<R>> => {
@@ -89,16 +129,17 @@ function produceOf<Tx>(
       const makeOfHandler = blame.handlers(make)
       const committing = commit(async (inner) => {
         made = await makeOfHandler(inner)
+        const done = { answer: answerOfValue(undefined), fate: 'complete' } as const
+        if (isAlone) return done
         // Take a turn: if a child has a savepoint open, the row would be rolled back with the child.
         const at = openEnclosing(core.enclosing)
         const session = at?.session as Session<Tx>
         const inTurn = <T>(work: () => Promise<T>): Promise<T> => (at ? at.inTurn(work) : work())
-        const redrive = settleRedriven !== undefined
-        if (!(await inTurn(() => inbox.enter(session, { consumer: settings.name, item, redrive })))) {
+        if (!(await inTurn(async () => inbox.enter?.(session, { consumer: settings.name, item, redrive })))) {
           throw new Overtaken('applied or parked elsewhere')
         }
         if (settleRedriven) await inTurn(() => settleRedriven(session, [arrival]))
-        return { answer: answerOfValue(undefined), fate: 'complete' }
+        return done
       })
       outcome = await blame.ours(committing)
       return made as Committed<R>
@@ -117,4 +158,16 @@ function produceOf<Tx>(
     if (!outcome) throw onceError('ONCE_NOT_COMMITTED')
     return { kind: 'committed', outcome }
   }
+}
+
+/** The message is applied. If the process dies here, the next delivery or the redrive's next attempt is a duplicate. */
+async function settleAfter<Tx>(
+  { inbox, settings }: ConsumerParts<Tx>,
+  arrival: Arrival,
+  settleRedriven: SettleRedriven<Tx> | undefined,
+): Promise<void> {
+  await settleRedriven?.(null, [arrival]).catch((cause: unknown) => {
+    throw onceError('ONCE_COMMIT_UNKNOWN', { detail: 'the letter of an applied message was not settled', cause })
+  })
+  if (arrival.tried) await inbox.applied?.({ consumer: settings.name, ids: [arrival.item.id] }).catch(() => {})
 }

@@ -5,7 +5,7 @@ import { CONSUMER_BACKOFF_MS, CONSUMER_BACKOFF_MS_MAX, CONSUMER_DOWN_MS_MAX, REL
 import type { StopOptions } from '../outbox/relay.ts'
 import { sleep } from '../platform/clock.ts'
 import type { Delivery } from '../source/source.ts'
-import type { CompleteInboxParams, Inbox } from '../store/inbox.ts'
+import type { CompleteInboxParams, SomeInbox } from '../store/inbox.ts'
 import type { Pausing } from './pausing.ts'
 import type { ConsumerSettings } from './options.ts'
 import type { Core } from '../operation/core.ts'
@@ -13,7 +13,7 @@ import type { Core } from '../operation/core.ts'
 /** What all parts of one consumer share. */
 export interface ConsumerParts<Tx> {
   readonly core: Core<Tx>
-  readonly inbox: Inbox<Tx>
+  readonly inbox: SomeInbox<Tx>
   readonly settings: ConsumerSettings
   readonly pausing: Pausing
   /** null: the source has no positions. */

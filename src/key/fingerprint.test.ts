@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { compareFingerprint, FINGERPRINT_VERSION, fingerprintInput, sameFingerprint } from './fingerprint.ts'
+import {
+  compareFingerprint,
+  FINGERPRINT_VERSION,
+  fingerprintInput,
+  fingerprintOfNull,
+  sameFingerprint,
+} from './fingerprint.ts'
 
 const shape = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
@@ -22,6 +28,8 @@ describe('fingerprintInput', () => {
     expect(new Set([base, ...others.map((input) => fingerprintInput(input))]).size).toBe(others.length + 1)
   })
 })
+
+test('fingerprintOfNull is the fingerprint of null', () => expect(fingerprintOfNull()).toBe(fingerprintInput(null)))
 
 describe('comparing', () => {
   const one = fingerprintInput(1)

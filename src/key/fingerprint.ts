@@ -13,6 +13,11 @@ export function fingerprintInput(input: unknown, ignore?: readonly string[]): st
   return uuidOf(sha256Hex(`eo:fp:${FINGERPRINT_VERSION}:input;${canonicalValue(input, ignore)}`))
 }
 
+/** The fingerprint of `null`, for operations without an input. It needs no canonical JSON. */
+export function fingerprintOfNull(): string {
+  return uuidOf(sha256Hex(`eo:fp:${FINGERPRINT_VERSION}:input;null`))
+}
+
 /** Takes constant time for equal lengths, so that response times do not reveal a stored fingerprint. */
 export function sameFingerprint(a: string, b: string): boolean {
   if (a.length !== b.length) return false

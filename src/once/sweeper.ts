@@ -72,7 +72,7 @@ export class Sweeper<Tx> {
       if (skipped) return { ...swept, inbox: null }
       troubles.push(...swept.troubles)
     }
-    const inbox = (await keeping(troubles, () => store.inbox?.sweep({ limit, signal }))) ?? null
+    const inbox = (await keeping(troubles, () => store.inbox?.sweep?.({ limit, signal }))) ?? null
     if (inbox && inbox.marked + inbox.rows + inbox.marks + inbox.letters > 0) {
       const { marked, rows, marks, letters } = inbox
       observe({ kind: 'sweptInbox', marked, rows, marks, letters })

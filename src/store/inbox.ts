@@ -2,28 +2,15 @@ import type { DeadLetters, NewLetter } from './dead-letters.ts'
 import type { EventRow, Session, SqlSession } from './session.ts'
 
 /**
- * The consumer's part of the Store interface. An inbox row exists if and only if its effect committed: the row is
- * inserted first, in the handler's own transaction. Ids are hashes of consumer, source and message id. No method waits
- * for another transaction: if another process runs a message, the message is 'busy'.
+ * The consumer's part of the Store interface, as far as leased consumers need it. Ids are hashes of consumer, source and
+ * message id. No method waits for another transaction: if another process runs a message, the message is 'busy'.
  */
-export interface Inbox<Tx> {
+export interface LeasedInbox {
   readonly letters: DeadLetters
   /** Registers the consumer, with the times for its sweeper. Does nothing if it is registered. */
   open(params: OpenInboxParams): Promise<void>
-  /**
-   * Opens a READ COMMITTED transaction and takes every message that is free: one statement in one round trip. `items`
-   * have different ids. The states are in the order of the items. Without items, it opens a transaction without an
-   * inbox row.
-   */
-  take(params: TakeParams): Promise<Taken<Tx>>
   /** The states that `take` would return, without a transaction. 'taken': the message could be taken. */
   look(params: LookParams): Promise<readonly InboxState[]>
-  /**
-   * Inserts the row in an open transaction, as its last statement before the commit (leased consumers). False: this
-   * transaction must not commit, because another transaction has inserted or locked the row, or has parked the message
-   * (unless this is a redrive).
-   */
-  enter(session: Session<Tx>, params: EnterParams): Promise<boolean>
   /** Commits that these messages are about to be tried, so that a message that kills its process is counted. */
   trying(params: TryingParams): Promise<readonly Tries[]>
   /** Takes back one try of each message, which did not begin. Tries of other processes stay. */
@@ -32,6 +19,8 @@ export interface Inbox<Tx> {
   tries(params: TryingParams): Promise<readonly Tries[]>
   /** Commits failures, with their errors. Returns the recorded tries of each message. */
   failed(params: FailedParams): Promise<readonly Tries[]>
+  /** Forgets the tries of applied messages. Absent: the effect's transaction forgets them. */
+  applied?(params: TryingParams): Promise<void>
   /**
    * Parks messages with their attempts, unless they were applied or parked meanwhile. Each message is locked, so that
    * no process runs it. Returns the ids of messages that other processes run, and of later messages of their aggregates.
@@ -43,9 +32,31 @@ export interface Inbox<Tx> {
   positions(params: PositionsParams): Promise<readonly StoredPosition[]>
   /** Moves positions forward without an effect, past duplicates and messages without a handler. */
   pass(params: PositionsParams & { readonly positions: readonly StoredPosition[] }): Promise<void>
+}
+
+/**
+ * The inbox of a store with transactions. An inbox row exists if and only if its effect committed: the row is inserted
+ * first, in the handler's own transaction.
+ */
+export interface Inbox<Tx> extends LeasedInbox {
+  /**
+   * Opens a READ COMMITTED transaction and takes every message that is free: one statement in one round trip. `items`
+   * have different ids. The states are in the order of the items. Without items, it opens a transaction without an
+   * inbox row.
+   */
+  take(params: TakeParams): Promise<Taken<Tx>>
+  /**
+   * Inserts the row in an open transaction, as its last statement before the commit (leased consumers). False: this
+   * transaction must not commit, because another transaction has inserted or locked the row, or has parked the message
+   * (unless this is a redrive).
+   */
+  enter(session: Session<Tx>, params: EnterParams): Promise<boolean>
   /** Turns old inbox rows into marks, and removes old marks and settled dead letters. */
   sweep(params: { readonly limit: number; readonly signal?: AbortSignal | undefined }): Promise<SweptInbox>
 }
+
+/** The inbox of any store. Without transactions, it has no rows of its own: a message's record is its operation. */
+export type SomeInbox<Tx> = LeasedInbox & Partial<Inbox<Tx>>
 
 export interface OpenInboxParams {
   readonly consumer: string

@@ -15,6 +15,7 @@ export type StoreNeed =
   | 'listen'
   | 'parked'
   | 'consumer'
+  | 'atomicConsumer'
   | 'deadLetters'
   | 'redrive'
   | 'recover'
@@ -36,6 +37,7 @@ const LACKING: Record<StoreNeed, string> = {
   listen: 'cannot notify other processes: leave listen out, and relays poll',
   parked: `cannot settle parked events: use ${SQL_STORE}`,
   consumer: `has no inbox: run each message as a leased operation under its id, or use ${SQL_STORE}`,
+  atomicConsumer: `has no transactions: give the consumer a lease, such as { lease: '30s' }, or use ${SQL_STORE}`,
   deadLetters: `has no dead letters: use ${SQL_STORE}`,
   redrive: `has no redrives: use ${SQL_STORE}`,
   recover: `cannot search for lapsed operations: let callers retry, or use ${SQL_STORE}`,

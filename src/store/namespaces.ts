@@ -22,6 +22,9 @@ export interface Namespaces<Tx> {
   claim(params: ClaimNameParams): Promise<boolean>
 }
 
+/** Without transactions, no namespace is registered inside one. */
+export type SomeNamespaces<Tx> = Pick<Namespaces<Tx>, 'register' | 'list' | 'claim'> & Partial<Namespaces<Tx>>
+
 export interface NamespaceRow {
   readonly no: number
   readonly name: string

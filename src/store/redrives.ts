@@ -31,9 +31,10 @@ export interface Redrives<Tx> {
   beat(params: BeatRedriveParams): Promise<RedriveBeat | null>
   /**
    * Settles letters and items in the effect's transaction, as the last statement before the commit. False: the
-   * transaction must not commit, because the lease is lost, or a letter was settled elsewhere.
+   * transaction must not commit, because the lease is lost, or a letter was settled elsewhere. Without transactions
+   * (null), it runs after the effect. If it does not run, the letter's next attempt is a duplicate, and settles it.
    */
-  settle(session: Session<Tx>, params: RedriveHeld & { readonly ords: readonly number[] }): Promise<boolean>
+  settle(session: Session<Tx> | null, params: RedriveHeld & { readonly ords: readonly number[] }): Promise<boolean>
   /** Records the fate of letters without an effect. False: the lease is lost, and nothing was written. */
   decide(params: RedriveHeld & { readonly decisions: readonly RedriveDecision[] }): Promise<boolean>
   /**

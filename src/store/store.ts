@@ -1,9 +1,9 @@
 import type { ClaimView } from '../lifecycle/record.ts'
 import type { Batches } from './batches.ts'
-import type { Inbox } from './inbox.ts'
+import type { Inbox, SomeInbox } from './inbox.ts'
 import type { Leases } from './leases.ts'
 import type { LockBudget } from './lock-budget.ts'
-import type { Namespaces } from './namespaces.ts'
+import type { Namespaces, SomeNamespaces } from './namespaces.ts'
 import type { Outbox } from './outbox.ts'
 import type { Redrives } from './redrives.ts'
 import type { Retention } from './retention.ts'
@@ -33,11 +33,11 @@ export interface Store<Tx> extends KeyStore, Partial<Transactions<Tx>> {
   /** Absent if events can be written but not relayed. */
   readonly outbox?: Outbox | undefined
   /** Absent if the store cannot run consumers. */
-  readonly inbox?: Inbox<Tx> | undefined
+  readonly inbox?: SomeInbox<Tx> | undefined
   /** Absent if the store cannot run dead letters again. */
   readonly redrives?: Redrives<Tx> | undefined
   /** Absent if the store serves only one namespace. */
-  readonly namespaces?: Namespaces<Tx> | undefined
+  readonly namespaces?: SomeNamespaces<Tx> | undefined
   /** Absent if the store cannot count its data cheaply. */
   status?(params: StatusParams): Promise<StoredStatus>
   /** What the development guard can check. */
@@ -81,6 +81,8 @@ export interface StoreFeatures {
   readonly concurrentClaims: boolean
   /** The server ends the transaction of a paused holder at its deadline. */
   readonly serverDeadline: boolean
+  /** False: a failover may lose an acknowledged write, and with it a claim. Default: true */
+  readonly durable?: boolean
 }
 
 export type {

@@ -4,6 +4,8 @@ import { fileURLToPath } from 'node:url'
 import type { Duration } from '../../src/index.ts'
 import type { CrashPoint } from './crashing-store.ts'
 
+const PROGRAM = new URL('./worker.ts', import.meta.url)
+
 export interface Command {
   readonly number: number
   readonly key: string
@@ -41,10 +43,10 @@ export class Worker {
     })
   }
 
-  static async start(url: string): Promise<Worker> {
-    const child = fork(fileURLToPath(new URL('./worker.ts', import.meta.url)), [], {
-      execArgv: ['--import', 'tsx'],
-      env: { ...process.env, CHAOS_URL: url, NODE_ENV: 'production' },
+  static async start(url: string, program: URL = PROGRAM, env: Record<string, string> = {}): Promise<Worker> {
+    const child = fork(fileURLToPath(program), [], {
+      execArgv: program.pathname.endsWith('.ts') ? ['--import', 'tsx'] : [],
+      env: { ...process.env, CHAOS_URL: url, NODE_ENV: 'production', ...env },
     })
     const worker = new Worker(child)
     await worker.#reply(-1)

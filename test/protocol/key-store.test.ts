@@ -6,6 +6,7 @@ import { memoryStore } from '../../src/store/memory/memory-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { storeContract } from '../../src/testing/contract/store-contract.ts'
 import { KeyStore } from '../support/key-store.ts'
+import { RowStore } from '../support/row-store.ts'
 
 let once: Once<undefined, {}>
 beforeEach(() => {
@@ -172,6 +173,16 @@ describe('what a store without transactions cannot do is refused in one sentence
     expect(start({ events })).toThrow('has no transactions to publish events in')
     expect(start({ listen: true })).toThrow('leave listen out')
   })
+})
+
+it('a consumer on a store without transactions needs a lease, and is refused at its start without one', () => {
+  const leased = effectivelyOnce({ namespace: 'shop', store: new RowStore(), guard: 'off' })
+  const start = (options: object) => () =>
+    leased.consumer('c', { from: webhook(), ...options }, { push: async () => {} })
+  expect(start({})).toThrow(
+    "The key store has no transactions: give the consumer a lease, such as { lease: '30s' }, or use a SQL store",
+  )
+  expect(start({ lease: '5s' })).not.toThrow()
 })
 
 describe('features.transactional', () => {

@@ -8,7 +8,14 @@ const LOOK_MS = 100
 const PATIENCE_MS = 600_000
 
 /** Servers that take seconds to start, or that few tests need: only a run that asks for one has it. */
-export const lateServerNames = ['rabbitmq', 'kafka', 'oldPostgres'] as const satisfies readonly ServerName[]
+export const lateServerNames = [
+  'rabbitmq',
+  'kafka',
+  'oldPostgres',
+  'redisCluster',
+  'redisSentinel',
+  'valkey',
+] as const satisfies readonly ServerName[]
 
 export type LateServerName = (typeof lateServerNames)[number]
 

@@ -2,21 +2,24 @@ import { BROKER_WITHIN_MS } from '../../limits.ts'
 import { invalid } from '../../options.ts'
 import { inTime } from '../../platform/in-time.ts'
 
-/** The part of a client of ioredis that sink and source use. */
+/** The part of a client of ioredis (`Redis` or `Cluster`) that sink and source use. */
 export interface IoRedisClient {
   readonly status: string
   call(command: string, args: string[]): Promise<unknown>
   multi(commands: string[][]): { exec(): Promise<[error: Error | null, result: unknown][] | null> }
+  pipeline(commands: string[][]): { exec(): Promise<[error: Error | null, result: unknown][] | null> }
   duplicate(): IoRedisClient
   on(event: 'error', listener: (error: Error) => void): unknown
   disconnect(reconnect?: boolean): void
 }
 
-/** The part of a client of node-redis (the package `redis`) that sink and source use. */
+/** The part of a client of node-redis (`createClient` or `createCluster` of the package `redis`) that sink and source use. */
 export interface NodeRedisClient {
   readonly isReady: boolean
-  sendCommand(args: string[]): Promise<unknown>
-  multi(): { addCommand(args: string[]): unknown; exec(): Promise<unknown> }
+  // oxlint-disable-next-line no-explicit-any -- a cluster takes the key before the command
+  sendCommand(...params: any[]): Promise<unknown>
+  // oxlint-disable-next-line no-explicit-any -- as above
+  multi(): { addCommand(...params: any[]): unknown; exec(): Promise<unknown> }
   duplicate(): NodeRedisClient
   connect(): Promise<unknown>
   on(event: 'error', listener: (error: Error) => void): unknown
@@ -25,7 +28,7 @@ export interface NodeRedisClient {
 
 export type RedisClient = IoRedisClient | NodeRedisClient
 
-/** The same few methods over either client. */
+/** The same few methods over either client. In a cluster, every command goes to the server that holds its key. */
 export interface RedisCommands {
   /** False: a command would wait in the client's own queue, and be sent after its caller has given up. */
   isReady(): boolean
@@ -37,9 +40,10 @@ export interface RedisCommands {
   disconnect(): void
 }
 
-export function redisCommands(client: RedisClient, where: string): RedisCommands {
-  if (isNodeRedis(client)) return fromNodeRedis(client)
-  if (isIoRedis(client)) return fromIoRedis(client)
+/** `stream`: the key of all commands, except scripts, which name their own. */
+export function redisCommands(client: RedisClient, where: string, stream: string): RedisCommands {
+  if (isNodeRedis(client)) return fromNodeRedis(client, stream)
+  if (isIoRedis(client)) return fromIoRedis(client, stream)
   throw invalid(`${where} needs a client of ioredis or of redis`)
 }
 
@@ -51,22 +55,36 @@ function isIoRedis(client: Partial<RedisClient>): client is IoRedisClient {
   return typeof client === 'object' && client !== null && 'status' in client && 'call' in client
 }
 
-function fromIoRedis(client: IoRedisClient): RedisCommands {
+/** Commands without a key. The client of a cluster would send them to any of its servers. */
+const KEYLESS = new Set(['INFO', 'CONFIG', 'WAIT'])
+
+/** The id of a connection is useless in a cluster: a later read may use a connection to another server. */
+function checkCluster(command: string | undefined): void {
+  if (command === 'CLIENT') throw new Error('a cluster has no single connection')
+}
+
+function fromIoRedis(client: IoRedisClient, stream: string): RedisCommands {
+  const isCluster = 'nodes' in client
   const answered = listening(() => {
     if (client.status === 'ready') client.disconnect(true)
   })
   return {
     isReady: () => client.status === 'ready',
-    call: (command = '', ...args) => answered(client.call(command, args)),
+    async call(command = '', ...args) {
+      if (isCluster) checkCluster(command)
+      if (!isCluster || !KEYLESS.has(command)) return answered(client.call(command, args))
+      // All commands of a pipeline go to the server of its key.
+      const pair = [['call', 'EXISTS', stream], ['call', command, ...args]] // prettier-ignore
+      return resultsOf(await answered(client.pipeline(pair).exec()))[1]
+    },
     async transaction(commands) {
-      const results = await answered(client.multi(commands.map((command) => ['call', ...command])).exec())
-      for (const [error] of results ?? [[new Error('the transaction was discarded')]]) if (error) throw error
+      resultsOf(await answered(client.multi(commands.map((command) => ['call', ...command])).exec()))
     },
     async another() {
       const copy = client.duplicate()
       copy.on('error', () => {})
-      const commands = fromIoRedis(copy)
-      await commands.call('PING').catch((error: unknown) => {
+      const commands = fromIoRedis(copy, stream)
+      await commands.call('EXISTS', stream).catch((error: unknown) => {
         // Otherwise a client that nobody uses would connect again and again.
         copy.disconnect()
         throw error
@@ -77,7 +95,19 @@ function fromIoRedis(client: IoRedisClient): RedisCommands {
   }
 }
 
-function fromNodeRedis(client: NodeRedisClient): RedisCommands {
+function resultsOf(results: [error: Error | null, result: unknown][] | null): unknown[] {
+  if (!results) throw new Error('the transaction was discarded')
+  return results.map(([error, result]) => {
+    if (error) throw error
+    return result
+  })
+}
+
+function fromNodeRedis(client: NodeRedisClient, stream: string): RedisCommands {
+  const isCluster = 'masters' in client
+  // EVAL, the script, the number of keys, the key. `false`: not to a replica.
+  const place = (args: readonly string[]): unknown[] =>
+    isCluster ? [args[0] === 'EVAL' ? args[3] : stream, false] : []
   const answered = listening(() => {
     if (!client.isReady) return
     client.destroy()
@@ -85,10 +115,13 @@ function fromNodeRedis(client: NodeRedisClient): RedisCommands {
   })
   return {
     isReady: () => client.isReady,
-    call: (...args) => answered(client.sendCommand([...args])),
+    async call(...args) {
+      if (isCluster) checkCluster(args[0])
+      return answered(client.sendCommand(...place(args), [...args]))
+    },
     async transaction(commands) {
       const multi = client.multi()
-      for (const command of commands) multi.addCommand([...command])
+      for (const command of commands) multi.addCommand(...place(command), [...command])
       await answered(multi.exec())
     },
     async another() {
@@ -99,7 +132,7 @@ function fromNodeRedis(client: NodeRedisClient): RedisCommands {
         copy.destroy()
         throw error
       })
-      return fromNodeRedis(copy)
+      return fromNodeRedis(copy, stream)
     },
     disconnect: () => client.destroy(),
   }

@@ -25,8 +25,8 @@ const OPTIONS = new Set(['stream', 'name', 'maxLength', 'waitFor'])
  * await once.relay({ to: redisSink(new Redis(), { stream: 'payments' }) }).start()
  */
 export function redisSink(client: RedisClient, options: RedisSinkOptions): Sink {
-  const redis = redisCommands(client, 'redisSink()')
   const { stream, trim, replicas, waitMs } = checked(options)
+  const redis = redisCommands(client, 'redisSink()', stream)
   let judged: ServerJudgement = UNKNOWN_SERVER
 
   function entryOf(event: OutgoingEvent, json: string): readonly string[] {

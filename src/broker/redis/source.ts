@@ -43,12 +43,12 @@ export function redisSource<E extends Events>(
   client: RedisClient,
   options: RedisSourceOptions<E>,
 ): PulledSource<EventsOf<E>> {
-  const redis = redisCommands(client, 'redisSource()')
   refuseUnknown(options, OPTIONS, 'redisSource()')
   const { stream, singleActive = false } = options ?? {}
   if (typeof stream !== 'string' || stream === '') throw invalid('redisSource({ stream }) needs the key of a stream')
   if (typeof options.events !== 'object' || options.events === null) throw invalid('redisSource() needs { events }')
   if (typeof singleActive !== 'boolean') throw invalid('singleActive of redisSource() must be true or false')
+  const redis = redisCommands(client, 'redisSource()', stream)
   const limits = { option: 'idle', min: REDIS_IDLE_MS_MIN, max: REDIS_IDLE_MS_MAX }
   const idleMs = milliseconds(options.idle, REDIS_IDLE_MS_DEFAULT, limits)
   const name = options.name ?? `redis ${stream}`

@@ -35,7 +35,7 @@ export function memoryRedrives(client: Client): Redrives<MemoryTx> {
     // The heartbeat has a connection outside the pool, because handlers may hold every pooled connection.
     beat: (params) => autocommit(client, 'redrive.beat', (work) => statements.beatRedrive(work, params), 'aside'),
     settle(session, params) {
-      const connection = connectionOf(session.tx)
+      const connection = session ? connectionOf(session.tx) : undefined
       if (connection === undefined) return Promise.resolve(false)
       return inside(connection, 'redrive.settle', (work) => statements.settleRedrive(work, params))
     },

@@ -1,30 +1,41 @@
-import type { Inbox, InboxSession, Taken } from '../inbox.ts'
+import type { Inbox, InboxSession, LeasedInbox, SomeInbox, Taken } from '../inbox.ts'
 import { namespacedLetters } from './letters.ts'
 import type { Own } from './own.ts'
 
 /** The inbox as one namespace sees it: its own consumers. */
-export function namespacedInbox<Tx>(inbox: Inbox<Tx>, own: Own): Inbox<Tx> {
+export function namespacedInbox<Tx>(inbox: SomeInbox<Tx>, own: Own): SomeInbox<Tx> {
   const by = <P extends { readonly consumer: string }>(params: P): P =>
     own.no === 0 ? params : { ...params, consumer: own.stored(params.consumer) }
-  return {
+  const leased: LeasedInbox = {
     letters: namespacedLetters(inbox.letters, own),
     async open(params) {
       await own.claim('consumer', params.consumer)
       await inbox.open(by(params))
     },
-    async take(params): Promise<Taken<Tx>> {
-      const taken = await inbox.take(by(params))
-      return own.no === 0 ? taken : { ...taken, session: sessionOf(taken.session, by) }
-    },
     look: (params) => inbox.look(by(params)),
-    enter: (session, params) => inbox.enter(session, by(params)),
     trying: (params) => inbox.trying(by(params)),
     untry: (params) => inbox.untry(by(params)),
     tries: (params) => inbox.tries(by(params)),
     failed: (params) => inbox.failed(by(params)),
+    ...(inbox.applied && { applied: (params) => (inbox as Required<LeasedInbox>).applied(by(params)) }),
     park: (params) => inbox.park(by(params)),
     positions: (params) => inbox.positions(by(params)),
     pass: (params) => inbox.pass(by(params)),
+  }
+  return inbox.take ? { ...leased, ...atomicParts(inbox as Inbox<Tx>, own, by) } : leased
+}
+
+function atomicParts<Tx>(
+  inbox: Inbox<Tx>,
+  own: Own,
+  by: <P extends { readonly consumer: string }>(params: P) => P,
+): Pick<Inbox<Tx>, 'take' | 'enter' | 'sweep'> {
+  return {
+    async take(params): Promise<Taken<Tx>> {
+      const taken = await inbox.take(by(params))
+      return own.no === 0 ? taken : { ...taken, session: sessionOf(taken.session, by) }
+    },
+    enter: (session, params) => inbox.enter(session, by(params)),
     // A sweep covers all namespaces.
     sweep: (params) => inbox.sweep(params),
   }

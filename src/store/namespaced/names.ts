@@ -25,3 +25,8 @@ export function partsOf(stored: string): { readonly no: number; readonly name: s
 export function hashedName(namespace: { readonly no: number; readonly name: string }, consumer: string): string {
   return namespace.no === 0 ? consumer : `${SEPARATOR}${frame(namespace.name)}${consumer}`
 }
+
+/** The scope of the leased operations that run a consumer's messages. Changing it runs every message again. */
+export function messageScope(consumer: string): string {
+  return `consumer ${consumer}`
+}

@@ -1,6 +1,6 @@
 import { onceError } from '../../errors.ts'
 import { invariant } from '../../invariant.ts'
-import type { Inbox } from '../inbox.ts'
+import type { SomeInbox } from '../inbox.ts'
 import type { NamedKind } from '../namespaces.ts'
 import type { Outbox } from '../outbox.ts'
 import type { Redrives } from '../redrives.ts'
@@ -33,7 +33,7 @@ function nobodyIn(known: readonly unknown[]): number {
 export class OwnNamespace<Tx> implements Own {
   readonly name: string
   readonly outbox: Outbox | undefined
-  readonly inbox: Inbox<Tx> | undefined
+  readonly inbox: SomeInbox<Tx> | undefined
   readonly redrives: Redrives<Tx> | undefined
   readonly #store: Store<Tx>
   readonly #publishes: boolean
@@ -81,11 +81,12 @@ export class OwnNamespace<Tx> implements Own {
    */
   originIn(session: Session<Tx>): { readonly name: string; readonly no: number | (() => Promise<number>) } {
     const { namespaces } = this.#store
-    if (!this.pending || !namespaces) return this
+    if (!this.pending || !namespaces?.registerInside) return this
     const { name } = this
+    const register = namespaces.registerInside.bind(namespaces)
     let asked: Promise<number> | undefined
     const no = (): Promise<number> => {
-      asked ??= namespaces.registerInside(session, { name }).finally(() => void this.#learn())
+      asked ??= register(session, { name }).finally(() => void this.#learn())
       return asked
     }
     return { name, no }
@@ -106,7 +107,7 @@ export class OwnNamespace<Tx> implements Own {
   /** The same inside an open transaction. It may have registered the namespace, and may still roll back. */
   async lookIn(session: Session<Tx>): Promise<number> {
     if (this.#no !== undefined) return this.#no
-    const known = (await this.#store.namespaces?.listInside(session)) ?? []
+    const known = (await this.#store.namespaces?.listInside?.(session)) ?? []
     return known.find(({ name }) => name === this.name)?.no ?? nobodyIn(known)
   }
 

@@ -70,7 +70,7 @@ export function sqliteRedrives(parts: { writer: Writer; reader: Reader; handles:
       return worth ? writer.write((turn) => claim(turn, consumer, leaseMs)) : null
     },
     beat: (params) => writer.write((turn) => beat(turn, params), { urgent: true }),
-    settle: async (session, params) => settle(handles.turnOf(session.tx), params),
+    settle: async (session, params) => session !== null && settle(handles.turnOf(session.tx), params),
     decide: (params) => writer.write((turn) => decide(turn, params)),
     extend: ({ redrive, token }) => writer.write((turn) => turn.run(EXTEND.sql, EXTEND.values([redrive, token]))),
     release: ({ redrive, token }) => writer.write((turn) => void turn.run(sql.RELEASE, [redrive, token])),

@@ -38,10 +38,10 @@ export const LEASE_CASES: readonly Case[] = [
     name: 'a lapsed lease is taken over once, with a higher token',
     async test({ store }) {
       const claim = claimOf(newKey())
-      const first = await winLease(store, claim, 150)
+      const first = await winLease(store, claim, 500)
       const seen = await recordOf(store, claim)
       assert.equal(await store.leases.takeOver({ ...leaseOf(claim), seen }), null, 'taken over before it lapsed')
-      await pass(180)
+      await pass(530)
       const second = await store.leases.takeOver({ ...leaseOf(claim), seen })
       assert.ok(second && isLater(second.token, first.token))
       assert.deepEqual([second.attempt, second.life], [2, first.life])

@@ -41,7 +41,7 @@ export function storeContract(make: () => Promise<StoreSubject<any>>): readonly 
     ...needing(['transactions', 'batches'], BATCH_CASES),
     ...needing(['transactions', 'outbox'], [...OUTBOX_CASES, ...HELD_CASES, ...CANCEL_CASES, ...PARKED_CASES]),
     ...needing(['transactions', 'inbox'], [...INBOX_CASES, ...SET_ASIDE_CASES]),
-    ...needing(['namespaces'], NAMESPACE_CASES),
+    ...needing(['transactions', 'outbox', 'namespaces'], NAMESPACE_CASES),
     ...needing(['retention'], RETENTION_CASES),
   ]
   return cases.map((of) => ({

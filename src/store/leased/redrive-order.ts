@@ -1,0 +1,14 @@
+import type { Numbered } from './letters.ts'
+
+export function placeOf({ source, aggregate }: Numbered['head']): string {
+  return JSON.stringify([source, aggregate])
+}
+
+/** The number of the first letter of each aggregate. Letters without an aggregate block no other letter. */
+export function firstOf(letters: readonly Numbered[]): ReadonlyMap<string, number> {
+  const first = new Map<string, number>()
+  for (const { no, head } of letters) {
+    if (head.aggregate !== null && !first.has(placeOf(head))) first.set(placeOf(head), no)
+  }
+  return first
+}

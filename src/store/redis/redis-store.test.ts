@@ -1,0 +1,146 @@
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { openRedis, REDIS_CLIENTS, type OpenRedis } from '../../../test/support/redis-clients.ts'
+import { redisStore } from '../../entry/redis-store.ts'
+import { effectivelyOnce, inProcessSink } from '../../index.ts'
+import { answerOf, claimOf, finishOne, isLater, leaseOf, newKey, pass, winLease } from '../../testing/contract/make.ts'
+import { storeContract } from '../../testing/contract/store-contract.ts'
+
+const server = inject('servers').redis
+const url = 'url' in server ? server.url : ''
+
+for (const of of REDIS_CLIENTS) {
+  describe.skipIf(!url)(`the leased contract on Redis, ${of}`, () => {
+    let open: OpenRedis
+    beforeAll(async () => {
+      open = await openRedis(of, 'redis', url)
+    })
+    afterAll(() => open.close())
+
+    for (const { name, run } of storeContract(async () => ({
+      store: redisStore(open.client),
+      close: async () => {},
+    }))) {
+      test(name, async ({ skip }) => {
+        const result = await run()
+        if (result) skip(result.skipped)
+        expect(result).toBeUndefined()
+      })
+    }
+  })
+}
+
+describe.skipIf(!url)('the Redis store', () => {
+  let redis: Redis
+  beforeAll(() => {
+    redis = new Redis(url)
+  })
+  afterAll(() => redis.disconnect())
+  const keyOf = (id: string): string => `effectively-once:{${id}}`
+
+  test('has no time to live while it runs, and one with its answer', async () => {
+    const store = redisStore(redis)
+    const claim = claimOf(newKey())
+    const { token } = await winLease(store, claim, 10)
+    await pass(30)
+    expect(await redis.pttl(keyOf(claim.id))).toBe(-1)
+    expect(await store.leases.finish({ id: claim.id, token, claim, answer: answerOf('1') })).toBe(true)
+    const left = await redis.pttl(keyOf(claim.id))
+    expect(left).toBeGreaterThan(claim.replayForMs + claim.goneForMs - 60_000)
+  })
+
+  test('a key that was soon forgotten gets a higher token, whatever the clock says', async () => {
+    const store = redisStore(redis)
+    const claim = claimOf(newKey(), 1, { replayForMs: 1, goneForMs: 0 })
+    await finishOne(store, claim)
+    // As if the token came from a server whose clock was ahead.
+    await redis.hset(keyOf(claim.id), 't', '9000000000000000')
+    await pass(10)
+    const { record: seen } = await store.read({ id: claim.id })
+    const next = await store.leases.takeOver({ ...leaseOf(claim), seen: seen! })
+    expect(isLater(next?.token ?? '0', '9000000000000000')).toBe(true)
+  })
+
+  /** Loses the first reply to a command that the pattern matches: the server has run it. */
+  function losing(text: string): Redis {
+    let lost = false
+    const call = async (command: string, args: string[]): Promise<unknown> => {
+      const reply = await redis.call(command, args)
+      if (lost || !args.includes(text)) return reply
+      lost = true
+      throw new Error('Connection is closed.')
+    }
+    return { status: 'ready', call } as unknown as Redis
+  }
+
+  test('a claim whose reply was lost is recognised when it is sent again', async () => {
+    const claim = claimOf(newKey())
+    const { claimed } = await redisStore(losing(claim.fingerprint)).leases.claim(leaseOf(claim))
+    expect(claimed).toMatchObject({ attempt: 1 })
+    // Another caller's is not.
+    expect((await redisStore(redis).leases.claim(leaseOf(claim))).claimed).toBeNull()
+  })
+
+  test('an answer whose acknowledgement was lost is recognised, too', async () => {
+    const claim = claimOf(newKey())
+    const { token } = await winLease(redisStore(redis), claim)
+    const finish = redisStore(losing(token)).leases.finish({ id: claim.id, token, claim, answer: answerOf('1') })
+    expect(await finish).toBe(true)
+    const again = redisStore(redis).leases.finish({ id: claim.id, token, claim, answer: answerOf('2') })
+    expect(await again).toBe(false)
+  })
+
+  test('scripts that the server has forgotten are sent again', async () => {
+    await redis.script('FLUSH')
+    expect((await finishOne(redisStore(redis), claimOf(newKey()))).attempt).toBe(1)
+  })
+
+  test('an answer that is not UTF-8 comes back byte by byte', async () => {
+    const store = redisStore(redis)
+    const body = Uint8Array.from({ length: 256 }, (_, i) => i)
+    const claim = claimOf(newKey())
+    await finishOne(store, claim, { status: 200, headers: [], body, kept: true })
+    expect(Buffer.compare((await store.read({ id: claim.id })).answer?.body ?? Buffer.of(), body)).toBe(0)
+  })
+
+  test('shows and releases an operation by its key', async () => {
+    const store = redisStore(redis)
+    const claim = claimOf(newKey())
+    const about = { namespace: 'shop', route: 'POST /pay', label: null }
+    const { claimed } = await store.leases.claim({ ...leaseOf(claim), about })
+    expect(await store.leases.show?.({ id: claim.id })).toMatchObject({ operation: { ...about, state: 'running' } })
+    expect(await store.leases.evict?.(claim)).toBe(true)
+    expect(await store.leases.release({ id: claim.id, token: claimed!.token })).toBe(false)
+    expect(await store.leases.show?.({ id: claim.id })).toMatchObject({ operation: { state: 'abandoned' } })
+  })
+})
+
+describe('what the Redis store refuses', () => {
+  const answering = (info: string): Redis => ({ status: 'ready', call: async () => info }) as unknown as Redis
+
+  test.each(['allkeys-lru', 'volatile-ttl'])('a server that evicts keys: %s', async (policy) => {
+    const store = redisStore(answering(`# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:${policy}\r\n`))
+    const claim = store.leases.claim(leaseOf(claimOf(newKey())))
+    await expect(claim).rejects.toMatchObject({ code: 'ONCE_UNSUPPORTED', message: expect.stringContaining(policy) })
+  })
+
+  test('atomic and batched operations and the outbox, with the sentence that says what to use', async () => {
+    const once = effectivelyOnce({ namespace: 'shop', store: redisStore(answering('')), guard: 'off' })
+    const atomic = once.run({ scope: 'a', key: 'k', input: 1 }, async () => 1)
+    await expect(atomic).rejects.toThrow(
+      "ONCE_UNSUPPORTED The redis store has no transactions: give the operation a lease, such as { lease: '30s' }",
+    )
+    const batched = () => once.batched({ statement: () => ({ sql: '', values: [] }), respond: () => 1 })
+    expect(batched).toThrow('The redis store has no batches: use run(), or a SQL store')
+    const relay = () => once.relay({ to: inProcessSink(async () => {}) })
+    expect(relay).toThrow('The redis store has no outbox: send your messages from a step of a leased operation')
+    await once.close()
+  })
+
+  test('what is not a client, and options that are not valid', () => {
+    expect(() => redisStore({} as never)).toThrow('redisStore needs a client of ioredis or of redis')
+    expect(() => redisStore(answering(''), { replicas: -1 })).toThrow('replicas must be a whole number from 0 to 16')
+    expect(() => redisStore(answering(''), { prefix: 'a{b}' })).toThrow('prefix must be a text without braces')
+    expect(() => redisStore(answering(''), { replica: 1 } as never)).toThrow("unknown option 'replica'")
+  })
+})

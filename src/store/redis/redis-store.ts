@@ -1,0 +1,54 @@
+import { invalid, refuseUnknown, wholeNumber } from '../../options.ts'
+import { keyedRedis, type KeyedRedisClient } from '../../platform/keyed-redis.ts'
+import { leasedParts } from '../leased/parts.ts'
+import type { KeyStore, Store } from '../store.ts'
+import { answerOf } from './answer.ts'
+import { redisLeases } from './leases.ts'
+import { recordOf, type Fields } from './record.ts'
+import { redisRows } from './rows.ts'
+import { READ } from './scripts.ts'
+import { EvictionGuard } from './server.ts'
+import { storeError, Transitions } from './transition.ts'
+
+const WITHIN_MS = 5_000
+const REPLICAS_MAX = 16
+const OPTIONS: ReadonlySet<string> = new Set(['replicas', 'prefix'])
+
+export interface RedisStoreOptions {
+  /**
+   * How many replicas must confirm a claim before its operation runs. With fewer, nothing runs, and the caller gets 503. Default: 0
+   */
+  readonly replicas?: number
+  /** The beginning of every key. Default: 'effectively-once' */
+  readonly prefix?: string
+}
+
+/**
+ * Keeps leased operations in Redis 7 or later, or in Valkey. It takes a client of ioredis or of redis: of one server,
+ * behind Sentinel, or of a cluster. It is not durable: a failover may lose a write that Redis has acknowledged.
+ *
+ * @example
+ * const once = effectivelyOnce({ namespace: 'shop', store: redisStore(new Redis(url), { replicas: 1 }) })
+ */
+export function redisStore(client: KeyedRedisClient, options: RedisStoreOptions = {}): Store<undefined> {
+  refuseUnknown(options, OPTIONS, 'redisStore')
+  const { prefix = 'effectively-once' } = options
+  const replicas = wholeNumber('replicas', options.replicas ?? 0, REPLICAS_MAX, 0)
+  if (typeof prefix !== 'string' || !/^[^{}]+$/.test(prefix)) throw invalid('prefix must be a text without braces')
+  const redis = keyedRedis(client, 'redisStore', WITHIN_MS)
+  const transitions = new Transitions(redis, { prefix, replicas })
+  const store: KeyStore = {
+    name: 'redis',
+    features: { transactional: false, concurrentClaims: true, serverDeadline: false, durable: false },
+    leases: redisLeases(transitions, new EvictionGuard(redis)),
+    async read({ id }) {
+      const reply = await transitions.run({ script: READ, id, args: [''] }).catch((error: unknown) => {
+        throw storeError(error)
+      })
+      const [now, answer, ...fields] = reply as [string, string | null, ...Fields]
+      return { record: recordOf(now, fields), answer: answer === null ? null : answerOf(answer) }
+    },
+    close: async () => {},
+  }
+  return { ...store, ...leasedParts(redisRows(transitions), store) }
+}

@@ -1,0 +1,112 @@
+import { isOnceError, onceError } from '../../errors.ts'
+import { sleep, systemClock } from '../../platform/clock.ts'
+import type { KeyedRedis } from '../../platform/keyed-redis.ts'
+import type { Script } from './scripts.ts'
+
+/** How long replicas may take to confirm a write. The connection is blocked meanwhile. */
+const REPLICAS_WITHIN_MS = 1_000
+/** A script whose reply was lost, or that met a failover, is sent again for this long. */
+const AGAIN_WITHIN_MS = 2_000
+const PAUSE_MS = 50
+/** The server refused the command, and will refuse it again. Any other error may be of a connection or a failover. */
+const REFUSED = /^(OOM|NOREPLICAS|NOPERM|NOAUTH|WRONGTYPE|MISCONF|ERR|WRONGPASS)\b/
+const MOVED = /^(MOVED|ASK)\b/
+
+export interface Transition {
+  readonly script: Script
+  readonly id: string
+  readonly args: readonly (string | number)[]
+  /** The write waits for replicas, if the store asks for them. */
+  readonly replicated?: boolean
+}
+
+/** Runs the scripts. Every one of them may be sent twice: it compares its token or its nonce. */
+export class Transitions {
+  readonly #redis: KeyedRedis
+  readonly #prefix: string
+  readonly #replicas: number
+
+  constructor(redis: KeyedRedis, { prefix, replicas }: { readonly prefix: string; readonly replicas: number }) {
+    this.#redis = redis
+    this.#prefix = prefix
+    this.#replicas = replicas
+  }
+
+  /** Braces stand only around our own id: a cluster places the key by it. */
+  keyOf(id: string): string {
+    return `${this.#prefix}:{${id}}`
+  }
+
+  /** Rejects with `ReplicasShort` if the write was made, and too few replicas have it. */
+  run(of: Transition): Promise<unknown> {
+    return this.#once(of).catch((error: unknown) => this.#again(of, error))
+  }
+
+  async #again(of: Transition, error: unknown): Promise<unknown> {
+    const until = systemClock.now() + AGAIN_WITHIN_MS
+    for (let last = error; ;) {
+      if (last instanceof ReplicasShort || systemClock.now() > until || REFUSED.test(messageOf(last))) throw last
+      await sleep(systemClock, PAUSE_MS)
+      try {
+        return await this.#once(of)
+      } catch (next) {
+        last = next
+      }
+    }
+  }
+
+  async call(id: string, command: string): Promise<unknown> {
+    const key = this.keyOf(id)
+    return this.#redis.call(key, [command, key])
+  }
+
+  #once(of: Transition): Promise<unknown> {
+    return this.#send(of, ['EVALSHA', of.script.sha]).catch((error: unknown) => {
+      if (!messageOf(error).startsWith('NOSCRIPT')) throw error
+      return this.#send(of, ['EVAL', of.script.text])
+    })
+  }
+
+  #send({ id, args, replicated }: Transition, how: readonly string[]): Promise<unknown> {
+    const key = this.keyOf(id)
+    const command = [...how, '1', key, ...args.map(String)]
+    if (!replicated || this.#replicas === 0) return this.#redis.call(key, command)
+    return this.#replicated(key, command)
+  }
+
+  async #replicated(key: string, command: readonly string[]): Promise<unknown> {
+    const wait = ['WAIT', String(this.#replicas), String(REPLICAS_WITHIN_MS)]
+    try {
+      const [reply, confirmed] = await this.#redis.together(key, [command, wait])
+      if (!(Number(confirmed) >= this.#replicas)) throw new ReplicasShort(reply, Number(confirmed), this.#replicas)
+      return reply
+    } catch (error) {
+      // Clients follow a redirection of a single command only. By that they learn where the key is now.
+      if (MOVED.test(messageOf(error))) await this.#redis.call(key, ['EXISTS', key])
+      throw error
+    }
+  }
+}
+
+/** The write was made on the primary, and too few replicas have confirmed it. */
+export class ReplicasShort extends Error {
+  readonly reply: unknown
+
+  constructor(reply: unknown, confirmed: number, asked: number) {
+    super(`${confirmed} of ${asked} replicas confirmed the write within ${REPLICAS_WITHIN_MS} ms`)
+    this.reply = reply
+  }
+}
+
+/** `ONCE_COMMIT_UNKNOWN` for a write after an effect: the caller learns its fate by a retry. */
+export function storeError(
+  error: unknown,
+  code: 'ONCE_STORE_UNAVAILABLE' | 'ONCE_COMMIT_UNKNOWN' = 'ONCE_STORE_UNAVAILABLE',
+): Error {
+  if (isOnceError(error)) return error
+  return onceError(code, { detail: `The redis store: ${messageOf(error)}`, cause: error })
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
