@@ -19,6 +19,7 @@ import { pgStore } from '../src/entry/pg.ts'
 import { pgliteStore } from '../src/entry/pglite.ts'
 import { postgresJsStore } from '../src/entry/postgres.ts'
 import { prismaStore } from '../src/entry/prisma.ts'
+import { redisStore } from '../src/entry/redis-store.ts'
 import { sqliteStore } from '../src/entry/sqlite.ts'
 import { ERRORS, problemTypeOf, type OnceCode } from '../src/errors.ts'
 import { EVENTS, nextState, STATES } from '../src/lifecycle/machine.ts'
@@ -295,14 +296,15 @@ describe('the docs', () => {
       }),
       pgliteStore: pgliteStore({ transaction: noop, query: noop, execProtocol: noop } as never),
       sqliteStore: sqliteStore({ file: 'shop.db' }),
+      redisStore: redisStore({ status: 'wait', call: noop, pipeline: noop } as never),
     }
     const page = read('docs/stores.md')
-    const columns = ['transactional', 'concurrentClaims', 'serverDeadline'] as const
+    const columns = ['transactional', 'concurrentClaims', 'serverDeadline', 'durable'] as const
     expect(page).toMatch(new RegExp(`\\| store +\\| ${columns.join(' +\\| ')} +\\|`))
     const declared = Object.fromEntries(rowsOf(page).map(([name = '', ...cells]) => [name.replaceAll('`', ''), cells]))
     const actual = Object.entries(stores).map(([name, { features }]) => [
       name,
-      columns.map((column) => (features[column] ? 'yes' : 'no')),
+      columns.map((column) => ((features[column] ?? true) ? 'yes' : 'no')),
     ])
     expect(declared).toEqual(Object.fromEntries(actual))
     await Promise.all([pool.end(), sql.end()])
