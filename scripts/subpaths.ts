@@ -1,5 +1,5 @@
 /** What a subpath of the package is. */
-export type SubpathKind = 'store' | 'framework' | 'broker' | 'webhook' | 'telemetry' | 'testing'
+export type SubpathKind = 'store' | 'cache' | 'framework' | 'broker' | 'webhook' | 'telemetry' | 'testing'
 
 export interface Subpath {
   readonly kind: SubpathKind
@@ -73,6 +73,13 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
     kB: 29,
     page: 'docs/stores.md',
     row: ['SQLite, or no database yet', '`sqliteStore({ file })`', '`query(sql, values)`'],
+  },
+
+  tiered: {
+    kind: 'cache',
+    peers: { ioredis: '>=5', redis: '>=5' },
+    kB: 6,
+    page: 'docs/stores.md',
   },
 
   node: {
