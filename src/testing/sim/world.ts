@@ -2,9 +2,11 @@ import { MemoryDatabase } from '../../store/memory/database/database.ts'
 import type { RecordRow } from '../../store/memory/database/rows.ts'
 import { partsOf } from '../../store/namespaced/names.ts'
 import { Broker } from './broker.ts'
+import { SimCache } from './cache.ts'
 import { Canceller } from './canceller.ts'
 import { Clients } from './clients.ts'
 import { Dice } from './dice.ts'
+import { Eraser } from './eraser.ts'
 import { Executions } from './executions.ts'
 import { drawRates, FAULT_KINDS } from './fault.ts'
 import type { FaultKind } from './fault.ts'
@@ -65,6 +67,9 @@ export class World {
   readonly resender: Resender
   readonly canceller: Canceller
   readonly pauser: Pauser
+  /** The cache that the processes share, or null. */
+  readonly cache: SimCache | null
+  readonly eraser: Eraser
   readonly outbox: SimOutbox
   readonly plans: readonly Plan[]
   /**
@@ -109,6 +114,8 @@ export class World {
     const locks = new Dice(seed ^ 0x10c5)
     const lingers = (): number => (locks.next() < LOCK_LINGERS ? locks.next() * LOCK_LINGERS_MS : 0)
     this.database = new MemoryDatabase({ clock, lingers, ...TROUBLED_TABLES })
+    this.cache = SimCache.drawn(this, size.tier)
+    this.eraser = new Eraser(this)
     this.outbox = new SimOutbox(this.settings.relay?.only ?? null)
     this.executions = new Executions(this)
     this.provider = new Provider(this)
@@ -159,9 +166,12 @@ export class World {
     this.resender.start()
     this.canceller.start()
     this.pauser.start()
+    this.cache?.start()
+    this.eraser.start()
     if (this.settings.company === 'neighbour') new Neighbour(this).start()
-    const bound = stepsInPeace(this.settings, this.plans)
-    await this.scheduler.run(() => this.isDone(), this.settings.chaosSteps)
+    const bound = stepsInPeace(this.settings, this.plans) * (this.cache === null ? 1 : 3)
+    // A retry meets the cache only after an operation has ended, so these worlds are in trouble for longer.
+    await this.scheduler.run(() => this.isDone(), this.settings.chaosSteps * (this.cache === null ? 1 : 4))
     this.calm()
     let phase = await this.scheduler.run(() => this.isDone(), bound)
     this.rest()
@@ -276,7 +286,12 @@ export class World {
 
   private isDone(): boolean {
     return (
-      this.operator.isDone && this.isDrained && this.releaser.isDone && this.resender.isDone && this.canceller.isDone
+      this.operator.isDone &&
+      this.isDrained &&
+      this.releaser.isDone &&
+      this.resender.isDone &&
+      this.canceller.isDone &&
+      this.eraser.isDone
     )
   }
 
