@@ -10,6 +10,8 @@ export interface TierRates {
   /** Replays per second of a cold process with 32 callers: from the database, and from Redis. */
   readonly database: number
   readonly tier: number
+  /** The share of them that Redis answered. */
+  readonly hits: number
   readonly tierOfDatabase: number
   /** The same while Redis does not answer. Compared with the database in the same round. */
   readonly stopped: number
@@ -27,21 +29,23 @@ export async function tierRates(params: {
 }): Promise<TierRates> {
   const client = new Redis(params.redis, { retryStrategy: () => 20, maxRetriesPerRequest: 1 })
   client.on('error', () => {})
+  // A cache needs no persistence.
+  await client.config('SET', 'appendonly', 'no')
   const pid = Number(/process_id:(\d+)/.exec(await client.info('server'))?.[1])
   const cache = redisCache(client)
   const names = Array.from({ length: params.keys }, (_, n) => `rate-${n}`)
-  const measure = (of: CacheServer | null): Promise<number> => replays(params.database, of, names)
-  const rounds: { database: number; tier: number; stopped: number }[] = []
+  const measure = (of: CacheServer | null): Promise<Measured> => replays(params.database, of, names)
+  const rounds: { database: number; tier: number; hits: number; stopped: number }[] = []
   try {
     // The first round fills the cache.
     await measure(cache)
     for (let n = 0; n < ROUNDS; n++) {
-      const database = await measure(null)
-      const tier = await measure(cache)
+      const { rate: database } = await measure(null)
+      const { rate: tier, hits } = await measure(cache)
       process.kill(pid, 'SIGSTOP')
-      const stopped = await measure(cache).finally(() => process.kill(pid, 'SIGCONT'))
+      const { rate: stopped } = await measure(cache).finally(() => process.kill(pid, 'SIGCONT'))
       await client.ping()
-      rounds.push({ database, tier, stopped })
+      rounds.push({ database, tier, hits, stopped })
     }
   } finally {
     client.disconnect()
@@ -49,23 +53,30 @@ export async function tierRates(params: {
   return {
     database: median(rounds.map((of) => of.database)),
     tier: median(rounds.map((of) => of.tier)),
+    hits: median(rounds.map((of) => of.hits)),
     stopped: median(rounds.map((of) => of.stopped)),
     tierOfDatabase: median(rounds.map(({ tier, database }) => tier / database)),
     stoppedOfDatabase: median(rounds.map(({ stopped, database }) => stopped / database)),
   }
 }
 
+interface Measured {
+  readonly rate: number
+  readonly hits: number
+}
+
 /** A new process: its memory is empty, and its connections are open before the measurement. */
-async function replays(database: string, cache: CacheServer | null, names: readonly string[]): Promise<number> {
+async function replays(database: string, cache: CacheServer | null, names: readonly string[]): Promise<Measured> {
   const shop = openShop(database, cache)
   const charge = (key: string): Promise<unknown> =>
     shop.charge(key, { replayFor: '1h', fails: false, ran: () => undefined })
   try {
     const warm = Array.from({ length: CALLERS * 4 }, (_, n) => `warm-${n}`)
     await each(warm, charge)
-    const startedAt = performance.now()
+    const [startedAt, before] = [performance.now(), shop.hits()]
     await each(names, charge)
-    return (names.length / (performance.now() - startedAt)) * 1_000
+    const rate = (names.length / (performance.now() - startedAt)) * 1_000
+    return { rate, hits: (shop.hits() - before) / names.length }
   } finally {
     await shop.close()
   }

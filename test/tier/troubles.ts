@@ -1,5 +1,7 @@
-import { cp, rm } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
 import type { Halting } from '../broker/support/describe-broker.ts'
 
@@ -7,6 +9,11 @@ export const TROUBLES = ['flushed', 'restarted', 'restored', 'stopped', 'slowed'
 export type Trouble = (typeof TROUBLES)[number]
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+
+/** The files keep their owner, who may be the server's own user. */
+async function copied(from: string, to: string): Promise<void> {
+  await promisify(execFile)('cp', ['-a', from, to])
+}
 
 /** What can happen to a Redis with an append-only file. Each trouble is over when its promise resolves. */
 export async function troublesOf(server: Halting): Promise<{
@@ -24,7 +31,7 @@ export async function troublesOf(server: Halting): Promise<{
   return {
     async dump() {
       await rm(copy, { recursive: true, force: true })
-      await cp(data, copy, { recursive: true, preserveTimestamps: true })
+      await copied(data, copy)
     },
     async cause(trouble, random) {
       if (trouble === 'flushed') await redis.flushall()
@@ -41,9 +48,8 @@ export async function troublesOf(server: Halting): Promise<{
       if (trouble !== 'restarted' && trouble !== 'restored') return
       await server.halt()
       if (trouble === 'restored') {
-        // The files keep their owner, because only their contents change.
         await rm(data, { recursive: true, force: true })
-        await cp(copy, data, { recursive: true, preserveTimestamps: true })
+        await copied(copy, data)
       }
       await server.resume()
     },

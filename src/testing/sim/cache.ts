@@ -138,7 +138,7 @@ export class SimCache {
   /** Another fingerprint, another version, or only a part of the entry. */
   private spoil(key: string): void {
     const slot = this.slots.get(key)!
-    if (slot.entry === null) return
+    if (slot.entry === null || !slot.entry.endsWith(']')) return
     const parts = JSON.parse(slot.entry) as unknown[]
     const kind = this.dice.below(3)
     if (kind === 0) parts[3] = '00000000-0000-8000-8000-000000000000'
