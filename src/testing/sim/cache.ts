@@ -41,6 +41,8 @@ export class SimCache {
   knowsItsHistory = true
   /** Makes its own decisions, so that worlds without a cache stay as they are. */
   readonly dice: Dice
+  /** Answers are kept for a long time. */
+  readonly isLong: boolean
   private readonly world: World
   private readonly rates: Readonly<Record<CacheTrouble, number>>
   private readonly rate: number
@@ -55,6 +57,7 @@ export class SimCache {
     this.rates = Object.fromEntries(
       Object.entries(TROUBLES).map(([kind, most]) => [kind, dice.chance(0.5) ? most * dice.next() : 0]),
     ) as Record<CacheTrouble, number>
+    this.isLong = dice.chance(0.5)
     this.rate = dice.chance(0.3) ? dice.between(0.2, 3) : 1
   }
 

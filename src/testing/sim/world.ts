@@ -42,6 +42,9 @@ const LATE_ROUNDS = 3
 
 type Unstamped = TraceEvent extends infer E ? (E extends TraceEvent ? Omit<E, 't' | 'now'> : never) : never
 
+/** Long enough that an entry outlives a removal which the cache does not confirm. */
+const LONG_MS = 30_000
+
 /** The probability that a lock briefly outlives its transaction. */
 const LOCK_LINGERS = 0.05
 const LOCK_LINGERS_MS = 2
@@ -101,7 +104,9 @@ export class World {
     this.flaw = flaw
     this.scheduler = new Scheduler(seed)
     this.dice = this.scheduler.dice
-    this.settings = drawSettings(this.dice, size)
+    this.cache = SimCache.drawn(this, size.tier)
+    const drawn = drawSettings(this.dice, size)
+    this.settings = this.cache?.isLong ? { ...drawn, replayForMs: LONG_MS } : drawn
     this.rates = drawRates(this.dice, this.settings.zombies)
     this.faults = Object.fromEntries(FAULT_KINDS.map((kind) => [kind, 0])) as Record<FaultKind, number>
     this.plans = drawPlans(this.dice, this.settings, this.rates, size, (address) => flaw.named(address))
@@ -114,7 +119,6 @@ export class World {
     const locks = new Dice(seed ^ 0x10c5)
     const lingers = (): number => (locks.next() < LOCK_LINGERS ? locks.next() * LOCK_LINGERS_MS : 0)
     this.database = new MemoryDatabase({ clock, lingers, ...TROUBLED_TABLES })
-    this.cache = SimCache.drawn(this, size.tier)
     this.eraser = new Eraser(this)
     this.outbox = new SimOutbox(this.settings.relay?.only ?? null)
     this.executions = new Executions(this)

@@ -2,7 +2,7 @@ import { eventsOf } from '../trace.ts'
 import type { Checker } from './checker.ts'
 
 export const erased: Checker = {
-  id: 'T2',
+  id: 'I35',
   says: 'after an answer was erased, no call that begins later gets it, from whatever cache',
   check(trace) {
     const broken: string[] = []

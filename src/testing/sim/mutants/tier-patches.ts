@@ -28,8 +28,8 @@ const FOUND_WITH_A_CACHE: readonly Patch[] = [
     of: 'T3',
     name: 'never reads the epoch again',
     file: 'src/tier/epoch.ts',
-    find: 'return known && age < EPOCH_FOR_MS && age >= 0 ?',
-    replace: 'this.#reading = new Promise(() => {})\n    return known ?',
+    find: 'const age = known ? this.#clock.now() - known.sentAt : Infinity',
+    replace: 'const age = known ? 0 : Infinity',
   },
   {
     of: 'T3',
