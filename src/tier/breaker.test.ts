@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { CACHE_FAILURES_MAX, CACHE_LOOK_MS_MAX, CACHE_QUIET_MS, CACHE_REST_MS } from '../limits.ts'
+import { CACHE_FAILURES_MAX, CACHE_LOOK_MS_MAX, CACHE_QUIET_MS, CACHE_REST_MS } from './limits.ts'
 import { Breaker } from './breaker.ts'
 
 interface Timer {

@@ -1,4 +1,4 @@
-import { CACHE_FAILURES_MAX, CACHE_LOOK_MS_MAX, CACHE_QUIET_MS, CACHE_REST_MS } from '../limits.ts'
+import { CACHE_FAILURES_MAX, CACHE_LOOK_MS_MAX, CACHE_QUIET_MS, CACHE_REST_MS } from './limits.ts'
 import type { Clock } from '../platform/clock.ts'
 
 interface Pending {

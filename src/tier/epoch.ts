@@ -2,9 +2,10 @@ import { onceError } from '../errors.ts'
 import { FINGERPRINT_VERSION, fingerprintInput } from '../key/fingerprint.ts'
 import { fingerprintLockOf, identity, lockOf } from '../key/identity.ts'
 import type { StoredRecord } from '../lifecycle/record.ts'
-import { EPOCH_FOR_MS, EPOCH_MS, EPOCH_SETTLES_MS, GONE_MS_MAX } from '../limits.ts'
+import { GONE_MS_MAX } from '../limits.ts'
 import { sleep, type Clock } from '../platform/clock.ts'
 import type { Claim, Store, Transactions } from '../store/store.ts'
+import { EPOCH_FOR_MS, EPOCH_MS, EPOCH_SETTLES_MS } from './limits.ts'
 
 /** The parts of a store that hold the epoch. */
 export type EpochStore = Pick<Store<unknown>, 'read' | 'outbox'> & Pick<Transactions<unknown>, 'refuse'>

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
-import { redisCommands, type RedisClient, type RedisCommands } from '../broker/redis/client.ts'
+import { keyedRedis, type KeyedRedis, type KeyedRedisClient } from '../platform/keyed-redis.ts'
 import type { CacheServer } from './cache-server.ts'
+import { CACHE_ANSWER_MS } from './limits.ts'
 
 /**
  * The id of the server's history changes with each start and each promotion. What was written before may be old: it
@@ -26,11 +27,11 @@ interface Script {
 }
 
 /** A cache on Redis 7 or Valkey, for `tiered`. It may lose anything at any time, so it needs no persistence. */
-export function redisCache(client: RedisClient): CacheServer {
-  const commands = redisCommands(client, 'redisCache()')
+export function redisCache(client: KeyedRedisClient): CacheServer {
+  const commands = keyedRedis(client, 'redisCache()', CACHE_ANSWER_MS)
   return {
     name: 'redis',
-    isReady: () => commands.isReady(),
+    isReady: () => isReady(client),
     async look({ key, nonce, forMs }) {
       const found = await run(commands, LOOK, key, [nonce, String(forMs)])
       return found === null || found === undefined ? null : String(found)
@@ -38,16 +39,21 @@ export function redisCache(client: RedisClient): CacheServer {
     write: async ({ key, nonce, forMs, entry }) =>
       Number(await run(commands, WRITE, key, [nonce, String(forMs), entry])) === 1,
     // One key per command: in a cluster, keys are on different nodes.
-    drop: async (keys) => void (await Promise.all(keys.map((key) => commands.call('DEL', key)))),
+    drop: async (keys) => void (await Promise.all(keys.map((key) => commands.call(key, ['DEL', key])))),
   }
 }
 
-async function run(commands: RedisCommands, { text, sha1 }: Script, key: string, args: string[]): Promise<unknown> {
+/** A client of a cluster tells only that it is open. */
+function isReady(client: KeyedRedisClient & { readonly isReady?: boolean }): boolean {
+  return 'status' in client ? client.status === 'ready' : (client.isReady ?? client.isOpen)
+}
+
+async function run(commands: KeyedRedis, { text, sha1 }: Script, key: string, args: string[]): Promise<unknown> {
   try {
-    return await commands.call('EVALSHA', sha1, '1', key, ...args)
+    return await commands.call(key, ['EVALSHA', sha1, '1', key, ...args])
   } catch (error) {
     if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error
-    return commands.call('EVAL', text, '1', key, ...args)
+    return commands.call(key, ['EVAL', text, '1', key, ...args])
   }
 }
 

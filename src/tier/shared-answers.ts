@@ -1,4 +1,4 @@
-import { CACHE_DROP_KEYS_MAX, CACHE_DROP_MS, NONCE_MS, SHARED_ANSWER_BYTES_MAX } from '../limits.ts'
+import { CACHE_DROP_KEYS_MAX, CACHE_DROP_MS, NONCE_MS, SHARED_ANSWER_BYTES_MAX } from './limits.ts'
 import { inTime } from '../platform/in-time.ts'
 import type { AnswerCache, CachedAnswer, CacheParts } from '../store/answer-cache.ts'
 import { Breaker } from './breaker.ts'

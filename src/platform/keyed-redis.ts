@@ -1,0 +1,126 @@
+import { invalid } from '../options.ts'
+import { systemClock } from './clock.ts'
+
+/** A client of ioredis: of one server, behind Sentinel, or of a cluster. */
+export interface IoRedisKeyed {
+  readonly status: string
+  call(command: string, args: string[]): Promise<unknown>
+  pipeline(commands: string[][]): { exec(): Promise<[error: Error | null, result: unknown][] | null> }
+}
+
+/** A client of node-redis (the package `redis`): `createClient`, `createClientPool`, `createSentinel` or `createCluster`. */
+export interface NodeRedisKeyed {
+  readonly isOpen: boolean
+  // oxlint-disable-next-line no-explicit-any -- each kind of client has its own parameters before the command
+  sendCommand(...params: any[]): Promise<unknown>
+  // oxlint-disable-next-line no-explicit-any -- as above
+  multi(...params: any[]): unknown
+}
+
+export type KeyedRedisClient = IoRedisKeyed | NodeRedisKeyed
+
+/** Commands about one key each. The client finds the server that holds the key. */
+export interface KeyedRedis {
+  call(key: string, command: readonly string[]): Promise<unknown>
+  /**
+   * Sends commands in order on one connection, without a transaction. Rejects with the first error. If the connection
+   * breaks in between, the rest is not sent on another connection.
+   */
+  together(key: string, commands: readonly (readonly string[])[]): Promise<readonly unknown[]>
+  /** Sends a command to every server that can be reached, replicas too if the client knows them. */
+  everywhere(command: readonly string[]): Promise<readonly unknown[]>
+}
+
+interface IoRedisNodes {
+  nodes(role: 'all'): Pick<IoRedisKeyed, 'call'>[]
+}
+
+interface NodeRedisNodes {
+  readonly masters: readonly object[]
+  readonly replicas: readonly object[]
+  nodeClient(node: object): Promise<NodeRedisKeyed> | NodeRedisKeyed
+}
+
+interface Pipelined {
+  // oxlint-disable-next-line no-explicit-any -- as above
+  addCommand(...params: any[]): unknown
+  execAsPipeline(): Promise<readonly unknown[]>
+}
+
+/** `withinMs`: a command without an answer in this time is rejected. It may still be sent, and run, later. */
+export function keyedRedis(client: KeyedRedisClient, where: string, withinMs: number): KeyedRedis {
+  const raw = isIoRedis(client) ? fromIoRedis(client) : isNodeRedis(client) ? fromNodeRedis(client) : null
+  if (!raw) throw invalid(`${where} needs a client of ioredis or of redis`)
+  const late = (): Error => new Error(`no answer from Redis within ${withinMs} ms`)
+  // The same as `inTime`, with fewer promises: it stands around every command.
+  const answered = <T>(reply: Promise<T>): Promise<T> =>
+    new Promise((resolve, reject) => {
+      const cancel = systemClock.after(withinMs, () => reject(late()))
+      const end = (): void => cancel()
+      reply.then(resolve, reject)
+      reply.then(end, end)
+    })
+  return {
+    call: (key, command) => answered(raw.call(key, command)),
+    together: (key, commands) => answered(raw.together(key, commands)),
+    everywhere: (command) => answered(raw.everywhere(command)),
+  }
+}
+
+function isIoRedis(client: object | null): client is IoRedisKeyed {
+  return typeof client === 'object' && client !== null && 'status' in client && 'call' in client
+}
+
+function isNodeRedis(client: object | null): client is NodeRedisKeyed {
+  return typeof client === 'object' && client !== null && 'isOpen' in client && 'sendCommand' in client
+}
+
+function fromIoRedis(client: IoRedisKeyed): KeyedRedis {
+  const send = (to: Pick<IoRedisKeyed, 'call'>, [name = '', ...args]: readonly string[]): Promise<unknown> =>
+    to.call(name, args)
+  return {
+    call: (_key, command) => send(client, command),
+    async together(_key, commands) {
+      const results = (await client.pipeline(commands.map((command) => ['call', ...command])).exec()) ?? []
+      return results.map(([error, result]) => {
+        if (error) throw error
+        return result
+      })
+    },
+    everywhere: (command) =>
+      reached('nodes' in client ? (client as unknown as IoRedisNodes).nodes('all') : [client], (node) =>
+        send(node, command),
+      ),
+  }
+}
+
+function fromNodeRedis(client: NodeRedisKeyed): KeyedRedis {
+  const isCluster = 'nodeClient' in client
+  // Every kind of client has other parameters in front of the command. `false`: not to a replica.
+  const before = (key: string): unknown[] => (isCluster ? [key, false] : 'acquire' in client ? [false] : [])
+  return {
+    call: (key, command) => client.sendCommand(...before(key), [...command]),
+    together(key, commands) {
+      const pipeline = client.multi() as Pipelined
+      for (const command of commands) pipeline.addCommand(...before(key), [...command])
+      return pipeline.execAsPipeline()
+    },
+    everywhere(command) {
+      if (!isCluster) return reached([client], (only) => only.sendCommand(...before(''), [...command]))
+      const { masters, replicas } = client as unknown as NodeRedisNodes
+      return reached([...masters, ...replicas], async (node) => {
+        const of = await (client as unknown as NodeRedisNodes).nodeClient(node)
+        return of.sendCommand([...command])
+      })
+    },
+  }
+}
+
+/** The replies of the servers that answered. Rejects if none did. */
+async function reached<T>(nodes: readonly T[], ask: (node: T) => Promise<unknown>): Promise<readonly unknown[]> {
+  const asked = await Promise.allSettled(nodes.map(ask))
+  const replies = asked.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+  const [first] = asked
+  if (replies.length === 0 && first?.status === 'rejected') throw first.reason
+  return replies
+}
