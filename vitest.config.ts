@@ -32,6 +32,7 @@ export const LONG: readonly string[] = [
   'test/shutdown/**/*.test.ts',
   'test/soak-http/**/*.test.ts',
   'test/telemetry/**/*.test.ts',
+  'test/tier/**/*.test.ts',
   'test/toys/**/*.test.ts',
   'test/upgrade/**/*.test.ts',
   'test/verify/**/*.test.ts',

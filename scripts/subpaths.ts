@@ -1,5 +1,5 @@
 /** What a subpath of the package is. */
-export type SubpathKind = 'store' | 'framework' | 'broker' | 'webhook' | 'telemetry' | 'testing'
+export type SubpathKind = 'store' | 'cache' | 'framework' | 'broker' | 'webhook' | 'telemetry' | 'testing'
 
 export interface Subpath {
   readonly kind: SubpathKind
@@ -80,6 +80,13 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
     kB: 16,
     page: 'docs/stores.md',
     row: ['Redis or Valkey (ioredis, redis)', '`redisStore(client)`', 'none: leased operations only'],
+  },
+
+  tiered: {
+    kind: 'cache',
+    peers: { ioredis: '>=5', redis: '>=5' },
+    kB: 6,
+    page: 'docs/stores.md',
   },
 
   node: {

@@ -9,7 +9,7 @@ const OTHERS =
   'drizzle postgres github kafka kysely nats jet stream nest node pg pglite prisma rabbitmq redis sqlite stripe standard js sql channel connection admin producer prometheus otel api meter tracer interceptor inject module async pool'
 /** Words that mean here what they mean everywhere. */
 const PLAIN =
-  'effectively once with is response def options error code duration process outgoing send stop list handlers types filter imported accountable plan status by type of received run jsonify op migrate database keep raw body idempotency idempotent webhook webhooks input settings make reader context client like result delivering letters committed memory case subject scenario report http request target end part watched instance'
+  'effectively once with is response def options error code duration process outgoing send stop list handlers types filter imported accountable plan status by type of received run jsonify op migrate database keep raw body idempotency idempotent webhook webhooks input settings make reader context client like result delivering letters committed memory case subject scenario report params write http request target end part watched instance'
 
 /** Every exported name, over all subpaths. */
 function exported(): string[] {

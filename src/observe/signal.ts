@@ -22,7 +22,7 @@ export type Signal =
       readonly kind: 'replayed'
       readonly id: string
       readonly route: string
-      readonly from: 'memory' | 'database' | 'attached'
+      readonly from: 'memory' | 'cache' | 'database' | 'attached'
     }
   /** The caller got an error of this library instead of an answer. */
   | { readonly kind: 'rejected'; readonly id: string; readonly route: string; readonly code: OnceCode }
@@ -133,7 +133,7 @@ export type Signal =
   /** Background work failed, and will be tried again. */
   | {
       readonly kind: 'troubled'
-      readonly task: 'sweep' | 'heartbeat' | 'recover' | 'batch' | 'relay' | 'consumer' | 'redrive'
+      readonly task: 'sweep' | 'heartbeat' | 'recover' | 'batch' | 'relay' | 'consumer' | 'redrive' | 'cache'
       readonly error: unknown
     }
   /**

@@ -105,6 +105,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
       handles,
       inFlight: new InFlightTable(),
       cache: new ReplayCache(parts.clock),
+      shared: store.sharedCache?.({ ...parts, observe: settings.observe }) ?? null,
       pace: new Pace(),
       heartbeat: new LeaseHeartbeat(store.leases, parts.clock, settings.observe),
       guard:

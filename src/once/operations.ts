@@ -77,7 +77,9 @@ export function operationsOf<Tx, E extends Events>(
         checkStep(stored.step, steps)
       }
       await write(core, 'settle', { id: claim.id, verdict: stored.kind, ...step }, audit)
-      return leases.settle({ claim, verdict: stored })
+      const settled = await leases.settle({ claim, verdict: stored })
+      if (settled) await core.shared?.drop([claim.id])
+      return settled
     },
     async release(name, audit) {
       const evict = required(store, leases.evict, 'operations')

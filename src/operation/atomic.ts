@@ -79,7 +79,8 @@ export async function attemptAtomic<Tx>(
     transaction.committed()
     wakeRelays(core, made.events.length)
     tellCompleted(core, request, attempt, startedAt)
-    return { kind: 'outcome', outcome: { answer: made.answer, replayed: false }, stored: answer.kept }
+    const { life } = claimed
+    return { kind: 'outcome', outcome: { answer: made.answer, replayed: false }, stored: answer.kept, life }
   } catch (error) {
     won(false)
     throw conflictOf(core, error)

@@ -164,7 +164,7 @@ async function runWinners<Tx>(round: Round<Tx>, session: BatchSession, winners: 
     if (isOnceError(error, 'ONCE_STORE_UNAVAILABLE')) return ended(round, winners, undefined, false, error)
     return failed(round, winners, error)
   }
-  for (const { item, answer } of ready) answerItem(item, answer)
+  for (const { item, answer } of ready) answerItem(item, answer, item.claimed.life)
   wakeRelays(
     core,
     ready.reduce((sum, { events }) => sum + events.length, 0),
@@ -286,8 +286,9 @@ async function readyOf<Tx>(core: Core<Tx>, item: Won, rows: readonly Row[], time
   return { item, answer, events: events instanceof Promise ? await time.wait(events) : events }
 }
 
-function answerItem(item: Item, answer: Answer): void {
-  item.resolve({ kind: 'outcome', outcome: { answer, replayed: false }, stored: capped(answer).kept })
+function answerItem(item: Item, answer: Answer, life?: string): void {
+  const stored = capped(answer).kept
+  item.resolve({ kind: 'outcome', outcome: { answer, replayed: false }, stored, ...(life !== undefined && { life }) })
 }
 
 async function refuse<Tx>(core: Core<Tx>, item: Item, answer: Answer): Promise<void> {
@@ -314,7 +315,7 @@ async function answerLoser<Tx>(core: Core<Tx>, item: Item, ending: Promise<unkno
     const decision = core.decide(view, policy)
     if (decision.do === 'replay') {
       const outcome = replayOf(answer)
-      remember(core, item.request, outcome, decision.record.expiresInMs)
+      remember(core, item.request, outcome, decision.record)
       replayed(core, item.request, 'database')
       item.resolve({ kind: 'outcome', outcome, stored: true })
     } else if (decision.do === 'inFlight' || decision.do === 'renew') {

@@ -2,6 +2,7 @@ import type { Guard } from './guard.ts'
 import type { Recoverer } from './recover.ts'
 import type { StopOptions, WakeableRelay } from '../outbox/relay.ts'
 import type { OwnNamespace } from '../store/namespaced/own-namespace.ts'
+import type { AnswerCache } from '../store/answer-cache.ts'
 import type { Store, Transactions } from '../store/store.ts'
 import type { Enclosing, EnclosingContext } from './enclosing.ts'
 import type { LeaseHeartbeat } from './lease-heartbeat.ts'
@@ -35,6 +36,8 @@ export interface Core<Tx> extends Parts {
   readonly settings: Settings
   readonly inFlight: InFlightTable
   readonly cache: ReplayCache
+  /** The cache that processes share. Null: the store has none. */
+  readonly shared: AnswerCache | null
   readonly pace: Pace
   readonly enclosing: EnclosingContext
   /**

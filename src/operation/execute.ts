@@ -1,7 +1,8 @@
 import { isOnceError, onceError } from '../errors.ts'
 import { CLOSED_RETRY_MS, WAIT_POLL_MS_MAX, WAIT_POLL_MS_MIN } from '../limits.ts'
-import { shortId } from '../observe/signal.ts'
+import { shortId, type Signal } from '../observe/signal.ts'
 import { sleep } from '../platform/clock.ts'
+import type { AnswerCache } from '../store/answer-cache.ts'
 import type { Core } from './core.ts'
 import { openEnclosing } from './enclosing.ts'
 import type { Ending, InFlightOperation } from './in-flight.ts'
@@ -56,12 +57,19 @@ async function executeNow<Tx, R extends Request, P>(
     }
     const leading = (running = core.inFlight.start(request.claim.id, request.claim.fingerprint, request.route))
     const won: Holds = (holds) => (holds ? leading.run() : leading.look())
+    if (core.shared) {
+      const shared = await fromShared(core, core.shared, request)
+      if (shared) return shared
+    }
     // Look up the namespace before a connection is held, because publishing needs it.
     if (core.namespace.pending) await core.namespace.enter()
     for (let pollMs = WAIT_POLL_MS_MIN; ; pollMs = Math.min(pollMs * 2, WAIT_POLL_MS_MAX)) {
       const result = await attempt(core, request, produce, won)
       if (result.kind === 'outcome') {
-        if (result.stored) ending = { kind: 'answered', outcome: result.outcome }
+        if (result.stored) {
+          ending = { kind: 'answered', outcome: result.outcome }
+          if (core.shared && result.life !== undefined) share(core.shared, request, result.outcome, result.life)
+        }
         return result.outcome
       }
       if (core.running.isCut) throw cutOff()
@@ -87,6 +95,25 @@ function fromMemory<Tx>(core: Core<Tx>, request: Request): Outcome | null {
   if (entry.fingerprint !== request.claim.fingerprint) throw onceError('ONCE_MISMATCH')
   replayed(core, request, 'memory')
   return { answer: entry.answer, replayed: true }
+}
+
+/**
+ * Looks into the cache that processes share. Whatever does not match is not this request's answer, so the database is
+ * asked: only the database refuses.
+ */
+async function fromShared<Tx>(core: Core<Tx>, shared: AnswerCache, request: Request): Promise<Outcome | null> {
+  const { id, fingerprint, fingerprintVersion } = request.claim
+  const entry = await shared.get(id, request)
+  if (entry?.fingerprint !== fingerprint || entry.fingerprintVersion !== fingerprintVersion) return null
+  core.cache.set(id, entry)
+  replayed(core, request, 'cache')
+  return { answer: entry.answer, replayed: true }
+}
+
+/** The commit was acknowledged. The record's life began after the call, so it ends after `until`. */
+function share(shared: AnswerCache, request: Request, { answer }: Outcome, life: string): void {
+  const { id, fingerprint, fingerprintVersion, replayForMs } = request.claim
+  shared.set(id, { fingerprint, fingerprintVersion, answer, life, until: request.at + replayForMs }, request)
 }
 
 /** Waits for this process's own run of the key. Null: it ended without an answer for this call, so look again. */
@@ -122,7 +149,9 @@ function attachedTo<Tx>(core: Core<Tx>, request: Request, ending: Ending): Outco
   return { answer: ending.outcome.answer, replayed: true }
 }
 
-export function replayed<Tx>(core: Core<Tx>, request: Request, from: 'memory' | 'database' | 'attached'): void {
+type Replayed = Extract<Signal, { kind: 'replayed' }>['from']
+
+export function replayed<Tx>(core: Core<Tx>, request: Request, from: Replayed): void {
   core.settings.observe({ kind: 'replayed', id: shortId(request.claim.id), route: request.route, from })
 }
 

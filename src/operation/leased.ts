@@ -172,7 +172,7 @@ async function run<Tx>(
         durationMs,
         attempt: claimed.attempt,
       })
-      return { kind: 'outcome', outcome: finish.outcome, stored: true }
+      return { kind: 'outcome', outcome: finish.outcome, stored: true, life: claimed.life }
     }
     if (made.unknown) throw made.unknown
     await letGo()

@@ -17,7 +17,15 @@ export interface Produced {
 
 /** The result of one attempt: an outcome, or the key is running elsewhere. */
 export type Attempt =
-  { readonly kind: 'outcome'; readonly outcome: Outcome; /** Others may have it. */ readonly stored: boolean } | Busy
+  | {
+      readonly kind: 'outcome'
+      readonly outcome: Outcome
+      /** Others may have it. */
+      readonly stored: boolean
+      /** The life that this attempt completed. Absent: the answer was read, or its life is not known. */
+      readonly life?: string
+    }
+  | Busy
 
 export interface Busy {
   readonly kind: 'busy'

@@ -11,6 +11,7 @@ function make(): { cache: ReplayCache; pass(ms: number): void } {
 function record(until: number, bytes = 1, status = 200): Parameters<ReplayCache['set']>[1] {
   return {
     until,
+    life: '1',
     fingerprint: 'f',
     fingerprintVersion: 1,
     answer: { status, headers: [], body: new Uint8Array(bytes), kept: true },

@@ -1,44 +1,43 @@
-import type { Answer } from '../lifecycle/answer.ts'
 import { CACHE_BYTES_MAX, CACHE_ENTRIES_MAX } from '../limits.ts'
 import type { Clock } from '../platform/clock.ts'
-
-interface Entry {
-  readonly fingerprint: string
-  readonly fingerprintVersion: number
-  readonly answer: Answer
-  /** The end of the record's life, on the monotonic clock. */
-  readonly until: number
-}
+import type { AnswerCache, CachedAnswer } from '../store/answer-cache.ts'
 
 const ENTRY_BYTES = 300
 
 /**
- * Completed records of this process: repeated retries need no database. Safe because a completed record does not change
- * until it expires. There are two generations, each with at most half of the limit. When the young generation is full,
- * the whole old one is dropped. Removing entries one by one would cost every operation more than the cache saves a
- * retry.
+ * Completed records of this process: repeated retries need no database. There are two generations, each with at most
+ * half of the limit. When the young generation is full, the whole old one is dropped. Removing entries one by one would
+ * cost every operation more than the cache saves a retry.
  */
-export class ReplayCache {
+export class ReplayCache implements AnswerCache {
   readonly #clock: Clock
-  #young = new Map<string, Entry>()
-  #old = new Map<string, Entry>()
+  #young = new Map<string, CachedAnswer>()
+  #old = new Map<string, CachedAnswer>()
   #youngBytes = 0
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
-  get(id: string): Entry | undefined {
+  get(id: string): CachedAnswer | undefined {
     const entry = this.#young.get(id) ?? this.#old.get(id)
     return entry === undefined || entry.until > this.#clock.now() ? entry : undefined
   }
 
-  set(id: string, entry: Entry): void {
+  set(id: string, entry: CachedAnswer): void {
     const bytes = ENTRY_BYTES + (entry.answer.body?.byteLength ?? 0)
     if (bytes > CACHE_BYTES_MAX / 16) return
     if (this.#young.size >= CACHE_ENTRIES_MAX / 2 || this.#youngBytes + bytes > CACHE_BYTES_MAX / 2) this.#age()
     this.#young.set(id, entry)
     this.#youngBytes += bytes
+  }
+
+  drop(ids: readonly string[]): Promise<void> {
+    for (const id of ids) {
+      this.#young.delete(id)
+      this.#old.delete(id)
+    }
+    return Promise.resolve()
   }
 
   clear(): void {

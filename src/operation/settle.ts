@@ -82,7 +82,7 @@ export async function settle<Tx>(
       }
       case 'replay': {
         const outcome = replayOf(await access.answer(decision.record))
-        const keep = (): void => remember(core, request, outcome, decision.record.expiresInMs)
+        const keep = (): void => remember(core, request, outcome, decision.record)
         if (access.afterCommit) access.afterCommit(keep)
         else keep()
         replayed(core, request, 'database')
@@ -104,8 +104,11 @@ export async function settle<Tx>(
 }
 
 /** Counted from the call, before its first statement, so that the cache entry never outlives the record. */
-export function remember<Tx>(core: Core<Tx>, { claim, at }: Request, outcome: Outcome, expiresInMs: number): void {
-  if (!outcome.answer.kept) return
-  const { fingerprint, fingerprintVersion } = claim
-  core.cache.set(claim.id, { fingerprint, fingerprintVersion, answer: outcome.answer, until: at + expiresInMs })
+export function remember<Tx>(core: Core<Tx>, request: Request, { answer }: Outcome, record: StoredRecord): void {
+  if (!answer.kept) return
+  const { id, fingerprint, fingerprintVersion } = request.claim
+  const { life, expiresInMs } = record
+  const entry = { fingerprint, fingerprintVersion, answer, life, until: request.at + expiresInMs }
+  core.cache.set(id, entry)
+  core.shared?.set(id, entry, request)
 }

@@ -1,4 +1,5 @@
 import type { ClaimView } from '../lifecycle/record.ts'
+import type { AnswerCache, CacheParts } from './answer-cache.ts'
 import type { Batches } from './batches.ts'
 import type { Inbox, SomeInbox } from './inbox.ts'
 import type { Leases } from './leases.ts'
@@ -40,6 +41,8 @@ export interface Store<Tx> extends KeyStore, Partial<Transactions<Tx>> {
   readonly namespaces?: SomeNamespaces<Tx> | undefined
   /** Absent if the store cannot count its data cheaply. */
   status?(params: StatusParams): Promise<StoredStatus>
+  /** Makes the cache that processes share. Absent: answers that this process does not know are in the database only. */
+  sharedCache?(parts: CacheParts): AnswerCache
   /** What the development guard can check. */
   readonly watch?: Watch | undefined
 }

@@ -19,10 +19,12 @@ const ADAPTERS: Record<string, { start: (world: World) => Promise<Started>; feat
   'nest on fastify': { start: startNestOnFastify, features: { errorStatus: true, answersItself: true, batched: true } },
   nest: { start: startNest, features: { errorStatus: true, answersItself: true, batched: true } },
 }
-const STORES: readonly StoreKind[] = ['sqlite', 'postgres']
+const STORES: readonly StoreKind[] = ['sqlite', 'postgres', 'tiered sqlite', 'tiered postgres']
 
 for (const store of STORES) {
-  const missing = store === 'postgres' && 'missing' in inject('servers').postgres
+  const { postgres, redis } = inject('servers')
+  const missing =
+    (store.endsWith('postgres') && 'missing' in postgres) || (store.startsWith('tiered') && 'missing' in redis)
   for (const [name, { start, features }] of Object.entries(ADAPTERS)) {
     describe.skipIf(missing)(`${name} on ${store}`, () => {
       let world: World

@@ -3,7 +3,9 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Redis } from 'ioredis'
 import pg from 'pg'
+import { inject } from 'vitest'
 import { pgStore } from '../../src/entry/pg.ts'
 import { sqliteStore } from '../../src/entry/sqlite.ts'
 import { onceError } from '../../src/errors.ts'
@@ -11,6 +13,8 @@ import { effectivelyOnce, type Once, type SqlStore } from '../../src/index.ts'
 import type { Signal } from '../../src/observe/signal.ts'
 import { CONTRACT_COUNT, CONTRACT_TABLE, contractRoutes } from '../../src/testing/http-contract/index.ts'
 import type { ContractRoute } from '../../src/testing/http-contract/index.ts'
+import { redisCache } from '../../src/tier/redis-cache.ts'
+import { tiered } from '../../src/tier/tiered.ts'
 import { freshDatabase } from '../support/postgres.ts'
 
 /** What both stores' transactions have in common. */
@@ -31,10 +35,10 @@ export interface World {
   close(): Promise<void>
 }
 
-export type StoreKind = 'sqlite' | 'postgres'
+export type StoreKind = 'sqlite' | 'postgres' | 'tiered sqlite' | 'tiered postgres'
 
 export async function openWorld(kind: StoreKind): Promise<World> {
-  const { store, query, close } = kind === 'sqlite' ? await openSqlite() : await openPostgres()
+  const { store, query, close } = await opened(kind)
   const trap: { failure: Error | undefined } = { failure: undefined }
   const signals: Signal[] = []
   const once = effectivelyOnce<QueryTx>({
@@ -67,6 +71,18 @@ export async function openWorld(kind: StoreKind): Promise<World> {
       await close()
     },
   }
+}
+
+async function opened(kind: StoreKind): Promise<Opened> {
+  const plain = kind.endsWith('sqlite') ? await openSqlite() : await openPostgres()
+  const { redis } = inject('servers')
+  if (!kind.startsWith('tiered') || 'missing' in redis) return plain
+  const client = new Redis(redis.url)
+  const close = async (): Promise<void> => {
+    client.disconnect()
+    await plain.close()
+  }
+  return { ...plain, store: tiered(plain.store, { cache: redisCache(client) }), close }
 }
 
 interface Opened {

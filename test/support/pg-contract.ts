@@ -8,7 +8,10 @@ import { inTransaction } from './transaction.ts'
 type Tx = Pick<pg.PoolClient, 'query'>
 
 /** The contract of a store, on a PostgreSQL of any version. */
-export function pgContract(database: Database): void {
+export function pgContract(
+  database: Database,
+  over: (store: ReturnType<typeof pgStore>) => ReturnType<typeof pgStore> = (store) => store,
+): void {
   let pool: pg.Pool
 
   beforeAll(async () => {
@@ -23,7 +26,7 @@ export function pgContract(database: Database): void {
 
   // oxlint-disable-next-line no-explicit-any -- the pool's own client
   async function make(): Promise<StoreSubject<any>> {
-    const store = pgStore(pool)
+    const store = over(pgStore(pool))
     return {
       store,
       effect: async (tx: Tx, key) => void (await tx.query('insert into effects values ($1)', [key])),

@@ -1,4 +1,4 @@
 import { pgContract } from '../../../test/support/pg-contract.ts'
 import { describePostgres } from '../../../test/support/postgres.ts'
 
-describePostgres('the contract, on PostgreSQL', pgContract)
+describePostgres('the contract, on PostgreSQL', (database) => pgContract(database))

@@ -41,14 +41,25 @@ export class Clients {
     for (let lane = 0; lane < lanes; lane++) void this.serveLane(groups, lane, lanes)
   }
 
+  /** One more call of an operation, with the input of its first client. */
+  async again(plan: Plan): Promise<void> {
+    await this.call({ number: -1, plan, input: 1, encores: 0 })
+  }
+
   private clientsOf(plan: Plan, from: number): Client[] {
-    const { dice, settings } = this.world
+    const { dice, settings, cache } = this.world
     const again = settings.relay === null ? 0.4 : settings.lanes === null ? 0.1 : 0
     const more = settings.lanes === null ? 3 : dice.chance(0.1) ? 2 : 1
     const count = settings.zombies ? 2 + dice.below(2) : 1 + dice.below(more)
     return Array.from({ length: count }, (_, i) => {
       const input = i > 0 && dice.chance(0.2) ? 2 : 1
-      return { number: from + i, plan, input, encores: dice.chance(again) ? 1 + dice.below(ENCORES_MAX) : 0 }
+      const encores = dice.chance(again) ? 1 + dice.below(ENCORES_MAX) : 0
+      return {
+        number: from + i,
+        plan,
+        input,
+        encores: cache === null ? encores : encores + cache.dice.below(ENCORES_MAX * 2),
+      }
     })
   }
 

@@ -7,6 +7,7 @@ export const SOUND: Flaw = {
   statements: STATEMENTS,
   wrap: (store) => store,
   sink: (sink) => sink,
+  cache: (server) => server,
   named: (address) => address,
   hears: () => true,
   source: (source) => source,

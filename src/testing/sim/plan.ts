@@ -82,6 +82,8 @@ export interface Size extends ReadersWanted {
   readonly company?: Company
   /** Never chosen at random. */
   readonly weather?: Weather | null
+  /** The processes share a cache of answers. Chosen at random if left out. */
+  readonly tier?: boolean
   readonly operations: number | null
 }
 
@@ -139,6 +141,7 @@ export function drawSettings(
     company: asked,
     weather = null,
     operations,
+    tier: _tier,
     ...wanted
   }: Size = ANY,
 ): Settings {

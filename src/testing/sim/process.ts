@@ -11,8 +11,11 @@ import type { MemoryTx } from '../../store/memory/database/memory-tx.ts'
 import type { Consumer } from '../../consumer/types.ts'
 import type { Sink } from '../../sink/sink.ts'
 import type { PulledSource } from '../../source/source.ts'
+import type { CacheServer } from '../../tier/cache-server.ts'
+import { tiered } from '../../tier/tiered.ts'
 import type { SqlStore } from '../../store/store.ts'
 import type { Address } from './address.ts'
+import type { SimCache } from './cache.ts'
 import { Dice } from './dice.ts'
 import { batchedOperations } from './handlers.ts'
 import type { BatchedCall } from './handlers.ts'
@@ -37,6 +40,7 @@ export interface Flaw {
   readonly statements: MemoryStoreStatements
   wrap(store: MemoryStore, process: SimProcess): SqlStore<MemoryTx>
   sink(sink: Sink, process: SimProcess): Sink
+  cache(server: CacheServer, cache: SimCache, process: SimProcess): CacheServer
   /** The address that the process uses in place of the given one. */
   named(address: Address): Address
   /** Whether a signal reaches the observer. */
@@ -89,7 +93,9 @@ export class SimProcess implements Owner {
         onWait: () => world.happened('poolExhausted', name),
       },
     })
-    const shared = flaw.wrap(this.store, this)
+    const wrapped = flaw.wrap(this.store, this)
+    const { cache } = world
+    const shared = cache === null ? wrapped : tiered(wrapped, { cache: flaw.cache(cache.serverFor(this), cache, this) })
     this.once = this.instance(NAMESPACES[service][0], shared, clock)
     const beside = settings.company === 'meets' ? this.instance(NAMESPACES[service][1], shared, clock) : this.once
     this.instances = [this.once, beside]
@@ -190,6 +196,9 @@ export class SimProcess implements Owner {
     const cheap = this.contexts.get(enclosing) ?? (this.world.nests ? sharedContext() : noContext())
     this.contexts.set(enclosing, cheap)
     Object.assign(once.core, { enclosing: cheap })
+    // The memory of a process would hide what the cache answers.
+    if (this.world.cache !== null) once.core.cache.set = () => undefined
+    void once.core.shared?.get('', once)
     return once
   }
 

@@ -3,6 +3,7 @@ import type { RedriveState } from '../../store/redrives.ts'
 import type { Cancellation } from '../../store/cancellation.ts'
 import type { HeldState } from '../../store/outbox.ts'
 import type { RecordRow, StepRow } from '../../store/memory/database/rows.ts'
+import type { CacheTrouble } from './cache.ts'
 import type { FaultKind } from './fault.ts'
 import type { ConsumerSettings, RelaySettings } from './outbox-plan.ts'
 import type { Plan } from './plan.ts'
@@ -246,6 +247,10 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
       readonly rerun: boolean
       readonly life: number | null
     }
+  /** Something happened to the cache, or the cache was used. */
+  | { readonly kind: 'cache'; readonly what: CacheTrouble | 'found' | 'filled' }
+  /** The answer of this life was erased, and every cache has confirmed it. */
+  | { readonly kind: 'erased'; readonly key: string; readonly life: number }
   /** A claim that counts as up to date saw no record, although one was committed. */
   | { readonly kind: 'blind'; readonly key: string }
   | { readonly kind: 'wait'; readonly op: string; readonly behind: string; readonly interactive: boolean }

@@ -2,9 +2,11 @@ import { MemoryDatabase } from '../../store/memory/database/database.ts'
 import type { RecordRow } from '../../store/memory/database/rows.ts'
 import { partsOf } from '../../store/namespaced/names.ts'
 import { Broker } from './broker.ts'
+import { SimCache } from './cache.ts'
 import { Canceller } from './canceller.ts'
 import { Clients } from './clients.ts'
 import { Dice } from './dice.ts'
+import { Eraser } from './eraser.ts'
 import { Executions } from './executions.ts'
 import { drawRates, FAULT_KINDS } from './fault.ts'
 import type { FaultKind } from './fault.ts'
@@ -40,6 +42,9 @@ const LATE_ROUNDS = 3
 
 type Unstamped = TraceEvent extends infer E ? (E extends TraceEvent ? Omit<E, 't' | 'now'> : never) : never
 
+/** Long enough that an entry outlives a removal which the cache does not confirm. */
+const LONG_MS = 30_000
+
 /** The probability that a lock briefly outlives its transaction. */
 const LOCK_LINGERS = 0.05
 const LOCK_LINGERS_MS = 2
@@ -65,6 +70,9 @@ export class World {
   readonly resender: Resender
   readonly canceller: Canceller
   readonly pauser: Pauser
+  /** The cache that the processes share, or null. */
+  readonly cache: SimCache | null
+  readonly eraser: Eraser
   readonly outbox: SimOutbox
   readonly plans: readonly Plan[]
   /**
@@ -96,7 +104,9 @@ export class World {
     this.flaw = flaw
     this.scheduler = new Scheduler(seed)
     this.dice = this.scheduler.dice
-    this.settings = drawSettings(this.dice, size)
+    this.cache = SimCache.drawn(this, size.tier)
+    const drawn = drawSettings(this.dice, size)
+    this.settings = this.cache?.isLong ? { ...drawn, replayForMs: LONG_MS } : drawn
     this.rates = drawRates(this.dice, this.settings.zombies)
     this.faults = Object.fromEntries(FAULT_KINDS.map((kind) => [kind, 0])) as Record<FaultKind, number>
     this.plans = drawPlans(this.dice, this.settings, this.rates, size, (address) => flaw.named(address))
@@ -109,6 +119,7 @@ export class World {
     const locks = new Dice(seed ^ 0x10c5)
     const lingers = (): number => (locks.next() < LOCK_LINGERS ? locks.next() * LOCK_LINGERS_MS : 0)
     this.database = new MemoryDatabase({ clock, lingers, ...TROUBLED_TABLES })
+    this.eraser = new Eraser(this)
     this.outbox = new SimOutbox(this.settings.relay?.only ?? null)
     this.executions = new Executions(this)
     this.provider = new Provider(this)
@@ -159,9 +170,12 @@ export class World {
     this.resender.start()
     this.canceller.start()
     this.pauser.start()
+    this.cache?.start()
+    this.eraser.start()
     if (this.settings.company === 'neighbour') new Neighbour(this).start()
-    const bound = stepsInPeace(this.settings, this.plans)
-    await this.scheduler.run(() => this.isDone(), this.settings.chaosSteps)
+    const bound = stepsInPeace(this.settings, this.plans) * (this.cache === null ? 1 : 3)
+    // A retry meets the cache only after an operation has ended, so these worlds are in trouble for longer.
+    await this.scheduler.run(() => this.isDone(), this.settings.chaosSteps * (this.cache === null ? 1 : 4))
     this.calm()
     let phase = await this.scheduler.run(() => this.isDone(), bound)
     this.rest()
@@ -276,7 +290,12 @@ export class World {
 
   private isDone(): boolean {
     return (
-      this.operator.isDone && this.isDrained && this.releaser.isDone && this.resender.isDone && this.canceller.isDone
+      this.operator.isDone &&
+      this.isDrained &&
+      this.releaser.isDone &&
+      this.resender.isDone &&
+      this.canceller.isDone &&
+      this.eraser.isDone
     )
   }
 

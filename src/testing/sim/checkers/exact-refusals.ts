@@ -55,13 +55,13 @@ function isRunningIn(trace: readonly TraceEvent[], { key, process }: EventOf<'ca
  */
 function isTakenIn(trace: readonly TraceEvent[], { key, process }: EventOf<'call'>, t: number): boolean {
   const before = trace.filter((event) => event.t <= t)
-  const since = before.findLastIndex((event) => event.kind === 'recovering' && event.process === process)
-  if (since < 0) return false
-  const round = before.slice(since)
-  return (
-    !round.some((event) => event.kind === 'recovered' && event.process === process) &&
-    round.some((event) => event.kind === 'commit' && event.records.some((of) => of.key === key && isTakeOver(of)))
-  )
+  // While one recovery of the process is paused, another may begin. Only the end of the last one is in the trace.
+  const ended = before.findLastIndex((event) => event.kind === 'recovered' && event.process === process)
+  const rounds = before.slice(ended + 1)
+  const since = rounds.findIndex((event) => event.kind === 'recovering' && event.process === process)
+  return rounds
+    .slice(since < 0 ? rounds.length : since)
+    .some((event) => event.kind === 'commit' && event.records.some((of) => of.key === key && isTakeOver(of)))
 }
 
 function isTakeOver({ before, after }: EventOf<'commit'>['records'][number]): boolean {

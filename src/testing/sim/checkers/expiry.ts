@@ -17,6 +17,7 @@ export const expiry: Checker = {
         if (until / 1000 > now + 1) broken.push(`${key} got a new life ${(until / 1000 - now).toFixed(1)} ms too early`)
       }
     }
+    const back = eventsOf(trace, 'fault').flatMap(({ fault, t }) => (fault === 'databaseClockBack' ? t : []))
     for (const event of eventsOf(trace, 'outcome')) {
       const { call, key, result, now } = event
       // An outer operation passes on the refusals of its inner ones.
@@ -24,7 +25,10 @@ export const expiry: Checker = {
       if (policy === 'rerun') broken.push(`call ${call} of ${key} got 410, but expired keys run again`)
       else if (event.record !== null && event.record.expiresAt / 1000 > now && event.record.state === 'completed') {
         const began = eventsOf(trace, 'call').find((of) => of.call === call)
-        if (began?.record?.life === event.record.life) broken.push(`call ${call} of ${key} got 410 before its time`)
+        // The clock went back after the refusal: at that time the answer had expired.
+        const isBack = back.some((t) => t >= (began?.t ?? 0) && t <= event.t)
+        if (began?.record?.life === event.record.life && !isBack)
+          broken.push(`call ${call} of ${key} got 410 before its time`)
       }
     }
     if (!trace.some(isClockTrouble)) broken.push(...lateReplays(trace))

@@ -85,6 +85,7 @@ function sizeOf(wanted: Wanted): Size {
     redrives: wanted.redrives === true,
     rivals: wanted.rivals === true,
     releases: wanted.releases === true,
+    tier: wanted.tier === true,
     company: wanted.company ?? 'nobody',
     weather: wanted.weather ?? null,
   }

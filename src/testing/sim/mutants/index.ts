@@ -9,6 +9,7 @@ import { RELEASE_MUTANTS } from './release-mutants.ts'
 import { READER_MUTANTS, REDRIVE_MUTANTS } from './redrive-mutants.ts'
 import { SCOPE_MUTANTS } from './scope-mutants.ts'
 import { SET_ASIDE_MUTANTS } from './set-aside-mutants.ts'
+import { TIER_MUTANTS } from './tier-mutants.ts'
 
 export type { Mutant } from './mutant.ts'
 export { hunt } from './hunt.ts'
@@ -26,4 +27,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...RELEASE_MUTANTS,
   ...SCOPE_MUTANTS,
   ...CANCEL_MUTANTS,
+  ...TIER_MUTANTS,
 ]

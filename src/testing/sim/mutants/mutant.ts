@@ -33,6 +33,8 @@ export interface Wanted {
   readonly rivals?: boolean
   /** Only a world with this company can reveal the mutant. */
   readonly company?: Company
+  /** Only a world with a shared cache can reveal the mutant. */
+  readonly tier?: boolean
   /** Only a world with this weather can reveal the mutant. */
   readonly weather?: Weather
 }

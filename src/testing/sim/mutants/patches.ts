@@ -1,5 +1,6 @@
 import { LIMIT_PATCHES } from './limit-patches.ts'
 import type { Wanted } from './mutant.ts'
+import { TIER_PATCHES } from './tier-patches.ts'
 
 /** A mutant of the source text: one place in one file, and its replacement. */
 export interface Patch extends Wanted {
@@ -308,6 +309,7 @@ export const PATCHES: readonly Patch[] = [
   ...FOUND_WITH_FAILING_MESSAGES.map((patch) => ({ ...patch, relays: true, consumers: true })),
   ...FOUND_IN_BAD_WEATHER.map((patch) => ({ ...patch, relays: true, consumers: true })),
   ...LIMIT_PATCHES,
+  ...TIER_PATCHES,
   ...FOUND_WITH_SERVICES.map((patch) => ({ ...patch, company: 'services' as const, relays: true, consumers: true })),
   ...FOUND_WITH_A_NEIGHBOUR.map((patch) => ({ ...patch, company: 'neighbour' as const })),
 ]

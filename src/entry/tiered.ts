@@ -1,0 +1,5 @@
+export { tiered } from '../tier/tiered.ts'
+export type { TieredOptions } from '../tier/tiered.ts'
+export { redisCache } from '../tier/redis-cache.ts'
+export type { CacheServer, WriteParams, LookParams } from '../tier/cache-server.ts'
+export type { KeyedRedisClient as RedisClient } from '../platform/keyed-redis.ts'

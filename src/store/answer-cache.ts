@@ -1,0 +1,45 @@
+import type { Answer } from '../lifecycle/answer.ts'
+import type { Clock } from '../platform/clock.ts'
+import type { Random } from '../platform/random.ts'
+
+/** The answer of a completed operation, as a cache keeps it. */
+export interface CachedAnswer {
+  readonly fingerprint: string
+  readonly fingerprintVersion: number
+  readonly answer: Answer
+  /** The life of the record that the answer belongs to. */
+  readonly life: string
+  /** The end of that life, on the monotonic clock of this process. */
+  readonly until: number
+}
+
+/**
+ * Completed answers outside the database. Safe because a completed record does not change until it expires or is erased.
+ * A cache may lose any answer at any time. Only the database refuses a call.
+ *
+ * `reader` is the call that looks and then reads the database. A cache that other processes share must not accept an
+ * answer that was read before the reader looked, because the answer may have been erased in between.
+ */
+export interface AnswerCache {
+  /** Undefined: ask the database. A promise only if the cache is outside this process. Never rejects. */
+  get(id: string, reader: object): CachedAnswer | undefined | Promise<CachedAnswer | undefined>
+  /** Keeps an answer that the database has committed. */
+  set(id: string, entry: CachedAnswer, reader: object): void
+  /** Removes answers that the database has erased. Resolves when no call gets them any more. */
+  drop(ids: readonly string[]): Promise<void>
+  clear(): void
+}
+
+/** What a cache needs of its instance. */
+export interface CacheParts {
+  readonly clock: Clock
+  readonly random: Random
+  /** Tells the observer that the cache does not answer. */
+  readonly observe: (trouble: CacheTrouble) => void
+}
+
+export interface CacheTrouble {
+  readonly kind: 'troubled'
+  readonly task: 'cache'
+  readonly error: unknown
+}

@@ -1,0 +1,136 @@
+import { describe, expect, it } from 'vitest'
+import { effectivelyOnce, type Once } from '../index.ts'
+import type { Signal } from '../observe/signal.ts'
+import { instanceOf } from '../once/instance.ts'
+import { systemClock } from '../platform/clock.ts'
+import type { AnswerCache } from '../store/answer-cache.ts'
+import type { MemoryTx } from '../store/memory/database/memory-tx.ts'
+import { memoryStore, type MemoryStore } from '../store/memory/memory-store.ts'
+import type { CacheServer } from './cache-server.ts'
+import { Epoch } from './epoch.ts'
+import { tiered } from './tiered.ts'
+
+/** A cache server in this process. */
+function memoryCache(): CacheServer & {
+  readonly slots: Map<string, { nonce?: string; entry?: string }>
+  down: boolean
+} {
+  const slots = new Map<string, { nonce?: string; entry?: string }>()
+  const cache = {
+    name: 'test',
+    slots,
+    down: false,
+    isReady: () => !cache.down,
+    async look({ key, nonce }: { key: string; nonce: string }) {
+      const entry = slots.get(key)?.entry
+      if (entry === undefined) slots.set(key, { nonce })
+      return entry ?? null
+    },
+    async write({ key, nonce, entry }: { key: string; nonce: string; entry: string }) {
+      if (slots.get(key)?.nonce !== nonce) return false
+      slots.set(key, { entry })
+      return true
+    },
+    async drop(keys: readonly string[]) {
+      if (cache.down) throw new Error('down')
+      for (const key of keys) slots.delete(key)
+    },
+  }
+  return cache
+}
+
+interface Opened {
+  readonly once: Once<MemoryTx, {}>
+  readonly shared: AnswerCache
+  from(): string[]
+}
+
+function open(store: MemoryStore, cache: CacheServer): Opened {
+  const signals: Signal[] = []
+  const once = effectivelyOnce({
+    namespace: 'shop',
+    store: tiered(store, { cache }),
+    guard: 'off',
+    sweep: false,
+    observe: (signal) => signals.push(signal),
+  })
+  const from = (): string[] => signals.flatMap((signal) => (signal.kind === 'replayed' ? signal.from : []))
+  return { once, from, shared: instanceOf(once).core.shared! }
+}
+
+/** The epoch is read in the background. */
+async function ready({ shared }: Opened): Promise<void> {
+  await shared.drop([])
+}
+
+const pay = { scope: 'user', key: 'k', input: { amount: 1 } }
+
+describe('a tiered store', () => {
+  it('answers the retry of another process from the cache, and another input from the database', async () => {
+    const [store, cache] = [memoryStore(), memoryCache()]
+    const [one, other] = [open(store, cache), open(store, cache)]
+    await Promise.all([ready(one), ready(other)])
+    expect(await one.once.run(pay, async () => 'paid')).toBe('paid')
+    const never = (): Promise<string> => Promise.reject(new Error('it ran again'))
+    expect(await other.once.run(pay, never)).toBe('paid')
+    expect(other.from()).toEqual(['cache'])
+    expect(await other.once.run(pay, never)).toBe('paid')
+    expect(other.from()).toEqual(['cache', 'memory'])
+    const third = open(store, cache)
+    await ready(third)
+    await expect(third.once.run({ ...pay, input: { amount: 2 } }, never)).rejects.toMatchObject({
+      code: 'ONCE_MISMATCH',
+    })
+    expect(await third.once.run(pay, never)).toBe('paid')
+  })
+
+  it('is filled by the first retry that reads the database, but not after the answer was dropped', async () => {
+    const [store, cache] = [memoryStore(), memoryCache()]
+    const one = open(store, cache)
+    await ready(one)
+    await one.once.run(pay, async () => 'paid')
+    cache.slots.clear()
+    const other = open(store, cache)
+    await ready(other)
+    await other.once.run(pay, async () => 'again')
+    expect(other.from()).toEqual(['database'])
+    expect([...cache.slots.values()].filter(({ entry }) => entry)).toHaveLength(1)
+    const id = /\{(.*)\}/.exec([...cache.slots.keys()][0] ?? '')?.[1] ?? ''
+    await other.shared.drop([id])
+    expect([...cache.slots.values()].filter(({ entry }) => entry)).toEqual([])
+  })
+
+  it('shares no answer of a transaction that was rolled back', async () => {
+    const [store, cache] = [memoryStore(), memoryCache()]
+    const one = open(store, cache)
+    await ready(one)
+    await expect(one.once.run(pay, () => Promise.reject(new Error('no')))).rejects.toThrow('no')
+    expect([...cache.slots.values()].filter(({ entry }) => entry)).toEqual([])
+  })
+
+  it('drops by a new epoch what the cache does not confirm', { timeout: 30_000 }, async () => {
+    const [store, cache] = [memoryStore(), memoryCache()]
+    const one = open(store, cache)
+    await ready(one)
+    await one.once.run(pay, async () => 'paid')
+    const [key = ''] = cache.slots.keys()
+    const epoch = new Epoch(store, systemClock)
+    const before = await epoch.read()
+    expect(key.startsWith(`effectively-once:${before.name}:`)).toBe(true)
+    cache.down = true
+    await one.shared.drop([/\{(.*)\}/.exec(key)?.[1] ?? ''])
+    cache.down = false
+    expect((await epoch.read()).no).toBe(before.no + 1)
+    const other = open(store, cache)
+    await ready(other)
+    await other.once.run(pay, async () => 'again')
+    expect(other.from()).toEqual(['database'])
+  })
+
+  it('refuses what is no SQL store, no cache or no option', () => {
+    const cache = memoryCache()
+    expect(() => tiered({} as MemoryStore, { cache })).toThrow(/needs a SQL store/)
+    expect(() => tiered(memoryStore(), {} as never)).toThrow(/needs \{ cache/)
+    expect(() => tiered(memoryStore(), { cache, cash: 1 } as never)).toThrow(/unknown option 'cash'/)
+  })
+})
