@@ -1,5 +1,6 @@
 import type { ClaimView } from '../lifecycle/record.ts'
 import type { Batches } from './batches.ts'
+import type { Erasure } from './erasure.ts'
 import type { Inbox } from './inbox.ts'
 import type { Leases } from './leases.ts'
 import type { LockBudget } from './lock-budget.ts'
@@ -36,6 +37,8 @@ export interface Store<Tx> extends KeyStore, Partial<Transactions<Tx>> {
   readonly inbox?: Inbox<Tx> | undefined
   /** Absent if the store cannot run dead letters again. */
   readonly redrives?: Redrives<Tx> | undefined
+  /** Absent if the store cannot erase the data of a scope. */
+  readonly erasure?: Erasure | undefined
   /** Absent if the store serves only one namespace. */
   readonly namespaces?: Namespaces<Tx> | undefined
   /** Absent if the store cannot count its data cheaply. */
@@ -64,6 +67,7 @@ export interface SqlStore<Tx> extends Store<Tx> {
   readonly outbox: Outbox
   readonly inbox: Inbox<Tx>
   readonly redrives: Redrives<Tx>
+  readonly erasure: Erasure
   readonly namespaces: Namespaces<Tx>
   begin(params: BeginParams): Promise<SqlBegun<Tx>>
   open(params: { readonly deadlineMs: number }): Promise<SqlSession<Tx>>
