@@ -23,6 +23,7 @@ export class ReplayCache {
   #young = new Map<string, Entry>()
   #old = new Map<string, Entry>()
   #youngBytes = 0
+  #clearedAt = -Infinity
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -33,7 +34,9 @@ export class ReplayCache {
     return entry === undefined || entry.until > this.#clock.now() ? entry : undefined
   }
 
-  set(id: string, entry: Entry): void {
+  /** `at`: when the call began that read the answer. A call from before `clear` may have read an erased answer. */
+  set(id: string, entry: Entry, at: number): void {
+    if (at <= this.#clearedAt) return
     const bytes = ENTRY_BYTES + (entry.answer.body?.byteLength ?? 0)
     if (bytes > CACHE_BYTES_MAX / 16) return
     if (this.#young.size >= CACHE_ENTRIES_MAX / 2 || this.#youngBytes + bytes > CACHE_BYTES_MAX / 2) this.#age()
@@ -41,7 +44,9 @@ export class ReplayCache {
     this.#youngBytes += bytes
   }
 
+  /** Also forgets the answers that running calls have read and not stored here yet. */
   clear(): void {
+    this.#clearedAt = this.#clock.now()
     this.#age()
     this.#age()
   }

@@ -107,5 +107,5 @@ export async function settle<Tx>(
 export function remember<Tx>(core: Core<Tx>, { claim, at }: Request, outcome: Outcome, expiresInMs: number): void {
   if (!outcome.answer.kept) return
   const { fingerprint, fingerprintVersion } = claim
-  core.cache.set(claim.id, { fingerprint, fingerprintVersion, answer: outcome.answer, until: at + expiresInMs })
+  core.cache.set(claim.id, { fingerprint, fingerprintVersion, answer: outcome.answer, until: at + expiresInMs }, at)
 }
