@@ -184,6 +184,8 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
   | { readonly kind: 'pausing'; readonly process: string; readonly paused: boolean }
   /** A request to cancel a delayed event was answered. */
   | { readonly kind: 'cancel'; readonly event: string; readonly answer: Cancellation }
+  /** An erasure of operations ended in this process. */
+  | { readonly kind: 'erased'; readonly process: string }
   /** A cancellation was committed. */
   | { readonly kind: 'cancelled'; readonly event: string }
   /** One service sent or applied an event of another service. */

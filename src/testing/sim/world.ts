@@ -5,6 +5,7 @@ import { Broker } from './broker.ts'
 import { Canceller } from './canceller.ts'
 import { Clients } from './clients.ts'
 import { Dice } from './dice.ts'
+import { Eraser } from './eraser.ts'
 import { Executions } from './executions.ts'
 import { drawRates, FAULT_KINDS } from './fault.ts'
 import type { FaultKind } from './fault.ts'
@@ -64,6 +65,7 @@ export class World {
   readonly releaser: Releaser
   readonly resender: Resender
   readonly canceller: Canceller
+  readonly eraser: Eraser
   readonly pauser: Pauser
   readonly outbox: SimOutbox
   readonly plans: readonly Plan[]
@@ -119,6 +121,7 @@ export class World {
     this.releaser = new Releaser(this)
     this.resender = new Resender(this)
     this.canceller = new Canceller(this)
+    this.eraser = new Eraser(this)
     this.pauser = new Pauser(this)
     for (const plan of this.plans) {
       this.byKey.set(plan.key, plan)
@@ -158,6 +161,7 @@ export class World {
     this.releaser.start()
     this.resender.start()
     this.canceller.start()
+    this.eraser.start()
     this.pauser.start()
     if (this.settings.company === 'neighbour') new Neighbour(this).start()
     const bound = stepsInPeace(this.settings, this.plans)
@@ -276,7 +280,8 @@ export class World {
 
   private isDone(): boolean {
     return (
-      this.operator.isDone && this.isDrained && this.releaser.isDone && this.resender.isDone && this.canceller.isDone
+      this.isDrained &&
+      [this.operator, this.releaser, this.resender, this.canceller, this.eraser].every(({ isDone }) => isDone)
     )
   }
 

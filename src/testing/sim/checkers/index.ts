@@ -14,6 +14,7 @@ import { commitOrder } from './commit-order.ts'
 import { consumedOnce } from './consumed-once.ts'
 import { converges } from './converges.ts'
 import { declaredEdges } from './declared-edges.ts'
+import { erased } from './erased.ts'
 import { exactRefusals } from './exact-refusals.ts'
 import { expiry } from './expiry.ts'
 import { failurePolicy } from './failure-policy.ts'
@@ -84,6 +85,7 @@ export const CHECKERS: readonly Checker[] = [
   paused,
   rated,
   filtered,
+  erased,
 ]
 
 /** All violations, each with the number of its invariant. */

@@ -2,6 +2,7 @@ import { CANCEL_MUTANTS } from './cancel-mutants.ts'
 import { CLAIM_MUTANTS } from './claim-mutants.ts'
 import { CLIENT_MUTANTS } from './client-mutants.ts'
 import { CONSUMER_MUTANTS } from './consumer-mutants.ts'
+import { ERASE_MUTANTS } from './erase-mutants.ts'
 import { LEASE_MUTANTS } from './lease-mutants.ts'
 import type { Mutant } from './mutant.ts'
 import { OUTBOX_MUTANTS } from './outbox-mutants.ts'
@@ -26,4 +27,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...RELEASE_MUTANTS,
   ...SCOPE_MUTANTS,
   ...CANCEL_MUTANTS,
+  ...ERASE_MUTANTS,
 ]
