@@ -20,6 +20,7 @@ export type {
   ShownOperation,
 } from './once/operations-types.ts'
 export type { OperationState } from './store/store.ts'
+export type { Erased, EraseOptions } from './once/erase-types.ts'
 export type { Parked, ParkedEvent, ParkedListOptions, ParkedOptions } from './once/parked-types.ts'
 export type { Consumer, ConsumerOptions, Delivering, Handlers, UnknownTypes } from './consumer/types.ts'
 export type { DeadLetter, DeadLetterFilter, DeadLetters, ImportedLetters } from './dead-letter/dead-letters.ts'

@@ -109,6 +109,8 @@ export const RATE_MAX = 100_000 // events, messages or letters per second
 export const SWEEP_LIMIT_DEFAULT = 10_000
 export const SWEEP_LIMIT_MAX = 1_000_000
 export const SWEEP_EVERY_MS = 60_000
+/** The longest age by which operations are listed. */
+export const OPERATION_AGE_MS_MAX: number = 3_650 * 86_400_000
 /** The delay of a process's first sweep, and of the sweep after one that left something to remove. */
 export const SWEEP_SOON_MS = 1_000
 /** A sweeper that died keeps its lease for this long. */

@@ -47,6 +47,7 @@ export interface Values {
   route?: string
   label?: string
   scope?: string
+  key?: string
   'older-than'?: string
   step?: string
   done?: string
@@ -78,7 +79,8 @@ const OPTIONS: Readonly<Record<Option, Given>> = {
   consumer: TEXT,
   source: TEXT,
   type: TEXT,
-  aggregate: TEXT,
+  // Only erase takes several. Elsewhere the last one counts.
+  aggregate: { ...TEXT, multiple: true },
   tenant: TEXT,
   fingerprint: TEXT,
   reason: TEXT,
@@ -109,6 +111,7 @@ const OPTIONS: Readonly<Record<Option, Given>> = {
   route: TEXT,
   label: TEXT,
   scope: TEXT,
+  key: TEXT,
   'older-than': TEXT,
   step: TEXT,
   done: TEXT,
@@ -166,6 +169,7 @@ export const COMMANDS: Readonly<Record<string, { readonly options: readonly Opti
   sweep: { options: ['resend-for'], operand: '' },
   relay: { options: ['to', 'secret-env', 'namespace', 'drain'], operand: '' },
   forget: { options: [...ONE, ...ACCOUNTABLE, 'force'], operand: 'the name of a destination' },
+  erase: { options: [...ONE, ...ACCOUNTABLE, 'scope', 'key', 'aggregate', 'dry-run'], operand: '' },
   'operations list': {
     options: [...ONE, 'state', 'route', 'label', 'scope', 'older-than', 'limit'],
     operand: '',
@@ -212,13 +216,15 @@ export interface Arguments {
   readonly command: string
   readonly operand: string | undefined
   readonly values: Values
+  /** Every `--aggregate`, for erase. */
+  readonly aggregates?: readonly string[]
   readonly url: string | undefined
   readonly schema: string | undefined
   readonly json: boolean
 }
 
 export function readArguments(argv: readonly string[], environment: NodeJS.ProcessEnv): Arguments {
-  const { values, positionals } = parse(argv)
+  const { values, aggregates, positionals } = parse(argv)
   const asked = values.help ? 'help' : values.version ? 'version' : undefined
   const { command, rest } = asked ? { command: asked, rest: [] } : commandOf(positionals)
   const { options, operand } = COMMANDS[command] as (typeof COMMANDS)[string]
@@ -231,7 +237,7 @@ export function readArguments(argv: readonly string[], environment: NodeJS.Proce
   const tooMany = operand === '' ? rest : more
   if (tooMany.length > 0) throw new UsageError(`'${tooMany.join(' ').slice(0, 40)}' is one argument too many`)
   const { schema, json = false } = values
-  return { command, operand: first, values, url: values.url ?? environment['DATABASE_URL'], schema, json }
+  return { command, operand: first, values, aggregates, url: values.url ?? environment['DATABASE_URL'], schema, json }
 }
 
 function commandOf(positionals: readonly string[]): { command: string; rest: readonly string[] } {
@@ -256,10 +262,12 @@ function misplaced(name: Option, command: string): string {
   return `--${name} is for ${homes.length > 3 ? `${homes.slice(0, 3).join(', ')}, …` : homes.join(', ')}, not for ${command}`
 }
 
-function parse(argv: readonly string[]): { values: Values; positionals: string[] } {
+function parse(argv: readonly string[]): { values: Values; aggregates: readonly string[]; positionals: string[] } {
   try {
     const { values, positionals } = parseArgs({ args: [...argv], allowPositionals: true, options: OPTIONS })
-    return { values: values as Values, positionals }
+    const { aggregate: aggregates = [], ...rest } = values as Omit<Values, 'aggregate'> & { aggregate?: string[] }
+    const aggregate = aggregates.at(-1)
+    return { values: { ...rest, ...(aggregate === undefined ? {} : { aggregate }) }, aggregates, positionals }
   } catch (error) {
     throw new UsageError(error instanceof Error ? (error.message.split('\n', 1)[0] ?? '') : String(error))
   }

@@ -22,6 +22,7 @@ const RUNS: Readonly<Record<string, () => Promise<Run>>> = {
   sweep: async () => (await import('./maintain.ts')).sweep,
   relay: async () => (await import('./relay.ts')).relay,
   forget: async () => (await import('./parked.ts')).forget,
+  erase: async () => (await import('./erase.ts')).erase,
   'operations list': async () => (await import('./operations.ts')).list,
   'operations show': async () => (await import('./operations.ts')).show,
   'operations settle': async () => (await import('./operations.ts')).settle,

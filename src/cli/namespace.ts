@@ -11,12 +11,27 @@ const OF_ONE = /^(?:relay|forget|parked|dead-letters|redrive)\b/
 /** Commands that show every namespace, unless one is named. A namespace that only runs operations has no number. */
 const OF_ANY = /^operations\b/
 
+/** Scopes are hashed with the name of their namespace. A namespace without a number has no events and no letters. */
+async function named(
+  namespaces: SqlStore<unknown>['namespaces'] | undefined,
+  given: string | undefined,
+): Promise<Named> {
+  const known = (await namespaces?.list()) ?? []
+  const name = given ?? (known.length === 1 ? known[0]?.name : undefined)
+  if (name === undefined) throw new UsageError('erase needs --namespace NAME: the namespace of your program')
+  return { name, no: known.find((one) => one.name === name)?.no }
+}
+
+/** `no` undefined: the namespace has no number. */
+type Named = Omit<NamespaceRow, 'no'> & { readonly no: number | undefined }
+
 /** The namespace that a command is about. If there are several, the command must name one. */
 export async function namespaceOf(
   { namespaces }: Pick<SqlStore<unknown>, 'namespaces'>,
   { command, values }: Pick<Arguments, 'command' | 'values'>,
-): Promise<NamespaceRow> {
+): Promise<Named> {
   const { namespace: name } = values
+  if (command === 'erase') return named(namespaces, name)
   const known = OF_ANY.test(command) || OF_ONE.test(command) ? ((await namespaces?.list()) ?? []) : []
   const [first] = known
   if (!first) return { no: 0, name: name ?? NOBODY }

@@ -3,7 +3,8 @@ import { operationsOf } from '../once/operations.ts'
 import type { ListedOperation, Operations } from '../once/operations-types.ts'
 import { final } from '../operation/final.ts'
 import type { Verdict } from '../operation/types.ts'
-import type { Duration } from '../duration.ts'
+import { milliseconds, type Duration } from '../duration.ts'
+import { OPERATION_AGE_MS_MAX } from '../limits.ts'
 import type { Arguments, Values } from './arguments.ts'
 import type { Opened } from './open-store.ts'
 import { ago, shortened, table, using, type Run } from './report.ts'
@@ -17,6 +18,7 @@ export const list: Run = (given) => {
   const { namespace, route, label, scope, 'older-than': olderThan } = values
   const state = oneOf('state', values.state, STATES) as (typeof STATES)[number] | undefined
   const limit = numberOf(values, 'limit', { min: 1, max: 1_000, whole: true })
+  milliseconds(olderThan as Duration | undefined, 0, { option: '--older-than', min: 0, max: OPERATION_AGE_MS_MAX })
   if (scope !== undefined && namespace === undefined) throw new UsageError('--scope needs --namespace NAME')
   const named = Object.entries({ state, route, label, scope, limit, olderThan: olderThan as Duration | undefined })
   const options = Object.fromEntries(named.filter(([, value]) => value !== undefined))

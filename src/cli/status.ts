@@ -10,7 +10,7 @@ export const status: Run = (given) =>
     const latest = latestOf(opened.schema)
     if (version !== latest) {
       const { line, fix } = await outdated(opened, version, latest)
-      return { text: `${line}. Run: ${fix ?? ''}`, data: { where, version, latest }, exit: EXIT.attention }
+      return { text: `${line}. Run: ${fix ?? ''}`, data: { where, version, latest }, exit: EXIT.failed }
     }
     const facts = await inspect(opened)
     const { namespaces, operations, destinations, unsent, consumers, deadLetters, redrives } = facts

@@ -28,6 +28,7 @@ export const USAGE = `effectively-once <command> [options]
   sweep                      remove expired data (--resend-for 7d: also events that were sent longer ago)
   relay --to URL             send events until interrupted; --drain: send waiting events and exit
   forget NAME                remove a destination that no relay sends to any more (--force: even if events wait)
+  erase --scope TEXT         erase what is stored for a person; --dry-run: only count it
   operations [list]          list leased operations that are not completed; filters below
   operations show ID         show an operation with its steps (--reveal: also their results and its input)
   operations settle ID       record the outcome of an unknown operation (--step, --done, --rerun), or end it (--fail)
@@ -57,7 +58,7 @@ Everywhere
   --schema NAME              the PostgreSQL schema of our tables; default: effectively_once
   --json                     JSON on standard output instead of text
 
-relay, forget, operations, parked, dead-letters and redrive
+relay, forget, erase, operations, parked, dead-letters and redrive
   --namespace NAME           the service; required if several services share the database, except for operations
 
 init
@@ -82,11 +83,15 @@ operations settle
   --step NAME --rerun        the call was not made: the next retry makes it
   --fail STATUS              the operation is over: every retry gets this status (--body JSON: and this body)
 
+erase
+  --scope TEXT, --key KEY    whose data, as your program passes the scope; --key: of one operation
+  --aggregate TYPE:ID        also the sent events and dead letters of this aggregate; may be repeated
+
 parked
   --destination NAME         the name of the sink
   --aggregate ID, --id ID    one aggregate, one event; default: all of them
 
-forget, redrive, dead-letters import and discard, operations settle and release, parked release and skip
+forget, erase, redrive, dead-letters import and discard, operations settle and release, parked release and skip
   --why TEXT                 the reason, for the audit log; required for every change
   --by NAME                  who; default: the user and host of this machine
   --canary N                 run N letters first (10), and pause if one fails; --stop-after-canary: pause in any case

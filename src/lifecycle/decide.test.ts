@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { decide, type Decision, type ClaimRules } from './decide.ts'
-import type { RecordState, ClaimView, StoredRecord } from './record.ts'
+import { ERASED_FINGERPRINT, type RecordState, type ClaimView, type StoredRecord } from './record.ts'
 
 const SAME = '00000000-0000-0000-0000-000000000001'
 const OTHER = '00000000-0000-0000-0000-000000000002'
@@ -83,6 +83,15 @@ describe('decide by the record', () => {
   })
 
   it('never makes an upgrade of the fingerprint a mismatch', () => {
-    expect(by({ fingerprint: OTHER, fingerprintVersion: 0 })).toBe('replay')
+    expect(by({ fingerprint: OTHER, fingerprintVersion: 2 })).toBe('replay')
+  })
+
+  it('never runs or replays an erased operation before it is forgotten', () => {
+    for (const expired of ['gone', 'rerun'] as const) {
+      for (const expiresInMs of [1, 0, -1]) {
+        expect(by({ ...ERASED_FINGERPRINT, expiresInMs }, { expired })).toBe('gone')
+        expect(by({ ...ERASED_FINGERPRINT, expiresInMs, forgetInMs: 0 }, { expired })).toBe('renew')
+      }
+    }
   })
 })

@@ -1,4 +1,4 @@
-import type { ClaimView, StoredRecord } from './record.ts'
+import { isErased, type ClaimView, type StoredRecord } from './record.ts'
 
 export interface ClaimRules {
   readonly fingerprint: string
@@ -40,6 +40,8 @@ export function decide(view: ClaimView, policy: ClaimRules): Decision {
 function decideByRecord(record: StoredRecord, policy: ClaimRules): Decision {
   if (record.state === 'completed') {
     if (record.forgetInMs <= 0) return { do: 'renew', record }
+    // A tombstone, even with `rerun`: an erasure must not make the key new.
+    if (isErased(record)) return { do: 'gone' }
     if (record.expiresInMs <= 0 && policy.expired === 'rerun') return { do: 'renew', record }
   }
   if (isMismatch(record, policy)) return { do: 'mismatch' }

@@ -10,8 +10,10 @@ const EDGES: Record<string, State> = {
   'inProgress takeOver': 'inProgress',
   'inProgress suspend': 'unknown',
   'completed expire': 'gone',
+  'completed erase': 'gone',
   'gone forget': 'new',
   'gone renew': 'inProgress',
+  'gone erase': 'gone',
   'unknown resume': 'inProgress',
   'unknown complete': 'completed',
   'unknown refuse': 'completed',
@@ -31,6 +33,6 @@ describe('the life of a key', () => {
       for (const state of reached) for (const event of EVENTS) reached.add(nextState(state, event) ?? state)
     }
     expect(reached).toEqual(new Set(STATES))
-    expect(EVENTS.filter((event) => nextState('completed', event))).toEqual(['expire'])
+    expect(EVENTS.filter((event) => nextState('completed', event))).toEqual(['expire', 'erase'])
   })
 })

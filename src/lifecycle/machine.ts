@@ -14,6 +14,7 @@ export const EVENTS = [
   'suspend', // an attempt died inside a call without a key, or nobody took over in time
   'resume', // an operator or reconcile settled the outcome
   'expire', // replayFor has passed
+  'erase', // an operator removed the answer and what belongs to it
   'renew', // expired, and `expired` is 'rerun'
   'forget', // goneFor has passed: the sweeper may remove the record
 ] as const
@@ -28,8 +29,8 @@ const NEXT: { readonly [S in State]: { readonly [E in Event]?: State } } = {
     takeOver: 'inProgress',
     suspend: 'unknown',
   },
-  completed: { expire: 'gone' },
-  gone: { forget: 'new', renew: 'inProgress' },
+  completed: { expire: 'gone', erase: 'gone' },
+  gone: { forget: 'new', renew: 'inProgress', erase: 'gone' },
   unknown: { resume: 'inProgress', complete: 'completed', refuse: 'completed' },
 }
 

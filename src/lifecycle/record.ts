@@ -23,6 +23,20 @@ export interface StoredRecord {
   readonly answerDay: string
 }
 
+/** Fingerprints have versions from 1 on, and are only compared within a version. */
+const ERASED_VERSION = 0
+
+/** What the record of an erased operation gets. It expires with `forgetAt`, so that it is never renewed before. */
+export const ERASED_FINGERPRINT: Pick<StoredRecord, 'fingerprint' | 'fingerprintVersion'> = {
+  fingerprint: '00000000-0000-0000-0000-000000000000',
+  fingerprintVersion: ERASED_VERSION,
+}
+
+/** Whether answer and fingerprint of the operation were erased. */
+export function isErased({ fingerprintVersion }: Pick<StoredRecord, 'fingerprintVersion'>): boolean {
+  return fingerprintVersion === ERASED_VERSION
+}
+
 /** What one claim statement saw, or one read after it. */
 export interface ClaimView {
   /** The claim inserted its record: this caller runs the operation. */

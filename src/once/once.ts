@@ -15,6 +15,8 @@ import { checkStatement, produceAlone, type Item } from '../operation/batch-item
 import { Batcher } from '../operation/batched.ts'
 import { answerOfResult, valueOf } from '../operation/codec.ts'
 import { cancelJoined, cancelNow } from './cancel.ts'
+import { eraseNow } from './erase.ts'
+import type { Erased, EraseOptions } from './erase-types.ts'
 import { checkClose, closeAll, type Closed, type CloseOptions } from './close.ts'
 import { createConsumer } from '../consumer/consumer.ts'
 import type { Consumer, ConsumerOptions, Handlers } from '../consumer/types.ts'
@@ -296,6 +298,10 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     if (limit !== undefined) wholeNumber('limit', limit, SWEEP_LIMIT_MAX)
     if (this.core.closing) throw onceError('ONCE_CLOSED')
     return this.#sweeper.sweep(limit, options.signal)
+  }
+
+  async erase(options: EraseOptions): Promise<Erased> {
+    return eraseNow(this.core, options)
   }
 
   async close(options: CloseOptions = {}): Promise<Closed> {

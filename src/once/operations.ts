@@ -4,7 +4,7 @@ import { onceError } from '../errors.ts'
 import { fingerprintInput } from '../key/fingerprint.ts'
 import { identity } from '../key/identity.ts'
 import { checkScope } from '../key/parse-key.ts'
-import { RECOVER_LIMIT_DEFAULT } from '../limits.ts'
+import { OPERATION_AGE_MS_MAX, RECOVER_LIMIT_DEFAULT } from '../limits.ts'
 import { invalid, oneOf, refuseUnknown, wholeNumber } from '../options.ts'
 import type { Core } from '../operation/core.ts'
 import { notesOf } from '../operation/notes.ts'
@@ -26,7 +26,6 @@ import { UUID } from '../platform/uuid.ts'
 
 const LIST_DEFAULT = 100
 const LIST_MAX = 1_000
-const AGE_MS_MAX: number = 3_650 * 86_400_000
 const LIST_OPTIONS = new Set(['state', 'route', 'label', 'scope', 'olderThan', 'limit'])
 const AUDIT_OPTIONS = new Set(['why', 'by'])
 const STATES = ['running', 'abandoned', 'unknown'] as const
@@ -120,7 +119,7 @@ function filterOf(namespace: string | null, options: OperationListOptions): Oper
     label: label === undefined ? null : notesOf('', label).label,
     scope:
       scope === undefined ? null : identity({ namespace: namespace ?? '', scope: checkScope(scope), key: '' }).scope,
-    olderThanMs: milliseconds(olderThan, 0, { option: 'olderThan', min: 0, max: AGE_MS_MAX }),
+    olderThanMs: milliseconds(olderThan, 0, { option: 'olderThan', min: 0, max: OPERATION_AGE_MS_MAX }),
     limit,
   }
 }

@@ -25,6 +25,7 @@ function make(ends: (Partial<Swept> | Error)[] = []) {
   const signals: Signal[] = []
   const swept: number[] = []
   const done: string[] = []
+  const audit: { seq: number }[] = []
   const reach = new Reach(DAY_MS)
   const core = {
     clock: {
@@ -54,9 +55,12 @@ function make(ends: (Partial<Swept> | Error)[] = []) {
       redrives: { sweep: async () => done.push('redrives') },
     },
     recoverers: new Map(),
+    namespace: { redrives: { audit: async () => audit.slice(-1) } },
+    cache: { clear: () => done.push('cleared') },
   }
   return {
     sweeper: new Sweeper(core as unknown as Core<unknown>),
+    audit,
     reach,
     swept,
     done,
@@ -124,6 +128,18 @@ describe('the sweeper in the background', () => {
     expect(done).toHaveLength(4)
     expect(troubled()).toBe(2)
     expect(next()).toEqual([60_000])
+  })
+
+  it('empties the memory once after each new entry of the audit, because another process may have erased answers', async () => {
+    const { tick, done, audit } = make()
+    const cleared = (): number => done.filter((what) => what === 'cleared').length
+    const counts: number[] = []
+    for (const seq of [null, 1, null, 2, 3, null]) {
+      if (seq !== null) audit.push({ seq })
+      await tick()
+      counts.push(cleared())
+    }
+    expect(counts).toEqual([0, 1, 1, 2, 3, 3])
   })
 
   it('leaves everything to the one that is at it', async () => {

@@ -27,6 +27,8 @@ export class Sweeper<Tx> {
   #cancel = (): void => {}
 
   #hurry = false
+  /** The newest entry of the audit at the last sweep. */
+  #audited: number | undefined
   #recovering: Promise<void> | undefined
   readonly #sweeps = new Set<Promise<void>>()
 
@@ -108,6 +110,7 @@ export class Sweeper<Tx> {
     this.#hurry = false
     this.#recover()
     try {
+      await this.#forgetErased()
       const { finished } = await this.sweep()
       if (!finished) this.#hurry = true
     } catch (error) {
@@ -116,6 +119,17 @@ export class Sweeper<Tx> {
         this.#core.settings.observe({ kind: 'troubled', task: 'sweep', error })
     }
     this.#next(this.#hurry ? SWEEP_SOON_MS : SWEEP_EVERY_MS)
+  }
+
+  /**
+   * Another process may have erased answers that the memory of this process has. Every erasure ends with an entry in
+   * the audit, which has few entries. So the memory is emptied whenever there is a new entry.
+   */
+  async #forgetErased(): Promise<void> {
+    const { namespace, cache } = this.#core
+    const [last] = (await namespace.redrives?.audit({ limit: 1 })) ?? []
+    if (last && last.seq !== this.#audited) cache.clear()
+    this.#audited = last?.seq
   }
 
   /** Finishes operations that clients of this instance's routes abandoned. Runs beside the sweep, because it may take long. */

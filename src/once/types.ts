@@ -21,6 +21,7 @@ import type { EventsOf, PulledSource } from '../source/source.ts'
 import type { Consumer, ConsumerOptions, Handlers } from '../consumer/types.ts'
 import type { Cancellation } from '../store/cancellation.ts'
 import type { Closed, CloseOptions } from './close.ts'
+import type { Erased, EraseOptions } from './erase-types.ts'
 import type { Operations } from './operations-types.ts'
 import type { Parked } from './parked-types.ts'
 import type { Health, Readiness, Status } from './status.ts'
@@ -93,6 +94,12 @@ export interface Once<Tx, E extends Events> {
   migrate(options?: MigrateOptions): Promise<{ from: number; to: number }>
   /** Removes expired records and old events. An instance does this in the background, unless `sweep` is false. */
   sweep(options?: { limit?: number; signal?: AbortSignal }): Promise<SweptAll>
+  /**
+   * Erases what is stored for a person: answers, steps, stored inputs, dead letters, and the sent events of the named
+   * aggregates. A late retry of an erased operation gets ONCE_GONE and never runs again. Nothing that still runs or
+   * waits is erased: it is listed.
+   */
+  erase(options: EraseOptions): Promise<Erased>
   /**
    * Stops everything that this instance started: consumers, operations, then relays. New work is refused with
    * ONCE_CLOSED. Running work may finish, and is cut off when the time is over. At the end the store is closed, but not

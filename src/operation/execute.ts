@@ -105,7 +105,7 @@ async function fromShared<Tx>(core: Core<Tx>, shared: AnswerCache, request: Requ
   const { id, fingerprint, fingerprintVersion } = request.claim
   const entry = await shared.get(id, request)
   if (entry?.fingerprint !== fingerprint || entry.fingerprintVersion !== fingerprintVersion) return null
-  core.cache.set(id, entry)
+  core.cache.set(id, entry, request)
   replayed(core, request, 'cache')
   return { answer: entry.answer, replayed: true }
 }

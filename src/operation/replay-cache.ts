@@ -1,6 +1,6 @@
 import { CACHE_BYTES_MAX, CACHE_ENTRIES_MAX } from '../limits.ts'
 import type { Clock } from '../platform/clock.ts'
-import type { AnswerCache, CachedAnswer } from '../store/answer-cache.ts'
+import type { AnswerCache, CachedAnswer, CacheReader } from '../store/answer-cache.ts'
 
 const ENTRY_BYTES = 300
 
@@ -14,6 +14,7 @@ export class ReplayCache implements AnswerCache {
   #young = new Map<string, CachedAnswer>()
   #old = new Map<string, CachedAnswer>()
   #youngBytes = 0
+  #clearedAt = -Infinity
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -24,7 +25,9 @@ export class ReplayCache implements AnswerCache {
     return entry === undefined || entry.until > this.#clock.now() ? entry : undefined
   }
 
-  set(id: string, entry: CachedAnswer): void {
+  /** `at`: when the call began that read the answer. A call from before `clear` may have read an erased answer. */
+  set(id: string, entry: CachedAnswer, { at }: CacheReader): void {
+    if (at <= this.#clearedAt) return
     const bytes = ENTRY_BYTES + (entry.answer.body?.byteLength ?? 0)
     if (bytes > CACHE_BYTES_MAX / 16) return
     if (this.#young.size >= CACHE_ENTRIES_MAX / 2 || this.#youngBytes + bytes > CACHE_BYTES_MAX / 2) this.#age()
@@ -40,7 +43,9 @@ export class ReplayCache implements AnswerCache {
     return Promise.resolve()
   }
 
+  /** Also forgets the answers that running calls have read and not stored here yet. */
   clear(): void {
+    this.#clearedAt = this.#clock.now()
     this.#age()
     this.#age()
   }

@@ -1,7 +1,7 @@
 import { invariant } from '../invariant.ts'
 import { onceError } from '../errors.ts'
 import type { Answer } from '../lifecycle/answer.ts'
-import type { ClaimView, StoredRecord } from '../lifecycle/record.ts'
+import { isErased, type ClaimView, type StoredRecord } from '../lifecycle/record.ts'
 import { CLAIM_TRIES_MAX } from '../limits.ts'
 import { sleep } from '../platform/clock.ts'
 import type { Claimed } from '../store/store.ts'
@@ -81,7 +81,9 @@ export async function settle<Tx>(
         break
       }
       case 'replay': {
-        const outcome = replayOf(await access.answer(decision.record))
+        const answer = await access.answer(decision.record)
+        if (answer === null) await refuseErased(access)
+        const outcome = replayOf(answer)
         const keep = (): void => remember(core, request, outcome, decision.record)
         if (access.afterCommit) access.afterCommit(keep)
         else keep()
@@ -103,12 +105,18 @@ export async function settle<Tx>(
   throw onceError('ONCE_CONFLICT', { detail: 'The record changed each time it was read' })
 }
 
+/** An erasure may have come between the record and its answer. */
+async function refuseErased(access: ClaimAccess): Promise<void> {
+  const record = await access.reread()
+  if (record && isErased(record)) throw refusalOf({ do: 'gone' })
+}
+
 /** Counted from the call, before its first statement, so that the cache entry never outlives the record. */
 export function remember<Tx>(core: Core<Tx>, request: Request, { answer }: Outcome, record: StoredRecord): void {
   if (!answer.kept) return
   const { id, fingerprint, fingerprintVersion } = request.claim
   const { life, expiresInMs } = record
   const entry = { fingerprint, fingerprintVersion, answer, life, until: request.at + expiresInMs }
-  core.cache.set(id, entry)
+  core.cache.set(id, entry, request)
   core.shared?.set(id, entry, request)
 }

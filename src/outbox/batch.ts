@@ -1,3 +1,4 @@
+import { isErasedEvent } from '../store/erasure.ts'
 import type { Ack, StoredEvent } from '../store/outbox.ts'
 import { behind, delayed, notBeforeOf } from './holding.ts'
 import { itemOf, type Item } from './item.ts'
@@ -39,7 +40,7 @@ export function sort(
     const headers = reader.read(stored.headers)
     const item = itemOf(stored, shard, new Outgoing(stored, headers, source, 1, 0, shard.timeline))
     items.push(item)
-    if (!wants(stored.type)) {
+    if (!wants(stored.type) || isErasedEvent(stored)) {
       item.state = 'passed'
       continue
     }

@@ -2,6 +2,7 @@ import { onceError } from '../errors.ts'
 import { EVENTS_PER_OPERATION_MAX, SHARDS } from '../limits.ts'
 import type { Span, Trace } from '../observe/tracing.ts'
 import { sha256Hex } from '../platform/sha256.ts'
+import { aggregateTypeOf } from '../store/erasure.ts'
 import type { EventRow } from '../store/store.ts'
 import type { EventDef, Events } from './event.ts'
 import { aggregateOf, invalidEvent, notBeforeOf, payloadOf, traceOf } from './event-parts.ts'
@@ -166,7 +167,7 @@ export class Publisher {
     const row = (namespace: number): EventRow => ({
       id,
       shard: shardOf(aggregateId, namespace),
-      aggregateType: type.split('.', 1)[0] as string,
+      aggregateType: aggregateTypeOf(type),
       aggregateId,
       type,
       payload,

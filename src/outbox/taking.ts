@@ -1,12 +1,13 @@
 import { RELAY_POLL_BUSY_MS } from '../limits.ts'
 import type { Clock } from '../platform/clock.ts'
 import { isDelayed } from '../store/delayed.ts'
+import { isErasedEvent } from '../store/erasure.ts'
 import type { HeldEvent, Outbox } from '../store/outbox.ts'
 
 export interface Taken {
   /** Events that can no longer be cancelled. */
   readonly ready: readonly HeldEvent[]
-  /** Events that must not be sent. */
+  /** Events that must not be sent, because they were cancelled or erased. */
   readonly cancelled: readonly HeldEvent[]
   /** Aggregates with an event that an open transaction may be cancelling. */
   readonly busy: ReadonlySet<string>
@@ -47,9 +48,10 @@ export async function take(outbox: Outbox, due: readonly HeldEvent[]): Promise<T
   const found = ids.length > 0 ? await outbox.takeDelayed({ ids }) : []
   const not = new Map(found.map(({ id, cancelled }) => [id, cancelled]))
   const busy = new Set(due.filter(({ id }) => not.get(id) === false).map(({ aggregateId }) => aggregateId))
+  const isOff = (event: HeldEvent): boolean => not.get(event.id) === true || isErasedEvent(event)
   return {
-    ready: due.filter(({ id, aggregateId }) => !not.has(id) && !busy.has(aggregateId)),
-    cancelled: due.filter(({ id }) => not.get(id)),
+    ready: due.filter((event) => !not.has(event.id) && !busy.has(event.aggregateId) && !isOff(event)),
+    cancelled: due.filter(isOff),
     busy,
   }
 }

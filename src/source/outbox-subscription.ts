@@ -13,6 +13,7 @@ import { ReadSize } from '../outbox/read-size.ts'
 import { Seals } from '../outbox/seals.ts'
 import type { Shard } from '../outbox/shard.ts'
 import { newUuid } from '../platform/uuid.ts'
+import { isErasedEvent } from '../store/erasure.ts'
 import type { HoldParams, StoredEvent } from '../store/outbox.ts'
 import { OutboxDelivery } from './outbox-delivery.ts'
 import { OutboxDue } from './outbox-due.ts'
@@ -256,6 +257,13 @@ export class OutboxSubscription implements Subscription {
       delivered: doubts > 0 ? 2 : 1,
       source: this.#parts.source,
     })
+    if (isErasedEvent(stored)) {
+      window.settle(stored.seq)
+      // More events may wait behind this one.
+      this.#due.at = 0
+      this.#flushSoon()
+      return null
+    }
     const notBefore = delivery.headers['notbefore'] === undefined ? undefined : notBeforeOf(delivery.headers)
     if (notBefore === undefined) return delivery
     // The event is not due yet, so it is held, with the cursor that passes it.

@@ -13,6 +13,12 @@ export interface CachedAnswer {
   readonly until: number
 }
 
+/** A call that asks a cache. */
+export interface CacheReader {
+  /** When the call began, on the monotonic clock of this process. */
+  readonly at: number
+}
+
 /**
  * Completed answers outside the database. Safe because a completed record does not change until it expires or is erased.
  * A cache may lose any answer at any time. Only the database refuses a call.
@@ -22,9 +28,9 @@ export interface CachedAnswer {
  */
 export interface AnswerCache {
   /** Undefined: ask the database. A promise only if the cache is outside this process. Never rejects. */
-  get(id: string, reader: object): CachedAnswer | undefined | Promise<CachedAnswer | undefined>
+  get(id: string, reader: CacheReader): CachedAnswer | undefined | Promise<CachedAnswer | undefined>
   /** Keeps an answer that the database has committed. */
-  set(id: string, entry: CachedAnswer, reader: object): void
+  set(id: string, entry: CachedAnswer, reader: CacheReader): void
   /** Removes answers that the database has erased. Resolves when no call gets them any more. */
   drop(ids: readonly string[]): Promise<void>
   clear(): void

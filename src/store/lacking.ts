@@ -24,6 +24,7 @@ export type StoreNeed =
   | 'status'
   | 'migrate'
   | 'sweep'
+  | 'erase'
 
 /** What a missing part means, and what to use instead. Each text continues the sentence "The NAME store …". */
 const LACKING: Record<StoreNeed, string> = {
@@ -46,6 +47,7 @@ const LACKING: Record<StoreNeed, string> = {
   status: `cannot report its status: use ${SQL_STORE}`,
   migrate: 'has nothing to migrate: do not call migrate()',
   sweep: 'removes records by itself: do not call sweep()',
+  erase: `cannot erase the data of a scope: use ${SQL_STORE}`,
 }
 
 /** The error for a part that a store does not have. */

@@ -1,6 +1,7 @@
 import type { ClaimView } from '../lifecycle/record.ts'
 import type { AnswerCache, CacheParts } from './answer-cache.ts'
 import type { Batches } from './batches.ts'
+import type { Erasure } from './erasure.ts'
 import type { Inbox, SomeInbox } from './inbox.ts'
 import type { Leases } from './leases.ts'
 import type { LockBudget } from './lock-budget.ts'
@@ -37,6 +38,8 @@ export interface Store<Tx> extends KeyStore, Partial<Transactions<Tx>> {
   readonly inbox?: SomeInbox<Tx> | undefined
   /** Absent if the store cannot run dead letters again. */
   readonly redrives?: Redrives<Tx> | undefined
+  /** Absent if the store cannot erase the data of a scope. */
+  readonly erasure?: Erasure | undefined
   /** Absent if the store serves only one namespace. */
   readonly namespaces?: SomeNamespaces<Tx> | undefined
   /** Absent if the store cannot count its data cheaply. */
@@ -67,6 +70,7 @@ export interface SqlStore<Tx> extends Store<Tx> {
   readonly outbox: Outbox
   readonly inbox: Inbox<Tx>
   readonly redrives: Redrives<Tx>
+  readonly erasure: Erasure
   readonly namespaces: Namespaces<Tx>
   begin(params: BeginParams): Promise<SqlBegun<Tx>>
   open(params: { readonly deadlineMs: number }): Promise<SqlSession<Tx>>

@@ -24,6 +24,8 @@ const SPAWNED: readonly (readonly [string, string, number])[] = [
   ['relay --url FILE --to mqtt://localhost', "unknown scheme 'mqtt:'", 2],
   ['relay --url FILE', 'relay needs --to URL', 2],
   ['relay --url FILE --to http://127.0.0.1:9/', 'WEBHOOK_SECRET must hold', 2],
+  ['operations list --url FILE --older-than soon', '--older-than must be a duration', 2],
+  ['erase --url FILE --namespace shop --scope ann', '--why is needed', 2],
   ['dead-letters list --url FILE --since yesterday', '--since must be a time', 2],
   ['dead-letters show 17 --url FILE', "'17' is not the id of a dead letter", 2],
   ['dead-letters import NONE --url FILE --why x', 'there is no file', 2],

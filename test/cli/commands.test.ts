@@ -158,6 +158,7 @@ describePostgres('doctor and relay on PostgreSQL', (database) => {
       const of = (findings: Found['findings'], code: string) => findings.filter((finding) => finding.code === code)
       const fresh = await doctor()
       expect(fresh.code).toBe(3)
+      expect((await cli(['status', '--url', database.url])).code).toBe(1)
       expect(fresh.findings).toMatchObject([{ code: 'ONCE_NOT_MIGRATED', fix: 'npx effectively-once migrate' }])
       const world = await openRedriveWorld('pg', database.url)
       const client = new pg.Client({ connectionString: database.url })

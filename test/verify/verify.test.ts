@@ -174,6 +174,9 @@ describe('verify', () => {
       expect(await told(bare)).toContain('the module could not be loaded: {"why":1}')
       expect(await told('nowhere.mjs')).toBe('2 ONCE_OPTION_INVALID there is no file "nowhere.mjs"')
       expect(await told(none, '--within', 'soon')).toContain('within must be a duration')
+      expect(await told(none, '--import', 'nosuch')).toMatch(
+        /^2 ONCE_OPTION_INVALID the modules of --import \(nosuch\) cannot be loaded: .*nosuch/,
+      )
       expect(await told()).toBe('2 verify needs the file of a module')
       // Node strips types from 22.18 on.
       if (!(process.features as { typescript?: unknown }).typescript) {

@@ -6,6 +6,7 @@ import type { Client } from './client.ts'
 import type { Step } from './database/connection.ts'
 import { MemoryDatabase } from './database/database.ts'
 import type { DatabaseClock } from './database/database.ts'
+import { memoryErasure } from './erasure.ts'
 import { isTransient, storeFailure } from './database/failure.ts'
 import { memoryInbox } from './inbox.ts'
 import { memoryLeases } from './leases.ts'
@@ -78,6 +79,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
     outbox: memoryOutbox(client),
     inbox: memoryInbox(client),
     redrives: memoryRedrives(client),
+    erasure: memoryErasure(client, database),
     namespaces: memoryNamespaces(client),
     status: (params) => autocommit(client, 'status', (work) => statusOf(work, params)),
     begin: (params) => begin(client, params),

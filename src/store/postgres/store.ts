@@ -15,6 +15,7 @@ import type {
 import { PostgresBatches } from './batches.ts'
 import type { PgDriver } from './driver/driver.ts'
 import { readOnlyDatabase, storeError, told } from './errors.ts'
+import { PostgresErasure } from './erasure.ts'
 import { PostgresInbox } from './inbox.ts'
 import { PostgresLeases } from './leases.ts'
 import { lockBudget } from './locks.ts'
@@ -61,6 +62,7 @@ class PostgresStore<Tx> implements SqlStore<Tx> {
   readonly outbox: PostgresOutbox<Tx>
   readonly inbox: PostgresInbox<Tx>
   readonly redrives: PostgresRedrives<Tx>
+  readonly erasure: PostgresErasure<Tx>
   readonly namespaces: PostgresNamespaces<Tx>
   readonly watch?: Watch
   readonly #driver: PgDriver<Tx>
@@ -86,6 +88,7 @@ class PostgresStore<Tx> implements SqlStore<Tx> {
     this.outbox = new PostgresOutbox(driver, this.#bind, schema)
     this.inbox = new PostgresInbox(driver, this.#bind, schema)
     this.redrives = new PostgresRedrives(driver, schema)
+    this.erasure = new PostgresErasure(driver, schema)
     this.namespaces = new PostgresNamespaces(driver, schema)
     if (driver.watch) this.watch = driver.watch
   }

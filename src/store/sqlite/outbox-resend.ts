@@ -5,7 +5,7 @@ import type { Turn } from './turn.ts'
 
 const NUMBER = 'insert into effectively_once_resend default values returning no'
 const EARLIER = 'delete from effectively_once_resend where no < ?'
-const CHOSEN = `e.created_at >= :since and (:until is null or e.created_at < :until)
+const CHOSEN = `json_type(e.headers, '$.erased') is not 'true' and e.created_at >= :since and (:until is null or e.created_at < :until)
     and (:type is null or e.type = :type) and (:aggregate is null or e.aggregateid = :aggregate)`
 const TIMES = `select e.seq, json_extract(e.headers, '$.notbefore') as not_before from effectively_once_event e
   where ${CHOSEN} and json_type(e.headers, '$.notbefore') = 'text'`

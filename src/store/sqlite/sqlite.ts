@@ -6,6 +6,7 @@ import { type Random, systemRandom } from '../../platform/random.ts'
 import type { SqlBegun, SqlStore } from '../store.ts'
 import { insertAnswer, READ, readingOf } from './answer.ts'
 import { sqliteBatches } from './batches.ts'
+import { sqliteErasure } from './erasure.ts'
 import { EventLoopTurn } from './event-loop-turn.ts'
 import type { OpenFile } from './client.ts'
 import { findLibrary } from './library.ts'
@@ -76,6 +77,7 @@ export function assembleSqliteStore(options: SqliteOptions, parts: SqliteParts =
     outbox: sqliteOutbox({ writer, reader }),
     inbox: sqliteInbox({ writer, reader, handles }),
     redrives: sqliteRedrives({ writer, reader, handles }),
+    erasure: sqliteErasure({ writer, reader }),
     namespaces: sqliteNamespaces({ writer, reader, handles }),
     begin: async ({ claim, deadlineMs }): Promise<SqlBegun<SqlTx>> => {
       const turn = await writer.take({ deadlineMs })

@@ -28,24 +28,35 @@ export class Relayer {
   /** The segment to which events are currently written. */
   private segment = 0
 
-  private constructor(subject: SqlSubject) {
+  private readonly namespace: number
+
+  private constructor(subject: SqlSubject, namespace: number) {
     this.subject = subject
+    this.namespace = namespace
     this.outbox = subject.store.outbox
   }
 
-  static async open(subject: SqlSubject): Promise<Relayer> {
-    const relay = new Relayer(subject)
-    await relay.outbox.open({ destination: relay.destination })
-    await relay.outbox.open({ destination: relay.destination })
+  static async open(subject: SqlSubject, namespace = 0): Promise<Relayer> {
+    const relay = new Relayer(subject, namespace)
+    await relay.outbox.open({ destination: relay.destination, namespace })
+    await relay.outbox.open({ destination: relay.destination, namespace })
     relay.from = (await relay.read({ limit: ALL })).at(-1)?.seq ?? 0
     return relay
+  }
+
+  get shard(): number {
+    return shardOf(this.aggregate, this.namespace)
   }
 
   /** Runs one operation that commits `count` events. */
   async publish(name: string, count: number, headers: EventHeaders = {}): Promise<void> {
     const claim = claimOf(newKey())
     const { session, claimed } = await win(this.subject.store, claim)
-    const events = Array.from({ length: count }, (_, n) => eventOf(this.aggregate, `${name}.${n}`, n, headers))
+    const { shard } = this
+    const events = Array.from({ length: count }, (_, n) => ({
+      ...eventOf(this.aggregate, `${name}.${n}`, n, headers),
+      shard,
+    }))
     assert.equal(await session.complete({ ...completing(claim, claimed, '1'), events }), 'committed')
   }
 
@@ -71,7 +82,7 @@ export class Relayer {
   }
 
   async read(of: { cursor?: number; limit?: number } = {}): Promise<readonly StoredEvent[]> {
-    const shard = shardOf(this.aggregate)
+    const { shard } = this
     const { cursor = this.from, limit = 100 } = of
     const from = [{ shard, cursor, segment: 0 }]
     const { events } = await this.outbox.read({ destination: this.destination, from, perShard: limit, limit })
@@ -84,7 +95,7 @@ export class Relayer {
     const { destination } = this
     if (known) await this.outbox.release({ destination, relay: newUuid(), leases: [known], leaving: false })
     const leased = await this.outbox.lease({ destination, relay: newUuid(), leaseMs, limit: SHARDS })
-    const mine = leased.find(({ shard }) => shard === shardOf(this.aggregate))
+    const mine = leased.find(({ shard }) => shard === this.shard)
     assert.ok(mine, 'the shard was not free')
     return mine
   }

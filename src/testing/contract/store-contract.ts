@@ -3,6 +3,9 @@ import { ANSWER_CASES } from './answers.ts'
 import { BATCH_CASES } from './batches.ts'
 import { CANCEL_CASES } from './cancel.ts'
 import { CLAIM_CASES } from './claims.ts'
+import { ERASED_EVENT_CASES } from './erased-events.ts'
+import { ERASED_LETTER_CASES } from './erased-letters.ts'
+import { ERASURE_CASES } from './erasure.ts'
 import { INBOX_CASES } from './inbox.ts'
 import { SET_ASIDE_CASES } from './set-aside.ts'
 import { LEASE_CASES } from './leases.ts'
@@ -41,6 +44,9 @@ export function storeContract(make: () => Promise<StoreSubject<any>>): readonly 
     ...needing(['transactions', 'batches'], BATCH_CASES),
     ...needing(['transactions', 'outbox'], [...OUTBOX_CASES, ...HELD_CASES, ...CANCEL_CASES, ...PARKED_CASES]),
     ...needing(['transactions', 'inbox'], [...INBOX_CASES, ...SET_ASIDE_CASES]),
+    ...needing(['transactions', 'erasure'], ERASURE_CASES),
+    ...needing(['transactions', 'erasure', 'outbox', 'namespaces'], ERASED_EVENT_CASES),
+    ...needing(['transactions', 'erasure', 'inbox'], ERASED_LETTER_CASES),
     ...needing(['transactions', 'outbox', 'namespaces'], NAMESPACE_CASES),
     ...needing(['retention'], RETENTION_CASES),
   ]

@@ -181,7 +181,7 @@ export class SimCache {
   private late<T>(process: SimProcess, key: string, work: () => T): Promise<T> {
     const { world } = this
     if (!this.hit('overtaken')) return this.trip(process, work)
-    world.eraser.eraseSoon(key.slice(key.indexOf('{') + 1, -1))
+    world.cacheEraser.eraseSoon(key.slice(key.indexOf('{') + 1, -1))
     return world.scheduler.sleep(world.server, this.dice.between(50, SLOW_MS_MAX)).then(() => this.trip(process, work))
   }
 

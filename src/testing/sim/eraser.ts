@@ -1,69 +1,33 @@
-import { answerKey } from '../../store/memory/database/rows.ts'
-import type { Plan } from './plan.ts'
-import type { SimProcess } from './process.ts'
+import { Attendant } from './attendant.ts'
 import type { World } from './world.ts'
 
-const EVERY_MS = 60
-const RETRIES = 2
-
-/** Erases answers in the database and then in the cache. Afterwards it calls again: nobody may get them any more. */
-export class Eraser {
-  private readonly world: World
-  private readonly erasing = new Map<Plan, SimProcess>()
-
+/** Erases single operations, or all operations of their scope, while clients retry them. */
+export class Eraser extends Attendant {
   constructor(world: World) {
-    this.world = world
+    super(world, { works: world.settings.weather === 'erasures', roundsMax: 1 })
   }
 
-  /** A process that died erases nothing more. */
-  get isDone(): boolean {
-    return [...this.erasing.values()].every(({ alive }) => !alive)
+  protected pause(): number {
+    return this.world.dice.between(20, 300)
   }
 
-  start(): void {
-    const { world } = this
-    const { cache } = world
-    if (cache === null) return
-    world.scheduler.after(world.owner, EVERY_MS * (0.5 + cache.dice.next()), () => {
-      if (!world.chaos) return
-      const plan = cache.dice.pick(world.plans)
-      const process = cache.dice.pick(world.processes)
-      if (cache.dice.chance(0.4) && process.service === plan.service)
-        world.scheduler.post(process, () => void this.erase(process, plan))
-      this.start()
-    })
+  protected act(): Promise<unknown> {
+    const { dice, plans } = this.world
+    const { address, service } = dice.pick(plans)
+    const { scope, key } = address
+    const options = { scope, ...(dice.chance(0.7) ? { key } : {}) }
+    return this.ask(async ({ name, once }) => {
+      await once.erase(options)
+      this.world.note({ kind: 'erased', process: name })
+    }, this.world.anyOf(service))
   }
 
-  /** Erases the answer of this record, if there is one. */
-  eraseSoon(id: string): void {
-    const { world } = this
-    const plan = world.plans.find((of) => of.id === id)
-    const { cache } = world
-    if (plan === undefined || cache === null) return
-    const process = cache.dice.pick(world.processes.filter(({ service }) => service === plan.service))
-    world.scheduler.post(process, () => void this.erase(process, plan))
+  /** A cut-off erasure is not finished: a later one would erase the rest. */
+  protected async finish(): Promise<void> {}
+
+  protected hasWork(): boolean {
+    return false
   }
 
-  private async erase(process: SimProcess, plan: Plan): Promise<void> {
-    const { world } = this
-    const shared = process.instances[plan.instance].core.shared
-    const record = world.record(plan.id)
-    if (shared === null || record?.state !== 'completed' || this.erasing.has(plan)) return
-    const tx = world.database.begin({ interactive: false })
-    const key = answerKey(plan.id, record.token)
-    const isFree = !world.database.answers.locked(key, tx, 'update')
-    if (isFree) world.database.answers.put(key, undefined, tx)
-    tx.commit()
-    if (!isFree) return
-    world.happened('answerDropped', plan.key)
-    this.erasing.set(plan, process)
-    world.cache?.snapshot()
-    await shared.drop([plan.id]).then(
-      () => world.note({ kind: 'erased', key: plan.key, life: record.life }),
-      () => undefined,
-    )
-    this.erasing.delete(plan)
-    world.cache?.restore()
-    for (let n = 0; n < RETRIES; n++) await world.clients.again(plan)
-  }
+  protected async settle(): Promise<void> {}
 }

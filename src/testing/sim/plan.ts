@@ -180,7 +180,9 @@ export function drawSettings(
         ? (zombies ? 100 : 40) + dice.below(160)
         : 150 +
           dice.below(350) +
-          (releases || resends || cancels || weather === 'pauses' ? 800 + dice.below(1_200) : 0) +
+          (releases || resends || cancels || weather === 'pauses' || weather === 'erasures'
+            ? 800 + dice.below(1_200)
+            : 0) +
           (readers.redrives ? 600 + dice.below(1_200) : 0),
     zombies,
     relay,

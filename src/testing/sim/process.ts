@@ -198,7 +198,7 @@ export class SimProcess implements Owner {
     Object.assign(once.core, { enclosing: cheap })
     // The memory of a process would hide what the cache answers.
     if (this.world.cache !== null) once.core.cache.set = () => undefined
-    void once.core.shared?.get('', once)
+    void once.core.shared?.get('', { at: 0 })
     return once
   }
 

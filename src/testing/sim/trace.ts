@@ -185,6 +185,8 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
   | { readonly kind: 'pausing'; readonly process: string; readonly paused: boolean }
   /** A request to cancel a delayed event was answered. */
   | { readonly kind: 'cancel'; readonly event: string; readonly answer: Cancellation }
+  /** An erasure of operations ended in this process. */
+  | { readonly kind: 'erased'; readonly process: string }
   /** A cancellation was committed. */
   | { readonly kind: 'cancelled'; readonly event: string }
   /** One service sent or applied an event of another service. */
@@ -250,7 +252,7 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
   /** Something happened to the cache, or the cache was used. */
   | { readonly kind: 'cache'; readonly what: CacheTrouble | 'found' | 'filled' }
   /** The answer of this life was erased, and every cache has confirmed it. */
-  | { readonly kind: 'erased'; readonly key: string; readonly life: number }
+  | { readonly kind: 'answerErased'; readonly key: string; readonly life: number }
   /** A claim that counts as up to date saw no record, although one was committed. */
   | { readonly kind: 'blind'; readonly key: string }
   | { readonly kind: 'wait'; readonly op: string; readonly behind: string; readonly interactive: boolean }

@@ -15,6 +15,7 @@ const SIGNS: Readonly<Record<Weather, (happened: TraceEvent) => boolean>> = {
   imports: (happened) => happened.kind === 'letter' && happened.reason === IMPORTED && happened.from === null,
   cancels: (happened) => happened.kind === 'cancelled',
   pauses: (happened) => happened.kind === 'pausing' && happened.paused,
+  erasures: (happened) => happened.kind === 'erased',
   filters: (happened) => happened.kind === 'commit' && happened.events.some(({ unwanted }) => unwanted),
 }
 

@@ -6,5 +6,6 @@
  * `cancels`: delayed events are cancelled around their due time.
  * `pauses`: relays and consumers are paused, resumed and rate-limited.
  * `filters`: relays leave out one event type.
+ * `erasures`: operations are erased while clients retry them.
  */
-export type Weather = 'versions' | 'resends' | 'imports' | 'cancels' | 'pauses' | 'filters'
+export type Weather = 'versions' | 'resends' | 'imports' | 'cancels' | 'pauses' | 'filters' | 'erasures'

@@ -6,6 +6,7 @@ import { SimCache } from './cache.ts'
 import { Canceller } from './canceller.ts'
 import { Clients } from './clients.ts'
 import { Dice } from './dice.ts'
+import { CacheEraser } from './cache-eraser.ts'
 import { Eraser } from './eraser.ts'
 import { Executions } from './executions.ts'
 import { drawRates, FAULT_KINDS } from './fault.ts'
@@ -69,10 +70,11 @@ export class World {
   readonly releaser: Releaser
   readonly resender: Resender
   readonly canceller: Canceller
+  readonly eraser: Eraser
   readonly pauser: Pauser
   /** The cache that the processes share, or null. */
   readonly cache: SimCache | null
-  readonly eraser: Eraser
+  readonly cacheEraser: CacheEraser
   readonly outbox: SimOutbox
   readonly plans: readonly Plan[]
   /**
@@ -130,6 +132,7 @@ export class World {
     this.releaser = new Releaser(this)
     this.resender = new Resender(this)
     this.canceller = new Canceller(this)
+    this.cacheEraser = new CacheEraser(this)
     this.pauser = new Pauser(this)
     for (const plan of this.plans) {
       this.byKey.set(plan.key, plan)
@@ -169,9 +172,10 @@ export class World {
     this.releaser.start()
     this.resender.start()
     this.canceller.start()
+    this.eraser.start()
     this.pauser.start()
     this.cache?.start()
-    this.eraser.start()
+    this.cacheEraser.start()
     if (this.settings.company === 'neighbour') new Neighbour(this).start()
     const bound = stepsInPeace(this.settings, this.plans) * (this.cache === null ? 1 : 3)
     // A retry meets the cache only after an operation has ended, so these worlds are in trouble for longer.
@@ -290,12 +294,10 @@ export class World {
 
   private isDone(): boolean {
     return (
-      this.operator.isDone &&
       this.isDrained &&
-      this.releaser.isDone &&
-      this.resender.isDone &&
-      this.canceller.isDone &&
-      this.eraser.isDone
+      [this.operator, this.releaser, this.resender, this.canceller, this.eraser, this.cacheEraser].every(
+        ({ isDone }) => isDone,
+      )
     )
   }
 

@@ -125,6 +125,10 @@ class Verify {
     if (end === 'killed') return
     const isOpen = died && !settled.has(died.schedule) ? died.kill : next && !settled.has(next.schedule) ? next : null
     if (!isOpen) return
+    // The module reports what is wrong with itself. A process that reported nothing did not come so far.
+    const { import: imports = [] } = this.#options
+    if (end === 'crashed' && told.length === 0 && this.#schedules === 0 && imports.length > 0)
+      throw invalid(`the modules of --import (${imports.join(', ')}) cannot be loaded: ${lastWords}`)
     const message =
       end === 'late'
         ? `the outcome was still open after ${durationText(this.#childMs, Math.round)}`

@@ -37,6 +37,12 @@ export class EventLog {
     return row?.seq === seq ? row : undefined
   }
 
+  /** An erasure removes the data of an event, and leaves its place. */
+  replace(row: SentEventRow): void {
+    const log = this.shards.get(row.shard) ?? []
+    log[placeOf(log, row.seq)] = row
+  }
+
   all(): SentEventRow[] {
     return [...this.shards.values()].flat().sort((a, b) => a.seq - b.seq)
   }

@@ -5,6 +5,7 @@ import { claim, readAnswer, renew, reread } from './claim.ts'
 import { append, complete, completeLeased, refuse, refuseLeased } from './complete.ts'
 import { completeInbox, enterMessage, lookAt, openConsumer, passPositions, positionsOf, takeMessages } from './inbox.ts'
 import { cancel, takeDelayed } from './delayed.ts'
+import { eraseEvents, eraseLetters, eraseRecords } from './erase.ts'
 import { evict, listOperations, showOperation } from './operation.ts'
 import { heartbeat, lapsed, release, settle, suspend, takeOver, unknown } from './lease.ts'
 import { blocked, due, fenceShards, nextDue, promoteHeld, settleHeld, tryHeld, unparkOrphans } from './held.ts'
@@ -78,6 +79,9 @@ export interface Statements {
   readonly dropAnswers: typeof dropAnswers
   readonly due: typeof due
   readonly enterMessage: typeof enterMessage
+  readonly eraseEvents: typeof eraseEvents
+  readonly eraseLetters: typeof eraseLetters
+  readonly eraseRecords: typeof eraseRecords
   readonly evict: typeof evict
   readonly failed: typeof failed
   readonly fenceShards: typeof fenceShards
@@ -171,6 +175,9 @@ export const STATEMENTS: Statements = {
   dropAnswers,
   due,
   enterMessage,
+  eraseEvents,
+  eraseLetters,
+  eraseRecords,
   evict,
   failed,
   fenceShards,

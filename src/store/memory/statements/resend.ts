@@ -1,3 +1,4 @@
+import { isErasedEvent } from '../../erasure.ts'
 import type { ResendParams } from '../../outbox.ts'
 import type { Work } from '../database/connection.ts'
 import { heldKey } from '../database/rows.ts'
@@ -18,7 +19,7 @@ export async function resend(work: Work, params: ResendParams, shard: number, nu
   const begun = new Set<string>()
   let events = 0
   for (const event of database.events.after(shard, 0, Number.POSITIVE_INFINITY)) {
-    if (event.seq > cursor || !isMeant(event, params)) continue
+    if (event.seq > cursor || isErasedEvent(event) || !isMeant(event, params)) continue
     const key = heldKey(destination, shard, event.seq)
     const known = database.held.seen(key, tx)
     if (known !== undefined && known.state !== 'skipped') continue

@@ -4,7 +4,7 @@ export function nextResendSql(schema: string): string {
 
 const CHOSEN = `e.shard = $2::int4 and e.segment > 0
      and e.created_at >= $3::text::timestamptz and ($4::text is null or e.created_at < $4::text::timestamptz)
-     and ($5::text is null or e.type = $5::text) and ($6::text is null or e.aggregateid = $6::text)`
+     and e.headers->'erased' is distinct from 'true' and ($5::text is null or e.type = $5::text) and ($6::text is null or e.aggregateid = $6::text)`
 
 const IS_DELAYED = `jsonb_typeof(e.headers->'notbefore') is not distinct from 'string'`
 

@@ -1,5 +1,6 @@
 import { nextState } from '../../../lifecycle/machine.ts'
 import type { State, Event } from '../../../lifecycle/machine.ts'
+import { isErased } from '../../../lifecycle/record.ts'
 import { eventsOf } from '../trace.ts'
 import type { RecordChange } from '../trace.ts'
 import type { Checker } from './checker.ts'
@@ -26,9 +27,9 @@ export const declaredEdges: Checker = {
 
 /** The transitions that explain a change of a record, or an empty path if none do. */
 function pathOf({ before, after }: RecordChange, now: number): { from: State; path: Event[]; to: State } {
-  const over = before?.state === 'completed' && before.expiresAt / 1000 <= now
+  const over = before?.state === 'completed' && (before.expiresAt / 1000 <= now || isErased(before))
   const from: State = before === null ? 'new' : over ? 'gone' : before.state
-  const to: State = after === null ? 'new' : after.state
+  const to: State = after === null ? 'new' : isErased(after) ? 'gone' : after.state
   return { from, path: eventsBetween(from, to, before !== null && after !== null && before.life === after.life), to }
 }
 
@@ -36,6 +37,7 @@ function eventsBetween(from: State, to: State, sameLife: boolean): Event[] {
   if (from === 'new') return to === 'completed' ? ['claim', 'complete'] : ['claim']
   if (from === 'gone') {
     if (to === 'new') return ['forget']
+    if (to === 'gone') return ['erase']
     if (sameLife) return []
     return to === 'completed' ? ['renew', 'complete'] : ['renew']
   }
@@ -45,6 +47,7 @@ function eventsBetween(from: State, to: State, sameLife: boolean): Event[] {
     if (to === 'completed') return sameLife ? ['complete'] : ['takeOver', 'complete']
     return to === 'unknown' ? ['suspend'] : []
   }
+  if (from === 'completed') return to === 'gone' ? ['erase'] : []
   if (from === 'unknown') return to === 'inProgress' ? ['resume'] : to === 'completed' ? ['complete'] : []
   return []
 }

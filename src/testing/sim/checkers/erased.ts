@@ -1,31 +1,38 @@
+import { isErased } from '../../../lifecycle/record.ts'
 import { eventsOf } from '../trace.ts'
+import type { EventOf, TraceEvent } from '../trace.ts'
 import type { Checker } from './checker.ts'
 
 export const erased: Checker = {
   id: 'I35',
-  says: 'after an answer was erased, no call that begins later gets it, from whatever cache',
+  says: 'only completed operations are erased; the process that erased gives no answer of them to later calls',
   check(trace) {
     const broken: string[] = []
-    const erasures = eventsOf(trace, 'erased')
-    if (erasures.length === 0) return broken
-    const lives = new Map<number, number | null>()
-    for (const { effects } of eventsOf(trace, 'commit'))
-      for (const { exec, part, life } of effects) if (part === 'main') lives.set(exec, life)
-    const calls = new Map(eventsOf(trace, 'call').map((event) => [event.call, event]))
-    const outcomes = eventsOf(trace, 'outcome')
-    for (const { call, key, result, t } of outcomes) {
+    for (const { records } of eventsOf(trace, 'commit')) {
+      for (const { key, before, after } of records) {
+        if (after === null || !isErased(after)) continue
+        if (before?.state !== 'completed') broken.push(`${key} was erased while ${before?.state ?? 'new'}`)
+        if (after.expiresAt < after.forgetAt)
+          broken.push(`${key} was erased, and may be renewed before it is forgotten`)
+      }
+    }
+    const calls = new Map(eventsOf(trace, 'call').map((call) => [call.call, call]))
+    for (const { call, key, result, record } of eventsOf(trace, 'outcome')) {
       const began = calls.get(call)
-      if (result.is !== 'value' || began === undefined) continue
-      const gone = erasures.find((of) => of.key === key && of.life === lives.get(result.exec) && of.t < began.t)
-      if (gone === undefined) continue
-      // An earlier call of the same process, which had the answer before, shared it with this call.
-      const isShared = outcomes.some((other) => {
-        const first = calls.get(other.call)
-        return other.key === key && first?.process === began.process && first.t <= gone.t && other.t >= began.t
-      })
-      if (!isShared)
-        broken.push(`call ${call} of ${key} began after its answer was erased, and got it after ${t - gone.t} ms`)
+      if (result.is !== 'value' || !began?.record || !isErased(began.record)) continue
+      // In a new life the operation runs again.
+      if (record?.life !== began.record.life || !hasErased(trace, began)) continue
+      broken.push(`call ${call} of ${key} was answered by the process that erased the operation before`)
     }
     return broken
   },
+}
+
+/** Whether this process ended an erasure before the call, and the operation was erased by then. */
+function hasErased(trace: readonly TraceEvent[], { process, key, t }: EventOf<'call'>): boolean {
+  const at = trace.findIndex(
+    (event) =>
+      event.kind === 'commit' && event.records.some((of) => of.key === key && of.after !== null && isErased(of.after)),
+  )
+  return trace.slice(at).some((event) => event.kind === 'erased' && event.process === process && event.t < t)
 }

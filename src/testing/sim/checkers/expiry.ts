@@ -1,3 +1,4 @@
+import { isErased } from '../../../lifecycle/record.ts'
 import { MEETING } from '../meeting.ts'
 import { eventsOf } from '../trace.ts'
 import type { EventOf, TraceEvent } from '../trace.ts'
@@ -22,9 +23,10 @@ export const expiry: Checker = {
       const { call, key, result, now } = event
       // An outer operation passes on the refusals of its inner ones.
       if (result.is !== 'error' || result.code !== 'ONCE_GONE' || outers.has(key)) continue
+      const began = eventsOf(trace, 'call').find((of) => of.call === call)
+      if ([event.record, began?.record].some((of) => of && isErased(of))) continue
       if (policy === 'rerun') broken.push(`call ${call} of ${key} got 410, but expired keys run again`)
       else if (event.record !== null && event.record.expiresAt / 1000 > now && event.record.state === 'completed') {
-        const began = eventsOf(trace, 'call').find((of) => of.call === call)
         // The clock went back after the refusal: at that time the answer had expired.
         const isBack = back.some((t) => t >= (began?.t ?? 0) && t <= event.t)
         if (began?.record?.life === event.record.life && !isBack)

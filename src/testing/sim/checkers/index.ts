@@ -15,6 +15,7 @@ import { consumedOnce } from './consumed-once.ts'
 import { converges } from './converges.ts'
 import { declaredEdges } from './declared-edges.ts'
 import { erased } from './erased.ts'
+import { erasedAnswer } from './erased-answer.ts'
 import { exactRefusals } from './exact-refusals.ts'
 import { expiry } from './expiry.ts'
 import { failurePolicy } from './failure-policy.ts'
@@ -86,6 +87,7 @@ export const CHECKERS: readonly Checker[] = [
   rated,
   filtered,
   erased,
+  erasedAnswer,
 ]
 
 /** All violations, each with the number of its invariant. */

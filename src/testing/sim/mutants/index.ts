@@ -2,6 +2,7 @@ import { CANCEL_MUTANTS } from './cancel-mutants.ts'
 import { CLAIM_MUTANTS } from './claim-mutants.ts'
 import { CLIENT_MUTANTS } from './client-mutants.ts'
 import { CONSUMER_MUTANTS } from './consumer-mutants.ts'
+import { ERASE_MUTANTS } from './erase-mutants.ts'
 import { LEASE_MUTANTS } from './lease-mutants.ts'
 import type { Mutant } from './mutant.ts'
 import { OUTBOX_MUTANTS } from './outbox-mutants.ts'
@@ -28,4 +29,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...SCOPE_MUTANTS,
   ...CANCEL_MUTANTS,
   ...TIER_MUTANTS,
+  ...ERASE_MUTANTS,
 ]
