@@ -9,6 +9,7 @@ import { sleep } from '../platform/clock.ts'
 import { isStorable } from '../platform/storable.ts'
 import type { Aggregate, Erasure } from '../store/erasure.ts'
 import { required } from '../store/lacking.ts'
+import { renewIfUsed } from '../tier/epoch.ts'
 import type { Erased, EraseOptions } from './erase-types.ts'
 
 const OPTIONS = new Set(['scope', 'key', 'aggregates', 'dryRun', 'why', 'by', 'signal'])
@@ -68,6 +69,7 @@ export async function eraseNow<Tx>(core: Core<Tx>, options: EraseOptions): Promi
   await write('erase', asked)
   try {
     await eraseOperations(run)
+    await endUnknownCache(run)
     await eraseEvents(run)
     await eraseLetters(run)
   } finally {
@@ -153,6 +155,16 @@ async function eraseOperations<Tx>(run: Run<Tx>): Promise<void> {
 /** After the database, and before the erasure reports them: a shared cache must not answer for them any more. */
 async function dropCached<Tx>({ core, part }: Run<Tx>, ids: readonly string[]): Promise<void> {
   if (!part.dryRun && ids.length > 0) await core.shared?.drop(ids)
+}
+
+/** The command line, and a process without the tier, do not know the cache of the others. A new epoch empties it. */
+async function endUnknownCache<Tx>({ core, part, totals }: Run<Tx>): Promise<void> {
+  const { store, transactions, shared, clock } = core
+  if (part.dryRun || totals.operations === 0 || shared || !transactions) return
+  await renewIfUsed(
+    { read: (of) => store.read(of), outbox: store.outbox, refuse: (of) => transactions.refuse(of) },
+    clock,
+  )
 }
 
 /**

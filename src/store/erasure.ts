@@ -5,7 +5,7 @@
 export interface Erasure {
   /**
    * Removes answers, steps, sealed inputs and labels of completed operations. The records stay as tombstones: see
-   * `isErased` in lifecycle/record.ts. A cache in front of the store must forget all `ids` before this call resolves.
+   * `isErased` in lifecycle/record.ts. Shared caches must forget all `ids` before the erasure reports them.
    */
   operations(params: EraseOperationsParams): Promise<ErasedOperations>
   /**

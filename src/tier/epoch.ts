@@ -103,6 +103,12 @@ export class Epoch {
   }
 }
 
+/** Begins a new epoch if a cache was ever used with this database: for a process that does not know the cache. */
+export async function renewIfUsed(store: EpochStore, clock: Clock): Promise<void> {
+  const { record } = await store.read({ id: claimOf(0).id })
+  if (record) await new Epoch(store, clock).renew()
+}
+
 /** Begins this epoch, unless another process has done so. */
 async function begin(store: EpochStore, no: number): Promise<void> {
   await store.refuse({ claim: claimOf(no), answer: { status: 200, headers: [], body: null, kept: true } })
