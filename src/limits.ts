@@ -167,8 +167,7 @@ export const RELAY_FLUSH_MS = 50
 export const RELAY_SILENCE_MS_MIN = 5_000
 /** While a sink is down, the relay tries one event after each pause. No pause is longer than this. */
 export const RELAY_DOWN_MS_MAX = 1_500
-/** If that event has no verdict for this long, another event is tried beside it. */
-export const RELAY_PROBE_MS = 500
+export const RELAY_PROBE_MS = 500 // without a verdict for this long, another event is tried beside that one
 /** A stopping relay waits this long for calls in flight. */
 export const RELAY_STOP_MS_DEFAULT = 10_000
 /** The part of that time that is reserved for recording verdicts. */

@@ -12,6 +12,8 @@ import { required } from '../store/lacking.ts'
 import { renewIfUsed } from '../tier/epoch.ts'
 import type { Erased, EraseOptions } from './erase-types.ts'
 
+export type { Erased, EraseOptions } from './erase-types.ts'
+
 const OPTIONS = new Set(['scope', 'key', 'aggregates', 'dryRun', 'why', 'by', 'signal'])
 /** Rows in each transaction. */
 const BATCH = 1_000
