@@ -55,13 +55,6 @@ const FOUND_WITH_A_CACHE: readonly Patch[] = [
     replace: `  if (!entry) return null
   core.cache.set`,
   },
-  {
-    of: 'I19',
-    name: 'takes the entry of another key',
-    file: 'src/tier/entry.ts',
-    find: ' || parts[1] !== wanted',
-    replace: '',
-  },
 ]
 
 /** Mutants of the tier's own code, in worlds whose processes share a cache. */
