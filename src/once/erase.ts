@@ -173,10 +173,12 @@ async function endUnknownCache<Tx>({ core, part, totals }: Run<Tx>): Promise<voi
  * Waits for transactions that were open at the start, because nobody sees their records yet. Returns how many are still
  * open.
  */
-async function openWriters<Tx>({ core: { clock }, erasure, part, signal }: Run<Tx>): Promise<number> {
+async function openWriters<Tx>(run: Run<Tx>): Promise<number> {
+  const { erasure, part } = run
+  const { clock } = run.core
   let open = new Set(await erasure.writers?.())
   const until = clock.now() + (part.dryRun ? 0 : WAIT_MS)
-  while (open.size > 0 && clock.now() < until && !signal?.aborted) {
+  while (open.size > 0 && clock.now() < until && !run.signal?.aborted) {
     await sleep(clock, POLL_MS)
     const now = new Set(await erasure.writers?.())
     open = new Set([...open].filter((writer) => now.has(writer)))
@@ -215,8 +217,8 @@ async function eraseLetters<Tx>(run: Run<Tx>): Promise<void> {
   const { core, erasure, tenant, aggregates, part, totals, refused } = run
   if (tenant === null && aggregates.length === 0) return
   const namespace = await core.namespace.look()
-  let after: number | null = 0
-  while (after !== null && namespace >= 0) {
+  let after: number | null = namespace >= 0 ? 0 : null
+  while (after !== null) {
     goOn(run)
     const { erased, discarded, redriving, next }: Awaited<ReturnType<Erasure['letters']>> = await erasure.letters({
       ...part,

@@ -17,8 +17,8 @@ let io: Cluster
 let node: ReturnType<typeof createCluster>
 
 const CLIENTS: Readonly<Record<string, () => RedisClient>> = {
-  ioredis: () => io as unknown as RedisClient,
-  redis: () => node as unknown as RedisClient,
+  ioredis: () => io,
+  redis: () => node,
 }
 
 async function subscribed(client: RedisClient, stream: string, singleActive = false): Promise<Subscription> {
@@ -34,7 +34,7 @@ async function drained(subscription: Subscription, count: number, ids = new Set<
     try {
       const got = await subscription.receive({ max: 50, waitMs: 500, signal })
       await subscription.ack(got)
-      for (const { id } of got) ids.add(id as string)
+      for (const { id } of got) ids.add(id)
     } catch {
       await new Promise((resolve) => setTimeout(resolve, 100))
     }

@@ -12,7 +12,8 @@ import { cli } from './run.ts'
 
 const TIMEOUT_MS = 300_000
 
-async function story(store: SqlStore<unknown>, url: string): Promise<void> {
+/** Resolves to the audit. */
+async function story(store: SqlStore<unknown>, url: string): Promise<string> {
   const once = effectivelyOnce({ namespace: 'shop', store, guard: 'off', sweep: false })
   await once.migrate()
   await once.run({ scope: 'ann', key: 'a', input: 1 }, async () => 'for Ann')
@@ -41,14 +42,17 @@ async function story(store: SqlStore<unknown>, url: string): Promise<void> {
   const late = effectivelyOnce({ namespace: 'shop', store, guard: 'off', sweep: false })
   const retry = late.run({ scope: 'ann', key: 'a', input: 1 }, async () => 'again')
   await expect(retry).rejects.toMatchObject({ code: 'ONCE_GONE' })
-  const { out } = await cli(['redrive', 'audit', '--url', url])
-  expect(out).toMatch(/erased .*request 1042/)
+  return (await cli(['redrive', 'audit', '--url', url])).out
 }
 
 describePostgres('the command erase, on PostgreSQL', (database) => {
   it('erases a scope and says what stays', { timeout: TIMEOUT_MS }, async () => {
     const pool = new pg.Pool({ connectionString: database.url })
-    await story(pgStore(pool) as SqlStore<unknown>, database.url).finally(() => pool.end())
+    try {
+      expect(await story(pgStore(pool), database.url)).toMatch(/erased .*request 1042/)
+    } finally {
+      await pool.end()
+    }
   })
 })
 
@@ -57,7 +61,11 @@ describe('the command erase, on SQLite', () => {
     const folder = await mkdtemp(join(tmpdir(), 'erase-'))
     const url = join(folder, 'shop.db')
     const store = sqliteStore({ file: url })
-    await story(store as SqlStore<unknown>, url).finally(() => store.close())
-    await rm(folder, { recursive: true })
+    try {
+      expect(await story(store, url)).toMatch(/erased .*request 1042/)
+    } finally {
+      await store.close()
+      await rm(folder, { recursive: true })
+    }
   })
 })

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { RowInbox } from '../../src/store/leased/inbox.ts'
+import type { RowInbox } from '../../src/store/leased/inbox.ts'
 import { changing } from '../../src/store/leased/rows.ts'
 import { sweepLetters } from '../../src/store/leased/sweep.ts'
 import { itemOf, letterOf } from '../../src/testing/contract/inbox-make.ts'

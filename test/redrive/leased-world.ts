@@ -39,7 +39,7 @@ export async function openLeasedWorld(
             const error = world.fails(event.id, data)
             if (error) throw error
             await step('apply', async ({ key }) => {
-              if (!effects.has(key)) effects.set(key, { id: event.id, note: String(data.note ?? '') })
+              if (!effects.has(key)) effects.set(key, { id: event.id, note: data.note ?? '' })
             })
             return commit(() => {})
           },

@@ -19,7 +19,7 @@ export async function readAudit(rows: Rows, { redrive, limit, namespace }: Audit
   const [last] = await reading<number>(rows, REGISTRY, [AUDITED])
   const found: AuditEntry[] = []
   for (let to = last ?? 0; to > 0 && found.length < limit; to -= PAGE) {
-    const nos = numbers(Math.max(1, to - PAGE + 1), to).reverse()
+    const nos = numbers(Math.max(1, to - PAGE + 1), to).toReversed()
     for (const row of await reading<AuditRow>(rows, REGISTRY, nos.map(auditField))) {
       if (!row || (redrive !== undefined && row.redrive !== redrive)) continue
       if (namespace !== undefined && row.namespace !== namespace) continue

@@ -185,12 +185,13 @@ async function create(rows: Rows, inbox: RowInbox, params: CreateRedriveParams):
     frozen.forEach(({ letter }, i) => {
       draft.put(itemField(redrive, i + 1), { letter: letter.no, state: 'pending', starts: 0 } satisfies ItemRow)
     })
+    const chosen = { rate, pauseAt, canary, canaryStops, by, why }
     draft.put(redriveField(redrive), {
       state: prepare ? 'preparing' : 'running',
       round: 1,
       token: 0,
       leaseUntil: 0,
-      ...{ rate, pauseAt, canary, canaryStops, by, why },
+      ...chosen,
       decided: 0,
       failed: 0,
       reason: null,
@@ -307,7 +308,19 @@ async function storedRedrive(rows: Rows, consumer: string, redrive: number): Pro
   const row = JSON.parse(text) as RedriveRow
   const { state, reason, by, why, canary, canaryStops, rate, pauseAt, createdAt, endedAt, counts } = row
   return {
-    ...{ redrive, consumer, state, reason, by, why, canary, canaryStops, rate, pauseAt, createdAt, endedAt, counts },
+    redrive,
+    consumer,
+    state,
+    reason,
+    by,
+    why,
+    canary,
+    canaryStops,
+    rate,
+    pauseAt,
+    createdAt,
+    endedAt,
+    counts,
     held: row.leaseUntil > now,
     seenAgoMs: seen ? Math.max(0, now - Number(seen)) : null,
   }

@@ -34,7 +34,7 @@ export function eraseRecords({ database, tx }: Work, params: EraseOperationsPara
     for (const [key, row] of fresh) database.records.put(key, tombstoneOf(row), tx)
     const ids = new Set(fresh.map(([key]) => key))
     for (const table of [database.answers, database.steps]) {
-      for (const [key, row] of table.rows(tx)) if (ids.has(row.id)) table.put(key, undefined as never, tx)
+      for (const [key, row] of table.rows(tx)) if (ids.has(row.id)) table.put(key, undefined, tx)
     }
     for (const key of ids) if (database.recover.seen(key, tx)) database.recover.put(key, undefined, tx)
   }
