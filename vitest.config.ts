@@ -11,7 +11,7 @@ export const LONG: readonly string[] = [
   'src/testing/{differential,differential-inbox,differential-outbox}.test.ts',
   'src/testing/sim/{company,redrive,releases,set-aside,weather}.test.ts',
   'test/namespaces/**/*.test.ts',
-  'test/protocol/{batch-blame,in-flight,leased-ends,long-schema,meeting,mixed-modes,nested,old-postgres,operations,past-deadline,promoted,raised,read-only,refused-late,retention,savepoints,session-ended,status,sweep,two-stores,unreadable,unstorable}.test.ts',
+  'test/protocol/{batch-blame,erase,erase-beside,in-flight,leased-ends,long-schema,meeting,mixed-modes,nested,old-postgres,operations,past-deadline,promoted,raised,read-only,refused-late,retention,savepoints,session-ended,status,sweep,two-stores,unreadable,unstorable}.test.ts',
   'test/bench/ledger-notices.test.ts',
   'test/broker/**/*.test.ts',
   'test/chaos/**/*.test.ts',
