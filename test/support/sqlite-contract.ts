@@ -18,6 +18,7 @@ const UNASKED = new Set([
   'inbox: behind a message that runs elsewhere, later messages of its aggregate are not parked',
   'inbox: a message that ran elsewhere is parked after its rollback',
   'inbox: a message that became a dead letter while it ran is not committed, and does not count as failed',
+  'erasure: an operation whose transaction is open is not erased, and its transaction is named',
   'redrives: an import leaves out running messages, and reports them',
   'outbox: no relay takes an event while it is being cancelled, and a rollback restores it',
   'outbox: a cancellation waits for a concurrent one, and returns what became of the event',

@@ -5,12 +5,12 @@ export const toyFramework: Toy = {
   subpath: `  toyweb: { kind: 'framework', peers: { toyweb: '>=1' }, kB: 16, page: 'docs/http.md' },`,
   rows: [
     {
-      file: 'test/http/contract.test.ts',
+      file: 'test/http/describe-contract.ts',
       after: `import { startNode } from './apps/node.ts'\n`,
       row: `import { startToy } from './apps/toyweb.ts'\n`,
     },
     {
-      file: 'test/http/contract.test.ts',
+      file: 'test/http/describe-contract.ts',
       after: `  koa: { start: startKoa, features: { errorStatus: true, answersItself: true, batched: true } },\n`,
       row: `  toyweb: { start: startToy, features: { errorStatus: false, answersItself: false, batched: false } },\n`,
     },

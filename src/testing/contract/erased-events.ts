@@ -35,6 +35,8 @@ async function eraseEvents(
 
 /** A relay in a namespace of its own. The destinations of other cases would have received none of its events. */
 async function relayAlone(subject: SqlSubject): Promise<Relayer> {
+  // Other cases have destinations under the first number, without a name for it.
+  await subject.store.namespaces.register({ name: newKey() })
   return Relayer.open(subject, await subject.store.namespaces.register({ name: newKey() }))
 }
 

@@ -39,7 +39,7 @@ export const LIMIT_PATCHES: readonly Patch[] = [
     name: 'a delayed event is sent against the filter',
     weather: 'filters',
     file: 'src/outbox/batch.ts',
-    find: 'if (!wants(stored.type)) {',
+    find: 'if (!wants(stored.type) || isErasedEvent(stored)) {',
     replace: "if (!wants(stored.type) && !stored.headers.includes('notbefore')) {",
   },
   {

@@ -5,10 +5,10 @@ const FOUND_WITH_A_CACHE: readonly Patch[] = [
     of: 'T1',
     name: 'shares an answer before its commit',
     file: 'src/operation/atomic.ts',
-    find: "    const ending = await inSpan(span, { kind: 'commit' }, () => session.complete(completed))\n",
+    find: '    const ending = await (span ?',
     replace: `    const { id, fingerprint, fingerprintVersion } = claim
     core.shared?.set(id, { fingerprint, fingerprintVersion, answer, life: claimed.life, until: request.at + claim.replayForMs }, request)
-    const ending = await inSpan(span, { kind: 'commit' }, () => session.complete(completed))\n`,
+    const ending = await (span ?`,
   },
   {
     of: 'T2',
