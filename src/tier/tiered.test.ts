@@ -84,6 +84,21 @@ describe('a tiered store', () => {
     expect(await third.once.run(pay, never)).toBe('paid')
   })
 
+  it.each([true, false])(
+    'does not answer for an erased operation, whether the erasing process knows it (%s) or not',
+    async (knows) => {
+      const [store, cache] = [memoryStore(), memoryCache()]
+      const [one, other] = [open(store, cache), open(store, cache)]
+      await Promise.all([ready(one), ready(other)])
+      await one.once.run(pay, async () => 'paid')
+      const eraser = knows ? one.once : effectivelyOnce({ namespace: 'shop', store, guard: 'off', sweep: false })
+      expect(await eraser.erase({ scope: 'user' })).toMatchObject({ operations: 1, finished: true })
+      const never = (): Promise<string> => Promise.reject(new Error('it ran again'))
+      await expect(other.once.run(pay, never)).rejects.toMatchObject({ code: 'ONCE_GONE' })
+    },
+    15_000,
+  )
+
   it('is filled by the first retry that reads the database, but not after the answer was dropped', async () => {
     const [store, cache] = [memoryStore(), memoryCache()]
     const one = open(store, cache)
