@@ -7,7 +7,7 @@ import { runSchedule } from './run.ts'
 
 const CLI = fileURLToPath(new URL('../../../scripts/sim.ts', import.meta.url))
 /** Mutants take minutes, so `npm run sim` and `.ci/run` hunt them. */
-const SCHEDULES = 5_000
+const SCHEDULES = 2_500
 const PATIENCE_MS = 20 * 60_000
 
 interface Ended {
