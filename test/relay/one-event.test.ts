@@ -85,7 +85,7 @@ describeStores('one event and all the others', (place) => {
       return 200
     }
     await service.make(Array.from({ length: count }, (_, i) => `bad${i}`))
-    await service.relay({ to: hook(answer, { timeout: '6s' }) }).start()
+    await service.relay({ to: hook(answer, { timeout: '4s' }) }).start()
     // The sink looks down by now, and is tried with one event.
     await until(() => refused > count, 10_000)
     await service.make(others)
