@@ -165,8 +165,9 @@ export class Sender {
   #hasRoom(): boolean {
     const { sink, clock } = this.#parts
     if (this.#calls.size >= (sink.concurrency ?? 1)) return false
+    if (this.circuit.down === 0) return true
     const tries = [...this.#calls.keys()].filter(({ round }) => round.no === this.circuit.round)
-    const [first] = this.circuit.down > 0 ? tries : []
+    const [first] = tries
     return !first || clock.now() - first.startedAt >= tries.length * RELAY_PROBE_MS
   }
 
