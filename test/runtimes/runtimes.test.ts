@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { findRuntime, type Runtime, type RuntimeName } from '../../scripts/servers/runtimes.ts'
@@ -5,8 +6,9 @@ import { pgStore } from '../../src/entry/pg.ts'
 import { effectivelyOnce } from '../../src/index.ts'
 import { Client } from '../../src/testing/http-contract/client.ts'
 import { assertProblem, assertReplay } from '../../src/testing/http-contract/check.ts'
+import { LossyProxy } from '../client/chaos/proxy.ts'
 import { describePostgres } from '../support/postgres.ts'
-import { makeProject, removeProject, type RunningRuntime, startRuntime } from './start.ts'
+import { makeProject, removeProject, runClient, type RunningRuntime, startRuntime } from './start.ts'
 
 const NAMES: readonly RuntimeName[] = ['bun', 'deno', 'workerd']
 const found = new Map<RuntimeName, Runtime>()
@@ -85,6 +87,36 @@ for (const name of NAMES) {
         for (const each of seen) if (each.status !== 201) assertProblem(each, 409, 'ONCE_IN_FLIGHT')
         expect(await effects(key)).toBe(1)
       })
+
+      // workerd has neither files nor a command line.
+      it.skipIf(name === 'workerd')(
+        'the client keeps its key in a file, and another process ends the call',
+        async () => {
+          if (missing || name === 'workerd') return
+          let isLossy = true
+          const lossy = new LossyProxy(Number(new URL(running.base).port), 0.5, () => (isLossy ? 0 : 1), [
+            'dropped answer',
+          ])
+          try {
+            const url = `${await lossy.open()}/fetch/created`
+            const own = (what: string): Promise<unknown> =>
+              runClient(name, { executable: runtime.executable, folder: project }, [
+                what,
+                url,
+                join(project, `calls-${name}`),
+              ])
+            const sent = (await own('send')) as { code: string; key: string }
+            expect(sent).toEqual({ code: 'ONCE_CALL_PENDING', key: expect.any(String) })
+            isLossy = false
+            const { key } = sent
+            expect(await own('resume')).toEqual([{ name: 'pay order 7', status: 201, replayed: true, key }])
+            expect(await own('resume')).toEqual([])
+            expect(await effects(key)).toBe(1)
+          } finally {
+            lossy.close()
+          }
+        },
+      )
     })
   })
 }

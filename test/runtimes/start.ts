@@ -1,8 +1,9 @@
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { build } from 'vite'
 import { freePort, run } from '../../scripts/servers/process.ts'
 import type { RuntimeName } from '../../scripts/servers/runtimes.ts'
@@ -31,7 +32,7 @@ export async function makeProject(): Promise<string> {
     await symlink(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name))
   }
   await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module' }))
-  for (const name of ['app', 'bun', 'deno', 'workerd']) {
+  for (const name of ['app', 'bun', 'client', 'deno', 'workerd']) {
     await cp(join(ROOT, 'test', 'runtimes', `${name}.mjs`), join(folder, `${name}.mjs`))
   }
   return folder
@@ -48,17 +49,26 @@ export function startRuntime(
   return STARTS[name](order)
 }
 
+/** Runs the client of this package in a process of its own, and returns what it printed. */
+export async function runClient(
+  name: 'bun' | 'deno',
+  { executable, folder }: { readonly executable: string; readonly folder: string },
+  args: readonly string[],
+): Promise<unknown> {
+  const runs = name === 'bun' ? ['run'] : [...DENO_RUNS, '--allow-write']
+  const env = { ...process.env, DENO_DIR: join(folder, '.deno'), NO_COLOR: '1' }
+  const options = { cwd: folder, env, timeout: START_MS }
+  const { stdout } = await promisify(execFile)(executable, [...runs, 'client.mjs', ...args], options)
+  return JSON.parse(stdout)
+}
+
 type Start = typeof startRuntime extends (name: RuntimeName, order: infer O) => infer R ? (order: O) => R : never
+
+const DENO_RUNS = ['run', '--cached-only', '--allow-net=127.0.0.1', '--allow-env', '--allow-read', '--allow-sys']
 
 const STARTS: Readonly<Record<RuntimeName, Start>> = {
   bun: ({ executable, folder, url }) => listening(executable, ['run', 'bun.mjs'], folder, url),
-  deno: ({ executable, folder, url }) =>
-    listening(
-      executable,
-      ['run', '--cached-only', '--allow-net=127.0.0.1', '--allow-env', '--allow-read', '--allow-sys', 'deno.mjs'],
-      folder,
-      url,
-    ),
+  deno: ({ executable, folder, url }) => listening(executable, [...DENO_RUNS, 'deno.mjs'], folder, url),
   workerd: async ({ executable, folder, url }) => {
     await bundle(folder)
     const port = await freePort()

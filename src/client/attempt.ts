@@ -1,0 +1,66 @@
+import { type Clock, sleep } from '../platform/clock.ts'
+import { fromBase64, type StoredCall } from './stored-call.ts'
+import type { CallResponse } from './types.ts'
+import { isReplay } from './verdict.ts'
+
+/** A received answer. Its body is complete: an answer that breaks off says nothing. */
+export interface Received {
+  readonly response: CallResponse
+  /** The parsed body of an error, if it is JSON. */
+  readonly problem: unknown
+}
+
+/** When somebody stops waiting. */
+export interface Limits {
+  readonly clock: Clock
+  readonly withinMs: number
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Sends a call once, and reads the whole answer. */
+export async function send(
+  { method, url, body, init, key }: StoredCall,
+  fetch: (url: string, init: RequestInit) => Promise<Response>,
+  extra: RequestInit,
+): Promise<Received> {
+  // A Blob can be read again: Node cannot send bytes a second time, after a redirect.
+  const content = body === null ? null : new Blob([fromBase64(body)])
+  const response = await fetch(url, { ...extra, ...init, method, body: content })
+  const bytes = await response.arrayBuffer()
+  const copy = marked(new Response([204, 205, 304].includes(response.status) ? null : bytes, response), response, key)
+  return { response: copy, problem: copy.ok ? undefined : await jsonOf(copy.clone()) }
+}
+
+/** Ends the work at the time limit or the signal, even if the work ignores its own signal. */
+export async function withinTime<T>(
+  { clock, withinMs, signal }: Limits,
+  run: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const controller = new AbortController()
+  const abort = (): void => controller.abort(signal?.reason)
+  signal?.addEventListener('abort', abort)
+  if (signal?.aborted) abort()
+  const over = sleep(clock, withinMs, controller.signal).then((): never => {
+    controller.abort(new Error(`no answer within ${Math.ceil(withinMs)} ms`))
+    throw controller.signal.reason
+  })
+  try {
+    return await Promise.race([over, run(controller.signal)])
+  } finally {
+    // Ends the sleep, too.
+    controller.abort()
+    signal?.removeEventListener('abort', abort)
+  }
+}
+
+/** Gives a copy of an answer the properties that a copy loses. */
+export function marked(copy: Response, { url, headers }: Response, key: string): CallResponse {
+  return Object.defineProperty(Object.assign(copy, { replayed: isReplay(headers), key }), 'url', { value: url })
+}
+
+/** Undefined: the body is not JSON. */
+export function jsonOf(response: Response): Promise<unknown> {
+  return response.json().catch((error: Error) => {
+    if (error.name !== 'SyntaxError') throw error
+  })
+}

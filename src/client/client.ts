@@ -1,0 +1,189 @@
+import { invalid } from '../options.ts'
+import { timeOfDay, webClock, webRandom } from '../platform/web.ts'
+import { notSent } from './call-error.ts'
+import { RESUMED_AT_ONCE } from './limits.ts'
+import { hashOf, plainRequest } from './request.ts'
+import { type Ending, retriesOf, type Run, type Seams } from './retries.ts'
+import { alone, idOf, type RunningCalls } from './running.ts'
+import { settingsOf, time } from './settings.ts'
+import { type Kept, keep, listed, read, type StoredCall, toBase64 } from './stored-call.ts'
+import type { CallResponse, ClientOptions, IdempotentClient, ResumedCall } from './types.ts'
+
+const SYSTEM: Seams = { clock: webClock, random: webRandom, timeOfDay }
+const KEY = /^[!-~](?:[ -~]{0,253}[!-~])?$/
+
+/** A client that keeps the key of each call until its outcome is known. */
+export function idempotentClient(options: ClientOptions = {}): IdempotentClient {
+  return clientWith(options, SYSTEM)
+}
+
+/** With the clock and the random numbers of a test. */
+export function clientWith(options: ClientOptions, seams: Seams): IdempotentClient {
+  const settings = settingsOf(options)
+  const { header, secrets, storage } = settings
+  const { clock, random } = seams
+  const send = retriesOf(settings, seams)
+  const running: RunningCalls = new Map()
+
+  const isForgotten = ({ until }: StoredCall): boolean => (until ?? Infinity) <= seams.timeOfDay()
+  const swap = (name: string, from: string, to: string | null): Promise<boolean> =>
+    stored(() => storage.swap(name, from, to))
+
+  async function list(): Promise<Kept[]> {
+    const all: Kept[] = []
+    for (const text of await stored(() => storage.list())) {
+      try {
+        const kept = read(text)
+        if (!isForgotten(kept.call)) all.push(kept)
+        else await swap(kept.call.name, text, null)
+      } catch (error) {
+        // One call must not hide the others.
+        void settings.onError(error)
+      }
+    }
+    return all
+  }
+
+  const find = async (name: string): Promise<Kept | undefined> => (await list()).find(({ call }) => call.name === name)
+  /** Pending and stopped calls. */
+  const open = async (name?: string): Promise<Kept[]> =>
+    (await list()).filter(({ call }) => call.until === undefined && (name ?? call.name) === call.name)
+
+  /** Stores the call before anything is sent, or finds the call that has its name. */
+  async function begin(call: StoredCall): Promise<[kept: Kept, inDoubt: boolean]> {
+    const { name, hash } = call
+    for (;;) {
+      const mine = keep(call)
+      const text = await stored(() => storage.add(name, mine.text))
+      if (text === mine.text) return [mine, false]
+      const found = read(text)
+      const { state, key, since } = found.call
+      const isEqual = found.call.hash === hash
+      let next = mine
+      if (!isForgotten(found.call) && (isEqual || state !== 'refused')) {
+        if (!isEqual) throw notSent('ONCE_MISMATCH', 422, 'this name has another request', { call })
+        if (state === 'stopped') throw stopped(found.call)
+        if (state === 'done') return [found, true]
+        // A refused answer was not stored, so the same key may run. A late first attempt meets its own key. The text of
+        // a pending call changes, so that its other sender cannot forget it.
+        next = keep(state === 'refused' ? { ...call, key, since } : { ...found.call, nonce: call.nonce })
+      }
+      if (await swap(name, text, next.text)) return [next, next !== mine]
+    }
+  }
+
+  /** Sends the call, and records how it ended. */
+  async function end({ call, text }: Kept, sent: StoredCall, run: Run, inDoubt: boolean): Promise<CallResponse> {
+    const ending = await send(sent, run, inDoubt)
+    const { state, response, error } = ending
+    if (state !== 'pending' && call.state !== 'done') {
+      const { name, key } = call
+      const next = recordOf(call, ending, seams.timeOfDay() + settings.rememberMs)
+      const write = async (from: string): Promise<boolean> => storage.swap(name, from, next && keep(next).text)
+      try {
+        // Another sender may have found the call meanwhile. It must not be forgotten then, but a success is known.
+        if (!(await write(text)) && state === 'done') {
+          const now = await find(name)
+          if (now?.call.key === key) await write(now.text)
+        }
+      } catch (cause) {
+        // The answer is known, so a failing storage must not hide it. A resume asks for the answer again.
+        void settings.onError(cause)
+      }
+    }
+    if (response) return response
+    throw error
+  }
+
+  return {
+    async fetch(input, init = {}, given = {}) {
+      const request = await plainRequest(input, init)
+      const signal = given.signal ?? init.signal ?? (input as Partial<Request>).signal ?? undefined
+      signal?.throwIfAborted()
+      const { method, url, headers, body, init: kept, extra } = request
+      if (/^(GET|HEAD|OPTIONS)$/.test(method)) {
+        const safe = { ...extra, ...kept, method, headers, signal: signal ?? null }
+        return Object.assign(await settings.fetch(url, safe), { replayed: false, key: '' })
+      }
+      const key = given.key ?? headers.get(header) ?? settings.key?.() ?? random.uuid()
+      const { name = key } = given
+      if (!KEY.test(key) || !name) throw invalid('key must have 1 to 255 ASCII characters, and name 1')
+      const withinMs = time(given, 'deadline', settings.deadlineMs)
+      const run: Run = { withinMs, signal, secrets: [...headers].filter(([own]) => secrets.has(own)), extra }
+      const call: StoredCall = {
+        name,
+        key,
+        hash: await hashOf(request),
+        method,
+        url,
+        headers: [...headers].filter(([own]) => own !== header && !secrets.has(own)),
+        body: body && toBase64(body),
+        init: kept,
+        since: seams.timeOfDay(),
+        nonce: random.uuid(),
+        state: 'pending',
+      }
+      return alone(running, clock, call, run, async () => {
+        const [found, inDoubt] = await begin(call)
+        // The headers and the body of a done call are no longer stored.
+        const sent = { ...found.call, headers: call.headers, body: found.call.body ?? call.body }
+        return end(found, sent, run, inDoubt)
+      })
+    },
+    async pending() {
+      const calls = (await open()).map(({ call }) => listed(call, running.has(idOf(call))))
+      return calls.sort((a, b) => a.since - b.since)
+    },
+    async resume({ name, signal } = {}) {
+      const waiting = await open(name)
+      const resumed: ResumedCall[] = []
+      const run = { withinMs: settings.deadlineMs, signal, secrets: [], extra: {} }
+      const next = async (): Promise<void> => {
+        const kept = waiting.pop()
+        if (!kept) return
+        const { call, text } = kept
+        const of = { name: call.name, key: call.key }
+        try {
+          if (call.state === 'stopped') throw stopped(call)
+          const response = await alone(running, clock, call, run, async () => {
+            const mine = keep({ ...call, nonce: random.uuid() })
+            // Otherwise the call has ended meanwhile.
+            return (await swap(call.name, text, mine.text)) ? end(mine, call, run, true) : undefined
+          })
+          if (response) resumed.push({ ...of, response })
+        } catch (error) {
+          resumed.push({ ...of, error })
+        }
+        await next()
+      }
+      await Promise.all(Array.from({ length: RESUMED_AT_ONCE }, next))
+      return resumed
+    },
+    state: async (name) => (await find(name))?.call.state ?? 'none',
+    async forget(name) {
+      // A mark that counts as forgotten. So the text of a call that cannot be read is found, too.
+      const mark = JSON.stringify({ name, key: '-', until: 0 })
+      const text = await stored(() => storage.add(name, mark))
+      return (await swap(name, text, null)) && text !== mark
+    },
+  }
+}
+
+/** What the storage keeps of a call that ended. Null: nothing. */
+function recordOf(call: StoredCall, { state, error }: Ending, until: number): StoredCall | null {
+  if (state === 'stopped') return { ...call, state, code: error?.code ?? '' }
+  if (state === 'none' || call.name === call.key) return null
+  return { ...call, headers: [], body: null, state, until }
+}
+
+async function stored<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (cause) {
+    throw notSent('ONCE_STORAGE_FAILED', 503, 'the storage failed', { cause })
+  }
+}
+
+function stopped(call: StoredCall): Error {
+  return notSent(call.code ?? '', 409, 'it was stopped before', { call })
+}

@@ -1,0 +1,111 @@
+import type { CallError } from './call-error.ts'
+import type { CallResponse, CallState, IdempotentClient } from './types.ts'
+import { webLocks } from './web-storage.ts'
+
+/** What is used of React: pass the module itself. */
+export interface ReactLike {
+  useCallback<F extends (...params: never[]) => unknown>(callback: F, deps: readonly unknown[]): F
+  useEffect(effect: () => void | (() => void), deps: readonly unknown[]): void
+  useState<S>(initial: S): [S, (next: S | ((last: S) => S)) => void]
+}
+
+/** What a component shows of one call. */
+export interface ShownCall {
+  /** `loading` until the storage was read. `pending` in any tab, and after a reload until the outcome is known. */
+  readonly state: CallState | 'loading'
+  /** The answer, if it came in this tab since the page was loaded. */
+  readonly response: CallResponse | undefined
+  /** Why the last run ended without an answer. The call may be pending. */
+  readonly error: CallError | undefined
+}
+
+export interface HookedCall extends ShownCall {
+  /** Sends the call. While it is pending, another press does nothing else than wait for the same answer. */
+  run(url: string | URL, init?: RequestInit): Promise<void>
+  /** Frees the name, so that the next run is a new call. */
+  forget(): Promise<void>
+}
+
+export interface HookOptions {
+  /** `false`: do not resume a call that is pending when the page is loaded. */
+  resume?: boolean
+}
+
+const FIRST: ShownCall = { state: 'loading', response: undefined, error: undefined }
+
+interface NamedCall {
+  readonly name: string
+  readonly shown: ShownCall
+}
+
+/**
+ * Makes the hook `useIdempotentCall(name)` for "the user pressed Pay". Tabs of one browser take turns by a Web Lock, so
+ * the second tab asks for the answer of the first.
+ */
+export function idempotentCallHook(
+  { useCallback, useEffect, useState }: ReactLike,
+  client: IdempotentClient,
+): (name: string, options?: HookOptions) => HookedCall {
+  const locks = webLocks()
+  const alone = <T>(name: string, work: () => Promise<T>): Promise<T> =>
+    locks ? locks.request(`effectively-once:call:${name}`, work) : work()
+
+  return function useIdempotentCall(name, { resume = true } = {}) {
+    const [kept, keep] = useState<NamedCall>({ name, shown: FIRST })
+
+    /** An answer may come when the component already shows a call with another name. */
+    const show = useCallback(
+      (part: Partial<ShownCall>) =>
+        keep((last) => (last.name === name ? { name, shown: { ...last.shown, ...part } } : last)),
+      [name],
+    )
+
+    const settle = useCallback(
+      async (work: () => Promise<CallResponse | undefined>) => {
+        let part: Partial<ShownCall> = {}
+        try {
+          part = { response: await alone(name, work) }
+        } catch (error) {
+          part = { error: error as CallError }
+        }
+        const state = await client.state(name)
+        show({ ...part, state })
+      },
+      [name],
+    )
+
+    useEffect(() => {
+      let isMounted = true
+      keep({ name, shown: FIRST })
+      const begin = async (): Promise<void> => {
+        const state = await client.state(name)
+        if (!isMounted) return
+        show({ state })
+        if (state !== 'pending' || !resume) return
+        await settle(async () => {
+          const [resumed] = await client.resume({ name })
+          if (resumed?.error !== undefined) throw resumed.error
+          return resumed?.response
+        })
+      }
+      begin().catch((error: CallError) => show({ error }))
+      return () => {
+        isMounted = false
+      }
+    }, [name, resume])
+
+    const run = useCallback(
+      async (url: string | URL, init?: RequestInit) => {
+        show({ state: 'pending', error: undefined })
+        await settle(() => client.fetch(url, init, { name }))
+      },
+      [name],
+    )
+    const forget = useCallback(async () => {
+      await client.forget(name)
+      show({ ...FIRST, state: 'none' })
+    }, [name])
+    // The first render with a new name comes before its effect.
+    return { ...(kept.name === name ? kept.shown : FIRST), run, forget }
+  }
+}

@@ -1,0 +1,182 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, describe, expect, it } from 'vitest'
+import { answer, PAY, post, scripted, VirtualTime } from '../../test/client/support/scripted.ts'
+import { idempotentClient } from './client.ts'
+import { memoryStorage } from './memory.ts'
+import type { CallStorage, HeadersOf } from './types.ts'
+
+const lost = new TypeError('fetch failed')
+const error = (code: string, part: object = {}): unknown =>
+  expect.objectContaining({ name: 'OnceError', code, ...part })
+/** Real time that passes without virtual time. */
+const SLOW_MS = 2_000
+const never = (): Promise<never> => new Promise(() => {})
+
+describe('headers of the program', () => {
+  it('that never come end with the time limit of the attempt, and nothing was sent', async () => {
+    const { client, sent } = scripted([], { headers: never, retry: { attempts: 2 } })
+    await expect(client.fetch(PAY, post(), { name: 'pay 7' })).rejects.toEqual(
+      error('ONCE_CALL_PENDING', { message: 'ONCE_CALL_PENDING nothing was done: it was tried 2 times' }),
+    )
+    expect([sent, await client.state('pay 7')]).toEqual([[], 'none'])
+  })
+
+  it('that never come end with the signal', async () => {
+    const giving = new AbortController()
+    const headers = (): Promise<never> => {
+      giving.abort()
+      return never()
+    }
+    const { client } = scripted([], { headers, timeout: '10m', deadline: '20m' })
+    const call = client.fetch(PAY, post(), { signal: giving.signal })
+    await expect(call).rejects.toThrow('it was aborted')
+  })
+
+  it('that fail once are asked for again, and the origin is not blamed', async () => {
+    let asked = 0
+    const headers = (): HeadersOf => {
+      if (++asked < 3) throw new Error('no token')
+      return { authorization: 'Bearer 1' }
+    }
+    const { client, sent } = scripted([], { headers, breaker: { failures: 1 } })
+    expect((await client.fetch(PAY, post())).status).toBe(201)
+    expect(sent.map(({ headers: of }) => of.get('authorization'))).toEqual(['Bearer 1'])
+  })
+
+  it('may be an instance of Headers', async () => {
+    const { client, sent } = scripted([], { headers: () => new Headers({ authorization: 'Bearer 1' }) })
+    await client.fetch(PAY, post())
+    expect(sent[0]?.headers.get('authorization')).toBe('Bearer 1')
+  })
+})
+
+it('a policy that never comes does not keep a caller that gives up', async () => {
+  const giving = new AbortController()
+  let asked = 0
+  const fetch = async (url: string): Promise<Response> => {
+    if (!url.includes('well-known')) return answer(503)
+    asked += 1
+    giving.abort()
+    return never()
+  }
+  const { client, time } = scripted([], { fetch, timeout: '1h', deadline: '2h' })
+  await expect(client.fetch(PAY, post(), { signal: giving.signal })).rejects.toThrow('it was aborted')
+  expect([asked, time.passed.every((ms) => ms < 60_000)]).toEqual([1, true])
+})
+
+it('an outage costs no more than the retry budget', async () => {
+  const of = (status: number, length: number): Response[] => Array.from({ length }, () => answer(status))
+  const steps = [...of(503, 60), ...of(201, 5), answer(503)]
+  const { client, sent } = scripted(steps, { retry: { attempts: 2, budget: 2 }, breaker: false })
+  for (let n = 0; n < 58; n++) await client.fetch(PAY, post()).catch(() => {})
+  expect(sent).toHaveLength(60)
+  // Each answer gives a fifth of a token back.
+  for (let n = 0; n < 5; n++) await client.fetch(PAY, post())
+  expect((await client.fetch(PAY, post())).status).toBe(201)
+})
+
+describe('a storage', () => {
+  it('that throws at once does not hide the answer, nor does `onError`', async () => {
+    const storage: CallStorage = {
+      ...memoryStorage(),
+      swap: () => {
+        throw new Error('disk full')
+      },
+    }
+    const onError = (): void => {
+      throw new Error('no log')
+    }
+    expect((await scripted([], { storage, onError }).client.fetch(PAY, post())).status).toBe(201)
+    const adds: CallStorage = { ...storage, add: storage.swap as never }
+    await expect(scripted([], { storage: adds }).client.fetch(PAY, post())).rejects.toEqual(
+      error('ONCE_STORAGE_FAILED'),
+    )
+  })
+
+  it.each(['{"name":"bad', 'null', '{}', ''])(
+    'with the unreadable call %s lists and resumes the others',
+    async (bad) => {
+      const storage = memoryStorage()
+      await storage.add('bad', bad)
+      const told: unknown[] = []
+      const { client, sent } = scripted([lost], {
+        storage,
+        retry: { attempts: 1 },
+        onError: (cause) => told.push(cause),
+      })
+      await expect(client.fetch(PAY, post(), { name: 'pay 7' })).rejects.toEqual(error('ONCE_CALL_PENDING'))
+      expect((await client.pending()).map(({ name }) => name)).toEqual(['pay 7'])
+      expect((await client.resume()).map(({ response }) => response?.status)).toEqual([201])
+      expect(told[0]).toEqual(error('ONCE_STORAGE_FAILED'))
+      // Its key is lost, so nothing may be sent under this name before somebody frees it.
+      await expect(client.fetch(PAY, post(), { name: 'bad' })).rejects.toEqual(error('ONCE_STORAGE_FAILED'))
+      expect(sent).toHaveLength(2)
+      expect([await client.forget('bad'), await client.forget('bad')]).toEqual([true, false])
+      expect((await client.fetch(PAY, post(), { name: 'bad' })).status).toBe(201)
+    },
+  )
+})
+
+describe('two callers of one name', () => {
+  const late = (): Promise<Response> => new Promise((resolve) => setTimeout(() => resolve(answer(201)), 50))
+
+  it('give up alone: the second one', async () => {
+    const { client, sent } = scripted([late], {}, new VirtualTime(SLOW_MS))
+    const giving = new AbortController()
+    const first = client.fetch(PAY, post(), { name: 'pay 7' })
+    const second = client.fetch(PAY, post(), { name: 'pay 7', signal: giving.signal })
+    setTimeout(() => giving.abort(), 5)
+    expect(await Promise.race([first.then(() => 'first'), second.catch(({ code }: { code: string }) => code)])).toBe(
+      'ONCE_CALL_PENDING',
+    )
+    expect([(await first).status, sent.length]).toEqual([201, 1])
+  })
+
+  it('give up alone: the second one at its deadline', async () => {
+    let second: Promise<unknown> = never()
+    const step = (): Promise<Response> => second.then(never, () => answer(201))
+    const { client, sent } = scripted([step], { timeout: '1h', deadline: '2h' }, new VirtualTime(50))
+    const first = client.fetch(PAY, post(), { name: 'pay 7' })
+    second = client.fetch(PAY, post(), { name: 'pay 7', deadline: '1ms' })
+    await expect(second).rejects.toThrow('the call stays pending: its caller gave up')
+    expect([(await first).status, sent.length]).toEqual([201, 1])
+  })
+
+  it('give up alone: the first one, and the second sends the same key again', async () => {
+    const { client, sent } = scripted([never, late], {}, new VirtualTime(SLOW_MS))
+    const giving = new AbortController()
+    const first = client.fetch(PAY, post(), { name: 'pay 7', signal: giving.signal })
+    const second = client.fetch(PAY, post(), { name: 'pay 7' })
+    setTimeout(() => giving.abort(), 20)
+    await expect(first).rejects.toThrow('it was aborted')
+    expect((await second).status).toBe(201)
+    expect(new Set(sent.map(({ key }) => key)).size).toBe(1)
+  })
+})
+
+describe('a real server', () => {
+  let server: Server
+  afterEach(() => void server.close())
+
+  it('may redirect with 307: the body is sent again', async () => {
+    const seen: string[] = []
+    server = createServer((request, response) => {
+      const parts: Buffer[] = []
+      request.on('data', (part: Buffer) => parts.push(part))
+      request.on('end', () => {
+        const isMoved = request.url === '/charges'
+        seen.push(
+          `${request.url ?? ''} ${String(request.headers['idempotency-key'])} ${Buffer.concat(parts).toString()}`,
+        )
+        response.writeHead(isMoved ? 307 : 201, isMoved ? { location: '/charges/' } : {}).end()
+      })
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const client = idempotentClient({ retry: { attempts: 1 } })
+    const url = `http://127.0.0.1:${port}/charges`
+    expect((await client.fetch(url, { method: 'POST', body: 'ü' }, { key: 'k-1' })).status).toBe(201)
+    expect(seen).toEqual(['/charges k-1 ü', '/charges/ k-1 ü'])
+  })
+})

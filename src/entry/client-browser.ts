@@ -1,0 +1,2 @@
+export { indexedDbStorage } from '../client/indexed-db.ts'
+export { webStorage, type WebStorageLike } from '../client/web-storage.ts'

@@ -1,0 +1,6 @@
+export { idempotentClient } from '../client/client.ts'
+export { isCallError, type CallError } from '../client/call-error.ts'
+export { memoryStorage } from '../client/memory.ts'
+export type { BreakerOptions, CallOptions, CallResponse, CallState, CallStorage } from '../client/types.ts'
+export type { CallVerdict, ClientOptions, IdempotentClient, PendingCall, ReceivedAnswer } from '../client/types.ts'
+export type { ResumedCall, RetryOptions, ServerKind } from '../client/types.ts'
