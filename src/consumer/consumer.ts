@@ -14,7 +14,7 @@ import { checkConsumer, type ConsumerSettings } from './options.ts'
 import { endedInTime, stopMs, type ConsumerParts } from './parts.ts'
 import { Pausing } from './pausing.ts'
 import { createPushedConsumer } from './push.ts'
-import { prefetchOf } from './size.ts'
+import { BatchSize, prefetchOf } from './size.ts'
 import type { Consumer, ConsumerOptions } from './types.ts'
 import { required } from '../store/lacking.ts'
 import type { SomeInbox } from '../store/inbox.ts'
@@ -32,7 +32,8 @@ export function createConsumer<Tx>(
   const inbox = inboxOf(core, settings)
   const { from } = settings
   const pausing = new Pausing(name, core.settings.observe)
-  const parts: ConsumerParts<Tx> = { core, inbox, settings, pausing, tracker: null }
+  const size = new BatchSize(settings, core.store.locks)
+  const parts: ConsumerParts<Tx> = { core, inbox, settings, pausing, size, tracker: null }
   let told = false
   const prepared = async (): Promise<void> => {
     await prepare(core, settings)

@@ -19,7 +19,7 @@ import { isApplied, isSettled, type Fate, type Fates, type SettledFate } from '.
 import { ackFirst } from './first.ts'
 import { backoffMs, deliveriesOf, pauseWhileDownMs, endedInTime, type ConsumerParts } from './parts.ts'
 import { lookForRewinds } from './rewinds.ts'
-import { BatchSize, prefetchOf, ReceiveSize } from './size.ts'
+import { prefetchOf, ReceiveSize } from './size.ts'
 import { StoreRest } from './store-rest.ts'
 import { parkOrphans, passSettled, uncount, workOn } from './work.ts'
 import { tellCrowded, withLocks } from '../operation/crowding.ts'
@@ -36,7 +36,6 @@ export class ConsumerLoop<Tx> {
   readonly #stopping: AbortSignal
   readonly #prefetch: number
   readonly #room: WakeSignal
-  readonly #size: BatchSize
   readonly #receives = new ReceiveSize()
   readonly #throttle: Throttle
   /** Transactions at a time: an embedded store has one writer. */
@@ -62,7 +61,6 @@ export class ConsumerLoop<Tx> {
     const { core, inbox, settings } = parts
     this.#prefetch = prefetchOf(settings)
     this.#room = new WakeSignal(core.clock)
-    this.#size = new BatchSize(settings, core.store.locks)
     this.#throttle = new Throttle(core.clock, settings.rate, () => this.#dispatch())
     this.#concurrency = core.store.features.concurrentClaims || settings.leaseMs !== null ? settings.concurrency : 1
     this.#rest = new StoreRest(core)
@@ -83,6 +81,7 @@ export class ConsumerLoop<Tx> {
 
   /** Runs until it is stopped. With `once`, it runs until nothing is left to do. */
   async run(once: boolean): Promise<void> {
+    this.#parts.size.isDrain = once
     this.#cancelHold = this.#broker.keepHolding(() => deliveriesOf([...this.#backlog.arrivals()]))
     const cancelLooks = lookForRewinds(this.#parts, this.#broker)
     try {
@@ -170,7 +169,7 @@ export class ConsumerLoop<Tx> {
     let now = this.#now
     for (; this.#active < this.#concurrency && this.#rest.mayBegin(now) && !this.#stopping.aborted; now = this.#now) {
       if (this.#parts.pausing.paused) break
-      const most = Math.min(this.#throttle.room(), this.#size.next(this.#active))
+      const most = Math.min(this.#throttle.room(), this.#parts.size.next(this.#active))
       if (this.#rest.until > 0) this.#backlog.untriedFirst()
       const batch = this.#backlog.pick(most, now, !this.#suspectRunning)
       const [first] = batch
@@ -208,7 +207,7 @@ export class ConsumerLoop<Tx> {
     }
     const fates = await workOn(this.#parts, batch)
     // The time of messages that run apart says nothing about ordinary batches.
-    if (!apart) this.#size.took(this.#now - startedAt, batch.length)
+    if (!apart) this.#parts.size.took(this.#now - startedAt, batch.length)
     await this.#settle(fates)
   }
 

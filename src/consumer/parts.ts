@@ -8,6 +8,7 @@ import type { Delivery } from '../source/source.ts'
 import type { CompleteInboxParams, SomeInbox } from '../store/inbox.ts'
 import type { Pausing } from './pausing.ts'
 import type { ConsumerSettings } from './options.ts'
+import type { BatchSize } from './size.ts'
 import type { Core } from '../operation/core.ts'
 
 /** What all parts of one consumer share. */
@@ -16,6 +17,8 @@ export interface ConsumerParts<Tx> {
   readonly inbox: SomeInbox<Tx>
   readonly settings: ConsumerSettings
   readonly pausing: Pausing
+  /** It keeps its pace from run to run, because a function drains often. */
+  readonly size: BatchSize
   /** null: the source has no positions. */
   readonly tracker: PositionTracker | null
 }

@@ -38,6 +38,8 @@ it('a batch has as many messages as take about its time', () => {
   const settings = { leaseMs: null, delivery: 'once', batch: 1_000, deadlineMs: 1_000_000 } as ConsumerSettings
   const size = new BatchSize(settings, undefined)
   expect(size.next(0)).toBe(32)
+  size.isDrain = true
+  expect(size.next(0)).toBe(1)
   size.took(100, 100)
   expect([size.next(0), size.next(1)]).toEqual([CONSUMER_BATCH_MS, CONSUMER_BATCH_MS * 2])
   size.took(11, 1)

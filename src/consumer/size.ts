@@ -45,6 +45,8 @@ const FIRST_BATCH = 32
  * How many messages share a transaction: as many as take about CONSUMER_BATCH_MS together, limited by the free locks.
  */
 export class BatchSize {
+  /** Time may be short for a drain, as in a function. So it measures one message first. */
+  isDrain = false
   readonly #settings: ConsumerSettings
   readonly #locks: LockBudget | undefined
   /** Recent milliseconds per message. */
@@ -63,7 +65,7 @@ export class BatchSize {
     const { leaseMs, delivery, deadlineMs } = this.#settings
     if (leaseMs !== null || delivery === 'at-most-once') return 1
     const batch = Math.min(this.#settings.batch, this.#locks?.most() ?? Infinity)
-    if (this.#pace === null) return Math.min(batch, FIRST_BATCH)
+    if (this.#pace === null) return this.isDrain ? 1 : Math.min(batch, FIRST_BATCH)
     const ms = Math.min(CONSUMER_BATCH_MS * (running + 1), deadlineMs / 10)
     return Math.max(1, Math.min(batch, Math.floor(ms / Math.max(this.#pace, 0.001))))
   }

@@ -46,6 +46,8 @@ const BROKERS = {
   redis: async () => (await import('./redis.ts')).redis,
   kafka: async () => (await import('./kafka.ts')).kafka,
   rabbitmq: async () => (await import('./rabbitmq.ts')).rabbitmq,
+  sqs: async () => (await import('./sqs.ts')).sqs,
+  sqsFifo: async () => (await import('./sqs.ts')).sqsFifo,
 } as const satisfies Record<string, () => Promise<Broker>>
 
 export type BrokerName = keyof typeof BROKERS

@@ -22,6 +22,8 @@ export interface ConsumerChaosParams {
   readonly kills: number
   /** Delivered in order, without `ordered` events. Default: in random order, half of the aggregates with them */
   readonly inOrder?: boolean
+  /** How often an event comes at most. Default: 5 */
+  readonly copies?: number | undefined
   readonly flaw?: PlantedFlaw
   readonly timeoutMs: number
 }
@@ -66,14 +68,14 @@ export interface ConsumerChaosPhases {
 export async function consumerChaos(params: ConsumerChaosParams): Promise<ConsumerChaosResult> {
   const began = performance.now()
   const laps = new Laps()
-  const { broker, events, inOrder = false, flaw = 'none' } = params
+  const { broker, events, inOrder = false, copies, flaw = 'none' } = params
   const place = `consumer_${Math.random().toString(36).slice(2)}`
   const world = await openWorld(params.database)
   const shared = flaw === 'shared'
   const feed = await openFeed({ name: broker, url: params.url, place, inOrder, shared }, world)
   const args = [broker, params.database, params.url, place, inOrder ? 'inOrder' : 'random', flaw]
   const consumers = new Processes('consumer-process', args)
-  const wanted = sendsOf({ events, inOrder })
+  const wanted = sendsOf({ events, inOrder, copies })
   // The outbox has each of them once, in order: its source is made to repeat them.
   const sends = broker === 'outbox' ? eventsOf({ events, inOrder }) : wanted
   const deadline = performance.now() + params.timeoutMs

@@ -11,13 +11,18 @@ export interface Sends {
   readonly events: number
   /** The first deliveries of an aggregate's events are in order, and no event names its predecessor. */
   readonly inOrder: boolean
+  /** How often an event comes at most. Default: 5 */
+  readonly copies?: number | undefined
 }
 
 /** How often an event comes: the same for everybody who asks. */
-export function copiesOf({ aggregate, n }: { readonly aggregate: string; readonly n: number }): number {
+export function copiesOf(
+  { aggregate, n }: { readonly aggregate: string; readonly n: number },
+  most = COPIES_MAX,
+): number {
   let hash = n
   for (const letter of aggregate) hash = (hash * 31 + letter.charCodeAt(0)) >>> 0
-  return 1 + (hash % COPIES_MAX)
+  return 1 + (hash % most)
 }
 
 /** Each event once, as it was made. */
@@ -29,15 +34,15 @@ export function eventsOf({ events, inOrder }: Sends): OutgoingEvent[] {
  * Every event 1 to 5 times. In random order: each copy anywhere in a window, and every other aggregate's events are
  * `ordered` (its name begins with an o). In order: the first copies as they were made, the others any time after.
  */
-export function sendsOf({ events, inOrder }: Sends): OutgoingEvent[] {
+export function sendsOf({ events, inOrder, copies: most = COPIES_MAX }: Sends): OutgoingEvent[] {
   const placed: { readonly event: OutgoingEvent; readonly at: number }[] = []
   for (const [i, event] of eventsOf({ events, inOrder }).entries()) {
-    const copies = copiesOf(event.data as Parameters<typeof copiesOf>[0])
+    const copies = copiesOf(event.data as Parameters<typeof copiesOf>[0], most)
     for (let copy = 0; copy < copies; copy++) {
       const late = inOrder && copy === 0 ? 0 : Math.random() * WINDOW
       // Under ids of their own, as deliberate resends are: the broker must not drop them.
       const brokerId = `${event.id}:r${copy}`
-      const at = i * ((1 + COPIES_MAX) / 2) + late
+      const at = i * ((1 + most) / 2) + late
       placed.push({ event: { ...event, brokerId, deduplicationId: brokerId }, at })
     }
   }

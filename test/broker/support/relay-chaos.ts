@@ -27,6 +27,8 @@ export interface ChaosResult {
   readonly lost: number
   /** Of first occurrences, per aggregate. */
   readonly inversions: number
+  /** The broker promised to keep the order. */
+  readonly ordered: boolean
   readonly duplicates: number
   /** The broker promised to drop duplicates for the time this took. */
   readonly duplicatesAllowed: boolean
@@ -78,6 +80,7 @@ export async function relayChaos(params: ChaosParams): Promise<ChaosResult> {
       ...result,
       events: params.events,
       kills: relays.kills,
+      ordered: sink.orders,
       duplicatesAllowed,
       seconds: Math.round(ms / 100) / 10,
     }

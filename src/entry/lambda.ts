@@ -1,0 +1,5 @@
+export { httpHandler } from '../http/lambda.ts'
+export type { LambdaHttpAnswer, LambdaHttpEvent, LambdaRequest } from '../http/lambda.ts'
+export { lambdaSource } from '../broker/sqs/lambda.ts'
+export type { LambdaConsumer, LambdaContext, LambdaSource, LambdaSourceOptions } from '../broker/sqs/lambda.ts'
+export type { LambdaSqsAnswer, LambdaSqsEvent, LambdaSqsRecord } from '../broker/sqs/lambda.ts'

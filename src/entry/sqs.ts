@@ -1,0 +1,7 @@
+export { sqsSink } from '../broker/sqs/sink.ts'
+export type { SqsSinkOptions } from '../broker/sqs/sink.ts'
+export { snsSink } from '../broker/sqs/sns-sink.ts'
+export type { SnsSinkOptions } from '../broker/sqs/sns-sink.ts'
+export { sqsSource } from '../broker/sqs/source.ts'
+export type { SqsSourceOptions } from '../broker/sqs/source.ts'
+export type { SnsClient, SqsClient } from '../broker/sqs/client.ts'
