@@ -1,0 +1,7 @@
+export { deterministicId } from '../natural/deterministic-id.ts'
+export type { IdPart } from '../natural/deterministic-id.ts'
+export type { Columns } from '../natural/columns.ts'
+export { insertOnce } from '../natural/insert-once.ts'
+export type { Inserted, InsertOnceOptions } from '../natural/insert-once.ts'
+export { updateIf } from '../natural/update-if.ts'
+export type { UpdateIfOptions, Updated } from '../natural/update-if.ts'
