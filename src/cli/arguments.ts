@@ -52,6 +52,8 @@ export interface Values {
   step?: string
   done?: string
   rerun?: boolean
+  undone?: string
+  undo?: string
   fail?: string
   body?: string
   role?: string
@@ -116,6 +118,8 @@ const OPTIONS: Readonly<Record<Option, Given>> = {
   step: TEXT,
   done: TEXT,
   rerun: FLAG,
+  undone: TEXT,
+  undo: TEXT,
   fail: TEXT,
   body: TEXT,
   role: TEXT,
@@ -176,7 +180,7 @@ export const COMMANDS: Readonly<Record<string, { readonly options: readonly Opti
   },
   'operations show': { options: [...ONE, 'reveal'], operand: OPERATION },
   'operations settle': {
-    options: [...ONE, ...ACCOUNTABLE, 'step', 'done', 'rerun', 'fail', 'body'],
+    options: [...ONE, ...ACCOUNTABLE, 'step', 'done', 'rerun', 'undone', 'fail', 'undo', 'body'],
     operand: OPERATION,
   },
   'operations release': { options: [...ONE, ...ACCOUNTABLE], operand: OPERATION },
@@ -204,6 +208,11 @@ export const COMMANDS: Readonly<Record<string, { readonly options: readonly Opti
   },
   'redrive abort': { options: [...ONE, ...ACCOUNTABLE], operand: 'the number of a redrive' },
   'redrive audit': { options: [...ONE, 'limit'], operand: 'the number of a redrive?' },
+  'reconcile plan': { options: ['reveal'], operand: 'the file of a module' },
+  'reconcile run': {
+    options: [...ACCOUNTABLE, 'canary', 'stop-after-canary', 'rate', 'pause-at'],
+    operand: 'the file of a module',
+  },
   verify: { options: ['within', 'import'], operand: 'the file of a module' },
   completion: { options: [], operand: 'bash, zsh or fish' },
   demo: { options: [], operand: '' },

@@ -6,6 +6,7 @@ import type { KafkaAdmin, KafkaProducer, KafkaProducerSettings } from '../broker
 import type { NatsJetStream } from '../broker/nats/sink.ts'
 import type { RabbitmqConnection } from '../broker/rabbitmq/client.ts'
 import type { RedisClient } from '../broker/redis/client.ts'
+import type { SqsClient } from '../broker/sqs/client.ts'
 import type { Values } from './arguments.ts'
 import { loadPeer } from './peer.ts'
 import { UsageError } from './usage.ts'
@@ -26,11 +27,12 @@ interface Place {
   readonly url: string
   readonly hosts: string[]
   readonly user: { readonly username: string; readonly password: string } | undefined
-  readonly tls: boolean
+  /** Undefined: the URL does not say. */
+  readonly tls: boolean | undefined
   readonly query: Readonly<Record<string, string>>
 }
 
-/** Each broker: the parameters of which its URL needs one, and how the sink is opened. */
+/** Each broker: the parameters of which its URL needs one (none: it needs a path), and how the sink is opened. */
 interface Broker {
   readonly one: readonly string[]
   open(place: Place): Promise<Destination>
@@ -114,7 +116,29 @@ const kafka: Broker = {
   },
 }
 
-const BROKERS: Readonly<Record<string, Broker>> = { nats, redis, rediss: redis, amqp: rabbitmq, amqps: rabbitmq, kafka }
+const sqs: Broker = {
+  one: [],
+  async open({ url, hosts: [host = ''], tls = true }) {
+    const SQS = await loadPeer<NewSqs>('SQS', '@aws-sdk/client-sqs', 'SQS')
+    const { sqsSink } = await import('../broker/sqs/sink.ts')
+    const [, region] = /^sqs\.([\w-]+)\.amazonaws\.com/.exec(host) ?? []
+    const client = new SQS(region === undefined ? {} : { region })
+    return {
+      sink: sqsSink(client, { queue: url.replace(/^sqs:/i, tls ? 'https:' : 'http:') }),
+      close: async () => client.destroy(),
+    }
+  },
+}
+
+const BROKERS: Readonly<Record<string, Broker>> = {
+  nats,
+  redis,
+  rediss: redis,
+  amqp: rabbitmq,
+  amqps: rabbitmq,
+  kafka,
+  sqs,
+}
 
 /** Says what is wrong with `--to` before anything is opened. */
 export function destinationOf(to: string, values: Values): () => Promise<Destination> {
@@ -122,9 +146,7 @@ export function destinationOf(to: string, values: Values): () => Promise<Destina
   if (scheme === 'http' || scheme === 'https') return webhook(to, values)
   const broker = Object.hasOwn(BROKERS, scheme) ? BROKERS[scheme] : undefined
   if (!broker) {
-    const what = /^sqs:/i.test(to)
-      ? 'there is no sink for SQS yet'
-      : `--to has ${scheme === '' ? 'no scheme' : `the unknown scheme '${scheme}:'`}`
+    const what = `--to has ${scheme === '' ? 'no scheme' : `the unknown scheme '${scheme}:'`}`
     const known = ['https', ...Object.keys(BROKERS)].map((name) => `${name}:`).join(', ')
     throw new UsageError(
       `${what}; known schemes: ${known}; for other brokers, call once.relay({ to }) in your own program`,
@@ -146,7 +168,7 @@ function webhook(url: string, { 'secret-env': variable = SECRET_DEFAULT }: Value
   return async () => ({ sink, close: async () => {} })
 }
 
-const TLS_BY_QUERY = new Set(['nats', 'kafka'])
+const TLS_BY_QUERY = new Set(['nats', 'kafka', 'sqs'])
 
 function decoded(text: string): string {
   try {
@@ -162,18 +184,26 @@ function placeOf(scheme: string, to: string, one: readonly string[]): Place {
     /^[^:]+:\/\/(?:([^@/?]*)@)?([^/?@]+)(\/[^?@]*)?(?:\?(.*))?$/.exec(to) ?? []
   const { tls, ...query } = Object.fromEntries(new URLSearchParams(text))
   const given = Object.keys(query)
-  if (hosts === '' || given.length !== 1 || !one.includes(given[0] as string) || Object.values(query)[0] === '') {
+  if (one.length === 0 && (hosts === '' || !/[^/]$/.test(path) || given.length > 0 || user !== undefined)) {
+    throw new UsageError(
+      `--to needs the queue's host and path, such as ${scheme}://sqs.eu-central-1.amazonaws.com/123456789012/payments; the AWS credentials come from the environment`,
+    )
+  }
+  if (
+    one.length > 0 &&
+    (hosts === '' || given.length !== 1 || !one.includes(given[0] as string) || Object.values(query)[0] === '')
+  ) {
     const needed = one.map((name) => `?${name}=NAME`).join(' or ')
     throw new UsageError(`--to needs a host and ${needed}, such as ${scheme}://localhost?${one[0]}=payments`)
   }
   if (tls !== undefined && (!TLS_BY_QUERY.has(scheme) || (tls !== 'true' && tls !== 'false')))
-    throw new UsageError('tls=true and tls=false are for nats: and kafka:; for the others use rediss: or amqps:')
+    throw new UsageError('tls=true and tls=false are for nats:, kafka: and sqs:; for the others use rediss: or amqps:')
   const [, username = '', password = ''] = /^([^:]*):?(.*)$/s.exec(user ?? '')?.map(decoded) ?? []
   return {
     url: `${scheme}://${user === undefined ? '' : `${user}@`}${hosts}${path}`,
     hosts: hosts.split(','),
     user: user === undefined ? undefined : { username, password },
-    tls: tls === 'true',
+    tls: tls === undefined ? undefined : tls === 'true',
     query,
   }
 }
@@ -200,4 +230,5 @@ type NewRabbitmq = new (options: object) => RabbitmqConnection &
   Closable & {
     onConnect(timeoutMs: number): Promise<void>
   }
+type NewSqs = new (options: object) => SqsClient & { destroy(): void }
 type NewKafka<T> = new (options: object) => T

@@ -20,7 +20,11 @@ export const erase: Run = (given, { signal }) => {
       ', ',
     )
     const parked = discarded === 0 ? '' : ` (${discarded} of them parked: they are never applied)`
-    const text = [`${count}${parked} ${dryRun ? 'would be erased' : 'erased'}`, ...refusedLines(erased)].join('\n')
+    const copies = erased.copiesExpire
+      ? ['copies of answers in a shared cache are not read any more, and stay there until they expire']
+      : []
+    const done = `${count}${parked} ${dryRun ? 'would be erased' : 'erased'}`
+    const text = [done, ...copies, ...refusedLines(erased)].join('\n')
     return { text, data: erased, exit: erased.finished ? EXIT.done : EXIT.attention }
   })
 }

@@ -45,6 +45,8 @@ const RUNS: Readonly<Record<string, () => Promise<Run>>> = {
   'redrive resume': async () => (await import('./redrive.ts')).resume,
   'redrive abort': async () => (await import('./redrive.ts')).abort,
   'redrive audit': async () => (await import('./redrive.ts')).audit,
+  'reconcile plan': async () => (await import('./reconcile.ts')).plan,
+  'reconcile run': async () => (await import('./reconcile.ts')).run,
   verify: async () => (await import('./verify.ts')).verify,
   completion: async () => (await import('./completion.ts')).completion,
   demo: async () => (await import('./demo.ts')).demo,

@@ -44,15 +44,15 @@ export const show: Run = (given) => {
     // As with dead letters, the data of clients is shown only on request.
     const shown = {
       ...same,
-      steps: reveal ? steps : steps.map(({ name, state }) => ({ name, state })),
+      steps: reveal ? steps : steps.map(({ name, state, ...step }) => ({ name, state, isUndone: 'undone' in step })),
       ...(reveal ? { input } : {}),
     }
     const lines = Object.entries({ ...same, ...(reveal ? { input: JSON.stringify(input) } : {}) })
       .filter(([, value]) => value !== null)
       .map(([name, value]) => `${name.padEnd(12)} ${value instanceof Date ? value.toISOString() : String(value)}`)
     const stepLines = steps.map(
-      ({ name, state, result }) =>
-        `step ${name}: ${state}${reveal && state === 'done' ? ` ${JSON.stringify(result)}` : ''}`,
+      ({ name, state, result, ...step }) =>
+        `step ${name}: ${state}${reveal && state === 'done' ? ` ${JSON.stringify(result)}` : ''}${'undone' in step ? ', undone' : ''}`,
     )
     return { text: [...lines, ...stepLines].join('\n'), data: shown }
   })
@@ -65,7 +65,7 @@ export const settle: Run = (given) => {
     return {
       text: settled
         ? 'settled'
-        : 'not settled: the operation is not in the state unknown (--fail also ends an abandoned operation)',
+        : 'not settled: the operation is not in the state unknown (--fail and --undo also end an abandoned operation), or its undo has begun',
       data: { settled },
       exit: settled ? EXIT.done : EXIT.failed,
     }
@@ -106,16 +106,21 @@ function rowOf(o: ListedOperation): (string | number)[] {
 }
 
 function verdictOf(values: Values): Verdict {
-  const { step, done, rerun, fail, body } = values
-  const given = [done, rerun, fail].filter((one) => one !== undefined).length
+  const { step, done, rerun, undone, fail, undo, body } = values
+  const given = [done, rerun, undone, fail, undo].filter((one) => one !== undefined).length
   if (given !== 1)
-    throw new UsageError('settle needs one of --done JSON, --rerun (both with --step NAME), --fail STATUS')
-  if (body !== undefined && fail === undefined) throw new UsageError('--body needs --fail')
-  if (fail !== undefined) {
-    const status = numberOf(values, 'fail', { min: 400, max: 499, whole: true }) as number
-    return { failed: final({ status, ...(body === undefined ? {} : { body: jsonOf('body', body) }) }) }
+    throw new UsageError(
+      'settle needs one of --done JSON, --rerun, --undone JSON (all with --step NAME), --fail STATUS, --undo STATUS',
+    )
+  const ending = fail === undefined ? 'undo' : 'fail'
+  if (body !== undefined && values[ending] === undefined) throw new UsageError('--body needs --fail or --undo')
+  if (values[ending] !== undefined) {
+    const status = numberOf(values, ending, { min: 400, max: 499, whole: true }) as number
+    const refusal = final({ status, ...(body === undefined ? {} : { body: jsonOf('body', body) }) })
+    return ending === 'fail' ? { failed: refusal } : { undo: refusal }
   }
   if (step === undefined) throw new UsageError('--step NAME is needed: operations show lists the steps')
+  if (undone !== undefined) return { step, undone: jsonOf('undone', undone) }
   return done === undefined ? { step, rerun: true } : { step, done: jsonOf('done', done) }
 }
 

@@ -1,8 +1,7 @@
-import { resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import type { Transform } from '../dead-letter/redrive/transform.ts'
 import type { Redrive, RedriveOptions, RedrivePlan, RedriveStatus } from '../dead-letter/redrive/types.ts'
 import { RATE_MAX } from '../limits.ts'
+import { loadModule } from './module.ts'
 import { table, using, type Report, type Run, type Told } from './report.ts'
 import { EXIT, UsageError, type ExitCode } from './usage.ts'
 import { accountableOf, chosenFilterOf, filterOf, numberOf, redriveIdOf } from './values.ts'
@@ -173,14 +172,8 @@ function exitOf({ state, failed, blocked }: RedriveStatus): ExitCode {
 /** A module of the user's own: `export const transform = (event, letter) => …`, or its default export. */
 async function loadTransform(file: string | undefined): Promise<Transform | undefined> {
   if (file === undefined) return undefined
-  let loaded: { transform?: unknown; default?: unknown }
-  try {
-    loaded = (await import(pathToFileURL(resolve(file)).href)) as typeof loaded
-  } catch (error) {
-    const reason = error instanceof Error ? error.message.split('\n', 1)[0] : String(error)
-    throw new UsageError(`--transform ${file.slice(0, 200)} cannot be loaded: ${reason}`)
-  }
-  const transform = loaded.transform ?? loaded.default
+  const loaded = await loadModule(file, `--transform ${file.slice(0, 200)}`)
+  const transform = loaded['transform'] ?? loaded['default']
   if (typeof transform !== 'function')
     throw new UsageError(`--transform ${file.slice(0, 200)} exports no function 'transform'`)
   return transform as Transform

@@ -31,7 +31,7 @@ export const USAGE = `effectively-once <command> [options]
   erase --scope TEXT         erase what is stored for a person; --dry-run: only count it
   operations [list]          list leased operations that are not completed; filters below
   operations show ID         show an operation with its steps (--reveal: also their results and its input)
-  operations settle ID       record the outcome of an unknown operation (--step, --done, --rerun), or end it (--fail)
+  operations settle ID       record the outcome of an unknown operation (--step, --done, --rerun), or end it (--fail, --undo)
   operations release ID      end the lease of an operation: the next retry takes over at once
   parked list                list events that a relay gave up on; --destination NAME names its sink
   parked release             send parked events again, in order per aggregate
@@ -48,6 +48,8 @@ export const USAGE = `effectively-once <command> [options]
   redrive pause | abort ID
   redrive resume ID          continue, and watch (--detach: do not watch)
   redrive audit [ID]         show who did what, when and why
+  reconcile plan FILE        compare our calls with the provider's; changes nothing (--reveal: show the entries)
+  reconcile run FILE         compare, and compensate what differs; resumes where it stopped
   verify FILE                kill real processes at every boundary of a handler, retry and check
   completion SHELL           print a completion script for bash, zsh or fish
   demo                       show a short demo in the terminal
@@ -82,6 +84,8 @@ operations settle
   --step NAME --done JSON    the call was made, with this result: the next retry continues after it
   --step NAME --rerun        the call was not made: the next retry makes it
   --fail STATUS              the operation is over: every retry gets this status (--body JSON: and this body)
+  --undo STATUS              as --fail, but the next retry or recover first undoes the finished steps
+  --step NAME --undone JSON  the step of a refused operation was undone by hand
 
 erase
   --scope TEXT, --key KEY    whose data, as your program passes the scope; --key: of one operation
@@ -91,7 +95,7 @@ parked
   --destination NAME         the name of the sink
   --aggregate ID, --id ID    one aggregate, one event; default: all of them
 
-forget, erase, redrive, dead-letters import and discard, operations settle and release, parked release and skip
+forget, erase, redrive, reconcile run, dead-letters import and discard, operations settle and release, parked release and skip
   --why TEXT                 the reason, for the audit log; required for every change
   --by NAME                  who; default: the user and host of this machine
   --canary N                 run N letters first (10), and pause if one fails; --stop-after-canary: pause in any case
@@ -109,7 +113,8 @@ verify
 
 relay
   --to URL                   https://…, nats://HOST?stream=NAME, kafka://HOST?topic=NAME, redis://HOST?stream=NAME,
-                             amqp://HOST?queue=NAME (or exchange=NAME); default: the environment variable RELAY_TO
+                             amqp://HOST?queue=NAME (or exchange=NAME), sqs://HOST/ACCOUNT/QUEUE;
+                             default: the environment variable RELAY_TO
   --secret-env NAME          the environment variable with the webhook's secret; default WEBHOOK_SECRET
 
 Exit codes: 0 done, 1 failed, 2 the command line is wrong, 3 done, but an operator should look.`

@@ -1,0 +1,2 @@
+export { reconciliation } from '../reconciliation/reconciliation.ts'
+export type * from '../reconciliation/types.ts'

@@ -1,0 +1,7 @@
+/** A page of a reconciliation ends after so many entries or findings. After a crash, one page is compared again. */
+export const PAGE_ENTRIES = 2_000
+export const PAGE_FINDINGS = 100
+/** Entries of one side with the same key are in memory together. */
+export const GROUP_MAX = 1_000
+export const KEY_BYTES_MAX = 1_000
+export const NAME_BYTES_MAX = 100
