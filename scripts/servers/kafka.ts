@@ -1,20 +1,18 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { debianBinary } from './debian.ts'
+import { mavenJars } from './maven.ts'
 import { freePort, run } from './process.ts'
 import type { RunningServer, ServerRecipe } from './recipe.ts'
 import { dockerImage, give, startKept } from './start-kept.ts'
 
-const KAFKA = '4.1.1'
+/** Kafka Connect and Kafka's tools have the same version. */
+export const KAFKA = '4.1.1'
 const IMAGE = `apache/kafka:${KAFKA}`
 const READY_MS = 60_000
-const MAVEN_MS = 300_000
 const FORMAT_MS = 60_000
 
-const CACHE = fileURLToPath(new URL(`../../node_modules/.cache/effectively-once/kafka-${KAFKA}`, import.meta.url))
+const ARTIFACTS = [`org.apache.kafka:kafka_2.13:${KAFKA}`, 'org.slf4j:slf4j-simple:1.7.36']
 
 /** A small broker: one compiler thread and one garbage collector thread. */
 const JAVA = [
@@ -62,7 +60,7 @@ function settings(
 /** Runs Apache's own jars on the machine's Java. */
 async function startFromMaven(): Promise<RunningServer> {
   const java = await debianBinary('java', 'openjdk-17-jre-headless')
-  const classes = join(await jars(), '*')
+  const classes = join(await mavenJars(`kafka-${KAFKA}`, ARTIFACTS), '*')
   return startKept({
     owner: {},
     readyMs: READY_MS,
@@ -104,40 +102,6 @@ async function startInDocker(): Promise<RunningServer> {
   })
   return { url, stop }
 }
-
-/** Fetches the broker's jars once. Another run may fetch them at the same time; the first result is kept. */
-async function jars(): Promise<string> {
-  const libs = join(CACHE, 'libs')
-  if (existsSync(libs)) return libs
-  const maven = await debianBinary('mvn', 'maven')
-  const work = `${CACHE}-${randomBytes(6).toString('hex')}`
-  await mkdir(work, { recursive: true })
-  try {
-    const pom = join(work, 'pom.xml')
-    await writeFile(pom, POM)
-    const goal = ['dependency:copy-dependencies', `-DoutputDirectory=${join(work, 'libs')}`]
-    await run(maven, ['-q', '-B', '-f', pom, ...goal], { timeoutMs: MAVEN_MS, cwd: work })
-    await rename(work, CACHE).catch(async (error: unknown) => {
-      if (!existsSync(libs)) throw error
-    })
-    return libs
-  } finally {
-    await rm(work, { recursive: true, force: true })
-  }
-}
-
-const POM = `<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>effectively-once</groupId>
-  <artifactId>test-kafka</artifactId>
-  <version>1</version>
-  <packaging>pom</packaging>
-  <dependencies>
-    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>${KAFKA}</version></dependency>
-    <dependency><groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId><version>1.7.36</version></dependency>
-  </dependencies>
-</project>
-`
 
 async function answers(url: string): Promise<void> {
   const { Admin } = await import('@platformatic/kafka')

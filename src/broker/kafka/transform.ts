@@ -58,8 +58,12 @@ export function kafkaTransform<M extends KafkaInput>(
   async function readOnce(): Promise<void> {
     const stream = await consume()
     const gather = new Gatherer(stream, stopping.signal)
+    const progress = new Progress()
     try {
-      for (let batch = await gather.next(); batch.length > 0; batch = await gather.next()) await commit(batch)
+      for (let batch = await gather.next(); batch.length > 0; batch = await gather.next()) {
+        progress.add(batch)
+        await commit(batch)
+      }
     } finally {
       await stream.close().catch(() => {})
     }
@@ -87,6 +91,23 @@ export function kafkaTransform<M extends KafkaInput>(
       stopping.abort()
       await ended
     },
+  }
+}
+
+/**
+ * Throws if a stream delivers a message again, so that everything is read again from the group's offsets. After a
+ * rebalance the client fetches from there, and keeps the messages that it had fetched before. A batch with both would
+ * commit results twice, and an offset that is too low.
+ */
+class Progress {
+  readonly #last = new Map<string, bigint>()
+
+  add(batch: readonly KafkaInput[]): void {
+    for (const { topic, partition, offset } of batch) {
+      const name = `${topic}/${partition}`
+      if (offset <= (this.#last.get(name) ?? -1n)) throw new Error(`${name}/${offset} was delivered again`)
+      this.#last.set(name, offset)
+    }
   }
 }
 
