@@ -4,7 +4,7 @@ import { systemClock } from './clock.ts'
 /** A client of ioredis: of one server, behind Sentinel, or of a cluster. */
 export interface IoRedisKeyed {
   readonly status: string
-  call(command: string, args: string[]): Promise<unknown>
+  call(command: string, ...args: string[]): Promise<unknown>
   pipeline(commands: string[][]): { exec(): Promise<[error: Error | null, result: unknown][] | null> }
 }
 
@@ -27,7 +27,7 @@ export interface KeyedRedis {
    * breaks in between, the rest is not sent on another connection.
    */
   together(key: string, commands: readonly (readonly string[])[]): Promise<readonly unknown[]>
-  /** Sends a command to every server that can be reached, replicas too if the client knows them. */
+  /** Sends a command to every server that the client knows, replicas too. Null: this server did not answer. */
   everywhere(command: readonly string[]): Promise<readonly unknown[]>
 }
 
@@ -56,9 +56,16 @@ export function keyedRedis(client: KeyedRedisClient, where: string, withinMs: nu
   const answered = <T>(reply: Promise<T>): Promise<T> =>
     new Promise((resolve, reject) => {
       const cancel = systemClock.after(withinMs, () => reject(late()))
-      const end = (): void => cancel()
-      reply.then(resolve, reject)
-      reply.then(end, end)
+      reply.then(
+        (answer) => {
+          cancel()
+          resolve(asText(answer) as T)
+        },
+        (error: unknown) => {
+          cancel()
+          reject(error)
+        },
+      )
     })
   return {
     call: (key, command) => answered(raw.call(key, command)),
@@ -76,8 +83,8 @@ function isNodeRedis(client: object | null): client is NodeRedisKeyed {
 }
 
 function fromIoRedis(client: IoRedisKeyed): KeyedRedis {
-  const send = (to: Pick<IoRedisKeyed, 'call'>, [name = '', ...args]: readonly string[]): Promise<unknown> =>
-    to.call(name, args)
+  const send = (to: Pick<IoRedisKeyed, 'call'>, command: readonly string[]): Promise<unknown> =>
+    to.call(...(command as [string, ...string[]]))
   return {
     call: (_key, command) => send(client, command),
     async together(_key, commands) {
@@ -116,11 +123,19 @@ function fromNodeRedis(client: NodeRedisKeyed): KeyedRedis {
   }
 }
 
-/** The replies of the servers that answered. Rejects if none did. */
+/** Null: no answer. Rejects if there was none at all. */
 async function reached<T>(nodes: readonly T[], ask: (node: T) => Promise<unknown>): Promise<readonly unknown[]> {
   const asked = await Promise.allSettled(nodes.map(ask))
-  const replies = asked.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
   const [first] = asked
-  if (replies.length === 0 && first?.status === 'rejected') throw first.reason
-  return replies
+  if (first?.status === 'rejected' && asked.every(({ status }) => status === 'rejected')) throw first.reason
+  return asked.map((result) => (result.status === 'fulfilled' ? result.value : null))
+}
+
+/** A client may be set to give bytes instead of text. */
+function asText(reply: unknown): unknown {
+  if (typeof reply !== 'object' || reply === null) return reply
+  if (reply instanceof Uint8Array) return Buffer.from(reply.buffer, reply.byteOffset, reply.byteLength).toString()
+  if (Array.isArray(reply)) return reply.map(asText)
+  if (reply instanceof Map) return new Map([...reply].map(([name, value]) => [String(name), asText(value)]))
+  return Object.fromEntries(Object.entries(reply).map(([name, value]) => [name, asText(value)]))
 }

@@ -1,6 +1,7 @@
 import { describe, expect, inject, test } from 'vitest'
 import { startRedisCluster } from '../../scripts/servers/redis-cluster.ts'
 import { clusterChaos } from './support/cluster-chaos.ts'
+import { restartCopied } from './support/copied-server.ts'
 import { cutLink } from './support/cut-link.ts'
 import { processChaos } from './support/process-chaos.ts'
 
@@ -16,8 +17,10 @@ const isOurs = 'url' in server && server.from === 'debian'
 describe.skipIf(!isOurs)('chaos on Redis', { timeout: TIMEOUT_MS }, () => {
   test('races, SIGKILL at every crash point, SIGSTOP past the lease', async () => {
     const url = 'url' in server ? server.url : ''
-    const result = await processChaos({ url, server: 'redis', client: 'node-redis', rounds: 1 })
-    expect(result).toEqual({ operations: 12, effects: 0, answers: 0, zombies: 0 })
+    const { operations, ...broken } = await processChaos({ url, server: 'redis', client: 'node-redis', rounds: 1 })
+    expect(broken).toEqual({ effects: 0, answers: 0, zombies: 0 })
+    // A stop that came too late is tried again with another operation.
+    expect(operations).toBeGreaterThanOrEqual(12)
   })
 
   test('a failover, a killed primary and a moved slot beneath a running operation: one effect', async () => {
@@ -36,5 +39,9 @@ describe.skipIf(!isOurs)('chaos on Redis', { timeout: TIMEOUT_MS }, () => {
 
   test('without replicas the failover loses acknowledged claims, as the docs say', async () => {
     expect(await cutLink(CALLS, 0)).toEqual({ asked: CALLS, refused: 0, before: CALLS, twice: CALLS })
+  })
+
+  test('a promoted server that restarts before its file is complete loses what it acknowledged, as the docs say', async () => {
+    expect(await restartCopied()).toBeNull()
   })
 })

@@ -18,8 +18,12 @@ export interface NodeRedisClient {
   readonly isReady: boolean
   // oxlint-disable-next-line no-explicit-any -- a cluster takes the key before the command
   sendCommand(...params: any[]): Promise<unknown>
-  // oxlint-disable-next-line no-explicit-any -- as above
-  multi(): { addCommand(...params: any[]): unknown; exec(): Promise<unknown> }
+  multi(): {
+    // oxlint-disable-next-line no-explicit-any -- as above
+    addCommand(...params: any[]): unknown
+    exec(): Promise<unknown>
+    execAsPipeline(): Promise<readonly unknown[]>
+  }
   duplicate(): NodeRedisClient
   connect(): Promise<unknown>
   on(event: 'error', listener: (error: Error) => void): unknown
@@ -33,8 +37,12 @@ export interface RedisCommands {
   /** False: a command would wait in the client's own queue, and be sent after its caller has given up. */
   isReady(): boolean
   call(...args: readonly string[]): Promise<unknown>
-  /** MULTI … EXEC: all commands or none. If it rejects without an answer of the server, the outcome is unknown. */
-  transaction(commands: readonly (readonly string[])[]): Promise<void>
+  /**
+   * MULTI … EXEC: all commands or none. If it rejects without an answer of the server, the outcome is unknown. `then`
+   * follows on the same connection, and never on another one: WAIT counts the writes of its connection. Resolves with
+   * its reply.
+   */
+  transaction(commands: readonly (readonly string[])[], then?: readonly string[]): Promise<unknown>
   /** A separate connection, for commands that block. */
   another(): Promise<RedisCommands>
   disconnect(): void
@@ -77,8 +85,12 @@ function fromIoRedis(client: IoRedisClient, stream: string): RedisCommands {
       const pair = [['call', 'EXISTS', stream], ['call', command, ...args]] // prettier-ignore
       return resultsOf(await answered(client.pipeline(pair).exec()))[1]
     },
-    async transaction(commands) {
-      resultsOf(await answered(client.multi(commands.map((command) => ['call', ...command])).exec()))
+    async transaction(commands, then) {
+      const calls = commands.map((command) => ['call', ...command])
+      if (!then) return void resultsOf(await answered(client.multi(calls).exec()))
+      // The client sends what is left of a broken pipeline to no other connection.
+      const all = [['multi'], ...calls, ['exec'], ['call', ...then]]
+      return thenOf(resultsOf(await answered(client.pipeline(all).exec())))
     },
     async another() {
       const copy = client.duplicate()
@@ -103,6 +115,14 @@ function resultsOf(results: [error: Error | null, result: unknown][] | null): un
   })
 }
 
+/** The last reply, after a transaction that ran. */
+function thenOf(replies: readonly unknown[]): unknown {
+  const [ran, last] = replies.slice(-2)
+  if (!Array.isArray(ran)) throw new Error('the transaction was discarded')
+  for (const reply of ran as readonly unknown[]) if (reply instanceof Error) throw reply
+  return last
+}
+
 function fromNodeRedis(client: NodeRedisClient, stream: string): RedisCommands {
   const isCluster = 'masters' in client
   // EVAL, the script, the number of keys, the key. `false`: not to a replica.
@@ -119,10 +139,13 @@ function fromNodeRedis(client: NodeRedisClient, stream: string): RedisCommands {
       if (isCluster) checkCluster(args[0])
       return answered(client.sendCommand(...place(args), [...args]))
     },
-    async transaction(commands) {
+    async transaction(commands, then) {
       const multi = client.multi()
-      for (const command of commands) multi.addCommand(...place(command), [...command])
+      const all = then ? [['MULTI'], ...commands, ['EXEC'], then] : commands
+      for (const command of all) multi.addCommand(...place(command), [...command])
+      if (then) return thenOf(await answered(multi.execAsPipeline()))
       await answered(multi.exec())
+      return undefined
     },
     async another() {
       const copy = client.duplicate()

@@ -34,9 +34,9 @@ export function redisSink(client: RedisClient, options: RedisSinkOptions): Sink 
     return ['XADD', stream, ...known, ...trim, '*', 'brokerid', event.brokerId, 'event', json]
   }
 
-  async function replicated(): Promise<void> {
-    const have = Number(await redis.call('WAIT', String(replicas), String(waitMs)))
-    if (have < replicas) throw new Error(`${have} of ${replicas} replicas have the events after ${waitMs} ms`)
+  async function replicated(commands: readonly (readonly string[])[]): Promise<void> {
+    const have = Number(await redis.transaction(commands, ['WAIT', String(replicas), String(waitMs)]))
+    if (!(have >= replicas)) throw new Error(`${have} of ${replicas} replicas have the events after ${waitMs} ms`)
   }
 
   return {
@@ -86,8 +86,8 @@ export function redisSink(client: RedisClient, options: RedisSinkOptions): Sink 
       // The client would queue the commands, and send them after another relay has sent the same events.
       if (!redis.isReady()) throw new Error('the connection to Redis is not ready')
       // All entries or none, so that no entry overtakes a failed one. An error here is an error of all entries.
-      await redis.transaction(commands)
-      if (replicas > 0) await replicated()
+      if (replicas > 0) await replicated(commands)
+      else await redis.transaction(commands)
       return verdicts
     },
   }

@@ -1,6 +1,5 @@
+import { isUtf8 } from 'node:buffer'
 import type { Answer } from '../../lifecycle/answer.ts'
-
-const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 type Head = readonly [status: number, headers: Answer['headers'], kept: 0 | 1, body: 'none' | 'text' | 'base64']
 
@@ -15,11 +14,8 @@ export function answerText({ status, headers, body, kept }: Answer): string {
 
 function bodyText(body: Uint8Array | null): [Head[3], string] {
   if (!body) return ['none', '']
-  try {
-    return ['text', decoder.decode(body)]
-  } catch {
-    return ['base64', Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('base64')]
-  }
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  return isUtf8(bytes) ? ['text', bytes.toString()] : ['base64', bytes.toString('base64')]
 }
 
 export function answerOf(text: string): Answer {

@@ -1,9 +1,23 @@
-import type { ClaimView, StoredRecord } from '../../lifecycle/record.ts'
-import { systemRandom } from '../../platform/random.ts'
-import type { Claimed, Held, LeaseParams, Leases, StoredStep } from '../store.ts'
+import type { Answer } from '../../lifecycle/answer.ts'
+import type { ClaimView } from '../../lifecycle/record.ts'
+import { inTime } from '../../platform/in-time.ts'
+import type { Claim, Claimed, Held, LeaseParams, Leases, StoredStep } from '../store.ts'
 import { answerText } from './answer.ts'
-import { claimedOf, operationOf, recordOf, stateNumber, type Fields } from './record.ts'
-import { CLAIM, EVICT, FAIL, FINISH, GO_ON, LEASE, SHOW, STEP, SUSPEND, UNSTEP, type Script } from './scripts.ts'
+import { claimedOf, endOfRecord, newClaimOf, operationOf, recordOf, stateNumber } from './record.ts'
+import {
+  CLAIM,
+  EVICT,
+  FAIL,
+  FINISH,
+  GO_ON,
+  LEASE,
+  SHOW,
+  STEP,
+  SUSPEND,
+  TAKE_OVER,
+  UNSTEP,
+  type Script,
+} from './scripts.ts'
 import type { EvictionGuard } from './server.ts'
 import { ReplicasShort, storeError, type Transition, type Transitions } from './transition.ts'
 
@@ -14,10 +28,16 @@ import { ReplicasShort, storeError, type Transition, type Transitions } from './
 const TOKEN_KEPT_MS = 3_600_000
 const STEP_PREFIX = ':'
 const DONE_PREFIX = '='
+const NAME_FIELD = 'in'
+const INPUT_FIELD = 'i'
 const WON: ClaimView = { inserted: true, sameRunning: false, otherRunning: false, record: null, reread: false }
 
 /** Every transition is one script about one key. Records are not searched, because Redis has no index over them. */
 export function redisLeases(redis: Transitions, guard: EvictionGuard): Leases {
+  const { clock, random } = redis.parts
+  const unique = random.uuid()
+  let calls = 0
+  const nonce = (): string => `${unique}.${++calls}`
   const run = (script: Script, id: string, args: Transition['args'], code?: Parameters<typeof storeError>[1]) =>
     redis.run({ script, id, args, replicated: code !== undefined }).then(
       (reply) => Number(reply) === 1,
@@ -25,58 +45,67 @@ export function redisLeases(redis: Transitions, guard: EvictionGuard): Leases {
         throw storeError(error, code)
       },
     )
-  const setLease = ({ id, token }: Held, leaseMs: number): Promise<boolean> => run(LEASE, id, ['', token, leaseMs])
+  const setLease = ({ id, token }: Held, leaseMs: number): Promise<boolean> => run(LEASE, id, [token, `${leaseMs}`])
 
-  async function take(params: LeaseParams, seen: StoredRecord | null): Promise<readonly unknown[]> {
-    const { id, fingerprint, fingerprintVersion, replayForMs, goneForMs } = params.claim
-    const nonce = systemRandom.uuid()
-    const known = seen ? [seen.token, stateNumber(seen.state)] : ['', '']
-    const args = [nonce, replayForMs, goneForMs, fingerprint, fingerprintVersion, params.leaseMs, ...known]
-    try {
-      await guard.check()
-      const of = { script: CLAIM, id, args: [...args, ...notesOf(params)], replicated: true }
-      return (await redis.run(of)) as readonly unknown[]
-    } catch (error) {
+  /** Returns the reply of the script. Text: this caller has claimed the key. */
+  function take(script: Script, params: LeaseParams, args: string[]): Promise<unknown> {
+    const { id } = params.claim
+    if (params.recover) args.push(NAME_FIELD, params.recover.name, INPUT_FIELD, params.recover.input)
+    const looking = guard.check(redis.keyOf(id))
+    const of = { script, id, args, replicated: true }
+    return (looking ? looking.then(() => redis.run(of)) : redis.run(of)).catch(async (error: unknown) => {
       if (error instanceof ReplicasShort) {
-        const reply = error.reply as readonly unknown[]
+        const { reply } = error
+        if (typeof reply !== 'string') return reply
+        const token = script === CLAIM ? reply : claimedOf(reply).token
         // Nothing has run, so a retry need not wait for the lease.
-        if (Number(reply[0]) === 1) await setLease({ id, token: String(reply[1]) }, 0).catch(() => false)
-        else return reply
+        await setLease({ id, token }, 0).catch(() => false)
       }
       throw storeError(error)
-    }
+    })
   }
 
   return {
-    async claim(params) {
-      const [won, ...rest] = await take(params, null)
-      if (Number(won) === 1) return { view: WON, claimed: claimedOf(rest) }
-      const [now, ...fields] = rest
-      return { view: { ...WON, inserted: false, record: recordOf(now, fields as Fields), reread: true }, claimed: null }
+    claim(params) {
+      const { replayForMs } = params.claim
+      const times = `;${Math.ceil(params.leaseMs)}000${timesOf(params.claim)};${nonce()}|`
+      return take(CLAIM, params, [times, `;1${endOfRecord(params)}`]).then((reply) => {
+        if (typeof reply === 'string') return { view: WON, claimed: newClaimOf(reply, replayForMs) }
+        const [now, text] = reply as readonly [string, string]
+        return { view: { ...WON, inserted: false, record: recordOf(now, text), reread: true }, claimed: null }
+      })
     },
     async takeOver(params): Promise<Claimed | null> {
-      const [won, ...rest] = await take(params, params.seen)
-      return Number(won) === 1 ? claimedOf(rest) : null
+      const { seen, claim, leaseMs } = params
+      const known = [nonce(), seen.token, stateNumber(seen.state)]
+      const times = [leaseMs, claim.replayForMs, claim.goneForMs].map(String)
+      const reply = await take(TAKE_OVER, params, [...known, ...times, endOfRecord(params)])
+      return typeof reply === 'string' ? claimedOf(reply) : null
     },
-    async heartbeat({ leases, leaseMs }) {
-      const held = await Promise.allSettled(leases.map((lease) => setLease(lease, leaseMs)))
-      return leases.flatMap(({ id }, i) => {
-        const renewed = held[i]
-        // Not knowing is not losing: the next beat asks again.
-        if (renewed?.status !== 'fulfilled') throw renewed?.reason
-        return renewed.value ? [id] : []
-      })
+    async heartbeat({ leases, leaseMs, withinMs = leaseMs, unsure }) {
+      const late = (): Error => storeError(new Error(`no answer to a heartbeat in ${withinMs} ms`))
+      const renewed = await Promise.all(
+        leases.map((lease) =>
+          inTime(setLease(lease, leaseMs), withinMs, late, clock).catch((error: unknown) => {
+            // Not knowing is not losing: the next beat asks again. In a cluster, others are on other servers.
+            if (!unsure) throw error
+            unsure(lease.id, error)
+            return false
+          }),
+        ),
+      )
+      return leases.filter((_, i) => renewed[i]).map(({ id }) => id)
     },
     release: (held) => setLease(held, 0),
     finish: ({ id, token, claim, answer }) =>
-      run(FINISH, id, [...endOf(claim), answerText(answer), token], 'ONCE_COMMIT_UNKNOWN'),
+      run(FINISH, id, completionOf(nonce(), token, claim, answer), 'ONCE_COMMIT_UNKNOWN'),
     async steps({ id, life }) {
       const fields = pairsOf(
         await redis.call(id, 'HGETALL').catch((error: unknown) => {
           throw storeError(error)
         }),
       )
-      if (fields.get('l') !== life) return []
+      if (recordOf(0, fields.get('r') ?? null)?.life !== life) return []
       return [...fields].flatMap(([field, value]): StoredStep[] => {
         if (!field.startsWith(STEP_PREFIX)) return []
         const name = field.slice(STEP_PREFIX.length)
@@ -87,52 +116,53 @@ export function redisLeases(redis: Transitions, guard: EvictionGuard): Leases {
     async startStep({ id, token, name }) {
       const field = STEP_PREFIX + name
       try {
-        return Number(await redis.run({ script: STEP, id, args: ['', token, field, ''], replicated: true })) === 1
+        return Number(await redis.run({ script: STEP, id, args: [token, field, ''], replicated: true })) === 1
       } catch (error) {
         // The call is not made. A record of its start would leave the operation unknown.
-        if (error instanceof ReplicasShort) await run(UNSTEP, id, ['', token, field]).catch(() => false)
+        if (error instanceof ReplicasShort) await run(UNSTEP, id, [token, field]).catch(() => false)
         throw storeError(error)
       }
     },
     finishStep: ({ id, token, name, result }) =>
-      run(STEP, id, ['', token, STEP_PREFIX + name, DONE_PREFIX + result], 'ONCE_COMMIT_UNKNOWN'),
-    suspend: ({ id, token }) => run(SUSPEND, id, [systemRandom.uuid(), token]),
+      run(STEP, id, [token, STEP_PREFIX + name, DONE_PREFIX + result], 'ONCE_COMMIT_UNKNOWN'),
+    suspend: ({ id, token }) => run(SUSPEND, id, [nonce(), token]),
     settle({ claim, verdict }) {
       const { id, replayForMs, goneForMs } = claim
       if (verdict.kind === 'failed')
-        return run(FAIL, id, [...endOf(claim), answerText(verdict.answer)], 'ONCE_COMMIT_UNKNOWN')
+        return run(FAIL, id, completionOf(nonce(), '', claim, verdict.answer), 'ONCE_COMMIT_UNKNOWN')
       const step = [STEP_PREFIX + verdict.step, ...(verdict.kind === 'done' ? [DONE_PREFIX + verdict.result] : [])]
-      return run(GO_ON, id, [systemRandom.uuid(), replayForMs, goneForMs, ...step], 'ONCE_COMMIT_UNKNOWN')
+      return run(GO_ON, id, [nonce(), `${replayForMs}`, `${goneForMs}`, ...step], 'ONCE_COMMIT_UNKNOWN')
     },
     async show({ id }) {
-      const reply = await redis.run({ script: SHOW, id, args: [''] }).catch((error: unknown) => {
+      const reply = await redis.run({ script: SHOW, id, args: [] }).catch((error: unknown) => {
         throw storeError(error)
       })
-      const [now, notes, ...fields] = reply as [string, Fields, ...Fields]
-      const operation = operationOf(id, now, notes, fields)
-      return operation && { operation, input: notes[4] ?? null }
+      const [now, text, recover, input] = reply as readonly [string, ...(string | null)[]]
+      if (typeof text !== 'string') return null
+      return { operation: { ...operationOf(id, now, text), recover: recover ?? null }, input: input ?? null }
     },
     evict: ({ id, replayForMs, goneForMs }) =>
-      run(EVICT, id, [systemRandom.uuid(), replayForMs, goneForMs], 'ONCE_COMMIT_UNKNOWN'),
+      run(EVICT, id, [nonce(), `${replayForMs}`, `${goneForMs}`], 'ONCE_COMMIT_UNKNOWN'),
   }
 }
 
-function endOf({ replayForMs, goneForMs }: LeaseParams['claim']): (string | number)[] {
-  return [systemRandom.uuid(), replayForMs, goneForMs, TOKEN_KEPT_MS]
+/** Expiry, and the time when the key is forgotten, in microseconds from now. Large numbers are slow to write as text. */
+function timesOf({ replayForMs, goneForMs }: Claim): string {
+  return `;${Math.ceil(replayForMs)}000;${Math.ceil(replayForMs + goneForMs)}000`
 }
 
-/** Fields and values in turn. An empty value stands for null. */
-function notesOf({ about, recover }: LeaseParams): string[] {
-  return [
-    ...(about ? ['bn', about.namespace, 'br', about.route, 'bl', about.label ?? ''] : []),
-    ...(recover ? ['rn', recover.name, 'ri', recover.input] : []),
-  ]
+function completionOf(nonce: string, token: string, claim: Claim, answer: Answer): string[] {
+  const { replayForMs, goneForMs } = claim
+  const keptMs = Math.ceil(Math.max(replayForMs + goneForMs, TOKEN_KEPT_MS))
+  return [token, `;0${timesOf(claim)};${nonce}`, `${keptMs}`, answerText(answer), `${Math.ceil(replayForMs)}`]
 }
 
 /** RESP2 sends a map as a flat list, RESP3 as a map or an object. */
 function pairsOf(reply: unknown): ReadonlyMap<string, string> {
   if (reply instanceof Map) return new Map([...reply].map(([field, value]) => [String(field), String(value)]))
-  if (!Array.isArray(reply)) return new Map(Object.entries((reply ?? {}) as Record<string, string>))
+  if (!Array.isArray(reply)) {
+    return new Map(Object.entries(reply ?? {}).map(([field, value]) => [field, String(value)]))
+  }
   const pairs = new Map<string, string>()
   for (let i = 0; i + 1 < reply.length; i += 2) pairs.set(String(reply[i]), String(reply[i + 1]))
   return pairs

@@ -1,4 +1,5 @@
 import { Redis } from 'ioredis'
+import { createClient, RESP_TYPES } from 'redis'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 import { openRedis, REDIS_CLIENTS, type OpenRedis } from '../../../test/support/redis-clients.ts'
 import { redisStore } from '../../entry/redis-store.ts'
@@ -51,7 +52,8 @@ describe.skipIf(!url)('the Redis store', () => {
     const claim = claimOf(newKey(), 1, { replayForMs: 1, goneForMs: 0 })
     await finishOne(store, claim)
     // As if the token came from a server whose clock was ahead.
-    await redis.hset(keyOf(claim.id), 't', '9000000000000000')
+    const text = (await redis.hget(keyOf(claim.id), 'r')) ?? ''
+    await redis.hset(keyOf(claim.id), 'r', text.replace(/^2;\d+/, '2;9000000000000000'))
     await pass(10)
     const { record: seen } = await store.read({ id: claim.id })
     const next = await store.leases.takeOver({ ...leaseOf(claim), seen: seen! })
@@ -61,9 +63,9 @@ describe.skipIf(!url)('the Redis store', () => {
   /** Loses the first reply to a command that the pattern matches: the server has run it. */
   function losing(text: string): Redis {
     let lost = false
-    const call = async (command: string, args: string[]): Promise<unknown> => {
-      const reply = await redis.call(command, args)
-      if (lost || !args.includes(text)) return reply
+    const call = async (command: string, ...args: string[]): Promise<unknown> => {
+      const reply = await redis.call(command, ...args)
+      if (lost || !args.some((arg) => arg.includes(text))) return reply
       lost = true
       throw new Error('Connection is closed.')
     }
@@ -85,6 +87,24 @@ describe.skipIf(!url)('the Redis store', () => {
     expect(await finish).toBe(true)
     const again = redisStore(redis).leases.finish({ id: claim.id, token, claim, answer: answerOf('2') })
     expect(await again).toBe(false)
+  })
+
+  test.each([2, 3] as const)('a client that gives bytes instead of text, RESP %d', async (RESP) => {
+    const client = createClient({ url, RESP, commandOptions: { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } } })
+    await client.connect()
+    const store = redisStore(client)
+    const claim = claimOf(newKey())
+    const first = await winLease(store, claim, 1)
+    const { id } = claim
+    await store.leases.finishStep({ id, token: first.token, life: first.life, name: 'mail', result: '1' })
+    expect(await store.leases.steps({ id, life: first.life })).toEqual([{ name: 'mail', state: 'done', result: '1' }])
+    await pass(10)
+    const { record: seen } = await store.read({ id })
+    const second = await store.leases.takeOver({ ...leaseOf(claim), seen: seen! })
+    expect(second).toMatchObject({ life: first.life, attempt: 2 })
+    expect(await store.leases.finish({ id, token: second!.token, claim, answer: answerOf('1') })).toBe(true)
+    expect((await store.read({ id })).answer).toMatchObject({ status: 200 })
+    client.destroy()
   })
 
   test('scripts that the server has forgotten are sent again', async () => {
@@ -138,6 +158,7 @@ describe('what the Redis store refuses', () => {
     expect(() => redisStore({} as never)).toThrow('redisStore needs a client of ioredis or of redis')
     expect(() => redisStore(answering(''), { replicas: -1 })).toThrow('replicas must be a whole number from 0 to 16')
     expect(() => redisStore(answering(''), { prefix: 'a{b}' })).toThrow('prefix must be a text without braces')
+    expect(() => redisStore(answering(''), null as never)).toThrow('the options of redisStore must be an object')
     expect(() => redisStore(answering(''), { replica: 1 } as never)).toThrow("unknown option 'replica'")
   })
 })

@@ -1,14 +1,16 @@
 import { invalid, refuseUnknown, wholeNumber } from '../../options.ts'
-import { keyedRedis, type KeyedRedisClient } from '../../platform/keyed-redis.ts'
+import { systemClock } from '../../platform/clock.ts'
+import { keyedRedis, type KeyedRedis, type KeyedRedisClient } from '../../platform/keyed-redis.ts'
+import { systemRandom } from '../../platform/random.ts'
 import { leasedParts } from '../leased/parts.ts'
 import type { KeyStore, Store } from '../store.ts'
 import { answerOf } from './answer.ts'
 import { redisLeases } from './leases.ts'
-import { recordOf, type Fields } from './record.ts'
+import { recordOf } from './record.ts'
 import { redisRows } from './rows.ts'
 import { READ } from './scripts.ts'
 import { EvictionGuard } from './server.ts'
-import { storeError, Transitions } from './transition.ts'
+import { storeError, Transitions, type RedisParts } from './transition.ts'
 
 const WITHIN_MS = 5_000
 const REPLICAS_MAX = 16
@@ -32,21 +34,27 @@ export interface RedisStoreOptions {
  */
 export function redisStore(client: KeyedRedisClient, options: RedisStoreOptions = {}): Store<undefined> {
   refuseUnknown(options, OPTIONS, 'redisStore')
+  if (typeof options !== 'object' || options === null) throw invalid('the options of redisStore must be an object')
   const { prefix = 'effectively-once' } = options
   const replicas = wholeNumber('replicas', options.replicas ?? 0, REPLICAS_MAX, 0)
   if (typeof prefix !== 'string' || !/^[^{}]+$/.test(prefix)) throw invalid('prefix must be a text without braces')
   const redis = keyedRedis(client, 'redisStore', WITHIN_MS)
-  const transitions = new Transitions(redis, { prefix, replicas })
+  return redisStoreOn(redis, { prefix, replicas, clock: systemClock, random: systemRandom })
+}
+
+/** The same with a given clock and random numbers, for the simulator. */
+export function redisStoreOn(redis: KeyedRedis, parts: RedisParts): Store<undefined> {
+  const transitions = new Transitions(redis, parts)
   const store: KeyStore = {
     name: 'redis',
     features: { transactional: false, concurrentClaims: true, serverDeadline: false, durable: false },
-    leases: redisLeases(transitions, new EvictionGuard(redis)),
+    leases: redisLeases(transitions, new EvictionGuard(redis, parts.clock)),
     async read({ id }) {
-      const reply = await transitions.run({ script: READ, id, args: [''] }).catch((error: unknown) => {
+      const reply = await transitions.run({ script: READ, id, args: [] }).catch((error: unknown) => {
         throw storeError(error)
       })
-      const [now, answer, ...fields] = reply as [string, string | null, ...Fields]
-      return { record: recordOf(now, fields), answer: answer === null ? null : answerOf(answer) }
+      const [now, text, answer] = reply as readonly [string, string | null, string | null]
+      return { record: recordOf(now, text), answer: answer === null ? null : answerOf(answer) }
     },
     close: async () => {},
   }

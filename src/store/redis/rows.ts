@@ -1,5 +1,4 @@
 import { sha256Hex } from '../../platform/sha256.ts'
-import { newUuid } from '../../platform/uuid.ts'
 import type { Rows } from '../leased/rows.ts'
 import { plainScript } from './scripts.ts'
 import { storeError, type Transition, type Transitions } from './transition.ts'
@@ -45,7 +44,7 @@ export function redisRows(redis: Transitions): Rows {
       return { values: fields.map((_, i) => values[i] ?? null), now: Number(now) }
     },
     async write(group, { expected, set, notAfter }) {
-      const args = [newUuid(), notAfter === undefined ? '' : String(notAfter), String(expected.size)]
+      const args = [redis.parts.random.uuid(), notAfter === undefined ? '' : String(notAfter), String(expected.size)]
       for (const [field, value] of [...expected, ...set]) args.push(field, value === null ? '0' : '1', value ?? '')
       return Number(await run(group, { script: WRITE, args, replicated: true })) === 1
     },

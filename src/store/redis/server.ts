@@ -1,9 +1,11 @@
 import { onceError } from '../../errors.ts'
-import { systemClock } from '../../platform/clock.ts'
+import type { Clock } from '../../platform/clock.ts'
 import type { KeyedRedis } from '../../platform/keyed-redis.ts'
 
 /** A server may be replaced by another one, or be given another policy. */
 const LOOK_AGAIN_MS = 30_000
+/** So soon if a server did not answer. */
+const LOOK_SOON_MS = 1_000
 
 /**
  * Refuses servers that may drop a claim or an answer when their memory is full. The policy is read with INFO, because
@@ -11,34 +13,48 @@ const LOOK_AGAIN_MS = 30_000
  */
 export class EvictionGuard {
   readonly #redis: KeyedRedis
+  readonly #clock: Clock
   #looking: Promise<void> | null = null
-  #lookedAt = -Infinity
+  #lookAt = -Infinity
 
-  constructor(redis: KeyedRedis) {
+  constructor(redis: KeyedRedis, clock: Clock) {
     this.#redis = redis
+    this.#clock = clock
   }
 
-  /** Undefined: the servers were all right a short time ago. From time to time they are looked at beside a claim. */
-  check(): Promise<void> | undefined {
-    const first = this.#lookedAt === -Infinity
-    if (systemClock.now() - this.#lookedAt > LOOK_AGAIN_MS) this.#look()
+  /**
+   * `key`: any key of the claim. Undefined: the servers were all right a short time ago. From time to time they are
+   * looked at beside a claim.
+   */
+  check(key: string): Promise<void> | undefined {
+    const first = this.#lookAt === -Infinity
+    if (this.#clock.now() >= this.#lookAt) this.#look(key)
     return first ? (this.#looking ?? undefined) : undefined
   }
 
-  #look(): void {
-    this.#looking ??= this.#redis
-      .everywhere(['INFO', 'memory'])
-      .then((replies) => {
-        for (const reply of replies) refuseEviction(String(reply))
-        this.#lookedAt = systemClock.now()
+  #look(key: string): void {
+    this.#looking ??= this.#ask(key)
+      .then((all) => {
+        this.#lookAt = this.#clock.now() + (all ? LOOK_AGAIN_MS : LOOK_SOON_MS)
       })
       .catch((error: unknown) => {
-        this.#lookedAt = -Infinity
+        this.#lookAt = -Infinity
         throw error
       })
       .finally(() => (this.#looking = null))
     // A look beside a claim has no caller who hears of its error. The next claim looks again, and waits.
     this.#looking.catch(() => {})
+  }
+
+  /** Returns whether every server has answered. */
+  async #ask(key: string): Promise<boolean> {
+    // The client of a cluster knows the servers only after it has connected, which a command about a key waits for.
+    await this.#redis.call(key, ['EXISTS', key])
+    const replies = await this.#redis.everywhere(['INFO', 'memory'])
+    const known = replies.filter((reply) => reply !== null)
+    for (const reply of known) refuseEviction(String(reply))
+    if (known.length === 0) throw new Error('no server has told its eviction policy')
+    return known.length === replies.length
   }
 }
 

@@ -1,5 +1,6 @@
 import { isOnceError, onceError } from '../../errors.ts'
-import { sleep, systemClock } from '../../platform/clock.ts'
+import { sleep, type Clock } from '../../platform/clock.ts'
+import type { Random } from '../../platform/random.ts'
 import type { KeyedRedis } from '../../platform/keyed-redis.ts'
 import type { Script } from './scripts.ts'
 
@@ -15,40 +16,47 @@ const MOVED = /^(MOVED|ASK)\b/
 export interface Transition {
   readonly script: Script
   readonly id: string
-  readonly args: readonly (string | number)[]
+  readonly args: readonly string[]
   /** The write waits for replicas, if the store asks for them. */
   readonly replicated?: boolean
 }
 
+export interface RedisParts {
+  readonly prefix: string
+  readonly replicas: number
+  readonly clock: Clock
+  readonly random: Random
+}
+
 /** Runs the scripts. Every one of them may be sent twice: it compares its token or its nonce. */
 export class Transitions {
+  readonly parts: RedisParts
   readonly #redis: KeyedRedis
-  readonly #prefix: string
-  readonly #replicas: number
 
-  constructor(redis: KeyedRedis, { prefix, replicas }: { readonly prefix: string; readonly replicas: number }) {
+  constructor(redis: KeyedRedis, parts: RedisParts) {
+    this.parts = parts
     this.#redis = redis
-    this.#prefix = prefix
-    this.#replicas = replicas
   }
 
   /** Braces stand only around our own id: a cluster places the key by it. */
   keyOf(id: string): string {
-    return `${this.#prefix}:{${id}}`
+    return `${this.parts.prefix}:{${id}}`
   }
 
   /** Rejects with `ReplicasShort` if the write was made, and too few replicas have it. */
   run(of: Transition): Promise<unknown> {
-    return this.#once(of).catch((error: unknown) => this.#again(of, error))
+    return this.#send(of, 'EVALSHA').catch((error: unknown) => this.#again(of, error))
   }
 
   async #again(of: Transition, error: unknown): Promise<unknown> {
-    const until = systemClock.now() + AGAIN_WITHIN_MS
+    const { clock } = this.parts
+    const until = clock.now() + AGAIN_WITHIN_MS
     for (let last = error; ;) {
-      if (last instanceof ReplicasShort || systemClock.now() > until || REFUSED.test(messageOf(last))) throw last
-      await sleep(systemClock, PAUSE_MS)
+      const isUnknown = messageOf(last).startsWith('NOSCRIPT')
+      if (last instanceof ReplicasShort || clock.now() > until || REFUSED.test(messageOf(last))) throw last
+      if (!isUnknown) await sleep(clock, PAUSE_MS)
       try {
-        return await this.#once(of)
+        return await this.#send(of, isUnknown ? 'EVAL' : 'EVALSHA')
       } catch (next) {
         last = next
       }
@@ -60,25 +68,19 @@ export class Transitions {
     return this.#redis.call(key, [command, key])
   }
 
-  #once(of: Transition): Promise<unknown> {
-    return this.#send(of, ['EVALSHA', of.script.sha]).catch((error: unknown) => {
-      if (!messageOf(error).startsWith('NOSCRIPT')) throw error
-      return this.#send(of, ['EVAL', of.script.text])
-    })
-  }
-
-  #send({ id, args, replicated }: Transition, how: readonly string[]): Promise<unknown> {
+  #send({ script, id, args, replicated }: Transition, how: 'EVALSHA' | 'EVAL'): Promise<unknown> {
     const key = this.keyOf(id)
-    const command = [...how, '1', key, ...args.map(String)]
-    if (!replicated || this.#replicas === 0) return this.#redis.call(key, command)
+    const command = [how, how === 'EVAL' ? script.text : script.sha, '1', key, ...args]
+    if (!replicated || this.parts.replicas === 0) return this.#redis.call(key, command)
     return this.#replicated(key, command)
   }
 
   async #replicated(key: string, command: readonly string[]): Promise<unknown> {
-    const wait = ['WAIT', String(this.#replicas), String(REPLICAS_WITHIN_MS)]
+    const { replicas } = this.parts
+    const wait = ['WAIT', String(replicas), String(REPLICAS_WITHIN_MS)]
     try {
       const [reply, confirmed] = await this.#redis.together(key, [command, wait])
-      if (!(Number(confirmed) >= this.#replicas)) throw new ReplicasShort(reply, Number(confirmed), this.#replicas)
+      if (!(Number(confirmed) >= replicas)) throw new ReplicasShort(reply, Number(confirmed), replicas)
       return reply
     } catch (error) {
       // Clients follow a redirection of a single command only. By that they learn where the key is now.

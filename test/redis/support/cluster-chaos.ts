@@ -22,7 +22,7 @@ export interface ClusterResult {
 
 /**
  * Each round runs one operation from four instances with both clients, while its primary changes or its slot moves. The
- * replicas are in sync before, and `replicas: 1` waits for them.
+ * replicas are in sync before, and `replicas: 1` waits for them. A failover has ended before a slot is moved.
  */
 export async function clusterChaos(nodes: readonly RunningServer[], rounds: number): Promise<ClusterResult> {
   const control = new ClusterControl(nodes.map(({ url }) => Number(new URL(url).port)))
@@ -64,22 +64,26 @@ async function changeBeneath(
 ): Promise<string> {
   await new Promise((resolve) => setTimeout(resolve, (round * 37) % HOLD_MS))
   const key = keyOf(operation)
+  const { primary, replica } = await control.placeOf(key)
   if (round % 2 === 1) {
     await control.move(key)
     result.moves++
     return 'a moved slot'
   }
-  const { primary, replica } = await control.placeOf(key)
   const node = nodes.find(({ url }) => Number(new URL(url).port) === primary.port)
   if (round % KILL_EVERY === 0 && node?.halt && node.resume) {
     await node.halt('SIGKILL')
     result.kills++
-    // A primary that comes back before its replica is promoted serves what its disk has, which may be older.
+    // A primary that comes back before its replica is promoted serves what its disk has, which may be older: see
+    // copied-server.ts.
     await until(async () => (await control.placeOf(key)).primary.port !== primary.port)
     await node.resume()
     return 'a killed primary'
   }
-  if (replica) await control.promote(replica.port)
+  if (replica) {
+    await control.promote(replica.port)
+    await control.promoted(replica.port)
+  }
   result.failovers++
   return 'a failover'
 }

@@ -2,6 +2,8 @@ import { Redis } from 'ioredis'
 
 const POLL_MS = 50
 const POLLS = 1_200
+/** A failover that was asked for ends within five seconds, or not at all. */
+const POLLS_OF_FAILOVER = 120
 
 interface ClusterNode {
   readonly id: string
@@ -36,9 +38,21 @@ export class ClusterControl {
     return { primary, replica, slot }
   }
 
-  /** The replica takes over from its primary, which hands over all writes first. */
+  /** The replica begins to take over from its primary, which hands over all writes first. */
   async promote(port: number): Promise<void> {
     await this.#of(port).call('CLUSTER', 'FAILOVER')
+  }
+
+  /** Waits until every node knows that this one is a primary. A failover that found no votes in time is begun again. */
+  async promoted(port: number): Promise<void> {
+    let polls = 0
+    await until(async () => {
+      const views = await Promise.all(this.#ports.map((each) => this.#view(this.#of(each))))
+      const isPrimary = (node: ClusterNode): boolean => node.port === port && node.primary && node.slots.length > 0
+      if (views.every((nodes) => nodes.some(isPrimary))) return true
+      if (++polls % POLLS_OF_FAILOVER === 0) await this.promote(port)
+      return false
+    })
   }
 
   pidOf(port: number): Promise<number> {
@@ -49,12 +63,7 @@ export class ClusterControl {
 
   /** Moves a slot with its keys to another primary, as resharding does. */
   async move(key: string): Promise<void> {
-    const { primary: from, slot } = await this.placeOf(key)
-    const to = (await this.#nodes()).find(({ primary, id, failed }) => primary && id !== from.id && !failed)
-    if (!to) throw new Error('there is no other primary')
-    const [source, target] = [this.#of(from.port), this.#of(to.port)]
-    await target.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', from.id)
-    await source.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', to.id)
+    const { source, target, to, slot } = await this.beginMove(key)
     for (let polls = 0; polls < POLLS; polls++) {
       const keys = (await source.call('CLUSTER', 'GETKEYSINSLOT', slot, 10)) as string[]
       if (keys.length === 0) break
@@ -64,10 +73,23 @@ export class ClusterControl {
     await source.call('CLUSTER', 'SETSLOT', slot, 'NODE', to.id)
   }
 
-  /** Waits until every slot is served, and every primary has a replica in sync. */
+  /** The slot of the key can be moved now. New keys of the slot are created at the other primary. */
+  async beginMove(key: string): Promise<{ source: Redis; target: Redis; to: ClusterNode; slot: number }> {
+    const { primary: from, slot } = await this.placeOf(key)
+    const to = (await this.#nodes()).find(({ primary, id, failed }) => primary && id !== from.id && !failed)
+    if (!to) throw new Error('there is no other primary')
+    const [source, target] = [this.#of(from.port), this.#of(to.port)]
+    await target.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', from.id)
+    await source.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', to.id)
+    return { source, target, to, slot }
+  }
+
+  /** Waits until every slot is served, all nodes agree by whom, and every primary has a replica in sync. */
   async settled(): Promise<void> {
     await until(async () => {
       const nodes = await this.#nodes()
+      const views = await Promise.all(this.#ports.map((port) => this.#view(this.#of(port))))
+      if (new Set(views.map(ownersIn)).size !== 1) return false
       const primaries = nodes.filter(({ primary, failed, slots }) => primary && !failed && slots.length > 0)
       for (const { id, port } of primaries) {
         if (!nodes.some(({ follows, failed }) => follows === id && !failed)) return false
@@ -79,8 +101,12 @@ export class ClusterControl {
   }
 
   async #nodes(): Promise<ClusterNode[]> {
-    const text = String(await this.#any((client) => client.call('CLUSTER', 'NODES')))
-    return text
+    return this.#any((client) => this.#view(client))
+  }
+
+  /** The cluster as one node sees it. */
+  async #view(client: Redis): Promise<ClusterNode[]> {
+    return String(await client.call('CLUSTER', 'NODES'))
       .trim()
       .split('\n')
       .map((line) => {
@@ -119,6 +145,12 @@ export class ClusterControl {
     this.#clients.set(port, client)
     return client
   }
+}
+
+/** Which primary serves which slots, and who follows whom. */
+function ownersIn(nodes: readonly ClusterNode[]): string {
+  const of = ({ port, follows, slots }: ClusterNode): string => `${port} ${follows} ${slots.join(' ')}`
+  return nodes.map(of).toSorted().join('\n')
 }
 
 export async function until(holds: () => Promise<boolean>): Promise<void> {
