@@ -2,7 +2,7 @@
  * Calls fresh and completed operations on a tiered store, while Redis is flushed, restarted, restored from an old dump,
  * stopped and slowed. Prints the counts and the rates, and fails when a guarantee was violated.
  *
- * npm run chaos:tier -- [--replays N] [--fresh M] [--rates K] [--seed S] [--json]
+ * npm run chaos:tier -- [--replays N] [--fresh M] [--rates K] [--seed S] [--minutes T] [--json]
  */
 import { judged, readCounts } from './chaos-run.ts'
 import { startAlone, startServers } from './servers/index.ts'
@@ -10,13 +10,19 @@ import type { Halting } from '../test/broker/support/describe-broker.ts'
 import { tierChaos } from '../test/tier/chaos.ts'
 import { tierRates } from '../test/tier/rates.ts'
 
-const TIMEOUT_MS = 3_600_000
+const MINUTE_MS = 60_000
 const TIER_MIN = 2
 const STOPPED_MIN = 0.95
 
 async function main(): Promise<number> {
-  const counts = { replays: [100_000, 1], fresh: [10_000, 1], rates: [5_000, 0], seed: [1, 0] } as const
-  const { replays, fresh, rates: keys, seed, json } = readCounts(counts)
+  const counts = {
+    replays: [100_000, 1],
+    fresh: [10_000, 1],
+    rates: [5_000, 0],
+    seed: [1, 0],
+    minutes: [60, 1],
+  } as const
+  const { replays, fresh, rates: keys, seed, minutes, json } = readCounts(counts)
   const servers = await startServers(['postgres'])
   const redis = await startAlone('redis')
   try {
@@ -24,7 +30,8 @@ async function main(): Promise<number> {
     if ('missing' in redis) throw new Error(`no Redis: ${redis.missing}`)
     const { url: database } = servers.postgres
     if (!json) console.error(`${replays} replays and ${fresh} fresh operations, seed ${seed}`)
-    const result = await tierChaos({ database, redis: redis as Halting, replays, fresh, seed, timeoutMs: TIMEOUT_MS })
+    const size = { replays, fresh, seed, timeoutMs: minutes * MINUTE_MS }
+    const result = await tierChaos({ database, redis: redis as Halting, ...size })
     const rates = keys === 0 ? null : await tierRates({ database, redis: redis.url, keys })
     console.log(json ? JSON.stringify({ ...result, rates }) : { ...result, rates })
     const { wrong, unreal, twice, lost } = result
@@ -35,6 +42,7 @@ async function main(): Promise<number> {
       'answers of rolled-back transactions': unreal,
       'second effects': twice,
       lost,
+      'run that was not over in time': result.replays < replays || result.fresh < fresh ? 1 : 0,
     }
     return judged({
       ...broken,

@@ -28,6 +28,11 @@ export interface Erased {
   readonly discarded: number
   /** True if nothing was refused. Otherwise resolve what is listed, and erase again. */
   readonly finished: boolean
+  /**
+   * True if copies of the answers stay in a shared cache until they expire. No process reads them any more. That happens
+   * if the cache did not confirm their removal, or if this process does not know the cache.
+   */
+  readonly copiesExpire: boolean
   readonly refused: {
     /** Operations that are running, abandoned or unknown. See `operations.settle`. */
     readonly operations: readonly { readonly id: string; readonly state: OperationState }[]

@@ -7,7 +7,7 @@ import { invalid, refuseUnknown } from '../options.ts'
 import { shardOf } from '../outbox/publisher.ts'
 import { sleep } from '../platform/clock.ts'
 import { isStorable } from '../platform/storable.ts'
-import type { Aggregate, Erasure } from '../store/erasure.ts'
+import type { Aggregate, ErasedOperations, Erasure } from '../store/erasure.ts'
 import { required } from '../store/lacking.ts'
 import { renewIfUsed } from '../tier/epoch.ts'
 import type { Erased, EraseOptions } from './erase-types.ts'
@@ -53,6 +53,10 @@ interface Run<Tx> {
   readonly signal: AbortSignal | undefined
   readonly totals: Totals
   readonly refused: Refused
+  /** Operations were found whose answers a shared cache may have. */
+  found: boolean
+  /** The cache of this process has confirmed every removal so far. */
+  removed: boolean
 }
 
 /** Erases in small transactions. What a crash cuts off is erased by the next call. */
@@ -69,9 +73,10 @@ export async function eraseNow<Tx>(core: Core<Tx>, options: EraseOptions): Promi
   // Hashes only: the audit is kept, and must not have the data of the person.
   const asked = { scope: run.scope, operation: run.id, aggregates: run.aggregates.map(({ type }) => type) }
   await write('erase', asked)
+  let copiesExpire = false
   try {
     await eraseOperations(run)
-    await endUnknownCache(run)
+    copiesExpire = await endCached(run)
     await eraseEvents(run)
     await eraseLetters(run)
   } finally {
@@ -81,7 +86,7 @@ export async function eraseNow<Tx>(core: Core<Tx>, options: EraseOptions): Promi
   const left = { operations: operations.length, events: events.length, letters: letters.length, transactions }
   await write('erased', { ...asked, ...totals, left })
   const finished = Object.values(left).every((count) => count === 0)
-  return { ...totals, finished, refused }
+  return { ...totals, finished, copiesExpire, refused }
 }
 
 function runOf<Tx>(core: Core<Tx>, options: EraseOptions): Run<Tx> {
@@ -94,6 +99,7 @@ function runOf<Tx>(core: Core<Tx>, options: EraseOptions): Run<Tx> {
   const ids = identity({ namespace: core.settings.namespace, scope, key: key === undefined ? '' : checkKey(key) })
   if (!Array.isArray(aggregates) || !aggregates.every(isAggregate))
     throw invalid('aggregates must be a list of { type, id }')
+  if (typeof dryRun !== 'boolean') throw invalid('dryRun must be true or false')
   return {
     core,
     erasure,
@@ -105,6 +111,8 @@ function runOf<Tx>(core: Core<Tx>, options: EraseOptions): Run<Tx> {
     signal,
     totals: { operations: 0, events: 0, letters: 0, discarded: 0 },
     refused: { operations: [], events: [], letters: [], transactions: 0 },
+    found: false,
+    removed: core.shared !== null,
   }
 }
 
@@ -115,7 +123,7 @@ function isAggregate(of: unknown): of is Aggregate {
 }
 
 async function eraseOperations<Tx>(run: Run<Tx>): Promise<void> {
-  const { core, erasure, scope, id, part, refused, totals } = run
+  const { core, scope, id, refused } = run
   const { leases } = core.store
   refused.transactions = await openWriters(run)
   // Listed first: an operation that completes from now on was running.
@@ -126,44 +134,57 @@ async function eraseOperations<Tx>(run: Run<Tx>): Promise<void> {
     const shown = await leases.show?.({ id })
     if (shown && shown.operation.state !== 'completed') refused.operations.push(named(shown.operation))
   }
-  let busy: string[] = []
   let after: string | null = null
   do {
-    goOn(run)
-    const erased = await erasure.operations({ ...part, scope, id, after })
-    await dropCached(run, erased.ids)
-    totals.operations += erased.erased
-    add(busy, erased.busy)
-    after = erased.next
+    const { busy, next }: ErasedOperations = await erasePart(run, id, after)
+    const held = await eraseHeld(run, busy)
+    add(
+      refused.operations,
+      held.map((one) => ({ id: one, state: 'running' as const })),
+    )
+    after = next
   } while (after !== null)
-  for (let tries = 0; busy.length > 0 && tries < BUSY_TRIES; tries++) {
-    await sleep(core.clock, POLL_MS)
+}
+
+async function erasePart<Tx>(run: Run<Tx>, id: string | null, after: string | null): Promise<ErasedOperations> {
+  const { core, erasure, scope, part, totals } = run
+  goOn(run)
+  const erased = await erasure.operations({ ...part, scope, id, after })
+  totals.operations += erased.erased
+  if (erased.ids.length > 0) run.found = true
+  // After the first removal that the cache did not confirm, the others would only wait for it.
+  if (!part.dryRun && erased.ids.length > 0 && run.removed)
+    run.removed = (await core.shared?.remove(erased.ids)) ?? false
+  return erased
+}
+
+/** Tries operations again whose records other transactions held. Returns those that are still held. */
+async function eraseHeld<Tx>(run: Run<Tx>, busy: readonly string[]): Promise<readonly string[]> {
+  let held = busy
+  for (let tries = 0; held.length > 0 && tries < BUSY_TRIES; tries++) {
+    await sleep(run.core.clock, POLL_MS)
     const still: string[] = []
-    for (const one of busy) {
-      goOn(run)
-      const erased = await erasure.operations({ ...part, scope, id: one, after: null })
-      await dropCached(run, erased.ids)
-      totals.operations += erased.erased
-      still.push(...erased.busy)
-    }
-    busy = still
+    for (const one of held) still.push(...(await erasePart(run, one, null)).busy)
+    held = still
   }
-  add(
-    refused.operations,
-    busy.map((one) => ({ id: one, state: 'running' as const })),
-  )
+  return held
 }
 
-/** After the database, and before the erasure reports them: a shared cache must not answer for them any more. */
-async function dropCached<Tx>({ core, part }: Run<Tx>, ids: readonly string[]): Promise<void> {
-  if (!part.dryRun && ids.length > 0) await core.shared?.drop(ids)
-}
-
-/** The command line, and a process without the tier, do not know the cache of the others. A new epoch empties it. */
-async function endUnknownCache<Tx>({ core, part, totals }: Run<Tx>): Promise<void> {
+/**
+ * Before the erasure reports: a shared cache must not answer for the operations any more. The command line, and a
+ * process without the tier, do not know the cache of the others: a new epoch makes its entries worthless. That includes
+ * operations that an earlier call erased, because that call may have died here. Returns whether copies stay until they
+ * expire.
+ */
+async function endCached<Tx>({ core, part, found, removed }: Run<Tx>): Promise<boolean> {
   const { store, transactions, shared, clock } = core
-  if (part.dryRun || totals.operations === 0 || shared || !transactions) return
-  await renewIfUsed(
+  if (part.dryRun || !found || removed) return false
+  if (shared) {
+    await shared.renew()
+    return true
+  }
+  if (!transactions) return false
+  return renewIfUsed(
     { read: (of) => store.read(of), outbox: store.outbox, refuse: (of) => transactions.refuse(of) },
     clock,
   )

@@ -35,11 +35,16 @@ export class ReplayCache implements AnswerCache {
     this.#youngBytes += bytes
   }
 
-  drop(ids: readonly string[]): Promise<void> {
+  remove(ids: readonly string[]): Promise<boolean> {
     for (const id of ids) {
       this.#young.delete(id)
       this.#old.delete(id)
     }
+    return Promise.resolve(true)
+  }
+
+  renew(): Promise<void> {
+    this.clear()
     return Promise.resolve()
   }
 

@@ -31,9 +31,16 @@ export interface AnswerCache {
   get(id: string, reader: CacheReader): CachedAnswer | undefined | Promise<CachedAnswer | undefined>
   /** Keeps an answer that the database has committed. */
   set(id: string, entry: CachedAnswer, reader: CacheReader): void
-  /** Removes answers that the database has erased. Resolves when no call gets them any more. */
-  drop(ids: readonly string[]): Promise<void>
+  /** Removes answers that the database has erased. True: no call gets them any more. False: `renew` must follow. */
+  remove(ids: readonly string[]): Promise<boolean>
+  /** Makes every answer worthless. Resolves when no call gets one of them any more. */
+  renew(): Promise<void>
   clear(): void
+}
+
+/** Resolves when no call gets these answers any more. */
+export async function dropAnswers(cache: AnswerCache, ids: readonly string[]): Promise<void> {
+  if (!(await cache.remove(ids))) await cache.renew()
 }
 
 /** What a cache needs of its instance. */

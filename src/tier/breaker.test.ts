@@ -56,7 +56,9 @@ describe('the breaker of a cache', () => {
     }
     for (let n = 0; n < 5; n++) expect(await breaker.run(ask)).toBeUndefined()
     expect(asked).toBe(0)
+    expect(breaker.isResting).toBe(true)
     await pass(CACHE_REST_MS + 1)
+    expect(breaker.isResting).toBe(false)
     for (let n = 0; n < 5; n++) expect(await breaker.run(ask)).toBeUndefined()
     expect(asked).toBe(1)
   })

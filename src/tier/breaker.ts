@@ -30,6 +30,11 @@ export class Breaker {
     return this.#restUntil === undefined
   }
 
+  /** No request would be asked now, nor try the server. */
+  get isResting(): boolean {
+    return this.#restUntil !== undefined && this.#clock.now() < this.#restUntil
+  }
+
   /** Undefined: there was no answer in time, or the server was not asked. */
   run<T>(ask: () => Promise<T>): Promise<T | undefined> {
     if (this.#restUntil !== undefined) {

@@ -68,7 +68,9 @@ export class Epoch {
   /** Waits until every process has noticed the newest epoch. */
   async settled(): Promise<KnownEpoch> {
     const known = await this.read()
-    if (known.no > 0 && known.ageMs < EPOCH_SETTLES_MS) await sleep(this.#clock, EPOCH_SETTLES_MS - known.ageMs)
+    // The age is negative if the database's clock went back.
+    const age = Math.max(0, known.ageMs)
+    if (known.no > 0 && age < EPOCH_SETTLES_MS) await sleep(this.#clock, EPOCH_SETTLES_MS - age)
     return known
   }
 
@@ -78,8 +80,9 @@ export class Epoch {
   }
 
   async #look(): Promise<KnownEpoch> {
-    // A promotion or a restore may have lost commits, so the entries from before it are worthless.
-    const timeline = (await this.#store.outbox?.identity?.())?.timeline ?? ''
+    // A promotion or a restore may have lost commits, so the entries from before it are worthless. A copy of the database
+    // has the same epoch, and must not answer for the original.
+    const { timeline = '', database = '' } = (await this.#store.outbox?.identity?.()) ?? {}
     const sentAt = this.#clock.now()
     let no = this.#known?.no ?? 0
     // The database may have been restored to a time before the known epoch.
@@ -88,14 +91,20 @@ export class Epoch {
       await begin(this.#store, 0)
       record = await this.#record(0)
     }
-    for (let next = record; next; next = await this.#record(no + 1)) {
-      if (next !== record) no += 1
-      record = next
+    // Numbers have no gaps. The steps grow, because a process that starts may have thousands of epochs to pass.
+    for (let step = 1; record;) {
+      const next: StoredRecord | null = await this.#record(no + step)
+      if (next) {
+        record = next
+        no += step
+        step *= 2
+      } else if (step === 1) break
+      else step = 1
     }
     if (!record) throw onceError('ONCE_STORE_UNAVAILABLE', { detail: 'The epoch of the cache was not found' })
     const { token, expiresInMs } = record
     const times = { sentAt, answeredAt: this.#clock.now(), position: -expiresInMs, ageMs: GONE_MS_MAX - expiresInMs }
-    return (this.#known = { name: `${token}.${timeline}`, no, ...times })
+    return (this.#known = { name: `${token}.${timeline}.${database}`, no, ...times })
   }
 
   async #record(no: number): Promise<StoredRecord | null> {
@@ -103,10 +112,14 @@ export class Epoch {
   }
 }
 
-/** Begins a new epoch if a cache was ever used with this database: for a process that does not know the cache. */
-export async function renewIfUsed(store: EpochStore, clock: Clock): Promise<void> {
+/**
+ * Begins a new epoch if a cache was ever used with this database: for a process that does not know the cache. Returns
+ * whether it was.
+ */
+export async function renewIfUsed(store: EpochStore, clock: Clock): Promise<boolean> {
   const { record } = await store.read({ id: claimOf(0).id })
   if (record) await new Epoch(store, clock).renew()
+  return record !== null
 }
 
 /** Begins this epoch, unless another process has done so. */

@@ -33,9 +33,14 @@ export class SharedAnswers implements AnswerCache {
     this.#breaker = new Breaker(parts.clock, (error) => parts.observe({ kind: 'troubled', task: 'cache', error }))
   }
 
-  async get(id: string, reader: object): Promise<CachedAnswer | undefined> {
+  /** While the server rests, a call costs no promise and no key. */
+  get(id: string, reader: object): Promise<CachedAnswer | undefined> | undefined {
+    if (this.#breaker.isResting || !this.#server.isReady()) return undefined
     const epoch = this.#epoch.current()
-    if (!epoch || !this.#server.isReady()) return undefined
+    return epoch && this.#look(id, reader, epoch)
+  }
+
+  async #look(id: string, reader: object, epoch: KnownEpoch): Promise<CachedAnswer | undefined> {
     const planting = { key: keyOf(epoch, id), nonce: this.#parts.random.uuid() }
     const found = await this.#breaker.run(() => this.#server.look({ ...planting, forMs: NONCE_MS }))
     if (found === undefined) return undefined
@@ -64,8 +69,7 @@ export class SharedAnswers implements AnswerCache {
     this.#server.write({ ...where, forMs, entry: text }).catch(() => {})
   }
 
-  /** If the server does not confirm, a new epoch does the same for all entries, and takes a few seconds. */
-  async drop(ids: readonly string[]): Promise<void> {
+  async remove(ids: readonly string[]): Promise<boolean> {
     const epoch = await this.#epoch.settled()
     try {
       for (let from = 0; from < ids.length; from += CACHE_DROP_KEYS_MAX) {
@@ -73,9 +77,15 @@ export class SharedAnswers implements AnswerCache {
         const late = (): Error => new Error(`no answer of the cache within ${CACHE_DROP_MS} ms`)
         await inTime(this.#server.drop(keys), CACHE_DROP_MS, late, this.#parts.clock)
       }
+      return true
     } catch {
-      await this.#epoch.renew()
+      return false
     }
+  }
+
+  /** Takes a few seconds, because every process must notice the new epoch. */
+  renew(): Promise<void> {
+    return this.#epoch.renew()
   }
 
   /** The entries belong to all processes. */
@@ -84,5 +94,5 @@ export class SharedAnswers implements AnswerCache {
 
 /** The braces make a cluster choose the node by the id alone. */
 function keyOf({ name }: KnownEpoch, id: string): string {
-  return `effectively-once:${name}:{${id}}`
+  return `effectively-once-cache:${name}:{${id}}`
 }

@@ -28,6 +28,26 @@ describePostgres('once.erase beside everything else, on PostgreSQL', (database) 
     Number((await pool.query<{ n: string }>(sql, values)).rows[0]?.n)
   const scopeOf = (scope: string): string => identity({ namespace: NAMESPACE, scope, key: '' }).scope
 
+  it('erases records that others hold for a moment, however many', async () => {
+    const keys = Array.from({ length: 1_200 }, (_, i) => `k${i}`)
+    for (let from = 0; from < keys.length; from += 100)
+      await Promise.all(
+        keys.slice(from, from + 100).map((key) => once.run({ scope: 'held', key, input: 1 }, async () => 'Ann')),
+      )
+    const holder = await pool.connect()
+    await holder.query('begin')
+    await holder.query('select id from effectively_once.record where scope = $1 for update', [scopeOf('held')])
+    const erasing = instance().erase({ scope: 'held' })
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    await holder.query('commit')
+    holder.release()
+    const { operations, finished, refused } = await erasing
+    // Either all of them are erased, or the erasure says that it has not finished.
+    expect(finished).toBe(operations === keys.length)
+    expect(refused.operations.length > 0).toBe(operations < keys.length)
+    expect(await instance().erase({ scope: 'held' })).toMatchObject({ operations: 1_200 - operations, finished: true })
+  })
+
   it('waits for a transaction that was open, and erases what it committed', async () => {
     let release: () => void = () => {}
     const held = new Promise<void>((resolve) => (release = resolve))

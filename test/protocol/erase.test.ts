@@ -22,6 +22,7 @@ describeAll('once.erase', (place) => {
       letters: 0,
       discarded: 0,
       finished: true,
+      copiesExpire: false,
       refused: { operations: [], events: [], letters: [], transactions: 0 },
     })
     // The same instance, whose memory had the answers, and one that reads the database.

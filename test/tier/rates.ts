@@ -4,7 +4,7 @@ import type { CacheServer } from '../../src/tier/cache-server.ts'
 import { openShop } from './shop.ts'
 
 const CALLERS = 32
-const ROUNDS = 5
+const ROUNDS = 9
 
 export interface TierRates {
   /** Replays per second of a cold process with 32 callers: from the database, and from Redis. */
@@ -13,9 +13,13 @@ export interface TierRates {
   /** The share of them that Redis answered. */
   readonly hits: number
   readonly tierOfDatabase: number
+  /** CPU time of the process for one replay from Redis, compared with the database alone. */
+  readonly tierCpu: number
   /** The same while Redis does not answer. Compared with the database in the same round. */
   readonly stopped: number
   readonly stoppedOfDatabase: number
+  /** CPU time of the process for one replay while Redis does not answer, compared with the database alone. */
+  readonly stoppedCpu: number
 }
 
 /**
@@ -35,17 +39,17 @@ export async function tierRates(params: {
   const cache = redisCache(client)
   const names = Array.from({ length: params.keys }, (_, n) => `rate-${n}`)
   const measure = (of: CacheServer | null): Promise<Measured> => replays(params.database, of, names)
-  const rounds: { database: number; tier: number; hits: number; stopped: number }[] = []
+  const rounds: Record<'database' | 'tier' | 'hits' | 'tierCpu' | 'stopped' | 'stoppedCpu', number>[] = []
   try {
     // The first round fills the cache.
     await measure(cache)
     for (let n = 0; n < ROUNDS; n++) {
-      const { rate: database } = await measure(null)
-      const { rate: tier, hits } = await measure(cache)
+      const { rate: database, cpuUs } = await measure(null)
+      const { rate: tier, hits, cpuUs: tierUs } = await measure(cache)
       process.kill(pid, 'SIGSTOP')
-      const { rate: stopped } = await measure(cache).finally(() => process.kill(pid, 'SIGCONT'))
+      const { rate: stopped, cpuUs: stoppedUs } = await measure(cache).finally(() => process.kill(pid, 'SIGCONT'))
       await client.ping()
-      rounds.push({ database, tier, hits, stopped })
+      rounds.push({ database, tier, hits, tierCpu: tierUs / cpuUs, stopped, stoppedCpu: stoppedUs / cpuUs })
     }
   } finally {
     client.disconnect()
@@ -56,13 +60,16 @@ export async function tierRates(params: {
     hits: median(rounds.map((of) => of.hits)),
     stopped: median(rounds.map((of) => of.stopped)),
     tierOfDatabase: median(rounds.map(({ tier, database }) => tier / database)),
+    tierCpu: median(rounds.map((of) => of.tierCpu)),
     stoppedOfDatabase: median(rounds.map(({ stopped, database }) => stopped / database)),
+    stoppedCpu: median(rounds.map((of) => of.stoppedCpu)),
   }
 }
 
 interface Measured {
   readonly rate: number
   readonly hits: number
+  readonly cpuUs: number
 }
 
 /** A new process: its memory is empty, and its connections are open before the measurement. */
@@ -73,10 +80,11 @@ async function replays(database: string, cache: CacheServer | null, names: reado
   try {
     const warm = Array.from({ length: CALLERS * 4 }, (_, n) => `warm-${n}`)
     await each(warm, charge)
-    const [startedAt, before] = [performance.now(), shop.hits()]
+    const [startedAt, before, cpu] = [performance.now(), shop.hits(), process.cpuUsage()]
     await each(names, charge)
     const rate = (names.length / (performance.now() - startedAt)) * 1_000
-    return { rate, hits: (shop.hits() - before) / names.length }
+    const { user, system } = process.cpuUsage(cpu)
+    return { rate, hits: (shop.hits() - before) / names.length, cpuUs: (user + system) / names.length }
   } finally {
     await shop.close()
   }

@@ -6,7 +6,7 @@ import { redisCache } from '../../src/tier/redis-cache.ts'
 import { until } from '../support/until.ts'
 import { describeAlone } from '../broker/support/describe-broker.ts'
 
-const key = 'effectively-once:1.:{a}'
+const key = 'effectively-once-cache:1.:{a}'
 const mine = { key, nonce: 'mine', forMs: 10_000 }
 
 describeAlone('a cache on Redis', 'redis', (own) => {
@@ -58,7 +58,7 @@ describeAlone('a cache on Redis', 'redis', (own) => {
     })
 
     it('does not count what the server kept over a restart, neither entries nor nonces', async () => {
-      const other = { ...mine, key: 'effectively-once:1.:{b}' }
+      const other = { ...mine, key: 'effectively-once-cache:1.:{b}' }
       await cache().look(mine)
       await cache().write({ ...mine, entry: 'x' })
       await cache().look(other)

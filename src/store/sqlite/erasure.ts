@@ -88,7 +88,7 @@ export function sqliteErasure({ writer, reader }: { writer: Writer; reader: Read
 function eraseRecords(turn: Turn, found: readonly string[], dryRun: boolean): number {
   const ids = turn.all(dryRun ? FRESH : ERASE, [JSON.stringify(found)]).map((row) => row['id'])
   if (dryRun || ids.length === 0) return ids.length
-  for (const table of ['answer', 'step', 'recover']) {
+  for (const table of ['answer', 'step', 'recover', 'chunk']) {
     turn.run(`delete from effectively_once_${table} where id in (select value from json_each(?))`, [
       JSON.stringify(ids),
     ])

@@ -1,3 +1,4 @@
+import { dropAnswers } from '../../store/answer-cache.ts'
 import { answerKey } from '../../store/memory/database/rows.ts'
 import type { Plan } from './plan.ts'
 import type { SimProcess } from './process.ts'
@@ -58,7 +59,7 @@ export class CacheEraser {
     world.happened('answerDropped', plan.key)
     this.erasing.set(plan, process)
     world.cache?.snapshot()
-    await shared.drop([plan.id]).then(
+    await dropAnswers(shared, [plan.id]).then(
       () => world.note({ kind: 'answerErased', key: plan.key, life: record.life }),
       () => undefined,
     )

@@ -24,8 +24,8 @@ export const erasedAnswer: Checker = {
         const first = calls.get(other.call)
         return other.key === key && first?.process === began.process && first.t <= gone.t && other.t >= began.t
       })
-      // A cache that moves entries between keys may bring back a copy that the erasure could not find.
-      const isMoved = moves.some((of) => of.t > gone.t && of.t < t)
+      // A cache that moved the entry to another key before the erasure, and back after it, kept it from the erasure.
+      const isMoved = moves.some((of) => of.t < gone.t) && moves.some((of) => of.t > gone.t && of.t < t)
       if (!isShared && !isMoved)
         broken.push(`call ${call} of ${key} began after its answer was erased, and got it after ${t - gone.t} ms`)
     }
