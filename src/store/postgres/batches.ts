@@ -16,6 +16,7 @@ import { needsView } from './delayed.ts'
 import type { PgConnection, PgDriver } from './driver/driver.ts'
 import { takesTransaction } from './driver/control.ts'
 import { storeError } from './errors.ts'
+import { base64 } from './prepared.ts'
 import { answerValues, claimedOf, eventArrays } from './rows.ts'
 import { isPlanStale, isPreparedStatementLost, isRaised, isTimedOut, sqlStateOf } from './driver/sqlstate.ts'
 import type { Bind } from './statements.ts'
@@ -124,7 +125,7 @@ class PostgresBatchSession<Tx> implements BatchSession {
       arrayLiteral(items.map(({ claimed }) => claimed.token)),
       arrayLiteral(answers.map(([status]) => status)),
       arrayLiteral(answers.map(([, headers]) => headers)),
-      arrayLiteral(answers.map(([, , body]) => body)),
+      arrayLiteral(answers.map(([, , body]) => body && base64(body))),
       arrayLiteral(answers.map(([, , , kept]) => kept)),
       this.#xid,
       ...eventArrays(events),

@@ -69,6 +69,7 @@ export function pgDriver<C extends PoolClientLike>(
     watchdog,
     silentAt: -Infinity,
   }
+  const pipelined = !isNative(root)
   const aside = new SideConnection(root, context)
   const sideConnections: SideConnection[] = []
   const left = new DeferredRollbacks(root, context)
@@ -85,7 +86,9 @@ export function pgDriver<C extends PoolClientLike>(
 
   return {
     name: 'pg',
-    pipelined: !isNative(root),
+    pipelined,
+    // The native client cannot send bytes.
+    parameters: pipelined ? 'plain' : 'encoded',
     get prepared() {
       return context.prepared
     },

@@ -112,11 +112,11 @@ function headersOf(text: unknown): Answer['headers'] {
 }
 
 /** Status, headers, body and kept, in the order of every statement that stores an answer. */
-export function answerValues(answer: Answer): [number, string | null, string | null, boolean] {
+export function answerValues(answer: Answer): [number, string | null, Uint8Array | null, boolean] {
   return [
     answer.status,
     answer.headers.length === 0 ? null : JSON.stringify(answer.headers),
-    answer.kept && answer.body ? base64(answer.body) : null,
+    answer.kept ? answer.body : null,
     answer.kept,
   ]
 }
@@ -130,8 +130,4 @@ export function eventValues(event: EventRow): (string | number)[] {
 /** The values of many events, as seven arrays. */
 export function eventArrays(events: readonly EventRow[]): string[] {
   return arraysOf(events, 'shard', 'id', 'aggregateType', 'aggregateId', 'type', 'payload', 'headers')
-}
-
-function base64(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
 }

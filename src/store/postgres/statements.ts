@@ -1,5 +1,6 @@
 import { readAnswerSql, refuseSql } from './sql/answer.ts'
 import { batchClaimSql, batchCompleteSql } from './sql/batch.ts'
+import { appendChunkSql, readChunksSql } from './sql/chunk.ts'
 import { claimSql, DEADLINE_SQL, leaseClaimSql, readRecordSql, renewSql } from './sql/claim.ts'
 import {
   appendSql,
@@ -39,8 +40,8 @@ import { listParkedSql, lockShardSql, parkedLinesSql, releaseParkedSql, skipPark
 import { destinationsSql, forgetDestinationSql, nextResendSql, resendSql, resendTimesSql } from './sql/outbox-resend.ts'
 import { RECORD_COLUMNS } from './sql/record-columns.ts'
 import { completeStepSql, finishStepSql, settleFailedSql, settleStepSql, startStepSql, stepsSql } from './sql/step.ts'
-import type { PgStatement } from './driver/driver.ts'
-import { preparedName } from './name.ts'
+import type { ParameterStyle, PgStatement } from './driver/driver.ts'
+import { prepared } from './prepared.ts'
 
 /** Every statement of the store by name, for one schema. The name is also that of the prepared statement. */
 export type StatementName =
@@ -77,6 +78,8 @@ export type StatementName =
   | 'completeStep'
   | 'settleStep'
   | 'settleFailed'
+  | 'appendChunk'
+  | 'readChunks'
   | 'batchClaim'
   | 'batchComplete'
   | 'batchCompleteOrdered'
@@ -117,12 +120,8 @@ export type StatementName =
 
 export type Bind = (name: StatementName, values: readonly unknown[]) => PgStatement
 
-export function statements(schema: string): Bind {
-  const known = texts(schema)
-  const names = Object.fromEntries(
-    Object.entries(known).map(([name, text]) => [name, preparedName(schema, name, text)]),
-  )
-  return (name, values) => ({ name: names[name] as string, text: known[name], values })
+export function statements(schema: string, parameters?: ParameterStyle): Bind {
+  return prepared(schema, texts(schema), parameters)
 }
 
 function texts(schema: string): Readonly<Record<StatementName, string>> {
@@ -160,6 +159,8 @@ function texts(schema: string): Readonly<Record<StatementName, string>> {
     completeStep: completeStepSql(schema),
     settleStep: settleStepSql(schema),
     settleFailed: settleFailedSql(schema),
+    appendChunk: appendChunkSql(schema),
+    readChunks: readChunksSql(schema),
     batchClaim: batchClaimSql(schema),
     batchComplete: batchCompleteSql(schema, 'event'),
     batchCompleteOrdered: batchCompleteSql(schema, 'outbox'),

@@ -4,11 +4,14 @@ import type { Row, TakeTurn, Watch } from '../../store.ts'
  * What a PostgreSQL client must do for us. One small file per client implements it, without importing the client.
  * Results of our own statements are only text, int4, float8, bool and null. Parameters are strings, numbers, booleans
  * and null; arrays are array literals, and bytes are base64. So every client encodes and decodes them in the same way.
+ * A client with plain parameters gets single bytes as they are: see `parameters`.
  */
 export interface PgDriver<Tx> {
   readonly name: string
   /** BEGIN with a statement, and a statement with COMMIT, take one round trip each. */
   readonly pipelined: boolean
+  /** How the client sends parameters: see `ParameterStyle`. Default: 'encoded' */
+  readonly parameters?: ParameterStyle
   /** There is only one connection (PGlite). Operations queue for it, and the server cannot end a paused holder. */
   readonly single?: boolean
   /** One statement that commits by itself. */
@@ -39,6 +42,13 @@ export interface PgDriver<Tx> {
   /** Ends the connections that the driver opened. Never ends the user's pool. */
   close(): Promise<void>
 }
+
+/**
+ * How a client sends parameters. 'encoded': it may encode them by the types that it finds out or guesses, so ours are
+ * text that the statement casts. 'plain': text without a type, and bytes as they are. The server then reads each
+ * parameter as what the statement needs, which costs it less than a cast.
+ */
+export type ParameterStyle = 'encoded' | 'plain'
 
 export interface BeginOptions {
   /** The time limit of each answer, in milliseconds. Default: MAINTENANCE_WITHIN_MS */

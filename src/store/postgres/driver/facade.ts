@@ -3,7 +3,7 @@ import type { OnceError } from '../../../errors.ts'
 import type { TakeTurn } from '../../store.ts'
 import type { PgClient } from './client.ts'
 import { takesTransaction } from './control.ts'
-import { queryFrequent } from './frequent.ts'
+import { isNamed, queryPrepared } from './frequent.ts'
 import { linkOf } from './link.ts'
 import type { PgDriverContext } from './context.ts'
 
@@ -122,7 +122,15 @@ function query(this: Facade, config: unknown, values?: unknown, callback?: unkno
     const context = this[CONTEXT]
     const link = linkOf(client)
     const name = context.prepared && link.way === 'grouped' ? context.frequent.nameOf(config) : ''
-    if (name !== '') return queryFrequent(link, context, { name, text: config, values })
+    if (name !== '') return queryPrepared(link, context, { name, text: config, values }, 'us')
+  }
+  if (values === undefined && !callback && isNamed(config)) {
+    const context = this[CONTEXT]
+    const link = linkOf(client)
+    if (!client.binary && link.canRunNamed(config, context)) {
+      const { name, text, values: own = [] } = config
+      return queryPrepared(link, context, { name, text, values: own }, 'handler')
+    }
   }
   return client.query(config, values, callback)
 }

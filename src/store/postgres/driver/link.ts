@@ -103,6 +103,23 @@ export class PgLink {
     return trip
   }
 
+  /**
+   * Whether a statement can run here under the handler's name. pg refuses a name with another text, and says so. A name
+   * that pg itself prepared is known to the server.
+   */
+  canRunNamed(
+    { name, text }: { readonly name: string; readonly text: string },
+    { prepared }: PgDriverContext,
+  ): boolean {
+    if (!prepared || this.way !== 'grouped') return false
+    const known = this.client.connection?.parsedStatements?.[name]
+    const ours = this.#prepared.get(name)
+    if (known === undefined) return ours === undefined || ours.text === null
+    if (known !== text) return false
+    if (!ours) this.#prepared.set(name, { text, columns: null })
+    return true
+  }
+
   #ungrouped(statements: readonly PgStatement[], context: PgDriverContext, whose: Whose): Promise<TripOutcome> {
     const wait = whose === 'ours' ? this.#watched(context) : undefined
     const trip =

@@ -3,9 +3,9 @@ import type { WireValue } from './wire.ts'
 
 type ValueMapper = (value: unknown) => WireValue
 
-/** Our own parameters: strings, numbers, booleans and null. */
+/** Our own parameters: strings, bytes, numbers, booleans and null. */
 export function ownValue(value: unknown): WireValue {
-  if (typeof value === 'string') return value
+  if (typeof value === 'string' || value instanceof Uint8Array) return value
   return value === null || value === undefined ? null : String(value)
 }
 

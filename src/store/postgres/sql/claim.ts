@@ -4,7 +4,7 @@ import { RECORD_COLUMNS } from './record-columns.ts'
 
 /**
  * Claims in the open transaction: see claim-function.ts. The casts through text let every client send its parameters in
- * the same way.
+ * the same way; prepared.ts removes them for clients that need none.
  * $1 fingerprint lock, $2 identity lock, $3 id, $4 scope, $5 fp, $6 fp version, $7 replay ms, $8 gone ms, $9 deadline
  * ms (0: none)
  */
@@ -54,7 +54,8 @@ with u as (
    where r.id = $1::text::uuid and r.token = $2::text::bigint and r.state = case when $7::bool then 2 else 1 end
      and (r.state = 2 and r.expires_at <= clock_timestamp()
           or r.state = 1 and r.lease_until <= clock_timestamp() and r.expires_at > clock_timestamp()
-             and not exists (select 1 from ${schema}.step s where s.id = r.id))
+             and not exists (select 1 from ${schema}.step s where s.id = r.id)
+             and not exists (select 1 from ${schema}.chunk k where k.id = r.id))
   returning r.id, r.token, r.life, r.expires_at
 ), d as (
   delete from ${schema}.recover c using u where c.id = u.id
