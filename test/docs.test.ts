@@ -88,7 +88,16 @@ declare global {
   const body: string
   const event: { id: string; data: unknown }
   const invoice: { id: number; tenant: string; amount: number }
-  const stripe: { charges: { create(charge: { amount: number }, o: { idempotencyKey: string }): Promise<{ id: string }> } }
+  const stripe: {
+    charges: { create(charge: { amount: number }, o: { idempotencyKey: string }): Promise<{ id: string }> }
+    refunds: { create(refund: { charge: string }, o: { idempotencyKey: string }): Promise<{ id: string }> }
+  }
+  type ListedCharge = { order: string; charge: string }
+  const ledger: { read(from: { after: string | null }): readonly ListedCharge[] }
+  const provider: {
+    list(query: { orderBy: 'order'; after: string | null }): AsyncIterable<ListedCharge>
+    refund(charge: string, o: { idempotencyKey: string }): Promise<{ id: string }>
+  }
   const bank: {
     send(wire: { amount: number; note: string }): Promise<{ reference: string }>
     find(note: string): Promise<{ reference: string } | undefined>

@@ -5,7 +5,8 @@ import { productSources } from './support/sources.ts'
 
 const LINES_MAX = 150
 const FOUNDATION = 'foundation'
-const FOUNDATION_PATHS = /^src\/(errors\.ts|options\.ts|limits\.ts|duration\.ts|invariant\.ts|platform\/)/
+const FOUNDATION_PATHS =
+  /^src\/(errors\.ts|coded-error\.ts|options\.ts|limits\.ts|duration\.ts|invariant\.ts|platform\/)/
 
 const page = readFileSync(new URL('../docs/architecture.md', import.meta.url), 'utf8')
 const sources = productSources()

@@ -6,10 +6,10 @@ const read = (path: string): string => readFileSync(new URL(path, root), 'utf8')
 
 /** Names of products, and of what they call their own things. */
 const OTHERS =
-  'drizzle postgres github kafka kysely nats jet stream nest node pg pglite prisma rabbitmq redis sqlite stripe standard js sql channel connection admin producer prometheus otel api meter tracer interceptor inject module async pool'
+  'drizzle postgres github kafka kysely nats jet stream nest node pg pglite prisma rabbitmq redis sqlite sqs sns lambda stripe standard js sql channel connection admin producer prometheus otel api meter tracer interceptor inject module async pool react web indexed db'
 /** Words that mean here what they mean everywhere. */
 const PLAIN =
-  'effectively once with is response def options error code duration process outgoing send stop list handlers types filter imported accountable plan status by type of received run jsonify op migrate database keep raw body idempotency idempotent webhook webhooks input settings make reader context client like result delivering letters committed memory case subject scenario report params write http request target end part watched instance'
+  'effectively once with is response def options error code duration process outgoing send stop list handlers types filter imported accountable plan status by type of received run jsonify op migrate database keep raw body idempotency idempotent webhook webhooks input settings make reader context client like result delivering letters committed memory case subject scenario report params write http request target end part watched instance file kind retry hook hooked'
 
 /** Every exported name, over all subpaths. */
 function exported(): string[] {

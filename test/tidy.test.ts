@@ -6,12 +6,12 @@ const FILE_LINES_MAX = 350
 const ENTRY_LINES_MAX = 10
 
 /** Time and chance reach these folders only through `Clock` and `Random`, so that the simulator can own them. */
-const FOLDERS_WITHOUT_CLOCK = ['key', 'lifecycle', 'operation', 'outbox', 'consumer', 'once']
+const FOLDERS_WITHOUT_CLOCK = ['key', 'lifecycle', 'operation', 'outbox', 'consumer', 'once', 'client']
 const CLOCKS =
   /\bDate\.now\b|\bnew Date\(\s*\)|\bMath\.random\b|(?:(?<![.\w])|globalThis\.)(?:setTimeout|setInterval|setImmediate)\s*\(|\bperformance\.now\b|\bprocess\.hrtime\b|\brandomUUID\b|\brandomBytes\b|\bgetRandomValues\b/g
 
 /** The foundation: what `key` and `lifecycle` may import beside themselves. */
-const FOUNDATION = /^src\/(errors\.ts|options\.ts|limits\.ts|invariant\.ts|platform\/)/
+const FOUNDATION = /^src\/(errors\.ts|coded-error\.ts|options\.ts|limits\.ts|invariant\.ts|platform\/)/
 
 /** Nobody imports these but themselves and `entry`. The command line may use `testing`. */
 const LEAVES = ['testing', 'cli', 'dashboard', 'entry']
@@ -49,7 +49,7 @@ const rules = {
     return importsInto(source, ['operation', 'consumer', 'once', 'http'])
   },
   aboveOnce(source: Source) {
-    if (['http', 'telemetry', 'entry', 'testing', 'cli'].includes(source.folder)) return []
+    if (['http', 'mcp', 'telemetry', 'reconciliation', 'entry', 'testing', 'cli'].includes(source.folder)) return []
     const isFacade = source.folder === 'once' || source.path === 'src/index.ts'
     return importsInto(source, isFacade ? ['http'] : ['once', 'http'])
   },

@@ -7,6 +7,11 @@ export interface AboutBody {
   readonly trailer?: unknown
 }
 
+/** Whether an answer with this status never has a body. A Response with a body refuses such a status. */
+export function isBodyless(status: number): boolean {
+  return status === 204 || status === 205 || status === 304
+}
+
 /**
  * How the headers contradict the bytes. Null: they do not. After a wrong length, a client would mix this answer with
  * the next one. With a wrong coding, no client can read the body.

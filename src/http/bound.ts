@@ -2,6 +2,7 @@ import type { Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
 import type { Once } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
+import { invalid } from '../options.ts'
 import { required } from '../store/lacking.ts'
 import type { AnyOperation } from './exchange.ts'
 import type { IdempotencyOptions, RouteOptions } from './options.ts'
@@ -19,13 +20,25 @@ export interface Bound<Tx, E extends Events, Req> {
   readonly plain: ProtectedRoute<Tx, E, Req>
 }
 
-/** Options shared by the routes of one service. They are checked at once, and again with the options of each route. */
-export function bind<Tx, E extends Events, Req>(once: Once<Tx, E>, shared: IdempotencyOptions<Req>): Bound<Tx, E, Req> {
+/**
+ * Options shared by the routes of one service. They are checked at once, and again with the options of each route.
+ * `unrecorded`: the name of a framework whose adapter cannot record streams.
+ */
+export function bind<Tx, E extends Events, Req>(
+  once: Once<Tx, E>,
+  shared: IdempotencyOptions<Req>,
+  unrecorded?: string,
+): Bound<Tx, E, Req> {
   const plain = new ProtectedRoute(once, checkRoute(shared))
   const { store, transactions } = plain.instance.core
   const bound = (own?: RouteOptions<Req, Duration | undefined>, need: 'atomic' | 'batched' = 'atomic') => {
     const made = own === undefined ? plain : new ProtectedRoute(once, checkRoute(shared, own))
     if (made.route.leaseMs === null) required(store, transactions, need)
+    if (made.route.streams === 'record') required(store, store.streams, 'streams')
+    if (made.route.streams === 'record' && unrecorded !== undefined)
+      throw onceError('ONCE_UNSUPPORTED', { detail: `The adapter for ${unrecorded} cannot record streams` })
+    if (made.route.streams === 'record' && need === 'batched')
+      throw invalid("a batched route cannot have streams: 'record'")
     return made
   }
   return Object.assign(bound, { plain })

@@ -45,7 +45,7 @@ export async function collect(
     const { done, value } = await reader.read()
     if (done) break
     try {
-      const chunk = chunkOf(value)
+      const chunk = bytesOfChunk(value)
       size += chunk.byteLength
       if (size > bytesMax) throw tooMany()
       chunks.push(chunk)
@@ -69,7 +69,7 @@ export async function collect(
 const encoder = new TextEncoder()
 
 /** Some hosts accept streams of strings. No host accepts anything but strings and bytes. */
-function chunkOf(value: unknown): Uint8Array {
+export function bytesOfChunk(value: unknown): Uint8Array {
   if (typeof value === 'string') return encoder.encode(value)
   if (Object.prototype.toString.call(value) === '[object Uint8Array]') return value as Uint8Array
   throw new TypeError('A byte stream returned a chunk that is neither bytes nor text')

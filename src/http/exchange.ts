@@ -42,15 +42,36 @@ export interface Exchange<Req> {
   isTaken?(): boolean
   /** The framework's logger. Absent: `console.error`. */
   readonly log?: Log | undefined
+  /** Recorded streams. Absent: the adapter cannot record them. */
+  readonly streams?: ExchangeStreams | undefined
   /** The framework's own error handling, also when the framework has gone on after the handler. */
   fail(error: unknown): void
   /** Sends an answer that is not the handler's. */
   send(answer: Answer): void
 }
 
+/** What an adapter does for recorded streams. */
+export interface ExchangeStreams {
+  /** The handler may also be called while the answer is being sent. */
+  readonly startsLate: boolean
+  /** Calls the handler with a response that is recorded. */
+  handle(op: AnyOperation, res: ServerResponse): unknown
+  /** The handler has returned. */
+  returned(value: unknown): void
+  /** The answer leaves through the real response. `isCalled`: the framework knows an answer of the handler. */
+  begin(isCalled: boolean): void
+}
+
 /** Writes our answer, and replaces whatever was set before. */
 export function writeAnswer(res: ServerResponse, { status, headers, body }: Answer): void {
   if (res.headersSent || res.destroyed) return
+  setHead(res, status, headers)
+  if (body === null) res.end()
+  else endWith(res, body)
+}
+
+/** Sets status and headers. */
+export function setHead(res: ServerResponse, status: number, headers: Answer['headers']): void {
   res.statusCode = status
   for (let i = 0; i < headers.length; i++) {
     const [name, value] = headers[i] as readonly [string, string]
@@ -58,8 +79,6 @@ export function writeAnswer(res: ServerResponse, { status, headers, body }: Answ
     if (i > 0 && headers.findIndex((pair) => pair[0] === name) < i) addHeader(res, name, value)
     else if (!isAboutReader(name) || !res.hasHeader(name)) res.setHeader(name, value)
   }
-  if (body === null) res.end()
-  else endWith(res, body)
 }
 
 /** An answer that was stored over HTTP/1.1 may repeat a header that HTTP/2 allows once. A list means the same. */

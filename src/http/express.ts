@@ -1,13 +1,14 @@
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import type { Duration } from '../duration.ts'
-import type { Committed, Op, Operation } from '../operation/types.ts'
+import type { Committed, Op, Operation, StreamOperation } from '../operation/types.ts'
 import type { Once } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
 import { type BatchedRoute, batchedOf } from './batched.ts'
 import { bind, noHandler, optionsAndHandler } from './bound.ts'
 import { type AnyOperation, type Exchange, writeAnswer } from './exchange.ts'
+import { plainStreams } from './node-stream.ts'
 import { serve } from './node.ts'
-import type { IdempotencyOptions, RouteOptions } from './options.ts'
+import type { IdempotencyOptions, RouteOptions, StreamRouteOptions } from './options.ts'
 import { type Documented, documentsOf } from './documents.ts'
 
 type Params = Request['params']
@@ -22,6 +23,11 @@ export interface Idempotent<Tx, E extends Events> extends Documented {
   <P = Params, const L extends Duration | undefined = undefined>(
     options: RouteOptions<Request, L, Tx, E>,
     handler: (req: Request<P>, res: Response, op: Op<L, Tx, E>) => Returned<L>,
+  ): RequestHandler<P>
+  /** A route that records its stream. */
+  <P = Params>(
+    options: StreamRouteOptions<Request>,
+    handler: (req: Request<P>, res: Response, op: StreamOperation<Tx, E>) => unknown,
   ): RequestHandler<P>
   /** A route whose effect is one statement per request; see `once.batched`. */
   batched<I = unknown>(work: BatchedRoute<Request, I, E>): RequestHandler
@@ -69,6 +75,7 @@ function exchangeOf(req: Request, res: Response, next: NextFunction, handler: Ha
     seen: req as { body?: unknown; rawBody?: unknown },
     answersLater: false,
     handle: (op) => handler(req, res, op),
+    streams: plainStreams((op, own) => handler(req, own as Response, op)),
     handled: () => {},
     // A handler that throws undefined has failed, but `next(undefined)` would call the next route.
     fail: (error) => next(error || new Error('The handler threw an empty value')),

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Answer } from '../lifecycle/answer.ts'
 import { type Deferred, deferred } from './deferred.ts'
-import { type AnyOperation, type Exchange, writeAnswer } from './exchange.ts'
+import { type AnyOperation, type Exchange, type ExchangeStreams, writeAnswer } from './exchange.ts'
 import { withOwnLists } from './headers.ts'
 import type { Log } from './report.ts'
 
@@ -72,6 +72,30 @@ export class FastifyExchange<Req> implements Exchange<Req> {
     return this.#handle(op)
   }
 
+  get streams(): ExchangeStreams {
+    return {
+      // Fastify has gone on by then.
+      startsLate: false,
+      handle: (op, res) => {
+        this.#before ??= withOwnLists(this.#reply.getHeaders())
+        this.#send ??= this.#reply.send
+        // Everything that Fastify sends for the handler goes into the recorded response.
+        Reflect.set(this.#reply, 'raw', res)
+        return this.#handle(op)
+      },
+      returned: (value) => {
+        this.#goesOn = true
+        this.#wait().resolve(value)
+      },
+      begin: (isCalled) => {
+        this.#sent = true
+        if (isCalled) return
+        this.#takeReply()
+        this.#rest?.resolve(this.#reply)
+      },
+    }
+  }
+
   handled(value: unknown): void {
     this.#unwait()
     // Fastify gives up if the client left, but the answer must still be stored.
@@ -98,6 +122,7 @@ export class FastifyExchange<Req> implements Exchange<Req> {
 
   fail(error: unknown): void {
     this.#unwait()
+    Reflect.set(this.#reply, 'raw', this.res)
     if (this.#goesOn) this.#reply.send(error)
     else this.#wait().reject(error)
     this.#goesOn = true
@@ -108,13 +133,18 @@ export class FastifyExchange<Req> implements Exchange<Req> {
     this.#unwait()
     this.#sent = true
     if (this.res.headersSent) return this.sent(reply, answer)
-    // Hooks and serializers have already run for this answer, so its bytes leave unchanged.
+    this.#takeReply()
+    writeAnswer(this.res, answer)
+    this.sent(reply, answer)
+  }
+
+  /** Hooks and serializers have already run for this answer, so its bytes leave unchanged. */
+  #takeReply(): void {
+    const reply = this.#reply
     for (const [name, value] of Object.entries(this.#before ?? reply.getHeaders())) {
       if (value !== undefined) this.res.setHeader(name, value)
     }
     reply.hijack()
-    writeAnswer(this.res, answer)
-    this.sent(reply, answer)
   }
 
   /** After an answer that is not the handler's. */

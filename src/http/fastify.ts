@@ -8,7 +8,7 @@ import type {
   RouteHandlerMethod,
 } from 'fastify'
 import type { Duration } from '../duration.ts'
-import type { Committed, Op, Operation } from '../operation/types.ts'
+import type { Committed, Op, Operation, StreamOperation } from '../operation/types.ts'
 import type { Once } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
 import { type BatchedRoute, batchedOf } from './batched.ts'
@@ -17,7 +17,7 @@ import { FastifyExchange } from './fastify-exchange.ts'
 import type { AnyOperation } from './exchange.ts'
 import { passingOperation } from './passing.ts'
 import { serve } from './node.ts'
-import type { IdempotencyOptions, RouteOptions } from './options.ts'
+import type { IdempotencyOptions, RouteOptions, StreamRouteOptions } from './options.ts'
 import { type Documented, documentsOf } from './documents.ts'
 
 // oxlint-disable-next-line no-explicit-any -- typed where users write it
@@ -38,6 +38,11 @@ export interface Idempotent<Tx, E extends Events> extends Documented {
   <G extends RouteGenericInterface = RouteGenericInterface, const L extends Duration | undefined = undefined>(
     options: RouteOptions<FastifyRequest, L, Tx, E>,
     handler: (request: FastifyRequest<G>, reply: FastifyReply<G>, op: Op<L, Tx, E>) => Returned<L>,
+  ): RouteHandler<G>
+  /** A route that records its stream. */
+  <G extends RouteGenericInterface = RouteGenericInterface>(
+    options: StreamRouteOptions<FastifyRequest>,
+    handler: (request: FastifyRequest<G>, reply: FastifyReply<G>, op: StreamOperation<Tx, E>) => unknown,
   ): RouteHandler<G>
   /** A route whose effect is one statement per request; see `once.batched`. */
   batched<I = unknown, G extends RouteGenericInterface = RouteGenericInterface>(

@@ -1,17 +1,18 @@
 import type { Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
-import type { Op, Operation, Result } from '../operation/types.ts'
+import type { Op, Operation, Result, StreamOperation } from '../operation/types.ts'
 import type { Once } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
 import { type BatchedRoute, batchedOf } from './batched.ts'
 import { bind, noHandler, optionsAndHandler } from './bound.ts'
 import { collect, tooLarge } from './content-coding.ts'
 import type { AnyOperation } from './exchange.ts'
-import type { IdempotencyOptions, RouteOptions } from './options.ts'
+import type { IdempotencyOptions, RouteOptions, StreamRouteOptions } from './options.ts'
 import { passingOperation } from './passing.ts'
 import { thrownAnswer } from './thrown.ts'
 import { type Documented, documentsOf } from './documents.ts'
-import { type Made, serveWeb } from './web-serve.ts'
+import type { Made } from './web-exchange.ts'
+import { serveWeb } from './web-serve.ts'
 
 // oxlint-disable-next-line no-explicit-any -- typed where users write it
 type Batched = BatchedRoute<Request, any, any>
@@ -24,6 +25,11 @@ export interface Idempotent<Tx, E extends Events> extends Documented {
   <Rest extends unknown[], const L extends Duration | undefined = undefined>(
     options: RouteOptions<Request, L, Tx, E>,
     handler: (request: Request, op: Op<L, Tx, E>, ...rest: Rest) => Promise<Result<L, Response>>,
+  ): (request: Request, ...rest: Rest) => Promise<Response>
+  /** A route that records its stream. */
+  <Rest extends unknown[]>(
+    options: StreamRouteOptions<Request>,
+    handler: (request: Request, op: StreamOperation<Tx, E>, ...rest: Rest) => Promise<Response> | Response,
   ): (request: Request, ...rest: Rest) => Promise<Response>
   /** A route whose effect is one statement per request; see `once.batched`. */
   batched<I = unknown>(work: BatchedRoute<Request, I, E>): (request: Request) => Promise<Response>

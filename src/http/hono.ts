@@ -1,6 +1,6 @@
 import type { Context, Handler, MiddlewareHandler } from 'hono'
 import type { Duration } from '../duration.ts'
-import type { Op } from '../operation/types.ts'
+import type { Op, StreamOperation } from '../operation/types.ts'
 import type { Once } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
 import { onceError } from '../errors.ts'
@@ -9,10 +9,11 @@ import { bind, insideAnother, noHandler, optionsAndHandler } from './bound.ts'
 import { collect, tooLarge } from './content-coding.ts'
 import { isFinal } from '../operation/final.ts'
 import { encodeForm } from './form-bytes.ts'
-import type { IdempotencyOptions, RouteOptions } from './options.ts'
+import type { IdempotencyOptions, RouteOptions, StreamRouteOptions } from './options.ts'
 import { passingOperation } from './passing.ts'
 import { type Documented, documentsOf } from './documents.ts'
-import { serveWeb, type WebExchange } from './web-serve.ts'
+import type { WebExchange } from './web-exchange.ts'
+import { serveWeb } from './web-serve.ts'
 
 /** The route knows the variables of other middleware. This type does not. */
 type AnyContext = Context
@@ -24,6 +25,8 @@ export interface Idempotent<Tx, E extends Events> extends Documented {
   <const L extends Duration | undefined = undefined>(
     options?: RouteOptions<AnyContext, L, Tx, E>,
   ): MiddlewareHandler<{ Variables: { once: Op<L, Tx, E> } }>
+  /** Middleware of a route that records its stream. */
+  (options: StreamRouteOptions<AnyContext>): MiddlewareHandler<{ Variables: { once: StreamOperation<Tx, E> } }>
   /** A route whose effect is one statement per request; see `once.batched`. No middleware runs after it. */
   batched<I = unknown>(work: BatchedRoute<AnyContext, I, E>): Handler
   batched<I = unknown>(options: RouteOptions<AnyContext>, work: BatchedRoute<AnyContext, I, E>): Handler

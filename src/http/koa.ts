@@ -43,7 +43,7 @@ export function idempotency<Tx, E extends Events>(
   once: Once<Tx, E>,
   options: IdempotencyOptions<Context>,
 ): Idempotent<Tx, E> {
-  const bound = bind(once, options)
+  const bound = bind(once, options, 'Koa')
   const idempotent = (own?: RouteOptions<Context>, work?: Batched): Middleware => {
     const protection = bound(own, work && 'batched')
     const batched = work && batchedOf(protection, work)

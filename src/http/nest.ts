@@ -258,7 +258,7 @@ function workshopOf<Tx, E extends Events, Req>({
   closeWithin,
   ...options
 }: NestOptions<Req> & { once: Once<Tx, E> }): Workshop {
-  const bound = bind(once, options as IdempotencyOptions<NestRequest>)
+  const bound = bind(once, options as IdempotencyOptions<NestRequest>, 'Nest')
   const known = new WeakMap<object, Served>()
   const workshop: Workshop = {
     once,

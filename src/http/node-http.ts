@@ -1,14 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duration } from '../duration.ts'
 import { isOnceError } from '../errors.ts'
-import type { Committed, Op, Operation } from '../operation/types.ts'
+import type { Committed, Op, Operation, StreamOperation } from '../operation/types.ts'
 import type { Once } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
 import { type BatchedRoute, batchedOf } from './batched.ts'
 import { bind, noHandler, optionsAndHandler } from './bound.ts'
 import { type AnyOperation, type Exchange, writeAnswer } from './exchange.ts'
+import { plainStreams } from './node-stream.ts'
 import { serve } from './node.ts'
-import type { IdempotencyOptions, RouteOptions } from './options.ts'
+import type { IdempotencyOptions, RouteOptions, StreamRouteOptions } from './options.ts'
 import { type Documented, documentsOf } from './documents.ts'
 import type { ProtectedRoute } from './protected-route.ts'
 import type { OnError } from './report.ts'
@@ -33,6 +34,11 @@ export interface Idempotent<Tx, E extends Events> extends Documented {
   <const L extends Duration | undefined = undefined>(
     options: RouteOptions<IncomingMessage, L, Tx, E>,
     handler: (req: IncomingMessage, res: ServerResponse, op: Op<L, Tx, E>) => Returned<L>,
+  ): Listener
+  /** A route that records its stream. */
+  (
+    options: StreamRouteOptions<IncomingMessage>,
+    handler: (req: IncomingMessage, res: ServerResponse, op: StreamOperation<Tx, E>) => unknown,
   ): Listener
   /** A route whose effect is one statement per request; see `once.batched`. */
   batched<I = unknown>(work: BatchedRoute<IncomingMessage, I, E>): Listener
@@ -84,6 +90,7 @@ function exchangeOf<Tx, E extends Events>(
     seen: req as { body?: unknown; rawBody?: unknown },
     answersLater: false,
     handle: (op) => handler(req, res, op),
+    streams: plainStreams((op, own) => handler(req, own, op)),
     handled: () => {},
     fail: (error) => {
       protection.tell(error, exchange)

@@ -3,8 +3,8 @@ import type { Answer } from '../lifecycle/answer.ts'
 import type { Produce } from '../operation/atomic.ts'
 import { answerOfFinal } from '../operation/codec.ts'
 import { isFinal } from '../operation/final.ts'
-import type { Finish, LeasedProduce, LeasedTools } from '../operation/leased.ts'
-import type { Outcome, Produced } from '../operation/outcome.ts'
+import type { LeasedProduce, LeasedTools } from '../operation/leased.ts'
+import type { Finish, Outcome, Produced } from '../operation/outcome.ts'
 import type { Request } from '../operation/request.ts'
 import type { LeasedOperation, Operation } from '../operation/types.ts'
 import type { Events } from '../outbox/event.ts'
@@ -14,6 +14,7 @@ import { type AnyOperation, type Exchange, writeAnswer } from './exchange.ts'
 import { ignoreLater } from './held-response.ts'
 import { jsonAnswer } from './json-answer.ts'
 import { fateOfAnswer, type HandlerEnd, type ProtectedRoute } from './protected-route.ts'
+import type { Route } from './route.ts'
 import { RolledBackAnswer } from './rolled-back-answer.ts'
 
 /**
@@ -134,7 +135,7 @@ export class NodeRun<Tx, E extends Events, Req> {
   }
 
   #held(): Hold {
-    this.#hold = new Hold(this.#exchange.res, this.#protection.route.streams)
+    this.#hold = new Hold(this.#exchange.res, heldStreams(this.#protection.route))
     return this.#hold
   }
 
@@ -194,9 +195,12 @@ export class NodeRun<Tx, E extends Events, Req> {
     )
   }
 
-  /** Errors that the framework must not answer: a conflict that runs again, a failed commit, an answer that cannot be held. */
+  /**
+   * Errors that the framework must not answer: a conflict that runs again, a failed commit, an answer that cannot be
+   * held, and a step of a refused operation, whose answer is stored.
+   */
   #isOurs(error: unknown, hold: Hold): boolean {
-    if (this.#protection.isTransient(error)) return true
+    if (this.#protection.isTransient(error) || isOnceError(error, 'ONCE_UNDOING')) return true
     return isOnceError(error) && (error === this.#commitFailure || error === hold.failure)
   }
 
@@ -262,6 +266,11 @@ export class NodeRun<Tx, E extends Events, Req> {
  */
 function answeredBefore(): Error {
   return onceError('ONCE_ANSWER_INVALID', { detail: 'The response was sent before the handler was called' })
+}
+
+/** A route with recorded streams answers in another way. */
+function heldStreams({ streams }: Pick<Route<never>, 'streams'>): 'buffer' | 'refuse' | undefined {
+  return streams === 'record' ? undefined : streams
 }
 
 const ANSWERED = Symbol('a handler without a promise has answered')

@@ -9,6 +9,7 @@ import { ignoreLater, isHeld } from './held-response.ts'
 import { digestCheck, type Incoming, keyOf } from './incoming.ts'
 import { bodyOf } from './node-body.ts'
 import { NodeRun } from './node-run.ts'
+import { serveNodeStream } from './node-stream.ts'
 import { passingOperation } from './passing.ts'
 import { commitFailure, type ProtectedRoute } from './protected-route.ts'
 import { shareShape } from './response-shape.ts'
@@ -39,6 +40,7 @@ export async function serve<Tx, E extends Events, Req>(
     const { body, parsed, coded, digested = false } = found instanceof Promise ? await found : found
     const incoming = { method, target, pattern, request: seen, header, body, parsed, coded, digested }
     const request = protection.request(incoming, key, false)
+    if (route.streams === 'record') return await serveNodeStream(protection, exchange, incoming, request)
     const known = protection.remembered(request)
     if (known) return sendStored(protection, exchange, known)
     if (batched) {

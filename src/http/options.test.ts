@@ -136,6 +136,13 @@ describe('version', () => {
     expect(world.runs('k')).toBe(1)
   })
 
+  test('an upgrade to a body that cannot be sent is one clear error', async () => {
+    await route({ version: '1' })(post('k'))
+    const upgrade = () => ({ status: 200, body: { n: 1 } as unknown as string })
+    const answer = await route({ version: '2', upgrade })(post('k'))
+    expect([answer.status, await codeOf(answer)]).toEqual([500, 'ONCE_ANSWER_INVALID'])
+  })
+
   test('works with encrypt', async () => {
     const encrypt = { keys: [key1] }
     await route({ version: '1', encrypt })(post('k'))

@@ -58,7 +58,7 @@ export interface IdempotencyOptions<Req> {
   /**
    * What to do with streamed answers, which have no Content-Length. 'buffer': they are held, up to 8 MiB. 'refuse':
    * they fail with ONCE_STREAM. By default they are held, but event streams are refused, because an event stream never
-   * ends.
+   * ends. A route may also set 'record', together with `lease`.
    */
   streams?: 'buffer' | 'refuse'
   /** Called before each replay. An answer that it returns is sent instead. If it throws, the request fails. */
@@ -105,6 +105,18 @@ export type RouteOptions<Req, L extends Duration | undefined = undefined, Tx = a
 }
 // oxlint-enable no-explicit-any
 
+/** The options of a route that records its streams. Its handler gets a `StreamOperation`. */
+export type StreamRouteOptions<Req> = Omit<RouteOptions<Req, Duration>, 'recover' | 'streams' | 'lease'> & {
+  /** Commits each chunk before it leaves. A retry goes on where its client stopped. */
+  streams: 'record'
+  lease: Duration
+  /**
+   * After a death, the next attempt calls the handler again, with the recorded bytes in `op.written`, and the handler
+   * appends. By default the stream ends as failed.
+   */
+  resume?: boolean
+}
+
 /** A stored answer as hooks see it. */
 export interface ReplayRecord {
   readonly key: string
@@ -129,5 +141,7 @@ export function answerOfRefusal({ status, headers = [], body = null }: Refusal):
   if (!Number.isInteger(status) || status < 200 || status > 599)
     throw onceError('ONCE_ANSWER_INVALID', { detail: `A hook returned the invalid status ${status}` })
   const bytes = typeof body === 'string' ? encoder.encode(body) : body
+  if (bytes !== null && !(bytes instanceof Uint8Array))
+    throw onceError('ONCE_ANSWER_INVALID', { detail: 'A hook returned a body that is neither text nor bytes' })
   return { status, headers: spokenHeaders(headers), body: bytes, kept: true }
 }

@@ -24,6 +24,7 @@ import { answerOfRefusal, type ReplayRecord } from './options.ts'
 import { problemOf, type ProblemStyle } from './problem.ts'
 import { type About, Report } from './report.ts'
 import type { Route } from './route.ts'
+import { endOf } from '../stream/head.ts'
 import { fromStored, toStored, unmarked } from './stored.ts'
 
 /** One protected route: the part that is the same for every framework. */
@@ -101,6 +102,7 @@ export class ProtectedRoute<Tx, E extends Events, Req> {
     const { onReplay, seal, version } = this.route
     if (onReplay || seal) return null
     const found = unmarked(stored)
+    if (endOf(stored)) return null
     if (found.keyId !== null || (version !== null && found.version !== version)) return null
     checkStored(found.headers)
     return { ...stored, headers: [...found.headers, REPLAYED] }
@@ -117,10 +119,10 @@ export class ProtectedRoute<Tx, E extends Events, Req> {
     const { namespace } = this.instance.core.settings
     const recover = input === null ? null : { namespace, name: recoverName(name ?? ''), input }
     const leased = { ...request, leaseMs: leaseMs ?? 0, recover, label, shownAs: name ?? request.route }
-    return this.instance.leased(leased, async ({ op, commit }) => {
+    return this.instance.leased(leased, async ({ op, commit, holder }) => {
       const stored = async (inner: Parameters<Produce<Tx>>[0], make: Produce<Tx>): Promise<Produced> =>
         this.stored(request, await make(inner))
-      const finish = await produce({ op, commit: (make) => commit((inner) => stored(inner, make)) })
+      const finish = await produce({ op, holder, commit: (make) => commit((inner) => stored(inner, make)) })
       if (finish.kind === 'committed') return finish
       return { kind: 'refused', produced: await this.stored(request, finish.produced) }
     })
@@ -187,15 +189,24 @@ export class ProtectedRoute<Tx, E extends Events, Req> {
 
   /** The answer that the client gets for a stored answer. */
   async replay(incoming: Incoming<Req>, request: Request, outcome: Outcome): Promise<Answer> {
+    return (await this.replayOrRefuse(incoming, request, outcome)).answer
+  }
+
+  /** The same. `refused`: `onReplay` gave another answer. */
+  async replayOrRefuse(
+    incoming: Incoming<Req>,
+    request: Request,
+    outcome: Outcome,
+  ): Promise<{ readonly answer: Answer; readonly refused: boolean }> {
     const { onReplay } = this.route
     const found = await fromStored(this.route, request, outcome.answer)
     const answer = await this.#current(request, found)
     if (onReplay) {
       const record = { ...recordOf(request, answer), version: found.version }
       const refusal = await this.inTime(request, onReplay(incoming.request, record))
-      if (refusal) return answerOfRefusal(refusal)
+      if (refusal) return { answer: answerOfRefusal(refusal), refused: true }
     }
-    return { ...answer, headers: [...answer.headers, REPLAYED] }
+    return { answer: { ...answer, headers: [...answer.headers, REPLAYED] }, refused: false }
   }
 
   /** Limits a hook to the operation's deadline. */

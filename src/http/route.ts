@@ -29,7 +29,9 @@ export interface Route<Req> {
   readonly kept: ReadonlySet<string>
   /** What becomes of a 4xx answer: stored alone, stored with its rows, or forgotten. */
   readonly refusals: 'store' | 'keep' | 'release'
-  readonly streams: 'buffer' | 'refuse' | undefined
+  readonly streams: 'buffer' | 'refuse' | 'record' | undefined
+  /** The handler of a recorded stream appends to what earlier attempts wrote. */
+  readonly resume: boolean
   readonly onReplay: IdempotencyOptions<Req>['onReplay']
   readonly version: string | null
   readonly upgrade: IdempotencyOptions<Req>['upgrade']
@@ -64,6 +66,7 @@ const OPTIONS = new Set([
   'replayFor',
   'goneFor',
   'streams',
+  'resume',
   'onReplay',
   'version',
   'upgrade',
@@ -110,7 +113,7 @@ export function checkRoute<Req>(
     bodyLimit: bodyLimitOf(options.bodyLimit),
     kept: keptHeaders(options.keepHeaders),
     refusals: checkRefusals(options),
-    streams: oneOf('streams', options.streams, ['buffer', 'refuse'], undefined),
+    ...recorded(options),
     onReplay: optionalFunction('onReplay', options.onReplay),
     version: checkVersion(options.version),
     upgrade: optionalFunction('upgrade', options.upgrade),
@@ -122,6 +125,24 @@ export function checkRoute<Req>(
     ...recoverable(own),
     leaseMs: 'lease' in options && options.lease !== undefined ? leaseMs(options.lease) : null,
   }
+}
+
+/** A recorded stream needs a lease: no transaction stays open while bytes leave. */
+function recorded<Req>(given: RouteOptions<Req, Duration | undefined>): Pick<Route<Req>, 'streams' | 'resume'> {
+  const options: Omit<typeof given, 'streams'> & Partial<Pick<Route<Req>, 'streams' | 'resume'>> = given
+  const streams = oneOf<'buffer' | 'refuse' | 'record' | undefined>(
+    'streams',
+    options.streams,
+    ['buffer', 'refuse', 'record'],
+    undefined,
+  )
+  const resume = oneOf('resume', options.resume, [true, false], false)
+  if (streams !== 'record' && resume) throw invalid("resume needs streams: 'record'")
+  if (streams === 'record' && options.lease === undefined)
+    throw invalid("streams: 'record' needs a lease, such as { lease: '30s' }")
+  for (const other of ['encrypt', 'recover', 'upgrade', 'keep4xx'] as const)
+    if (streams === 'record' && options[other]) throw invalid(`streams: 'record' cannot be combined with ${other}`)
+  return { streams, resume }
 }
 
 /** Only the options that were given. The instance's settings apply to the others. */

@@ -2,6 +2,7 @@ import { onceError } from '../errors.ts'
 import type { Answer } from '../lifecycle/answer.ts'
 import type { Request } from '../operation/request.ts'
 import { checkStored, type HeaderPairs } from './headers.ts'
+import { endOf, isEndNote } from '../stream/head.ts'
 import type { Route } from './route.ts'
 
 /** Our own notes are stored as headers. Their names begin with a colon, so no real header can have them. */
@@ -27,6 +28,10 @@ export async function fromStored<Req>(
   stored: Answer,
 ): Promise<{ readonly answer: Answer; readonly version: string | null }> {
   const { version, keyId, headers } = unmarked(stored)
+  if (route.streams !== 'record' && endOf(stored))
+    throw onceError('ONCE_UNREPLAYABLE', {
+      detail: "The answer is a recorded stream, and this route has no streams: 'record'",
+    })
   const answer = keyId === null ? { ...stored, headers } : await opened(route, request, stored, keyId)
   checkStored(answer.headers)
   return { answer, version }
@@ -44,6 +49,7 @@ export function unmarked(stored: Answer): {
   for (const pair of stored.headers) {
     if (pair[0] === VERSION) version = pair[1]
     else if (pair[0] === SEALED) keyId = pair[1]
+    else if (isEndNote(pair[0])) continue
     else headers.push(pair)
   }
   return { version, keyId, headers }

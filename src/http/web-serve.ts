@@ -11,35 +11,10 @@ import { digestCheck, type Incoming, keyOf } from './incoming.ts'
 import { jsonAnswer } from './json-answer.ts'
 import type { AnyOperation } from './exchange.ts'
 import { commitFailure, type HandlerEnd, type ProtectedRoute } from './protected-route.ts'
-import type { Log } from './report.ts'
 import { RolledBackAnswer } from './rolled-back-answer.ts'
 import { type Captured, capture, responseOf } from './web.ts'
-
-/** One web-standard request, as a framework passes it. */
-export interface WebExchange<Req> {
-  readonly web: Request
-  /** The argument of `scope()` and the other hooks. */
-  readonly request: Req
-  readonly pattern: string
-  readonly rerunnable: boolean
-  /** The host's logger. Absent: `console.error`. */
-  readonly log?: Log
-  /** Returns the whole body. Later code must still be able to read it. */
-  body(bytesMax: number): Promise<Uint8Array>
-  /** Runs the handler. `threw`: the framework turned an error into a Response. */
-  handle(op: AnyOperation): Promise<Made>
-  /** Calls the function that was passed to `commit`, for hosts whose handlers throw answers. */
-  made?(make: () => unknown): Promise<Made>
-  /** Called before the handler's own answer is sent. */
-  released?(): void
-}
-
-export interface Made {
-  readonly response: unknown
-  readonly threw: boolean
-  /** The error that the framework turned into the Response. */
-  readonly error?: unknown
-}
+import type { Made, WebExchange } from './web-exchange.ts'
+import { serveWebStream } from './web-stream.ts'
 
 /** Serves one request. The Response repeats the key. Rejects only with errors that the host must answer. */
 export async function serveWeb<Tx, E extends Events, Req>(
@@ -74,6 +49,7 @@ async function answered<Tx, E extends Events, Req>(
   try {
     const incoming = await incomingOf(protection, exchange)
     const request = protection.request(incoming, key, exchange.rerunnable)
+    if (route.streams === 'record') return await serveWebStream(protection, exchange, incoming, request)
     const known = protection.remembered(request)
     if (known) return responseOf(known)
     if (batched) return responseOf(await batched(incoming, request))

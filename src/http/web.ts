@@ -1,7 +1,7 @@
 import { onceError } from '../errors.ts'
 import type { Answer } from '../lifecycle/answer.ts'
 import { ANSWER_HELD_BYTES_MAX } from '../limits.ts'
-import { misfitOf } from './body-fit.ts'
+import { isBodyless, misfitOf } from './body-fit.ts'
 import { collect } from './content-coding.ts'
 import { storedHeaders } from './headers.ts'
 import { fateOfAnswer, type HandlerEnd } from './protected-route.ts'
@@ -42,8 +42,7 @@ export async function capture<Req>(
 }
 
 export function responseOf({ status, headers, body }: Answer): Response {
-  const bare = status === 204 || status === 205 || status === 304
-  return new Response(bare ? null : body, { status, headers: headers as [string, string][] })
+  return new Response(isBodyless(status) ? null : body, { status, headers: headers as [string, string][] })
 }
 
 function responseInit({ status, statusText, headers }: Response): ResponseInit {
@@ -77,7 +76,7 @@ function tooLarge(): Error {
 }
 
 /** Checks the shape, because some runtimes have their own Response. */
-function isResponse(value: unknown): value is Response {
+export function isResponse(value: unknown): value is Response {
   const candidate = value as Partial<Response> | null | undefined
   return typeof candidate?.status === 'number' && typeof candidate.headers?.get === 'function'
 }

@@ -25,6 +25,7 @@ export type StoreNeed =
   | 'migrate'
   | 'sweep'
   | 'erase'
+  | 'streams'
 
 /** What a missing part means, and what to use instead. Each text continues the sentence "The NAME store …". */
 const LACKING: Record<StoreNeed, string> = {
@@ -47,6 +48,7 @@ const LACKING: Record<StoreNeed, string> = {
   status: `cannot report its status: use ${SQL_STORE}`,
   migrate: 'has nothing to migrate: do not call migrate()',
   sweep: 'removes records by itself: do not call sweep()',
+  streams: `cannot record streams: leave streams: 'record' out, or use ${SQL_STORE}`,
   erase: `cannot erase the data of a scope: use ${SQL_STORE}`,
 }
 

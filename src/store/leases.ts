@@ -59,6 +59,8 @@ export interface HeartbeatParams {
   readonly leases: readonly LeaseHolder[]
   readonly leaseMs: number
   readonly withinMs?: number
+  /** Called for each lease of which the store cannot say whether it was renewed, because its server did not answer. */
+  unsure?(id: string, error: unknown): void
 }
 
 export interface LeaseParams {

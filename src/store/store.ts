@@ -11,6 +11,7 @@ import type { Redrives } from './redrives.ts'
 import type { Retention } from './retention.ts'
 import type { Reading, RefuseParams, SqlSession } from './session.ts'
 import type { StatusParams, StoredStatus } from './status.ts'
+import type { Streams } from './streams.ts'
 import type { BeginParams, SqlBegun, Transactions } from './transactions.ts'
 
 /**
@@ -40,6 +41,8 @@ export interface Store<Tx> extends KeyStore, Partial<Transactions<Tx>> {
   readonly redrives?: Redrives<Tx> | undefined
   /** Absent if the store cannot erase the data of a scope. */
   readonly erasure?: Erasure | undefined
+  /** Absent if the store cannot record streams. */
+  readonly streams?: Streams | undefined
   /** Absent if the store serves only one namespace. */
   readonly namespaces?: SomeNamespaces<Tx> | undefined
   /** Absent if the store cannot count its data cheaply. */
@@ -71,6 +74,7 @@ export interface SqlStore<Tx> extends Store<Tx> {
   readonly inbox: Inbox<Tx>
   readonly redrives: Redrives<Tx>
   readonly erasure: Erasure
+  readonly streams: Streams
   readonly namespaces: Namespaces<Tx>
   begin(params: BeginParams): Promise<SqlBegun<Tx>>
   open(params: { readonly deadlineMs: number }): Promise<SqlSession<Tx>>
@@ -121,6 +125,7 @@ export type {
 } from './leases.ts'
 export type { OperationFilter, OperationState, StoredOperation } from './operations.ts'
 export type { Miscounted, Retention, SweepParams, Swept } from './retention.ts'
+export type { AppendParams, ReadChunksParams, StoredChunk, Streams } from './streams.ts'
 export type { BeginParams, Begun, SqlBegun, Transactions } from './transactions.ts'
 
 export interface MigrateParams {

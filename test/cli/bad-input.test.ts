@@ -20,7 +20,7 @@ const SPAWNED: readonly (readonly [string, string, number])[] = [
   ['relay --url FILE --to nats://localhost', '--to needs a host and ?stream=NAME', 2],
   ['relay --url FILE --to amqp://localhost?stream=x', '?queue=NAME or ?exchange=NAME', 2],
   ['relay --url FILE --to kafka://?topic=x', '--to needs a host and ?topic=NAME', 2],
-  ['relay --url FILE --to sqs://queue', 'there is no sink for SQS yet', 2],
+  ['relay --url FILE --to sqs://queue', "--to needs the queue's host and path", 2],
   ['relay --url FILE --to mqtt://localhost', "unknown scheme 'mqtt:'", 2],
   ['relay --url FILE', 'relay needs --to URL', 2],
   ['relay --url FILE --to http://127.0.0.1:9/', 'WEBHOOK_SECRET must hold', 2],

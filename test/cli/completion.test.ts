@@ -38,7 +38,7 @@ describe.each(Object.keys(SHELLS))('completion %s', (shell) => {
   }
 
   it.skipIf(!has(shell))('offers commands, parts and options', async () => {
-    expect(await offered('re')).toEqual(['relay', 'redrive'])
+    expect(await offered('re')).toEqual(['relay', 'redrive', 'reconcile'])
     expect(await offered('redrive', 'p')).toEqual(['plan', 'pause'])
     expect(await offered('redrive', 'plan', '--f')).toEqual(['--fingerprint', '--force'])
     expect(await offered('relay', '--to', 'x', '--dr')).toEqual(['--drain'])

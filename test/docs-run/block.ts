@@ -17,7 +17,7 @@ const TABLES = `
   create table receipts (charge int);
   create table payments (id serial primary key, order_id int, charge text, invoice text, reference text, event text);
   create table wires (reference text, amount int);
-  create table invoices (id int, tenant text, amount int)`
+  create table invoices (id text unique, tenant text, amount int, customer text, total int, state text default 'open')`
 
 const [, , file = ''] = process.argv
 const connectionString = process.env['DATABASE_URL'] ?? ''
@@ -26,13 +26,18 @@ await pool.query(TABLES)
 const once = effectivelyOnce({ namespace: 'docs', store: pgStore(pool), guard: 'off' })
 await once.migrate()
 const event = { id: 'evt_1', data: { id: 1 } }
-const stripe = { charges: { create: async () => ({ id: '7' }) } }
+const stripe = { charges: { create: async () => ({ id: '7' }) }, refunds: { create: async () => ({ id: '8' }) } }
+const listed = [{ order: 'order-1', charge: '7' }]
+const ledger = { read: () => listed }
+const provider = { list: () => [...listed, { order: 'order-1', charge: '8' }], refund: async () => ({ id: '9' }) }
 const bank = { send: async () => ({ reference: 'wire-1' }), find: async () => ({ reference: 'wire-1' }) }
 Object.assign(globalThis, {
   once,
   pool,
   event,
   stripe,
+  ledger,
+  provider,
   bank,
   prisma: new PrismaClient({ adapter: new PrismaPg({ connectionString }) }),
   db: drizzle(pool),
@@ -43,12 +48,15 @@ Object.assign(globalThis, {
   body: '{"amount":500}',
   invoice: { id: 1, tenant: 'acme', amount: 500 },
 })
-// A page in a browser fetches from its own server.
+// A page in a browser fetches from its own server, and the shop of the pages is that server, too.
 const server = createServer((_req, res) => res.writeHead(201).end()).listen(0, '127.0.0.1')
 await new Promise((resolve) => server.once('listening', resolve))
 const { port } = server.address() as AddressInfo
 const { fetch } = globalThis
-globalThis.fetch = (to, init) => fetch(new URL(String(to), `http://127.0.0.1:${port}`), init)
+globalThis.fetch = (to, init) => {
+  const { pathname } = new URL(to instanceof Request ? to.url : String(to), 'https://shop.example')
+  return fetch(new URL(pathname, `http://127.0.0.1:${port}`), to instanceof Request ? { method: to.method } : init)
+}
 await import(pathToFileURL(file).href)
 await new Promise((resolve) => setTimeout(resolve, SETTLE_MS))
 process.exit(0)

@@ -21,7 +21,9 @@ const NEEDS_MORE: readonly string[] = [
   "from '@nats-io/transport-node'", // a NATS server
   "from '@platformatic/kafka'", // a Kafka server
   "from 'rabbitmq-client'", // a RabbitMQ server
+  "from '@aws-sdk/client-sqs'", // an SQS server
   "from 'ioredis'", // a Redis server
+  'new StdioClientTransport(', // an MCP server as another process: test/mcp
   "from 'vitest'", // vitest runs it
   'once.operations.settle(', // an operation whose outcome is unknown: test/protocol/operations.test.ts
   'once.parked.release(', // parked events: test/relay
@@ -85,7 +87,7 @@ it('every page is run here, or by a test that exists', async () => {
   expect(runnable.length).toBeGreaterThan(35)
 })
 
-it.skipIf('missing' in server).each(runnable)('$name runs', { timeout: BLOCK_MS }, async (block) => {
+it.skipIf('missing' in server).concurrent.each(runnable)('$name runs', { timeout: BLOCK_MS }, async (block) => {
   const database = await freshDatabase(server)
   const build = join(folder, 'build')
   const file = join(build, relative(root, folder), `${fileOf(block)}.js`)

@@ -32,12 +32,23 @@ describe('the order example', () => {
       const report = JSON.parse(out) as Report
       expect(report.problems).toEqual([])
       expect({ code, ok: report.ok }).toEqual({ code: 0, ok: true })
-      const once = { charges: 1, orders: 1, movements: 1, mails: 1, credits: 1, sameAgain: true }
+      const once = {
+        charges: 1,
+        couriers: 1,
+        cancellations: 0,
+        orders: 1,
+        movements: 1,
+        mails: 1,
+        credits: 1,
+        sameAgain: true,
+      }
       const paid = report.lines.filter(({ status }) => status === 201)
       expect(paid).toHaveLength(7)
       for (const line of paid) expect(line).toMatchObject(once)
       const declined = report.lines.filter(({ status }) => status === 402)
       expect(declined).toMatchObject([{ charges: 0, orders: 0, movements: 0, mails: 0, credits: 0, sameAgain: true }])
+      // The refused order kept no courier.
+      expect(declined).toMatchObject([{ couriers: 1, cancellations: 1 }])
       // Ten at random, and the referrals service once more while it redrives.
       expect(Object.values(report.kills).reduce((sum, times) => sum + times, 0)).toBe(11)
       expect(report).toMatchObject({ parked: 2, redriven: 2, published: 14 })

@@ -11,7 +11,10 @@ const PATIENCE_MS = 600_000
 export const lateServerNames = [
   'rabbitmq',
   'kafka',
+  'sqs',
+  'sns',
   'oldPostgres',
+  'logicalPostgres',
   'redisCluster',
   'redisSentinel',
   'valkey',

@@ -15,6 +15,7 @@ import type { MemoryTx } from './database/memory-tx.ts'
 import { adoptNamespace, memoryNamespaces } from './namespaces.ts'
 import { memoryOutbox } from './outbox.ts'
 import { memoryRedrives } from './redrives.ts'
+import { memoryStreams } from './streams.ts'
 import { Pool } from './pool.ts'
 import type { PoolOptions } from './pool.ts'
 import type { SentEventRow } from './database/rows.ts'
@@ -80,6 +81,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
     inbox: memoryInbox(client),
     redrives: memoryRedrives(client),
     erasure: memoryErasure(client, database),
+    streams: memoryStreams(client),
     namespaces: memoryNamespaces(client),
     status: (params) => autocommit(client, 'status', (work) => statusOf(work, params)),
     begin: (params) => begin(client, params),

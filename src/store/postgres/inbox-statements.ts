@@ -1,5 +1,5 @@
-import type { PgStatement } from './driver/driver.ts'
-import { preparedName } from './name.ts'
+import type { ParameterStyle, PgStatement } from './driver/driver.ts'
+import { prepared } from './prepared.ts'
 import { countLettersSql, discardLettersSql, listLettersSql, parkSql, readLettersSql } from './sql/dead-letter.ts'
 import {
   doneBesideSql,
@@ -64,12 +64,7 @@ const STATEMENTS: Readonly<Record<InboxStatementName, (schema: string) => string
 export type InboxBind = (name: InboxStatementName, values: readonly unknown[]) => PgStatement
 
 /** The consumer's statements by name, for one schema. */
-export function inboxStatements(schema: string): InboxBind {
-  const known = Object.fromEntries(
-    Object.entries(STATEMENTS).map(([name, sql]) => {
-      const text = sql(schema)
-      return [name, { name: preparedName(schema, name, text), text }]
-    }),
-  ) as Record<InboxStatementName, { readonly name: string; readonly text: string }>
-  return (name, values) => ({ ...known[name], values })
+export function inboxStatements(schema: string, parameters?: ParameterStyle): InboxBind {
+  const texts = Object.entries(STATEMENTS).map(([name, sql]) => [name, sql(schema)])
+  return prepared(schema, Object.fromEntries(texts) as Record<InboxStatementName, string>, parameters)
 }

@@ -43,7 +43,7 @@ export class PostgresInbox<Tx> implements Inbox<Tx> {
   constructor(driver: PgDriver<Tx>, bind: Bind, schema: string) {
     this.#driver = driver
     this.#bindAll = bind
-    this.#bind = inboxStatements(schema)
+    this.#bind = inboxStatements(schema, driver.parameters)
     this.#schema = schema
     this.#sweeper = new InboxSweeper(driver, schema)
     this.letters = new PostgresLetters(driver, this.#bind, schema)

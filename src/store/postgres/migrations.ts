@@ -1,3 +1,4 @@
+import { chunkTableSql } from './sql/chunk.ts'
 import { claimFunctionsSql, freshClaimSql, limitedClaimSql, notedClaimSql } from './sql/claim-function.ts'
 import { inboxTablesSql } from './sql/inbox-tables.ts'
 import { delayedTableSql } from './sql/outbox-delayed.ts'
@@ -159,6 +160,7 @@ end $$`,
   { version: 12, name: 'leased operations for operators', statements: notedClaimSql },
   { version: 13, name: 'an index for the parked letters of a consumer', statements: statusIndexSql },
   { version: 14, name: 'delayed events that can be cancelled', statements: delayedTableSql },
+  { version: 15, name: 'recorded streams', statements: chunkTableSql },
 ]
 
 export const SCHEMA_VERSION: number = MIGRATIONS.length

@@ -213,7 +213,8 @@ export class PostgresOutbox<Tx> implements Outbox {
       return this.#query('server', [])
     })
     const timeline = String(row?.['timeline'] ?? '')
-    return { server: String(row?.['server']), timeline: timeline === FIRST_TIMELINE ? '' : timeline }
+    const database = String(row?.['database'] ?? '')
+    return { server: String(row?.['server']), timeline: timeline === FIRST_TIMELINE ? '' : timeline, database }
   }
 
   async settleHeld(params: SettleHeldParams): Promise<SettledEvents> {

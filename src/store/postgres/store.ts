@@ -28,6 +28,7 @@ import { answerOf, answerValues, refusalViewOf, shownBy } from './rows.ts'
 import { postgresStatus } from './status.ts'
 import type { StatusParams, StoredStatus } from '../status.ts'
 import { PostgresSchema } from './schema.ts'
+import { PostgresStreams } from './streams.ts'
 import { claimValues, PostgresSession } from './session.ts'
 import { isTransient } from './driver/sqlstate.ts'
 import { statements, type Bind } from './statements.ts'
@@ -63,6 +64,7 @@ class PostgresStore<Tx> implements SqlStore<Tx> {
   readonly inbox: PostgresInbox<Tx>
   readonly redrives: PostgresRedrives<Tx>
   readonly erasure: PostgresErasure<Tx>
+  readonly streams: PostgresStreams<Tx>
   readonly namespaces: PostgresNamespaces<Tx>
   readonly watch?: Watch
   readonly #driver: PgDriver<Tx>
@@ -73,7 +75,7 @@ class PostgresStore<Tx> implements SqlStore<Tx> {
     this.name = driver.name
     this.#driver = driver
     this.#schema = schema
-    this.#bind = statements(schema)
+    this.#bind = statements(schema, driver.parameters)
     this.features = {
       transactional: true,
       // Only PGlite has a single connection.
@@ -89,6 +91,7 @@ class PostgresStore<Tx> implements SqlStore<Tx> {
     this.inbox = new PostgresInbox(driver, this.#bind, schema)
     this.redrives = new PostgresRedrives(driver, schema)
     this.erasure = new PostgresErasure(driver, schema)
+    this.streams = new PostgresStreams(driver, this.#bind, schema)
     this.namespaces = new PostgresNamespaces(driver, schema)
     if (driver.watch) this.watch = driver.watch
   }

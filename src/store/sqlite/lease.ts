@@ -108,7 +108,8 @@ export function settle(turn: Turn, { claim, verdict }: SettleParams): boolean {
       break
     case 'failed':
       insertAnswer(turn, claim.id, String(row['day']), verdict.answer)
-      turn.run('delete from effectively_once_recover where id = ?', [claim.id])
+      for (const table of ['recover', 'chunk'])
+        turn.run(`delete from effectively_once_${table} where id = ?`, [claim.id])
   }
   return true
 }

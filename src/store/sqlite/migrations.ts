@@ -170,4 +170,17 @@ export const MIGRATIONS: readonly Migration[] = [
       'create table effectively_once_delayed (id text not null primary key, state integer not null) without rowid',
     ],
   },
+  {
+    version: 12,
+    // The chunks of recorded streams. A position is written once.
+    statements: [
+      `create table effectively_once_chunk (
+  id text not null,
+  life integer not null,
+  start integer not null,
+  body blob not null,
+  primary key (id, life, start)
+)`,
+    ],
+  },
 ]

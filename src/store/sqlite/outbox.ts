@@ -7,6 +7,7 @@ import { blockedOf, dueEvents, hold, isOurs, parkedOf, promote, READ_BLOCKED, se
 import { unparkOrphans } from './held.ts'
 import { NOW } from './migrations.ts'
 import { EVENT_COLUMNS, eventOf, withinBytes } from './outbox-event.ts'
+import { fileIdentity } from './file-identity.ts'
 import { forget, resend } from './outbox-resend.ts'
 import { sqliteParked } from './parked.ts'
 import type { Reader } from './reader.ts'
@@ -47,6 +48,7 @@ const UNTRIED = `update effectively_once_ack set trying_to = null, attempt = 0
 /** The relay on SQLite: every write is a short transaction, fenced by its token under the writer's lock. */
 export function sqliteOutbox({ writer, reader }: { writer: Writer; reader: Reader }): Outbox {
   return {
+    identity: () => fileIdentity(reader),
     open: ({ destination, namespace = 0 }) =>
       writer.write((turn) => {
         const first = namespace * SHARDS

@@ -30,7 +30,8 @@ const RENEW = `update effectively_once_record as r set fp = ?, fp_version = ?, s
   namespace = null, route = null, label = null
   where id = ? and token = cast(? as integer) and (state = 2 and expires_at <= ${NOW}
     or state = 1 and lease_until <= ${NOW} and expires_at > ${NOW}
-      and not exists (select 1 from effectively_once_step s where s.id = r.id))
+      and not exists (select 1 from effectively_once_step s where s.id = r.id)
+      and not exists (select 1 from effectively_once_chunk c where c.id = r.id))
   returning ${CLAIMED}`
 
 /** `leaseMs` null: the claim belongs to the transaction of its effect. */
@@ -78,7 +79,7 @@ export function renewRecord(turn: Turn, claim: Claim, seen: StoredRecord, leaseM
   const values = [fingerprint, fingerprintVersion, state, leaseMs, ...timesOf(claim), id, seen.token]
   const claimed = claimedOf(turn.all(RENEW, values))
   if (claimed)
-    for (const table of ['answer', 'step', 'recover'])
+    for (const table of ['answer', 'step', 'recover', 'chunk'])
       turn.run(`delete from effectively_once_${table} where id = ?`, [id])
   return claimed
 }

@@ -55,7 +55,7 @@ const TASKS: Record<Task, (turn: Turn, limit: number, resendForMs: number) => nu
   records(turn, limit) {
     const ids = turn.all(FORGOTTEN, [limit]).map((row) => row['id'])
     const list = JSON.stringify(ids)
-    for (const table of ['answer', 'step', 'recover']) {
+    for (const table of ['answer', 'step', 'recover', 'chunk']) {
       turn.run(`delete from effectively_once_${table} where id in (select value from json_each(?))`, [list])
     }
     return ids.length

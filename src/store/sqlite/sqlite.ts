@@ -1,4 +1,5 @@
 import { sqliteStatus } from './status.ts'
+import { sqliteStreams } from './streams.ts'
 import { onceError } from '../../errors.ts'
 import { invalid } from '../../options.ts'
 import { type Clock, systemClock } from '../../platform/clock.ts'
@@ -78,6 +79,7 @@ export function assembleSqliteStore(options: SqliteOptions, parts: SqliteParts =
     inbox: sqliteInbox({ writer, reader, handles }),
     redrives: sqliteRedrives({ writer, reader, handles }),
     erasure: sqliteErasure({ writer, reader }),
+    streams: sqliteStreams({ writer, reader }),
     namespaces: sqliteNamespaces({ writer, reader, handles }),
     begin: async ({ claim, deadlineMs }): Promise<SqlBegun<SqlTx>> => {
       const turn = await writer.take({ deadlineMs })

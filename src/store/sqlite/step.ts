@@ -24,7 +24,7 @@ export function finishStep(turn: Turn, { id, token, life, name, result }: Finish
 }
 
 /** Under the writer's lock, no attempt can take over between this check and the next write. */
-function holds(turn: Turn, { id, token }: Held): boolean {
+export function holds(turn: Turn, { id, token }: Held): boolean {
   return turn.all(HELD, [id, token]).length === 1
 }
 

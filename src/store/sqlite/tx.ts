@@ -64,6 +64,8 @@ export class Handles {
 }
 
 class Handle implements SqlTx {
+  /** Helpers that write SQL tell this `tx` from a client of PostgreSQL, which has `query`, too. */
+  readonly dialect = 'sqlite'
   readonly query: SqlTx['query']
   readonly #from: Handles
   readonly #open: () => Turn

@@ -126,7 +126,7 @@ export const RETENTION_CASES: readonly Case[] = [
   },
 ]
 
-async function sweepAll({ store }: SqlSubject): Promise<void> {
+export async function sweepAll({ store }: SqlSubject): Promise<void> {
   for (let finished = false; !finished;)
     ({ finished } = await store.retention.sweep({ limit: 10_000, replayForMs: LONG_MS }))
 }

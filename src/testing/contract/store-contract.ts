@@ -15,6 +15,7 @@ import { NAMESPACE_CASES } from './namespaces.ts'
 import { OUTBOX_CASES } from './outbox.ts'
 import { RETENTION_CASES } from './retention.ts'
 import { STEP_CASES } from './steps.ts'
+import { STREAM_CASES } from './streams.ts'
 import { missing, needing } from './subject.ts'
 import type { Case, ContractCase, SqlSubject, StoreSubject } from './subject.ts'
 import { tracked } from './tracked.ts'
@@ -49,6 +50,7 @@ export function storeContract(make: () => Promise<StoreSubject<any>>): readonly 
     ...needing(['transactions', 'erasure', 'inbox'], ERASED_LETTER_CASES),
     ...needing(['transactions', 'outbox', 'namespaces'], NAMESPACE_CASES),
     ...needing(['retention'], RETENTION_CASES),
+    ...needing(['streams'], STREAM_CASES),
   ]
   return cases.map((of) => ({
     name: of.name,

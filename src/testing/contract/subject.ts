@@ -30,7 +30,16 @@ export interface ContractCase {
 
 /** A part of the Store interface that a store may leave out. `search` lists lapsed and unknown operations. */
 export type OptionalPart =
-  'transactions' | 'search' | 'batches' | 'outbox' | 'inbox' | 'erasure' | 'namespaces' | 'retention' | 'schema'
+  | 'transactions'
+  | 'search'
+  | 'batches'
+  | 'outbox'
+  | 'inbox'
+  | 'erasure'
+  | 'streams'
+  | 'namespaces'
+  | 'retention'
+  | 'schema'
 
 export interface Case {
   readonly name: string

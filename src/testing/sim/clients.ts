@@ -1,3 +1,4 @@
+import { final } from '../../operation/final.ts'
 import { ALWAYS, invoke, leased } from './handlers.ts'
 import type { Plan } from './plan.ts'
 import type { SimProcess } from './process.ts'
@@ -7,6 +8,8 @@ import type { World } from './world.ts'
 
 export const CALL_PATIENCE_MS = 600
 export const ENCORES_MAX = 2
+/** Stands for an execution in the refusal of an operator. */
+export const OPERATOR = 0
 /** Some clients call again after their answers have expired. They come at most this many lifetimes later. */
 export const ENCORE_LATE_MAX = 2
 
@@ -103,8 +106,21 @@ export class Clients {
         await this.operator(client.plan)
         return false
       default:
+        if (world.settings.weather === 'refusals' && world.dice.chance(0.3)) await this.askForUndo(client.plan)
         return false
     }
+  }
+
+  /** An operator gives up an abandoned operation. */
+  private async askForUndo(plan: Plan): Promise<void> {
+    const { world } = this
+    const process = world.anyOf(plan.service)
+    const undo = final({ status: 409, body: { zeta: 0, exec: OPERATOR, key: plan.key, alpha: false } })
+    await new Promise<void>((resolve) => {
+      const go = (): void => world.scheduler.post(world.owner, resolve)
+      world.scheduler.after(world.owner, CALL_PATIENCE_MS, resolve)
+      world.scheduler.post(process, () => void process.once.operations.settle(plan.address, { undo }).then(go, go))
+    })
   }
 
   /** Returns null when no answer came in time, or the client did not wait for it. */

@@ -193,10 +193,15 @@ async function callOutside(
   exec: number,
   { step }: LeasedOperation<MemoryTx, SimEvents>,
 ): Promise<void> {
+  // An undo runs after the handler has ended.
+  const life = world.executions.lifeOf(exec)
   const calls = plan.steps.map(
     (of) => () =>
       step(of.name, ({ key }) => world.provider.call({ process, plan, exec, step: of, derived: key }), {
         keyed: of.keyed,
+        ...(of.undo
+          ? { undo: ({ key }) => world.provider.undo({ process, plan, exec, step: of, derived: key }, life) }
+          : {}),
         ...(of.reconcile ? { reconcile: () => world.provider.reconcile(process, plan, of.name) } : {}),
       }),
   )

@@ -67,6 +67,8 @@ export interface PlannedStep {
   readonly failures: number
   /** How long the provider takes, in milliseconds. */
   readonly slowMs: number
+  /** The step is undone if the operation is refused. */
+  readonly undo?: boolean
 }
 
 /** The kind of world to create: any, one with relays, or one with relays and a given number of operations. */
@@ -261,7 +263,7 @@ export function drawPlans(
   const first = settings.scopes ? 2 * dice.below(2) : 0
   const plans: Plan[] = []
   for (let n = 0; n < count; n++) {
-    const mode = settings.zombies ? 'leased' : drawMode(dice)
+    const mode = settings.zombies || settings.weather === 'refusals' ? 'leased' : drawMode(dice)
     const key = `key-${n}`
     const address = named(settings.scopes ? crossingAddress(first + n) : { scope: SCOPE, key })
     plans.push(drawPlan(dice, settings, rates, { key, mode, service: 0, instance: 0 }, address))
@@ -293,13 +295,15 @@ function drawPlan(
 ): Plan {
   const { id } = identity({ namespace: NAMESPACES[service][instance], ...address })
   const leased = mode === 'leased'
-  const count = leased ? dice.below(3) + (settings.zombies ? 1 : 0) : 0
+  const refuses = settings.weather === 'refusals'
+  const count = leased ? dice.below(3) + (settings.zombies || refuses ? 1 : 0) : 0
   const steps = Array.from({ length: count }, (_, n) => ({
     name: `call-${n + 1}`,
     keyed: dice.chance(0.6),
     reconcile: dice.chance(0.5),
     failures: 0,
     slowMs: 0,
+    ...(refuses ? { undo: dice.chance(0.8) } : {}),
   }))
   return {
     key,
@@ -308,7 +312,7 @@ function drawPlan(
     mode,
     sleepMs: dice.chance(0.5) ? dice.below(25) : 0,
     failures: dice.chance(0.2) ? 1 : 0,
-    final: dice.chance(0.12),
+    final: dice.chance(refuses ? 0.7 : 0.12),
     oversize: rates.oversizeAnswer > 0 && dice.chance(0.03),
     poison: mode === 'batched' && dice.chance(0.15),
     steps,

@@ -21,6 +21,7 @@ export class Provider {
   private readonly byKey = new Map<string, Charge>()
   /** The charges made, by operation and step. An operator reads them to settle a call. */
   private readonly made = new Map<string, Charge>()
+  private readonly undone = new Set<string>()
   private travelling = 0
 
   constructor(world: World) {
@@ -55,6 +56,26 @@ export class Provider {
     if (charge === null) throw new Error('the provider is down')
     if (world.hit('providerReplyLost', of.step.name)) throw new Error('the reply of the provider was lost')
     return charge
+  }
+
+  /** Undoes a charge. It travels like a call, and the provider honours its key. */
+  async undo({ process, plan, step, derived }: Call, life: number | null): Promise<string> {
+    const { world } = this
+    await new Promise<void>((resolve) => {
+      world.scheduler.post(world.server, () => {
+        if (process.alive || world.dice.chance(0.5)) resolve()
+      })
+    })
+    const down = world.hit('providerDown', step.name)
+    if (!down && life !== null) {
+      world.note({ kind: 'undone', key: plan.key, life, step: step.name, derived, effect: !this.undone.has(derived) })
+      this.undone.add(derived)
+    }
+    if (!process.alive) return never()
+    await process.turn('provider')
+    if (down) throw new Error('the provider is down')
+    if (world.hit('providerReplyLost', step.name)) throw new Error('the reply of the provider was lost')
+    return 'undone'
   }
 
   /** Reports the outcome of a call. It gives no outcome while a request may still be in transit. */

@@ -242,6 +242,15 @@ export type TraceEvent = { readonly t: number; readonly now: number } & (
       /** Whether the provider made a charge. False when it knew the key. */
       readonly effect: boolean
     }
+  /** The provider undid a charge. `effect` is false when it knew the key. */
+  | {
+      readonly kind: 'undone'
+      readonly key: string
+      readonly life: number
+      readonly step: string
+      readonly derived: string
+      readonly effect: boolean
+    }
   | {
       readonly kind: 'verdict'
       readonly key: string

@@ -16,6 +16,7 @@ const SIGNS: Readonly<Record<Weather, (happened: TraceEvent) => boolean>> = {
   cancels: (happened) => happened.kind === 'cancelled',
   pauses: (happened) => happened.kind === 'pausing' && happened.paused,
   erasures: (happened) => happened.kind === 'erased',
+  refusals: (happened) => happened.kind === 'undone' && happened.effect,
   filters: (happened) => happened.kind === 'commit' && happened.events.some(({ unwanted }) => unwanted),
 }
 

@@ -7,5 +7,6 @@
  * `pauses`: relays and consumers are paused, resumed and rate-limited.
  * `filters`: relays leave out one event type.
  * `erasures`: operations are erased while clients retry them.
+ * `refusals`: leased operations refuse, and their steps are undone. Sometimes an operator decides that.
  */
-export type Weather = 'versions' | 'resends' | 'imports' | 'cancels' | 'pauses' | 'filters' | 'erasures'
+export type Weather = 'versions' | 'resends' | 'imports' | 'cancels' | 'pauses' | 'filters' | 'erasures' | 'refusals'

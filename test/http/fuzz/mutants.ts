@@ -86,7 +86,7 @@ const REPLAYS: readonly PatchMutant[] = [
   {
     name: 'a replay on Fastify passes hooks and serializers again',
     file: 'src/http/fastify-exchange.ts',
-    find: `    reply.hijack()
+    find: `    this.#takeReply()
     writeAnswer(this.res, answer)
 `,
     replace: `    for (const [name, value] of answer.headers) reply.header(name, value)

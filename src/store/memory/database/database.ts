@@ -13,6 +13,7 @@ import type {
   RecoverRow,
   RelayRow,
   ShardRow,
+  ChunkRow,
   StepRow,
 } from './rows.ts'
 import type { NamespaceRow } from '../../namespaces.ts'
@@ -88,6 +89,7 @@ export class MemoryDatabase {
   readonly records: Table<RecordRow> = new Table('record')
   readonly answers: Table<AnswerRow> = new Table('answer')
   readonly steps: Table<StepRow> = new Table('step')
+  readonly chunks: Table<ChunkRow> = new Table('chunk')
   readonly recover: Table<RecoverRow> = new Table('recover')
   readonly events: EventLog = new EventLog()
   readonly relays: Table<RelayRow> = new Table('relay')

@@ -44,6 +44,13 @@ export interface StepRow {
   readonly result: string | null
 }
 
+export interface ChunkRow {
+  readonly id: string
+  readonly life: number
+  readonly start: number
+  readonly bytes: Uint8Array
+}
+
 export interface SentEventRow extends EventRow {
   readonly seq: number
   readonly createdAt: number
@@ -144,4 +151,5 @@ export const shardKey = (destination: string, shard: number): string => `${desti
 export const ackKey = ({ destination, shard, cursor, token }: AckRow): string =>
   `${destination} ${shard} ${cursor} ${token}`
 export const heldKey = (destination: string, shard: number, seq: number): string => `${destination} ${shard} ${seq}`
+export const chunkKey = (id: string, life: number, start: number): string => `${id} ${life} ${start}`
 export const stepKey = (id: string, life: number, name: string): string => `${id} ${life} ${name}`

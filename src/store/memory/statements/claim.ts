@@ -119,7 +119,7 @@ function isUntouched(database: MemoryDatabase, row: RecordRow, tx: Work['tx']): 
   const now = database.now()
   if (row.state !== 'inProgress' || row.leaseUntil === null || row.leaseUntil > now || row.expiresAt <= now)
     return false
-  return !database.steps.rows(tx).some(([, step]) => step.id === row.id)
+  return ![...database.steps.rows(tx), ...database.chunks.rows(tx)].some(([, part]) => part.id === row.id)
 }
 
 export function newLife(database: MemoryDatabase, row: RecordRow, of: Claim, birth: Birth): RecordRow {

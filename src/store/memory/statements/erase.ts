@@ -15,11 +15,13 @@ import { partsOf } from '../../namespaced/names.ts'
 import type { Work } from '../database/connection.ts'
 import type { LetterRow } from '../database/inbox-rows.ts'
 import type { HeldRow, RecordRow, SentEventRow } from '../database/rows.ts'
+import { dropChunks } from './chunks.ts'
 import { isOpen, rowsOf } from './letters.ts'
 import { cursors } from './relay.ts'
 
 /** Replaces completed records of the scope by tombstones. It skips locked records. */
-export function eraseRecords({ database, tx }: Work, params: EraseOperationsParams): ErasedOperations {
+export function eraseRecords(work: Work, params: EraseOperationsParams): ErasedOperations {
+  const { database, tx } = work
   const { scope, id, after, limit, dryRun } = params
   const records = database.records.rows(tx).sort(([a], [b]) => (a < b ? -1 : 1))
   const found = records
@@ -36,6 +38,7 @@ export function eraseRecords({ database, tx }: Work, params: EraseOperationsPara
     for (const table of [database.answers, database.steps]) {
       for (const [key, row] of table.rows(tx)) if (ids.has(row.id)) table.put(key, undefined, tx)
     }
+    dropChunks(work, ids)
     for (const key of ids) if (database.recover.seen(key, tx)) database.recover.put(key, undefined, tx)
   }
   const next = found.length === limit ? (found.at(-1)?.[0] ?? null) : null

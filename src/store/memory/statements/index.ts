@@ -1,6 +1,7 @@
 import { lockMessage } from './applied.ts'
 import { failed, tries, trying, untry } from './attempts.ts'
 import { claimBatch, userStatement } from './batch.ts'
+import { appendChunk, readChunks } from './chunks.ts'
 import { claim, readAnswer, renew, reread } from './claim.ts'
 import { append, complete, completeLeased, refuse, refuseLeased } from './complete.ts'
 import { completeInbox, enterMessage, lookAt, openConsumer, passPositions, positionsOf, takeMessages } from './inbox.ts'
@@ -56,6 +57,7 @@ import { dropAnswers, suspendLapsed, sweepRecords } from './sweep.ts'
 export interface Statements {
   readonly ack: typeof ack
   readonly append: typeof append
+  readonly appendChunk: typeof appendChunk
   readonly beat: typeof beat
   readonly beatRedrive: typeof beatRedrive
   readonly blocked: typeof blocked
@@ -112,6 +114,7 @@ export interface Statements {
   readonly promoteHeld: typeof promoteHeld
   readonly readAnswer: typeof readAnswer
   readonly readAudit: typeof readAudit
+  readonly readChunks: typeof readChunks
   readonly readEvents: typeof readEvents
   readonly readRedrives: typeof readRedrives
   readonly redriveItems: typeof redriveItems
@@ -152,6 +155,7 @@ export interface Statements {
 export const STATEMENTS: Statements = {
   ack,
   append,
+  appendChunk,
   beat,
   beatRedrive,
   blocked,
@@ -208,6 +212,7 @@ export const STATEMENTS: Statements = {
   promoteHeld,
   readAnswer,
   readAudit,
+  readChunks,
   readEvents,
   readRedrives,
   redriveItems,

@@ -4,6 +4,7 @@ import type { Work } from '../database/connection.ts'
 import type { MemoryDatabase } from '../database/database.ts'
 import { claimedOf, isHeldBy, stepKey } from '../database/rows.ts'
 import type { RecordRow } from '../database/rows.ts'
+import { dropChunks } from './chunks.ts'
 import { dropRecover, isOver, isSeen, newLife, nextToken, putRecover, timesOf } from './claim.ts'
 import { completeRow } from './complete.ts'
 
@@ -89,6 +90,7 @@ export async function settle(work: Work, { claim, verdict }: SettleParams): Prom
   if (row === undefined) return false
   if (verdict.kind === 'failed') {
     await completeRow(work, row, claim, verdict.answer)
+    dropChunks(work, new Set([claim.id]))
     return true
   }
   const key = stepKey(claim.id, row.life, verdict.step)

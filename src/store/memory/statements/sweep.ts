@@ -1,21 +1,24 @@
 import type { Work } from '../database/connection.ts'
 import { dayOf } from '../database/rows.ts'
+import { dropChunks } from './chunks.ts'
 
 /** Deletes completed records, with their dependent rows, after `goneFor`. It skips locked records. */
-export function sweepRecords({ database, tx }: Work, limit: number): number {
+export function sweepRecords(work: Work, limit: number): number {
+  const { database, tx } = work
   const now = database.now()
-  let records = 0
+  const gone = new Set<string>()
   for (const [id, row] of database.records.rows(tx)) {
-    if (records >= limit) return records
+    if (gone.size >= limit) break
     if (row.state !== 'completed' || row.forgetAt > now || database.records.locked(id, tx, 'update')) continue
     database.records.put(id, undefined, tx)
     for (const [key, step] of database.steps.rows(tx)) {
       if (step.id === id) database.steps.put(key, undefined, tx)
     }
     if (database.recover.seen(id, tx) !== undefined) database.recover.put(id, undefined, tx)
-    records += 1
+    gone.add(id)
   }
-  return records
+  dropChunks(work, gone)
+  return gone.size
 }
 
 /**

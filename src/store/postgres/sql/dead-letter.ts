@@ -77,7 +77,7 @@ export function matches(d: string = 'd'): string {
   const is = (column: string, n: number): string => `($${n}::text is null or ${d}.${column} = $${n}::text)`
   return `${is('consumer', 1)} and ${is('source', 2)} and ${is('type', 3)} and ${is('aggregate', 4)} and ${is('tenant', 5)}
    and ${is('fingerprint', 6)} and ${is('reason', 7)} and ($8::text is null or ${d}.state = any($8::text::int2[]))
-   and ($9::text is null or ${d}.id = any($9::text::uuid[]))
+   and ($9::text is null or ${d}.id = any((select $9::text::uuid[])::uuid[]))
    and ($10::float8 is null or ${d}.parked_at >= to_timestamp($10::float8 / 1000))
    and ($11::float8 is null or ${d}.parked_at < to_timestamp($11::float8 / 1000))
    and ($12::text is null or ${numberIn(`${d}.consumer`)} = $12::text)`

@@ -127,7 +127,8 @@ export function isServer(parameter: string): string {
 
 /** Fails on a standby, which has no timeline of its own before it is promoted. */
 export const IDENTITY_SQL: string = `
-select ${SERVER} as server, ltrim(left(pg_walfile_name(pg_current_wal_lsn()), 8), '0') as timeline`
+select ${SERVER} as server, ltrim(left(pg_walfile_name(pg_current_wal_lsn()), 8), '0') as timeline,
+       (select c.system_identifier || '-' || d.oid from pg_control_system() c, pg_database d where d.datname = current_database()) as database`
 
 /** For databases that speak PostgreSQL's protocol without these functions. */
 export const SERVER_SQL: string = `select ${SERVER} as server`

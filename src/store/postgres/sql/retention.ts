@@ -18,6 +18,8 @@ with doomed as materialized (
   delete from ${schema}.step s using gone where s.id = gone.id
 ), c as (
   delete from ${schema}.recover c using gone where c.id = gone.id
+), k as (
+  delete from ${schema}.chunk k using gone where k.id = gone.id
 )
 select count(*)::int4 as rows from gone`
 }

@@ -92,10 +92,13 @@ with u as (
   select u.id, u.day, u.token, $2::int4, $3::text, decode($4::text, 'base64'), $5::bool from u
 ), d as (
   delete from ${schema}.recover c using u where c.id = u.id
+), k as (
+  delete from ${schema}.chunk k using u where k.id = u.id
 )
 select true as done from u`
 }
 
-function ownedSql(schema: string): string {
+/** Locks the record's row, if this attempt holds it. $1 id, $2 token */
+export function ownedSql(schema: string): string {
   return `select 1 from ${schema}.record where id = $1::text::uuid and token = $2::text::bigint and state = 1 for share`
 }

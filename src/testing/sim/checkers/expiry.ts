@@ -15,7 +15,9 @@ export const expiry: Checker = {
       for (const { key, before, after } of records) {
         if (before?.state !== 'completed' || after === null || after.life === before.life) continue
         const until = policy === 'rerun' ? before.expiresAt : before.forgetAt
-        if (until / 1000 > now + 1) broken.push(`${key} got a new life ${(until / 1000 - now).toFixed(1)} ms too early`)
+        // A life is the time of its claim. The database's clock may have gone back since.
+        const early = until / 1000 - Math.max(now, after.life / 1000)
+        if (early > 1) broken.push(`${key} got a new life ${early.toFixed(1)} ms too early`)
       }
     }
     const back = eventsOf(trace, 'fault').flatMap(({ fault, t }) => (fault === 'databaseClockBack' ? t : []))
@@ -25,6 +27,7 @@ export const expiry: Checker = {
       if (result.is !== 'error' || result.code !== 'ONCE_GONE' || outers.has(key)) continue
       const began = eventsOf(trace, 'call').find((of) => of.call === call)
       if ([event.record, began?.record].some((of) => of && isErased(of))) continue
+      if (wasErased(trace, key, began?.t ?? 0, event.t)) continue
       if (policy === 'rerun') broken.push(`call ${call} of ${key} got 410, but expired keys run again`)
       else if (event.record !== null && event.record.expiresAt / 1000 > now && event.record.state === 'completed') {
         // The clock went back after the refusal: at that time the answer had expired.
@@ -36,6 +39,12 @@ export const expiry: Checker = {
     if (!trace.some(isClockTrouble)) broken.push(...lateReplays(trace))
     return broken
   },
+}
+
+/** A call may meet a tombstone which an erasure has left and a sweep has removed while the call waited. */
+function wasErased(trace: readonly TraceEvent[], key: string, from: number, to: number): boolean {
+  const commits = eventsOf(trace, 'commit').filter(({ t }) => t >= from && t <= to)
+  return commits.some(({ records }) => records.some(({ key: of, after }) => of === key && after && isErased(after)))
 }
 
 /**

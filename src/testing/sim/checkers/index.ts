@@ -40,6 +40,7 @@ import { setAside } from './set-aside.ts'
 import { stableKeys } from './stable-keys.ts'
 import { told } from './told.ts'
 import { sweeper } from './sweeper.ts'
+import { undone } from './undone.ts'
 import { wholeRecord } from './whole-record.ts'
 import { withItsOuter } from './with-its-outer.ts'
 
@@ -88,6 +89,7 @@ export const CHECKERS: readonly Checker[] = [
   filtered,
   erased,
   erasedAnswer,
+  undone,
 ]
 
 /** All violations, each with the number of its invariant. */

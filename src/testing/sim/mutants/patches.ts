@@ -1,6 +1,7 @@
 import { LIMIT_PATCHES } from './limit-patches.ts'
 import type { Wanted } from './mutant.ts'
 import { TIER_PATCHES } from './tier-patches.ts'
+import { UNDO_PATCHES } from './undo-patches.ts'
 
 /** A mutant of the source text: one place in one file, and its replacement. */
 export interface Patch extends Wanted {
@@ -310,6 +311,7 @@ export const PATCHES: readonly Patch[] = [
   ...FOUND_IN_BAD_WEATHER.map((patch) => ({ ...patch, relays: true, consumers: true })),
   ...LIMIT_PATCHES,
   ...TIER_PATCHES,
+  ...UNDO_PATCHES,
   ...FOUND_WITH_SERVICES.map((patch) => ({ ...patch, company: 'services' as const, relays: true, consumers: true })),
   ...FOUND_WITH_A_NEIGHBOUR.map((patch) => ({ ...patch, company: 'neighbour' as const })),
 ]

@@ -20,9 +20,9 @@ const FOUND_WITH_A_CACHE: readonly Patch[] = [
   {
     of: 'T2',
     name: 'reports an erasure that the cache has not confirmed',
-    file: 'src/tier/shared-answers.ts',
-    find: '      await this.#epoch.renew()\n',
-    replace: '',
+    file: 'src/store/answer-cache.ts',
+    find: 'if (!(await cache.remove(ids))) await cache.renew()',
+    replace: 'await cache.remove(ids)',
   },
   {
     of: 'T3',
@@ -35,7 +35,7 @@ const FOUND_WITH_A_CACHE: readonly Patch[] = [
     of: 'T3',
     name: 'does not wait until everybody knows a new epoch',
     file: 'src/tier/epoch.ts',
-    find: 'if (known.no > 0 && known.ageMs < EPOCH_SETTLES_MS)',
+    find: 'if (known.no > 0 && age < EPOCH_SETTLES_MS)',
     replace: 'if (known.no < 0)',
   },
   {
