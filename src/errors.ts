@@ -3,6 +3,7 @@
  * Problem documents, docs and the command line use these messages. Match by code (`isOnceError(error,
  * 'ONCE_IN_FLIGHT')`), never by `instanceof`: a process may load two copies of the package.
  */
+import { CodedError, type CodedErrorOptions, OPTION_INVALID } from './coded-error.ts'
 
 /** code: [status, retryable, message] */
 const TABLE = {
@@ -43,7 +44,8 @@ const TABLE = {
     false,
     "scope is empty; one user could replay another's answer. Return a string or set 'global'",
   ],
-  ONCE_OPTION_INVALID: [500, false, 'An option is not valid'],
+  // oxlint-disable-next-line no-unnecessary-type-assertion -- isolated declarations need the type
+  ONCE_OPTION_INVALID: OPTION_INVALID as typeof OPTION_INVALID,
   ONCE_INPUT_INVALID: [500, false, 'The input cannot be fingerprinted'],
   ONCE_ANSWER_INVALID: [500, false, 'The answer cannot be stored'],
   ONCE_ANSWER_TOO_LARGE: [500, false, 'The answer is too large to hold until the commit'],
@@ -54,6 +56,13 @@ const TABLE = {
   ],
   ONCE_BODY_UNSEEN: [500, false, 'The request has a body that the fingerprint did not see'],
   ONCE_STREAM: [500, false, 'This route streams its answer, which cannot be replayed'],
+  ONCE_STREAM_FAILED: [409, false, 'The stream failed before it was complete, and nothing is added to it'],
+  ONCE_STREAM_INTERRUPTED: [
+    503,
+    true,
+    'Nobody produces this stream now; repeat the request with the same key to go on',
+  ],
+  ONCE_STREAM_POSITION: [416, false, 'The recorded stream has no such position'],
   ONCE_TX_CLOSED: [500, false, 'tx was used after its operation ended. Await every query'],
   ONCE_TX_TAKEN: [
     500,
@@ -69,6 +78,9 @@ const TABLE = {
   ONCE_NESTED_LEASE: [500, false, 'A leased operation cannot run inside another operation'],
   ONCE_STEP_INVALID: [500, false, 'The step is not valid'],
   ONCE_STEP_PENDING: [500, false, 'A step began while its operation was committing. Begin every step before commit'],
+  ONCE_STEP_OPEN: [503, true, 'The operation cannot be refused yet: a call that must be undone may have been made'],
+  ONCE_UNDOING: [503, true, 'This operation is refused and its steps are being undone; no other step begins'],
+  ONCE_UNDO_FAILED: [503, true, 'This operation is refused, but a step is not undone yet. Retry with the same key'],
   ONCE_NOT_COMMITTED: [500, false, 'A leased handler must return commit(...)'],
   // events
   ONCE_EVENT_UNKNOWN: [500, false, 'This event type is not in the catalogue'],
@@ -86,6 +98,12 @@ const TABLE = {
   ],
   ONCE_REDRIVE_REFUSED: [409, false, 'The redrive was refused; nothing runs'],
   ONCE_REDRIVE_UNKNOWN: [404, false, 'There is no such redrive, or its state does not allow the call'],
+  // the client
+  ONCE_CALL_PENDING: [503, true, 'The outcome of this call is not known. The call stays pending, with its key'],
+  ONCE_CIRCUIT_OPEN: [503, true, 'This server failed too often; nothing was sent'],
+  ONCE_STORAGE_FAILED: [503, true, 'The storage of the client failed; nothing was sent'],
+  ONCE_BODY_UNREPLAYABLE: [500, false, 'This body cannot be sent a second time'],
+  ONCE_SIDE_INVALID: [500, false, 'A side of the reconciliation cannot be compared'],
   // the development guard
   ONCE_TX_BYPASSED: [
     500,
@@ -111,37 +129,28 @@ const TABLE = {
 
 export type OnceCode = keyof typeof TABLE
 
-export interface ErrorRow {
+export interface ErrorFacts {
   readonly status: number
   readonly retryable: boolean
   readonly message: string
 }
 
-export const ERRORS: { readonly [Code in OnceCode]: ErrorRow } = Object.fromEntries(
+export const ERRORS: { readonly [Code in OnceCode]: ErrorFacts } = Object.fromEntries(
   Object.entries(TABLE).map(([code, [status, retryable, message]]) => [code, { status, retryable, message }]),
-) as { [Code in OnceCode]: ErrorRow }
+) as { [Code in OnceCode]: ErrorFacts }
 
-export interface OnceErrorOptions {
-  /** A more specific message, which replaces the message of the table. */
-  detail?: string
-  cause?: unknown
-  retryAfterMs?: number
-}
+export type OnceErrorOptions = CodedErrorOptions
 
-export class OnceError extends Error {
-  override readonly name: string = 'OnceError'
-  readonly code: OnceCode
-  readonly status: number
-  readonly retryable: boolean
-  readonly retryAfterMs: number | undefined
+export class OnceError extends CodedError {
+  declare readonly code: OnceCode
 
   constructor(code: OnceCode, options: OnceErrorOptions = {}) {
-    const { status, retryable, message } = ERRORS[code]
-    super(`${code} ${options.detail ?? message}`, options.cause === undefined ? undefined : { cause: options.cause })
-    this.code = code
-    this.status = status
-    this.retryable = retryable
-    this.retryAfterMs = options.retryAfterMs
+    super(code, TABLE[code], options)
+  }
+
+  /** Also true for errors of the client, and of another copy of this package. */
+  static override [Symbol.hasInstance](error: unknown): boolean {
+    return isOnceError(error)
   }
 }
 

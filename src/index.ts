@@ -49,9 +49,11 @@ export type {
   RunOptions,
   Step,
   StepOptions,
+  StreamOperation,
   Verdict,
   WithInput,
 } from './operation/types.ts'
+export type { Written } from './stream/written.ts'
 export type { Jsonify } from './platform/jsonify.ts'
 export type { Health, Readiness, Status } from './once/status.ts'
 export type { Closed, CloseOptions } from './once/close.ts'

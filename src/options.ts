@@ -1,8 +1,8 @@
-import { onceError } from './errors.ts'
+import { CodedError, OPTION_INVALID } from './coded-error.ts'
 
 /** The error for an option, or an argument, that is not valid. */
 export function invalid(detail: string, cause?: unknown): Error {
-  return onceError('ONCE_OPTION_INVALID', { detail, cause })
+  return new CodedError('ONCE_OPTION_INVALID', OPTION_INVALID, { detail, cause })
 }
 
 /** Refuses a misspelled option. If it were ignored, the program would run with the default. */

@@ -1,6 +1,6 @@
 export { idempotency } from '../http/hono.ts'
 export type { Idempotent } from '../http/hono.ts'
-export type { IdempotencyOptions, RouteOptions } from '../http/options.ts'
+export type { IdempotencyOptions, RouteOptions, StreamRouteOptions } from '../http/options.ts'
 export type { RecoveredAnswer, RecoverInput, RecoverRoute } from '../http/recover-types.ts'
 export type { Policy } from '../http/policy.ts'
 export type { BatchedAnswer, BatchedRoute } from '../http/batched.ts'

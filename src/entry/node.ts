@@ -1,6 +1,6 @@
 export { idempotency } from '../http/node-http.ts'
 export type { Idempotent, NodeOptions } from '../http/node-http.ts'
-export type { IdempotencyOptions, RouteOptions } from '../http/options.ts'
+export type { IdempotencyOptions, RouteOptions, StreamRouteOptions } from '../http/options.ts'
 export type { RecoveredAnswer, RecoverInput, RecoverRoute } from '../http/recover-types.ts'
 export type { Policy } from '../http/policy.ts'
 export type { BatchedAnswer, BatchedRoute } from '../http/batched.ts'

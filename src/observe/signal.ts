@@ -133,7 +133,7 @@ export type Signal =
   /** Background work failed, and will be tried again. */
   | {
       readonly kind: 'troubled'
-      readonly task: 'sweep' | 'heartbeat' | 'recover' | 'batch' | 'relay' | 'consumer' | 'redrive' | 'cache'
+      readonly task: 'sweep' | 'heartbeat' | 'recover' | 'undo' | 'batch' | 'relay' | 'consumer' | 'redrive' | 'cache'
       readonly error: unknown
     }
   /**

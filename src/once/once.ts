@@ -3,7 +3,7 @@ import type { Redrive } from '../dead-letter/redrive/types.ts'
 import type { Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
 import { createGuard } from '../guard/create-guard.ts'
-import { FINGERPRINT_VERSION, fingerprintInput } from '../key/fingerprint.ts'
+import { FINGERPRINT_VERSION } from '../key/fingerprint.ts'
 import { BATCH_REQUESTS_MAX, SWEEP_LIMIT_MAX } from '../limits.ts'
 import { invalid, refuseUnknown, wholeNumber } from '../options.ts'
 import type { Events } from '../outbox/event.ts'
@@ -43,8 +43,9 @@ import { ReplayCache } from '../operation/replay-cache.ts'
 import { destinationsOf, outboxOf, resendNow } from './resend.ts'
 import { nestable, required } from '../store/lacking.ts'
 import type { Cancellation } from '../store/cancellation.ts'
-import { requestOf, type Request } from '../operation/request.ts'
-import { checkSettings, refuseLease, RUN_OPTIONS } from '../operation/settings.ts'
+import type { Request } from '../operation/request.ts'
+import { runRequestOf } from '../operation/run-request.ts'
+import { checkSettings, refuseLease } from '../operation/settings.ts'
 import { RunningHandlers } from '../operation/running.ts'
 import { enterContext } from '../operation/store-context.ts'
 import { healthOf, readinessOf, statusOf, type Health, type Readiness, type Status } from './status.ts'
@@ -128,12 +129,18 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     operation: RunOptions<L, I>,
     handler: (op: Op<L, Tx, E> & WithInput<I>) => Promise<Result<L, R>>,
   ): Promise<Jsonify<R>> {
-    const request = this.#request(operation, handler)
-    const outcome =
-      operation.lease === undefined
-        ? await this.atomic(request, produceOf(handler, operation.input))
-        : await this.leased(leasedRequestOf(this.core, operation, request), leasedProduceOf(handler, operation.input))
-    return valueOf(outcome.answer) as Jsonify<R>
+    const { answer } = await this.outcome(operation, handler)
+    return valueOf(answer) as Jsonify<R>
+  }
+
+  /** Runs an operation, and tells whether its answer is a replay. For `run` and the tools of MCP. */
+  async outcome(
+    operation: RunOptions<Duration | undefined>,
+    handler: (op: never) => Promise<unknown>,
+  ): ReturnType<typeof execute> {
+    const request = runRequestOf(this.core, operation, handler)
+    if (operation.lease === undefined) return this.atomic(request, produceOf(handler, operation.input))
+    return this.leased(leasedRequestOf(this.core, operation, request), leasedProduceOf(handler, operation.input))
   }
 
   /** Runs an atomic operation with any kind of answer, for `run` and the HTTP adapters. */
@@ -158,7 +165,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
     return {
       run: async (operation, handler) => {
         if (core.closed) throw onceError('ONCE_CLOSED')
-        const request = this.#request(operation, handler)
+        const request = runRequestOf(this.core, operation, handler)
         refuseLease(operation, 'join()')
         const outcome = await runJoined(core, tx, request, produceOf(handler, operation.input))
         return valueOf(outcome.answer) as never
@@ -175,7 +182,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
       throw invalid('batched() needs statement and respond')
     const run = this.batcher(max)
     return async (operation) => {
-      const request = this.#request(operation, respond)
+      const request = runRequestOf(this.core, operation, respond)
       refuseLease(operation, 'batched()')
       const { input } = operation
       const outcome = await run({
@@ -318,33 +325,11 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
           const { leaseMs, fingerprint, fingerprintVersion, ...sealed } = JSON.parse(text) as Sealed
           const operation = { ...sealed, lease: `${leaseMs}ms` as const, recover: name }
           const same = fingerprintVersion === FINGERPRINT_VERSION ? fingerprint : undefined
-          const request = leasedRequestOf(this.core, operation, this.#request(operation, handler, same))
+          const request = leasedRequestOf(this.core, operation, runRequestOf(this.core, operation, handler, same))
           const run = (op: LeasedOperation<Tx, E>): Promise<unknown> => handler(op, sealed.input)
           return this.leased(request, leasedProduceOf(run, sealed.input))
         },
       ]),
     )
-  }
-
-  #request(
-    operation: RunOptions<Duration | undefined> | BatchedRun<unknown>,
-    handler: { readonly name: string },
-    known?: string,
-  ): Request {
-    if (typeof operation !== 'object' || operation === null) throw invalid('an operation needs { scope, key, input }')
-    refuseUnknown(operation, RUN_OPTIONS, 'an operation')
-    if (typeof handler !== 'function') throw invalid('an operation needs a handler')
-    const { scope, key, input, ignore } = operation as RunOptions<undefined>
-    const request = requestOf(this.core.settings, {
-      scope,
-      key,
-      fingerprint: known ?? fingerprintInput(input, ignore),
-      route: handler.name || 'run',
-      at: this.core.clock.now(),
-      rerunnable: true,
-      overrides: operation,
-    })
-    this.core.guard?.seen(request)
-    return request
   }
 }

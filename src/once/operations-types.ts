@@ -13,8 +13,8 @@ export interface Operations<Tx, E extends Events> {
   /** Returns one operation in any state, with its steps. Returns null if the operation does not exist. */
   show(operation: OperationIdentity): Promise<ShownOperation | null>
   /**
-   * Records what an operator found out about an unknown operation. `{ failed }` ends an abandoned operation, too.
-   * Returns false for an operation in any other state.
+   * Records what an operator found out about an unknown operation. `{ failed }` and `{ undo }` end an abandoned
+   * operation, too. Returns false for an operation in any other state.
    */
   settle(operation: OperationIdentity, verdict: Verdict, audit?: OperationAudit): Promise<boolean>
   /**
@@ -68,9 +68,17 @@ export interface ListedOperation {
 
 export interface ShownOperation extends ListedOperation {
   /** A step in the state 'started' has an unknown outcome. */
-  readonly steps: readonly { readonly name: string; readonly state: 'started' | 'done'; readonly result: unknown }[]
+  readonly steps: readonly {
+    readonly name: string
+    readonly state: 'started' | 'done'
+    readonly result: unknown
+    /** What its undo returned. Absent if the step was not undone. */
+    readonly undone?: unknown
+  }[]
   /** The status of the stored answer. Null while there is no answer. */
   readonly status: number | null
+  /** The status of the refusal whose undo is recorded, before and after the undo has ended. Null: nothing is undone. */
+  readonly refusal: number | null
   /** The input that is stored for `recover`. Null if none is stored. */
   readonly input: unknown
 }

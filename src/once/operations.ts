@@ -11,8 +11,10 @@ import { notesOf } from '../operation/notes.ts'
 import { recoverLapsed, type Recoverer } from '../operation/recover.ts'
 import { requestOf } from '../operation/request.ts'
 import { storedVerdict } from '../operation/stored-verdict.ts'
+import { recordedRefusal, refusalName, withUndos } from '../operation/undo-record.ts'
 import type { RecoverHandlers } from '../operation/types.ts'
 import type { Events } from '../outbox/event.ts'
+import { dropAnswers } from '../store/answer-cache.ts'
 import { required } from '../store/lacking.ts'
 import type { Claim, Leases, OperationFilter, StoredOperation } from '../store/store.ts'
 import type {
@@ -21,6 +23,7 @@ import type {
   OperationListOptions,
   OperationIdentity,
   Operations,
+  ShownOperation,
 } from './operations-types.ts'
 import { UUID } from '../platform/uuid.ts'
 
@@ -60,8 +63,9 @@ export function operationsOf<Tx, E extends Events>(
       const answer = operation.state === 'completed' ? (await store.read({ id })).answer : null
       return {
         ...listed(operation),
-        steps: steps.map(({ result, ...step }) => ({ ...step, result: result === null ? null : JSON.parse(result) })),
+        steps: withUndos(steps).map(shownStep),
         status: answer?.status ?? null,
+        refusal: recordedRefusal(steps.find(({ name: step }) => step === refusalName))?.answer.status ?? null,
         input: input === null ? null : (JSON.parse(input) as { input?: unknown }).input,
       }
     },
@@ -71,13 +75,14 @@ export function operationsOf<Tx, E extends Events>(
       const found = leases.show ? await ours(claim.id) : null
       if (typeof name === 'string' && !found) return false
       const step = 'step' in stored ? { step: stored.step } : {}
-      if (found?.operation.state === 'unknown' && 'step' in stored) {
-        const steps = await leases.steps({ id: claim.id, life: found.operation.life })
-        checkStep(stored.step, steps)
-      }
-      await write(core, 'settle', { id: claim.id, verdict: stored.kind, ...step }, audit)
+      const steps = found ? await leases.steps({ id: claim.id, life: found.operation.life }) : []
+      const isUndo = 'undo' in verdict
+      if (isUndo && steps.some((recorded) => recorded.name === refusalName)) return false
+      if (found?.operation.state === 'unknown' && 'step' in stored && !isUndo) checkStep(stored.step, steps)
+      await write(core, 'settle', { id: claim.id, verdict: isUndo ? 'undo' : stored.kind, ...step }, audit)
+      if (isUndo) await suspendAbandoned(core, claim)
       const settled = await leases.settle({ claim, verdict: stored })
-      if (settled) await core.shared?.drop([claim.id])
+      if (settled && core.shared) await dropAnswers(core.shared, [claim.id])
       return settled
     },
     async release(name, audit) {
@@ -92,6 +97,18 @@ export function operationsOf<Tx, E extends Events>(
       return recoverLapsed(core, new Map([...core.recoverers, ...recoverers(handlers)]), limit)
     },
   }
+}
+
+/** The verdict to undo also ends an abandoned operation. The token fences an attempt that takes over meanwhile. */
+async function suspendAbandoned<Tx>({ store }: Core<Tx>, { id }: Claim): Promise<void> {
+  const { record } = await store.read({ id })
+  if (record?.state !== 'inProgress' || (record.leaseLeftMs ?? 0) > 0) return
+  await store.leases.suspend({ id, token: record.token })
+}
+
+function shownStep({ result, undone, ...step }: ReturnType<typeof withUndos>[number]): ShownOperation['steps'][number] {
+  const shown = { ...step, result: result === null ? null : (JSON.parse(result) as unknown) }
+  return undone === undefined ? shown : { ...shown, undone: JSON.parse(undone) as unknown }
 }
 
 /** The verdict on another step would decide nothing: the next attempt would find the same call again. */

@@ -2,7 +2,7 @@ import { isOnceError, onceError } from '../errors.ts'
 import { CLOSED_RETRY_MS, WAIT_POLL_MS_MAX, WAIT_POLL_MS_MIN } from '../limits.ts'
 import { shortId, type Signal } from '../observe/signal.ts'
 import { sleep } from '../platform/clock.ts'
-import type { AnswerCache } from '../store/answer-cache.ts'
+import type { AnswerCache, CachedAnswer } from '../store/answer-cache.ts'
 import type { Core } from './core.ts'
 import { openEnclosing } from './enclosing.ts'
 import type { Ending, InFlightOperation } from './in-flight.ts'
@@ -57,8 +57,9 @@ async function executeNow<Tx, R extends Request, P>(
     }
     const leading = (running = core.inFlight.start(request.claim.id, request.claim.fingerprint, request.route))
     const won: Holds = (holds) => (holds ? leading.run() : leading.look())
-    if (core.shared) {
-      const shared = await fromShared(core, core.shared, request)
+    const looking = core.shared?.get(request.claim.id, request)
+    if (looking) {
+      const shared = fromShared(core, await looking, request)
       if (shared) return shared
     }
     // Look up the namespace before a connection is held, because publishing needs it.
@@ -80,7 +81,8 @@ async function executeNow<Tx, R extends Request, P>(
       lookedAt = core.clock.now()
     }
   } catch (error) {
-    if (isOnceError(error)) rejected(core, request, error)
+    const attaches = request.attaches === true && isOnceError(error, 'ONCE_IN_FLIGHT')
+    if (isOnceError(error) && !attaches) rejected(core, request, error)
     throw error
   } finally {
     running?.end(ending)
@@ -92,18 +94,21 @@ const OPEN: Ending = { kind: 'open' }
 function fromMemory<Tx>(core: Core<Tx>, request: Request): Outcome | null {
   const entry = core.cache.get(request.claim.id)
   if (!entry || entry.fingerprintVersion !== request.claim.fingerprintVersion) return null
-  if (entry.fingerprint !== request.claim.fingerprint) throw onceError('ONCE_MISMATCH')
+  if (entry.fingerprint !== request.claim.fingerprint) {
+    // The entry may come from the shared cache, which is not trusted: only the database refuses.
+    if (core.shared) return null
+    throw onceError('ONCE_MISMATCH')
+  }
   replayed(core, request, 'memory')
   return { answer: entry.answer, replayed: true }
 }
 
 /**
- * Looks into the cache that processes share. Whatever does not match is not this request's answer, so the database is
+ * What the cache has that processes share. Whatever does not match is not this request's answer, so the database is
  * asked: only the database refuses.
  */
-async function fromShared<Tx>(core: Core<Tx>, shared: AnswerCache, request: Request): Promise<Outcome | null> {
+function fromShared<Tx>(core: Core<Tx>, entry: CachedAnswer | undefined, request: Request): Outcome | null {
   const { id, fingerprint, fingerprintVersion } = request.claim
-  const entry = await shared.get(id, request)
   if (entry?.fingerprint !== fingerprint || entry.fingerprintVersion !== fingerprintVersion) return null
   core.cache.set(id, entry, request)
   replayed(core, request, 'cache')

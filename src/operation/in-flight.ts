@@ -1,3 +1,4 @@
+import { LiveStreams } from '../stream/live-streams.ts'
 import type { Outcome } from './outcome.ts'
 
 /** How an operation of this process ended, for the duplicates that attached to it. */
@@ -98,6 +99,8 @@ function waiting<T>(): Waiting<T> {
  * refusal is exact because the table has the fingerprint.
  */
 export class InFlightTable {
+  /** The streams that these operations produce. */
+  readonly streams: LiveStreams = new LiveStreams()
   readonly #running = new Map<string, InFlightOperation>()
 
   get(id: string): InFlightOperation | undefined {

@@ -1,20 +1,25 @@
 import { describe, expect, it } from 'vitest'
-import type { Leases } from '../store/store.ts'
+import type { HeartbeatParams, Leases } from '../store/store.ts'
 import { LeaseHeartbeat } from './lease-heartbeat.ts'
 
 /** A heartbeat whose clock and store are in our hands. */
 function make(): {
   heartbeat: LeaseHeartbeat
   tick(ms?: number): void
-  beats: { ids: string[]; answer(ours: string[]): void; fail(): void }[]
+  beats: { ids: string[]; answer(ours: string[]): void; unsure(id: string): void; fail(): void }[]
   troubles: number
 } {
   const timers = new Set<() => void>()
   const beats: ReturnType<typeof make>['beats'] = []
   const leases = {
-    heartbeat: ({ leases: held }: { leases: readonly { id: string }[] }) =>
+    heartbeat: ({ leases: held, unsure }: HeartbeatParams) =>
       new Promise<string[]>((resolve, reject) => {
-        beats.push({ ids: held.map(({ id }) => id), answer: resolve, fail: () => reject(new Error('unreachable')) })
+        beats.push({
+          ids: held.map(({ id }) => id),
+          answer: resolve,
+          unsure: (id) => unsure?.(id, new Error('unreachable')),
+          fail: () => reject(new Error('unreachable')),
+        })
       }),
   }
   let now = 0
@@ -43,6 +48,25 @@ function make(): {
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 describe('the heartbeat', () => {
+  it('renews a lease, though the server of another lease does not answer', async () => {
+    const made = make()
+    const { heartbeat, tick, beats } = made
+    const told: string[] = []
+    for (const id of ['a', 'b']) {
+      const onLost = (): unknown => told.push(`${id} lost`)
+      heartbeat.hold({ id, token: '1', leaseMs: 300, onLost, onLapsed: () => told.push(`${id} lapsed`) })
+    }
+    tick(100)
+    beats[0]!.unsure('b')
+    beats[0]!.answer(['a'])
+    await turn()
+    expect([told, made.troubles]).toEqual([[], 1])
+    tick(200)
+    const isOver = ['a', 'b'].map((id) => heartbeat.isOver({ id, token: '1', leaseMs: 300 }))
+    expect([told, isOver]).toEqual([['b lapsed'], [false, true]])
+    heartbeat.stop()
+  })
+
   it('beats once for all leases of a length, and tells those who lost theirs', async () => {
     const { heartbeat, tick, beats } = make()
     const lost: string[] = []

@@ -104,16 +104,22 @@ export class LeaseHeartbeat {
     const withinMs = Math.max(leaseMs / 3, HEARTBEAT_MS_MIN)
     const late = new AbortController()
     let unanswered = false
+    const unsure = new Map<string, unknown>()
     try {
       const answered = await Promise.race([
-        this.#leases.heartbeat({ leases: leases.map(({ id, token }) => ({ id, token })), leaseMs, withinMs }),
+        this.#leases.heartbeat({
+          leases: leases.map(({ id, token }) => ({ id, token })),
+          leaseMs,
+          withinMs,
+          unsure: (id, error) => unsure.set(id, error),
+        }),
         sleep(this.#clock, withinMs + HEARTBEAT_SLACK_MS, late.signal),
       ])
       unanswered = !answered
       if (!answered) throw onceError('ONCE_STORE_UNAVAILABLE', { detail: `no answer to a heartbeat in ${withinMs} ms` })
       const ours = new Set(answered)
       for (const lease of leases) {
-        if (held.get(lease.id) !== lease) continue
+        if (held.get(lease.id) !== lease || unsure.has(lease.id)) continue
         if (ours.has(lease.id)) {
           lease.until = sentAt + leaseMs
           continue
@@ -122,7 +128,11 @@ export class LeaseHeartbeat {
         lease.onLost()
       }
       group.unwatch()
-      return true
+      if (unsure.size === 0) return true
+      // Another server holds the other leases, and has renewed them.
+      this.#watch(group)
+      this.#observe({ kind: 'troubled', task: 'heartbeat', error: [...unsure.values()][0] })
+      return false
     } catch (error) {
       // The token decides at the commit, not the clock, so a missed beat is tried again. The watch goes on, because a
       // beat that fails at once renews nothing, either.

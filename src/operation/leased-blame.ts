@@ -43,7 +43,8 @@ export class LeasedBlame {
       const watched = Object.create(options, { reconcile: { value: reconcile } }) as StepOptions<unknown>
       return this.ours(step(name, this.handlers(work) as never, watched))
     }
-    const tx = (name: string, work: Work): Promise<unknown> => this.ours(step.tx(name, this.handlers(work) as never))
+    const tx = (name: string, work: Work, options?: object): Promise<unknown> =>
+      this.ours(step.tx(name, this.handlers(work) as never, options))
     return Object.assign(call, { tx }) as unknown as Step<Tx>
   }
 }

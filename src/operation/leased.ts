@@ -12,12 +12,13 @@ import { wakeRelays, type Core } from './core.ts'
 import { childrenEnded, LazySignal, TimeLimit, withinMs } from './deadline.ts'
 import { Enclosing, openEnclosing } from './enclosing.ts'
 import { AtomicOperation } from './operation.ts'
-import type { Attempt, Outcome, Produced, Holds } from './outcome.ts'
+import { replayOf, type Attempt, type Busy, type Finish, type Holds, type Outcome, type Produced } from './outcome.ts'
 import { resumable, type Request } from './request.ts'
 import { notesOf } from './notes.ts'
 import { settle, type ClaimAccess, type ClaimOutcome } from './settle.ts'
 import { SharedTransaction } from './shared-transaction.ts'
 import { Steps } from './step.ts'
+import type { StreamHolder } from '../stream/stream-writer.ts'
 import type { LeasedOperation } from './types.ts'
 
 export interface LeasedRequest extends Request {
@@ -31,15 +32,11 @@ export interface LeasedRequest extends Request {
   readonly resumableForMs?: number
 }
 
-/**
- * How a leased handler ends: with the answer of its `commit`, or with a refusal. Any other throw releases the lease.
- */
-export type Finish =
-  { readonly kind: 'committed'; readonly outcome: Outcome } | { readonly kind: 'refused'; readonly produced: Produced }
-
 /** What a leased handler gets. `commit` takes a function that produces the final answer inside the last transaction. */
 export interface LeasedTools<Tx> {
   readonly op: Omit<LeasedOperation<Tx, Events>, 'commit'>
+  /** For recorded streams. */
+  readonly holder: StreamHolder
   commit(produce: Produce<Tx>): Promise<Outcome>
 }
 
@@ -143,11 +140,9 @@ async function run<Tx>(
   try {
     // A first attempt has recorded nothing yet.
     const recorded = claimed.attempt > 1 ? await leases.steps({ id: claim.id, life: claimed.life }) : []
-    const made = (steps = new Steps(
-      core,
-      { ...request, ...held, life: claimed.life, signal, lost, enclosing, isOver },
-      recorded,
-    ))
+    const check = (): void => enclosing.checkOpen()
+    const holder = { ...request, ...held, life: claimed.life, signal, lost, enclosing, isOver, check }
+    const made = (steps = new Steps(core, holder, recorded))
     const op = {
       id: claim.id,
       key,
@@ -160,7 +155,8 @@ async function run<Tx>(
     }
     const commit = (make: Produce<Tx>): Promise<Outcome> =>
       commitLeased(core, request, claimed, { steps: made, signal, limit, enclosing, lost }, make)
-    const handler = (): Promise<Finish> => core.enclosing.run(enclosing, () => produce({ op, commit }))
+    const handler = (): Promise<Finish> =>
+      core.enclosing.run(enclosing, () => made.undos.run(() => produce({ op, commit, holder })))
     const finish = await limit.run(() => inSpan(request.span, { kind: 'handler' }, handler))
     if (finish.kind === 'committed') {
       const durationMs = core.clock.now() - startedAt
@@ -176,16 +172,13 @@ async function run<Tx>(
     }
     if (made.unknown) throw made.unknown
     await letGo()
-    return await refuseLeased(core, request, held, finish.produced, lost)
+    const refused = await refuseLeased(core, request, held, finish.produced, lost)
+    return finish.resumed ? { ...refused, outcome: replayOf(refused.outcome.answer) } : refused
   } catch (error) {
     const quiet = await letGo()
     // A heartbeat or a call may still be running, so the lease must lapse by itself before another attempt takes over.
     if (quiet && enclosing.pending === 0) {
-      // If the database does not answer, the caller need not wait: the lease lapses by itself.
-      const leaving = steps?.unknown ? suspend(core, held) : release(core, request, held)
-      const left = new AbortController()
-      await Promise.race([leaving, sleep(core.clock, Math.min(leaseMs, RELEASE_MS_MAX), left.signal)])
-      left.abort()
+      await briefly(core, request, steps?.unknown ? suspend(core, held) : release(core, request, held))
     }
     // Even if the handler caught this error, a retry gets the same error until the outcome of the call is settled.
     throw steps?.unknown && !isOnceError(error, 'ONCE_LEASE_LOST') ? steps.unknown : error
@@ -214,6 +207,7 @@ async function commitLeased<Tx>(
   await childrenEnded(core.clock, enclosing)
   enclosing.checkOpen()
   if (steps.unknown) throw steps.unknown
+  steps.undos.checkCommit()
   steps.close()
   const commit = (): Promise<Outcome> => commitNow(core, request, claimed, committing, produce)
   return enclosing.track(inSpan(request.span, { kind: 'commit' }, commit))
@@ -312,11 +306,11 @@ async function refuseLeased<Tx>(
   held: { readonly id: string; readonly token: string },
   { answer, fate }: Produced,
   lost: () => Error,
-): Promise<Attempt> {
+): Promise<Exclude<Attempt, Busy>> {
   const outcome = { answer, replayed: false }
   if (fate === 'release') {
-    await core.store.leases.release(held)
-    core.settings.observe({ kind: 'released', id: shortId(request.claim.id), route: request.route })
+    // The answer tells what became of the calls. An error of the release must not replace it.
+    await briefly(core, request, release(core, request, held))
     return { kind: 'outcome', outcome, stored: false }
   }
   checkHeld(answer)
@@ -324,6 +318,13 @@ async function refuseLeased<Tx>(
   if (!(await core.store.leases.finish({ ...held, claim: request.claim, answer: stored }))) throw lost()
   core.settings.observe({ kind: 'refused', id: shortId(request.claim.id), route: request.route, status: answer.status })
   return { kind: 'outcome', outcome, stored: stored.kept }
+}
+
+/** If the database does not answer, the caller need not wait: the lease lapses by itself. */
+async function briefly<Tx>(core: Core<Tx>, { leaseMs }: LeasedRequest, leaving: Promise<void>): Promise<void> {
+  const left = new AbortController()
+  await Promise.race([leaving, sleep(core.clock, Math.min(leaseMs, RELEASE_MS_MAX), left.signal)])
+  left.abort()
 }
 
 /** Releases the lease, so that the next attempt need not wait. By its token, it touches no other attempt's lease. */

@@ -15,6 +15,14 @@ export interface Produced {
   readonly fate: 'complete' | 'refuse' | 'release'
 }
 
+/**
+ * How a leased handler ends: with the answer of its `commit`, or with a refusal. Any other throw releases the lease.
+ * `resumed`: an earlier attempt refused, and this attempt has ended the undo.
+ */
+export type Finish =
+  | { readonly kind: 'committed'; readonly outcome: Outcome }
+  | { readonly kind: 'refused'; readonly produced: Produced; readonly resumed?: boolean }
+
 /** The result of one attempt: an outcome, or the key is running elsewhere. */
 export type Attempt =
   | {

@@ -23,6 +23,8 @@ export interface Request {
   readonly route: string
   /** When the call came, on the monotonic clock. None of its statements ran before. */
   readonly at: number
+  /** A call that finds the operation running follows its stream, and is not refused. */
+  readonly attaches?: boolean
   /** The handler may be called again after a serialization failure. */
   readonly rerunnable: boolean
   /** Events carry it. The request's own trace, until the operation has a span. */

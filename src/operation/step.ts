@@ -12,7 +12,9 @@ import { LazySignal, TimeLimit } from './deadline.ts'
 import { Enclosing } from './enclosing.ts'
 import { handleOf } from './handle.ts'
 import { SharedTransaction } from './shared-transaction.ts'
-import type { Step, StepOptions } from './types.ts'
+import { markedUndoable, RESERVED_PREFIX, undoName } from './undo-record.ts'
+import { Undos } from './undo.ts'
+import type { Step, StepOptions, StepTxOptions } from './types.ts'
 
 interface Holder {
   readonly id: string
@@ -30,6 +32,9 @@ interface Holder {
   lost(): Error
 }
 
+type Call<T> = (step: { key: string; signal: AbortSignal }) => Promise<T>
+type Work<Tx, T> = (step: { tx: Tx }) => Promise<T>
+
 /** The steps of one attempt of a leased operation. Recorded steps do not run again. */
 export class Steps<Tx> {
   readonly #core: Core<Tx>
@@ -37,6 +42,7 @@ export class Steps<Tx> {
   readonly #holder: Holder
   readonly #recorded: ReadonlyMap<string, StoredStep>
   readonly #names = new Set<string>()
+  readonly undos: Undos<Tx>
   #open = true
   #unknown: OnceError | undefined
 
@@ -45,10 +51,18 @@ export class Steps<Tx> {
     this.#leases = core.store.leases
     this.#holder = holder
     this.#recorded = new Map(recorded.map((step) => [step.name, step]))
+    this.undos = new Undos(core, holder, this.#recorded, this)
   }
 
   /** The outcome of a call is not known: nothing more may happen here, and the operation ends as unknown. */
   get unknown(): OnceError | undefined {
+    return this.#unknown
+  }
+
+  /** Only an operator can continue the operation. */
+  suspend(detail: string, cause?: unknown): OnceError {
+    // The operation is suspended only after its other calls have ended, so that no attempt takes it over before.
+    this.#unknown ??= onceError('ONCE_OUTCOME_UNKNOWN', { detail, ...(cause === undefined ? {} : { cause }) })
     return this.#unknown
   }
 
@@ -67,8 +81,8 @@ export class Steps<Tx> {
       call: (s: { key: string; signal: AbortSignal }) => Promise<T>,
       options?: StepOptions<T>,
     ) => this.#counted(() => this.#call(name, call, options ?? {}))
-    const tx = <T>(name: string, work: (s: { tx: Tx }) => Promise<T>) =>
-      this.#counted(() => this.#transaction(name, work))
+    const tx = <T>(name: string, work: (s: { tx: Tx }) => Promise<T>, options?: StepTxOptions<Tx, T>) =>
+      this.#counted(() => this.#databaseWork(name, work, options ?? {}))
     return Object.assign(step, { tx }) as unknown as Step<Tx>
   }
 
@@ -79,31 +93,63 @@ export class Steps<Tx> {
     return this.#holder.enclosing.track(work())
   }
 
-  async #call<T>(
+  async #call<T>(name: string, call: Call<T>, options: StepOptions<T>): Promise<unknown> {
+    const known = this.#use(name)
+    const { undo } = options
+    checkUndo(undo)
+    const make = (): Promise<unknown> => this.#outside(name, known, call, options)
+    if (!undo) return make()
+    const key = this.#keyOf(undoName(name), options)
+    const { signal } = this.#holder
+    return this.undos.around(
+      name,
+      make,
+      async (result) =>
+        this.#finish(undoName(name), await undo({ result: result as never, key, signal: signal.signal })),
+      options.reconcile && (() => this.#reconcile(name, options)),
+    )
+  }
+
+  async #outside<T>(
     name: string,
-    call: (s: { key: string; signal: AbortSignal }) => Promise<T>,
+    known: StoredStep | undefined,
+    call: Call<T>,
     options: StepOptions<T>,
   ): Promise<unknown> {
     const { id, token, life, signal, span } = this.#holder
-    const known = this.#use(name)
     if (known?.state === 'done') return parse(known)
-    const key = deriveKey({
-      id,
-      life,
-      step: name,
-      length: options.keyLength ?? DERIVED_KEY_LENGTH_MAX,
-      ...(options.keyAlphabet === undefined ? {} : { alphabet: options.keyAlphabet }),
-    })
-    if (options.keyed === false) {
-      const settled = known?.state === 'started' ? await this.#reconcile(name, options) : undefined
-      if (settled) return settled.value
-      if (!(await this.#leases.startStep({ id, token, life, name }))) throw this.#holder.lost()
-      // The store's answer may come so late that the next attempt has already made the call.
-      this.#holder.enclosing.checkOpen()
-      if (this.#holder.isOver()) throw this.#holder.lost()
+    const isKeyed = options.keyed !== false
+    const isStarted = !isKeyed && known?.state === 'started'
+    const undoable = options.undo !== undefined
+    const { undos } = this
+    undos.checkNew(name, undoable && (isKeyed || isStarted))
+    const key = this.#keyOf(name, options)
+    try {
+      if (isStarted || (undos.refusal && options.reconcile)) {
+        const settled = await this.#reconcile(name, options)
+        if (settled) return settled.value
+        undos.checkMade(name)
+      }
+      if (!isKeyed) {
+        if (!(await this.#leases.startStep({ id, token, life, name }))) throw this.#holder.lost()
+        // The store's answer may come so late that the next attempt has already made the call.
+        this.#holder.enclosing.checkOpen()
+        if (this.#holder.isOver()) throw this.#holder.lost()
+      }
+      const made = await inSpan(span, { kind: 'step', step: name }, async () => call({ key, signal: signal.signal }))
+      return await this.#finish(name, made, undoable)
+    } finally {
+      undos.passed()
     }
-    const made = await inSpan(span, { kind: 'step', step: name }, async () => call({ key, signal: signal.signal }))
-    return this.#finish(name, made)
+  }
+
+  #keyOf(
+    step: string,
+    { keyLength = DERIVED_KEY_LENGTH_MAX, keyAlphabet }: Pick<StepOptions<never>, 'keyLength' | 'keyAlphabet'>,
+  ): string {
+    const { id, life } = this.#holder
+    const alphabet = keyAlphabet === undefined ? {} : { alphabet: keyAlphabet }
+    return deriveKey({ id, life, step, length: keyLength, ...alphabet })
   }
 
   /**
@@ -113,38 +159,46 @@ export class Steps<Tx> {
   async #reconcile<T>(name: string, options: StepOptions<T>): Promise<{ value: unknown } | undefined> {
     const verdict = options.reconcile ? await options.reconcile() : 'stop'
     if (verdict === 'rerun') return undefined
-    if (verdict !== 'stop') return { value: await this.#finish(name, verdict.done) }
-    // The operation is suspended only after its other calls have ended, so that no attempt takes it over before.
-    this.#unknown ??= onceError('ONCE_OUTCOME_UNKNOWN', {
-      detail: `An earlier attempt died inside step '${name}'; its outcome is not known yet`,
-    })
-    throw this.#unknown
+    if (verdict !== 'stop') return { value: await this.#finish(name, verdict.done, options.undo !== undefined) }
+    throw this.suspend(`An earlier attempt died inside step '${name}'; its outcome is not known yet`)
   }
 
-  async #finish(name: string, value: unknown): Promise<unknown> {
+  async #finish(name: string, value: unknown, undoable = false): Promise<unknown> {
     const { id, token, life } = this.#holder
-    const result = resultOf(name, value)
+    const result = resultOf(name, value, undoable)
     if (!(await this.#leases.finishStep({ id, token, life, name, result }))) throw this.#holder.lost()
     return JSON.parse(result)
   }
 
-  async #transaction<T>(name: string, work: (s: { tx: Tx }) => Promise<T>): Promise<unknown> {
+  async #databaseWork<T>(name: string, work: Work<Tx, T>, { undo }: StepTxOptions<Tx, T>): Promise<unknown> {
     const known = this.#use(name)
-    if (known?.state === 'done') return parse(known)
+    checkUndo(undo)
+    const make = async (): Promise<unknown> => {
+      if (known?.state === 'done') return parse(known)
+      this.undos.checkMade(name)
+      return this.#transaction(name, work, undo !== undefined)
+    }
+    if (!undo) return make()
+    return this.undos.around(name, make, (result) =>
+      this.#transaction(undoName(name), ({ tx }) => undo({ tx, result: result as never })),
+    )
+  }
+
+  #transaction<T>(name: string, work: Work<Tx, T>, undoable = false): Promise<unknown> {
     const run = (): Promise<unknown> =>
       rerunAfterConflicts(this.#core, () => {
         this.#holder.enclosing.checkOpen()
-        return this.#transactionOnce(name, work)
+        return this.#transactionOnce(name, work, undoable)
       })
     return inSpan(this.#holder.span, { kind: 'step', step: name }, run)
   }
 
-  async #transactionOnce<T>(name: string, work: (s: { tx: Tx }) => Promise<T>): Promise<unknown> {
+  async #transactionOnce<T>(name: string, work: Work<Tx, T>, undoable: boolean): Promise<unknown> {
     const { id, token, life, deadlineMs } = this.#holder
     const { store, transactions } = this.#core
     const opened = await required(store, transactions, 'stepTx').open({ deadlineMs })
     const transaction = new SharedTransaction(opened)
-    const { session, result } = await this.#inTransaction(transaction, name, work)
+    const { session, result } = await this.#inTransaction(transaction, name, work, undoable)
     if ((await session.completeStep({ id, token, life, name, result })) !== 'committed')
       throw onceError('ONCE_ROLLED_BACK')
     transaction.committed()
@@ -158,7 +212,8 @@ export class Steps<Tx> {
   async #inTransaction<T>(
     transaction: SharedTransaction,
     name: string,
-    work: (s: { tx: Tx }) => Promise<T>,
+    work: Work<Tx, T>,
+    undoable: boolean,
   ): Promise<{ readonly session: SqlSession<unknown>; readonly result: string }> {
     const { clock, enclosing: context, store } = this.#core
     const { id, route, deadlineMs, enclosing: outer } = this.#holder
@@ -169,7 +224,8 @@ export class Steps<Tx> {
       const handle = handleOf(this.#core, enclosing)
       enclosing.onEnd(() => handle.revoke())
       const limit = new TimeLimit(clock, deadlineMs, new LazySignal(), enclosing)
-      const result = resultOf(name, await limit.run(() => context.run(enclosing, () => work({ tx: handle.tx }))))
+      const made = await limit.run(() => context.run(enclosing, () => work({ tx: handle.tx })))
+      const result = resultOf(name, made, undoable)
       await transaction.standing([])
       return { session, result }
     } catch (error) {
@@ -190,6 +246,9 @@ export class Steps<Tx> {
         detail: `A step's name must be a string of 1 to ${STEP_NAME_BYTES_MAX} bytes`,
       })
     }
+    if (name.startsWith(RESERVED_PREFIX)) {
+      throw onceError('ONCE_STEP_INVALID', { detail: `A step's name must not begin with '${RESERVED_PREFIX}'` })
+    }
     if (this.#names.has(name)) {
       throw onceError('ONCE_STEP_INVALID', {
         detail: `Two steps are called '${name}'; a retry could not tell them apart`,
@@ -202,14 +261,19 @@ export class Steps<Tx> {
   }
 }
 
-function resultOf(name: string, value: unknown): string {
+function checkUndo(undo: unknown): void {
+  if (undo === undefined || typeof undo === 'function') return
+  throw onceError('ONCE_STEP_INVALID', { detail: 'undo must be a function' })
+}
+
+function resultOf(name: string, value: unknown, undoable: boolean): string {
   const result = jsonOf(value, `the result of step '${name}'`)
   if (Buffer.byteLength(result) > STEP_RESULT_BYTES_MAX) {
     throw onceError('ONCE_STEP_INVALID', {
       detail: `The result of step '${name}' is over ${STEP_RESULT_BYTES_MAX} bytes; return only what a retry needs`,
     })
   }
-  return result
+  return undoable ? markedUndoable(result) : result
 }
 
 function parse(step: StoredStep): unknown {

@@ -8,6 +8,7 @@ import type { Alphabet } from '../key/derive.ts'
 import type { Jsonify } from '../platform/jsonify.ts'
 import type { Row, Store } from '../store/store.ts'
 import type { Final } from './final.ts'
+import type { Written } from '../stream/written.ts'
 
 /** What a duplicate gets while the first request runs: an error at once, or the answer if it comes in time. */
 export type InFlight = 'reject' | { waitFor: Duration }
@@ -117,6 +118,18 @@ export interface LeasedOperation<Tx, E extends Events> extends Base {
   commit<R>(handler: (op: Operation<Tx, E>) => R | Promise<R>): Promise<Committed<R>>
 }
 
+/** What the handler of a recorded stream gets. The stream ends the operation, so there is no `commit`. */
+export interface StreamOperation<Tx, E extends Events> extends Base {
+  readonly step: Step<Tx>
+  /** What earlier attempts have recorded. The handler goes on behind it. */
+  readonly written: Written
+  /**
+   * Registers the work of the final transaction, which also ends the stream. Both commit, or neither does. A stream that
+   * fails does not run it.
+   */
+  atEnd(work: (op: Operation<Tx, E>) => unknown): void
+}
+
 export interface Step<Tx> {
   /** Makes an outside call and records its result, so that a retry resumes after the call. */
   <T>(
@@ -125,7 +138,12 @@ export interface Step<Tx> {
     options?: StepOptions<T>,
   ): Promise<Jsonify<T>>
   /** Does database work that commits together with the record of its step. */
-  tx<T>(name: string, work: (step: { tx: Tx }) => Promise<T>): Promise<Jsonify<T>>
+  tx<T>(name: string, work: (step: { tx: Tx }) => Promise<T>, options?: StepTxOptions<Tx, T>): Promise<Jsonify<T>>
+}
+
+export interface StepTxOptions<Tx, T> {
+  /** Undoes the work if the operation is refused. It commits together with its record. */
+  undo?: (step: { tx: Tx; result: Jsonify<T> }) => Promise<unknown>
 }
 
 export interface StepOptions<T> {
@@ -137,6 +155,11 @@ export interface StepOptions<T> {
   keyed?: boolean
   /** Asks the provider whether an interrupted call happened. */
   reconcile?: () => Promise<{ done: T } | 'rerun' | 'stop'>
+  /**
+   * Undoes the call if the operation ends in a final refusal. `key` is the same in every attempt, and differs from the
+   * key of the call.
+   */
+  undo?: (step: { result: Jsonify<T>; key: string; signal: AbortSignal }) => Promise<unknown>
 }
 
 declare const committed: unique symbol
@@ -172,5 +195,9 @@ export type Verdict =
   | { step: string; done: unknown }
   /** The call did not happen: make it again. */
   | { step: string; rerun: true }
-  /** The operation is over: every retry gets this refusal. */
+  /** The operation is over: every retry gets this refusal. Nothing is undone. */
   | { failed: Final }
+  /** The next attempt undoes the finished steps. Then every retry gets this refusal. */
+  | { undo: Final }
+  /** The step of a refused operation was undone by hand. */
+  | { step: string; undone: unknown }
