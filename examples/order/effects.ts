@@ -7,6 +7,9 @@ export interface Effects {
   /** How often money was taken, and how often the provider was asked for it. */
   readonly charges: number
   readonly asked: number
+  /** Couriers that were booked, and those that were cancelled again. */
+  readonly couriers: number
+  readonly cancellations: number
   readonly orders: number
   readonly movements: number
   /** The number of mails sent, and how long after the charge the first one was sent. */
@@ -38,7 +41,11 @@ export async function readWorld(databases: Databases, provider: string, orders: 
     const mails = entries.filter(({ kind }) => kind === 'mail')
     return {
       charges: payments.length,
-      asked: entries.filter(({ kind }) => kind !== 'mail').reduce((sum, entry) => sum + entry.asked, 0),
+      asked: entries
+        .filter(({ kind }) => kind === 'payment' || kind === 'refusal')
+        .reduce((sum, entry) => sum + entry.asked, 0),
+      couriers: entries.filter(({ kind }) => kind === 'courier').length,
+      cancellations: entries.filter(({ kind }) => kind === 'cancellation').length,
       orders: placed.get(id) ?? 0,
       movements: moved.get(id) ?? 0,
       mails: mails.length,

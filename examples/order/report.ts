@@ -61,13 +61,28 @@ function problemsOf(line: Omit<Line, 'problems'>, { order }: Seen): string[] {
   const off = (['charges', 'orders', 'movements', 'mails', 'credits'] as const).flatMap((effect) =>
     line[effect] === expected ? [] : [`${effect} happened ${line[effect]} times, not ${expected}`],
   )
+  if (line.couriers !== 1) off.push(`a courier was booked ${line.couriers} times, not 1`)
+  const cancelled = isPaid ? 0 : 1
+  if (line.cancellations !== cancelled)
+    off.push(`the courier was cancelled ${line.cancellations} times, not ${cancelled}`)
   if (line.status !== status) off.push(`the customer was answered ${line.status}, not ${status}`)
   if (!line.sameAgain) off.push('a retry did not get the same answer from the record')
   if (line.mailAfterMs !== null && line.mailAfterMs < MAIL_DELAY_MS) off.push('the mail left too early')
   return off
 }
 
-const COLUMNS = ['order', 'the user sees', 'requests', 'asked', 'charged', 'stock', 'mails', 'credits', ''] as const
+const COLUMNS = [
+  'order',
+  'the user sees',
+  'requests',
+  'asked',
+  'charged',
+  'courier',
+  'stock',
+  'mails',
+  'credits',
+  '',
+] as const
 
 export function tableOf(report: Report): string {
   const rows = report.lines.map((line) => [
@@ -76,6 +91,7 @@ export function tableOf(report: Report): string {
     String(line.requests),
     String(line.asked),
     String(line.charges),
+    line.cancellations === 0 ? String(line.couriers) : `${line.couriers} cancelled`,
     line.movements === 0 ? '0' : `-${line.movements}`,
     line.mailAfterMs === null ? String(line.mails) : `${line.mails} after ${(line.mailAfterMs / 1_000).toFixed(1)} s`,
     line.redriven ? `${line.credits} redriven` : String(line.credits),

@@ -1,4 +1,4 @@
-/** Takes orders over HTTP, charges the card under a derived key, and publishes events through its outbox. */
+/** Takes orders over HTTP, books a courier, charges the card, and publishes events through its outbox. */
 import { text } from 'node:stream/consumers'
 import { effectivelyOnce } from 'effectively-once'
 import { idempotency } from 'effectively-once/node'
@@ -22,6 +22,11 @@ const idempotent = idempotency(once, { scope: (req) => String(req.headers['x-cus
 
 const placeOrder = idempotent({ lease: LEASE }, async (req, res, { step, commit }) => {
   const order = JSON.parse(await text(req)) as Order
+  // A refused order keeps no courier: the booking is undone before the customer gets the refusal.
+  await step('courier', ({ key, signal }) => callProvider(`${provider}/couriers`, { order: order.id }, key, signal), {
+    undo: ({ result, key, signal }) =>
+      callProvider(`${provider}/cancellations`, { order: order.id, courier: result.id }, key, signal),
+  })
   const payment = await step('charge', ({ key, signal }) =>
     callProvider(`${provider}/payments`, { order: order.id, amount: order.amount, card: order.card }, key, signal),
   )

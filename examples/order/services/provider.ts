@@ -1,5 +1,5 @@
 /**
- * An external service that takes payments and sends mail. It honours idempotency keys, counts requests, and loses the
+ * An external service that takes payments, books couriers and sends mail. It honours idempotency keys, counts requests, and loses the
  * answer to every fourth request after it has done the work. It is never killed, so its books show what really
  * happened.
  */
@@ -10,11 +10,16 @@ import { serve } from './serve.ts'
 /** One effect, and how often it was requested. */
 export interface Entry {
   readonly order: string
-  readonly kind: 'payment' | 'refusal' | 'mail'
+  readonly kind: 'payment' | 'refusal' | 'mail' | 'courier' | 'cancellation'
   readonly at: number
   asked: number
 }
 
+const KINDS: Readonly<Record<string, Entry['kind']>> = {
+  '/mails': 'mail',
+  '/couriers': 'courier',
+  '/cancellations': 'cancellation',
+}
 const LATENCY_MS = 30
 const LOSES_EVERY = 4
 const books = new Map<string, Entry>()
@@ -28,7 +33,7 @@ serve((req, res) => {
 async function work(req: IncomingMessage, res: ServerResponse): Promise<void> {
   const { order, card } = JSON.parse(await text(req)) as { order: string; card?: string }
   const key = String(req.headers['idempotency-key'])
-  const kind = req.url === '/mails' ? 'mail' : card === 'declined' ? 'refusal' : 'payment'
+  const kind = KINDS[req.url ?? ''] ?? (card === 'declined' ? 'refusal' : 'payment')
   const known = books.get(key)
   const entry: Entry = known ?? { order, kind, at: Date.now(), asked: 0 }
   entry.asked++
