@@ -38,7 +38,7 @@ export async function withinTime<T>(
 ): Promise<T> {
   const controller = new AbortController()
   const abort = (): void => controller.abort(signal?.reason)
-  signal?.addEventListener('abort', abort)
+  signal?.addEventListener('abort', abort, controller)
   if (signal?.aborted) abort()
   const over = sleep(clock, withinMs, controller.signal).then((): never => {
     controller.abort(new Error(`no answer within ${Math.ceil(withinMs)} ms`))
@@ -47,9 +47,8 @@ export async function withinTime<T>(
   try {
     return await Promise.race([over, run(controller.signal)])
   } finally {
-    // Ends the sleep, too.
+    // Ends the sleep and the listener, too.
     controller.abort()
-    signal?.removeEventListener('abort', abort)
   }
 }
 

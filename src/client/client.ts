@@ -1,5 +1,6 @@
 import { invalid } from '../options.ts'
 import { timeOfDay, webClock, webRandom } from '../platform/web.ts'
+import { withinTime } from './attempt.ts'
 import { notSent } from './call-error.ts'
 import { RESUMED_AT_ONCE } from './limits.ts'
 import { hashOf, plainRequest } from './request.ts'
@@ -25,7 +26,15 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
   const send = retriesOf(settings, seams)
   const running: RunningCalls = new Map()
 
-  const isForgotten = ({ until }: StoredCall): boolean => (until ?? Infinity) <= seams.timeOfDay()
+  const isForgotten = ({ until }: StoredCall): boolean => until !== undefined && until <= seams.timeOfDay()
+  /** A storage that hangs ends like one that fails. */
+  async function stored<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    try {
+      return await withinTime({ clock, withinMs: settings.timeoutMs }, async (signal) => work(signal))
+    } catch (cause) {
+      throw notSent('ONCE_STORAGE_FAILED', 503, 'the storage failed', { cause })
+    }
+  }
   const swap = (name: string, from: string, to: string | null): Promise<boolean> =>
     stored(() => storage.swap(name, from, to))
 
@@ -54,14 +63,19 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
     const { name, hash } = call
     for (;;) {
       const mine = keep(call)
-      const text = await stored(() => storage.add(name, mine.text))
+      const text = await stored(async (signal) => {
+        const now = await storage.add(name, mine.text)
+        // It came too late: its caller was told that nothing was sent, so no resume may send it.
+        if (signal.aborted && now === mine.text) void storage.swap(name, now, null)
+        return now
+      })
       if (text === mine.text) return [mine, false]
       const found = read(text)
       const { state, key, since } = found.call
       const isEqual = found.call.hash === hash
       let next = mine
       if (!isForgotten(found.call) && (isEqual || state !== 'refused')) {
-        if (!isEqual) throw notSent('ONCE_MISMATCH', 422, 'this name has another request', { call })
+        if (!isEqual) throw notSent('ONCE_MISMATCH', 422, 'the name has another request', { call })
         if (state === 'stopped') throw stopped(found.call)
         if (state === 'done') return [found, true]
         // A refused answer was not stored, so the same key may run. A late first attempt meets its own key. The text of
@@ -79,16 +93,16 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
     if (state !== 'pending' && call.state !== 'done') {
       const { name, key } = call
       const next = recordOf(call, ending, seams.timeOfDay() + settings.rememberMs)
-      const write = async (from: string): Promise<boolean> => storage.swap(name, from, next && keep(next).text)
+      const write = (from: string): Promise<boolean> => swap(name, from, next && keep(next).text)
       try {
         // Another sender may have found the call meanwhile. It must not be forgotten then, but a success is known.
         if (!(await write(text)) && state === 'done') {
           const now = await find(name)
           if (now?.call.key === key) await write(now.text)
         }
-      } catch (cause) {
+      } catch (error) {
         // The answer is known, so a failing storage must not hide it. A resume asks for the answer again.
-        void settings.onError(cause)
+        void settings.onError((error as Error).cause)
       }
     }
     if (response) return response
@@ -162,9 +176,9 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
     state: async (name) => (await find(name))?.call.state ?? 'none',
     async forget(name) {
       // A mark that counts as forgotten. So the text of a call that cannot be read is found, too.
-      const mark = JSON.stringify({ name, key: '-', until: 0 })
-      const text = await stored(() => storage.add(name, mark))
-      return (await swap(name, text, null)) && text !== mark
+      const mark = keep({ name, key: '-', until: 0 } as StoredCall)
+      const text = await stored(() => storage.add(name, mark.text))
+      return (await swap(name, text, null)) && text !== mark.text
     },
   }
 }
@@ -176,14 +190,6 @@ function recordOf(call: StoredCall, { state, error }: Ending, until: number): St
   return { ...call, headers: [], body: null, state, until }
 }
 
-async function stored<T>(work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (cause) {
-    throw notSent('ONCE_STORAGE_FAILED', 503, 'the storage failed', { cause })
-  }
-}
-
 function stopped(call: StoredCall): Error {
-  return notSent(call.code ?? '', 409, 'it was stopped before', { call })
+  return notSent(call.code ?? '', 409, 'it was stopped', { call })
 }

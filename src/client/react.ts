@@ -47,8 +47,18 @@ export function idempotentCallHook(
   client: IdempotentClient,
 ): (name: string, options?: HookOptions) => HookedCall {
   const locks = webLocks()
-  const alone = <T>(name: string, work: () => Promise<T>): Promise<T> =>
-    locks ? locks.request(`effectively-once:call:${name}`, work) : work()
+  /** The calls of this page. A second press joins the first: it must not run again when the first is declined. */
+  const running = new Map<string, Promise<CallResponse | undefined>>()
+  function alone(name: string, work: () => Promise<CallResponse | undefined>): Promise<CallResponse | undefined> {
+    const first = running.get(name)
+    if (first) return first
+    const own = locks ? locks.request(`effectively-once:call:${name}`, work) : work()
+    running.set(
+      name,
+      own.finally(() => running.delete(name)),
+    )
+    return own
+  }
 
   return function useIdempotentCall(name, { resume = true } = {}) {
     const [kept, keep] = useState<NamedCall>({ name, shown: FIRST })

@@ -33,7 +33,7 @@ export async function plainRequest(input: string | URL | Request, given: Request
   const { method, url, headers, credentials, mode, redirect } = request as unknown as Request & Stored
   if (mode === 'no-cors') throw invalid("mode must not be 'no-cors': its answer cannot be read")
   const bytes = new Uint8Array(await request.arrayBuffer())
-  if (bytes.length > BODY_BYTES_MAX) throw unreplayable(`has more than ${BODY_BYTES_MAX} bytes`)
+  if (bytes.length > BODY_BYTES_MAX) throw unreplayable(`is over ${BODY_BYTES_MAX} bytes`)
   const body = bytes.length > 0 ? bytes : null
   return { method, url, headers, body, init: { credentials, mode, redirect }, extra }
 }

@@ -53,8 +53,8 @@ export function settingsOf(options: ClientOptions): Settings {
   refuseUnknown(retry, new Set(['attempts', 'base', 'max', 'budget']), 'retry')
   const rests: BreakerOptions = breaker || {}
   refuseUnknown(rests, new Set(['failures', 'rest']), 'breaker')
-  if (!storage?.swap) throw invalid('storage must have add, swap and list')
-  if (!globalThis.crypto?.subtle) throw invalid('crypto.subtle is missing: the page needs https')
+  if (!storage?.swap) throw invalid('storage needs add, swap and list')
+  if (!globalThis.crypto?.subtle) throw invalid('the page needs https')
   const { failures = limits.FAILURES_DEFAULT } = rests
   return {
     ...options,

@@ -118,6 +118,34 @@ describe('a storage', () => {
   )
 })
 
+describe('a storage that hangs', () => {
+  it('ends the call before it is sent, and a late success of the storage leaves nothing to resume', async () => {
+    const storage = memoryStorage()
+    let answers = (): void => {}
+    const held = new Promise<void>((resolve) => (answers = resolve))
+    const add: CallStorage['add'] = (name, text) => held.then(() => storage.add(name, text))
+    const { client, sent } = scripted([], { storage: { ...storage, add } })
+    await expect(client.fetch(PAY, post(), { name: 'pay 7' })).rejects.toMatchObject({ code: 'ONCE_STORAGE_FAILED' })
+    answers()
+    await new Promise((resolve) => setTimeout(resolve, 10))
+    expect([sent, await client.pending(), await client.state('pay 7')]).toEqual([[], [], 'none'])
+  })
+
+  it('does not hide an answer that has come', async () => {
+    const told: unknown[] = []
+    const storage: CallStorage = { ...memoryStorage(), swap: never }
+    const { client } = scripted([], { storage, onError: (cause) => told.push(cause) })
+    expect((await client.fetch(PAY, post())).status).toBe(201)
+    expect(told).toMatchObject([{ message: 'no answer within 30000 ms' }])
+  })
+
+  it('ends what only looks', async () => {
+    const { client } = scripted([], { storage: { ...memoryStorage(), list: never } })
+    for (const looking of [client.pending(), client.resume(), client.state('pay 7')])
+      await expect(looking).rejects.toMatchObject({ code: 'ONCE_STORAGE_FAILED' })
+  })
+})
+
 describe('two callers of one name', () => {
   const late = (): Promise<Response> => new Promise((resolve) => setTimeout(() => resolve(answer(201)), 50))
 

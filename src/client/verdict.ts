@@ -48,7 +48,7 @@ const SERVERS: Readonly<Record<string, Judge>> = {
 
 export function judgeOf(server: ServerKind): Judge {
   const judge = typeof server === 'function' ? server : SERVERS[server]
-  if (!judge) throw invalid(`server '${String(server)}' is not known`)
+  if (!judge) throw invalid(`unknown server ${String(server)}`)
   return judge
 }
 

@@ -1,3 +1,4 @@
+import { instanceOf } from '../once/instance.ts'
 import { OrderedSide } from './ordered-side.ts'
 import type { Finding, ReconciliationOptions } from './types.ts'
 
@@ -9,17 +10,20 @@ export interface Compared<O, T> {
   readonly findings: readonly Finding<O, T>[]
 }
 
-type Sides<O, T> = Pick<ReconciliationOptions<O, T>, 'ours' | 'theirs' | 'key'>
+type Sides<O, T> = Pick<ReconciliationOptions<O, T>, 'once' | 'ours' | 'theirs' | 'key'>
 
-/** Walks through both sides at once, key by key, beginning after the given key. */
+/** Walks through both sides at once, key by key, beginning after the given key. Throws `Paused` at the signal. */
 export async function* compare<O, T>(
-  { ours, theirs, key: keyOf }: Sides<O, T>,
+  { once, ours, theirs, key: keyOf }: Sides<O, T>,
   after: string | null,
+  signal?: AbortSignal,
 ): AsyncGenerator<Compared<O, T>> {
-  const left = new OrderedSide('ours', ours, keyOf, after)
+  const { clock } = instanceOf(once).core
+  const how = { keyOf, after, clock, signal }
+  const left = new OrderedSide('ours', ours, how)
   let right: OrderedSide<T> | undefined
   try {
-    right = new OrderedSide('theirs', theirs, keyOf, after)
+    right = new OrderedSide('theirs', theirs, how)
     for (;;) {
       const [ourKey, theirKey] = [await left.key(), await right.key()]
       const key = ourKey === null || (theirKey !== null && theirKey < ourKey) ? theirKey : ourKey

@@ -8,10 +8,8 @@ import { messagesOf } from '../platform/readable-error.ts'
 import { sleep } from '../platform/clock.ts'
 import { RateLimit } from '../platform/rate-limit.ts'
 import type { CheckedOptions, RunRules } from './options.ts'
+import { Paused } from './paused.ts'
 import type { CompensationCall, Finding, FindingKind } from './types.ts'
-
-/** The run stops here. The next run continues. */
-export class Paused extends Error {}
 
 export type Compensated = 'compensated' | 'refused' | 'failed' | 'counted'
 

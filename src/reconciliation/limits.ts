@@ -5,3 +5,6 @@ export const PAGE_FINDINGS = 100
 export const GROUP_MAX = 1_000
 export const KEY_BYTES_MAX = 1_000
 export const NAME_BYTES_MAX = 100
+/** The longest wait for the next entry of a side, and for the end of a side that is closed. */
+export const SIDE_MS_MAX = 50_000
+export const SIDE_CLOSE_MS_MAX = 1_000

@@ -5,9 +5,10 @@ import { instanceOf } from '../once/instance.ts'
 import { required } from '../store/lacking.ts'
 import type { Accountable } from '../dead-letter/accountable.ts'
 import { compare, type Compared as ComparedKey } from './comparison.ts'
-import { Compensator, Paused, SCOPE, waitForLease } from './compensator.ts'
+import { Compensator, SCOPE, waitForLease } from './compensator.ts'
 import { PAGE_ENTRIES, PAGE_FINDINGS } from './limits.ts'
 import { checkedOptions, checkedRun, type CheckedOptions, type RunRules } from './options.ts'
+import { Paused } from './paused.ts'
 import type {
   Finding,
   Reconciliation,
@@ -73,10 +74,13 @@ export function reconciliation<O, T>(options: ReconciliationOptions<O, T>): Reco
 async function plan<O, T>(options: CheckedOptions<O, T>, signal?: AbortSignal): Promise<ReconciliationPlan<O, T>> {
   let totals = NONE
   const examples: Finding<O, T>[] = []
-  for await (const compared of compare(options, null)) {
-    if (signal?.aborted) break
-    for (const finding of compared.findings) if (totals[finding.kind] < EXAMPLES_MAX) examples.push(finding)
-    totals = added(totals, countsOf(compared))
+  try {
+    for await (const compared of compare(options, null, signal)) {
+      for (const finding of compared.findings) if (totals[finding.kind] < EXAMPLES_MAX) examples.push(finding)
+      totals = added(totals, countsOf(compared))
+    }
+  } catch (error) {
+    if (!(error instanceof Paused)) throw error
   }
   const { compensated: _compensated, refused: _refused, ...found } = totals
   return { ...found, examples }
@@ -88,7 +92,7 @@ async function run<O, T>(
   onProgress?: (totals: ReconciliationTotals) => void,
 ): Promise<ReconciliationResult> {
   const compensator = new Compensator(options, rules)
-  const reading = new Reading(options)
+  const reading = new Reading(options, rules.signal)
   // At a low rate, the compensations of a page take long.
   const pageMs = ENDS_WITHIN_MS_DEFAULT + (2_000 * PAGE_FINDINGS) / rules.rate
   const endsWithin = `${Math.ceil(Math.min(pageMs, ENDS_WITHIN_MS_MAX))}ms` as const
@@ -97,7 +101,7 @@ async function run<O, T>(
   try {
     for (let number = 0; ; number++) {
       const page: Page = await onePage(options, { number, after }, endsWithin, {
-        read: (from) => compared(reading, options, from, rules.signal),
+        read: (from) => compared(reading, options, from),
         make: (read) => compensated(compensator, read, rules.signal),
       })
       totals = added(totals, page.totals)
@@ -149,14 +153,12 @@ async function compared<O, T>(
   reading: Reading<O, T>,
   { compensate }: CheckedOptions<O, T>,
   after: string | null,
-  signal?: AbortSignal,
 ): Promise<Compared<O, T>> {
   let totals = NONE
   const due: Due<O, T>[] = []
   const isFull = (): boolean =>
     totals.ours + totals.theirs >= PAGE_ENTRIES || totals.missing + totals.double + totals.orphaned >= PAGE_FINDINGS
   for (let next = await reading.next(after); next; next = await reading.next(next.key)) {
-    if (signal?.aborted) throw new Paused('stopped')
     totals = added(totals, countsOf(next))
     for (const [ordinal, finding] of next.findings.entries())
       if (compensate[finding.kind]) due.push({ finding, ordinal })
@@ -190,16 +192,18 @@ function checkAll(failed: number): void {
 /** Keeps both sides open from page to page. */
 class Reading<O, T> {
   readonly #options: CheckedOptions<O, T>
+  readonly #signal: AbortSignal | undefined
   #open: { readonly compared: AsyncGenerator<ComparedKey<O, T>>; after: string | null } | undefined
 
-  constructor(options: CheckedOptions<O, T>) {
+  constructor(options: CheckedOptions<O, T>, signal: AbortSignal | undefined) {
     this.#options = options
+    this.#signal = signal
   }
 
   /** Everything about the next key after the given one. Undefined: there is none. */
   async next(after: string | null): Promise<ComparedKey<O, T> | undefined> {
     if (this.#open?.after !== after) await this.close()
-    const open = (this.#open ??= { compared: compare(this.#options, after), after })
+    const open = (this.#open ??= { compared: compare(this.#options, after, this.#signal), after })
     const { done, value } = await open.compared.next()
     if (done) return undefined
     open.after = value.key

@@ -14,10 +14,10 @@ interface Orders {
   choose(order: number): void
   pay(): Promise<void>
   sent(): number
-  answer(call: number): void
+  answer(call: number, status?: number): void
 }
 
-describe.skipIf('missing' in found)('useIdempotentCall whose name changes', () => {
+describe.skipIf('missing' in found)('useIdempotentCall', () => {
   let browser: Browser
   let pages: Record<string, string>
 
@@ -45,7 +45,7 @@ describe.skipIf('missing' in found)('useIdempotentCall whose name changes', () =
   }
 
   it(
-    'shows the answer of the order that was paid, and of no other',
+    'whose name changes shows the answer of the order that was paid, and of no other',
     async () => {
       const page = await open()
       await inPage(page, (orders) => void (globalThis.paying = orders.pay()))
@@ -76,9 +76,30 @@ describe.skipIf('missing' in found)('useIdempotentCall whose name changes', () =
     },
     TIMEOUT_MS,
   )
+
+  it(
+    'joins a second press to the first one, so a declined payment is not tried again',
+    async () => {
+      const page = await open()
+      await inPage(page, (orders) => void (globalThis.paying = Promise.all([orders.pay(), orders.pay()])))
+      await expect.poll(() => inPage(page, (orders) => orders.sent())).toBe(1)
+      await inPage(page, async (orders) => {
+        orders.answer(0, 402)
+        // A second attempt, which must not be, would wait for its answer here.
+        await Promise.race([globalThis.paying, new Promise((resolve) => setTimeout(resolve, 1_000))])
+      })
+      await shows(page, '1 none 402')
+      expect(await inPage(page, (orders) => orders.sent())).toBe(1)
+      // A press after the answer is a new attempt.
+      await inPage(page, (orders) => void (globalThis.paying = orders.pay()))
+      await expect.poll(() => inPage(page, (orders) => orders.sent())).toBe(2)
+      await page.close()
+    },
+    TIMEOUT_MS,
+  )
 })
 
 declare global {
   // The page's own variable.
-  var paying: Promise<void>
+  var paying: Promise<unknown>
 }

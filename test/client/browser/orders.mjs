@@ -8,7 +8,7 @@ import { idempotentCallHook } from '../../../src/entry/react.ts'
 const sent = []
 const client = idempotentClient({
   storage: webStorage(localStorage),
-  fetch: () => new Promise((resolve) => sent.push(() => resolve(new Response('paid', { status: 201 })))),
+  fetch: () => new Promise((resolve) => sent.push((status) => resolve(new Response('', { status })))),
 })
 const useIdempotentCall = idempotentCallHook(React, client)
 /** Each render: the order, its state, and the status of its answer. */
@@ -30,6 +30,6 @@ globalThis.orders = {
   choose: (order) => choose(order),
   pay: () => pay(),
   sent: () => sent.length,
-  answer: (call) => sent[call](),
+  answer: (call, status = 201) => sent[call](status),
 }
 createRoot(document.getElementById('root')).render(React.createElement(Order))
