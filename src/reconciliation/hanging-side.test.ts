@@ -17,7 +17,7 @@ beforeEach(() => {
   const after: typeof systemClock.after = (ms, callback, held) =>
     systemClock.after(isQuick && ms === SIDE_MS_MAX ? SOON_MS : ms, callback, held)
   const settings = { namespace: 'shop', store: memoryStore(), guard: 'off', sweep: false } as const
-  once = createOnce(settings, { ...systemParts, clock: { ...systemClock, after } }) as never
+  once = createOnce(settings, { ...systemParts, clock: { ...systemClock, after } })
 })
 afterEach(() => once.close())
 
