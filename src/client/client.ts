@@ -149,29 +149,14 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
       return calls.sort((a, b) => a.since - b.since)
     },
     async resume({ name, signal } = {}) {
-      const waiting = await open(name)
-      const resumed: ResumedCall[] = []
       const run = { withinMs: settings.deadlineMs, signal, secrets: [], extra: {} }
-      const next = async (): Promise<void> => {
-        const kept = waiting.pop()
-        if (!kept) return
-        const { call, text } = kept
-        const of = { name: call.name, key: call.key }
-        try {
-          if (call.state === 'stopped') throw stopped(call)
-          const response = await alone(running, clock, call, run, async () => {
-            const mine = keep({ ...call, nonce: random.uuid() })
-            // Otherwise the call has ended meanwhile.
-            return (await swap(call.name, text, mine.text)) ? end(mine, call, run, true) : undefined
-          })
-          if (response) resumed.push({ ...of, response })
-        } catch (error) {
-          resumed.push({ ...of, error })
-        }
-        await next()
-      }
-      await Promise.all(Array.from({ length: RESUMED_AT_ONCE }, next))
-      return resumed
+      return resumeAll(await open(name), ({ call, text }) =>
+        alone(running, clock, call, run, async () => {
+          const mine = keep({ ...call, nonce: random.uuid() })
+          // Otherwise the call has ended meanwhile.
+          return (await swap(call.name, text, mine.text)) ? end(mine, call, run, true) : undefined
+        }),
+      )
     },
     state: async (name) => (await find(name))?.call.state ?? 'none',
     async forget(name) {
@@ -181,6 +166,29 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
       return (await swap(name, text, null)) && text !== mark.text
     },
   }
+}
+
+/** Resumes a few calls at a time. A stopped call is listed with the error that stopped it. */
+async function resumeAll(
+  waiting: Kept[],
+  resume: (kept: Kept) => Promise<CallResponse | undefined>,
+): Promise<ResumedCall[]> {
+  const resumed: ResumedCall[] = []
+  const next = async (): Promise<void> => {
+    const kept = waiting.pop()
+    if (!kept) return
+    const { name, key, state } = kept.call
+    try {
+      if (state === 'stopped') throw stopped(kept.call)
+      const response = await resume(kept)
+      if (response) resumed.push({ name, key, response })
+    } catch (error) {
+      resumed.push({ name, key, error })
+    }
+    await next()
+  }
+  await Promise.all(Array.from({ length: RESUMED_AT_ONCE }, next))
+  return resumed
 }
 
 /** What the storage keeps of a call that ended. Null: nothing. */
