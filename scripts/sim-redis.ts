@@ -16,7 +16,7 @@ async function main({ schedules, seed, json, mutant, mutants }: Wishes): Promise
   if (hunted.length === 0 && mutants) return refuse(`no mutant is called ${JSON.stringify(mutant)}`)
   const played = await playRedis(seed, mutant === null ? schedules : 0)
   const hunts: Hunt[] = []
-  for (const each of hunted) hunts.push(await huntRedis(each, seed, HUNT_SCHEDULES))
+  for (const each of hunted) hunts.push(await huntRedis(each, HUNT_SCHEDULES))
   const { broken, ...counts } = played
   const killed = hunts.filter(({ broke }) => broke !== null)
   const summary = { ...counts, violations: broken.length, mutants: { killed: killed.length, total: hunts.length } }

@@ -32,8 +32,8 @@ export async function playRedis(from: number, schedules: number): Promise<Played
   return { schedules, effects, faults, broken }
 }
 
-export async function huntRedis(mutant: Mutant, from: number, schedules: number): Promise<Hunt> {
-  const { name } = mutant
+export async function huntRedis(mutant: Mutant, schedules: number): Promise<Hunt> {
+  const { name, seed: from = 1 } = mutant
   for (let seed = from; seed < from + schedules; seed++) {
     const [broke] = (await runSchedule(seed, mutant)).violations
     if (broke !== undefined) return { name, seed, broke }
