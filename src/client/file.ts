@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { invalid } from '../options.ts'
 import { sha256Hex } from '../platform/sha256.ts'
 import { newUuid } from '../platform/uuid.ts'
+import { READ_AT_ONCE } from './limits.ts'
 import type { CallStorage } from './types.ts'
 
 /** The text of a version that frees its name. */
@@ -41,11 +42,15 @@ export function fileStorage({ folder }: { folder: string }): CallStorage {
     },
     async list() {
       const texts: string[] = []
-      for (const name of await readdir(folder).catch(none)) {
-        if (!PLACE.test(name)) continue
-        const current = await newest(join(folder, name))
-        if (current && current.text !== FREE) texts.push(current.text)
+      const names = (await readdir(folder).catch(none)).filter((name) => PLACE.test(name))
+      const next = async (): Promise<void> => {
+        for (let name = names.pop(); name !== undefined; name = names.pop()) {
+          const current = await newest(join(folder, name))
+          if (current && current.text !== FREE) texts.push(current.text)
+        }
       }
+      // A folder may have thousands of names, and the client waits for the whole list.
+      await Promise.all(Array.from({ length: READ_AT_ONCE }, next))
       return texts
     },
   }

@@ -28,3 +28,5 @@ export const REMEMBER_MS_DEFAULT: number = 24 * 3_600_000
 /** The body is in the storage until the outcome is known. */
 export const BODY_BYTES_MAX: number = 1024 * 1024
 export const RESUMED_AT_ONCE = 8
+/** How many names of a folder are read at the same time. */
+export const READ_AT_ONCE = 16
