@@ -34,9 +34,9 @@ export function plain(text: string): string {
   return text.replaceAll(/^id: @\d+\n/gm, '')
 }
 
-/** The chunks that are not yet written. A stream of bytes may have been cut inside a chunk. */
-export function* rest(stream: Stream, written: string): Generator<string> {
-  let left = plain(written).length
+/** The chunks behind what is written, in bytes without ids. A stream of bytes may have been cut inside a chunk. */
+export function* rest(stream: Stream, written: number): Generator<string> {
+  let left = written
   for (let no = 0; no < stream.chunks; no++) {
     const chunk = chunkOf(stream, no)
     if (left < chunk.length) yield chunk.slice(left)
