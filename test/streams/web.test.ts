@@ -338,6 +338,30 @@ describe('recorded streams on fetch', () => {
     expect(await (await POST(post('k'))).text()).toMatch(/^id: @\d+\nevent: error\n.*ONCE_STREAM_FAILED/)
   })
 
+  it('gives the stream of another process only to requests with the same body', async () => {
+    const database = new MemoryDatabase()
+    const [here, there] = [open(database), open(database)]
+    const source = fed()
+    const make = ({ idempotent }: typeof here) =>
+      idempotent(RECORD, () => new Response(source.body, { headers: NDJSON }))
+    const first = make(here)(post('k'))
+    source.write('{"secret":1}\n')
+    await first
+    // They meet in one process, where the first of them finds that the operation runs elsewhere.
+    const POST = make(there)
+    const bodies = ['{}', '{"other":1}', '{}', '{"other":2}']
+    const answers = await Promise.all(bodies.map((body) => POST(post('k', {}, body))))
+    expect(answers.map(({ status }) => status)).toEqual([200, 422, 200, 422])
+    source.end()
+    expect(await Promise.all(answers.map((answer) => answer.text()))).toEqual([
+      '{"secret":1}\n',
+      expect.stringContaining('ONCE_MISMATCH'),
+      '{"secret":1}\n',
+      expect.stringContaining('ONCE_MISMATCH'),
+    ])
+    await Promise.all([here.once.close(), there.once.close()])
+  })
+
   it('is refused at the start where it cannot work', () => {
     const { idempotent } = open()
     const make = (own: object) => () => idempotent(own as never, () => new Response('x'))
