@@ -150,19 +150,24 @@ export class StreamRun<Tx, E extends Events, Req> {
   ): Promise<OnceError | null> {
     const iterator = body[Symbol.asyncIterator]()
     const { signal } = tools.op
-    let cut!: (reason: unknown) => void
-    // A handler that stalls and does not watch its signal writes nothing more, so its next bytes are not waited for.
-    const isCut = new Promise<never>((_, reject) => (cut = reject))
-    isCut.catch(() => {})
+    let cut = (): void => {}
     const stop = (): void => {
       void iterator.return?.().catch(() => {})
-      if (signal.aborted) cut(signal.reason)
+      if (signal.aborted) cut()
     }
+    // A handler that stalls and does not watch its signal writes nothing more, so its next bytes are not waited for.
+    // Each wait has its own promise: one promise for all of them would keep every chunk until it settles.
+    const nextOrCut = (): Promise<IteratorResult<Uint8Array> | { readonly error: unknown }> =>
+      new Promise((resolve, reject) => {
+        cut = () => reject(signal.reason as Error)
+        if (signal.aborted) cut()
+        else iterator.next().then(resolve, (error: unknown) => resolve({ error }))
+      })
     signal.addEventListener('abort', stop, { once: true })
     if (signal.aborted) stop()
     try {
       for (;;) {
-        const next = await Promise.race([iterator.next().catch((error: unknown) => ({ error })), isCut])
+        const next = await nextOrCut()
         if ('error' in next) {
           if (this.#fails(next.error)) return streamFailed(next.error)
           // The next attempt goes on behind what is recorded.
