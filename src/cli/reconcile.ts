@@ -19,10 +19,12 @@ export const plan: Run = (given, { signal }) =>
     const lines = examples.map(
       (finding) => `  ${finding.kind} ${finding.key}${reveal ? ` ${JSON.stringify(finding)}` : ''}`,
     )
+    // A part of the lists without findings says nothing about the rest.
+    const stopped = signal.aborted
     return {
-      text: [totalsText(totals), ...lines].join('\n'),
-      data: { name: loaded.name, ...totals, examples: shown },
-      exit: found > 0 ? EXIT.attention : EXIT.done,
+      text: [`${stopped ? 'stopped before the end: ' : ''}${totalsText(totals)}`, ...lines].join('\n'),
+      data: { name: loaded.name, stopped, ...totals, examples: shown },
+      exit: found > 0 || stopped ? EXIT.attention : EXIT.done,
     }
   })
 

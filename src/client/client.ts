@@ -28,9 +28,9 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
 
   const isForgotten = ({ until }: StoredCall): boolean => until !== undefined && until <= seams.timeOfDay()
   /** A storage that hangs ends like one that fails. */
-  async function stored<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  async function stored<T>(work: () => Promise<T>): Promise<T> {
     try {
-      return await withinTime({ clock, withinMs: settings.timeoutMs }, async (signal) => work(signal))
+      return await withinTime({ clock, withinMs: settings.timeoutMs }, async () => work())
     } catch (cause) {
       throw notSent('ONCE_STORAGE_FAILED', 503, 'the storage failed', { cause })
     }
@@ -63,11 +63,12 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
     const { name, hash } = call
     for (;;) {
       const mine = keep(call)
-      const text = await stored(async (signal) => {
-        const now = await storage.add(name, mine.text)
-        // It came too late: its caller was told that nothing was sent, so no resume may send it.
-        if (signal.aborted && now === mine.text) void storage.swap(name, now, null)
-        return now
+      let adding: Promise<string> | undefined
+      const text = await stored(() => (adding = storage.add(name, mine.text))).catch((error: unknown) => {
+        // Its caller is told that nothing was sent. If it is stored all the same, or later, no resume may send it.
+        const remove = (): Promise<boolean> => storage.swap(name, mine.text, null)
+        adding?.then(remove, remove).catch(() => {})
+        throw error
       })
       if (text === mine.text) return [mine, false]
       const found = read(text)
@@ -123,7 +124,7 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
       const { name = key } = given
       if (!KEY.test(key) || !name) throw invalid('key must have 1 to 255 ASCII characters, and name 1')
       const withinMs = time(given, 'deadline', settings.deadlineMs)
-      const run: Run = { withinMs, signal, secrets: [...headers].filter(([own]) => secrets.has(own)), extra }
+      const run: Run = { withinMs, signal, headers: [...headers].filter(([own]) => own !== 'content-type'), extra }
       const call: StoredCall = {
         name,
         key,
@@ -139,8 +140,8 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
       }
       return alone(running, clock, call, run, async () => {
         const [found, inDoubt] = await begin(call)
-        // The headers and the body of a done call are no longer stored.
-        const sent = { ...found.call, headers: call.headers, body: found.call.body ?? call.body }
+        // A stored form has its own boundary. The headers and the body of a done call are no longer stored.
+        const sent = found.call.body ? found.call : { ...found.call, headers: call.headers, body: call.body }
         return end(found, sent, run, inDoubt)
       })
     },
@@ -149,7 +150,7 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
       return calls.sort((a, b) => a.since - b.since)
     },
     async resume({ name, signal } = {}) {
-      const run = { withinMs: settings.deadlineMs, signal, secrets: [], extra: {} }
+      const run = { withinMs: settings.deadlineMs, signal, headers: [], extra: {} }
       return resumeAll(await open(name), ({ call, text }) =>
         alone(running, clock, call, run, async () => {
           const mine = keep({ ...call, nonce: random.uuid() })

@@ -52,11 +52,9 @@ export function idempotentCallHook(
   function alone(name: string, work: () => Promise<CallResponse | undefined>): Promise<CallResponse | undefined> {
     const first = running.get(name)
     if (first) return first
-    const own = locks ? locks.request(`effectively-once:call:${name}`, work) : work()
-    running.set(
-      name,
-      own.finally(() => running.delete(name)),
-    )
+    const started = locks ? locks.request(`effectively-once:call:${name}`, work) : work()
+    const own = started.finally(() => running.delete(name))
+    running.set(name, own)
     return own
   }
 
@@ -78,8 +76,17 @@ export function idempotentCallHook(
         } catch (error) {
           part = { error: error as CallError }
         }
-        const state = await client.state(name)
-        show({ ...part, state })
+        try {
+          part = { ...part, state: await client.state(name) }
+        } catch (error) {
+          // Without this, a storage that fails would show a call as pending that nobody sends.
+          part = {
+            ...part,
+            ...(part.response ? {} : { error: part.error ?? (error as CallError) }),
+            state: stateOf(part),
+          }
+        }
+        show(part)
       },
       [name],
     )
@@ -118,4 +125,10 @@ export function idempotentCallHook(
     // The first render with a new name comes before its effect.
     return { ...(kept.name === name ? kept.shown : FIRST), run, forget }
   }
+}
+
+/** The state of a call, as far as its end tells it. */
+function stateOf({ response, error }: Partial<ShownCall>): CallState {
+  if (response) return response.status < 400 ? 'done' : 'none'
+  return error?.code === 'ONCE_CALL_PENDING' ? 'pending' : 'none'
 }

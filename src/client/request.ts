@@ -31,7 +31,7 @@ export async function plainRequest(input: string | URL | Request, given: Request
   // A Request has the content type of its body: for a form, with the boundary. The caller's own stays readable.
   const request = new Request(input instanceof Request ? input.clone() : input, { ...given, signal: null })
   const { method, url, headers, credentials, mode, redirect } = request as unknown as Request & Stored
-  if (mode === 'no-cors') throw invalid("mode must not be 'no-cors': its answer cannot be read")
+  if (mode === 'no-cors') throw invalid("mode must not be 'no-cors'")
   const bytes = new Uint8Array(await request.arrayBuffer())
   if (bytes.length > BODY_BYTES_MAX) throw unreplayable(`is over ${BODY_BYTES_MAX} bytes`)
   const body = bytes.length > 0 ? bytes : null

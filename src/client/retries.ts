@@ -21,8 +21,8 @@ export interface Run {
   /** The time limit of its caller. */
   readonly withinMs: number
   readonly signal: AbortSignal | undefined
-  /** Headers with secrets, and settings of fetch that cannot be stored. */
-  readonly secrets: readonly (readonly [string, string])[]
+  /** Headers of this caller, some with secrets, and settings of fetch that cannot be stored. */
+  readonly headers: readonly (readonly [string, string])[]
   readonly extra: Readonly<Record<string, unknown>>
 }
 
@@ -97,7 +97,7 @@ export function retriesOf(
     return { state, error: new CallError(own, status, message, { call, response }) }
   }
 
-  return async (call, { extra, secrets, signal, withinMs }, inDoubt) => {
+  return async (call, { extra, headers: own, signal, withinMs }, inDoubt) => {
     const name = new URL(call.url).origin
     const origin = origins.get(name) ?? { name, breaker: breakerOf(clock, settings.failures, settings.restMs) }
     origins.set(name, origin)
@@ -125,7 +125,7 @@ export function retriesOf(
           const received = await withinTime(how, async (withSignal) => {
             const headers = new Headers(call.headers as [string, string][])
             const fresh = new Headers(await settings.headers?.(listed(call, true)))
-            for (const [own, value] of [...secrets, ...fresh, [header, call.key] as const]) headers.set(own, value)
+            for (const [name, value] of [...own, ...fresh, [header, call.key] as const]) headers.set(name, value)
             withSignal.throwIfAborted()
             isSent = true
             return send(call, fetch, { ...extra, headers, signal: withSignal })

@@ -120,3 +120,27 @@ it('a caller that joins a resume of a call that ended meanwhile sends its own', 
   expect(await late.client.resume()).toEqual([])
   expect([(await joined)?.status, late.sent.length]).toEqual([201, 1])
 })
+
+it('a form is sent with its own boundary when another process finds its call', async () => {
+  const storage = memoryStorage()
+  const form = (): RequestInit => {
+    const body = new FormData()
+    body.set('amount', '5')
+    return { method: 'POST', body }
+  }
+  const crashed = scripted([new TypeError('fetch failed')], { storage, retry: { attempts: 1 } })
+  await crashed.client.fetch(PAY, form(), { name }).catch(() => {})
+  const next = scripted([], { storage })
+  const fresh = { ...form(), headers: { 'x-csrf': 'new' } }
+  expect((await next.client.fetch(PAY, fresh, { name })).status).toBe(201)
+  // Done: only the name is left of it, so the new form is sent.
+  await next.client.fetch(PAY, form(), { name })
+  for (const { body, headers } of [...crashed.sent, ...next.sent]) {
+    const parsed = await new Response(body, {
+      headers: { 'content-type': headers.get('content-type') ?? '' },
+    }).formData()
+    expect(parsed.get('amount')).toBe('5')
+  }
+  expect(next.sent[0]?.body).toBe(crashed.sent[0]?.body)
+  expect(next.sent[0]?.headers.get('x-csrf')).toBe('new')
+})

@@ -118,6 +118,23 @@ describe('a storage', () => {
   )
 })
 
+describe('a storage that stores the call and loses its reply', () => {
+  it('leaves nothing to resume: the caller was told that nothing was sent', async () => {
+    const storage = memoryStorage()
+    let replies = 0
+    const add: CallStorage['add'] = async (...of) => {
+      const stored = await storage.add(...of)
+      if (replies++ === 0) throw lost
+      return stored
+    }
+    const { client, sent } = scripted([], { storage: { ...storage, add } })
+    await expect(client.fetch(PAY, post())).rejects.toEqual(error('ONCE_STORAGE_FAILED'))
+    // So the caller charges again, under a new key. A resume must not charge for the first one.
+    await client.fetch(PAY, post())
+    expect([await client.resume(), sent.length]).toEqual([[], 1])
+  })
+})
+
 describe('a storage that hangs', () => {
   it('ends the call before it is sent, and a late success of the storage leaves nothing to resume', async () => {
     const storage = memoryStorage()
@@ -129,6 +146,28 @@ describe('a storage that hangs', () => {
     answers()
     await new Promise((resolve) => setTimeout(resolve, 10))
     expect([sent, await client.pending(), await client.state('pay 7')]).toEqual([[], [], 'none'])
+  })
+
+  it.each(['rejects', 'throws'])('stops nothing else if its late call cannot be removed: swap %s', async (how) => {
+    const storage = memoryStorage()
+    const unhandled: unknown[] = []
+    const note = (reason: unknown): void => void unhandled.push(reason)
+    process.on('unhandledRejection', note)
+    let answers = (): void => {}
+    const held = new Promise<void>((resolve) => (answers = resolve))
+    let swaps = 0
+    const swap = (): Promise<boolean> => {
+      swaps++
+      if (how === 'throws') throw lost
+      return Promise.reject(lost)
+    }
+    const add: CallStorage['add'] = (name, text) => held.then(() => storage.add(name, text))
+    const { client } = scripted([], { storage: { ...storage, add, swap } })
+    await expect(client.fetch(PAY, post())).rejects.toMatchObject({ code: 'ONCE_STORAGE_FAILED' })
+    answers()
+    await new Promise((resolve) => setTimeout(resolve, 10))
+    process.off('unhandledRejection', note)
+    expect([swaps, unhandled]).toEqual([1, []])
   })
 
   it('does not hide an answer that has come', async () => {

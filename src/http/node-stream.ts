@@ -4,6 +4,7 @@ import { answerOfFinal } from '../operation/codec.ts'
 import { isFinal } from '../operation/final.ts'
 import type { Request } from '../operation/request.ts'
 import type { Events } from '../outbox/event.ts'
+import { sleep, systemClock } from '../platform/clock.ts'
 import { type AnyOperation, type Exchange, type ExchangeStreams, setHead } from './exchange.ts'
 import type { Incoming } from './incoming.ts'
 import { jsonAnswer } from './json-answer.ts'
@@ -11,6 +12,10 @@ import type { ProtectedRoute } from './protected-route.ts'
 import { StreamResponse } from './stream-response.ts'
 import type { Started } from './stream-run.ts'
 import { type Served, serveStream } from './stream-serve.ts'
+
+/** How often a connection that is broken off is looked at, until its last bytes have left. */
+const LAST_LOOK_MS = 10
+const LAST_LOOKS_MAX = 100
 
 /** Serves a recorded stream on node:http. Throws the errors that are answered before the head. */
 export async function serveNodeStream<Tx, E extends Events, Req>(
@@ -78,9 +83,18 @@ async function send(res: ServerResponse, served: Served & { readonly kind: 'stre
     if (!res.destroyed) res.end()
   } catch {
     // The end of such a stream cannot be said in bytes: the client sees that its connection broke.
+    await sent(res)
     res.destroy()
   } finally {
     stop()
+  }
+}
+
+/** Waits for the last bytes, for a while: the end of a connection would drop them. */
+async function sent(res: ServerResponse): Promise<void> {
+  for (let looks = 0; looks < LAST_LOOKS_MAX && !res.destroyed; looks++) {
+    await sleep(systemClock, LAST_LOOK_MS)
+    if (!(res.writableLength > 0)) return
   }
 }
 

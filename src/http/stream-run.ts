@@ -150,24 +150,24 @@ export class StreamRun<Tx, E extends Events, Req> {
   ): Promise<OnceError | null> {
     const iterator = body[Symbol.asyncIterator]()
     const { signal } = tools.op
-    let cut: (reason: unknown) => void = () => {}
+    let cut = (): void => {}
     const stop = (): void => {
       void iterator.return?.().catch(() => {})
-      if (signal.aborted) cut(signal.reason)
+      if (signal.aborted) cut()
     }
     // A handler that stalls and does not watch its signal writes nothing more, so its next bytes are not waited for.
-    // Each wait has its own promise: one promise for the whole stream would keep every chunk in memory.
-    const taken = (): Promise<Taken> =>
+    // Each wait has its own promise: one promise for all of them would keep every chunk until it settles.
+    const nextOrCut = (): Promise<IteratorResult<Uint8Array> | { readonly error: unknown }> =>
       new Promise((resolve, reject) => {
-        if (signal.aborted) reject(signal.reason as Error)
-        cut = reject
-        iterator.next().then(resolve, (error: unknown) => resolve({ error }))
+        cut = () => reject(signal.reason as Error)
+        if (signal.aborted) cut()
+        else iterator.next().then(resolve, (error: unknown) => resolve({ error }))
       })
     signal.addEventListener('abort', stop, { once: true })
     if (signal.aborted) stop()
     try {
       for (;;) {
-        const next = await taken()
+        const next = await nextOrCut()
         if ('error' in next) {
           if (this.#fails(next.error)) return streamFailed(next.error)
           // The next attempt goes on behind what is recorded.
@@ -279,7 +279,6 @@ async function collected(body: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   return joined(parts)
 }
 
-type Taken = IteratorResult<Uint8Array, unknown> | { readonly error: unknown }
 type AtEnd<Tx> = (op: Operation<Tx, Events>) => unknown
 
 const EMPTY = new Uint8Array(0)

@@ -1,5 +1,6 @@
 import { isOnceError, onceError } from '../errors.ts'
 import type { Answer } from '../lifecycle/answer.ts'
+import { isMismatch } from '../lifecycle/decide.ts'
 import { STREAM_POLL_MS_MAX, STREAM_POLL_MS_MIN } from '../stream/limits.ts'
 import { inFlightError, type Outcome } from '../operation/outcome.ts'
 import type { Request } from '../operation/request.ts'
@@ -129,6 +130,8 @@ class StreamRequest<Tx, E extends Events, Req> {
     const { claim, at, endsWithinMs, route } = this.#request
     for (let pollMs = STREAM_POLL_MS_MIN; ; pollMs = Math.min(pollMs * 2, STREAM_POLL_MS_MAX)) {
       const { record } = await store.read({ id: claim.id })
+      // Another request with this key may have found that it runs elsewhere, but with another body.
+      if (record?.state === 'inProgress' && isMismatch(record, claim)) throw onceError('ONCE_MISMATCH')
       const head = record && (await readHead(this.#streams, { id: claim.id, life: record.life }))
       if (record && head && record.state === 'inProgress') return { ...head, life: record.life }
       if (record?.state !== 'inProgress' || (record.leaseLeftMs ?? 0) <= 0) return null

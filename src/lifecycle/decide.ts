@@ -54,7 +54,10 @@ function decideByRecord(record: StoredRecord, policy: ClaimRules): Decision {
 }
 
 /** Fingerprints of different versions are not compared, because an upgrade of the library must not cause a 422. */
-function isMismatch(record: StoredRecord, policy: ClaimRules): boolean {
+export function isMismatch(
+  record: StoredRecord,
+  policy: Pick<ClaimRules, 'fingerprint' | 'fingerprintVersion'>,
+): boolean {
   return record.fingerprintVersion === policy.fingerprintVersion && !sameText(record.fingerprint, policy.fingerprint)
 }
 

@@ -82,7 +82,7 @@ function checkOptions<T extends ToolOptions<never, never, Duration | undefined>>
   if (typeof options.name !== 'string' || options.name === '')
     throw invalid('idempotentTool() needs the name of its tool')
   if (options.scope !== 'global' && typeof options.scope !== 'function')
-    throw invalid(`scope must be a function of the call, such as ({ extra }) => extra.authInfo.clientId, or 'global'`)
+    throw invalid(`scope must be a function of the call, such as ({ extra }) => extra.authInfo.extra.user, or 'global'`)
   if (typeof options.key !== 'function') throw invalid('key must be a function of the call, such as toolKey')
   optionalFunction('label', options.label)
   optionalFunction('onError', options.onError)

@@ -75,6 +75,8 @@ it.each([
   ['where needs at least one column', () => updateIf(tx, 't', { set: row, where: {}, expect: { a: 1 } })],
   ['expect needs at least one column', () => updateIf(tx, 't', { set: row, where, expect: {} })],
   ['set must change a column of expect', () => updateIf(tx, 't', { set: { b: 1 }, where, expect: { a: 1 } })],
+  ['set must change a column of expect', () => updateIf(tx, 't', { set: { a: 1n, b: 1 }, where, expect: { a: 1n } })],
+  ['set must change a column of expect', () => updateIf(tx, 't', { set: { b: 1 }, where, expect: { toString: 1 } })],
   ['needs { set', () => updateIf(tx, 't', undefined as never)],
 ])('refuses: %s', async (message, call) => {
   await expect(call()).rejects.toThrow(message)

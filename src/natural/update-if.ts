@@ -1,5 +1,5 @@
 import { invalid, refuseUnknown } from '../options.ts'
-import { checkColumns, checkRowKey, type Columns } from './columns.ts'
+import { checkColumns, checkRowKey, type Columns, jsonRow } from './columns.ts'
 import { differences } from './insert-once.ts'
 import { runnerOf } from './runner.ts'
 import { updateStatement } from './statement.ts'
@@ -35,7 +35,9 @@ export async function updateIf(tx: unknown, table: string, options: UpdateIfOpti
   const set = checkColumns('set', options.set)
   const where = checkRowKey('where', options.where)
   const expect = checkColumns('expect', options.expect)
-  if (!Object.keys(expect).some((name) => name in set))
+  const isChanged = (name: string): boolean =>
+    Object.hasOwn(set, name) && jsonRow({ value: set[name] }) !== jsonRow({ value: expect[name] })
+  if (!Object.keys(expect).some(isChanged))
     throw invalid('set must change a column of expect, or a repeated update would run again')
   const runner = runnerOf(tx)
   const { text, values } = updateStatement(runner.dialect, table, { set, where, expect })

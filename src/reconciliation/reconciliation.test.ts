@@ -59,6 +59,22 @@ describe('a reconciliation', () => {
     expect(await once.operations.list()).toEqual([])
   })
 
+  it('compensates findings that are large, page by page', async () => {
+    const made = new Set<string>()
+    // 100 of these findings are more than a step may record.
+    const keys = Array.from({ length: 120 }, (_, i) => String(i).padStart(3, '0'))
+    const large = (copies: number) => () =>
+      keys.flatMap((key) => Array.from({ length: copies }, () => ({ key, text: 'ü'.repeat(3_000) })))
+    const found = comparing([], [], {
+      ours: large(1),
+      theirs: large(2),
+      compensate: { double: ({ key }) => Promise.resolve(made.add(key).size) },
+    })
+    const result = await found.run({ ...WHY, rate: 10_000 })
+    expect(result).toMatchObject({ state: 'done', ours: 120, theirs: 240, double: 120, compensated: 120 })
+    expect(made.size).toBe(120)
+  })
+
   it('compensates each finding once, however often it runs, and is audited', async () => {
     const made: string[] = []
     const keys = new Set<string>()

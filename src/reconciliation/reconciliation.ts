@@ -2,11 +2,12 @@ import { isOnceError, onceError } from '../errors.ts'
 import { deriveKey } from '../key/derive.ts'
 import { ENDS_WITHIN_MS_DEFAULT, ENDS_WITHIN_MS_MAX } from '../limits.ts'
 import { instanceOf } from '../once/instance.ts'
+import { jsonOf } from '../operation/codec.ts'
 import { required } from '../store/lacking.ts'
 import type { Accountable } from '../dead-letter/accountable.ts'
 import { compare, type Compared as ComparedKey } from './comparison.ts'
 import { Compensator, SCOPE, waitForLease } from './compensator.ts'
-import { PAGE_ENTRIES, PAGE_FINDINGS } from './limits.ts'
+import { PAGE_BYTES, PAGE_ENTRIES, PAGE_FINDINGS } from './limits.ts'
 import { checkedOptions, checkedRun, type CheckedOptions, type RunRules } from './options.ts'
 import { Paused } from './paused.ts'
 import type {
@@ -155,13 +156,19 @@ async function compared<O, T>(
   after: string | null,
 ): Promise<Compared<O, T>> {
   let totals = NONE
+  let bytes = 0
   const due: Due<O, T>[] = []
   const isFull = (): boolean =>
-    totals.ours + totals.theirs >= PAGE_ENTRIES || totals.missing + totals.double + totals.orphaned >= PAGE_FINDINGS
+    totals.ours + totals.theirs >= PAGE_ENTRIES ||
+    totals.missing + totals.double + totals.orphaned >= PAGE_FINDINGS ||
+    bytes >= PAGE_BYTES
   for (let next = await reading.next(after); next; next = await reading.next(next.key)) {
     totals = added(totals, countsOf(next))
-    for (const [ordinal, finding] of next.findings.entries())
-      if (compensate[finding.kind]) due.push({ finding, ordinal })
+    for (const [ordinal, finding] of next.findings.entries()) {
+      if (!compensate[finding.kind]) continue
+      due.push({ finding, ordinal })
+      bytes += Buffer.byteLength(jsonOf(finding, 'a finding'))
+    }
     if (isFull()) return { after: next.key, totals, due }
   }
   return { after: null, totals, due }

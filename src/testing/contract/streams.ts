@@ -1,7 +1,7 @@
 import { strict as assert } from 'node:assert'
 import { HEAD, type StoredChunk } from '../../store/streams.ts'
 import type { Claim, SqlStore } from '../../store/store.ts'
-import { answerOf, claimOf, DEADLINE_MS, leaseOf, newKey, pass, winLease } from './make.ts'
+import { answerOf, claimOf, completing, DEADLINE_MS, leaseOf, newKey, pass, winLease } from './make.ts'
 import { recordOf } from './leases.ts'
 import { sweepAll } from './retention.ts'
 import type { Case } from './subject.ts'
@@ -128,6 +128,24 @@ export const STREAM_CASES: readonly Case[] = [
       const taken = await store.leases.takeOver({ ...leaseOf(claim), seen: await recordOf(store, claim) })
       assert.ok(taken)
       assert.deepEqual(await read(store, { id: claim.id, life: taken.life }, HEAD), [])
+      // A key that is used again and again must not collect the streams of its old lives.
+      assert.deepEqual(await read(store, old, HEAD), [])
+    },
+  },
+  {
+    name: 'streams: a new life of an atomic operation leaves no chunks of the old one',
+    needs: ['transactions'],
+    async test({ store }) {
+      const claim = claimOf(newKey(), 1, { replayForMs: 10 })
+      const old = await record(store, claim, 'ab')
+      await store.leases.finish({ ...old, claim, answer: answerOf('end') })
+      await pass(40)
+      const seen = await recordOf(store, claim)
+      const { session } = await store.begin({ claim, deadlineMs: DEADLINE_MS })
+      const claimed = await session.renew(claim, seen)
+      assert.ok(claimed)
+      assert.equal(await session.complete(completing(claim, claimed, '1')), 'committed')
+      assert.deepEqual(await read(store, old, HEAD), [])
     },
   },
 ]

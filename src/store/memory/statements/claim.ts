@@ -4,6 +4,7 @@ import type { Work } from '../database/connection.ts'
 import type { MemoryDatabase } from '../database/database.ts'
 import { answerKey, claimedOf, storedRecordOf } from '../database/rows.ts'
 import type { RecordRow } from '../database/rows.ts'
+import { dropChunks } from './chunks.ts'
 
 export interface ClaimOutcome {
   readonly view: ClaimView
@@ -102,6 +103,7 @@ export async function renew(work: Work, of: Claim, seen: StoredRecord): Promise<
   if (row === undefined) return null
   const next = newLife(database, row, of, BORN_COMPLETED)
   database.records.put(of.id, next, tx)
+  dropChunks(work, new Set([of.id]))
   await dropRecover(work, of.id)
   return claimedOf(next)
 }

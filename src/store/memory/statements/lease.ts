@@ -29,6 +29,7 @@ export async function takeOver(
     ? newLife(database, row, claim, { state: 'inProgress', leaseMs, recover, about })
     : nextAttempt(database, row, params)
   database.records.put(claim.id, next, tx)
+  if (over) dropChunks(work, new Set([claim.id]))
   if (recover !== null) await putRecover(work, claim.id, recover)
   else if (over) await dropRecover(work, claim.id)
   return claimedOf(next)

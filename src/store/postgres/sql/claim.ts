@@ -59,6 +59,8 @@ with u as (
   returning r.id, r.token, r.life, r.expires_at
 ), d as (
   delete from ${schema}.recover c using u where c.id = u.id
+), k as (
+  delete from ${schema}.chunk k using u where k.id = u.id and k.life < u.life
 )
 select u.token::text as new_token, u.life::text as new_life, (u.expires_at at time zone 'utc')::date::text as new_day, pg_current_xact_id()::text as xid
   from u`

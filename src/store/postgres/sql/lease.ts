@@ -2,7 +2,7 @@
  * Takes over a lapsed lease (same life, next attempt), or starts a new life after expiry. Locks the record's row.
  * Returns no row if another process was quicker. A token is at least the database's time, so it never repeats, even
  * after a sweep. A record that was read as in progress may have been completed under the same token since: it does not
- * count as expired. The given input replaces the sealed one. A new life does not keep the old input.
+ * count as expired. The given input replaces the sealed one. A new life does not keep the old input and the old stream.
  * $1 id, $2 seen token, $3 fp, $4 fp version, $5 replay ms, $6 gone ms, $7 lease ms, $8 seen completed,
  * $9 recover namespace, $10 recover name, $11 recover input, $12 namespace, $13 route, $14 label
  */
@@ -30,6 +30,8 @@ with u as (
   on conflict (id) do update set namespace = excluded.namespace, name = excluded.name, input = excluded.input
 ), d as (
   delete from ${schema}.recover c using u where c.id = u.id and $8::bool and $10::text is null
+), k as (
+  delete from ${schema}.chunk k using u where k.id = u.id and k.life < u.life
 )
 select u.token::text as new_token, u.life::text as new_life, u.attempt::int4 as new_attempt, (u.expires_at at time zone 'utc')::date::text as new_day
   from u`
