@@ -1,6 +1,7 @@
 import { isOnceError, onceError } from '../errors.ts'
 import type { Answer } from '../lifecycle/answer.ts'
 import { isMismatch } from '../lifecycle/decide.ts'
+import { isErased } from '../lifecycle/record.ts'
 import { STREAM_POLL_MS_MAX, STREAM_POLL_MS_MIN } from '../stream/limits.ts'
 import { inFlightError, type Outcome } from '../operation/outcome.ts'
 import type { Request } from '../operation/request.ts'
@@ -152,7 +153,8 @@ class StreamRequest<Tx, E extends Events, Req> {
     const { answer } = outcome
     if (endOf(answer)) {
       const { record } = await this.#protection.instance.core.store.read({ id: this.#request.claim.id })
-      if (!record) throw onceError('ONCE_GONE')
+      // The answer may come from memory, although another process has erased the operation.
+      if (!record || isErased(record)) throw onceError('ONCE_GONE')
       return this.#followed({ ...answer, life: record.life }, wanted, answer)
     }
     const whole = this.#run?.whole

@@ -12,6 +12,7 @@ import {
   GO_ON,
   LEASE,
   SHOW,
+  START,
   STEP,
   SUSPEND,
   TAKE_OVER,
@@ -116,7 +117,7 @@ export function redisLeases(redis: Transitions, guard: EvictionGuard): Leases {
     async startStep({ id, token, name }) {
       const field = STEP_PREFIX + name
       try {
-        return Number(await redis.run({ script: STEP, id, args: [token, field, ''], replicated: true })) === 1
+        return Number(await redis.run({ script: START, id, args: [token, field], replicated: true })) === 1
       } catch (error) {
         // The call is not made. A record of its start would leave the operation unknown.
         if (error instanceof ReplicasShort) await run(UNSTEP, id, [token, field]).catch(() => false)

@@ -89,6 +89,25 @@ describe.skipIf(!url)('the Redis store', () => {
     expect(await again).toBe(false)
   })
 
+  test('the start of a call that the server gets once more, late, leaves the recorded result', async () => {
+    const claim = claimOf(newKey())
+    const step = { id: claim.id, name: 'pay' }
+    const sent: [string, string[]][] = []
+    const call = (command: string, ...args: string[]): Promise<unknown> => {
+      sent.push([command, args])
+      return redis.call(command, ...args)
+    }
+    const store = redisStore({ status: 'ready', call } as unknown as Redis)
+    const { token, life } = await winLease(store, claim)
+    const before = sent.length
+    expect(await store.leases.startStep({ ...step, token, life })).toBe(true)
+    const start = sent.slice(before)
+    expect(await store.leases.finishStep({ ...step, token, life, result: '"paid"' })).toBe(true)
+    // A connection that the client has given up delivers its bytes.
+    for (const [command, args] of start) await redis.call(command, ...args).catch(() => {})
+    expect(await store.leases.steps({ id: claim.id, life })).toEqual([{ name: 'pay', state: 'done', result: '"paid"' }])
+  })
+
   test.each([2, 3] as const)('a client that gives bytes instead of text, RESP %d', async (RESP) => {
     const client = createClient({ url, RESP, commandOptions: { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } } })
     await client.connect()

@@ -106,6 +106,14 @@ export const LEASE: Script = plainScript(
 /** Token, field and value. */
 export const STEP: Script = plainScript(`${READ_TEXT}${HELD}redis.call('HSET',k,ARGV[2],ARGV[3]) return 1`)
 
+/**
+ * Token and field. A client may send this twice, and the second may arrive after the result, which must stay. What is
+ * there is written again, because WAIT counts only the writes of its connection.
+ */
+export const START: Script = plainScript(
+  `${READ_TEXT}${HELD}redis.call('HSET',k,ARGV[2],redis.call('HGET',k,ARGV[2]) or '') return 1`,
+)
+
 /** Takes back the start of a call that will not be made. */
 export const UNSTEP: Script = plainScript(
   `${READ_TEXT}${HELD}if redis.call('HGET',k,ARGV[2])=='' then redis.call('HDEL',k,ARGV[2]) end return 1`,

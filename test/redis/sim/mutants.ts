@@ -71,7 +71,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     of: 'R3',
     name: 'makes a call before a replica knows of it',
-    unconfirmed: (script, [, , value]) => script === 'STEP' && value === '',
+    unconfirmed: (script) => script === 'START',
   },
   { of: 'R3', name: 'answers before a replica has the answer', unconfirmed: (script) => script === 'FINISH' },
   {

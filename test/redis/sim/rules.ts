@@ -5,6 +5,7 @@ import type { Reply } from './lua.ts'
 /** The argument that carries the holder's token. */
 const TOKEN_AT = new Map([
   ['LEASE', 0],
+  ['START', 0],
   ['STEP', 0],
   ['UNSTEP', 0],
   ['FINISH', 0],
