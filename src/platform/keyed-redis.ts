@@ -1,5 +1,6 @@
 import { invalid } from '../options.ts'
 import { systemClock } from './clock.ts'
+import { inTime } from './in-time.ts'
 
 /** A client of ioredis: of one server, behind Sentinel, or of a cluster. */
 export interface IoRedisKeyed {
@@ -27,7 +28,7 @@ export interface KeyedRedis {
    * breaks in between, the rest is not sent on another connection.
    */
   together(key: string, commands: readonly (readonly string[])[]): Promise<readonly unknown[]>
-  /** Sends a command to every server that the client knows, replicas too. Null: this server did not answer. */
+  /** Sends a command to every server that the client knows, replicas too. Null: this server did not answer soon. */
   everywhere(command: readonly string[]): Promise<readonly unknown[]>
 }
 
@@ -47,11 +48,15 @@ interface Pipelined {
   execAsPipeline(): Promise<readonly unknown[]>
 }
 
+type Each = (reply: Promise<unknown>) => Promise<unknown>
+
 /** `withinMs`: a command without an answer in this time is rejected. It may still be sent, and run, later. */
 export function keyedRedis(client: KeyedRedisClient, where: string, withinMs: number): KeyedRedis {
-  const raw = isIoRedis(client) ? fromIoRedis(client) : isNodeRedis(client) ? fromNodeRedis(client) : null
-  if (!raw) throw invalid(`${where} needs a client of ioredis or of redis`)
   const late = (): Error => new Error(`no answer from Redis within ${withinMs} ms`)
+  // One server that hangs must not take the others' time.
+  const each: Each = (reply) => inTime(reply, withinMs / 2, late)
+  const raw = isIoRedis(client) ? fromIoRedis(client, each) : isNodeRedis(client) ? fromNodeRedis(client, each) : null
+  if (!raw) throw invalid(`${where} needs a client of ioredis or of redis`)
   // The same as `inTime`, with fewer promises: it stands around every command.
   const answered = <T>(reply: Promise<T>): Promise<T> =>
     new Promise((resolve, reject) => {
@@ -82,7 +87,7 @@ function isNodeRedis(client: object | null): client is NodeRedisKeyed {
   return typeof client === 'object' && client !== null && 'isOpen' in client && 'sendCommand' in client
 }
 
-function fromIoRedis(client: IoRedisKeyed): KeyedRedis {
+function fromIoRedis(client: IoRedisKeyed, each: Each): KeyedRedis {
   const send = (to: Pick<IoRedisKeyed, 'call'>, command: readonly string[]): Promise<unknown> =>
     to.call(...(command as [string, ...string[]]))
   return {
@@ -94,14 +99,14 @@ function fromIoRedis(client: IoRedisKeyed): KeyedRedis {
         return result
       })
     },
-    everywhere: (command) =>
-      reached('nodes' in client ? (client as unknown as IoRedisNodes).nodes('all') : [client], (node) =>
-        send(node, command),
-      ),
+    everywhere(command) {
+      if (!('nodes' in client)) return reached([client], (only) => send(only, command))
+      return reached((client as unknown as IoRedisNodes).nodes('all'), (node) => each(send(node, command)))
+    },
   }
 }
 
-function fromNodeRedis(client: NodeRedisKeyed): KeyedRedis {
+function fromNodeRedis(client: NodeRedisKeyed, each: Each): KeyedRedis {
   const isCluster = 'nodeClient' in client
   // Every kind of client has other parameters in front of the command. `false`: not to a replica.
   const before = (key: string): unknown[] => (isCluster ? [key, false] : 'acquire' in client ? [false] : [])
@@ -115,10 +120,11 @@ function fromNodeRedis(client: NodeRedisKeyed): KeyedRedis {
     everywhere(command) {
       if (!isCluster) return reached([client], (only) => only.sendCommand(...before(''), [...command]))
       const { masters, replicas } = client as unknown as NodeRedisNodes
-      return reached([...masters, ...replicas], async (node) => {
+      const ask = async (node: object): Promise<unknown> => {
         const of = await (client as unknown as NodeRedisNodes).nodeClient(node)
         return of.sendCommand([...command])
-      })
+      }
+      return reached([...masters, ...replicas], (node) => each(ask(node)))
     },
   }
 }

@@ -80,10 +80,10 @@ export class Epoch {
   }
 
   async #look(): Promise<KnownEpoch> {
+    const sentAt = this.#clock.now()
     // A promotion or a restore may have lost commits, so the entries from before it are worthless. A copy of the database
     // has the same epoch, and must not answer for the original.
     const { timeline = '', database = '' } = (await this.#store.outbox?.identity?.()) ?? {}
-    const sentAt = this.#clock.now()
     let no = this.#known?.no ?? 0
     // The database may have been restored to a time before the known epoch.
     let record = (await this.#record(no)) ?? (await this.#record((no = 0)))

@@ -158,6 +158,20 @@ describe('a tiered store', () => {
     expect(reads).toBe(2)
   })
 
+  it('an epoch counts from before the database was asked who it is', async () => {
+    let now = 0
+    const store = memoryStore()
+    const identity = async () => {
+      // The process was stopped, and meanwhile another server was promoted.
+      now += 10_000
+      return { timeline: 'old', database: 'shop' }
+    }
+    const asked = { read: store.read.bind(store), refuse: store.refuse.bind(store), outbox: { identity } as never }
+    const epoch = new Epoch(asked, { ...systemClock, now: () => now })
+    await epoch.read()
+    expect(epoch.current()).toBeUndefined()
+  })
+
   it('a wrong entry of the cache causes no 422, not even through the memory of the process', async () => {
     const [store, cache] = [memoryStore(), memoryCache()]
     const one = open(store, cache)

@@ -7,6 +7,7 @@ import { redisSink } from '../../src/broker/redis/sink.ts'
 import { redisSource } from '../../src/broker/redis/source.ts'
 import type { Subscription } from '../../src/source/source.ts'
 import { eventFor } from '../../src/testing/sink-contract/index.ts'
+import { ClusterControl } from '../redis/support/cluster-control.ts'
 
 const TIMEOUT_MS = 120_000
 const { signal } = new AbortController()
@@ -90,6 +91,25 @@ describe.each(Object.keys(CLIENTS))('Redis Cluster with the client of %s', (libr
       await subscription.close()
     }
   })
+
+  it.each([undefined, 1])(
+    'a sink finds a stream whose slot was moved, replicas: %s',
+    { timeout: TIMEOUT_MS },
+    async (replicas) => {
+      const control = new ClusterControl(servers.nodes.map(({ url }) => Number(new URL(url).port)))
+      const stream = fresh()
+      const waitFor = replicas === undefined ? {} : { waitFor: { replicas, timeout: '2s' as const } }
+      const sink = redisSink(client(), { stream, ...waitFor })
+      await sink.open?.()
+      await sink.send([eventFor('a', 1)], { signal })
+      await control.move(stream)
+      await sink.send([eventFor('a', 2)], { signal })
+      await control.move(stream)
+      expect(await redisSink(client(), { stream }).open?.()).toBeDefined()
+      expect(await io.xlen(stream)).toBe(2)
+      control.close()
+    },
+  )
 
   it('a failover loses no event that a replica had', { timeout: TIMEOUT_MS }, async () => {
     const { stream, primary } = await placeWithReplica()

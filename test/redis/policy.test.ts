@@ -3,6 +3,9 @@ import { describe, expect, inject, test } from 'vitest'
 import { startRedisCluster } from '../../scripts/servers/redis-cluster.ts'
 import { redisStore } from '../../src/entry/redis-store.ts'
 import { claimOf, leaseOf, newKey } from '../../src/testing/contract/make.ts'
+import type { Claim } from '../../src/store/store.ts'
+import { openRedis, REDIS_CLIENTS } from '../support/redis-clients.ts'
+import { ClusterControl } from './support/cluster-control.ts'
 
 const server = inject('servers').redis
 /** A cluster from elsewhere must not get another policy. */
@@ -28,4 +31,37 @@ describe.skipIf(!isOurs)('the eviction policy of a cluster', () => {
       await cluster.stop()
     }
   })
+
+  test.each(REDIS_CLIENTS)(
+    'a server that hangs stops no claim on another one, %s',
+    { timeout: 120_000 },
+    async (of) => {
+      const cluster = await startRedisCluster()
+      const control = new ClusterControl(cluster.nodes.map(({ url }) => Number(new URL(url).port)))
+      await control.settled()
+      const { client, close } = await openRedis(of, 'redisCluster', cluster.url)
+      const { primary: hanging } = await control.placeOf('any')
+      const pid = await control.pidOf(hanging.port)
+      const [lost, claims]: Claim[][] = [[], []]
+      while (lost!.length < 1 || claims!.length < 3) {
+        const claim = claimOf(newKey())
+        const { primary } = await control.placeOf(`effectively-once:{${claim.id}}`)
+        ;(primary.port === hanging.port ? lost : claims)?.push(claim)
+      }
+      process.kill(pid, 'SIGSTOP')
+      try {
+        const store = redisStore(client)
+        const first = store.leases.claim(leaseOf(lost![0]!)).catch(() => null)
+        for (const claim of claims!) {
+          expect(await store.leases.claim(leaseOf(claim))).toMatchObject({ claimed: { attempt: 1 } })
+        }
+        await first
+      } finally {
+        process.kill(pid, 'SIGCONT')
+        await close()
+        control.close()
+        await cluster.stop()
+      }
+    },
+  )
 })

@@ -76,6 +76,7 @@ function fromIoRedis(client: IoRedisClient, stream: string): RedisCommands {
   const answered = listening(() => {
     if (client.status === 'ready') client.disconnect(true)
   })
+  const find = (): Promise<unknown> => answered(client.call('EXISTS', [stream]))
   return {
     isReady: () => client.status === 'ready',
     async call(command = '', ...args) {
@@ -83,14 +84,14 @@ function fromIoRedis(client: IoRedisClient, stream: string): RedisCommands {
       if (!isCluster || !KEYLESS.has(command)) return answered(client.call(command, args))
       // All commands of a pipeline go to the server of its key.
       const pair = [['call', 'EXISTS', stream], ['call', command, ...args]] // prettier-ignore
-      return resultsOf(await answered(client.pipeline(pair).exec()))[1]
+      return redirected(async () => resultsOf(await answered(client.pipeline(pair).exec()))[1], find)
     },
     async transaction(commands, then) {
       const calls = commands.map((command) => ['call', ...command])
       if (!then) return void resultsOf(await answered(client.multi(calls).exec()))
       // The client sends what is left of a broken pipeline to no other connection.
       const all = [['multi'], ...calls, ['exec'], ['call', ...then]]
-      return thenOf(resultsOf(await answered(client.pipeline(all).exec())))
+      return redirected(async () => thenOf(resultsOf(await answered(client.pipeline(all).exec()))), find)
     },
     async another() {
       const copy = client.duplicate()
@@ -115,6 +116,20 @@ function resultsOf(results: [error: Error | null, result: unknown][] | null): un
   })
 }
 
+/**
+ * A cluster has refused a pipeline, and nothing of it was written. Clients follow a redirection of a single command
+ * only. By that they learn where the stream is now.
+ */
+async function redirected<T>(send: () => Promise<T>, find: () => Promise<unknown>): Promise<T> {
+  try {
+    return await send()
+  } catch (error) {
+    if (!(error instanceof Error) || !/^(MOVED|ASK)\b/.test(error.message)) throw error
+    await find()
+    return send()
+  }
+}
+
 /** The last reply, after a transaction that ran. */
 function thenOf(replies: readonly unknown[]): unknown {
   const [ran, last] = replies.slice(-2)
@@ -133,6 +148,7 @@ function fromNodeRedis(client: NodeRedisClient, stream: string): RedisCommands {
     client.destroy()
     client.connect().catch(() => {})
   })
+  const find = (): Promise<unknown> => answered(client.sendCommand(...place([]), ['EXISTS', stream]))
   return {
     isReady: () => client.isReady,
     async call(...args) {
@@ -140,12 +156,14 @@ function fromNodeRedis(client: NodeRedisClient, stream: string): RedisCommands {
       return answered(client.sendCommand(...place(args), [...args]))
     },
     async transaction(commands, then) {
-      const multi = client.multi()
-      const all = then ? [['MULTI'], ...commands, ['EXEC'], then] : commands
-      for (const command of all) multi.addCommand(...place(command), [...command])
-      if (then) return thenOf(await answered(multi.execAsPipeline()))
-      await answered(multi.exec())
-      return undefined
+      const multiOf = (all: readonly (readonly string[])[]): ReturnType<typeof client.multi> => {
+        const multi = client.multi()
+        for (const command of all) multi.addCommand(...place(command), [...command])
+        return multi
+      }
+      if (!then) return void (await answered(multiOf(commands).exec()))
+      const all = [['MULTI'], ...commands, ['EXEC'], then]
+      return redirected(async () => thenOf(await answered(multiOf(all).execAsPipeline())), find)
     },
     async another() {
       const copy = client.duplicate()

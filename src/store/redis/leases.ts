@@ -27,6 +27,8 @@ import { ReplicasShort, storeError, type Transition, type Transitions } from './
  * promoted server whose clock is behind.
  */
 const TOKEN_KEPT_MS = 3_600_000
+/** A server may drop an answer only so long after its expiry: a retry that saw the record before still reads it. */
+const ANSWER_LATE_MS = 60_000
 const STEP_PREFIX = ':'
 const DONE_PREFIX = '='
 const NAME_FIELD = 'in'
@@ -155,7 +157,13 @@ function timesOf({ replayForMs, goneForMs }: Claim): string {
 function completionOf(nonce: string, token: string, claim: Claim, answer: Answer): string[] {
   const { replayForMs, goneForMs } = claim
   const keptMs = Math.ceil(Math.max(replayForMs + goneForMs, TOKEN_KEPT_MS))
-  return [token, `;0${timesOf(claim)};${nonce}`, `${keptMs}`, answerText(answer), `${Math.ceil(replayForMs)}`]
+  return [
+    token,
+    `;0${timesOf(claim)};${nonce}`,
+    `${keptMs}`,
+    answerText(answer),
+    `${Math.ceil(replayForMs) + ANSWER_LATE_MS}`,
+  ]
 }
 
 /** RESP2 sends a map as a flat list, RESP3 as a map or an object. */

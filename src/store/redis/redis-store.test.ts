@@ -108,6 +108,28 @@ describe.skipIf(!url)('the Redis store', () => {
     expect(await store.leases.steps({ id: claim.id, life })).toEqual([{ name: 'pay', state: 'done', result: '"paid"' }])
   })
 
+  test('rows that were written are recognised, even if others wrote before they are sent again', async () => {
+    const consumer = newKey()
+    const of = (id: string) => ({ id, counted: false, error: 'no', fingerprint: 'f' })
+    const others = redisStore(redis)
+    const lost = { first: true }
+    const call = async (command: string, ...args: string[]): Promise<unknown> => {
+      const reply = await redis.call(command, ...args)
+      if (!lost.first || !args.includes('tries:a') || !args.some((arg) => arg.startsWith('{'))) return reply
+      lost.first = false
+      for (const id of ['b', 'c']) await others.inbox?.failed({ consumer, failures: [of(id)] })
+      throw new Error('Connection is closed.')
+    }
+    const store = redisStore({ status: 'ready', call } as unknown as Redis)
+    expect(await store.inbox?.failed({ consumer, failures: [of('a')] })).toMatchObject([{ attempts: 1 }])
+    expect(lost.first).toBe(false)
+    expect(await others.inbox?.tries({ consumer, ids: ['a', 'b', 'c'] })).toMatchObject([
+      { attempts: 1 },
+      { attempts: 1 },
+      { attempts: 1 },
+    ])
+  })
+
   test.each([2, 3] as const)('a client that gives bytes instead of text, RESP %d', async (RESP) => {
     const client = createClient({ url, RESP, commandOptions: { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } } })
     await client.connect()

@@ -11,13 +11,17 @@ const READ = plainScript(`${NOW}local found={}
 for i=1,#ARGV do found[i]=redis.call('HGET',KEYS[1],ARGV[i]) end
 return {string.format('%.0f',now),found}`)
 
+/** How many characters of the last nonces stay. Others may write before a caller sends its write again. */
+const NONCES_KEPT = 32 * 37
+
 /**
  * Nonce, the latest time or nothing, the number of expected fields; then fields, each with 1 and its value, or with 0
  * if it is absent. A nonce that is already there is this caller's own, sent again by its client after a lost reply. It is
  * written again, because WAIT counts only the writes of its connection.
  */
 const WRITE = plainScript(`${NOW}local k=KEYS[1]
-if redis.call('HGET',k,'~')~=ARGV[1] then
+local nonces=redis.call('HGET',k,'~') or ''
+if not string.find(nonces,ARGV[1],1,true) then
   if ARGV[2]~='' and now>tonumber(ARGV[2]) then return 0 end
   local sets=4+3*tonumber(ARGV[3])
   for i=4,sets-1,3 do
@@ -27,8 +31,9 @@ if redis.call('HGET',k,'~')~=ARGV[1] then
   for i=sets,#ARGV,3 do
     if ARGV[i+1]=='1' then redis.call('HSET',k,ARGV[i],ARGV[i+2]) else redis.call('HDEL',k,ARGV[i]) end
   end
+  nonces=string.sub(ARGV[1]..' '..nonces,1,${NONCES_KEPT})
 end
-redis.call('HSET',k,'~',ARGV[1])
+redis.call('HSET',k,'~',nonces)
 return 1`)
 
 /** Each group of rows is one hash, because a script with two keys fails while a cluster moves their slot. */

@@ -126,7 +126,7 @@ ${NOW}${write(`'3'`, 't', 'b', 'whole(math.min(u,now-b))', 'e', 'g', 'ARGV[1]')}
 
 /**
  * Completes the record, and drops steps and input. Only now does the key get a time to live. A server that can expire
- * single fields (Redis 7.4, Valkey 9) drops the answer itself at `replayFor`, and keeps the rest for 410.
+ * single fields (Redis 7.4, Valkey 9) drops the answer itself soon after `replayFor`, and keeps the rest for 410.
  */
 const COMPLETE = `if redis.call('HLEN',k)>1 then ${STRIP}end
 redis.call('HSET',k,'r','2;'..t..';'..time..ARGV[2]..string.sub(v,(string.find(v,'|',1,true))),'A',ARGV[4])

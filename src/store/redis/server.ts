@@ -28,11 +28,11 @@ export class EvictionGuard {
    */
   check(key: string): Promise<void> | undefined {
     const first = this.#lookAt === -Infinity
-    if (this.#clock.now() >= this.#lookAt) this.#look(key)
+    if (this.#clock.now() >= this.#lookAt) this.#look(first ? key : null)
     return first ? (this.#looking ?? undefined) : undefined
   }
 
-  #look(key: string): void {
+  #look(key: string | null): void {
     this.#looking ??= this.#ask(key)
       .then((all) => {
         this.#lookAt = this.#clock.now() + (all ? LOOK_AGAIN_MS : LOOK_SOON_MS)
@@ -47,9 +47,10 @@ export class EvictionGuard {
   }
 
   /** Returns whether every server has answered. */
-  async #ask(key: string): Promise<boolean> {
-    // The client of a cluster knows the servers only after it has connected, which a command about a key waits for.
-    await this.#redis.call(key, ['EXISTS', key])
+  async #ask(key: string | null): Promise<boolean> {
+    // The client of a cluster knows the servers only after it has connected, which a command about a key waits for. If
+    // the server of this key hangs, the claims on other servers go on.
+    if (key !== null) await this.#redis.call(key, ['EXISTS', key]).catch(() => {})
     const replies = await this.#redis.everywhere(['INFO', 'memory'])
     const known = replies.filter((reply) => reply !== null)
     for (const reply of known) refuseEviction(String(reply))
