@@ -1,8 +1,9 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   answer,
   PAY,
   post,
+  problem,
   scripted as withTime,
   type Scripted,
   VirtualTime,
@@ -119,4 +120,38 @@ it('a caller that joins a resume of a call that ended meanwhile sends its own', 
   })
   expect(await late.client.resume()).toEqual([])
   expect([(await joined)?.status, late.sent.length]).toEqual([201, 1])
+})
+
+describe('a form, whose boundary is new in every request', () => {
+  const form = (): RequestInit => {
+    const body = new FormData()
+    body.set('amount', '5')
+    return { method: 'POST', body }
+  }
+
+  it('is sent again as it was by the process that has crashed', async () => {
+    const storage = memoryStorage()
+    const crashed = scripted([new TypeError('fetch failed')], { storage, retry: { attempts: 1 } })
+    await crashed.client.fetch(PAY, form(), { name }).catch(() => {})
+    const next = scripted([], { storage })
+    expect((await next.client.fetch(PAY, { ...form(), headers: { 'x-token': 'new' } }, { name })).status).toBe(201)
+    const [first, second] = [crashed.sent[0]!, next.sent[0]!]
+    expect(second.headers.get('x-token')).toBe('new')
+    for (const part of ['key', 'body'] as const) expect(second[part]).toBe(first[part])
+    expect(second.headers.get('content-type')).toBe(first.headers.get('content-type'))
+  })
+})
+
+it.each([400, 413])('an error %i about the key does not free a name whose call may have run', async (status) => {
+  const refusal = (): Response => problem(status, 'ONCE_BODY_INVALID')
+  const { client, sent } = scripted([new TypeError('fetch failed'), refusal()])
+  const call = client.fetch(PAY, post(), { name })
+  await expect(call).rejects.toMatchObject({ code: 'ONCE_BODY_INVALID', status })
+  expect(await client.state(name)).toBe('stopped')
+  await expect(client.fetch(PAY, post(), { name })).rejects.toMatchObject({ code: 'ONCE_BODY_INVALID' })
+  expect(sent).toHaveLength(2)
+  // Without an earlier attempt, nothing ran.
+  const fresh = scripted([refusal()])
+  await expect(fresh.client.fetch(PAY, post(), { name })).rejects.toMatchObject({ status })
+  expect(await fresh.client.state(name)).toBe('none')
 })

@@ -76,6 +76,13 @@ it('an outage costs no more than the retry budget', async () => {
   expect((await client.fetch(PAY, post())).status).toBe(201)
 })
 
+it('a wait for the breaker is no retry, so it takes nothing from the retry budget', async () => {
+  const steps = Array.from({ length: 8 }, () => answer(503))
+  const { client, sent } = scripted(steps, { retry: { budget: 4 }, breaker: { failures: 1, rest: '1s' } })
+  await expect(client.fetch(PAY, post())).rejects.toThrow('the retry budget is empty')
+  expect(sent).toHaveLength(5)
+})
+
 describe('a storage', () => {
   it('that throws at once does not hide the answer, nor does `onError`', async () => {
     const storage: CallStorage = {
@@ -131,6 +138,27 @@ describe('a storage that hangs', () => {
     expect([sent, await client.pending(), await client.state('pay 7')]).toEqual([[], [], 'none'])
   })
 
+  it('and then cannot remove a call that it stored too late does not end the process', async () => {
+    const unhandled: unknown[] = []
+    const note = (cause: unknown): unknown => unhandled.push(cause)
+    process.on('unhandledRejection', note)
+    const storage = memoryStorage()
+    let answers = (): void => {}
+    const held = new Promise<void>((resolve) => (answers = resolve))
+    const { client } = scripted([], {
+      storage: {
+        ...storage,
+        add: (name, text) => held.then(() => storage.add(name, text)),
+        swap: () => Promise.reject(new Error('away')),
+      },
+    })
+    await expect(client.fetch(PAY, post())).rejects.toMatchObject({ code: 'ONCE_STORAGE_FAILED' })
+    answers()
+    await new Promise((resolve) => setTimeout(resolve, 10))
+    process.off('unhandledRejection', note)
+    expect([unhandled, (await storage.list()).length]).toEqual([[], 1])
+  })
+
   it('does not hide an answer that has come', async () => {
     const told: unknown[] = []
     const storage: CallStorage = { ...memoryStorage(), swap: never }
@@ -169,6 +197,15 @@ describe('two callers of one name', () => {
     second = client.fetch(PAY, post(), { name: 'pay 7', deadline: '1ms' })
     await expect(second).rejects.toThrow('the call stays pending: its caller gave up')
     expect([(await first).status, sent.length]).toEqual([201, 1])
+  })
+
+  it('give up alone: the first one at its shorter deadline', async () => {
+    const { client, sent } = scripted([never, late], { timeout: '1h', deadline: '2h' }, new VirtualTime(20))
+    const first = client.fetch(PAY, post(), { name: 'pay 7', deadline: '1s' })
+    const second = client.fetch(PAY, post(), { name: 'pay 7' })
+    await expect(first).rejects.toThrow('its deadline passed')
+    expect((await second).status).toBe(201)
+    expect(new Set(sent.map(({ key }) => key)).size).toBe(1)
   })
 
   it('give up alone: the first one, and the second sends the same key again', async () => {
