@@ -52,11 +52,9 @@ export function idempotentCallHook(
   function alone(name: string, work: () => Promise<CallResponse | undefined>): Promise<CallResponse | undefined> {
     const first = running.get(name)
     if (first) return first
-    const own = locks ? locks.request(`effectively-once:call:${name}`, work) : work()
-    running.set(
-      name,
-      own.finally(() => running.delete(name)),
-    )
+    const sent = locks ? locks.request(`effectively-once:call:${name}`, work) : work()
+    const own = sent.finally(() => running.delete(name))
+    running.set(name, own)
     return own
   }
 
@@ -78,8 +76,13 @@ export function idempotentCallHook(
         } catch (error) {
           part = { error: error as CallError }
         }
-        const state = await client.state(name)
-        show({ ...part, state })
+        try {
+          show({ ...part, state: await client.state(name) })
+        } catch (error) {
+          // A known answer is shown all the same. Otherwise the next press is possible: it finds the stored call.
+          const { response } = part
+          show({ error: response ? undefined : (error as CallError), ...part, state: response?.ok ? 'done' : 'none' })
+        }
       },
       [name],
     )
