@@ -24,10 +24,11 @@ export async function send(
   extra: RequestInit,
 ): Promise<Received> {
   // A Blob can be read again: Node cannot send bytes a second time, after a redirect.
-  const content = body === null ? null : new Blob([fromBase64(body)])
+  const content = body && new Blob([fromBase64(body)])
   const response = await fetch(url, { ...extra, ...init, method, body: content })
   const bytes = await response.arrayBuffer()
-  const copy = marked(new Response([204, 205, 304].includes(response.status) ? null : bytes, response), response, key)
+  // Some statuses allow no body, also none that is empty.
+  const copy = marked(new Response(bytes.byteLength > 0 ? bytes : null, response), response, key)
   return { response: copy, problem: copy.ok ? undefined : await jsonOf(copy.clone()) }
 }
 
@@ -52,9 +53,10 @@ export async function withinTime<T>(
   }
 }
 
-/** Gives a copy of an answer the properties that a copy loses. */
+/** Gives a copy of an answer the properties that a copy loses. Axios sets the headers of an error's response. */
 export function marked(copy: Response, { url, headers }: Response, key: string): CallResponse {
-  return Object.defineProperty(Object.assign(copy, { replayed: isReplay(headers), key }), 'url', { value: url })
+  const own = { replayed: isReplay(headers), key, url, headers: copy.headers }
+  return Object.defineProperties(copy, Object.getOwnPropertyDescriptors(own)) as CallResponse
 }
 
 /** Undefined: the body is not JSON. */

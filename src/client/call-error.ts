@@ -22,7 +22,7 @@ export class CallError extends CodedError {
 }
 
 /** The error of a call that was not sent. */
-export function notSent(code: string, status: number, why: string, options: CallErrorOptions): CallError {
+export function notSent(code: string, status: number, why: string, options?: CallErrorOptions): CallError {
   return new CallError(code, status, `${why}; nothing was sent`, options)
 }
 

@@ -1,6 +1,6 @@
 import { invalid } from '../options.ts'
 import { timeOfDay, webClock, webRandom } from '../platform/web.ts'
-import { withinTime } from './attempt.ts'
+import { marked, withinTime } from './attempt.ts'
 import { notSent } from './call-error.ts'
 import { RESUMED_AT_ONCE } from './limits.ts'
 import { hashOf, plainRequest } from './request.ts'
@@ -11,7 +11,7 @@ import { type Kept, keep, listed, read, type StoredCall, toBase64 } from './stor
 import type { CallResponse, ClientOptions, IdempotentClient, ResumedCall } from './types.ts'
 
 const SYSTEM: Seams = { clock: webClock, random: webRandom, timeOfDay }
-const KEY = /^[!-~](?:[ -~]{0,253}[!-~])?$/
+const KEY = /^[!-~]([ -~]{0,253}[!-~])?$/
 
 /** A client that keeps the key of each call until its outcome is known. */
 export function idempotentClient(options: ClientOptions = {}): IdempotentClient {
@@ -26,7 +26,7 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
   const send = retriesOf(settings, seams)
   const running: RunningCalls = new Map()
 
-  const isForgotten = ({ until }: StoredCall): boolean => until !== undefined && until <= seams.timeOfDay()
+  const isForgotten = ({ until }: StoredCall): boolean => (until ?? Infinity) <= seams.timeOfDay()
   /** A storage that hangs ends like one that fails. */
   async function stored<T>(work: () => Promise<T>): Promise<T> {
     try {
@@ -117,12 +117,12 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
       signal?.throwIfAborted()
       const { method, url, headers, body, init: kept, extra } = request
       if (/^(GET|HEAD|OPTIONS)$/.test(method)) {
-        const safe = { ...extra, ...kept, method, headers, signal: signal ?? null }
-        return Object.assign(await settings.fetch(url, safe), { replayed: false, key: '' })
+        const answer = await settings.fetch(url, { ...extra, ...kept, method, headers, signal: signal ?? null })
+        return marked(answer, answer, '')
       }
       const key = given.key ?? headers.get(header) ?? settings.key?.() ?? random.uuid()
       const { name = key } = given
-      if (!KEY.test(key) || !name) throw invalid('key must have 1 to 255 ASCII characters, and name 1')
+      if (!KEY.test(key) || !name) throw invalid('key must be 1 to 255 ASCII characters, and name 1')
       const withinMs = time(given, 'deadline', settings.deadlineMs)
       const run: Run = { withinMs, signal, headers: [...headers].filter(([own]) => own !== 'content-type'), extra }
       const call: StoredCall = {
@@ -175,20 +175,19 @@ async function resumeAll(
   resume: (kept: Kept) => Promise<CallResponse | undefined>,
 ): Promise<ResumedCall[]> {
   const resumed: ResumedCall[] = []
-  const next = async (): Promise<void> => {
-    const kept = waiting.pop()
-    if (!kept) return
-    const { name, key, state } = kept.call
-    try {
-      if (state === 'stopped') throw stopped(kept.call)
-      const response = await resume(kept)
-      if (response) resumed.push({ name, key, response })
-    } catch (error) {
-      resumed.push({ name, key, error })
+  const work = async (): Promise<void> => {
+    for (let kept = waiting.pop(); kept; kept = waiting.pop()) {
+      const { name, key, state } = kept.call
+      try {
+        if (state === 'stopped') throw stopped(kept.call)
+        const response = await resume(kept)
+        if (response) resumed.push({ name, key, response })
+      } catch (error) {
+        resumed.push({ name, key, error })
+      }
     }
-    await next()
   }
-  await Promise.all(Array.from({ length: RESUMED_AT_ONCE }, next))
+  await Promise.all(Array.from({ length: RESUMED_AT_ONCE }, work))
   return resumed
 }
 

@@ -31,6 +31,7 @@ export async function plainRequest(input: string | URL | Request, given: Request
   // A Request has the content type of its body: for a form, with the boundary. The caller's own stays readable.
   const request = new Request(input instanceof Request ? input.clone() : input, { ...given, signal: null })
   const { method, url, headers, credentials, mode, redirect } = request as unknown as Request & Stored
+  // Its answer could not be read.
   if (mode === 'no-cors') throw invalid("mode must not be 'no-cors'")
   const bytes = new Uint8Array(await request.arrayBuffer())
   if (bytes.length > BODY_BYTES_MAX) throw unreplayable(`is over ${BODY_BYTES_MAX} bytes`)
@@ -45,7 +46,7 @@ export async function hashOf({ method, url, headers, body }: PlainRequest): Prom
   // Latin-1 has a character for each byte.
   const kept =
     body && boundary ? new TextDecoder('latin1').decode(body).replaceAll(`--${boundary}`, '--') : (body ?? '')
-  const whole = new Blob([[method, url, type.replace(boundary ?? '', ''), ''].join('\n'), kept])
+  const whole = new Blob([`${method}\n${url}\n${type.replace(boundary ?? '', '')}\n`, kept])
   return toBase64(await webSha256(await whole.arrayBuffer()))
 }
 

@@ -55,22 +55,20 @@ export function retriesOf(
   const origins = new Map<string, Origin>()
   let tokens = budget
 
-  /** Each policy is read once. */
-  function memoryMs(origin: Origin): Promise<number | undefined> {
-    origin.memoryMs ??= withinTime({ clock, withinMs: timeoutMs }, async (signal) =>
-      memoryMsIn(await fetch(origin.name + POLICY_PATH, { signal })),
-    )
-    origin.memoryMs.catch(() => delete origin.memoryMs)
-    return origin.memoryMs
-  }
-
   /** An answer can be repeated only while the server remembers the key. Later, a retry could run a second time. */
   async function pastRetention(call: StoredCall, origin: Origin, how: Limits): Promise<Ending | undefined> {
     // A clock that was set back tells nothing about the age, so its step counts as age.
     const ageMs = Math.abs(timeOfDay() - call.since)
     let ms = settings.retentionMs
     try {
-      if (settings.policy) ms = (await withinTime(how, () => memoryMs(origin))) ?? ms
+      if (settings.policy) {
+        // Each policy is read once.
+        const reading = (origin.memoryMs ??= withinTime({ clock, withinMs: timeoutMs }, async (signal) =>
+          memoryMsIn(await fetch(origin.name + POLICY_PATH, { signal })),
+        ))
+        reading.catch(() => delete origin.memoryMs)
+        ms = (await withinTime(how, () => reading)) ?? ms
+      }
     } catch (cause) {
       if (ageMs > POLICY_NEEDED_MS) return leftOpen(call, true, 'its policy cannot be read', { cause })
     }
@@ -90,7 +88,8 @@ export function retriesOf(
         return leftOpen(call, true, said, { response })
       return { state: isStored ? 'none' : 'refused', response }
     }
-    const state = verdict === 'key-invalid' ? 'none' : verdict === 'unreplayable' ? 'done' : 'stopped'
+    // An error about the key says that nothing runs now. An earlier attempt may have run.
+    const state = verdict === 'key-invalid' && !inDoubt ? 'none' : verdict === 'unreplayable' ? 'done' : 'stopped'
     const code = ownCode(problem)
     const message = (code && (problem as { detail?: string }).detail) || said
     const own = code ?? `ONCE_${verdict.toUpperCase().replace('-', '_')}`
@@ -108,11 +107,12 @@ export function retriesOf(
 
     for (let sends = 0, pauses = 0; ;) {
       if (signal?.aborted) return leave('it was aborted', signal.reason)
-      let cost = 1
       let isSent = false
       const how = { clock, withinMs: Math.min(timeoutMs, endsAt - clock.now()), signal }
       let pauseMs = breaker.waitMs()
-      if (pauseMs > 0) {
+      // A wait for the breaker sends nothing, so it is no retry.
+      let cost = pauseMs > 0 ? 0 : 1
+      if (cost === 0) {
         if (!inDoubt) {
           const of = { call, retryAfterMs: pauseMs }
           return { state: 'none', error: notSent('ONCE_CIRCUIT_OPEN', 503, 'it failed too often', of) }
@@ -132,9 +132,11 @@ export function retriesOf(
           })
           const { response } = received
           const { status, headers } = response
-          const verdict = settings.judge({ status, headers, problem: received.problem })
+          const verdict = settings.judge({ ...received, status, headers })
           breaker.heard(verdict === 'retry' && status >= 500)
-          if (verdict !== 'retry' && verdict !== 'in-flight') {
+          // A wait for a running attempt is no retry.
+          if (verdict === 'in-flight') cost = 0
+          else if (verdict !== 'retry') {
             tokens = Math.min(budget, tokens + BUDGET_REFUND)
             return ended(call, received, verdict, inDoubt)
           }
@@ -142,8 +144,6 @@ export function retriesOf(
           if (status !== 429) inDoubt = true
           last = { response }
           const toldMs = retryAfterMs(headers, timeOfDay())
-          // A wait for a running attempt is no retry.
-          if (verdict === 'in-flight') cost = 0
           pauseMs = (cost === 0 && toldMs) || Math.max(toldMs, pauseMs)
         } catch (cause) {
           inDoubt ||= isSent

@@ -11,8 +11,8 @@ export type RunningCalls = Map<string, Running>
 interface Running {
   /** Undefined: the call had ended before it was sent. */
   readonly answer: Promise<CallResponse | undefined>
-  /** The signal of the first caller. */
-  readonly signal: AbortSignal | undefined
+  /** The limits of the first caller. */
+  readonly run: Run
 }
 
 export function idOf({ hash, name }: StoredCall): string {
@@ -28,17 +28,18 @@ export async function alone<T extends CallResponse | undefined>(
   start: () => Promise<T>,
 ): Promise<T | CallResponse> {
   const id = idOf(call)
-  const other = running.get(id)
-  const own = other ?? { answer: start().finally(() => running.delete(id)), signal: run.signal }
-  running.set(id, own)
-  try {
-    const response = await (other ? withinTime({ ...run, clock }, () => own.answer) : own.answer)
-    if (response) return marked(response.clone(), response, response.key)
-    if (!other) return response as T
-  } catch (cause) {
-    if (!isCallError(cause)) throw leftOpen(call, true, 'its caller gave up', { cause }).error
-    // If only the first caller gave up, this one goes on.
-    if (!other?.signal?.aborted) throw cause
+  for (;;) {
+    const other = running.get(id)
+    const own = other ?? { answer: start().finally(() => running.delete(id)), run }
+    running.set(id, own)
+    try {
+      const response = await (other ? withinTime({ ...run, clock }, () => own.answer) : own.answer)
+      if (response) return marked(response.clone(), response, response.key)
+      if (!other) return response as T
+    } catch (cause) {
+      if (!isCallError(cause)) throw leftOpen(call, true, 'its caller gave up', { cause }).error
+      // If only the first caller gave up, or had less time, this one goes on.
+      if (!other || !(other.run.signal?.aborted || other.run.withinMs < run.withinMs)) throw cause
+    }
   }
-  return alone(running, clock, call, run, start)
 }

@@ -11,7 +11,7 @@ import type {
   PendingCall,
   ReceivedAnswer,
 } from './types.ts'
-import { echoesKey, judgeOf } from './verdict.ts'
+import { judgeOf } from './verdict.ts'
 
 /** The options with their defaults, in milliseconds. */
 export interface Settings {
@@ -29,6 +29,7 @@ export interface Settings {
   readonly key?: () => string
   readonly header: string
   readonly judge: (answer: ReceivedAnswer) => CallVerdict
+  /** The server repeats the key in each answer of a protected route, so that an answer of a proxy can be told apart. */
   readonly echoes: boolean
   readonly policy: boolean
   readonly retentionMs: number
@@ -36,7 +37,7 @@ export interface Settings {
   readonly secrets: ReadonlySet<string>
   readonly headers?: (call: PendingCall) => HeadersOf | Promise<HeadersOf>
   /** Never throws, and is not awaited. */
-  readonly onError: (error: unknown) => Promise<void>
+  onError(this: void, error: unknown): Promise<void>
 }
 
 const KNOWN = new Set(
@@ -55,7 +56,6 @@ export function settingsOf(options: ClientOptions): Settings {
   refuseUnknown(rests, new Set(['failures', 'rest']), 'breaker')
   if (!storage?.swap) throw invalid('storage needs add, swap and list')
   if (!globalThis.crypto?.subtle) throw invalid('the page needs https')
-  const { failures = limits.FAILURES_DEFAULT } = rests
   return {
     ...options,
     fetch: fetch ?? ((url, init) => globalThis.fetch(url, init)),
@@ -66,19 +66,22 @@ export function settingsOf(options: ClientOptions): Settings {
     budget: wholeNumber('budget', retry.budget ?? limits.BUDGET_TOKENS_DEFAULT, limits.BUDGET_TOKENS_MAX, 0),
     deadlineMs: time(options, 'deadline', limits.CALL_MS_DEFAULT),
     timeoutMs: time(options, 'timeout', limits.ATTEMPT_MS_DEFAULT),
-    failures: breaker === false ? Infinity : wholeNumber('failures', failures, limits.FAILURES_MAX),
+    failures: breaker
+      ? wholeNumber('failures', breaker.failures ?? limits.FAILURES_DEFAULT, limits.FAILURES_MAX)
+      : Infinity,
     restMs: time(rests, 'rest', limits.REST_MS_DEFAULT),
     header: header.toLowerCase(),
     judge: judgeOf(server),
-    echoes: echoesKey(server),
+    echoes: server === 'effectively-once' || server === 'stripe',
     policy,
     retentionMs: time(options, 'retention', limits.RETENTION_MS_DEFAULT, limits.RETENTION_MS_MAX),
     rememberMs: time(options, 'rememberFor', limits.REMEMBER_MS_DEFAULT, limits.RETENTION_MS_MAX),
     secrets: new Set([...SECRETS, ...secrets].map((name) => name.toLowerCase())),
-    onError: (error) =>
-      Promise.resolve(error)
-        .then(onError)
-        .catch(() => {}),
+    async onError(error) {
+      try {
+        await (onError(error) as unknown)
+      } catch {}
+    },
   }
 }
 

@@ -1,8 +1,9 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   answer,
   PAY,
   post,
+  problem,
   scripted as withTime,
   type Scripted,
   VirtualTime,
@@ -143,4 +144,18 @@ it('a form is sent with its own boundary when another process finds its call', a
   }
   expect(next.sent[0]?.body).toBe(crashed.sent[0]?.body)
   expect(next.sent[0]?.headers.get('x-csrf')).toBe('new')
+})
+
+it.each([400, 413])('an error %i about the key does not free a name whose call may have run', async (status) => {
+  const refusal = (): Response => problem(status, 'ONCE_BODY_INVALID')
+  const { client, sent } = scripted([new TypeError('fetch failed'), refusal()])
+  const call = client.fetch(PAY, post(), { name })
+  await expect(call).rejects.toMatchObject({ code: 'ONCE_BODY_INVALID', status })
+  expect(await client.state(name)).toBe('stopped')
+  await expect(client.fetch(PAY, post(), { name })).rejects.toMatchObject({ code: 'ONCE_BODY_INVALID' })
+  expect(sent).toHaveLength(2)
+  // Without an earlier attempt, nothing ran.
+  const fresh = scripted([refusal()])
+  await expect(fresh.client.fetch(PAY, post(), { name })).rejects.toMatchObject({ status })
+  expect(await fresh.client.state(name)).toBe('none')
 })

@@ -43,7 +43,7 @@ export function read(text: string): Kept {
     call = JSON.parse(text) as StoredCall | null
   } catch {}
   if (call?.key) return { call, text }
-  throw notSent('ONCE_STORAGE_FAILED', 503, 'a stored call cannot be read', {})
+  throw notSent('ONCE_STORAGE_FAILED', 503, 'a stored call cannot be read')
 }
 
 export function listed(call: StoredCall, running: boolean): PendingCall {

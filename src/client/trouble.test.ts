@@ -76,6 +76,13 @@ it('an outage costs no more than the retry budget', async () => {
   expect((await client.fetch(PAY, post())).status).toBe(201)
 })
 
+it('a wait for the breaker is no retry, so it takes nothing from the retry budget', async () => {
+  const steps = Array.from({ length: 8 }, () => answer(503))
+  const { client, sent } = scripted(steps, { retry: { budget: 4 }, breaker: { failures: 1, rest: '1s' } })
+  await expect(client.fetch(PAY, post())).rejects.toThrow('the retry budget is empty')
+  expect(sent).toHaveLength(5)
+})
+
 describe('a storage', () => {
   it('that throws at once does not hide the answer, nor does `onError`', async () => {
     const storage: CallStorage = {
@@ -208,6 +215,15 @@ describe('two callers of one name', () => {
     second = client.fetch(PAY, post(), { name: 'pay 7', deadline: '1ms' })
     await expect(second).rejects.toThrow('the call stays pending: its caller gave up')
     expect([(await first).status, sent.length]).toEqual([201, 1])
+  })
+
+  it('give up alone: the first one at its shorter deadline', async () => {
+    const { client, sent } = scripted([never, late], { timeout: '1h', deadline: '2h' }, new VirtualTime(20))
+    const first = client.fetch(PAY, post(), { name: 'pay 7', deadline: '1s' })
+    const second = client.fetch(PAY, post(), { name: 'pay 7' })
+    await expect(first).rejects.toThrow('its deadline passed')
+    expect((await second).status).toBe(201)
+    expect(new Set(sent.map(({ key }) => key)).size).toBe(1)
   })
 
   it('give up alone: the first one, and the second sends the same key again', async () => {

@@ -52,17 +52,12 @@ export function judgeOf(server: ServerKind): Judge {
   return judge
 }
 
-/** Servers that repeat the key in each answer of a protected route, so that an answer of a proxy can be told apart. */
-export function echoesKey(server: ServerKind): boolean {
-  return server === 'effectively-once' || server === 'stripe'
-}
-
 export function isReplay(headers: Headers): boolean {
   return headers.get('idempotent-replayed') === 'true'
 }
 
 /** Milliseconds of Retry-After: seconds or a date. Anything else is 0. */
 export function retryAfterMs(headers: Headers, timeOfDay: number): number {
-  const value = headers.get('retry-after') ?? ''
+  const value = String(headers.get('retry-after'))
   return Math.max(0, Number(value) * 1_000 || Date.parse(value) - timeOfDay || 0)
 }

@@ -182,6 +182,14 @@ describe('HTTP clients', () => {
     await expect(shop.post(`${url}/charges`, { amount: 500 })).rejects.toMatchObject({ response: { status: 402 } })
   })
 
+  it('axios: an error of the client keeps its code, also with a response', async () => {
+    const fetch = async (): Promise<Response> => Response.json({ down: true }, { status: 503 })
+    const client = idempotentClient({ fetch, retry: { attempts: 1 } })
+    const shop = axios.create({ adapter: 'fetch', env: { fetch: client.fetch } })
+    const call = shop.post(`${url}/charges`, { amount: 5 })
+    await expect(call).rejects.toMatchObject({ code: 'ONCE_CALL_PENDING', response: { status: 503 } })
+  })
+
   it('ky: its option fetch, without its own retries', async () => {
     const client = idempotentClient(QUICK)
     const shop = ky.create({ fetch: client.fetch, retry: 0 })
