@@ -44,13 +44,16 @@ export class StreamResponse implements Holder {
 
   /** Everything that the handler writes. Throws when the handler fails. */
   async *body(): AsyncGenerator<Uint8Array, void, undefined> {
+    let taken: Callback | undefined
     try {
       for (;;) {
         const next = this.#chunks.shift()
         if (next) {
           this.#size -= next.bytes.byteLength
+          taken = next.taken
           yield next.bytes
-          next.taken?.()
+          taken?.()
+          taken = undefined
           this.#drained()
         } else if (this.#state === 'failed') throw this.#failure
         else if (this.#state === 'ended') return this.#finish()
@@ -59,7 +62,14 @@ export class StreamResponse implements Holder {
     } finally {
       // Nobody reads any more, so a pipe into this response must stop.
       if (this.#state === 'open') this.fail(onceError('ONCE_LEASE_LOST'))
+      const left = this.#chunks.splice(0).map((chunk) => chunk.taken)
+      for (const callback of [taken, ...left]) this.#refuse(callback)
     }
+  }
+
+  /** Tells a handler that waits for its write to be taken that it will not be. */
+  #refuse(callback: Callback | undefined): void {
+    if (callback) process.nextTick(callback, this.#state === 'failed' ? this.#failure : undefined)
   }
 
   /** The handler failed. */
@@ -83,7 +93,7 @@ export class StreamResponse implements Holder {
   write(chunk: Chunk, encoding?: BufferEncoding | Callback, callback?: Callback): boolean {
     if (typeof encoding === 'function') [encoding, callback] = [undefined, encoding]
     if (this.#state !== 'open') {
-      if (callback) process.nextTick(callback)
+      this.#refuse(callback)
       return true
     }
     const bytes = bytesOf(chunk, encoding)
@@ -98,10 +108,7 @@ export class StreamResponse implements Holder {
   end(chunk?: Chunk | Callback, encoding?: BufferEncoding | Callback, callback?: Callback): void {
     if (typeof chunk === 'function') [chunk, encoding, callback] = [undefined, undefined, chunk]
     if (typeof encoding === 'function') [encoding, callback] = [undefined, encoding]
-    if (this.#state !== 'open') {
-      if (callback) process.nextTick(callback)
-      return
-    }
+    if (this.#state !== 'open') return this.#refuse(callback)
     if (callback) this.res.once('finish', callback)
     if (chunk) this.write(chunk, encoding)
     this.flushHeaders()

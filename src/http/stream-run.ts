@@ -129,13 +129,14 @@ export class StreamRun<Tx, E extends Events, Req> {
   ): Promise<Finish> {
     const failure = await this.#pump(tools, writer, body)
     if (!failure) {
-      const last = await writer.end()
+      const { whole, rest } = await writer.end()
       try {
-        return await this.#conclude(tools, head, writer.committed, null, last)
+        return await this.#conclude(tools, head, writer.committed, null, joined([whole, rest]))
       } catch (error) {
         if (!(error instanceof AtEndFailed)) throw error
         if (!this.#fails(error.cause)) throw error.cause
-        return this.#conclude(tools, head, writer.committed, streamFailed(error.cause), last)
+        // The frame of the failure needs a place of its own, so it cannot stand behind half a frame.
+        return this.#conclude(tools, head, writer.committed, streamFailed(error.cause), whole)
       }
     }
     await writer.drain()

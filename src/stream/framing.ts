@@ -23,7 +23,9 @@ export function framingOf({ headers }: Pick<StreamHead, 'headers'>): Framing {
  */
 export class Framer {
   readonly #framing: Framing
-  #partial: Uint8Array = EMPTY
+  /** The parts of a frame that has not ended. */
+  #partial: Uint8Array[] = []
+  #held = 0
   /** The position of the next piece. */
   #at: number
   #isMarkPassed = false
@@ -40,17 +42,30 @@ export class Framer {
 
   push(bytes: Uint8Array): Uint8Array[] {
     if (this.#framing === 'bytes') return this.#placed(piecesOf(bytes))
-    const all = joined([this.#partial, bytes])
+    // No frame ends without a newline. So a frame that comes in many parts is joined once for each of its lines.
+    if (!bytes.includes(NEWLINE)) return this.#hold(bytes)
+    const all = joined([...this.#taken(), bytes])
     const { frames, rest } = this.#framing === 'events' ? this.#events(this.#unmarked(all)) : linesIn(all)
-    if (rest.byteLength > STREAM_CHUNK_BYTES_MAX) throw frameTooLarge(this.#framing)
-    this.#partial = rest.byteLength === 0 ? EMPTY : rest.slice()
+    this.#hold(rest)
     return this.#framing === 'events' ? frames : this.#placed(frames)
+  }
+
+  /** The caller may use its buffer again. */
+  #hold(bytes: Uint8Array): Uint8Array[] {
+    this.#held += bytes.byteLength
+    if (this.#held > STREAM_CHUNK_BYTES_MAX) throw frameTooLarge(this.#framing)
+    if (bytes.byteLength > 0) this.#partial.push(bytes.slice())
+    return []
+  }
+
+  #taken(): Uint8Array[] {
+    this.#held = 0
+    return this.#partial.splice(0)
   }
 
   /** The bytes of a frame that has not ended. At the end of a stream they leave as they are. */
   rest(): Uint8Array {
-    const rest = this.#partial
-    this.#partial = EMPTY
+    const rest = joined(this.#taken())
     this.#at += rest.byteLength
     return rest
   }
@@ -83,7 +98,6 @@ export class Framer {
   }
 }
 
-const EMPTY = new Uint8Array(0)
 const NEWLINE = 10
 /** U+FEFF in UTF-8. An event stream may begin with it. */
 const MARK = [0xef, 0xbb, 0xbf]

@@ -81,15 +81,18 @@ export class StreamWriter {
     this.#check()
   }
 
-  /** Waits until nearly everything is committed, and returns the last bytes, to be stored with the answer. */
-  async end(): Promise<Uint8Array> {
-    const last = this.#framer.rest()
+  /**
+   * Waits until nearly everything is committed, and returns the last bytes, to be stored with the answer. `rest` is a
+   * frame that has not ended.
+   */
+  async end(): Promise<{ readonly whole: Uint8Array; readonly rest: Uint8Array }> {
+    const rest = this.#framer.rest()
     this.#isEnding = true
     await this.drain()
-    const bytes = joined([...this.#queue, last])
+    const whole = joined(this.#queue)
     this.#queue = []
     this.#queued = 0
-    return bytes
+    return { whole, rest }
   }
 
   /** Waits until every whole frame is committed. A frame that has not ended is dropped. */

@@ -13,6 +13,8 @@ export interface Written extends AsyncIterable<Uint8Array> {
   text(): Promise<string>
 }
 
+const LATIN1_MAX = 0xff
+
 interface Of {
   readonly id: string
   readonly life: string
@@ -70,11 +72,14 @@ export async function positionAfter(
   id: string,
   last: { readonly start: number; readonly bytes: Uint8Array } | null,
 ): Promise<number | null> {
+  const wanted = new Set([id, utf8Of(id)])
   const search = ({ start, bytes }: { start: number; bytes: Uint8Array }): number | null => {
     let at = start
     for (const frame of eventsIn(bytes).frames) {
       at += frame.byteLength
-      if (idOf(frame) === id) return at
+      const own = idOf(frame)
+      // A header has no spaces around its value.
+      if (own !== null && wanted.has(own.replaceAll(/^[ \t]+|[ \t]+$/g, ''))) return at
     }
     return null
   }
@@ -83,4 +88,15 @@ export async function positionAfter(
     if (found !== null) return found
   }
   return last && search(last)
+}
+
+/** Browsers send the id in UTF-8, and servers read a header as Latin-1. Other text stays as it is. */
+function utf8Of(header: string): string {
+  const codes = Array.from(header, (character) => character.charCodeAt(0))
+  if (codes.some((code) => code > LATIN1_MAX)) return header
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Uint8Array.from(codes))
+  } catch {
+    return header
+  }
 }

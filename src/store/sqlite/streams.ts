@@ -10,8 +10,8 @@ const APPEND = `insert into effectively_once_chunk (id, life, start, body) value
 
 /** The sizes are summed first, so that only the bodies of this answer are read. */
 const READ = `with w as (
-    select rowid as no, start, sum(length(body)) over (order by start) - length(body) as before
-      from (select rowid, start, body from effectively_once_chunk
+    select rowid as no, start, sum(size) over (order by start) - size as before
+      from (select rowid, start, length(body) as size from effectively_once_chunk
         where id = ?1 and life = cast(?2 as integer) and start >= coalesce((select max(start) from effectively_once_chunk
           where id = ?1 and life = cast(?2 as integer) and start <= ?3), ?3) order by start limit ?5)
   )
