@@ -34,7 +34,7 @@ interface Notification {
   readonly Type?: unknown
   readonly TopicArn?: unknown
   readonly Message?: unknown
-  readonly MessageAttributes?: Readonly<Record<string, { readonly Value?: unknown } | null>>
+  readonly MessageAttributes?: Readonly<Record<string, { readonly Value?: unknown } | null>> | null
 }
 
 /** Without raw message delivery, SNS puts the message and its attributes into a document of its own. */
@@ -47,10 +47,11 @@ function unwrapped(body: string): Content | undefined {
   } catch {
     return undefined
   }
-  const { Type, TopicArn, Message, MessageAttributes = {} } = document ?? {}
+  const { Type, TopicArn, Message, MessageAttributes } = document ?? {}
   if (Type !== 'Notification' || typeof TopicArn !== 'string' || typeof Message !== 'string') return undefined
   const headers: Record<string, string> = {}
-  for (const [name, attribute] of Object.entries(MessageAttributes)) {
+  // Anybody may send such a document, so its attributes may be null.
+  for (const [name, attribute] of Object.entries(MessageAttributes ?? {})) {
     if (typeof attribute?.Value === 'string') headers[name.toLowerCase()] = attribute.Value
   }
   return { body: Message, headers }

@@ -150,6 +150,16 @@ it('reads events out of the envelope of SNS, with their attributes', async () =>
   expect([text?.problem, text?.id]).toEqual([expect.any(String), 'a:text'])
 })
 
+it('an envelope with odd attributes keeps no other message back', async () => {
+  const envelope = { Type: 'Notification', TopicArn: 'arn:aws:sns:eu-central-1:1:t' }
+  const odd = [null, 'text', [null], { a: null, b: { Value: 1 } }].map((MessageAttributes, n) =>
+    message(`outer ${n}`, { Body: JSON.stringify({ ...envelope, Message: event(`e${n}`), MessageAttributes }) }),
+  )
+  const { subscription } = await opened(batches([...odd, message('plain')]))
+  const got = await subscription.receive({ max: 5, waitMs: 100, signal })
+  expect(got.map(({ id, headers }) => [id, headers])).toEqual(['e0', 'e1', 'e2', 'e3', 'plain'].map((id) => [id, {}]))
+})
+
 it('a failed read is told once, and the next one works', async () => {
   let calls = 0
   const { subscription } = await opened({
