@@ -77,6 +77,11 @@ it.each([
   ['set must change a column of expect', () => updateIf(tx, 't', { set: { b: 1 }, where, expect: { a: 1 } })],
   ['set must change a column of expect', () => updateIf(tx, 't', { set: { a: 1n, b: 1 }, where, expect: { a: 1n } })],
   ['set must change a column of expect', () => updateIf(tx, 't', { set: { b: 1 }, where, expect: { toString: 1 } })],
+  ['set must change a column of expect', () => updateIf(tx, 't', { set: { a: 1, b: 2 }, where, expect: { a: 1 } })],
+  [
+    'set must change a column of expect',
+    () => updateIf(tx, 't', { set: { at: new Date(0), n: 1n }, where, expect: { at: new Date(0), n: 1n } }),
+  ],
   ['needs { set', () => updateIf(tx, 't', undefined as never)],
 ])('refuses: %s', async (message, call) => {
   await expect(call()).rejects.toThrow(message)

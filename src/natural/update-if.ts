@@ -35,9 +35,7 @@ export async function updateIf(tx: unknown, table: string, options: UpdateIfOpti
   const set = checkColumns('set', options.set)
   const where = checkRowKey('where', options.where)
   const expect = checkColumns('expect', options.expect)
-  const isChanged = (name: string): boolean =>
-    Object.hasOwn(set, name) && jsonRow({ value: set[name] }) !== jsonRow({ value: expect[name] })
-  if (!Object.keys(expect).some(isChanged))
+  if (!Object.keys(expect).some((name) => changes(name, set, expect)))
     throw invalid('set must change a column of expect, or a repeated update would run again')
   const runner = runnerOf(tx)
   const { text, values } = updateStatement(runner.dialect, table, { set, where, expect })
@@ -48,4 +46,9 @@ export async function updateIf(tx: unknown, table: string, options: UpdateIfOpti
   const differing = await differences(runner, table, where, set)
   if (!differing) return 'missing'
   return differing.length === 0 ? 'already' : 'stale'
+}
+
+function changes(name: string, set: Columns, expect: Columns): boolean {
+  if (!Object.hasOwn(set, name)) return false
+  return jsonRow({ value: set[name] }) !== jsonRow({ value: expect[name] })
 }
