@@ -78,7 +78,10 @@ export function operationsOf<Tx, E extends Events>(
       const steps = found ? await leases.steps({ id: claim.id, life: found.operation.life }) : []
       const isUndo = 'undo' in verdict
       if (isUndo && steps.some((recorded) => recorded.name === refusalName)) return false
-      if (found?.operation.state === 'unknown' && 'step' in stored && !isUndo) checkStep(stored.step, steps)
+      if (found?.operation.state === 'unknown' && 'step' in stored && !isUndo) {
+        if ('undone' in verdict) checkDone(verdict.step, steps)
+        else checkStep(stored.step, steps)
+      }
       await write(core, 'settle', { id: claim.id, verdict: isUndo ? 'undo' : stored.kind, ...step }, audit)
       if (isUndo) await suspendAbandoned(core, claim)
       const settled = await leases.settle({ claim, verdict: stored })
@@ -117,6 +120,12 @@ function checkStep(given: string, steps: readonly { readonly name: string; reado
   if (open.length === 0 || open.includes(given)) return
   const names = open.map((name) => `'${name}'`).join(', ')
   throw invalid(`the call with an unknown outcome is in step ${names}, not in '${given}'`)
+}
+
+/** The word about a mistyped step would be recorded, and the next attempt would undo the step once more. */
+function checkDone(given: string, steps: readonly { readonly name: string; readonly state: string }[]): void {
+  if (steps.some(({ name, state }) => name === given && state === 'done')) return
+  throw invalid(`the operation has no finished step '${given}', so it cannot be undone`)
 }
 
 function filterOf(namespace: string | null, options: OperationListOptions): OperationFilter {

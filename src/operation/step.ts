@@ -101,13 +101,12 @@ export class Steps<Tx> {
     if (!undo) return make()
     const key = this.#keyOf(undoName(name), options)
     const { signal } = this.#holder
-    return this.undos.around(
-      name,
+    return this.undos.around(name, {
       make,
-      async (result) =>
+      undo: async (result) =>
         this.#finish(undoName(name), await undo({ result: result as never, key, signal: signal.signal })),
-      options.reconcile && (() => this.#reconcile(name, options)),
-    )
+      ask: options.reconcile && (() => this.#reconcile(name, options)),
+    })
   }
 
   async #outside<T>(
@@ -122,7 +121,11 @@ export class Steps<Tx> {
     const isStarted = !isKeyed && known?.state === 'started'
     const undoable = options.undo !== undefined
     const { undos } = this
-    undos.checkNew(name, undoable && (isKeyed || isStarted))
+    try {
+      undos.checkNew(name, undoable && (isKeyed || isStarted))
+    } catch (error) {
+      return this.#refused(error)
+    }
     const key = this.#keyOf(name, options)
     try {
       if (isStarted || (undos.refusal && options.reconcile)) {
@@ -175,13 +178,32 @@ export class Steps<Tx> {
     checkUndo(undo)
     const make = async (): Promise<unknown> => {
       if (known?.state === 'done') return parse(known)
-      this.undos.checkMade(name)
+      try {
+        this.undos.checkMade(name)
+      } catch (error) {
+        return this.#refused(error)
+      }
       return this.#transaction(name, work, undo !== undefined)
     }
     if (!undo) return make()
-    return this.undos.around(name, make, (result) =>
-      this.#transaction(undoName(name), ({ tx }) => undo({ tx, result: result as never })),
-    )
+    return this.undos.around(name, {
+      make,
+      undo: (result) => this.#transaction(undoName(name), ({ tx }) => undo({ tx, result: result as never })),
+      isTransaction: true,
+    })
+  }
+
+  /**
+   * A refused operation does not make this call. Steps beside it may have begun before, so they begin first. If there
+   * are none, a step that follows can never have begun.
+   */
+  async #refused(error: unknown): Promise<never> {
+    const { clock } = this.#core
+    const isFirst = this.#holder.enclosing.pending === 0
+    const begun = this.#names.size
+    await new Promise<void>((go) => (clock.soon ?? queueMicrotask)(go))
+    if (isFirst && this.#names.size === begun) this.undos.passed()
+    throw error
   }
 
   #transaction<T>(name: string, work: Work<Tx, T>, undoable = false): Promise<unknown> {

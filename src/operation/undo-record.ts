@@ -1,4 +1,6 @@
 import type { Answer } from '../lifecycle/answer.ts'
+import { STEP_NAME_BYTES_MAX } from '../limits.ts'
+import { sha256Hex } from '../platform/sha256.ts'
 import type { StoredStep } from '../store/store.ts'
 
 /**
@@ -9,6 +11,7 @@ export const RESERVED_PREFIX = 'eo:'
 /** The step whose result is the refusal. */
 export const refusalName: string = `${RESERVED_PREFIX}refusal`
 const UNDO_PREFIX = `${RESERVED_PREFIX}undo:`
+const HASHED_PREFIX = `${RESERVED_PREFIX}undo-sha256:`
 
 /** JSON allows white space before a value. So a marked result is read as before, by older versions too. */
 const MARK = ' '
@@ -20,9 +23,13 @@ export interface RecordedRefusal {
   readonly undo: readonly string[] | null
 }
 
-/** The name under which the undo of a step is recorded. The key of the undo is derived from it. */
+/**
+ * The name under which the undo of a step is recorded. The key of the undo is derived from it. PostgreSQL stores no name
+ * that is longer than a step's.
+ */
 export function undoName(step: string): string {
-  return UNDO_PREFIX + step
+  const name = UNDO_PREFIX + step
+  return Buffer.byteLength(name) <= STEP_NAME_BYTES_MAX ? name : HASHED_PREFIX + sha256Hex(step)
 }
 
 /** The result of a step that has an undo. */

@@ -18,11 +18,22 @@ const UNDO_TRIES_MAX = 3
 /** One step with an undo that this attempt has begun. */
 interface Begun {
   readonly name: string
+  readonly isTransaction: boolean
   /** `none`: the call was not made. `open`: it failed, so the provider may have made it. */
   state: 'running' | 'done' | 'open' | 'none'
   undo?: () => Promise<unknown>
   /** Asks the provider about an open call. True: it was made, and its result is recorded. */
   ask?: (() => Promise<boolean>) | undefined
+}
+
+/** A step that has an undo. */
+interface Undoable {
+  make(): Promise<unknown>
+  undo(result: unknown): Promise<unknown>
+  /** The step's `reconcile`. */
+  ask?: (() => Promise<{ readonly value: unknown } | undefined>) | undefined
+  /** It is database work: unless its commit is in doubt, a failure has rolled it back. */
+  readonly isTransaction?: boolean
 }
 
 interface Holder {
@@ -64,16 +75,9 @@ export class Undos<Tx> {
     this.refusal = recordedRefusal(recorded.get(refusalName))
   }
 
-  /**
-   * Runs a step that has an undo, and remembers how it ended. `undo` gets the result. `ask` is the step's `reconcile`.
-   */
-  async around(
-    name: string,
-    make: () => Promise<unknown>,
-    undo: (result: unknown) => Promise<unknown>,
-    ask?: () => Promise<{ readonly value: unknown } | undefined>,
-  ): Promise<unknown> {
-    const begun: Begun = { name, state: 'running' }
+  /** Runs a step that has an undo, and remembers how it ended. */
+  async around(name: string, { make, undo, ask, isTransaction = false }: Undoable): Promise<unknown> {
+    const begun: Begun = { name, isTransaction, state: 'running' }
     this.#begun.push(begun)
     const done = (result: unknown): void => {
       begun.undo = () => undo(result)
@@ -91,7 +95,8 @@ export class Undos<Tx> {
       done(result)
       return result
     } catch (error) {
-      begun.state = isFinal(error) || isOnceError(error, 'ONCE_UNDOING') ? 'none' : 'open'
+      const isRolledBack = isTransaction && !isInDoubt(error)
+      begun.state = isRolledBack || isFinal(error) || isOnceError(error, 'ONCE_UNDOING') ? 'none' : 'open'
       throw error
     }
   }
@@ -117,7 +122,7 @@ export class Undos<Tx> {
     if (this.refusal) throw onceError('ONCE_UNDOING')
   }
 
-  /** A call that `checkNew` allowed has ended. */
+  /** A call without a recorded result has ended, or was refused. */
   passed(): void {
     this.#isPastRecord = true
   }
@@ -181,16 +186,16 @@ export class Undos<Tx> {
   async #undoAll(names: readonly string[]): Promise<void> {
     for (const name of names.toReversed()) {
       if (this.#recorded.has(undoName(name))) continue
-      const undo = this.#begun.find((begun) => begun.name === name)?.undo
-      if (!undo)
+      const begun = this.#begun.find((one) => one.name === name)
+      if (!begun?.undo)
         throw this.#suspension.suspend(
           `Step '${name}' cannot be undone: the handler did not reach it again, or has no undo`,
         )
-      await this.#undo(name, undo)
+      await this.#undo(begun, begun.undo)
     }
   }
 
-  async #undo(name: string, undo: () => Promise<unknown>): Promise<void> {
+  async #undo(begun: Begun, undo: () => Promise<unknown>): Promise<void> {
     const { clock, random } = this.#core
     const { enclosing, signal } = this.#holder
     for (let tries = 1; ; tries++) {
@@ -202,7 +207,7 @@ export class Undos<Tx> {
       } catch (error) {
         enclosing.checkOpen()
         if (isOnceError(error, 'ONCE_LEASE_LOST')) throw error
-        const failure = this.#failed(name, error, tries)
+        const failure = this.#failed(begun, error, tries)
         if (failure) throw failure
       }
       await sleep(clock, backoffMs(random, tries), signal.signal)
@@ -210,16 +215,22 @@ export class Undos<Tx> {
   }
 
   /** Null: it is tried again. `final` is the provider's last word, so only an operator can go on. */
-  #failed(name: string, cause: unknown, tries: number): OnceError | null {
+  #failed({ name, isTransaction }: Begun, cause: unknown, tries: number): OnceError | null {
     const { id } = this.#holder
     const told = onceError('ONCE_UNDO_FAILED', { detail: `Step '${name}' of ${shortId(id)} was not undone`, cause })
     this.#core.settings.observe({ kind: 'troubled', task: 'undo', error: told })
     if (isFinal(cause)) return this.#suspension.suspend(`The undo of step '${name}' was refused for good`, cause)
-    return tries < UNDO_TRIES_MAX ? null : told
+    // The next attempt fences this one, and then reads whether the undo was committed.
+    return tries < UNDO_TRIES_MAX && !(isTransaction && isInDoubt(cause)) ? null : told
   }
 
   async #record(name: string, result: string): Promise<void> {
     const { id, token, life } = this.#holder
     if (!(await this.#core.store.leases.finishStep({ id, token, life, name, result }))) throw this.#holder.lost()
   }
+}
+
+/** The work of a transaction may be committed, although it failed. */
+function isInDoubt(error: unknown): boolean {
+  return isOnceError(error, 'ONCE_COMMIT_UNKNOWN') || isOnceError(error, 'ONCE_TX_TAKEN')
 }

@@ -37,6 +37,18 @@ export function undoCases(open: Open): void {
       undo: undo ? ({ key }) => undo(key) : ({ result, key }) => ledger.make(`undo ${result}`, key),
     })
 
+  /** The provider makes the call, and its answer is lost. */
+  const lossyStepOf = (ledger: Ledger, op: Op, name: string, isLost: () => boolean): Promise<string> =>
+    op.step(
+      name,
+      async ({ key }) => {
+        const made = await ledger.make(name, key)
+        if (isLost()) throw new Error('the answer was lost')
+        return made
+      },
+      { undo: ({ result, key }) => ledger.make(`undo ${result}`, key) },
+    )
+
   it('undoes finished steps in reverse order, under keys of their own, before the refusal is answered', async () => {
     const once = open()
     const ledger = new Ledger()
@@ -133,16 +145,7 @@ export function undoCases(open: Open): void {
       once.run(operation('operator'), async (op) => {
         id = op.id
         await stepOf(ledger, op, 'stock')
-        // The provider made this call, and its answer was lost.
-        await op.step(
-          'pay',
-          async ({ key }) => {
-            const made = await ledger.make('pay', key)
-            if (++calls === 1) throw new Error('the answer was lost')
-            return made
-          },
-          { undo: ({ result, key }) => ledger.make(`undo ${result}`, key) },
-        )
+        await lossyStepOf(ledger, op, 'pay', () => ++calls === 1)
         await stepOf(ledger, op, 'ship')
         return op.commit(() => 'shipped')
       })
@@ -189,16 +192,7 @@ export function undoCases(open: Open): void {
     let calls = 0
     const run = (): Promise<unknown> =>
       once.run(operation('open call'), async (op) => {
-        const pay = op.step(
-          'pay',
-          async ({ key }) => {
-            const made = await ledger.make('pay', key)
-            if (++calls === 1) throw new Error('the answer was lost')
-            return made
-          },
-          { undo: ({ result, key }) => ledger.make(`undo ${result}`, key) },
-        )
-        await pay.catch(() => {})
+        await lossyStepOf(ledger, op, 'pay', () => ++calls === 1).catch(() => {})
         return refuse()
       })
     await expect(run()).rejects.toMatchObject({ code: 'ONCE_STEP_OPEN', retryable: true })
@@ -263,6 +257,73 @@ export function undoCases(open: Open): void {
     })
     await expect(run).rejects.toMatchObject(BAD)
     expect(ledger.log.slice(3)).toEqual(['undo c id', 'undo b id', 'undo a id'])
+  })
+
+  it('an operator undoes no call that could not have begun, even if the handler catches the error before it', async () => {
+    const once = open()
+    const ledger = new Ledger()
+    let id = ''
+    const run = (): Promise<unknown> =>
+      once.run(operation('caught'), async (op) => {
+        id = op.id
+        await stepOf(ledger, op, 'stock')
+        if (op.attempt === 1) throw new Error('down')
+        await op.step('mail', ({ key }) => ledger.make('mail', key)).catch(() => {})
+        await stepOf(ledger, op, 'pay').catch(() => {})
+        return op.commit(() => 'paid')
+      })
+    await expect(run()).rejects.toThrow('down')
+    expect(await once.operations.settle(id, { undo: final(BAD) })).toBe(true)
+    await expect(run()).rejects.toMatchObject(BAD)
+    expect(ledger.log).toEqual(['stock', 'undo stock id'])
+  })
+
+  it('an operator undoes a call that began beside a step without an undo', async () => {
+    const once = open()
+    const ledger = new Ledger()
+    let id = ''
+    const run = (): Promise<unknown> =>
+      once.run(operation('beside'), async (op) => {
+        id = op.id
+        const pay = async (): Promise<void> => {
+          await stepOf(ledger, op, 'stock')
+          await lossyStepOf(ledger, op, 'pay', () => op.attempt === 1)
+        }
+        const mail = op.step('mail', async () => Promise.reject(new Error('down')))
+        await Promise.all([mail, pay()])
+        return op.commit(() => 'paid')
+      })
+    await expect(run()).rejects.toThrow(/down|lost/)
+    expect(await once.operations.settle(id, { undo: final(BAD) })).toBe(true)
+    await expect(run()).rejects.toMatchObject(BAD)
+    expect(ledger.log).toEqual(['stock', 'pay', 'undo pay id', 'undo stock id'])
+  })
+
+  it('undoes a step with the longest name, and refuses the word about a step that is not recorded', async () => {
+    const once = open()
+    const ledger = new Ledger()
+    const name = 'n'.repeat(200)
+    let isGone = true
+    let id = ''
+    const run = (): Promise<unknown> =>
+      once.run(operation('long name'), async (op) => {
+        id = op.id
+        await stepOf(ledger, op, 'pay', async () => {
+          throw final({ status: 410 })
+        })
+        await stepOf(ledger, op, name, async (key) => (isGone ? ledger.make('undone', key) : ''))
+        return refuse()
+      })
+    await expect(run()).rejects.toMatchObject({ code: 'ONCE_OUTCOME_UNKNOWN' })
+    isGone = false
+    expect(await once.operations.show(id)).toMatchObject({
+      steps: expect.arrayContaining([{ name, state: 'done', result: `${name} id`, undone: 'undone id' }]),
+    })
+    const typo = once.operations.settle(id, { step: 'pray', undone: 'by hand' })
+    await expect(typo).rejects.toMatchObject({ code: 'ONCE_OPTION_INVALID' })
+    expect(await once.operations.settle(id, { step: 'pay', undone: 'by hand' })).toBe(true)
+    await expect(run()).rejects.toMatchObject(BAD)
+    expect(ledger.log).toEqual(['pay', name, 'undone'])
   })
 
   it('refuses reserved names and an undo that is no function', async () => {

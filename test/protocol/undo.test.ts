@@ -31,6 +31,25 @@ function works(place: Place): void {
     expect(undos).toBe(2)
   })
 
+  it('database work that was rolled back is not undone, and does not delay the refusal', async () => {
+    const log: string[] = []
+    const run = (): Promise<unknown> =>
+      place.once().run({ scope: 'undo', key: 'rolled back', input: 1, lease: '5s' }, async ({ step }) => {
+        await step('courier', async () => 'booked', { undo: async () => log.push('courier') })
+        const take = step.tx(
+          'take',
+          ({ tx }) => place.bed.raw(tx, 'insert into accounts (id, balance) values ($1, $2)', [77, -1]),
+          { undo: async () => log.push('take') },
+        )
+        await take.catch(() => {
+          throw final({ status: 409, body: 'no money' })
+        })
+        throw new Error('not here')
+      })
+    await expect(run()).rejects.toMatchObject({ status: 409, body: 'no money' })
+    expect(log).toEqual(['courier'])
+  })
+
   it('is finished by recover, though its client never comes back', async () => {
     const once = place.once({ namespace: 'undo-recover' })
     const undone: string[] = []
@@ -62,5 +81,25 @@ describe('an undo, memory', () => {
     const once = effectivelyOnce({ namespace: 'test', store, guard: 'off', sweep: false, ...options } as never)
     made.push(once as never)
     return once as never
+  })
+
+  it('of database work runs once, even if the answer of its commit was lost', async () => {
+    let commits = 0
+    const lossy = memoryStore({
+      step: ({ label, at }) => {
+        if (label === 'completeStep' && at === 'reply' && ++commits === 2) throw new Error('cut')
+        return undefined
+      },
+    })
+    const once = effectivelyOnce({ namespace: 'test', store: lossy, guard: 'off', sweep: false })
+    const run = (): Promise<unknown> =>
+      once.run({ scope: 'undo', key: 'lost', input: 1, lease: '5s' }, async ({ step }) => {
+        await step.tx('take', ({ tx }) => tx.insert('took', {}), { undo: ({ tx }) => tx.insert('gave', {}) })
+        throw final({ status: 402 })
+      })
+    await expect(run()).rejects.toMatchObject({ code: 'ONCE_UNDO_FAILED', retryable: true })
+    await expect(run()).rejects.toMatchObject({ status: 402 })
+    expect([lossy.rows('took'), lossy.rows('gave')].map(({ length }) => length)).toEqual([1, 1])
+    await once.close()
   })
 })
