@@ -12,19 +12,19 @@ type Loaded = Reconciliation<unknown, unknown>
 export const plan: Run = (given, { signal }) =>
   withReconciliation(given, async (loaded) => {
     const { reveal = false } = given.values
-    const { examples, ...totals } = await loaded.plan({ signal })
+    const { examples, state, ...totals } = await loaded.plan({ signal })
     const found = totals.missing + totals.double + totals.orphaned
     // As with dead letters, the data of clients is shown only on request.
     const shown = reveal ? examples : examples.map(({ kind, key }) => ({ kind, key }))
     const lines = examples.map(
       (finding) => `  ${finding.kind} ${finding.key}${reveal ? ` ${JSON.stringify(finding)}` : ''}`,
     )
-    // A part of the lists without findings says nothing about the rest.
-    const stopped = signal.aborted
+    const isDone = state === 'done'
+    const said = isDone ? totalsText(totals) : `stopped before the end: ${totalsText(totals)}`
     return {
-      text: [`${stopped ? 'stopped before the end: ' : ''}${totalsText(totals)}`, ...lines].join('\n'),
-      data: { name: loaded.name, stopped, ...totals, examples: shown },
-      exit: found > 0 || stopped ? EXIT.attention : EXIT.done,
+      text: [said, ...lines].join('\n'),
+      data: { name: loaded.name, state, ...totals, examples: shown },
+      exit: isDone && found === 0 ? EXIT.done : EXIT.attention,
     }
   })
 

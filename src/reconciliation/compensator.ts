@@ -8,10 +8,8 @@ import { messagesOf } from '../platform/readable-error.ts'
 import { sleep } from '../platform/clock.ts'
 import { RateLimit } from '../platform/rate-limit.ts'
 import type { CheckedOptions, RunRules } from './options.ts'
-import { Paused } from './paused.ts'
+import { Paused, type Compensated } from './paused.ts'
 import type { CompensationCall, Finding, FindingKind } from './types.ts'
-
-export type Compensated = 'compensated' | 'refused' | 'failed' | 'counted'
 
 /** Makes the compensations of one run: each under its own key, so that it happens once however often runs are killed. */
 export class Compensator<O, T> {
@@ -35,15 +33,15 @@ export class Compensator<O, T> {
     const before = this.#made
     try {
       await this.#run(finding, ordinal, make)
-      if (this.#made > before) this.#add(false)
+      if (this.#made > before) this.#add('compensated')
       return 'compensated'
     } catch (error) {
       if (error instanceof Paused) throw error
       // It was compensated so long ago that the result is forgotten.
       if (isOnceError(error, 'ONCE_GONE') || isOnceError(error, 'ONCE_UNREPLAYABLE')) return 'compensated'
-      const isRefused = isFinal(error)
-      if (!isRefused || this.#made > before) this.#add(true, finding, error)
-      return isRefused ? 'refused' : 'failed'
+      const done = isFinal(error) ? 'refused' : 'failed'
+      if (done === 'failed' || this.#made > before) this.#add(done, finding, error)
+      return done
     }
   }
 
@@ -81,15 +79,17 @@ export class Compensator<O, T> {
     this.#limit.started(1)
   }
 
-  #add(failed: boolean, finding?: Finding<O, T>, error?: unknown): void {
+  #add(done: Compensated, finding?: Finding<O, T>, error?: unknown): void {
     const { canary, afterCanary, pauseAt } = this.#rules
+    const failed = done !== 'compensated'
     this.#window.add(failed)
     if (failed && this.#made <= canary)
-      throw new Paused(`the ${finding?.kind} call '${finding?.key}' was not compensated: ${messagesOf(error)}`)
-    if (afterCanary === 'pause' && this.#made === canary) throw new Paused(`${canary} were compensated as a canary`)
+      throw new Paused(`the ${finding?.kind} call '${finding?.key}' was not compensated: ${messagesOf(error)}`, done)
+    if (afterCanary === 'pause' && this.#made === canary)
+      throw new Paused(`${canary} were compensated as a canary`, done)
     const share = this.#window.share()
     if (share && share.failed / share.of > pauseAt)
-      throw new Paused(`${share.failed} of the last ${share.of} compensations failed: ${messagesOf(error)}`)
+      throw new Paused(`${share.failed} of the last ${share.of} compensations failed: ${messagesOf(error)}`, done)
   }
 }
 

@@ -49,5 +49,5 @@ it('a side that hangs ends a run, a plan and the findings', async () => {
 it('a side that hangs does not keep a run or a plan that is stopped', async () => {
   const stop = (): AbortSignal => AbortSignal.timeout(SOON_MS)
   expect(await hanging().run({ ...WHY, signal: stop() })).toMatchObject({ state: 'paused', reason: 'stopped' })
-  expect(await hanging().plan({ signal: stop() })).toMatchObject({ ours: 0, theirs: 0 })
+  expect(await hanging().plan({ signal: stop() })).toMatchObject({ state: 'stopped', ours: 0 })
 })

@@ -9,6 +9,7 @@ import type { Compensations, ReconciliationOptions, Side } from './types.ts'
 interface Entry {
   readonly key: string
   readonly id?: number
+  readonly pad?: string
 }
 
 let store: MemoryStore
@@ -140,10 +141,68 @@ describe('a reconciliation', () => {
       compensate: { missing: async () => void calls++ },
     })
     const options = { ...WHY, canary: 5, rate: 1_000 } as const
-    expect(await careful.run({ ...options, afterCanary: 'pause' })).toMatchObject({ state: 'paused' })
+    const after = await careful.run({ ...options, afterCanary: 'pause' })
+    expect(after).toMatchObject({ state: 'paused', missing: 30, compensated: 5 })
     expect(calls).toBe(5)
     expect(await careful.run(options)).toMatchObject({ state: 'done', compensated: 30 })
     expect(calls).toBe(30)
+  })
+
+  it('tells what was compensated before a pause', async () => {
+    const missing = async ({ key }: { key: string }): Promise<void> => {
+      if (key === 'c') throw new Error('no such account')
+    }
+    const found = comparing(['a', 'b', 'c', 'd'], ['d'], { compensate: { missing } })
+    const totals = { state: 'paused', ours: 4, theirs: 1, missing: 3, compensated: 2 }
+    expect(await found.run(WHY)).toMatchObject(totals)
+    const audit = await once.redrive.audit({})
+    expect(audit.find(({ action }) => action === 'reconciliation paused')).toMatchObject({ detail: { compensated: 2 } })
+  })
+
+  it.each([
+    ['100 findings of 30 kB', 100, 30_000],
+    ['1,000 entries of one key', 1_000, 3_000],
+  ])('compensates each of %s once, over a failure', async (_, count, bytes) => {
+    const made = new Set<number | undefined>()
+    let calls = 0
+    const theirs = (): Entry[] =>
+      Array.from({ length: count }, (_, id) => ({
+        key: count > 100 ? 'k' : `k${1_000 + id}`,
+        id,
+        pad: 'x'.repeat(bytes),
+      }))
+    const orphaned = async ({ theirs: { id } }: { theirs: Entry }): Promise<void> => {
+      if (++calls === 70) throw new Error('the bank is down')
+      made.add(id)
+    }
+    const found = comparing([], [], { theirs, compensate: { orphaned } })
+    const options = { ...WHY, canary: 0, rate: 100_000 }
+    expect(await found.run(options)).toMatchObject({ state: 'paused' })
+    expect(await found.run(options)).toMatchObject({ state: 'done', orphaned: count, compensated: count })
+    expect([made.size, calls]).toEqual([count, count + 1])
+  })
+
+  it('an attempt that died while it recorded many findings leaves none of them behind', async () => {
+    let recordings = 0
+    const cut = memoryStore({
+      step({ label, at }) {
+        if (label === 'finishStep' && at === 'reply' && ++recordings === 2) throw new Error('cut')
+        return undefined
+      },
+    })
+    const beside = effectivelyOnce({ namespace: 'shop', store: cut, guard: 'off', sweep: false }) as never
+    const pad = 'x'.repeat(400_000)
+    let ids = [1, 2, 3, 4]
+    const made: (number | undefined)[] = []
+    const found = comparing([], [], {
+      once: beside,
+      theirs: () => ids.map((id) => ({ key: `k${id}`, id, pad })),
+      compensate: { orphaned: async ({ theirs }) => void made.push(theirs.id) },
+    })
+    await expect(found.run(WHY)).rejects.toMatchObject({ code: expect.stringMatching(/^ONCE_/) })
+    ids = [2, 4, 5]
+    expect(await found.run(WHY)).toMatchObject({ state: 'done', orphaned: 3, compensated: 3 })
+    expect(made).toEqual([2, 4, 5])
   })
 
   it('counts a compensation that was refused for good, and goes on', async () => {

@@ -9,7 +9,8 @@ import { compare, type Compared as ComparedKey } from './comparison.ts'
 import { Compensator, SCOPE, waitForLease } from './compensator.ts'
 import { PAGE_BYTES, PAGE_ENTRIES, PAGE_FINDINGS } from './limits.ts'
 import { checkedOptions, checkedRun, type CheckedOptions, type RunRules } from './options.ts'
-import { Paused } from './paused.ts'
+import { Paused, type Compensated } from './paused.ts'
+import { recorded } from './recorded-page.ts'
 import type {
   Finding,
   Reconciliation,
@@ -75,6 +76,7 @@ export function reconciliation<O, T>(options: ReconciliationOptions<O, T>): Reco
 async function plan<O, T>(options: CheckedOptions<O, T>, signal?: AbortSignal): Promise<ReconciliationPlan<O, T>> {
   let totals = NONE
   const examples: Finding<O, T>[] = []
+  let state: ReconciliationPlan<O, T>['state'] = 'done'
   try {
     for await (const compared of compare(options, null, signal)) {
       for (const finding of compared.findings) if (totals[finding.kind] < EXAMPLES_MAX) examples.push(finding)
@@ -82,9 +84,10 @@ async function plan<O, T>(options: CheckedOptions<O, T>, signal?: AbortSignal): 
     }
   } catch (error) {
     if (!(error instanceof Paused)) throw error
+    state = 'stopped'
   }
   const { compensated: _compensated, refused: _refused, ...found } = totals
-  return { ...found, examples }
+  return { ...found, state, examples }
 }
 
 async function run<O, T>(
@@ -112,7 +115,7 @@ async function run<O, T>(
     }
   } catch (error) {
     if (!(error instanceof Paused)) throw error
-    return { ...totals, state: 'paused', reason: error.message }
+    return { ...added(totals, error.totals ?? NONE), state: 'paused', reason: error.message }
   } finally {
     await reading.close()
   }
@@ -138,10 +141,10 @@ async function onePage<O, T>(
     endsWithin,
   }
   try {
-    return await once.run(operation, async ({ step, commit }) => {
+    return await once.run(operation, async (op) => {
       // Recorded before the first compensation, because a compensation changes what the provider lists.
-      const page = await make((await step('read', () => read(at.after))) as unknown as Compared<O, T>)
-      return commit(() => page)
+      const page = await make(await recorded(op, () => read(at.after)))
+      return op.commit(() => page)
     })
   } catch (error) {
     if (!isOnceError(error, 'ONCE_IN_FLIGHT')) throw error
@@ -181,14 +184,23 @@ async function compensated<O, T>(
 ): Promise<Page> {
   let all = totals
   let failed = 0
-  for (const { finding, ordinal } of due) {
-    if (signal?.aborted) throw new Paused('stopped')
-    const done = await compensator.compensate(finding, ordinal)
-    if (done === 'failed') failed++
-    else if (done !== 'counted') all = added(all, { ...NONE, [done]: 1 })
+  try {
+    for (const { finding, ordinal } of due) {
+      if (signal?.aborted) throw new Paused('stopped')
+      const done = await compensator.compensate(finding, ordinal)
+      if (done === 'failed') failed++
+      else all = withOne(all, done)
+    }
+    checkAll(failed)
+  } catch (error) {
+    if (error instanceof Paused) error.totals = withOne(all, error.last)
+    throw error
   }
-  checkAll(failed)
   return { after, totals: all }
+}
+
+function withOne(all: ReconciliationTotals, done: Compensated): ReconciliationTotals {
+  return done === 'compensated' || done === 'refused' ? { ...all, [done]: all[done] + 1 } : all
 }
 
 /** The position does not pass a finding that was not compensated. */

@@ -83,6 +83,8 @@ export interface ReconciliationResult extends ReconciliationTotals {
 }
 
 export interface ReconciliationPlan<O, T> extends Omit<ReconciliationTotals, 'compensated' | 'refused'> {
+  /** `stopped`: the signal ended it, so there may be more findings. */
+  readonly state: 'done' | 'stopped'
   /** The first findings, at most 20 of each kind. */
   readonly examples: readonly Finding<O, T>[]
 }
