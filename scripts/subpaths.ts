@@ -117,7 +117,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   fastify: {
     kind: 'framework',
     peers: { fastify: '>=5' },
-    kB: 32,
+    kB: 33,
     page: 'docs/http.md',
     row: ['wrapped handler', 'Fastify 5 request'],
   },
@@ -137,7 +137,7 @@ export const SUBPATHS: Readonly<Record<string, Subpath>> = {
   koa: {
     kind: 'framework',
     peers: { koa: '>=2.15' },
-    kB: 32,
+    kB: 33,
     page: 'docs/http.md',
     row: ['middleware', 'Koa context'],
   },

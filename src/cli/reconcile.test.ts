@@ -8,7 +8,8 @@ import { EXIT } from './usage.ts'
 const MODULE = `
 const plan = async ({ signal }) => {
   const all = signal.aborted ? 0 : 3
-  return { ours: all, theirs: all, missing: 0, double: 0, orphaned: 0, examples: [] }
+  const state = signal.aborted ? 'stopped' : 'done'
+  return { state, ours: all, theirs: all, missing: 0, double: 0, orphaned: 0, examples: [] }
 }
 export default { name: 'charges', plan, run: plan, close: async () => {} }
 `
@@ -20,9 +21,9 @@ it('a plan that was stopped does not say that nothing was found', async () => {
   const planned = (signal: AbortSignal) =>
     plan({ operand, values: {} } as never, { progress: () => {}, out: async () => {}, signal })
   const whole = await planned(new AbortController().signal)
-  expect(whole).toMatchObject({ exit: EXIT.done, data: { ours: 3, stopped: false } })
+  expect(whole).toMatchObject({ exit: EXIT.done, data: { ours: 3, state: 'done' } })
   const stopped = await planned(AbortSignal.abort())
-  expect(stopped).toMatchObject({ exit: EXIT.attention, data: { ours: 0, stopped: true } })
+  expect(stopped).toMatchObject({ exit: EXIT.attention, data: { ours: 0, state: 'stopped' } })
   expect(stopped.text).toContain('stopped before the end')
   await rm(folder, { recursive: true })
 })

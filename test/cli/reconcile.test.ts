@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sqliteStore } from '../../src/entry/sqlite.ts'
-import { plan } from '../../src/cli/reconcile.ts'
 import { effectivelyOnce, final } from '../../src/index.ts'
 import { cli, compiled } from './run.ts'
 
@@ -51,16 +50,6 @@ describe('reconcile', () => {
     expect(wrong.err).toContain('exports no reconciliation')
     expect(await cli(['reconcile', 'plan', join(folder, 'missing.mjs')])).toMatchObject({ code: 2, out: '' })
     expect(await cli(['reconcile', 'plan'])).toMatchObject({ code: 2, out: '' })
-  })
-})
-
-describe('reconcile plan that is stopped', () => {
-  it('says that it is not whole, and is no success', { timeout: 120_000 }, async () => {
-    const file = join(folder, 'stopped.mjs')
-    await writeFile(file, moduleOf(compiled()))
-    const stopped = await plan({ operand: file, values: {} } as never, { signal: AbortSignal.abort() } as never)
-    expect(stopped).toMatchObject({ exit: 3, data: { state: 'stopped', missing: 0, double: 0 } })
-    expect(stopped.text).toContain('stopped before the end')
   })
 })
 
