@@ -56,11 +56,11 @@ const TABLE = {
   ],
   ONCE_BODY_UNSEEN: [500, false, 'The request has a body that the fingerprint did not see'],
   ONCE_STREAM: [500, false, 'This route streams its answer, which cannot be replayed'],
-  ONCE_STREAM_FAILED: [409, false, 'The stream failed before it was complete, and nothing is added to it'],
+  ONCE_STREAM_FAILED: [409, false, 'The stream failed before it was complete, and cannot continue'],
   ONCE_STREAM_INTERRUPTED: [
     503,
     true,
-    'Nobody produces this stream now; repeat the request with the same key to go on',
+    'No process produces this stream now; repeat the request with the same key to continue',
   ],
   ONCE_STREAM_POSITION: [416, false, 'The recorded stream has no such position'],
   ONCE_TX_CLOSED: [500, false, 'tx was used after its operation ended. Await every query'],
@@ -103,6 +103,7 @@ const TABLE = {
   ONCE_CIRCUIT_OPEN: [503, true, 'This server failed too often; nothing was sent'],
   ONCE_STORAGE_FAILED: [503, true, 'The storage of the client failed; nothing was sent'],
   ONCE_BODY_UNREPLAYABLE: [500, false, 'This body cannot be sent a second time'],
+  // reconciliation
   ONCE_SIDE_INVALID: [500, false, 'A side of the reconciliation cannot be compared'],
   // the development guard
   ONCE_TX_BYPASSED: [

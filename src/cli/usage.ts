@@ -98,8 +98,8 @@ parked
 forget, erase, redrive, reconcile run, dead-letters import and discard, operations settle and release, parked release and skip
   --why TEXT                 the reason, for the audit log; required for every change
   --by NAME                  who; default: the user and host of this machine
-  --canary N                 run N letters first (10), and pause if one fails; --stop-after-canary: pause in any case
-  --rate N                   letters per second (50)
+  --canary N                 run N first (10), and pause if one fails; --stop-after-canary: pause in any case
+  --rate N                   letters or compensations per second (50)
   --pause-at SHARE           pause when more than this share of the last 50 fail (0.2)
   --force                    also run letters that are older than the inbox remembers
   --reorder                  also run letters that would overtake an earlier letter of their aggregate

@@ -122,7 +122,7 @@ export function clientWith(options: ClientOptions, seams: Seams): IdempotentClie
       }
       const key = given.key ?? headers.get(header) ?? settings.key?.() ?? random.uuid()
       const { name = key } = given
-      if (!KEY.test(key) || !name) throw invalid('key must be 1 to 255 ASCII characters, and name 1')
+      if (!KEY.test(key) || !name) throw invalid('key must be 1 to 255 ASCII characters, and name 1 or more')
       const withinMs = time(given, 'deadline', settings.deadlineMs)
       const run: Run = { withinMs, signal, headers: [...headers].filter(([own]) => own !== 'content-type'), extra }
       const call: StoredCall = {
@@ -199,5 +199,5 @@ function recordOf(call: StoredCall, { state, error }: Ending, until: number): St
 }
 
 function stopped(call: StoredCall): Error {
-  return notSent(call.code ?? '', 409, 'it was stopped', { call })
+  return notSent(call.code ?? '', 409, 'the call was stopped', { call })
 }

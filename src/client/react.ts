@@ -20,7 +20,7 @@ export interface ShownCall {
 }
 
 export interface HookedCall extends ShownCall {
-  /** Sends the call. While it is pending, another press does nothing else than wait for the same answer. */
+  /** Sends the call. While the call is running, another press waits for the same answer. */
   run(url: string | URL, init?: RequestInit): Promise<void>
   /** Frees the name, so that the next run is a new call. */
   forget(): Promise<void>

@@ -73,7 +73,7 @@ export function retriesOf(
       if (ageMs > POLICY_NEEDED_MS) return leftOpen(call, true, 'its policy cannot be read', { cause })
     }
     if (ageMs + timeoutMs < ms) return undefined
-    const message = 'the server may have forgotten it'
+    const message = 'the server may have forgotten the key'
     return { state: 'stopped', error: new CallError('ONCE_GONE', 410, message, { call }) }
   }
 
@@ -115,7 +115,7 @@ export function retriesOf(
       if (cost === 0) {
         if (!inDoubt) {
           const of = { call, retryAfterMs: pauseMs }
-          return { state: 'none', error: notSent('ONCE_CIRCUIT_OPEN', 503, 'it failed too often', of) }
+          return { state: 'none', error: notSent('ONCE_CIRCUIT_OPEN', 503, 'the server failed too often', of) }
         }
       } else {
         const refused = inDoubt && (await pastRetention(call, origin, how))

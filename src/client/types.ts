@@ -10,7 +10,7 @@ export type CallVerdict =
   | 'retry'
   /** The key or the body is not accepted, so nothing ran. */
   | 'key-invalid'
-  /** It is done, but the server did not keep its answer. */
+  /** The operation is done, but the server did not keep its answer. */
   | 'unreplayable'
   /** The server saw this key with another request. */
   | 'mismatch'
@@ -57,7 +57,7 @@ export interface RetryOptions {
 export interface BreakerOptions {
   /** After this many failures in a row nothing is sent to the origin (10). */
   failures?: number
-  /** How long, before one call tries the origin again (`'5s'`). */
+  /** How long the breaker waits before one call tries the origin again (`'5s'`). */
   rest?: Duration
 }
 
@@ -81,7 +81,7 @@ export interface ClientOptions {
   server?: ServerKind
   /** `false`: do not read `/.well-known/idempotency-key`, and use `retention`. */
   policy?: boolean
-  /** How long a server without a published policy remembers a key (`'24h'`). A later retry is refused. */
+  /** How long a server without a published policy remembers a key (`'24h'`). The client does not retry later. */
   retention?: Duration
   /** How long the name of a call that succeeded is remembered (`'24h'`). */
   rememberFor?: Duration
@@ -89,7 +89,7 @@ export interface ClientOptions {
   secrets?: readonly string[]
   /** Headers for each attempt, such as a fresh token. They are not stored. */
   headers?: (call: PendingCall) => HeadersOf | Promise<HeadersOf>
-  /** Is told when the storage fails after an answer came, or holds a call that cannot be read (`console.warn`). */
+  /** Gets the error if the storage fails after an answer, or holds a call that cannot be read (`console.warn`). */
   onError?: (error: unknown) => void
 }
 
@@ -143,14 +143,17 @@ export interface ResumedCall {
 export type CallState = 'none' | 'pending' | 'stopped' | 'done' | 'refused'
 
 export interface IdempotentClient {
-  /** As the global `fetch`, for one logical call with one key. GET, HEAD and OPTIONS need no key and are only sent. */
+  /** Like the global `fetch`, for one logical call with one key. GET, HEAD and OPTIONS are sent once, without a key. */
   fetch(input: string | URL | Request, init?: RequestInit, options?: CallOptions): Promise<CallResponse>
   /** The calls whose outcome is not known, oldest first, of every process that shares the storage. */
   pending(): Promise<readonly PendingCall[]>
-  /** Sends the pending calls again, with their keys, until they end. */
+  /** Sends the pending calls again, with their keys, until they end. Stopped calls are only listed, with their error. */
   resume(options?: { name?: string; signal?: AbortSignal }): Promise<readonly ResumedCall[]>
   /** What is stored under a name. */
   state(name: string): Promise<CallState>
-  /** Forgets a name: its next call gets a new key. For a pending call, look its outcome up first. */
+  /**
+   * Forgets a name: its next call gets a new key. For a pending call, look its outcome up first. Resolves to false if
+   * nothing was stored under the name.
+   */
   forget(name: string): Promise<boolean>
 }

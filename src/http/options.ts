@@ -107,12 +107,12 @@ export type RouteOptions<Req, L extends Duration | undefined = undefined, Tx = a
 
 /** The options of a route that records its streams. Its handler gets a `StreamOperation`. */
 export type StreamRouteOptions<Req> = Omit<RouteOptions<Req, Duration>, 'recover' | 'streams' | 'lease'> & {
-  /** Commits each chunk before it leaves. A retry goes on where its client stopped. */
+  /** Commits each chunk before it is sent. A retry continues where its client stopped. */
   streams: 'record'
   lease: Duration
   /**
-   * After a death, the next attempt calls the handler again, with the recorded bytes in `op.written`, and the handler
-   * appends. By default the stream ends as failed.
+   * After a crash, the next attempt calls the handler again, with the recorded bytes in `op.written`, and the handler
+   * appends. Default false: the stream ends as failed.
    */
   resume?: boolean
 }

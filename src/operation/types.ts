@@ -121,7 +121,7 @@ export interface LeasedOperation<Tx, E extends Events> extends Base {
 /** What the handler of a recorded stream gets. The stream ends the operation, so there is no `commit`. */
 export interface StreamOperation<Tx, E extends Events> extends Base {
   readonly step: Step<Tx>
-  /** What earlier attempts have recorded. The handler goes on behind it. */
+  /** What earlier attempts have recorded. The handler continues after these bytes. */
   readonly written: Written
   /**
    * Registers the work of the final transaction, which also ends the stream. Both commit, or neither does. A stream that

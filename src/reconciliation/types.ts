@@ -50,13 +50,13 @@ export interface ReconciliationOptions<O, T> {
 }
 
 export interface ReconciliationRunOptions extends Accountable {
-  /** Makes this many compensations first, and pauses if one fails. Default 10 */
+  /** Makes this many compensations first, and pauses if one fails or is refused. Default 10 */
   canary?: number
   /** What happens after the canary. Default 'go' */
   afterCanary?: 'go' | 'pause'
   /** Compensations per second. Default 50 */
   rate?: number
-  /** Pauses when more than this share of the last 50 compensations failed. Default 0.2 */
+  /** Pauses when more than this share of the last 50 compensations failed or were refused. Default 0.2 */
   pauseAt?: number
   signal?: AbortSignal
   /** Called after each page. */
@@ -78,12 +78,12 @@ export interface ReconciliationTotals {
 
 export interface ReconciliationResult extends ReconciliationTotals {
   readonly state: 'done' | 'paused'
-  /** Why it paused. Null: it is done. */
+  /** Why the run paused. Null if it is done. */
   readonly reason: string | null
 }
 
 export interface ReconciliationPlan<O, T> extends Omit<ReconciliationTotals, 'compensated' | 'refused'> {
-  /** `stopped`: the signal ended it, so there may be more findings. */
+  /** `stopped`: the signal ended the plan, so there may be more findings. */
   readonly state: 'done' | 'stopped'
   /** The first findings, at most 20 of each kind. */
   readonly examples: readonly Finding<O, T>[]

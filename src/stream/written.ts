@@ -3,7 +3,7 @@ import { HEAD, type Streams } from '../store/streams.ts'
 import { eventsIn, idOf, lastIdIn } from './event-frame.ts'
 import { decodeHead, type StreamHead } from './head.ts'
 
-/** What earlier attempts have recorded. It has left, or may have left, so it is never written again. */
+/** The bytes that earlier attempts have recorded. Clients may already have them, so they are never written again. */
 export interface Written extends AsyncIterable<Uint8Array> {
   /** The number of bytes. 0: nothing was recorded. */
   readonly bytes: number

@@ -34,7 +34,7 @@ export interface LambdaContext {
 export interface LambdaSourceOptions<E extends Events> {
   /** The publisher's catalogue. It types the handlers. */
   events: E
-  /** So long before Lambda's timeout, the consumer stops, and what is not handled is reported as failed. Default '2s' */
+  /** The consumer stops this long before Lambda's timeout, and reports unhandled messages as failed. Default '2s' */
   margin?: Duration
   /** Default: `sqs lambda` */
   name?: string

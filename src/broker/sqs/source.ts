@@ -23,12 +23,13 @@ export interface SqsSourceOptions<E extends Events> {
   /** The publisher's catalogue. It types the handlers. */
   events: E
   /**
-   * The visibility timeout: how long an event may be unsettled before SQS delivers it again. The source prolongs it while
-   * a handler runs. Whole seconds. Default '30s'
+   * The visibility timeout: how long an event may be unsettled before SQS delivers it again. The source extends this time
+   * while a handler runs. Whole seconds. Default '30s'
    */
   visibility?: Duration
   /** How long one read waits for messages. Longer reads cost less, but delay the stop of the consumer. Default '1s' */
   wait?: Duration
+  /** Names the source. Default: `sqs` and the queue's name */
   name?: string
 }
 
