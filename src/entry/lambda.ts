@@ -1,4 +1,4 @@
-export { httpHandler } from '../http/lambda.ts'
+export { httpHandler, lambdaEvent } from '../http/lambda.ts'
 export type { LambdaHttpAnswer, LambdaHttpEvent, LambdaRequest } from '../http/lambda.ts'
 export { lambdaSource } from '../broker/sqs/lambda.ts'
 export type { LambdaConsumer, LambdaContext, LambdaSource, LambdaSourceOptions } from '../broker/sqs/lambda.ts'

@@ -1,6 +1,9 @@
 import type { ALBEvent, APIGatewayProxyEvent, APIGatewayProxyEventV2 } from 'aws-lambda'
 import { expect, it } from 'vitest'
-import { httpHandler, type LambdaHttpAnswer, type LambdaHttpEvent } from './lambda.ts'
+import { effectivelyOnce } from '../once/once.ts'
+import { memoryStore } from '../store/memory/memory-store.ts'
+import { idempotency } from './fetch.ts'
+import { httpHandler, lambdaEvent, type LambdaHttpAnswer, type LambdaHttpEvent } from './lambda.ts'
 
 const v2 = (more: Partial<APIGatewayProxyEventV2> = {}): APIGatewayProxyEventV2 => ({
   version: '2.0',
@@ -192,4 +195,19 @@ it.each([
 it('refuses what is no HTTP event', async () => {
   await expect(httpHandler(() => new Response())({ Records: [] } as never, {})).rejects.toThrow(/ONCE_OPTION_INVALID/)
   expect(() => httpHandler(undefined as never)).toThrow(/ONCE_OPTION_INVALID/)
+})
+
+it('gives the scope the event, with the caller that an authorizer found', async () => {
+  const once = effectivelyOnce({ namespace: 'lambda', store: memoryStore(), sweep: false })
+  type Authorized = LambdaHttpEvent & { readonly requestContext: { readonly authorizer: { readonly sub: string } } }
+  const scope = (request: Request): string => lambdaEvent<Authorized>(request)?.requestContext.authorizer.sub ?? ''
+  let runs = 0
+  const pay = httpHandler(idempotency(once, { scope })(async () => new Response(`${++runs}`, { status: 201 })))
+  const by = (sub: string): Promise<LambdaHttpAnswer> => {
+    const { requestContext } = v2()
+    return pay(v2({ requestContext: { ...requestContext, authorizer: { sub } } as never }) as LambdaHttpEvent, {})
+  }
+  expect([(await by('a')).body, (await by('b')).body, (await by('a')).body]).toEqual(['1', '2', '1'])
+  expect(lambdaEvent(new Request('https://a.example'))).toBeUndefined()
+  await once.close()
 })

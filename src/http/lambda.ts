@@ -58,8 +58,23 @@ export function httpHandler<E extends LambdaHttpEvent = LambdaHttpEvent, C = unk
   if (typeof handle !== 'function') throw invalid('httpHandler() needs a function')
   return async (event, context) => {
     const request = requestOf(event)
+    if (request) events.set(request, event)
     return answerOf(request ? await handle(request, { event, context }) : badRequest(), event)
   }
+}
+
+const events = new WeakMap<Request, LambdaHttpEvent>()
+
+/**
+ * The event that a request of `httpHandler` was made from, for `scope`: API Gateway puts the caller that an authorizer
+ * found into the event, and not into the request. Undefined for any other request.
+ *
+ * @example
+ * const scope = (request: Request) => lambdaEvent<APIGatewayProxyEventV2WithJWTAuthorizer>(request)
+ *   ?.requestContext.authorizer.jwt.claims['sub'] as string
+ */
+export function lambdaEvent<E extends LambdaHttpEvent = LambdaHttpEvent>(request: Request): E | undefined {
+  return events.get(request) as E | undefined
 }
 
 /** Null: no Request can have this method, this host or these headers. */
