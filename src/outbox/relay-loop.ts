@@ -48,6 +48,8 @@ export class RelayLoop {
   /** The last look had room for every event, and found none. */
   #sawAll = false
   #pollMs = RELAY_POLL_MS_MIN
+  /** A turn comes within a few milliseconds. */
+  #isNudging = false
   #troubles = 0
   /** When the database last answered this loop, or when its turn began. */
   #turnedAt: number
@@ -75,7 +77,7 @@ export class RelayLoop {
       asksSince: () => (wake.wokenAt === null ? null : Math.max(wake.wokenAt, this.#turnedAt)),
     })
     const ledger = new Ledger(parts, shardLeases, wake, state)
-    const sender = new Sender(parts, shardLeases, state, () => wake.nudge())
+    const sender = new Sender(parts, shardLeases, state, () => this.#changed())
     const reading = new Reading(outbox, sink.name, shardLeases)
     this.#leases = shardLeases
     this.#reading = reading
@@ -321,6 +323,17 @@ export class RelayLoop {
 
   #keeps(shard: Shard): boolean {
     return !shard.leaving && this.#leases.owns(shard)
+  }
+
+  /** A call of the sink ended. While more events wait to be sent, one turn serves the calls of a few milliseconds. */
+  #changed(): void {
+    if (this.#sender.isQuiet || this.#sender.isDry) return this.#wake.nudge()
+    if (this.#isNudging) return
+    this.#isNudging = true
+    this.#parts.clock.after(RELAY_POLL_MS_MIN, () => {
+      this.#isNudging = false
+      this.#wake.nudge()
+    })
   }
 
   #trouble(error: unknown): void {

@@ -142,7 +142,9 @@ export class Sender {
     const held = this.holding && !this.#alone
     if (stopping || paused || held || this.circuit.isPausing || !this.#leases.mayRun) return
     const probing = this.circuit.down > 0
-    if (!probing) this.#return(this.#tried.splice(0), false)
+    if (!probing) {
+      if (this.#tried.length > 0) this.#return(this.#tried.splice(0), false)
+    }
     // One at a time: an event that arrives meanwhile is tried next, and not after all that failed.
     else if (this.isQuiet && this.#lanes.isDry) this.#return(this.#tried.splice(0, 1), false)
     while (this.#hasRoom()) {
