@@ -70,11 +70,13 @@ const events = new WeakMap<Request, LambdaHttpEvent>()
  * found into the event, and not into the request. Undefined for any other request.
  *
  * @example
- * const scope = (request: Request) => lambdaEvent<APIGatewayProxyEventV2WithJWTAuthorizer>(request)
- *   ?.requestContext.authorizer.jwt.claims['sub'] as string
+ * function scope(request: Request): string {
+ *   const event = lambdaEvent(request) as APIGatewayProxyEventV2WithJWTAuthorizer
+ *   return event.requestContext.authorizer.jwt.claims['sub'] as string
+ * }
  */
-export function lambdaEvent<E extends LambdaHttpEvent = LambdaHttpEvent>(request: Request): E | undefined {
-  return events.get(request) as E | undefined
+export function lambdaEvent(request: Request): LambdaHttpEvent | undefined {
+  return events.get(request)
 }
 
 /** Null: no Request can have this method, this host or these headers. */
