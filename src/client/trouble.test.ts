@@ -210,7 +210,7 @@ describe('two callers of one name', () => {
   it('give up alone: the second one at its deadline', async () => {
     let second: Promise<unknown> = never()
     const step = (): Promise<Response> => second.then(never, () => answer(201))
-    const { client, sent } = scripted([step], { timeout: '1h', deadline: '2h' }, new VirtualTime(50))
+    const { client, sent } = scripted([step], { timeout: '1h', deadline: '2h' }, new VirtualTime(SLOW_MS))
     const first = client.fetch(PAY, post(), { name: 'pay 7' })
     second = client.fetch(PAY, post(), { name: 'pay 7', deadline: '1ms' })
     await expect(second).rejects.toThrow('the call stays pending: its caller gave up')
