@@ -160,7 +160,7 @@ export class RelayLoop {
     this.#withdrawal.look((shard) => this.#windows.has(shard))
     // The held events of the last owner come with the shards.
     const ready = (shard: Shard): boolean => this.#gone.has(shard)
-    if (await shardLeases.tend(ready)) this.#hand.dueAt = 0
+    if (await shardLeases.tend(ready)) this.#leased()
     // A resend or an operator set an event aside.
     if (shardLeases.tookDue()) this.#hand.dueAt = 0
     this.#forget(new Set([...this.#known].filter((shard) => !shardLeases.owns(shard))))
@@ -168,8 +168,15 @@ export class RelayLoop {
     const leaving = new Set([...this.#known].filter((shard) => shard.leaving && !this.#gone.has(shard)))
     if (leaving.size === 0) return
     await this.#letGo(leaving)
-    if (await shardLeases.tend(ready)) this.#hand.dueAt = 0
+    if (await shardLeases.tend(ready)) this.#leased()
     this.#known = new Set([...this.#known, ...shardLeases.shards.values()])
+  }
+
+  /** Leased shards may have events that the last look could not see. */
+  #leased(): void {
+    this.#hand.dueAt = 0
+    this.#lookAt = 0
+    this.#sawAll = false
   }
 
   #forget(lost: ReadonlySet<Shard>): void {
