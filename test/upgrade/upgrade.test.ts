@@ -108,7 +108,7 @@ describePostgres('a database of each earlier version of PostgreSQL, with data an
     await database.drop()
   })
 
-  it.each(earlier(MIGRATIONS))('version %i', async (version) => {
+  async function createAt(version: number): Promise<void> {
     await pool.query(`create schema effectively_once`)
     await pool.query(
       `create table effectively_once.version (version int4 primary key, applied_at timestamptz default now())`,
@@ -117,6 +117,32 @@ describePostgres('a database of each earlier version of PostgreSQL, with data an
       for (const statement of migration.statements('"effectively_once"')) await pool.query(statement)
       await pool.query('insert into effectively_once.version (version) values ($1)', [migration.version])
     }
+  }
+
+  it('an operation locks the tables in another order, and PostgreSQL ends the migration: it begins again', async () => {
+    await createAt(8)
+    const operation = new pg.Client({ connectionString: database.url })
+    await operation.connect()
+    const once = open(pgStore(pool))
+    try {
+      // This session never looks for a deadlock, so the server ends the other one.
+      await operation.query(`set deadlock_timeout = '60s'`)
+      await operation.query('begin')
+      await operation.query('lock table effectively_once.record in row exclusive mode')
+      const migrated = once.migrate()
+      const waiting = `select 1 from pg_locks where not granted and relation = 'effectively_once.record'::regclass`
+      while ((await operation.query(waiting)).rowCount === 0) await pass(5)
+      await operation.query('lock table effectively_once.event in row exclusive mode')
+      await operation.query('commit')
+      expect(await migrated).toEqual({ from: 8, to: SCHEMA_VERSION })
+    } finally {
+      await operation.end()
+      await once.close()
+    }
+  })
+
+  it.each(earlier(MIGRATIONS))('version %i', async (version) => {
+    await createAt(version)
     const other = new pg.Client({ connectionString: database.url })
     await other.connect()
     const once = open(pgStore(pool))

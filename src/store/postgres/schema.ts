@@ -27,7 +27,7 @@ export class PostgresSchema<Tx> implements Schema {
     this.#refuseNewer(version)
     try {
       const current = version === SCHEMA_VERSION && adopt === undefined
-      const from = current ? version : await this.#apply(adopt)
+      const from = current ? version : await this.#applyAmidTraffic(adopt)
       // The sweeper creates what could not be created now, and reports why.
       await this.#retention.partitions.prepare().catch(() => {})
       return { from, to: SCHEMA_VERSION }
@@ -70,6 +70,20 @@ export class PostgresSchema<Tx> implements Schema {
     })
   }
 
+  /**
+   * Operations that run meanwhile lock the same tables in another order. PostgreSQL ends either of two that wait for
+   * each other. If it ends the migration, nothing is changed, and the migration begins again.
+   */
+  async #applyAmidTraffic(adopt: string | undefined): Promise<number> {
+    for (let deadlocks = 0; ; deadlocks++) {
+      try {
+        return await this.#apply(adopt)
+      } catch (error) {
+        if (sqlStateOf(error) !== '40P01' || deadlocks === DEADLOCKS_MAX) throw error
+      }
+    }
+  }
+
   /** All migrations in one transaction. If ten processes start at once, nine wait and then find it done. */
   async #apply(adopt: string | undefined): Promise<number> {
     const { connection } = await this.#driver.begin(
@@ -106,6 +120,9 @@ export class PostgresSchema<Tx> implements Schema {
     if (row?.['owner'] !== name) throw adoptedElsewhere(name, row?.['owner'])
   }
 }
+
+/** Each one takes the server's deadlock_timeout, a second by default. */
+const DEADLOCKS_MAX = 20
 
 /** One key for all processes that migrate the same schema. $1 schema */
 const MIGRATION_LOCK_SQL = `select pg_advisory_xact_lock(hashtextextended('effectively-once:' || $1::text, 0))::text as locked`
