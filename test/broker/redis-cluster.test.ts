@@ -1,6 +1,6 @@
 import { Cluster } from 'ioredis'
 import { createCluster } from 'redis'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startRedisCluster, type RedisCluster } from '../../scripts/servers/redis-cluster.ts'
 import type { RedisClient } from '../../src/broker/redis/client.ts'
 import { redisSink } from '../../src/broker/redis/sink.ts'
@@ -55,6 +55,12 @@ describe.each(Object.keys(CLIENTS))('Redis Cluster with the client of %s', (libr
     node = createCluster({ rootNodes: servers.nodes.map(({ url }) => ({ url })) })
     node.on('error', () => {})
     await node.connect()
+  }, TIMEOUT_MS)
+
+  // A busy machine may hold a server up for so long that the cluster promotes a replica.
+  beforeEach(async () => {
+    const control = new ClusterControl(servers.nodes.map(({ url }) => Number(new URL(url).port)))
+    await control.settled().finally(() => control.close())
   }, TIMEOUT_MS)
 
   afterAll(async () => {
