@@ -30,3 +30,6 @@ export const BODY_BYTES_MAX: number = 1024 * 1024
 export const RESUMED_AT_ONCE = 8
 /** How many names of a folder are read at the same time. */
 export const READ_AT_ONCE = 16
+/** How often, and after which pauses, a tab looks for a write of another tab that it does not see yet. */
+export const LATE_LOOKS_MAX = 400
+export const LATE_LOOK_MS = 5

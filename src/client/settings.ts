@@ -58,7 +58,7 @@ export function settingsOf(options: ClientOptions): Settings {
   if (!globalThis.crypto?.subtle) throw invalid('the page needs https')
   return {
     ...options,
-    fetch: fetch ?? ((url, init) => globalThis.fetch(url, init)),
+    fetch: (fetch as Settings['fetch'] | undefined) ?? ((url, init) => globalThis.fetch(url, init)),
     storage,
     attempts: wholeNumber('attempts', retry.attempts ?? limits.ATTEMPTS_DEFAULT, limits.ATTEMPTS_MAX),
     baseMs: time(retry, 'base', limits.PAUSE_MS_DEFAULT),

@@ -61,9 +61,32 @@ export interface BreakerOptions {
   rest?: Duration
 }
 
+/**
+ * What the option `fetch` gets. Platforms and libraries have classes of their own for headers and bodies, whose types do
+ * not accept each other.
+ */
+interface SentInit {
+  method?: string
+  // oxlint-disable-next-line no-explicit-any -- see above
+  headers?: any
+  // oxlint-disable-next-line no-explicit-any -- see above
+  body?: any
+  signal?: AbortSignal
+}
+
+/** The part of an answer that the client uses. */
+interface FetchedAnswer {
+  readonly status: number
+  readonly statusText: string
+  readonly url: string
+  readonly headers: { get(name: string): string | null }
+  arrayBuffer(): Promise<ArrayBuffer>
+  json(): Promise<unknown>
+}
+
 export interface ClientOptions {
-  /** Sends one request. The default is the global `fetch`. */
-  fetch?: (url: string, init: RequestInit) => Promise<Response>
+  /** Sends one request. The default is the global `fetch`. The `fetch` of undici fits, too. */
+  fetch?: (url: string, init: SentInit) => Promise<FetchedAnswer>
   /** Where open calls are kept. The default is the memory of this process, which survives nothing. */
   storage?: CallStorage
   retry?: RetryOptions

@@ -1,4 +1,7 @@
 import { invalid } from '../options.ts'
+import { sleep } from '../platform/clock.ts'
+import { webClock } from '../platform/web.ts'
+import { LATE_LOOK_MS, LATE_LOOKS_MAX } from './limits.ts'
 import type { CallStorage } from './types.ts'
 
 /** `localStorage` or `sessionStorage`. */
@@ -13,6 +16,7 @@ export interface WebStorageLike {
 /** The Web Locks of a browser: `navigator.locks`. */
 export interface LocksLike {
   request<T>(name: string, run: () => T | Promise<T>): Promise<T>
+  query(): Promise<{ readonly held?: readonly { readonly name?: string }[] }>
 }
 
 export function webLocks(): LocksLike | undefined {
@@ -21,31 +25,79 @@ export function webLocks(): LocksLike | undefined {
 
 /**
  * Keeps calls in `localStorage`, which survives reloads. Two tabs are kept apart by a Web Lock. A browser may lose the
- * last writes in a power failure: `indexedDbStorage` does not.
+ * last writes in a power failure, or of a tab that is killed: `indexedDbStorage` does not.
+ *
+ * A tab may see the writes of another tab later than it gets the lock, because each has its own copy of `localStorage`.
+ * So each write has a version, and its tab holds a lock with this version in the name. The browser knows all locks at
+ * once, so the next tab knows which version it must see first.
  */
 export function webStorage(storage: WebStorageLike, prefix = 'effectively-once:'): CallStorage {
   const locks = webLocks()
   if (!locks) throw invalid('webStorage needs Web Locks: a page with https, or on localhost')
-  const exclusive = <T>(run: () => T): Promise<T> => locks.request(prefix, run)
+  const versionName = `version of ${prefix}`
+  const lockOf = (version: number): string => `${versionName} ${version}`
+  const versionSeen = (): number => Number(storage.getItem(versionName)) || 0
+  /** Frees the lock of this tab's last version. */
+  let free = (): void => {}
+
+  /** Waits until this tab sees all that others have written, and returns the version. */
+  const caughtUp = async (): Promise<number> => {
+    const { held = [] } = await locks.query()
+    const versions = held.map(({ name = '' }) => {
+      const version = Number(name.slice(name.lastIndexOf(' ')))
+      return name === lockOf(version) ? version : 0
+    })
+    const newest = Math.max(...versions, versionSeen())
+    for (let looks = 0; versionSeen() < newest && looks < LATE_LOOKS_MAX; looks++) await sleep(webClock, LATE_LOOK_MS)
+    // The user has emptied the storage.
+    if (versionSeen() < newest) storage.setItem(versionName, `${newest}`)
+    return newest
+  }
+
+  const hold = (version: number): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const held = (): Promise<void> =>
+        new Promise((end) => {
+          free()
+          free = end
+          resolve()
+        })
+      locks.request(lockOf(version), held).catch(reject)
+    })
+
+  /** `run` tells what it found, and whether it wrote. */
+  const exclusive = <T>(run: () => { readonly found: T; readonly wrote?: boolean }): Promise<T> =>
+    locks.request(prefix, async () => {
+      // Each tab has a sessionStorage of its own.
+      const isShared = storage !== (globalThis as { sessionStorage?: unknown }).sessionStorage
+      const version = isShared ? await caughtUp() : 0
+      const { found, wrote } = run()
+      if (isShared && wrote) {
+        storage.setItem(versionName, `${version + 1}`)
+        await hold(version + 1)
+      }
+      return found
+    })
+
   return {
     add: (name, text) =>
       exclusive(() => {
         const stored = storage.getItem(prefix + name)
         if (stored === null) storage.setItem(prefix + name, text)
-        return stored ?? text
+        return { found: stored ?? text, wrote: stored === null }
       }),
     swap: (name, from, to) =>
       exclusive(() => {
-        if (storage.getItem(prefix + name) !== from) return false
+        if (storage.getItem(prefix + name) !== from) return { found: false }
         if (to === null) storage.removeItem(prefix + name)
         else storage.setItem(prefix + name, to)
-        return true
+        return { found: true, wrote: true }
       }),
     list: () =>
-      exclusive(() =>
-        Array.from({ length: storage.length }, (_, i) => storage.key(i) ?? '')
-          .filter((name) => name.startsWith(prefix))
+      exclusive(() => ({
+        found: Array.from({ length: storage.length }, (_, i) => storage.key(i) ?? '')
+          .filter((name) => name.startsWith(prefix) && name !== versionName)
           .map((name) => storage.getItem(name) ?? ''),
-      ),
+      })),
   }
 }

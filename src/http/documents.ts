@@ -1,4 +1,5 @@
 import type { Events } from '../outbox/event.ts'
+import { promiseTerms, type RetentionOptions } from '../operation/retention-terms.ts'
 import { openapiOf, type OpenapiFragment } from './openapi.ts'
 import { POLICY_PATH, policyOf, type Policy } from './policy.ts'
 import type { ProtectedRoute } from './protected-route.ts'
@@ -12,10 +13,18 @@ export interface Documented {
   readonly policyPath: string
 }
 
-export function documentsOf<Tx, E extends Events, Req>(protection: ProtectedRoute<Tx, E, Req>): Documented {
+/** `routes`: what each route promises that is not bound before its first request. */
+export function documentsOf<Tx, E extends Events, Req>(
+  protection: ProtectedRoute<Tx, E, Req>,
+  routes: Iterable<RetentionOptions> = [],
+): Documented {
+  const policy = (): Policy => {
+    for (const own of routes) promiseTerms(protection.instance.core, { ...protection.route.overrides, ...own })
+    return policyOf(protection)
+  }
   return {
-    policy: () => policyOf(protection),
-    openapi: () => openapiOf(policyOf(protection)),
+    policy,
+    openapi: () => openapiOf(policy()),
     policyPath: POLICY_PATH,
   }
 }

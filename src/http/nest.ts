@@ -4,6 +4,7 @@ import type { Duration } from '../duration.ts'
 import { onceError } from '../errors.ts'
 import type { ClosableServer } from '../once/closing-server.ts'
 import type { Once } from '../once/types.ts'
+import type { RetentionOptions } from '../operation/retention-terms.ts'
 import type { Events } from '../outbox/event.ts'
 import { createContext } from '../platform/context.ts'
 import { type AnswerBatched, type BatchedRoute, batchedOf } from './batched.ts'
@@ -162,8 +163,12 @@ export const Idempotent: IdempotentDecorator = Object.assign(
  */
 const recoverable = new Map<string, object>()
 
+/** What decorated methods promise about keys. A method is bound at its first request, but the policy is read earlier. */
+const declaredTerms = new Set<RetentionOptions>()
+
 function decorate(handler: object, options: RouteOptions<NestRequest, Duration | undefined> | undefined): void {
   declareInterceptor()
+  if (options?.replayFor ?? options?.goneFor ?? options?.expired) declaredTerms.add(options as RetentionOptions)
   if (options?.recover && options.name !== undefined) recoverable.set(options.name, handler)
   setMetadata(ROUTE, options, handler)
   useInterceptor(IdempotencyInterceptor, handler)
@@ -231,7 +236,7 @@ export class OnceModule {
     closeWithin: _,
     ...options
   }: NestOptions<Req> & { once: Once<Tx, E> }): Documented {
-    return documentsOf(bind(once, options).plain)
+    return documentsOf(bind(once, options).plain, declaredTerms)
   }
 }
 

@@ -1,13 +1,13 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { openWorld, type World } from '../../test/http/world.ts'
 import { idempotency } from '../entry/fetch.ts'
 import { ERRORS } from '../errors.ts'
 
 let world: World
-beforeAll(async () => {
+beforeEach(async () => {
   world = await openWorld('sqlite')
 })
-afterAll(() => world.close())
+afterEach(() => world.close())
 
 test('the policy says what the options say', async () => {
   const idempotent = idempotency(world.once, {

@@ -1,6 +1,7 @@
 import { ERRORS, type OnceCode } from '../errors.ts'
 import { KEY_BYTES_MAX } from '../limits.ts'
-import { goneForMs, replayForMs, waitMs } from '../operation/settings.ts'
+import { promiseTerms, type RetentionTerms } from '../operation/retention-terms.ts'
+import { waitMs } from '../operation/settings.ts'
 import type { Events } from '../outbox/event.ts'
 import { problemUri } from './problem.ts'
 import type { ProtectedRoute } from './protected-route.ts'
@@ -17,13 +18,8 @@ export interface Policy {
   readonly required: boolean
   readonly methods: readonly string[]
   readonly key: { readonly format: 'any' | 'uuid'; readonly minLength: number; readonly maxLength: number }
-  readonly retention: {
-    /** Seconds during which a retry gets the stored answer. */
-    readonly replayFor: number
-    /** Seconds after `replayFor` during which a retry is refused. With `expired: 'rerun'` it runs again. */
-    readonly goneFor: number
-    readonly afterReplay: 'gone' | 'rerun'
-  }
+  /** The shortest of all routes of the instance, because a client does not know which options a route has. */
+  readonly retention: RetentionTerms
   readonly fingerprint: {
     readonly parts: readonly string[]
     readonly ignored: readonly string[]
@@ -76,11 +72,7 @@ export function policyOf<Tx, E extends Events, Req>({ route, instance }: Protect
       minLength: keyFormat === 'uuid' ? 36 : keyFormat === 'any' ? 1 : keyFormat.minLength,
       maxLength: keyFormat === 'uuid' ? 36 : KEY_BYTES_MAX,
     },
-    retention: {
-      replayFor: Math.floor(replayForMs(overrides.replayFor, settings.replayForMs) / 1000),
-      goneFor: Math.floor(goneForMs(overrides.goneFor, settings.goneForMs) / 1000),
-      afterReplay: overrides.expired ?? settings.expired,
-    },
+    retention: promiseTerms(instance.core, overrides),
     fingerprint: {
       parts: ['method', 'path', 'query', 'content-type', 'body'],
       ignored: route.ignore ?? [],

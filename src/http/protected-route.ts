@@ -11,6 +11,7 @@ import type { LeasedProduce } from '../operation/leased.ts'
 import type { OnceInstance } from '../once/once.ts'
 import type { Outcome, Produced } from '../operation/outcome.ts'
 import { requestOf, type Request } from '../operation/request.ts'
+import { promiseTerms } from '../operation/retention-terms.ts'
 import type { Once } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
 import type { Recoverer } from '../operation/recover.ts'
@@ -41,6 +42,7 @@ export class ProtectedRoute<Tx, E extends Events, Req> {
     this.route = route
     this.#style = { docs: route.docs }
     this.#report = new Report(route.onError, this.instance.core.clock)
+    promiseTerms(this.instance.core, route.overrides)
     const { name, recover } = route
     if (recover && name !== null) this.#register(recoverName(name), (lapsed) => this.#recover(recover, lapsed))
   }

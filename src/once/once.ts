@@ -118,6 +118,7 @@ export class OnceInstance<Tx, E extends Events> implements Once<Tx, E> {
       workers: new Set(),
       running: new RunningHandlers(),
       recoverers: new Map(),
+      promised: null,
       closing: false,
       closed: false,
     }

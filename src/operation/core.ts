@@ -10,6 +10,7 @@ import type { InFlightTable } from './in-flight.ts'
 import type { Pace } from './pace.ts'
 import type { Parts } from './parts.ts'
 import type { ReplayCache } from './replay-cache.ts'
+import type { RetentionTerms } from './retention-terms.ts'
 import type { RunningHandlers } from './running.ts'
 import type { Settings } from './settings.ts'
 
@@ -55,6 +56,8 @@ export interface Core<Tx> extends Parts {
   readonly running: RunningHandlers
   /** The `recover` functions of routes, by the name under which the input was stored. */
   readonly recoverers: Map<string, Recoverer>
+  /** What all routes so far promise about keys. Null: there is no route. */
+  promised: RetentionTerms | null
   /** `close` was called: no background work begins. Operations are accepted until `closed`, because the server answers. */
   closing: boolean
   closed: boolean

@@ -60,6 +60,17 @@ describe('a reconciliation', () => {
     expect(await once.operations.list()).toEqual([])
   })
 
+  it('shows at most 20 examples of each kind, however many findings one key has', async () => {
+    const all = (key: string, count: number): string[] => Array.from({ length: count }, () => key)
+    const ours = ['a', ...Array.from({ length: 15 }, (_, n) => `m${10 + n}`), ...all('n', 30)]
+    const { examples, ...found } = await comparing(ours, [...all('a', 41), ...all('z', 19), ...all('zz', 30)]).plan()
+    expect(found).toMatchObject({ double: 40, missing: 45, orphaned: 49 })
+    const of = (kind: string): string[] => examples.filter((each) => each.kind === kind).map(({ key }) => key)
+    expect(of('double')).toEqual(all('a', 20))
+    expect(of('missing')).toEqual([...ours.slice(1, 16), ...all('n', 5)])
+    expect(of('orphaned')).toEqual([...all('z', 19), 'zz'])
+  })
+
   it('compensates findings that are large, page by page', async () => {
     const made = new Set<string>()
     // 100 of these findings are more than a step may record.

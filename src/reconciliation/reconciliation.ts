@@ -29,6 +29,7 @@ const NONE: ReconciliationTotals = {
   compensated: 0,
   refused: 0,
 }
+/** For each kind. */
 const EXAMPLES_MAX = 20
 
 /** What a page leaves behind: how far it came, and what it found. */
@@ -76,10 +77,11 @@ export function reconciliation<O, T>(options: ReconciliationOptions<O, T>): Reco
 async function plan<O, T>(options: CheckedOptions<O, T>, signal?: AbortSignal): Promise<ReconciliationPlan<O, T>> {
   let totals = NONE
   const examples: Finding<O, T>[] = []
+  const room = { missing: EXAMPLES_MAX, double: EXAMPLES_MAX, orphaned: EXAMPLES_MAX }
   let state: ReconciliationPlan<O, T>['state'] = 'done'
   try {
     for await (const compared of compare(options, null, signal)) {
-      for (const finding of compared.findings) if (totals[finding.kind] < EXAMPLES_MAX) examples.push(finding)
+      for (const finding of compared.findings) if (room[finding.kind]-- > 0) examples.push(finding)
       totals = added(totals, countsOf(compared))
     }
   } catch (error) {

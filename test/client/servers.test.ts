@@ -9,7 +9,7 @@ import axios from 'axios'
 import ky from 'ky'
 import { Agent, fetch as undiciFetch } from 'undici'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { idempotentClient, memoryStorage, type ClientOptions } from '../../src/entry/client.ts'
+import { idempotentClient, memoryStorage } from '../../src/entry/client.ts'
 import { idempotency } from '../../src/entry/node.ts'
 import { sqliteStore } from '../../src/entry/sqlite.ts'
 import { effectivelyOnce } from '../../src/index.ts'
@@ -161,9 +161,11 @@ describe('HTTP clients', () => {
       dispatched += 1
       return dispatch(options, handler)
     })
-    const fetch = ((to: string, init: object) => undiciFetch(to, { ...init, dispatcher: counting })) as unknown
     lost = 1
-    const client = idempotentClient({ ...QUICK, fetch: fetch as NonNullable<ClientOptions['fetch']> })
+    const client = idempotentClient({
+      ...QUICK,
+      fetch: (to, init) => undiciFetch(to, { ...init, dispatcher: counting }),
+    })
     const response = await client.fetch(`${url}/charges`, post(5))
     expect([response.replayed, runs]).toEqual([true, 1])
     expect(dispatched).toBeGreaterThan(1)

@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process'
 import { mkdir, mkdtemp, readdir, rm, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,10 +5,17 @@ import Libsql from 'libsql'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { programBeside } from '../../scripts/program.ts'
 import { startAlone } from '../../scripts/servers/index.ts'
+import { run } from '../../scripts/servers/process.ts'
+import { findNode, findRuntime, type Runtime } from '../../scripts/servers/runtimes.ts'
 import { memoryStorage } from '../../src/entry/client.ts'
 import { fileStorage, redisStorage, sqliteStorage } from '../../src/entry/client-node.ts'
 import type { CallStorage } from '../../src/client/types.ts'
 import { openRedis, REDIS_CLIENTS } from '../support/redis-clients.ts'
+import type { StorageKind } from './support/open-storage.ts'
+import { STORAGE_CONTRACT } from './support/storage-contract.ts'
+
+const PROGRAM_MS = 60_000
+const { file, execArgv: TSX } = programBeside(import.meta.url, 'support/storage-program')
 
 let folder: string
 const closing: (() => unknown)[] = []
@@ -39,57 +45,40 @@ for (const of of 'url' in redis ? REDIS_CLIENTS : []) {
 }
 
 describe.each(Object.entries(KINDS))('the storage %s', (_, open) => {
-  it('adds a name once, and changes only what it saw', async () => {
-    const storage = await open()
-    expect(await storage.list()).toEqual([])
-    expect(await storage.add('pay ü/7', 'a')).toBe('a')
-    expect(await storage.add('pay ü/7', 'b')).toBe('a')
-    expect([await storage.swap('pay ü/7', 'b', 'c'), await storage.swap('pay ü/7', 'a', 'c')]).toEqual([false, true])
-    expect(await storage.add('other', 'o')).toBe('o')
-    expect((await storage.list()).toSorted()).toEqual(['c', 'o'])
-    expect([await storage.swap('pay ü/7', 'a', null), await storage.swap('pay ü/7', 'c', null)]).toEqual([false, true])
-    expect([await storage.swap('pay ü/7', 'c', 'd'), await storage.list()]).toEqual([false, ['o']])
-    expect(await storage.add('pay ü/7', 'e')).toBe('e')
-    for (const [name, text] of [
-      ['pay ü/7', 'e'],
-      ['other', 'o'],
-    ] as const)
-      await storage.swap(name, text, null)
-  })
-
-  it('lets one of many win', async () => {
-    const storage = await open()
-    const added = await Promise.all(Array.from({ length: 20 }, (_, i) => storage.add('race', `text ${i}`)))
-    expect(new Set(added).size).toBe(1)
-    const [text = ''] = added
-    const swapped = await Promise.all(Array.from({ length: 20 }, (_, i) => storage.swap('race', text, `next ${i}`)))
-    expect(swapped.filter(Boolean)).toHaveLength(1)
-    expect(await storage.list()).toHaveLength(1)
-    await storage.swap('race', (await storage.list())[0] ?? '', null)
+  it.each(Object.entries(STORAGE_CONTRACT))('%s', async (_name, holds) => {
+    await expect(open().then(holds)).resolves.toBeUndefined()
   })
 })
 
-/** Each process adds and frees the same names, and prints what it won. */
-async function race(kind: string, path: string, processes: number): Promise<string[]> {
-  const { file, execArgv } = programBeside(import.meta.url, 'support/racer')
-  const outputs = await Promise.all(
-    Array.from({ length: processes }, async (_, i) => {
-      const child = spawn(process.execPath, [...execArgv, file, kind, path, String(i)], {
-        stdio: ['ignore', 'pipe', 'inherit'],
-      })
-      let text = ''
-      for await (const part of child.stdout) text += String(part)
-      return text.trim().split('\n')
-    }),
-  )
-  return outputs.flat()
+const RUNTIMES: readonly { name: string; kind: StorageKind; args: readonly string[]; runtime: Runtime }[] = [
+  { name: 'node:sqlite on Node 22', kind: 'node:sqlite', args: TSX, runtime: await findNode(22) },
+  { name: 'node:sqlite on Node 24', kind: 'node:sqlite', args: TSX, runtime: await findNode(24) },
+  { name: 'bun:sqlite', kind: 'bun:sqlite', args: ['run'], runtime: await findRuntime('bun') },
+  { name: 'libsql', kind: 'libsql', args: TSX, runtime: { executable: process.execPath } },
+  { name: 'files', kind: 'file', args: TSX, runtime: { executable: process.execPath } },
+]
+
+describe.each(RUNTIMES)('the storage of $name', ({ name, kind, args, runtime }) => {
+  const missing = 'missing' in runtime
+  if (missing) console.warn(`${name} is missing, its tests are skipped: ${runtime.missing}`)
+  const start = (...order: readonly string[]): Promise<string[]> =>
+    lines(missing ? '' : runtime.executable, [...args, file, ...order])
+
+  it.skipIf(missing)('fulfils the contract in a process of its runtime', async () => {
+    expect(await start('contract', kind, join(folder, name))).toEqual(Object.keys(STORAGE_CONTRACT))
+  })
+
+  it.skipIf(missing)('lets one of four processes add, and one change each version', async () => {
+    const path = join(folder, `race ${name}`)
+    const won = (await Promise.all([0, 1, 2, 3].map((i) => start('race', kind, path, String(i))))).flat()
+    expect(won.length).toBeGreaterThan(50)
+    expect(new Set(won).size).toBe(won.length)
+  })
+})
+
+async function lines(executable: string, args: readonly string[]): Promise<string[]> {
+  return (await run(executable, args, { timeoutMs: PROGRAM_MS })).trim().split('\n')
 }
-
-it.each(['file', 'sqlite'])('%s: of four processes one adds, and one changes each version', async (kind) => {
-  const won = await race(kind, join(folder, `race-${kind}`), 4)
-  expect(won.length).toBeGreaterThan(50)
-  expect(new Set(won).size).toBe(won.length)
-})
 
 it('fileStorage leaves foreign files alone, and a call whose file is empty hides no other', async () => {
   const place = join(folder, 'foreign')

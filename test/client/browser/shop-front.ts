@@ -6,7 +6,7 @@ import { build, type Rollup } from 'vite'
 const ROOT = process.cwd()
 
 /** The pages of the shop: a document and its bundled script, made of one of the files beside this one. */
-export async function shopFront(script: 'page' | 'orders' = 'page'): Promise<Record<string, string>> {
+export async function shopFront(script: 'page' | 'orders' | 'storages' = 'page'): Promise<Record<string, string>> {
   const entry = `${ROOT}/test/client/browser/${script}.mjs`
   await readFile(entry)
   const built = (await build({
