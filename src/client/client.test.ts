@@ -296,6 +296,24 @@ describe('the policy of a server', () => {
     expect(await client.pending()).toEqual([expect.objectContaining({ stopped: 'ONCE_GONE' })])
   })
 
+  it('is read again after five minutes, because a deployment may shorten the retention', async () => {
+    let replayFor = 3_600
+    let sends = 0
+    const fetch = async (url: string): Promise<Response> => {
+      if (url.endsWith('/.well-known/idempotency-key'))
+        return Response.json({ retention: { replayFor, goneFor: 0, afterReplay: 'rerun' } })
+      sends++
+      throw lost
+    }
+    const { client, time } = scripted([], { fetch, policy: true, retry: { attempts: 1 } })
+    await expect(client.fetch(PAY, post(), { name: 'pay 7' })).rejects.toEqual(error('ONCE_CALL_PENDING'))
+    await client.resume()
+    replayFor = 60
+    time.nowMs += 5 * 60_000
+    const [resumed] = await client.resume()
+    expect([resumed?.error, sends]).toEqual([error('ONCE_GONE', { status: 410 }), 2])
+  })
+
   it('is replaced by `retention` where a server publishes none', async () => {
     const { client, sent, time } = scripted([lost], { retention: '2h', retry: { attempts: 1 } })
     await client.fetch(PAY, post()).catch(() => {})

@@ -20,8 +20,11 @@ export const REST_MS_DEFAULT = 5_000
 /** How long a server without a published policy remembers a key. Providers promise at least this. */
 export const RETENTION_MS_DEFAULT: number = 24 * 3_600_000
 export const RETENTION_MS_MAX: number = 366 * 24 * 3_600_000
-/** A call this young may be repeated although its server's policy cannot be read now. */
-export const POLICY_NEEDED_MS: number = 5 * 60_000
+/**
+ * A policy is read again after this time. A call this young may be repeated although its server's policy cannot be read
+ * now.
+ */
+export const POLICY_FRESH_MS: number = 5 * 60_000
 export const POLICY_PATH = '/.well-known/idempotency-key'
 /** A done call keeps its name this long, so that a second press of the button asks for the same answer. */
 export const REMEMBER_MS_DEFAULT: number = 24 * 3_600_000

@@ -3,7 +3,7 @@ import type { Random } from '../platform/random.ts'
 import { type Limits, type Received, send, withinTime } from './attempt.ts'
 import { type Breaker, breakerOf } from './breaker.ts'
 import { CallError, notSent } from './call-error.ts'
-import { BUDGET_REFUND, POLICY_NEEDED_MS, POLICY_PATH } from './limits.ts'
+import { BUDGET_REFUND, POLICY_FRESH_MS, POLICY_PATH } from './limits.ts'
 import { memoryMsIn } from './policy.ts'
 import type { Settings } from './settings.ts'
 import { listed, type StoredCall } from './stored-call.ts'
@@ -39,6 +39,8 @@ interface Origin {
   readonly breaker: Breaker
   /** What its policy says. */
   memoryMs?: Promise<number | undefined>
+  /** A deployment may shorten the retention, so then the policy is read again. */
+  until: number
 }
 
 type Last = { readonly response?: CallResponse; readonly cause?: unknown }
@@ -62,18 +64,20 @@ export function retriesOf(
     let ms = settings.retentionMs
     try {
       if (settings.policy) {
-        // Each policy is read once.
-        const reading = (origin.memoryMs ??= withinTime({ clock, withinMs: timeoutMs }, async (signal) =>
-          memoryMsIn(await fetch(origin.name + POLICY_PATH, { signal })),
-        ))
-        reading.catch(() => delete origin.memoryMs)
-        ms = (await withinTime(how, () => reading)) ?? ms
+        if (clock.now() >= origin.until) {
+          origin.until = clock.now() + POLICY_FRESH_MS
+          origin.memoryMs = withinTime({ clock, withinMs: timeoutMs }, async (signal) =>
+            memoryMsIn(await fetch(origin.name + POLICY_PATH, { signal })),
+          )
+        }
+        ms = (await withinTime(how, async () => origin.memoryMs)) ?? ms
       }
     } catch (cause) {
-      if (ageMs > POLICY_NEEDED_MS) return leftOpen(call, true, 'its policy cannot be read', { cause })
+      origin.until = 0
+      if (ageMs > POLICY_FRESH_MS) return leftOpen(call, true, 'its policy cannot be read', { cause })
     }
     if (ageMs + timeoutMs < ms) return undefined
-    const message = 'the server may have forgotten the key'
+    const message = 'the key may be forgotten'
     return { state: 'stopped', error: new CallError('ONCE_GONE', 410, message, { call }) }
   }
 
@@ -98,7 +102,11 @@ export function retriesOf(
 
   return async (call, { extra, headers: own, signal, withinMs }, inDoubt) => {
     const name = new URL(call.url).origin
-    const origin = origins.get(name) ?? { name, breaker: breakerOf(clock, settings.failures, settings.restMs) }
+    const origin = origins.get(name) ?? {
+      name,
+      until: 0,
+      breaker: breakerOf(clock, settings.failures, settings.restMs),
+    }
     origins.set(name, origin)
     const { breaker } = origin
     const endsAt = clock.now() + withinMs
