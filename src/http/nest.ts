@@ -7,7 +7,7 @@ import type { Once } from '../once/types.ts'
 import type { Events } from '../outbox/event.ts'
 import { createContext } from '../platform/context.ts'
 import { type AnswerBatched, type BatchedRoute, batchedOf } from './batched.ts'
-import { bind, noHandler, optionsAndHandler } from './bound.ts'
+import { bind, cannotRecord, noHandler, optionsAndHandler } from './bound.ts'
 import { nestExchange, type NestRequest } from './nest-exchange.ts'
 import { inject, injectable, paramDecorator, readMetadata, setMetadata, useInterceptor } from './nest-metadata.ts'
 import type { AnyOperation } from './exchange.ts'
@@ -17,6 +17,7 @@ import type { IdempotencyOptions, RouteOptions } from './options.ts'
 import { type Documented, documentsOf } from './documents.ts'
 import type { ProtectedRoute } from './protected-route.ts'
 
+const NAME = 'Nest'
 const ONCE = Symbol.for('effectively-once')
 const WORKSHOP = Symbol.for('effectively-once/nest')
 const ROUTE = 'effectively-once:route'
@@ -163,6 +164,8 @@ export const Idempotent: IdempotentDecorator = Object.assign(
 const recoverable = new Map<string, object>()
 
 function decorate(handler: object, options: RouteOptions<NestRequest, Duration | undefined> | undefined): void {
+  // Refused here, because the options are bound to a service only at the first request.
+  if ((options as { streams?: unknown } | undefined)?.streams === 'record') throw cannotRecord(NAME)
   declareInterceptor()
   if (options?.recover && options.name !== undefined) recoverable.set(options.name, handler)
   setMetadata(ROUTE, options, handler)
@@ -258,7 +261,7 @@ function workshopOf<Tx, E extends Events, Req>({
   closeWithin,
   ...options
 }: NestOptions<Req> & { once: Once<Tx, E> }): Workshop {
-  const bound = bind(once, options as IdempotencyOptions<NestRequest>, 'Nest')
+  const bound = bind(once, options as IdempotencyOptions<NestRequest>, NAME)
   const known = new WeakMap<object, Served>()
   const workshop: Workshop = {
     once,
