@@ -15,9 +15,9 @@ select s.name, s.state::int4 as state, s.result from ${schema}.step s
 }
 
 /**
- * The steps of one name, with their undos, ordered by operation and life. The index of the primary key gives the order,
- * and holds every column of the condition except the namespace. So rows outside the time are passed in the index. The
- * sizes are summed first, so that only the results of this answer are read.
+ * The steps of one name, with their undos, ordered by operation and life. The primary key gives the order, and holds
+ * every column of the condition except the namespace. There is no index by time: if few steps match, PostgreSQL may read
+ * both tables for a page instead. The sizes are summed first, so that only the results of this answer are read.
  * $1 namespace (null: any), $2 name, $3 name of the undo, $4 since, $5 until, $6 after id, $7 after life, $8 limit, $9
  * bytes
  */
